@@ -1,0 +1,2 @@
+//! Not yet furnished.
+fn main() {}

@@ -1,0 +1,226 @@
+//! Algorithms: the closed list of what Bywash can be asked to compute.
+//!
+//! Adding an algorithm is adding one line to the table below. The number of a line travels in the broker's protocol
+//! and in traces, so lines are only ever appended and numbers never reused.
+
+use crate::error::{Error, Result};
+use core::fmt;
+use core::str::FromStr;
+
+/// What sort of computation an algorithm is, with the sizes (in bytes unless named otherwise) that go with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Unauthenticated cipher. `block` is 1 for a mode that takes any length; XTS (`block` 16, `iv` 16) also takes
+    /// any length from one block up, by ciphertext stealing (IEEE 1619-2018).
+    Cipher {
+        /// Key length; for XTS both halves together.
+        key: usize,
+        /// IV, counter block or tweak length; 0 for ECB.
+        iv: usize,
+        /// Input must be a multiple of this.
+        block: usize,
+    },
+    /// Authenticated encryption with associated data. The tag is detached.
+    Aead {
+        /// Key length.
+        key: usize,
+        /// Shortest and longest IV taken.
+        iv: (usize, usize),
+    },
+    /// Unkeyed hash.
+    Digest {
+        /// Output length.
+        output: usize,
+    },
+    /// Keyed hash (HMAC, RFC 2104), any key length up to [`MAC_KEY_MAX`].
+    Mac {
+        /// Output length.
+        output: usize,
+    },
+    /// Raw RSA private operation, c^d mod n (RFC 8017 s5.1.2, s5.2.1): the input is one full modulus long, padding is the caller's.
+    RsaPrivate {
+        /// Modulus length in bits.
+        bits: usize,
+    },
+    /// Raw RSA public operation, m^e mod n (RFC 8017 s5.1.1, s5.2.2).
+    RsaPublic {
+        /// Modulus length in bits.
+        bits: usize,
+    },
+    /// ECDSA signature of a digest (FIPS 186-5 s6.4.1); output `r || s`, each `scalar` bytes, big-endian.
+    EcdsaSign {
+        /// Length of a scalar.
+        scalar: usize,
+    },
+    /// ECDSA verification (FIPS 186-5 s6.4.2): data is the digest, tag is `r || s`, no output.
+    EcdsaVerify {
+        /// Length of a scalar.
+        scalar: usize,
+    },
+    /// Diffie-Hellman: input is the peer's public value, output the shared secret.
+    Agreement {
+        /// Length of the private key.
+        private: usize,
+        /// Length of a public value (uncompressed point, SEC 1 s2.3.3; or RFC 7748 u-coordinate).
+        public: usize,
+        /// Length of the shared secret.
+        shared: usize,
+    },
+    /// The public value belonging to the session's private key: no input, output `public` bytes.
+    PublicValue {
+        /// Length of the private key.
+        private: usize,
+        /// Length of the public value.
+        public: usize,
+    },
+}
+
+/// Longest HMAC key taken, in bytes.
+pub const MAC_KEY_MAX: usize = 4096;
+
+macro_rules! algorithms {
+    ($($(#[$doc:meta])* $variant:ident = $number:literal, $name:literal, $kind:expr;)*) => {
+        /// A named primitive and mode with its parameters.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u16)]
+        #[non_exhaustive]
+        pub enum Algorithm { $($(#[$doc])* #[doc = concat!("`", $name, "`")] $variant = $number,)* }
+
+        impl Algorithm {
+            /// Every algorithm, in the order of its number.
+            pub const ALL: &'static [Algorithm] = &[$(Algorithm::$variant,)*];
+
+            /// The name by which users and messages call it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Algorithm::$variant => $name,)* }
+            }
+
+            /// What sort of computation it is.
+            pub const fn kind(self) -> Kind {
+                match self { $(Algorithm::$variant => $kind,)* }
+            }
+        }
+    };
+}
+
+const fn cipher(key: usize, iv: usize, block: usize) -> Kind {
+    Kind::Cipher { key, iv, block }
+}
+const fn gcm(key: usize) -> Kind {
+    Kind::Aead { key, iv: (1, 128) }
+}
+
+algorithms! {
+    Aes128Ecb = 0, "AES-128-ECB", cipher(16, 0, 16);
+    Aes192Ecb = 1, "AES-192-ECB", cipher(24, 0, 16);
+    Aes256Ecb = 2, "AES-256-ECB", cipher(32, 0, 16);
+    Aes128Cbc = 3, "AES-128-CBC", cipher(16, 16, 16);
+    Aes192Cbc = 4, "AES-192-CBC", cipher(24, 16, 16);
+    Aes256Cbc = 5, "AES-256-CBC", cipher(32, 16, 16);
+    Aes128Ctr = 6, "AES-128-CTR", cipher(16, 16, 1);
+    Aes192Ctr = 7, "AES-192-CTR", cipher(24, 16, 1);
+    Aes256Ctr = 8, "AES-256-CTR", cipher(32, 16, 1);
+    Aes128Gcm = 9, "AES-128-GCM", gcm(16);
+    Aes192Gcm = 10, "AES-192-GCM", gcm(24);
+    Aes256Gcm = 11, "AES-256-GCM", gcm(32);
+    Aes128Xts = 12, "AES-128-XTS", cipher(32, 16, 16);
+    Aes256Xts = 13, "AES-256-XTS", cipher(64, 16, 16);
+    ChaCha20Poly1305 = 14, "ChaCha20-Poly1305", Kind::Aead { key: 32, iv: (12, 12) };
+    Sha256 = 15, "SHA-256", Kind::Digest { output: 32 };
+    Sha384 = 16, "SHA-384", Kind::Digest { output: 48 };
+    Sha512 = 17, "SHA-512", Kind::Digest { output: 64 };
+    HmacSha256 = 18, "HMAC-SHA-256", Kind::Mac { output: 32 };
+    HmacSha384 = 19, "HMAC-SHA-384", Kind::Mac { output: 48 };
+    HmacSha512 = 20, "HMAC-SHA-512", Kind::Mac { output: 64 };
+    Rsa2048Private = 21, "RSA-2048 private", Kind::RsaPrivate { bits: 2048 };
+    Rsa3072Private = 22, "RSA-3072 private", Kind::RsaPrivate { bits: 3072 };
+    Rsa4096Private = 23, "RSA-4096 private", Kind::RsaPrivate { bits: 4096 };
+    Rsa2048Public = 24, "RSA-2048 public", Kind::RsaPublic { bits: 2048 };
+    Rsa3072Public = 25, "RSA-3072 public", Kind::RsaPublic { bits: 3072 };
+    Rsa4096Public = 26, "RSA-4096 public", Kind::RsaPublic { bits: 4096 };
+    EcdsaP256Sign = 27, "ECDSA-P256 sign", Kind::EcdsaSign { scalar: 32 };
+    EcdsaP256Verify = 28, "ECDSA-P256 verify", Kind::EcdsaVerify { scalar: 32 };
+    EcdhP256 = 29, "ECDH-P256", Kind::Agreement { private: 32, public: 65, shared: 32 };
+    EcdhP256Public = 30, "ECDH-P256 public", Kind::PublicValue { private: 32, public: 65 };
+    X25519 = 31, "X25519", Kind::Agreement { private: 32, public: 32, shared: 32 };
+    X25519Public = 32, "X25519 public", Kind::PublicValue { private: 32, public: 32 };
+}
+
+impl Algorithm {
+    /// How many algorithms there are; their numbers are `0..COUNT`.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// The number under which it travels in protocols and traces.
+    pub const fn number(self) -> u16 {
+        self as u16
+    }
+
+    /// The algorithm of that number, if there is one: the check for every number that comes from outside.
+    pub fn from_number(number: u16) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Whether one operation costs the same whatever its input (public-key operations): its size class is then always 0.
+    pub const fn is_public_key(self) -> bool {
+        !matches!(self.kind(), Kind::Cipher { .. } | Kind::Aead { .. } | Kind::Digest { .. } | Kind::Mac { .. })
+    }
+
+    /// Whether the mode is XTS, whose length rules (at least one block, then any length) differ from other block modes.
+    pub const fn is_xts(self) -> bool {
+        matches!(self, Self::Aes128Xts | Self::Aes256Xts)
+    }
+
+    /// Length of the output for an input of `input` bytes, the tag not counted.
+    pub const fn output_len(self, input: usize) -> usize {
+        match self.kind() {
+            Kind::Cipher { .. } | Kind::Aead { .. } => input,
+            Kind::Digest { output } | Kind::Mac { output } => output,
+            Kind::RsaPrivate { bits } | Kind::RsaPublic { bits } => bits / 8,
+            Kind::EcdsaSign { scalar } => 2 * scalar,
+            Kind::EcdsaVerify { .. } => 0,
+            Kind::Agreement { shared, .. } => shared,
+            Kind::PublicValue { public, .. } => public,
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = Error;
+
+    /// By name; case, and spaces against dashes, do not matter: `aes-256-gcm`, `rsa-2048-private`.
+    fn from_str(name: &str) -> Result<Self> {
+        let fold = |s: &str| -> String { s.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect() };
+        let wanted = fold(name);
+        Self::ALL.iter().copied().find(|a| fold(a.name()) == wanted).ok_or_else(|| Error::UnknownAlgorithm { name: name.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_dense_and_round_trip() {
+        for (index, algorithm) in Algorithm::ALL.iter().enumerate() {
+            assert_eq!(usize::from(algorithm.number()), index);
+            assert_eq!(Algorithm::from_number(algorithm.number()), Some(*algorithm));
+            assert_eq!(algorithm.name().parse::<Algorithm>().unwrap(), *algorithm);
+        }
+        assert_eq!(Algorithm::from_number(u16::MAX), None);
+    }
+
+    #[test]
+    fn names_are_forgiving_but_not_guessed() {
+        assert_eq!("aes256gcm".parse::<Algorithm>().unwrap(), Algorithm::Aes256Gcm);
+        assert_eq!("rsa-2048-private".parse::<Algorithm>().unwrap(), Algorithm::Rsa2048Private);
+        let error = "AES-257-GCM".parse::<Algorithm>().unwrap_err();
+        assert!(error.to_string().contains("AES-257-GCM"), "{error}");
+    }
+}

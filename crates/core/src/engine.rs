@@ -1,0 +1,170 @@
+//! The trait that everything able to compute implements, from a CPU kernel to a modelled board.
+
+use crate::algorithm::Algorithm;
+use crate::cost::CostSheet;
+use crate::error::{Error, Result};
+use crate::operation::{Data, Direction, Operation};
+use crate::session::SessionParams;
+use core::any::Any;
+use std::sync::Arc;
+
+/// What computes. An engine declares what it can do and does it; it never decides anything.
+///
+/// The methods with a default are doors for engines that need them: batches across lanes, circuits that must be loaded.
+/// Every engine passes the one suite in `crates/conformance`.
+pub trait Engine: Send + Sync {
+    /// Short, lower-case and unique on a machine: `cpu`, `gpu0`, `fpga`.
+    fn name(&self) -> &str;
+
+    /// One line for people: what it is and which of its faces was chosen (`AWS-LC, VAES-512`).
+    fn describe(&self) -> String;
+
+    /// Whether its *times* come from a model instead of from the thing itself (its output bytes are always real).
+    /// Whatever shows its figures must say so.
+    fn is_modelled(&self) -> bool {
+        false
+    }
+
+    /// What it can do.
+    fn capabilities(&self) -> &[Algorithm];
+
+    /// How many batches it can run at the same time; the manager gives it that many workers.
+    fn workers(&self) -> usize;
+
+    /// The most operations it gains from in one batch; 1 for an engine without lanes.
+    fn batch_max(&self) -> usize {
+        1
+    }
+
+    /// What it costs, if it knows (a modelled engine does); `None` asks the manager to measure.
+    fn cost_sheet(&self) -> Option<CostSheet> {
+        None
+    }
+
+    /// Takes a session over: expands the key, checks what needs arithmetic.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], [`Error::BadKey`], [`Error::EngineFailed`].
+    fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>>;
+
+    /// Runs a batch to its end, setting each task's outcome. Tasks may belong to different sessions and algorithms.
+    /// An engine with lanes overrides this; the default runs one after the other.
+    fn run(&self, batch: &mut [Task<'_>]) {
+        for task in batch {
+            task.outcome = task.keyed.run(&mut task.operation);
+        }
+    }
+
+    /// Makes these circuits the loaded ones; returns when they are.
+    ///
+    /// # Errors
+    /// [`Error::EngineFailed`] for an engine with nothing to load, which is the default.
+    fn load(&self, circuits: &[Algorithm]) -> Result<()> {
+        let _ = circuits;
+        Err(Error::EngineFailed { engine: self.name().to_owned(), reason: "it has no circuits to load".into() })
+    }
+
+    /// Whether it does this algorithm.
+    fn supports(&self, algorithm: Algorithm) -> bool {
+        self.capabilities().contains(&algorithm)
+    }
+}
+
+/// A session as one engine holds it. Shared by threads: [`run`](Keyed::run) takes `&self`.
+pub trait Keyed: Send + Sync + Any {
+    /// Runs one operation that has passed [`SessionParams::check`]; returns the bytes of output written (tag not counted).
+    ///
+    /// A decryption whose tag fails leaves no plaintext in the output: the engine wipes what it wrote.
+    ///
+    /// # Errors
+    /// [`Error::Authentication`], [`Error::InputRange`], [`Error::EngineFailed`].
+    fn run(&self, operation: &mut Operation<'_>) -> Result<usize>;
+
+    /// Starts a message that arrives in pieces. Only for engines that work in the caller's place; ciphers and AEADs only.
+    ///
+    /// # Errors
+    /// [`Error::WrongOperation`] where there is no such thing, which is the default.
+    fn stream(&self, direction: Direction, iv: &[u8]) -> Result<Box<dyn Stream>> {
+        let _ = (direction, iv);
+        Err(Error::Unavailable { what: "this engine does not take a message in pieces".into() })
+    }
+
+    /// For an engine's own [`run`](Engine::run), to find its type again.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A message in pieces: `start` (or [`Keyed::stream`]), then all associated data, then all text, then the tag.
+///
+/// Block modes take whole blocks in every piece; XTS takes the data unit in one piece. Buffering of partial blocks and padding belong to the
+/// interface above. Decryption hands out text before the tag is known, as EVP's own interface does: the caller must not use it before
+/// the tag has been compared.
+pub trait Stream: Send {
+    /// Begins a new message under the same key, in the same direction, without allocating.
+    ///
+    /// # Errors
+    /// [`Error::IvLength`], [`Error::EngineFailed`].
+    fn start(&mut self, iv: &[u8]) -> Result<()>;
+
+    /// Takes associated data (AEAD only, before any text).
+    ///
+    /// # Errors
+    /// [`Error::WrongOperation`], [`Error::EngineFailed`].
+    fn aad(&mut self, aad: &[u8]) -> Result<()>;
+
+    /// Takes text; writes exactly as many bytes as it takes.
+    ///
+    /// # Errors
+    /// [`Error::InputLength`], [`Error::OutputTooSmall`], [`Error::EngineFailed`].
+    fn update(&mut self, data: Data<'_>) -> Result<()>;
+
+    /// Ends an AEAD message and gives its full tag, in either direction; the caller compares in constant time.
+    ///
+    /// # Errors
+    /// [`Error::WrongOperation`], [`Error::EngineFailed`].
+    fn finish(&mut self) -> Result<[u8; 16]>;
+
+    /// The chaining value as it stands: what a continued CBC or CTR message would use as IV. Zero for modes without one.
+    fn chaining_value(&self) -> [u8; 16];
+
+    /// A copy in the same state.
+    ///
+    /// # Errors
+    /// [`Error::EngineFailed`].
+    fn duplicate(&self) -> Result<Box<dyn Stream>>;
+}
+
+/// One operation of a batch.
+pub struct Task<'a> {
+    /// The session on this engine.
+    pub keyed: &'a dyn Keyed,
+    /// What to compute; already checked.
+    pub operation: Operation<'a>,
+    /// How it went; bytes of output on success. `Err` of "not run" until the engine sets it.
+    pub outcome: Result<usize>,
+}
+
+impl<'a> Task<'a> {
+    /// A task not yet run.
+    pub fn new(keyed: &'a dyn Keyed, operation: Operation<'a>) -> Self {
+        Self { keyed, operation, outcome: Err(Error::Unavailable { what: "the operation was not run".into() }) }
+    }
+}
+
+/// What was found when an engine was looked for.
+pub enum Probe {
+    /// It is here.
+    Present(Arc<dyn Engine>),
+    /// It is not.
+    Absent(Absent),
+}
+
+/// Why an engine is missing, and what would mend it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// The engine's name.
+    pub name: String,
+    /// Why it is missing.
+    pub reason: String,
+    /// The command or deed that mends it, if any does.
+    pub remedy: Option<String>,
+}

@@ -1,0 +1,84 @@
+//! Key material as it is handed over when a session is opened.
+
+use crate::secret::SecretBytes;
+
+/// The key of a session. What fits which algorithm is checked by [`SessionParams::new`](crate::SessionParams::new).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Key {
+    /// No key: digests.
+    None,
+    /// A symmetric key.
+    Symmetric(SecretBytes),
+    /// An RSA private key.
+    RsaPrivate(RsaPrivateKey),
+    /// An RSA public key.
+    RsaPublic(RsaPublicKey),
+    /// An elliptic-curve private key: big-endian scalar (P-256), or the 32 bytes of RFC 7748 (X25519).
+    EcPrivate(SecretBytes),
+    /// An elliptic-curve public key: uncompressed point, SEC 1 s2.3.3.
+    EcPublic(Vec<u8>),
+}
+
+impl Key {
+    /// In words, for messages.
+    pub const fn describe(&self) -> &'static str {
+        match self {
+            Key::None => "no key",
+            Key::Symmetric(_) => "a symmetric key",
+            Key::RsaPrivate(_) => "an RSA private key",
+            Key::RsaPublic(_) => "an RSA public key",
+            Key::EcPrivate(_) => "an elliptic-curve private key",
+            Key::EcPublic(_) => "an elliptic-curve public key",
+        }
+    }
+}
+
+/// An RSA public key; unsigned big-endian numbers, leading zeros allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RsaPublicKey {
+    /// The modulus n.
+    pub modulus: Vec<u8>,
+    /// The public exponent e.
+    pub exponent: Vec<u8>,
+}
+
+/// An RSA private key with its CRT parts (RFC 8017 s3.2, second representation); unsigned big-endian numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RsaPrivateKey {
+    /// n and e.
+    pub public: RsaPublicKey,
+    /// d.
+    pub private_exponent: SecretBytes,
+    /// p, the first factor.
+    pub prime1: SecretBytes,
+    /// q, the second factor.
+    pub prime2: SecretBytes,
+    /// d mod (p - 1).
+    pub exponent1: SecretBytes,
+    /// d mod (q - 1).
+    pub exponent2: SecretBytes,
+    /// q^-1 mod p.
+    pub coefficient: SecretBytes,
+}
+
+/// Length in bits of an unsigned big-endian number.
+pub(crate) fn bit_len(number: &[u8]) -> usize {
+    match number.iter().position(|&byte| byte != 0) {
+        None => 0,
+        Some(first) => (number.len() - first) * 8 - number[first].leading_zeros() as usize,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bit_length_skips_leading_zeros() {
+        assert_eq!(bit_len(&[]), 0);
+        assert_eq!(bit_len(&[0, 0]), 0);
+        assert_eq!(bit_len(&[0, 1]), 1);
+        assert_eq!(bit_len(&[0x80, 0]), 16);
+    }
+}

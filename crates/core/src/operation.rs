@@ -1,0 +1,114 @@
+//! One computation on one session, borrowed ([`Operation`]) or owned ([`OwnedOperation`]).
+
+use crate::secret::SecretBytes;
+
+/// Which way a cipher runs; everything else has one direction only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Direction {
+    /// Plaintext in, ciphertext (and tag) out.
+    Encrypt = 0,
+    /// Ciphertext (and tag) in, plaintext out.
+    Decrypt = 1,
+    /// Digest, MAC, or public-key operation.
+    Compute = 2,
+}
+
+impl Direction {
+    /// The direction of that number: the check for every number that comes from outside.
+    pub fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Encrypt),
+            1 => Some(Self::Decrypt),
+            2 => Some(Self::Compute),
+            _ => None,
+        }
+    }
+}
+
+/// Where input lies and output goes. The two never overlap in part: either they are one buffer or they are apart.
+#[derive(Debug)]
+pub enum Data<'a> {
+    /// Output replaces input (ciphers only: output has the input's length).
+    InPlace(&'a mut [u8]),
+    /// Output goes elsewhere; it may be longer than needed.
+    Copy {
+        /// What is read.
+        input: &'a [u8],
+        /// What is written, from its first byte.
+        output: &'a mut [u8],
+    },
+}
+
+impl Data<'_> {
+    /// Bytes of input.
+    pub fn input_len(&self) -> usize {
+        match self {
+            Data::InPlace(buffer) => buffer.len(),
+            Data::Copy { input, .. } => input.len(),
+        }
+    }
+
+    /// Room for output in bytes.
+    pub fn output_len(&self) -> usize {
+        match self {
+            Data::InPlace(buffer) => buffer.len(),
+            Data::Copy { output, .. } => output.len(),
+        }
+    }
+
+    /// The same buffers, borrowed again for a shorter time.
+    pub fn reborrow(&mut self) -> Data<'_> {
+        match self {
+            Data::InPlace(buffer) => Data::InPlace(buffer),
+            Data::Copy { input, output } => Data::Copy { input, output },
+        }
+    }
+}
+
+/// One computation on one session, in buffers that belong to the caller.
+#[derive(Debug)]
+pub struct Operation<'a> {
+    /// Which way.
+    pub direction: Direction,
+    /// IV, nonce, initial counter block (big-endian, all 128 bits count) or XTS tweak; empty where there is none.
+    pub iv: &'a [u8],
+    /// Associated data of an AEAD.
+    pub aad: &'a [u8],
+    /// Input and output. Public-key operations and digests take [`Data::Copy`].
+    pub data: Data<'a>,
+    /// AEAD: written by encryption, read by decryption. ECDSA verification: the signature, read.
+    pub tag: &'a mut [u8],
+}
+
+/// One computation in buffers of its own: what queues, threads and other processes hand on.
+///
+/// All buffers are zeroised on drop: an RSA decryption's output or a shared secret is as secret as a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedOperation {
+    /// Which way.
+    pub direction: Direction,
+    /// See [`Operation::iv`].
+    pub iv: Vec<u8>,
+    /// See [`Operation::aad`].
+    pub aad: Vec<u8>,
+    /// What is read.
+    pub input: SecretBytes,
+    /// What is written; its length is the room there is.
+    pub output: SecretBytes,
+    /// See [`Operation::tag`].
+    pub tag: Vec<u8>,
+}
+
+impl OwnedOperation {
+    /// Borrows it as an [`Operation`].
+    pub fn borrow(&mut self) -> Operation<'_> {
+        Operation {
+            direction: self.direction,
+            iv: &self.iv,
+            aad: &self.aad,
+            data: Data::Copy { input: &self.input, output: &mut self.output },
+            tag: &mut self.tag,
+        }
+    }
+}
