@@ -1,0 +1,45 @@
+# The two commands of the README, and the ones behind them. Everything installs what it needs by itself.
+.PHONY: help demo test unit programs evp-test bench build install setup fmt lint docs
+.DEFAULT_GOAL := help
+
+help:           ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
+
+demo: build     ## nginx with and without Bywash, side by side, every byte verified
+	@demo/run.sh
+
+test: build unit programs   ## every test
+
+setup:
+	@scripts/setup
+
+build: setup    ## the command, the provider and the C library, in target/release
+	@cargo build --quiet --release --workspace
+
+unit: setup     ## unit, property, conformance and integration tests
+	@cargo test --quiet --workspace
+
+programs: build ## real programs and servers under `bywash run`
+	@tests/run.sh
+
+evp-test: build ## OpenSSL's own evp_test data through the provider (downloads and builds Debian's source package)
+	@tests/evp-test.sh
+
+bench: build    ## every benchmark, one after the other
+	@bench/run.sh
+
+PREFIX ?= /usr/local
+install: build  ## into PREFIX (/usr/local)
+	install -D -m 755 target/release/bywash $(DESTDIR)$(PREFIX)/bin/bywash
+	install -D -m 644 target/release/libbywash_openssl.so $(DESTDIR)$(PREFIX)/lib/bywash/libbywash_openssl.so
+	install -D -m 644 target/release/libbywash_c.so $(DESTDIR)$(PREFIX)/lib/libbywash_c.so
+	install -D -m 644 crates/interfaces/c/include/bywash.h $(DESTDIR)$(PREFIX)/include/bywash.h
+
+fmt:
+	@cargo fmt --all --check
+
+lint:
+	@cargo clippy --quiet --workspace --all-targets -- -D warnings
+
+docs:
+	@RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
