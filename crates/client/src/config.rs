@@ -1,0 +1,87 @@
+//! What a client is told when it is made, by its caller or by the environment.
+
+use bywash_core::{Error, Result};
+use core::fmt;
+use core::str::FromStr;
+use std::path::PathBuf;
+
+/// What a client is told when it is made.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The broker's socket; `None` works without a broker.
+    pub socket: Option<PathBuf>,
+    /// Overrides the routing table.
+    pub route: Route,
+    /// Names the run that this process belongs to, for the broker's accounts.
+    pub run: Option<String>,
+}
+
+impl Config {
+    /// What the environment says: `BYWASH_SOCKET` (a path; `none` for no broker), `BYWASH_ROUTE` (`auto`, `here`, `queue`) and `BYWASH_RUN`.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the variable.
+    pub fn from_env() -> Result<Self> {
+        let text = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let route = match text("BYWASH_ROUTE") {
+            None => Route::Auto,
+            Some(value) => value.to_string_lossy().parse()?,
+        };
+        let socket = text("BYWASH_SOCKET").filter(|path| path != "none").map(PathBuf::from);
+        Ok(Self { socket, route, run: text("BYWASH_RUN").map(|run| run.to_string_lossy().into_owned()) })
+    }
+}
+
+/// Whether the routing table is followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Route {
+    /// The routing table decides.
+    #[default]
+    Auto,
+    /// Everything in the caller's place.
+    Here,
+    /// Everything through the manager's queue (the broker's, if there is one).
+    Queue,
+}
+
+impl Route {
+    /// The name by which it is chosen.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Route::Auto => "auto",
+            Route::Here => "here",
+            Route::Queue => "queue",
+        }
+    }
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Route {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        [Route::Auto, Route::Here, Route::Queue]
+            .into_iter()
+            .find(|route| route.name() == name)
+            .ok_or_else(|| Error::Config { place: "route (BYWASH_ROUTE)".into(), reason: format!("'{name}' is none of auto, here, queue") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_round_trip_and_refuse_others() {
+        for route in [Route::Auto, Route::Here, Route::Queue] {
+            assert_eq!(route.to_string().parse::<Route>().unwrap(), route);
+        }
+        let error = "fast".parse::<Route>().unwrap_err().to_string();
+        assert!(error.contains("BYWASH_ROUTE") && error.contains("'fast'"), "{error}");
+    }
+}

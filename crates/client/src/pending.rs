@@ -1,0 +1,156 @@
+//! A submitted operation: a future, and something that can be waited for.
+
+use bywash_core::{Error, OwnedOperation, Result};
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A submitted operation. It is completed exactly once; dropping it forgets the result, not the work.
+#[derive(Debug)]
+pub struct Pending(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    done: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    outcome: Option<Result<OwnedOperation>>,
+    taken: bool,
+    waker: Option<Waker>,
+}
+
+impl Shared {
+    /// A panic of another holder cannot leave the state half written, so a poisoned lock is as good as any.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The other end of a [`Pending`].
+#[derive(Debug)]
+pub(crate) struct Promise(Arc<Shared>);
+
+/// Both ends of an operation under way.
+pub(crate) fn pair() -> (Promise, Pending) {
+    let shared = Arc::<Shared>::default();
+    (Promise(shared.clone()), Pending(shared))
+}
+
+impl Promise {
+    /// Hands the outcome over; consumed, so that there is no second completion.
+    pub(crate) fn complete(self, outcome: Result<OwnedOperation>) {
+        let mut state = self.0.lock();
+        state.outcome = Some(outcome);
+        let waker = state.waker.take();
+        drop(state);
+        self.0.done.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Pending {
+    /// Waits until it is done. Bounded, since every way an operation can take is.
+    ///
+    /// # Errors
+    /// The operation's own; the operation itself is then gone.
+    pub fn wait(mut self) -> Result<OwnedOperation> {
+        loop {
+            if let Some(outcome) = self.wait_timeout(Duration::from_secs(1)) {
+                return outcome;
+            }
+        }
+    }
+
+    /// Waits at most that long; `None` if it is not done yet.
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Result<OwnedOperation>> {
+        let end = Instant::now() + timeout;
+        let mut state = self.0.lock();
+        loop {
+            if let Some(outcome) = take(&mut state) {
+                return Some(outcome);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            state = self.0.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The result if it is there; never waits.
+    pub fn try_wait(&mut self) -> Option<Result<OwnedOperation>> {
+        take(&mut self.0.lock())
+    }
+}
+
+fn take(state: &mut State) -> Option<Result<OwnedOperation>> {
+    if state.taken {
+        return Some(Err(Error::Unavailable { what: "the result of this operation was already taken".into() }));
+    }
+    let outcome = state.outcome.take();
+    state.taken = outcome.is_some();
+    outcome
+}
+
+impl Future for Pending {
+    type Output = Result<OwnedOperation>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.0.lock();
+        match take(&mut state) {
+            Some(outcome) => Poll::Ready(outcome),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bywash_core::{Direction, SecretBytes};
+    use std::thread;
+
+    fn operation() -> OwnedOperation {
+        let (input, output) = (SecretBytes::zeroed(3), SecretBytes::zeroed(32));
+        OwnedOperation { direction: Direction::Compute, iv: vec![], aad: vec![], input, output, tag: vec![] }
+    }
+
+    #[test]
+    fn a_waiter_is_woken_and_a_result_is_given_once() {
+        let (promise, mut pending) = pair();
+        assert!(pending.try_wait().is_none());
+        assert!(pending.wait_timeout(Duration::from_millis(1)).is_none());
+        let other = thread::spawn(move || promise.complete(Ok(operation())));
+        assert_eq!(pending.wait_timeout(Duration::from_secs(60)), Some(Ok(operation())));
+        other.join().unwrap();
+        assert!(matches!(pending.try_wait(), Some(Err(Error::Unavailable { .. }))));
+    }
+
+    #[test]
+    fn a_future_wakes_its_task() {
+        struct Flag(std::sync::atomic::AtomicBool);
+        impl std::task::Wake for Flag {
+            fn wake(self: Arc<Self>) {
+                self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+            }
+        }
+        let flag = Arc::new(Flag(false.into()));
+        let waker = Waker::from(flag.clone());
+        let (promise, mut pending) = pair();
+        let mut context = Context::from_waker(&waker);
+        assert!(Pin::new(&mut pending).poll(&mut context).is_pending());
+        promise.complete(Ok(operation()));
+        assert!(flag.0.load(std::sync::atomic::Ordering::SeqCst));
+        assert_eq!(Pin::new(&mut pending).poll(&mut context), Poll::Ready(Ok(operation())));
+    }
+}
