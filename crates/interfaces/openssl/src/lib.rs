@@ -1,1 +1,40 @@
-//! Not yet furnished.
+//! OpenSSL 3 provider: any program built on OpenSSL reaches Bywash by configuration alone.
+//!
+//! ```ini
+//! openssl_conf = init
+//! [init]
+//! providers = providers
+//! [providers]
+//! bywash = bywash
+//! default = default
+//! [bywash]
+//! module = /usr/lib/bywash/libbywash_openssl.so
+//! activate = 1
+//! # optional, overriding the environment: socket = PATH, route = auto|here|queue, run = NAME
+//! [default]
+//! activate = 1
+//! ```
+//!
+//! Bywash must come first: libcrypto takes the first provider that offers an algorithm.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`ffi`] | the provider ABI, parameters, libcrypto's public functions: written by hand, no private structures |
+//! | [`provider`] | entry point, configuration, the table of what is offered |
+//! | [`ciphers`] | ciphers and AEADs, behaving as the default provider's |
+//! | [`pkey`] | key management, signatures, decryption, key exchange |
+//! | [`delegate`] | the default provider in a private library context, for all that Bywash does not do itself |
+//! | [`errors`] | errors in the program's own queue, with the default provider's reasons |
+//!
+//! # Rules
+//!
+//! - Loading never fails, prints nothing and starts no thread. Without a client nothing is offered, and libcrypto goes to the next provider.
+//! - No panic crosses into C: every function runs under [`guard`](ffi::guard()).
+//! - Once loaded the module stays in memory (`-z nodelete`).
+
+pub mod ciphers;
+pub mod delegate;
+pub mod errors;
+pub mod ffi;
+pub mod pkey;
+pub mod provider;

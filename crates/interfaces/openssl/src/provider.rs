@@ -1,0 +1,213 @@
+//! The provider itself: entry point, configuration, and the table of what it offers.
+
+use crate::delegate::Delegate;
+use crate::errors::{REASON_STRINGS, Reason, connect, disconnect, raise};
+use crate::ffi::ids::{core as id, operation};
+use crate::ffi::{AlgorithmEntry, CoreHandle, DispatchEntry, Function, Param, ParamsMut, Table, guard};
+use crate::{ciphers, pkey};
+use bywash_client::{Client, Config, Route};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::transmute;
+use core::{ptr, slice};
+use std::sync::OnceLock;
+
+/// One loaded provider: what every context of ours holds on to.
+///
+/// libcrypto keeps a provider until the last object fetched from it is freed, so contexts may hold a plain reference: see [`Provider::from_ptr`].
+pub struct Provider {
+    handle: *const CoreHandle,
+    client: Option<Client>,
+    delegate: OnceLock<Option<Delegate>>,
+}
+
+// SAFETY: the handle is only compared and handed back to the core; the rest is shareable.
+unsafe impl Send for Provider {}
+// SAFETY: as above.
+unsafe impl Sync for Provider {}
+
+impl Provider {
+    /// The provider behind the pointer that libcrypto hands to constructors.
+    ///
+    /// # Safety
+    /// `provctx` is what [`OSSL_provider_init`] gave out, not torn down. The reference is called static because libcrypto tears the provider
+    /// down only when nothing made from it is left.
+    #[inline]
+    pub unsafe fn from_ptr(provctx: *mut c_void) -> Option<&'static Self> {
+        // SAFETY: passed on from the caller.
+        unsafe { provctx.cast::<Self>().as_ref() }
+    }
+
+    /// Access to engines; none if it could not be had, in which case nothing is offered.
+    pub fn client(&self) -> Option<&Client> {
+        self.client.as_ref()
+    }
+
+    /// The default provider in a private library context, made when it is first needed.
+    pub fn delegate(&self) -> Option<&Delegate> {
+        let delegate = self.delegate.get_or_init(Delegate::new).as_ref();
+        if delegate.is_none() {
+            raise(Reason::InternalError, "bywash: OpenSSL's default provider cannot be loaded; check the installation of libssl3");
+        }
+        delegate
+    }
+}
+
+/// A parameter of the provider's section in openssl.cnf.
+fn configured(handle: *const CoreHandle, get_params: Option<Function>, key: &CStr) -> Option<String> {
+    type GetParams = unsafe extern "C" fn(*const CoreHandle, *mut Param) -> c_int;
+    // SAFETY: core_dispatch.h fixes the type that goes with the id.
+    let get_params = unsafe { transmute::<Function, GetParams>(get_params?) };
+    let mut text: *const c_char = ptr::null();
+    let mut request = [Param::new(key, crate::ffi::abi::UTF8_PTR, (&raw mut text).cast(), size_of::<*const c_char>()), Param::END];
+    // SAFETY: a live handle and an array that is ended; the core sets `text` to a string of its own or leaves it alone.
+    if unsafe { get_params(handle, request.as_mut_ptr()) } != 1 || text.is_null() {
+        return None;
+    }
+    // SAFETY: the core's strings end in NUL and live as long as the provider.
+    unsafe { CStr::from_ptr(text) }.to_str().ok().map(str::to_owned)
+}
+
+/// The configuration: the environment's, overridden by the provider's section.
+fn configuration(handle: *const CoreHandle, get_params: Option<Function>) -> Config {
+    let mut config = Config::from_env();
+    if let Some(socket) = configured(handle, get_params, c"socket") {
+        config.socket = (!socket.is_empty()).then(|| socket.into());
+    }
+    match configured(handle, get_params, c"route").as_deref() {
+        Some("auto") => config.route = Route::Auto,
+        Some("here") => config.route = Route::Here,
+        Some("queue") => config.route = Route::Queue,
+        _ => {}
+    }
+    if let Some(run) = configured(handle, get_params, c"run") {
+        config.run = Some(run);
+    }
+    config
+}
+
+/// Prints nothing, whatever happens, unless the user asked for it.
+fn be_quiet() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        if std::env::var_os("BYWASH_LOG").is_none() {
+            std::panic::set_hook(Box::new(|_| {}));
+        }
+    });
+}
+
+/// Entry point: what libcrypto calls when the module is loaded.
+///
+/// It does not fail: a first-listed provider that fails to load would break every program under this configuration. What cannot be had
+/// is not offered, and libcrypto goes on to the next provider.
+///
+/// # Safety
+/// Called by libcrypto, with the arguments that provider(7) describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn OSSL_provider_init(
+    handle: *const CoreHandle,
+    input: *const DispatchEntry,
+    output: *mut *const DispatchEntry,
+    provctx: *mut *mut c_void,
+) -> c_int {
+    be_quiet();
+    guard(0, || {
+        // SAFETY: libcrypto's table ends with id 0.
+        let length = (0..1024).take_while(|&index| unsafe { (*input.add(index)).id } != 0).count();
+        // SAFETY: so many entries are there.
+        let entries = unsafe { slice::from_raw_parts(input, length) };
+        // SAFETY: the entries come with the handle.
+        unsafe { connect(handle, entries) };
+        let get_params = entries.iter().find(|entry| entry.id == id::GET_PARAMS).and_then(|entry| entry.function);
+        let client = guard(None, || Some(Client::new(configuration(handle, get_params))));
+        let provider = Box::new(Provider { handle, client, delegate: OnceLock::new() });
+        // SAFETY: libcrypto gives room for both results.
+        unsafe {
+            *provctx = Box::into_raw(provider).cast();
+            *output = DISPATCH.0.as_ptr();
+        }
+        1
+    })
+}
+
+macro_rules! function {
+    ($function:expr, $type:ty) => {
+        // SAFETY: a function pointer is stored under the id whose type it has; libcrypto casts it back to that type.
+        Some(unsafe { transmute::<$type, Function>($function) })
+    };
+}
+
+static DISPATCH: Table<[DispatchEntry; 6]> = Table([
+    DispatchEntry { id: id::PROVIDER_TEARDOWN, function: function!(teardown, unsafe extern "C" fn(*mut c_void)) },
+    DispatchEntry { id: id::PROVIDER_GETTABLE_PARAMS, function: function!(gettable_params, extern "C" fn(*mut c_void) -> *const Param) },
+    DispatchEntry { id: id::PROVIDER_GET_PARAMS, function: function!(get_params, unsafe extern "C" fn(*mut c_void, *mut Param) -> c_int) },
+    DispatchEntry {
+        id: id::PROVIDER_QUERY_OPERATION,
+        function: function!(query_operation, unsafe extern "C" fn(*mut c_void, c_int, *mut c_int) -> *const AlgorithmEntry),
+    },
+    DispatchEntry { id: id::PROVIDER_GET_REASON_STRINGS, function: function!(reason_strings, extern "C" fn(*mut c_void) -> *const c_void) },
+    DispatchEntry::END,
+]);
+
+unsafe extern "C" fn teardown(provctx: *mut c_void) {
+    guard((), || {
+        if provctx.is_null() {
+            return;
+        }
+        // SAFETY: made by `OSSL_provider_init` and torn down once, when nothing refers to it any more.
+        let provider = unsafe { Box::from_raw(provctx.cast::<Provider>()) };
+        disconnect(provider.handle);
+    });
+}
+
+static GETTABLE: Table<[Param; 5]> = Table([
+    Param::declare(c"name", crate::ffi::abi::UTF8_PTR, 0),
+    Param::declare(c"version", crate::ffi::abi::UTF8_PTR, 0),
+    Param::declare(c"buildinfo", crate::ffi::abi::UTF8_PTR, 0),
+    Param::declare_int(c"status"),
+    Param::END,
+]);
+
+extern "C" fn gettable_params(_provctx: *mut c_void) -> *const Param {
+    GETTABLE.0.as_ptr()
+}
+
+const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+    Ok(version) => version,
+    Err(_) => c"",
+};
+
+unsafe extern "C" fn get_params(provctx: *mut c_void, params: *mut Param) -> c_int {
+    guard(0, || {
+        // SAFETY: libcrypto hands us its array for the time of the call.
+        let mut params = unsafe { ParamsMut::new(params) };
+        // SAFETY: libcrypto hands us our own context.
+        let running = unsafe { Provider::from_ptr(provctx) }.is_some_and(|provider| provider.client.is_some());
+        let done = params.answer(c"name", |param| param.set_utf8(c"Bywash cryptographic offload"))
+            && params.answer(c"version", |param| param.set_utf8(VERSION))
+            && params.answer(c"buildinfo", |param| param.set_utf8(VERSION))
+            && params.answer_number(c"status", u64::from(running));
+        c_int::from(done)
+    })
+}
+
+unsafe extern "C" fn query_operation(provctx: *mut c_void, wanted: c_int, no_cache: *mut c_int) -> *const AlgorithmEntry {
+    if !no_cache.is_null() {
+        // SAFETY: room for an int, by the interface.
+        unsafe { *no_cache = 0 };
+    }
+    // SAFETY: libcrypto hands us our own context.
+    let able = unsafe { Provider::from_ptr(provctx) }.is_some_and(|provider| provider.client.is_some());
+    match wanted {
+        _ if !able => ptr::null(),
+        operation::CIPHER => ciphers::ALGORITHMS.0.as_ptr(),
+        operation::KEYMGMT => pkey::KEYMGMT.0.as_ptr(),
+        operation::SIGNATURE => pkey::SIGNATURE.0.as_ptr(),
+        operation::ASYM_CIPHER => pkey::ASYM_CIPHER.0.as_ptr(),
+        operation::KEYEXCH => pkey::KEYEXCH.0.as_ptr(),
+        _ => ptr::null(),
+    }
+}
+
+extern "C" fn reason_strings(_provctx: *mut c_void) -> *const c_void {
+    REASON_STRINGS.0.as_ptr().cast()
+}
