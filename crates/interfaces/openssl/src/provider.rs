@@ -5,7 +5,7 @@ use crate::errors::{REASON_STRINGS, Reason, connect, disconnect, raise};
 use crate::ffi::ids::{core as id, operation};
 use crate::ffi::{AlgorithmEntry, CoreHandle, DispatchEntry, Function, Param, ParamsMut, Table, guard};
 use crate::{ciphers, pkey};
-use bywash_client::{Client, Config, Route};
+use bywash_client::{Client, Config};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
 use core::{ptr, slice};
@@ -67,17 +67,21 @@ fn configured(handle: *const CoreHandle, get_params: Option<Function>, key: &CSt
     unsafe { CStr::from_ptr(text) }.to_str().ok().map(str::to_owned)
 }
 
-/// The configuration: the environment's, overridden by the provider's section.
+/// The configuration: the environment's, overridden by the provider's section. What cannot be read is left at its default, because a
+/// provider that refuses to load would break the program.
 fn configuration(handle: *const CoreHandle, get_params: Option<Function>) -> Config {
-    let mut config = Config::from_env();
+    let mut config = Config::from_env().unwrap_or_else(|error| {
+        log(&error);
+        Config::default()
+    });
     if let Some(socket) = configured(handle, get_params, c"socket") {
-        config.socket = (!socket.is_empty()).then(|| socket.into());
+        config.socket = (!socket.is_empty() && socket != "none").then(|| socket.into());
     }
-    match configured(handle, get_params, c"route").as_deref() {
-        Some("auto") => config.route = Route::Auto,
-        Some("here") => config.route = Route::Here,
-        Some("queue") => config.route = Route::Queue,
-        _ => {}
+    if let Some(route) = configured(handle, get_params, c"route") {
+        match route.parse() {
+            Ok(route) => config.route = route,
+            Err(error) => log(&error),
+        }
     }
     if let Some(run) = configured(handle, get_params, c"run") {
         config.run = Some(run);
@@ -85,11 +89,23 @@ fn configuration(handle: *const CoreHandle, get_params: Option<Function>) -> Con
     config
 }
 
+/// Whether the user wants to hear from us.
+fn wants_log() -> bool {
+    std::env::var_os("BYWASH_LOG").is_some_and(|value| !value.is_empty())
+}
+
+/// Tells the user, if the user asked for it.
+fn log(what: &dyn core::fmt::Display) {
+    if wants_log() {
+        eprintln!("bywash: {what}");
+    }
+}
+
 /// Prints nothing, whatever happens, unless the user asked for it.
 fn be_quiet() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        if std::env::var_os("BYWASH_LOG").is_none() {
+        if !wants_log() {
             std::panic::set_hook(Box::new(|_| {}));
         }
     });

@@ -63,13 +63,7 @@ unsafe extern "C" {
         encrypt: c_int,
         params: *const Param,
     ) -> c_int;
-    pub fn EVP_CipherUpdate(
-        ctx: *mut EVP_CIPHER_CTX,
-        out: *mut c_uchar,
-        outl: *mut c_int,
-        input: *const c_uchar,
-        inl: c_int,
-    ) -> c_int;
+    pub fn EVP_CipherUpdate(ctx: *mut EVP_CIPHER_CTX, out: *mut c_uchar, outl: *mut c_int, input: *const c_uchar, inl: c_int) -> c_int;
     pub fn EVP_CipherFinal_ex(ctx: *mut EVP_CIPHER_CTX, out: *mut c_uchar, outl: *mut c_int) -> c_int;
     pub fn EVP_Cipher(ctx: *mut EVP_CIPHER_CTX, out: *mut c_uchar, input: *const c_uchar, inl: c_uint) -> c_int;
 

@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn numbers_are_read_by_type_and_size() {
         assert_eq!(over(UNSIGNED_INTEGER, &mut 7_u32).number(), Some(7));
-        assert_eq!(over(UNSIGNED_INTEGER, &mut u64::MAX).number(), Some(u64::MAX));
+        assert_eq!(over(UNSIGNED_INTEGER, &mut { u64::MAX }).number(), Some(u64::MAX));
         assert_eq!(over(INTEGER, &mut -1_i32).number(), None);
         assert_eq!(over(INTEGER, &mut -1_i32).signed(), Some(-1));
         assert_eq!(over(UNSIGNED_INTEGER, &mut (1_u128 << 64)).number(), None);
