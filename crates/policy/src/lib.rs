@@ -12,10 +12,58 @@
 //! - only to an engine of its [`EngineSet`], and only while that engine is up and has a free worker;
 //! - it is work-conserving where its docs say so: no decision to wait while a request could run on a free worker.
 //!
-//! A request whose engine failed arrives anew, under its old id, with that engine taken out of its set.
+//! A request whose engine failed arrives anew, under its old id, with that engine taken out of its set. Every batch dispatched ends
+//! with one [`Event::Finished`], failed or not; until then its worker is taken, even across [`Event::EngineDown`] and
+//! [`Event::EngineUp`]. A request none of whose engines is up simply waits: telling its owner is the driver's affair.
+//!
+//! # What is here
+//!
+//! | module | what it is | work-conserving | no request is overtaken |
+//! |---|---|---|---|
+//! | [`fifo`] | oldest first, first free engine | yes | ever, by another with the same engines |
+//! | [`placement`] | shortest expected completion, from cost sheets | unless waiting is expected to be sooner | after [`placement::PATIENCE_NS`] |
+//! | [`routing`] | the routing table: *here* or *queue* for each algorithm and size class | | |
+//! | [`estimate`] | a cost sheet that learns from what it sees | | |
+//!
+//! The properties are checked in `tests/model.rs` by a driver that makes up arrivals, engines, failures and cancellations;
+//! `benches/policy.rs` measures what a request costs.
+//!
+//! # Adding a policy
+//!
+//! One file, one struct that implements [`Policy`], one line in [`by_name`] and in [`NAMES`]: the model test then runs it too.
+//! What waits and what is free is kept for all policies alike in `waiting.rs` and `workers.rs`.
 #![forbid(unsafe_code)]
 
 use bywash_core::{Algorithm, Time};
+
+pub mod estimate;
+pub mod fifo;
+pub mod placement;
+pub mod routing;
+mod waiting;
+mod workers;
+
+pub use estimate::Estimate;
+pub use fifo::Fifo;
+pub use placement::Placement;
+
+/// The names that [`by_name`] knows.
+pub const NAMES: &[&str] = &["fifo", "placement"];
+
+/// A policy by its name, for these engines; `None` for a name not in [`NAMES`].
+///
+/// # Panics
+/// With more than [`ENGINES_MAX`] engines.
+pub fn by_name(name: &str, engines: &[EngineInfo]) -> Option<Box<dyn Policy>> {
+    match name {
+        "fifo" => Some(Box::new(Fifo::new(engines))),
+        "placement" => Some(Box::new(Placement::new(engines))),
+        _ => None,
+    }
+}
+
+/// The most engines a driver's list may have: as many as an [`EngineSet`] holds.
+pub const ENGINES_MAX: usize = 64;
 
 /// A request, by the driver's running number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,7 +74,7 @@ pub struct RequestId(pub u64);
 pub struct EngineId(pub u8);
 
 /// A set of engines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EngineSet(pub u64);
 
 impl EngineSet {
@@ -40,6 +88,31 @@ impl EngineSet {
     #[must_use]
     pub const fn without(self, engine: EngineId) -> Self {
         Self(self.0 & !(1 << engine.0))
+    }
+
+    /// The engines of both sets.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Whether there is no engine in it.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The engine listed first, if there is one.
+    pub const fn first(self) -> Option<EngineId> {
+        if self.0 == 0 { None } else { Some(EngineId(self.0.trailing_zeros() as u8)) }
+    }
+
+    /// The engines, in the driver's order.
+    pub fn iter(self) -> impl Iterator<Item = EngineId> {
+        std::iter::successors(self.first().map(|engine| (engine, self)), |&(engine, set)| {
+            let rest = set.without(engine);
+            rest.first().map(|next| (next, rest))
+        })
+        .map(|(engine, _)| engine)
     }
 
     /// Whether the engine is in the set.

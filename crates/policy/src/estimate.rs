@@ -1,0 +1,159 @@
+//! A cost sheet that learns: what an operation is expected to take, corrected by what operations did take.
+//!
+//! For every algorithm and size class one factor is kept, measured time over the sheet's time, as an exponentially weighted running
+//! mean: the n-th observation weighs 1/n until that has fallen to 1/16. One observation counts for at most four times and at least a
+//! quarter of what is believed, so that a worker that lost the processor for a while does not overturn the estimate, while a
+//! lasting change still comes through within a few dozen observations.
+//!
+//! # The time of a batch
+//!
+//! A batch of k operations of b bytes is expected to take hand-over + 2 k b transfer + ceil(k / lanes of one worker) times the time of one
+//! operation, where the sheet's lanes are shared evenly by the engine's workers.
+
+use crate::EngineInfo;
+use bywash_core::route::{ROUTES, route_index};
+use bywash_core::{Algorithm, CostCurve, CostSheet};
+
+/// What is assumed of an operation that is not on the sheet, until one has been seen: 1 ms.
+pub const UNKNOWN_NS: f64 = 1e6;
+
+/// The least that a new observation weighs.
+const WEIGHT_MIN: f64 = 1.0 / 16.0;
+/// The most that one observation may differ from what is believed, either way.
+const LEAP_MAX: f64 = 4.0;
+
+/// What one engine is expected to take. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Estimate {
+    sheet: CostSheet,
+    /// The sheet's curves by algorithm number, for a look-up without comparing strings.
+    curves: Vec<Option<CostCurve>>,
+    /// By [`route_index`].
+    factors: Vec<Factor>,
+    lanes_per_worker: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Factor {
+    value: f64,
+    seen: u32,
+}
+
+impl Estimate {
+    /// Begins with what the sheet says.
+    pub fn new(sheet: CostSheet, workers: usize) -> Self {
+        Self {
+            curves: Algorithm::ALL.iter().map(|&algorithm| sheet.curve(algorithm).cloned()).collect(),
+            factors: vec![Factor { value: 1.0, seen: 0 }; ROUTES],
+            lanes_per_worker: (sheet.lanes / workers.max(1)).max(1),
+            sheet,
+        }
+    }
+
+    /// For an engine as a policy is told of it.
+    pub fn of(engine: &EngineInfo) -> Self {
+        Self::new(engine.costs.clone(), engine.workers)
+    }
+
+    /// Nanoseconds that a batch of `count` operations of `bytes` each is expected to take; never 0.
+    pub fn batch_ns(&self, algorithm: Algorithm, bytes: u64, count: usize) -> f64 {
+        self.listed_ns(algorithm, bytes, count) * self.factors[index(algorithm, bytes)].value
+    }
+
+    /// Takes in that a batch of `count` operations of `bytes` each took `measured_ns`.
+    pub fn observe(&mut self, algorithm: Algorithm, bytes: u64, count: usize, measured_ns: u64) {
+        let listed = self.listed_ns(algorithm, bytes, count);
+        let factor = &mut self.factors[index(algorithm, bytes)];
+        factor.seen = factor.seen.saturating_add(1);
+        let ratio = (measured_ns.max(1) as f64 / listed).clamp(factor.value / LEAP_MAX, factor.value * LEAP_MAX);
+        let weight = f64::max(1.0 / f64::from(factor.seen), WEIGHT_MIN);
+        factor.value += (ratio - factor.value) * weight;
+    }
+
+    /// The sheet as corrected: each point scaled so that the sheet's own estimate at its size is the running one.
+    pub fn sheet(&self) -> CostSheet {
+        let mut sheet = self.sheet.clone();
+        for &algorithm in Algorithm::ALL {
+            let Some(curve) = sheet.algorithms.get_mut(algorithm.name()) else { continue };
+            for (bytes, ns) in &mut curve.points {
+                *ns = (self.batch_ns(algorithm, *bytes, 1) - self.overhead_ns(*bytes, 1)).max(0.0);
+            }
+        }
+        sheet
+    }
+
+    fn listed_ns(&self, algorithm: Algorithm, bytes: u64, count: usize) -> f64 {
+        let one = self.curves[usize::from(algorithm.number())].as_ref().map_or(UNKNOWN_NS, |curve| curve.estimate_ns(bytes));
+        let rounds = count.div_ceil(self.lanes_per_worker).max(1);
+        (self.overhead_ns(bytes, count) + one * rounds as f64).max(1.0)
+    }
+
+    fn overhead_ns(&self, bytes: u64, count: usize) -> f64 {
+        self.sheet.handover_ns + 2.0 * self.sheet.transfer_ns_per_byte * bytes as f64 * count as f64
+    }
+}
+
+fn index(algorithm: Algorithm, bytes: u64) -> usize {
+    route_index(algorithm, usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHEET: &str = "engine = \"card\"\nlanes = 8\nbatch_max = 8\nhandover_ns = 1000.0\n\
+        [algorithms.\"RSA-2048 private\"]\npoints = [[0, 500000.0]]\n[algorithms.\"AES-128-CTR\"]\npoints = [[16, 10.0], [1024, 100.0]]\n";
+
+    fn estimate(workers: usize) -> Estimate {
+        Estimate::new(CostSheet::from_toml(SHEET, "test").unwrap(), workers)
+    }
+
+    #[test]
+    fn lanes_are_shared_by_workers() {
+        let rsa = |workers, count| estimate(workers).batch_ns(Algorithm::Rsa2048Private, 256, count);
+        assert_eq!(rsa(1, 1), 501_000.0);
+        assert_eq!(rsa(1, 8), 501_000.0);
+        assert_eq!(rsa(2, 8), 1_001_000.0);
+        assert_eq!(rsa(8, 8), 4_001_000.0);
+    }
+
+    #[test]
+    fn learns_a_lasting_change_and_shrugs_off_a_hiccup() {
+        let mut estimate = estimate(1);
+        let before = estimate.batch_ns(Algorithm::Aes128Ctr, 1024, 1);
+        for _ in 0..40 {
+            estimate.observe(Algorithm::Aes128Ctr, 1024, 1, before as u64);
+        }
+        estimate.observe(Algorithm::Aes128Ctr, 1024, 1, 50_000_000);
+        assert!(estimate.batch_ns(Algorithm::Aes128Ctr, 1024, 1) < before * 1.2);
+        for _ in 0..100 {
+            estimate.observe(Algorithm::Aes128Ctr, 1024, 1, 10 * before as u64);
+        }
+        let after = estimate.batch_ns(Algorithm::Aes128Ctr, 1024, 1);
+        assert!((9.0..11.0).contains(&(after / before)), "{}", after / before);
+        assert_eq!(estimate.batch_ns(Algorithm::Aes128Ctr, 16, 1), 1010.0, "other classes keep their own figure");
+    }
+
+    #[test]
+    fn the_corrected_sheet_says_what_is_believed() {
+        let mut estimate = estimate(1);
+        for _ in 0..100 {
+            estimate.observe(Algorithm::Rsa2048Private, 256, 1, 250_000);
+        }
+        let sheet = estimate.sheet();
+        let told = sheet.estimate_ns(Algorithm::Rsa2048Private, 0).unwrap();
+        assert!((told - estimate.batch_ns(Algorithm::Rsa2048Private, 0, 1)).abs() < 1.0);
+        assert!((told - 250_000.0).abs() < 2_000.0, "{told}");
+        assert!(CostSheet::from_toml(&sheet.to_toml().unwrap(), "x").is_ok(), "it can be written and read again");
+    }
+
+    #[test]
+    fn an_operation_that_is_not_on_the_sheet_is_learnt_too() {
+        let mut estimate = estimate(1);
+        assert_eq!(estimate.batch_ns(Algorithm::X25519, 32, 1), UNKNOWN_NS + 1000.0);
+        for _ in 0..50 {
+            estimate.observe(Algorithm::X25519, 32, 1, 30_000);
+        }
+        assert!(estimate.batch_ns(Algorithm::X25519, 32, 1) < 40_000.0);
+    }
+}

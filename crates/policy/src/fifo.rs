@@ -1,0 +1,83 @@
+//! First in, first out: the policy that others are measured against.
+//!
+//! Every engine with a free worker takes the oldest request that it may run, and with it, up to its batch size, the next ones with the
+//! same set of engines. Among several free engines the first in the driver's list takes it. Costs are not looked at.
+//!
+//! *Work-conserving*: it never waits while a waiting request could run on a free worker. *Starvation bound*: among requests with the
+//! same engines none ever overtakes another; among those with different engines, an engine starts nothing while an older request
+//! that it may run waits, except what rides along in that older one's batch.
+
+use crate::waiting::Waiting;
+use crate::workers::Workers;
+use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Policy, Request, RequestId};
+use bywash_core::Time;
+
+/// Oldest first. See the [module](self).
+pub struct Fifo {
+    workers: Workers,
+    batch_max: Vec<usize>,
+    waiting: Waiting,
+    /// The set of engines of each queue of `waiting`. Few: what engines can do differs by algorithm and failure only.
+    sets: Vec<EngineSet>,
+}
+
+impl Fifo {
+    /// For these engines.
+    ///
+    /// # Panics
+    /// With more than [`ENGINES_MAX`](crate::ENGINES_MAX) engines.
+    pub fn new(engines: &[EngineInfo]) -> Self {
+        Self {
+            workers: Workers::new(engines),
+            batch_max: engines.iter().map(|engine| engine.batch_max.max(1)).collect(),
+            waiting: Waiting::default(),
+            sets: Vec::new(),
+        }
+    }
+
+    fn arrived(&mut self, now: Time, request: Request) {
+        let queue = self.sets.iter().position(|&set| set == request.engines).unwrap_or_else(|| {
+            self.sets.push(request.engines);
+            self.waiting.add_queue()
+        });
+        self.waiting.push(queue, request, now);
+    }
+
+    /// The queue whose head is the oldest that could run now, and where.
+    fn oldest(&self) -> Option<(usize, EngineId)> {
+        let ready = self.workers.ready();
+        let runnable = self.sets.iter().enumerate().filter_map(|(queue, set)| {
+            let engine = set.and(ready).first()?;
+            Some((self.waiting.front(queue)?.order, queue, engine))
+        });
+        runnable.min_by_key(|&(order, ..)| order).map(|(_, queue, engine)| (queue, engine))
+    }
+}
+
+impl Policy for Fifo {
+    fn name(&self) -> &'static str {
+        "fifo"
+    }
+
+    fn event(&mut self, now: Time, event: Event<'_>) {
+        match event {
+            Event::Arrived(request) => self.arrived(now, request),
+            Event::Cancelled(id) => drop(self.waiting.cancel(id)),
+            Event::Finished { engine, .. } => self.workers.give(engine),
+            Event::EngineUp(engine) => self.workers.set_up(engine, true),
+            Event::EngineDown(engine) => self.workers.set_up(engine, false),
+            Event::Loaded(_) => {}
+        }
+    }
+
+    fn decide(&mut self, _now: Time, batch: &mut Vec<RequestId>) -> Decision {
+        if self.waiting.is_empty() || self.workers.ready().is_empty() {
+            return Decision::Idle;
+        }
+        let Some((queue, engine)) = self.oldest() else { return Decision::Idle };
+        let most = self.batch_max[usize::from(engine.0)];
+        batch.extend(std::iter::from_fn(|| self.waiting.pop(queue)).take(most).map(|entry| entry.request.id));
+        self.workers.take(engine);
+        Decision::Dispatch(engine)
+    }
+}
