@@ -25,6 +25,12 @@ pub trait Engine: Send + Sync {
         false
     }
 
+    /// Whether it computes on the processor of the thread that calls it, with nothing beyond that thread which could fail to answer. A
+    /// manager lets blocked callers work on such an engine themselves; any other is given threads of its own and watched.
+    fn is_local(&self) -> bool {
+        false
+    }
+
     /// What it can do.
     fn capabilities(&self) -> &[Algorithm];
 

@@ -71,6 +71,10 @@ impl Engine for CpuEngine {
         format!("{}; {found}", ffi::library::version())
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn capabilities(&self) -> &[Algorithm] {
         Algorithm::ALL
     }
