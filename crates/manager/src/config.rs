@@ -1,0 +1,90 @@
+//! What a manager is told when it is made.
+
+use bywash_core::{CostSheet, Engine, Error, Result};
+use bywash_policy::{EngineInfo, Policy};
+use core::fmt;
+use core::str::FromStr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Everything a manager is told. Start from [`ManagerConfig::new`] and change what differs.
+#[derive(Clone)]
+pub struct ManagerConfig {
+    /// The engines, at most 64; see [`crate::probe`].
+    pub engines: Vec<Arc<dyn Engine>>,
+    /// Who decides.
+    pub policy: PolicyKind,
+    /// Where the cost sheets come from.
+    pub costs: Costs,
+    /// How long an engine may work on a batch, above an allowance for its bytes, before its requests are given to another.
+    pub stall_bound: Duration,
+    /// How long a request may take altogether, queue and repetitions included, before it ends with [`Error::Timeout`].
+    pub request_bound: Duration,
+    /// Failures in a row that take an engine down.
+    pub failures_max: u32,
+    /// How long an engine stays down the first time; it doubles each time it fails again at once.
+    pub probation: Duration,
+}
+
+impl ManagerConfig {
+    /// The defaults for these engines: placement by cost, costs measured or taken from the cache.
+    pub fn new(engines: Vec<Arc<dyn Engine>>) -> Self {
+        Self {
+            engines,
+            policy: PolicyKind::Placement,
+            costs: Costs::Calibrate { cache: crate::calibrate::default_cache(), budget: crate::calibrate::BUDGET },
+            stall_bound: Duration::from_secs(10),
+            request_bound: Duration::from_secs(60),
+            failures_max: 3,
+            probation: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Which policy decides.
+#[derive(Clone, Copy, Debug)]
+pub enum PolicyKind {
+    /// First come, first served.
+    Fifo,
+    /// Shortest expected completion by cost sheets.
+    Placement,
+    /// One that is not in the house.
+    Other(fn(&[EngineInfo]) -> Box<dyn Policy>),
+}
+
+impl fmt::Display for PolicyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Fifo => "fifo",
+            Self::Placement => "placement",
+            Self::Other(_) => "other",
+        })
+    }
+}
+
+impl FromStr for PolicyKind {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "fifo" => Ok(Self::Fifo),
+            "placement" => Ok(Self::Placement),
+            _ => Err(Error::Config { place: "policy".into(), reason: format!("no policy '{name}'; there are fifo and placement") }),
+        }
+    }
+}
+
+/// Where cost sheets come from.
+#[derive(Clone, Debug)]
+pub enum Costs {
+    /// From the cache of this machine, else measured when the manager is made, and cached.
+    Calibrate {
+        /// The folder; `None` measures every time.
+        cache: Option<PathBuf>,
+        /// Time for one engine's measurement.
+        budget: Duration,
+    },
+    /// These, by the engines' names; an engine that is not among them uses its own sheet, or an empty one.
+    Given(Vec<CostSheet>),
+}

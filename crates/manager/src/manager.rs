@@ -1,0 +1,309 @@
+//! The manager as its users see it.
+
+use crate::config::{Costs, ManagerConfig, PolicyKind};
+use crate::counters::{EngineStatus, Snapshot};
+use crate::inner::{Inner, Role};
+use crate::observe::Observer;
+use crate::request::{Completion, Deliver, Done, OnDone, Waiter, Woken, copy_back, to_owned};
+use crate::session::{Session, SessionId};
+use crate::state::{Bounds, EngineState, State};
+use crate::{calibrate, execute};
+use bywash_core::route::ROUTES;
+use bywash_core::{Algorithm, CostSheet, Data, Engine, Error, Operation, OwnedOperation, Place, Result, SecretBytes, SessionParams, Time};
+use bywash_policy::estimate::Estimate;
+use bywash_policy::{ENGINES_MAX, EngineId, EngineInfo, EngineSet, RequestId, routing};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Sessions, queues, engines and a policy. See the [crate's page](crate).
+pub struct Manager {
+    inner: Arc<Inner>,
+    /// The engines that do each algorithm.
+    capable: Box<[EngineSet; Algorithm::COUNT]>,
+    local: EngineSet,
+    notes: Vec<String>,
+}
+
+impl Manager {
+    /// A manager over these engines. It starts no thread; with [`Costs::Calibrate`] and no cached sheet it measures for up to the budget.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for no engine, too many, or two of one name.
+    pub fn new(config: ManagerConfig) -> Result<Arc<Self>> {
+        check_engines(&config.engines)?;
+        let (sheets, notes) = sheets(&config);
+        let bounds = Bounds {
+            stall_ns: nanos(config.stall_bound),
+            request_ns: nanos(config.request_bound),
+            probation_ns: nanos(config.probation),
+            failures_max: config.failures_max,
+        };
+        let infos: Vec<EngineInfo> = config.engines.iter().zip(&sheets).map(|(engine, sheet)| info(&**engine, sheet)).collect();
+        let state =
+            |(info, engine): (&EngineInfo, &Arc<dyn Engine>)| EngineState::new(engine.name(), info.workers, Estimate::of(info), &bounds);
+        let engines = infos.iter().zip(&config.engines).map(state).collect();
+        let state = State::new(policy(config.policy, &infos)?, engines, bounds);
+        let set = |wanted: &dyn Fn(&dyn Engine) -> bool| {
+            let ids = (0..config.engines.len() as u8).map(EngineId);
+            ids.filter(|id| wanted(&*config.engines[usize::from(id.0)])).fold(EngineSet::default(), EngineSet::with)
+        };
+        let mut capable = Box::new([EngineSet::default(); Algorithm::COUNT]);
+        for &algorithm in Algorithm::ALL {
+            capable[usize::from(algorithm.number())] = set(&|engine| engine.supports(algorithm));
+        }
+        let local = set(&|engine| engine.is_local());
+        Ok(Arc::new(Self { inner: Inner::new(config.engines, local, state), capable, local, notes }))
+    }
+
+    /// What was worth telling while the manager was made (a cost sheet that had to be measured anew, and why).
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Nanoseconds since the manager was made: the clock of all its times.
+    pub fn now(&self) -> Time {
+        self.inner.now()
+    }
+
+    /// Opens a session for a client. One engine takes it over at once, so that a bad key is refused here; others when they first get work.
+    ///
+    /// # Errors
+    /// [`Error::BadKey`]; [`Error::Unavailable`] if no engine does the algorithm, or while draining.
+    pub fn open(&self, client: u32, params: SessionParams) -> Result<SessionId> {
+        if self.inner.lock().draining {
+            return Err(shut_down());
+        }
+        let algorithm = params.algorithm();
+        let engines = self.capable[usize::from(algorithm.number())];
+        if engines == EngineSet::default() {
+            return Err(Error::Unavailable { what: format!("no engine here does {algorithm}; `bywash engines` lists what each can do") });
+        }
+        let session = self.inner.sessions_mut().insert(client, params, engines, self.inner.engines.len())?;
+        self.open_somewhere(&session).inspect_err(|_| {
+            let _ = self.close(session.id);
+        })?;
+        Ok(session.id)
+    }
+
+    /// Local engines first: they cannot stall the caller.
+    fn open_somewhere(&self, session: &Session) -> Result<()> {
+        let mut failure = shut_down();
+        let (near, far): (Vec<_>, Vec<_>) = session.engines.iter().partition(|&id| self.local.contains(id));
+        for id in near.into_iter().chain(far) {
+            match session.keyed(id, self.inner.engine(id)) {
+                Ok(_) => return Ok(()),
+                Err(error) if execute::blames_engine(&error) => failure = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(failure)
+    }
+
+    /// Closes a session. Requests in flight end as if it were open; its keys are wiped when the last of them has.
+    ///
+    /// # Errors
+    /// [`Error::NoSession`] if it is closed already.
+    pub fn close(&self, id: SessionId) -> Result<()> {
+        let removed = self.inner.sessions_mut().remove(id);
+        removed.map(drop)
+    }
+
+    /// Closes all sessions of a client; returns how many there were.
+    pub fn close_client(&self, client: u32) -> usize {
+        let mut sessions = self.inner.sessions_mut();
+        let open = sessions.of_client(client);
+        let closed: Vec<_> = open.iter().map(|&id| sessions.remove(id)).collect();
+        drop(sessions);
+        closed.len()
+    }
+
+    /// The parameters that a session was opened with.
+    ///
+    /// # Errors
+    /// [`Error::NoSession`].
+    pub fn params(&self, id: SessionId) -> Result<SessionParams> {
+        Ok(self.inner.sessions().get(id)?.params.clone())
+    }
+
+    /// Runs one operation to its end, in the calling thread wherever the policy dispatches it to a local engine.
+    ///
+    /// A request that is dispatched at once works in the caller's own buffers; one that must wait, or goes to a distant engine, is copied
+    /// first. While it waits, the caller sleeps, or runs batches that are dispatched meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::NoSession`], those of [`SessionParams::check`], those of the engine, [`Error::Timeout`].
+    pub fn run(&self, id: SessionId, operation: &mut Operation<'_>) -> Result<Done> {
+        let session = self.inner.sessions().get(id)?;
+        session.params.check(operation)?;
+        let engines = match self.inner.lend(&session, operation)? {
+            Ok(done) => return Ok(done),
+            Err(remaining) => remaining,
+        };
+        let completion = self.run_copy(&session, engines, to_owned(operation))?;
+        let done = completion.outcome?;
+        copy_back(&completion.operation, done.written, operation);
+        Ok(done)
+    }
+
+    fn run_copy(&self, session: &Arc<Session>, engines: EngineSet, operation: OwnedOperation) -> Result<Completion> {
+        let waiter = Arc::new(Waiter::default());
+        let (own, mut mine) = self.inner.admit(session, engines, operation, Deliver::Wake(waiter.clone()), Some(&waiter));
+        loop {
+            let mut role = Role::Caller { waiter: &waiter, own };
+            while let Some(batch) = mine.take() {
+                mine = self.inner.cycle(batch, &mut role);
+            }
+            match waiter.wait() {
+                Woken::Run(batch) => mine = Some(batch),
+                Woken::Done(completion) => return Ok(completion),
+            }
+        }
+    }
+
+    /// Hands one operation over and returns at once; `on_done` is called exactly once, possibly before this returns.
+    pub fn submit(&self, id: SessionId, mut operation: OwnedOperation, on_done: OnDone) -> RequestId {
+        let checked = self.inner.sessions().get(id).and_then(|session| session.params.check(&operation.borrow()).map(|()| session));
+        match checked {
+            Ok(session) => self.inner.admit(&session, session.engines, operation, Deliver::Call(on_done), None).0,
+            Err(error) => {
+                let id = self.inner.lock().number();
+                on_done(Completion { id, operation, outcome: Err(error) });
+                id
+            }
+        }
+    }
+
+    /// The cost sheets, corrected by what requests have really cost.
+    pub fn costs(&self) -> Vec<CostSheet> {
+        self.inner.lock().engines.iter().map(|engine| engine.estimate.sheet()).collect()
+    }
+
+    /// The routing table for a caller who needs `handover_ns` to reach this manager: *queue* where an engine beats the caller's own place
+    /// even so. `before` is the table in force, so that entries do not flap. Without a local engine everything is *queue*.
+    pub fn routes(&self, before: Option<&[Place]>, handover_ns: f64) -> Vec<Place> {
+        let costs = self.costs();
+        let Some(here) = self.local.iter().next() else { return vec![Place::Queue; ROUTES] };
+        let here = &costs[usize::from(here.0)];
+        match before {
+            Some(before) if before.len() == ROUTES => routing::refresh_from(before, here, &costs, handover_ns),
+            _ => routing::refresh(here, &costs, handover_ns),
+        }
+    }
+
+    /// The engines, in the order in which they were given.
+    pub fn engines(&self) -> &[Arc<dyn Engine>] {
+        &self.inner.engines
+    }
+
+    /// An engine's name; empty for a number that is none of this manager's.
+    pub fn engine_name(&self, id: EngineId) -> &str {
+        self.inner.engines.get(usize::from(id.0)).map_or("", |engine| engine.name())
+    }
+
+    /// The policy's name.
+    pub fn policy(&self) -> &'static str {
+        self.inner.lock().policy.name()
+    }
+
+    /// Adds an observer of every request's end.
+    pub fn observe(&self, observer: Observer) {
+        self.inner.observers.add(observer);
+    }
+
+    /// What ran where, and how things stand.
+    pub fn snapshot(&self) -> Snapshot {
+        let sessions = self.inner.sessions().len();
+        let state = self.inner.lock();
+        let status =
+            |engine: &EngineState| EngineStatus { name: engine.name.clone(), up: engine.up, busy: engine.busy, stuck: engine.stuck };
+        Snapshot {
+            usage: state.counters.usage(),
+            engines: state.engines.iter().map(status).collect(),
+            sessions,
+            in_flight: state.entries.len() + state.lent,
+            threads: state.engines.iter().map(|engine| engine.threads).sum::<usize>() + usize::from(state.timer_lives),
+        }
+    }
+
+    /// Refuses new requests and sessions from now on, and waits until all that were accepted have ended and been told; false if the
+    /// bound came first.
+    pub fn drain(&self, bound: Duration) -> bool {
+        self.inner.drain(bound)
+    }
+
+    /// Drains, ends what is still queued with an error, and lets the threads end; false if something was still running at the bound. The
+    /// keys of open sessions are wiped.
+    pub fn shutdown(&self, bound: Duration) -> bool {
+        let begun = Instant::now();
+        self.inner.drain(bound);
+        self.inner.stop();
+        let ended = self.inner.await_threads(bound.saturating_sub(begun.elapsed()));
+        self.inner.sessions_mut().clear();
+        ended
+    }
+}
+
+impl Drop for Manager {
+    /// Ends what is queued with an error; what runs, runs to its end.
+    fn drop(&mut self) {
+        self.inner.stop();
+    }
+}
+
+/// A buffer that is worked on in place is lost when its engine fails half-way, so it is kept where another engine could take over.
+pub(crate) fn keep_input(operation: &Operation<'_>, engines: EngineSet) -> Option<SecretBytes> {
+    match &operation.data {
+        Data::InPlace(buffer) if engines.0.count_ones() > 1 => Some((&**buffer).into()),
+        _ => None,
+    }
+}
+
+pub(crate) fn shut_down() -> Error {
+    Error::Unavailable { what: "this manager is shutting down and takes no new requests; connect again or work in place".into() }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn check_engines(engines: &[Arc<dyn Engine>]) -> Result<()> {
+    let bad = |reason: String| Err(Error::Config { place: "manager, engines".into(), reason });
+    if engines.is_empty() || engines.len() > ENGINES_MAX {
+        return bad(format!("1 to {ENGINES_MAX} engines expected, not {}", engines.len()));
+    }
+    for (index, engine) in engines.iter().enumerate() {
+        if engines[..index].iter().any(|other| other.name() == engine.name()) {
+            return bad(format!("two engines are named '{}'", engine.name()));
+        }
+    }
+    Ok(())
+}
+
+fn info(engine: &dyn Engine, costs: &CostSheet) -> EngineInfo {
+    EngineInfo { workers: engine.workers().max(1), batch_max: engine.batch_max().max(1), costs: costs.clone() }
+}
+
+fn policy(kind: PolicyKind, engines: &[EngineInfo]) -> Result<Box<dyn bywash_policy::Policy>> {
+    let name = match kind {
+        PolicyKind::Other(make) => return Ok(make(engines)),
+        PolicyKind::Fifo => "fifo",
+        PolicyKind::Placement => "placement",
+    };
+    bywash_policy::by_name(name, engines).ok_or_else(|| Error::Config { place: "policy".into(), reason: format!("no policy '{name}'") })
+}
+
+fn sheets(config: &ManagerConfig) -> (Vec<CostSheet>, Vec<String>) {
+    let mut notes = Vec::new();
+    let sheet = |engine: &Arc<dyn Engine>| match &config.costs {
+        Costs::Given(sheets) => {
+            let given = sheets.iter().find(|sheet| sheet.engine == engine.name()).cloned();
+            given.or_else(|| engine.cost_sheet()).unwrap_or_else(|| CostSheet::empty(engine.name()))
+        }
+        Costs::Calibrate { cache, budget } => {
+            let (sheet, said) = calibrate::load_or_measure(cache.as_deref(), &**engine, *budget);
+            notes.extend(said);
+            sheet
+        }
+    };
+    (config.engines.iter().map(sheet).collect(), notes)
+}

@@ -1,0 +1,241 @@
+//! Requests on their way: what is kept of one, how it is handed to a thread, how its end is told.
+
+use crate::session::Session;
+use bywash_core::{Data, Direction, Error, Operation, OwnedOperation, Result, SecretBytes, Time};
+use bywash_policy::{EngineId, Request, RequestId};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// How a request went well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Bytes of output, the tag not counted.
+    pub written: usize,
+    /// Which engine did it; [`Manager::engine_name`](crate::Manager::engine_name) has its name.
+    pub engine: EngineId,
+    /// When the engine began, since the manager was made.
+    pub start: Time,
+    /// When the result was there.
+    pub done: Time,
+}
+
+/// The end of a submitted request. There is exactly one for each.
+#[derive(Debug)]
+pub struct Completion {
+    /// Which request.
+    pub id: RequestId,
+    /// Its buffers, the output filled if all went well.
+    pub operation: OwnedOperation,
+    /// How it went.
+    pub outcome: Result<Done>,
+}
+
+/// What is called when a submitted request has ended: in one of the manager's threads or in a blocked caller's, so it must be
+/// short and must not wait for another request.
+pub type OnDone = Box<dyn FnOnce(Completion) + Send>;
+
+/// What an engine reads. Shared, so that a stalled engine can go on reading while another computes the same request.
+pub(crate) struct Inputs {
+    direction: Direction,
+    iv: Vec<u8>,
+    aad: Vec<u8>,
+    input: SecretBytes,
+    tag: Vec<u8>,
+    room: usize,
+}
+
+/// What an engine writes. Each attempt has its own, so that a late one cannot spoil another's.
+pub(crate) struct Outputs {
+    output: SecretBytes,
+    tag: Vec<u8>,
+}
+
+impl Inputs {
+    pub(crate) fn split(operation: OwnedOperation) -> (Arc<Self>, Outputs) {
+        let OwnedOperation { direction, iv, aad, input, output, tag } = operation;
+        let inputs = Self { direction, iv, aad, input, room: output.len(), tag: tag.clone() };
+        (Arc::new(inputs), Outputs { output, tag })
+    }
+
+    pub(crate) fn join(self: Arc<Self>, outputs: Option<Outputs>) -> OwnedOperation {
+        let Outputs { output, tag } = outputs.unwrap_or_else(|| self.fresh());
+        let Self { direction, iv, aad, input, .. } = Arc::unwrap_or_clone(self);
+        OwnedOperation { direction, iv, aad, input, output, tag }
+    }
+
+    pub(crate) fn fresh(&self) -> Outputs {
+        Outputs { output: SecretBytes::zeroed(self.room), tag: self.tag.clone() }
+    }
+
+    pub(crate) fn direction(&self) -> Direction {
+        self.direction
+    }
+}
+
+impl Clone for Inputs {
+    fn clone(&self) -> Self {
+        let Self { direction, iv, aad, input, tag, room } = self;
+        Self { direction: *direction, iv: iv.clone(), aad: aad.clone(), input: input.clone(), tag: tag.clone(), room: *room }
+    }
+}
+
+/// A copy of a borrowed operation that can wait without its caller's buffers.
+pub(crate) fn to_owned(operation: &Operation<'_>) -> OwnedOperation {
+    let Operation { direction, iv, aad, data, tag } = operation;
+    let input: &[u8] = match data {
+        Data::InPlace(buffer) => buffer,
+        Data::Copy { input, .. } => input,
+    };
+    OwnedOperation {
+        direction: *direction,
+        iv: iv.to_vec(),
+        aad: aad.to_vec(),
+        input: input.into(),
+        output: SecretBytes::zeroed(data.output_len()),
+        tag: tag.to_vec(),
+    }
+}
+
+/// Gives the results of such a copy back.
+pub(crate) fn copy_back(from: &OwnedOperation, written: usize, to: &mut Operation<'_>) {
+    let output: &mut [u8] = match &mut to.data {
+        Data::InPlace(buffer) => buffer,
+        Data::Copy { output, .. } => output,
+    };
+    output[..written].copy_from_slice(&from.output[..written]);
+    to.tag.copy_from_slice(&from.tag);
+}
+
+/// A request that the manager keeps until its end.
+pub(crate) struct Entry {
+    pub(crate) request: Request,
+    pub(crate) session: Arc<Session>,
+    pub(crate) arrival: Time,
+    pub(crate) inputs: Arc<Inputs>,
+    /// Absent while a batch has them.
+    pub(crate) outputs: Option<Outputs>,
+    pub(crate) deliver: Deliver,
+    /// The batch it is in, once dispatched.
+    pub(crate) batch: Option<u64>,
+}
+
+impl Entry {
+    pub(crate) fn end(self, id: RequestId, outcome: Result<Done>) -> Ended {
+        let Self { request, session, arrival, inputs, outputs, deliver, .. } = self;
+        let direction = inputs.direction();
+        let completion = Completion { id, operation: inputs.join(outputs), outcome };
+        Ended { request, session, arrival, direction, deliver, completion }
+    }
+}
+
+/// A request that has ended and whose end is still to be told, without any lock.
+pub(crate) struct Ended {
+    pub(crate) request: Request,
+    pub(crate) session: Arc<Session>,
+    pub(crate) arrival: Time,
+    pub(crate) direction: Direction,
+    pub(crate) deliver: Deliver,
+    pub(crate) completion: Completion,
+}
+
+/// Whom to tell.
+pub(crate) enum Deliver {
+    /// A callback.
+    Call(OnDone),
+    /// A caller who waits.
+    Wake(Arc<Waiter>),
+}
+
+/// One request of a batch, as a thread runs it.
+pub(crate) struct Item {
+    pub(crate) id: RequestId,
+    pub(crate) session: Arc<Session>,
+    pub(crate) inputs: Arc<Inputs>,
+    pub(crate) outputs: Outputs,
+    pub(crate) outcome: Result<usize>,
+}
+
+impl Item {
+    pub(crate) fn new(id: RequestId, session: Arc<Session>, inputs: Arc<Inputs>, outputs: Outputs) -> Self {
+        Self { id, session, inputs, outputs, outcome: Err(Error::Unavailable { what: "the operation was not run".into() }) }
+    }
+
+    /// The operation, and the rest of the item beside it.
+    pub(crate) fn parts(&mut self) -> (&Session, Operation<'_>, &mut Result<usize>) {
+        let Self { session, inputs, outputs, outcome, .. } = self;
+        let data = Data::Copy { input: &inputs.input, output: &mut outputs.output };
+        let operation = Operation { direction: inputs.direction, iv: &inputs.iv, aad: &inputs.aad, data, tag: &mut outputs.tag };
+        (session, operation, outcome)
+    }
+}
+
+/// A batch that a policy dispatched, to be run by one thread.
+pub(crate) struct Batch {
+    pub(crate) number: u64,
+    pub(crate) engine: EngineId,
+    /// All its requests; one of them may be lent by its caller and is then in no item.
+    pub(crate) requests: Vec<RequestId>,
+    pub(crate) items: Vec<Item>,
+}
+
+/// Where a blocked caller sleeps: until its request is done, or until it is handed a batch to run itself.
+#[derive(Default)]
+pub(crate) struct Waiter {
+    post: Mutex<Post>,
+    bell: Condvar,
+}
+
+#[derive(Default)]
+struct Post {
+    /// The caller runs a batch and cannot take another.
+    busy: bool,
+    batch: Option<Batch>,
+    completion: Option<Completion>,
+}
+
+/// Why a waiter woke.
+pub(crate) enum Woken {
+    /// To run this.
+    Run(Batch),
+    /// Its request has ended.
+    Done(Completion),
+}
+
+impl Waiter {
+    /// Hands over a batch, unless the caller is busy with another: then it comes back.
+    pub(crate) fn assign(&self, batch: Batch) -> Option<Batch> {
+        let mut post = self.post.lock().unwrap_or_else(PoisonError::into_inner);
+        if post.busy || post.batch.is_some() || post.completion.is_some() {
+            return Some(batch);
+        }
+        post.batch = Some(batch);
+        self.bell.notify_one();
+        None
+    }
+
+    /// The caller has a batch to run.
+    pub(crate) fn begin(&self) {
+        self.post.lock().unwrap_or_else(PoisonError::into_inner).busy = true;
+    }
+
+    pub(crate) fn complete(&self, completion: Completion) {
+        let mut post = self.post.lock().unwrap_or_else(PoisonError::into_inner);
+        post.completion = Some(completion);
+        self.bell.notify_one();
+    }
+
+    /// Sleeps; the manager's timer sees to it that this ends.
+    pub(crate) fn wait(&self) -> Woken {
+        let mut post = self.post.lock().unwrap_or_else(PoisonError::into_inner);
+        post.busy = false;
+        loop {
+            if let Some(batch) = post.batch.take() {
+                post.busy = true;
+                return Woken::Run(batch);
+            }
+            if let Some(completion) = post.completion.take() {
+                return Woken::Done(completion);
+            }
+            post = self.bell.wait(post).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}

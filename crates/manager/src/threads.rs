@@ -1,0 +1,142 @@
+//! The manager's own threads: workers of an engine, and one timer. None exists before it is needed; none wakes without a reason.
+
+use crate::inner::{Inner, Role};
+use crate::request::Ended;
+use crate::state::{Job, State};
+use bywash_core::{Error, Time};
+use bywash_policy::{EngineId, Event};
+use std::io;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// Enough for an engine's frames; memory is only touched where it is used.
+const STACK_BYTES: usize = 512 * 1024;
+/// Threads that may be started in place of stuck ones.
+const STUCK_MAX: usize = 16;
+
+/// Sees to it that the job last put before an engine's threads is picked up.
+pub(crate) fn ring(inner: &Arc<Inner>, state: &mut State, now: Time, id: EngineId, ended: &mut Vec<Ended>) {
+    let engine = state.engine(id);
+    if engine.ready.len() <= engine.idle {
+        return inner.bells[usize::from(id.0)].notify_one();
+    }
+    if engine.threads >= engine.workers + engine.stuck.min(STUCK_MAX) {
+        return; // One of them takes it next.
+    }
+    let name = format!("bw-{}-{}", engine.name, engine.threads);
+    let for_thread = inner.clone();
+    match spawn(name, move || work(&for_thread, id)) {
+        Ok(()) => engine.threads += 1,
+        Err(_) if engine.threads > engine.stuck => {}
+        Err(error) => {
+            let what = format!("cannot start a thread for engine '{}': {error}; see `ulimit -u`", engine.name);
+            if let Some(Job::Run(batch)) = engine.ready.back() {
+                let number = batch.number;
+                state.give_up(now, number, Some(Error::Unavailable { what }), ended);
+            }
+        }
+    }
+}
+
+fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(body).map(drop)
+}
+
+fn work(inner: &Arc<Inner>, id: EngineId) {
+    let mut state = inner.lock();
+    loop {
+        match state.engine(id).ready.pop_front() {
+            Some(job) => {
+                drop(state);
+                do_job(inner, id, job);
+                state = inner.lock();
+            }
+            None if state.stopping => break,
+            None => {
+                state.engine(id).idle += 1;
+                state = inner.bells[usize::from(id.0)].wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.engine(id).idle -= 1;
+            }
+        }
+    }
+    state.engine(id).threads -= 1;
+    inner.farewell();
+}
+
+fn do_job(inner: &Arc<Inner>, id: EngineId, job: Job) {
+    match job {
+        Job::Run(batch) => {
+            let mut mine = Some(batch);
+            while let Some(batch) = mine {
+                mine = inner.cycle(batch, &mut Role::Worker(id));
+            }
+        }
+        Job::Load(circuits) => {
+            let loaded = crate::execute::load(inner.engine(id), &circuits);
+            let mut state = inner.lock();
+            let now = inner.now();
+            state.judge(now, id, loaded.is_err());
+            if loaded.is_ok() {
+                state.policy.event(now, Event::Loaded(id));
+            }
+            ask_again(inner, state, now);
+        }
+    }
+}
+
+fn ask_again(inner: &Arc<Inner>, mut state: std::sync::MutexGuard<'_, State>, now: Time) {
+    let mut ended = Vec::new();
+    inner.pump(&mut state, now, &Role::Nobody, None, &mut ended);
+    inner.leave(state, ended);
+}
+
+/// Makes sure that the timer wakes by the time that something is due.
+pub(crate) fn arm(inner: &Arc<Inner>, state: &mut State) {
+    let Some(due) = state.due() else { return };
+    if state.stopping && !state.timer_lives {
+        return;
+    }
+    if !state.timer_lives {
+        let for_thread = inner.clone();
+        // Without a timer bounds are late, not absent: the next request tries again.
+        state.timer_lives = spawn("bw-timer".into(), move || keep_time(&for_thread)).is_ok();
+    } else if state.timer_sleeps_until.is_none_or(|until| due < until) {
+        state.timer_sleeps_until = Some(due);
+        inner.timer.notify_one();
+    }
+}
+
+fn keep_time(inner: &Arc<Inner>) {
+    let mut state = inner.lock();
+    loop {
+        let now = inner.now();
+        let due = state.due();
+        state.timer_sleeps_until = due;
+        match due {
+            Some(due) if due <= now => {
+                tick(inner, state, now);
+                state = inner.lock();
+            }
+            None if state.stopping => break,
+            None => state = inner.timer.wait(state).unwrap_or_else(PoisonError::into_inner),
+            Some(due) => {
+                let nap = Duration::from_nanos(due.since_ns(now));
+                state = inner.timer.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+        if state.stopping && state.is_quiet() {
+            break;
+        }
+    }
+    state.timer_lives = false;
+    inner.farewell();
+}
+
+fn tick(inner: &Arc<Inner>, mut state: std::sync::MutexGuard<'_, State>, now: Time) {
+    let mut ended = Vec::new();
+    if state.scan.is_some_and(|scan| scan <= now) {
+        state.enforce(now, &mut ended);
+    }
+    inner.pump(&mut state, now, &Role::Nobody, None, &mut ended);
+    inner.leave(state, ended);
+}
