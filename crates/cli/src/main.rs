@@ -1,2 +1,49 @@
-//! Not yet furnished.
-fn main() {}
+//! The `bywash` command: programs started with their cryptography routed, and everything around that.
+//!
+//! | command | what it does |
+//! |---|---|
+//! | `run` | starts a program with its cryptography routed; says at its end what ran where |
+//! | `doctor` | what stands in the way of that, each finding with the command that mends it |
+//! | `engines` | what can compute here, what it can do, why something is missing |
+//! | `completions`, `man` | for the shell and the manual |
+//!
+//! # How the folder is laid out
+//!
+//! One module per command, each with its own `Args` (clap) and a function `run(Args)`. [`openssl_conf`] reads and writes OpenSSL's
+//! configuration, [`provider`] finds the shared object, [`failure`] is the error type with the exit codes, [`terminal`] decides on colour.
+//!
+//! # Manners
+//!
+//! Data goes to stdout, talk to stderr. Errors name the thing and end with the way out. Exit codes are a promise ([`failure::Exit`]).
+//! Colour and progress appear only on a terminal, and never with `NO_COLOR`.
+#![forbid(unsafe_code)]
+
+mod args;
+mod broker_link;
+mod doctor;
+mod engines;
+mod failure;
+mod openssl_conf;
+mod provider;
+mod run;
+mod shell;
+mod terminal;
+
+use args::{Cli, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Engines(args) => engines::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
+    };
+    outcome.unwrap_or_else(|failure| {
+        let style = terminal::Style::of_stderr();
+        eprintln!("{} {failure}", style.bad("bywash:"));
+        ExitCode::from(failure.exit as u8)
+    })
+}

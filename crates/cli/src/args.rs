@@ -1,0 +1,70 @@
+//! The command line as a whole.
+
+use clap::{Parser, Subcommand};
+
+/// The exit codes, as `--help` and the manual show them.
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  done
+    1  it failed, or `doctor` found something broken
+    2  the command line is wrong
+    3  no broker answers
+    4  something may not be read, written or connected to
+    5  a configuration file cannot be read or understood
+  125  `run`: Bywash failed before the command was started
+  126  `run`: the command cannot be executed
+  127  `run`: there is no such command
+    n  `run`: the command's own; 128 + n if signal n ended it";
+
+const EXAMPLES: &str = "\
+Examples:
+  bywash run -- curl https://localhost/      start a program with its cryptography routed
+  bywash doctor -- nginx                     would that work for nginx? what is missing?
+  bywash engines                             what computes here
+
+
+Each command has its own --help with examples.";
+
+/// Routes the cryptography of unmodified programs to whatever computes it best.
+#[derive(Debug, Parser)]
+#[command(name = "bywash", version, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+#[command(arg_required_else_help = true, disable_help_subcommand = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands there are.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start a program with its cryptography routed; say at its end what ran where
+    Run(crate::run::Args),
+    /// Show what can compute here, what each can do, and why one is missing
+    Engines(crate::engines::Args),
+    /// Find what stands in the way, each finding with the command that mends it
+    Doctor(crate::doctor::Args),
+    /// Write completions for a shell to stdout
+    Completions(crate::shell::CompletionsArgs),
+    /// Write the manual pages
+    Man(crate::shell::ManArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_examples() {
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("bywash "), "`bywash {} --help` has no example", command.get_name());
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `bywash doctor`: what stands in the way, each finding with the command that mends it.
+
+mod elf;
+mod libraries;
+mod machine;
+mod openssl;
+mod program;
+mod socket;
+
+use crate::failure::Failure;
+use crate::shell::print;
+use crate::terminal::Style;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// `bywash doctor`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bywash doctor                      this machine
+  bywash doctor -- nginx             and whether nginx can be reached
+  bywash doctor --json | jq '.[] | select(.level == \"broken\")'
+
+Exit code 1 if something is broken.")]
+pub(crate) struct Args {
+    /// The OpenSSL provider's shared object [default: the one near this executable]
+    #[arg(long, value_name = "FILE")]
+    provider: Option<PathBuf>,
+    /// The broker's socket [default: $BYWASH_SOCKET, else the system's or the session's]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Print the findings as JSON
+    #[arg(long)]
+    json: bool,
+    /// A command to look at: can its cryptography be routed?
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Ok,
+    Note,
+    Broken,
+}
+
+/// One thing looked at.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Finding {
+    level: Level,
+    /// What was looked at, one word or two.
+    about: &'static str,
+    /// What was found.
+    found: String,
+    /// The command or deed that mends it.
+    mend: Option<String>,
+}
+
+impl Finding {
+    fn ok(about: &'static str, found: impl Into<String>) -> Self {
+        Self { level: Level::Ok, about, found: found.into(), mend: None }
+    }
+
+    fn note(about: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { level: Level::Note, about, found: found.into(), mend: Some(mend.into()) }
+    }
+
+    fn broken(about: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { level: Level::Broken, about, found: found.into(), mend: Some(mend.into()) }
+    }
+
+    fn show(&self, style: Style) -> String {
+        let level = match self.level {
+            Level::Ok => style.good("ok    "),
+            Level::Note => style.warn("note  "),
+            Level::Broken => style.bad("broken"),
+        };
+        let mut text = format!("{level}  {:<14} {}\n", self.about, self.found.replace('\n', "\n                        "));
+        if let Some(mend) = &self.mend {
+            text +=
+                &format!("                        {} {}\n", style.bold("mend:"), mend.replace('\n', "\n                              "));
+        }
+        text
+    }
+}
+
+/// Looks at everything; exit code 1 if something is broken.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let mut findings = openssl::look(args.provider.as_deref());
+    findings.extend(machine::look());
+    findings.extend(socket::look(args.socket.as_deref()));
+    if let Some(command) = args.command.first() {
+        findings.extend(program::look(command));
+    }
+    let text = if args.json {
+        serde_json::to_string_pretty(&findings).map_err(|error| Failure::failed(error.to_string()))? + "\n"
+    } else {
+        let style = Style::of_stdout();
+        findings.iter().map(|finding| finding.show(style)).collect()
+    };
+    print(text.as_bytes())?;
+    let broken = findings.iter().any(|finding| finding.level == Level::Broken);
+    Ok(ExitCode::from(u8::from(broken)))
+}

@@ -1,0 +1,152 @@
+//! A program: can its cryptography be routed?
+
+use super::Finding;
+use super::elf;
+use super::libraries::closure;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Scripts whose interpreter is a script are rare, chains of them absurd.
+const INTERPRETERS_MAX: usize = 4;
+
+/// Looks at the file that a command names, and at its interpreter if it is a script.
+pub(super) fn look(command: &OsStr) -> Vec<Finding> {
+    let Some(path) = resolve(command) else {
+        return vec![Finding::broken("program", format!("{}: no such command", command.display()), "check its spelling, or install it")];
+    };
+    let mut findings = Vec::new();
+    let program = follow(path, &mut findings, INTERPRETERS_MAX);
+    match std::fs::read(&program) {
+        Ok(data) => findings.extend(judge(&program, &data)),
+        Err(error) => findings.push(Finding::broken(
+            "program",
+            format!("cannot read {}: {error}", program.display()),
+            format!("run doctor as a user who may, or chmod a+r {}", program.display()),
+        )),
+    }
+    findings
+}
+
+/// As a shell finds it.
+fn resolve(command: &OsStr) -> Option<PathBuf> {
+    let direct = PathBuf::from(command);
+    let executable = |path: &PathBuf| path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0);
+    let found = if direct.components().count() > 1 {
+        Some(direct).filter(executable)
+    } else {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path).map(|folder| folder.join(command)).find(executable)
+    };
+    found.map(|path| path.canonicalize().unwrap_or(path))
+}
+
+/// From a script to what runs it.
+fn follow(path: PathBuf, findings: &mut Vec<Finding>, left: usize) -> PathBuf {
+    let head = std::fs::read(&path).map(|data| String::from_utf8_lossy(&data[..data.len().min(256)]).into_owned()).unwrap_or_default();
+    let Some(line) = head.strip_prefix("#!").and_then(|rest| rest.lines().next()).filter(|_| left > 0) else { return path };
+    let mut words = line.split_whitespace().filter(|word| !word.starts_with('-'));
+    let first = words.next().unwrap_or_default();
+    let name = if first.ends_with("/env") { words.next().unwrap_or_default() } else { first };
+    match resolve(OsStr::new(name)) {
+        Some(interpreter) => {
+            findings.push(Finding::ok("program", format!("{} is a script of {}", path.display(), interpreter.display())));
+            follow(interpreter, findings, left - 1)
+        }
+        None => path,
+    }
+}
+
+fn judge(path: &Path, data: &[u8]) -> Vec<Finding> {
+    let name = path.display();
+    let Some(elf) = elf::read(path, data) else {
+        return vec![Finding::broken("program", format!("{name} is not a program of this machine"), "give the program itself")];
+    };
+    if !elf.dynamic {
+        let what = elf::built_in(data).map_or(String::new(), |library| format!(" (it carries {library})"));
+        let found = format!("{name} is statically linked{what}: no provider reaches it");
+        return vec![Finding::broken("program", found, "use a build that is linked to the system's libcrypto.so.3")];
+    }
+    let mut findings = vec![verdict(&name.to_string(), &closure(path, &elf), || elf::built_in(data))];
+    findings.extend(privileged(path));
+    findings
+}
+
+fn verdict(name: &str, libraries: &BTreeSet<String>, built_in: impl Fn() -> Option<&'static str>) -> Finding {
+    let has = |library: &str| libraries.iter().any(|needed| needed.starts_with(library));
+    if has("libcrypto.so.3") || has("libcrypto.so.4") {
+        return Finding::ok("program", format!("{name} uses the system's libcrypto: it is reached"));
+    }
+    if let Some(old) = libraries.iter().find(|needed| needed.starts_with("libcrypto.so")) {
+        let found = format!("{name} uses {old}, which is not OpenSSL 3");
+        return Finding::broken("program", found, "use a build for OpenSSL 3.0 or later");
+    }
+    if let Some(library) = built_in() {
+        let found = format!("{name} carries {library}: no provider reaches that");
+        return Finding::broken("program", found, "use a build that is linked to the system's libcrypto.so.3");
+    }
+    if let Some(other) =
+        libraries.iter().find(|needed| ["libgnutls", "libnss3", "libmbedcrypto", "libwolfssl"].iter().any(|l| needed.starts_with(l)))
+    {
+        let found = format!("{name} uses {other}, not OpenSSL: it is not reached");
+        return Finding::broken("program", found, "use a build for OpenSSL (Debian: the package without -gnutls)");
+    }
+    let found =
+        format!("{name} does not name libcrypto; it is reached if it loads it later (Python's ssl, Apache's mod_ssl and nginx modules do)");
+    Finding::note("program", found, format!("look at the summary of: bywash run -- {name} ..."))
+}
+
+/// OpenSSL does not trust the environment of a program with another's rights.
+fn privileged(path: &Path) -> Option<Finding> {
+    let mode = path.metadata().ok()?.permissions().mode();
+    (mode & 0o6000 != 0).then(|| {
+        let found = format!("{} is setuid or setgid: OpenSSL ignores OPENSSL_CONF there", path.display());
+        Finding::broken("program", found, "activate the provider in the system's openssl.cnf instead")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Level;
+    use super::*;
+
+    fn judged(libraries: &[&str], built_in: Option<&'static str>) -> Finding {
+        verdict("prog", &libraries.iter().map(|name| (*name).to_owned()).collect(), || built_in)
+    }
+
+    #[test]
+    fn verdicts_by_library() {
+        assert_eq!(judged(&["libssl.so.3", "libcrypto.so.3"], None).level, Level::Ok);
+        assert_eq!(judged(&["libcrypto.so.3"], Some("rustls")).level, Level::Ok);
+        assert!(judged(&["libcrypto.so.1.1"], None).found.contains("libcrypto.so.1.1"));
+        assert!(judged(&["libc.so.6"], Some("BoringSSL")).found.contains("BoringSSL"));
+        assert!(judged(&["libgnutls.so.30"], None).found.contains("libgnutls.so.30"));
+        assert_eq!(judged(&["libc.so.6"], None).level, Level::Note);
+    }
+
+    #[test]
+    fn the_openssl_command_is_reached() {
+        let Some(path) = resolve(OsStr::new("openssl")) else {
+            eprintln!("skipped: there is no openssl command");
+            return;
+        };
+        assert_eq!(look(path.as_os_str())[0].level, Level::Ok);
+    }
+
+    #[test]
+    fn a_script_is_followed_to_its_interpreter() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("script");
+        std::fs::write(&script, "#!/usr/bin/env -S sh -e\n").unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let findings = look(script.as_os_str());
+        assert!(findings[0].found.contains("is a script of"), "{findings:?}");
+        assert_eq!(findings[1].level, Level::Note, "a shell names no libcrypto");
+    }
+
+    #[test]
+    fn nothing_of_that_name() {
+        assert_eq!(look(OsStr::new("no-such-command-anywhere"))[0].level, Level::Broken);
+    }
+}

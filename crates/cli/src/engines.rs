@@ -1,0 +1,135 @@
+//! `bywash engines`: what can compute here, what it can do, why something is missing.
+
+use crate::failure::Failure;
+use crate::shell::print;
+use crate::terminal::Style;
+use bywash_core::{Absent, Algorithm, Engine, Kind};
+use bywash_manager::Engines;
+use serde::Serialize;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+/// `bywash engines`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bywash engines
+  bywash engines --json | jq -r '.present[].algorithms[]'")]
+pub(crate) struct Args {
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows what a look around finds.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let engines = bywash_manager::probe();
+    let text = if args.json { as_json(&engines)? } else { as_text(&engines, Style::of_stdout()) };
+    print(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct Listing<'a> {
+    present: Vec<Present<'a>>,
+    absent: Vec<Missing<'a>>,
+}
+
+#[derive(Serialize)]
+struct Present<'a> {
+    name: &'a str,
+    description: String,
+    modelled: bool,
+    workers: usize,
+    batch_max: usize,
+    algorithms: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Missing<'a> {
+    name: &'a str,
+    reason: &'a str,
+    remedy: Option<&'a str>,
+}
+
+fn as_json(engines: &Engines) -> Result<String, Failure> {
+    let present = |engine: &std::sync::Arc<dyn Engine>| Present {
+        description: engine.describe(),
+        modelled: engine.is_modelled(),
+        workers: engine.workers(),
+        batch_max: engine.batch_max(),
+        algorithms: engine.capabilities().iter().map(|algorithm| algorithm.name()).collect(),
+        name: "",
+    };
+    let mut listing = Listing { present: engines.present.iter().map(present).collect(), absent: Vec::new() };
+    listing.present.iter_mut().zip(&engines.present).for_each(|(shown, engine)| shown.name = engine.name());
+    listing.absent =
+        engines.absent.iter().map(|Absent { name, reason, remedy }| Missing { name, reason, remedy: remedy.as_deref() }).collect();
+    Ok(serde_json::to_string_pretty(&listing).map_err(|error| Failure::failed(error.to_string()))? + "\n")
+}
+
+fn as_text(engines: &Engines, style: Style) -> String {
+    let mut text = String::new();
+    for engine in &engines.present {
+        let modelled = if engine.is_modelled() { style.warn(" (modelled: its times are not measurements)") } else { String::new() };
+        let workers = engine.workers();
+        let plural = if workers == 1 { "worker" } else { "workers" };
+        let _ = writeln!(text, "{}  {}, {workers} {plural}{modelled}", style.good(engine.name()), engine.describe());
+        for (family, names) in families(engine.capabilities()) {
+            let _ = writeln!(text, "    {family:<14} {}", names.join(", "));
+        }
+    }
+    for Absent { name, reason, remedy } in &engines.absent {
+        let _ = writeln!(text, "{}  missing: {reason}", style.warn(name));
+        if let Some(remedy) = remedy {
+            let _ = writeln!(text, "    mend: {remedy}");
+        }
+    }
+    text
+}
+
+/// The capabilities by what they are for, in the order of the algorithm table.
+fn families(algorithms: &[Algorithm]) -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut families: Vec<(&str, Vec<&str>)> = Vec::new();
+    for algorithm in algorithms {
+        let family = family(algorithm.kind());
+        match families.iter_mut().find(|(name, _)| *name == family) {
+            Some((_, names)) => names.push(algorithm.name()),
+            None => families.push((family, vec![algorithm.name()])),
+        }
+    }
+    families
+}
+
+fn family(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Cipher { .. } => "ciphers",
+        Kind::Aead { .. } => "AEADs",
+        Kind::Digest { .. } => "digests",
+        Kind::Mac { .. } => "MACs",
+        Kind::RsaPrivate { .. } | Kind::RsaPublic { .. } => "RSA",
+        Kind::EcdsaSign { .. } | Kind::EcdsaVerify { .. } => "ECDSA",
+        Kind::Agreement { .. } | Kind::PublicValue { .. } => "key agreement",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_algorithm_has_a_family() {
+        let shown: usize = families(Algorithm::ALL).iter().map(|(_, names)| names.len()).sum();
+        assert_eq!(shown, Algorithm::COUNT);
+        assert!(families(Algorithm::ALL).iter().all(|(name, _)| *name != "other"));
+    }
+
+    #[test]
+    fn an_absent_engine_is_shown_with_its_remedy() {
+        let absent = Absent { name: "gpu".into(), reason: "no driver".into(), remedy: Some("install it".into()) };
+        let engines = Engines { present: Vec::new(), absent: vec![absent] };
+        assert!(as_json(&engines).unwrap().contains("\"remedy\": \"install it\""));
+        assert!(as_text(&engines, Style::of_stdout()).contains("mend: install it"));
+    }
+}

@@ -1,0 +1,55 @@
+//! Finds the OpenSSL provider's shared object.
+
+use crate::failure::{Exit, Failure};
+use std::path::{Path, PathBuf};
+
+/// The shared object's file name.
+const FILE: &str = "libbywash_openssl.so";
+
+/// The provider named by `--provider` or `BYWASH_PROVIDER`, else the one that lies near this executable.
+pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let named =
+        named.map(Path::to_owned).or_else(|| std::env::var_os("BYWASH_PROVIDER").filter(|name| !name.is_empty()).map(PathBuf::from));
+    if let Some(path) = named {
+        let whole = std::path::absolute(&path).unwrap_or(path);
+        return if whole.is_file() { Ok(whole) } else { Err(missing(&format!("{} is not there", whole.display()))) };
+    }
+    let executable = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
+    let places = near(&executable);
+    let found = places.iter().find(|path| path.is_file());
+    found.cloned().ok_or_else(|| {
+        let tried: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
+        missing(&format!("not found; looked for {}", tried.join(", ")))
+    })
+}
+
+/// Beside the executable and in its `deps` (a build's target folder), in `lib/bywash` and `lib` of the same prefix (an installation).
+fn near(executable: &Path) -> Vec<PathBuf> {
+    let folder = executable.parent().unwrap_or(Path::new("/"));
+    let prefix = folder.parent().unwrap_or(folder);
+    [folder.to_owned(), folder.join("deps"), prefix.join("lib/bywash"), prefix.join("lib")].map(|place| place.join(FILE)).into()
+}
+
+fn missing(what: &str) -> Failure {
+    let way_out = "build it (cargo build --release -p bywash-openssl), or name it with --provider or BYWASH_PROVIDER";
+    Failure::new(Exit::Failed, format!("the OpenSSL provider: {what}\n{way_out}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_installation_and_a_build_are_both_found() {
+        let installed = near(Path::new("/usr/local/bin/bywash"));
+        assert!(installed.contains(&PathBuf::from("/usr/local/lib/bywash/libbywash_openssl.so")), "{installed:?}");
+        let built = near(Path::new("/src/target/release/bywash"));
+        assert_eq!(built[0], Path::new("/src/target/release/libbywash_openssl.so"));
+    }
+
+    #[test]
+    fn a_named_file_that_is_not_there_is_refused_with_the_way_out() {
+        let error = find(Some(Path::new("/nowhere/x.so"))).unwrap_err().to_string();
+        assert!(error.contains("/nowhere/x.so") && error.contains("--provider"), "{error}");
+    }
+}

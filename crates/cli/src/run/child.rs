@@ -1,0 +1,97 @@
+//! The program that is run: started, told the signals that we are sent, waited for.
+
+use crate::failure::{Exit, Failure};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::{Cause, Origin};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+use std::thread;
+
+/// What servers and shells are steered with.
+const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH];
+
+/// Runs the command to its end; gives its status as a shell does, 128 + n for signal n.
+pub(crate) fn run(command: &mut Command) -> Result<u8, Failure> {
+    // Before the child is there, so that no signal falls between. One that we were started with ignored (nohup) stays ignored.
+    let ignored = ignored_signals();
+    let wanted = FORWARDED.iter().filter(|&&signal| ignored >> (signal - 1) & 1 == 0);
+    let mut signals = SignalsInfo::<WithOrigin>::new(wanted)
+        .map_err(|error| Failure::new(Exit::RunFailed, format!("cannot watch for signals: {error}; see ulimit -n")))?;
+    let handle = signals.handle();
+
+    let mut child = command.spawn().map_err(|error| not_started(command, &error))?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let forwarder = thread::spawn(move || signals.forever().for_each(|origin| forward(pid, &origin)));
+
+    // Waiting in two steps: while we have not collected the child, its number belongs to nobody else, and signals cannot go astray.
+    if let Some(pid) = pid {
+        while matches!(waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT), Err(rustix::io::Errno::INTR)) {}
+    }
+    handle.close();
+    // The forwarder ends with its iterator; a panic in it must not hide the child's status.
+    let _ = forwarder.join();
+    let status = child.wait().map_err(|error| Failure::new(Exit::RunFailed, format!("cannot wait for the command: {error}")))?;
+    Ok(exit_code(status))
+}
+
+/// What the terminal sends (Ctrl-C, a new window size) has reached the child already, which is in our process group.
+fn forward(pid: Option<Pid>, origin: &Origin) {
+    if origin.cause == Cause::Kernel {
+        return;
+    }
+    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(origin.signal)) {
+        // The child may have ended by itself; then there is nobody to tell.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+fn not_started(command: &Command, error: &std::io::Error) -> Failure {
+    let name = command.get_program().to_string_lossy();
+    match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            Failure::new(Exit::NotFound, format!("{name}: no such command; check its spelling, or give its whole path"))
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            Failure::new(Exit::NotExecutable, format!("{name}: not executable; chmod +x it, or run its interpreter with it"))
+        }
+        _ => Failure::new(Exit::NotExecutable, format!("{name}: cannot be executed: {error}; try it without bywash")),
+    }
+}
+
+/// The signals ignored by this process, as a bit mask; none if the system does not say.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
+    u64::from_str_radix(mask.trim(), 16).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> u8 {
+        run(Command::new("sh").args(["-c", script])).unwrap()
+    }
+
+    #[test]
+    fn status_and_signals_are_told_as_a_shell_does() {
+        assert_eq!(shell("exit 0"), 0);
+        assert_eq!(shell("exit 42"), 42);
+        assert_eq!(shell("kill -TERM $$"), 128 + 15);
+        assert_eq!(shell("kill -KILL $$"), 128 + 9);
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_told_apart() {
+        assert_eq!(run(&mut Command::new("no-such-command-anywhere")).unwrap_err().exit, Exit::NotFound);
+        assert_eq!(run(&mut Command::new("/etc/passwd")).unwrap_err().exit, Exit::NotExecutable);
+    }
+}

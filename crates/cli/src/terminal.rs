@@ -1,0 +1,90 @@
+//! Colour only where somebody looks, and numbers as people read them.
+
+use std::io::IsTerminal;
+
+/// Whether to colour.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Style {
+    colour: bool,
+}
+
+impl Style {
+    /// For text on stdout.
+    pub(crate) fn of_stdout() -> Self {
+        Self { colour: wanted() && std::io::stdout().is_terminal() }
+    }
+
+    /// For text on stderr.
+    pub(crate) fn of_stderr() -> Self {
+        Self { colour: wanted() && std::io::stderr().is_terminal() }
+    }
+
+    /// What is well.
+    pub(crate) fn good(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    /// What deserves a look.
+    pub(crate) fn warn(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    /// What is broken.
+    pub(crate) fn bad(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    /// What stands out.
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// <https://no-color.org>: set and not empty means none.
+fn wanted() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// `12345` as `12,345`.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3 + 1);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Bytes in decimal units, as throughput is given: `1.2 GB`.
+pub(crate) fn bytes(number: u64) -> String {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    if number < 1000 {
+        return format!("{number} B");
+    }
+    let mut value = number as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 999.95 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_and_scaled() {
+        assert_eq!([0, 999, 1000, 12345, 1234567].map(thousands), ["0", "999", "1,000", "12,345", "1,234,567"]);
+        assert_eq!([0, 999, 1000, 999_940, 999_960, 1_230_000_000].map(bytes), ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "1.2 GB"]);
+        assert_eq!(bytes(u64::MAX), "18446.7 PB");
+    }
+}
