@@ -1,0 +1,310 @@
+//! The control socket: `SOCK_SEQPACKET`, so that a packet is a message; descriptors by `SCM_RIGHTS`; the peer's identity from the kernel.
+
+use crate::message::{MESSAGE_BYTES_MAX, decode, encode};
+use crate::region::failed;
+use bywash_core::{Error, Result};
+use core::mem::MaybeUninit;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    Shutdown, SocketAddrUnix, SocketFlags, SocketType,
+};
+use serde::{Deserialize, Serialize};
+use std::io::{IoSlice, IoSliceMut};
+use std::path::Path;
+use std::time::Duration;
+use zeroize::{Zeroize, Zeroizing};
+
+/// Most descriptors that one message carries.
+pub const DESCRIPTORS_MAX: usize = 2;
+
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Who is at the other end, by the kernel's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Process.
+    pub pid: u32,
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+}
+
+/// One end of a connection.
+pub struct ControlSocket(OwnedFd);
+
+/// A received packet. Wiped on drop, since it may hold a key.
+pub struct Packet {
+    bytes: Zeroizing<Box<[u8]>>,
+    len: usize,
+    /// Descriptors that came along, in order.
+    pub files: Vec<OwnedFd>,
+}
+
+impl Packet {
+    /// A buffer to receive into, again and again.
+    pub fn new() -> Self {
+        Self { bytes: Zeroizing::new(vec![0; MESSAGE_BYTES_MAX].into()), len: 0, files: Vec::new() }
+    }
+
+    /// The message in it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] for anything that is no message.
+    pub fn message<'a, M: Deserialize<'a>>(&'a self) -> Result<M> {
+        decode(&self.bytes[..self.len])
+    }
+
+    /// Overwrites what was received.
+    pub fn wipe(&mut self) {
+        self.bytes[..self.len].zeroize();
+        self.len = 0;
+        self.files.clear();
+    }
+}
+
+impl Default for Packet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ControlSocket {
+    /// Connects to a broker.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], naming the path, what is wrong with it and the way out.
+    pub fn connect(path: &Path) -> Result<Self> {
+        let shown = path.display();
+        let fail = |what: String| Error::Unavailable { what };
+        let address = SocketAddrUnix::new(path).map_err(|error| fail(format!("{shown} cannot be a socket's path: {error}")))?;
+        let socket = new_socket(SocketFlags::CLOEXEC)?;
+        // A broker that accepts nothing more makes `connect` wait; bound that.
+        let bound = rustix::net::sockopt::set_socket_timeout(&socket, rustix::net::sockopt::Timeout::Send, Some(CONNECT_TIMEOUT));
+        bound.map_err(|error| failed("set a time limit on a socket", error))?;
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) => Ok(Self(socket)),
+            Err(Errno::NOENT | Errno::CONNREFUSED) => Err(fail(format!("no broker listens on {shown}; start one with `bywash serve`"))),
+            Err(Errno::ACCESS) => {
+                Err(fail(format!("no permission on {shown}; ask the broker's owner to add you with `bywash serve --allow-uid`")))
+            }
+            Err(Errno::AGAIN) => Err(fail(format!("the broker on {shown} does not accept connections; is it stopped?"))),
+            Err(Errno::PROTOTYPE) => Err(fail(format!("{shown} is a socket of another kind, not a broker's"))),
+            Err(error) => Err(fail(format!("cannot connect to {shown}: {error}"))),
+        }
+    }
+
+    /// Two connected ends in one process, for tests and for private brokers.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] with what the kernel said.
+    pub fn pair() -> Result<(Self, Self)> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (a, b) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+            .map_err(|error| failed("make a pair of sockets", error))?;
+        Ok((Self(a), Self(b)))
+    }
+
+    /// Who is at the other end.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] with what the kernel said.
+    pub fn peer(&self) -> Result<Peer> {
+        let peer = rustix::net::sockopt::socket_peercred(&self.0).map_err(|error| failed("read the peer's credentials", error))?;
+        Ok(Peer { pid: peer.pid.as_raw_nonzero().get().unsigned_abs(), uid: peer.uid.as_raw(), gid: peer.gid.as_raw() })
+    }
+
+    /// Sends a message with descriptors, waiting at most `timeout` for room.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] from a peer that does not read; [`Error::Unavailable`] when it is gone.
+    pub fn send(&self, message: &impl Serialize, files: &[BorrowedFd<'_>], timeout: Duration) -> Result<()> {
+        let mut buffer = Zeroizing::new([0; MESSAGE_BYTES_MAX]);
+        let len = encode(message, buffer.as_mut_slice())?;
+        loop {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
+                return Err(Error::Unavailable { what: format!("a message carries at most {DESCRIPTORS_MAX} descriptors") });
+            }
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match rustix::net::sendmsg(&self.0, &[IoSlice::new(&buffer[..len])], &mut control, flags) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.ready(PollFlags::OUT, timeout)?,
+                Err(error) => return Err(failed("send to the other end of the control socket", error)),
+            }
+        }
+    }
+
+    /// Receives into `packet`; false when the other end has closed.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] when nothing came; [`Error::Unavailable`] for an oversized packet or a broken connection.
+    pub fn receive(&self, packet: &mut Packet, timeout: Duration) -> Result<bool> {
+        packet.wipe();
+        loop {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+            let mut control = RecvAncillaryBuffer::new(&mut space);
+            let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+            match rustix::net::recvmsg(&self.0, &mut [IoSliceMut::new(&mut packet.bytes)], &mut control, flags) {
+                Ok(received) => {
+                    let rights = control.drain().filter_map(|part| match part {
+                        RecvAncillaryMessage::ScmRights(files) => Some(files),
+                        _ => None,
+                    });
+                    packet.files.extend(rights.flatten());
+                    packet.len = received.bytes;
+                    if received.flags.contains(ReturnFlags::TRUNC) {
+                        return Err(Error::Unavailable { what: format!("a control message is longer than {MESSAGE_BYTES_MAX} bytes") });
+                    }
+                    return Ok(received.bytes > 0);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.ready(PollFlags::IN, timeout)?,
+                Err(Errno::CONNRESET) => return Ok(false),
+                Err(error) => return Err(failed("receive from the other end of the control socket", error)),
+            }
+        }
+    }
+
+    /// Whether the other end has closed or died. One system call, no waiting.
+    pub fn is_hung_up(&self) -> bool {
+        let mut fds = [PollFd::new(&self.0, PollFlags::RDHUP)];
+        let none = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&none)).is_ok() && fds[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
+    }
+
+    /// Ends the connection in both directions, waking whoever receives on it in another thread.
+    pub fn shutdown(&self) {
+        // It fails only where the connection has ended already.
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
+    }
+
+    fn ready(&self, what: PollFlags, timeout: Duration) -> Result<()> {
+        wait_ready(&self.0, what, timeout)
+    }
+}
+
+impl AsFd for ControlSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Where a broker takes connections.
+pub struct Listener(OwnedFd);
+
+impl Listener {
+    /// Binds to a path at which nothing is. The caller has made sure of that, and sets the mode.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], naming the path.
+    pub fn bind(path: &Path) -> Result<Self> {
+        let at = |what: &str, error: Errno| failed(&format!("{what} {}", path.display()), error);
+        let address = SocketAddrUnix::new(path).map_err(|error| at("use as a socket's path", error))?;
+        let socket = new_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+        rustix::net::bind(&socket, &address).map_err(|error| at("bind to", error))?;
+        rustix::net::listen(&socket, 128).map_err(|error| at("listen on", error))?;
+        Ok(Self(socket))
+    }
+
+    /// The next connection.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] when none came; [`Error::Unavailable`] with what the kernel said, such as too many open files.
+    pub fn accept(&self, timeout: Duration) -> Result<ControlSocket> {
+        wait_ready(&self.0, PollFlags::IN, timeout)?;
+        let accepted = rustix::net::accept_with(&self.0, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
+        accepted.map(ControlSocket).map_err(|error| failed("accept a connection", error))
+    }
+
+    /// Wakes whoever accepts in another thread, for good.
+    pub fn shutdown(&self) {
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
+    }
+}
+
+fn new_socket(flags: SocketFlags) -> Result<OwnedFd> {
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(|error| failed("make a socket", error))
+}
+
+fn wait_ready(fd: impl AsFd, what: PollFlags, timeout: Duration) -> Result<()> {
+    let deadline = std::time::Instant::now() + timeout.min(Duration::from_secs(1 << 30));
+    loop {
+        let left = deadline.saturating_duration_since(std::time::Instant::now());
+        let spec = rustix::time::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        let mut fds = [PollFd::new(&fd, what)];
+        match poll(&mut fds, Some(&spec)) {
+            Ok(0) => return Err(Error::Timeout { from: "the control socket".into(), waited_ms: timeout.as_millis() as u64 }),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(failed("wait on a socket", error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{BrokerMessage, ClientMessage, Role, StatsFormat, VERSION};
+
+    const SOON: Duration = Duration::from_secs(5);
+
+    #[test]
+    fn messages_and_descriptors_arrive() {
+        let (a, b) = ControlSocket::pair().unwrap();
+        let hello = ClientMessage::Hello { version: VERSION, role: Role::Compute, comm: "test", run: Some("r") };
+        a.send(&hello, &[], SOON).unwrap();
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let mut packet = Packet::new();
+        assert!(b.receive(&mut packet, SOON).unwrap());
+        assert!(matches!(packet.message().unwrap(), ClientMessage::Hello { comm: "test", run: Some("r"), .. }));
+        let welcome = BrokerMessage::Welcome { version: VERSION, client: 4, broker_pid: 5 };
+        b.send(&welcome, &[null.as_fd(), null.as_fd()], SOON).unwrap();
+        assert!(a.receive(&mut packet, SOON).unwrap());
+        assert_eq!(packet.message::<BrokerMessage>().unwrap(), welcome);
+        assert_eq!(packet.files.len(), 2);
+        assert!(!a.is_hung_up());
+        drop(b);
+        assert!(a.is_hung_up());
+        assert!(!a.receive(&mut packet, SOON).unwrap());
+    }
+
+    #[test]
+    fn too_much_of_anything_is_an_error_and_not_a_hang() {
+        let (a, b) = ControlSocket::pair().unwrap();
+        let mut packet = Packet::new();
+        let nothing = a.receive(&mut packet, Duration::ZERO).unwrap_err();
+        assert!(matches!(nothing, Error::Timeout { .. }), "{nothing}");
+        let stats = ClientMessage::Stats { request: 1, format: StatsFormat::Json };
+        let full = (0..100_000).find_map(|_| a.send(&stats, &[], Duration::ZERO).err()).unwrap();
+        assert!(matches!(full, Error::Timeout { .. }), "{full}");
+        while b.receive(&mut packet, Duration::ZERO).is_ok() {}
+        rustix::net::send(&a, &vec![0; MESSAGE_BYTES_MAX + 1], SendFlags::empty()).unwrap();
+        assert!(b.receive(&mut packet, SOON).unwrap_err().to_string().contains("longer"));
+    }
+
+    #[test]
+    fn a_missing_broker_is_named_with_the_way_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = ControlSocket::connect(&directory.path().join("none.sock")).err().unwrap().to_string();
+        assert!(error.contains("none.sock") && error.contains("bywash serve"), "{error}");
+    }
+
+    #[test]
+    fn the_kernel_names_the_peer() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
+        let listener = Listener::bind(&path).unwrap();
+        assert!(matches!(listener.accept(Duration::ZERO), Err(Error::Timeout { .. })));
+        let _client = ControlSocket::connect(&path).unwrap();
+        let peer = listener.accept(SOON).unwrap().peer().unwrap();
+        assert_eq!(peer.pid, std::process::id());
+        assert_eq!(peer.uid, rustix::process::getuid().as_raw());
+    }
+}

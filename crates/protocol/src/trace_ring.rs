@@ -1,0 +1,147 @@
+//! The trace ring: in-place requests of a client, for a recording. Lossy: the client never waits; what the broker misses, it counts.
+
+use crate::region::Region;
+use bywash_core::{Algorithm, Direction};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::fence;
+
+/// An in-place request. Times are of [`monotonic_ns`](crate::monotonic_ns).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceEntry {
+    /// When it was asked for.
+    pub arrival_ns: u64,
+    /// When the engine began.
+    pub start_ns: u64,
+    /// When it was done.
+    pub done_ns: u64,
+    /// Bytes of input.
+    pub bytes: u64,
+    /// The client's own number for the session.
+    pub session: u32,
+    /// What was asked.
+    pub algorithm: Algorithm,
+    /// Which way.
+    pub direction: Direction,
+}
+
+impl TraceEntry {
+    fn to_words(self) -> [u64; 5] {
+        let what = u64::from(self.session) << 32 | u64::from(self.algorithm.number()) << 16 | self.direction as u64;
+        [self.arrival_ns, self.start_ns, self.done_ns, self.bytes, what]
+    }
+
+    fn from_words([arrival_ns, start_ns, done_ns, bytes, what]: [u64; 5]) -> Option<Self> {
+        let algorithm = Algorithm::from_number((what >> 16) as u16)?;
+        let direction = Direction::from_number(u8::try_from(what & 0xffff).ok()?)?;
+        Some(Self { arrival_ns, start_ns, done_ns, bytes, session: (what >> 32) as u32, algorithm, direction })
+    }
+}
+
+/// The broker's position in a client's trace ring.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TraceCursor(u64);
+
+impl Region {
+    /// Client: remembers an in-place request, overwriting the oldest if the broker has not kept up.
+    pub fn trace(&self, entry: TraceEntry) {
+        let ticket = self.map.u64_at(self.geometry.trace_tail()).fetch_add(1, Relaxed);
+        let at = self.geometry.trace_cell(ticket);
+        let sequence = self.map.u64_at(at);
+        sequence.store(0, Relaxed);
+        fence(Release);
+        for (index, word) in entry.to_words().into_iter().enumerate() {
+            self.map.u64_at(at + 8 + index * 8).store(word, Relaxed);
+        }
+        sequence.store(ticket.wrapping_add(1), Release);
+    }
+
+    /// Broker: a cursor that skips what was there before a recording began.
+    pub fn trace_now(&self) -> TraceCursor {
+        TraceCursor(self.map.u64_at(self.geometry.trace_tail()).load(Acquire))
+    }
+
+    /// Broker: hands out what is new and moves the cursor; returns how many entries were lost, unreadable ones included.
+    /// Does at most one ring's worth of work, whatever the client writes.
+    pub fn drain_trace(&self, cursor: &mut TraceCursor, mut each: impl FnMut(TraceEntry)) -> u64 {
+        let tail = self.map.u64_at(self.geometry.trace_tail()).load(Acquire);
+        let new = tail.wrapping_sub(cursor.0);
+        if new > u64::MAX / 2 {
+            // The client has turned its counter back; nothing before this point can be told apart.
+            cursor.0 = tail;
+            return 1;
+        }
+        let readable = new.min(u64::from(self.geometry.trace_cells));
+        let mut lost = new - readable;
+        let first = tail.wrapping_sub(readable);
+        for index in 0..readable {
+            match self.read_trace(first.wrapping_add(index)) {
+                Some(entry) => each(entry),
+                None => lost += 1,
+            }
+        }
+        cursor.0 = tail;
+        lost
+    }
+
+    fn read_trace(&self, ticket: u64) -> Option<TraceEntry> {
+        let at = self.geometry.trace_cell(ticket);
+        let sequence = self.map.u64_at(at);
+        if sequence.load(Acquire) != ticket.wrapping_add(1) {
+            return None;
+        }
+        let words = core::array::from_fn(|index| self.map.u64_at(at + 8 + index * 8).load(Relaxed));
+        fence(Acquire);
+        if sequence.load(Relaxed) != ticket.wrapping_add(1) {
+            return None;
+        }
+        TraceEntry::from_words(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Geometry;
+
+    fn entry(number: u64) -> TraceEntry {
+        TraceEntry {
+            arrival_ns: number,
+            start_ns: number + 1,
+            done_ns: number + 2,
+            bytes: 64,
+            session: 9,
+            algorithm: Algorithm::Aes256Gcm,
+            direction: Direction::Decrypt,
+        }
+    }
+
+    fn region() -> Region {
+        Region::create(Geometry { slots: 8, arena_bytes: 4096, trace_cells: 64 }).unwrap().0
+    }
+
+    #[test]
+    fn entries_arrive_in_order_and_overruns_are_counted() {
+        let region = region();
+        let mut cursor = region.trace_now();
+        let mut seen = Vec::new();
+        (0..10).for_each(|number| region.trace(entry(number)));
+        assert_eq!(region.drain_trace(&mut cursor, |entry| seen.push(entry)), 0);
+        assert_eq!(seen, (0..10).map(entry).collect::<Vec<_>>());
+        seen.clear();
+        (0..100).for_each(|number| region.trace(entry(number)));
+        assert_eq!(region.drain_trace(&mut cursor, |entry| seen.push(entry)), 36);
+        assert_eq!(seen, (36..100).map(entry).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_lying_tail_costs_bounded_work() {
+        let region = region();
+        let mut cursor = region.trace_now();
+        for lie in [u64::MAX / 3, 5, u64::MAX, 0] {
+            region.map.u64_at(region.geometry.trace_tail()).store(lie, Relaxed);
+            let mut read = 0;
+            region.drain_trace(&mut cursor, |_| read += 1);
+            assert!(read <= 64, "{read} entries out of 64 cells");
+        }
+    }
+}
