@@ -1,11 +1,11 @@
 //! A process's access to engines.
 
 use crate::config::{Config, Route};
-use crate::missing::Missing;
 use crate::session::Session;
 use crate::usage::Usage;
 use bywash_core::route::{ROUTES, look_up};
 use bywash_core::{Algorithm, Engine, Place, Result, SessionParams};
+use bywash_engine_cpu::CpuEngine;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
@@ -23,7 +23,7 @@ struct Inner {
 impl Client {
     /// A client. Never fails for want of a broker: it then works in this process alone and looks for the broker again later.
     pub fn new(config: Config) -> Self {
-        Self::with_engine(config, Arc::new(Missing))
+        Self::with_engine(config, Arc::new(CpuEngine::new()))
     }
 
     /// A client whose work in place is done by this engine.

@@ -11,7 +11,6 @@
 
 mod client;
 mod config;
-mod missing;
 mod pending;
 mod session;
 mod usage;
