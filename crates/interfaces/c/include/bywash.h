@@ -181,7 +181,7 @@ bywash_status bywash_place(const bywash_client *client, const char *algorithm, s
 //
 // # Safety
 // `client`, `algorithm` and `stats` must be valid or null.
-bywash_status bywash_stats(const bywash_client *client, const char *algorithm, bywash_stats *stats);
+bywash_status bywash_stats_of(const bywash_client *client, const char *algorithm, bywash_stats *stats);
 
 // Runs one operation to its end, where the routing table says. Bounded: a broker that dies or hangs is replaced by this process itself.
 //
@@ -198,14 +198,14 @@ bywash_status bywash_submit(const bywash_session *session,
                             const bywash_operation *operation,
                             bywash_pending **pending);
 
-// Whether an operation is done: `BYWASH_OK` if `bywash_wait` will not wait, `BYWASH_PENDING` if not. Never waits.
+// Whether an operation is done: `BYWASH_STATUS_OK` if `bywash_wait` will not wait, `BYWASH_STATUS_PENDING` if not. Never waits.
 //
 // # Safety
 // `pending` must be valid or null, and no other thread may use it meanwhile.
 bywash_status bywash_poll(bywash_pending *pending);
 
 // Waits at most `timeout_ms`, then delivers output and tag into the buffers of `operation` (its input fields are not used), or returns
-// `BYWASH_PENDING`. A result is delivered once; free the handle afterwards.
+// `BYWASH_STATUS_PENDING`. A result is delivered once; free the handle afterwards.
 //
 // # Safety
 // Every pointer must be valid or null, `output` and `tag` for their lengths, and no other thread may use `pending` meanwhile.
