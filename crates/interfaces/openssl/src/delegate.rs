@@ -35,6 +35,11 @@ impl Delegate {
     pub fn context(&self) -> *mut OSSL_LIB_CTX {
         self.context.as_ptr()
     }
+
+    /// The default provider in it.
+    pub fn provider(&self) -> *const OSSL_PROVIDER {
+        self.provider.as_ptr()
+    }
 }
 
 impl Drop for Delegate {

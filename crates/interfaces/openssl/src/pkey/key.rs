@@ -1,0 +1,243 @@
+//! Keys: parts that engines understand, sessions opened from them, and the twin.
+//!
+//! A key comes to us in one of two ways, and the other half is made only when something needs it:
+//!
+//! - *plain*: P-256 and X25519 keys in their usual dress. Their parts are kept, and many die without ever having had a twin
+//!   (a TLS handshake's ephemeral keys and its peer's);
+//! - by the twin: all others. Their parts are asked of the twin when a first private operation wants a session.
+
+use super::parts::{Curve, Parts};
+use super::twin::{KeyFns, Twin, call};
+use bywash_client::{Client, Session};
+use bywash_core::{Algorithm, Key as CoreKey, SessionParams};
+use core::ffi::c_void;
+use core::ptr::NonNull;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+/// Which of our key managers a key belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Rsa,
+    Ec,
+    X25519,
+}
+
+impl Kind {
+    /// The twin's key manager.
+    pub(super) fn fns(self) -> Option<&'static KeyFns> {
+        let twin = Twin::get()?;
+        Some(match self {
+            Kind::Rsa => &twin.rsa,
+            Kind::Ec => &twin.ec,
+            Kind::X25519 => &twin.x25519,
+        })
+    }
+}
+
+/// The twin's key.
+pub(super) struct TwinKey {
+    fns: &'static KeyFns,
+    data: NonNull<c_void>,
+}
+
+// SAFETY: the default provider's keys are shared by threads as any provider's are: read by many, changed by one at a time (EVP_PKEY(3)).
+unsafe impl Send for TwinKey {}
+// SAFETY: as above.
+unsafe impl Sync for TwinKey {}
+
+impl TwinKey {
+    /// Takes over what one of the twin's functions made.
+    pub(super) fn adopt(fns: &'static KeyFns, data: *mut c_void) -> Option<Self> {
+        Some(Self { fns, data: NonNull::new(data)? })
+    }
+
+    /// An empty one.
+    fn new(kind: Kind) -> Option<Self> {
+        let twin = Twin::get()?;
+        let fns = kind.fns()?;
+        Self::adopt(fns, call!(fns, new(twin.provctx), else return None))
+    }
+
+    /// One with these parts.
+    fn with(kind: Kind, parts: Option<&Parts>) -> Option<Self> {
+        let twin = Self::new(kind)?;
+        if let Some(Parts::Curve(curve)) = parts
+            && let Some((selection, mut params)) = curve.to_params(kind)
+        {
+            let done = call!(twin.fns, import(twin.data(), selection, params.as_ptr()), else 0);
+            return (done == 1).then_some(twin);
+        }
+        Some(twin)
+    }
+
+    /// The functions that go with it.
+    pub(super) fn fns(&self) -> &'static KeyFns {
+        self.fns
+    }
+
+    /// The key as the twin's functions take it.
+    pub(super) fn data(&self) -> *mut c_void {
+        self.data.as_ptr()
+    }
+}
+
+impl Drop for TwinKey {
+    fn drop(&mut self) {
+        call!(self.fns, free(self.data()), else ());
+    }
+}
+
+/// A key. It never changes; what libcrypto calls changing a key puts another in its [`Handle`].
+pub(super) struct Key {
+    kind: Kind,
+    client: Client,
+    /// Known without the twin, and all there is to know.
+    plain: Option<Parts>,
+    twin: OnceLock<Option<Arc<TwinKey>>>,
+    found: OnceLock<Option<Parts>>,
+    private: OnceLock<Option<Session>>,
+    agreement: OnceLock<Option<Session>>,
+    verification: OnceLock<Option<Session>>,
+}
+
+impl Key {
+    fn make(kind: Kind, client: Client, plain: Option<Parts>, twin: OnceLock<Option<Arc<TwinKey>>>) -> Arc<Self> {
+        let (found, private, agreement, verification) = Default::default();
+        Arc::new(Self { kind, client, plain, twin, found, private, agreement, verification })
+    }
+
+    /// A key without anything in it.
+    pub(super) fn empty(kind: Kind, client: Client) -> Arc<Self> {
+        Self::make(kind, client, None, OnceLock::new())
+    }
+
+    /// A key made of its parts.
+    pub(super) fn plain(kind: Kind, client: Client, curve: Curve) -> Arc<Self> {
+        Self::make(kind, client, Some(Parts::Curve(curve)), OnceLock::new())
+    }
+
+    /// A key that the twin has made.
+    pub(super) fn of_twin(kind: Kind, client: Client, twin: Arc<TwinKey>) -> Arc<Self> {
+        Self::make(kind, client, None, OnceLock::from(Some(twin)))
+    }
+
+    /// Which key manager it belongs to.
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Access to engines.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Its parts, if they are all there is to know of it.
+    pub(super) fn as_plain(&self) -> Option<&Curve> {
+        match &self.plain {
+            Some(Parts::Curve(curve)) => Some(curve),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing has been put into it yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.plain.is_none() && self.twin.get().is_none()
+    }
+
+    /// Its twin, made now if need be; none only if memory or the default provider fails.
+    pub(super) fn twin(&self) -> Option<&Arc<TwinKey>> {
+        self.twin.get_or_init(|| TwinKey::with(self.kind, self.plain.as_ref()).map(Arc::new)).as_ref()
+    }
+
+    fn parts(&self) -> Option<&Parts> {
+        if self.plain.is_some() {
+            return self.plain.as_ref();
+        }
+        self.found.get_or_init(|| Parts::of_twin(self.kind, self.twin()?)).as_ref()
+    }
+
+    /// Its public value, if an engine can use it.
+    pub(super) fn public(&self) -> Option<&[u8]> {
+        match self.parts()? {
+            Parts::Curve(curve) => curve.public.as_deref(),
+            Parts::Rsa(..) => None,
+        }
+    }
+
+    fn open(&self, algorithm: Algorithm, key: CoreKey) -> Option<Session> {
+        self.client.session(SessionParams::new(algorithm, key).ok()?).ok()
+    }
+
+    /// The session for RSA private operations and its modulus in bytes, or for ECDSA signatures. Opened once and kept; none means: the twin.
+    pub(super) fn private_session(&self) -> Option<&Session> {
+        self.private
+            .get_or_init(|| match (self.kind, self.parts()?) {
+                (Kind::Rsa, Parts::Rsa(algorithm, key)) => self.open(*algorithm, CoreKey::RsaPrivate(key.clone())),
+                (Kind::Ec, Parts::Curve(curve)) => self.open(Algorithm::EcdsaP256Sign, CoreKey::EcPrivate(curve.private.clone()?)),
+                _ => None,
+            })
+            .as_ref()
+    }
+
+    /// The session for key agreement.
+    pub(super) fn agreement_session(&self) -> Option<&Session> {
+        self.agreement
+            .get_or_init(|| {
+                let Parts::Curve(curve) = self.parts()? else { return None };
+                let algorithm = if self.kind == Kind::Ec { Algorithm::EcdhP256 } else { Algorithm::X25519 };
+                self.open(algorithm, CoreKey::EcPrivate(curve.private.clone()?))
+            })
+            .as_ref()
+    }
+
+    /// The session for ECDSA verification.
+    pub(super) fn verification_session(&self) -> Option<&Session> {
+        self.verification
+            .get_or_init(|| {
+                self.open(Algorithm::EcdsaP256Verify, CoreKey::EcPublic(self.public().filter(|_| self.kind == Kind::Ec)?.to_vec()))
+            })
+            .as_ref()
+    }
+}
+
+/// What libcrypto holds as our key data.
+pub(super) struct Handle(RwLock<Arc<Key>>);
+
+impl Handle {
+    /// Gives a key to libcrypto.
+    pub(super) fn give(key: Arc<Key>) -> *mut c_void {
+        Box::into_raw(Box::new(Self(RwLock::new(key)))).cast()
+    }
+
+    /// The key behind the pointer that libcrypto holds.
+    ///
+    /// # Safety
+    /// `data` is null or came from [`give`](Self::give) and was not freed.
+    pub(super) unsafe fn key(data: *const c_void) -> Option<Arc<Key>> {
+        // SAFETY: passed on from the caller.
+        let handle = unsafe { data.cast::<Self>().as_ref() }?;
+        Some(handle.0.read().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Puts another key behind the pointer.
+    ///
+    /// # Safety
+    /// As [`key`](Self::key).
+    pub(super) unsafe fn replace(data: *const c_void, key: Arc<Key>) {
+        // SAFETY: passed on from the caller.
+        if let Some(handle) = unsafe { data.cast::<Self>().as_ref() } {
+            *handle.0.write().unwrap_or_else(PoisonError::into_inner) = key;
+        }
+    }
+
+    /// Frees it.
+    ///
+    /// # Safety
+    /// As [`key`](Self::key), and it is not used again.
+    pub(super) unsafe fn free(data: *mut c_void) {
+        if !data.is_null() {
+            // SAFETY: passed on from the caller.
+            drop(unsafe { Box::from_raw(data.cast::<Self>()) });
+        }
+    }
+}

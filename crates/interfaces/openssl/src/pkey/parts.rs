@@ -1,0 +1,242 @@
+//! The parts of a key as engines take them, and their way in and out of OpenSSL's parameters.
+
+use super::evp::random_secret;
+use super::key::{Kind, TwinKey};
+use super::p256;
+use crate::ffi::abi::{OCTET_STRING, UNMODIFIED, UNSIGNED_INTEGER, UTF8_STRING};
+use crate::ffi::ids::keymgmt::{SELECT_DOMAIN_PARAMETERS, SELECT_PRIVATE_KEY, SELECT_PUBLIC_KEY};
+use crate::ffi::{OwnedParams, Param, Params};
+use bywash_client::Client;
+use bywash_core::{Algorithm, Data, Direction, Key as CoreKey, Operation, RsaPrivateKey, RsaPublicKey, SecretBytes, SessionParams};
+use core::ffi::{CStr, c_int};
+use zeroize::Zeroizing;
+
+/// Names under which P-256 goes.
+const P256_NAMES: [&str; 3] = ["prime256v1", "P-256", "secp256r1"];
+
+/// Whether this is a name of P-256; OpenSSL compares group names without case.
+pub(super) fn is_p256(name: &str) -> bool {
+    P256_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// What an engine must know of a key.
+pub(super) enum Parts {
+    /// A two-prime private key with its CRT parts, of a size that engines know.
+    Rsa(Algorithm, RsaPrivateKey),
+    /// A key on P-256, or of X25519.
+    Curve(Curve),
+}
+
+/// A key on P-256 (public value uncompressed, on the curve; scalar in range), or of X25519.
+#[derive(Clone, Default)]
+pub(super) struct Curve {
+    pub(super) public: Option<Vec<u8>>,
+    pub(super) private: Option<SecretBytes>,
+}
+
+/// Room for the twin to write numbers into.
+struct Room(Zeroizing<Vec<Vec<u8>>>);
+
+impl Parts {
+    /// The parts of a key that the twin made; none if engines cannot use them.
+    pub(super) fn of_twin(kind: Kind, twin: &TwinKey) -> Option<Self> {
+        match kind {
+            Kind::Rsa => rsa_of_twin(twin),
+            Kind::Ec => Curve::p256_of_twin(twin).map(Self::Curve),
+            Kind::X25519 => Curve::x25519_of_twin(twin).map(Self::Curve),
+        }
+    }
+}
+
+/// Asks the twin for numbers or octets of these names, each with this much room; none for those it does not have.
+fn ask(kind: Kind, twin: &TwinKey, data_type: u32, names: &[(&'static CStr, usize)]) -> Option<Vec<Option<SecretBytes>>> {
+    let mut room = Room(Zeroizing::new(names.iter().map(|&(_, size)| vec![0; size]).collect()));
+    let mut params: Vec<Param> = names
+        .iter()
+        .zip(room.0.iter_mut())
+        .map(|((name, size), room)| Param::new(name, data_type, room.as_mut_ptr().cast(), *size))
+        .collect();
+    params.push(Param::END);
+    if super::twin::call!(kind.fns()?, get_params(twin.data(), params.as_mut_ptr()), else 0) != 1 {
+        return None;
+    }
+    let answer = |param: &Param| {
+        let bytes = if data_type == UNSIGNED_INTEGER {
+            param.big_endian().map(SecretBytes::from)
+        } else {
+            param.octets().map(|octets| octets[..param.return_size.min(octets.len())].into())
+        };
+        bytes.filter(|_| param.return_size != UNMODIFIED)
+    };
+    Some(params[..names.len()].iter().map(answer).collect())
+}
+
+fn ask_bits(kind: Kind, twin: &TwinKey) -> Option<usize> {
+    let mut bits: c_int = 0;
+    let mut params = [Param::new(c"bits", crate::ffi::abi::INTEGER, (&raw mut bits).cast(), size_of::<c_int>()), Param::END];
+    let done = super::twin::call!(kind.fns()?, get_params(twin.data(), params.as_mut_ptr()), else 0) == 1;
+    usize::try_from(bits).ok().filter(|_| done)
+}
+
+fn rsa_of_twin(twin: &TwinKey) -> Option<Parts> {
+    let bits = ask_bits(Kind::Rsa, twin)?;
+    let algorithm = match bits {
+        2048 => Algorithm::Rsa2048Private,
+        3072 => Algorithm::Rsa3072Private,
+        4096 => Algorithm::Rsa4096Private,
+        _ => return None,
+    };
+    let names = [c"n", c"e", c"d", c"rsa-factor1", c"rsa-factor2", c"rsa-exponent1", c"rsa-exponent2", c"rsa-coefficient1", c"rsa-factor3"];
+    let asked = names.map(|name| (name, bits / 8));
+    let [modulus, exponent, private_exponent, prime1, prime2, exponent1, exponent2, coefficient, prime3] =
+        ask(Kind::Rsa, twin, UNSIGNED_INTEGER, &asked)?.try_into().ok()?;
+    if prime3.is_some() {
+        return None;
+    }
+    let public = RsaPublicKey { modulus: modulus?.to_vec(), exponent: exponent?.to_vec() };
+    let key = RsaPrivateKey {
+        public,
+        private_exponent: private_exponent?,
+        prime1: prime1?,
+        prime2: prime2?,
+        exponent1: exponent1?,
+        exponent2: exponent2?,
+        coefficient: coefficient?,
+    };
+    Some(Parts::Rsa(algorithm, key))
+}
+
+/// A secret number with its leading zeros cut or filled up to 32 bytes.
+fn scalar(number: &[u8]) -> Option<SecretBytes> {
+    let (excess, digits) = number.split_at(number.len().saturating_sub(32));
+    let mut scalar = Zeroizing::new([0; 32]);
+    scalar[32 - digits.len()..].copy_from_slice(digits);
+    let fits = excess.iter().fold(0, |any, byte| any | byte) == 0;
+    (fits && p256::is_scalar(&scalar)).then(|| SecretBytes::from(&*scalar))
+}
+
+impl Curve {
+    fn p256_of_twin(twin: &TwinKey) -> Option<Self> {
+        let mut name = [0_u8; 32];
+        let mut params = [Param::new(c"group", UTF8_STRING, name.as_mut_ptr().cast(), name.len()), Param::END];
+        let done = super::twin::call!(Kind::Ec.fns()?, get_params(twin.data(), params.as_mut_ptr()), else 0);
+        if done != 1 || !params[0].utf8().is_some_and(is_p256) {
+            return None;
+        }
+        let asked = [(c"qx", 32), (c"qy", 32), (c"priv", 32)];
+        let [x, y, private] = ask(Kind::Ec, twin, UNSIGNED_INTEGER, &asked)?.try_into().ok()?;
+        let public = x.zip(y).map(|(x, y)| [&[4], &*x, &*y].concat()).filter(|point| p256::is_point(point));
+        Some(Self { public, private: private.and_then(|number| scalar(&number)) })
+    }
+
+    fn x25519_of_twin(twin: &TwinKey) -> Option<Self> {
+        let [public, private] = ask(Kind::X25519, twin, OCTET_STRING, &[(c"pub", 32), (c"priv", 32)])?.try_into().ok()?;
+        Some(Self { public: public.map(|public| public.to_vec()), private })
+    }
+
+    /// The parts in parameters that are to be imported, if they are plain: nothing in them that engines do not know.
+    pub(super) fn from_params(kind: Kind, selection: c_int, params: &Params<'_>) -> Option<Self> {
+        let curve = match kind {
+            Kind::Rsa => return None,
+            Kind::Ec => Self::p256_from_params(selection, params)?,
+            Kind::X25519 => Self::x25519_from_params(selection, params)?,
+        };
+        Some(curve)
+    }
+
+    fn p256_from_params(selection: c_int, params: &Params<'_>) -> Option<Self> {
+        if selection & SELECT_DOMAIN_PARAMETERS == 0 || !params.get(c"group")?.utf8().is_some_and(is_p256) {
+            return None;
+        }
+        if !params.iter().all(is_plain_p256) {
+            return None;
+        }
+        let mut curve = Self::default();
+        if selection & (SELECT_PUBLIC_KEY | SELECT_PRIVATE_KEY) != 0
+            && let Some(public) = params.get(c"pub")
+        {
+            curve.public = Some(public.octets().filter(|point| p256::is_point(point))?.to_vec());
+        }
+        if selection & SELECT_PRIVATE_KEY != 0
+            && let Some(private) = params.get(c"priv")
+        {
+            curve.private = Some(scalar(&Zeroizing::new(private.big_endian()?))?);
+        }
+        // A keypair without either half is the twin's to refuse.
+        let wanted = selection & (SELECT_PUBLIC_KEY | SELECT_PRIVATE_KEY) != 0;
+        (!wanted || curve.public.is_some()).then_some(curve)
+    }
+
+    fn x25519_from_params(selection: c_int, params: &Params<'_>) -> Option<Self> {
+        let octets = |name| params.get(name).and_then(Param::octets).filter(|octets| octets.len() == 32);
+        let known = |param: &Param| param.name() == c"pub" || param.name() == c"priv";
+        if selection & SELECT_PUBLIC_KEY == 0 || !params.iter().all(known) {
+            return None;
+        }
+        let private = if selection & SELECT_PRIVATE_KEY != 0 && params.get(c"priv").is_some() { Some(octets(c"priv")?) } else { None };
+        Some(Self { public: Some(octets(c"pub")?.to_vec()), private: private.map(SecretBytes::from) })
+    }
+
+    /// Parameters from which the twin makes the same key; none if there is nothing to import.
+    pub(super) fn to_params(&self, kind: Kind) -> Option<(c_int, OwnedParams)> {
+        let mut params = OwnedParams::new();
+        let mut selection = 0;
+        if kind == Kind::Ec {
+            params = params.utf8(c"group", P256_NAMES[0]);
+            selection |= SELECT_DOMAIN_PARAMETERS;
+        }
+        if let Some(public) = &self.public {
+            params = params.octets(c"pub", public);
+            selection |= SELECT_PUBLIC_KEY;
+        }
+        if let Some(private) = &self.private {
+            params = if kind == Kind::Ec { params.big_endian(c"priv", private) } else { params.octets(c"priv", private) };
+            selection |= SELECT_PUBLIC_KEY | SELECT_PRIVATE_KEY;
+        }
+        (selection != 0).then_some((selection, params))
+    }
+
+    /// A new key pair: random private key, public value from an engine. None sends the caller to the twin.
+    pub(super) fn generate(kind: Kind, client: &Client) -> Option<Self> {
+        let mut private = Zeroizing::new([0; 32]);
+        let algorithm = match kind {
+            Kind::Rsa => return None,
+            Kind::Ec => {
+                // Each try succeeds but for one in 2^32; so many failures would be a broken generator.
+                (0..16).find(|_| random_secret(&mut *private) && p256::is_scalar(&private))?;
+                Algorithm::EcdhP256Public
+            }
+            Kind::X25519 => {
+                if !random_secret(&mut *private) {
+                    return None;
+                }
+                // As the default provider keeps them: clamped (RFC 7748 s5).
+                private[0] &= 248;
+                private[31] = private[31] & 127 | 64;
+                Algorithm::X25519Public
+            }
+        };
+        let private = SecretBytes::from(&*private);
+        let session = client.session(SessionParams::new(algorithm, CoreKey::EcPrivate(private.clone())).ok()?).ok()?;
+        let mut public = vec![0; algorithm.output_len(0)];
+        let data = Data::Copy { input: &[], output: &mut public };
+        session.run(&mut Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag: &mut [] }).ok()?;
+        Some(Self { public: Some(public), private: Some(private) })
+    }
+}
+
+/// Whether a parameter says nothing that a plain P-256 key does not say anyway. The curve's own numbers are redundant beside its name, and
+/// the default provider ignores them there.
+fn is_plain_p256(param: &Param) -> bool {
+    let is = |value: &str| param.utf8() == Some(value);
+    match param.name().to_bytes() {
+        b"group" | b"pub" | b"priv" => true,
+        b"p" | b"a" | b"b" | b"generator" | b"order" | b"cofactor" | b"seed" | b"field-type" => true,
+        b"encoding" => is("named_curve"),
+        b"point-format" => is("uncompressed"),
+        b"group-check" => is("default"),
+        b"use-cofactor-flag" | b"decoded-from-explicit" => param.signed() == Some(0),
+        b"include-public" => param.signed() == Some(1),
+        _ => false,
+    }
+}

@@ -1,0 +1,439 @@
+//! Signatures: `RSA` and `ECDSA`.
+//!
+//! Each context holds the twin's context, which takes every setting. An engine signs where settings and key allow; a message being signed piecewise
+//! is then hashed here, since the twin keeps its digest to itself. Whether it is, is decided when the first piece comes, after all that
+//! programs usually set.
+
+use super::context::bytes;
+use super::entry;
+use super::evp::Hash;
+use super::key::{Handle, Key};
+use super::native;
+use super::twin::{SignatureFns, Twin, call};
+use crate::ffi::ids::signature as id;
+use crate::ffi::{DispatchEntry, Param, Params, Table, guard};
+use core::ffi::{c_char, c_int, c_void};
+use core::ptr;
+use std::sync::Arc;
+
+type Data = *mut c_void;
+type Bytes = *const u8;
+type Room = *mut u8;
+type Size = *mut usize;
+
+/// Which algorithm, as a type for the functions without a context.
+trait Scheme {
+    const IS_RSA: bool;
+}
+struct Rsa;
+struct Ecdsa;
+impl Scheme for Rsa {
+    const IS_RSA: bool = true;
+}
+impl Scheme for Ecdsa {
+    const IS_RSA: bool = false;
+}
+
+fn fns(is_rsa: bool) -> Option<&'static SignatureFns> {
+    let twin = Twin::get()?;
+    Some(if is_rsa { &twin.rsa_signature } else { &twin.ecdsa })
+}
+
+/// Who hashes a message.
+enum Message {
+    /// Nobody yet.
+    Unbegun,
+    /// We do, for an engine.
+    Ours(Hash),
+    /// The twin does.
+    Twins,
+}
+
+struct Context {
+    is_rsa: bool,
+    fns: &'static SignatureFns,
+    twin: Data,
+    key: Option<Arc<Key>>,
+    /// Something was set that an engine does not know of.
+    foreign: bool,
+    /// Whether an engine can do this direction at all.
+    native: bool,
+    message: Message,
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        call!(self.fns, freectx(self.twin), else ());
+    }
+}
+
+/// The settings that the twin can be asked for, or that have no bearing on the result.
+fn is_known(param: &Param) -> bool {
+    matches!(
+        param.name().to_bytes(),
+        b"digest" | b"properties" | b"pad-mode" | b"mgf1-digest" | b"mgf1-properties" | b"saltlen" | b"digest-size"
+    )
+}
+
+impl Context {
+    /// Marks settings that keep engines out.
+    fn note(&mut self, params: *const Param) {
+        // SAFETY: libcrypto's array for the time of the call.
+        self.foreign |= !unsafe { Params::new(params) }.iter().all(is_known);
+    }
+
+    /// Begins anything: key and settings go to the twin by `init`.
+    fn begin(&mut self, key: Data, params: *const Param, native: bool, init: impl FnOnce(Data, Data) -> c_int) -> c_int {
+        // SAFETY: null or one of our keys.
+        let given = unsafe { Handle::key(key) };
+        let twin_key = match &given {
+            None => ptr::null_mut(),
+            Some(key) => match key.twin() {
+                Some(twin) => twin.data(),
+                None => return 0,
+            },
+        };
+        let done = init(self.twin, twin_key);
+        if done == 1 {
+            self.key = given.or(self.key.take());
+            (self.native, self.foreign, self.message) = (native, false, Message::Unbegun);
+            self.note(params);
+        }
+        done
+    }
+
+    /// The key, if an engine may be asked.
+    fn native_key(&self) -> Option<&Arc<Key>> {
+        self.key.as_ref().filter(|_| self.native && !self.foreign)
+    }
+
+    /// Signs a digest value with an engine, into `room` bytes at `out`.
+    fn sign_native(&self, out: Room, length: Size, room: usize, value: &[u8]) -> Option<()> {
+        let key = self.native_key().filter(|_| !out.is_null())?;
+        let sign = if self.is_rsa { native::rsa_sign } else { native::ecdsa_sign };
+        let signature = sign(key, self.fns, self.twin, value, room)?;
+        if signature.len() > room || length.is_null() {
+            return None;
+        }
+        // SAFETY: the caller gave `room` bytes at `out` and a place for the length.
+        unsafe {
+            ptr::copy_nonoverlapping(signature.as_ptr(), out, signature.len());
+            *length = signature.len();
+        }
+        Some(())
+    }
+
+    fn sign(&self, out: Room, length: Size, room: usize, value: &[u8]) -> c_int {
+        match self.sign_native(out, length, room, value) {
+            Some(()) => 1,
+            None => call!(self.fns, sign(self.twin, out, length, room, value.as_ptr(), value.len()), else 0),
+        }
+    }
+
+    fn verify(&self, signature: &[u8], value: &[u8]) -> c_int {
+        let known = self.native_key().filter(|_| !self.is_rsa);
+        match known.and_then(|key| native::ecdsa_verify(key, self.fns, self.twin, value, signature)) {
+            Some(()) => 1,
+            None => call!(self.fns, verify(self.twin, signature.as_ptr(), signature.len(), value.as_ptr(), value.len()), else 0),
+        }
+    }
+
+    /// Whether an engine has a session for this key in this direction; opens it.
+    fn has_session(&self, signing: bool) -> bool {
+        self.native_key().is_some_and(|key| if signing { key.private_session() } else { key.verification_session() }.is_some())
+    }
+
+    /// Decides who hashes, at the first piece.
+    fn begin_message(&mut self, signing: bool) {
+        if matches!(self.message, Message::Unbegun) {
+            let digest = if self.has_session(signing) { native::signature_digest(self.is_rsa, self.fns, self.twin) } else { None };
+            self.message = digest.and_then(|digest| Hash::new(&digest)).map_or(Message::Twins, Message::Ours);
+        }
+    }
+
+    fn update(&mut self, signing: bool, data: Bytes, length: usize) -> c_int {
+        self.begin_message(signing);
+        if let Message::Ours(hash) = &mut self.message {
+            // SAFETY: the caller's bytes for the time of the call.
+            return c_int::from(hash.update(unsafe { bytes(data, length) }));
+        }
+        if signing {
+            call!(self.fns, digest_sign_update(self.twin, data, length), else 0)
+        } else {
+            call!(self.fns, digest_verify_update(self.twin, data, length), else 0)
+        }
+    }
+
+    fn sign_final(&mut self, out: Room, length: Size, room: usize) -> c_int {
+        if !out.is_null() {
+            self.begin_message(true);
+        }
+        match &mut self.message {
+            Message::Ours(hash) if !out.is_null() => match hash.finish() {
+                Some(value) => self.sign(out, length, room, &value),
+                None => 0,
+            },
+            _ => call!(self.fns, digest_sign_final(self.twin, out, length, room), else 0),
+        }
+    }
+
+    fn verify_final(&mut self, signature: &[u8]) -> c_int {
+        self.begin_message(false);
+        match &mut self.message {
+            Message::Ours(hash) => match hash.finish() {
+                Some(value) => self.verify(signature, &value),
+                None => 0,
+            },
+            _ => call!(self.fns, digest_verify_final(self.twin, signature.as_ptr(), signature.len()), else 0),
+        }
+    }
+
+    fn duplicate(&self) -> Option<Self> {
+        let twin = call!(self.fns, dupctx(self.twin), else ptr::null_mut());
+        if twin.is_null() {
+            return None;
+        }
+        let Self { is_rsa, fns, foreign, native, .. } = *self;
+        // From here on dropping the copy frees the twin's.
+        let mut copy = Self { is_rsa, fns, twin, key: self.key.clone(), foreign, native, message: Message::Unbegun };
+        copy.message = match &self.message {
+            Message::Unbegun => Message::Unbegun,
+            Message::Twins => Message::Twins,
+            Message::Ours(hash) => Message::Ours(hash.duplicate()?),
+        };
+        Some(copy)
+    }
+}
+
+/// Runs something on a context; `missing` where there is none.
+///
+/// # Safety
+/// `ctx` is null or one of our contexts, used by this thread alone, as libcrypto promises.
+unsafe fn with<T: Copy>(ctx: Data, missing: T, run: impl FnOnce(&mut Context) -> T) -> T {
+    // SAFETY: passed on from the caller.
+    guard(missing, || unsafe { ctx.cast::<Context>().as_mut() }.map_or(missing, run))
+}
+
+unsafe extern "C" fn newctx<S: Scheme>(_provctx: Data, _properties: *const c_char) -> Data {
+    guard(ptr::null_mut(), || {
+        let (Some(twin), Some(fns)) = (Twin::get(), fns(S::IS_RSA)) else { return ptr::null_mut() };
+        // The program's property query speaks of the program's providers; the twin lives where there is but one.
+        let made = call!(fns, newctx(twin.provctx, ptr::null()), else ptr::null_mut());
+        if made.is_null() {
+            return made;
+        }
+        let context = Context { is_rsa: S::IS_RSA, fns, twin: made, key: None, foreign: false, native: false, message: Message::Unbegun };
+        Box::into_raw(Box::new(context)).cast()
+    })
+}
+
+unsafe extern "C" fn freectx(ctx: Data) {
+    guard((), || {
+        if !ctx.is_null() {
+            // SAFETY: made by `newctx` or `dupctx`, freed once.
+            drop(unsafe { Box::from_raw(ctx.cast::<Context>()) });
+        }
+    });
+}
+
+unsafe extern "C" fn dupctx(ctx: Data) -> Data {
+    // SAFETY: our context.
+    unsafe {
+        with(ctx, ptr::null_mut(), |context| context.duplicate().map_or(ptr::null_mut(), |copy| Box::into_raw(Box::new(copy)).cast()))
+    }
+}
+
+unsafe extern "C" fn sign_init(ctx: Data, key: Data, params: *const Param) -> c_int {
+    let init = |context: &mut Context| {
+        let fns = context.fns;
+        context.begin(key, params, true, |twin, key| call!(fns, sign_init(twin, key, params), else 0))
+    };
+    // SAFETY: our context.
+    unsafe { with(ctx, 0, init) }
+}
+
+unsafe extern "C" fn verify_init(ctx: Data, key: Data, params: *const Param) -> c_int {
+    let init = |context: &mut Context| {
+        let fns = context.fns;
+        let native = !context.is_rsa;
+        context.begin(key, params, native, |twin, key| call!(fns, verify_init(twin, key, params), else 0))
+    };
+    // SAFETY: our context.
+    unsafe { with(ctx, 0, init) }
+}
+
+unsafe extern "C" fn verify_recover_init(ctx: Data, key: Data, params: *const Param) -> c_int {
+    let init = |context: &mut Context| {
+        let fns = context.fns;
+        context.begin(key, params, false, |twin, key| call!(fns, verify_recover_init(twin, key, params), else 0))
+    };
+    // SAFETY: our context.
+    unsafe { with(ctx, 0, init) }
+}
+
+unsafe extern "C" fn digest_sign_init(ctx: Data, digest: *const c_char, key: Data, params: *const Param) -> c_int {
+    let init = |context: &mut Context| {
+        let fns = context.fns;
+        context.begin(key, params, true, |twin, key| call!(fns, digest_sign_init(twin, digest, key, params), else 0))
+    };
+    // SAFETY: our context.
+    unsafe { with(ctx, 0, init) }
+}
+
+unsafe extern "C" fn digest_verify_init(ctx: Data, digest: *const c_char, key: Data, params: *const Param) -> c_int {
+    let init = |context: &mut Context| {
+        let fns = context.fns;
+        let native = !context.is_rsa;
+        context.begin(key, params, native, |twin, key| call!(fns, digest_verify_init(twin, digest, key, params), else 0))
+    };
+    // SAFETY: our context.
+    unsafe { with(ctx, 0, init) }
+}
+
+unsafe extern "C" fn sign(ctx: Data, out: Room, length: Size, room: usize, value: Bytes, value_len: usize) -> c_int {
+    // SAFETY: our context; the caller's bytes for the time of the call.
+    unsafe { with(ctx, 0, |context| context.sign(out, length, room, bytes(value, value_len))) }
+}
+
+unsafe extern "C" fn verify(ctx: Data, signature: Bytes, length: usize, value: Bytes, value_len: usize) -> c_int {
+    // SAFETY: our context; the caller's bytes for the time of the call.
+    unsafe { with(ctx, 0, |context| context.verify(bytes(signature, length), bytes(value, value_len))) }
+}
+
+unsafe extern "C" fn verify_recover(ctx: Data, out: Room, length: Size, room: usize, signature: Bytes, signature_len: usize) -> c_int {
+    // SAFETY: our context; the caller's pointers are handed on.
+    unsafe { with(ctx, 0, |context| call!(context.fns, verify_recover(context.twin, out, length, room, signature, signature_len), else 0)) }
+}
+
+unsafe extern "C" fn digest_sign_update(ctx: Data, data: Bytes, length: usize) -> c_int {
+    // SAFETY: our context.
+    unsafe { with(ctx, 0, |context| context.update(true, data, length)) }
+}
+
+unsafe extern "C" fn digest_verify_update(ctx: Data, data: Bytes, length: usize) -> c_int {
+    // SAFETY: our context.
+    unsafe { with(ctx, 0, |context| context.update(false, data, length)) }
+}
+
+unsafe extern "C" fn digest_sign_final(ctx: Data, out: Room, length: Size, room: usize) -> c_int {
+    // SAFETY: our context.
+    unsafe { with(ctx, 0, |context| context.sign_final(out, length, room)) }
+}
+
+unsafe extern "C" fn digest_verify_final(ctx: Data, signature: Bytes, length: usize) -> c_int {
+    // SAFETY: our context; the caller's bytes for the time of the call.
+    unsafe { with(ctx, 0, |context| context.verify_final(bytes(signature, length))) }
+}
+
+unsafe extern "C" fn get_ctx_params(ctx: Data, params: *mut Param) -> c_int {
+    // SAFETY: our context.
+    unsafe { with(ctx, 0, |context| call!(context.fns, get_ctx_params(context.twin, params), else 0)) }
+}
+
+unsafe extern "C" fn set_ctx_params(ctx: Data, params: *const Param) -> c_int {
+    let set = |context: &mut Context| {
+        context.note(params);
+        call!(context.fns, set_ctx_params(context.twin, params), else 0)
+    };
+    // SAFETY: our context.
+    unsafe { with(ctx, 0, set) }
+}
+
+/// The twin's context behind one of ours, or null: lists can be asked for without a context.
+///
+/// # Safety
+/// `ctx` is null or one of our contexts.
+unsafe fn twin_of(ctx: Data) -> Data {
+    // SAFETY: passed on from the caller.
+    unsafe { ctx.cast::<Context>().as_ref() }.map_or(ptr::null_mut(), |context| context.twin)
+}
+
+unsafe extern "C" fn gettable_ctx_params<S: Scheme>(ctx: Data, _provctx: Data) -> *const Param {
+    guard(ptr::null(), || {
+        let (Some(twin), Some(fns)) = (Twin::get(), fns(S::IS_RSA)) else { return ptr::null() };
+        // SAFETY: our context or null.
+        let ctx = unsafe { twin_of(ctx) };
+        call!(fns, gettable_ctx_params(ctx, twin.provctx), else ptr::null())
+    })
+}
+
+unsafe extern "C" fn settable_ctx_params<S: Scheme>(ctx: Data, _provctx: Data) -> *const Param {
+    guard(ptr::null(), || {
+        let (Some(twin), Some(fns)) = (Twin::get(), fns(S::IS_RSA)) else { return ptr::null() };
+        // SAFETY: our context or null.
+        let ctx = unsafe { twin_of(ctx) };
+        call!(fns, settable_ctx_params(ctx, twin.provctx), else ptr::null())
+    })
+}
+
+unsafe extern "C" fn get_ctx_md_params(ctx: Data, params: *mut Param) -> c_int {
+    let get = |context: &mut Context| match &context.message {
+        // SAFETY: libcrypto's array for the time of the call.
+        Message::Ours(hash) => unsafe { hash.get_params(params) },
+        _ => call!(context.fns, get_ctx_md_params(context.twin, params), else 0),
+    };
+    // SAFETY: our context.
+    unsafe { with(ctx, 0, get) }
+}
+
+unsafe extern "C" fn set_ctx_md_params(ctx: Data, params: *const Param) -> c_int {
+    let set = |context: &mut Context| match &mut context.message {
+        // SAFETY: libcrypto's array for the time of the call.
+        Message::Ours(hash) => unsafe { hash.set_params(params) },
+        _ => {
+            // A digest with settings of its own is best left where they are.
+            context.message = Message::Twins;
+            call!(context.fns, set_ctx_md_params(context.twin, params), else 0)
+        }
+    };
+    // SAFETY: our context.
+    unsafe { with(ctx, 0, set) }
+}
+
+unsafe extern "C" fn gettable_ctx_md_params(ctx: Data) -> *const Param {
+    // SAFETY: our context.
+    unsafe { with(ctx, ptr::null(), |context| call!(context.fns, gettable_ctx_md_params(context.twin), else ptr::null())) }
+}
+
+unsafe extern "C" fn settable_ctx_md_params(ctx: Data) -> *const Param {
+    // SAFETY: our context.
+    unsafe { with(ctx, ptr::null(), |context| call!(context.fns, settable_ctx_md_params(context.twin), else ptr::null())) }
+}
+
+macro_rules! scheme {
+    ($scheme:ty $(, $more:expr)*) => {
+        &[
+            entry!(id::NEWCTX, newctx::<$scheme>, unsafe extern "C" fn(Data, *const c_char) -> Data),
+            entry!(id::FREECTX, freectx, unsafe extern "C" fn(Data)),
+            entry!(id::DUPCTX, dupctx, unsafe extern "C" fn(Data) -> Data),
+            entry!(id::SIGN_INIT, sign_init, unsafe extern "C" fn(Data, Data, *const Param) -> c_int),
+            entry!(id::SIGN, sign, unsafe extern "C" fn(Data, Room, Size, usize, Bytes, usize) -> c_int),
+            entry!(id::VERIFY_INIT, verify_init, unsafe extern "C" fn(Data, Data, *const Param) -> c_int),
+            entry!(id::VERIFY, verify, unsafe extern "C" fn(Data, Bytes, usize, Bytes, usize) -> c_int),
+            entry!(id::DIGEST_SIGN_INIT, digest_sign_init, unsafe extern "C" fn(Data, *const c_char, Data, *const Param) -> c_int),
+            entry!(id::DIGEST_SIGN_UPDATE, digest_sign_update, unsafe extern "C" fn(Data, Bytes, usize) -> c_int),
+            entry!(id::DIGEST_SIGN_FINAL, digest_sign_final, unsafe extern "C" fn(Data, Room, Size, usize) -> c_int),
+            entry!(id::DIGEST_VERIFY_INIT, digest_verify_init, unsafe extern "C" fn(Data, *const c_char, Data, *const Param) -> c_int),
+            entry!(id::DIGEST_VERIFY_UPDATE, digest_verify_update, unsafe extern "C" fn(Data, Bytes, usize) -> c_int),
+            entry!(id::DIGEST_VERIFY_FINAL, digest_verify_final, unsafe extern "C" fn(Data, Bytes, usize) -> c_int),
+            entry!(id::GET_CTX_PARAMS, get_ctx_params, unsafe extern "C" fn(Data, *mut Param) -> c_int),
+            entry!(id::GETTABLE_CTX_PARAMS, gettable_ctx_params::<$scheme>, unsafe extern "C" fn(Data, Data) -> *const Param),
+            entry!(id::SET_CTX_PARAMS, set_ctx_params, unsafe extern "C" fn(Data, *const Param) -> c_int),
+            entry!(id::SETTABLE_CTX_PARAMS, settable_ctx_params::<$scheme>, unsafe extern "C" fn(Data, Data) -> *const Param),
+            entry!(id::GET_CTX_MD_PARAMS, get_ctx_md_params, unsafe extern "C" fn(Data, *mut Param) -> c_int),
+            entry!(id::GETTABLE_CTX_MD_PARAMS, gettable_ctx_md_params, unsafe extern "C" fn(Data) -> *const Param),
+            entry!(id::SET_CTX_MD_PARAMS, set_ctx_md_params, unsafe extern "C" fn(Data, *const Param) -> c_int),
+            entry!(id::SETTABLE_CTX_MD_PARAMS, settable_ctx_md_params, unsafe extern "C" fn(Data) -> *const Param),
+            $($more,)*
+            DispatchEntry::END,
+        ]
+    };
+}
+
+pub(super) static RSA: Table<&[DispatchEntry]> = Table(scheme!(
+    Rsa,
+    entry!(id::VERIFY_RECOVER_INIT, verify_recover_init, unsafe extern "C" fn(Data, Data, *const Param) -> c_int),
+    entry!(id::VERIFY_RECOVER, verify_recover, unsafe extern "C" fn(Data, Room, Size, usize, Bytes, usize) -> c_int)
+));
+
+pub(super) static ECDSA: Table<&[DispatchEntry]> = Table(scheme!(Ecdsa));
