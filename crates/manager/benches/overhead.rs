@@ -1,0 +1,120 @@
+//! What the manager itself costs: an engine that does nothing, so that all the time measured is overhead. Also the time of a calibration.
+//!
+//! `cargo bench -p bywash-manager --bench overhead`
+
+use bywash_core::{
+    Algorithm, CostSheet, Data, Direction, Engine, Key, Keyed, Operation, OwnedOperation, Result, SecretBytes, SessionParams,
+};
+use bywash_engine_cpu::CpuEngine;
+use bywash_manager::{Costs, Manager, ManagerConfig, PolicyKind, calibrate};
+use std::any::Any;
+use std::hint::black_box;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+struct Nothing {
+    local: bool,
+}
+struct NoKey;
+
+impl Engine for Nothing {
+    fn name(&self) -> &str {
+        "nothing"
+    }
+    fn describe(&self) -> String {
+        "answers at once".into()
+    }
+    fn is_local(&self) -> bool {
+        self.local
+    }
+    fn capabilities(&self) -> &[Algorithm] {
+        Algorithm::ALL
+    }
+    fn workers(&self) -> usize {
+        2
+    }
+    fn open(&self, _params: &SessionParams) -> Result<Box<dyn Keyed>> {
+        Ok(Box::new(NoKey))
+    }
+}
+
+impl Keyed for NoKey {
+    fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
+        Ok(black_box(operation.data.input_len()))
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+fn main() {
+    for policy in [PolicyKind::Fifo, PolicyKind::Placement] {
+        report(&format!("run, lone caller, {policy}"), &run_alone(policy, 200_000));
+        report(&format!("run, 4 callers on 2 workers, {policy}"), &run_crowded(policy));
+        report(&format!("submit and wait, {policy}"), &submit(policy, true));
+        report(&format!("submit and wait, distant engine, {policy}"), &submit(policy, false));
+    }
+    let begun = Instant::now();
+    let sheet = calibrate::measure(&CpuEngine::new(), Algorithm::ALL, calibrate::BUDGET);
+    println!("calibration of the CPU engine: {} algorithms in {} ms", sheet.algorithms.len(), begun.elapsed().as_millis());
+}
+
+fn manager(policy: PolicyKind, local: bool) -> Arc<Manager> {
+    let mut config = ManagerConfig::new(vec![Arc::new(Nothing { local })]);
+    config.policy = policy;
+    config.costs = Costs::Given(vec![CostSheet::empty("nothing")]);
+    Manager::new(config).expect("a manager over one engine")
+}
+
+fn params() -> SessionParams {
+    SessionParams::new(Algorithm::Aes128Ctr, Key::Symmetric((&[1; 16]).into())).expect("a good key")
+}
+
+fn run_alone(policy: PolicyKind, count: usize) -> Vec<u64> {
+    runs(&manager(policy, true), count)
+}
+
+fn run_crowded(policy: PolicyKind) -> Vec<u64> {
+    let manager = manager(policy, true);
+    std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..4).map(|_| scope.spawn(|| runs(&manager, 50_000))).collect();
+        callers.into_iter().flat_map(|caller| caller.join().expect("a caller")).collect()
+    })
+}
+
+fn runs(manager: &Manager, count: usize) -> Vec<u64> {
+    let session = manager.open(1, params()).expect("a session");
+    let one = || {
+        let mut data = [0; 16];
+        let data = Data::InPlace(&mut data);
+        let mut operation = Operation { direction: Direction::Encrypt, iv: &[0; 16], aad: &[], data, tag: &mut [] };
+        let begun = Instant::now();
+        manager.run(session, &mut operation).expect("nothing can fail");
+        begun.elapsed().as_nanos() as u64
+    };
+    (0..count).map(|_| one()).collect()
+}
+
+fn submit(policy: PolicyKind, local: bool) -> Vec<u64> {
+    let manager = manager(policy, local);
+    let session = manager.open(1, params()).expect("a session");
+    let (tell, told) = mpsc::channel();
+    let one = || {
+        let input = SecretBytes::zeroed(16);
+        let operation =
+            OwnedOperation { direction: Direction::Encrypt, iv: vec![0; 16], aad: vec![], output: input.clone(), input, tag: vec![] };
+        let tell = tell.clone();
+        let begun = Instant::now();
+        manager.submit(session, operation, Box::new(move |completion| drop(tell.send(completion))));
+        told.recv_timeout(Duration::from_secs(60)).expect("a completion").outcome.expect("nothing can fail");
+        begun.elapsed().as_nanos() as u64
+    };
+    (0..20_000).map(|_| one()).collect()
+}
+
+fn report(what: &str, ns: &[u64]) {
+    let mut ns = ns.to_vec();
+    ns.sort_unstable();
+    let at = |share: f64| ns[((ns.len() - 1) as f64 * share) as usize];
+    println!("{what}: p50 {} ns, p99 {} ns, min {} ns", at(0.5), at(0.99), ns[0]);
+}

@@ -1,0 +1,94 @@
+//! Cost sheets kept from one start to the next, one file per machine and engine.
+
+use super::measure;
+use bywash_core::{CostSheet, Engine, Error, Result};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where cost sheets are kept: `$XDG_CACHE_HOME/bywash`, else `~/.cache/bywash`; `None` without either.
+pub fn default_cache() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(folder.join("bywash"))
+}
+
+/// The engine's cost sheet: its own if it has one, else the one kept in the folder, else measured and kept. Beside it, lines for the log. A
+/// folder that cannot be read or written is worth a line, never a failure.
+pub fn load_or_measure(folder: Option<&Path>, engine: &dyn Engine, budget: Duration) -> (CostSheet, Vec<String>) {
+    if let Some(sheet) = engine.cost_sheet() {
+        return (sheet, Vec::new());
+    }
+    let mut notes = Vec::new();
+    let head = header(engine);
+    let path = folder.map(|folder| folder.join(file_name(engine.name(), &head)));
+    match path.as_deref().map(|path| load(path, &head, engine)) {
+        Some(Ok(Some(sheet))) => return (sheet, notes),
+        Some(Err(error)) => notes.push(format!("{error}; measured anew")),
+        Some(Ok(None)) | None => {}
+    }
+    let sheet = measure(engine, engine.capabilities(), budget);
+    for algorithm in engine.capabilities().iter().filter(|&&algorithm| sheet.curve(algorithm).is_none()) {
+        notes.push(format!("engine '{}' failed to do {algorithm}; it is left off its cost sheet", engine.name()));
+    }
+    if let Some(path) = path {
+        match store(&path, &head, &sheet) {
+            Ok(()) => notes.push(format!("measured engine '{}'; cost sheet kept in {}", engine.name(), path.display())),
+            Err(error) => notes.push(format!("cost sheet not kept in {}: {error}", path.display())),
+        }
+    }
+    (sheet, notes)
+}
+
+/// What the sheet must have been measured on to be of use, as the comment that heads the file.
+fn header(engine: &dyn Engine) -> String {
+    let line = |text: &str| text.replace(['\n', '\r'], " ");
+    format!(
+        "# Measured by Bywash; delete this file to have it measured again.\n# engine: {}, {}\n# processor: {}\n",
+        line(engine.name()),
+        line(&engine.describe()),
+        line(&processor())
+    )
+}
+
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    model.map_or_else(|| format!("unknown {}", std::env::consts::ARCH), |(_, name)| name.trim().to_owned())
+}
+
+/// The engine's name for people, a hash of the header for machines that share a home folder (FNV-1a, 64 bits).
+fn file_name(engine: &str, header: &str) -> String {
+    let hash = header.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let plain: String = engine.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    format!("{plain}-{hash:016x}.toml")
+}
+
+fn load(path: &Path, header: &str, engine: &dyn Engine) -> Result<Option<CostSheet>> {
+    let place = path.display().to_string();
+    let bad = |reason: String| Error::Config { place: place.clone(), reason };
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(bad(format!("cannot be read: {error}"))),
+    };
+    if !text.starts_with(header) {
+        return Err(bad("measured on another machine or engine".into()));
+    }
+    let sheet = CostSheet::from_toml(&text, &place)?;
+    let covers = engine.capabilities().iter().any(|&algorithm| sheet.curve(algorithm).is_some());
+    if sheet.engine != engine.name() || !covers {
+        return Err(bad("it is not this engine's sheet".into()));
+    }
+    Ok(Some(sheet))
+}
+
+/// Written beside its place and then moved there: a reader sees a whole sheet or none.
+fn store(path: &Path, header: &str, sheet: &CostSheet) -> io::Result<()> {
+    let text = sheet.to_toml().map_err(io::Error::other)?;
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    std::fs::create_dir_all(folder)?;
+    let draft = path.with_extension(format!("{}.part", std::process::id()));
+    let written = std::fs::write(&draft, format!("{header}{text}")).and_then(|()| std::fs::rename(&draft, path));
+    written.inspect_err(|_| drop(std::fs::remove_file(&draft)))
+}
