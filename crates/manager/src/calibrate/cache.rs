@@ -21,7 +21,7 @@ pub fn load_or_measure(folder: Option<&Path>, engine: &dyn Engine, budget: Durat
     }
     let mut notes = Vec::new();
     let head = header(engine);
-    let path = folder.map(|folder| folder.join(file_name(engine.name(), &head)));
+    let path = folder.map(|folder| sheet_path(folder, engine));
     match path.as_deref().map(|path| load(path, &head, engine)) {
         Some(Ok(Some(sheet))) => return (sheet, notes),
         Some(Err(error)) => notes.push(format!("{error}; measured anew")),
@@ -38,6 +38,11 @@ pub fn load_or_measure(folder: Option<&Path>, engine: &dyn Engine, budget: Durat
         }
     }
     (sheet, notes)
+}
+
+/// The file in which the folder keeps this engine's cost sheet, measured on this machine. It need not be there.
+pub fn sheet_path(folder: &Path, engine: &dyn Engine) -> PathBuf {
+    folder.join(file_name(engine.name(), &header(engine)))
 }
 
 /// What the sheet must have been measured on to be of use, as the comment that heads the file.

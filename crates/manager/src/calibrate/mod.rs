@@ -7,11 +7,11 @@
 mod cache;
 mod samples;
 
-pub use cache::{default_cache, load_or_measure};
+pub use cache::{default_cache, load_or_measure, sheet_path};
 
 use crate::execute;
 use bywash_core::{Algorithm, CostCurve, CostSheet, Engine, Error, Keyed, OwnedOperation, Result, Task};
-use samples::sample;
+pub use samples::sample;
 use std::time::{Duration, Instant};
 
 /// Time for the measurement of one engine.

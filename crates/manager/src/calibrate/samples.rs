@@ -1,11 +1,14 @@
-//! What calibration computes: one session and one operation of each algorithm. The keys are public and protect nothing.
+//! What calibration and benchmarks compute: one session and one operation of each algorithm. The keys are public and protect nothing.
 
 use bywash_core::{
     Algorithm, Direction, Error, Key, Kind, OwnedOperation, Result, RsaPrivateKey, RsaPublicKey, SecretBytes, SessionParams,
 };
 
 /// A session's parameters, and an operation of about `size` bytes for it.
-pub(super) fn sample(algorithm: Algorithm, size: usize) -> Result<(SessionParams, OwnedOperation)> {
+///
+/// # Errors
+/// None for an algorithm of the table; a key that does not parse would be a mistake here.
+pub fn sample(algorithm: Algorithm, size: usize) -> Result<(SessionParams, OwnedOperation)> {
     let params = SessionParams::new(algorithm, key(algorithm)?)?;
     let (direction, iv) = match algorithm.kind() {
         Kind::Cipher { iv, .. } => (Direction::Encrypt, iv),
