@@ -22,7 +22,6 @@ Examples:
   bywash doctor -- nginx                     would that work for nginx? what is missing?
   bywash engines                             what computes here
 
-
 Each command has its own --help with examples.";
 
 /// Routes the cryptography of unmodified programs to whatever computes it best.
@@ -42,6 +41,10 @@ pub(crate) enum Command {
     Run(crate::run::Args),
     /// Show what can compute here, what each can do, and why one is missing
     Engines(crate::engines::Args),
+    /// Measure what operations cost on the engines here
+    Calibrate(crate::calibrate::Args),
+    /// Compare the places where an algorithm can run, size by size
+    Bench(crate::bench::Args),
     /// Find what stands in the way, each finding with the command that mends it
     Doctor(crate::doctor::Args),
     /// Write completions for a shell to stdout

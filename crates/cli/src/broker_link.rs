@@ -1,10 +1,104 @@
-//! Reaching a broker that runs elsewhere.
+//! Reaching a broker that runs elsewhere, to look on: statistics and recordings.
 
+use crate::failure::{Exit, Failure};
+use bywash_core::Error;
+use bywash_protocol::socket::{ControlSocket, Packet};
+use bywash_protocol::{BrokerMessage, ClientMessage, Role, StatsFormat, VERSION};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use std::path::Path;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a broker may take to answer; a busy one takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Longer statistics are not believed.
+const STATS_BYTES_MAX: u64 = 64 << 20;
+
+/// The socket that a command line names, or the default one.
+pub(crate) fn socket_path(named: Option<&Path>) -> PathBuf {
+    named.map_or_else(bywash_protocol::socket_path, Path::to_owned)
+}
 
 /// Whether something answers on this socket, and why not.
 pub(crate) fn probe(path: &Path) -> std::io::Result<()> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     Ok(connect(&socket, &SocketAddrUnix::new(path)?)?)
+}
+
+/// A connection to a broker, to look on.
+pub(crate) struct Link {
+    socket: ControlSocket,
+    packet: Packet,
+    requests: u32,
+}
+
+impl Link {
+    /// Connects; `run` is the token that a private broker demands.
+    pub(crate) fn connect(path: &Path, run: Option<&str>) -> Result<Self, Failure> {
+        let socket = ControlSocket::connect(path).map_err(|error| refused(path, &error))?;
+        let mut link = Self { socket, packet: Packet::new(), requests: 0 };
+        let hello = ClientMessage::Hello { version: VERSION, role: Role::Observe, comm: "bywash", run };
+        match link.ask(&hello, &[])? {
+            BrokerMessage::Welcome { .. } => Ok(link),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// The broker's statistics.
+    pub(crate) fn stats(&mut self, format: StatsFormat) -> Result<String, Failure> {
+        let request = self.number();
+        let answer = self.ask(&ClientMessage::Stats { request, format }, &[])?;
+        let BrokerMessage::Stats { bytes, .. } = answer else { return Err(unexpected(&answer)) };
+        let file = self.packet.files.pop().map(File::from).ok_or_else(|| unexpected(&answer))?;
+        let length = usize::try_from(bytes.min(STATS_BYTES_MAX)).unwrap_or(0);
+        let mut text = vec![0; length];
+        file.read_exact_at(&mut text, 0).map_err(|error| Failure::failed(format!("cannot read the broker's statistics: {error}")))?;
+        String::from_utf8(text).map_err(|_| Failure::failed("the broker's statistics are not text; use broker and command of one release"))
+    }
+
+    /// Has the broker record into a file until [`stop_recording`](Self::stop_recording), or until this connection ends.
+    pub(crate) fn start_recording(&mut self, file: &File) -> Result<(), Failure> {
+        let request = self.number();
+        match self.ask(&ClientMessage::StartRecording { request }, &[file.as_fd()])? {
+            BrokerMessage::Recording { .. } => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Ends the recording; gives the records written and those lost.
+    pub(crate) fn stop_recording(&mut self) -> Result<(u64, u64), Failure> {
+        let request = self.number();
+        match self.ask(&ClientMessage::StopRecording { request }, &[])? {
+            BrokerMessage::Recorded { written, dropped, .. } => Ok((written, dropped)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn number(&mut self) -> u32 {
+        self.requests += 1;
+        self.requests
+    }
+
+    fn ask(&mut self, message: &ClientMessage<'_>, files: &[BorrowedFd<'_>]) -> Result<BrokerMessage, Failure> {
+        self.socket.send(message, files, PATIENCE)?;
+        if !self.socket.receive(&mut self.packet, PATIENCE)? {
+            return Err(Failure::new(Exit::NoBroker, "the broker has closed the connection; see its log"));
+        }
+        Ok(self.packet.message()?)
+    }
+}
+
+/// Tells a missing permission from a missing broker; the message is the protocol's own.
+fn refused(path: &Path, error: &Error) -> Failure {
+    let denied = probe(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+    Failure::new(if denied { Exit::Permission } else { Exit::NoBroker }, error.to_string())
+}
+
+fn unexpected(answer: &BrokerMessage) -> Failure {
+    match answer {
+        BrokerMessage::Refused { refusal, .. } => Failure::from(refusal.clone().into_error()),
+        _ => Failure::failed("the broker's answer does not fit the question; use broker and command of one release"),
+    }
 }

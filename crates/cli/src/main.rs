@@ -19,7 +19,9 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
 mod broker_link;
+mod calibrate;
 mod doctor;
 mod engines;
 mod failure;
@@ -37,6 +39,8 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Engines(args) => engines::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

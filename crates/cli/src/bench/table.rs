@@ -143,7 +143,8 @@ pub(crate) fn as_csv(report: &Report) -> String {
             if let Cell::Measured { ns_per_op, ops_per_s, mb_per_s } = cell {
                 let routed = *name == row.routed;
                 let (algorithm, bytes, threads) = (report.algorithm, row.bytes, report.threads);
-                let _ = writeln!(text, "{algorithm},{bytes},{name},{modelled},{threads},{ns_per_op:.1},{ops_per_s:.1},{mb_per_s:.1},{routed}");
+                let _ =
+                    writeln!(text, "{algorithm},{bytes},{name},{modelled},{threads},{ns_per_op:.1},{ops_per_s:.1},{mb_per_s:.1},{routed}");
             }
         }
     }

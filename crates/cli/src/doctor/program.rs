@@ -18,6 +18,11 @@ pub(super) fn look(command: &OsStr) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     let program = follow(path, &mut findings, INTERPRETERS_MAX);
+    if is_shell(&program) {
+        let found = "a shell does no cryptography itself; the programs that it starts are reached if they use OpenSSL";
+        findings.push(Finding::note("program", found, "bywash doctor -- PROGRAM, for each program that the script starts"));
+        return findings;
+    }
     match std::fs::read(&program) {
         Ok(data) => findings.extend(judge(&program, &data)),
         Err(error) => findings.push(Finding::broken(
@@ -40,6 +45,11 @@ fn resolve(command: &OsStr) -> Option<PathBuf> {
         std::env::split_paths(&path).map(|folder| folder.join(command)).find(executable)
     };
     found.map(|path| path.canonicalize().unwrap_or(path))
+}
+
+fn is_shell(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    ["sh", "bash", "dash", "zsh", "ksh", "busybox"].contains(&name)
 }
 
 /// From a script to what runs it.

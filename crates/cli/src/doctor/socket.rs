@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 pub(super) fn look(named: Option<&Path>) -> Vec<Finding> {
-    let path = named.map_or_else(|| "/run/bywash/broker.sock".into(), Path::to_owned);
+    let path = crate::broker_link::socket_path(named);
     vec![judge(&path, crate::broker_link::probe(&path))]
 }
 
