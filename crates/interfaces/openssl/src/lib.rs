@@ -6,12 +6,12 @@
 //! providers = providers
 //! [providers]
 //! bywash = bywash
-//! default = default
+//! default = default_sect
 //! [bywash]
 //! module = /usr/lib/bywash/libbywash_openssl.so
 //! activate = 1
 //! # optional, overriding the environment: socket = PATH, route = auto|here|queue, run = NAME
-//! [default]
+//! [default_sect]
 //! activate = 1
 //! ```
 //!

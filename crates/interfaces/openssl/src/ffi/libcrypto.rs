@@ -22,6 +22,7 @@ unsafe extern "C" {
     pub fn OpenSSL_version_num() -> core::ffi::c_ulong;
     pub fn OSSL_LIB_CTX_new() -> *mut OSSL_LIB_CTX;
     pub fn OSSL_LIB_CTX_free(ctx: *mut OSSL_LIB_CTX);
+    pub fn OSSL_LIB_CTX_load_config(ctx: *mut OSSL_LIB_CTX, file: *const c_char) -> c_int;
     pub fn OSSL_PROVIDER_load(ctx: *mut OSSL_LIB_CTX, name: *const c_char) -> *mut OSSL_PROVIDER;
     pub fn OSSL_PROVIDER_unload(provider: *mut OSSL_PROVIDER) -> c_int;
     pub fn OSSL_PROVIDER_set_default_search_path(ctx: *mut OSSL_LIB_CTX, path: *const c_char) -> c_int;

@@ -104,7 +104,8 @@ impl Param {
 
     /// The value's bytes as they lie there, whatever their type.
     fn bytes(&self) -> &[u8] {
-        if self.data.is_null() || self.data_size == 0 {
+        // EVP_CTRL_AEAD_SET_IV_FIXED passes a size of -1, which is no size: see `octets_of`.
+        if self.data.is_null() || self.data_size == 0 || self.data_size > isize::MAX as usize {
             return &[];
         }
         // SAFETY: a valid entry has `data_size` bytes at `data`.
@@ -163,6 +164,18 @@ impl Param {
             OCTET_PTR => self.pointed(),
             _ => None,
         }
+    }
+
+    /// An octet string whose length both sides know, whatever size is written beside it.
+    ///
+    /// # Safety
+    /// At least `length` bytes are there.
+    pub unsafe fn octets_of(&self, length: usize) -> Option<&[u8]> {
+        if self.data.is_null() || self.data_type != OCTET_STRING {
+            return None;
+        }
+        // SAFETY: passed on from the caller.
+        Some(unsafe { slice::from_raw_parts(self.data.cast::<u8>(), length) })
     }
 
     /// A string without its NUL.
@@ -236,6 +249,25 @@ impl Param {
             OCTET_PTR => self.set_pointer(value.as_ptr().cast(), value.len()),
             _ => false,
         }
+    }
+
+    /// Points to octets that stay where they are as long as libcrypto may look at them.
+    pub fn set_octet_pointer(&mut self, value: *const u8, length: usize) -> bool {
+        self.data_type == OCTET_PTR && self.set_pointer(value.cast(), length)
+    }
+
+    /// Writes an octet string, whatever size is written beside the room.
+    ///
+    /// # Safety
+    /// There is room for all of `value`.
+    pub unsafe fn set_octets_trusting(&mut self, value: &[u8]) -> bool {
+        if self.data_type != OCTET_STRING || self.data.is_null() {
+            return false;
+        }
+        // SAFETY: passed on from the caller; `value` is not in the room.
+        unsafe { ptr::copy_nonoverlapping(value.as_ptr(), self.data.cast::<u8>(), value.len()) };
+        self.return_size = value.len();
+        true
     }
 
     /// Writes a string and its NUL, if there is room; the NUL may be left out where there is none for it, as OpenSSL does.

@@ -1,0 +1,143 @@
+//! What every context works with: a session, a stream on it, and accounts that cost nothing.
+
+use super::dispatch::{Failed, Outcome, fail};
+use crate::errors::Reason;
+use crate::provider::Provider;
+use bywash_client::{Client, Session};
+use bywash_core::secret::constant_time_eq;
+use bywash_core::{Algorithm, Data, Direction, Key, Operation, Place, SessionParams, Stream};
+
+/// Operations after which the accounts are handed in.
+const FLUSH_AFTER: u64 = 64;
+
+/// Session, stream and accounts of one context.
+pub(crate) struct Work {
+    client: &'static Client,
+    algorithm: Algorithm,
+    session: Option<Session>,
+    stream: Option<(Direction, Box<dyn Stream>)>,
+    operations: u64,
+    bytes: u64,
+}
+
+impl Work {
+    pub(crate) fn new(provider: &'static Provider, algorithm: Algorithm) -> Option<Self> {
+        Some(Self { client: provider.client()?, algorithm, session: None, stream: None, operations: 0, bytes: 0 })
+    }
+
+    /// Whether there is a key.
+    #[inline]
+    pub(crate) fn is_keyed(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Refuses to work without a key.
+    #[inline]
+    pub(crate) fn need_key(&self) -> Outcome {
+        if self.is_keyed() { Ok(()) } else { fail(Reason::NoKeySet, "the context has no key yet") }
+    }
+
+    /// The key, for delegation.
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        match self.session.as_ref()?.params().key() {
+            Key::Symmetric(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Binds a key. The session stays if it is the same key again, which many programs set for every message.
+    pub(crate) fn set_key(&mut self, key: &[u8]) -> Outcome {
+        if self.key().is_some_and(|old| constant_time_eq(old, key)) {
+            return Ok(());
+        }
+        self.forget_key();
+        let params = SessionParams::new(self.algorithm, Key::Symmetric(key.into()))?;
+        self.session = Some(self.client.session(params)?);
+        Ok(())
+    }
+
+    /// Closes the session.
+    pub(crate) fn forget_key(&mut self) {
+        self.flush();
+        self.stream = None;
+        self.session = None;
+    }
+
+    /// Begins a message in pieces. Allocates once for a key and a direction.
+    #[inline]
+    pub(crate) fn start(&mut self, direction: Direction, iv: &[u8]) -> Outcome {
+        match &mut self.stream {
+            Some((same, stream)) if *same == direction => stream.start(iv)?,
+            _ => {
+                let session = self.session.as_ref().ok_or(Failed)?;
+                self.stream = Some((direction, session.stream(direction, iv)?));
+            }
+        }
+        Ok(())
+    }
+
+    /// The message begun by [`Work::start`].
+    #[inline(always)]
+    pub(crate) fn stream(&mut self) -> Outcome<&mut dyn Stream> {
+        match &mut self.stream {
+            Some((_, stream)) => Ok(&mut **stream),
+            None => fail(Reason::InvalidState, "no message has been begun"),
+        }
+    }
+
+    /// Takes text of the message begun, and counts it.
+    #[inline(always)]
+    pub(crate) fn update(&mut self, data: Data<'_>) -> Outcome {
+        let bytes = data.input_len();
+        self.stream()?.update(data)?;
+        self.count(bytes);
+        Ok(())
+    }
+
+    /// Whether an operation of this size is to be handed over.
+    #[inline(always)]
+    pub(crate) fn is_queued(&self, bytes: usize) -> bool {
+        self.client.place(self.algorithm, bytes) == Place::Queue
+    }
+
+    /// Runs a whole operation, wherever the routing table says. The session counts it.
+    pub(crate) fn run(&self, mut operation: Operation<'_>) -> Outcome {
+        match &self.session {
+            Some(session) => session.run(&mut operation).map(drop).map_err(Failed::from),
+            None => fail(Reason::NoKeySet, "the context has no key yet"),
+        }
+    }
+
+    /// Counts one operation of the stream.
+    #[inline(always)]
+    pub(crate) fn count(&mut self, bytes: usize) {
+        self.operations += 1;
+        self.bytes += bytes as u64;
+        if self.operations >= FLUSH_AFTER {
+            self.flush();
+        }
+    }
+
+    /// Hands the accounts in.
+    pub(crate) fn flush(&mut self) {
+        if self.operations > 0 {
+            self.client.count(self.algorithm, self.operations, self.bytes);
+            (self.operations, self.bytes) = (0, 0);
+        }
+    }
+
+    /// The same session with a copy of the message begun.
+    pub(crate) fn duplicate(&self) -> Outcome<Self> {
+        let stream = match &self.stream {
+            Some((direction, stream)) => Some((*direction, stream.duplicate()?)),
+            None => None,
+        };
+        Ok(Self { client: self.client, algorithm: self.algorithm, session: self.session.clone(), stream, operations: 0, bytes: 0 })
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
