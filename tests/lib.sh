@@ -1,0 +1,111 @@
+# What the tests and the demo share: a scratch folder, certificates, free ports, servers that are stopped by their own pid.
+# Source it; `scratch` is then a private folder that vanishes at exit, and everything begun with `serve_*` or `begin` is ended.
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+bywash=${BYWASH:-$repository/target/release/bywash}
+tls_load=$repository/target/release/tls-load
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/bywash-test.XXXXXX")
+chmod 755 "$scratch"
+started=()
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+host=bywash.test
+
+# Ends one process that we started, and waits until it is gone: politely, after 5 s not.
+end() {
+    local pid=$1
+    kill -TERM "$pid" 2>/dev/null || return 0
+    for _ in $(seq 100); do
+        kill -0 "$pid" 2>/dev/null || break
+        sleep 0.05
+    done
+    kill -KILL "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+}
+
+clean_up() {
+    local pid
+    trap '' INT TERM
+    for pid in "${started[@]:-}"; do [ -z "$pid" ] || end "$pid"; done
+    [ -n "${KEEP:-}" ] || rm -rf "$scratch"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+die() { printf '%s\n' "$*" >&2; exit 1; }
+
+need() {
+    local file
+    for file in "$@"; do [ -x "$file" ] || die "$file is missing: run 'make build' first"; done
+}
+
+# Starts a command in the background and leaves its pid in $pid: begin LOGFILE CMD...
+begin() {
+    local log=$1
+    shift
+    "$@" >"$log" 2>&1 &
+    pid=$!
+    started+=("$pid")
+}
+
+# A TCP port of 127.0.0.1 that is free now.
+free_port() { /usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+# Waits until something listens: await_port PORT PID LOGFILE
+await_port() {
+    for _ in $(seq 200); do
+        (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return 0
+        kill -0 "$2" 2>/dev/null || break
+        sleep 0.05
+    done
+    printf 'nothing listens on port %s; %s says:\n' "$1" "$3" >&2
+    tail -5 "$3" >&2
+    return 1
+}
+
+# A CA and a server certificate for $host and localhost: ca.pem, KIND.pem and KIND.key in $scratch. make_certificate rsa|ecdsa
+make_certificate() {
+    local kind=$1 key=(-newkey rsa:2048)
+    [ "$kind" = rsa ] || key=(-newkey ec -pkeyopt ec_paramgen_curve:P-256)
+    (
+        cd "$scratch"
+        [ -e ca.pem ] || openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj '/CN=bywash test CA' \
+            -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign 2>/dev/null
+        openssl req "${key[@]}" -nodes -keyout "$kind.key" -out "$kind.csr" -subj "/CN=$host" 2>/dev/null
+        printf 'subjectAltName=DNS:%s,DNS:localhost,IP:127.0.0.1\nbasicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth\n' "$host" >"$kind.ext"
+        openssl x509 -req -in "$kind.csr" -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile "$kind.ext" -out "$kind.pem" 2>/dev/null
+        chmod 644 "$kind.key"
+    )
+}
+
+# An nginx.conf for one worker on $scratch/www: nginx_conf FILE PORT [more lines for the main context]
+nginx_conf() {
+    local file=$1 port=$2 more=${3:-}
+    cat >"$file" <<CONF
+daemon off;
+worker_processes 1;
+pid $file.pid;
+error_log $file.log warn;
+$more
+events { worker_connections 1024; }
+http {
+    access_log off;
+    types { }
+    default_type application/octet-stream;
+    keepalive_requests 1000000;
+    client_body_temp_path $file.tmp/a; proxy_temp_path $file.tmp/b; fastcgi_temp_path $file.tmp/c;
+    uwsgi_temp_path $file.tmp/d; scgi_temp_path $file.tmp/e;
+    server {
+        listen 127.0.0.1:$port ssl backlog=4096;
+        server_name $host;
+        ssl_certificate $scratch/rsa.pem;
+        ssl_certificate_key $scratch/rsa.key;
+        ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_session_tickets off;
+        ssl_session_cache off;
+        root $scratch/www;
+    }
+}
+CONF
+    mkdir -p "$file.tmp"
+}
