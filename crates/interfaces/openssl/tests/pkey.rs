@@ -1,0 +1,377 @@
+//! Public-key operations through Bywash against the default provider, in both directions, as a program makes them.
+//! Where an engine is to do the work, its counter proves that it did.
+
+mod support;
+
+use bywash_core::Algorithm;
+use bywash_openssl::ffi::OwnedParams;
+use bywash_openssl::ffi::libcrypto::{EVP_PKEY_check, EVP_PKEY_pairwise_check, EVP_PKEY_public_check, EVP_PKEY_public_check_quick};
+use std::sync::LazyLock;
+use support::{KEYPAIR, Library, PUBLIC, Pkey, Signing};
+
+const DIGESTS: [&str; 13] = [
+    "SHA1",
+    "SHA224",
+    "SHA256",
+    "SHA384",
+    "SHA512",
+    "SHA512-224",
+    "SHA512-256",
+    "SHA3-224",
+    "SHA3-256",
+    "SHA3-384",
+    "SHA3-512",
+    "MD5",
+    "RIPEMD160",
+];
+const MESSAGE: &[u8] = b"a message that is signed";
+
+fn none() -> OwnedParams {
+    OwnedParams::new()
+}
+
+fn pss(salt: &str) -> OwnedParams {
+    none().utf8(c"pad-mode", "pss").utf8(c"saltlen", salt)
+}
+
+/// One library without and one with Bywash, and an RSA key in both.
+struct Pair {
+    plain: Library,
+    bywash: Library,
+}
+
+impl Pair {
+    fn new() -> Self {
+        Self { plain: Library::plain(), bywash: Library::bywash() }
+    }
+
+    /// A key generated without Bywash, and the same key with it.
+    fn both(&self, name: &str, key: Pkey) -> (Pkey, Pkey) {
+        let ours = key.transfer(name, KEYPAIR, &self.bywash);
+        assert!(ours.is_bywash());
+        (key, ours)
+    }
+}
+
+/// RSA keys are slow to make: one of each size for all tests.
+static RSA: LazyLock<[Pkey; 4]> = LazyLock::new(|| [1024, 2048, 3072, 4096].map(|bits| Library::plain().rsa(bits)));
+
+fn rsa_algorithm(index: usize) -> Option<Algorithm> {
+    [None, Some(Algorithm::Rsa2048Private), Some(Algorithm::Rsa3072Private), Some(Algorithm::Rsa4096Private)][index]
+}
+
+fn rsa(pair: &Pair, index: usize) -> (Pkey, Pkey) {
+    let key = RSA[index].transfer("RSA", KEYPAIR, &pair.plain);
+    pair.both("RSA", key)
+}
+
+/// Runs something and says how many operations an engine did meanwhile.
+fn counting<T>(library: &Library, algorithm: Algorithm, run: impl FnOnce() -> T) -> (T, u64) {
+    let before = library.counted(algorithm);
+    let result = run();
+    (result, library.counted(algorithm) - before)
+}
+
+#[test]
+fn rsa_pkcs1_signatures_are_the_default_providers() {
+    let pair = Pair::new();
+    for index in 0..4 {
+        let (plain, ours) = rsa(&pair, index);
+        for digest in DIGESTS {
+            let expected = plain.digest_sign(digest, none(), &[MESSAGE]).unwrap();
+            let (signature, native) = match rsa_algorithm(index) {
+                Some(algorithm) => counting(&pair.bywash, algorithm, || ours.digest_sign(digest, none(), &[&MESSAGE[..5], &MESSAGE[5..]])),
+                None => (ours.digest_sign(digest, none(), &[MESSAGE]), 0),
+            };
+            assert_eq!(signature.unwrap(), expected, "{index} {digest}");
+            assert_eq!(native, u64::from(index > 0), "{digest}");
+            assert!(ours.digest_verify(digest, none(), MESSAGE, &expected));
+            assert!(!ours.digest_verify(digest, none(), b"another message", &expected));
+        }
+    }
+}
+
+#[test]
+fn rsa_pss_signatures_verify_in_both_directions() {
+    let pair = Pair::new();
+    for index in 1..4 {
+        let (plain, ours) = rsa(&pair, index);
+        for digest in DIGESTS {
+            for salt in ["auto", "max", "digest", "0", "13"] {
+                let run = || ours.digest_sign(digest, pss(salt), &[MESSAGE]).unwrap();
+                let (signature, native) = counting(&pair.bywash, rsa_algorithm(index).unwrap(), run);
+                assert_eq!(native, 1, "{digest} {salt}");
+                let verified = if salt == "max" { "auto" } else { salt };
+                assert!(plain.digest_verify(digest, pss(verified), MESSAGE, &signature), "{index} {digest} {salt}");
+                let theirs = plain.digest_sign(digest, pss(salt), &[MESSAGE]).unwrap();
+                assert!(ours.digest_verify(digest, pss(verified), MESSAGE, &theirs), "{index} {digest} {salt}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rsa_pss_takes_another_digest_for_its_mask_and_refuses_a_salt_too_long() {
+    let pair = Pair::new();
+    let (plain, ours) = rsa(&pair, 1);
+    let settings = || pss("digest").utf8(c"mgf1-digest", "SHA1");
+    let run = || ours.digest_sign("SHA256", settings(), &[MESSAGE]).unwrap();
+    let (signature, native) = counting(&pair.bywash, Algorithm::Rsa2048Private, run);
+    assert_eq!(native, 1);
+    assert!(plain.digest_verify("SHA256", settings(), MESSAGE, &signature));
+    assert!(!plain.digest_verify("SHA256", pss("digest"), MESSAGE, &signature));
+    assert_eq!(ours.digest_sign("SHA256", pss("223"), &[MESSAGE]), None);
+    assert_eq!(plain.digest_sign("SHA256", pss("223"), &[MESSAGE]), None);
+}
+
+#[test]
+fn rsa_signs_values_as_they_are() {
+    let pair = Pair::new();
+    let (plain, ours) = rsa(&pair, 1);
+    let same = |settings: &dyn Fn() -> OwnedParams, value: &[u8], native: u64| {
+        let (signature, counted) = counting(&pair.bywash, Algorithm::Rsa2048Private, || ours.sign(settings(), value));
+        assert_eq!(signature, plain.sign(settings(), value));
+        assert_eq!(counted, native);
+    };
+    same(&none, b"short", 1);
+    same(&none, &[7; 245], 1);
+    same(&none, &[7; 246], 0);
+    same(&|| none().utf8(c"pad-mode", "none"), &[7; 256], 1);
+    same(&|| none().utf8(c"pad-mode", "none"), &[0xFF; 256], 0);
+    same(&|| none().utf8(c"pad-mode", "none"), &[7; 255], 0);
+    same(&|| none().utf8(c"digest", "SHA256"), &[7; 32], 1);
+    same(&|| none().utf8(c"digest", "SHA256"), &[7; 31], 0);
+    same(&|| none().utf8(c"digest", "MD5-SHA1"), &[7; 36], 1);
+    same(&|| none().utf8(c"digest", "SHA256").utf8(c"pad-mode", "x931"), &[7; 32], 0);
+}
+
+#[test]
+fn a_digest_under_x931_is_the_twins() {
+    let pair = Pair::new();
+    let (plain, ours) = rsa(&pair, 1);
+    let settings = || none().utf8(c"pad-mode", "x931");
+    assert_eq!(ours.digest_sign("SHA256", settings(), &[MESSAGE]).unwrap(), plain.digest_sign("SHA256", settings(), &[MESSAGE]).unwrap());
+}
+
+#[test]
+fn rsa_decrypts_what_the_default_provider_encrypts() {
+    let pair = Pair::new();
+    for index in 0..4 {
+        let (plain, ours) = rsa(&pair, index);
+        let oaep = |digest: &str, mask: &str| {
+            none().utf8(c"pad-mode", "oaep").utf8(c"digest", digest).utf8(c"mgf1-digest", mask).octets(c"oaep-label", b"label")
+        };
+        let settings: [&dyn Fn() -> OwnedParams; 5] =
+            [&none, &|| none().utf8(c"pad-mode", "oaep"), &|| oaep("SHA256", "SHA256"), &|| oaep("SHA1", "SHA256"), &|| {
+                oaep("SHA3-256", "SHA384").octets(c"oaep-label", b"")
+            }];
+        for (which, settings) in settings.into_iter().enumerate() {
+            for text in [&b""[..], b"text", &[5; 60]] {
+                // A 1024-bit modulus has no room for 60 bytes under every digest.
+                let Some(ciphertext) = plain.encrypt(settings(), text) else { continue };
+                let run = || ours.decrypt(settings(), &ciphertext);
+                let (found, native) = rsa_algorithm(index).map_or_else(|| (run(), 1), |algorithm| counting(&pair.bywash, algorithm, run));
+                assert_eq!(found.as_deref(), Some(text), "{index} {which}");
+                assert_eq!(native, 1);
+                let mut damaged = ciphertext.clone();
+                damaged[0] ^= 1;
+                assert_eq!(ours.decrypt(settings(), &damaged), plain.decrypt(settings(), &damaged), "{index} {which}");
+                let theirs = ours.encrypt(settings(), text).unwrap();
+                assert_eq!(plain.decrypt(settings(), &theirs).as_deref(), Some(text));
+            }
+        }
+    }
+}
+
+#[test]
+fn raw_rsa_takes_short_input_and_refuses_what_is_too_large() {
+    let pair = Pair::new();
+    let (plain, ours) = rsa(&pair, 1);
+    let raw = || none().utf8(c"pad-mode", "none");
+    for input in [vec![9; 256], vec![9; 200], vec![], vec![0xFF; 256], vec![0; 257]] {
+        assert_eq!(ours.decrypt(raw(), &input), plain.decrypt(raw(), &input), "{}", input.len());
+    }
+}
+
+#[test]
+fn premaster_secrets_come_out_and_flaws_do_not_show() {
+    let pair = Pair::new();
+    let (plain, ours) = rsa(&pair, 1);
+    let tls = |offered| none().number(c"tls-client-version", offered);
+    let mut secret = vec![0x5A; 48];
+    (secret[0], secret[1]) = (3, 3);
+    let ciphertext = plain.encrypt(none(), &secret).unwrap();
+    let (found, native) = counting(&pair.bywash, Algorithm::Rsa2048Private, || ours.premaster(tls(0x303), &ciphertext));
+    assert_eq!((found, native), (Some(secret.clone()), 1));
+    let rolled_back = ours.premaster(tls(0x304), &ciphertext).unwrap();
+    assert!(rolled_back.len() == 48 && rolled_back != secret);
+    assert_eq!(ours.premaster(tls(0x304).number(c"tls-negotiated-version", 0x303), &ciphertext), Some(secret));
+    for bad in [plain.encrypt(none(), b"short").unwrap(), plain.encrypt(none().utf8(c"pad-mode", "oaep"), &[3; 48]).unwrap()] {
+        let (one, other) = (ours.premaster(tls(0x303), &bad).unwrap(), ours.premaster(tls(0x303), &bad).unwrap());
+        assert!(one.len() == 48 && one != other, "a bad block gives a new random secret each time");
+    }
+    assert_eq!(ours.premaster(tls(0), &ciphertext), None);
+}
+
+#[test]
+fn ecdsa_signatures_verify_in_both_directions() {
+    let pair = Pair::new();
+    for (group, native) in [("P-256", 1), ("P-384", 0), ("secp256k1", 0), ("brainpoolP256r1", 0)] {
+        let (plain, ours) = pair.both("EC", pair.plain.ec(group));
+        for digest in &DIGESTS[..11] {
+            let run = || ours.digest_sign(digest, none(), &[MESSAGE]).unwrap();
+            let (signature, counted) = counting(&pair.bywash, Algorithm::EcdsaP256Sign, run);
+            assert_eq!(counted, native, "{group} {digest}");
+            assert!(plain.digest_verify(digest, none(), MESSAGE, &signature), "{group} {digest}");
+            let theirs = plain.digest_sign(digest, none(), &[MESSAGE]).unwrap();
+            let (good, counted) =
+                counting(&pair.bywash, Algorithm::EcdsaP256Verify, || ours.digest_verify(digest, none(), MESSAGE, &theirs));
+            assert_eq!((good, counted), (true, native), "{group} {digest}");
+            assert!(!ours.digest_verify(digest, none(), b"another", &theirs));
+            assert!(!ours.digest_verify(digest, none(), MESSAGE, &theirs[..theirs.len() - 1]));
+        }
+        assert!(ours.sign(none(), b"tiny").is_some_and(|signature| !signature.is_empty()));
+    }
+}
+
+#[test]
+fn secrets_are_agreed_in_both_directions() {
+    let pair = Pair::new();
+    let kinds: [(&str, &dyn Fn(&Library) -> Pkey, Option<Algorithm>); 4] = [
+        ("EC", &|library| library.ec("prime256v1"), Some(Algorithm::EcdhP256)),
+        ("EC", &|library| library.ec("P-384"), None),
+        ("EC", &|library| library.ec("P-521"), None),
+        ("X25519", &Library::x25519, Some(Algorithm::X25519)),
+    ];
+    for (name, generate, algorithm) in kinds {
+        let (theirs, ours) = (generate(&pair.plain), generate(&pair.bywash));
+        assert!(ours.is_bywash());
+        let expected = theirs.derive(&ours.transfer(name, PUBLIC, &pair.plain), none()).unwrap();
+        let peer = theirs.transfer(name, PUBLIC, &pair.bywash);
+        let counter = algorithm.unwrap_or(Algorithm::EcdhP256);
+        let (secret, native) = counting(&pair.bywash, counter, || ours.derive(&peer, none()).unwrap());
+        assert_eq!(secret, expected, "{name}");
+        assert_eq!(native, u64::from(algorithm.is_some()));
+    }
+}
+
+#[test]
+fn ecdh_with_a_kdf_is_the_twins() {
+    let pair = Pair::new();
+    let (one, one_ours) = pair.both("EC", pair.plain.ec("P-256"));
+    let (other, other_ours) = pair.both("EC", pair.plain.ec("P-256"));
+    let kdf =
+        || none().utf8(c"kdf-type", "X963KDF").utf8(c"kdf-digest", "SHA256").number(c"kdf-outlen", 45).octets(c"kdf-ukm", b"material");
+    let secret = one_ours.derive(&other_ours, kdf()).unwrap();
+    assert_eq!(secret.len(), 45);
+    assert_eq!(secret, other.derive(&one, kdf()).unwrap());
+    let wrong = pair.bywash.ec("P-384");
+    assert_eq!(one_ours.derive(&wrong, none()), None);
+}
+
+#[test]
+fn generated_pairs_are_an_engines_and_good() {
+    let pair = Pair::new();
+    for (name, algorithm) in [("EC", Algorithm::EcdhP256Public), ("X25519", Algorithm::X25519Public)] {
+        let generate = || if name == "EC" { pair.bywash.ec("P-256") } else { pair.bywash.x25519() };
+        let (key, native) = counting(&pair.bywash, algorithm, generate);
+        assert_eq!(native, 1);
+        let there = key.transfer(name, KEYPAIR, &pair.plain);
+        for key in [&key, &there] {
+            assert!(key.check(EVP_PKEY_check) && key.check(EVP_PKEY_pairwise_check), "{name}");
+            assert!(key.check(EVP_PKEY_public_check) && key.check(EVP_PKEY_public_check_quick), "{name}");
+        }
+        assert!(!key.is(&generate()));
+    }
+    let rsa = pair.bywash.rsa(2048);
+    assert!(rsa.is_bywash() && rsa.check(EVP_PKEY_check));
+}
+
+#[test]
+fn key_shares_travel_as_in_tls() {
+    let pair = Pair::new();
+    for (name, group) in [("EC", "P-256"), ("EC", "P-384"), ("X25519", "")] {
+        let generate = |library: &Library| if name == "EC" { library.ec(group) } else { library.x25519() };
+        let (theirs, ours) = (generate(&pair.plain), generate(&pair.bywash));
+        let peer = ours.peer(&theirs.encoded_public()).unwrap();
+        assert!(peer.is_bywash());
+        let back = theirs.peer(&ours.encoded_public()).unwrap();
+        assert_eq!(ours.derive(&peer, none()).unwrap(), theirs.derive(&back, none()).unwrap(), "{name} {group}");
+        let good = theirs.encoded_public();
+        let mut off = good.clone();
+        *off.last_mut().unwrap() ^= 1;
+        for bad in [&[][..], &good[..good.len() - 1], &[&good[..], &[0]].concat(), &off] {
+            assert_eq!(ours.peer(bad).is_some(), theirs.peer(bad).is_some(), "{name} {group} {}", bad.len());
+        }
+    }
+}
+
+#[test]
+fn a_zero_secret_is_refused() {
+    let pair = Pair::new();
+    let (theirs, ours) = (pair.plain.x25519(), pair.bywash.x25519());
+    for point in [[0; 32], {
+        let mut one = [0; 32];
+        one[0] = 1;
+        one
+    }] {
+        assert_eq!(theirs.derive(&theirs.peer(&point).unwrap(), none()), None);
+        assert_eq!(ours.derive(&ours.peer(&point).unwrap(), none()), None);
+    }
+}
+
+#[test]
+fn keys_are_compared_and_copied_across_libraries() {
+    let pair = Pair::new();
+    let make: [(&str, &dyn Fn() -> Pkey, &dyn Fn() -> Pkey); 4] = [
+        ("RSA", &|| RSA[1].transfer("RSA", KEYPAIR, &pair.plain), &|| RSA[2].transfer("RSA", KEYPAIR, &pair.plain)),
+        ("EC", &|| pair.plain.ec("P-256"), &|| pair.plain.ec("P-256")),
+        ("EC", &|| pair.plain.ec("P-521"), &|| pair.plain.ec("P-384")),
+        ("X25519", &|| pair.plain.x25519(), &|| pair.plain.x25519()),
+    ];
+    for (name, one, other) in make {
+        let (plain, ours) = pair.both(name, one());
+        let (_, other) = pair.both(name, other());
+        assert!(ours.is(&plain) && plain.is(&ours) && ours.is(&ours.duplicate()), "{name}");
+        assert!(!ours.is(&other) && !other.is(&plain), "{name}");
+        let public = ours.transfer(name, PUBLIC, &pair.bywash);
+        assert!(public.is(&plain) && ours.is(&public) && ours.duplicate().is(&public), "{name}");
+        assert!(public.duplicate().is(&plain), "{name}");
+    }
+}
+
+#[test]
+fn half_a_message_can_be_copied_and_finished_twice() {
+    let pair = Pair::new();
+    let (plain, ours) = rsa(&pair, 1);
+    let first = Signing::begin(&ours, "SHA256", true).unwrap();
+    assert!(first.update(b"begun "));
+    let second = first.duplicate();
+    assert!(first.update(b"here") && second.update(b"there"));
+    assert_eq!(first.sign(), plain.digest_sign("SHA256", none(), &[b"begun here"]));
+    assert_eq!(second.sign(), plain.digest_sign("SHA256", none(), &[b"begun there"]));
+    assert_eq!(first.sign(), plain.digest_sign("SHA256", none(), &[b"begun here"]), "EVP signs a copy: the context can go on");
+}
+
+#[test]
+fn an_empty_message_is_signed_too() {
+    let pair = Pair::new();
+    let (plain, ours) = rsa(&pair, 1);
+    assert_eq!(ours.digest_sign("SHA256", none(), &[]), plain.digest_sign("SHA256", none(), &[]));
+    let (plain, ours) = pair.both("EC", pair.plain.ec("P-256"));
+    let signature = ours.digest_sign("SHA256", none(), &[]).unwrap();
+    assert!(plain.digest_verify("SHA256", none(), b"", &signature) && ours.digest_verify("SHA256", none(), b"", &signature));
+}
+
+#[test]
+fn threads_share_a_key() {
+    let pair = Pair::new();
+    let (plain, ours) = rsa(&pair, 1);
+    let expected = plain.digest_sign("SHA256", none(), &[MESSAGE]).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..20).for_each(|_| assert_eq!(ours.digest_sign("SHA256", none(), &[MESSAGE]).as_ref(), Some(&expected))));
+        }
+    });
+    assert_eq!(pair.bywash.counted(Algorithm::Rsa2048Private), 80);
+}
