@@ -34,6 +34,11 @@ fn pss(salt: &str) -> OwnedParams {
     none().utf8(c"pad-mode", "pss").utf8(c"saltlen", salt)
 }
 
+/// Makes a key.
+type Make<'a> = &'a dyn Fn() -> Pkey;
+/// Makes a key in a library.
+type MakeIn<'a> = &'a dyn Fn(&Library) -> Pkey;
+
 /// One library without and one with Bywash, and an RSA key in both.
 struct Pair {
     plain: Library,
@@ -237,7 +242,7 @@ fn ecdsa_signatures_verify_in_both_directions() {
 #[test]
 fn secrets_are_agreed_in_both_directions() {
     let pair = Pair::new();
-    let kinds: [(&str, &dyn Fn(&Library) -> Pkey, Option<Algorithm>); 4] = [
+    let kinds: [(&str, MakeIn<'_>, Option<Algorithm>); 4] = [
         ("EC", &|library| library.ec("prime256v1"), Some(Algorithm::EcdhP256)),
         ("EC", &|library| library.ec("P-384"), None),
         ("EC", &|library| library.ec("P-521"), None),
@@ -323,7 +328,7 @@ fn a_zero_secret_is_refused() {
 #[test]
 fn keys_are_compared_and_copied_across_libraries() {
     let pair = Pair::new();
-    let make: [(&str, &dyn Fn() -> Pkey, &dyn Fn() -> Pkey); 4] = [
+    let make: [(&str, Make<'_>, Make<'_>); 4] = [
         ("RSA", &|| RSA[1].transfer("RSA", KEYPAIR, &pair.plain), &|| RSA[2].transfer("RSA", KEYPAIR, &pair.plain)),
         ("EC", &|| pair.plain.ec("P-256"), &|| pair.plain.ec("P-256")),
         ("EC", &|| pair.plain.ec("P-521"), &|| pair.plain.ec("P-384")),
