@@ -6,6 +6,7 @@ use crate::ffi::ids::{core as id, operation};
 use crate::ffi::{AlgorithmEntry, CoreHandle, DispatchEntry, Function, Param, ParamsMut, Table, guard};
 use crate::{ciphers, pkey};
 use bywash_client::{Client, Config};
+use bywash_core::Algorithm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
 use core::{ptr, slice};
@@ -49,6 +50,19 @@ impl Provider {
             raise(Reason::InternalError, "bywash: OpenSSL's default provider cannot be loaded; check the installation of libssl3");
         }
         delegate
+    }
+}
+
+impl Provider {
+    /// What this process computed in its own place, one line for each algorithm used.
+    fn log_usage(&self) {
+        let Some(client) = self.client.as_ref().filter(|_| wants_log()) else { return };
+        for &algorithm in Algorithm::ALL {
+            let (operations, bytes) = client.counted(algorithm);
+            if operations > 0 {
+                log(&format_args!("used here: {algorithm}: {operations} operations, {bytes} bytes"));
+            }
+        }
     }
 }
 
@@ -172,6 +186,7 @@ unsafe extern "C" fn teardown(provctx: *mut c_void) {
         // SAFETY: made by `OSSL_provider_init` and torn down once, when nothing refers to it any more.
         let provider = unsafe { Box::from_raw(provctx.cast::<Provider>()) };
         disconnect(provider.handle);
+        provider.log_usage();
     });
 }
 
