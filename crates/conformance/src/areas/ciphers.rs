@@ -1,0 +1,22 @@
+//! Ciphers against the oracle: every length, both directions, in place and apart.
+
+use super::{all_ciphers, fitting, key_len, lengths, usual_iv_len};
+use crate::checker::{Checker, Spec, symmetric};
+use crate::oracle;
+use bywash_core::Direction;
+
+pub(crate) fn run(checker: &mut Checker<'_>) {
+    let text = checker.random.bytes(70_000);
+    for algorithm in checker.supported(&all_ciphers()) {
+        let key = checker.random.bytes(key_len(algorithm));
+        let Some(session) = checker.open(algorithm, symmetric(&key), "a random key") else { continue };
+        for len in fitting(algorithm, lengths()) {
+            let iv = checker.random.bytes(usual_iv_len(algorithm));
+            let plain = &text[len % 29..][..len];
+            let cipher = oracle::cipher(algorithm, &key, Direction::Encrypt, &iv, plain);
+            let what = || format!("{len} bytes");
+            checker.expect(&session, &Spec::cipher(Direction::Encrypt, &iv, plain), &cipher, &[], &what);
+            checker.expect(&session, &Spec::cipher(Direction::Decrypt, &iv, &cipher), plain, &[], &what);
+        }
+    }
+}

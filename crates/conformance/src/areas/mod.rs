@@ -1,0 +1,92 @@
+//! The areas, one file each (vectors of one family together).
+
+mod aeads;
+mod batches;
+mod cipher_vectors;
+mod ciphers;
+mod counters;
+mod curve_vectors;
+mod declarations;
+mod forgeries;
+mod hashes;
+mod public_keys;
+mod refusals;
+mod robustness;
+mod rsa_vectors;
+mod streams;
+mod threads;
+
+use crate::checker::Checker;
+use crate::report::Area;
+use bywash_core::{Algorithm, Kind};
+
+/// Runs one area. A file of vectors that cannot be read is a failure of the suite itself, and is reported as one.
+pub(crate) fn run(area: Area, checker: &mut Checker<'_>) {
+    let read = match area {
+        Area::CipherVectors => cipher_vectors::ciphers(checker),
+        Area::AeadVectors => cipher_vectors::aeads(checker),
+        Area::HashVectors => hashes::vectors(checker),
+        Area::RsaVectors => rsa_vectors::run(checker),
+        Area::CurveVectors => curve_vectors::run(checker),
+        Area::Ciphers => return ciphers::run(checker),
+        Area::Aeads => return aeads::run(checker),
+        Area::Hashes => return hashes::run(checker),
+        Area::PublicKeys => public_keys::run(checker),
+        Area::Streams => return streams::run(checker),
+        Area::Counters => return counters::run(checker),
+        Area::Forgeries => return forgeries::run(checker),
+        Area::Threads => threads::run(checker),
+        Area::Batches => return batches::run(checker),
+        Area::Refusals => refusals::run(checker),
+        Area::Declarations => return declarations::run(checker),
+        Area::Robustness => return robustness::run(checker),
+    };
+    if let Err(error) = read {
+        checker.check_engine(None, false, || error);
+    }
+}
+
+/// The algorithms of a sort, in order.
+fn of_kind(wanted: impl Fn(Kind) -> bool) -> Vec<Algorithm> {
+    Algorithm::ALL.iter().copied().filter(|algorithm| wanted(algorithm.kind())).collect()
+}
+
+fn all_ciphers() -> Vec<Algorithm> {
+    of_kind(|kind| matches!(kind, Kind::Cipher { .. }))
+}
+
+fn all_aeads() -> Vec<Algorithm> {
+    of_kind(|kind| matches!(kind, Kind::Aead { .. }))
+}
+
+/// Length of a symmetric algorithm's key; 0 for others.
+fn key_len(algorithm: Algorithm) -> usize {
+    match algorithm.kind() {
+        Kind::Cipher { key, .. } | Kind::Aead { key, .. } => key,
+        _ => 0,
+    }
+}
+
+/// The IV length used where any will do.
+fn usual_iv_len(algorithm: Algorithm) -> usize {
+    match algorithm.kind() {
+        Kind::Cipher { iv, .. } => iv,
+        Kind::Aead { .. } => 12,
+        _ => 0,
+    }
+}
+
+/// Input lengths that a cipher takes among `lengths`.
+fn fitting(algorithm: Algorithm, lengths: impl Iterator<Item = usize>) -> Vec<usize> {
+    let (block, xts) = match algorithm.kind() {
+        Kind::Cipher { block, .. } => (block, algorithm.is_xts()),
+        _ => (1, false),
+    };
+    lengths.filter(|&len| if xts { len >= block } else { len.is_multiple_of(block) }).collect()
+}
+
+/// Every length to 4 KiB, then the neighbourhoods of powers of two at which kernels change their stride.
+fn lengths() -> impl Iterator<Item = usize> {
+    let around = |middle: usize| middle - 17..=middle + 17;
+    (0..=4096 + 17).chain(around(8192)).chain(around(16384)).chain(around(65536))
+}
