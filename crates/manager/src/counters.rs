@@ -44,6 +44,8 @@ pub struct EngineStatus {
     pub up: bool,
     /// Batches it works on or is about to.
     pub busy: usize,
+    /// Batches in which it failed or stalled, since the manager was made.
+    pub faults: u64,
     /// Batches it was given up on and has not come back from.
     pub stuck: usize,
 }

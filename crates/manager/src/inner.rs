@@ -157,7 +157,7 @@ impl Inner {
     ) -> (RequestId, Option<Batch>) {
         let mut state = self.lock();
         let id = state.number();
-        if state.stopping || (state.draining && waiter.is_none()) {
+        if state.draining {
             drop(state);
             self.deliver(deliver, Completion { id, operation, outcome: Err(shut_down()) });
             return (id, None);
@@ -296,14 +296,17 @@ impl Inner {
 
     /// Gives the lock back, and does what must be done without it.
     pub(crate) fn leave(self: &Arc<Self>, mut state: MutexGuard<'_, State>, ended: Vec<Ended>) {
-        self.untold.fetch_add(ended.len(), Ordering::Relaxed);
+        self.untold.fetch_add(ended.len(), Ordering::SeqCst);
         threads::arm(self, &mut state);
+        if state.stopping && state.is_quiet() {
+            self.timer.notify_all();
+        }
         drop(state);
         for end in ended {
             self.tell(end);
-            self.untold.fetch_sub(1, Ordering::Relaxed);
+            self.untold.fetch_sub(1, Ordering::SeqCst);
         }
-        if self.watched.load(Ordering::Relaxed) {
+        if self.watched.load(Ordering::SeqCst) {
             // Taking the lock once makes sure that a drainer is either asleep, and woken, or has yet to look.
             drop(self.lock());
             self.quiet.notify_all();
@@ -346,7 +349,7 @@ impl Inner {
         self.watched.store(true, Ordering::SeqCst);
         let mut state = self.lock();
         state.draining = true;
-        let busy = |state: &mut State| !(state.is_quiet() && self.untold.load(Ordering::Relaxed) == 0);
+        let busy = |state: &mut State| !(state.is_quiet() && self.untold.load(Ordering::SeqCst) == 0);
         let (_state, timeout) = self.quiet.wait_timeout_while(state, bound, busy).unwrap_or_else(PoisonError::into_inner);
         !timeout.timed_out()
     }

@@ -214,8 +214,13 @@ impl Manager {
     pub fn snapshot(&self) -> Snapshot {
         let sessions = self.inner.sessions().len();
         let state = self.inner.lock();
-        let status =
-            |engine: &EngineState| EngineStatus { name: engine.name.clone(), up: engine.up, busy: engine.busy, stuck: engine.stuck };
+        let status = |engine: &EngineState| EngineStatus {
+            name: engine.name.clone(),
+            up: engine.up,
+            busy: engine.busy,
+            faults: engine.faults,
+            stuck: engine.stuck,
+        };
         Snapshot {
             usage: state.counters.usage(),
             engines: state.engines.iter().map(status).collect(),

@@ -45,6 +45,9 @@ pub(crate) struct EngineState {
     pub(crate) stuck: usize,
     /// Batches dispatched and not ended.
     pub(crate) busy: usize,
+    /// Failures and stalls since the manager was made.
+    pub(crate) faults: u64,
+    /// Failures in a row.
     failures: u32,
     probation_ns: u64,
     up_at: Time,
@@ -62,6 +65,7 @@ impl EngineState {
             threads: 0,
             stuck: 0,
             busy: 0,
+            faults: 0,
             failures: 0,
             probation_ns: bounds.probation_ns,
             up_at: Time::ZERO,
@@ -272,6 +276,7 @@ impl State {
             state.probation_ns = probation_ns;
             return;
         }
+        state.faults += 1;
         state.failures = state.failures.saturating_add(1);
         if state.failures >= failures_max {
             self.take_down(now, engine);
@@ -320,6 +325,7 @@ impl State {
         let service_ns = now.since_ns(start);
         let state = self.engine(engine);
         state.busy -= 1;
+        state.faults += 1;
         let queued = state.ready.len();
         state.ready.retain(|job| !matches!(job, Job::Run(batch) if batch.number == number));
         state.stuck += usize::from(state.ready.len() == queued);

@@ -108,7 +108,7 @@ pub(crate) fn arm(inner: &Arc<Inner>, state: &mut State) {
 
 fn keep_time(inner: &Arc<Inner>) {
     let mut state = inner.lock();
-    loop {
+    while !(state.stopping && state.is_quiet()) {
         let now = inner.now();
         let due = state.due();
         state.timer_sleeps_until = due;
@@ -117,15 +117,11 @@ fn keep_time(inner: &Arc<Inner>) {
                 tick(inner, state, now);
                 state = inner.lock();
             }
-            None if state.stopping => break,
             None => state = inner.timer.wait(state).unwrap_or_else(PoisonError::into_inner),
             Some(due) => {
                 let nap = Duration::from_nanos(due.since_ns(now));
                 state = inner.timer.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner).0;
             }
-        }
-        if state.stopping && state.is_quiet() {
-            break;
         }
     }
     state.timer_lives = false;

@@ -71,7 +71,7 @@ fn work_in_place_survives_an_engine_that_spoils_it() {
 fn with_no_engine_left_the_error_names_the_last() {
     for mood in [Mood::Fails, Mood::Panics] {
         let broken = Moody::new("broken").in_mood(mood);
-        let manager = manager(&[broken.clone()], |_| {});
+        let manager = manager(std::slice::from_ref(&broken), |_| {});
         let session = manager.open(1, ctr()).unwrap();
         for seed in 0..10 {
             let error = manager.run(session, &mut operation(seed, 10).borrow()).unwrap_err();
@@ -113,7 +113,7 @@ fn a_stalled_engine_loses_its_requests_and_its_late_results_are_dropped() {
 #[test]
 fn a_lone_stalled_engine_ends_in_a_timeout() {
     let stalled = Moody::new("stalled").distant().workers(1).in_mood(Mood::Stalls);
-    let manager = manager(&[stalled.clone()], |config| config.stall_bound = SOON);
+    let manager = manager(std::slice::from_ref(&stalled), |config| config.stall_bound = SOON);
     let session = manager.open(1, ctr()).unwrap();
     let error = manager.run(session, &mut operation(1, 10).borrow()).unwrap_err();
     assert!(error.to_string().contains("engine 'stalled'"), "{error}");
@@ -127,7 +127,7 @@ fn a_lone_stalled_engine_ends_in_a_timeout() {
 #[test]
 fn a_request_that_is_never_dispatched_times_out() {
     let stalled = Moody::new("stalled").distant().workers(1).in_mood(Mood::Stalls);
-    let manager = manager(&[stalled.clone()], |config| config.request_bound = SOON);
+    let manager = manager(std::slice::from_ref(&stalled), |config| config.request_bound = SOON);
     let session = manager.open(1, ctr()).unwrap();
     let told = submit(&manager, session, 0..3);
     for _ in 0..2 {
@@ -150,7 +150,7 @@ fn an_engine_that_goes_on_failing_is_taken_down_and_tried_again() {
     assert_eq!(broken.batches.load(Ordering::SeqCst), 3, "then it was down");
     assert!(!manager.snapshot().engines[0].up);
 
-    let again = self::manager(&[broken.clone()], |_| {});
+    let again = self::manager(std::slice::from_ref(&broken), |_| {});
     assert!(again.snapshot().engines[0].up, "a new manager judges anew");
     let sound = Moody::new("sound").in_mood(Mood::Good);
     let manager = self::manager(&[broken.clone(), sound], |config| config.probation = Duration::from_millis(1));

@@ -41,6 +41,7 @@ pub(crate) struct Moody {
     /// Batches in the engine now, and the most there ever were.
     inside: AtomicUsize,
     pub(crate) inside_max: AtomicUsize,
+    pub(crate) loads: AtomicUsize,
     /// Sessions that it holds.
     pub(crate) keyed: Arc<AtomicUsize>,
 }
@@ -73,6 +74,7 @@ impl Moody {
             batch_seen_max: AtomicUsize::new(0),
             inside: AtomicUsize::new(0),
             inside_max: AtomicUsize::new(0),
+            loads: AtomicUsize::new(0),
             keyed: Arc::default(),
         }
     }
@@ -150,6 +152,10 @@ impl Engine for Moody {
         let keyed = CpuEngine::new().open(params)?;
         self.keyed.fetch_add(1, Ordering::SeqCst);
         Ok(Box::new(Counted(keyed, self.keyed.clone())))
+    }
+    fn load(&self, _circuits: &[Algorithm]) -> Result<()> {
+        self.loads.fetch_add(1, Ordering::SeqCst);
+        Ok(())
     }
     fn run(&self, batch: &mut [Task<'_>]) {
         let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
