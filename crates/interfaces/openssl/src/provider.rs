@@ -3,7 +3,7 @@
 use crate::delegate::Delegate;
 use crate::errors::{REASON_STRINGS, Reason, connect, disconnect, raise};
 use crate::ffi::ids::{core as id, operation};
-use crate::ffi::{AlgorithmEntry, CoreHandle, DispatchEntry, Function, Param, ParamsMut, Table, guard};
+use crate::ffi::{AlgorithmEntry, Callback, CoreHandle, DispatchEntry, Function, Param, ParamsMut, Table, guard};
 use crate::{ciphers, pkey};
 use bywash_client::{Client, Config};
 use bywash_core::Algorithm;
@@ -166,13 +166,17 @@ macro_rules! function {
     };
 }
 
-static DISPATCH: Table<[DispatchEntry; 6]> = Table([
+static DISPATCH: Table<[DispatchEntry; 7]> = Table([
     DispatchEntry { id: id::PROVIDER_TEARDOWN, function: function!(teardown, unsafe extern "C" fn(*mut c_void)) },
     DispatchEntry { id: id::PROVIDER_GETTABLE_PARAMS, function: function!(gettable_params, extern "C" fn(*mut c_void) -> *const Param) },
     DispatchEntry { id: id::PROVIDER_GET_PARAMS, function: function!(get_params, unsafe extern "C" fn(*mut c_void, *mut Param) -> c_int) },
     DispatchEntry {
         id: id::PROVIDER_QUERY_OPERATION,
         function: function!(query_operation, unsafe extern "C" fn(*mut c_void, c_int, *mut c_int) -> *const AlgorithmEntry),
+    },
+    DispatchEntry {
+        id: id::PROVIDER_GET_CAPABILITIES,
+        function: function!(get_capabilities, unsafe extern "C" fn(*mut c_void, *const c_char, Callback, *mut c_void) -> c_int),
     },
     DispatchEntry { id: id::PROVIDER_GET_REASON_STRINGS, function: function!(reason_strings, extern "C" fn(*mut c_void) -> *const c_void) },
     DispatchEntry::END,
@@ -237,6 +241,16 @@ unsafe extern "C" fn query_operation(provctx: *mut c_void, wanted: c_int, no_cac
         operation::KEYEXCH => pkey::KEYEXCH.0.as_ptr(),
         _ => ptr::null(),
     }
+}
+
+/// What belongs to our algorithms and is asked for apart from them: the TLS groups of our key managers.
+unsafe extern "C" fn get_capabilities(provctx: *mut c_void, capability: *const c_char, callback: Callback, arg: *mut c_void) -> c_int {
+    guard(0, || {
+        // SAFETY: libcrypto hands us our own context.
+        let able = unsafe { Provider::from_ptr(provctx) }.is_some_and(|provider| provider.client.is_some());
+        // SAFETY: libcrypto's arguments, handed on.
+        if able { unsafe { pkey::offer_groups(capability, callback, arg) } } else { 0 }
+    })
 }
 
 extern "C" fn reason_strings(_provctx: *mut c_void) -> *const c_void {

@@ -12,6 +12,7 @@ pub mod core {
     pub const PROVIDER_GET_PARAMS: i32 = 1026;
     pub const PROVIDER_QUERY_OPERATION: i32 = 1027;
     pub const PROVIDER_GET_REASON_STRINGS: i32 = 1029;
+    pub const PROVIDER_GET_CAPABILITIES: i32 = 1030;
 }
 
 /// `OSSL_OP_*`.

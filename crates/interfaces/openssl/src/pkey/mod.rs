@@ -24,6 +24,7 @@ mod emsa;
 mod evp;
 mod exchange;
 mod generate;
+mod groups;
 mod key;
 mod keymgmt;
 mod native;
@@ -34,6 +35,7 @@ mod tls;
 mod twin;
 
 use crate::ffi::{AlgorithmEntry, Table};
+pub(crate) use groups::offer as offer_groups;
 
 /// An entry of a dispatch table; the function is checked to have the type that goes with its id.
 macro_rules! entry {

@@ -211,6 +211,11 @@ impl Twin {
         }
     }
 
+    /// The default provider.
+    pub(super) fn provider(&self) -> *const OSSL_PROVIDER {
+        self.delegate.provider()
+    }
+
     /// The private library context.
     pub(super) fn context(&self) -> *mut OSSL_LIB_CTX {
         self.delegate.context()
