@@ -4,11 +4,10 @@ use super::dispatch::{Cipher, Failed, Outcome, fail};
 use super::io::Io;
 use super::params::{number, settled};
 use super::spec::{AEAD_IV_LEN, Spec};
-use super::work::Work;
+use super::work::{Work, same_bytes};
 use crate::errors::Reason;
 use crate::ffi::{Param, Params, ParamsMut};
 use crate::provider::Provider;
-use bywash_core::secret::constant_time_eq;
 use bywash_core::{Data, Direction, Operation};
 
 const TAG_LEN: usize = 16;
@@ -94,7 +93,7 @@ impl ChaCha {
             self.tag = tag;
             return Ok(());
         }
-        if constant_time_eq(&tag[..self.tag_len], &self.tag[..self.tag_len]) { Ok(()) } else { Err(Failed) }
+        if same_bytes(&tag[..self.tag_len], &self.tag[..self.tag_len]) { Ok(()) } else { Err(Failed) }
     }
 
     /// One TLS record: text, then tag.
@@ -250,6 +249,10 @@ impl Cipher for ChaCha {
     }
 
     fn get(&mut self, params: &mut ParamsMut<'_>) -> Outcome {
+        let alone = params.answer_alone(c"keylen", self.spec.key_len).or_else(|| params.answer_alone(c"ivlen", AEAD_IV_LEN));
+        if let Some(done) = alone {
+            return settled(done);
+        }
         settled(
             params.answer_number(c"ivlen", AEAD_IV_LEN as u64)
                 && params.answer_number(c"keylen", self.spec.key_len as u64)

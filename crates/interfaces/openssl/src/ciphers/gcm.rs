@@ -3,12 +3,11 @@
 use super::dispatch::{Cipher, Failed, Outcome, fail};
 use super::io::Io;
 use super::spec::{AEAD_IV_LEN, Spec};
-use super::work::Work;
+use super::work::{Work, same_bytes};
 use crate::errors::Reason;
 use crate::ffi::libcrypto::RAND_bytes_ex;
 use crate::ffi::{Param, Params, ParamsMut};
 use crate::provider::Provider;
-use bywash_core::secret::constant_time_eq;
 use bywash_core::{Data, Direction, Operation};
 
 /// Longest IV taken, as in the default provider.
@@ -136,7 +135,7 @@ impl Gcm {
         }
         match wanted {
             None => (self.tag, self.tag_len) = (tag, Some(TAG_LEN)),
-            Some(len) if !constant_time_eq(&tag[..len], &self.tag[..len]) => return Err(Failed),
+            Some(len) if !same_bytes(&tag[..len], &self.tag[..len]) => return Err(Failed),
             Some(_) => {}
         }
         self.iv_state = IvState::Spent;

@@ -35,6 +35,10 @@ fn not_octets<T>() -> Outcome<T> {
 
 impl Gcm {
     pub(super) fn answer(&mut self, params: &mut ParamsMut<'_>) -> Outcome {
+        let alone = params.answer_alone(c"keylen", self.spec.key_len).or_else(|| params.answer_alone(c"ivlen", self.iv_len));
+        if let Some(done) = alone {
+            return settled(done);
+        }
         settled(
             params.answer_number(c"ivlen", self.iv_len as u64)
                 && params.answer_number(c"keylen", self.spec.key_len as u64)

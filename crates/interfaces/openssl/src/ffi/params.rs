@@ -41,7 +41,7 @@ impl<'a> Params<'a> {
 
     /// The first entry of that name.
     pub fn get(&self, key: &CStr) -> Option<&'a Param> {
-        self.0.iter().find(|param| param.name() == key)
+        self.0.iter().find(|param| param.is(key))
     }
 
     /// Every entry.
@@ -76,7 +76,7 @@ impl<'a> ParamsMut<'a> {
 
     /// The first entry of that name.
     pub fn get(&mut self, key: &CStr) -> Option<&mut Param> {
-        self.0.iter_mut().find(|param| param.name() == key)
+        self.0.iter_mut().find(|param| param.is(key))
     }
 
     /// Sets the entry of that name, if it is asked for; false only if it is and does not take the value.
@@ -87,6 +87,15 @@ impl<'a> ParamsMut<'a> {
     /// Answers a number, if it is asked for.
     pub fn answer_number(&mut self, key: &CStr, value: u64) -> bool {
         self.answer(key, |param| param.set_number(value))
+    }
+
+    /// Answers a number, if it is all that is asked for; none if it is not. libcrypto asks so for lengths before every init.
+    #[inline]
+    pub fn answer_alone(&mut self, key: &CStr, value: usize) -> Option<bool> {
+        match self.0 {
+            [param] if param.is(key) => Some(param.set_number(value as u64)),
+            _ => None,
+        }
     }
 
     /// Every entry.
@@ -100,6 +109,13 @@ impl Param {
     pub fn name(&self) -> &CStr {
         // SAFETY: an entry within a valid array has a name that ends in NUL; it lives as long as the array.
         unsafe { CStr::from_ptr(self.key) }
+    }
+
+    /// Whether that is its name. Programs ask for parameters with every message, so this stops at the first difference.
+    #[inline]
+    pub fn is(&self, key: &CStr) -> bool {
+        // SAFETY: the name ends in NUL, and no byte is read after one that differs, so none after that NUL.
+        key.to_bytes_with_nul().iter().enumerate().all(|(index, &byte)| unsafe { *self.key.cast::<u8>().add(index) } == byte)
     }
 
     /// The value's bytes as they lie there, whatever their type.
@@ -215,6 +231,13 @@ impl Param {
         if self.data_size < needed {
             self.return_size = needed;
             return false;
+        }
+        let word = self.data.cast::<u64>();
+        if self.data_size == 8 && word.is_aligned() {
+            // SAFETY: a valid entry has room for `data_size` bytes at `data`, which is aligned.
+            unsafe { word.write(value) };
+            self.return_size = 8;
+            return true;
         }
         self.set_big_endian(&value.to_be_bytes())
     }
