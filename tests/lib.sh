@@ -109,3 +109,22 @@ http {
 CONF
     mkdir -p "$file.tmp"
 }
+
+# Runs a command with its cryptography routed; what ran where is written to REPORT: routed REPORT [bywash-run options --] CMD...
+routed() {
+    local report=$1
+    shift
+    "$bywash" run --quiet --report "$report" $run_options -- "$@"
+}
+run_options=${run_options:-}
+
+# How many operations a report tells of: operations REPORT here|broker|all [ALGORITHM-PREFIX]
+operations() {
+    /usr/bin/python3 - "$@" <<'PY'
+import json, sys
+path, place, prefix = (sys.argv[1:] + [""])[:3]
+report = json.load(open(path))
+lines = [line for where in ("here", "broker") if place in (where, "all") for line in report[where]]
+print(sum(line["operations"] for line in lines if line["algorithm"].startswith(prefix)))
+PY
+}
