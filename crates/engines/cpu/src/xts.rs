@@ -4,15 +4,14 @@
 //! here from the library's pipelined ECB: tweaks are computed for a stretch of blocks, xored in, the stretch is enciphered, tweaks xored in again.
 
 use crate::aead::{check_iv, check_room};
-use crate::ffi::Refused;
 use crate::ffi::aes::AesKey;
 use crate::ffi::cipher::CipherContext;
+use crate::ffi::{Refused, wipe};
 use crate::pool::Pool;
 use crate::{failed, wrong};
 use bywash_core::{Algorithm, Data, Direction, Error, Keyed, Operation, Result, Stream};
 use std::any::Any;
 use std::sync::Arc;
-use zeroize::Zeroize;
 
 const BLOCK: usize = 16;
 /// Blocks that go through ECB in one call: enough to fill the pipeline, few enough to stay in the first-level cache.
@@ -80,8 +79,8 @@ fn doubled(tweak: u128) -> u128 {
 }
 
 fn xor(text: &mut [u8], tweaks: &[u8]) {
-    for (byte, tweak) in text.iter_mut().zip(tweaks) {
-        *byte ^= tweak;
+    for (block, tweak) in text.as_chunks_mut::<BLOCK>().0.iter_mut().zip(tweaks.as_chunks::<BLOCK>().0) {
+        *block = (u128::from_ne_bytes(*block) ^ u128::from_ne_bytes(*tweak)).to_ne_bytes();
     }
 }
 
@@ -102,16 +101,17 @@ fn unit(ecb: &mut CipherContext, encrypts: bool, mut tweak: u128, buffer: &mut [
 
 /// Whole blocks, at most a stretch of them; returns the tweak of the block after.
 fn blocks(ecb: &mut CipherContext, mut tweak: u128, text: &mut [u8]) -> core::result::Result<u128, Refused> {
-    let mut tweaks = [0; BLOCK * STRETCH];
-    for slot in tweaks[..text.len()].as_chunks_mut::<BLOCK>().0 {
+    let mut room = [0; BLOCK * STRETCH];
+    let tweaks = &mut room[..text.len()];
+    for slot in tweaks.as_chunks_mut::<BLOCK>().0 {
         *slot = tweak.to_le_bytes();
         tweak = doubled(tweak);
     }
-    xor(text, &tweaks);
-    ecb.update(Data::InPlace(text))?;
-    xor(text, &tweaks);
-    tweaks.zeroize();
-    Ok(tweak)
+    xor(text, tweaks);
+    let done = ecb.update(Data::InPlace(text));
+    xor(text, tweaks);
+    wipe(tweaks);
+    done.map(|()| tweak)
 }
 
 /// Ciphertext stealing over the last block and a part: `tail` is 17 to 31 bytes. Deciphering takes the two tweaks in the other order.

@@ -1,6 +1,6 @@
 //! AES key schedules that many threads read at once, and the modes that need nothing else.
 
-use super::{Refused, Spans, lc};
+use super::{Refused, Spans, lc, wipe};
 use bywash_core::{Data, Direction};
 use core::ffi::{c_int, c_uint};
 
@@ -26,8 +26,7 @@ impl Counter {
 
 impl Drop for Counter {
     fn drop(&mut self) {
-        // SAFETY: 16 writable bytes of our own.
-        unsafe { lc::OPENSSL_cleanse(self.keystream.as_mut_ptr().cast(), 16) };
+        wipe(&mut self.keystream);
     }
 }
 

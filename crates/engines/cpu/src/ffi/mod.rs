@@ -27,6 +27,12 @@ fn accepted(code: core::ffi::c_int) -> Result<(), Refused> {
     if code == 1 { Ok(()) } else { Err(refused()) }
 }
 
+/// Overwrites bytes in a way that the compiler does not leave out.
+pub(crate) fn wipe(bytes: &mut [u8]) {
+    // SAFETY: writable for its length.
+    unsafe { lc::OPENSSL_cleanse(bytes.as_mut_ptr().cast(), bytes.len()) };
+}
+
 fn refused() -> Refused {
     // SAFETY: takes no argument and touches this thread's error queue alone.
     unsafe { lc::ERR_clear_error() };
