@@ -43,15 +43,24 @@
 //!
 //! # Inside
 //!
-//! `manager` is the interface; `inner` drives the policy and runs batches; `state` is the bookkeeping under the one lock, with no thread and no engine in
-//! it; `threads` holds workers and timer; `execute` is the boundary that no panic crosses; [`calibrate`] measures and caches cost sheets.
+//! | module | what |
+//! |---|---|
+//! | `manager` | the interface |
+//! | `entrance`, `inner`, `exit` | requests come in; the policy is asked and batches run; ends are told |
+//! | `state`, `bounds` | the bookkeeping under the one lock, with no thread and no engine in it |
+//! | `threads` | workers and timer |
+//! | `execute` | the boundary to engines, which no panic crosses |
+//! | [`calibrate`] | measures and caches cost sheets |
 #![forbid(unsafe_code)]
 
+mod bounds;
 pub mod calibrate;
 mod config;
 mod counters;
 mod engines;
+mod entrance;
 mod execute;
+mod exit;
 mod inner;
 mod manager;
 mod observe;

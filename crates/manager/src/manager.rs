@@ -1,15 +1,17 @@
 //! The manager as its users see it.
 
+use crate::bounds::Bounds;
 use crate::config::{Costs, ManagerConfig, PolicyKind};
 use crate::counters::{EngineStatus, Snapshot};
+use crate::entrance::shut_down;
 use crate::inner::{Inner, Role};
 use crate::observe::Observer;
 use crate::request::{Completion, Deliver, Done, OnDone, Waiter, Woken, copy_back, to_owned};
 use crate::session::{Session, SessionId};
-use crate::state::{Bounds, EngineState, State};
+use crate::state::{EngineState, State};
 use crate::{calibrate, execute};
 use bywash_core::route::ROUTES;
-use bywash_core::{Algorithm, CostSheet, Data, Engine, Error, Operation, OwnedOperation, Place, Result, SecretBytes, SessionParams, Time};
+use bywash_core::{Algorithm, CostSheet, Engine, Error, Operation, OwnedOperation, Place, Result, SessionParams, Time};
 use bywash_policy::estimate::Estimate;
 use bywash_policy::{ENGINES_MAX, EngineId, EngineInfo, EngineSet, RequestId, routing};
 use std::sync::Arc;
@@ -253,18 +255,6 @@ impl Drop for Manager {
     fn drop(&mut self) {
         self.inner.stop();
     }
-}
-
-/// A buffer that is worked on in place is lost when its engine fails half-way, so it is kept where another engine could take over.
-pub(crate) fn keep_input(operation: &Operation<'_>, engines: EngineSet) -> Option<SecretBytes> {
-    match &operation.data {
-        Data::InPlace(buffer) if engines.0.count_ones() > 1 => Some((&**buffer).into()),
-        _ => None,
-    }
-}
-
-pub(crate) fn shut_down() -> Error {
-    Error::Unavailable { what: "this manager is shutting down and takes no new requests; connect again or work in place".into() }
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -110,6 +110,8 @@ pub(crate) struct Entry {
     pub(crate) request: Request,
     pub(crate) session: Arc<Session>,
     pub(crate) arrival: Time,
+    /// When it ends with a time-out if it is still queued.
+    pub(crate) expires: Time,
     pub(crate) inputs: Arc<Inputs>,
     /// Absent while a batch has them.
     pub(crate) outputs: Option<Outputs>,

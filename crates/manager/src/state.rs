@@ -1,5 +1,6 @@
 //! What the manager's lock protects. Everything here is bookkeeping: no thread sleeps, no engine runs, no callback is called.
 
+use crate::bounds::Bounds;
 use crate::counters::Counters;
 use crate::execute::{blames_engine, is_engine_fault};
 use crate::request::{Batch, Deliver, Done, Ended, Entry, Inputs, Item, Waiter};
@@ -9,20 +10,6 @@ use bywash_policy::estimate::Estimate;
 use bywash_policy::{EngineId, EngineSet, Event, Policy, Request, RequestId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-
-/// Figures that do not change while a manager lives, in nanoseconds.
-#[derive(Clone, Copy)]
-pub(crate) struct Bounds {
-    pub(crate) stall_ns: u64,
-    pub(crate) request_ns: u64,
-    pub(crate) probation_ns: u64,
-    pub(crate) failures_max: u32,
-}
-
-/// An engine slower than 10 MB/s counts as stalled.
-const STALL_NS_PER_BYTE: u64 = 100;
-/// Probation does not grow beyond a minute.
-const PROBATION_NS_MAX: u64 = 60_000_000_000;
 
 /// What a worker thread is given.
 pub(crate) enum Job {
@@ -48,9 +35,9 @@ pub(crate) struct EngineState {
     /// Failures and stalls since the manager was made.
     pub(crate) faults: u64,
     /// Failures in a row.
-    failures: u32,
-    probation_ns: u64,
-    up_at: Time,
+    pub(crate) failures: u32,
+    pub(crate) probation_ns: u64,
+    pub(crate) up_at: Time,
     pub(crate) estimate: Estimate,
 }
 
@@ -74,12 +61,14 @@ impl EngineState {
     }
 }
 
-struct Running {
-    engine: EngineId,
-    requests: Vec<RequestId>,
-    lent: Option<RequestId>,
-    start: Time,
-    deadline: Time,
+/// A batch that is watched.
+pub(crate) struct Running {
+    pub(crate) engine: EngineId,
+    pub(crate) requests: Vec<RequestId>,
+    /// The one of them that its caller runs in its own buffers, and that nobody can take over.
+    pub(crate) lent: Option<RequestId>,
+    pub(crate) start: Time,
+    pub(crate) deadline: Time,
 }
 
 /// When a batch ran.
@@ -97,7 +86,7 @@ pub(crate) struct State {
     pub(crate) entries: BTreeMap<RequestId, Entry>,
     /// Operations that callers run in their own buffers now.
     pub(crate) lent: usize,
-    running: BTreeMap<u64, Running>,
+    pub(crate) running: BTreeMap<u64, Running>,
     /// New requests are refused.
     pub(crate) draining: bool,
     /// Threads end when there is nothing left to run.
@@ -108,7 +97,7 @@ pub(crate) struct State {
     pub(crate) scan: Option<Time>,
     pub(crate) timer_lives: bool,
     pub(crate) timer_sleeps_until: Option<Time>,
-    bounds: Bounds,
+    pub(crate) bounds: Bounds,
     requests_ever: u64,
     batches_ever: u64,
 }
@@ -168,9 +157,10 @@ impl State {
     pub(crate) fn admit(&mut self, now: Time, request: Request, session: &Arc<Session>, operation: OwnedOperation, deliver: Deliver) {
         let (inputs, outputs) = Inputs::split(operation);
         let session = session.clone();
-        let entry = Entry { request, session, arrival: now, inputs, outputs: Some(outputs), deliver, batch: None };
+        let expires = now + self.bounds.request_ns;
+        let entry = Entry { request, session, arrival: now, expires, inputs, outputs: Some(outputs), deliver, batch: None };
         self.entries.insert(request.id, entry);
-        self.scan_by(now + self.bounds.request_ns);
+        self.scan_by(expires);
         self.policy.event(now, Event::Arrived(request));
     }
 
@@ -189,7 +179,7 @@ impl State {
         }
         self.engine(engine).busy += 1;
         if !items.is_empty() {
-            let deadline = now + self.bounds.stall_ns + bytes.saturating_mul(STALL_NS_PER_BYTE);
+            let deadline = self.bounds.deadline(now, bytes);
             let lent = lent.filter(|id| requests.contains(id));
             self.running.insert(number, Running { engine, requests: requests.clone(), lent, start: now, deadline });
             self.scan_by(deadline);
@@ -249,14 +239,14 @@ impl State {
         }
     }
 
-    fn end(&mut self, id: RequestId, outcome: Result<Done>, ended: &mut Vec<Ended>) {
+    pub(crate) fn end(&mut self, id: RequestId, outcome: Result<Done>, ended: &mut Vec<Ended>) {
         if let Some(entry) = self.entries.remove(&id) {
             ended.push(entry.end(id, outcome));
         }
     }
 
     /// Sends a request to the other engines, or ends it if this was the last.
-    fn retry(&mut self, now: Time, id: RequestId, engine: EngineId, error: Error, ended: &mut Vec<Ended>) {
+    pub(crate) fn retry(&mut self, now: Time, id: RequestId, engine: EngineId, error: Error, ended: &mut Vec<Ended>) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         entry.batch = None;
         entry.request.engines = entry.request.engines.without(engine);
@@ -267,106 +257,16 @@ impl State {
         self.policy.event(now, Event::Arrived(request));
     }
 
-    /// Keeps the score of an engine's failures.
-    pub(crate) fn judge(&mut self, now: Time, engine: EngineId, faulty: bool) {
-        let Bounds { failures_max, probation_ns, .. } = self.bounds;
-        let state = self.engine(engine);
-        if !faulty {
-            state.failures = 0;
-            state.probation_ns = probation_ns;
-            return;
-        }
-        state.faults += 1;
-        state.failures = state.failures.saturating_add(1);
-        if state.failures >= failures_max {
-            self.take_down(now, engine);
-        }
-    }
-
-    /// Takes an engine down, unless it is the last one up: errors from that one are better than silence.
-    fn take_down(&mut self, now: Time, engine: EngineId) {
-        let up = self.engines.iter().filter(|engine| engine.up).count();
-        let failures_max = self.bounds.failures_max;
-        let state = self.engine(engine);
-        if !state.up || up == 1 {
-            return;
-        }
-        state.up = false;
-        state.up_at = now + state.probation_ns;
-        state.probation_ns = (state.probation_ns * 2).min(PROBATION_NS_MAX);
-        // Back from probation, the first failure takes it down again.
-        state.failures = failures_max.max(1) - 1;
-        let up_at = state.up_at;
-        self.policy.event(now, Event::EngineDown(engine));
-        self.scan_by(up_at);
-    }
-
-    /// Enforces every bound that has been reached by now.
-    pub(crate) fn enforce(&mut self, now: Time, ended: &mut Vec<Ended>) {
-        self.scan = None;
-        let stalled: Vec<u64> = self.running.iter().filter(|(_, run)| run.deadline <= now).map(|(&number, _)| number).collect();
-        for number in stalled {
-            self.give_up(now, number, None, ended);
-        }
-        self.expire(now, ended);
-        for index in 0..self.engines.len() {
-            let engine = &mut self.engines[index];
-            if !engine.up && engine.up_at <= now {
-                engine.up = true;
-                self.policy.event(now, Event::EngineUp(EngineId(index as u8)));
-            }
-        }
-        self.schedule_scan();
-    }
-
-    /// Gives a batch up: it stalled, or (with a `reason`) it could not be begun. Should it come back, it is ignored.
-    pub(crate) fn give_up(&mut self, now: Time, number: u64, reason: Option<Error>, ended: &mut Vec<Ended>) {
-        let Some(Running { engine, requests, lent, start, .. }) = self.running.remove(&number) else { return };
-        let service_ns = now.since_ns(start);
-        let state = self.engine(engine);
-        state.busy -= 1;
-        state.faults += 1;
-        let queued = state.ready.len();
-        state.ready.retain(|job| !matches!(job, Job::Run(batch) if batch.number == number));
-        state.stuck += usize::from(state.ready.len() == queued);
-        let from = format!("engine '{}'", state.name);
-        let error = reason.unwrap_or(Error::Timeout { from, waited_ms: service_ns / 1_000_000 });
-        self.policy.event(now, Event::Finished { engine, batch: &requests, service_ns });
-        for id in requests.into_iter().filter(|&id| Some(id) != lent) {
-            self.retry(now, id, engine, error.clone(), ended);
-        }
-        self.take_down(now, engine);
-    }
-
-    /// Ends the requests that have waited too long to be dispatched.
-    fn expire(&mut self, now: Time, ended: &mut Vec<Ended>) {
-        let bound = self.bounds.request_ns;
-        let late = |entry: &Entry| entry.batch.is_none() && entry.arrival + bound <= now;
-        let expired: Vec<RequestId> = self.entries.iter().filter(|(_, entry)| late(entry)).map(|(&id, _)| id).collect();
-        for id in expired {
-            self.policy.event(now, Event::Cancelled(id));
-            let error = Error::Timeout { from: "the manager's queue: its engines are busy or down".into(), waited_ms: bound / 1_000_000 };
-            self.end(id, Err(error), ended);
-        }
-    }
-
-    fn schedule_scan(&mut self) {
-        let stalls = self.running.values().map(|run| run.deadline);
-        let queue = self.entries.values().find(|entry| entry.batch.is_none()).map(|entry| entry.arrival + self.bounds.request_ns);
-        let probations = self.engines.iter().filter(|engine| !engine.up).map(|engine| engine.up_at);
-        self.scan = stalls.chain(queue).chain(probations).min();
-    }
-
     /// Ends every request that is not being run.
     pub(crate) fn refuse_queued(&mut self, now: Time, ended: &mut Vec<Ended>) {
         let queued: Vec<RequestId> = self.entries.iter().filter(|(_, entry)| entry.batch.is_none()).map(|(&id, _)| id).collect();
         for id in queued {
             self.policy.event(now, Event::Cancelled(id));
-            self.end(id, Err(crate::manager::shut_down()), ended);
+            self.end(id, Err(crate::entrance::shut_down()), ended);
         }
     }
 
-    fn scan_by(&mut self, at: Time) {
+    pub(crate) fn scan_by(&mut self, at: Time) {
         self.scan = Some(self.scan.map_or(at, |scan| scan.min(at)));
     }
 

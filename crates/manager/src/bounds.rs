@@ -1,0 +1,225 @@
+//! Bounds: what is done about engines that fail or stall, and about requests that wait too long.
+
+use crate::request::{Ended, Entry};
+use crate::state::{Job, Running, State};
+use bywash_core::{Error, Time};
+use bywash_policy::{EngineId, Event, RequestId};
+
+/// Figures that do not change while a manager lives, in nanoseconds.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) stall_ns: u64,
+    pub(crate) request_ns: u64,
+    pub(crate) probation_ns: u64,
+    pub(crate) failures_max: u32,
+}
+
+/// An engine slower than 10 MB/s counts as stalled.
+const STALL_NS_PER_BYTE: u64 = 100;
+/// Probation does not grow beyond a minute.
+const PROBATION_NS_MAX: u64 = 60_000_000_000;
+/// A timer that is later than this was held up itself, and judges nobody.
+const LATE_NS: u64 = 200_000_000;
+
+impl Bounds {
+    /// When a batch begun now counts as stalled.
+    pub(crate) fn deadline(&self, now: Time, bytes: u64) -> Time {
+        now + self.stall_ns + bytes.saturating_mul(STALL_NS_PER_BYTE)
+    }
+}
+
+impl State {
+    /// Keeps the score of an engine's failures.
+    pub(crate) fn judge(&mut self, now: Time, engine: EngineId, faulty: bool) {
+        let Bounds { failures_max, probation_ns, .. } = self.bounds;
+        let state = self.engine(engine);
+        if !faulty {
+            state.failures = 0;
+            state.probation_ns = probation_ns;
+            return;
+        }
+        state.faults += 1;
+        state.failures = state.failures.saturating_add(1);
+        if state.failures >= failures_max {
+            self.take_down(now, engine);
+        }
+    }
+
+    /// Takes an engine down, unless it is the last one up: errors from that one are better than silence.
+    fn take_down(&mut self, now: Time, engine: EngineId) {
+        let up = self.engines.iter().filter(|engine| engine.up).count();
+        let failures_max = self.bounds.failures_max;
+        let state = self.engine(engine);
+        if !state.up || up == 1 {
+            return;
+        }
+        state.up = false;
+        state.up_at = now + state.probation_ns;
+        state.probation_ns = (state.probation_ns * 2).min(PROBATION_NS_MAX);
+        // Back from probation, the first failure takes it down again.
+        state.failures = failures_max.max(1) - 1;
+        let up_at = state.up_at;
+        self.policy.event(now, Event::EngineDown(engine));
+        self.scan_by(up_at);
+    }
+
+    /// Enforces every bound that has been reached by now.
+    pub(crate) fn enforce(&mut self, now: Time, ended: &mut Vec<Ended>) {
+        if self.scan.take().is_some_and(|scan| now.since_ns(scan) > LATE_NS) {
+            self.begin_bounds_anew(now);
+        }
+        let stalled: Vec<u64> = self.running.iter().filter(|(_, run)| run.deadline <= now).map(|(&number, _)| number).collect();
+        for number in stalled {
+            self.give_up(now, number, None, ended);
+        }
+        self.expire(now, ended);
+        for index in 0..self.engines.len() {
+            let engine = &mut self.engines[index];
+            if !engine.up && engine.up_at <= now {
+                engine.up = true;
+                self.policy.event(now, Event::EngineUp(EngineId(index as u8)));
+            }
+        }
+        self.schedule_scan();
+    }
+
+    /// Whoever enforces bounds was held up (the process stopped, the machine overloaded), and with it, likely, those who are bound.
+    fn begin_bounds_anew(&mut self, now: Time) {
+        for run in self.running.values_mut() {
+            run.deadline = now + run.deadline.since_ns(run.start);
+        }
+        for entry in self.entries.values_mut() {
+            entry.expires = now + self.bounds.request_ns;
+        }
+    }
+
+    /// Gives a batch up: it stalled, or (with a `reason`) it could not be begun. Should it come back, it is ignored.
+    pub(crate) fn give_up(&mut self, now: Time, number: u64, reason: Option<Error>, ended: &mut Vec<Ended>) {
+        let Some(Running { engine, requests, lent, start, .. }) = self.running.remove(&number) else { return };
+        let service_ns = now.since_ns(start);
+        let state = self.engine(engine);
+        state.busy -= 1;
+        state.faults += 1;
+        let queued = state.ready.len();
+        state.ready.retain(|job| !matches!(job, Job::Run(batch) if batch.number == number));
+        state.stuck += usize::from(state.ready.len() == queued);
+        let from = format!("engine '{}'", state.name);
+        let error = reason.unwrap_or(Error::Timeout { from, waited_ms: service_ns / 1_000_000 });
+        self.policy.event(now, Event::Finished { engine, batch: &requests, service_ns });
+        for id in requests.into_iter().filter(|&id| Some(id) != lent) {
+            self.retry(now, id, engine, error.clone(), ended);
+        }
+        self.take_down(now, engine);
+    }
+
+    /// Ends the requests that have waited too long to be dispatched.
+    fn expire(&mut self, now: Time, ended: &mut Vec<Ended>) {
+        let bound = self.bounds.request_ns;
+        let late = |entry: &Entry| entry.batch.is_none() && entry.expires <= now;
+        let expired: Vec<RequestId> = self.entries.iter().filter(|(_, entry)| late(entry)).map(|(&id, _)| id).collect();
+        for id in expired {
+            self.policy.event(now, Event::Cancelled(id));
+            let error = Error::Timeout { from: "the manager's queue: its engines are busy or down".into(), waited_ms: bound / 1_000_000 };
+            self.end(id, Err(error), ended);
+        }
+    }
+
+    fn schedule_scan(&mut self) {
+        let stalls = self.running.values().map(|run| run.deadline);
+        let queue = self.entries.values().find(|entry| entry.batch.is_none()).map(|entry| entry.expires);
+        let probations = self.engines.iter().filter(|engine| !engine.up).map(|engine| engine.up_at);
+        self.scan = stalls.chain(queue).chain(probations).min();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Deliver;
+    use crate::session::Table;
+    use crate::state::EngineState;
+    use bywash_core::{Algorithm, CostSheet, Direction, Key, OwnedOperation, SecretBytes, SessionParams};
+    use bywash_policy::estimate::Estimate;
+    use bywash_policy::{EngineInfo, EngineSet};
+
+    const BOUNDS: Bounds = Bounds { stall_ns: 1_000_000_000, request_ns: 5_000_000_000, probation_ns: 1_000, failures_max: 2 };
+
+    /// Two engines of one worker each, and four requests of 1 byte.
+    fn state() -> State {
+        let info = || EngineInfo { workers: 1, batch_max: 1, costs: CostSheet::empty("x") };
+        let engine = |name| EngineState::new(name, 1, Estimate::of(&info()), &BOUNDS);
+        let policy = bywash_policy::by_name("fifo", &[info(), info()]).unwrap();
+        let mut state = State::new(policy, vec![engine("a"), engine("b")], BOUNDS);
+        let params = SessionParams::new(Algorithm::Aes128Ctr, Key::Symmetric((&[1; 16]).into())).unwrap();
+        let session = Table::default().insert(1, params, EngineSet(0b11), 2).unwrap();
+        for _ in 0..4 {
+            let byte = || SecretBytes::zeroed(1);
+            let (iv, aad, tag) = (vec![0; 16], vec![], vec![]);
+            let operation = OwnedOperation { direction: Direction::Encrypt, iv, aad, input: byte(), output: byte(), tag };
+            let request = session.request(state.number(), 1, EngineSet(0b11));
+            state.admit(Time(0), request, &session, operation, Deliver::Call(Box::new(|_| {})));
+        }
+        state
+    }
+
+    fn dispatch(state: &mut State, now: Time) -> usize {
+        let mut count = 0;
+        loop {
+            let mut requests = vec![];
+            let bywash_policy::Decision::Dispatch(engine) = state.policy.decide(now, &mut requests) else { return count };
+            state.batch(now, engine, requests, None);
+            count += 1;
+        }
+    }
+
+    #[test]
+    fn a_stall_on_every_engine_ends_requests_and_expiry_the_rest() {
+        let mut state = state();
+        assert_eq!(dispatch(&mut state, Time(0)), 2);
+        let mut ended = vec![];
+        let due = state.due().unwrap();
+        assert_eq!(due, Time(BOUNDS.stall_ns + STALL_NS_PER_BYTE));
+        state.enforce(due, &mut ended);
+        assert!(ended.is_empty(), "each has the other engine left");
+        assert_eq!(state.engines.iter().filter(|engine| engine.up).count(), 1, "the last one up stays up");
+        assert_eq!(state.engines.iter().map(|engine| engine.stuck).sum::<usize>(), 2);
+        while let Some(due) = state.due() {
+            state.enforce(due, &mut ended);
+        }
+        assert_eq!(ended.len(), 4);
+        assert!(ended.iter().all(|end| matches!(end.completion.outcome, Err(Error::Timeout { .. }))));
+        assert!(state.is_quiet());
+    }
+
+    #[test]
+    fn a_timer_that_was_held_up_judges_nobody() {
+        let mut state = state();
+        dispatch(&mut state, Time(0));
+        let mut ended = vec![];
+        let much_later = Time(3_600_000_000_000);
+        state.enforce(much_later, &mut ended);
+        assert!(ended.is_empty());
+        assert!(state.engines.iter().all(|engine| engine.up && engine.busy == 1 && engine.faults == 0));
+        assert!(state.due().unwrap() > much_later);
+    }
+
+    #[test]
+    fn probation_doubles_and_success_forgives() {
+        let mut state = state();
+        let engine = EngineId(0);
+        let fail_until_down = |state: &mut State, now: u64| {
+            let count = (1..).find(|_| {
+                state.judge(Time(now), engine, true);
+                !state.engines[0].up
+            });
+            (count, state.engines[0].up_at.0 - now)
+        };
+        let back_up = |state: &mut State, now: u64| state.enforce(Time(now), &mut vec![]);
+        assert_eq!(fail_until_down(&mut state, 0), (Some(2), 1_000));
+        back_up(&mut state, 1_000);
+        assert_eq!(fail_until_down(&mut state, 2_000), (Some(1), 2_000), "at once, and for longer");
+        back_up(&mut state, 4_000);
+        state.judge(Time(5_000), engine, false);
+        assert_eq!(fail_until_down(&mut state, 6_000), (Some(2), 1_000));
+    }
+}

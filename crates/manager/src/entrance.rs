@@ -1,0 +1,115 @@
+//! How requests come in: lent by a blocked caller, or taken over with buffers of their own.
+
+use crate::execute;
+use crate::inner::{Inner, Role, helper};
+use crate::request::{Batch, Completion, Deliver, Done, Waiter};
+use crate::session::Session;
+use crate::state::{Lent, Span};
+use bywash_core::{Data, Error, Operation, OwnedOperation, Result, SecretBytes, Time};
+use bywash_policy::{EngineId, EngineSet, Event, Request, RequestId};
+use std::sync::Arc;
+
+impl Inner {
+    /// Tries to run a borrowed operation at once in this thread. `Ok(Err(engines))`: it did not come to that, or the engine failed; these are
+    /// left to try with a copy.
+    pub(crate) fn lend(
+        self: &Arc<Self>,
+        session: &Session,
+        operation: &mut Operation<'_>,
+    ) -> Result<core::result::Result<Done, EngineSet>> {
+        let engines = session.engines;
+        if engines.0 & !self.local.0 != 0 {
+            return if self.lock().draining { Err(shut_down()) } else { Ok(Err(engines)) };
+        }
+        let kept = keep_input(operation, engines);
+        let Some((request, mut batch, arrival)) = self.begin_lent(session, operation.data.input_len())? else { return Ok(Err(engines)) };
+        let engine = batch.engine;
+        let (span, outcome) = self.execute(&mut batch, Some((session, operation)), arrival);
+        let direction = operation.direction;
+        let role = helper(span);
+        let lent = Lent { request, outcome: &outcome };
+        let mine = self.conclude(batch, span, Some(&lent), &role);
+        self.help(mine, role);
+        match outcome {
+            Err(error) if execute::is_engine_fault(&error) && engines.without(engine) != EngineSet::default() => {
+                if let (Some(kept), Data::InPlace(buffer)) = (kept, &mut operation.data) {
+                    buffer.copy_from_slice(&kept);
+                }
+                Ok(Err(engines.without(engine)))
+            }
+            outcome => {
+                let Span { start, done } = span;
+                let outcome = outcome.map(|written| Done { written, engine, start, done });
+                self.show(request, direction, arrival, done, &outcome);
+                outcome.map(Ok)
+            }
+        }
+    }
+
+    /// Offers a request to the policy that can only run at once and here; takes it back if the policy does otherwise.
+    fn begin_lent(self: &Arc<Self>, session: &Session, bytes: usize) -> Result<Option<(Request, Batch, Time)>> {
+        let mut state = self.lock();
+        if state.draining {
+            return Err(shut_down());
+        }
+        let free = |id: EngineId| {
+            let engine = &state.engines[usize::from(id.0)];
+            engine.up && engine.busy < engine.workers
+        };
+        if !session.engines.iter().any(free) {
+            return Ok(None);
+        }
+        let now = self.now();
+        let request = session.request(state.number(), bytes, session.engines);
+        state.policy.event(now, Event::Arrived(request));
+        let mut ended = Vec::new();
+        let pumped = self.pump(&mut state, now, &Role::Nobody, Some(request.id), &mut ended);
+        match &pumped {
+            Some(_) => state.lent += 1,
+            None => {
+                state.policy.event(now, Event::Cancelled(request.id));
+                self.pump(&mut state, now, &Role::Nobody, None, &mut ended);
+            }
+        }
+        self.leave(state, ended);
+        Ok(pumped.map(|batch| (request, batch, now)))
+    }
+
+    /// Takes in an operation with buffers of its own; returns its number, and a batch that the calling thread has to run.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        engines: EngineSet,
+        operation: OwnedOperation,
+        deliver: Deliver,
+        waiter: Option<&Waiter>,
+    ) -> (RequestId, Option<Batch>) {
+        let mut state = self.lock();
+        let id = state.number();
+        if state.draining {
+            drop(state);
+            self.deliver(deliver, Completion { id, operation, outcome: Err(shut_down()) });
+            return (id, None);
+        }
+        let now = self.now();
+        let request = session.request(id, operation.input.len(), engines);
+        state.admit(now, request, session, operation, deliver);
+        let role = waiter.map_or(Role::Nobody, |waiter| Role::Caller { waiter, own: id });
+        let mut ended = Vec::new();
+        let mine = self.pump(&mut state, now, &role, None, &mut ended);
+        self.leave(state, ended);
+        (id, mine)
+    }
+}
+
+/// A buffer that is worked on in place is lost when its engine fails half-way, so it is kept where another engine could take over.
+fn keep_input(operation: &Operation<'_>, engines: EngineSet) -> Option<SecretBytes> {
+    match &operation.data {
+        Data::InPlace(buffer) if engines.0.count_ones() > 1 => Some((&**buffer).into()),
+        _ => None,
+    }
+}
+
+pub(crate) fn shut_down() -> Error {
+    Error::Unavailable { what: "this manager is shutting down and takes no new requests; connect again or work in place".into() }
+}

@@ -1,0 +1,99 @@
+//! How requests end: telling whom it concerns, with no lock held; and how a manager ends.
+
+use crate::inner::Inner;
+use crate::observe::Observation;
+use crate::request::{Completion, Deliver, Done, Ended};
+use crate::state::State;
+use crate::threads;
+use bywash_core::{Direction, Result, Time};
+use bywash_policy::Request;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::time::Duration;
+
+impl Inner {
+    /// Gives the lock back, and does what must be done without it.
+    pub(crate) fn leave(self: &Arc<Self>, mut state: MutexGuard<'_, State>, ended: Vec<Ended>) {
+        self.untold.fetch_add(ended.len(), Ordering::SeqCst);
+        threads::arm(self, &mut state);
+        if state.stopping && state.is_quiet() {
+            self.timer.notify_all();
+        }
+        drop(state);
+        for end in ended {
+            self.tell(end);
+            self.untold.fetch_sub(1, Ordering::SeqCst);
+        }
+        if self.watched.load(Ordering::SeqCst) {
+            // Taking the lock once makes sure that a drainer is either asleep, and woken, or has yet to look.
+            drop(self.lock());
+            self.quiet.notify_all();
+        }
+    }
+
+    fn tell(&self, end: Ended) {
+        let Ended { request, session, arrival, direction, deliver, completion } = end;
+        // Closed sessions are wiped before their last request's end is told, not some time after it.
+        drop(session);
+        self.show(request, direction, arrival, self.now_if_observed(), &completion.outcome);
+        self.deliver(deliver, completion);
+    }
+
+    pub(crate) fn deliver(&self, deliver: Deliver, completion: Completion) {
+        match deliver {
+            Deliver::Wake(waiter) => waiter.complete(completion),
+            // A callback that panics has had its completion; the thread goes on.
+            Deliver::Call(on_done) => drop(catch_unwind(AssertUnwindSafe(|| on_done(completion)))),
+        }
+    }
+
+    fn now_if_observed(&self) -> Time {
+        if self.observers.any() { self.now() } else { Time::ZERO }
+    }
+
+    pub(crate) fn show(&self, request: Request, direction: Direction, arrival: Time, now: Time, outcome: &Result<Done>) {
+        if !self.observers.any() {
+            return;
+        }
+        let (engine, start, done) = match outcome {
+            Ok(done) => (self.engine(done.engine).name(), done.start, done.done),
+            Err(_) => ("", now, now),
+        };
+        let outcome = outcome.as_ref().map(|_| ());
+        self.observers.tell(&Observation { request, direction, engine, arrival, start, done, outcome });
+    }
+
+    pub(crate) fn drain(&self, bound: Duration) -> bool {
+        self.watched.store(true, Ordering::SeqCst);
+        let mut state = self.lock();
+        state.draining = true;
+        let busy = |state: &mut State| !(state.is_quiet() && self.untold.load(Ordering::SeqCst) == 0);
+        let (_state, timeout) = self.quiet.wait_timeout_while(state, bound, busy).unwrap_or_else(PoisonError::into_inner);
+        !timeout.timed_out()
+    }
+
+    /// Ends what is queued, and the threads once they have nothing left to run.
+    pub(crate) fn stop(self: &Arc<Self>) {
+        let mut state = self.lock();
+        state.draining = true;
+        state.stopping = true;
+        let mut ended = Vec::new();
+        state.refuse_queued(self.now(), &mut ended);
+        self.bells.iter().for_each(Condvar::notify_all);
+        self.timer.notify_all();
+        self.leave(state, ended);
+    }
+
+    pub(crate) fn await_threads(&self, bound: Duration) -> bool {
+        self.watched.store(true, Ordering::SeqCst);
+        let (_state, timeout) =
+            self.quiet.wait_timeout_while(self.lock(), bound, |state| state.threads() > 0).unwrap_or_else(PoisonError::into_inner);
+        !timeout.timed_out()
+    }
+
+    /// One of the manager's threads is about to end.
+    pub(crate) fn farewell(&self) {
+        self.quiet.notify_all();
+    }
+}
