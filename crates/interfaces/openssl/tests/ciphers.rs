@@ -159,7 +159,8 @@ fn random_call(random: &mut Random, pair: &Pair, ours: &mut Context, theirs: &mu
         8 => both!(|context: &Context| context.number(c"num")).is_some(),
         9 => both!(|context: &Context| (context.number(c"ivlen"), context.number(c"keylen"), context.number(c"taglen"))).0.is_some(),
         10 => {
-            let len = 16 * random.below(9);
+            // Not empty for AEADs: in the default provider no text at all ends the associated data, and pads it, too early.
+            let len = 16 * (random.below(9) + usize::from(aead));
             let data = random.bytes(len);
             let in_place = random.one_in(2);
             both!(|context: &Context| context.step(&data, in_place)).0 >= 0
