@@ -133,7 +133,8 @@ impl Manager {
     /// first. While it waits, the caller sleeps, or runs batches that are dispatched meanwhile.
     ///
     /// # Errors
-    /// [`Error::NoSession`], those of [`SessionParams::check`], those of the engine, [`Error::Timeout`].
+    /// [`Error::NoSession`], those of [`SessionParams::check`], those of the engine, [`Error::Timeout`]. After an engine's error a buffer that was
+    /// worked on in place holds nothing of use.
     pub fn run(&self, id: SessionId, operation: &mut Operation<'_>) -> Result<Done> {
         let session = self.inner.sessions().get(id)?;
         session.params.check(operation)?;

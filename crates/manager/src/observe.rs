@@ -2,6 +2,7 @@
 
 use bywash_core::{Direction, Error, Time};
 use bywash_policy::Request;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -46,7 +47,8 @@ impl Observers {
 
     pub(crate) fn tell(&self, observation: &Observation<'_>) {
         for observer in self.list.read().unwrap_or_else(PoisonError::into_inner).iter() {
-            observer(observation);
+            // An observer that panics must not cost a request its end.
+            drop(catch_unwind(AssertUnwindSafe(|| observer(observation))));
         }
     }
 }

@@ -39,6 +39,17 @@ fn observers_see_every_request_once() {
 }
 
 #[test]
+fn an_observer_that_panics_costs_no_request_its_end() {
+    let manager = manager(&[Moody::new("cpu").in_mood(Mood::Good)], |_| {});
+    manager.observe(Arc::new(|_| panic!("this observer panics, as it was told to")));
+    let session = manager.open(1, ctr()).unwrap();
+    manager.run(session, &mut operation(1, 40).borrow()).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    manager.submit(session, operation(2, 40), Box::new(move |completion| tell.send(completion).unwrap()));
+    assert_eq!(told.recv_timeout(HANG).unwrap().operation, done(operation(2, 40)));
+}
+
+#[test]
 fn counters_tell_what_ran_where() {
     let engines = [Moody::new("one").in_mood(Mood::Good), Moody::new("two").distant().in_mood(Mood::Good)];
     let manager = manager(&engines, |_| {});
