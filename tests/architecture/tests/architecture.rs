@@ -24,8 +24,12 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// What tests of a crate may use on top; the others' tests may use whatever they like.
-const TEST_ARROWS: &[(&str, &[&str])] =
-    &[("crates/core", &[]), ("crates/policy", &[]), ("crates/engines/*", &["crates/conformance"]), ("crates/conformance", &[])];
+const TEST_ARROWS: &[(&str, &[&str])] = &[
+    ("crates/core", &[]),
+    ("crates/policy", &[]),
+    ("crates/engines/*", &["crates/conformance"]),
+    ("crates/conformance", &["crates/engines/*"]),
+];
 
 /// The crates in which `unsafe` may stand: kernels, rings, foreign functions.
 const UNSAFE_CRATES: &[&str] = &["crates/engines/*", "crates/protocol", "crates/interfaces/*"];
@@ -99,11 +103,11 @@ fn is_outside(folder: &str) -> bool {
     OUTSIDE.iter().any(|outside| folder.starts_with(outside))
 }
 
-/// `crates/engines/cpu` matches `crates/engines/*`.
-fn matches(pattern: &str, folder: &str) -> bool {
+/// `crates/engines/cpu` and what is in it match `crates/engines/*`; `crates/core` and what is in it match `crates/core`.
+fn matches(pattern: &str, path: &str) -> bool {
     match pattern.strip_suffix('*') {
-        Some(prefix) => folder.starts_with(prefix),
-        None => pattern == folder,
+        Some(prefix) => path.starts_with(prefix),
+        None => path.strip_prefix(pattern).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
     }
 }
 
@@ -212,7 +216,9 @@ fn unsafe_stands_in_the_named_crates_only() {
 #[test]
 fn every_unsafe_block_says_why_it_holds() {
     let mut wrong = Vec::new();
-    for (file, text) in &sources() {
+    // Of a test the worst that can come is a test that fails.
+    for (file, text) in sources().iter().filter(|(file, _)| !file.contains("/tests/")) {
+        let text = before_tests(text);
         let lines: Vec<&str> = text.lines().collect();
         for (number, _) in code(text).filter(|(_, line)| line.contains("unsafe {") && !line.contains('"')) {
             let above = lines[..number].iter().rev().take(12);

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Debian's nginx serving TLS without and with Bywash, side by side, every byte verified. About a minute and a half; listens on 127.0.0.1 only.
+#
+# Three servers run at once, each its own nginx with one worker: as it comes, under `bywash run`, and with every operation sent to a
+# broker process (`--route queue`), which is what keeping keys and work out of the server's process costs. They are loaded in turn,
+# in interleaved rounds, so that a noisy moment hits all alike; the table shows medians. ROUNDS=5 demo/run.sh takes longer and is steadier.
+set -euo pipefail
+. "$(dirname "$0")/../tests/lib.sh"
+need "$bywash" "$tls_load"
+unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF
+rounds=${ROUNDS:-3}
+columns=(without bywash queue)
+declare -A ports servers masters
+
+say() { printf '\e[2m%s\e[0m\n' "$*" >&2; }
+
+on_core() { if [ "$(nproc)" -ge 2 ]; then echo taskset -c "$1"; fi; }
+server_core=$(on_core 0)
+client_core=$(on_core 1)
+
+start() {
+    local column=$1
+    shift
+    ports[$column]=$(free_port)
+    nginx_conf "$scratch/$column.conf" "${ports[$column]}"
+    begin "$scratch/$column.log" $server_core "$@" nginx -c "$scratch/$column.conf"
+    servers[$column]=$pid
+    await_port "${ports[$column]}" "$pid" "$scratch/$column.log"
+    masters[$column]=$(cat "$scratch/$column.conf.pid")
+}
+
+# Processor ticks that processes have used so far.
+ticks() {
+    local pid sum=0 fields
+    for pid in "$@"; do
+        read -ra fields <<<"$(sed 's/.*) //' "/proc/$pid/stat")" # what follows the name, which may hold spaces
+        sum=$((sum + fields[11] + fields[12]))
+    done
+    echo $sum
+}
+nginx_ticks() { ticks "${masters[$1]}" $(cat "/proc/${masters[$1]}/task/${masters[$1]}/children"); }
+broker_ticks() { if [ "${servers[$1]}" = "${masters[$1]}" ]; then echo 0; else ticks "${servers[$1]}"; fi; }
+
+# Loads one server and notes what came of it: measure COLUMN WHAT tls-load-options...
+measure() {
+    local column=$1 what=$2 nginx broker
+    shift 2
+    nginx=$(nginx_ticks "$column") broker=$(broker_ticks "$column")
+    $client_core "$tls_load" --connect "127.0.0.1:${ports[$column]}" --sni $host --ca "$scratch/ca.pem" --json "$@" >"$scratch/load" || failed=1
+    printf '{"column": "%s", "what": "%s", "nginx_ticks": %d, "broker_ticks": %d, "load": %s}\n' "$column" "$what" \
+        $(($(nginx_ticks "$column") - nginx)) $(($(broker_ticks "$column") - broker)) "$(cat "$scratch/load")" >>"$scratch/results"
+}
+
+round() {
+    local column=$1 seconds=$2
+    for version in 1.2 1.3; do
+        measure "$column" "full handshakes, TLS $version" --tls $version --connections 8 --seconds "$seconds" \
+            --path /1k --expect "$scratch/www/1k"
+    done
+    measure "$column" "1 KiB files, TLS 1.3, kept connections" --connections 4 --seconds 0.5 --requests 1500 --path /1k --expect "$scratch/www/1k"
+    measure "$column" "16 MiB file, TLS 1.3" --connections 2 --seconds 0.5 --requests 12 --path /16m --expect "$scratch/www/16m"
+}
+
+say "making an RSA-2048 certificate and files of random bytes in $scratch"
+make_certificate rsa
+mkdir "$scratch/www"
+head -c 16777216 /dev/urandom >"$scratch/www/16m"
+head -c 1024 /dev/urandom >"$scratch/www/1k"
+start without
+start bywash "$bywash" run --quiet --report "$scratch/bywash.report" --
+start queue "$bywash" run --quiet --report "$scratch/queue.report" --route queue --
+say "$(nginx -v 2>&1 | sed 's/.*: //'), $(openssl version | cut -d' ' -f1,2); ${server_core:+server on core 0, client on core 1; }$rounds interleaved rounds"
+
+failed=0
+for column in "${columns[@]}"; do round "$column" 0.3; done # warms caches and pages; not counted
+rm "$scratch/results"
+for number in $(seq "$rounds"); do
+    say "round $number of $rounds"
+    for column in "${columns[@]}"; do round "$column" 1.2; done
+done
+for column in "${columns[@]}"; do end "${servers[$column]}"; done
+/usr/bin/python3 "$repository/demo/table.py" "$(getconf CLK_TCK)" "$scratch/results" "$scratch/bywash.report" "$scratch/queue.report" || failed=1
+exit $failed
