@@ -1,67 +1,115 @@
 //! A process's access to engines.
 
-use crate::config::{Config, Route};
+use crate::config::Config;
 use crate::session::Session;
-use crate::usage::Usage;
-use bywash_core::route::{ROUTES, look_up};
+use crate::upstream::Upstream;
 use bywash_core::{Algorithm, Engine, Place, Result, SessionParams};
-use bywash_engine_cpu::CpuEngine;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// A process's access to engines. Cheap to clone; clones share everything.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
 struct Inner {
-    config: Config,
     engine: Arc<dyn Engine>,
-    routes: Box<[AtomicU8]>,
-    usage: Usage,
+    upstream: Upstream,
+    sessions: AtomicU32,
+    queued: AtomicU64,
+    reruns: AtomicU64,
+    overflows: AtomicU64,
+}
+
+/// What a client has done so far; [`Client::counted`] has the work in place by algorithm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Operations that a queue completed.
+    pub queued: u64,
+    /// Operations that were given to a queue and had to be run here after all: the broker died, hung or refused.
+    pub reruns: u64,
+    /// Operations meant for the queue and run here at once: no room in the ring, or no broker just then.
+    pub overflows: u64,
+    /// Connections to brokers made.
+    pub connections: u64,
+}
+
+/// What became of an operation that was meant for the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Queued,
+    Rerun,
+    Overflow,
 }
 
 impl Client {
     /// A client. Never fails for want of a broker: it then works in this process alone and looks for the broker again later.
     pub fn new(config: Config) -> Self {
-        Self::with_engine(config, Arc::new(CpuEngine::new()))
+        Self::with_engine(config, bywash_manager::here())
     }
 
     /// A client whose work in place is done by this engine.
     pub fn with_engine(config: Config, engine: Arc<dyn Engine>) -> Self {
-        let routes = (0..ROUTES).map(|_| AtomicU8::new(Place::Here as u8)).collect();
-        Self(Arc::new(Inner { config, engine, routes, usage: Usage::new() }))
+        let zero = AtomicU64::default;
+        let upstream = Upstream::new(config);
+        Self(Arc::new(Inner { engine, upstream, sessions: AtomicU32::new(1), queued: zero(), reruns: zero(), overflows: zero() }))
     }
 
-    /// Where an operation of this size would run: one relaxed load, no lock, no allocation.
+    /// Where an operation of this size would run. No lock, no allocation, no system call; a few nanoseconds.
     #[inline]
     pub fn place(&self, algorithm: Algorithm, bytes: usize) -> Place {
-        match self.0.config.route {
-            Route::Auto => look_up(&self.0.routes, algorithm, bytes),
-            Route::Here => Place::Here,
-            Route::Queue => Place::Queue,
-        }
+        self.0.upstream.place(algorithm, bytes)
     }
 
-    /// Opens a session.
+    /// Opens a session in this process; at the queue it is opened when an operation first goes there.
     ///
     /// # Errors
     /// Those of [`Engine::open`].
     pub fn session(&self, params: SessionParams) -> Result<Session> {
-        Session::open(self.clone(), params)
+        let keyed = self.0.engine.open(&params)?;
+        self.0.upstream.look();
+        Ok(Session::new(self.clone(), params, keyed, self.0.sessions.fetch_add(1, Relaxed)))
     }
 
     /// Counts work done in place through a [`Stream`](bywash_core::Stream). [`Session::run`] counts its own.
     #[inline]
     pub fn count(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
-        self.0.usage.add(algorithm, operations, bytes);
+        self.0.upstream.count(algorithm, operations, bytes);
     }
 
-    /// Operations and bytes that this process ran in place.
+    /// Operations and bytes that this process ran in place. A forked child starts from 0.
     pub fn counted(&self, algorithm: Algorithm) -> (u64, u64) {
-        self.0.usage.of(algorithm)
+        self.0.upstream.settle_fork();
+        self.0.upstream.counted(algorithm)
     }
 
-    pub(crate) fn engine(&self) -> &dyn Engine {
-        &*self.0.engine
+    /// What was queued, and how it went.
+    pub fn stats(&self) -> Stats {
+        let Inner { queued, reruns, overflows, upstream, .. } = &*self.0;
+        let load = |count: &AtomicU64| count.load(Relaxed);
+        Stats { queued: load(queued), reruns: load(reruns), overflows: load(overflows), connections: upstream.connections() }
+    }
+
+    /// How things stand with the broker, in words: connected, or why not and what would mend it.
+    pub fn status(&self) -> String {
+        self.0.upstream.status()
+    }
+
+    /// What it was told when it was made.
+    pub fn config(&self) -> &Config {
+        self.0.upstream.config()
+    }
+
+    pub(crate) fn upstream(&self) -> &Upstream {
+        &self.0.upstream
+    }
+
+    pub(crate) fn note(&self, fate: Fate) {
+        let count = match fate {
+            Fate::Queued => &self.0.queued,
+            Fate::Rerun => &self.0.reruns,
+            Fate::Overflow => &self.0.overflows,
+        };
+        count.fetch_add(1, Relaxed);
     }
 }

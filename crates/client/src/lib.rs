@@ -1,21 +1,23 @@
 //! The proxy library: one interface to engines in this process and to a broker's.
-//!
-//! ```text
-//! Client::new(Config)  ->  client.session(SessionParams)  ->  session.run(&mut Operation)      blocking
-//!                                                             session.submit(OwnedOperation)   -> Pending
-//!                                                             session.stream(direction, iv)    a message in pieces
-//! ```
-//!
-//! Making a client starts no thread, opens no file and cannot fail.
 #![forbid(unsafe_code)]
 
+mod attempts;
 mod client;
 mod config;
+mod embedded;
+mod life;
+mod link;
 mod pending;
+mod readiness;
+mod reaper;
+mod remote;
 mod session;
+mod traced;
+mod upstream;
 mod usage;
 
-pub use client::Client;
+pub use client::{Client, Stats};
 pub use config::{Config, Route};
 pub use pending::Pending;
+pub use readiness::Readiness;
 pub use session::Session;

@@ -1,15 +1,23 @@
 //! A submitted operation: a future, and something that can be waited for.
 
+use crate::readiness::Readiness;
+use crate::upstream::of_parent;
 use bywash_core::{Error, OwnedOperation, Result};
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
+use rustix::process::{Pid, getpid};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A submitted operation. It is completed exactly once; dropping it forgets the result, not the work.
+///
+/// It belongs to the process that submitted it: in a forked child it answers with an error that says so.
 #[derive(Debug)]
-pub struct Pending(Arc<Shared>);
+pub struct Pending {
+    shared: Arc<Shared>,
+    process: Pid,
+}
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -33,24 +41,30 @@ impl Shared {
 
 /// The other end of a [`Pending`].
 #[derive(Debug)]
-pub(crate) struct Promise(Arc<Shared>);
+pub(crate) struct Promise {
+    shared: Arc<Shared>,
+    readiness: Option<Readiness>,
+}
 
 /// Both ends of an operation under way.
-pub(crate) fn pair() -> (Promise, Pending) {
+pub(crate) fn pair(readiness: Option<Readiness>) -> (Promise, Pending) {
     let shared = Arc::<Shared>::default();
-    (Promise(shared.clone()), Pending(shared))
+    (Promise { shared: shared.clone(), readiness }, Pending { shared, process: getpid() })
 }
 
 impl Promise {
     /// Hands the outcome over; consumed, so that there is no second completion.
     pub(crate) fn complete(self, outcome: Result<OwnedOperation>) {
-        let mut state = self.0.lock();
+        let mut state = self.shared.lock();
         state.outcome = Some(outcome);
         let waker = state.waker.take();
         drop(state);
-        self.0.done.notify_all();
+        self.shared.done.notify_all();
         if let Some(waker) = waker {
             waker.wake();
+        }
+        if let Some(readiness) = self.readiness {
+            readiness.notify();
         }
     }
 }
@@ -70,8 +84,11 @@ impl Pending {
 
     /// Waits at most that long; `None` if it is not done yet.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Result<OwnedOperation>> {
+        if !self.is_mine() {
+            return Some(Err(of_parent()));
+        }
         let end = Instant::now() + timeout;
-        let mut state = self.0.lock();
+        let mut state = self.shared.lock();
         loop {
             if let Some(outcome) = take(&mut state) {
                 return Some(outcome);
@@ -80,13 +97,18 @@ impl Pending {
             if left.is_zero() {
                 return None;
             }
-            state = self.0.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.shared.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// The result if it is there; never waits.
     pub fn try_wait(&mut self) -> Option<Result<OwnedOperation>> {
-        take(&mut self.0.lock())
+        if self.is_mine() { take(&mut self.shared.lock()) } else { Some(Err(of_parent())) }
+    }
+
+    /// In a child the lock may be held by a thread that does not exist there, so it is not even looked at.
+    fn is_mine(&self) -> bool {
+        self.process == getpid()
     }
 }
 
@@ -103,7 +125,10 @@ impl Future for Pending {
     type Output = Result<OwnedOperation>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.0.lock();
+        if !self.is_mine() {
+            return Poll::Ready(Err(of_parent()));
+        }
+        let mut state = self.shared.lock();
         match take(&mut state) {
             Some(outcome) => Poll::Ready(outcome),
             None => {
@@ -127,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_waiter_is_woken_and_a_result_is_given_once() {
-        let (promise, mut pending) = pair();
+        let (promise, mut pending) = pair(None);
         assert!(pending.try_wait().is_none());
         assert!(pending.wait_timeout(Duration::from_millis(1)).is_none());
         let other = thread::spawn(move || promise.complete(Ok(operation())));
@@ -146,7 +171,7 @@ mod tests {
         }
         let flag = Arc::new(Flag(false.into()));
         let waker = Waker::from(flag.clone());
-        let (promise, mut pending) = pair();
+        let (promise, mut pending) = pair(None);
         let mut context = Context::from_waker(&waker);
         assert!(Pin::new(&mut pending).poll(&mut context).is_pending());
         promise.complete(Ok(operation()));

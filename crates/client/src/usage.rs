@@ -1,7 +1,8 @@
 //! What was run in the caller's own place, counted per algorithm.
 
 use bywash_core::Algorithm;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Operations and bytes run here, per algorithm. One relaxed addition each; no lock.
 #[derive(Debug)]
@@ -31,5 +32,68 @@ impl Usage {
     pub(crate) fn of(&self, algorithm: Algorithm) -> (u64, u64) {
         let count = &self.0[usize::from(algorithm.number())];
         (count.operations.load(Relaxed), count.bytes.load(Relaxed))
+    }
+
+    /// Moves all counts elsewhere.
+    pub(crate) fn drain(&self, mut each: impl FnMut(Algorithm, u64, u64)) {
+        for (&algorithm, count) in Algorithm::ALL.iter().zip(&*self.0) {
+            let (operations, bytes) = (count.operations.swap(0, Relaxed), count.bytes.swap(0, Relaxed));
+            if operations > 0 || bytes > 0 {
+                each(algorithm, operations, bytes);
+            }
+        }
+    }
+}
+
+/// In-place operations of one thread between two looks at the connection.
+const LOOK_EVERY: u32 = 64;
+
+thread_local! {
+    static TICKS: Cell<u32> = const { Cell::new(0) };
+    static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// This thread's stripe of the shared counters.
+#[inline]
+pub(crate) fn stripe() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    STRIPE.try_with(|own| {
+        if own.get() == usize::MAX {
+            own.set(NEXT.fetch_add(1, Relaxed));
+        }
+        own.get()
+    })
+    .unwrap_or(0)
+}
+
+/// True once in a while in each thread: time to see whether the connection lives.
+#[inline]
+pub(crate) fn is_time_to_look() -> bool {
+    TICKS.try_with(|ticks| {
+        let count = ticks.get() + 1;
+        ticks.set(count % LOOK_EVERY);
+        count == LOOK_EVERY
+    })
+    .unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_move_and_are_not_kept() {
+        let usage = Usage::new();
+        usage.add(Algorithm::X25519, 2, 64);
+        let mut moved = Vec::new();
+        usage.drain(|algorithm, operations, bytes| moved.push((algorithm, operations, bytes)));
+        assert_eq!(moved, [(Algorithm::X25519, 2, 64)]);
+        assert_eq!(usage.of(Algorithm::X25519), (0, 0));
+    }
+
+    #[test]
+    fn looks_are_rare_but_happen() {
+        let looks = (0..10 * LOOK_EVERY).filter(|_| is_time_to_look()).count();
+        assert_eq!(looks, 10);
     }
 }

@@ -1,10 +1,11 @@
 //! Work in the caller's own place, on a toy engine.
 
-mod common;
+#[path = "common/toy.rs"]
+mod toy;
 
 use bywash_client::{Client, Config, Route};
 use bywash_core::{Algorithm, Data, Direction, Error, Key, Operation, OwnedOperation, Place, SecretBytes, SessionParams};
-use common::Toy;
+use toy::Toy;
 use std::sync::Arc;
 
 fn client(route: Route) -> Client {

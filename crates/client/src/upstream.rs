@@ -1,0 +1,255 @@
+//! What lies behind *queue*: a broker's connection or this process's own manager, made when first needed, replaced when it ends or when the
+//! process forks.
+
+use crate::attempts::{Attempts, Failed};
+use crate::config::{Config, Route};
+use crate::embedded::Embedded;
+use crate::link::Link;
+use crate::usage::{Usage, is_time_to_look, stripe};
+use arc_swap::ArcSwapOption;
+use bywash_core::{Algorithm, Error, Place, Result};
+use bywash_protocol::{ForkGuard, TraceEntry, monotonic_ns};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The connection and what belongs to it. Nothing here is ever locked, so a fork finds nothing held.
+pub(crate) struct Upstream {
+    config: Config,
+    guard: Result<ForkGuard>,
+    link: ArcSwapOption<Link>,
+    embedded: ArcSwapOption<Embedded>,
+    attempts: Attempts,
+    /// Why there is no connection.
+    failure: ArcSwapOption<String>,
+    connections: AtomicU64,
+    /// Counted while there was no connection, to be told to the next broker.
+    untold: Usage,
+    /// Told to brokers that are gone.
+    told: Usage,
+}
+
+/// Where a session is to be opened.
+pub(crate) enum Queue {
+    Broker(Arc<Link>),
+    Embedded(Arc<Embedded>),
+}
+
+impl Upstream {
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            config,
+            guard: ForkGuard::new(),
+            link: ArcSwapOption::empty(),
+            embedded: ArcSwapOption::empty(),
+            attempts: Attempts::default(),
+            failure: ArcSwapOption::empty(),
+            connections: AtomicU64::new(0),
+            untold: Usage::new(),
+            told: Usage::new(),
+        }
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Where the routing table sends an operation: one load of the connection, one of the broker's table.
+    #[inline]
+    pub(crate) fn place(&self, algorithm: Algorithm, bytes: usize) -> Place {
+        match self.config.route {
+            Route::Here => Place::Here,
+            Route::Queue => Place::Queue,
+            Route::Auto => match &*self.link.load() {
+                Some(link) if link.life.is_usable() => link.board.place(algorithm, bytes),
+                _ => Place::Here,
+            },
+        }
+    }
+
+    /// Counts work done in place.
+    #[inline]
+    pub(crate) fn count(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
+        match &*self.link.load() {
+            Some(link) if !self.has_forked() => link.ring.region().count(stripe(), algorithm, operations, bytes),
+            _ => self.untold.add(algorithm, operations, bytes),
+        }
+        if is_time_to_look() {
+            self.look();
+        }
+    }
+
+    /// Operations and bytes run here by this process.
+    pub(crate) fn counted(&self, algorithm: Algorithm) -> (u64, u64) {
+        let (mut operations, mut bytes) = self.untold.of(algorithm);
+        let mut add = |(more, size): (u64, u64)| (operations, bytes) = (operations + more, bytes + size);
+        add(self.told.of(algorithm));
+        if let Some(link) = &*self.link.load() {
+            let usage = link.ring.region().usage(algorithm);
+            add((usage.operations, usage.bytes));
+        }
+        (operations, bytes)
+    }
+
+    /// Whether in-place requests are to be traced.
+    #[inline]
+    pub(crate) fn is_recording(&self) -> bool {
+        matches!(&*self.link.load(), Some(link) if link.board.is_recording() && !self.has_forked())
+    }
+
+    pub(crate) fn trace(&self, entry: TraceEntry) {
+        if let Some(link) = &*self.link.load()
+            && !self.has_forked()
+        {
+            link.ring.region().trace(entry);
+        }
+    }
+
+    #[inline]
+    fn has_forked(&self) -> bool {
+        self.guard.as_ref().is_ok_and(ForkGuard::has_forked)
+    }
+
+    /// Leaves everything to the parent that is the parent's. Every thread of a child that gets here does the same, and nothing twice.
+    pub(crate) fn settle_fork(&self) {
+        if !self.has_forked() {
+            return;
+        }
+        if let Some(link) = self.link.load_full().filter(|link| !link.life.is_mine()) {
+            link.life.end();
+            self.link.compare_and_swap(&link, None);
+        }
+        if let Some(embedded) = self.embedded.load_full().filter(|embedded| !embedded.is_mine()) {
+            embedded.disown();
+            self.embedded.compare_and_swap(&embedded, None);
+        }
+        for usage in [&self.untold, &self.told] {
+            usage.drain(|_, _, _| {});
+        }
+        self.attempts.reset(monotonic_ns(), true);
+        if let Ok(guard) = &self.guard {
+            guard.renew();
+        }
+    }
+
+    /// Looks whether the connection lives, and for a new one where it does not.
+    #[cold]
+    pub(crate) fn look(&self) {
+        self.settle_fork();
+        if self.config.socket.is_some() && !self.link.load().as_ref().is_some_and(|link| link.life.check()) {
+            self.link();
+        }
+    }
+
+    /// What queued operations go to; `None` runs them here.
+    pub(crate) fn queue(&self) -> Option<Queue> {
+        self.settle_fork();
+        match self.config.socket {
+            Some(_) => self.link().filter(|link| link.is_usable()).map(Queue::Broker),
+            None => self.embedded().map(Queue::Embedded),
+        }
+    }
+
+    /// The connection, made anew if need be and if it is time.
+    fn link(&self) -> Option<Arc<Link>> {
+        let old = self.link.load_full();
+        if old.as_ref().is_some_and(|link| link.life.is_usable()) {
+            return old;
+        }
+        if let Some(dead) = old {
+            self.retire(&dead);
+        }
+        let path = self.config.socket.as_deref()?;
+        if !self.attempts.begin(monotonic_ns()) {
+            return None;
+        }
+        let outcome = self.guard.as_ref().map_err(Clone::clone).and_then(|_| Link::connect(path, self.config.run.as_deref()));
+        let made = self.note(outcome);
+        if let Some(link) = &made {
+            self.untold.drain(|algorithm, operations, bytes| link.ring.region().count(stripe(), algorithm, operations, bytes));
+            self.connections.fetch_add(1, Relaxed);
+            self.link.store(made.clone());
+        }
+        self.attempts.end(monotonic_ns(), made.as_ref().map(|_| ()).ok_or_else(|| self.manner_of_failure()));
+        made
+    }
+
+    fn note(&self, outcome: Result<Arc<Link>>) -> Option<Arc<Link>> {
+        match outcome {
+            Ok(link) => {
+                self.failure.store(None);
+                Some(link)
+            }
+            Err(error) => {
+                self.failure.store(Some(Arc::new(error.to_string())));
+                None
+            }
+        }
+    }
+
+    fn manner_of_failure(&self) -> Failed {
+        let hung = |words: &Arc<String>| words.starts_with("no answer");
+        if self.failure.load().as_ref().is_some_and(hung) { Failed::Hung } else { Failed::Fast }
+    }
+
+    /// Keeps what a dead connection had counted.
+    fn retire(&self, dead: &Arc<Link>) {
+        let before = self.link.compare_and_swap(dead, None);
+        if !before.as_ref().is_some_and(|before| Arc::ptr_eq(before, dead)) {
+            return;
+        }
+        for &algorithm in Algorithm::ALL {
+            let usage = dead.ring.region().usage(algorithm);
+            self.told.add(algorithm, usage.operations, usage.bytes);
+        }
+        self.failure.store(Some(Arc::new("the connection has ended".into())));
+        self.attempts.reset(monotonic_ns(), false);
+    }
+
+    fn embedded(&self) -> Option<Arc<Embedded>> {
+        let old = self.embedded.load_full();
+        if old.is_some() || self.guard.is_err() || !self.attempts.begin(monotonic_ns()) {
+            return old;
+        }
+        let made = Embedded::new().inspect_err(|error| self.failure.store(Some(Arc::new(error.to_string())))).ok();
+        self.embedded.store(made.clone());
+        self.attempts.end(monotonic_ns(), if made.is_some() { Ok(()) } else { Err(Failed::Fast) });
+        made
+    }
+
+    pub(crate) fn connections(&self) -> u64 {
+        self.connections.load(Relaxed)
+    }
+
+    /// Where things stand, in words.
+    pub(crate) fn status(&self) -> String {
+        if let Err(error) = &self.guard {
+            return format!("working in this process: {error}");
+        }
+        let Some(socket) = &self.config.socket else {
+            return match &*self.failure.load() {
+                Some(why) => format!("working in place: this process's own manager cannot be made: {why}"),
+                None => "working in this process: no broker is configured (BYWASH_SOCKET)".into(),
+            };
+        };
+        match &*self.link.load() {
+            Some(link) if !self.has_forked() && link.life.check() => match link.board.is_draining() {
+                true => format!("working in this process: the broker on {} is shutting down", socket.display()),
+                false => format!("connected to the broker on {}", socket.display()),
+            },
+            _ => self.status_alone(&socket.display().to_string()),
+        }
+    }
+
+    fn status_alone(&self, socket: &str) -> String {
+        let next = self.attempts.until_next(monotonic_ns()).as_millis();
+        match &*self.failure.load() {
+            Some(why) => format!("working in this process: {why} ({socket}; next try in {next} ms or when work comes)"),
+            None => format!("working in this process: the broker on {socket} was not needed yet"),
+        }
+    }
+}
+
+/// The error of an operation that was given to another process's connection.
+pub(crate) fn of_parent() -> Error {
+    Error::Unavailable { what: "this operation was submitted by the parent process and is completed there; submit it again".into() }
+}
