@@ -17,7 +17,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// What the environment says: `BYWASH_SOCKET` (a path; `none` for no broker), `BYWASH_ROUTE` (`auto`, `here`, `queue`) and `BYWASH_RUN`.
+    /// What the environment says: `BYWASH_SOCKET` (a path; `none` for no broker; unset for the default place,
+    /// [`socket_path`](bywash_protocol::socket_path)), `BYWASH_ROUTE` (`auto`, `here`, `queue`) and `BYWASH_RUN`.
     ///
     /// # Errors
     /// [`Error::Config`], naming the variable.
@@ -27,7 +28,7 @@ impl Config {
             None => Route::Auto,
             Some(value) => value.to_string_lossy().parse()?,
         };
-        let socket = text("BYWASH_SOCKET").filter(|path| path != "none").map(PathBuf::from);
+        let socket = Some(bywash_protocol::socket_path()).filter(|path| path.as_os_str() != "none");
         Ok(Self { socket, route, run: text("BYWASH_RUN").map(|run| run.to_string_lossy().into_owned()) })
     }
 }

@@ -93,7 +93,14 @@ impl EmbeddedSession {
 }
 
 fn is_managers_fault(error: &Error) -> bool {
-    matches!(error, Error::EngineFailed { .. } | Error::Unsupported { .. } | Error::Unavailable { .. } | Error::Timeout { .. } | Error::NoSession { .. })
+    matches!(
+        error,
+        Error::EngineFailed { .. }
+            | Error::Unsupported { .. }
+            | Error::Unavailable { .. }
+            | Error::Timeout { .. }
+            | Error::NoSession { .. }
+    )
 }
 
 impl Drop for EmbeddedSession {

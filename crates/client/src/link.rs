@@ -69,7 +69,12 @@ impl Link {
     }
 
     /// Opens a session at the broker, unless `already` says that another thread did so while this one waited for its turn.
-    pub(crate) fn open<T>(self: &Arc<Self>, params: &SessionParams, already: impl Fn() -> Option<T>, opened: impl Fn(LinkSession) -> T) -> Result<T> {
+    pub(crate) fn open<T>(
+        self: &Arc<Self>,
+        params: &SessionParams,
+        already: impl Fn() -> Option<T>,
+        opened: impl Fn(LinkSession) -> T,
+    ) -> Result<T> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(done) = already() {
             return Ok(done);
@@ -183,7 +188,13 @@ impl LinkSession {
     }
 
     /// Takes an answer over; `None` if the operation has to be run here.
-    pub(crate) fn settle(&self, params: &SessionParams, ticket: Ticket, outcome: Outcome, operation: &mut Operation<'_>) -> Option<Result<usize>> {
+    pub(crate) fn settle(
+        &self,
+        params: &SessionParams,
+        ticket: Ticket,
+        outcome: Outcome,
+        operation: &mut Operation<'_>,
+    ) -> Option<Result<usize>> {
         let algorithm = params.algorithm();
         let written = algorithm.output_len(operation.data.input_len());
         match outcome.verdict {

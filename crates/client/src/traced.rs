@@ -64,7 +64,13 @@ impl Stream for Traced {
     }
 
     fn duplicate(&self) -> Result<Box<dyn Stream>> {
-        Ok(Box::new(Self { session: self.session.clone(), inner: self.inner.duplicate()?, direction: self.direction, began_ns: 0, bytes: 0 }))
+        Ok(Box::new(Self {
+            session: self.session.clone(),
+            inner: self.inner.duplicate()?,
+            direction: self.direction,
+            began_ns: 0,
+            bytes: 0,
+        }))
     }
 }
 

@@ -57,24 +57,26 @@ thread_local! {
 #[inline]
 pub(crate) fn stripe() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    STRIPE.try_with(|own| {
-        if own.get() == usize::MAX {
-            own.set(NEXT.fetch_add(1, Relaxed));
-        }
-        own.get()
-    })
-    .unwrap_or(0)
+    STRIPE
+        .try_with(|own| {
+            if own.get() == usize::MAX {
+                own.set(NEXT.fetch_add(1, Relaxed));
+            }
+            own.get()
+        })
+        .unwrap_or(0)
 }
 
 /// True once in a while in each thread: time to see whether the connection lives.
 #[inline]
 pub(crate) fn is_time_to_look() -> bool {
-    TICKS.try_with(|ticks| {
-        let count = ticks.get() + 1;
-        ticks.set(count % LOOK_EVERY);
-        count == LOOK_EVERY
-    })
-    .unwrap_or(false)
+    TICKS
+        .try_with(|ticks| {
+            let count = ticks.get() + 1;
+            ticks.set(count % LOOK_EVERY);
+            count == LOOK_EVERY
+        })
+        .unwrap_or(false)
 }
 
 #[cfg(test)]

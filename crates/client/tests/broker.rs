@@ -11,8 +11,8 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{thread, vec};
 
 /// Not a test of its own: the process that others kill.
 #[test]
@@ -219,7 +219,7 @@ fn no_broker_and_no_permission_are_told_in_words_and_change_nothing() {
     }
     let path = place.path().join("s");
     let _broker = ToyBroker::start(&path, Geometry::default());
-    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0)).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
     let shut_out = client(&path, Route::Queue);
     Sample::new(3, 1000).check(&gcm(&shut_out));
     assert!(shut_out.status().contains("no permission"), "{}", shut_out.status());
@@ -253,6 +253,7 @@ fn a_hung_broker_costs_one_bounded_wait() {
     });
     let pid = rustix::process::Pid::from_child(&broker);
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    wait_until("every thread of the broker has stopped", || is_stopped(&broker));
     let before = client.stats();
     let pending = session.submit(sample.owned());
     sample.check(&session);
@@ -302,6 +303,11 @@ fn a_broker_killed_every_100_ms_costs_no_operation() {
     assert_eq!(queued + reruns + overflows, done.load(Relaxed), "each operation ended once");
     assert!(queued > 0 && connections > 1, "{queued} queued on {connections} connections: the brokers were not used");
     eprintln!("{queued} queued, {reruns} run again here, {overflows} run here at once, {connections} connections");
+}
+
+fn is_stopped(process: &std::process::Child) -> bool {
+    let mut tasks = std::fs::read_dir(format!("/proc/{}/task", process.id())).unwrap();
+    tasks.all(|task| std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap().contains(") T "))
 }
 
 fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {

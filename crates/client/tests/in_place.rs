@@ -5,8 +5,8 @@ mod toy;
 
 use bywash_client::{Client, Config, Route};
 use bywash_core::{Algorithm, Data, Direction, Error, Key, Operation, OwnedOperation, Place, SecretBytes, SessionParams};
-use toy::Toy;
 use std::sync::Arc;
+use toy::Toy;
 
 fn client(route: Route) -> Client {
     Client::with_engine(Config { route, ..Config::default() }, Arc::new(Toy))

@@ -52,8 +52,8 @@ impl ToyBroker {
         let (region, file) = Region::create(self.geometry).unwrap();
         let (intake, ring) = BrokerRing::new(region);
         let welcome = BrokerMessage::Welcome { version: VERSION, client: 1, broker_pid: std::process::id() };
-        socket.send(&welcome, &[file.as_fd(), self.board.file().as_fd()], FOREVER).ok()?;
         self.clients.lock().unwrap().push(ring.clone());
+        socket.send(&welcome, &[file.as_fd(), self.board.file().as_fd()], FOREVER).ok()?;
         let sessions = Sessions::default();
         let of_ring = sessions.clone();
         thread::spawn(move || work(intake, &of_ring));
