@@ -3,7 +3,7 @@
 //! An engine is right if it gives the bytes that others have published, the bytes that an independent implementation gives, and
 //! refuses what must be refused. The suite checks exactly what the engine declares; what it does not do is listed as skipped, with the reason.
 //!
-//! ```ignore
+//! ```
 //! // tests/conformance.rs of an engine's crate: one #[test] for each area.
 //! bywash_conformance::suite!(bywash_engine_cpu::CpuEngine::new());
 //! ```

@@ -31,6 +31,14 @@
 //! - Every object of the library is wiped when it is freed; our own boxes are wiped on drop.
 //! - A decryption whose tag is wrong leaves zeros in the output.
 //!
+//! # Where it is fast, and where not
+//!
+//! `cargo bench -p bywash-engine-cpu` prints the figures of the machine at hand. Against the OpenSSL 3.0 of Debian 12, on a core with VAES: AES-GCM is
+//! about 5 times as fast at 1 KiB and 3 times at 16 KiB, AES-256-XTS twice; CTR, CBC and ECB are equal, both being
+//! AES-NI; RSA-2048 is equal and RSA-3072 twice as fast; P-256 and X25519 gain a quarter to a half. ChaCha20-Poly1305 is *slower*, at about half of
+//! OpenSSL's AVX-512 code, and so is AES-128-XTS, which the library lacks: an interface that has another way to compute these two
+//! does well to use it.
+//!
 //! All `unsafe` is in the private module `ffi`, behind safe types; elsewhere a lint denies it.
 #![deny(unsafe_code)]
 
