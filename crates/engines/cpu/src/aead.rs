@@ -5,17 +5,35 @@ use crate::ffi::cipher::CipherContext;
 use crate::{failed, wrong};
 use bywash_core::{Algorithm, Data, Direction, Error, Keyed, Kind, Operation, Result, SecretBytes, Stream};
 use std::any::Any;
+use std::sync::OnceLock;
 
-/// An AEAD session. The key is kept beside its expansion because streams have contexts of their own.
+/// An AEAD session. The key is kept beside its expansion because streams have contexts of their own; the expansion for whole operations
+/// is made by the first of them, for a program with a new key for every message streams it and never has one.
 struct KeyedAead {
     algorithm: Algorithm,
     key: SecretBytes,
-    aead: Aead,
+    tag_len: usize,
+    aead: OnceLock<Aead>,
 }
 
 pub(crate) fn open(algorithm: Algorithm, key: &SecretBytes, tag_len: usize) -> Result<Box<dyn Keyed>> {
-    let aead = Aead::new(algorithm, key, tag_len).map_err(|_| failed("the key"))?;
-    Ok(Box::new(KeyedAead { algorithm, key: key.clone(), aead }))
+    Ok(Box::new(KeyedAead { algorithm, key: key.clone(), tag_len, aead: OnceLock::new() }))
+}
+
+impl KeyedAead {
+    #[inline]
+    fn aead(&self) -> Result<&Aead> {
+        match self.aead.get() {
+            Some(aead) => Ok(aead),
+            None => self.expand(),
+        }
+    }
+
+    #[cold]
+    fn expand(&self) -> Result<&Aead> {
+        let aead = Aead::new(self.algorithm, &self.key, self.tag_len).map_err(|_| failed("the key"))?;
+        Ok(self.aead.get_or_init(|| aead))
+    }
 }
 
 impl Keyed for KeyedAead {
@@ -23,8 +41,8 @@ impl Keyed for KeyedAead {
         let Operation { direction, iv, aad, data, tag } = operation;
         let len = data.input_len();
         match direction {
-            Direction::Encrypt => self.aead.seal(iv, aad, data.reborrow(), tag).map_err(|_| failed("to encrypt"))?,
-            Direction::Decrypt => self.aead.open(iv, aad, data.reborrow(), tag).map_err(|_| Error::Authentication)?,
+            Direction::Encrypt => self.aead()?.seal(iv, aad, data.reborrow(), tag).map_err(|_| failed("to encrypt"))?,
+            Direction::Decrypt => self.aead()?.open(iv, aad, data.reborrow(), tag).map_err(|_| Error::Authentication)?,
             Direction::Compute => return Err(wrong(self.algorithm, "compute: say Encrypt or Decrypt")),
         }
         Ok(len)
