@@ -3,16 +3,16 @@
 #
 # Three servers run at once, each its own nginx with one worker: as it comes, under `bywash run`, and with every operation sent to a
 # broker process (`--route queue`), which is what keeping keys and work out of the server's process costs. They are loaded in turn,
-# in interleaved rounds, so that a noisy moment hits all alike; the table shows medians. ROUNDS=5 demo/run.sh takes longer and is steadier.
+# in interleaved rounds, so that a noisy moment hits all alike; the table shows medians. ROUNDS=3 demo/run.sh is quicker, ROUNDS=15 steadier.
 set -euo pipefail
 . "$(dirname "$0")/../tests/lib.sh"
 need "$bywash" "$tls_load"
 unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF
-rounds=${ROUNDS:-3}
+rounds=${ROUNDS:-5}
 columns=(without bywash queue)
 declare -A ports servers masters
 
-say() { printf '\e[2m%s\e[0m\n' "$*" >&2; }
+say() { if [ -t 2 ]; then printf '\e[2m%s\e[0m\n' "$*"; else printf '%s\n' "$*"; fi >&2; }
 
 on_core() { if [ "$(nproc)" -ge 2 ]; then echo taskset -c "$1"; fi; }
 server_core=$(on_core 0)

@@ -25,9 +25,9 @@ start_broker() {
     die "broker-kill: the broker does not come up"
 }
 
-# Operations that this broker has done, by its own count.
+# Requests that this broker has run, by its own count.
 done_by_broker() {
-    "$bywash" stats --prometheus | awk '/^bywash_requests_total\{/ { if ($0 !~ /place="here"|engine="here"/) sum += $NF } END { printf "%d\n", sum }'
+    "$bywash" stats --json | /usr/bin/python3 -c 'import json, sys; print(sum(line["requests"] for line in json.load(sys.stdin)["latencies"]))'
 }
 
 start_broker
