@@ -128,6 +128,9 @@ int main(void)
     bywash_stats stats;
     check(bywash_stats_of(client, "AES-256-GCM", &stats), "stats");
     printf("AES-256-GCM: %llu operations here\n", (unsigned long long)stats.here_operations);
+    char words[200];
+    check(bywash_client_status(client, words, sizeof words), "status");
+    printf("status: %s\n", words);
     bywash_session_free(session);
     bywash_client_free(client);
     return 0;

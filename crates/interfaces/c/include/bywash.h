@@ -92,12 +92,20 @@ typedef struct {
   const char *run;
 } bywash_config;
 
-// What a client has done with one algorithm.
+// What a client has done.
 typedef struct {
-  // Operations run in the caller's place.
+  // Operations of the algorithm run in the caller's place.
   uint64_t here_operations;
-  // Bytes of input run in the caller's place.
+  // Bytes of input of the algorithm run in the caller's place.
   uint64_t here_bytes;
+  // Operations of all algorithms that a queue completed.
+  uint64_t queued;
+  // Operations of all algorithms given to a queue and run here after all: the broker died, hung or refused.
+  uint64_t reruns;
+  // Operations of all algorithms meant for the queue and run here at once: no room in the ring, or no broker just then.
+  uint64_t overflows;
+  // Connections to brokers made.
+  uint64_t connections;
 } bywash_stats;
 
 // One operation. For work in place (ciphers only) `output` is `input`; otherwise no buffer may overlap one that is written.
@@ -177,11 +185,19 @@ void bywash_client_free(bywash_client *client);
 // `client`, `algorithm` and `where_` must be valid or null.
 bywash_status bywash_place(const bywash_client *client, const char *algorithm, size_t bytes, uint32_t *where_);
 
-// What this client has done with one algorithm so far.
+// What this client has done so far, with one algorithm in place and with all in the queue.
 //
 // # Safety
 // `client`, `algorithm` and `stats` must be valid or null.
 bywash_status bywash_stats_of(const bywash_client *client, const char *algorithm, bywash_stats *stats);
+
+// How things stand with the broker, in words: connected, or why not and what would mend it. Writes at most `len` bytes with the final zero.
+//
+// # Safety
+// `client` must be valid or null, `words` for `len` bytes.
+bywash_status bywash_client_status(const bywash_client *client,
+                                   char *words,
+                                   size_t len);
 
 // Runs one operation to its end, where the routing table says. Bounded: a broker that dies or hangs is replaced by this process itself.
 //

@@ -1,6 +1,6 @@
 //! Clients: making, asking, freeing.
 
-use crate::pointer::{borrow, hand_out, place, take_back, text};
+use crate::pointer::{borrow, hand_out, place, take_back, text, write};
 use crate::status::{Failure, Status, argument, guard};
 use bywash_client::{Client, Route};
 use bywash_core::{Algorithm, Place};
@@ -97,17 +97,25 @@ pub unsafe extern "C" fn bywash_place(client: *const ClientHandle, algorithm: *c
     })
 }
 
-/// What a client has done with one algorithm.
+/// What a client has done.
 #[repr(C)]
 #[derive(Default)]
 pub struct Stats {
-    /// Operations run in the caller's place.
+    /// Operations of the algorithm run in the caller's place.
     pub here_operations: u64,
-    /// Bytes of input run in the caller's place.
+    /// Bytes of input of the algorithm run in the caller's place.
     pub here_bytes: u64,
+    /// Operations of all algorithms that a queue completed.
+    pub queued: u64,
+    /// Operations of all algorithms given to a queue and run here after all: the broker died, hung or refused.
+    pub reruns: u64,
+    /// Operations of all algorithms meant for the queue and run here at once: no room in the ring, or no broker just then.
+    pub overflows: u64,
+    /// Connections to brokers made.
+    pub connections: u64,
 }
 
-/// What this client has done with one algorithm so far.
+/// What this client has done so far, with one algorithm in place and with all in the queue.
 ///
 /// # Safety
 /// `client`, `algorithm` and `stats` must be valid or null.
@@ -118,7 +126,29 @@ pub unsafe extern "C" fn bywash_stats_of(client: *const ClientHandle, algorithm:
         let (client, algorithm) = unsafe { (borrow(client, "client")?, text(algorithm, "algorithm")?) };
         let (here_operations, here_bytes) = client.0.counted(algorithm.parse()?);
         // SAFETY: the caller's promise.
-        *unsafe { crate::pointer::borrow_mut(stats, "stats") }? = Stats { here_operations, here_bytes };
+        let place = unsafe { crate::pointer::borrow_mut(stats, "stats") }?;
+        let all = client.0.stats();
+        let bywash_client::Stats { queued, reruns, overflows, connections, .. } = all;
+        *place = Stats { here_operations, here_bytes, queued, reruns, overflows, connections };
+        Ok(Status::Ok)
+    })
+}
+
+/// How things stand with the broker, in words: connected, or why not and what would mend it. Writes at most `len` bytes with the final zero.
+///
+/// # Safety
+/// `client` must be valid or null, `words` for `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bywash_client_status(client: *const ClientHandle, words: *mut c_char, len: usize) -> Status {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let (client, place) = unsafe { (borrow(client, "client")?, write(words.cast(), len, "words")?) };
+        let Some((end, room)) = place.split_last_mut() else { return argument("len is 0: there is no room for words") };
+        let status = client.0.status();
+        let fits = (0..=room.len().min(status.len())).rev().find(|&end| status.is_char_boundary(end)).unwrap_or(0);
+        room[..fits].copy_from_slice(&status.as_bytes()[..fits]);
+        room[fits..].fill(0);
+        *end = 0;
         Ok(Status::Ok)
     })
 }

@@ -36,7 +36,8 @@ mod session;
 mod status;
 
 pub use client::{
-    ClientHandle, Config, ROUTE_AUTO, ROUTE_HERE, ROUTE_QUEUE, Stats, bywash_client_free, bywash_client_new, bywash_place, bywash_stats_of,
+    ClientHandle, Config, ROUTE_AUTO, ROUTE_HERE, ROUTE_QUEUE, Stats, bywash_client_free, bywash_client_new, bywash_client_status,
+    bywash_place, bywash_stats_of,
 };
 pub use operation::{COMPUTE, DECRYPT, ENCRYPT, OperationParts, bywash_run};
 pub use pending::{PendingHandle, bywash_pending_free, bywash_poll, bywash_submit, bywash_wait};

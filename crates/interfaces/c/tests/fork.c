@@ -1,0 +1,101 @@
+/* Forks again and again while other threads compute through the broker; every child and every thread must get right bytes. */
+#include "bywash.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 6, FORKS = 40, CHILD_ROUNDS = 100 };
+
+static bywash_session *session;
+static uint8_t key[32] = {1}, iv[12] = {2}, text[4096] = {3}, wanted[4096], wanted_tag[16];
+static atomic_int over, failures;
+static atomic_long done;
+
+static bywash_operation encryption(uint8_t *output, uint8_t *tag)
+{
+    bywash_operation op = {.direction = BYWASH_ENCRYPT, .iv = iv, .iv_len = sizeof iv, .input = text, .input_len = sizeof text,
+                           .output = output, .output_len = sizeof text, .tag = tag, .tag_len = 16};
+    return op;
+}
+
+static int right(const uint8_t *output, const uint8_t *tag)
+{
+    return memcmp(output, wanted, sizeof wanted) == 0 && memcmp(tag, wanted_tag, sizeof wanted_tag) == 0;
+}
+
+/* One operation waited for, one handed over. */
+static int round_trip(void)
+{
+    uint8_t output[4096] = {0}, tag[16] = {0};
+    bywash_operation op = encryption(output, tag);
+    if (bywash_run(session, &op) != BYWASH_STATUS_OK || !right(output, tag))
+        return 0;
+    bywash_pending *pending;
+    memset(output, 0, sizeof output);
+    memset(tag, 0, sizeof tag);
+    op = encryption(output, tag);
+    if (bywash_submit(session, &op, &pending) != BYWASH_STATUS_OK)
+        return 0;
+    bywash_status status = bywash_wait(pending, 30000, &op);
+    bywash_pending_free(pending);
+    return status == BYWASH_STATUS_OK && right(output, tag);
+}
+
+static void *work(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&over)) {
+        if (!round_trip()) {
+            fprintf(stderr, "thread: %s\n", bywash_error_message());
+            atomic_fetch_add(&failures, 1);
+        }
+        atomic_fetch_add(&done, 1);
+    }
+    return NULL;
+}
+
+static void child(void)
+{
+    alarm(60); /* a child that waits for a lock of its parent's threads dies of this and is counted */
+    for (int i = 0; i < CHILD_ROUNDS; i++)
+        if (!round_trip())
+            _exit(1);
+    _exit(0);
+}
+
+int main(void)
+{
+    bywash_client *client;
+    if (bywash_client_new(NULL, &client) != BYWASH_STATUS_OK ||
+        bywash_session_symmetric(client, "AES-256-GCM", key, sizeof key, 16, &session) != BYWASH_STATUS_OK) {
+        fprintf(stderr, "%s\n", bywash_error_message());
+        return 1;
+    }
+    bywash_operation op = encryption(wanted, wanted_tag);
+    if (bywash_run(session, &op) != BYWASH_STATUS_OK)
+        return 1;
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, work, NULL);
+    int bad = 0;
+    for (int i = 0; i < FORKS; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            child();
+        int status = 0;
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) {
+            fprintf(stderr, "fork %d: status %#x\n", i, status);
+            bad++;
+        }
+    }
+    atomic_store(&over, 1);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    printf("%d forks, %d bad; %ld rounds in threads, %d bad\n", FORKS, bad, atomic_load(&done), atomic_load(&failures));
+    return bad || atomic_load(&failures);
+}
