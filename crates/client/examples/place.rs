@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p bywash-client --example place [SOCKET]`: with a socket, the table is a running broker's.
 
+#![forbid(unsafe_code)]
+
 use bywash_client::{Client, Config, Route};
 use bywash_core::{Algorithm, Key, SessionParams};
 use std::hint::black_box;
