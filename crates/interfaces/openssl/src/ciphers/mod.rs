@@ -7,6 +7,7 @@
 //! | `work` | session, stream and accounts of one context |
 //! | `block`, `ctr`, `xts`, `gcm`, `chacha` | one mode each |
 //! | `delegated` | the default provider's cipher, for what is left to it |
+//! | `passed` | whole contexts left to the default provider, where it is the faster one: ECB and ChaCha20-Poly1305 in place |
 //!
 //! # Where work runs
 //!
@@ -16,6 +17,7 @@
 //! # What is left to the default provider
 //!
 //! - CBC as TLS 1.0 to 1.2 use it with a separate MAC (`tls-version`): removing padding and MAC in constant time is its business.
+//! - ECB and ChaCha20-Poly1305, unless the routing table hands them over: its kernels are faster than the CPU engine's.
 //! - Decryption with an XTS key of two equal halves, which it allows and [`SessionParams`](bywash_core::SessionParams) does not.
 
 //!
@@ -34,6 +36,7 @@ mod gcm;
 mod gcm_params;
 mod io;
 mod params;
+mod passed;
 mod spec;
 mod work;
 mod xts;
@@ -68,9 +71,9 @@ macro_rules! offer {
 }
 
 offer! {
-    "AES-256-ECB:2.16.840.1.101.3.4.1.41" Ecb256: block::Block, Ecb, Aes256Ecb;
-    "AES-192-ECB:2.16.840.1.101.3.4.1.21" Ecb192: block::Block, Ecb, Aes192Ecb;
-    "AES-128-ECB:2.16.840.1.101.3.4.1.1" Ecb128: block::Block, Ecb, Aes128Ecb;
+    "AES-256-ECB:2.16.840.1.101.3.4.1.41" Ecb256: passed::Either<block::Block>, Ecb, Aes256Ecb;
+    "AES-192-ECB:2.16.840.1.101.3.4.1.21" Ecb192: passed::Either<block::Block>, Ecb, Aes192Ecb;
+    "AES-128-ECB:2.16.840.1.101.3.4.1.1" Ecb128: passed::Either<block::Block>, Ecb, Aes128Ecb;
     "AES-256-CBC:AES256:2.16.840.1.101.3.4.1.42" Cbc256: block::Block, Cbc, Aes256Cbc;
     "AES-192-CBC:AES192:2.16.840.1.101.3.4.1.22" Cbc192: block::Block, Cbc, Aes192Cbc;
     "AES-128-CBC:AES128:2.16.840.1.101.3.4.1.2" Cbc128: block::Block, Cbc, Aes128Cbc;
@@ -82,5 +85,5 @@ offer! {
     "AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46" Gcm256: gcm::Gcm, Gcm, Aes256Gcm;
     "AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26" Gcm192: gcm::Gcm, Gcm, Aes192Gcm;
     "AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6" Gcm128: gcm::Gcm, Gcm, Aes128Gcm;
-    "ChaCha20-Poly1305" ChaCha: chacha::ChaCha, Stream, ChaCha20Poly1305;
+    "ChaCha20-Poly1305" ChaCha: passed::Either<chacha::ChaCha>, Stream, ChaCha20Poly1305;
 }

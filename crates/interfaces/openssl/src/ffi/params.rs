@@ -44,6 +44,11 @@ impl<'a> Params<'a> {
         self.0.iter().find(|param| param.is(key))
     }
 
+    /// The entries without the end.
+    pub fn entries(&self) -> &'a [Param] {
+        self.0
+    }
+
     /// Every entry.
     pub fn iter(&self) -> slice::Iter<'a, Param> {
         self.0.iter()
@@ -96,6 +101,11 @@ impl<'a> ParamsMut<'a> {
             [param] if param.is(key) => Some(param.set_number(value as u64)),
             _ => None,
         }
+    }
+
+    /// The entries without the end.
+    pub fn entries(&self) -> &[Param] {
+        self.0
     }
 
     /// Every entry.
