@@ -95,6 +95,11 @@ impl BrokerRing {
         }
     }
 
+    /// Lets go of the arena's pages while the client is idle; what it holds stays.
+    pub fn release_pages(&self) {
+        self.region.map.release_pages(self.region.geometry.arena(), self.region.geometry.arena_bytes as usize);
+    }
+
     /// Ends the intake's waiting for good, from any thread.
     pub fn interrupt(&self) {
         self.interrupted.store(true, SeqCst);
@@ -147,6 +152,11 @@ impl Intake {
             core::array::from_fn(|index| self.ring.region.map.u32_at(at + DESCRIPTOR_AT + index * 4).load(Relaxed));
         let job = Descriptor::from_words(&words).validate(self.ring.region.geometry.arena_bytes)?;
         Ok(Some(Taken { slot, job }))
+    }
+
+    /// Spins until a request is there or `spin` has passed; whether there may be one.
+    pub fn spin(&self, spin: Duration) -> bool {
+        spin_until(spin, || (self.is_ready() || self.ring.is_interrupted()).then_some(())).is_some()
     }
 
     /// Waits until a request is there: spins for `spin`, then sleeps for at most `timeout`. True if there may be one.

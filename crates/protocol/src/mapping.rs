@@ -89,6 +89,16 @@ impl Mapping {
         let _ = unsafe { rustix::mm::madvise(start, to - from, Advice::LinuxRemove) };
     }
 
+    /// Takes whole pages of a range out of this process's own accounts; the bytes stay, and come back when they are next touched.
+    pub fn release_pages(&self, offset: usize, len: usize) {
+        let (from, to) = (offset.next_multiple_of(4096), (offset + len) / 4096 * 4096);
+        if from < to {
+            let start = self.address(from, to - from, 1).cast();
+            // SAFETY: the range lies in this mapping, which is shared and backed by a file, so nothing is lost.
+            let _ = unsafe { rustix::mm::madvise(start, to - from, Advice::LinuxDontNeed) };
+        }
+    }
+
     /// The address of a range, after checking that it is inside and aligned.
     fn address(&self, offset: usize, len: usize, align: usize) -> *mut u8 {
         let end = offset.checked_add(len);

@@ -1,0 +1,291 @@
+//! The broker itself: taking its place, accepting, ending.
+
+use crate::client::{Client, STACK_BYTES};
+use crate::config::BrokerConfig;
+use crate::http::Endpoint;
+use crate::lock::Place as SocketPlace;
+use crate::recorder::RecordingEnd;
+use crate::stats::Stats;
+use crate::telemetry::Telemetry;
+use crate::{connection, throttle::Throttle};
+use bywash_core::{Error, Place, Result};
+use bywash_protocol::{Board, BrokerMessage, ControlSocket, Listener, Peer, Quota, Refusal};
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often the routing table is looked at again while there are clients; it is computed anew only if requests were served.
+const ROUTES_EVERY: Duration = Duration::from_secs(2);
+/// Waiting for connections while there are no clients.
+const IDLE: Duration = Duration::from_secs(3600);
+/// How long the clients' threads may take to end.
+const END_BOUND: Duration = Duration::from_secs(5);
+
+/// What the broker's threads share.
+pub(crate) struct Shared {
+    pub(crate) config: BrokerConfig,
+    pub(crate) board: Board,
+    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) next_client: AtomicU32,
+    pub(crate) spinners: AtomicUsize,
+    pub(crate) spinners_max: usize,
+    pub(crate) begun: Instant,
+    pub(crate) draining: AtomicBool,
+    listener: Listener,
+    clients: Mutex<BTreeMap<u32, Arc<Client>>>,
+    /// Connections by user, those not yet welcomed included.
+    connections: Mutex<HashMap<u32, u32>>,
+    ended: Condvar,
+}
+
+/// A broker that has its place and does not work yet: see [`run`](Self::run).
+pub struct Broker {
+    shared: Arc<Shared>,
+    endpoint: Option<Endpoint>,
+    place: SocketPlace,
+}
+
+/// A hold on a broker that runs: for signals, statistics, recordings. Cheap to clone.
+#[derive(Clone)]
+pub struct BrokerHandle(Arc<Shared>);
+
+impl Broker {
+    /// Takes the socket's place and listens. Connections wait until [`run`](Self::run).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], naming the path: another broker is there (with its pid), no permission, not a socket; or the metrics'
+    /// address is taken. [`Error::Config`] for impossible sizes.
+    pub fn bind(config: BrokerConfig) -> Result<Self> {
+        config.geometry.check().map_err(|error| Error::Config { place: "broker, geometry".into(), reason: error.to_string() })?;
+        let board = Board::create()?;
+        board.set_routes(&config.manager.routes(None, config.handover_ns));
+        let (place, listener) = SocketPlace::take(&config.socket, config.socket_mode())?;
+        let names = config.manager.engines().iter().map(|engine| engine.name().to_owned()).collect();
+        let telemetry = Arc::new(Telemetry::new(names));
+        let observer = telemetry.clone();
+        config.manager.observe(Arc::new(move |seen| observer.observe(seen)));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let shared = Arc::new(Shared {
+            board,
+            telemetry,
+            next_client: AtomicU32::new(1),
+            spinners: AtomicUsize::new(0),
+            spinners_max: (cores / 2).max(1),
+            begun: Instant::now(),
+            draining: AtomicBool::new(false),
+            listener,
+            clients: Mutex::default(),
+            connections: Mutex::default(),
+            ended: Condvar::new(),
+            config,
+        });
+        let endpoint = shared.config.metrics.map(|address| Endpoint::start(address, &shared)).transpose()?;
+        Ok(Self { shared, endpoint, place })
+    }
+
+    /// A hold on it, to be taken before [`run`](Self::run).
+    pub fn handle(&self) -> BrokerHandle {
+        BrokerHandle(self.shared.clone())
+    }
+
+    /// Where metrics are served over HTTP, if they are.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.endpoint.as_ref().map(Endpoint::address)
+    }
+
+    /// Serves until [`BrokerHandle::shutdown`], then drains: refuses what is new, ends what is in flight within the configured bound,
+    /// closes all connections and removes the socket.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if something was still running at the bound.
+    pub fn run(self) -> Result<()> {
+        tracing::info!(socket = %self.shared.config.socket.display(), pid = std::process::id(), "broker listens");
+        self.accept();
+        let drained = self.shared.drain();
+        drop((self.endpoint, self.place));
+        tracing::info!(drained, "broker ended");
+        let bound = self.shared.config.drain_bound;
+        if drained { Ok(()) } else { Err(Error::Timeout { from: "requests in flight".into(), waited_ms: bound.as_millis() as u64 }) }
+    }
+
+    /// Serves in a thread of its own.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if there can be no thread.
+    pub fn spawn(self) -> Result<std::thread::JoinHandle<Result<()>>> {
+        let thread = std::thread::Builder::new().name("bywash-accept".into()).stack_size(STACK_BYTES);
+        thread.spawn(|| self.run()).map_err(|error| Error::Unavailable { what: format!("cannot start the broker's thread: {error}") })
+    }
+
+    fn accept(&self) {
+        let shared = &self.shared;
+        let mut routes = Vec::new();
+        let mut served = 0;
+        let failing = Throttle::default();
+        while !shared.draining.load(SeqCst) {
+            let busy = shared.telemetry.latencies.used().map(|(_, _, view)| view.requests).sum::<u64>();
+            if busy != served {
+                served = busy;
+                shared.refresh_routes(&mut routes);
+            }
+            let idle = shared.clients().is_empty();
+            match shared.listener.accept(if idle { IDLE } else { ROUTES_EVERY }) {
+                Ok(socket) => shared.admit(socket),
+                Err(Error::Timeout { .. }) => {}
+                Err(_) if shared.draining.load(SeqCst) => {}
+                Err(error) => {
+                    if failing.pass().is_some() {
+                        tracing::error!("{error}");
+                    }
+                    // Mostly out of descriptors: some client's end will give some back.
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            }
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn clients(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<Client>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn connections(&self) -> MutexGuard<'_, HashMap<u32, u32>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refresh_routes(&self, routes: &mut Vec<Place>) {
+        let before = (!routes.is_empty()).then_some(routes.as_slice());
+        let now = self.config.manager.routes(before, self.config.handover_ns);
+        self.board.set_routes(&now);
+        *routes = now;
+    }
+
+    /// Gives a connection its thread, if its user may have one more. Nothing here waits for the peer.
+    fn admit(self: &Arc<Self>, socket: ControlSocket) {
+        let Ok(peer) = socket.peer() else { return };
+        let limit = self.config.quotas.clients_per_uid_max;
+        if !self.count_in(peer, limit) {
+            self.telemetry.refuse(Quota::Clients, limit, peer.pid, peer.uid);
+            let refusal = Refusal::Quota { quota: Quota::Clients, limit: u64::from(limit) };
+            let _ = socket.send(&BrokerMessage::Refused { request: 0, refusal }, &[], Duration::ZERO);
+            return;
+        }
+        let shared = self.clone();
+        let thread = std::thread::Builder::new().name("bywash-control".into()).stack_size(STACK_BYTES);
+        let body = move || {
+            let _counted = Counted(&shared, peer.uid);
+            connection::serve(&shared, socket, peer);
+        };
+        if let Err(error) = thread.spawn(body) {
+            tracing::error!(pid = peer.pid, "cannot start a client's thread: {error}");
+            drop(Counted(self, peer.uid));
+        }
+    }
+
+    fn count_in(&self, peer: Peer, limit: u32) -> bool {
+        let mut connections = self.connections();
+        let count = connections.entry(peer.uid).or_default();
+        let free = *count < limit;
+        *count += u32::from(free);
+        free
+    }
+
+    /// Starts a recording for a client, or for this process (0).
+    pub(crate) fn start_recording(self: &Arc<Self>, owner: u32, into: Box<dyn Write + Send>) -> Result<()> {
+        let weak = Arc::downgrade(self);
+        let drain = move || {
+            if let Some(shared) = weak.upgrade() {
+                shared.drain_traces();
+            }
+        };
+        self.telemetry.recorder.start(owner, self.config.manager.now(), into, Box::new(drain))?;
+        self.clients().values().for_each(|client| client.skip_trace());
+        self.board.set_recording(true);
+        tracing::info!(owner, "recording");
+        Ok(())
+    }
+
+    pub(crate) fn stop_recording(&self, owner: u32) -> Result<RecordingEnd> {
+        if !self.telemetry.recorder.is_owner(owner) {
+            return Err(Error::Unavailable { what: "no recording of yours is running".into() });
+        }
+        self.board.set_recording(false);
+        self.drain_traces();
+        let end = self.telemetry.recorder.stop(owner)?;
+        tracing::info!(owner, written = end.written, dropped = end.dropped, "recording ended");
+        Ok(end)
+    }
+
+    fn drain_traces(&self) {
+        let clients: Vec<_> = self.clients().values().cloned().collect();
+        clients.iter().for_each(|client| client.drain_trace(&self.telemetry.recorder));
+    }
+
+    /// Ends what is in flight, then all connections; false if something was still running at the bound.
+    fn drain(&self) -> bool {
+        self.board.set_draining(true);
+        let drained = self.config.manager.drain(self.config.drain_bound);
+        self.clients().values().for_each(|client| client.socket.shutdown());
+        let connections = self.connections();
+        let all_ended = |connections: &mut HashMap<u32, u32>| !connections.is_empty();
+        let waited = self.ended.wait_timeout_while(connections, END_BOUND, all_ended);
+        let left = waited.map_or_else(|error| error.into_inner().0.len(), |(left, _)| left.len());
+        // A recording for this process ends with the broker.
+        let _ = self.stop_recording(0);
+        drained && left == 0
+    }
+}
+
+/// One connection of a user, counted out when it ends.
+struct Counted<'a>(&'a Shared, u32);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        let mut connections = self.0.connections();
+        if let Some(count) = connections.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                connections.remove(&self.1);
+            }
+        }
+        self.0.ended.notify_all();
+    }
+}
+
+impl BrokerHandle {
+    /// Asks [`Broker::run`] to drain and return. Returns at once; safe to call again.
+    pub fn shutdown(&self) {
+        self.0.draining.store(true, SeqCst);
+        self.0.listener.shutdown();
+    }
+
+    /// A picture of the broker.
+    pub fn stats(&self) -> Stats {
+        Stats::of(&self.0)
+    }
+
+    /// Records every request into `into`, until [`stop_recording`](Self::stop_recording).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if a recording is running already.
+    pub fn start_recording(&self, into: Box<dyn Write + Send>) -> Result<()> {
+        self.0.start_recording(0, into)
+    }
+
+    /// Ends the recording that [`start_recording`](Self::start_recording) began.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if none is running or it could not be written; [`Error::Timeout`] if writing hangs.
+    pub fn stop_recording(&self) -> Result<RecordingEnd> {
+        self.0.stop_recording(0)
+    }
+
+    /// Processes connected.
+    pub fn clients(&self) -> usize {
+        self.0.clients().len()
+    }
+}

@@ -1,0 +1,68 @@
+//! A client as the broker knows it.
+
+use crate::accounts::{Account, Claimed, Served, claimed};
+use crate::recorder::Recorder;
+use crate::sessions::Sessions;
+use crate::stats::{ClientStats, WorkStats};
+use bywash_protocol::trace_ring::TraceCursor;
+use bywash_protocol::{BrokerRing, ControlSocket, Peer};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Stack of the broker's threads. Address space only; pages are used as they are touched.
+pub(crate) const STACK_BYTES: usize = 256 << 10;
+
+pub(crate) struct Client {
+    pub(crate) number: u32,
+    pub(crate) peer: Peer,
+    pub(crate) comm: String,
+    pub(crate) run: Option<String>,
+    pub(crate) socket: ControlSocket,
+    pub(crate) sessions: Sessions,
+    pub(crate) account: Account,
+    /// None for observers.
+    pub(crate) ring: Option<Arc<BrokerRing>>,
+    pub(crate) trace: Mutex<TraceCursor>,
+}
+
+impl Client {
+    pub(crate) fn run(&self) -> Option<&str> {
+        self.run.as_deref()
+    }
+
+    /// What was served, and what it claims to have done in place.
+    pub(crate) fn work(&self) -> (Served, Claimed) {
+        let claims = self.ring.as_ref().map(|ring| claimed(ring.region()));
+        (self.account.view(), claims.unwrap_or_default())
+    }
+
+    pub(crate) fn stats(&self, work: Vec<WorkStats>) -> ClientStats {
+        ClientStats {
+            client: self.number,
+            pid: self.peer.pid,
+            uid: self.peer.uid,
+            comm: self.comm.clone(),
+            run: self.run.clone(),
+            sessions: self.sessions.len(),
+            in_flight: self.ring.as_ref().map_or(0, |ring| ring.in_flight()),
+            work,
+        }
+    }
+
+    /// Forgets what is in the trace ring: it is older than the recording that begins.
+    pub(crate) fn skip_trace(&self) {
+        if let Some(ring) = &self.ring {
+            *self.trace.lock().unwrap_or_else(PoisonError::into_inner) = ring.region().trace_now();
+        }
+    }
+
+    /// Hands what is new in the trace ring to the recorder.
+    pub(crate) fn drain_trace(&self, recorder: &Recorder) {
+        if let Some(ring) = &self.ring {
+            let mut cursor = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+            let lost = ring.region().drain_trace(&mut cursor, |entry| recorder.note_claimed(self.number, entry));
+            if lost > 0 {
+                recorder.note_lost(lost);
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What a broker is told when it is made.
+
+use bywash_manager::Manager;
+use bywash_protocol::Geometry;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Everything a broker is told. Start from [`BrokerConfig::new`] and change what differs.
+#[derive(Clone)]
+pub struct BrokerConfig {
+    /// Where clients connect.
+    pub socket: PathBuf,
+    /// Who computes.
+    pub manager: Arc<Manager>,
+    /// Mode of the socket; `None` chooses 0600 where only this user may connect, else 0666 (the kernel's word on the peer decides).
+    pub mode: Option<u32>,
+    /// Users who may connect besides this one and root.
+    pub allowed_uids: Vec<u32>,
+    /// Admits any user who says this in `Hello`: for the private broker of one run.
+    pub run_token: Option<String>,
+    /// Limits.
+    pub quotas: Quotas,
+    /// Sizes of each client's region.
+    pub geometry: Geometry,
+    /// How ring threads wait.
+    pub waiting: Waiting,
+    /// Where to serve metrics over HTTP; a loopback address.
+    pub metrics: Option<SocketAddr>,
+    /// What a client needs to reach the broker and come back, for the routing table.
+    pub handover_ns: f64,
+    /// How long requests in flight may take to end at shutdown.
+    pub drain_bound: Duration,
+}
+
+impl BrokerConfig {
+    /// The defaults: this user and root, default quotas, no HTTP.
+    pub fn new(socket: PathBuf, manager: Arc<Manager>) -> Self {
+        Self {
+            socket,
+            manager,
+            mode: None,
+            allowed_uids: Vec::new(),
+            run_token: None,
+            quotas: Quotas::default(),
+            geometry: Geometry::default(),
+            waiting: Waiting::default(),
+            metrics: None,
+            handover_ns: 10_000.0,
+            drain_bound: Duration::from_secs(5),
+        }
+    }
+
+    pub(crate) fn socket_mode(&self) -> u32 {
+        let private = self.allowed_uids.is_empty() && self.run_token.is_none();
+        self.mode.unwrap_or(if private { 0o600 } else { 0o666 })
+    }
+}
+
+/// Limits on what clients may hold. Each refusal names the limit and the setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quotas {
+    /// Connections of one user.
+    pub clients_per_uid_max: u32,
+    /// Open sessions of one client.
+    pub sessions_per_client_max: u32,
+    /// Requests of one client in flight.
+    pub in_flight_max: u32,
+    /// Control messages of one client a second.
+    pub control_rate_max: u32,
+}
+
+impl Default for Quotas {
+    fn default() -> Self {
+        Self { clients_per_uid_max: 1024, sessions_per_client_max: 4096, in_flight_max: 256, control_rate_max: 20_000 }
+    }
+}
+
+/// How a ring thread waits for the next request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// Spin this long while requests have lately been arriving, else sleep.
+    Adaptive(Duration),
+    /// Spin this long each time, then sleep.
+    Spin(Duration),
+    /// Sleep at once.
+    Block,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self::Adaptive(Duration::from_micros(50))
+    }
+}

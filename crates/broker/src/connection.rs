@@ -1,0 +1,284 @@
+//! A connection's control thread: from `Hello` to the end of the client.
+
+use crate::broker::Shared;
+use crate::client::{Client, STACK_BYTES};
+use crate::sessions::{Entry, Sessions};
+use crate::stats::Stats;
+use crate::throttle::Bucket;
+use crate::work::Worker;
+use bywash_core::secret::constant_time_eq;
+use bywash_core::{Error, Result};
+use bywash_protocol::message::NAME_BYTES_MAX;
+use bywash_protocol::socket::Packet;
+use bywash_protocol::{
+    BrokerMessage, BrokerRing, ClientMessage, ControlSocket, Intake, Peer, Quota, Refusal, Region, Role, StatsFormat, VERSION, WireParams,
+};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{FileType, MemfdFlags};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// How long a connection may take to introduce itself.
+const HELLO_BOUND: Duration = Duration::from_secs(5);
+/// How long a client may leave its socket full of answers.
+const SEND_BOUND: Duration = Duration::from_secs(1);
+/// Waiting for messages; long, because a shutdown ends it at once.
+const IDLE: Duration = Duration::from_secs(3600);
+/// What a message above the rate costs its sender.
+const PENALTY: Duration = Duration::from_millis(1);
+
+struct Connection {
+    shared: Arc<Shared>,
+    client: Arc<Client>,
+    intake: Option<Intake>,
+    worker: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Serves one connection to its end.
+pub(crate) fn serve(shared: &Arc<Shared>, socket: ControlSocket, peer: Peer) {
+    let mut packet = Packet::new();
+    let hello = socket.receive(&mut packet, HELLO_BOUND).and_then(|open| if open { packet.message() } else { Err(ended()) });
+    let Ok(ClientMessage::Hello { version, role, comm, run }) = hello else {
+        refuse(&socket, 0, Refusal::Unavailable { what: "a connection begins with Hello".into() });
+        return;
+    };
+    match welcome(shared, socket, peer, (version, role, comm, run)) {
+        Ok(mut connection) => {
+            tracing::debug!(client = connection.client.number, pid = peer.pid, uid = peer.uid, comm = connection.client.comm, "connected");
+            if let Err(reason) = connection.talk(&mut packet) {
+                tracing::debug!(client = connection.client.number, "disconnected: {reason}");
+            }
+        }
+        Err(Some((pid, why))) => shared.telemetry.deny(pid, peer.uid, &why),
+        Err(None) => {}
+    }
+}
+
+fn ended() -> Error {
+    Error::Unavailable { what: "the connection has ended".into() }
+}
+
+fn refuse(socket: &ControlSocket, request: u32, refusal: Refusal) {
+    // A client that does not take its refusal is told by the end of the connection.
+    let _ = socket.send(&BrokerMessage::Refused { request, refusal }, &[], SEND_BOUND);
+}
+
+/// Checks version and permission, makes what the client needs, and sends it.
+#[allow(clippy::type_complexity, reason = "the refusal's log line, where there is one")]
+fn welcome(
+    shared: &Arc<Shared>,
+    socket: ControlSocket,
+    peer: Peer,
+    (version, role, comm, run): (u16, Role, &str, Option<&str>),
+) -> std::result::Result<Connection, Option<(u32, String)>> {
+    if version != VERSION {
+        refuse(&socket, 0, Refusal::Version { spoken: VERSION });
+        return Err(Some((peer.pid, format!("it speaks protocol {version}, this broker {VERSION}"))));
+    }
+    if !may_connect(shared, peer.uid, run) {
+        let what = format!("uid {} may not use this broker; its owner can allow it with `bywash serve --allow-uid {0}`", peer.uid);
+        refuse(&socket, 0, Refusal::Unavailable { what: what.clone() });
+        return Err(Some((peer.pid, what)));
+    }
+    let made = match role {
+        Role::Observe => Ok(None),
+        Role::Compute => Region::create(shared.config.geometry).map(Some),
+    };
+    let made = made.map_err(|error| {
+        refuse(&socket, 0, Refusal::of(&error));
+        Some((peer.pid, error.to_string()))
+    })?;
+    let (half, file) = made.map(|(region, file)| (BrokerRing::new(region), file)).unzip();
+    let (intake, ring) = half.unzip();
+    let client = Arc::new(Client {
+        number: shared.next_client.fetch_add(1, Relaxed),
+        peer,
+        comm: short(comm),
+        run: run.map(short),
+        socket,
+        sessions: Sessions::new(shared.config.quotas.sessions_per_client_max),
+        account: Default::default(),
+        ring,
+        trace: Default::default(),
+    });
+    shared.clients().insert(client.number, client.clone());
+    // From here on the connection's drop undoes all.
+    let connection = Connection { shared: shared.clone(), client, intake, worker: None };
+    let message = BrokerMessage::Welcome { version: VERSION, client: connection.client.number, broker_pid: std::process::id() };
+    let files: Vec<BorrowedFd<'_>> = file.iter().chain([shared.board.file()]).map(OwnedFd::as_fd).collect();
+    connection.client.socket.send(&message, &files, SEND_BOUND).map_err(|_| None)?;
+    drop(files);
+    Ok(connection)
+}
+
+/// This user and root, those allowed, and whoever knows the run's token.
+fn may_connect(shared: &Shared, uid: u32, run: Option<&str>) -> bool {
+    let token = shared.config.run_token.as_deref();
+    let knows_token = token.zip(run).is_some_and(|(token, run)| constant_time_eq(token.as_bytes(), run.as_bytes()));
+    uid == 0 || uid == rustix::process::geteuid().as_raw() || shared.config.allowed_uids.contains(&uid) || knows_token
+}
+
+/// Names are for people and for accounts: printable, and short.
+fn short(name: &str) -> String {
+    name.chars().filter(|char| !char.is_control()).take(NAME_BYTES_MAX).collect()
+}
+
+impl Connection {
+    fn talk(&mut self, packet: &mut Packet) -> Result<()> {
+        let mut bucket = Bucket::new(self.shared.config.quotas.control_rate_max);
+        while self.client.socket.receive(packet, IDLE)? {
+            if bucket.take() {
+                self.answer(packet)?;
+            } else {
+                self.over_rate(packet)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refused, and slowed down: the next message waits in the sender's own socket.
+    fn over_rate(&self, packet: &Packet) -> Result<()> {
+        let limit = self.shared.config.quotas.control_rate_max;
+        std::thread::sleep(PENALTY);
+        match packet.message()? {
+            // A close is never refused: it makes things better.
+            ClientMessage::Close { session } => self.close(session),
+            ClientMessage::Open { request, .. }
+            | ClientMessage::Stats { request, .. }
+            | ClientMessage::StartRecording { request }
+            | ClientMessage::StopRecording { request } => self.refused(request, &Quota::ControlRate.error(u64::from(limit)))?,
+            ClientMessage::Hello { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, packet: &mut Packet) -> Result<()> {
+        let file = packet.files.pop();
+        match packet.message()? {
+            ClientMessage::Open { request, params } => match self.open(&params) {
+                Ok(session) => self.send(&BrokerMessage::Opened { request, session }),
+                Err(error) => self.refused(request, &error),
+            },
+            ClientMessage::Close { session } => {
+                self.close(session);
+                Ok(())
+            }
+            ClientMessage::Stats { request, format } => self.stats(request, format),
+            ClientMessage::StartRecording { request } => match self.start_recording(file) {
+                Ok(()) => self.send(&BrokerMessage::Recording { request }),
+                Err(error) => self.refused(request, &error),
+            },
+            ClientMessage::StopRecording { request } => match self.shared.stop_recording(self.client.number) {
+                Ok(end) => self.send(&BrokerMessage::Recorded { request, written: end.written, dropped: end.dropped }),
+                Err(error) => self.refused(request, &error),
+            },
+            ClientMessage::Hello { .. } => Err(Error::Unavailable { what: "a second Hello".into() }),
+        }
+    }
+
+    fn send(&self, message: &BrokerMessage) -> Result<()> {
+        self.client.socket.send(message, &[], SEND_BOUND)
+    }
+
+    /// Tells why not; a quota is counted and logged as well.
+    fn refused(&self, request: u32, error: &Error) -> Result<()> {
+        let refusal = Refusal::of(error);
+        if let Refusal::Quota { quota, limit } = refusal {
+            self.shared.telemetry.refuse(quota, u32::try_from(limit).unwrap_or(u32::MAX), self.client.peer.pid, self.client.peer.uid);
+        }
+        self.send(&BrokerMessage::Refused { request, refusal })
+    }
+
+    fn open(&mut self, params: &WireParams<'_>) -> Result<u32> {
+        if self.client.ring.is_none() {
+            return Err(Error::Unavailable { what: "an observer opens no sessions; connect to compute".into() });
+        }
+        let session = self.client.sessions.insert(|| {
+            let params = params.check()?;
+            let (algorithm, tag_len) = (params.algorithm(), params.tag_len());
+            let id = self.shared.config.manager.open(self.client.number, params)?;
+            Ok(Entry { id, algorithm, tag_len })
+        })?;
+        self.start_worker().inspect_err(|_| self.close(session))?;
+        Ok(session)
+    }
+
+    fn close(&self, session: u32) {
+        if let Some(entry) = self.client.sessions.remove(session) {
+            // It fails only for a session that is closed already, which `remove` rules out.
+            let _ = self.shared.config.manager.close(entry.id);
+        }
+    }
+
+    /// The ring thread begins with the first session: before that, there is nothing that it could compute.
+    fn start_worker(&mut self) -> Result<()> {
+        let Some(intake) = self.intake.take() else { return Ok(()) };
+        let worker = Worker::new(self.shared.clone(), self.client.clone(), intake);
+        let thread = std::thread::Builder::new().name(format!("ring-{}", self.client.number)).stack_size(STACK_BYTES);
+        let thread = thread.spawn(move || worker.work());
+        self.worker = Some(thread.map_err(|error| Error::Unavailable { what: format!("the broker cannot start a thread: {error}") })?);
+        Ok(())
+    }
+
+    /// The text goes in a file of its own, so that a slow reader never holds the broker up.
+    fn stats(&self, request: u32, format: StatsFormat) -> Result<()> {
+        let stats = Stats::of(&self.shared);
+        let text = match format {
+            StatsFormat::Prometheus => stats.to_prometheus(),
+            StatsFormat::Json => stats.to_json(),
+        };
+        let file = text.and_then(|text| Ok((in_memory(&text)?, text.len())));
+        match file {
+            Ok((file, len)) => self.client.socket.send(&BrokerMessage::Stats { request, bytes: len as u64 }, &[file.as_fd()], SEND_BOUND),
+            Err(error) => self.refused(request, &error),
+        }
+    }
+
+    /// Only regular files: a pipe that nobody reads would hold the recorder up.
+    fn start_recording(&self, file: Option<OwnedFd>) -> Result<()> {
+        let missing = || Error::Unavailable { what: "a recording needs a regular file, sent with the message".into() };
+        let file = file.ok_or_else(missing)?;
+        let stat = rustix::fs::fstat(&file).map_err(|_| missing())?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(missing());
+        }
+        self.shared.start_recording(self.client.number, Box::new(std::fs::File::from(file)))
+    }
+}
+
+fn in_memory(text: &str) -> Result<OwnedFd> {
+    let fail = |error: std::io::Error| Error::Unavailable { what: format!("cannot hand out the statistics: {error}") };
+    let file = rustix::fs::memfd_create("bywash-stats", MemfdFlags::CLOEXEC).map_err(|error| fail(error.into()))?;
+    let mut file = std::fs::File::from(file);
+    file.write_all(text.as_bytes()).map_err(fail)?;
+    Ok(file.into())
+}
+
+impl Drop for Connection {
+    /// Reclaims everything, whatever the reason for the end.
+    fn drop(&mut self) {
+        let client = &self.client;
+        client.socket.shutdown();
+        if let Some(ring) = &client.ring {
+            ring.interrupt();
+        }
+        if let Some(worker) = self.worker.take() {
+            // A ring thread that has panicked has nothing more to give.
+            let _ = worker.join();
+        }
+        self.shared.config.manager.close_client(client.number);
+        if self.shared.telemetry.recorder.is_active() {
+            client.drain_trace(&self.shared.telemetry.recorder);
+        }
+        // It fails unless this client was recording, which is fine.
+        let _ = self.shared.stop_recording(client.number);
+        let (served, claimed) = client.work();
+        let mut clients = self.shared.clients();
+        if client.ring.is_some() {
+            self.shared.telemetry.runs().end(client.run().unwrap_or(crate::accounts::NO_RUN), &served, &claimed);
+        }
+        clients.remove(&client.number);
+    }
+}

@@ -1,0 +1,96 @@
+//! One broker a socket: a locked file beside it, which the kernel unlocks when its broker dies, however it dies.
+
+use bywash_core::{Error, Result};
+use bywash_protocol::Listener;
+use rustix::fd::OwnedFd;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The place held: socket and lock file are removed when it is dropped.
+pub(crate) struct Place {
+    socket: PathBuf,
+    lock: PathBuf,
+    _locked: std::fs::File,
+}
+
+impl Place {
+    /// Takes the place and listens; a dead broker's socket is replaced.
+    pub(crate) fn take(socket: &Path, mode: u32) -> Result<(Self, Listener)> {
+        if let Some(parent) = socket.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            std::fs::create_dir_all(parent).map_err(|error| failed("make the folder", parent, error))?;
+        }
+        let mut lock = socket.as_os_str().to_owned();
+        lock.push(".lock");
+        let lock = PathBuf::from(lock);
+        let file = hold(socket, &lock)?;
+        remove_stale(socket)?;
+        let listener = Listener::bind(socket)?;
+        let place = Self { socket: socket.to_owned(), lock, _locked: file };
+        std::fs::set_permissions(socket, std::fs::Permissions::from_mode(mode))
+            .map_err(|error| failed("set the mode of", socket, error))?;
+        Ok((place, listener))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Still locked here, so no other broker can have taken the place in between.
+        let _ = std::fs::remove_file(&self.socket);
+        let _ = std::fs::remove_file(&self.lock);
+    }
+}
+
+fn hold(socket: &Path, lock: &Path) -> Result<std::fs::File> {
+    loop {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file: OwnedFd =
+            rustix::fs::open(lock, flags, Mode::from_raw_mode(0o600)).map_err(|error| failed("open the lock file", lock, error.into()))?;
+        let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        let mut file = std::fs::File::from(file);
+        if locked.is_err() {
+            return Err(taken(socket, &mut file));
+        }
+        // Its last holder may have removed the file between our opening and locking it; then we hold a lock on nothing.
+        if same_file(&file, lock) {
+            let written = file.set_len(0).and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()));
+            written.map_err(|error| failed("write the lock file", lock, error))?;
+            return Ok(file);
+        }
+    }
+}
+
+fn same_file(file: &std::fs::File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), std::fs::symlink_metadata(path)) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
+fn taken(socket: &Path, file: &mut std::fs::File) -> Error {
+    let mut pid = String::new();
+    let who = match file.read_to_string(&mut pid) {
+        Ok(_) if !pid.trim().is_empty() => format!("the broker with pid {}", pid.trim()),
+        _ => "another broker".to_owned(),
+    };
+    let what = format!("{} is in use by {who}; stop it first, or give this one another --socket", socket.display());
+    Error::Unavailable { what }
+}
+
+/// We hold the lock, so a socket that is there belongs to a dead broker. Anything but a socket is somebody's file and stays.
+fn remove_stale(socket: &Path) -> Result<()> {
+    match std::fs::symlink_metadata(socket) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed("look at", socket, error)),
+        Ok(meta) if meta.file_type().is_socket() => {
+            std::fs::remove_file(socket).map_err(|error| failed("replace the stale", socket, error))
+        }
+        Ok(_) => Err(Error::Unavailable { what: format!("{} exists and is not a socket; choose another --socket", socket.display()) }),
+    }
+}
+
+fn failed(what: &str, path: &Path, error: std::io::Error) -> Error {
+    Error::Unavailable { what: format!("cannot {what} {}: {error}", path.display()) }
+}

@@ -1,0 +1,171 @@
+//! Recordings: requests as CSV lines ([`bywash_core::trace`]), in the order in which they ended.
+//!
+//! A recording never holds a request up: lines go through a bounded queue to a thread of its own, and what does not fit is counted.
+
+use bywash_core::trace::{HEADER, Record};
+use bywash_core::{Error, Result, Time};
+use bywash_manager::Observation;
+use bywash_protocol::TraceEntry;
+use std::io::{BufWriter, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How a recording ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordingEnd {
+    /// Records written.
+    pub written: u64,
+    /// Records lost, because the writer or the trace rings did not keep up.
+    pub dropped: u64,
+}
+
+/// Lines that may wait for the writer.
+const QUEUE_MAX: usize = 1 << 16;
+/// How often the clients' trace rings are emptied.
+const DRAIN_EVERY: Duration = Duration::from_millis(20);
+/// How long the last lines may take to be written.
+const END_BOUND: Duration = Duration::from_secs(5);
+
+#[derive(Default)]
+pub(crate) struct Recorder {
+    active: AtomicBool,
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    owner: u32,
+    sender: SyncSender<Record>,
+    end: Receiver<std::io::Result<u64>>,
+    dropped: Arc<AtomicU64>,
+    /// When it began, on the manager's clock and on the machine's.
+    zero: Time,
+    zero_ns: u64,
+}
+
+impl Running {
+    fn note(&self, record: Record) {
+        if self.sender.try_send(record).is_err() {
+            self.dropped.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+impl Recorder {
+    /// Whether a recording runs.
+    pub(crate) fn is_active(&self) -> bool {
+        self.active.load(Relaxed)
+    }
+
+    /// Begins. `owner` is the client that asked, 0 for this process; `drain` empties the clients' trace rings and is called until it is over.
+    pub(crate) fn start(&self, owner: u32, zero: Time, into: Box<dyn Write + Send>, drain: Box<dyn Fn() + Send>) -> Result<()> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = &*running {
+            let who = if other.owner == 0 { "this broker's owner".to_owned() } else { format!("client {}", other.owner) };
+            return Err(Error::Unavailable { what: format!("a recording for {who} is running already; end it first") });
+        }
+        let (sender, lines) = sync_channel(QUEUE_MAX);
+        let (ended, end) = sync_channel(1);
+        let thread = std::thread::Builder::new().name("bywash-record".into()).stack_size(crate::client::STACK_BYTES);
+        let body = move || drop(ended.send(write_all(BufWriter::new(into), &lines, &*drain)));
+        thread.spawn(body).map_err(|error| Error::Unavailable { what: format!("cannot start the recorder's thread: {error}") })?;
+        *running = Some(Running { owner, sender, end, dropped: Arc::default(), zero, zero_ns: bywash_protocol::monotonic_ns() });
+        self.active.store(true, Relaxed);
+        Ok(())
+    }
+
+    /// Ends the recording of this owner; the caller has emptied the trace rings for the last time.
+    pub(crate) fn stop(&self, owner: u32) -> Result<RecordingEnd> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.as_ref().is_none_or(|running| running.owner != owner) {
+            return Err(Error::Unavailable { what: "no recording of yours is running".into() });
+        }
+        self.active.store(false, Relaxed);
+        let Some(Running { sender, end, dropped, .. }) = running.take() else { return Ok(RecordingEnd::default()) };
+        drop((sender, running));
+        match end.recv_timeout(END_BOUND) {
+            Ok(Ok(written)) => Ok(RecordingEnd { written, dropped: dropped.load(Relaxed) }),
+            Ok(Err(error)) => Err(Error::Unavailable { what: format!("the recording could not be written: {error}") }),
+            Err(_) => Err(Error::Timeout { from: "the recording's file".into(), waited_ms: END_BOUND.as_millis() as u64 }),
+        }
+    }
+
+    /// Whether a recording of this owner runs.
+    pub(crate) fn is_owner(&self, owner: u32) -> bool {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|running| running.owner == owner)
+    }
+
+    /// A request that the broker served.
+    pub(crate) fn note_served(&self, seen: &Observation<'_>) {
+        self.with(|running| {
+            let since = |time: Time| Time(time.since_ns(running.zero));
+            running.note(Record {
+                arrival: since(seen.arrival),
+                client: seen.request.client,
+                session: seen.request.session,
+                algorithm: seen.request.algorithm,
+                direction: seen.direction,
+                bytes: seen.request.bytes,
+                engine: seen.engine.to_owned(),
+                start: since(seen.start),
+                done: since(seen.done),
+            });
+        });
+    }
+
+    /// A request that a client says it ran in place.
+    pub(crate) fn note_claimed(&self, client: u32, entry: TraceEntry) {
+        self.with(|running| {
+            let since = |ns: u64| Time(ns.saturating_sub(running.zero_ns));
+            running.note(Record {
+                arrival: since(entry.arrival_ns),
+                client,
+                session: entry.session,
+                algorithm: entry.algorithm,
+                direction: entry.direction,
+                bytes: entry.bytes,
+                engine: "here".to_owned(),
+                start: since(entry.start_ns),
+                done: since(entry.done_ns),
+            });
+        });
+    }
+
+    /// Entries of a trace ring that were overwritten before they were read.
+    pub(crate) fn note_lost(&self, lost: u64) {
+        self.with(|running| {
+            running.dropped.fetch_add(lost, Relaxed);
+        });
+    }
+
+    fn with(&self, then: impl FnOnce(&Running)) {
+        if let Some(running) = &*self.running.lock().unwrap_or_else(PoisonError::into_inner) {
+            then(running);
+        }
+    }
+}
+
+/// The recorder's thread: ends when the recording does, or when writing fails.
+fn write_all(mut into: BufWriter<Box<dyn Write + Send>>, lines: &Receiver<Record>, drain: &dyn Fn()) -> std::io::Result<u64> {
+    writeln!(into, "{HEADER}")?;
+    let mut written = 0;
+    let mut drained = std::time::Instant::now();
+    loop {
+        match lines.recv_timeout(DRAIN_EVERY) {
+            Ok(record) => {
+                writeln!(into, "{record}")?;
+                written += 1;
+            }
+            Err(RecvTimeoutError::Timeout) => into.flush()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                into.flush()?;
+                return Ok(written);
+            }
+        }
+        if drained.elapsed() >= DRAIN_EVERY {
+            drain();
+            drained = std::time::Instant::now();
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! A client's sessions, by numbers of its own: a client can name no session but its own.
+
+use bywash_core::{Algorithm, Error, Result};
+use bywash_manager::SessionId;
+use bywash_protocol::Quota;
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+/// What the ring thread has to know of a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) id: SessionId,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) tag_len: usize,
+}
+
+pub(crate) struct Sessions {
+    open: RwLock<(u32, HashMap<u32, Entry>)>,
+    limit: u32,
+}
+
+impl Sessions {
+    pub(crate) fn new(limit: u32) -> Self {
+        Self { open: RwLock::default(), limit }
+    }
+
+    /// Opens by `open`, if the quota allows one more. Only the client's control thread opens, so the quota cannot be overrun.
+    pub(crate) fn insert(&self, open: impl FnOnce() -> Result<Entry>) -> Result<u32> {
+        if self.len() >= self.limit {
+            return Err(Quota::Sessions.error(u64::from(self.limit)));
+        }
+        let entry = open()?;
+        let mut table = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            table.0 = table.0.wrapping_add(1);
+            let number = table.0;
+            if let std::collections::hash_map::Entry::Vacant(place) = table.1.entry(number) {
+                place.insert(entry);
+                return Ok(number);
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Result<Entry> {
+        let table = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        table.1.get(&number).copied().ok_or(Error::NoSession { id: number })
+    }
+
+    pub(crate) fn remove(&self, number: u32) -> Option<Entry> {
+        self.open.write().unwrap_or_else(PoisonError::into_inner).1.remove(&number)
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).1.len() as u32
+    }
+}

@@ -1,0 +1,67 @@
+//! Limits on rates: log lines that would repeat, messages that come too fast.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Lets one through a second and counts the rest.
+#[derive(Default)]
+pub(crate) struct Throttle(Mutex<(Option<Instant>, u64)>);
+
+impl Throttle {
+    /// `Some(n)` if it may be said now; n were left unsaid before it.
+    pub(crate) fn pass(&self) -> Option<u64> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if state.0.is_some_and(|last| now - last < Duration::from_secs(1)) {
+            state.1 += 1;
+            return None;
+        }
+        state.0 = Some(now);
+        Some(std::mem::take(&mut state.1))
+    }
+}
+
+/// So many a second, with as many saved up.
+pub(crate) struct Bucket {
+    rate: f64,
+    have: f64,
+    last: Instant,
+}
+
+impl Bucket {
+    pub(crate) fn new(rate: u32) -> Self {
+        Self { rate: f64::from(rate), have: f64::from(rate), last: Instant::now() }
+    }
+
+    /// Whether there is one left now.
+    pub(crate) fn take(&mut self) -> bool {
+        let now = Instant::now();
+        self.have = self.rate.min(self.have + self.rate * (now - self.last).as_secs_f64());
+        self.last = now;
+        let enough = self.have >= 1.0;
+        if enough {
+            self.have -= 1.0;
+        }
+        enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_passes_and_the_rest_are_counted() {
+        let throttle = Throttle::default();
+        assert_eq!(throttle.pass(), Some(0));
+        assert_eq!(throttle.pass(), None);
+        assert_eq!(throttle.0.lock().unwrap().1, 1);
+    }
+
+    #[test]
+    fn a_bucket_runs_dry() {
+        let mut bucket = Bucket::new(10);
+        assert!((0..10).all(|_| bucket.take()));
+        assert!((0..1000).filter(|_| bucket.take()).count() < 1000);
+    }
+}

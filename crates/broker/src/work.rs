@@ -1,0 +1,216 @@
+//! A client's ring thread: takes requests, computes or submits them, answers.
+
+use crate::broker::Shared;
+use crate::client::Client;
+use crate::config::Waiting;
+use crate::sessions::Entry;
+use bywash_core::{Data, Direction, Kind, Operation, OwnedOperation, Result, SecretBytes};
+use bywash_manager::{Completion, Done};
+use bywash_protocol::broker_ring::Taken;
+use bywash_protocol::descriptor::{Corrupt, IV_BYTES_MAX, Job, TAG_BYTES_MAX, Verdict};
+use bywash_protocol::{BrokerRing, Intake, Outcome, Quota, Spin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use zeroize::Zeroizing;
+
+/// Sleeping for the next request; long, because a shutdown ends it at once.
+const IDLE: Duration = Duration::from_secs(3600);
+/// Buffers above this are given back after a second without requests.
+const KEPT_BYTES: usize = 64 << 10;
+/// From this size on a symmetric operation takes longer than handing it over does.
+const WORTH_SUBMITTING_BYTES: usize = 64 << 10;
+
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    client: Arc<Client>,
+    ring: Arc<BrokerRing>,
+    intake: Intake,
+    spin: Spin,
+    scratch: Scratch,
+    /// Whether any engine gains from several operations at a time.
+    lanes: bool,
+}
+
+/// Buffers of the thread, used again and again and wiped at the end.
+#[derive(Default)]
+struct Scratch {
+    aad: Zeroizing<Vec<u8>>,
+    input: Zeroizing<Vec<u8>>,
+    output: Zeroizing<Vec<u8>>,
+}
+
+impl Scratch {
+    fn is_large(&self) -> bool {
+        self.aad.capacity() + self.input.capacity() + self.output.capacity() > KEPT_BYTES
+    }
+}
+
+/// The first `len` bytes of a buffer that grows as needed. It grows by a new one, so that the old bytes are wiped.
+fn room(buffer: &mut Zeroizing<Vec<u8>>, len: usize) -> &mut [u8] {
+    if buffer.len() < len {
+        *buffer = Zeroizing::new(vec![0; len.next_power_of_two()]);
+    }
+    &mut buffer[..len]
+}
+
+impl Worker {
+    pub(crate) fn new(shared: Arc<Shared>, client: Arc<Client>, intake: Intake) -> Self {
+        let limit = match shared.config.waiting {
+            Waiting::Adaptive(limit) | Waiting::Spin(limit) => limit,
+            Waiting::Block => Duration::ZERO,
+        };
+        let lanes = shared.config.manager.engines().iter().any(|engine| engine.batch_max() > 1);
+        let ring = intake.ring().clone();
+        Self { shared, client, ring, intake, spin: Spin::new(limit), scratch: Scratch::default(), lanes }
+    }
+
+    /// Works until the client's end.
+    pub(crate) fn work(mut self) {
+        if let Err(corrupt) = self.work_on() {
+            self.shared.telemetry.misdeed(self.client.peer.pid, self.client.peer.uid, &corrupt);
+            self.client.socket.shutdown();
+        }
+        // Whoever still waits is told to look elsewhere.
+        while let Ok(Some(taken)) = self.intake.take() {
+            self.ring.complete(taken, Outcome::failed(Verdict::Unavailable));
+        }
+    }
+
+    fn work_on(&mut self) -> std::result::Result<(), Corrupt> {
+        while !self.ring.is_interrupted() {
+            match self.intake.take()? {
+                Some(taken) => self.serve(taken),
+                None => self.wait()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self) -> std::result::Result<(), Corrupt> {
+        let (budget, shared) = match self.shared.config.waiting {
+            Waiting::Adaptive(_) => (self.spin.budget(), true),
+            Waiting::Spin(limit) => (limit, false),
+            Waiting::Block => (Duration::ZERO, false),
+        };
+        let turn = (shared && !budget.is_zero()).then(|| SpinTurn::take(&self.shared)).flatten();
+        let budget = if shared && turn.is_none() { Duration::ZERO } else { budget };
+        let begun = Instant::now();
+        if !budget.is_zero() && self.intake.spin(budget) {
+            self.spin.learn(begun.elapsed());
+            return Ok(());
+        }
+        drop(turn);
+        let timeout = if self.scratch.is_large() { Duration::from_secs(1) } else { IDLE };
+        let ready = self.intake.wait(Duration::ZERO, timeout)?;
+        self.spin.learn(begun.elapsed());
+        if !ready && begun.elapsed() >= timeout {
+            self.scratch = Scratch::default();
+            self.ring.release_pages();
+        }
+        Ok(())
+    }
+
+    fn serve(&mut self, taken: Taken) {
+        let job = taken.job;
+        let limit = self.shared.config.quotas.in_flight_max;
+        if self.ring.in_flight() > limit {
+            self.shared.telemetry.refuse(Quota::InFlight, limit, self.client.peer.pid, self.client.peer.uid);
+            return self.ring.complete(taken, Outcome::failed(Verdict::Quota));
+        }
+        let entry = self.client.sessions.get(job.session).and_then(|entry| job.check(entry.algorithm, entry.tag_len).map(|()| entry));
+        match entry {
+            Ok(entry) if self.is_worth_submitting(&entry, &job) => self.submit(taken, entry),
+            Ok(entry) => {
+                let outcome = self.run(&job, &entry);
+                self.ring.complete(taken, outcome);
+            }
+            Err(error) => self.ring.complete(taken, Outcome::of(&Err(error))),
+        }
+    }
+
+    /// A lone request stays in this thread. With more behind it, long ones go to the manager's threads and lanes.
+    fn is_worth_submitting(&self, entry: &Entry, job: &Job) -> bool {
+        let long = entry.algorithm.is_public_key() || job.input.len() >= WORTH_SUBMITTING_BYTES || self.lanes;
+        long && self.intake.is_ready()
+    }
+
+    /// Computes in this thread: copies in, runs, copies out.
+    fn run(&mut self, job: &Job, entry: &Entry) -> Outcome {
+        let (mut iv, mut tag) = ([0; IV_BYTES_MAX as usize], [0; TAG_BYTES_MAX as usize]);
+        let (iv, tag) = (&mut iv[..job.iv.len()], &mut tag[..job.tag.len()]);
+        let aad = room(&mut self.scratch.aad, job.aad.len());
+        let input = room(&mut self.scratch.input, job.input.len());
+        self.ring.read(job.iv, iv);
+        self.ring.read(job.tag, tag);
+        self.ring.read(job.aad, aad);
+        self.ring.read(job.input, input);
+        let in_place = matches!(entry.algorithm.kind(), Kind::Cipher { .. } | Kind::Aead { .. });
+        // Room that the algorithm does not need would only be zeroed and copied.
+        let needed = entry.algorithm.output_len(job.input.len());
+        let data = if in_place { Data::InPlace(input) } else { Data::Copy { input, output: room(&mut self.scratch.output, needed) } };
+        let mut operation = Operation { direction: job.direction, iv, aad, data, tag };
+        let result = self.shared.config.manager.run(entry.id, &mut operation);
+        let output: &[u8] = match &operation.data {
+            Data::InPlace(buffer) => buffer,
+            Data::Copy { output, .. } => output,
+        };
+        answer(&self.ring, &self.client, job, entry, &result, output, operation.tag)
+    }
+
+    /// Hands over to the manager's threads; one of them answers.
+    fn submit(&mut self, taken: Taken, entry: Entry) {
+        let (job, ring, client) = (taken.job, self.ring.clone(), self.client.clone());
+        let copy = |span: bywash_protocol::Span| {
+            let mut bytes = vec![0; span.len()];
+            ring.read(span, &mut bytes);
+            bytes
+        };
+        let operation = OwnedOperation {
+            direction: job.direction,
+            iv: copy(job.iv),
+            aad: copy(job.aad),
+            input: SecretBytes::from(copy(job.input)),
+            output: SecretBytes::zeroed(entry.algorithm.output_len(job.input.len())),
+            tag: copy(job.tag),
+        };
+        let done = move |Completion { operation, outcome, .. }: Completion| {
+            let outcome = answer(&ring, &client, &job, &entry, &outcome, &operation.output, &operation.tag);
+            ring.complete(taken, outcome);
+        };
+        self.shared.config.manager.submit(entry.id, operation, Box::new(done));
+    }
+}
+
+/// Writes output and tag back and books the work.
+fn answer(ring: &BrokerRing, client: &Client, job: &Job, entry: &Entry, result: &Result<Done>, output: &[u8], tag: &[u8]) -> Outcome {
+    let written = result.as_ref().map(|done| {
+        let written = done.written.min(output.len()).min(job.output.len());
+        ring.write(job.output, &output[..written]);
+        if job.direction == Direction::Encrypt {
+            ring.write(job.tag, tag);
+        }
+        client.account.add(done.engine.0, entry.algorithm, job.input.len() as u64);
+        written
+    });
+    Outcome::of(&written.map_err(Clone::clone))
+}
+
+/// Leave to spin: only some threads may at a time, so that spinning never takes the processors from work.
+struct SpinTurn<'a>(&'a Shared);
+
+impl<'a> SpinTurn<'a> {
+    fn take(shared: &'a Shared) -> Option<Self> {
+        if shared.spinners.fetch_add(1, Relaxed) < shared.spinners_max {
+            return Some(Self(shared));
+        }
+        shared.spinners.fetch_sub(1, Relaxed);
+        None
+    }
+}
+
+impl Drop for SpinTurn<'_> {
+    fn drop(&mut self) {
+        self.0.spinners.fetch_sub(1, Relaxed);
+    }
+}
