@@ -39,12 +39,20 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Start a program with its cryptography routed; say at its end what ran where
     Run(crate::run::Args),
+    /// Serve engines to all programs of this machine: the broker, in the foreground
+    Serve(crate::serve::Args),
     /// Show what can compute here, what each can do, and why one is missing
     Engines(crate::engines::Args),
     /// Measure what operations cost on the engines here
     Calibrate(crate::calibrate::Args),
     /// Compare the places where an algorithm can run, size by size
     Bench(crate::bench::Args),
+    /// Record requests as a trace, of the running broker or of a command
+    Record(crate::record::Args),
+    /// Watch a broker live: clients, algorithms, engines, rates
+    Top(crate::top::Args),
+    /// Print a broker's counters
+    Stats(crate::stats::Args),
     /// Find what stands in the way, each finding with the command that mends it
     Doctor(crate::doctor::Args),
     /// Write completions for a shell to stdout

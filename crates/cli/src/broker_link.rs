@@ -35,11 +35,11 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects; `run` is the token that a private broker demands.
-    pub(crate) fn connect(path: &Path, run: Option<&str>) -> Result<Self, Failure> {
+    /// Connects. It is no part of any run, and so in no run's account.
+    pub(crate) fn connect(path: &Path) -> Result<Self, Failure> {
         let socket = ControlSocket::connect(path).map_err(|error| refused(path, &error))?;
         let mut link = Self { socket, packet: Packet::new(), requests: 0 };
-        let hello = ClientMessage::Hello { version: VERSION, role: Role::Observe, comm: "bywash", run };
+        let hello = ClientMessage::Hello { version: VERSION, role: Role::Observe, comm: "bywash", run: None };
         match link.ask(&hello, &[])? {
             BrokerMessage::Welcome { .. } => Ok(link),
             other => Err(unexpected(&other)),

@@ -70,13 +70,13 @@ fn as_text(sheets: &[(CostSheet, Option<PathBuf>)], style: Style) -> String {
         let kind = if sheet.modelled { "modelled, not measured" } else { "measured" };
         let _ = writeln!(text, "{} ({kind}, nanoseconds of one operation)", style.bold(&sheet.engine));
         let _ = write!(text, "{:<20} {:>9}", "bytes", "setup");
-        SIZES.iter().for_each(|size| drop(write!(text, " {size:>9}")));
+        text += &SIZES.map(|size| format!(" {size:>9}")).concat();
         text.push('\n');
         for (name, curve) in &sheet.algorithms {
             let _ = write!(text, "{name:<20} {:>9.0}", curve.setup_ns);
             let public_key = name.parse().is_ok_and(Algorithm::is_public_key);
             let sizes = if public_key { &SIZES[..1] } else { &SIZES[..] };
-            sizes.iter().for_each(|&size| drop(write!(text, " {:>9.0}", curve.estimate_ns(size as u64))));
+            text.extend(sizes.iter().map(|&size| format!(" {:>9.0}", curve.estimate_ns(size as u64))));
             text.push('\n');
         }
         if let Some(path) = path.as_deref().filter(|path| path.exists()) {

@@ -45,11 +45,6 @@ impl Failure {
         Self::new(Exit::Failed, message)
     }
 
-    /// [`Exit::Usage`].
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::new(Exit::Usage, message)
-    }
-
     /// [`Exit::Config`].
     pub(crate) fn config(message: impl Into<String>) -> Self {
         Self::new(Exit::Config, message)
@@ -59,6 +54,7 @@ impl Failure {
     pub(crate) fn file(verb: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         let (exit, way_out) = match error.kind() {
             std::io::ErrorKind::PermissionDenied => (Exit::Permission, "choose another place, or mend its permissions"),
+            std::io::ErrorKind::NotFound if verb == "read" => (Exit::Failed, "check the path"),
             std::io::ErrorKind::NotFound => (Exit::Failed, "check that its folder exists"),
             _ => (Exit::Failed, "check the path and the space left on it"),
         };

@@ -3,6 +3,9 @@
 //! | command | what it does |
 //! |---|---|
 //! | `run` | starts a program with its cryptography routed; says at its end what ran where |
+//! | `serve` | the broker: engines shared by all programs of a machine |
+//! | `top`, `stats`, `record` | a broker watched, counted, recorded |
+//! | `calibrate`, `bench` | what operations cost, and where they are fastest |
 //! | `doctor` | what stands in the way of that, each finding with the command that mends it |
 //! | `engines` | what can compute here, what it can do, why something is missing |
 //! | `completions`, `man` | for the shell and the manual |
@@ -27,9 +30,13 @@ mod engines;
 mod failure;
 mod openssl_conf;
 mod provider;
+mod record;
 mod run;
+mod serve;
 mod shell;
+mod stats;
 mod terminal;
+mod top;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -38,9 +45,13 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Engines(args) => engines::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Record(args) => record::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Stats(args) => stats::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

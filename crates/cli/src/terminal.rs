@@ -16,7 +16,7 @@ impl Style {
 
     /// For text on stderr.
     pub(crate) fn of_stderr() -> Self {
-        Self { colour: wanted() && std::io::stderr().is_terminal() }
+        Self { colour: colour_on_stderr() }
     }
 
     /// What is well.
@@ -44,6 +44,11 @@ impl Style {
     }
 }
 
+/// Whether stderr takes colour.
+pub(crate) fn colour_on_stderr() -> bool {
+    wanted() && std::io::stderr().is_terminal()
+}
+
 /// <https://no-color.org>: set and not empty means none.
 fn wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
@@ -54,7 +59,7 @@ pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3 + 1);
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

@@ -52,6 +52,23 @@ fn signals_reach_the_program() {
 }
 
 #[test]
+fn a_signal_ignored_at_the_start_is_inherited_ignored_and_still_passed_on() {
+    let script = "trap '' USR1 QUIT; exec \"$0\" \"$@\"";
+    let mut inherits = Command::new("sh");
+    let status = "grep SigIgn /proc/self/status";
+    let run = bywash();
+    for (name, value) in run.get_envs() {
+        match value {
+            Some(value) => inherits.env(name, value),
+            None => inherits.env_remove(name),
+        };
+    }
+    let output = succeed(inherits.args(["-c", script]).arg(run.get_program()).args(["run", "--quiet", "--", "sh", "-c", status]));
+    let mask = u64::from_str_radix(stdout(&output).trim_start_matches("SigIgn:").trim(), 16).unwrap();
+    assert!(mask >> (10 - 1) & 1 == 1 && mask >> (3 - 1) & 1 == 1, "{mask:x}");
+}
+
+#[test]
 fn nothing_is_left_behind() {
     let folder = tempfile::tempdir().unwrap();
     succeed(bywash().env("TMPDIR", folder.path()).args(["run", "--", "true"]));

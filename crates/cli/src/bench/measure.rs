@@ -16,6 +16,11 @@ pub(crate) trait Site: Sync {
         false
     }
 
+    /// Whether what was measured really ran there.
+    fn confirm(&self, _algorithm: Algorithm) -> Result<()> {
+        Ok(())
+    }
+
     /// Opens a session there.
     fn open(&self, params: &SessionParams) -> Result<Box<dyn Work>>;
 }
@@ -58,7 +63,12 @@ pub(crate) fn measure(sites: &[Box<dyn Site>], params: &SessionParams, bytes: us
             }
         }
     }
-    samples.into_iter().map(|sample| sample.map(median)).collect()
+    let confirmed = |(index, sample): (usize, Result<Vec<Figure>>)| {
+        let figures = sample?;
+        sites[index].confirm(params.algorithm())?;
+        Ok(median(figures))
+    };
+    samples.into_iter().enumerate().map(confirmed).collect()
 }
 
 /// The figure in the middle by time of one operation.

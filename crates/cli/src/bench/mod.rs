@@ -99,13 +99,13 @@ fn report(sites: &Sites, algorithm: Algorithm, args: &Args, effort: Effort, prog
         progress.inc(1);
         Row { bytes, cells, routed: sites.routed(algorithm, bytes).to_owned() }
     };
-    let column = |site: &Box<dyn measure::Site>| Column { name: site.name().to_owned(), modelled: site.is_modelled() };
+    let column = |site: &dyn measure::Site| Column { name: site.name().to_owned(), modelled: site.is_modelled() };
     Report {
         algorithm: algorithm.name(),
         threads: effort.threads,
         rounds: effort.rounds,
         public_key: algorithm.is_public_key(),
-        places: sites.all.iter().map(column).collect(),
+        places: sites.all.iter().map(|site| column(&**site)).collect(),
         rows: sizes_of(algorithm, args).iter().map(row).collect(),
     }
 }

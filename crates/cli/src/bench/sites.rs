@@ -4,7 +4,7 @@ use super::measure::{Site, Work};
 use crate::failure::Failure;
 use bywash_client::{Client, Config, Route, Session};
 use bywash_core::route::route_index;
-use bywash_core::{Algorithm, Engine, Keyed, Operation, Place, Result, SessionParams};
+use bywash_core::{Algorithm, Engine, Error, Keyed, Operation, Place, Result, SessionParams};
 use bywash_manager::{Manager, ManagerConfig, SessionId};
 use std::path::Path;
 use std::sync::Arc;
@@ -111,6 +111,16 @@ struct Broker(Client);
 impl Site for Broker {
     fn name(&self) -> &str {
         BROKER
+    }
+
+    /// A client whose broker goes away works by itself, which is not what is measured here.
+    fn confirm(&self, algorithm: Algorithm) -> Result<()> {
+        match self.0.counted(algorithm) {
+            (0, _) => Ok(()),
+            (here, _) => {
+                Err(Error::Unavailable { what: format!("{here} operations ran here instead, the broker did not take them; see its log") })
+            }
+        }
     }
 
     fn open(&self, params: &SessionParams) -> Result<Box<dyn Work>> {

@@ -7,7 +7,7 @@
 //! 2. reopens the user's initialisation section, where a later entry replaces an earlier one, and puts another list of providers there:
 //!    ours first, then the user's in their order.
 //!
-//! [`parse`] reads a file as OpenSSL does, [`generate`] is a pure function from what was read to the text to write, [`find`] says which file
+//! [`parse`] reads a file as OpenSSL does, [`generate()`] is a pure function from what was read to the text to write, [`find`] says which file
 //! OpenSSL would take.
 
 pub(crate) mod find;

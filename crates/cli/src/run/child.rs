@@ -15,14 +15,19 @@ const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
 
 /// Runs the command to its end; gives its status as a shell does, 128 + n for signal n.
 pub(crate) fn run(command: &mut Command) -> Result<u8, Failure> {
-    // Before the child is there, so that no signal falls between. One that we were started with ignored (nohup) stays ignored.
+    // Before the child is there, so that no signal falls between. But one that we were started with ignored (nohup, a shell's background)
+    // must reach the child ignored, which catching it would undo: so that is caught afterwards.
     let ignored = ignored_signals();
-    let wanted = FORWARDED.iter().filter(|&&signal| ignored >> (signal - 1) & 1 == 0);
-    let mut signals = SignalsInfo::<WithOrigin>::new(wanted)
-        .map_err(|error| Failure::new(Exit::RunFailed, format!("cannot watch for signals: {error}; see ulimit -n")))?;
+    let (late, early): (Vec<i32>, Vec<i32>) = FORWARDED.iter().partition(|&&signal| ignored >> (signal - 1) & 1 == 1);
+    let unwatched = |error| Failure::new(Exit::RunFailed, format!("cannot watch for signals: {error}; see ulimit -n"));
+    let mut signals = SignalsInfo::<WithOrigin>::new(early).map_err(unwatched)?;
     let handle = signals.handle();
 
     let mut child = command.spawn().map_err(|error| not_started(command, &error))?;
+    for signal in late {
+        // Should this fail, it stays ignored by us, as it was.
+        let _ = handle.add_signal(signal);
+    }
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let forwarder = thread::spawn(move || signals.forever().for_each(|origin| forward(pid, &origin)));
 

@@ -1,18 +1,23 @@
 //! `bywash run`: a program, started with its cryptography routed.
 //!
-//! The program is told by an `openssl.cnf` of its own ([`workspace`]) to load our provider first, and by `BYWASH_*` where the broker is.
-//! While it runs, signals are passed on ([`child`]); when it ends, its status becomes ours.
+//! The program is told by an `openssl.cnf` of its own ([`workspace`]) to load our provider first, and by `BYWASH_*` where the broker is
+//! ([`host`]). While it runs, signals are passed on ([`child`]); when it ends, its status becomes ours, and one line says what ran
+//! where ([`summary`]).
 
 mod child;
+mod host;
+mod summary;
 pub(crate) mod workspace;
 
 use crate::failure::{Exit, Failure};
 use crate::openssl_conf::{ProviderEntry, generate, user_conf};
 use crate::provider;
 use bywash_client::Route;
+use host::Host;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use summary::Account;
 use workspace::Workspace;
 
 /// `bywash run`
@@ -22,49 +27,121 @@ Examples:
   bywash run -- curl https://localhost/
   bywash run -- nginx -g 'daemon off;'
   bywash run --route queue -- openssl speed -evp aes-256-gcm
+  bywash run --report report.json --trace trace.csv -- ./server
+
+Without a running broker the run hosts one of its own, which ends with it. A trace is always of
+the run alone.
 
 Exit code: the program's own, 128 + n if signal n ended it; 125 if Bywash failed before it
 was started, 126 if it cannot be executed, 127 if there is no such command.")]
 pub(crate) struct Args {
     /// Who decides where operations run: the routing table (auto), or always the program's own
-    /// place (here), or always the broker's queue
+    /// place (here), or always the broker's queue (queue)
     #[arg(long, value_name = "ROUTE", default_value = "auto")]
-    #[arg(value_parser = clap::builder::PossibleValuesParser::new(["auto", "here", "queue"]))]
-    route: String,
-    /// The broker's socket [default: $BYWASH_SOCKET, else the system's or the session's]
-    #[arg(long, value_name = "PATH")]
+    route: Route,
+    /// Join the broker at this socket [default: $BYWASH_SOCKET, else the system's or the
+    /// session's, if one answers]
+    #[arg(long, value_name = "PATH", conflicts_with = "trace")]
     socket: Option<PathBuf>,
     /// The OpenSSL provider's shared object [default: $BYWASH_PROVIDER, else the one near this
     /// executable]
     #[arg(long, value_name = "FILE")]
     provider: Option<PathBuf>,
+    /// Print the summary as JSON
+    #[arg(long)]
+    json: bool,
     /// No summary and no notes
     #[arg(long, short)]
     quiet: bool,
+    /// Write the summary as JSON to this file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Record the run's requests to this file, as `bywash record` does
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
-/// Runs the program.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let before = |failure: Failure| failure.exiting(Exit::RunFailed);
-    let route = args.route.parse::<Route>().map_err(Failure::from).map_err(before)?;
-    let workspace = Workspace::new().map_err(before)?;
-    let mut command = prepare(args, route, &workspace).map_err(before)?;
-    child::run(&mut command).map(ExitCode::from)
+/// A run as it is to be.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) route: Route,
+    pub(crate) socket: Option<PathBuf>,
+    pub(crate) provider: Option<PathBuf>,
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+    pub(crate) report: Option<PathBuf>,
+    pub(crate) trace: Option<PathBuf>,
+    pub(crate) command: Vec<OsString>,
 }
 
-fn prepare(args: &Args, route: Route, workspace: &Workspace) -> Result<Command, Failure> {
-    let module = provider::find(args.provider.as_deref())?;
-    let settings = vec![("route", route.name().to_owned()), ("run", workspace.token().to_owned())];
-    let generated = generate(user_conf()?.as_ref(), &ProviderEntry { module, settings });
-    if !args.quiet {
-        generated.notes.iter().for_each(|note| eprintln!("bywash: note: {note}"));
+/// Runs the program.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let Args { route, socket, provider, json, quiet, report, trace, command } = args;
+    execute(&Plan {
+        route: *route,
+        socket: socket.clone(),
+        provider: provider.clone(),
+        json: *json,
+        quiet: *quiet,
+        report: report.clone(),
+        trace: trace.clone(),
+        command: command.clone(),
+    })
+}
+
+/// Runs a program as planned; gives its status.
+pub(crate) fn execute(plan: &Plan) -> Result<ExitCode, Failure> {
+    let before = |failure: Failure| failure.exiting(Exit::RunFailed);
+    let workspace = Workspace::new().map_err(before)?;
+    let mut notes = Vec::new();
+    let module = provider::find(plan.provider.as_deref()).map_err(before)?;
+    let host = Host::find(plan, &workspace, &mut notes).map_err(before)?;
+    let mut command = prepare(plan, module, &workspace, &host.socket, &mut notes).map_err(before)?;
+    if !plan.quiet {
+        notes.iter().for_each(|note| eprintln!("bywash: note: {note}"));
     }
+    let status = child::run(&mut command);
+    let finished = host.finish();
+    // What became of the program comes first; a summary that cannot be had is worth a line, not the status.
+    let status = status?;
+    match finished {
+        Ok((account, traced)) => tell(plan, status, &account, traced.as_deref())?,
+        Err(failure) if !plan.quiet => eprintln!("bywash: no summary: {failure}"),
+        Err(_) => {}
+    }
+    Ok(ExitCode::from(status))
+}
+
+fn prepare(plan: &Plan, module: PathBuf, workspace: &Workspace, socket: &Path, notes: &mut Vec<String>) -> Result<Command, Failure> {
+    let route = plan.route.name();
+    let socket_text = socket.to_string_lossy().into_owned();
+    let settings = vec![("socket", socket_text), ("route", route.to_owned()), ("run", workspace.token().to_owned())];
+    let generated = generate(user_conf()?.as_ref(), &ProviderEntry { module, settings });
+    notes.extend(generated.notes);
     let conf = workspace.write_conf(&generated.text)?;
-    let mut command = Command::new(&args.command[0]);
-    command.args(&args.command[1..]).env("OPENSSL_CONF", conf);
-    command.env("BYWASH_ROUTE", route.name()).env("BYWASH_RUN", workspace.token());
+    let mut command = Command::new(&plan.command[0]);
+    command.args(&plan.command[1..]).env("OPENSSL_CONF", conf);
+    command.env("BYWASH_SOCKET", socket).env("BYWASH_ROUTE", route).env("BYWASH_RUN", workspace.token());
     Ok(command)
+}
+
+fn tell(plan: &Plan, status: u8, account: &Account, traced: Option<&str>) -> Result<(), Failure> {
+    let command: Vec<_> = plan.command.iter().map(|word| word.to_string_lossy()).collect();
+    let report = serde_json::json!({ "command": command, "status": status, "account": account });
+    let report = serde_json::to_string_pretty(&report).map_err(|error| Failure::failed(error.to_string()))?;
+    if let Some(path) = &plan.report {
+        std::fs::write(path, format!("{report}\n")).map_err(|error| Failure::file("write", path, &error))?;
+    }
+    if plan.json {
+        eprintln!("{report}");
+    } else if !plan.quiet {
+        eprintln!("bywash: {}", account.summary(&command[0]));
+    }
+    if let Some(traced) = traced.filter(|_| !plan.quiet) {
+        eprintln!("bywash: {traced}");
+    }
+    Ok(())
 }

@@ -1,6 +1,5 @@
 //! Starting the command as a user would.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -62,13 +61,6 @@ impl Running {
             status.is_some()
         });
         status.expect("it has ended")
-    }
-
-    /// Everything that it wrote to stderr; only after it has ended.
-    pub(crate) fn stderr(&mut self) -> String {
-        let mut text = String::new();
-        self.0.stderr.take().expect("stderr is piped").read_to_string(&mut text).expect("text");
-        text
     }
 }
 

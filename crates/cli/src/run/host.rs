@@ -1,0 +1,158 @@
+//! The broker of a run: one that runs already, or one of our own for as long as the program lives.
+
+use super::Plan;
+use super::summary::{Account, Line};
+use super::workspace::Workspace;
+use crate::broker_link::{Link, probe, socket_path};
+use crate::failure::{Exit, Failure};
+use crate::{record, top};
+use bywash_broker::{Broker, BrokerConfig, BrokerHandle, Stats};
+use bywash_manager::{Manager, ManagerConfig};
+use bywash_protocol::StatsFormat;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What a client takes for "no broker".
+const NO_BROKER: &str = "none";
+/// How long after the program's end its processes may take to be accounted for.
+const SETTLING: Duration = Duration::from_millis(500);
+
+/// Where the run's processes connect.
+pub(crate) struct Host {
+    /// The broker's socket.
+    pub(crate) socket: PathBuf,
+    token: String,
+    own: Option<Own>,
+    recording: Option<Recording>,
+}
+
+struct Own {
+    handle: BrokerHandle,
+    thread: JoinHandle<bywash_core::Result<()>>,
+}
+
+struct Recording {
+    link: Link,
+    path: PathBuf,
+}
+
+impl Host {
+    /// A broker that answers is joined, unless a trace is wanted, which is of this run alone. Notes are told to the user.
+    pub(crate) fn find(plan: &Plan, workspace: &Workspace, notes: &mut Vec<String>) -> Result<Self, Failure> {
+        let token = workspace.token().to_owned();
+        if plan.trace.is_none() {
+            let socket = socket_path(plan.socket.as_deref());
+            match probe(&socket) {
+                Ok(()) => return Ok(Self { socket, token, own: None, recording: None }),
+                // One that was asked for by name must be there.
+                Err(_) if plan.socket.is_some() => return Err(absent(&socket)),
+                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                    notes.push(format!("no permission to connect to the broker at {}; this run hosts its own", socket.display()));
+                }
+                Err(_) => {}
+            }
+        }
+        let mut host = match Self::private(workspace) {
+            Ok(host) => host,
+            Err(failure) if plan.trace.is_none() => {
+                notes.push(format!("no broker for this run: {failure}; everything runs in the program's own place"));
+                return Ok(Self { socket: NO_BROKER.into(), token, own: None, recording: None });
+            }
+            Err(failure) => return Err(failure),
+        };
+        if let Some(path) = &plan.trace {
+            let mut link = Link::connect(&host.socket)?;
+            link.start_recording(&record::create(path)?)?;
+            host.recording = Some(Recording { link, path: path.clone() });
+        }
+        Ok(host)
+    }
+
+    fn private(workspace: &Workspace) -> Result<Self, Failure> {
+        // What cannot be had is `doctor`'s to say, not every run's.
+        bywash_protocol::harden_process();
+        let manager = Manager::new(ManagerConfig::new(bywash_manager::probe().present))?;
+        let mut config = BrokerConfig::new(workspace.socket(), manager);
+        config.run_token = Some(workspace.token().to_owned());
+        let broker = Broker::bind(config)?;
+        let handle = broker.handle();
+        let thread = broker.spawn()?;
+        Ok(Self { socket: workspace.socket(), token: workspace.token().to_owned(), own: Some(Own { handle, thread }), recording: None })
+    }
+
+    /// After the program's end: what its processes did, and what became of the trace.
+    pub(crate) fn finish(mut self) -> Result<(Account, Option<String>), Failure> {
+        let account = self.account();
+        let told = self
+            .recording
+            .take()
+            .map(|mut recording| recording.link.stop_recording().map(|(written, dropped)| record::told(&recording.path, written, dropped)));
+        if let Some(Own { handle, thread }) = self.own.take() {
+            handle.shutdown();
+            // What could not be drained belongs to processes that outlive the run; they go on by themselves. The program's status counts now.
+            let _ = thread.join();
+        }
+        Ok((account?, told.transpose()?))
+    }
+
+    /// The account of this run, once none of its processes is connected any more, or after a while.
+    fn account(&self) -> Result<Account, Failure> {
+        if self.socket == Path::new(NO_BROKER) {
+            return Err(Failure::new(
+                Exit::NoBroker,
+                "this run had no broker to keep its account; `bywash doctor` says what stands in the way",
+            ));
+        }
+        let mut link = Link::connect(&self.socket)?;
+        let end = Instant::now() + SETTLING;
+        loop {
+            let stats = top::parse(&link.stats(StatsFormat::Json)?)?;
+            let connected = stats.clients.iter().any(|client| client.run.as_deref() == Some(&self.token));
+            if !connected || Instant::now() >= end {
+                return Ok(account_of(&stats, &self.token));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn absent(socket: &Path) -> Failure {
+    match Link::connect(socket) {
+        Err(failure) => failure,
+        Ok(_) => Failure::new(Exit::NoBroker, format!("the broker at {} came just now; try again", socket.display())),
+    }
+}
+
+fn account_of(stats: &Stats, token: &str) -> Account {
+    let Some(run) = stats.runs.iter().find(|run| run.run == token) else { return Account::default() };
+    let lines = run.work.iter().filter(|work| work.operations > 0).map(|work| Line {
+        algorithm: work.algorithm.clone(),
+        engine: work.engine.clone(),
+        operations: work.operations,
+        bytes: work.bytes,
+    });
+    let (here, broker): (Vec<Line>, Vec<Line>) = lines.partition(|line| line.engine == "here");
+    let used = |name: &str| broker.iter().any(|line| line.engine == name);
+    let modelled = stats.engines.iter().filter(|engine| engine.modelled && used(&engine.name)).map(|engine| engine.name.clone()).collect();
+    Account { processes: run.processes, here, broker, modelled }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bywash_broker::{EngineStats, RunStats, WorkStats};
+
+    #[test]
+    fn only_this_run_counts_and_modelled_engines_are_named() {
+        let work = |engine: &str, operations| WorkStats { algorithm: "X25519".into(), engine: engine.into(), operations, bytes: 0 };
+        let run = |name: &str| RunStats { run: name.into(), processes: 2, work: vec![work("here", 5), work("card", 7), work("cpu", 0)] };
+        let engine = |name: &str, modelled| EngineStats { name: name.into(), modelled, ..EngineStats::default() };
+        let engines = vec![engine("cpu", false), engine("card", true), engine("fpga", true)];
+        let stats = Stats { engines, runs: vec![run("other"), run("mine")], ..Stats::default() };
+        let account = account_of(&stats, "mine");
+        assert_eq!((account.processes, account.here[0].operations, account.broker.len()), (2, 5, 1));
+        assert_eq!(account.modelled, ["card"]);
+        assert_eq!(account_of(&stats, "nobody's"), Account::default());
+    }
+}

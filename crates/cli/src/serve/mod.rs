@@ -1,0 +1,164 @@
+//! `bywash serve`: the broker, in the foreground.
+
+mod notify;
+mod settings;
+
+use crate::failure::{Exit, Failure};
+use crate::{broker_link, terminal};
+use bywash_broker::{Broker, BrokerConfig, BrokerHandle};
+use bywash_manager::{Manager, ManagerConfig};
+use settings::{Mode, Policy, Quotas, Settings};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// `bywash serve`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bywash serve
+  bywash serve --allow-uid 33 --metrics 127.0.0.1:9464
+  bywash serve --config /etc/bywash/broker.toml --log json
+
+The configuration file is TOML; the command line goes above it. Its keys, all optional:
+  socket = \"/run/bywash/broker.sock\"     policy = \"placement\"     drain_seconds = 5
+  socket_mode = \"0660\"                   allow_uids = [33]        metrics = \"127.0.0.1:9464\"
+  [quotas]
+  clients_per_uid_max = 1024             sessions_per_client_max = 4096
+  in_flight_max = 256                    control_rate_max = 20000
+
+SIGTERM and SIGINT drain: new requests are refused, old ones are finished; a second one ends at
+once. BYWASH_LOG=debug logs more.")]
+pub(crate) struct Args {
+    /// Where clients connect [default: $BYWASH_SOCKET, else the system's or the session's]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// The socket's permissions in octal [default: 0600; 0666 with --allow-uid]
+    #[arg(long, value_name = "MODE")]
+    socket_mode: Option<Mode>,
+    /// A user who may connect besides this one and root; again for more
+    #[arg(long, value_name = "UID", value_parser = parse_uid)]
+    allow_uid: Vec<u32>,
+    /// Who decides
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<Policy>,
+    /// Serve Prometheus metrics at this loopback address
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<SocketAddr>,
+    /// Read settings from this file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// How to log, to stderr
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(["text", "json"]))]
+    log: String,
+    /// Seconds that requests in flight may take to end [default: 5]
+    #[arg(long, value_name = "S")]
+    drain_seconds: Option<u64>,
+    #[command(flatten)]
+    quotas: Quotas,
+}
+
+/// Serves until a signal comes.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let file = args.config.as_deref().map(Settings::load).transpose()?.unwrap_or_default();
+    let settings = file.under(args.settings());
+    log(args.log == "json");
+    bywash_protocol::harden_process().iter().for_each(|lacking| tracing::warn!("{lacking}"));
+    let broker = bind(&settings)?;
+    if let Some(address) = broker.metrics_address() {
+        tracing::info!("metrics at http://{address}/metrics");
+    }
+    watch_signals(broker.handle())?;
+    notify::tell("READY=1");
+    let ended = broker.run();
+    notify::tell("STOPPING=1");
+    ended.map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    fn settings(&self) -> Settings {
+        Settings {
+            socket: self.socket.clone(),
+            socket_mode: self.socket_mode,
+            allow_uids: (!self.allow_uid.is_empty()).then(|| self.allow_uid.clone()),
+            policy: self.policy,
+            metrics: self.metrics,
+            drain_seconds: self.drain_seconds,
+            quotas: self.quotas.clone(),
+        }
+    }
+}
+
+fn parse_uid(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("a number is expected; ask `id -u {text}` for it"))
+}
+
+fn bind(settings: &Settings) -> Result<Broker, Failure> {
+    let mut engines = ManagerConfig::new(bywash_manager::probe().present);
+    if let Some(policy) = settings.policy {
+        engines.policy = policy.into();
+    }
+    let manager = Manager::new(engines)?;
+    manager.notes().iter().for_each(|note| tracing::info!("{note}"));
+    let socket = broker_link::socket_path(settings.socket.as_deref());
+    make_folder(&socket)?;
+    let mut config = BrokerConfig::new(socket.clone(), manager);
+    config.mode = settings.socket_mode.map(|mode| mode.0);
+    config.allowed_uids = settings.allow_uids.clone().unwrap_or_default();
+    config.metrics = settings.metrics;
+    settings.quotas.apply(&mut config.quotas);
+    if let Some(seconds) = settings.drain_seconds {
+        config.drain_bound = Duration::from_secs(seconds);
+    }
+    Broker::bind(config).map_err(|error| Failure::new(code(&socket), error.to_string()))
+}
+
+/// A socket whose folder may not be written is a matter of permissions; everything else is a failure.
+fn code(socket: &Path) -> Exit {
+    let folder = socket.parent().unwrap_or(Path::new("/"));
+    match rustix::fs::access(folder, rustix::fs::Access::WRITE_OK) {
+        Err(rustix::io::Errno::ACCESS) => Exit::Permission,
+        _ => Exit::Failed,
+    }
+}
+
+/// `/run` is empty after a start of the machine.
+fn make_folder(socket: &Path) -> Result<(), Failure> {
+    match socket.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => {
+            std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn watch_signals(handle: BrokerHandle) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n"));
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(failed)?;
+    let watch = move || {
+        let mut arrived = signals.forever();
+        if arrived.next().is_some() {
+            tracing::info!("draining; another signal ends at once");
+            handle.shutdown();
+        }
+        if arrived.next().is_some() {
+            std::process::exit(i32::from(Exit::Failed as u8));
+        }
+    };
+    std::thread::Builder::new().name("bywash-signals".into()).spawn(watch).map(drop).map_err(failed)
+}
+
+fn log(json: bool) {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("BYWASH_LOG").unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    if json {
+        builder.json().flatten_event(true).init();
+    } else {
+        builder.with_ansi(terminal::colour_on_stderr()).init();
+    }
+}

@@ -1,0 +1,202 @@
+//! The broker's settings: a TOML file, and the command line above it.
+
+use crate::failure::{Exit, Failure};
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// What a configuration file may say. Everything has a default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Where clients connect.
+    pub(crate) socket: Option<PathBuf>,
+    /// The socket's permissions, in octal as `chmod` takes them.
+    pub(crate) socket_mode: Option<Mode>,
+    /// The users that may connect; all that the socket's permissions let through, if absent.
+    pub(crate) allow_uids: Option<Vec<u32>>,
+    /// Who decides.
+    pub(crate) policy: Option<Policy>,
+    /// Where Prometheus metrics are served.
+    pub(crate) metrics: Option<SocketAddr>,
+    /// How a drain is bounded, in seconds.
+    pub(crate) drain_seconds: Option<u64>,
+    /// What one client may use.
+    #[serde(default)]
+    pub(crate) quotas: Quotas,
+}
+
+/// The policies that a broker can be told to follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Policy {
+    /// First come, first served
+    Fifo,
+    /// Shortest expected completion by cost
+    Placement,
+}
+
+impl From<Policy> for bywash_manager::PolicyKind {
+    fn from(policy: Policy) -> Self {
+        match policy {
+            Policy::Fifo => Self::Fifo,
+            Policy::Placement => Self::Placement,
+        }
+    }
+}
+
+/// Limits for clients, so that none starves the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, clap::Args)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Quotas {
+    /// Connections of one user [default: 1024]
+    #[arg(long, value_name = "N")]
+    pub(crate) clients_per_uid_max: Option<u32>,
+    /// Open sessions of one client [default: 4096]
+    #[arg(long, value_name = "N")]
+    pub(crate) sessions_per_client_max: Option<u32>,
+    /// Requests of one client in flight [default: 256]
+    #[arg(long, value_name = "N")]
+    pub(crate) in_flight_max: Option<u32>,
+    /// Control messages of one client a second [default: 20000]
+    #[arg(long, value_name = "N")]
+    pub(crate) control_rate_max: Option<u32>,
+}
+
+impl Quotas {
+    /// Sets what is named, leaves the rest.
+    pub(super) fn apply(&self, to: &mut bywash_broker::Quotas) {
+        let set = |to: &mut u32, value: Option<u32>| *to = value.unwrap_or(*to);
+        set(&mut to.clients_per_uid_max, self.clients_per_uid_max);
+        set(&mut to.sessions_per_client_max, self.sessions_per_client_max);
+        set(&mut to.in_flight_max, self.in_flight_max);
+        set(&mut to.control_rate_max, self.control_rate_max);
+    }
+}
+
+/// File permissions, written as a string of octal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Mode(pub(crate) u32);
+
+impl core::str::FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix("0o").unwrap_or(text);
+        let mode = u32::from_str_radix(digits, 8).ok().filter(|&mode| mode <= 0o777);
+        mode.map(Self).ok_or_else(|| format!("'{text}' is no file mode; write octal digits such as 0660"))
+    }
+}
+
+impl TryFrom<String> for Mode {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl Settings {
+    /// Reads a file; errors name file, line and key.
+    pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
+        let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error).exiting(Exit::Config))?;
+        Self::parse(&text, path)
+    }
+
+    /// These settings where `above` says nothing.
+    pub(super) fn under(self, above: Self) -> Self {
+        Self {
+            socket: above.socket.or(self.socket),
+            socket_mode: above.socket_mode.or(self.socket_mode),
+            allow_uids: above.allow_uids.or(self.allow_uids),
+            policy: above.policy.or(self.policy),
+            metrics: above.metrics.or(self.metrics),
+            drain_seconds: above.drain_seconds.or(self.drain_seconds),
+            quotas: Quotas {
+                clients_per_uid_max: above.quotas.clients_per_uid_max.or(self.quotas.clients_per_uid_max),
+                sessions_per_client_max: above.quotas.sessions_per_client_max.or(self.quotas.sessions_per_client_max),
+                in_flight_max: above.quotas.in_flight_max.or(self.quotas.in_flight_max),
+                control_rate_max: above.quotas.control_rate_max.or(self.quotas.control_rate_max),
+            },
+        }
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
+        toml::from_str(text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start.min(text.len()));
+            let line = 1 + text.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count();
+            let key = text
+                .lines()
+                .nth(line - 1)
+                .and_then(|line| line.split_once('='))
+                .map_or(String::new(), |(key, _)| format!(", key {}", key.trim()));
+            let message = error.message();
+            Failure::config(format!("{}, line {line}{key}: {message}\n`bywash serve --help` lists the settings", path.display()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Settings, String> {
+        Settings::parse(text, Path::new("broker.toml")).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn everything_has_a_default_and_can_be_set() {
+        assert_eq!(parse("").unwrap(), Settings::default());
+        let text = "socket = \"/run/x\"\nsocket_mode = \"0666\"\nallow_uids = [0, 33]\npolicy = \"fifo\"\nmetrics = \"127.0.0.1:9464\"\n\
+                    drain_seconds = 3\n[quotas]\nsessions_per_client_max = 10\n";
+        let settings = parse(text).unwrap();
+        assert_eq!((settings.socket_mode, settings.quotas.sessions_per_client_max), (Some(Mode(0o666)), Some(10)));
+    }
+
+    #[test]
+    fn errors_name_file_line_and_key() {
+        let unknown = parse("policy = \"fifo\"\nsokket = \"/run/x\"\n").unwrap_err();
+        assert!(unknown.contains("broker.toml, line 2, key sokket") && unknown.contains("expected one of"), "{unknown}");
+        let mode = parse("socket_mode = \"rwx\"").unwrap_err();
+        assert!(mode.contains("line 1, key socket_mode") && mode.contains("octal"), "{mode}");
+        let policy = parse("policy = \"roulette\"").unwrap_err();
+        assert!(policy.contains("line 1, key policy") && policy.contains("`fifo` or `placement`"), "{policy}");
+        let quota = parse("[quotas]\nin_flight_max = -1\n").unwrap_err();
+        assert!(quota.contains("line 2, key in_flight_max"), "{quota}");
+    }
+
+    #[test]
+    fn the_packaged_file_shows_every_setting_with_its_default() {
+        let packaged = include_str!("../../../../packaging/broker.toml");
+        assert_eq!(parse(packaged).unwrap(), Settings::default());
+        // A setting is a commented line without spaces before its `=` but one.
+        let is_setting = |line: &&str| line.split(" = ").next().is_some_and(|name| !name.trim_start_matches("# ").contains(' '));
+        let uncommented: Vec<_> =
+            packaged.lines().map(|line| if is_setting(&line) { line.trim_start_matches("# ") } else { line }).collect();
+        let all = parse(&uncommented.join("\n")).unwrap();
+        assert_eq!(all.quotas.in_flight_max, Some(bywash_broker::Quotas::default().in_flight_max));
+        assert_eq!((all.policy, all.drain_seconds), (Some(Policy::Placement), Some(5)));
+        let mut quotas =
+            bywash_broker::Quotas { clients_per_uid_max: 0, sessions_per_client_max: 0, in_flight_max: 0, control_rate_max: 0 };
+        all.quotas.apply(&mut quotas);
+        assert_eq!(quotas, bywash_broker::Quotas::default());
+    }
+
+    #[test]
+    fn the_command_line_goes_above_the_file() {
+        let file = parse("policy = \"fifo\"\nallow_uids = [1]\n[quotas]\nin_flight_max = 3\n").unwrap();
+        let line = parse("policy = \"placement\"\n[quotas]\ncontrol_rate_max = 5\n").unwrap();
+        let both = file.under(line);
+        assert_eq!((both.policy, both.allow_uids), (Some(Policy::Placement), Some(vec![1])));
+        let mut quotas = bywash_broker::Quotas::default();
+        both.quotas.apply(&mut quotas);
+        assert_eq!((quotas.in_flight_max, quotas.control_rate_max), (3, 5));
+        assert_eq!(quotas.clients_per_uid_max, bywash_broker::Quotas::default().clients_per_uid_max);
+    }
+
+    #[test]
+    fn a_missing_file_is_a_matter_of_configuration() {
+        assert_eq!(Settings::load(Path::new("/nowhere/broker.toml")).unwrap_err().exit, Exit::Config);
+    }
+}

@@ -1,0 +1,173 @@
+//! What happened between two pictures of a broker, per second.
+
+use bywash_broker::{ClientStats, Stats};
+use bywash_core::Algorithm;
+use std::collections::BTreeMap;
+
+/// What the screen shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Rates {
+    pub(crate) policy: String,
+    pub(crate) draining: bool,
+    pub(crate) sessions: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) engines: Vec<Busy>,
+    pub(crate) uses: Vec<Use>,
+    pub(crate) clients: Vec<Client>,
+}
+
+/// An engine.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Busy {
+    pub(crate) name: String,
+    pub(crate) modelled: bool,
+    pub(crate) up: bool,
+    /// Batches that it works on.
+    pub(crate) busy: u64,
+    /// A second.
+    pub(crate) operations: u64,
+}
+
+/// An algorithm in one place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Use {
+    pub(crate) algorithm: String,
+    pub(crate) public_key: bool,
+    /// `here`, or an engine's name.
+    pub(crate) place: String,
+    /// A second.
+    pub(crate) operations: u64,
+    /// A second.
+    pub(crate) bytes: u64,
+    /// Operations since the broker's start.
+    pub(crate) total: u64,
+}
+
+/// A client.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Client {
+    pub(crate) command: String,
+    pub(crate) pid: u32,
+    pub(crate) uid: u32,
+    pub(crate) sessions: u32,
+    /// A second, in its own place and at the broker.
+    pub(crate) operations: u64,
+    /// A second.
+    pub(crate) bytes: u64,
+}
+
+/// Operations and bytes by algorithm and place.
+type Work<'a> = BTreeMap<(&'a str, &'a str), (u64, u64)>;
+
+/// What all clients' work amounts to, that of ended ones included.
+pub(super) fn work(stats: &Stats) -> Work<'_> {
+    let mut all = Work::new();
+    for each in stats.runs.iter().flat_map(|run| &run.work) {
+        let sum = all.entry((&each.algorithm, &each.engine)).or_default();
+        sum.0 += each.operations;
+        sum.1 += each.bytes;
+    }
+    all
+}
+
+/// Whether bytes say nothing about this algorithm.
+pub(super) fn is_public_key(algorithm: &str) -> bool {
+    algorithm.parse().is_ok_and(Algorithm::is_public_key)
+}
+
+impl Rates {
+    /// The difference of two pictures taken so many seconds apart.
+    pub(crate) fn between(before: &Stats, now: &Stats, seconds: f64) -> Self {
+        let per_second = |now: u64, before: u64| (now.saturating_sub(before) as f64 / seconds.max(1e-3)).round() as u64;
+        let (then, uses) = (work(before), work(now));
+        let of_engine = |work: &Work<'_>, name: &str| work.iter().filter(|((_, engine), _)| *engine == name).map(|(_, sums)| sums.0).sum();
+        let engine = |engine: &bywash_broker::EngineStats| Busy {
+            name: engine.name.clone(),
+            modelled: engine.modelled,
+            up: engine.up,
+            busy: engine.busy,
+            operations: per_second(of_engine(&uses, &engine.name), of_engine(&then, &engine.name)),
+        };
+        let each = |(key, sums): (&(&str, &str), &(u64, u64))| {
+            let earlier = then.get(key).copied().unwrap_or_default();
+            Use {
+                algorithm: key.0.to_owned(),
+                public_key: is_public_key(key.0),
+                place: key.1.to_owned(),
+                operations: per_second(sums.0, earlier.0),
+                bytes: per_second(sums.1, earlier.1),
+                total: sums.0,
+            }
+        };
+        Self {
+            policy: now.policy.clone(),
+            draining: now.draining,
+            sessions: now.sessions,
+            in_flight: now.queue_depth,
+            engines: now.engines.iter().map(engine).collect(),
+            uses: uses.iter().map(each).collect(),
+            clients: clients(before, now, per_second),
+        }
+    }
+}
+
+/// The busiest first.
+fn clients(before: &Stats, now: &Stats, per_second: impl Fn(u64, u64) -> u64) -> Vec<Client> {
+    let sums = |client: &ClientStats| client.work.iter().fold((0, 0), |sum, each| (sum.0 + each.operations, sum.1 + each.bytes));
+    let known: BTreeMap<u32, (u64, u64)> = before.clients.iter().map(|client| (client.client, sums(client))).collect();
+    let each = |client: &ClientStats| {
+        let (earlier, work) = (known.get(&client.client).copied().unwrap_or_default(), sums(client));
+        Client {
+            command: client.comm.clone(),
+            pid: client.pid,
+            uid: client.uid,
+            sessions: client.sessions,
+            operations: per_second(work.0, earlier.0),
+            bytes: per_second(work.1, earlier.1),
+        }
+    };
+    let mut clients: Vec<Client> = now.clients.iter().map(each).collect();
+    clients.sort_by_key(|client| core::cmp::Reverse((client.operations, client.bytes)));
+    clients
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{screen, totals::totals};
+    use super::*;
+    use bywash_broker::{EngineStats, RunStats, WorkStats};
+
+    fn stats(operations: u64) -> Stats {
+        let work = vec![WorkStats { algorithm: "AES-256-GCM".into(), engine: "cpu".into(), operations, bytes: operations * 1000 }];
+        let client =
+            ClientStats { client: 3, comm: "nginx".into(), pid: 4242, uid: 33, sessions: 2, work: work.clone(), ..Default::default() };
+        let engine = EngineStats { name: "cpu".into(), up: true, ..Default::default() };
+        let run = RunStats { run: "r".into(), processes: 1, work };
+        Stats { policy: "placement".into(), engines: vec![engine], runs: vec![run], clients: vec![client], ..Default::default() }
+    }
+
+    #[test]
+    fn rates_are_differences_by_time() {
+        let rates = Rates::between(&stats(100), &stats(300), 2.0);
+        assert_eq!((rates.uses[0].operations, rates.uses[0].bytes, rates.uses[0].total), (100, 100_000, 300));
+        assert_eq!((rates.engines[0].operations, rates.clients[0].operations), (100, 100));
+        let restarted = Rates::between(&stats(300), &stats(100), 2.0);
+        assert_eq!(restarted.uses[0].operations, 0, "a broker that began anew counts from nothing");
+    }
+
+    #[test]
+    fn the_screen_shows_all_of_it() {
+        let text = screen::as_text(&Rates::between(&stats(0), &stats(2000), 1.0), 100);
+        for part in ["policy placement", "cpu", "AES-256-GCM", "2,000", "2.0 MB/s", "nginx", "4242"] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn totals_show_what_has_been_computed() {
+        let text = totals(&stats(2000));
+        assert!(text.contains("AES-256-GCM") && text.contains("2,000 operations") && text.contains("2.0 MB"), "{text}");
+        assert!(totals(&stats(0)).contains("AES-256-GCM"));
+        assert!(totals(&Stats::default()).contains("nothing has been computed yet"));
+    }
+}

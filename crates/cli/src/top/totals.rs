@@ -1,0 +1,35 @@
+//! A broker's totals since its start, for `bywash stats`.
+
+use super::rates::{is_public_key, work};
+use crate::terminal::{bytes, thousands};
+use bywash_broker::Stats;
+use std::fmt::Write;
+
+/// One line about the broker, one for each engine, one for each algorithm in each place.
+pub(crate) fn totals(now: &Stats) -> String {
+    let mut text = String::new();
+    let state = if now.draining { "draining" } else { "serving" };
+    let [clients, sessions, waiting] = [now.clients.len() as u64, now.sessions, now.queue_depth].map(thousands);
+    let Stats { pid, policy, uptime_s, .. } = now;
+    let _ = writeln!(
+        text,
+        "broker {pid}: {state} for {uptime_s:.0} s, policy {policy}, {clients} clients, {sessions} sessions, {waiting} in flight"
+    );
+    for engine in &now.engines {
+        let (state, modelled) = (if engine.up { "up" } else { "down" }, if engine.modelled { ", modelled" } else { "" });
+        let _ = writeln!(text, "engine {}: {state}{modelled}, {}", engine.name, engine.description);
+    }
+    let used = work(now);
+    if used.is_empty() {
+        text.push_str("nothing has been computed yet\n");
+    }
+    for ((algorithm, engine), (operations, size)) in &used {
+        let size = if is_public_key(algorithm) { String::new() } else { bytes(*size) };
+        let _ = writeln!(text, "{algorithm:<20} {engine:<10} {:>16} operations {size:>12}", thousands(*operations));
+    }
+    let refused: u64 = now.quotas_hit.values().sum();
+    if refused + now.denied + now.corrupt > 0 {
+        let _ = writeln!(text, "refused: {refused} by quotas, {} without permission; {} clients broke the rules", now.denied, now.corrupt);
+    }
+    text
+}

@@ -1,0 +1,221 @@
+//! A broker of its own for every test: served, joined, watched, recorded, ended.
+
+mod support;
+
+use bywash_broker::Stats;
+use bywash_core::trace::{HEADER, Record};
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use support::{Running, bywash, eventually, stderr, stdout, succeed};
+use tempfile::TempDir;
+
+/// A broker on a socket in a folder of its own.
+struct Served {
+    broker: Running,
+    socket: PathBuf,
+    folder: TempDir,
+}
+
+impl Served {
+    fn start(arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("broker.sock");
+        let broker = Running::start(bywash().arg("serve").arg("--socket").arg(&socket).args(arguments));
+        let served = Self { broker, socket, folder };
+        eventually("the broker answers", || served.ask(&["stats"]).status.success());
+        served
+    }
+
+    /// A command that knows this broker.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = bywash();
+        command.env("BYWASH_SOCKET", &self.socket).args(arguments);
+        command
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the command starts")
+    }
+
+    fn stats(&self) -> Stats {
+        serde_json::from_str(&stdout(&succeed(&mut self.command(&["stats", "--json"])))).expect("statistics are JSON")
+    }
+
+    /// Ends it as an operator does.
+    fn end(mut self) -> String {
+        self.broker.signal("TERM");
+        let status = self.broker.wait();
+        let log = log_of(&mut self.broker);
+        assert!(status.success(), "{status}\n{log}");
+        assert!(!self.socket.exists(), "the socket is taken away");
+        log
+    }
+}
+
+/// Everything that an ended command wrote to stderr.
+fn log_of(ended: &mut Running) -> String {
+    let mut text = String::new();
+    ended.0.stderr.take().expect("stderr is piped").read_to_string(&mut text).expect("text");
+    text
+}
+
+/// Encrypts a megabyte and more.
+fn encrypt(folder: &Path) -> Vec<String> {
+    let plain = folder.join("plain");
+    fs::write(&plain, vec![7; 1_200_000]).expect("written");
+    let (plain, sealed) = (plain.to_str().expect("text"), folder.join("sealed"));
+    let words = ["openssl", "enc", "-aes-256-ctr", "-K", &"11".repeat(32), "-iv", &"22".repeat(16), "-in", plain, "-out"];
+    words.iter().map(|word| (*word).to_owned()).chain([sealed.to_str().expect("text").to_owned()]).collect()
+}
+
+fn report(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).expect("a report is JSON")
+}
+
+#[test]
+fn a_run_without_a_broker_hosts_one_and_says_what_ran_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.json");
+    let output = succeed(bywash().args(["run", "--report"]).arg(&path).arg("--").args(encrypt(folder.path())));
+    assert!(stderr(&output).contains(" here (AES-256-CTR 1.2 MB), 0 at the broker; modelled: none"), "{}", stderr(&output));
+    let report = report(&fs::read_to_string(&path).unwrap());
+    assert_eq!(report["status"], 0);
+    assert_eq!(report["account"]["processes"], 1);
+    assert_eq!(report["account"]["here"][0]["algorithm"], "AES-256-CTR");
+    assert_eq!(report["account"]["here"][0]["bytes"], 1_200_000);
+}
+
+#[test]
+fn what_is_sent_to_the_queue_runs_at_the_broker() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key.pem");
+    let data = folder.path().join("data");
+    fs::write(&data, "to be signed").unwrap();
+    succeed(Command::new("openssl").args(["genpkey", "-quiet", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out"]).arg(&key));
+    let sign = |command: &mut Command, signature: &Path| {
+        succeed(command.args(["openssl", "dgst", "-sha256", "-sign"]).arg(&key).arg("-out").arg(signature).arg(&data))
+    };
+    let [ours, theirs] = ["ours", "theirs"].map(|name| folder.path().join(name));
+    let output = sign(bywash().args(["run", "--route", "queue", "--json", "--"]), &ours);
+    sign(&mut Command::new("env"), &theirs);
+    assert_eq!(fs::read(&ours).unwrap(), fs::read(&theirs).unwrap(), "PKCS #1 v1.5 signatures are deterministic");
+    let report = report(&stderr(&output));
+    assert!(report["account"]["broker"].as_array().unwrap().iter().any(|line| line["algorithm"] == "RSA-2048 private"), "{report}");
+}
+
+#[test]
+fn a_program_without_openssl_is_said_to_be_out_of_reach() {
+    let output = succeed(bywash().args(["run", "--", "true"]));
+    assert!(stderr(&output).contains("no process of this run used the provider"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("bywash doctor -- true"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_run_joins_a_broker_that_answers() {
+    let served = Served::start(&[]);
+    let output = succeed(served.command(&["run", "--"]).args(encrypt(served.folder.path())));
+    assert!(stderr(&output).contains("AES-256-CTR 1.2 MB"), "{}", stderr(&output));
+    let stats = served.stats();
+    assert!(stats.runs.iter().any(|run| run.work.iter().any(|work| work.algorithm == "AES-256-CTR")), "{stats:?}");
+    assert!(stdout(&succeed(&mut served.command(&["stats"]))).contains("AES-256-CTR"));
+    assert!(stdout(&succeed(&mut served.command(&["stats", "--prometheus"]))).contains("# TYPE "));
+    served.end();
+}
+
+#[test]
+fn top_once_shows_a_frame_and_top_wants_a_terminal() {
+    let served = Served::start(&[]);
+    let frame = stdout(&succeed(&mut served.command(&["top", "--once"])));
+    for part in ["engines", "cpu", "algorithms", "clients", "policy placement"] {
+        assert!(frame.contains(part), "{part} in\n{frame}");
+    }
+    let refused = served.ask(&["top"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("--once"), "{}", stderr(&refused));
+}
+
+#[test]
+fn a_second_broker_on_the_socket_is_refused() {
+    let served = Served::start(&[]);
+    let second = served.ask(&["serve"]);
+    assert_eq!(second.status.code(), Some(1), "{}", stderr(&second));
+    assert!(stderr(&second).contains("broker.sock"), "{}", stderr(&second));
+    assert!(served.ask(&["stats"]).status.success(), "the first one goes on");
+}
+
+#[test]
+fn without_permission_on_the_socket_it_says_so_and_runs_by_itself() {
+    let served = Served::start(&["--socket-mode", "0600"]);
+    fs::set_permissions(served.folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let as_nobody = |arguments: &[&str]| served.command(arguments).uid(65534).gid(65534).output();
+    let Ok(refused) = as_nobody(&["stats"]) else {
+        eprintln!("skipped: only root can become another user");
+        return;
+    };
+    assert_eq!(refused.status.code(), Some(4), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("--allow-uid"), "{}", stderr(&refused));
+    let ran = as_nobody(&["run", "--", "openssl", "version"]).unwrap();
+    assert!(ran.status.success() && stderr(&ran).contains("no permission"), "{}", stderr(&ran));
+    let doctor = as_nobody(&["doctor"]).unwrap();
+    assert_eq!(doctor.status.code(), Some(1));
+    assert!(stdout(&doctor).contains("--socket-mode"), "{}", stdout(&doctor));
+}
+
+#[test]
+fn a_record_of_a_command_is_a_well_formed_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.csv");
+    let speed = ["openssl", "speed", "-seconds", "1", "-bytes", "16384", "-evp", "aes-256-gcm"];
+    let output = succeed(bywash().args(["record", "--output"]).arg(&trace).args(["--route", "queue", "--"]).args(encrypt(folder.path())));
+    assert!(stderr(&output).contains("requests recorded in"), "{}", stderr(&output));
+    succeed(bywash().args(["record", "--output"]).arg(&trace).arg("--").args(speed));
+    let text = fs::read_to_string(&trace).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some(HEADER));
+    let records: Vec<Record> = lines.map(|line| line.parse().unwrap_or_else(|error| panic!("{error}"))).collect();
+    assert!(records.iter().any(|record| record.algorithm.name() == "AES-256-GCM" && record.bytes == 16384), "{} records", records.len());
+    assert!(records.iter().all(|record| record.start <= record.done));
+}
+
+#[test]
+fn a_running_broker_is_recorded_for_a_time() {
+    let served = Served::start(&[]);
+    let trace = served.folder.path().join("trace.csv");
+    let recorder = served.command(&["record", "--for", "2s", "-o"]).arg(&trace).spawn().unwrap();
+    let mut recorder = Running(recorder);
+    eventually("the recording begins", || served.stats().recording);
+    succeed(served.command(&["run", "--"]).args(encrypt(served.folder.path())));
+    assert!(recorder.wait().success());
+    let text = fs::read_to_string(&trace).unwrap();
+    assert!(text.starts_with(HEADER) && text.contains("AES-256-CTR"), "{text}");
+}
+
+#[test]
+fn sigterm_under_load_loses_nothing() {
+    let served = Served::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!("for i in 1 2 3 4 5 6 7 8; do {} || exit 9; done", encrypt(folder.path()).join(" "));
+    let mut loads: Vec<Running> =
+        (0..3).map(|_| Running::start(&mut served.command(&["run", "--route", "queue", "--quiet", "--", "sh", "-c", &script]))).collect();
+    eventually("load arrives", || served.stats().runs.iter().any(|run| !run.work.is_empty()));
+    served.end();
+    for load in &mut loads {
+        let status = load.wait();
+        assert!(status.success(), "{status}\n{}", log_of(load));
+    }
+}
+
+#[test]
+fn without_a_broker_there_is_nothing_to_look_at() {
+    for arguments in [&["stats"][..], &["top", "--once"], &["record", "-o", "/dev/null"]] {
+        let output = bywash().args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        assert!(stderr(&output).contains("bywash serve"), "{}", stderr(&output));
+    }
+    let named = bywash().args(["run", "--socket", "/nowhere/x.sock", "--", "true"]).output().unwrap();
+    assert_eq!(named.status.code(), Some(125));
+    assert!(stderr(&named).contains("/nowhere/x.sock"), "{}", stderr(&named));
+}
