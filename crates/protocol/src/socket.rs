@@ -147,6 +147,7 @@ impl ControlSocket {
     /// [`Error::Timeout`] when nothing came; [`Error::Unavailable`] for an oversized packet or a broken connection.
     pub fn receive(&self, packet: &mut Packet, timeout: Duration) -> Result<bool> {
         packet.wipe();
+        let mut reset = false;
         loop {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
             let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -166,6 +167,8 @@ impl ControlSocket {
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.ready(PollFlags::IN, timeout)?,
+                // Told once, when the other end closed without reading all; what it sent before (a refusal) is still there.
+                Err(Errno::CONNRESET) if !reset => reset = true,
                 Err(Errno::CONNRESET) => return Ok(false),
                 Err(error) => return Err(failed("receive from the other end of the control socket", error)),
             }

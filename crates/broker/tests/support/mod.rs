@@ -73,9 +73,11 @@ impl Raw {
 
     pub(crate) fn connect_as(path: &Path, version: u16, role: Role, run: Option<&str>) -> Result<Self> {
         let socket = ControlSocket::connect(path)?;
-        socket.send(&ClientMessage::Hello { version, role, comm: "test", run }, &[], LONG)?;
+        // A broker that refuses at once has closed by now; its reason is still there to be read.
+        let sent = socket.send(&ClientMessage::Hello { version, role, comm: "test", run }, &[], LONG);
         let mut packet = Packet::new();
         if !socket.receive(&mut packet, LONG)? {
+            sent?;
             return Err(Error::Unavailable { what: "closed".into() });
         }
         match packet.message()? {
