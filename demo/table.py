@@ -10,7 +10,7 @@ from statistics import median
 
 ticks_per_second = float(sys.argv[1])
 rows = [json.loads(line) for line in open(sys.argv[2])]
-reports = {name: json.load(open(path)) for name, path in zip(("bywash", "queue"), sys.argv[3:])}
+reports = {name: json.load(open(path))["account"] for name, path in zip(("bywash", "queue"), sys.argv[3:])}
 COLUMNS = ("without", "bywash", "queue")
 MARGIN = 1.03  # what two medians of a shared machine may differ by without meaning anything
 

@@ -39,11 +39,12 @@ need() {
     for file in "$@"; do [ -x "$file" ] || die "$file is missing: run 'make build' first"; done
 }
 
-# Starts a command in the background and leaves its pid in $pid: begin LOGFILE CMD...
+# Starts a command in the background and leaves its pid in $pid: begin LOGFILE CMD... It gets a process group of its own, because apache2
+# ends by signalling its whole group, which would be us.
 begin() {
     local log=$1
     shift
-    "$@" >"$log" 2>&1 &
+    setsid "$@" >"$log" 2>&1 &
     pid=$!
     started+=("$pid")
 }
@@ -110,20 +111,19 @@ CONF
     mkdir -p "$file.tmp"
 }
 
-# Runs a command with its cryptography routed; what ran where is written to REPORT: routed REPORT [bywash-run options --] CMD...
+# Runs a command with its cryptography routed; what ran where is written to REPORT: routed REPORT CMD...
 routed() {
     local report=$1
     shift
-    "$bywash" run --quiet --report "$report" $run_options -- "$@"
+    "$bywash" run --quiet --report "$report" -- "$@"
 }
-run_options=${run_options:-}
 
 # How many operations a report tells of: operations REPORT here|broker|all [ALGORITHM-PREFIX]
 operations() {
     /usr/bin/python3 - "$@" <<'PY'
 import json, sys
 path, place, prefix = (sys.argv[1:] + [""])[:3]
-report = json.load(open(path))
+report = json.load(open(path))["account"]
 lines = [line for where in ("here", "broker") if place in (where, "all") for line in report[where]]
 print(sum(line["operations"] for line in lines if line["algorithm"].startswith(prefix)))
 PY

@@ -71,7 +71,7 @@ load() {
 serve_and_load() {
     local port=$1
     shift
-    begin server.log routed report.json "$@"
+    begin server.log "$bywash" run --quiet --report report.json -- "$@"
     await_port "$port" "$pid" server.log
     load "$port"
     end "$pid"
@@ -147,7 +147,7 @@ check_apache_event() { apache event; }
 check_s_server() {
     local port
     port=$(free_port)
-    begin server.log routed report.json openssl s_server -accept "127.0.0.1:$port" -cert "$scratch/rsa.pem" -key "$scratch/rsa.key" -HTTP -quiet </dev/null
+    begin server.log "$bywash" run --quiet --report report.json -- openssl s_server -accept "127.0.0.1:$port" -cert "$scratch/rsa.pem" -key "$scratch/rsa.key" -HTTP -quiet </dev/null
     await_port "$port" "$pid" server.log
     printf 'HTTP/1.0 200 OK\r\nContent-Length: 8000\r\n\r\n' >answer
     cat "$scratch/www/small" >>answer
@@ -190,7 +190,7 @@ against_routed_nginx() {
     local port
     port=$(free_port)
     nginx_conf "$PWD/nginx.conf" "$port"
-    begin server.log routed report.json nginx -c "$PWD/nginx.conf"
+    begin server.log "$bywash" run --quiet --report report.json -- nginx -c "$PWD/nginx.conf"
     await_port "$port" "$pid" server.log
     "$1" "$port"
     end "$pid"
