@@ -67,5 +67,5 @@ for name in sys.argv[1:]:
 PY
 printf 'broker-kill: %s kills; in %s of these lives the broker had done work before\n' "$kills" "$worked"
 [ $((worked * 2)) -ge "$kills" ] || { echo "broker-kill: FAILED: most brokers did nothing: the load does not reach them"; status=1; }
-[ $status = 0 ] && echo "broker-kill: ok" || { echo "broker-kill: FAILED"; cat "$scratch"/load.*.err; tail -5 "$scratch/broker.log" "$scratch/nginx.log"; }
+[ $status = 0 ] && echo "broker-kill: ok" || { echo "broker-kill: FAILED"; cat "$scratch"/load.*.err; tail -n 5 "$scratch/broker.log" "$scratch/nginx.log"; }
 exit $status

