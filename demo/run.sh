@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Debian's nginx serving TLS without and with Bywash, side by side, every byte verified. About a minute and a half; listens on 127.0.0.1 only.
 #
-# Three servers run at once, each its own nginx with one worker: as it comes, under `bywash run`, and with every operation sent to a
+# Three servers run at once, each its own nginx with one worker: as it comes, under `bywash run`, and with whole operations, the private key's above all, sent to a
 # broker process (`--route queue`), which is what keeping keys and work out of the server's process costs. They are loaded in turn,
 # in interleaved rounds, so that a noisy moment hits all alike; the table shows medians. ROUNDS=3 demo/run.sh is quicker, ROUNDS=15 steadier.
 set -euo pipefail

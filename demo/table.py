@@ -73,7 +73,7 @@ for what, values in seen.items():
                 slower.append((column, f"{what}: {name} {number(middle['without'])} -> {number(middle[column])}"))
         print(line)
 
-print("\nwithout: nginx as Debian ships it. Bywash: the same under `bywash run`. queue: every operation sent to a broker process.\nratio: to nginx alone; above 1 is better for rates, below 1 for times.")
+print("\nwithout: nginx as Debian ships it. Bywash: the same under `bywash run`. queue: private-key and other whole operations sent to a broker process; record encryption, a stream, stays in place.\nratio: to nginx alone; above 1 is better for rates, below 1 for times.")
 for column, title in (("bywash", "under `bywash run`"), ("queue", "with --route queue")):
     print(f"\nOperations {title}: {account(reports[column])}.")
     lines = [text for which, text in slower if which == column]
