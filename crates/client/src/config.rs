@@ -1,6 +1,7 @@
 //! What a client is told when it is made, by its caller or by the environment.
 
 use bywash_core::{Error, Result};
+use bywash_protocol::environment::variable;
 use core::fmt;
 use core::str::FromStr;
 use std::path::PathBuf;
@@ -19,17 +20,17 @@ pub struct Config {
 impl Config {
     /// What the environment says: `BYWASH_SOCKET` (a path; `none` for no broker; unset for the default place,
     /// [`socket_path`](bywash_protocol::socket_path)), `BYWASH_ROUTE` (`auto`, `here`, `queue`) and `BYWASH_RUN`.
+    /// A program with borrowed rights asks none of them (see [`environment`](bywash_protocol::environment)).
     ///
     /// # Errors
     /// [`Error::Config`], naming the variable.
     pub fn from_env() -> Result<Self> {
-        let text = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        let route = match text("BYWASH_ROUTE") {
+        let route = match variable("BYWASH_ROUTE") {
             None => Route::Auto,
             Some(value) => value.to_string_lossy().parse()?,
         };
         let socket = Some(bywash_protocol::socket_path()).filter(|path| path.as_os_str() != "none");
-        Ok(Self { socket, route, run: text("BYWASH_RUN").map(|run| run.to_string_lossy().into_owned()) })
+        Ok(Self { socket, route, run: variable("BYWASH_RUN").map(|run| run.to_string_lossy().into_owned()) })
     }
 }
 

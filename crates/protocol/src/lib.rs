@@ -1,8 +1,8 @@
 //! What client and broker share: the layout of a region, the rings in it, the board page, the messages of the control socket.
 //!
 //! Two processes that do not trust each other meet here. The broker makes all shared memory; the client checks its seals and its
-//! size before it maps it; the broker believes nothing that it reads from it. All `unsafe` is in [`mapping`]; everything
-//! above works through accessors that copy.
+//! size before it maps it; the broker believes nothing that it reads from it. All `unsafe` is in [`mapping`], but for one question to the kernel in
+//! [`environment`]; everything above works through accessors that copy.
 //!
 //! # A connection
 //!
@@ -53,7 +53,7 @@
 //!
 //! | part | module |
 //! |---|---|
-//! | shared memory, and the only `unsafe` | [`mapping`] |
+//! | shared memory, and nearly all `unsafe` | [`mapping`] |
 //! | offsets; making, opening and checking a region | [`layout`], [`region`] |
 //! | one request as it is described, validated, answered | [`descriptor`] |
 //! | the client's half, the broker's half | [`client_ring`], [`broker_ring`] |
@@ -63,12 +63,14 @@
 //! | spinning and sleeping | [`wait`] |
 //! | control socket, its messages, its path | [`socket`], [`message`], [`params`], [`path`] |
 //! | forks, core dumps, swap | [`fork`], [`harden`] |
+//! | variables, and when not to believe them | [`environment`] |
 
 pub mod arena;
 pub mod board;
 pub mod broker_ring;
 pub mod client_ring;
 pub mod descriptor;
+pub mod environment;
 pub mod fork;
 pub mod harden;
 pub mod layout;

@@ -1,5 +1,6 @@
 //! Where the broker's socket is.
 
+use crate::environment::variable;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -7,9 +8,9 @@ use std::path::PathBuf;
 pub const SOCKET_VARIABLE: &str = "BYWASH_SOCKET";
 
 /// The socket's path: `$BYWASH_SOCKET`; else `/run/bywash/broker.sock` for root; else `$XDG_RUNTIME_DIR/bywash.sock`, and the system's
-/// where there is no such directory.
+/// where there is no such directory. A program with borrowed rights asks no variable (see [`environment`](crate::environment)).
 pub fn socket_path() -> PathBuf {
-    choose(std::env::var_os(SOCKET_VARIABLE), rustix::process::geteuid().is_root(), std::env::var_os("XDG_RUNTIME_DIR"))
+    choose(variable(SOCKET_VARIABLE), rustix::process::geteuid().is_root(), variable("XDG_RUNTIME_DIR"))
 }
 
 fn choose(named: Option<OsString>, root: bool, runtime: Option<OsString>) -> PathBuf {
