@@ -3,8 +3,9 @@
 //! The program's own contexts cannot be used for that: they would route the work back here. Nor is the configuration file read
 //! again, because a new library context reads none unless told to.
 
-use crate::ffi::libcrypto::{OSSL_LIB_CTX, OSSL_LIB_CTX_free, OSSL_LIB_CTX_new, OSSL_PROVIDER, OSSL_PROVIDER_load, OSSL_PROVIDER_unload};
+use crate::ffi::libcrypto::{OSSL_LIB_CTX, OSSL_LIB_CTX_free, OSSL_LIB_CTX_new, OSSL_PROVIDER, OSSL_PROVIDER_load};
 use core::ptr::NonNull;
+use std::sync::OnceLock;
 
 /// A private library context with the default provider in it.
 pub struct Delegate {
@@ -18,8 +19,16 @@ unsafe impl Send for Delegate {}
 unsafe impl Sync for Delegate {}
 
 impl Delegate {
-    /// Makes the context; none if libcrypto cannot (out of memory).
-    pub(crate) fn new() -> Option<Self> {
+    /// The process's one, made on first use; none only where OpenSSL's default provider cannot be loaded.
+    ///
+    /// It is never taken down: keys and key managers outlive providers, and every thread that has drawn random numbers from it comes
+    /// back to it when the thread ends, whenever that is.
+    pub(crate) fn get() -> Option<&'static Self> {
+        static DELEGATE: OnceLock<Option<Delegate>> = OnceLock::new();
+        DELEGATE.get_or_init(Self::new).as_ref()
+    }
+
+    fn new() -> Option<Self> {
         // SAFETY: no arguments; null on failure.
         let context = NonNull::new(unsafe { OSSL_LIB_CTX_new() })?;
         // SAFETY: a live context and a NUL-terminated name.
@@ -31,7 +40,7 @@ impl Delegate {
         Some(Self { context, provider: provider? })
     }
 
-    /// The context, for fetching and for `*_new_from_*` functions. It lives as long as the provider does.
+    /// The context, for fetching and for `*_new_from_*` functions.
     pub fn context(&self) -> *mut OSSL_LIB_CTX {
         self.context.as_ptr()
     }
@@ -39,15 +48,5 @@ impl Delegate {
     /// The default provider in it.
     pub fn provider(&self) -> *const OSSL_PROVIDER {
         self.provider.as_ptr()
-    }
-}
-
-impl Drop for Delegate {
-    fn drop(&mut self) {
-        // SAFETY: both were made by `new` and are given back once; everything fetched from them is gone before the provider is torn down.
-        unsafe {
-            OSSL_PROVIDER_unload(self.provider.as_ptr());
-            OSSL_LIB_CTX_free(self.context.as_ptr());
-        }
     }
 }

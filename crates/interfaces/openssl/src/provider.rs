@@ -10,7 +10,6 @@ use bywash_core::Algorithm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
 use core::{ptr, slice};
-use std::sync::OnceLock;
 
 /// One loaded provider: what every context of ours holds on to.
 ///
@@ -18,7 +17,6 @@ use std::sync::OnceLock;
 pub struct Provider {
     handle: *const CoreHandle,
     client: Option<Client>,
-    delegate: OnceLock<Option<Delegate>>,
 }
 
 // SAFETY: the handle is only compared and handed back to the core; the rest is shareable.
@@ -44,8 +42,8 @@ impl Provider {
     }
 
     /// The default provider in a private library context, made when it is first needed.
-    pub fn delegate(&self) -> Option<&Delegate> {
-        let delegate = self.delegate.get_or_init(Delegate::new).as_ref();
+    pub fn delegate(&self) -> Option<&'static Delegate> {
+        let delegate = Delegate::get();
         if delegate.is_none() {
             raise(Reason::InternalError, "bywash: OpenSSL's default provider cannot be loaded; check the installation of libssl3");
         }
@@ -149,7 +147,7 @@ pub unsafe extern "C" fn OSSL_provider_init(
         unsafe { connect(handle, entries) };
         let get_params = entries.iter().find(|entry| entry.id == id::GET_PARAMS).and_then(|entry| entry.function);
         let client = guard(None, || Some(Client::new(configuration(handle, get_params))));
-        let provider = Box::new(Provider { handle, client, delegate: OnceLock::new() });
+        let provider = Box::new(Provider { handle, client });
         // SAFETY: libcrypto gives room for both results.
         unsafe {
             *provctx = Box::into_raw(provider).cast();

@@ -159,8 +159,8 @@ pub(super) use call;
 
 /// The default provider's implementations, and what they are made in.
 pub(super) struct Twin {
-    /// Keeps the library context alive.
-    delegate: Delegate,
+    /// The library context they live in.
+    delegate: &'static Delegate,
     /// The default provider's own context: the first argument of its constructors.
     pub(super) provctx: *mut c_void,
     pub(super) rsa: KeyFns,
@@ -179,15 +179,15 @@ unsafe impl Send for Twin {}
 unsafe impl Sync for Twin {}
 
 impl Twin {
-    /// The process's twin, made on first use; none only where OpenSSL's default provider cannot be loaded. It is never taken down: keys
-    /// and key managers outlive providers, and the functions without a context (`import_types`) need it at any time.
+    /// The process's twin, made on first use; none only where OpenSSL's default provider cannot be loaded. It is never taken down: the functions
+    /// without a context (`import_types`) need it at any time.
     pub(super) fn get() -> Option<&'static Self> {
         static TWIN: OnceLock<Option<Twin>> = OnceLock::new();
         TWIN.get_or_init(Self::new).as_ref()
     }
 
     fn new() -> Option<Self> {
-        let delegate = Delegate::new()?;
+        let delegate = Delegate::get()?;
         let provider = delegate.provider();
         // SAFETY: a loaded provider.
         let provctx = unsafe { OSSL_PROVIDER_get0_provider_ctx(provider) };
