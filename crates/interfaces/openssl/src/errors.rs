@@ -11,6 +11,9 @@ use core::ptr;
 use std::ffi::CString;
 use std::sync::RwLock;
 
+/// `ERR_LIB_PROV` of `err.h`, where an error holds its library. With a library named, the core does not look into the handle, which
+/// may by then belong to an instance that another thread has torn down; and programs see the number they know from the default provider.
+const PROVIDER_LIBRARY: u32 = 57 << 23;
 /// `ERR_RFLAG_FATAL | ERR_RFLAG_COMMON` of `err.h`: the flags of reasons that all libraries share.
 const COMMON_FATAL: u32 = 3 << 18;
 
@@ -149,11 +152,11 @@ pub fn raise(reason: Reason, detail: &str) -> c_int {
     let file = CString::new(place.file()).unwrap_or_default();
     // A va_list is a pointer to a structure, or passed as one, on x86-64, AArch64 and RISC-V alike; zeroes mean no arguments.
     let mut no_arguments = [0_u64; 8];
-    // SAFETY: the core's functions with the handle that belongs to them; the strings live through the calls, which copy them.
+    // SAFETY: the core's functions, which do not follow the handle (see `PROVIDER_LIBRARY`); the strings live through the calls, which copy them.
     unsafe {
         (queue.new_error)(queue.handle);
         (queue.set_debug)(queue.handle, file.as_ptr(), place.line() as c_int, ptr::null());
-        (queue.vset)(queue.handle, reason as u32, text.as_ptr(), no_arguments.as_mut_ptr().cast());
+        (queue.vset)(queue.handle, PROVIDER_LIBRARY | reason as u32, text.as_ptr(), no_arguments.as_mut_ptr().cast());
     }
     0
 }

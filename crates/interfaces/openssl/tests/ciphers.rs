@@ -356,3 +356,64 @@ fn a_random_iv_is_made_where_none_is_set() {
     assert_eq!(theirs.update(&sealed).unwrap(), b"text");
     assert!(theirs.finish().is_some());
 }
+
+#[test]
+fn no_iv_encrypts_twice() {
+    for route in ROUTES {
+        let library = Library::new(route);
+        let cipher = library.cipher("AES-128-GCM", "bywash");
+        let (key, iv) = ([1; 16], [2; 12]);
+        let begun = || {
+            let context = Context::new();
+            assert!(context.init(Some(&cipher), Some(&key), Some(&iv), 1));
+            assert!(context.update(&[0; 32]).is_some());
+            context
+        };
+        let keyed_again = begun();
+        assert!(keyed_again.init(None, Some(&key), None, 1));
+        assert_eq!(keyed_again.update(&[0; 32]), None, "{route}: the same key in the middle of a message began it again under its IV");
+        let turned = begun();
+        assert!(turned.init(None, None, None, 0) && turned.init(None, None, None, 1));
+        assert_eq!(turned.update(&[0; 32]), None, "{route}: there and back began a message again under its IV");
+        assert!(turned.init(None, None, Some(&[3; 12]), 1) && turned.update(&[0; 32]).is_some(), "a fresh IV goes on");
+        take_reason();
+    }
+}
+
+#[test]
+fn an_iv_too_short_to_be_counted_is_not() {
+    let library = Library::new("auto");
+    let context = Context::new();
+    assert!(context.init(Some(&library.cipher("AES-128-GCM", "bywash")), Some(&[1; 16]), Some(&[2; 12]), 1));
+    assert_eq!(context.ctrl(SET_IV_FIXED, -1, &mut [9; 12]), 1);
+    assert!(context.set_ivlen(4));
+    let record = [0; 40];
+    assert_eq!(context.ctrl(TLS1_AAD, 13, &mut [0, 0, 0, 0, 0, 0, 0, 0, 23, 3, 3, 0, 24]), 16);
+    assert_eq!(context.update_in_place(&record), None);
+    assert_eq!(take_reason(), "cipher operation failed", "refused, and not by a panic");
+    assert!(context.ctrl(IV_GEN, -1, &mut [0; 12]) <= 0, "what cannot be counted up would come twice");
+    take_reason();
+}
+
+#[test]
+fn errors_have_the_default_providers_numbers() {
+    let library = Library::new("auto");
+    for name in ["AES-128-CBC", "AES-128-XTS"] {
+        let pair = Pair::new(&library, name);
+        let code = |cipher: &Cipher| {
+            let context = Context::new();
+            assert!(context.init(
+                Some(cipher),
+                Some(&vec![0; pair.key_len() - 1].into_iter().chain([1]).collect::<Vec<_>>()),
+                Some(&[0; 16]),
+                0
+            ));
+            context.update(&[0; 5]);
+            context.finish();
+            take_code()
+        };
+        let theirs = code(&pair.theirs);
+        assert_ne!(theirs, 0);
+        assert_eq!(code(&pair.ours), theirs, "{name}");
+    }
+}

@@ -10,7 +10,7 @@ use crate::errors::Reason;
 use crate::ffi::{OwnedParams, Param, Params, ParamsMut};
 use crate::provider::Provider;
 use bywash_core::{Data, Direction, Operation};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 const BLOCK: usize = 16;
 
@@ -88,10 +88,10 @@ impl Block {
     /// Puts the waiting block through the cipher and out.
     fn crypt_buffer(&mut self, io: &mut Io) -> Outcome {
         io.need_room(BLOCK)?;
-        let mut block = self.buffer;
-        self.crypt(Data::InPlace(&mut block))?;
+        let mut block = Zeroizing::new(self.buffer);
+        self.crypt(Data::InPlace(&mut *block))?;
         self.buffered = 0;
-        io.write(&block)
+        io.write(&*block)
     }
 
     fn fill_buffer(&mut self, io: &mut Io, len: usize) {
@@ -119,12 +119,10 @@ impl Block {
             }
             return fail(Reason::WrongFinalBlockLength, "the data is not a multiple of 16 bytes");
         }
-        let mut block = self.buffer;
-        self.crypt(Data::InPlace(&mut block))?;
+        let mut block = Zeroizing::new(self.buffer);
+        self.crypt(Data::InPlace(&mut *block))?;
         let len = if self.padding { unpadded(&block)? } else { BLOCK };
-        let done = io.write(&block[..len]);
-        block.zeroize();
-        done?;
+        io.write(&block[..len])?;
         self.buffered = 0;
         Ok(len)
     }

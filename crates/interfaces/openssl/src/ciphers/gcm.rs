@@ -142,7 +142,12 @@ impl Gcm {
         Ok(())
     }
 
-    /// Counts the last 8 bytes of the IV up by one; they are never fewer, so no carry goes further.
+    /// Whether IVs are to be counted up, and this one is long enough for a fixed part and a counter.
+    pub(super) fn can_count(&self) -> bool {
+        self.iv_generates && self.iv_len >= TLS_FIXED_IV + TLS_EXPLICIT_IV
+    }
+
+    /// Counts the last 8 bytes of the IV up by one; they are never fewer ([`Gcm::can_count`]), so no carry goes further.
     pub(super) fn count_iv_up(&mut self) {
         if let Some(counter) = self.iv[..self.iv_len].last_chunk_mut::<8>() {
             *counter = u64::from_be_bytes(*counter).wrapping_add(1).to_be_bytes();
@@ -160,7 +165,7 @@ impl Gcm {
     fn protect(&mut self, io: &mut Io) -> Outcome<usize> {
         let len = io.len();
         let aad = self.tls_aad.ok_or(Failed)?;
-        if !self.work.is_keyed() || !self.iv_generates || !io.is_in_place() || len < TLS_EXPLICIT_IV + TAG_LEN {
+        if !self.work.is_keyed() || !self.can_count() || !io.is_in_place() || len < TLS_EXPLICIT_IV + TAG_LEN {
             return Err(Failed);
         }
         let record = &mut io.output()[..len];
@@ -239,8 +244,12 @@ impl Cipher for Gcm {
             self.tls_records = 0;
         }
         if self.iv_state == IvState::InUse && (turned || key.is_some()) {
-            // In the middle of a message: what comes next is a new one under the same IV.
-            self.begin()?;
+            // In the middle of a message: what comes next is a new one, and to encrypt it under the same IV would give both away.
+            if self.encrypts() {
+                self.iv_state = IvState::Spent;
+            } else {
+                self.begin()?;
+            }
         }
         Ok(())
     }

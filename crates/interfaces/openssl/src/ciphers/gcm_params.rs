@@ -79,7 +79,7 @@ impl Gcm {
 
     /// Begins a message under the IV as it stands, gives the IV's last bytes and counts it up.
     fn next_iv(&mut self, param: &mut Param) -> Outcome {
-        if !self.iv_generates || !self.work.is_keyed() || param.data.is_null() {
+        if !self.can_count() || !self.work.is_keyed() || param.data.is_null() {
             return Err(Failed);
         }
         self.begin()?;

@@ -58,6 +58,9 @@ impl Xts {
         }
         io.untangle(0);
         if let Some(key) = &self.weak {
+            if self.direction == Direction::Encrypt {
+                return Err(Failed);
+            }
             let algorithm = self.spec.algorithm;
             return Delegated::new(self.provider, algorithm, Direction::Decrypt, key, &iv, OwnedParams::new())?.update(io);
         }

@@ -83,6 +83,13 @@ pub fn take_reason() -> String {
     text
 }
 
+/// The first error as a number, library and all, and an empty queue.
+pub fn take_code() -> std::ffi::c_ulong {
+    let code = unsafe { ERR_peek_error_all(ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut()) };
+    unsafe { ERR_clear_error() };
+    code
+}
+
 pub struct Cipher(pub *mut EVP_CIPHER);
 
 impl Cipher {
