@@ -58,10 +58,11 @@ impl Context {
         // SAFETY: null or one of our keys.
         let given = unsafe { Handle::key(key) };
         let twin_key = given.as_ref().and_then(|key| key.twin()).map_or(ptr::null_mut(), |twin| twin.data());
+        // Whatever was set before may still hold in the twin's context, so what was noted of it stays noted.
+        self.note(params);
         let done = init(self.twin, twin_key);
         if done == 1 {
-            (self.key, self.foreign) = (given, false);
-            self.note(params);
+            self.key = given;
         }
         done
     }

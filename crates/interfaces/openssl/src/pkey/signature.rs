@@ -93,11 +93,12 @@ impl Context {
                 None => return 0,
             },
         };
+        // Whatever was set before may still hold in the twin's context, so what was noted of it stays noted.
+        self.note(params);
         let done = init(self.twin, twin_key);
         if done == 1 {
             self.key = given.or(self.key.take());
-            (self.native, self.foreign, self.message) = (native, false, Message::Unbegun);
-            self.note(params);
+            (self.native, self.message) = (native, Message::Unbegun);
         }
         done
     }
