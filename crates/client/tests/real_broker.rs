@@ -1,0 +1,59 @@
+//! The client against the house's own broker, shut down and started again under it.
+
+use bywash_broker::{Broker, BrokerConfig};
+use bywash_client::{Client, Config, Route};
+use bywash_core::{Algorithm, Data, Direction, Key, Operation, SessionParams};
+use bywash_manager::{Costs, Manager, ManagerConfig, probe};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+fn broker(path: &Path) -> Broker {
+    let config = ManagerConfig { costs: Costs::Given(Vec::new()), ..ManagerConfig::new(probe().present) };
+    Broker::bind(BrokerConfig::new(path.to_owned(), Manager::new(config).unwrap())).unwrap()
+}
+
+/// Encrypts in threads through the client and compares with work in place.
+fn load(client: &Client) {
+    let params = || SessionParams::new(Algorithm::Aes128Ctr, Key::Symmetric((&[9; 16]).into())).unwrap();
+    let (session, here) = (client.session(params()).unwrap(), Client::new(Config::default()).session(params()).unwrap());
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (session, here) = (&session, &here);
+            scope.spawn(move || {
+                for len in (0..200).map(|number| number * 97 + thread) {
+                    let (mut ours, mut wanted) = (vec![len as u8; len], vec![len as u8; len]);
+                    for (session, text) in [(session, &mut ours), (here, &mut wanted)] {
+                        let (data, tag) = (Data::InPlace(text), &mut [][..]);
+                        let operation = Operation { direction: Direction::Encrypt, iv: &[len as u8; 16], aad: &[], data, tag };
+                        assert_eq!(session.run(&mut { operation }), Ok(len));
+                    }
+                    assert!(ours == wanted, "wrong bytes");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn the_broker_computes_drains_and_is_found_again() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("s");
+    let client = Client::new(Config { socket: Some(path.clone()), route: Route::Queue, run: None });
+    for round in 1..=3 {
+        let broker = broker(&path);
+        let handle = broker.handle();
+        let thread = broker.spawn().unwrap();
+        let end = Instant::now() + Duration::from_secs(60);
+        while client.stats().connections < round {
+            assert!(Instant::now() < end, "not found again within 60 s: {}", client.status());
+            load(&client);
+        }
+        let before = client.stats();
+        load(&client);
+        assert_eq!(client.stats().queued + client.stats().overflows, before.queued + before.overflows + 800, "{:?}", client.stats());
+        assert!(client.stats().queued > before.queued, "{}", client.status());
+        handle.shutdown();
+        thread.join().unwrap().unwrap();
+        load(&client);
+    }
+}
