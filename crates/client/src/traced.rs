@@ -4,6 +4,10 @@ use crate::session::Session;
 use bywash_core::{Data, Direction, Result, Stream};
 use bywash_protocol::{TraceEntry, monotonic_ns};
 
+/// While nobody records, a stream looks only at its first message and at every so many-th whether somebody does: at the pace of small messages
+/// the look would be felt.
+const LOOK_EVERY: u32 = 8;
+
 /// A stream whose messages are traced: a message lasts from its start to its tag, or where there is none to the next start or the end.
 pub(crate) struct Traced {
     session: Session,
@@ -12,18 +16,25 @@ pub(crate) struct Traced {
     /// When the message began; 0 while nobody records.
     began_ns: u64,
     bytes: u64,
+    /// Messages until the next look.
+    unlooked: u32,
 }
 
 impl Traced {
     pub(crate) fn new(session: Session, inner: Box<dyn Stream>, direction: Direction) -> Self {
-        let mut stream = Self { session, inner, direction, began_ns: 0, bytes: 0 };
+        let mut stream = Self { session, inner, direction, began_ns: 0, bytes: 0, unlooked: 0 };
         stream.begin();
         stream
     }
 
     fn begin(&mut self) {
         self.bytes = 0;
-        self.began_ns = if self.session.client().upstream().is_recording() { monotonic_ns() } else { 0 };
+        self.began_ns = 0;
+        match self.unlooked.checked_sub(1) {
+            Some(fewer) => self.unlooked = fewer,
+            None if self.session.client().upstream().is_recording() => self.began_ns = monotonic_ns(),
+            None => self.unlooked = LOOK_EVERY - 1,
+        }
     }
 
     fn end(&mut self) {
@@ -70,6 +81,7 @@ impl Stream for Traced {
             direction: self.direction,
             began_ns: 0,
             bytes: 0,
+            unlooked: 0,
         }))
     }
 }

@@ -54,6 +54,12 @@ impl<'a> Params<'a> {
         self.0.iter()
     }
 
+    /// Whether this is all there is.
+    #[inline]
+    pub fn is_only(&self, key: &CStr) -> bool {
+        matches!(self.0, [param] if param.is(key))
+    }
+
     /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
