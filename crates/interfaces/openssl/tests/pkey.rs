@@ -380,3 +380,81 @@ fn threads_share_a_key() {
     });
     assert_eq!(pair.bywash.counted(Algorithm::Rsa2048Private), 80);
 }
+
+/// Whether a key is taken, and what it signs.
+fn taken(library: &Library, name: &str, selection: i32, params: OwnedParams) -> Option<Option<bool>> {
+    let mut params = params;
+    let key = library.import(name, selection, params.as_ptr())?;
+    if name == "X25519" {
+        return Some(key.derive(&library.x25519(), none()).map(|_| true));
+    }
+    let signature = key.digest_sign("SHA256", none(), &[MESSAGE]);
+    Some(signature.map(|signature| key.digest_verify("SHA256", none(), MESSAGE, &signature)))
+}
+
+#[test]
+fn keys_that_cannot_be_are_treated_alike() {
+    let pair = Pair::new();
+    let zero = vec![0; 32];
+    let order = {
+        let mut order = vec![0xff; 32];
+        order[4..8].fill(0);
+        order[16..].copy_from_slice(&[0xbc, 0xe6, 0xfa, 0xad, 0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51]);
+        order
+    };
+    let good = pair.plain.ec("P-256").encoded_public();
+    let mut off = good.clone();
+    off[64] ^= 1;
+    let mut infinity = good.clone();
+    infinity.truncate(1);
+    infinity[0] = 0;
+    for private in [&zero[..], &order, &[0xff; 32], &[0xff; 33], &[1], &[0xff; 200], &[]] {
+        for public in [Some(&good[..]), Some(&off), Some(&infinity), Some(&[]), None] {
+            let make = || {
+                let params = none().utf8(c"group", "P-256").big_endian(c"priv", private);
+                public.map_or(none().utf8(c"group", "P-256").big_endian(c"priv", private), |public| params.octets(c"pub", public))
+            };
+            assert_eq!(taken(&pair.bywash, "EC", KEYPAIR, make()), taken(&pair.plain, "EC", KEYPAIR, make()), "{private:x?} {public:x?}");
+        }
+    }
+    for private in [&zero[..], &[0xff; 32], &[1; 31], &[1; 33], &[]] {
+        for public in [Some(&zero[..]), Some(&[0xff; 32]), Some(&[1; 31]), Some(&[1; 33]), None] {
+            let make = || {
+                let params = none().octets(c"priv", private);
+                public.map_or(none().octets(c"priv", private), |public| params.octets(c"pub", public))
+            };
+            assert_eq!(
+                taken(&pair.bywash, "X25519", KEYPAIR, make()),
+                taken(&pair.plain, "X25519", KEYPAIR, make()),
+                "{private:x?} {public:x?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn rsa_keys_with_a_damaged_part_are_treated_alike() {
+    let pair = Pair::new();
+    let damages: [(&str, fn(&mut [u8])); 5] = [
+        ("lowest bit", |number| number[0] ^= 1),
+        ("another bit", |number| number[number.len() / 2] ^= 4),
+        ("zero", |number| number.fill(0)),
+        ("one", |number| {
+            number.fill(0);
+            number[0] = 1;
+        }),
+        ("all ones", |number| number.fill(0xFF)),
+    ];
+    for name in [c"n", c"e", c"d", c"rsa-factor1", c"rsa-factor2", c"rsa-exponent1", c"rsa-exponent2", c"rsa-coefficient1"] {
+        for (damage, apply) in damages {
+            let sign = |library: &Library| {
+                let key = RSA[1].damaged(name, apply, library)?;
+                // Blinding makes what a wrong key gives random, so it is only asked whether it is a signature.
+                let signature = key.digest_sign("SHA256", none(), &[MESSAGE]);
+                let good = signature.map(|signature| RSA[1].digest_verify("SHA256", none(), MESSAGE, &signature));
+                Some((good, key.check(EVP_PKEY_check)))
+            };
+            assert_eq!(sign(&pair.bywash), sign(&pair.plain), "{name:?}, {damage}");
+        }
+    }
+}

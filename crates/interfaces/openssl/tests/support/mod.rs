@@ -7,7 +7,7 @@ use bywash_openssl::ffi::{CoreHandle, DispatchEntry, OwnedParams, Param};
 use bywash_openssl::provider::{OSSL_provider_init, Provider};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 type Init = unsafe extern "C" fn(*const CoreHandle, *const DispatchEntry, *mut *const DispatchEntry, *mut *mut c_void) -> c_int;
 
@@ -63,6 +63,8 @@ impl Library {
         // SAFETY: a live context, a name, our entry point.
         assert_eq!(unsafe { OSSL_PROVIDER_add_builtin(library.context, c"bywash".as_ptr(), OSSL_provider_init) }, 1);
         library.bywash = library.load("bywash");
+        // The provider keeps panics quiet, by a hook of its own copy of std; linked into a test, it is the test's, which would fail without a word.
+        drop(std::panic::take_hook());
         library.load("default");
         library
     }
@@ -193,6 +195,23 @@ impl Pkey {
         // SAFETY: made by EVP_PKEY_todata.
         unsafe { OSSL_PARAM_free(params) };
         key
+    }
+
+    /// The same key in another library with one number changed (its bytes as they lie there); none if it is refused.
+    pub(crate) fn damaged(&self, name: &CStr, damage: fn(&mut [u8]), to: &Library) -> Option<Pkey> {
+        let mut params: *mut Param = ptr::null_mut();
+        // SAFETY: a live key; the array ends as it must, holds `data_size` bytes at each entry, and is freed at the end.
+        unsafe {
+            assert_eq!(EVP_PKEY_todata(self.key, KEYPAIR, &raw mut params), 1);
+            let mut entry = params;
+            while !(*entry).is(name) {
+                entry = entry.add(1);
+            }
+            damage(core::slice::from_raw_parts_mut((*entry).data.cast(), (*entry).data_size));
+            let key = to.import("RSA", KEYPAIR, params);
+            OSSL_PARAM_free(params);
+            key
+        }
     }
 
     /// Whether libcrypto thinks two keys the same.
