@@ -1,6 +1,7 @@
 //! One computation on one session, borrowed ([`Operation`]) or owned ([`OwnedOperation`]).
 
 use crate::secret::SecretBytes;
+use core::fmt;
 
 /// Which way a cipher runs; everything else has one direction only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +28,8 @@ impl Direction {
 }
 
 /// Where input lies and output goes. The two never overlap in part: either they are one buffer or they are apart.
-#[derive(Debug)]
+///
+/// Printed, it shows lengths only: plaintexts and shared secrets go through it.
 pub enum Data<'a> {
     /// Output replaces input (ciphers only: output has the input's length).
     InPlace(&'a mut [u8]),
@@ -66,6 +68,15 @@ impl Data<'_> {
     }
 }
 
+impl fmt::Debug for Data<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Data::InPlace(buffer) => write!(f, "InPlace([{} bytes])", buffer.len()),
+            Data::Copy { input, output } => write!(f, "Copy([{} bytes] to [{} bytes])", input.len(), output.len()),
+        }
+    }
+}
+
 /// One computation on one session, in buffers that belong to the caller.
 #[derive(Debug)]
 pub struct Operation<'a> {
@@ -83,7 +94,7 @@ pub struct Operation<'a> {
 
 /// One computation in buffers of its own: what queues, threads and other processes hand on.
 ///
-/// All buffers are zeroised on drop: an RSA decryption's output or a shared secret is as secret as a key.
+/// Input and output are zeroised on drop: an RSA decryption's output or a shared secret is as secret as a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedOperation {
     /// Which way.
@@ -110,5 +121,19 @@ impl OwnedOperation {
             data: Data::Copy { input: &self.input, output: &mut self.output },
             tag: &mut self.tag,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_never_printed() {
+        let (mut text, mut output) = ([0xAB; 4], [0xAB; 5]);
+        assert_eq!(format!("{:?}", Data::InPlace(&mut text)), "InPlace([4 bytes])");
+        let data = Data::Copy { input: &text, output: &mut output };
+        let operation = Operation { direction: Direction::Encrypt, iv: &[1], aad: &[], data, tag: &mut [] };
+        assert!(format!("{operation:?}").contains("Copy([4 bytes] to [5 bytes])"), "{operation:?}");
     }
 }
