@@ -395,9 +395,9 @@ fn taken(library: &Library, name: &str, selection: i32, params: OwnedParams) -> 
 #[test]
 fn keys_that_cannot_be_are_treated_alike() {
     let pair = Pair::new();
-    let zero = vec![0; 32];
+    let zero = [0; 32];
     let order = {
-        let mut order = vec![0xff; 32];
+        let mut order = [0xff; 32];
         order[4..8].fill(0);
         order[16..].copy_from_slice(&[0xbc, 0xe6, 0xfa, 0xad, 0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51]);
         order
@@ -432,10 +432,13 @@ fn keys_that_cannot_be_are_treated_alike() {
     }
 }
 
+/// Changes a number's bytes, least significant first.
+type Damage = fn(&mut [u8]);
+
 #[test]
 fn rsa_keys_with_a_damaged_part_are_treated_alike() {
     let pair = Pair::new();
-    let damages: [(&str, fn(&mut [u8])); 5] = [
+    let damages: [(&str, Damage); 5] = [
         ("lowest bit", |number| number[0] ^= 1),
         ("another bit", |number| number[number.len() / 2] ^= 4),
         ("zero", |number| number.fill(0)),
