@@ -3,7 +3,7 @@
 use crate::descriptor::{Corrupt, DESCRIPTOR_WORDS, Descriptor, Job, Outcome, Span};
 use crate::layout::{AT_ASLEEP, AT_COMPLETED, AT_WATCHERS, DESCRIPTOR_AT};
 use crate::region::Region;
-use crate::wait::{sleep_on, spin_until, wake};
+use crate::wait::{sleep_on, spin_until, wake, wake_few};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicU32, fence};
 use std::sync::Arc;
@@ -86,12 +86,12 @@ impl BrokerRing {
         self.in_flight.fetch_sub(1, Relaxed);
         let state = self.region.map.u32_at(at);
         if state.swap(DONE, AcqRel) & WAITED != 0 {
-            wake(state);
+            wake_few(state);
         }
         let completed = self.region.map.u32_at(AT_COMPLETED);
         completed.fetch_add(1, SeqCst);
         if self.region.map.u32_at(AT_WATCHERS).load(SeqCst) != 0 {
-            wake(completed);
+            wake_few(completed);
         }
     }
 

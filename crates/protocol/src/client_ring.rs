@@ -27,6 +27,8 @@ struct Held {
     slot: u32,
     offset: u32,
     len: usize,
+    /// Where input and output lie, and how long the longer of them is.
+    text: (u32, u32),
 }
 
 impl ClientRing {
@@ -57,7 +59,8 @@ impl ClientRing {
         let descriptor = plan.descriptor(offset, session, operation);
         self.copy_in(&descriptor, operation);
         self.submit(slot, &descriptor);
-        Some(Ticket { ring: self.clone(), descriptor, held: Some(Held { slot, offset, len: plan.len }) })
+        let text = (descriptor.output.0, descriptor.output.1.max(descriptor.input.1));
+        Some(Ticket { ring: self.clone(), descriptor, held: Some(Held { slot, offset, len: plan.len, text }) })
     }
 
     /// Sleeps until any request completes after `seen` (a value that this returned; 0 at first), for as long as `timeout`. Look at your
@@ -178,10 +181,20 @@ impl ClientRing {
         }
     }
 
+    /// Wipes and frees a request's place; the broker is done with it.
     fn release(&self, held: &Held) {
+        self.wipe(held.text);
         self.state(held.slot).store(FREE, Relaxed);
         self.arena.give_back(held.offset, held.len);
         self.unclaim(held.slot);
+    }
+
+    /// Overwrites short texts: keys, shared secrets and decrypted premaster secrets are short. Bulk stays until it is overwritten: the
+    /// region belongs to this process and the broker alone.
+    fn wipe(&self, (offset, len): (u32, u32)) {
+        const ZEROS: [u8; 1024] = [0; 1024];
+        let len = (len as usize).min(ZEROS.len());
+        self.region.map.write(self.region.geometry.arena() + offset as usize, &ZEROS[..len]);
     }
 
     /// Takes back what dropped tickets left to the broker, as far as the broker is done with it.
@@ -278,20 +291,10 @@ impl Ticket {
                 map.read(base + self.descriptor.tag.0 as usize, operation.tag);
             }
         }
-        self.wipe();
         if let Some(held) = self.held.take() {
             self.ring.release(&held);
         }
         Some(outcome)
-    }
-
-    /// Overwrites short texts: keys, shared secrets and decrypted premaster secrets are short. Bulk stays until it is overwritten: the
-    /// region belongs to this process and the broker alone.
-    fn wipe(&self) {
-        const ZEROS: [u8; 1024] = [0; 1024];
-        let (offset, len) = self.descriptor.output;
-        let len = (len.max(self.descriptor.input.1) as usize).min(ZEROS.len());
-        self.ring.region.map.write(self.ring.region.geometry.arena() + offset as usize, &ZEROS[..len]);
     }
 }
 

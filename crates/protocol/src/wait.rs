@@ -77,6 +77,13 @@ pub fn wake(word: &AtomicU32) {
     let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
 }
 
+/// Wakes sleepers on a word that the other side may have filled with sleepers of its own, at a cost that is bounded: an honest client has
+/// one or a few threads there.
+pub(crate) fn wake_few(word: &AtomicU32) {
+    const FEW: u32 = 64;
+    let _ = futex::wake(word, futex::Flags::empty(), FEW);
+}
+
 /// Learns whether spinning pays: it does where answers have lately come within the spin's reach.
 ///
 /// After a miss the chance to spin is halved, after a hit it returns at once; a waiter that has missed often asks for a spin

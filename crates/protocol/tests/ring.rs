@@ -134,6 +134,44 @@ fn a_full_ring_and_a_full_arena_say_so() {
     assert!(client.begin(1, &operation(&mut text)).is_none(), "no room is left");
 }
 
+/// Whether these bytes stand anywhere in a region.
+fn stands_in(file: &impl AsFd, bytes: &[u8]) -> bool {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::from(file.as_fd().try_clone_to_owned().unwrap());
+    let mut all = vec![0; geometry().region_bytes()];
+    file.read_exact_at(&mut all, 0).unwrap();
+    all.windows(bytes.len()).any(|window| window == bytes)
+}
+
+#[test]
+fn secrets_leave_the_arena_however_a_request_ends() {
+    let (region, file) = Region::create(geometry()).unwrap();
+    let (mut intake, broker) = BrokerRing::new(region);
+    let client = ClientRing::new(Region::open(&file).unwrap());
+    let (input, output) = (*b"a decrypted premaster secret", *b"or what came of it at last..");
+    let mut answer = |verdict| {
+        let taken = intake.take().unwrap().unwrap();
+        if verdict == Verdict::Done {
+            broker.write(taken.job.output, &output);
+        }
+        broker.complete(taken, Outcome { verdict, written: output.len() as u32 });
+    };
+    for verdict in [Verdict::Done, Verdict::Authentication] {
+        // Taken over; dropped after the answer; given up before the answer, which then comes late.
+        let begin = || client.begin(1, &operation(&mut input.clone())).unwrap();
+        let (taken_over, dropped, given_up) = (begin(), begin(), begin());
+        assert!(stands_in(&file, &input));
+        drop(given_up);
+        (0..3).for_each(|_| answer(verdict));
+        taken_over.finish(&mut operation(&mut input.clone())).unwrap();
+        drop(dropped);
+        // The late answer is swept up by the next request.
+        drop(client.begin(1, &operation(&mut [0; 28])).unwrap());
+        answer(Verdict::Unavailable);
+        assert!(!stands_in(&file, &input) && !stands_in(&file, &output), "{verdict:?}");
+    }
+}
+
 #[test]
 fn any_completion_wakes_a_watcher() {
     let (region, file) = Region::create(geometry()).unwrap();
