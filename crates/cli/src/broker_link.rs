@@ -5,6 +5,7 @@ use bywash_core::Error;
 use bywash_protocol::socket::{ControlSocket, Packet};
 use bywash_protocol::{BrokerMessage, ClientMessage, Role, StatsFormat, VERSION};
 use rustix::fd::{AsFd, BorrowedFd};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -21,9 +22,13 @@ pub(crate) fn socket_path(named: Option<&Path>) -> PathBuf {
     named.map_or_else(bywash_protocol::socket_path, Path::to_owned)
 }
 
+/// How long a broker that is stopped, with all places before its door taken, may hold a probe up.
+const PROBE: Duration = Duration::from_secs(1);
+
 /// Whether something answers on this socket, and why not.
 pub(crate) fn probe(path: &Path) -> std::io::Result<()> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(PROBE))?;
     Ok(connect(&socket, &SocketAddrUnix::new(path)?)?)
 }
 
@@ -100,5 +105,27 @@ fn unexpected(answer: &BrokerMessage) -> Failure {
     match answer {
         BrokerMessage::Refused { refusal, .. } => Failure::from(refusal.clone().into_error()),
         _ => Failure::failed("the broker's answer does not fit the question; use broker and command of one release"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_that_accepts_nobody_does_not_hold_a_probe_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("full");
+        let address = SocketAddrUnix::new(&path).unwrap();
+        let stopped = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        rustix::net::bind(&stopped, &address).unwrap();
+        rustix::net::listen(&stopped, 0).unwrap();
+        let caller = || {
+            let caller =
+                socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None).unwrap();
+            connect(&caller, &address).is_ok().then_some(caller)
+        };
+        let _waiting: Vec<_> = std::iter::from_fn(caller).take(100).collect();
+        assert_eq!(probe(&path).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     }
 }

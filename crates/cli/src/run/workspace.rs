@@ -2,7 +2,10 @@
 //!
 //! Servers read their configuration as root and compute as `www-data`, so both must be reachable by whoever a worker becomes. But a
 //! stranger on the machine has no business here. So the outer folder can be passed through but not listed, and the inner one
-//! carries the run's token as its name: who was not told the path does not find it.
+//! has a name that cannot be guessed: who was not told the path does not find the `openssl.cnf`, which holds the run's token.
+//!
+//! The socket lies outside of the inner folder, for the kernel shows the path of every bound socket to everybody
+//! (`/proc/net/unix`). Its path lets nobody in; the token does.
 
 use crate::failure::{Exit, Failure};
 use std::fs;
@@ -18,6 +21,8 @@ const SOCKET_PATH_MAX: usize = 108;
 #[derive(Debug)]
 pub(crate) struct Workspace {
     outer: TempDir,
+    /// The inner folder's name.
+    name: String,
     token: String,
 }
 
@@ -33,8 +38,8 @@ impl Workspace {
             Failure::new(Exit::Failed, format!("cannot make a folder in {}: {error}; set TMPDIR to a writable place", parent.display()))
         };
         let outer = tempfile::Builder::new().prefix("bywash-").tempdir_in(parent).map_err(fail)?;
-        let token = random_token().map_err(fail)?;
-        let workspace = Self { outer, token };
+        let (name, token) = (random_token().map_err(fail)?, random_token().map_err(fail)?);
+        let workspace = Self { outer, name, token };
         fs::create_dir(workspace.inner()).map_err(fail)?;
         for folder in [workspace.outer.path(), &workspace.inner()] {
             fs::set_permissions(folder, fs::Permissions::from_mode(0o711)).map_err(fail)?;
@@ -47,9 +52,9 @@ impl Workspace {
         &self.token
     }
 
-    /// Where a private broker's socket goes.
+    /// Where a private broker's socket goes. Everybody on the machine can learn this path.
     pub(crate) fn socket(&self) -> PathBuf {
-        self.inner().join("socket")
+        self.outer.path().join("socket")
     }
 
     /// Writes the run's `openssl.cnf`.
@@ -61,7 +66,7 @@ impl Workspace {
     }
 
     fn inner(&self) -> PathBuf {
-        self.outer.path().join(&self.token)
+        self.outer.path().join(&self.name)
     }
 }
 
@@ -85,6 +90,16 @@ mod tests {
         assert!(workspace.socket().as_os_str().len() < SOCKET_PATH_MAX);
         drop(workspace);
         assert!(!conf.exists());
+    }
+
+    #[test]
+    fn what_the_kernel_shows_of_a_socket_leads_neither_to_the_token_nor_to_its_file() {
+        let workspace = Workspace::new().unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(workspace.socket()).unwrap();
+        let shown = fs::read_to_string("/proc/net/unix").unwrap();
+        assert!(shown.contains(&*workspace.socket().to_string_lossy()), "the kernel shows it indeed");
+        assert!(!shown.contains(workspace.token()) && !shown.contains(&workspace.name));
+        assert_ne!(workspace.token(), workspace.name);
     }
 
     #[test]
