@@ -1,9 +1,9 @@
 //! Operations: the caller's pointers turned into an [`Operation`], with every overlap that Rust forbids sorted out first.
 
-use crate::pointer::{borrow, borrow_mut, overlap, read, write};
+use crate::pointer::{borrow, borrow_mut, check, overlap, read, write};
 use crate::session::SessionHandle;
 use crate::status::{Failure, Status, argument, guard};
-use bywash_core::{Data, Direction, Kind, Operation, OwnedOperation, SecretBytes};
+use bywash_core::{Algorithm, Data, Direction, Kind, Operation, OwnedOperation, SecretBytes};
 
 /// Plaintext in, ciphertext and tag out.
 pub const ENCRYPT: u32 = 0;
@@ -85,14 +85,14 @@ impl OperationParts {
         }
     }
 
-    /// A copy that outlives the caller's buffers; of `output` its length alone is used.
+    /// A copy that outlives the caller's buffers; of `output` its length alone is used, as far as the algorithm needs it.
     ///
     /// # Safety
     /// Every buffer that is read must be valid for its length, or null.
-    pub(crate) unsafe fn to_owned(&self) -> Result<OwnedOperation, Failure> {
-        if isize::try_from(self.output_len).is_err() {
-            return argument(format!("output_len: {} bytes are more than memory holds", self.output_len));
-        }
+    pub(crate) unsafe fn to_owned(&self, algorithm: Algorithm) -> Result<OwnedOperation, Failure> {
+        check(self.input, self.input_len, "input")?;
+        // A caller may say that there is room without end; memory is not, and a lack of it would end the program.
+        let room = self.output_len.min(algorithm.output_len(self.input_len));
         // SAFETY: the caller's promise.
         unsafe {
             Ok(OwnedOperation {
@@ -100,7 +100,7 @@ impl OperationParts {
                 iv: read(self.iv, self.iv_len, "iv")?.to_vec(),
                 aad: read(self.aad, self.aad_len, "aad")?.to_vec(),
                 input: read(self.input, self.input_len, "input")?.into(),
-                output: SecretBytes::zeroed(self.output_len),
+                output: SecretBytes::zeroed(room),
                 tag: read(self.tag, self.tag_len, "tag")?.to_vec(),
             })
         }

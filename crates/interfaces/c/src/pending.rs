@@ -61,8 +61,10 @@ pub unsafe extern "C" fn bywash_submit(
     guard(|| {
         place(pending, "pending")?;
         // SAFETY: the caller's promise.
-        let (session, operation) = unsafe { (borrow(session, "session")?, borrow(operation, "operation")?.to_owned()?) };
-        let (algorithm, state) = (session.0.params().algorithm(), State::Waiting(session.0.submit(operation)));
+        let (session, operation) = unsafe { (borrow(session, "session")?, borrow(operation, "operation")?) };
+        let algorithm = session.0.params().algorithm();
+        // SAFETY: the caller's promise.
+        let state = State::Waiting(session.0.submit(unsafe { operation.to_owned(algorithm) }?));
         // SAFETY: checked by `place`; the caller's promise.
         unsafe { hand_out(pending, PendingHandle { algorithm, state }) };
         Ok(Status::Ok)
@@ -110,4 +112,45 @@ pub unsafe extern "C" fn bywash_pending_free(pending: *mut PendingHandle) {
         unsafe { take_back(pending) };
         Ok(Status::Ok)
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Config, bywash_client_free, bywash_client_new};
+    use crate::operation::COMPUTE;
+    use crate::session::{bywash_session_free, bywash_session_symmetric};
+    use core::ptr::{null, null_mut};
+
+    #[test]
+    fn room_without_end_costs_nothing() {
+        let (mut client, mut session, mut pending) = (null_mut(), null_mut(), null_mut());
+        let config = Config { socket: null(), route: 0, run: null() };
+        let mut digest = [0; 32];
+        let mut parts = OperationParts {
+            direction: COMPUTE,
+            iv: null(),
+            iv_len: 0,
+            aad: null(),
+            aad_len: 0,
+            input: null(),
+            input_len: 0,
+            output: digest.as_mut_ptr(),
+            output_len: usize::MAX / 4,
+            tag: null_mut(),
+            tag_len: 0,
+        };
+        // SAFETY: every pointer is null or leads to a local of this function; `output` is not touched before its length is told truly.
+        unsafe {
+            assert_eq!(bywash_client_new(&raw const config, &raw mut client), Status::Ok);
+            assert_eq!(bywash_session_symmetric(client, c"SHA-256".as_ptr(), null(), 0, 0, &raw mut session), Status::Ok);
+            assert_eq!(bywash_submit(session, &raw const parts, &raw mut pending), Status::Ok);
+            parts.output_len = 32;
+            assert_eq!(bywash_wait(pending, 60_000, &raw mut parts), Status::Ok);
+            bywash_pending_free(pending);
+            bywash_session_free(session);
+            bywash_client_free(client);
+        }
+        assert_eq!(digest[..4], [0xe3, 0xb0, 0xc4, 0x42], "SHA-256 of nothing");
+    }
 }

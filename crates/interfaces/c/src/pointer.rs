@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_char};
 use core::slice;
 
 /// Whether `len` bytes may begin at this pointer.
-fn check(pointer: *const u8, len: usize, name: &str) -> Result<(), Failure> {
+pub(crate) fn check(pointer: *const u8, len: usize, name: &str) -> Result<(), Failure> {
     if pointer.is_null() && len > 0 {
         return argument(format!("{name} is null but its length is {len}"));
     }
