@@ -2,7 +2,7 @@
 
 use super::measure;
 use bywash_core::{CostSheet, Engine, Error, Result};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -88,12 +88,17 @@ fn load(path: &Path, header: &str, engine: &dyn Engine) -> Result<Option<CostShe
     Ok(Some(sheet))
 }
 
-/// Written beside its place and then moved there: a reader sees a whole sheet or none.
+/// Written beside its place and then moved there: a reader sees a whole sheet or none. The file beside is made anew, for in a folder that
+/// another user may write (root under that user's `HOME`) a link of its name could lead anywhere.
 fn store(path: &Path, header: &str, sheet: &CostSheet) -> io::Result<()> {
     let text = sheet.to_toml().map_err(io::Error::other)?;
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     std::fs::create_dir_all(folder)?;
     let draft = path.with_extension(format!("{}.part", std::process::id()));
-    let written = std::fs::write(&draft, format!("{header}{text}")).and_then(|()| std::fs::rename(&draft, path));
+    // Left behind by a process of this number that was killed, if it is there.
+    let _ = std::fs::remove_file(&draft);
+    let written = std::fs::File::create_new(&draft)
+        .and_then(|mut file| file.write_all(format!("{header}{text}").as_bytes()))
+        .and_then(|()| std::fs::rename(&draft, path));
     written.inspect_err(|_| drop(std::fs::remove_file(&draft)))
 }
