@@ -3,7 +3,7 @@
 use bywash_core::Algorithm;
 use bywash_protocol::Region;
 use bywash_protocol::usage::Usage;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 /// Work by engine (index in the manager's list) and algorithm.
@@ -39,12 +39,15 @@ pub(crate) struct Total {
     pub(crate) ended: u64,
     pub(crate) served: Served,
     pub(crate) claimed: Claimed,
+    /// Whose processes they were.
+    pub(crate) uids: BTreeSet<u32>,
     /// For forgetting the oldest first.
     touched: u64,
 }
 
 impl Total {
-    pub(crate) fn add(&mut self, served: &Served, claimed: &Claimed) {
+    pub(crate) fn add(&mut self, uid: u32, served: &Served, claimed: &Claimed) {
+        self.uids.insert(uid);
         for (key, usage) in served {
             self.served.entry(*key).or_default().add(*usage);
         }
@@ -68,7 +71,7 @@ pub(crate) struct Runs {
 
 impl Runs {
     /// A process of this run has ended.
-    pub(crate) fn end(&mut self, run: &str, served: &Served, claimed: &Claimed) {
+    pub(crate) fn end(&mut self, run: &str, uid: u32, served: &Served, claimed: &Claimed) {
         self.clock += 1;
         if !self.totals.contains_key(run) && self.totals.len() >= RUNS_MAX {
             self.forget_oldest();
@@ -76,7 +79,7 @@ impl Runs {
         let total = self.totals.entry(run.to_owned()).or_default();
         total.ended += 1;
         total.touched = self.clock;
-        total.add(served, claimed);
+        total.add(uid, served, claimed);
     }
 
     pub(crate) fn view(&self) -> BTreeMap<String, Total> {
@@ -89,7 +92,8 @@ impl Runs {
         if let Some(old) = self.totals.remove(&oldest) {
             let rest = self.totals.entry(NO_RUN.to_owned()).or_default();
             rest.ended += old.ended;
-            rest.add(&old.served, &old.claimed);
+            rest.uids.extend(&old.uids);
+            rest.add(*old.uids.first().unwrap_or(&0), &old.served, &old.claimed);
         }
     }
 }
@@ -103,7 +107,7 @@ mod tests {
         let mut runs = Runs::default();
         let served: Served = [((0, Algorithm::X25519), Usage { operations: 1, bytes: 32 })].into();
         for number in 0..3000 {
-            runs.end(&format!("run {number}"), &served, &Claimed::new());
+            runs.end(&format!("run {number}"), 7, &served, &Claimed::new());
         }
         let view = runs.view();
         assert!(view.len() <= RUNS_MAX + 1);

@@ -6,21 +6,24 @@ use crate::http::Endpoint;
 use crate::lock::Place as SocketPlace;
 use crate::recorder::RecordingEnd;
 use crate::stats::Stats;
+use crate::tally::Tally;
 use crate::telemetry::Telemetry;
 use crate::{connection, throttle::Throttle};
 use bywash_core::{Error, Place, Result};
-use bywash_protocol::{Board, BrokerMessage, ControlSocket, Listener, Peer, Quota, Refusal};
-use std::collections::{BTreeMap, HashMap};
+use bywash_protocol::{Board, BrokerMessage, ControlSocket, Listener, Quota, Refusal};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often the routing table is looked at again while there are clients; it is computed anew only if requests were served.
 const ROUTES_EVERY: Duration = Duration::from_secs(2);
 /// Waiting for connections while there are no clients.
 const IDLE: Duration = Duration::from_secs(3600);
+/// Connections of one user who is not known to have permission and has not said `Hello` yet: each holds a descriptor and a thread.
+const STRANGERS_MAX: u32 = 16;
 /// How long the clients' threads may take to end.
 const END_BOUND: Duration = Duration::from_secs(5);
 
@@ -37,8 +40,9 @@ pub(crate) struct Shared {
     listener: Listener,
     clients: Mutex<BTreeMap<u32, Arc<Client>>>,
     /// Connections by user, those not yet welcomed included.
-    connections: Mutex<HashMap<u32, u32>>,
-    ended: Condvar,
+    connections: Tally,
+    /// Those of them who have yet to show that they may connect.
+    strangers: Tally,
 }
 
 /// A broker that has its place and does not work yet: see [`run`](Self::run).
@@ -78,8 +82,8 @@ impl Broker {
             draining: AtomicBool::new(false),
             listener,
             clients: Mutex::default(),
-            connections: Mutex::default(),
-            ended: Condvar::new(),
+            connections: Tally::default(),
+            strangers: Tally::default(),
             config,
         });
         let endpoint = shared.config.metrics.map(|address| Endpoint::start(address, &shared)).transpose()?;
@@ -153,10 +157,6 @@ impl Shared {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn connections(&self) -> MutexGuard<'_, HashMap<u32, u32>> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn refresh_routes(&self, routes: &mut Vec<Place>) {
         let before = (!routes.is_empty()).then_some(routes.as_slice());
         let now = self.config.manager.routes(before, self.config.handover_ns);
@@ -167,8 +167,13 @@ impl Shared {
     /// Gives a connection its thread, if its user may have one more. Nothing here waits for the peer.
     fn admit(self: &Arc<Self>, socket: ControlSocket) {
         let Ok(peer) = socket.peer() else { return };
+        let known = connection::is_known(self, peer.uid);
+        if !known && !self.strangers.enter(peer.uid, STRANGERS_MAX) {
+            return self.telemetry.deny(peer.pid, peer.uid, "too many connections of a user without permission who have not said Hello");
+        }
+        let stranger = (!known).then(|| self.strangers.entered(peer.uid));
         let limit = self.config.quotas.clients_per_uid_max;
-        if !self.count_in(peer, limit) {
+        if !self.connections.enter(peer.uid, limit) {
             self.telemetry.refuse(Quota::Clients, limit, peer.pid, peer.uid);
             let refusal = Refusal::Quota { quota: Quota::Clients, limit: u64::from(limit) };
             let _ = socket.send(&BrokerMessage::Refused { request: 0, refusal }, &[], Duration::ZERO);
@@ -177,21 +182,18 @@ impl Shared {
         let shared = self.clone();
         let thread = std::thread::Builder::new().name("bywash-control".into()).stack_size(STACK_BYTES);
         let body = move || {
-            let _counted = Counted(&shared, peer.uid);
-            connection::serve(&shared, socket, peer);
+            let _counted = shared.connections.entered(peer.uid);
+            let stranger = (!known).then(|| shared.strangers.entered(peer.uid));
+            connection::serve(&shared, socket, peer, stranger);
         };
-        if let Err(error) = thread.spawn(body) {
-            tracing::error!(pid = peer.pid, "cannot start a client's thread: {error}");
-            drop(Counted(self, peer.uid));
+        match thread.spawn(body) {
+            // The thread counts it out.
+            Ok(_) => std::mem::forget(stranger),
+            Err(error) => {
+                tracing::error!(pid = peer.pid, "cannot start a client's thread: {error}");
+                drop(self.connections.entered(peer.uid));
+            }
         }
-    }
-
-    fn count_in(&self, peer: Peer, limit: u32) -> bool {
-        let mut connections = self.connections();
-        let count = connections.entry(peer.uid).or_default();
-        let free = *count < limit;
-        *count += u32::from(free);
-        free
     }
 
     /// Starts a recording for a client, or for this process (0).
@@ -230,29 +232,10 @@ impl Shared {
         self.board.set_draining(true);
         let drained = self.config.manager.drain(self.config.drain_bound);
         self.clients().values().for_each(|client| client.socket.shutdown());
-        let connections = self.connections();
-        let all_ended = |connections: &mut HashMap<u32, u32>| !connections.is_empty();
-        let waited = self.ended.wait_timeout_while(connections, END_BOUND, all_ended);
-        let left = waited.map_or_else(|error| error.into_inner().0.len(), |(left, _)| left.len());
+        let ended = self.connections.await_none(END_BOUND);
         // A recording for this process ends with the broker.
         let _ = self.stop_recording(0);
-        drained && left == 0
-    }
-}
-
-/// One connection of a user, counted out when it ends.
-struct Counted<'a>(&'a Shared, u32);
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        let mut connections = self.0.connections();
-        if let Some(count) = connections.get_mut(&self.1) {
-            *count -= 1;
-            if *count == 0 {
-                connections.remove(&self.1);
-            }
-        }
-        self.0.ended.notify_all();
+        drained && ended
     }
 }
 

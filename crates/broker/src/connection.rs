@@ -4,6 +4,7 @@ use crate::broker::Shared;
 use crate::client::{Client, STACK_BYTES};
 use crate::sessions::{Entry, Sessions};
 use crate::stats::Stats;
+use crate::tally::Entered;
 use crate::throttle::Bucket;
 use crate::work::Worker;
 use bywash_core::secret::constant_time_eq;
@@ -17,7 +18,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, MemfdFlags};
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
 /// How long a connection may take to introduce itself.
@@ -29,6 +30,11 @@ const IDLE: Duration = Duration::from_secs(3600);
 /// What a message above the rate costs its sender.
 const PENALTY: Duration = Duration::from_millis(1);
 
+/// How often a ring thread that does not end is told again to.
+const AGAIN: Duration = Duration::from_millis(1);
+/// What statistics cost of the rate of messages: they go through all clients.
+const STATS_COST: f64 = 100.0;
+
 struct Connection {
     shared: Arc<Shared>,
     client: Arc<Client>,
@@ -37,14 +43,17 @@ struct Connection {
 }
 
 /// Serves one connection to its end.
-pub(crate) fn serve(shared: &Arc<Shared>, socket: ControlSocket, peer: Peer) {
+pub(crate) fn serve(shared: &Arc<Shared>, socket: ControlSocket, peer: Peer, stranger: Option<Entered<'_>>) {
     let mut packet = Packet::new();
     let hello = socket.receive(&mut packet, HELLO_BOUND).and_then(|open| if open { packet.message() } else { Err(ended()) });
     let Ok(ClientMessage::Hello { version, role, comm, run }) = hello else {
         refuse(&socket, 0, Refusal::Unavailable { what: "a connection begins with Hello".into() });
         return;
     };
-    match welcome(shared, socket, peer, (version, role, comm, run)) {
+    let outcome = welcome(shared, socket, peer, (version, role, comm, run));
+    // Welcome or not, a stranger no more.
+    drop(stranger);
+    match outcome {
         Ok(mut connection) => {
             tracing::debug!(client = connection.client.number, pid = peer.pid, uid = peer.uid, comm = connection.client.comm, "connected");
             if let Err(reason) = connection.talk(&mut packet) {
@@ -106,6 +115,11 @@ fn welcome(
     shared.clients().insert(client.number, client.clone());
     // From here on the connection's drop undoes all.
     let connection = Connection { shared: shared.clone(), client, intake, worker: None };
+    if shared.draining.load(SeqCst) {
+        // The drain may have gone through the clients before this one was among them.
+        refuse(&connection.client.socket, 0, Refusal::Unavailable { what: "this broker is shutting down".into() });
+        return Err(None);
+    }
     let message = BrokerMessage::Welcome { version: VERSION, client: connection.client.number, broker_pid: std::process::id() };
     let files: Vec<BorrowedFd<'_>> = file.iter().chain([shared.board.file()]).map(OwnedFd::as_fd).collect();
     connection.client.socket.send(&message, &files, SEND_BOUND).map_err(|_| None)?;
@@ -117,7 +131,21 @@ fn welcome(
 fn may_connect(shared: &Shared, uid: u32, run: Option<&str>) -> bool {
     let token = shared.config.run_token.as_deref();
     let knows_token = token.zip(run).is_some_and(|(token, run)| constant_time_eq(token.as_bytes(), run.as_bytes()));
-    uid == 0 || uid == rustix::process::geteuid().as_raw() || shared.config.allowed_uids.contains(&uid) || knows_token
+    is_known(shared, uid) || knows_token
+}
+
+/// Whether a user may connect whatever is said in `Hello`.
+pub(crate) fn is_known(shared: &Shared, uid: u32) -> bool {
+    is_owner(uid) || shared.config.allowed_uids.contains(&uid)
+}
+
+/// Whether this is the user whose broker it is, or root.
+fn is_owner(uid: u32) -> bool {
+    uid == 0 || uid == own_uid()
+}
+
+fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
 }
 
 /// Names are for people and for accounts: printable, and short.
@@ -129,7 +157,8 @@ impl Connection {
     fn talk(&mut self, packet: &mut Packet) -> Result<()> {
         let mut bucket = Bucket::new(self.shared.config.quotas.control_rate_max);
         while self.client.socket.receive(packet, IDLE)? {
-            if bucket.take() {
+            let cost = if matches!(packet.message(), Ok(ClientMessage::Stats { .. })) { STATS_COST } else { 1.0 };
+            if bucket.take(cost) {
                 self.answer(packet)?;
             } else {
                 self.over_rate(packet)?;
@@ -159,7 +188,7 @@ impl Connection {
         match packet.message()? {
             ClientMessage::Open { request, params } => match self.open(&params) {
                 Ok(session) => self.send(&BrokerMessage::Opened { request, session }),
-                Err(error) => self.refused(request, &error),
+                Err(error) => self.refused(request, &error).and_then(|()| self.check_worker(error)),
             },
             ClientMessage::Close { session } => {
                 self.close(session);
@@ -212,6 +241,12 @@ impl Connection {
         }
     }
 
+    /// A client whose ring thread could not be started would submit requests that nobody takes: it has been told, and is let go.
+    fn check_worker(&self, error: Error) -> Result<()> {
+        let lacks_worker = self.client.ring.is_some() && self.intake.is_none() && self.worker.is_none();
+        if lacks_worker { Err(error) } else { Ok(()) }
+    }
+
     /// The ring thread begins with the first session: before that, there is nothing that it could compute.
     fn start_worker(&mut self) -> Result<()> {
         let Some(intake) = self.intake.take() else { return Ok(()) };
@@ -224,7 +259,10 @@ impl Connection {
 
     /// The text goes in a file of its own, so that a slow reader never holds the broker up.
     fn stats(&self, request: u32, format: StatsFormat) -> Result<()> {
-        let stats = Stats::of(&self.shared);
+        let mut stats = Stats::of(&self.shared);
+        if !is_owner(self.client.peer.uid) {
+            stats.keep_to(self.client.peer.uid);
+        }
         let text = match format {
             StatsFormat::Prometheus => stats.to_prometheus(),
             StatsFormat::Json => stats.to_json(),
@@ -236,8 +274,13 @@ impl Connection {
         }
     }
 
-    /// Only regular files: a pipe that nobody reads would hold the recorder up.
+    /// Only for those whose broker it is: a recording shows what all clients do. Only regular files: a pipe that nobody reads would
+    /// hold the recorder up.
     fn start_recording(&self, file: Option<OwnedFd>) -> Result<()> {
+        if !is_owner(self.client.peer.uid) {
+            let what = format!("a recording shows all users' requests, so only root and uid {} may make one", own_uid());
+            return Err(Error::Unavailable { what });
+        }
         let missing = || Error::Unavailable { what: "a recording needs a regular file, sent with the message".into() };
         let file = file.ok_or_else(missing)?;
         let stat = rustix::fs::fstat(&file).map_err(|_| missing())?;
@@ -265,6 +308,11 @@ impl Drop for Connection {
             ring.interrupt();
         }
         if let Some(worker) = self.worker.take() {
+            // Again and again, for a hostile client can say "asleep" after the interrupt has said "awake".
+            while !worker.is_finished() {
+                std::thread::sleep(AGAIN);
+                client.ring.iter().for_each(|ring| ring.interrupt());
+            }
             // A ring thread that has panicked has nothing more to give.
             let _ = worker.join();
         }
@@ -277,7 +325,7 @@ impl Drop for Connection {
         let (served, claimed) = client.work();
         let mut clients = self.shared.clients();
         if client.ring.is_some() {
-            self.shared.telemetry.runs().end(client.run().unwrap_or(crate::accounts::NO_RUN), &served, &claimed);
+            self.shared.telemetry.runs().end(client.run().unwrap_or(crate::accounts::NO_RUN), client.peer.uid, &served, &claimed);
         }
         clients.remove(&client.number);
     }

@@ -11,10 +11,13 @@ use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 /// How long one connection may last.
 const CONNECTION_BOUND: Duration = Duration::from_secs(10);
+
+/// Connections at a time. Whoever is on this machine can open them, and each takes a descriptor from the clients.
+const CONNECTIONS_MAX: usize = 16;
 
 /// The endpoint; it ends when this is dropped.
 pub(crate) struct Endpoint {
@@ -64,7 +67,8 @@ async fn accept(listener: TcpListener, shared: Weak<Shared>) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!("metrics: {error}"),
     };
-    loop {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    while let Ok(place) = places.clone().acquire_owned().await {
         let Ok((stream, _)) = listener.accept().await else {
             // Out of descriptors: connections that end will give some back.
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -76,7 +80,11 @@ async fn accept(listener: TcpListener, shared: Weak<Shared>) {
             async move { Ok::<_, Infallible>(response) }
         });
         let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-        tokio::spawn(tokio::time::timeout(CONNECTION_BOUND, connection));
+        tokio::spawn(async move {
+            // Served, broken or out of time: the place is free again either way.
+            let _ = tokio::time::timeout(CONNECTION_BOUND, connection).await;
+            drop(place);
+        });
     }
 }
 

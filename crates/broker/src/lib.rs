@@ -23,6 +23,7 @@
 //!
 //! Share the machine, and nothing else. Each client has its own region, threads, session numbers and quotas ([`Quotas`]); what
 //! it writes into its region is copied and then checked; a client that breaks the rules of the ring is disconnected with one log line;
+//! one with a backlog keeps it in its own ring, since only so much of it is let before the manager's threads that others find one free;
 //! one that floods the socket is slowed down; one that never reads its answers loses its connection as soon as its socket is full. Keys
 //! go from the wiped message buffer straight into the manager.
 //!
@@ -33,6 +34,8 @@
 //! | [`Stats`] | what ran where, for whom: as JSON, or for Prometheus; over the socket, in process, or on `127.0.0.1` ([`BrokerConfig::metrics`]) |
 //! | recording | requests as [`bywash_core::trace`] lines: the broker's own and those that clients ran in place; losses are counted |
 //! | log | by `tracing`: connections, refusals, misdeeds; repeated lines are counted instead of printed |
+//!
+//! Who is neither root nor the broker's own user is shown the clients and runs of their own user alone, and may not record.
 //!
 //! Counters of in-place work are the clients' own claims and are called so wherever they are shown. Times of modelled engines are marked.
 #![forbid(unsafe_code)]
@@ -48,7 +51,9 @@ mod lock;
 mod prometheus;
 mod recorder;
 mod sessions;
+mod share;
 mod stats;
+mod tally;
 mod telemetry;
 mod throttle;
 mod work;

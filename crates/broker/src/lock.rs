@@ -3,7 +3,7 @@
 use bywash_core::{Error, Result};
 use bywash_protocol::Listener;
 use rustix::fd::OwnedFd;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock};
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -47,6 +47,7 @@ fn hold(socket: &Path, lock: &Path) -> Result<std::fs::File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file: OwnedFd =
             rustix::fs::open(lock, flags, Mode::from_raw_mode(0o600)).map_err(|error| failed("open the lock file", lock, error.into()))?;
+        check_lock(lock, &file)?;
         let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
         let mut file = std::fs::File::from(file);
         if locked.is_err() {
@@ -61,6 +62,18 @@ fn hold(socket: &Path, lock: &Path) -> Result<std::fs::File> {
     }
 }
 
+/// In a folder that others may write, they may have put anything there before us.
+fn check_lock(lock: &Path, file: &OwnedFd) -> Result<()> {
+    let stat = rustix::fs::fstat(file).map_err(|error| failed("look at the lock file", lock, error.into()))?;
+    let ours = stat.st_uid == rustix::process::geteuid().as_raw();
+    if ours && stat.st_nlink <= 1 && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+        return Ok(());
+    }
+    let what =
+        format!("{} is not this user's own file; remove it, or choose a --socket in a folder that only you may write", lock.display());
+    Err(Error::Unavailable { what })
+}
+
 fn same_file(file: &std::fs::File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     match (file.metadata(), std::fs::symlink_metadata(path)) {
@@ -71,8 +84,10 @@ fn same_file(file: &std::fs::File, path: &Path) -> bool {
 
 fn taken(socket: &Path, file: &mut std::fs::File) -> Error {
     let mut pid = String::new();
-    let who = match file.read_to_string(&mut pid) {
-        Ok(_) if !pid.trim().is_empty() => format!("the broker with pid {}", pid.trim()),
+    // A file of the same user's, but no more of it is believed than that it may be a number.
+    let read = file.take(16).read_to_string(&mut pid);
+    let who = match pid.trim().parse::<u32>() {
+        Ok(pid) if read.is_ok() => format!("the broker with pid {pid}"),
         _ => "another broker".to_owned(),
     };
     let what = format!("{} is in use by {who}; stop it first, or give this one another --socket", socket.display());

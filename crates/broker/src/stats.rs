@@ -5,7 +5,7 @@ use crate::broker::Shared;
 use bywash_protocol::Quota;
 use bywash_protocol::usage::Usage;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A picture of the broker at one moment.
@@ -132,11 +132,21 @@ pub struct RunStats {
     pub run: String,
     /// Processes seen, ended ones included.
     pub processes: u64,
+    /// Their users.
+    pub uids: BTreeSet<u32>,
     /// What was computed for them, and what they claim to have computed themselves.
     pub work: Vec<WorkStats>,
 }
 
 impl Stats {
+    /// Leaves out whatever is of other users: who they are and what they do is the operator's to know.
+    pub(crate) fn keep_to(&mut self, uid: u32) {
+        self.clients.retain(|client| client.uid == uid);
+        // The account of no run is everybody's.
+        self.runs.retain(|run| run.run != NO_RUN && run.uids.contains(&uid));
+        self.runs.iter_mut().for_each(|run| run.uids = [uid].into());
+    }
+
     pub(crate) fn of(shared: &Shared) -> Self {
         let manager = &shared.config.manager;
         let snapshot = manager.snapshot();
@@ -197,11 +207,13 @@ fn people(shared: &Shared, engines: &[EngineStats]) -> (Vec<ClientStats>, Vec<Ru
         let (served, claimed) = client.work();
         let (processes, total) = totals.entry(client.run().unwrap_or(NO_RUN).to_owned()).or_default();
         *processes += 1;
-        total.add(&served, &claimed);
+        total.add(client.peer.uid, &served, &claimed);
         list.push(client.stats(work(&served, &claimed, engines)));
     }
-    let run =
-        |(run, (processes, total)): (String, (u64, Total))| RunStats { run, processes, work: work(&total.served, &total.claimed, engines) };
+    let run = |(run, (processes, total)): (String, (u64, Total))| {
+        let work = work(&total.served, &total.claimed, engines);
+        RunStats { run, processes, uids: total.uids, work }
+    };
     (list, totals.into_iter().map(run).collect())
 }
 
@@ -215,4 +227,20 @@ fn work(served: &Served, claimed: &Claimed, engines: &[EngineStats]) -> Vec<Work
     let name = |engine: u8| engines.get(usize::from(engine)).map_or("", |engine| engine.name.as_str());
     let by_broker = served.iter().map(|(&(engine, algorithm), usage)| line(algorithm, name(engine), usage));
     by_broker.chain(claimed.iter().map(|(&algorithm, usage)| line(algorithm, "here", usage))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_shown_nothing_of_others() {
+        let client = |uid| ClientStats { uid, ..ClientStats::default() };
+        let run = |name: &str, uids: &[u32]| RunStats { run: name.into(), uids: uids.iter().copied().collect(), ..RunStats::default() };
+        let runs = vec![run("", &[1, 2]), run("one's", &[1]), run("two's", &[2]), run("both's", &[1, 2])];
+        let mut stats = Stats { clients: vec![client(1), client(2)], runs, ..Stats::default() };
+        stats.keep_to(1);
+        assert_eq!(stats.clients, [client(1)]);
+        assert_eq!(stats.runs, [run("one's", &[1]), run("both's", &[1])]);
+    }
 }

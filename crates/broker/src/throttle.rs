@@ -33,14 +33,15 @@ impl Bucket {
         Self { rate: f64::from(rate), have: f64::from(rate), last: Instant::now() }
     }
 
-    /// Whether there is one left now.
-    pub(crate) fn take(&mut self) -> bool {
+    /// Whether there are that many left now. What costs more than is ever saved up takes all.
+    pub(crate) fn take(&mut self, cost: f64) -> bool {
+        let cost = cost.min(self.rate.max(1.0));
         let now = Instant::now();
         self.have = self.rate.min(self.have + self.rate * (now - self.last).as_secs_f64());
         self.last = now;
-        let enough = self.have >= 1.0;
+        let enough = self.have >= cost;
         if enough {
-            self.have -= 1.0;
+            self.have -= cost;
         }
         enough
     }
@@ -61,7 +62,8 @@ mod tests {
     #[test]
     fn a_bucket_runs_dry() {
         let mut bucket = Bucket::new(10);
-        assert!((0..10).all(|_| bucket.take()));
-        assert!((0..1000).filter(|_| bucket.take()).count() < 1000);
+        assert!((0..10).all(|_| bucket.take(1.0)));
+        assert!((0..1000).filter(|_| bucket.take(1.0)).count() < 1000);
+        assert!(Bucket::new(10).take(100.0), "dear, but not forbidden");
     }
 }

@@ -4,6 +4,7 @@ use crate::broker::Shared;
 use crate::client::Client;
 use crate::config::Waiting;
 use crate::sessions::Entry;
+use crate::share::{Lease, Share};
 use bywash_core::{Data, Direction, Kind, Operation, OwnedOperation, Result, SecretBytes};
 use bywash_manager::{Completion, Done};
 use bywash_protocol::broker_ring::Taken;
@@ -14,8 +15,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// Sleeping for the next request; long, because a shutdown ends it at once.
-const IDLE: Duration = Duration::from_secs(3600);
+/// Sleeping for the next request. A shutdown ends it at once, unless the client has moved the sleeper to another word
+/// (`FUTEX_REQUEUE`), as whoever shares the memory can: so it is bounded, and long enough to cost nothing.
+const IDLE: Duration = Duration::from_secs(30);
 /// Buffers above this are given back after a second without requests.
 const KEPT_BYTES: usize = 64 << 10;
 /// From this size on a symmetric operation takes longer than handing it over does.
@@ -28,6 +30,7 @@ pub(crate) struct Worker {
     intake: Intake,
     spin: Spin,
     scratch: Scratch,
+    share: Arc<Share>,
     /// Whether any engine gains from several operations at a time.
     lanes: bool,
 }
@@ -62,7 +65,8 @@ impl Worker {
         };
         let lanes = shared.config.manager.engines().iter().any(|engine| engine.batch_max() > 1);
         let ring = intake.ring().clone();
-        Self { shared, client, ring, intake, spin: Spin::new(limit), scratch: Scratch::default(), lanes }
+        let share = Share::of(shared.config.manager.engines(), ring.region().geometry());
+        Self { shared, client, ring, intake, spin: Spin::new(limit), scratch: Scratch::default(), share, lanes }
     }
 
     /// Works until the client's end.
@@ -71,8 +75,9 @@ impl Worker {
             self.shared.telemetry.misdeed(self.client.peer.pid, self.client.peer.uid, &corrupt);
             self.client.socket.shutdown();
         }
-        // Whoever still waits is told to look elsewhere.
-        while let Ok(Some(taken)) = self.intake.take() {
+        // Whoever still waits is told to look elsewhere: as many as there are slots, for a hostile client fills the ring for ever.
+        for _ in 0..self.ring.region().geometry().slots {
+            let Ok(Some(taken)) = self.intake.take() else { break };
             self.ring.complete(taken, Outcome::failed(Verdict::Unavailable));
         }
     }
@@ -120,11 +125,13 @@ impl Worker {
         }
         let entry = self.client.sessions.get(job.session).and_then(|entry| job.check(entry.algorithm, entry.tag_len).map(|()| entry));
         match entry {
-            Ok(entry) if self.is_worth_submitting(&entry, &job) => self.submit(taken, entry),
-            Ok(entry) => {
-                let outcome = self.run(&job, &entry);
-                self.ring.complete(taken, outcome);
-            }
+            Ok(entry) => match self.is_worth_submitting(&entry, &job).then(|| self.share.take(&job)).flatten() {
+                Some(lease) => self.submit(taken, entry, lease),
+                None => {
+                    let outcome = self.run(&job, &entry);
+                    self.ring.complete(taken, outcome);
+                }
+            },
             Err(error) => self.ring.complete(taken, Outcome::of(&Err(error))),
         }
     }
@@ -159,7 +166,7 @@ impl Worker {
     }
 
     /// Hands over to the manager's threads; one of them answers.
-    fn submit(&mut self, taken: Taken, entry: Entry) {
+    fn submit(&mut self, taken: Taken, entry: Entry, lease: Lease) {
         let (job, ring, client) = (taken.job, self.ring.clone(), self.client.clone());
         let copy = |span: bywash_protocol::Span| {
             let mut bytes = vec![0; span.len()];
@@ -175,6 +182,7 @@ impl Worker {
             tag: copy(job.tag),
         };
         let done = move |Completion { operation, outcome, .. }: Completion| {
+            let _until_answered = lease;
             let outcome = answer(&ring, &client, &job, &entry, &outcome, &operation.output, &operation.tag);
             ring.complete(taken, outcome);
         };

@@ -4,8 +4,8 @@
 
 mod support;
 
-use bywash_core::{Algorithm, Error};
-use bywash_protocol::{ClientMessage, Geometry, StatsFormat, WireParams};
+use bywash_core::{Algorithm, Data, Direction, Error, Key, Operation, SessionParams};
+use bywash_protocol::{ClientMessage, ControlSocket, Geometry, StatsFormat, WireParams};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::{Raw, Served, ctr, ctr_operation, serve, until};
@@ -183,4 +183,74 @@ fn a_lying_counter_saturates_and_stays_ones_own() {
     assert!(own.work.is_empty());
     let liar = stats.clients.iter().find(|other| other.client == client.number).unwrap();
     assert!(liar.work.iter().all(|work| work.engine == "here" && work.operations == u64::MAX));
+}
+
+/// The most memory that this process has held, in KiB.
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Every slot describes the whole arena as its input: copies of them all would be 256 times as large as what the client has.
+#[test]
+fn requests_that_overlap_do_not_multiply_the_broker_s_memory() {
+    let served = serve(|_| {});
+    let mut client = Raw::connect(&served.path).unwrap();
+    let session = client.open(&SessionParams::new(Algorithm::Sha256, Key::None).unwrap()).unwrap();
+    let before = peak_kib();
+    fn digest(output: &mut [u8]) -> Operation<'_> {
+        let data = Data::Copy { input: &[], output };
+        Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag: &mut [] }
+    }
+    let geometry = Geometry::default();
+    let slots_at = RING + (u64::from(geometry.slots) * 4).next_multiple_of(4096);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Descriptors are changed right after they are written: input from 0, the whole arena long, output at its front.
+        scope.spawn(|| {
+            let words: Vec<u8> = [0, geometry.arena_bytes, 0, 32].iter().flat_map(|word: &u32| word.to_ne_bytes()).collect();
+            while !stop.load(Ordering::Relaxed) {
+                (0..u64::from(geometry.slots)).for_each(|slot| scribble(&client, slots_at + slot * 128 + 64 + 24, &words));
+            }
+        });
+        let tickets: Vec<_> = (0..256).map(|_| client.begin(session, &digest(&mut [0; 32]))).collect();
+        for ticket in tickets {
+            ticket.wait(support::SPIN, support::LONG * 10).expect("answered");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let grown = peak_kib() - before;
+    assert!(grown < 200 << 10, "{grown} KiB more for a client with an arena of 8 MiB");
+}
+
+/// As many connections as there may be that never say Hello, from a user of whom it is not known whether they may.
+#[test]
+fn those_who_never_say_hello_are_few() {
+    let stranger = 65_534;
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let served = serve(|config| config.run_token = Some("token".into()));
+    std::fs::set_permissions(served.path.parent().unwrap(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = served.path.clone();
+    std::thread::spawn(move || {
+        // This thread's user alone: the system call itself, and not the C library's, which changes all threads.
+        rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(stranger)).unwrap();
+        let silent: Vec<_> = (0..40).map(|_| ControlSocket::connect(&path).unwrap()).collect();
+        until("the surplus is let go", || silent.iter().filter(|socket| socket.is_hung_up()).count() == 24);
+        drop(silent);
+        until("those have made room", || {
+            Raw::connect_as(&path, bywash_protocol::VERSION, bywash_protocol::Role::Observe, Some("token")).is_ok()
+        });
+        let mut known = Raw::connect_as(&path, bywash_protocol::VERSION, bywash_protocol::Role::Observe, Some("token")).unwrap();
+        let stats: bywash_broker::Stats = serde_json::from_str(&known.stats(StatsFormat::Json)).unwrap();
+        assert!(stats.clients.iter().all(|client| client.uid == stranger), "{stats:?}");
+        let file = tempfile::tempfile().unwrap().into();
+        let refused = known.ask_with(&ClientMessage::StartRecording { request: 1 }, Some(&file));
+        assert!(refused.unwrap_err().to_string().contains("only root and uid"));
+    })
+    .join()
+    .unwrap();
 }

@@ -32,6 +32,24 @@ fn a_dead_brokers_socket_is_replaced_and_other_files_are_not() {
 }
 
 #[test]
+fn a_lock_file_that_somebody_laid_out_is_not_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, precious) = (directory.path().join("b.sock"), directory.path().join("precious"));
+    std::fs::write(&precious, "precious").unwrap();
+    let lay: [fn(&std::path::Path, &std::path::Path); 2] = [
+        |precious, lock| std::fs::hard_link(precious, lock).unwrap(),
+        |precious, lock| std::os::unix::fs::symlink(precious, lock).unwrap(),
+    ];
+    for lay in lay {
+        let lock = directory.path().join("b.sock.lock");
+        lay(&precious, &lock);
+        assert!(Broker::bind(BrokerConfig::new(path.clone(), manager())).is_err());
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
+        std::fs::remove_file(lock).unwrap();
+    }
+}
+
+#[test]
 fn the_socket_is_private_unless_others_are_allowed() {
     let mode = |served: &support::Served| std::fs::metadata(&served.path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&serve(|_| {})), 0o600);

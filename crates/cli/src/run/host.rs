@@ -146,7 +146,12 @@ mod tests {
     #[test]
     fn only_this_run_counts_and_modelled_engines_are_named() {
         let work = |engine: &str, operations| WorkStats { algorithm: "X25519".into(), engine: engine.into(), operations, bytes: 0 };
-        let run = |name: &str| RunStats { run: name.into(), processes: 2, work: vec![work("here", 5), work("card", 7), work("cpu", 0)] };
+        let run = |name: &str| RunStats {
+            run: name.into(),
+            processes: 2,
+            work: vec![work("here", 5), work("card", 7), work("cpu", 0)],
+            ..RunStats::default()
+        };
         let engine = |name: &str, modelled| EngineStats { name: name.into(), modelled, ..EngineStats::default() };
         let engines = vec![engine("cpu", false), engine("card", true), engine("fpga", true)];
         let stats = Stats { engines, runs: vec![run("other"), run("mine")], ..Stats::default() };

@@ -7,6 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::{broker_link, terminal};
 use bywash_broker::{Broker, BrokerConfig, BrokerHandle};
 use bywash_manager::{Manager, ManagerConfig};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use settings::{Mode, Policy, Quotas, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -68,6 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let settings = file.under(args.settings());
     log(args.log == "json");
     bywash_protocol::harden_process().iter().for_each(|lacking| tracing::warn!("{lacking}"));
+    raise_descriptors();
     let broker = bind(&settings)?;
     if let Some(address) = broker.metrics_address() {
         tracing::info!("metrics at http://{address}/metrics");
@@ -134,6 +136,15 @@ fn make_folder(socket: &Path) -> Result<(), Failure> {
             std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))
         }
         _ => Ok(()),
+    }
+}
+
+/// A client takes a descriptor, and the usual soft limit of 1024 is less than one user may have. The limit is low for `select`'s sake, which
+/// nothing here uses.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }) {
+        tracing::warn!("descriptors stay limited to {:?}: {error}", limit.current);
     }
 }
 

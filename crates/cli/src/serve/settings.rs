@@ -13,7 +13,7 @@ pub(crate) struct Settings {
     pub(crate) socket: Option<PathBuf>,
     /// The socket's permissions, in octal as `chmod` takes them.
     pub(crate) socket_mode: Option<Mode>,
-    /// The users that may connect; all that the socket's permissions let through, if absent.
+    /// The users that may connect besides root and the broker's own; the socket's permissions let nobody else in.
     pub(crate) allow_uids: Option<Vec<u32>>,
     /// Who decides.
     pub(crate) policy: Option<Policy>,

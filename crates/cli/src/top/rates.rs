@@ -142,7 +142,7 @@ mod tests {
         let client =
             ClientStats { client: 3, comm: "nginx".into(), pid: 4242, uid: 33, sessions: 2, work: work.clone(), ..Default::default() };
         let engine = EngineStats { name: "cpu".into(), up: true, ..Default::default() };
-        let run = RunStats { run: "r".into(), processes: 1, work };
+        let run = RunStats { run: "r".into(), processes: 1, work, ..RunStats::default() };
         Stats { policy: "placement".into(), engines: vec![engine], runs: vec![run], clients: vec![client], ..Default::default() }
     }
 
