@@ -29,7 +29,8 @@ const PROBE: Duration = Duration::from_secs(1);
 pub(crate) fn probe(path: &Path) -> std::io::Result<()> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(PROBE))?;
-    Ok(connect(&socket, &SocketAddrUnix::new(path)?)?)
+    let address = SocketAddrUnix::new(path)?;
+    Ok(rustix::io::retry_on_intr(|| connect(&socket, &address))?)
 }
 
 /// A connection to a broker, to look on.
