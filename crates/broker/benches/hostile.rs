@@ -6,6 +6,7 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
+use bywash_core::{Algorithm, Data, Direction, Key, Operation, SessionParams};
 use bywash_protocol::{ClientMessage, StatsFormat, WireParams};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -63,6 +64,22 @@ fn ring(served: &Served, stop: &AtomicBool) {
     }
 }
 
+/// Keeps its arena full of requests that take a thousand times as long as the honest one's.
+fn heavy(served: &Served, stop: &AtomicBool) {
+    let mut client = Raw::connect(&served.path).expect("a connection");
+    let params = SessionParams::new(Algorithm::Sha256, Key::None).expect("a digest has no key");
+    let session = client.open(&params).expect("a session");
+    let ring = client.ring.as_ref().expect("a ring");
+    let (input, mut output) = (vec![0; 1 << 20], [0; 32]);
+    while !stop.load(Relaxed) {
+        let data = Data::Copy { input: &input, output: &mut output };
+        let digest = Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag: &mut [] };
+        if ring.begin(session, &digest).is_none() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+}
+
 /// Breaks the rules, is thrown out, comes back.
 fn corruption(served: &Served, stop: &AtomicBool) {
     while !stop.load(Relaxed) {
@@ -84,8 +101,13 @@ fn main() {
     let alone = honest(&served);
     println!("{:<22} {:>9} {:>9} {:>7}", "beside", "p50 us", "p99 us", "p99 x");
     println!("{:<22} {:>9.2} {:>9.2} {:>7.2}", "nobody", alone.0, alone.1, 1.0);
-    let attacks: [(&str, Attack); 4] =
-        [("100,000 sessions", sessions), ("message flood", messages), ("slots never read", ring), ("ring corruption", corruption)];
+    let attacks: [(&str, Attack); 5] = [
+        ("100,000 sessions", sessions),
+        ("message flood", messages),
+        ("slots never read", ring),
+        ("heavy requests", heavy),
+        ("ring corruption", corruption),
+    ];
     for (name, attack) in attacks {
         let stop = AtomicBool::new(false);
         let (p50, p99) = std::thread::scope(|scope| {
