@@ -1,23 +1,128 @@
 //! What attackers cost an honest client: its round trip (AES-256-CTR of 64 bytes) with and without each of them beside it.
 //!
-//! `cargo bench -p bywash-broker --bench hostile`. The bar: p99 at most doubled. Broker, honest client and attacker are threads of
-//! one process here, so on few processors the attacker also takes the honest client's own time; read it with that in mind.
+//! `cargo bench -p bywash-broker --bench hostile [-- ROW]`. The bar: p99 at most doubled.
+//!
+//! Broker, honest client and attacker are processes of their own, all held to the same two processors; as root, the attacker is another
+//! user. An attacker also takes processor time, as any program may: the row *a busy neighbour* is a process that only spins and never
+//! speaks to the broker, so that what an attack costs beyond that can be told from what a full machine costs. Rows are measured in turn,
+//! several rounds of all; a figure is the median of the rounds. A row counts only if the attack was seen to do what it says.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use bywash_core::{Algorithm, Data, Direction, Key, Operation, SessionParams};
-use bywash_protocol::{ClientMessage, StatsFormat, WireParams};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
-use support::{LONG, Raw, SPIN, Served, ctr, ctr_operation, serve};
+mod attacks;
 
-const ROUNDS: usize = 20_000;
+use bywash_broker::{Broker, BrokerConfig, Stats};
+use bywash_protocol::{Role, StatsFormat, VERSION};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use support::{LONG, Raw, SPIN, ctr, ctr_operation};
+
+const VARIABLE: &str = "BYWASH_BENCH_PROCESS";
+const ROUNDS: usize = 9;
+const REQUESTS: usize = 20_000;
+/// The attack's head start, so that quotas are used up and rings full when the measurement begins.
+const HEAD_START: Duration = Duration::from_millis(500);
+/// `nobody`, as whom attackers run if this is root.
+const STRANGER: u32 = 65534;
+
+/// One row: its name, how many processes, and what must be seen at the broker to believe it, as a difference of two pictures.
+struct Row {
+    name: &'static str,
+    processes: usize,
+    seen: fn(&Stats, &Stats) -> (bool, String),
+}
+
+const ROWS: [Row; 9] = [
+    Row { name: "nobody", processes: 0, seen: |_, _| (true, String::new()) },
+    Row { name: "a busy neighbour", processes: 1, seen: |_, _| (true, "spins, never connects".into()) },
+    Row { name: "session flood", processes: 1, seen: |a, b| quota(a, b, "sessions_per_client_max") },
+    Row { name: "message flood", processes: 1, seen: |a, b| quota(a, b, "control_rate_max") },
+    Row { name: "slots full, unread", processes: 1, seen: full_slots },
+    Row { name: "slots kept full", processes: 1, seen: served },
+    Row { name: "ring corruption", processes: 1, seen: corruption },
+    Row { name: "connection flood", processes: 1, seen: |a, b| quota(a, b, "connect_rate_max") },
+    Row { name: "never says Hello", processes: 1, seen: |a, b| quota(a, b, "clients_per_uid_max") },
+];
+
+fn quota(before: &Stats, after: &Stats, setting: &str) -> (bool, String) {
+    let hits = after.quotas_hit[setting] - before.quotas_hit[setting];
+    (hits > 0, format!("{setting} refused {hits} times"))
+}
+
+fn full_slots(_: &Stats, after: &Stats) -> (bool, String) {
+    let done: u64 = strangers(after).map(|client| client.work.iter().map(|work| work.operations).sum::<u64>()).sum();
+    (done == 256, format!("{done} answers left unread in 256 slots"))
+}
+
+fn served(_: &Stats, after: &Stats) -> (bool, String) {
+    let done: u64 = strangers(after).map(|client| client.work.iter().map(|work| work.operations).sum::<u64>()).sum();
+    (done > 10_000, format!("{done} requests of the attacker served"))
+}
+
+fn corruption(before: &Stats, after: &Stats) -> (bool, String) {
+    let (thrown, turned) = (after.corrupt - before.corrupt, after.denied - before.denied);
+    (thrown > 0, format!("thrown out {thrown} times, turned away {turned}"))
+}
+
+/// Clients other than the honest one and the observer.
+fn strangers(stats: &Stats) -> impl Iterator<Item = &bywash_broker::ClientStats> {
+    stats.clients.iter().filter(|client| client.run.as_deref() == Some("attack"))
+}
+
+/// Holds this process and all that it starts to two processors.
+fn pin() -> usize {
+    let allowed = sched_getaffinity(None).expect("the processors allowed");
+    let mut chosen = CpuSet::new();
+    (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).take(2).for_each(|cpu| chosen.set(cpu));
+    sched_setaffinity(None, &chosen).expect("fewer processors");
+    chosen.count() as usize
+}
+
+fn start(role: &str, path: &Path, stranger: bool) -> Child {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.env(VARIABLE, format!("{role}:{}", path.display())).stdin(Stdio::piped()).stdout(Stdio::piped());
+    if stranger && rustix::process::geteuid().is_root() {
+        command.uid(STRANGER).gid(STRANGER);
+    }
+    let mut child = command.spawn().expect("another process");
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().expect("its output")).read_line(&mut line).expect("a line");
+    assert_eq!(line, "ready\n", "{role} did not start");
+    child
+}
+
+/// Ends with its standard input.
+fn end(mut child: Child) {
+    drop(child.stdin.take());
+    child.wait().expect("its end");
+}
+
+/// The broker's process.
+fn broker(path: &Path) {
+    let mut config = BrokerConfig::new(path.into(), support::manager());
+    config.allowed_uids = vec![STRANGER];
+    let broker = Broker::bind(config).expect("a broker");
+    let handle = broker.handle();
+    ready();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().lines().count();
+        handle.shutdown();
+    });
+    broker.run().expect("a clean end");
+}
+
+fn ready() {
+    println!("ready");
+    std::io::stdout().flush().expect("an open output");
+}
 
 /// Median and 99th percentile in microseconds.
-fn honest(served: &Served) -> (f64, f64) {
-    let mut client = Raw::connect(&served.path).expect("a connection");
-    let session = client.open(&ctr()).expect("a session");
+fn honest(client: &Raw, session: u32) -> (f64, f64) {
     let round = || {
         let begun = Instant::now();
         let mut text = [0; 64];
@@ -26,99 +131,82 @@ fn honest(served: &Served) -> (f64, f64) {
         ticket.finish(&mut ctr_operation(&mut text));
         begun.elapsed().as_nanos() as f64 / 1e3
     };
-    for _ in 0..ROUNDS / 10 {
+    for _ in 0..REQUESTS / 10 {
         round();
     }
-    let mut times: Vec<f64> = (0..ROUNDS).map(|_| round()).collect();
+    let mut times: Vec<f64> = (0..REQUESTS).map(|_| round()).collect();
     times.sort_unstable_by(f64::total_cmp);
-    (times[ROUNDS / 2], times[ROUNDS * 99 / 100])
+    (times[REQUESTS / 2], times[REQUESTS * 99 / 100])
 }
 
-/// Opens sessions without end; every answer after the quota is a refusal.
-fn sessions(served: &Served, stop: &AtomicBool) {
-    let mut client = Raw::connect(&served.path).expect("a connection");
-    while !stop.load(Relaxed) {
-        let _ = client.open(&ctr());
+fn picture(observer: &mut Raw) -> Stats {
+    serde_json::from_str(&observer.stats(StatsFormat::Json)).expect("statistics")
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() -> ExitCode {
+    if let Some(value) = std::env::var_os(VARIABLE) {
+        let value = value.into_string().expect("text");
+        let (role, path) = value.split_once(':').expect("role:path");
+        match role {
+            "broker" => broker(Path::new(path)),
+            attack => attacks::run(attack, Path::new(path), ready),
+        }
+        return ExitCode::SUCCESS;
     }
-}
-
-/// Floods the socket and never reads; connects again when it is thrown out.
-fn messages(served: &Served, stop: &AtomicBool) {
-    let params = ctr();
-    while !stop.load(Relaxed) {
-        let client = Raw::connect(&served.path).expect("a connection");
-        let message = ClientMessage::Open { request: 1, params: WireParams::new(&params).expect("a key that travels") };
-        while !stop.load(Relaxed) && client.socket.send(&message, &[], Duration::from_millis(100)).is_ok() {}
-    }
-}
-
-/// Keeps all its slots full and never reads an answer for longer than it must.
-fn ring(served: &Served, stop: &AtomicBool) {
-    let mut client = Raw::connect(&served.path).expect("a connection");
-    let session = client.open(&ctr()).expect("a session");
-    let ring = client.ring.as_ref().expect("a ring");
-    while !stop.load(Relaxed) {
-        if ring.begin(session, &ctr_operation(&mut [0; 64])).is_none() {
-            std::thread::yield_now();
+    let processors = pin();
+    let directory = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a folder for all");
+    // The first two rows are what all others are held against.
+    let wanted = std::env::args().nth(1).filter(|arg| !arg.starts_with('-')).unwrap_or_default();
+    let is_wanted = |index: usize| index < 2 || ROWS[index].name.contains(&wanted);
+    let mut figures: Vec<Vec<(f64, f64)>> = ROWS.iter().map(|_| Vec::new()).collect();
+    let mut seen: Vec<(bool, String)> = ROWS.iter().map(|_| (true, String::new())).collect();
+    println!("{ROUNDS} rounds of {REQUESTS} requests; broker, honest client and attacker share {processors} processors");
+    for _ in 0..ROUNDS {
+        for (index, row) in ROWS.iter().enumerate().filter(|(index, _)| is_wanted(*index)) {
+            // A broker of its own for each row, so that no attack's quotas or back-off reach into the next.
+            let path = directory.path().join("broker.sock");
+            let broker = start("broker", &path, false);
+            let mut observer = Raw::connect_as(&path, VERSION, Role::Observe, None).expect("a connection");
+            let mut client = Raw::connect(&path).expect("a connection");
+            let session = client.open(&ctr()).expect("a session");
+            let before = picture(&mut observer);
+            let attackers: Vec<Child> = (0..row.processes).map(|_| start(row.name, &path, true)).collect();
+            std::thread::sleep(HEAD_START);
+            figures[index].push(honest(&client, session));
+            let (did, what) = (row.seen)(&before, &picture(&mut observer));
+            seen[index] = (seen[index].0 && did, what);
+            attackers.into_iter().for_each(end);
+            drop((client, observer));
+            end(broker);
         }
     }
+    report(&figures, &seen)
 }
 
-/// Keeps its arena full of requests that take a thousand times as long as the honest one's.
-fn heavy(served: &Served, stop: &AtomicBool) {
-    let mut client = Raw::connect(&served.path).expect("a connection");
-    let params = SessionParams::new(Algorithm::Sha256, Key::None).expect("a digest has no key");
-    let session = client.open(&params).expect("a session");
-    let ring = client.ring.as_ref().expect("a ring");
-    let (input, mut output) = (vec![0; 1 << 20], [0; 32]);
-    while !stop.load(Relaxed) {
-        let data = Data::Copy { input: &input, output: &mut output };
-        let digest = Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag: &mut [] };
-        if ring.begin(session, &digest).is_none() {
-            std::thread::sleep(Duration::from_micros(100));
-        }
+fn report(figures: &[Vec<(f64, f64)>], seen: &[(bool, String)]) -> ExitCode {
+    let medians = |index: usize| {
+        let of = |part: fn(&(f64, f64)) -> f64| median(figures[index].iter().map(part).collect());
+        (of(|figures| figures.0), of(|figures| figures.1))
+    };
+    let (alone, busy) = (medians(0).1, medians(1).1);
+    println!(
+        "{:<20} {:>9} {:>9} {:>10} {:>15}  what the broker saw in the last round",
+        "beside", "p50 us", "p99 us", "x nobody", "x busy neighbour"
+    );
+    for (index, row) in ROWS.iter().enumerate().filter(|(index, _)| !figures[*index].is_empty()) {
+        let (p50, p99) = medians(index);
+        println!("{:<20} {p50:>9.2} {p99:>9.2} {:>10.2} {:>16.2}  {}", row.name, p99 / alone, p99 / busy, seen[index].1);
     }
-}
-
-/// Breaks the rules, is thrown out, comes back.
-fn corruption(served: &Served, stop: &AtomicBool) {
-    while !stop.load(Relaxed) {
-        let mut client = Raw::connect(&served.path).expect("a connection");
-        let session = client.open(&ctr()).expect("a session");
-        let file = std::fs::File::from(client.region.as_ref().expect("a region").try_clone().expect("a descriptor"));
-        std::os::unix::fs::FileExt::write_all_at(&file, &u32::MAX.to_ne_bytes(), 12292).expect("a write");
-        let _ = client.begin(session, &ctr_operation(&mut [0; 64]));
-        while !client.socket.is_hung_up() && !stop.load(Relaxed) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+    let idle: Vec<_> = ROWS.iter().zip(seen).filter(|(_, seen)| !seen.0).map(|(row, _)| row.name).collect();
+    if idle.is_empty() {
+        return ExitCode::SUCCESS;
     }
-}
-
-type Attack = fn(&Served, &AtomicBool);
-
-fn main() {
-    let served = serve(|_| {});
-    let alone = honest(&served);
-    println!("{:<22} {:>9} {:>9} {:>7}", "beside", "p50 us", "p99 us", "p99 x");
-    println!("{:<22} {:>9.2} {:>9.2} {:>7.2}", "nobody", alone.0, alone.1, 1.0);
-    let attacks: [(&str, Attack); 5] = [
-        ("100,000 sessions", sessions),
-        ("message flood", messages),
-        ("slots never read", ring),
-        ("heavy requests", heavy),
-        ("ring corruption", corruption),
-    ];
-    for (name, attack) in attacks {
-        let stop = AtomicBool::new(false);
-        let (p50, p99) = std::thread::scope(|scope| {
-            scope.spawn(|| attack(&served, &stop));
-            let times = honest(&served);
-            stop.store(true, Relaxed);
-            times
-        });
-        println!("{name:<22} {p50:>9.2} {p99:>9.2} {:>7.2}", p99 / alone.1);
-    }
-    let mut observer = Raw::connect(&served.path).expect("a connection");
-    let stats: bywash_broker::Stats = serde_json::from_str(&observer.stats(StatsFormat::Json)).expect("statistics");
-    println!("broker up; refusals {:?}, thrown out {}", stats.quotas_hit, stats.corrupt);
+    eprintln!("these attacks did not do what their rows say: {}", idle.join(", "));
+    ExitCode::FAILURE
 }

@@ -8,9 +8,10 @@ use crate::recorder::RecordingEnd;
 use crate::stats::Stats;
 use crate::tally::Tally;
 use crate::telemetry::Telemetry;
+use crate::users::{Unwelcome, Users};
 use crate::{connection, throttle::Throttle};
 use bywash_core::{Error, Place, Result};
-use bywash_protocol::{Board, BrokerMessage, ControlSocket, Listener, Quota, Refusal};
+use bywash_protocol::{Board, BrokerMessage, ControlSocket, Listener, Peer, Quota, Refusal};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     connections: Tally,
     /// Those of them who have yet to show that they may connect.
     strangers: Tally,
+    pub(crate) users: Users,
 }
 
 /// A broker that has its place and does not work yet: see [`run`](Self::run).
@@ -84,6 +86,7 @@ impl Broker {
             clients: Mutex::default(),
             connections: Tally::default(),
             strangers: Tally::default(),
+            users: Users::default(),
             config,
         });
         let endpoint = shared.config.metrics.map(|address| Endpoint::start(address, &shared)).transpose()?;
@@ -128,12 +131,17 @@ impl Broker {
         let shared = &self.shared;
         let mut routes = Vec::new();
         let mut served = 0;
+        let mut looked = Instant::now();
         let failing = Throttle::default();
         while !shared.draining.load(SeqCst) {
-            let busy = shared.telemetry.latencies.used().map(|(_, _, view)| view.requests).sum::<u64>();
-            if busy != served {
-                served = busy;
-                shared.refresh_routes(&mut routes);
+            // Not at every connection: a flood of them would keep it computing routes.
+            if looked.elapsed() >= ROUTES_EVERY {
+                looked = Instant::now();
+                let busy = shared.telemetry.latencies.used().map(|(_, _, view)| view.requests).sum::<u64>();
+                if busy != served {
+                    served = busy;
+                    shared.refresh_routes(&mut routes);
+                }
             }
             let idle = shared.clients().is_empty();
             match shared.listener.accept(if idle { IDLE } else { ROUTES_EVERY }) {
@@ -172,10 +180,8 @@ impl Shared {
             return self.telemetry.deny(peer.pid, peer.uid, "too many connections of a user without permission who have not said Hello");
         }
         let stranger = (!known).then(|| self.strangers.entered(peer.uid));
-        let limit = self.config.quotas.clients_per_uid_max;
-        if !self.connections.enter(peer.uid, limit) {
-            self.telemetry.refuse(Quota::Clients, limit, peer.pid, peer.uid);
-            let refusal = Refusal::Quota { quota: Quota::Clients, limit: u64::from(limit) };
+        if let Err(unwelcome) = self.count_in(peer) {
+            let refusal = self.turn_away(peer, &unwelcome);
             let _ = socket.send(&BrokerMessage::Refused { request: 0, refusal }, &[], Duration::ZERO);
             return;
         }
@@ -194,6 +200,41 @@ impl Shared {
                 drop(self.connections.entered(peer.uid));
             }
         }
+    }
+
+    /// Counts a connection of this user in, if it may have one more now.
+    fn count_in(&self, peer: Peer) -> std::result::Result<(), Unwelcome> {
+        let limit = self.config.quotas.clients_per_uid_max;
+        if !self.connections.enter(peer.uid, limit) {
+            return Err(Unwelcome::Quota(Quota::Clients, limit));
+        }
+        let admitted = self.users.admit(peer.uid, &self.config.quotas, Instant::now());
+        admitted.inspect_err(|_| drop(self.connections.entered(peer.uid)))
+    }
+
+    /// Counts and logs why a connection is turned away; gives what its client is told.
+    pub(crate) fn turn_away(&self, peer: Peer, unwelcome: &Unwelcome) -> Refusal {
+        match *unwelcome {
+            Unwelcome::Quota(quota, limit) => {
+                self.telemetry.refuse(quota, limit, peer.pid, peer.uid);
+                Refusal::Quota { quota, limit: u64::from(limit) }
+            }
+            Unwelcome::BackOff(left) => {
+                let what = format!(
+                    "a process of uid {} broke the protocol's rules (the broker's log says which); it may connect again in {} ms",
+                    peer.uid,
+                    left.as_millis() + 1
+                );
+                self.telemetry.deny(peer.pid, peer.uid, &what);
+                Refusal::Unavailable { what }
+            }
+        }
+    }
+
+    /// A client broke the rules: counted, logged, and its user stays out for a while. The caller disconnects it.
+    pub(crate) fn misdeed(&self, peer: Peer, what: &dyn std::fmt::Display) {
+        self.telemetry.misdeed(peer.pid, peer.uid, what);
+        self.users.misdeed(peer.uid, Instant::now());
     }
 
     /// Starts a recording for a client, or for this process (0).

@@ -69,11 +69,25 @@ pub struct Quotas {
     pub in_flight_max: u32,
     /// Control messages of one client a second.
     pub control_rate_max: u32,
+    /// Connections of one user a second, once as many as it may have at a time have been made.
+    pub connect_rate_max: u32,
+    /// Mebibytes of all arenas of one user.
+    pub arena_mib_per_uid_max: u32,
+    /// How long a user whose processes break the rules again and again stays out, at most. Zero lets it in at once.
+    pub back_off_max: Duration,
 }
 
 impl Default for Quotas {
     fn default() -> Self {
-        Self { clients_per_uid_max: 1024, sessions_per_client_max: 4096, in_flight_max: 256, control_rate_max: 20_000 }
+        Self {
+            clients_per_uid_max: 1024,
+            sessions_per_client_max: 4096,
+            in_flight_max: 256,
+            control_rate_max: 20_000,
+            connect_rate_max: 200,
+            arena_mib_per_uid_max: 4096,
+            back_off_max: Duration::from_secs(5),
+        }
     }
 }
 

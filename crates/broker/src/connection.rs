@@ -6,6 +6,7 @@ use crate::sessions::{Entry, Sessions};
 use crate::stats::Stats;
 use crate::tally::Entered;
 use crate::throttle::Bucket;
+use crate::users::Unwelcome;
 use crate::work::Worker;
 use bywash_core::secret::constant_time_eq;
 use bywash_core::{Error, Result};
@@ -40,6 +41,36 @@ struct Connection {
     client: Arc<Client>,
     intake: Option<Intake>,
     worker: Option<std::thread::JoinHandle<()>>,
+    _arena: Option<Arena>,
+}
+
+/// Why a connection ends before its client ends it.
+enum End {
+    /// The socket is gone.
+    Broken(Error),
+    /// The client broke the rules.
+    Misdeed(String),
+}
+
+/// An arena booked on its user's account, until it is gone.
+struct Arena {
+    shared: Arc<Shared>,
+    uid: u32,
+    bytes: u64,
+}
+
+impl Arena {
+    fn book(shared: &Arc<Shared>, uid: u32) -> std::result::Result<Self, Unwelcome> {
+        let bytes = u64::from(shared.config.geometry.arena_bytes);
+        shared.users.lend(uid, bytes, &shared.config.quotas)?;
+        Ok(Self { shared: shared.clone(), uid, bytes })
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        self.shared.users.give_back(self.uid, self.bytes);
+    }
 }
 
 /// Serves one connection to its end.
@@ -56,8 +87,10 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: ControlSocket, peer: Peer, str
     match outcome {
         Ok(mut connection) => {
             tracing::debug!(client = connection.client.number, pid = peer.pid, uid = peer.uid, comm = connection.client.comm, "connected");
-            if let Err(reason) = connection.talk(&mut packet) {
-                tracing::debug!(client = connection.client.number, "disconnected: {reason}");
+            match connection.talk(&mut packet) {
+                Ok(()) => {}
+                Err(End::Broken(error)) => tracing::debug!(client = connection.client.number, "disconnected: {error}"),
+                Err(End::Misdeed(what)) => shared.misdeed(peer, &what),
             }
         }
         Err(Some((pid, why))) => shared.telemetry.deny(pid, peer.uid, &why),
@@ -91,6 +124,11 @@ fn welcome(
         refuse(&socket, 0, Refusal::Unavailable { what: what.clone() });
         return Err(Some((peer.pid, what)));
     }
+    let arena = (role == Role::Compute).then(|| Arena::book(shared, peer.uid)).transpose();
+    let arena = arena.map_err(|unwelcome| {
+        refuse(&socket, 0, shared.turn_away(peer, &unwelcome));
+        None
+    })?;
     let made = match role {
         Role::Observe => Ok(None),
         Role::Compute => Region::create(shared.config.geometry).map(Some),
@@ -114,7 +152,7 @@ fn welcome(
     });
     shared.clients().insert(client.number, client.clone());
     // From here on the connection's drop undoes all.
-    let connection = Connection { shared: shared.clone(), client, intake, worker: None };
+    let connection = Connection { shared: shared.clone(), client, intake, worker: None, _arena: arena };
     if shared.draining.load(SeqCst) {
         // The drain may have gone through the clients before this one was among them.
         refuse(&connection.client.socket, 0, Refusal::Unavailable { what: "this broker is shutting down".into() });
@@ -154,15 +192,16 @@ fn short(name: &str) -> String {
 }
 
 impl Connection {
-    fn talk(&mut self, packet: &mut Packet) -> Result<()> {
+    fn talk(&mut self, packet: &mut Packet) -> std::result::Result<(), End> {
         let mut bucket = Bucket::new(self.shared.config.quotas.control_rate_max);
-        while self.client.socket.receive(packet, IDLE)? {
-            let cost = if matches!(packet.message(), Ok(ClientMessage::Stats { .. })) { STATS_COST } else { 1.0 };
-            if bucket.take(cost) {
-                self.answer(packet)?;
-            } else {
-                self.over_rate(packet)?;
-            }
+        while self.client.socket.receive(packet, IDLE).map_err(End::Broken)? {
+            let message = packet.message().map_err(|error: Error| End::Misdeed(error.to_string()))?;
+            let cost = if matches!(message, ClientMessage::Stats { .. }) { STATS_COST } else { 1.0 };
+            let answered = if bucket.take(cost) { self.answer(packet) } else { self.over_rate(packet) };
+            answered.map_err(|error| match error {
+                Error::Timeout { .. } => End::Misdeed(format!("it has not read its answers for {} s", SEND_BOUND.as_secs())),
+                other => End::Broken(other),
+            })?;
         }
         Ok(())
     }

@@ -22,7 +22,8 @@
 //! # What one client can do to another
 //!
 //! Share the machine, and nothing else. Each client has its own region, threads, session numbers and quotas ([`Quotas`]); what
-//! it writes into its region is copied and then checked; a client that breaks the rules of the ring is disconnected with one log line;
+//! it writes into its region is copied and then checked; a client that breaks the rules is disconnected with one log line, and its
+//! user is let in again only after a while that doubles each time (its other processes work in place meanwhile);
 //! one with a backlog keeps it in its own ring, since only so much of it is let before the manager's threads that others find one free;
 //! one that floods the socket is slowed down; one that never reads its answers loses its connection as soon as its socket is full. Keys
 //! go from the wiped message buffer straight into the manager.
@@ -56,6 +57,7 @@ mod stats;
 mod tally;
 mod telemetry;
 mod throttle;
+mod users;
 mod work;
 
 pub use broker::{Broker, BrokerHandle};

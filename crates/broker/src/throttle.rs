@@ -21,23 +21,30 @@ impl Throttle {
     }
 }
 
-/// So many a second, with as many saved up.
+/// So many a second, with some saved up.
 pub(crate) struct Bucket {
     rate: f64,
+    savings: f64,
     have: f64,
     last: Instant,
 }
 
 impl Bucket {
+    /// A second's worth saved up.
     pub(crate) fn new(rate: u32) -> Self {
-        Self { rate: f64::from(rate), have: f64::from(rate), last: Instant::now() }
+        Self::with_savings(rate, rate)
+    }
+
+    /// So many saved up.
+    pub(crate) fn with_savings(rate: u32, savings: u32) -> Self {
+        Self { rate: f64::from(rate), savings: f64::from(savings), have: f64::from(savings), last: Instant::now() }
     }
 
     /// Whether there are that many left now. What costs more than is ever saved up takes all.
     pub(crate) fn take(&mut self, cost: f64) -> bool {
         let cost = cost.min(self.rate.max(1.0));
         let now = Instant::now();
-        self.have = self.rate.min(self.have + self.rate * (now - self.last).as_secs_f64());
+        self.have = self.savings.min(self.have + self.rate * (now - self.last).as_secs_f64());
         self.last = now;
         let enough = self.have >= cost;
         if enough {

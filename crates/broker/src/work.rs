@@ -72,7 +72,7 @@ impl Worker {
     /// Works until the client's end.
     pub(crate) fn work(mut self) {
         if let Err(corrupt) = self.work_on() {
-            self.shared.telemetry.misdeed(self.client.peer.pid, self.client.peer.uid, &corrupt);
+            self.shared.misdeed(self.client.peer, &corrupt);
             self.client.socket.shutdown();
         }
         // Whoever still waits is told to look elsewhere: as many as there are slots, for a hostile client fills the ring for ever.

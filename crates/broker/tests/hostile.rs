@@ -8,6 +8,7 @@ use bywash_core::{Algorithm, Data, Direction, Error, Key, Operation, SessionPara
 use bywash_protocol::{ClientMessage, ControlSocket, Geometry, StatsFormat, WireParams};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use support::{Raw, Served, ctr, ctr_operation, serve, until};
 
 /// Runs `attack` while an honest client works beside it; the honest one must be served throughout.
@@ -25,9 +26,11 @@ fn beside(served: &Served, attack: impl FnOnce()) {
                 done += 1;
             }
         });
-        attack();
+        // A failed attack must end the test, not hang it.
+        let attacked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(attack));
         stop.store(true, Ordering::Relaxed);
         honest.join().unwrap();
+        attacked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
 }
 
@@ -73,7 +76,10 @@ fn a_slot_that_was_never_submitted_costs_the_connection() {
 
 #[test]
 fn random_bytes_all_over_the_region_hurt_nobody_else() {
-    let served = serve(|config| config.geometry = Geometry { slots: 64, arena_bytes: 1 << 16, trace_cells: 64 });
+    let served = serve(|config| {
+        config.geometry = Geometry { slots: 64, arena_bytes: 1 << 16, trace_cells: 64 };
+        config.quotas.back_off_max = Duration::ZERO;
+    });
     let head = Geometry { slots: 64, arena_bytes: 1 << 16, trace_cells: 64 }.region_bytes() as u64 - (1 << 16);
     beside(&served, || {
         let mut seed = 0x9e37_79b9_7f4a_7c15u64;
@@ -148,7 +154,7 @@ fn completions_never_read_fill_only_ones_own_slots() {
 
 #[test]
 fn garbage_on_the_socket_ends_the_connection() {
-    let served = serve(|_| {});
+    let served = serve(|config| config.quotas.back_off_max = Duration::ZERO);
     beside(&served, || {
         for garbage in [&[0xff; 100][..], &[1; 16384], &[0]] {
             let (client, _) = attacker(&served);

@@ -135,11 +135,15 @@ pub enum Quota {
     InFlight,
     /// Control messages of one client a second.
     ControlRate,
+    /// Connections of one user a second.
+    ConnectRate,
+    /// Mebibytes of one user's arenas.
+    Arenas,
 }
 
 impl Quota {
     /// Every quota.
-    pub const ALL: [Self; 4] = [Self::Clients, Self::Sessions, Self::InFlight, Self::ControlRate];
+    pub const ALL: [Self; 6] = [Self::Clients, Self::Sessions, Self::InFlight, Self::ControlRate, Self::ConnectRate, Self::Arenas];
 
     /// What it counts, for people.
     pub const fn what(self) -> &'static str {
@@ -148,6 +152,8 @@ impl Quota {
             Self::Sessions => "open sessions",
             Self::InFlight => "requests in flight",
             Self::ControlRate => "control messages a second",
+            Self::ConnectRate => "connections of one user a second",
+            Self::Arenas => "MiB of one user's arenas",
         }
     }
 
@@ -158,6 +164,8 @@ impl Quota {
             Self::Sessions => "sessions_per_client_max",
             Self::InFlight => "in_flight_max",
             Self::ControlRate => "control_rate_max",
+            Self::ConnectRate => "connect_rate_max",
+            Self::Arenas => "arena_mib_per_uid_max",
         }
     }
 

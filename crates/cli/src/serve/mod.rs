@@ -30,6 +30,7 @@ The configuration file is TOML; the command line goes above it. Its keys, all op
   [quotas]
   clients_per_uid_max = 1024             sessions_per_client_max = 4096
   in_flight_max = 256                    control_rate_max = 20000
+  connect_rate_max = 200                 arena_mib_per_uid_max = 4096
 
 SIGTERM and SIGINT drain: new requests are refused, old ones are finished; a second one ends at
 once. BYWASH_LOG=debug logs more.")]

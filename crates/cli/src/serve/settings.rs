@@ -61,6 +61,12 @@ pub(crate) struct Quotas {
     /// Control messages of one client a second [default: 20000]
     #[arg(long, value_name = "N")]
     pub(crate) control_rate_max: Option<u32>,
+    /// Connections of one user a second [default: 200]
+    #[arg(long, value_name = "N")]
+    pub(crate) connect_rate_max: Option<u32>,
+    /// Mebibytes of all arenas of one user [default: 4096]
+    #[arg(long, value_name = "MIB")]
+    pub(crate) arena_mib_per_uid_max: Option<u32>,
 }
 
 impl Quotas {
@@ -71,6 +77,8 @@ impl Quotas {
         set(&mut to.sessions_per_client_max, self.sessions_per_client_max);
         set(&mut to.in_flight_max, self.in_flight_max);
         set(&mut to.control_rate_max, self.control_rate_max);
+        set(&mut to.connect_rate_max, self.connect_rate_max);
+        set(&mut to.arena_mib_per_uid_max, self.arena_mib_per_uid_max);
     }
 }
 
@@ -118,6 +126,8 @@ impl Settings {
                 sessions_per_client_max: above.quotas.sessions_per_client_max.or(self.quotas.sessions_per_client_max),
                 in_flight_max: above.quotas.in_flight_max.or(self.quotas.in_flight_max),
                 control_rate_max: above.quotas.control_rate_max.or(self.quotas.control_rate_max),
+                connect_rate_max: above.quotas.connect_rate_max.or(self.quotas.connect_rate_max),
+                arena_mib_per_uid_max: above.quotas.arena_mib_per_uid_max.or(self.quotas.arena_mib_per_uid_max),
             },
         }
     }
@@ -177,8 +187,15 @@ mod tests {
         let all = parse(&uncommented.join("\n")).unwrap();
         assert_eq!(all.quotas.in_flight_max, Some(bywash_broker::Quotas::default().in_flight_max));
         assert_eq!((all.policy, all.drain_seconds), (Some(Policy::Placement), Some(5)));
-        let mut quotas =
-            bywash_broker::Quotas { clients_per_uid_max: 0, sessions_per_client_max: 0, in_flight_max: 0, control_rate_max: 0 };
+        let mut quotas = bywash_broker::Quotas {
+            clients_per_uid_max: 0,
+            sessions_per_client_max: 0,
+            in_flight_max: 0,
+            control_rate_max: 0,
+            connect_rate_max: 0,
+            arena_mib_per_uid_max: 0,
+            ..bywash_broker::Quotas::default()
+        };
         all.quotas.apply(&mut quotas);
         assert_eq!(quotas, bywash_broker::Quotas::default());
     }
