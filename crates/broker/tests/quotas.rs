@@ -2,15 +2,43 @@
 
 mod support;
 
-use bywash_core::{Algorithm, Error, OwnedOperation};
+use bywash_core::{Algorithm, Engine, Error, Keyed, OwnedOperation, Result, SessionParams};
 use bywash_manager::calibrate::sample;
+use bywash_manager::{Costs, Manager, ManagerConfig};
 use bywash_protocol::Role;
 use bywash_protocol::descriptor::Verdict;
+use std::sync::Arc;
 use support::{LONG, Raw, SPIN, serve, until};
+
+/// An engine with more workers than one client may use, whatever this machine has.
+struct Wide(Arc<dyn Engine>);
+
+impl Engine for Wide {
+    fn name(&self) -> &str {
+        "wide"
+    }
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+    fn capabilities(&self) -> &[Algorithm] {
+        self.0.capabilities()
+    }
+    fn workers(&self) -> usize {
+        8
+    }
+    fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {
+        self.0.open(params)
+    }
+}
 
 #[test]
 fn requests_in_flight_are_bounded_and_the_rest_is_answered_with_the_quota() {
-    let served = serve(|config| config.quotas.in_flight_max = 2);
+    let served = serve(|config| {
+        config.quotas.in_flight_max = 1;
+        let mut wide = ManagerConfig::new(vec![Arc::new(Wide(bywash_manager::probe().present.remove(0)))]);
+        wide.costs = Costs::Given(Vec::new());
+        config.manager = Manager::new(wide).unwrap();
+    });
     let mut client = Raw::connect(&served.path).unwrap();
     let (params, _) = sample(Algorithm::Rsa4096Private, 0).unwrap();
     let session = client.open(&params).unwrap();
