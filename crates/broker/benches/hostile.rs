@@ -37,13 +37,14 @@ struct Row {
     seen: fn(&Stats, &Stats) -> (bool, String),
 }
 
-const ROWS: [Row; 9] = [
+const ROWS: [Row; 10] = [
     Row { name: "nobody", processes: 0, seen: |_, _| (true, String::new()) },
     Row { name: "a busy neighbour", processes: 1, seen: |_, _| (true, "spins, never connects".into()) },
     Row { name: "session flood", processes: 1, seen: |a, b| quota(a, b, "sessions_per_client_max") },
     Row { name: "message flood", processes: 1, seen: |a, b| quota(a, b, "control_rate_max") },
     Row { name: "slots full, unread", processes: 1, seen: full_slots },
     Row { name: "slots kept full", processes: 1, seen: served },
+    Row { name: "heavy requests", processes: 1, seen: heavy },
     Row { name: "ring corruption", processes: 1, seen: corruption },
     Row { name: "connection flood", processes: 1, seen: |a, b| quota(a, b, "connect_rate_max") },
     Row { name: "never says Hello", processes: 1, seen: |a, b| quota(a, b, "clients_per_uid_max") },
@@ -62,6 +63,11 @@ fn full_slots(_: &Stats, after: &Stats) -> (bool, String) {
 fn served(_: &Stats, after: &Stats) -> (bool, String) {
     let done: u64 = strangers(after).map(|client| client.work.iter().map(|work| work.operations).sum::<u64>()).sum();
     (done > 10_000, format!("{done} requests of the attacker served"))
+}
+
+fn heavy(_: &Stats, after: &Stats) -> (bool, String) {
+    let bytes: u64 = strangers(after).map(|client| client.work.iter().map(|work| work.bytes).sum::<u64>()).sum();
+    (bytes > 10 << 20, format!("{} MiB of the attacker digested", bytes >> 20))
 }
 
 fn corruption(before: &Stats, after: &Stats) -> (bool, String) {

@@ -1,6 +1,7 @@
 //! The attackers, each a process until its standard input ends.
 
 use crate::support::{LONG, Raw, ctr, ctr_operation};
+use bywash_core::{Algorithm, Data, Direction, Key, Operation, SessionParams};
 use bywash_protocol::{ClientMessage, ControlSocket, Role, Ticket, VERSION, WireParams};
 use std::path::Path;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub(crate) fn run(name: &str, path: &Path, ready: fn()) {
         "message flood" => messages(path, &stop),
         "slots full, unread" => unread(path, &stop),
         "slots kept full" => full(path, &stop),
+        "heavy requests" => heavy(path, &stop),
         "ring corruption" => corruption(path, &stop),
         "connection flood" => connections(path, &stop),
         "never says Hello" => silent(path, &stop),
@@ -87,6 +89,22 @@ fn full(path: &Path, stop: &AtomicBool) {
     while !stop.load(Relaxed) {
         kept.extend(std::iter::from_fn(|| ring.begin(session, &ctr_operation(&mut [0; 64]))));
         kept.retain(|ticket| ticket.poll().is_none());
+    }
+}
+
+/// Keeps its arena full of requests that take a thousand times as long as the honest one's.
+fn heavy(path: &Path, stop: &AtomicBool) {
+    let mut client = attacker(path).expect("a connection");
+    let params = SessionParams::new(Algorithm::Sha256, Key::None).expect("a digest has no key");
+    let session = client.open(&params).expect("a session");
+    let ring = client.ring.clone().expect("a ring");
+    let (input, mut output) = (vec![0; 1 << 20], [0; 32]);
+    while !stop.load(Relaxed) {
+        let data = Data::Copy { input: &input, output: &mut output };
+        let digest = Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag: &mut [] };
+        if ring.begin(session, &digest).is_none() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
     }
 }
 
