@@ -1,0 +1,26 @@
+//! What is fuzzed: each function takes bytes from outside and must neither panic nor hang, and what it accepts must hold what is promised.
+//!
+//! The same functions run in two ways: [`runner`] mutates a few seeds with a fixed, printed random seed under `cargo test`, everywhere and in
+//! seconds; `cargo fuzz`, with a compiler's feedback and as long as one likes (`fuzz/README.md`).
+#![forbid(unsafe_code)]
+
+pub mod control;
+pub mod region;
+pub mod runner;
+pub mod text;
+
+/// A function under test.
+pub type Target = fn(&[u8]);
+
+/// Every target with its name and the seeds that mutation starts from.
+pub fn targets() -> Vec<(&'static str, Target, Vec<Vec<u8>>)> {
+    vec![
+        ("client_message", control::client_message, control::client_seeds()),
+        ("broker_message", control::broker_message, control::broker_seeds()),
+        ("descriptor", control::descriptor, vec![vec![0; 64], vec![1; 64]]),
+        ("region", region::region, region::seeds()),
+        ("trace_line", text::trace_line, text::trace_seeds()),
+        ("cost_sheet", text::cost_sheet, text::sheet_seeds()),
+        ("algorithm_name", text::algorithm_name, text::name_seeds()),
+    ]
+}
