@@ -1,8 +1,9 @@
 //! Calibration of the CPU engine, and the cache: kept, used again, never trusted blindly.
 
-use bywash_core::{Algorithm, Engine};
+use bywash_core::{Algorithm, Engine, Keyed, Result, SessionParams, Task};
 use bywash_engine_cpu::CpuEngine;
 use bywash_manager::calibrate::{BUDGET, load_or_measure, measure};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 const SHORT: Duration = Duration::from_millis(20);
@@ -16,6 +17,65 @@ fn every_algorithm_of_the_engine_gets_a_curve() {
         assert!(curve.points.iter().all(|&(_, ns)| ns > 0.0), "{algorithm}: {curve:?}");
         assert_eq!(curve.points.len() == 1, algorithm.is_public_key(), "{algorithm}");
     }
+}
+
+/// Relations that hold on any processor; with room for a machine that is busy while it is measured.
+#[test]
+fn figures_are_sane() {
+    let engine = CpuEngine::new();
+    let sheet = measure(&engine, engine.capabilities(), BUDGET);
+    for &algorithm in engine.capabilities() {
+        let curve = sheet.curve(algorithm).unwrap();
+        assert!(curve.setup_ns >= 0.0 && curve.points.is_sorted_by(|a, b| a.0 < b.0), "{algorithm}: {curve:?}");
+        if let [(_, short), .., (_, long)] = curve.points[..] {
+            assert!(long > 4.0 * short, "{algorithm}: 128 KiB cost much more than 16 bytes: {curve:?}");
+        }
+    }
+    let ns = |algorithm| sheet.curve(algorithm).unwrap().points[0].1;
+    for (dear, cheap) in [
+        (Algorithm::Rsa4096Private, Algorithm::Rsa2048Private),
+        (Algorithm::Rsa2048Private, Algorithm::Rsa2048Public),
+        (Algorithm::Rsa2048Private, Algorithm::EcdsaP256Sign),
+    ] {
+        assert!(ns(dear) > ns(cheap), "{dear} costs {} ns, {cheap} {} ns", ns(dear), ns(cheap));
+    }
+}
+
+/// An engine whose first run is slow, as on a processor that wakes up.
+struct Cold(CpuEngine, AtomicU32);
+
+impl Engine for Cold {
+    fn name(&self) -> &str {
+        "cold"
+    }
+    fn describe(&self) -> String {
+        "slow once".into()
+    }
+    fn capabilities(&self) -> &[Algorithm] {
+        self.0.capabilities()
+    }
+    fn workers(&self) -> usize {
+        1
+    }
+    fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {
+        self.0.open(params)
+    }
+    fn run(&self, batch: &mut [Task<'_>]) {
+        if self.1.fetch_add(1, Relaxed) == 0 {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.0.run(batch);
+    }
+}
+
+#[test]
+fn a_cold_start_does_not_enter_the_sheet() {
+    let engine = Cold(CpuEngine::new(), AtomicU32::new(0));
+    let first = [Algorithm::Rsa2048Private, Algorithm::EcdhP256, Algorithm::X25519, Algorithm::EcdsaP256Sign];
+    // The first run alone takes longer than its share, but not longer than the whole budget.
+    let sheet = measure(&engine, &first, Duration::from_millis(300));
+    let ns = sheet.curve(Algorithm::Rsa2048Private).unwrap().points[0].1;
+    assert!(ns < 100e6, "{ns} ns is the cold run's time");
 }
 
 #[test]

@@ -23,7 +23,11 @@ pub const SIZES: [usize; 5] = [16, 256, 1024, 16384, 131_072];
 /// Runs between two looks at the clock, at most.
 const RUNS_MAX: u32 = 1024;
 
-/// Measures these algorithms on an engine within about the budget, shared evenly: an operation that takes longer than its share is run once. An algorithm
+/// Runs of an operation however long it takes, unless the whole measurement is over time: the first one may meet a cold processor.
+const TIMES_MIN: u32 = 3;
+
+/// Measures these algorithms on an engine within about the budget, shared evenly: an operation that takes longer than its share is run
+/// three times, or only once where even the whole budget is used up. An algorithm
 /// that the engine fails to do is left off the sheet.
 pub fn measure(engine: &dyn Engine, algorithms: &[Algorithm], budget: Duration) -> CostSheet {
     let mut sheet = CostSheet::empty(engine.name());
@@ -33,37 +37,47 @@ pub fn measure(engine: &dyn Engine, algorithms: &[Algorithm], budget: Duration) 
     let end = Instant::now() + budget;
     for (index, &algorithm) in algorithms.iter().enumerate() {
         let share = end.saturating_duration_since(Instant::now()) / (algorithms.len() - index) as u32;
-        if let Ok(curve) = curve(engine, algorithm, share) {
+        if let Ok(curve) = curve(engine, algorithm, share, end) {
             sheet.algorithms.insert(algorithm.name().to_owned(), curve);
         }
     }
     sheet
 }
 
-fn curve(engine: &dyn Engine, algorithm: Algorithm, budget: Duration) -> Result<CostCurve> {
+/// Within `budget`; by `last` at the latest, but for one run of each size.
+fn curve(engine: &dyn Engine, algorithm: Algorithm, budget: Duration, last: Instant) -> Result<CostCurve> {
     let end = Instant::now() + budget;
     let sizes: &[usize] = if algorithm.is_public_key() { &[0] } else { &SIZES };
     let (params, _) = sample(algorithm, 0)?;
-    let begun = Instant::now();
-    let keyed = execute::open(engine, &params)?;
-    let setup_ns = begun.elapsed().as_nanos() as f64;
+    let (mut keyed, mut setup_ns) = timed(|| execute::open(engine, &params))?;
+    for _ in 1..TIMES_MIN {
+        let again = timed(|| execute::open(engine, &params))?;
+        (keyed, setup_ns) = (again.0, setup_ns.min(again.1));
+    }
     let mut points: Vec<(u64, f64)> = Vec::with_capacity(sizes.len());
     for (index, &size) in sizes.iter().enumerate() {
         let share = end.saturating_duration_since(Instant::now()) / (sizes.len() - index) as u32;
         let (_, mut operation) = sample(algorithm, size)?;
-        points.push((size as u64, shortest_ns(engine, &*keyed, &mut operation, share)?));
+        points.push((size as u64, shortest_ns(engine, &*keyed, &mut operation, share, last)?));
     }
     Ok(CostCurve { setup_ns, points })
 }
 
-/// The shortest time of one run. The first run warms caches and counts only if it uses the budget up.
-fn shortest_ns(engine: &dyn Engine, keyed: &dyn Keyed, operation: &mut OwnedOperation, budget: Duration) -> Result<f64> {
+fn timed<T>(act: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
+    let begun = Instant::now();
+    let made = act()?;
+    Ok((made, begun.elapsed().as_nanos() as f64))
+}
+
+/// The shortest time of one run: of as many as the budget holds, of three at least while there is time for them.
+fn shortest_ns(engine: &dyn Engine, keyed: &dyn Keyed, operation: &mut OwnedOperation, budget: Duration, last: Instant) -> Result<f64> {
     let end = Instant::now() + budget;
     let first = runs_ns(engine, keyed, operation, 1)?;
     let runs = ((budget.as_nanos() as f64 / 16.0 / first.max(1.0)) as u32).clamp(1, RUNS_MAX);
-    let mut shortest = first;
-    while Instant::now() < end {
+    let (mut shortest, mut times) = (first, 1);
+    while Instant::now() < end || (times < TIMES_MIN && Instant::now() < last) {
         shortest = shortest.min(runs_ns(engine, keyed, operation, runs)?);
+        times += 1;
     }
     Ok(shortest)
 }
