@@ -23,7 +23,7 @@ programs: build ## real programs and servers under `bywash run`
 	@tests/run.sh
 
 evp-test: build ## OpenSSL's own evp_test data through the provider (downloads and builds Debian's source package)
-	@tests/evp-test.sh
+	@crates/interfaces/openssl/tests/evp-test.sh
 
 bench: build    ## every benchmark, one after the other
 	@bench/run.sh
