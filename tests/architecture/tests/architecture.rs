@@ -262,3 +262,22 @@ fn the_readme_is_short() {
     let lines = text.lines().count();
     assert!(lines <= README_LINES_MAX, "README.md: {lines} lines; move detail to ARCHITECTURE.md or docs/, at most {README_LINES_MAX}");
 }
+
+/// A promise is only as good as the test that holds it: every `crate/file.rs::test` and file that SPECIFICATION.md names must be there.
+#[test]
+fn every_test_that_the_specification_names_exists() {
+    let text = std::fs::read_to_string(workspace().join("SPECIFICATION.md")).expect("SPECIFICATION.md");
+    let mut wrong = Vec::new();
+    for name in text.split('`').skip(1).step_by(2).filter(|name| name.contains(".rs")) {
+        let (path, test) = name.split_once("::").map_or((name, None), |(path, test)| (path, Some(test)));
+        let places = ["crates", "crates/interfaces"].map(|folder| workspace().join(folder).join(path));
+        match places.iter().find_map(|place| std::fs::read_to_string(place).ok()) {
+            None => wrong.push(format!("{name}: no such file; correct SPECIFICATION.md")),
+            Some(code) if test.is_some_and(|test| !code.contains(&format!("fn {test}("))) => {
+                wrong.push(format!("{name}: no such test in the file; correct SPECIFICATION.md or restore the test"));
+            }
+            Some(_) => {}
+        }
+    }
+    report("SPECIFICATION.md names the tests that hold its promises", &wrong);
+}
