@@ -11,6 +11,9 @@ pub(crate) const NAME: &str = "bywash";
 /// The query by which a fetch takes our implementation where there is one.
 const OUR_QUERY: &str = "?provider=bywash";
 
+/// The query by which random generators fetch their ciphers. Their state is a key that has no business outside OpenSSL.
+const RANDOM_QUERY: &str = "?provider=default";
+
 /// The entries of the default section that name an initialisation section: OpenSSL's own, and Node.js's.
 const APPLICATIONS: [&str; 2] = ["openssl_conf", "nodejs_conf"];
 
@@ -56,13 +59,18 @@ fn initialisation(out: &mut Generated, conf: &Conf, application: &str, named: Op
     let users = |key| conf.get(init, key).unwrap_or_default();
     let providers = format!("bywash_providers_{application}");
     let properties = format!("bywash_properties_{application}");
+    let own_random = format!("bywash_random_{application}");
+    let random = conf.get(init, "random").unwrap_or(&own_random);
     let listed = providers_of(out, conf, users("providers"));
     let fetched = properties_of(out, conf, users("alg_section"));
 
     section(out, DEFAULT_SECTION, &[entry(application, init)]);
-    section(out, init, &[entry("providers", &providers), entry("alg_section", &properties)]);
+    section(out, init, &[entry("providers", &providers), entry("alg_section", &properties), entry("random", random)]);
     section(out, &providers, &listed);
     section(out, &properties, &fetched);
+    if conf.get(random, "properties").is_none() {
+        section(out, random, &[entry("properties", RANDOM_QUERY)]);
+    }
 }
 
 /// Ours, then the user's in their order. OpenSSL loads its default provider of itself only while no other is activated; so where the
