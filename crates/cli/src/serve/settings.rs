@@ -216,4 +216,21 @@ mod tests {
     fn a_missing_file_is_a_matter_of_configuration() {
         assert_eq!(Settings::load(Path::new("/nowhere/broker.toml")).unwrap_err().exit, Exit::Config);
     }
+
+    #[test]
+    fn no_file_makes_it_panic() {
+        use bywash_fuzz_targets::runner;
+        let seeds = [
+            include_str!("../../../../packaging/broker.toml"),
+            "socket = \"/run/x\"\nsocket_mode = \"0666\"\nallow_uids = [0, 33]\npolicy = \"fifo\"\n[quotas]\nin_flight_max = 3\n",
+        ];
+        let target = |bytes: &[u8]| match parse(&String::from_utf8_lossy(bytes)) {
+            Ok(_) => {}
+            Err(error) => assert!(error.contains("broker.toml, line"), "{error}"),
+        };
+        let seed = runner::seed_from_env();
+        println!("broker.toml: BYWASH_SEED={seed}");
+        let crash = runner::run(target, &seeds.map(|text| text.as_bytes().to_vec()), 5_000, seed).err();
+        assert!(crash.is_none(), "BYWASH_SEED={seed}: {crash:?}");
+    }
 }

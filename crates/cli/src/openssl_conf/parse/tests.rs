@@ -80,3 +80,25 @@ fn what_openssl_refuses_is_refused_with_file_and_line() {
     assert_eq!(error("a = 1\nb = ${a"), "/etc/test.cnf, line 2: no closing '}' after variable a");
     assert!(error(".include /etc/loop.cnf").contains("include each other"));
 }
+
+#[test]
+fn no_file_makes_reading_or_writing_panic() {
+    use crate::openssl_conf::find::UserConf;
+    use crate::openssl_conf::generate::{ProviderEntry, generate};
+    use bywash_fuzz_targets::runner;
+
+    let seeds = [
+        "openssl_conf = i\n[i]\nproviders = p\nalg_section = a\n[p]\ndefault = d\n[d]\nactivate = 1\n[a]\ndefault_properties = fips=yes\n",
+        ".include /etc/more.cnf\n.pragma dollarid:on\na = \"x # y\" 'z' \\\nb = $ENV::HOME ${d::e}$(f)\n[ s ]\nd::x = 1\n",
+    ];
+    let target = |bytes: &[u8]| {
+        let Ok(conf) = read(&String::from_utf8_lossy(bytes)) else { return };
+        let provider = ProviderEntry { module: "/usr/lib/bywash.so".into(), settings: vec![("route", "auto".to_owned())] };
+        let generated = generate(Some(&UserConf { path: "/etc/test.cnf".into(), conf }), &provider);
+        assert!(generated.text.contains("module = /usr/lib/bywash.so"));
+    };
+    let seed = runner::seed_from_env();
+    println!("openssl.cnf: BYWASH_SEED={seed}");
+    let crash = runner::run(target, &seeds.map(|text| text.as_bytes().to_vec()), 20_000, seed).err();
+    assert!(crash.is_none(), "BYWASH_SEED={seed}: {crash:?}");
+}
