@@ -219,3 +219,19 @@ fn without_a_broker_there_is_nothing_to_look_at() {
     assert_eq!(named.status.code(), Some(125));
     assert!(stderr(&named).contains("/nowhere/x.sock"), "{}", stderr(&named));
 }
+
+#[test]
+fn what_cannot_be_had_to_keep_keys_out_of_swap_is_in_the_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("broker.sock");
+    let plain = bywash().arg("serve").arg("--socket").arg(&socket).get_program().to_owned();
+    // Without the privilege to lock memory, and with a limit on it.
+    let privilege = if rustix::process::geteuid().is_root() { "setpriv --bounding-set=-ipc_lock" } else { "env" };
+    let script = format!("ulimit -l 64 && exec {privilege} \"$0\" serve --socket \"$1\"");
+    let mut broker = Running::start(Command::new("bash").arg("-c").arg(script).arg(plain).arg(&socket));
+    eventually("the broker answers", || bywash().env("BYWASH_SOCKET", &socket).arg("stats").output().is_ok_and(|o| o.status.success()));
+    broker.signal("TERM");
+    assert!(broker.wait().success());
+    let log = log_of(&mut broker);
+    assert!(log.contains("keys may reach swap") && log.contains("ulimit -l unlimited"), "{log}");
+}
