@@ -26,7 +26,6 @@ pub(crate) fn run(name: &str, path: &Path, ready: fn()) {
     });
     ready();
     match name {
-        "a busy neighbour" => spin(&stop),
         "session flood" => sessions(path, &stop),
         "message flood" => messages(path, &stop),
         "slots full, unread" => unread(path, &stop),
@@ -41,12 +40,6 @@ pub(crate) fn run(name: &str, path: &Path, ready: fn()) {
 
 fn attacker(path: &Path) -> bywash_core::Result<Raw> {
     Raw::connect_as(path, VERSION, Role::Compute, Some("attack"))
-}
-
-fn spin(stop: &AtomicBool) {
-    while !stop.load(Relaxed) {
-        std::hint::spin_loop();
-    }
 }
 
 /// Opens sessions without end, far beyond 100,000; every answer after the quota is a refusal.
