@@ -42,4 +42,4 @@ lint:
 	@cargo clippy --quiet --workspace --all-targets -- -D warnings
 
 docs:
-	@RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --document-private-items --keep-going
+	@RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps

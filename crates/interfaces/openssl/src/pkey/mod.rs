@@ -7,7 +7,7 @@
 //! | asymmetric cipher `RSA` | decryption (PKCS#1 v1.5, OAEP, none, TLS premaster secrets) | encryption, X9.31, other keys |
 //! | key exchange `ECDH`, `X25519` | P-256 and X25519 without a KDF | other curves, KDFs |
 //!
-//! The [`twin`] is the default provider itself, in a private library context. Every key and context of ours wraps one of its own (or makes it on
+//! The `twin` is the default provider itself, in a private library context. Every key and context of ours wraps one of its own (or makes it on
 //! demand), and whatever an engine does not do is handed on as it came. So a program sees no operation fail that works without
 //! Bywash, and errors are the ones it knows. In detail:
 //!
@@ -15,7 +15,7 @@
 //!   get out of step;
 //! - an engine that fails, for whatever reason, is no failure: the twin does the operation;
 //! - after an RSA block is decrypted nothing branches on it: removing its padding is left to the constant-time functions of libcrypto or done in
-//!   constant time here ([`tls`]), and the twin is not asked again.
+//!   constant time here (`tls`), and the twin is not asked again.
 
 mod cipher;
 mod context;
