@@ -17,7 +17,7 @@ build: setup    ## the command, the provider and the C library, in target/releas
 	@cargo build --quiet --release --workspace
 
 unit: setup     ## unit, property, conformance and integration tests
-	@cargo test --quiet --workspace
+	@cargo test --quiet --workspace --no-fail-fast
 
 programs: build ## real programs and servers under `bywash run`
 	@tests/run.sh

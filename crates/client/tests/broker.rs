@@ -236,7 +236,10 @@ fn without_a_broker_the_queue_is_this_processs_own_manager() {
     });
     let pending: Vec<_> = samples.iter().map(|sample| session.submit(sample.owned())).collect();
     samples.iter().zip(pending).for_each(|(sample, pending)| sample.check_owned(&pending.wait().unwrap()));
-    assert_eq!(client.stats().queued, 4 * 2 * 7 + 7);
+    // While one thread makes the manager, the others do not wait for it but work here.
+    let stats = client.stats();
+    assert_eq!(stats.queued + stats.overflows, 4 * 2 * 7 + 7);
+    assert!(stats.queued >= 2 * 7 + 7, "{} queued: what the maker of the manager ran, and all that was submitted after it", stats.queued);
 }
 
 /// A stopped broker answers nothing and hangs up on nobody.
