@@ -29,11 +29,16 @@ bench: build    ## every benchmark, one after the other
 	@bench/run.sh
 
 PREFIX ?= /usr/local
-install: build  ## into PREFIX (/usr/local)
+install: build  ## into PREFIX (/usr/local); the broker's settings go to /etc/bywash
 	install -D -m 755 target/release/bywash $(DESTDIR)$(PREFIX)/bin/bywash
 	install -D -m 644 target/release/libbywash_openssl.so $(DESTDIR)$(PREFIX)/lib/bywash/libbywash_openssl.so
 	install -D -m 644 target/release/libbywash_c.so $(DESTDIR)$(PREFIX)/lib/libbywash_c.so
 	install -D -m 644 crates/interfaces/c/include/bywash.h $(DESTDIR)$(PREFIX)/include/bywash.h
+	install -D -m 644 packaging/bywash.service $(DESTDIR)$(PREFIX)/lib/systemd/system/bywash.service
+	test -e $(DESTDIR)/etc/bywash/broker.toml || install -D -m 644 packaging/broker.toml $(DESTDIR)/etc/bywash/broker.toml
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	target/release/bywash completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/bywash
+	target/release/bywash man $(DESTDIR)$(PREFIX)/share/man/man1
 
 fmt:
 	@cargo fmt --all --check

@@ -36,8 +36,8 @@ Exit code: the program's own, 128 + n if signal n ended it; 125 if Bywash failed
 was started, 126 if it cannot be executed, 127 if there is no such command.")]
 pub(crate) struct Args {
     /// Who decides where operations run: the routing table (auto), or always the program's own
-    /// place (here), or always the broker's queue (queue)
-    #[arg(long, value_name = "ROUTE", default_value = "auto")]
+    /// place (here), or always the broker's queue (queue); also by $BYWASH_ROUTE
+    #[arg(long, value_name = "ROUTE", default_value = "auto", env = "BYWASH_ROUTE", hide_env = true)]
     route: Route,
     /// Join the broker at this socket [default: $BYWASH_SOCKET, else the system's or the
     /// session's, if one answers]
