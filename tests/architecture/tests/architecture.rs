@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/conformance", &["crates/core"]),
     ("crates/policy", &["crates/core"]),
     ("crates/engines/*", &["crates/core"]),
+    ("crates/engines/cpu", &["crates/engines/ifma"]),
     ("crates/protocol", &["crates/core"]),
     ("crates/manager", &["crates/core", "crates/policy", "crates/engines/*"]),
     ("crates/broker", &["crates/core", "crates/protocol", "crates/manager"]),

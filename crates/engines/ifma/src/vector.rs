@@ -1,0 +1,86 @@
+//! Eight 64-bit lanes in a register.
+//!
+//! Every function carries the target features of the kernels, so that it is inlined into them; kernels are `#[target_feature]` functions
+//! with the same list, which makes calls between them safe. Write loops, not iterator chains with closures: generic code of the
+//! standard library is compiled without these features and would be called, not inlined.
+
+use crate::LANES;
+use core::arch::x86_64::*;
+
+/// Bits in a digit.
+pub(crate) const RADIX: u32 = 52;
+/// A digit's bits.
+pub(crate) const DIGIT: u64 = (1 << RADIX) - 1;
+
+/// Eight lanes of 64 bits.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct V(pub(crate) __m512i);
+
+macro_rules! lanes {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty $body:block)*) => {
+        impl V {
+            $($(#[$doc])*
+            #[inline]
+            #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+            pub(crate) fn $name($($argument: $type),*) -> $result $body)*
+        }
+    };
+}
+
+lanes! {
+    /// The same number in every lane.
+    fn splat(x: u64) -> V { V(_mm512_set1_epi64(x as i64)) }
+    fn zero() -> V { V(_mm512_setzero_si512()) }
+    /// Lane `i` from `x[i]`.
+    fn from_array(x: [u64; LANES]) -> V {
+        V(_mm512_set_epi64(x[7] as i64, x[6] as i64, x[5] as i64, x[4] as i64, x[3] as i64, x[2] as i64, x[1] as i64, x[0] as i64))
+    }
+    /// `sum + low 52 bits of a * b`.
+    fn madd_lo(sum: V, a: V, b: V) -> V { V(_mm512_madd52lo_epu64(sum.0, a.0, b.0)) }
+    /// `sum + bits 52 to 103 of a * b`.
+    fn madd_hi(sum: V, a: V, b: V) -> V { V(_mm512_madd52hi_epu64(sum.0, a.0, b.0)) }
+    fn add(a: V, b: V) -> V { V(_mm512_add_epi64(a.0, b.0)) }
+    fn sub(a: V, b: V) -> V { V(_mm512_sub_epi64(a.0, b.0)) }
+    fn and(a: V, b: V) -> V { V(_mm512_and_si512(a.0, b.0)) }
+    fn or(a: V, b: V) -> V { V(_mm512_or_si512(a.0, b.0)) }
+    fn xor(a: V, b: V) -> V { V(_mm512_xor_si512(a.0, b.0)) }
+    /// Where the mask's bit is set `b`, elsewhere `a`; no branch.
+    fn select(mask: u8, a: V, b: V) -> V { V(_mm512_mask_blend_epi64(mask, a.0, b.0)) }
+    /// Bit `i` says whether lane `i` of both is equal.
+    fn equal(a: V, b: V) -> u8 { _mm512_cmpeq_epi64_mask(a.0, b.0) }
+}
+
+impl V {
+    /// Each lane shifted right, zeros from above.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+    pub(crate) fn shr<const BITS: u32>(self) -> V {
+        V(_mm512_srli_epi64::<BITS>(self.0))
+    }
+
+    /// Each lane shifted right, copies of its sign from above: the carry of a digit that may be negative.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+    pub(crate) fn sar<const BITS: u32>(self) -> V {
+        V(_mm512_srai_epi64::<BITS>(self.0))
+    }
+
+    /// Each lane shifted left.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+    pub(crate) fn shl<const BITS: u32>(self) -> V {
+        V(_mm512_slli_epi64::<BITS>(self.0))
+    }
+
+    /// The lanes as numbers.
+    pub(crate) fn to_array(self) -> [u64; LANES] {
+        bytes_of(self)
+    }
+}
+
+#[allow(unsafe_code)] // The register's own bytes; everything else is intrinsics that are safe under their features.
+fn bytes_of(v: V) -> [u64; LANES] {
+    // SAFETY: both are 64 bytes without padding, and every bit pattern is a valid array.
+    unsafe { core::mem::transmute(v) }
+}
