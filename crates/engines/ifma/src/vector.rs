@@ -49,6 +49,12 @@ lanes! {
     fn select(mask: u8, a: V, b: V) -> V { V(_mm512_mask_blend_epi64(mask, a.0, b.0)) }
     /// Bit `i` says whether lane `i` of both is equal.
     fn equal(a: V, b: V) -> u8 { _mm512_cmpeq_epi64_mask(a.0, b.0) }
+    /// Bit `i` says whether lane `i` of `a` is below that of `b`, unsigned.
+    fn below(a: V, b: V) -> u8 { _mm512_cmplt_epu64_mask(a.0, b.0) }
+    /// Bit `i` is the top bit of lane `i`: whether it is negative.
+    fn signs(a: V) -> u8 { _mm512_movepi64_mask(a.0) }
+    /// Where the mask's bit is set `a`, elsewhere zero; no branch.
+    fn keep(mask: u8, a: V) -> V { V(_mm512_maskz_mov_epi64(mask, a.0)) }
 }
 
 impl V {
@@ -73,10 +79,40 @@ impl V {
         V(_mm512_slli_epi64::<BITS>(self.0))
     }
 
+    /// Lane `i` shifted right by lane `i` of `bits`, zeros from above.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+    pub(crate) fn shr_by(self, bits: V) -> V {
+        V(_mm512_srlv_epi64(self.0, bits.0))
+    }
+
+    /// Lane `i` shifted left by lane `i` of `bits`.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+    pub(crate) fn shl_by(self, bits: V) -> V {
+        V(_mm512_sllv_epi64(self.0, bits.0))
+    }
+
     /// The lanes as numbers.
     pub(crate) fn to_array(self) -> [u64; LANES] {
         bytes_of(self)
     }
+}
+
+impl Default for V {
+    /// Zero in every lane, for code without the target features: wiping above all.
+    fn default() -> V {
+        of_bytes([0; LANES])
+    }
+}
+
+/// Lets `zeroize` wipe arrays of lanes.
+impl zeroize::DefaultIsZeroes for V {}
+
+#[allow(unsafe_code)] // The register's own bytes, as below.
+fn of_bytes(x: [u64; LANES]) -> V {
+    // SAFETY: both are 64 bytes without padding, and every bit pattern is a valid register.
+    unsafe { core::mem::transmute(x) }
 }
 
 #[allow(unsafe_code)] // The register's own bytes; everything else is intrinsics that are safe under their features.
