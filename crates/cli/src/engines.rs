@@ -109,6 +109,7 @@ fn family(kind: Kind) -> &'static str {
         Kind::Mac { .. } => "MACs",
         Kind::RsaPrivate { .. } | Kind::RsaPublic { .. } => "RSA",
         Kind::EcdsaSign { .. } | Kind::EcdsaVerify { .. } => "ECDSA",
+        Kind::EddsaSign { .. } => "EdDSA",
         Kind::Agreement { .. } | Kind::PublicValue { .. } => "key agreement",
         _ => "other",
     }

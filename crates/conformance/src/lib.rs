@@ -25,6 +25,7 @@
 
 mod areas;
 mod checker;
+mod curves;
 mod oracle;
 mod random;
 mod report;

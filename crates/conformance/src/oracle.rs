@@ -1,6 +1,6 @@
 //! The second implementation: RustCrypto's primitives, with modes written out from their standards, and `num-bigint` for RSA.
 
-use crate::vectors::{File, Record};
+use crate::vectors::{self, File, Record};
 use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit, consts::U16};
 use bywash_core::{Algorithm, Direction, Kind, RsaPrivateKey, RsaPublicKey};
 use chacha20poly1305::{ChaCha20Poly1305, aead::AeadInOut};
@@ -200,6 +200,12 @@ pub(crate) fn hash(algorithm: Algorithm, key: &[u8], text: &[u8]) -> Vec<u8> {
     }
 }
 
+/// An Ed25519 signature (RFC 8032 s5.1.6).
+pub(crate) fn ed25519(seed: &[u8; 32], message: &[u8]) -> Vec<u8> {
+    use ed25519_dalek::Signer;
+    ed25519_dalek::SigningKey::from_bytes(seed).sign(message).to_bytes().to_vec()
+}
+
 /// An RSA key as numbers.
 pub(crate) struct RsaKey {
     pub(crate) bits: usize,
@@ -227,6 +233,14 @@ impl RsaKey {
     /// The keys of `rsa-keys.rsp`.
     pub(crate) fn all(file: &File) -> Result<Vec<Self>, String> {
         file.records()?.iter().map(Self::from_record).collect()
+    }
+
+    /// The first key of each size among the suite's own.
+    pub(crate) fn one_of_each_size() -> Result<Vec<Self>, String> {
+        let mut keys = Self::all(&vectors::RSA_KEYS)?;
+        keys.sort_by_key(|key| key.bits);
+        keys.dedup_by_key(|key| key.bits);
+        Ok(keys)
     }
 
     pub(crate) fn len(&self) -> usize {

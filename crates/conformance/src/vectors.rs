@@ -28,7 +28,10 @@ files! {
     HMAC = "hmac.rsp";
     ECDSA_P256 = "ecdsa-p256.rsp";
     P256_KEYS = "p256-keys.rsp";
+    ECDSA_P384 = "ecdsa-p384.rsp";
+    P384_KEYS = "p384-keys.rsp";
     X25519 = "x25519.rsp";
+    ED25519 = "ed25519.rsp";
     RSA_SIGNATURES = "rsa-signatures.rsp";
     RSA_KEYS = "rsa-keys.rsp";
 }

@@ -67,6 +67,14 @@ pub enum Kind {
         /// Length of the shared secret.
         shared: usize,
     },
+    /// EdDSA signature of a message of any length (RFC 8032 s5.1.6, without prehash). The session's key is the 32-byte seed. Its time is
+    /// taken as that of a short message, which handshakes sign.
+    EddsaSign {
+        /// Length of the seed.
+        private: usize,
+        /// Length of the signature.
+        signature: usize,
+    },
     /// The public value belonging to the session's private key: no input, output `public` bytes.
     PublicValue {
         /// Length of the private key.
@@ -145,6 +153,13 @@ algorithms! {
     EcdhP256Public = 30, "ECDH-P256 public", Kind::PublicValue { private: 32, public: 65 };
     X25519 = 31, "X25519", Kind::Agreement { private: 32, public: 32, shared: 32 };
     X25519Public = 32, "X25519 public", Kind::PublicValue { private: 32, public: 32 };
+    Rsa1024Private = 33, "RSA-1024 private", Kind::RsaPrivate { bits: 1024 };
+    Rsa1024Public = 34, "RSA-1024 public", Kind::RsaPublic { bits: 1024 };
+    EcdsaP384Sign = 35, "ECDSA-P384 sign", Kind::EcdsaSign { scalar: 48 };
+    EcdsaP384Verify = 36, "ECDSA-P384 verify", Kind::EcdsaVerify { scalar: 48 };
+    EcdhP384 = 37, "ECDH-P384", Kind::Agreement { private: 48, public: 97, shared: 48 };
+    EcdhP384Public = 38, "ECDH-P384 public", Kind::PublicValue { private: 48, public: 97 };
+    Ed25519Sign = 39, "Ed25519 sign", Kind::EddsaSign { private: 32, signature: 64 };
 }
 
 impl Algorithm {
@@ -180,6 +195,7 @@ impl Algorithm {
             Kind::EcdsaSign { scalar } => 2 * scalar,
             Kind::EcdsaVerify { .. } => 0,
             Kind::Agreement { shared, .. } => shared,
+            Kind::EddsaSign { signature, .. } => signature,
             Kind::PublicValue { public, .. } => public,
         }
     }

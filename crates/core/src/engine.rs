@@ -42,6 +42,13 @@ pub trait Engine: Send + Sync {
         1
     }
 
+    /// How many operations of this algorithm gain from going together, at most [`batch_max`](Engine::batch_max). An engine whose
+    /// lanes are for some of its algorithms only says 1 for the others, so that nobody waits for company that brings nothing.
+    fn lanes(&self, algorithm: Algorithm) -> usize {
+        let _ = algorithm;
+        self.batch_max()
+    }
+
     /// What it costs, if it knows (a modelled engine does); `None` asks the manager to measure.
     fn cost_sheet(&self) -> Option<CostSheet> {
         None

@@ -14,7 +14,8 @@ pub enum Key {
     RsaPrivate(RsaPrivateKey),
     /// An RSA public key.
     RsaPublic(RsaPublicKey),
-    /// An elliptic-curve private key: big-endian scalar (P-256), or the 32 bytes of RFC 7748 (X25519).
+    /// An elliptic-curve private key: big-endian scalar (P-256, P-384), or the 32 bytes of RFC 7748 (X25519) or RFC 8032 (the seed of
+    /// Ed25519).
     EcPrivate(SecretBytes),
     /// An elliptic-curve public key: uncompressed point, SEC 1 s2.3.3.
     EcPublic(Vec<u8>),

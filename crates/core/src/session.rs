@@ -182,7 +182,10 @@ fn check_key(algorithm: Algorithm, key: &Key) -> Result<()> {
         (Kind::EcdsaVerify { .. }, _) => wrong("an elliptic-curve public key"),
         (Kind::EcdsaSign { scalar }, Key::EcPrivate(bytes)) => length(scalar, bytes.len()),
         (Kind::Agreement { private, .. } | Kind::PublicValue { private, .. }, Key::EcPrivate(bytes)) => length(private, bytes.len()),
-        (Kind::EcdsaSign { .. } | Kind::Agreement { .. } | Kind::PublicValue { .. }, _) => wrong("an elliptic-curve private key"),
+        (Kind::EddsaSign { private, .. }, Key::EcPrivate(bytes)) => length(private, bytes.len()),
+        (Kind::EcdsaSign { .. } | Kind::EddsaSign { .. } | Kind::Agreement { .. } | Kind::PublicValue { .. }, _) => {
+            wrong("an elliptic-curve private key")
+        }
     }
 }
 

@@ -303,6 +303,8 @@ mod tests {
             (Algorithm::Rsa4096Private, Key::RsaPrivate(private)),
             (Algorithm::X25519, Key::EcPrivate(vec![3; 32].into())),
             (Algorithm::EcdsaP256Verify, Key::EcPublic(vec![4; 65])),
+            (Algorithm::EcdsaP384Verify, Key::EcPublic(vec![4; 97])),
+            (Algorithm::Ed25519Sign, Key::EcPrivate(vec![3; 32].into())),
         ] {
             let params = SessionParams::new(algorithm, key).unwrap();
             assert_eq!(round_trip(&params), params);

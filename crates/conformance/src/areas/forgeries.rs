@@ -2,10 +2,9 @@
 
 use super::{all_aeads, key_len};
 use crate::checker::{Checker, Session, Spec, symmetric};
+use crate::curves::{NIST_CURVES, NistCurve};
 use crate::oracle;
-use bywash_core::{Algorithm, Direction, Error, Key, SessionParams};
-use p256::ecdsa::signature::hazmat::PrehashSigner;
-use p256::ecdsa::{Signature, SigningKey};
+use bywash_core::{Direction, Error, Key, SessionParams};
 
 pub(crate) fn run(checker: &mut Checker<'_>) {
     for algorithm in checker.supported(&all_aeads()) {
@@ -21,8 +20,10 @@ pub(crate) fn run(checker: &mut Checker<'_>) {
             }
         }
     }
-    if checker.supports(Algorithm::EcdsaP256Verify) {
-        ecdsa(checker);
+    for curve in NIST_CURVES.iter() {
+        if checker.supports(curve.verify) {
+            ecdsa(checker, curve);
+        }
     }
 }
 
@@ -57,43 +58,36 @@ fn aead(checker: &mut Checker<'_>, session: &Session, key: &[u8], len: usize) {
     checker.expect(session, &whole, &plain, tag, &|| format!("{len} bytes after all those refusals"));
 }
 
-fn ecdsa(checker: &mut Checker<'_>) {
-    let algorithm = Algorithm::EcdsaP256Verify;
-    let Ok(signing) = SigningKey::from_slice(&checker.random.bytes(32)) else { return };
-    let public = signing.verifying_key().to_sec1_point(false).as_bytes().to_vec();
-    let Some(session) = checker.open(algorithm, Key::EcPublic(public), "a random key") else { return };
-    let digest = checker.random.bytes(32);
-    let Ok(signature) = PrehashSigner::<Signature>::sign_prehash(&signing, &digest) else { return };
-    let signature = signature.to_bytes();
+fn ecdsa(checker: &mut Checker<'_>, curve: &NistCurve) {
+    let (private, digest) = (checker.random.bytes(curve.scalar), checker.random.bytes(curve.scalar));
+    // One in 2^32 is not below n.
+    let Some(public) = (curve.point_of)(&private) else { return };
+    let Some(session) = checker.open(curve.verify, Key::EcPublic(public), "a random key") else { return };
+    let Some(signature) = (curve.signature)(&private, &digest) else { return };
     let whole = Spec { tag: &signature, ..Spec::compute(&digest) };
     checker.expect(&session, &whole, &[], &signature, &|| "a sound signature".into());
-    for bit in (0..512).step_by(3) {
+    for bit in (0..16 * curve.scalar).step_by(3) {
         let tag = turned(&signature, bit);
         let spec = Spec { tag: &tag, ..whole.clone() };
         checker.expect_refused(&session, &spec, &Error::Authentication, &[], &|| format!("bit {bit} of the signature turned"));
     }
-    for bit in (0..256).step_by(5) {
+    for bit in (0..8 * curve.scalar).step_by(5) {
         let input = turned(&digest, bit);
         let spec = Spec { input: &input, ..whole.clone() };
         checker.expect_refused(&session, &spec, &Error::Authentication, &[], &|| format!("bit {bit} of the digest turned"));
     }
-    let (r, s) = signature.split_at(32);
+    let (r, s) = signature.split_at(curve.scalar);
+    let (zero, most, order) = (vec![0; curve.scalar], vec![0xFF; curve.scalar], &*curve.order);
     for (left, right, what) in [
-        ([0; 32].as_slice(), s, "r = 0"),
-        (r, [0; 32].as_slice(), "s = 0"),
-        (ORDER.as_slice(), s, "r = n"),
-        (r, ORDER.as_slice(), "s = n"),
-        ([0xFF; 32].as_slice(), s, "r above n"),
-        (r, [0xFF; 32].as_slice(), "s above n"),
+        (&*zero, s, "r = 0"),
+        (r, &zero, "s = 0"),
+        (order, s, "r = n"),
+        (r, order, "s = n"),
+        (&most, s, "r above n"),
+        (r, &most, "s above n"),
     ] {
         let tag = [left, right].concat();
         let spec = Spec { tag: &tag, ..whole.clone() };
         checker.expect_refused(&session, &spec, &Error::Authentication, &[], &|| what.into());
     }
 }
-
-/// The order n of P-256 (SP 800-186 s3.2.1.3).
-pub(crate) const ORDER: [u8; 32] = [
-    0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xBC, 0xE6, 0xFA, 0xAD, 0xA7, 0x17, 0x9E, 0x84,
-    0xF3, 0xB9, 0xCA, 0xC2, 0xFC, 0x63, 0x25, 0x51,
-];

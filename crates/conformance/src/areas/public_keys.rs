@@ -2,23 +2,26 @@
 
 use super::of_kind;
 use crate::checker::{Checker, Layout, Session, Spec};
-use crate::oracle::RsaKey;
+use crate::curves::{NIST_CURVES, NistCurve};
+use crate::oracle::{self, RsaKey};
 use crate::vectors;
 use bywash_core::{Algorithm, Error, Key, Kind, SecretBytes};
 use num_bigint::BigUint;
-use p256::ecdsa::signature::hazmat::{PrehashSigner, PrehashVerifier};
-use p256::ecdsa::{Signature, SigningKey, VerifyingKey};
-use p256::elliptic_curve::sec1::ToSec1Point;
 
 pub(crate) fn run(checker: &mut Checker<'_>) -> Result<(), String> {
     for key in RsaKey::all(&vectors::RSA_KEYS)? {
         rsa(checker, &key);
     }
     for _ in 0..12 {
-        p256(checker);
+        for curve in NIST_CURVES.iter() {
+            nist(checker, curve);
+        }
     }
     for _ in 0..24 {
         x25519(checker);
+    }
+    for len in [0, 1, 31, 32, 63, 64, 110, 111, 112, 130, 239, 240, 1000, 4096, 70_000] {
+        ed25519(checker, len);
     }
     of_kind(|kind| matches!(kind, Kind::PublicValue { .. } | Kind::Agreement { .. })).iter().for_each(|&algorithm| {
         checker.supports(algorithm);
@@ -71,33 +74,33 @@ fn invert(checker: &mut Checker<'_>, session: &Session, key: &RsaKey, input: &[u
     if back { got } else { Vec::new() }
 }
 
-fn p256(checker: &mut Checker<'_>) {
-    let Ok(secret) = p256::SecretKey::from_slice(&checker.random.bytes(32)) else { return };
-    let (signing, private) = (SigningKey::from(&secret), secret.to_bytes());
-    let private = || Key::EcPrivate(SecretBytes::from(private.as_slice()));
-    let public = secret.public_key().to_sec1_point(false).as_bytes().to_vec();
+fn nist(checker: &mut Checker<'_>, curve: &NistCurve) {
+    let private = checker.random.bytes(curve.scalar);
+    // One in 2^32 is not below n.
+    let Some(public) = (curve.point_of)(&private) else { return };
+    let key = || Key::EcPrivate(SecretBytes::from(private.as_slice()));
     let digest_len = checker.random.within(20..=64);
     let digest = checker.random.bytes(digest_len);
-    sign(checker, private(), signing.verifying_key(), &digest);
-    verify(checker, &public, &signing, &digest);
-    if checker.supports(Algorithm::EcdhP256Public)
-        && let Some(session) = checker.open(Algorithm::EcdhP256Public, private(), "a random key")
+    sign(checker, curve, key(), &public, &digest);
+    verify(checker, curve, &private, &public, &digest);
+    if checker.supports(curve.public)
+        && let Some(session) = checker.open(curve.public, key(), "a random key")
     {
         checker.expect(&session, &Spec::compute(&[]), &public, &[], &|| "public point".into());
     }
-    if checker.supports(Algorithm::EcdhP256)
-        && let Some(session) = checker.open(Algorithm::EcdhP256, private(), "a random key")
-        && let Ok(peer) = p256::SecretKey::from_slice(&checker.random.bytes(32))
+    let peer = checker.random.bytes(curve.scalar);
+    if checker.supports(curve.agree)
+        && let Some(session) = checker.open(curve.agree, key(), "a random key")
+        && let Some(peer) = (curve.point_of)(&peer)
+        && let Some(shared) = (curve.shared)(&private, &peer)
     {
-        let shared = p256::ecdh::diffie_hellman(secret.to_nonzero_scalar(), peer.public_key().as_affine());
-        let peer = peer.public_key().to_sec1_point(false);
-        checker.expect(&session, &Spec::compute(peer.as_bytes()), shared.raw_secret_bytes(), &[], &|| "shared secret".into());
+        checker.expect(&session, &Spec::compute(&peer), &shared, &[], &|| "shared secret".into());
     }
 }
 
 /// A signature is checked by the oracle, since it is random; and two of one digest must differ.
-fn sign(checker: &mut Checker<'_>, private: Key, oracle: &VerifyingKey, digest: &[u8]) {
-    let algorithm = Algorithm::EcdsaP256Sign;
+fn sign(checker: &mut Checker<'_>, curve: &NistCurve, private: Key, public: &[u8], digest: &[u8]) {
+    let algorithm = curve.sign;
     if !checker.supports(algorithm) {
         return;
     }
@@ -105,30 +108,41 @@ fn sign(checker: &mut Checker<'_>, private: Key, oracle: &VerifyingKey, digest: 
     let mut before = Vec::new();
     for shift in 0..2 {
         let got = session.run(&Spec::compute(digest), Layout::Apart { shift }).map(|output| output.text);
-        let signature = got.as_ref().ok().and_then(|bytes| Signature::from_slice(bytes).ok());
-        let holds = signature.is_some_and(|signature| oracle.verify_prehash(digest, &signature).is_ok());
+        let holds = got.as_ref().is_ok_and(|signature| (curve.verifies)(public, digest, signature));
         checker.check(algorithm, holds, || format!("the oracle refuses the signature of {} bytes: {:?}", digest.len(), got.as_ref().err()));
-        let half = |bytes: &[u8]| bytes.get(..32).map(<[u8]>::to_vec);
+        let half = |bytes: &[u8]| bytes.get(..curve.scalar).map(<[u8]>::to_vec);
         let now = got.unwrap_or_default();
         checker.check(algorithm, half(&now) != half(&before), || "two signatures share their nonce".into());
         before = now;
     }
 }
 
-fn verify(checker: &mut Checker<'_>, public: &[u8], oracle: &SigningKey, digest: &[u8]) {
-    let algorithm = Algorithm::EcdsaP256Verify;
+fn verify(checker: &mut Checker<'_>, curve: &NistCurve, private: &[u8], public: &[u8], digest: &[u8]) {
+    let algorithm = curve.verify;
     if !checker.supports(algorithm) {
         return;
     }
     let Some(session) = checker.open(algorithm, Key::EcPublic(public.to_vec()), "a random key") else { return };
-    let Ok(signature) = PrehashSigner::<Signature>::sign_prehash(oracle, digest) else { return };
-    let signature = signature.to_bytes();
+    let Some(signature) = (curve.signature)(private, digest) else { return };
     let spec = Spec { tag: &signature, ..Spec::compute(digest) };
     checker.expect(&session, &spec, &[], &signature, &|| format!("a digest of {} bytes", digest.len()));
-    // Only the leftmost 256 bits count (FIPS 186-5 s6.4.1).
-    if digest.len() > 32 {
-        checker.expect(&session, &Spec { input: &digest[..32], ..spec }, &[], &signature, &|| "the digest cut to 32 bytes".into());
+    // Only as many bits as the order has count (FIPS 186-5 s6.4.1).
+    if digest.len() > curve.scalar {
+        let cut = || format!("the digest cut to {} bytes", curve.scalar);
+        checker.expect(&session, &Spec { input: &digest[..curve.scalar], ..spec }, &[], &signature, &cut);
     }
+}
+
+/// A signature is a function of key and message (RFC 8032 s5.1.6).
+fn ed25519(checker: &mut Checker<'_>, len: usize) {
+    let algorithm = Algorithm::Ed25519Sign;
+    if !checker.supports(algorithm) {
+        return;
+    }
+    let (seed, message) = (checker.random.array::<32>(), checker.random.bytes(len));
+    let Some(session) = checker.open(algorithm, Key::EcPrivate(SecretBytes::from(&seed)), "a random key") else { return };
+    let expected = oracle::ed25519(&seed, &message);
+    checker.expect(&session, &Spec::compute(&message), &expected, &[], &|| format!("a message of {len} bytes"));
 }
 
 fn x25519(checker: &mut Checker<'_>) {

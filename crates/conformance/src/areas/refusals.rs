@@ -1,19 +1,20 @@
 //! Keys and public values that must be refused, and refused with the right error.
 
-use super::forgeries::ORDER;
 use super::key_len;
 use crate::checker::{Checker, Layout, Spec, symmetric};
+use crate::curves::{NIST_CURVES, NistCurve};
 use crate::oracle::RsaKey;
-use crate::vectors;
 use bywash_core::{Algorithm, Error, Key, Result, RsaPrivateKey, SecretBytes, SessionParams};
 
 pub(crate) fn run(checker: &mut Checker<'_>) -> core::result::Result<(), String> {
     unsupported(checker);
-    for key in RsaKey::all(&vectors::RSA_KEYS)?.into_iter().take(3) {
+    for key in RsaKey::one_of_each_size()? {
         rsa(checker, &key);
     }
-    p256_scalars(checker);
-    p256_points(checker);
+    for curve in NIST_CURVES.iter() {
+        scalars(checker, curve);
+        points(checker, curve);
+    }
     x25519_points(checker);
     Ok(())
 }
@@ -80,64 +81,58 @@ fn rsa(checker: &mut Checker<'_>, key: &RsaKey) {
     }
 }
 
-fn p256_scalars(checker: &mut Checker<'_>) {
-    let mut above = ORDER;
-    above[31] += 1;
-    for algorithm in checker.supported(&[Algorithm::EcdsaP256Sign, Algorithm::EcdhP256, Algorithm::EcdhP256Public]) {
-        for (what, scalar) in [("scalar 0", [0; 32]), ("scalar n", ORDER), ("scalar n + 1", above), ("scalar 2^256 - 1", [0xFF; 32])] {
-            expect_bad_key(checker, algorithm, Key::EcPrivate(SecretBytes::from(&scalar)), what);
+fn scalars(checker: &mut Checker<'_>, curve: &NistCurve) {
+    let mut above = curve.order.clone();
+    above[curve.scalar - 1] += 1;
+    let scalars = [
+        ("scalar 0", vec![0; curve.scalar]),
+        ("scalar n", curve.order.clone()),
+        ("scalar n + 1", above),
+        ("scalar of ones", vec![0xFF; curve.scalar]),
+    ];
+    for algorithm in checker.supported(&[curve.sign, curve.agree, curve.public]) {
+        for (what, scalar) in &scalars {
+            expect_bad_key(checker, algorithm, Key::EcPrivate(SecretBytes::from(scalar.as_slice())), what);
         }
     }
 }
 
-/// The generator of P-256 (SP 800-186 s3.2.1.3), uncompressed.
-const GENERATOR: [u8; 65] = [
-    4, 0x6B, 0x17, 0xD1, 0xF2, 0xE1, 0x2C, 0x42, 0x47, 0xF8, 0xBC, 0xE6, 0xE5, 0x63, 0xA4, 0x40, 0xF2, 0x77, 0x03, 0x7D, 0x81, 0x2D, 0xEB,
-    0x33, 0xA0, 0xF4, 0xA1, 0x39, 0x45, 0xD8, 0x98, 0xC2, 0x96, 0x4F, 0xE3, 0x42, 0xE2, 0xFE, 0x1A, 0x7F, 0x9B, 0x8E, 0xE7, 0xEB, 0x4A,
-    0x7C, 0x0F, 0x9E, 0x16, 0x2B, 0xCE, 0x33, 0x57, 0x6B, 0x31, 0x5E, 0xCE, 0xCB, 0xB6, 0x40, 0x68, 0x37, 0xBF, 0x51, 0xF5,
-];
-
-fn bad_points() -> Vec<(&'static str, [u8; 65])> {
-    let changed = |at: usize, to: u8| {
-        let mut point = GENERATOR;
-        point[at] = to;
+fn bad_points(curve: &NistCurve) -> Vec<(&'static str, Vec<u8>)> {
+    let len = curve.generator.len();
+    let changed = |at: usize, by: u8| {
+        let mut point = curve.generator.clone();
+        point[at] ^= by;
         point
     };
-    let mut above = [0xFF; 65];
-    above[0] = 4;
+    let filled = |byte: u8| [vec![4], vec![byte; len - 1]].concat();
     vec![
-        ("y changed", changed(64, 0xF4)),
-        ("x changed", changed(1, 0x6C)),
-        ("all zero", [0; 65]),
-        ("(0, 0)", {
-            let mut zero = [0; 65];
-            zero[0] = 4;
-            zero
-        }),
-        ("coordinates not below p", above),
-        ("a compressed form's first byte", changed(0, 2)),
-        ("the hybrid form", changed(0, 7)),
-        ("the hybrid form of the other sign", changed(0, 6)),
+        ("y changed", changed(len - 1, 1)),
+        ("x changed", changed(1, 7)),
+        ("all zero", vec![0; len]),
+        ("(0, 0)", filled(0)),
+        ("coordinates not below p", filled(0xFF)),
+        ("a compressed form's first byte", changed(0, 4 ^ 2)),
+        ("the hybrid form", changed(0, 4 ^ 7)),
+        ("the hybrid form of the other sign", changed(0, 4 ^ 6)),
     ]
 }
 
-fn p256_points(checker: &mut Checker<'_>) {
-    if checker.supports(Algorithm::EcdsaP256Verify) {
-        for (what, point) in bad_points() {
-            expect_bad_key(checker, Algorithm::EcdsaP256Verify, Key::EcPublic(point.to_vec()), what);
+fn points(checker: &mut Checker<'_>, curve: &NistCurve) {
+    if checker.supports(curve.verify) {
+        for (what, point) in bad_points(curve) {
+            expect_bad_key(checker, curve.verify, Key::EcPublic(point), what);
         }
-        let sound = open(checker, Algorithm::EcdsaP256Verify, Key::EcPublic(GENERATOR.to_vec()));
-        checker.check(Algorithm::EcdsaP256Verify, sound.is_ok(), || "the generator is refused too".into());
+        let sound = open(checker, curve.verify, Key::EcPublic(curve.generator.clone()));
+        checker.check(curve.verify, sound.is_ok(), || "the generator is refused too".into());
     }
-    if checker.supports(Algorithm::EcdhP256) {
-        let Some(session) = checker.open(Algorithm::EcdhP256, Key::EcPrivate(SecretBytes::from(&[1; 32])), "a sound scalar") else {
-            return;
-        };
-        for (what, point) in bad_points() {
+    if checker.supports(curve.agree) {
+        let one = Key::EcPrivate(vec![1; curve.scalar].into());
+        let Some(session) = checker.open(curve.agree, one, "a sound scalar") else { return };
+        for (what, point) in bad_points(curve) {
             checker.expect_refused(&session, &Spec::compute(&point), &Error::Authentication, &[], &|| what.into());
         }
-        let sound = session.run(&Spec::compute(&GENERATOR), Layout::Apart { shift: 0 });
-        checker.check(Algorithm::EcdhP256, sound.is_ok(), || "the generator is refused too".into());
+        let sound = session.run(&Spec::compute(&curve.generator), Layout::Apart { shift: 0 });
+        checker.check(curve.agree, sound.is_ok(), || "the generator is refused too".into());
     }
 }
 

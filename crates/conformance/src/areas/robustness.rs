@@ -52,9 +52,10 @@ fn random_key(checker: &mut Checker<'_>, algorithm: Algorithm) -> Key {
             })
         }
         Kind::EcdsaVerify { scalar } => Key::EcPublic(checker.random.bytes(2 * scalar + 1)),
-        Kind::EcdsaSign { scalar: len } | Kind::Agreement { private: len, .. } | Kind::PublicValue { private: len, .. } => {
-            Key::EcPrivate(secret(checker, len))
-        }
+        Kind::EcdsaSign { scalar: len }
+        | Kind::EddsaSign { private: len, .. }
+        | Kind::Agreement { private: len, .. }
+        | Kind::PublicValue { private: len, .. } => Key::EcPrivate(secret(checker, len)),
         _ => Key::None,
     }
 }

@@ -3,8 +3,7 @@
 use super::{key_len, of_kind, usual_iv_len};
 use crate::checker::{Checker, Layout, Output, Session, Spec, symmetric};
 use crate::oracle::{self, RsaKey};
-use crate::vectors;
-use bywash_core::{Algorithm, Direction, Key, Kind, SecretBytes};
+use bywash_core::{Algorithm, Direction, Key, Kind};
 
 /// More threads than any machine of ours has cores, so that they are cut off in the middle of operations.
 const THREADS: usize = 12;
@@ -14,11 +13,12 @@ pub(crate) fn run(checker: &mut Checker<'_>) -> Result<(), String> {
     for algorithm in checker.supported(&symmetric_kinds) {
         symmetric_threads(checker, algorithm);
     }
-    for key in RsaKey::all(&vectors::RSA_KEYS)?.into_iter().take(3) {
+    for key in RsaKey::one_of_each_size()? {
         rsa_threads(checker, &key);
     }
-    for algorithm in checker.supported(&[Algorithm::EcdhP256Public, Algorithm::X25519Public]) {
-        let key = Key::EcPrivate(SecretBytes::from(&checker.random.array::<32>()));
+    for algorithm in checker.supported(&of_kind(|kind| matches!(kind, Kind::PublicValue { .. }))) {
+        let Kind::PublicValue { private, .. } = algorithm.kind() else { continue };
+        let key = Key::EcPrivate(checker.random.bytes(private).into());
         let Some(session) = checker.open(algorithm, key, "a random key") else { continue };
         let Ok(alone) = session.run(&Spec::compute(&[]), Layout::Apart { shift: 0 }) else { continue };
         together(checker, &session, 40, |_| (Vec::new(), Vec::new()), |_, _| alone.clone());

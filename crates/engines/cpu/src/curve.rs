@@ -1,13 +1,14 @@
-//! ECDSA and ECDH on P-256, and X25519.
+//! ECDSA and ECDH on P-256 and P-384, X25519, Ed25519.
 
-use crate::ffi::ec::EcKey;
+use crate::ffi::ec::{Curve, EcKey};
+use crate::ffi::ed25519::Ed25519Key;
 use crate::ffi::x25519;
 use crate::hash::apart;
 use crate::{NAME, failed, wrong};
 use bywash_core::{Algorithm, Error, Key, Keyed, Operation, Result, SecretBytes};
 use std::any::Any;
 
-/// A session on either curve.
+/// A session on one of the curves.
 enum KeyedCurve {
     Sign(EcKey),
     Verify(EcKey),
@@ -15,21 +16,29 @@ enum KeyedCurve {
     Public(EcKey),
     AgreeX25519(SecretBytes),
     PublicX25519(SecretBytes),
+    SignEd25519(Box<Ed25519Key>),
 }
 
 pub(crate) fn open(algorithm: Algorithm, key: &Key) -> Result<Box<dyn Keyed>> {
-    let scalar = |bytes: &[u8]| {
-        EcKey::private(bytes).map_err(|_| Error::BadKey { algorithm, reason: "the scalar is 0 or not below the group's order" })
+    use Algorithm as A;
+    let scalar = |curve, bytes: &[u8]| {
+        EcKey::private(curve, bytes).map_err(|_| Error::BadKey { algorithm, reason: "the scalar is 0 or not below the group's order" })
     };
-    let point =
-        |bytes: &[u8]| EcKey::public(bytes).map_err(|_| Error::BadKey { algorithm, reason: "not an uncompressed point on the curve" });
+    let point = |curve, bytes: &[u8]| {
+        EcKey::public(curve, bytes).map_err(|_| Error::BadKey { algorithm, reason: "not an uncompressed point on the curve" })
+    };
     let keyed = match (algorithm, key) {
-        (Algorithm::EcdsaP256Sign, Key::EcPrivate(bytes)) => KeyedCurve::Sign(scalar(bytes)?),
-        (Algorithm::EcdsaP256Verify, Key::EcPublic(bytes)) => KeyedCurve::Verify(point(bytes)?),
-        (Algorithm::EcdhP256, Key::EcPrivate(bytes)) => KeyedCurve::Agree(scalar(bytes)?),
-        (Algorithm::EcdhP256Public, Key::EcPrivate(bytes)) => KeyedCurve::Public(scalar(bytes)?),
-        (Algorithm::X25519, Key::EcPrivate(bytes)) => KeyedCurve::AgreeX25519(bytes.clone()),
-        (Algorithm::X25519Public, Key::EcPrivate(bytes)) => KeyedCurve::PublicX25519(bytes.clone()),
+        (A::EcdsaP256Sign, Key::EcPrivate(bytes)) => KeyedCurve::Sign(scalar(Curve::P256, bytes)?),
+        (A::EcdsaP384Sign, Key::EcPrivate(bytes)) => KeyedCurve::Sign(scalar(Curve::P384, bytes)?),
+        (A::EcdsaP256Verify, Key::EcPublic(bytes)) => KeyedCurve::Verify(point(Curve::P256, bytes)?),
+        (A::EcdsaP384Verify, Key::EcPublic(bytes)) => KeyedCurve::Verify(point(Curve::P384, bytes)?),
+        (A::EcdhP256, Key::EcPrivate(bytes)) => KeyedCurve::Agree(scalar(Curve::P256, bytes)?),
+        (A::EcdhP384, Key::EcPrivate(bytes)) => KeyedCurve::Agree(scalar(Curve::P384, bytes)?),
+        (A::EcdhP256Public, Key::EcPrivate(bytes)) => KeyedCurve::Public(scalar(Curve::P256, bytes)?),
+        (A::EcdhP384Public, Key::EcPrivate(bytes)) => KeyedCurve::Public(scalar(Curve::P384, bytes)?),
+        (A::X25519, Key::EcPrivate(bytes)) => KeyedCurve::AgreeX25519(bytes.clone()),
+        (A::X25519Public, Key::EcPrivate(bytes)) => KeyedCurve::PublicX25519(bytes.clone()),
+        (A::Ed25519Sign, Key::EcPrivate(bytes)) => KeyedCurve::SignEd25519(Ed25519Key::from_seed(exactly(algorithm, bytes)?)),
         _ => return Err(Error::Unsupported { engine: NAME.to_owned(), algorithm }),
     };
     Ok(Box::new(Session { algorithm, keyed }))
@@ -40,7 +49,13 @@ struct Session {
     keyed: KeyedCurve,
 }
 
-/// The front of a buffer as an array; the length has been checked, so the error is for a caller that did not.
+/// The front of a buffer, as long as the output; the length has been checked, so the error is for a caller that did not.
+fn room(algorithm: Algorithm, output: &mut [u8]) -> Result<&mut [u8]> {
+    let (needed, given) = (algorithm.output_len(0), output.len());
+    output.get_mut(..needed).ok_or(Error::OutputTooSmall { algorithm, needed, given })
+}
+
+/// The same as an array; the length has been checked, so the error is for a caller that did not.
 fn front<const N: usize>(algorithm: Algorithm, output: &mut [u8]) -> Result<&mut [u8; N]> {
     let given = output.len();
     output.first_chunk_mut().ok_or(Error::OutputTooSmall { algorithm, needed: N, given })
@@ -62,14 +77,15 @@ impl Keyed for Session {
         }
         let (input, output) = apart(algorithm, &mut operation.data)?;
         match &self.keyed {
-            KeyedCurve::Sign(key) => key.sign(input, front(algorithm, output)?).map_err(|_| failed("to sign"))?,
-            KeyedCurve::Agree(key) => key.agree(input, front(algorithm, output)?).map_err(|_| Error::Authentication)?,
-            KeyedCurve::Public(key) => key.public_value(front(algorithm, output)?).map_err(|_| failed("the public point"))?,
+            KeyedCurve::Sign(key) => key.sign(input, room(algorithm, output)?).map_err(|_| failed("to sign"))?,
+            KeyedCurve::Agree(key) => key.agree(input, room(algorithm, output)?).map_err(|_| Error::Authentication)?,
+            KeyedCurve::Public(key) => key.public_value(room(algorithm, output)?).map_err(|_| failed("the public point"))?,
             KeyedCurve::AgreeX25519(key) => {
                 let shared = front(algorithm, output)?;
                 x25519::agree(exactly(algorithm, key)?, exactly(algorithm, input)?, shared).map_err(|_| Error::Authentication)?;
             }
             KeyedCurve::PublicX25519(key) => x25519::public(exactly(algorithm, key)?, front(algorithm, output)?),
+            KeyedCurve::SignEd25519(key) => key.sign(input, front(algorithm, output)?).map_err(|_| failed("to sign"))?,
             KeyedCurve::Verify(_) => return Err(wrong(algorithm, "give output")),
         }
         Ok(algorithm.output_len(input.len()))

@@ -17,15 +17,15 @@
 //! | SHA-2 | nothing | no lock, no allocation |
 //! | HMAC | `HMAC_CTX` with both pads hashed | copied to the stack |
 //! | RSA | `RSA` | the library's own lock around blinding factors |
-//! | P-256 | `EC_KEY` | the library allocates points |
-//! | X25519 | 32 bytes | nothing |
+//! | P-256, P-384 | `EC_KEY` | the library allocates points |
+//! | X25519, Ed25519 | 32 and 64 bytes | nothing |
 //!
 //! Streams ([`bywash_core::Stream`]) own their state; beginning another message under the same key neither allocates nor expands the
 //! key again (except GCM with an IV longer than 16 bytes).
 //!
 //! # What guards secrets
 //!
-//! - AES, GHASH, ChaCha20, Poly1305, SHA-2, X25519 and P-256 run in constant time in the library's assembly for x86-64 and AArch64.
+//! - AES, GHASH, ChaCha20, Poly1305, SHA-2, X25519, Ed25519, P-256 and P-384 run in constant time in the library's assembly for x86-64 and AArch64.
 //! - RSA private operations are blinded, and each result is raised to e and compared before it leaves: a computing fault gives away no factor.
 //! - Private keys whose parts do not belong together are refused when the session is opened.
 //! - Every object of the library is wiped when it is freed; our own boxes are wiped on drop.

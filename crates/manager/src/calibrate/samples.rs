@@ -33,10 +33,11 @@ fn key(algorithm: Algorithm) -> Result<Key> {
         Kind::Mac { output } => Key::Symmetric(vec![7; output].into()),
         Kind::RsaPrivate { bits } => Key::RsaPrivate(rsa(algorithm, bits)?),
         Kind::RsaPublic { bits } => Key::RsaPublic(rsa(algorithm, bits)?.public),
-        Kind::EcdsaSign { scalar: private } | Kind::Agreement { private, .. } | Kind::PublicValue { private, .. } => {
-            Key::EcPrivate(vec![7; private].into())
-        }
-        Kind::EcdsaVerify { .. } => Key::EcPublic(unhex(P256_POINT)),
+        Kind::EcdsaSign { scalar: private }
+        | Kind::EddsaSign { private, .. }
+        | Kind::Agreement { private, .. }
+        | Kind::PublicValue { private, .. } => Key::EcPrivate(vec![7; private].into()),
+        Kind::EcdsaVerify { scalar } => Key::EcPublic(point(1 + 2 * scalar)),
         _ => Key::None,
     })
 }
@@ -48,7 +49,9 @@ fn input(algorithm: Algorithm, size: usize) -> Vec<u8> {
         Kind::RsaPrivate { bits } | Kind::RsaPublic { bits } => [vec![0], vec![5; bits / 8 - 1]].concat(),
         Kind::EcdsaSign { scalar } | Kind::EcdsaVerify { scalar } => vec![5; scalar],
         Kind::Agreement { public: 32, .. } => vec![9; 32],
-        Kind::Agreement { .. } => unhex(P256_POINT),
+        Kind::Agreement { public, .. } => point(public),
+        // As long as what TLS 1.3 has signed under SHA-256 (RFC 8446 s4.4.3).
+        Kind::EddsaSign { .. } => vec![5; 130],
         Kind::PublicValue { .. } => Vec::new(),
         _ => vec![5; size],
     }
@@ -58,8 +61,18 @@ fn input(algorithm: Algorithm, size: usize) -> Vec<u8> {
 const P256_POINT: &str =
     "041e18532fd4754c02f3041d9c75ceb33b83ffd81ac7ce4fe882ccb1c98bc5896ea46c311c4e2ff40dd96a3653e6e45445d32dfe486eced75c7a90c6a18881c0a3";
 
+/// The point of P-384 that belongs to the private key 0707..07.
+const P384_POINT: &str = "04b01bfc4a2d7fe2095e6627cc5caf9abd153d5b551fe7f6da615da9d1bfd101e8d191e85902c0a34eaa3a16e666880b73\
+    059f658c4d6a6e57c0959de80109b0fa6b56bd63d1d5701a93d15322f2267a15526641c60cd07c912a6df58aa993d89b";
+
+/// A point of the curve whose uncompressed points have this length.
+fn point(len: usize) -> Vec<u8> {
+    unhex(if len == 65 { P256_POINT } else { P384_POINT })
+}
+
 fn rsa(algorithm: Algorithm, bits: usize) -> Result<RsaPrivateKey> {
     let text = match bits {
+        1024 => include_str!("keys/rsa-1024.txt"),
         2048 => include_str!("keys/rsa-2048.txt"),
         3072 => include_str!("keys/rsa-3072.txt"),
         4096 => include_str!("keys/rsa-4096.txt"),

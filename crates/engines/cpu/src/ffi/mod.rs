@@ -9,6 +9,7 @@ pub(crate) mod aead;
 pub(crate) mod aes;
 pub(crate) mod cipher;
 pub(crate) mod ec;
+pub(crate) mod ed25519;
 pub(crate) mod hash;
 pub(crate) mod library;
 pub(crate) mod number;

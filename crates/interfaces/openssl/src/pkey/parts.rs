@@ -81,6 +81,7 @@ fn ask_bits(kind: Kind, twin: &TwinKey) -> Option<usize> {
 fn rsa_of_twin(twin: &TwinKey) -> Option<Parts> {
     let bits = ask_bits(Kind::Rsa, twin)?;
     let algorithm = match bits {
+        1024 => Algorithm::Rsa1024Private,
         2048 => Algorithm::Rsa2048Private,
         3072 => Algorithm::Rsa3072Private,
         4096 => Algorithm::Rsa4096Private,
