@@ -16,6 +16,10 @@
 
 #[allow(dead_code, reason = "the kernels come next")]
 mod digits;
+mod montgomery;
+pub mod rsa;
+#[cfg(test)]
+mod testing;
 #[allow(dead_code, reason = "the kernels come next")]
 mod vector;
 

@@ -1,0 +1,120 @@
+//! RSA (RFC 8017): the private operation by the Chinese remainder theorem, verified, and the public operation. Raw numbers, no padding.
+//!
+//! A private operation is two exponentiations with the primes as moduli, in lock-step, with windows of fixed width and table entries
+//! read by going over the whole table; Garner's recombination; and the public operation on the result, compared with the input. A fault
+//! in the processor, in memory or in the key makes them differ, and then the result, which could give the key away (Boneh, DeMillo,
+//! Lipton 1997), is wiped instead of handed out.
+//!
+//! Lanes need not have the same key or exponents of the same length, but keys of one size.
+//!
+//! # What the caller checks
+//! That the input is below the modulus. A larger one gives a wrong result or none, never a fault.
+
+mod constants;
+mod key;
+mod private;
+mod public;
+#[cfg(test)]
+mod tests;
+
+pub use key::{PrivateKey, PrivateParts, PublicKey};
+
+use crate::LANES;
+use crate::digits::per_lane;
+use key::{PrivateSize, PublicSize};
+
+/// A key that the kernels cannot use, or that is no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What is wrong with it, to be put behind "the key is refused: ".
+    pub why: &'static str,
+}
+
+impl core::fmt::Display for Refused {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.why)
+    }
+}
+
+impl core::error::Error for Refused {}
+
+/// One private operation.
+pub struct PrivateTask<'a> {
+    /// The key; all keys of a batch have the same [`PrivateKey::bits`].
+    pub key: &'a PrivateKey,
+    /// Big-endian, as long as the modulus, below it.
+    pub input: &'a [u8],
+    /// As long as the modulus.
+    pub output: &'a mut [u8],
+    /// Set by [`private`]: whether the result, raised to the public exponent, gave the input. Where it did not, the output is zeros.
+    pub verified: bool,
+}
+
+/// One public operation.
+pub struct PublicTask<'a> {
+    /// The key; all keys of a batch have the same [`PublicKey::bits`].
+    pub key: &'a PublicKey,
+    /// Big-endian, as long as the modulus, below it.
+    pub input: &'a [u8],
+    /// As long as the modulus.
+    pub output: &'a mut [u8],
+}
+
+/// Computes one to eight private operations side by side, in the time of eight.
+///
+/// # Panics
+/// Where [`crate::is_supported`] says no, without or with more than [`LANES`] tasks, or with keys of different sizes or inputs and outputs
+/// of other lengths than the modulus.
+pub fn private(tasks: &mut [PrivateTask<'_>]) {
+    assert!(crate::is_supported(), "the processor has no AVX-512 IFMA");
+    assert!(!tasks.is_empty() && tasks.len() <= LANES, "{} tasks in one batch", tasks.len());
+    for task in tasks.iter() {
+        assert_eq!([task.input.len() * 8, task.output.len() * 8], [task.key.bits(); 2], "input and output as long as the modulus");
+    }
+    macro_rules! size {
+        ($size:ident) => {
+            private::run(
+                per_lane(tasks, |task| match &task.key.0 {
+                    PrivateSize::$size(key) => &**key,
+                    _ => panic!("keys of different sizes in one batch"),
+                }),
+                tasks,
+            )
+        };
+    }
+    match tasks[0].key.0 {
+        PrivateSize::Bits1024(_) => size!(Bits1024),
+        PrivateSize::Bits2048(_) => size!(Bits2048),
+        PrivateSize::Bits3072(_) => size!(Bits3072),
+        PrivateSize::Bits4096(_) => size!(Bits4096),
+    }
+}
+
+/// Computes one to eight public operations side by side, in the time of eight with the longest exponent among them.
+///
+/// # Panics
+/// As [`private`].
+pub fn public(tasks: &mut [PublicTask<'_>]) {
+    assert!(crate::is_supported(), "the processor has no AVX-512 IFMA");
+    assert!(!tasks.is_empty() && tasks.len() <= LANES, "{} tasks in one batch", tasks.len());
+    for task in tasks.iter() {
+        assert_eq!([task.input.len() * 8, task.output.len() * 8], [task.key.bits(); 2], "input and output as long as the modulus");
+    }
+    macro_rules! size {
+        ($size:ident) => {
+            public::run(
+                per_lane(tasks, |task| match &task.key.0 {
+                    PublicSize::$size(key) => &**key,
+                    _ => panic!("keys of different sizes in one batch"),
+                }),
+                tasks,
+            )
+        };
+    }
+    match tasks[0].key.0 {
+        PublicSize::Bits1024(_) => size!(Bits1024),
+        PublicSize::Bits2048(_) => size!(Bits2048),
+        PublicSize::Bits3072(_) => size!(Bits3072),
+        PublicSize::Bits4096(_) => size!(Bits4096),
+    }
+}
