@@ -14,14 +14,19 @@
 #![cfg(target_arch = "x86_64")]
 #![deny(unsafe_code)]
 
-#[allow(dead_code, reason = "the kernels come next")]
 mod digits;
+mod elliptic;
+mod field;
 mod montgomery;
+pub mod p256;
+pub mod p384;
 pub mod rsa;
+mod scalar_mult;
 #[cfg(test)]
 mod testing;
 #[allow(dead_code, reason = "the kernels come next")]
 mod vector;
+mod weierstrass;
 
 /// Operations in one batch.
 pub const LANES: usize = 8;
@@ -33,4 +38,10 @@ pub fn is_supported() -> bool {
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512ifma")
+}
+
+/// What a kernel asks of its caller.
+fn assert_batch(tasks: usize) {
+    debug_assert!((1..=LANES).contains(&tasks), "a batch has 1 to 8 tasks, not {tasks}");
+    debug_assert!(is_supported(), "this processor has no AVX-512 IFMA: ask is_supported");
 }

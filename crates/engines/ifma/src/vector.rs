@@ -47,6 +47,12 @@ lanes! {
     fn xor(a: V, b: V) -> V { V(_mm512_xor_si512(a.0, b.0)) }
     /// Where the mask's bit is set `b`, elsewhere `a`; no branch.
     fn select(mask: u8, a: V, b: V) -> V { V(_mm512_mask_blend_epi64(mask, a.0, b.0)) }
+    /// Where the mask's bit is set `-a`, elsewhere `a`.
+    fn negate_where(mask: u8, a: V) -> V { V(_mm512_mask_sub_epi64(a.0, mask, _mm512_setzero_si512(), a.0)) }
+    /// Lane `i` is the element of the 16 in `low` and `high` that the low four bits of `index[i]` name; no address depends on it.
+    fn pick(low: V, index: V, high: V) -> V { V(_mm512_permutex2var_epi64(low.0, index.0, high.0)) }
+    /// Bit `i` says whether lanes `i` have a bit in common.
+    fn test(a: V, b: V) -> u8 { _mm512_test_epi64_mask(a.0, b.0) }
     /// Bit `i` says whether lane `i` of both is equal.
     fn equal(a: V, b: V) -> u8 { _mm512_cmpeq_epi64_mask(a.0, b.0) }
     /// Bit `i` says whether lane `i` of `a` is below that of `b`, unsigned.
@@ -84,6 +90,13 @@ impl V {
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     pub(crate) fn shr_by(self, bits: V) -> V {
         V(_mm512_srlv_epi64(self.0, bits.0))
+    }
+
+    /// Lane `i` shifted right by lane `i` of `bits`, copies of its sign from above.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+    pub(crate) fn sar_by(self, bits: V) -> V {
+        V(_mm512_srav_epi64(self.0, bits.0))
     }
 
     /// Lane `i` shifted left by lane `i` of `bits`.
