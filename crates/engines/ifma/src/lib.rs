@@ -14,7 +14,9 @@
 #![cfg(target_arch = "x86_64")]
 #![deny(unsafe_code)]
 
+mod curve25519;
 mod digits;
+pub mod ed25519;
 mod elliptic;
 mod field;
 mod montgomery;
@@ -27,6 +29,7 @@ mod testing;
 #[allow(dead_code, reason = "the kernels come next")]
 mod vector;
 mod weierstrass;
+pub mod x25519;
 
 /// Operations in one batch.
 pub const LANES: usize = 8;

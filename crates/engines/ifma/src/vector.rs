@@ -42,6 +42,8 @@ lanes! {
     fn madd_hi(sum: V, a: V, b: V) -> V { V(_mm512_madd52hi_epu64(sum.0, a.0, b.0)) }
     fn add(a: V, b: V) -> V { V(_mm512_add_epi64(a.0, b.0)) }
     fn sub(a: V, b: V) -> V { V(_mm512_sub_epi64(a.0, b.0)) }
+    /// Low 64 bits of the product.
+    fn mul(a: V, b: V) -> V { V(_mm512_mullo_epi64(a.0, b.0)) }
     fn and(a: V, b: V) -> V { V(_mm512_and_si512(a.0, b.0)) }
     fn or(a: V, b: V) -> V { V(_mm512_or_si512(a.0, b.0)) }
     fn xor(a: V, b: V) -> V { V(_mm512_xor_si512(a.0, b.0)) }

@@ -1,0 +1,129 @@
+//! X25519 (RFC 7748): eight agreements or public values at once.
+
+use crate::curve25519::edwards;
+use crate::curve25519::field::{Fe, Wide};
+use crate::digits::per_lane;
+use crate::vector::V;
+use crate::{LANES, is_supported};
+use zeroize::Zeroizing;
+
+/// One agreement: a private key, the peer's public value, and where the shared secret goes.
+#[derive(Debug)]
+pub struct AgreeTask<'a> {
+    /// Our private key, any 32 bytes; clamped here (RFC 7748 section 5).
+    pub private: &'a [u8; 32],
+    /// The peer's u-coordinate, little-endian; any 32 bytes.
+    pub peer: &'a [u8; 32],
+    /// The shared secret, little-endian.
+    pub shared: &'a mut [u8; 32],
+    /// Set: the shared secret is not all zero. All zero means that the peer sent a point of small order (RFC 7748 section 6.1).
+    pub nonzero: bool,
+}
+
+/// Bit of the highest step of the ladder: clamping sets bit 254 and clears bit 255.
+const TOP_BIT: usize = 254;
+
+/// The shared secret of each task; 1 to 8 tasks.
+///
+/// Call it only where [`is_supported`] says yes.
+pub fn agree(tasks: &mut [AgreeTask<'_>]) {
+    assert!((1..=LANES).contains(&tasks.len()), "{} tasks for {LANES} lanes", tasks.len());
+    debug_assert!(is_supported());
+    let scalars = Zeroizing::new(per_lane(tasks, |task| clamped(task.private)));
+    let peers = per_lane(tasks, |task| task.peer.as_slice());
+    // SAFETY: the caller asked `is_supported`.
+    #[allow(unsafe_code)]
+    let shared = Zeroizing::new(unsafe { ladder(&scalars, peers) });
+    for (task, shared) in tasks.iter_mut().zip(shared.iter()) {
+        *task.shared = *shared;
+        task.nonzero = shared.iter().fold(0, |any, byte| any | byte) != 0;
+    }
+}
+
+/// One public value: that of a private key.
+#[derive(Debug)]
+pub struct PublicValueTask<'a> {
+    /// Any 32 bytes; clamped here (RFC 7748 section 5).
+    pub private: &'a [u8; 32],
+    /// The u-coordinate of its multiple of the base point, little-endian.
+    pub public: &'a mut [u8; 32],
+}
+
+/// The public value of each task; 1 to 8 tasks.
+///
+/// The base point is the same for all, so this adds multiples out of a table (on the Edwards form of the curve) where [`agree`] climbs a ladder.
+/// Call it only where [`is_supported`] says yes.
+pub fn public_value(tasks: &mut [PublicValueTask<'_>]) {
+    assert!((1..=LANES).contains(&tasks.len()), "{} tasks for {LANES} lanes", tasks.len());
+    debug_assert!(is_supported());
+    let scalars = Zeroizing::new(per_lane(tasks, |task| clamped(task.private)));
+    // SAFETY: the caller asked `is_supported`.
+    #[allow(unsafe_code)]
+    let public = unsafe { edwards::multiples_of_base(&scalars).montgomery_u() };
+    for (task, public) in tasks.iter_mut().zip(public) {
+        *task.public = public;
+    }
+}
+
+/// RFC 7748 section 5, decodeScalar25519.
+pub(crate) fn clamped(private: &[u8; 32]) -> [u8; 32] {
+    let mut scalar = *private;
+    scalar[0] &= 248;
+    scalar[31] = (scalar[31] & 127) | 64;
+    scalar
+}
+
+/// RFC 7748 section 5, with `scalars` clamped. Of the two points of the ladder the one that is doubled is kept first.
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+fn ladder(scalars: &[[u8; 32]; LANES], peers: [&[u8]; LANES]) -> [[u8; 32]; LANES] {
+    let words = scalar_words(scalars);
+    let u = Fe::read(peers);
+    let (one, zero) = (Fe::wide(&Fe::small(1)), Fe::wide(&Fe::small(0)));
+    let (mut x2, mut z2, mut x3, mut z3) = (one, zero, Fe::wide(&u), one);
+    let mut previous = 0;
+    for t in (0..=TOP_BIT).rev() {
+        let bit = V::test(words[t / 64], V::splat(1 << (t % 64)));
+        (x2, z2, x3, z3) = step(&u, bit ^ previous, x2, z2, x3, z3);
+        previous = bit;
+    }
+    // Clamping clears bit 0, so the point that the scalar names was doubled last.
+    Fe::write(&Fe::times(&Fe::carry(x2), &Fe::invert(&Fe::carry(z2))))
+}
+
+/// One step: doubles the first point, or the second where `swap` is set, and adds both, whose difference has the u-coordinate `u`.
+///
+/// The names are those of RFC 7748. The sum is the same, up to a sign that is squared away, whichever point comes first, so only what
+/// is doubled need be selected.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+fn step(u: &Fe, swap: u8, x2: Wide, z2: Wide, x3: Wide, z3: Wide) -> (Wide, Wide, Wide, Wide) {
+    let (a, b) = (Fe::carry(Wide::add(x2, z2)), Fe::carry(Wide::sub(x2, z2)));
+    let (c, d) = (Fe::carry(Wide::add(x3, z3)), Fe::carry(Wide::sub(x3, z3)));
+    let (da, cb) = (Fe::mul(&d, &a), Fe::mul(&c, &b));
+    let (a, b) = (Fe::select(swap, &a, &c), Fe::select(swap, &b, &d));
+    let (aa, bb) = (Fe::square(&a), Fe::square(&b));
+    let (sum, difference) = (Fe::carry(Wide::add(da, cb)), Fe::carry(Wide::sub(da, cb)));
+    let e = Fe::carry(Wide::sub(aa, bb));
+    let x3 = Fe::square(&sum);
+    let z3 = Fe::mul(u, &Fe::carry(Fe::square(&difference)));
+    let x2 = Fe::mul(&Fe::carry(aa), &Fe::carry(bb));
+    let z2 = Fe::mul(&e, &Fe::carry(Wide::add_multiple(aa, &e, 121_665)));
+    (x2, z2, x3, z3)
+}
+
+/// Scalars as four words of 64 bits in lanes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+fn scalar_words(scalars: &[[u8; 32]; LANES]) -> [V; 4] {
+    let mut words = [V::zero(); 4];
+    for (i, word) in words.iter_mut().enumerate() {
+        let mut lanes = [0; LANES];
+        for (lane, scalar) in lanes.iter_mut().zip(scalars) {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&scalar[8 * i..8 * i + 8]);
+            *lane = u64::from_le_bytes(bytes);
+        }
+        *word = V::from_array(lanes);
+    }
+    words
+}
