@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::config::Waiting;
 use crate::sessions::Entry;
 use crate::share::{Lease, Share};
-use bywash_core::{Data, Direction, Kind, Operation, OwnedOperation, Result, SecretBytes};
+use bywash_core::{Algorithm, Data, Direction, Kind, Operation, OwnedOperation, Result, SecretBytes};
 use bywash_manager::{Completion, Done};
 use bywash_protocol::broker_ring::Taken;
 use bywash_protocol::descriptor::{Corrupt, IV_BYTES_MAX, Job, TAG_BYTES_MAX, Verdict};
@@ -32,7 +32,7 @@ pub(crate) struct Worker {
     scratch: Scratch,
     share: Arc<Share>,
     /// Whether any engine gains from several operations at a time.
-    lanes: bool,
+    lanes: Box<[bool]>,
 }
 
 /// Buffers of the thread, used again and again and wiped at the end.
@@ -63,7 +63,8 @@ impl Worker {
             Waiting::Adaptive(limit) | Waiting::Spin(limit) => limit,
             Waiting::Block => Duration::ZERO,
         };
-        let lanes = shared.config.manager.engines().iter().any(|engine| engine.batch_max() > 1);
+        let engines = shared.config.manager.engines();
+        let lanes = Algorithm::ALL.iter().map(|&algorithm| engines.iter().any(|engine| engine.lanes(algorithm) > 1)).collect();
         let ring = intake.ring().clone();
         let share = Share::of(shared.config.manager.engines(), ring.region().geometry());
         Self { shared, client, ring, intake, spin: Spin::new(limit), scratch: Scratch::default(), share, lanes }
@@ -138,7 +139,9 @@ impl Worker {
 
     /// A lone request stays in this thread. With more behind it, long ones go to the manager's threads and lanes.
     fn is_worth_submitting(&self, entry: &Entry, job: &Job) -> bool {
-        let long = entry.algorithm.is_public_key() || job.input.len() >= WORTH_SUBMITTING_BYTES || self.lanes;
+        let long = entry.algorithm.is_public_key()
+            || job.input.len() >= WORTH_SUBMITTING_BYTES
+            || self.lanes[usize::from(entry.algorithm.number())];
         long && self.intake.is_ready()
     }
 

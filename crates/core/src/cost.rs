@@ -13,7 +13,15 @@
 //! [algorithms."AES-256-GCM"]
 //! setup_ns = 180.0          # to open a session
 //! points = [[16, 52.0], [1024, 130.0], [16384, 1000.0]]   # [bytes, ns of one operation], sizes ascending
+//!
+//! [algorithms."RSA-2048 private"]
+//! points = [[0, 250000.0]]
+//! batch = [[8, 550000.0]]   # [operations, ns of them all in one batch], ascending; public-key operations only
 //! ```
+//!
+//! `lanes` and `batch_max` speak of all algorithms alike. Where going together gains for some only, those have a `batch`: the time of
+//! as many operations in one batch on one worker. An engine takes the cheaper way for what is left over, so n operations are
+//! expected to take as many full batches as there are, and for the rest the smallest batch that holds it or one after the other.
 
 use crate::algorithm::Algorithm;
 use crate::error::{Error, Result};
@@ -59,6 +67,10 @@ pub struct CostCurve {
     pub setup_ns: f64,
     /// `(bytes, nanoseconds of one operation)`, bytes strictly ascending. Public-key operations have one point.
     pub points: Vec<(u64, f64)>,
+    /// `(operations, nanoseconds of them all in one batch)`, operations strictly ascending, 2 or more. Empty where a batch gains nothing,
+    /// or as much as the sheet's lanes say; public-key operations only, whose time does not depend on a size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub batch: Vec<(u64, f64)>,
 }
 
 impl CostCurve {
@@ -77,6 +89,17 @@ impl CostCurve {
                 line.max(points[0].1 / 10.0)
             }
         }
+    }
+}
+
+impl CostCurve {
+    /// Nanoseconds of `count` operations given to one worker together; `None` for a curve without `batch`. See the [module](self).
+    pub fn batch_ns(&self, count: u64) -> Option<f64> {
+        let &(most, full) = self.batch.last()?;
+        let (rounds, rest) = (count / most, count % most);
+        let singly = rest as f64 * self.estimate_ns(0);
+        let together = self.batch.iter().find(|&&(operations, _)| operations >= rest).map_or(full, |&(_, ns)| ns);
+        Some(rounds as f64 * full + singly.min(together))
     }
 }
 
@@ -142,7 +165,14 @@ impl CostSheet {
             if curve.points.is_empty() || !curve.points.windows(2).all(|pair| pair[0].0 < pair[1].0) {
                 return bad(format!("algorithms.\"{name}\".points"), "needs at least one point, sizes strictly ascending");
             }
-            if !figure(curve.setup_ns) || !curve.points.iter().all(|&(_, ns)| figure(ns)) {
+            let counts = || curve.batch.iter().map(|&(operations, _)| operations);
+            if counts().any(|operations| operations < 2) || !counts().is_sorted_by(|a, b| a < b) {
+                return bad(format!("algorithms.\"{name}\".batch"), "needs counts of at least 2, strictly ascending");
+            }
+            if !curve.batch.is_empty() && !name.parse::<Algorithm>().is_ok_and(Algorithm::is_public_key) {
+                return bad(format!("algorithms.\"{name}\".batch"), "is for public-key operations; for others say lanes");
+            }
+            if !figure(curve.setup_ns) || !curve.points.iter().chain(&curve.batch).all(|&(_, ns)| figure(ns)) {
                 return bad(format!("algorithms.\"{name}\""), "times must be numbers of at least 0");
             }
         }
@@ -168,6 +198,22 @@ mod tests {
         assert!(at(1 << 20) > 50_000.0, "continued beyond the last point");
         assert!(at(0) > 0.0);
         assert_eq!(sheet.estimate_ns(Algorithm::X25519, 0), None);
+    }
+
+    #[test]
+    fn batches_are_taken_the_cheaper_way() {
+        let text = "engine = \"cpu\"\n[algorithms.\"RSA-2048 private\"]\npoints = [[0, 250.0]]\nbatch = [[4, 500.0], [8, 600.0]]\n";
+        let sheet = CostSheet::from_toml(text, "x.toml").unwrap();
+        assert_eq!(CostSheet::from_toml(&sheet.to_toml().unwrap(), "y").unwrap(), sheet);
+        let curve = sheet.curve(Algorithm::Rsa2048Private).unwrap();
+        let times = [0, 1, 2, 3, 4, 5, 8, 9, 12, 15, 16].map(|count| curve.batch_ns(count).unwrap());
+        assert_eq!(times, [0.0, 250.0, 500.0, 500.0, 500.0, 600.0, 600.0, 850.0, 1100.0, 1200.0, 1200.0]);
+        assert_eq!(CostCurve::default().batch_ns(8), None);
+        let refused = |from: &str, to: &str| CostSheet::from_toml(&text.replace(from, to), "a.toml").unwrap_err().to_string();
+        assert!(refused("[4,", "[1,").contains("batch"));
+        assert!(refused("[4,", "[9,").contains("ascending"));
+        assert!(refused("600.0", "-1.0").contains("at least 0"));
+        assert!(refused("RSA-2048 private", "SHA-256").contains("public-key"));
     }
 
     #[test]

@@ -140,13 +140,13 @@ mod tests {
     use crate::state::EngineState;
     use bywash_core::{Algorithm, CostSheet, Direction, Key, OwnedOperation, SecretBytes, SessionParams};
     use bywash_policy::estimate::Estimate;
-    use bywash_policy::{EngineInfo, EngineSet};
+    use bywash_policy::{EngineInfo, EngineSet, Lanes};
 
     const BOUNDS: Bounds = Bounds { stall_ns: 1_000_000_000, request_ns: 5_000_000_000, probation_ns: 1_000, failures_max: 2 };
 
     /// Two engines of one worker each, and four requests of 1 byte.
     fn state() -> State {
-        let info = || EngineInfo { workers: 1, batch_max: 1, costs: CostSheet::empty("x") };
+        let info = || EngineInfo { workers: 1, lanes: Lanes::same(1), costs: CostSheet::empty("x") };
         let engine = |name| EngineState::new(name, 1, Estimate::of(&info()), &BOUNDS);
         let policy = bywash_policy::by_name("fifo", &[info(), info()]).unwrap();
         let mut state = State::new(policy, vec![engine("a"), engine("b")], BOUNDS);

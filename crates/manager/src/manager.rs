@@ -13,7 +13,7 @@ use crate::{calibrate, execute};
 use bywash_core::route::ROUTES;
 use bywash_core::{Algorithm, CostSheet, Engine, Error, Operation, OwnedOperation, Place, Result, SessionParams, Time};
 use bywash_policy::estimate::Estimate;
-use bywash_policy::{ENGINES_MAX, EngineId, EngineInfo, EngineSet, RequestId, routing};
+use bywash_policy::{ENGINES_MAX, EngineId, EngineInfo, EngineSet, Lanes, RequestId, routing};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -276,7 +276,7 @@ fn check_engines(engines: &[Arc<dyn Engine>]) -> Result<()> {
 }
 
 fn info(engine: &dyn Engine, costs: &CostSheet) -> EngineInfo {
-    EngineInfo { workers: engine.workers().max(1), batch_max: engine.batch_max().max(1), costs: costs.clone() }
+    EngineInfo { workers: engine.workers().max(1), lanes: Lanes::by(|algorithm| engine.lanes(algorithm)), costs: costs.clone() }
 }
 
 fn policy(kind: PolicyKind, engines: &[EngineInfo]) -> Result<Box<dyn bywash_policy::Policy>> {

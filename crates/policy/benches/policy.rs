@@ -5,7 +5,7 @@
 
 use bywash_core::route::{ROUTES, look_up};
 use bywash_core::{Algorithm, CostSheet, Place, Time};
-use bywash_policy::{Decision, EngineInfo, EngineSet, Event, NAMES, Request, RequestId, by_name, routing};
+use bywash_policy::{Decision, EngineInfo, EngineSet, Event, Lanes, NAMES, Request, RequestId, by_name, routing};
 use std::hint::black_box;
 use std::sync::atomic::AtomicU8;
 use std::time::Instant;
@@ -46,9 +46,9 @@ fn engines() -> Vec<EngineInfo> {
         for algorithm in Algorithm::ALL {
             let points =
                 if algorithm.is_public_key() { vec![(0, 2e5 * factor)] } else { vec![(16, 60.0 * factor), (65_536, 4e3 * factor)] };
-            sheet.algorithms.insert(algorithm.name().to_owned(), bywash_core::CostCurve { setup_ns: 0.0, points });
+            sheet.algorithms.insert(algorithm.name().to_owned(), bywash_core::CostCurve { points, ..Default::default() });
         }
-        EngineInfo { workers: lanes / batch_max, batch_max, costs: sheet }
+        EngineInfo { workers: lanes / batch_max, lanes: Lanes::same(batch_max), costs: sheet }
     };
     vec![sheet("cpu", 4, 1, 0.0, 1.0), sheet("gpu", 64, 32, 8_000.0, 0.2), sheet("card", 32, 8, 2_000.0, 0.7)]
 }

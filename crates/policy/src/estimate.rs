@@ -8,7 +8,8 @@
 //! # The time of a batch
 //!
 //! A batch of k operations of b bytes is expected to take hand-over + 2 k b transfer + ceil(k / lanes of one worker) times the time of one
-//! operation, where the sheet's lanes are shared evenly by the engine's workers.
+//! operation, where the sheet's lanes are shared evenly by the engine's workers. A curve with a `batch` of its own says more exactly what
+//! k operations take together: [`CostCurve::batch_ns`] instead of the last summand.
 
 use crate::EngineInfo;
 use bywash_core::route::{ROUTES, route_index};
@@ -78,14 +79,22 @@ impl Estimate {
             for (bytes, ns) in &mut curve.points {
                 *ns = (self.batch_ns(algorithm, *bytes, 1) - self.overhead_ns(*bytes, 1)).max(0.0);
             }
+            for (operations, ns) in &mut curve.batch {
+                let count = usize::try_from(*operations).unwrap_or(usize::MAX);
+                *ns = (self.batch_ns(algorithm, 0, count) - self.overhead_ns(0, count)).max(0.0);
+            }
         }
         sheet
     }
 
     fn listed_ns(&self, algorithm: Algorithm, bytes: u64, count: usize) -> f64 {
-        let one = self.curves[usize::from(algorithm.number())].as_ref().map_or(UNKNOWN_NS, |curve| curve.estimate_ns(bytes));
-        let rounds = count.div_ceil(self.lanes_per_worker).max(1);
-        (self.overhead_ns(bytes, count) + one * rounds as f64).max(1.0)
+        let curve = self.curves[usize::from(algorithm.number())].as_ref();
+        let together = curve.and_then(|curve| curve.batch_ns(count.max(1) as u64));
+        let service = together.unwrap_or_else(|| {
+            let one = curve.map_or(UNKNOWN_NS, |curve| curve.estimate_ns(bytes));
+            one * count.div_ceil(self.lanes_per_worker).max(1) as f64
+        });
+        (self.overhead_ns(bytes, count) + service).max(1.0)
     }
 
     fn overhead_ns(&self, bytes: u64, count: usize) -> f64 {
@@ -115,6 +124,23 @@ mod tests {
         assert_eq!(rsa(1, 8), 501_000.0);
         assert_eq!(rsa(2, 8), 1_001_000.0);
         assert_eq!(rsa(8, 8), 4_001_000.0);
+    }
+
+    #[test]
+    fn a_batch_of_its_own_counts_for_its_algorithm() {
+        let sheet = "engine = \"cpu\"\nlanes = 2\nbatch_max = 8\n[algorithms.\"RSA-2048 private\"]\npoints = [[0, 250000.0]]\n\
+            batch = [[8, 550000.0]]\n[algorithms.\"AES-128-CTR\"]\npoints = [[16, 10.0], [1024, 100.0]]\n";
+        let mut estimate = Estimate::new(CostSheet::from_toml(sheet, "test").unwrap(), 2);
+        let rsa = |estimate: &Estimate, count| estimate.batch_ns(Algorithm::Rsa2048Private, 256, count);
+        assert_eq!([1, 2, 3, 8, 9].map(|count| rsa(&estimate, count)), [250e3, 500e3, 550e3, 550e3, 800e3]);
+        assert_eq!(estimate.batch_ns(Algorithm::Aes128Ctr, 1024, 8), 800.0, "nothing is gained where there are no lanes");
+        for _ in 0..100 {
+            estimate.observe(Algorithm::Rsa2048Private, 256, 8, 1_100_000);
+        }
+        let learnt = estimate.sheet();
+        let curve = learnt.curve(Algorithm::Rsa2048Private).unwrap();
+        assert!((curve.batch[0].1 - 1_100e3).abs() < 5e3, "{:?}", curve.batch);
+        assert!((rsa(&estimate, 8) - curve.batch[0].1).abs() < 1.0);
     }
 
     #[test]

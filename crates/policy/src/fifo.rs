@@ -1,7 +1,7 @@
 //! First in, first out: the policy that others are measured against.
 //!
-//! Every engine with a free worker takes the oldest request that it may run, and with it, up to its batch size, the next ones with the
-//! same set of engines. Among several free engines the first in the driver's list takes it. Costs are not looked at.
+//! Every engine with a free worker takes the oldest request that it may run, and with it the next ones with the same set of engines, as long as
+//! the engine gains from so many of each of their algorithms together. Among several free engines the first in the driver's list takes it. Costs are not looked at.
 //!
 //! *Work-conserving*: it never waits while a waiting request could run on a free worker. *Starvation bound*: among requests with the
 //! same engines none ever overtakes another; among those with different engines, an engine starts nothing while an older request
@@ -9,13 +9,13 @@
 
 use crate::waiting::Waiting;
 use crate::workers::Workers;
-use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Policy, Request, RequestId};
+use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Request, RequestId};
 use bywash_core::Time;
 
 /// Oldest first. See the [module](self).
 pub struct Fifo {
     workers: Workers,
-    batch_max: Vec<usize>,
+    lanes: Vec<Lanes>,
     waiting: Waiting,
     /// The set of engines of each queue of `waiting`. Few: what engines can do differs by algorithm and failure only.
     sets: Vec<EngineSet>,
@@ -29,7 +29,7 @@ impl Fifo {
     pub fn new(engines: &[EngineInfo]) -> Self {
         Self {
             workers: Workers::new(engines),
-            batch_max: engines.iter().map(|engine| engine.batch_max.max(1)).collect(),
+            lanes: engines.iter().map(|engine| engine.lanes.clone()).collect(),
             waiting: Waiting::default(),
             sets: Vec::new(),
         }
@@ -75,9 +75,43 @@ impl Policy for Fifo {
             return Decision::Idle;
         }
         let Some((queue, engine)) = self.oldest() else { return Decision::Idle };
-        let most = self.batch_max[usize::from(engine.0)];
-        batch.extend(std::iter::from_fn(|| self.waiting.pop(queue)).take(most).map(|entry| entry.request.id));
+        let lanes = &self.lanes[usize::from(engine.0)];
+        let mut most = usize::MAX;
+        while let Some(next) = self.waiting.front(queue) {
+            most = most.min(lanes.of(next.request.algorithm));
+            if batch.len() >= most {
+                break;
+            }
+            batch.extend(self.waiting.pop(queue).map(|entry| entry.request.id));
+        }
         self.workers.take(engine);
         Decision::Dispatch(engine)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bywash_core::{Algorithm, CostSheet};
+
+    #[test]
+    fn nobody_rides_along_who_gains_nothing() {
+        let lanes = Lanes::by(|algorithm| if algorithm == Algorithm::X25519 { 3 } else { 1 });
+        let mut fifo = Fifo::new(&[EngineInfo { workers: 9, lanes, costs: CostSheet::empty("cpu") }]);
+        let (x, s) = (Algorithm::X25519, Algorithm::Sha256);
+        for (id, algorithm) in [x, x, s, x, x, x, x, s, s].into_iter().enumerate() {
+            let engines = EngineSet(1);
+            let request = Request { id: RequestId(id as u64), client: 0, session: 0, algorithm, bytes: 32, engines, deadline: None };
+            fifo.event(Time(0), Event::Arrived(request));
+        }
+        let mut sizes = Vec::new();
+        loop {
+            let mut batch = Vec::new();
+            if fifo.decide(Time(0), &mut batch) == Decision::Idle {
+                break;
+            }
+            sizes.push(batch.len());
+        }
+        assert_eq!(sizes, [2, 1, 3, 1, 1, 1]);
     }
 }

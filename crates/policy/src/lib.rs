@@ -185,9 +185,34 @@ pub struct EngineInfo {
     /// Batches it can run at the same time.
     pub workers: usize,
     /// Operations it gains from in one batch.
-    pub batch_max: usize,
+    pub lanes: Lanes,
     /// What it costs.
     pub costs: bywash_core::CostSheet,
+}
+
+/// How many operations of each algorithm gain from going together in one batch: 1 where nothing does.
+#[derive(Clone, Debug)]
+pub struct Lanes(Box<[usize; Algorithm::COUNT]>);
+
+impl Lanes {
+    /// The same for every algorithm.
+    pub fn same(lanes: usize) -> Self {
+        Self::by(|_| lanes)
+    }
+
+    /// What the function says of each algorithm; 0 counts as 1.
+    pub fn by(lanes: impl Fn(Algorithm) -> usize) -> Self {
+        let mut all = Box::new([1; Algorithm::COUNT]);
+        for &algorithm in Algorithm::ALL {
+            all[usize::from(algorithm.number())] = lanes(algorithm).max(1);
+        }
+        Self(all)
+    }
+
+    /// Those for one algorithm.
+    pub fn of(&self, algorithm: Algorithm) -> usize {
+        self.0[usize::from(algorithm.number())]
+    }
 }
 
 /// A policy: events and a time in, decisions out.

@@ -2,7 +2,7 @@
 //!
 //! For every kind of request (algorithm, size class, engines allowed) each engine's expected completion is worked out from its
 //! [running estimate](crate::estimate): now plus service on a free worker; the end of what runs, then of what waits for it, then service,
-//! on a busy one. The kind whose head is oldest goes first, to its best free engine, as one batch of up to that engine's batch size.
+//! on a busy one. The kind whose head is oldest goes first, to its best free engine, as one batch of as many as gain from going together there.
 //!
 //! # Waiting for a better engine
 //!
@@ -21,7 +21,7 @@
 use crate::estimate::Estimate;
 use crate::waiting::{Entry, Waiting};
 use crate::workers::Workers;
-use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Policy, Request, RequestId};
+use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Request, RequestId};
 use bywash_core::route::{ROUTES, route_index};
 use bywash_core::{Algorithm, Time};
 
@@ -48,7 +48,7 @@ pub struct Placement {
 
 struct EngineState {
     estimate: Estimate,
-    batch_max: usize,
+    lanes: Lanes,
     running: Vec<Running>,
 }
 
@@ -82,7 +82,7 @@ impl Placement {
     pub fn new(engines: &[EngineInfo]) -> Self {
         let state = |engine: &EngineInfo| EngineState {
             estimate: Estimate::of(engine),
-            batch_max: engine.batch_max.max(1),
+            lanes: engine.lanes.clone(),
             running: Vec::with_capacity(engine.workers),
         };
         Self {
@@ -154,8 +154,9 @@ impl Placement {
     fn service(&self, engine: EngineId, kind: u16, head: &Entry) -> (f64, f64) {
         let state = &self.engines[usize::from(engine.0)];
         let count = self.waiting.len(usize::from(kind));
-        let one = state.estimate.batch_ns(head.request.algorithm, head.request.bytes, count.min(state.batch_max));
-        let rounds = count.div_ceil(state.batch_max) as f64 / state.running.len().max(1) as f64;
+        let lanes = state.lanes.of(head.request.algorithm);
+        let one = state.estimate.batch_ns(head.request.algorithm, head.request.bytes, count.min(lanes));
+        let rounds = count.div_ceil(lanes) as f64 / state.running.len().max(1) as f64;
         (one, rounds.max(1.0))
     }
 
@@ -203,7 +204,7 @@ impl Placement {
 
     fn dispatch(&mut self, now: Time, place: usize, engine: EngineId, batch: &mut Vec<RequestId>) -> Decision {
         let kind = self.busy[place];
-        let most = self.engines[usize::from(engine.0)].batch_max;
+        let most = self.engines[usize::from(engine.0)].lanes.of(self.kinds[usize::from(kind)].algorithm);
         let start = batch.len();
         let mut bytes = 0u64;
         while batch.len() - start < most
@@ -275,8 +276,8 @@ mod tests {
             CostSheet::from_toml(&text, name).unwrap()
         };
         Placement::new(&[
-            EngineInfo { workers: 2, batch_max: 1, costs: sheet("cpu", 2, 250.0) },
-            EngineInfo { workers: 1, batch_max: 8, costs: sheet("card", 8, card_us) },
+            EngineInfo { workers: 2, lanes: Lanes::same(1), costs: sheet("cpu", 2, 250.0) },
+            EngineInfo { workers: 1, lanes: Lanes::same(8), costs: sheet("card", 8, card_us) },
         ])
     }
 

@@ -5,7 +5,7 @@
 
 use bywash_core::{Algorithm, CostCurve, CostSheet, Time};
 use bywash_policy::placement::PATIENCE_NS;
-use bywash_policy::{Decision, EngineId, EngineInfo, EngineSet, Event, NAMES, Policy, Request, RequestId, by_name};
+use bywash_policy::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, NAMES, Policy, Request, RequestId, by_name};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,11 +52,13 @@ fn engine() -> impl Strategy<Value = EngineInfo> {
     (1..4usize, prop_oneof![Just(1usize), 2..9usize], 0.0..1e5f64, prop::collection::vec(prop::option::of(point), ALGORITHMS.len()))
         .prop_map(|(workers, batch_max, handover_ns, costs)| {
             let curves = ALGORITHMS.iter().zip(costs).filter_map(|(algorithm, cost)| {
-                Some((algorithm.name().to_owned(), CostCurve { setup_ns: 0.0, points: vec![(16, cost?), (65_536, cost? * 20.0)] }))
+                Some((algorithm.name().to_owned(), CostCurve { points: vec![(16, cost?), (65_536, cost? * 20.0)], ..Default::default() }))
             });
             let lanes = workers * batch_max;
             let costs = CostSheet { lanes, batch_max, handover_ns, algorithms: curves.collect(), ..CostSheet::empty("made-up") };
-            EngineInfo { workers, batch_max, costs }
+            // Half of the algorithms gain from going together.
+            let lanes = Lanes::by(|algorithm| if algorithm.number() & 1 == 0 { batch_max } else { 1 });
+            EngineInfo { workers, lanes, costs }
         })
 }
 
@@ -183,12 +185,13 @@ impl World {
 
     fn dispatch(&mut self, engine: EngineId, batch: &[RequestId]) {
         let place = usize::from(engine.0);
-        assert!(!batch.is_empty() && batch.len() <= self.infos[place].batch_max, "batch of {}", batch.len());
         assert!(self.up[place], "dispatched to an engine that is down");
         assert!(self.free[place] > 0, "dispatched to an engine without a free worker");
         self.free[place] -= 1;
         let taken: Vec<Waits> = batch.iter().map(|id| self.waiting.remove(id).expect("dispatched though not waiting")).collect();
         assert!(taken.iter().all(|waits| waits.request.engines.contains(engine)), "dispatched to an engine that may not");
+        let most = taken.iter().map(|waits| self.infos[place].lanes.of(waits.request.algorithm)).min();
+        assert!(most.is_some_and(|most| taken.len() <= most), "batch of {}, lanes for {most:?}", taken.len());
         let oldest = taken.iter().map(|waits| waits.order).min().expect("not empty");
         self.check_not_overtaken(engine, oldest);
         self.log.push((self.now, engine, batch.to_vec()));

@@ -1,5 +1,7 @@
 //! Calibration: what operations cost on an engine of this machine, measured once and kept as a TOML cost sheet.
 //!
+//! Public-key operations that an engine has lanes for are measured alone and as one full batch.
+//!
 //! Each figure is the shortest of several runs, so that other load on the machine does not enter it; the [running estimate](bywash_policy::estimate)
 //! takes care of what real conditions add. A machine is told by its processor's name and the engine's own description: a sheet from
 //! another one is not used.
@@ -33,7 +35,9 @@ pub fn measure(engine: &dyn Engine, algorithms: &[Algorithm], budget: Duration) 
     let mut sheet = CostSheet::empty(engine.name());
     sheet.modelled = engine.is_modelled();
     sheet.batch_max = engine.batch_max().max(1);
-    sheet.lanes = sheet.batch_max * engine.workers().max(1);
+    // What public-key operations gain from going together is measured, and stands in their curves.
+    let even = algorithms.iter().filter(|algorithm| !algorithm.is_public_key()).map(|&algorithm| engine.lanes(algorithm));
+    sheet.lanes = even.max().unwrap_or(1).max(1) * engine.workers().max(1);
     let end = Instant::now() + budget;
     for (index, &algorithm) in algorithms.iter().enumerate() {
         let share = end.saturating_duration_since(Instant::now()) / (algorithms.len() - index) as u32;
@@ -54,13 +58,21 @@ fn curve(engine: &dyn Engine, algorithm: Algorithm, budget: Duration, last: Inst
         let again = timed(|| execute::open(engine, &params))?;
         (keyed, setup_ns) = (again.0, setup_ns.min(again.1));
     }
+    let together = if algorithm.is_public_key() { engine.lanes(algorithm) } else { 1 };
+    let parts = sizes.len() + usize::from(together > 1);
+    let share = |done: usize| end.saturating_duration_since(Instant::now()) / (parts - done) as u32;
     let mut points: Vec<(u64, f64)> = Vec::with_capacity(sizes.len());
     for (index, &size) in sizes.iter().enumerate() {
-        let share = end.saturating_duration_since(Instant::now()) / (sizes.len() - index) as u32;
-        let (_, mut operation) = sample(algorithm, size)?;
-        points.push((size as u64, shortest_ns(engine, &*keyed, &mut operation, share, last)?));
+        let (_, operation) = sample(algorithm, size)?;
+        points.push((size as u64, shortest_ns(engine, &*keyed, &mut [operation], share(index), last)?));
     }
-    Ok(CostCurve { setup_ns, points })
+    let mut batch = Vec::new();
+    if together > 1 {
+        let (_, operation) = sample(algorithm, 0)?;
+        let ns = shortest_ns(engine, &*keyed, &mut vec![operation; together], share(sizes.len()), last)?;
+        batch.push((together as u64, ns));
+    }
+    Ok(CostCurve { setup_ns, points, batch })
 }
 
 fn timed<T>(act: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
@@ -69,28 +81,30 @@ fn timed<T>(act: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     Ok((made, begun.elapsed().as_nanos() as f64))
 }
 
-/// The shortest time of one run: of as many as the budget holds, of three at least while there is time for them.
-fn shortest_ns(engine: &dyn Engine, keyed: &dyn Keyed, operation: &mut OwnedOperation, budget: Duration, last: Instant) -> Result<f64> {
+/// The shortest time of one run of these operations together: of as many as the budget holds, of three at least while there is time for them.
+fn shortest_ns(engine: &dyn Engine, keyed: &dyn Keyed, operations: &mut [OwnedOperation], budget: Duration, last: Instant) -> Result<f64> {
     let end = Instant::now() + budget;
-    let first = runs_ns(engine, keyed, operation, 1)?;
+    let first = runs_ns(engine, keyed, operations, 1)?;
     let runs = ((budget.as_nanos() as f64 / 16.0 / first.max(1.0)) as u32).clamp(1, RUNS_MAX);
     let (mut shortest, mut times) = (first, 1);
     while Instant::now() < end || (times < TIMES_MIN && Instant::now() < last) {
-        shortest = shortest.min(runs_ns(engine, keyed, operation, runs)?);
+        shortest = shortest.min(runs_ns(engine, keyed, operations, runs)?);
         times += 1;
     }
     Ok(shortest)
 }
 
-fn runs_ns(engine: &dyn Engine, keyed: &dyn Keyed, operation: &mut OwnedOperation, runs: u32) -> Result<f64> {
+fn runs_ns(engine: &dyn Engine, keyed: &dyn Keyed, operations: &mut [OwnedOperation], runs: u32) -> Result<f64> {
+    let mut tasks: Vec<_> = operations.iter_mut().map(|operation| Task::new(keyed, operation.borrow())).collect();
     let begun = Instant::now();
     for _ in 0..runs {
-        let mut tasks = [Task::new(keyed, operation.borrow())];
         execute::run(engine, &mut tasks);
-        match &tasks[0].outcome {
-            // The sample signature is not a valid one, which costs as much to find out.
-            Ok(_) | Err(Error::Authentication) => {}
-            Err(error) => return Err(error.clone()),
+        for task in &tasks {
+            match &task.outcome {
+                // The sample signature is not a valid one, which costs as much to find out.
+                Ok(_) | Err(Error::Authentication) => {}
+                Err(error) => return Err(error.clone()),
+            }
         }
     }
     Ok(begun.elapsed().as_nanos() as f64 / f64::from(runs))
