@@ -6,6 +6,7 @@
 //! own function; the ratio of the first to the last; microseconds of one batch; from how many operations a batch beats OpenSSL; and how
 //! much of the time the processor's multipliers alone would need, at the rate measured at the start.
 
+mod curve25519;
 mod limit;
 mod openssl;
 mod rsa;
@@ -70,8 +71,8 @@ fn main() {
     let processor = limit::Processor::measure();
     println!("{processor}\n");
     println!("operation                 batch/s     lone/s  OpenSSL/s  ratio   batch us   even  limit");
-    let rows = rsa::rows();
-    for (name, make) in rows.into_iter().filter(|(name, _)| names.is_empty() || names.iter().any(|wanted| name.contains(wanted.as_str()))) {
+    let rows = rsa::rows().into_iter().chain(curve25519::rows());
+    for (name, make) in rows.filter(|(name, _)| names.is_empty() || names.iter().any(|wanted| name.contains(wanted.as_str()))) {
         let mut row = make(openssl);
         let [batch, lone, theirs] = fastest([&mut row.batch, &mut row.lone, &mut row.openssl]);
         let [batches, lones, theirs_s] = [batch / LANES as f64, lone, theirs].map(|ns| 1e9 / ns);

@@ -42,9 +42,25 @@ functions! {
     EVP_PKEY_sign: fn(Pointer, *mut u8, *mut usize, *const u8, usize) -> c_int;
     EVP_PKEY_encrypt_init: fn(Pointer) -> c_int;
     EVP_PKEY_encrypt: fn(Pointer, *mut u8, *mut usize, *const u8, usize) -> c_int;
+    EVP_PKEY_new_raw_private_key: fn(c_int, Pointer, *const u8, usize) -> Pointer;
+    EVP_PKEY_get_raw_public_key: fn(Pointer, *mut u8, *mut usize) -> c_int;
+    EVP_PKEY_free: fn(Pointer) -> ();
+    EVP_PKEY_derive_init: fn(Pointer) -> c_int;
+    EVP_PKEY_derive_set_peer: fn(Pointer, Pointer) -> c_int;
+    EVP_PKEY_derive: fn(Pointer, *mut u8, *mut usize) -> c_int;
+    EVP_MD_CTX_new: fn() -> Pointer;
+    EVP_DigestSignInit: fn(Pointer, Pointer, Pointer, Pointer, Pointer) -> c_int;
+    EVP_DigestSign: fn(Pointer, *mut u8, *mut usize, *const u8, usize) -> c_int;
 }
 
 const RSA_NO_PADDING: c_int = 3;
+
+/// The curves whose keys are 32 raw bytes, by their numbers in OpenSSL.
+#[derive(Clone, Copy)]
+pub(crate) enum Curve {
+    X25519 = 1034,
+    Ed25519 = 1087,
+}
 
 impl OpenSsl {
     pub(crate) fn version(&self) -> String {
@@ -56,6 +72,14 @@ impl OpenSsl {
     pub(crate) fn generate_rsa(&'static self, bits: usize) -> Key {
         // SAFETY: the arguments are those that the documentation names for RSA.
         let key = unsafe { (self.EVP_PKEY_Q_keygen)(null_mut(), null(), c"RSA".as_ptr(), bits) };
+        assert!(!key.is_null(), "no key was made");
+        Key { openssl: self, key }
+    }
+
+    /// A private key from its raw bytes; the public key is computed from it.
+    pub(crate) fn raw_key(&'static self, curve: Curve, private: &[u8; 32]) -> Key {
+        // SAFETY: the bytes are as many as the length says.
+        let key = unsafe { (self.EVP_PKEY_new_raw_private_key)(curve as c_int, null_mut(), private.as_ptr(), private.len()) };
         assert!(!key.is_null(), "no key was made");
         Key { openssl: self, key }
     }
@@ -99,6 +123,52 @@ impl Key {
             let mut len = output.len();
             // SAFETY: the context was set up above, the lengths are those of the buffers.
             assert_eq!(unsafe { work(context, output.as_mut_ptr(), &mut len, input.as_ptr(), input.len()) }, 1);
+        }
+    }
+
+    /// The public key of a curve whose keys are raw bytes.
+    pub(crate) fn raw_public(&self) -> [u8; 32] {
+        let (mut public, mut len) = ([0; 32], 32);
+        // SAFETY: the key lives, the length is that of the buffer.
+        assert_eq!(unsafe { (self.openssl.EVP_PKEY_get_raw_public_key)(self.key, public.as_mut_ptr(), &mut len) }, 1);
+        public
+    }
+
+    pub(crate) fn free(self) {
+        // SAFETY: nobody else has the key: it is ours to give back.
+        unsafe { (self.openssl.EVP_PKEY_free)(self.key) }
+    }
+
+    /// The key agreement with the peer's public key.
+    pub(crate) fn derive(&self, peer: Key) -> impl FnMut(&mut [u8]) + use<> {
+        let openssl = self.openssl;
+        // SAFETY: both keys live.
+        let context = unsafe {
+            let context = (openssl.EVP_PKEY_CTX_new)(self.key, null_mut());
+            assert_eq!(((openssl.EVP_PKEY_derive_init)(context), (openssl.EVP_PKEY_derive_set_peer)(context, peer.key)), (1, 1));
+            context
+        };
+        move |shared| {
+            let mut len = shared.len();
+            // SAFETY: the context was set up above, the length is that of the buffer.
+            assert_eq!(unsafe { (openssl.EVP_PKEY_derive)(context, shared.as_mut_ptr(), &mut len) }, 1);
+        }
+    }
+
+    /// Signatures of whole messages by the key's own scheme.
+    pub(crate) fn digest_sign(&self) -> impl FnMut(&[u8], &mut [u8]) + use<> {
+        let openssl = self.openssl;
+        // SAFETY: the key lives.
+        let context = unsafe {
+            let context = (openssl.EVP_MD_CTX_new)();
+            assert_eq!((openssl.EVP_DigestSignInit)(context, null_mut(), null_mut(), null_mut(), self.key), 1);
+            context
+        };
+        move |message, signature| {
+            let mut len = signature.len();
+            // SAFETY: the context was set up above, the lengths are those of the buffers.
+            let done = unsafe { (openssl.EVP_DigestSign)(context, signature.as_mut_ptr(), &mut len, message.as_ptr(), message.len()) };
+            assert_eq!(done, 1);
         }
     }
 }
