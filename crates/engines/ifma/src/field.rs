@@ -193,7 +193,7 @@ impl<P: Prime<D>, const D: usize> Tight<P, D> {
     /// Adds a multiple of p to D + 1 digits so that the lowest becomes a multiple of 2^52, and carries that into the next.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-    fn reduce(row: &mut [V]) {
+    pub(crate) fn reduce(row: &mut [V]) {
         let multiplier = if Self::MINUS_ONE { row[0] } else { V::madd_lo(V::zero(), row[0], V::splat(Self::NEGATED_INVERSE)) };
         for i in 0..D {
             let factor = V::splat(Self::FACTOR[i]);
@@ -211,27 +211,6 @@ impl<P: Prime<D>, const D: usize> Tight<P, D> {
         let mut result = [V::zero(); D];
         result.copy_from_slice(&sum[D..]);
         Loose(result, PhantomData)
-    }
-
-    /// 1 / a by Fermat: the exponent p - 2 is public, four bits a step.
-    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-    pub(crate) fn invert(self) -> Self {
-        let mut powers = [Self::one(); 16];
-        for i in 1..16 {
-            powers[i] = powers[i - 1].mul(&self).carry();
-        }
-        let mut exponent = P::MODULUS;
-        exponent[0] -= 2;
-        let mut result = Self::one();
-        for digit in exponent.iter().rev() {
-            for nibble in (0..RADIX / 4).rev() {
-                for _ in 0..4 {
-                    result = result.square().carry();
-                }
-                result = result.mul(&powers[(digit >> (4 * nibble)) as usize & 15]).carry();
-            }
-        }
-        result
     }
 }
 
@@ -288,7 +267,7 @@ impl<P: Prime<D>, const D: usize> Loose<P, D> {
     /// Digits below 2^52 under a highest digit with the sign.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-    fn carry_signed(&self) -> [V; D] {
+    pub(crate) fn carry_signed(&self) -> [V; D] {
         let mut digits = self.0;
         for i in 0..D - 1 {
             digits[i + 1] = V::add(digits[i + 1], digits[i].sar::<RADIX>());
@@ -354,7 +333,7 @@ const fn plus_one<const D: usize>(mut digits: [u64; D]) -> [u64; D] {
 }
 
 /// 2^`exponent` modulo `modulus`, by doubling.
-const fn power_of_two<const D: usize>(modulus: &[u64; D], exponent: u32) -> [u64; D] {
+pub(crate) const fn power_of_two<const D: usize>(modulus: &[u64; D], exponent: u32) -> [u64; D] {
     let mut result = plus_one([0; D]);
     let mut i = 0;
     while i < exponent {

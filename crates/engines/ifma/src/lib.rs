@@ -19,6 +19,7 @@ mod digits;
 pub mod ed25519;
 mod elliptic;
 mod field;
+mod inverse;
 mod montgomery;
 pub mod p256;
 pub mod p384;

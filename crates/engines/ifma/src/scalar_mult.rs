@@ -87,11 +87,15 @@ pub(crate) fn multiply<C: Curve<D>, const D: usize>(scalar: &[V; D], point: &Aff
     while position > 0 {
         position -= POINT_WINDOW;
         for _ in 0..POINT_WINDOW {
-            sum = sum.double();
+            sum.double();
         }
         let digit = scalar.digit(position, POINT_WINDOW);
         let entry = pick(&table, &digit);
-        sum = if position > 0 { sum.add(&entry, digit.negative) } else { sum.add_last(&entry, digit.negative) };
+        if position > 0 {
+            sum.add(&entry, digit.negative);
+        } else {
+            sum.add_last(&entry, digit.negative);
+        }
     }
     (sum, negated)
 }
@@ -111,8 +115,10 @@ fn pick<C: Curve<D>, const D: usize, const N: usize>(table: &[Affine<C, D>; N], 
 fn odd_multiples<C: Curve<D>, const D: usize, const N: usize>(point: &Affine<C, D>) -> [Affine<C, D>; N] {
     let (mut odd, mut even) = ([point.jacobian(); N], [point.jacobian(); N]); // (2i + 1) P and 2i P
     for i in 1..N {
-        even[i] = if i % 2 == 1 { odd[i / 2].double() } else { even[i / 2].double() };
-        odd[i] = even[i].add(point, 0);
+        even[i] = if i % 2 == 1 { odd[i / 2] } else { even[i / 2] };
+        even[i].double();
+        odd[i] = even[i];
+        odd[i].add(point, 0);
     }
     Jacobian::affine_all(&odd)
 }
@@ -139,7 +145,7 @@ impl<C: Curve<D>, const D: usize> Comb<C, D> {
             for lane in 0..LANES {
                 bases = Jacobian::select(1 << lane, &bases, &point);
                 for _ in 0..COMB_WINDOW {
-                    point = point.double();
+                    point.double();
                 }
             }
             let multiples = odd_multiples::<C, D, COMB_ENTRIES>(&bases.affine());
@@ -168,7 +174,11 @@ impl<C: Curve<D>, const D: usize> Comb<C, D> {
         for position in (COMB_WINDOW..=top).step_by(COMB_WINDOW as usize) {
             let digit = scalar.digit(position, COMB_WINDOW);
             let entry = self.pick(position, &digit);
-            sum = if position < top { sum.add(&entry, digit.negative) } else { sum.add_last(&entry, digit.negative) };
+            if position < top {
+                sum.add(&entry, digit.negative);
+            } else {
+                sum.add_last(&entry, digit.negative);
+            }
         }
         (sum, negated)
     }

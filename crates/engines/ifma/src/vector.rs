@@ -51,6 +51,10 @@ lanes! {
     fn select(mask: u8, a: V, b: V) -> V { V(_mm512_mask_blend_epi64(mask, a.0, b.0)) }
     /// Where the mask's bit is set `-a`, elsewhere `a`.
     fn negate_where(mask: u8, a: V) -> V { V(_mm512_mask_sub_epi64(a.0, mask, _mm512_setzero_si512(), a.0)) }
+    /// Where the mask's bit is set `a + b`, elsewhere `a`.
+    fn add_where(mask: u8, a: V, b: V) -> V { V(_mm512_mask_add_epi64(a.0, mask, a.0, b.0)) }
+    /// Without the sign.
+    fn abs(a: V) -> V { V(_mm512_abs_epi64(a.0)) }
     /// Lane `i` is the element of the 16 in `low` and `high` that the low four bits of `index[i]` name; no address depends on it.
     fn pick(low: V, index: V, high: V) -> V { V(_mm512_permutex2var_epi64(low.0, index.0, high.0)) }
     /// Bit `i` says whether lanes `i` have a bit in common.

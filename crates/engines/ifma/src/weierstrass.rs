@@ -81,42 +81,53 @@ impl<C: Curve<D>, const D: usize> Affine<C, D> {
 }
 
 impl<C: Curve<D>, const D: usize> Jacobian<C, D> {
-    /// 2P: dbl-2001-b of Bernstein and Lange's Explicit-Formulas Database, 3 products and 5 squares.
+    /// 2P: dbl-2001-b of Bernstein and Lange's Explicit-Formulas Database, 3 products and 5 squares, ordered so that the carries of one
+    /// product have another beside them.
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-    pub(crate) fn double(&self) -> Self {
+    pub(crate) fn double(&mut self) {
         let delta = self.z.square().carry();
         let gamma = self.y.square().carry();
-        let beta = self.x.mul(&gamma);
+        let sum_square = self.y.add(&self.z).carry().square();
         let slope = self.x.sub(&delta).tighten().mul(&self.x.add(&delta).carry());
+        let beta = self.x.mul(&gamma);
         let alpha = slope.shl::<1>().add(&slope).carry();
-        let x = alpha.square().sub(&beta.shl::<3>()).tighten();
-        let z = self.y.add(&self.z).carry().square().sub(&gamma.add(&delta)).tighten();
-        let y = alpha.mul(&beta.shl::<2>().sub(&x.loose()).tighten()).sub(&gamma.square().shl::<3>()).tighten();
-        Self { x, y, z }
+        let alpha_square = alpha.square();
+        let gamma_square = gamma.square();
+        let (beta_4, beta_8) = (beta.shl::<2>(), beta.shl::<3>());
+        let rest = beta_4.add(&beta_8).sub(&alpha_square).tighten(); // 4 beta - x
+        self.z = sum_square.sub(&gamma.add(&delta)).tighten();
+        self.x = alpha_square.sub(&beta_8).tighten();
+        self.y = alpha.mul(&rest).sub(&gamma_square.shl::<3>()).tighten();
     }
 
     /// P + Q, or P - Q where the mask's bit is set, for P that is none of infinity, Q, -Q: 8 products and 3 squares.
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-    pub(crate) fn add(&self, other: &Affine<C, D>, negative: u8) -> Self {
+    pub(crate) fn add(&mut self, other: &Affine<C, D>, negative: u8) {
         let zz = self.z.square().carry();
+        let u = other.x.mul(&zz);
         let zzz = self.z.mul(&zz).carry();
-        let h = other.x.mul(&zz).sub(&self.x.loose()).tighten();
-        let r = other.y.mul(&zzz).negate_where(negative).sub(&self.y.loose()).tighten();
+        let h = u.sub(&self.x.loose()).tighten();
+        let s = other.y.mul(&zzz);
         let hh = h.square().carry();
+        let r = s.negate_where(negative).sub(&self.y.loose()).tighten();
+        self.z = self.z.mul(&h).carry();
         let hhh = h.mul(&hh);
         let v = self.x.mul(&hh);
-        let z = self.z.mul(&h).carry();
-        let x = r.square().sub(&hhh).sub(&v.shl::<1>()).tighten();
-        let y = r.mul(&v.sub(&x.loose()).tighten()).sub(&self.y.mul(&hhh.carry())).tighten();
-        Self { x, y, z }
+        let r_square = r.square();
+        let y_hhh = self.y.mul(&hhh.carry());
+        let less = r_square.sub(&hhh); // x + 2v
+        let rest = v.shl::<1>().add(&v).sub(&less).tighten(); // v - x
+        self.x = less.sub(&v.shl::<1>()).tighten();
+        self.y = r.mul(&rest).sub(&y_hhh).tighten();
     }
 
     /// As [`Self::add`], but P may be Q.
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-    pub(crate) fn add_last(&self, other: &Affine<C, D>, negative: u8) -> Self {
-        let sum = self.add(other, negative);
-        let twice = other.negate_where(negative).jacobian().double();
-        Self::select(sum.z.is_zero(), &sum, &twice)
+    pub(crate) fn add_last(&mut self, other: &Affine<C, D>, negative: u8) {
+        self.add(other, negative);
+        let mut twice = other.negate_where(negative).jacobian();
+        twice.double();
+        *self = Self::select(self.z.is_zero(), self, &twice);
     }
 
     /// Where the mask's bit is set `b`, elsewhere `a`.
