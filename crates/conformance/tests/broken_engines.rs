@@ -32,6 +32,10 @@ enum Fault {
     ForgetsBetweenPieces,
     /// The last task of a batch of nine or more is left undone.
     DropsATask,
+    /// Two lanes of a batch of public-key operations get each other's results.
+    SwapsLanes,
+    /// One refused operation of a batch of eight or more spoils its neighbour.
+    SpoilsANeighbour,
     /// Every key opens, with a fixed one put in place of bad ones.
     OpensBadKeys,
     /// An RSA input that is not below n is reduced instead of refused.
@@ -88,6 +92,26 @@ impl Engine for Broken {
         for task in &mut batch[..done] {
             task.outcome = task.keyed.run(&mut task.operation);
         }
+        match self.0 {
+            Fault::SwapsLanes => swap_lanes(batch),
+            Fault::SpoilsANeighbour if batch.len() >= 8 => {
+                let refused = batch.iter().position(|task| matches!(task.outcome, Err(Error::Authentication | Error::InputRange { .. })));
+                if let Some(place) = refused {
+                    let neighbour = &mut batch[place.checked_sub(1).unwrap_or(1)];
+                    output(&mut neighbour.operation.data).fill(0);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Swaps the outputs of the second and the third task, if both did the same public-key operation.
+fn swap_lanes(batch: &mut [Task<'_>]) {
+    let [_, second, third, ..] = batch else { return };
+    let algorithm = |task: &Task<'_>| task.keyed.as_any().downcast_ref::<BrokenKeyed>().map(|keyed| keyed.params.algorithm());
+    if algorithm(second) == algorithm(third) && algorithm(second).is_some_and(Algorithm::is_public_key) {
+        output(&mut second.operation.data).swap_with_slice(output(&mut third.operation.data));
     }
 }
 
@@ -308,6 +332,19 @@ fn wrong_bookkeeping_is_caught() {
     caught(Fault::ForgetsBetweenPieces, Area::Streams, Algorithm::Aes256Gcm);
     caught(Fault::IsNotThreadSafe, Area::Threads, Algorithm::Aes128Ecb);
     caught(Fault::LiesAboutCosts, Area::Declarations, None);
+}
+
+#[test]
+fn wrong_lanes_are_caught() {
+    let pinned = |fault, algorithms: &[Algorithm]| {
+        let report = report(fault, &[Area::Batches]);
+        for &algorithm in algorithms {
+            assert!(report.failed.contains_key(&(Area::Batches, Some(algorithm))), "{fault:?} is not pinned on {algorithm}:\n{report}");
+        }
+    };
+    use Algorithm as A;
+    pinned(Fault::SwapsLanes, &[A::Rsa2048Private, A::Rsa1024Public, A::EcdsaP256Sign, A::EcdhP384, A::X25519, A::Ed25519Sign]);
+    pinned(Fault::SpoilsANeighbour, &[A::Rsa2048Private, A::EcdhP256, A::X25519]);
 }
 
 #[test]

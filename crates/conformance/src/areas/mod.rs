@@ -9,6 +9,7 @@ mod curve_vectors;
 mod declarations;
 mod forgeries;
 mod hashes;
+mod public_batches;
 mod public_keys;
 mod refusals;
 mod robustness;
@@ -36,7 +37,10 @@ pub(crate) fn run(area: Area, checker: &mut Checker<'_>) {
         Area::Counters => return counters::run(checker),
         Area::Forgeries => return forgeries::run(checker),
         Area::Threads => threads::run(checker),
-        Area::Batches => return batches::run(checker),
+        Area::Batches => {
+            batches::run(checker);
+            public_batches::run(checker)
+        }
         Area::Refusals => refusals::run(checker),
         Area::Declarations => return declarations::run(checker),
         Area::Robustness => return robustness::run(checker),

@@ -4,6 +4,7 @@ use crate::ffi::ec::{Curve, EcKey};
 use crate::ffi::ed25519::Ed25519Key;
 use crate::ffi::x25519;
 use crate::hash::apart;
+use crate::lanes::Ed25519Form;
 use crate::{NAME, failed, wrong};
 use bywash_core::{Algorithm, Error, Key, Keyed, Operation, Result, SecretBytes};
 use std::any::Any;
@@ -14,8 +15,8 @@ enum KeyedCurve {
     Verify(EcKey),
     Agree(EcKey),
     Public(EcKey),
-    AgreeX25519(SecretBytes),
-    PublicX25519(SecretBytes),
+    AgreeX25519,
+    PublicX25519,
     SignEd25519(Box<Ed25519Key>),
 }
 
@@ -36,17 +37,51 @@ pub(crate) fn open(algorithm: Algorithm, key: &Key) -> Result<Box<dyn Keyed>> {
         (A::EcdhP384, Key::EcPrivate(bytes)) => KeyedCurve::Agree(scalar(Curve::P384, bytes)?),
         (A::EcdhP256Public, Key::EcPrivate(bytes)) => KeyedCurve::Public(scalar(Curve::P256, bytes)?),
         (A::EcdhP384Public, Key::EcPrivate(bytes)) => KeyedCurve::Public(scalar(Curve::P384, bytes)?),
-        (A::X25519, Key::EcPrivate(bytes)) => KeyedCurve::AgreeX25519(bytes.clone()),
-        (A::X25519Public, Key::EcPrivate(bytes)) => KeyedCurve::PublicX25519(bytes.clone()),
+        (A::X25519, Key::EcPrivate(_)) => KeyedCurve::AgreeX25519,
+        (A::X25519Public, Key::EcPrivate(_)) => KeyedCurve::PublicX25519,
         (A::Ed25519Sign, Key::EcPrivate(bytes)) => KeyedCurve::SignEd25519(Ed25519Key::from_seed(exactly(algorithm, bytes)?)),
         _ => return Err(Error::Unsupported { engine: NAME.to_owned(), algorithm }),
     };
-    Ok(Box::new(Session { algorithm, keyed }))
+    let private = match key {
+        Key::EcPrivate(bytes) => bytes.clone(),
+        _ => SecretBytes::default(),
+    };
+    Ok(Box::new(Session { algorithm, keyed, private, ed25519: Ed25519Form::default() }))
 }
 
-struct Session {
+/// A session on a curve.
+pub(crate) struct Session {
     algorithm: Algorithm,
     keyed: KeyedCurve,
+    /// The private key as it came; empty for a public one.
+    private: SecretBytes,
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "for the kernels"))]
+    ed25519: Ed25519Form,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Session {
+    /// The session's algorithm.
+    pub(crate) fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// The Ed25519 key as the kernels hold it.
+    pub(crate) fn ed25519(&self) -> &Ed25519Form {
+        &self.ed25519
+    }
+
+    /// A session of this engine with a private key of this length; `None` for any other.
+    pub(crate) fn with_private<const N: usize>(keyed: &dyn Keyed) -> Option<(&Self, &[u8; N])> {
+        let session = keyed.as_any().downcast_ref::<Self>()?;
+        Some((session, (*session.private).try_into().ok()?))
+    }
+}
+
+/// The first byte of a buffer and the rest.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn first(algorithm: Algorithm, output: &mut [u8]) -> Result<(&mut u8, &mut [u8])> {
+    output.split_first_mut().ok_or(Error::OutputTooSmall { algorithm, needed: algorithm.output_len(0), given: 0 })
 }
 
 /// The front of a buffer, as long as the output; the length has been checked, so the error is for a caller that did not.
@@ -56,12 +91,12 @@ fn room(algorithm: Algorithm, output: &mut [u8]) -> Result<&mut [u8]> {
 }
 
 /// The same as an array; the length has been checked, so the error is for a caller that did not.
-fn front<const N: usize>(algorithm: Algorithm, output: &mut [u8]) -> Result<&mut [u8; N]> {
+pub(crate) fn front<const N: usize>(algorithm: Algorithm, output: &mut [u8]) -> Result<&mut [u8; N]> {
     let given = output.len();
     output.first_chunk_mut().ok_or(Error::OutputTooSmall { algorithm, needed: N, given })
 }
 
-fn exactly<const N: usize>(algorithm: Algorithm, input: &[u8]) -> Result<&[u8; N]> {
+pub(crate) fn exactly<const N: usize>(algorithm: Algorithm, input: &[u8]) -> Result<&[u8; N]> {
     input.try_into().map_err(|_| Error::InputLength { algorithm, expected: format!("{N} bytes"), given: input.len() })
 }
 
@@ -80,11 +115,11 @@ impl Keyed for Session {
             KeyedCurve::Sign(key) => key.sign(input, room(algorithm, output)?).map_err(|_| failed("to sign"))?,
             KeyedCurve::Agree(key) => key.agree(input, room(algorithm, output)?).map_err(|_| Error::Authentication)?,
             KeyedCurve::Public(key) => key.public_value(room(algorithm, output)?).map_err(|_| failed("the public point"))?,
-            KeyedCurve::AgreeX25519(key) => {
+            KeyedCurve::AgreeX25519 => {
                 let shared = front(algorithm, output)?;
-                x25519::agree(exactly(algorithm, key)?, exactly(algorithm, input)?, shared).map_err(|_| Error::Authentication)?;
+                x25519::agree(exactly(algorithm, &self.private)?, exactly(algorithm, input)?, shared).map_err(|_| Error::Authentication)?;
             }
-            KeyedCurve::PublicX25519(key) => x25519::public(exactly(algorithm, key)?, front(algorithm, output)?),
+            KeyedCurve::PublicX25519 => x25519::public(exactly(algorithm, &self.private)?, front(algorithm, output)?),
             KeyedCurve::SignEd25519(key) => key.sign(input, front(algorithm, output)?).map_err(|_| failed("to sign"))?,
             KeyedCurve::Verify(_) => return Err(wrong(algorithm, "give output")),
         }

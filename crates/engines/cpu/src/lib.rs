@@ -47,24 +47,39 @@ mod curve;
 #[allow(unsafe_code)] // The one door to the library; see its docs.
 mod ffi;
 mod hash;
+#[cfg_attr(not(target_arch = "x86_64"), path = "lanes/none.rs")]
+mod lanes;
 mod modes;
 mod pool;
 mod rsa;
 mod xts;
 
-use bywash_core::{Algorithm, Engine, Error, Key, Keyed, Kind, Result, SessionParams};
+use bywash_core::{Algorithm, Engine, Error, Key, Keyed, Kind, Result, SessionParams, Task};
 
 /// The engine's name, in messages and cost sheets.
 const NAME: &str = "cpu";
 
-/// The processor, by AWS-LC.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CpuEngine;
+/// The processor, by AWS-LC and by the kernels of `bywash-ifma` where it has what they need.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuEngine {
+    lanes: bool,
+}
 
 impl CpuEngine {
-    /// There is nothing to set up.
+    /// With lanes for public-key operations if the processor has AVX-512 IFMA.
     pub fn new() -> Self {
-        Self
+        Self { lanes: lanes::is_supported() }
+    }
+
+    /// Without lanes, whatever the processor has: the library computes everything, one by one.
+    pub fn without_lanes() -> Self {
+        Self { lanes: false }
+    }
+}
+
+impl Default for CpuEngine {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -76,7 +91,8 @@ impl Engine for CpuEngine {
     fn describe(&self) -> String {
         let found = features();
         let found = if found.is_empty() { "no cryptographic instructions".to_owned() } else { found.join(", ") };
-        format!("{}; {found}", ffi::library::version())
+        let kernels = if self.lanes { "; public keys 8 at a time" } else { "" };
+        format!("{}; {found}{kernels}", ffi::library::version())
     }
 
     fn is_local(&self) -> bool {
@@ -89,6 +105,23 @@ impl Engine for CpuEngine {
 
     fn workers(&self) -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
+    fn batch_max(&self) -> usize {
+        Algorithm::ALL.iter().map(|&algorithm| self.lanes(algorithm)).max().unwrap_or(1)
+    }
+
+    fn lanes(&self, algorithm: Algorithm) -> usize {
+        if self.lanes { lanes::count(algorithm) } else { 1 }
+    }
+
+    fn run(&self, batch: &mut [Task<'_>]) {
+        match batch {
+            // Alone, an operation is done sooner by the library, and nothing is allocated on the way.
+            [task] => task.outcome = task.keyed.run(&mut task.operation),
+            tasks if self.lanes => lanes::run(tasks),
+            tasks => tasks.iter_mut().for_each(|task| task.outcome = task.keyed.run(&mut task.operation)),
+        }
     }
 
     fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {

@@ -1,3 +1,9 @@
-//! The suite that every engine passes.
+//! The suite that every engine passes, with lanes where the processor has them, and without.
 
-bywash_conformance::suite!(bywash_engine_cpu::CpuEngine::new());
+use bywash_engine_cpu::CpuEngine;
+
+bywash_conformance::suite!(CpuEngine::new());
+
+mod without_lanes {
+    bywash_conformance::suite!(super::CpuEngine::without_lanes());
+}

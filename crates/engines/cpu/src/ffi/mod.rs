@@ -13,6 +13,8 @@ pub(crate) mod ed25519;
 pub(crate) mod hash;
 pub(crate) mod library;
 pub(crate) mod number;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod random;
 pub(crate) mod rsa;
 pub(crate) mod x25519;
 
