@@ -1,7 +1,7 @@
 //! X25519 (RFC 7748): eight agreements or public values at once.
 
 use crate::curve25519::edwards;
-use crate::curve25519::field::{Fe, Wide};
+use crate::curve25519::field::{Fe, Raised, Wide};
 use crate::digits::per_lane;
 use crate::vector::V;
 use crate::{LANES, is_supported};
@@ -78,37 +78,50 @@ pub(crate) fn clamped(private: &[u8; 32]) -> [u8; 32] {
 fn ladder(scalars: &[[u8; 32]; LANES], peers: [&[u8]; LANES]) -> [[u8; 32]; LANES] {
     let words = scalar_words(scalars);
     let u = Fe::read(peers);
-    let (one, zero) = (Fe::wide(&Fe::small(1)), Fe::wide(&Fe::small(0)));
-    let (mut x2, mut z2, mut x3, mut z3) = (one, zero, Fe::wide(&u), one);
+    let one = Fe::small(1);
+    let mut state = State { a: one, b: one, x3: Fe::raised(&u), z3: Fe::wide(&one) };
     let mut previous = 0;
     for t in (0..=TOP_BIT).rev() {
         let bit = V::test(words[t / 64], V::splat(1 << (t % 64)));
-        (x2, z2, x3, z3) = step(&u, bit ^ previous, x2, z2, x3, z3);
+        state = step(&u, bit ^ previous, state);
         previous = bit;
     }
     // Clamping clears bit 0, so the point that the scalar names was doubled last.
-    Fe::write(&Fe::times(&Fe::carry(x2), &Fe::invert(&Fe::carry(z2))))
+    // Twice X over twice Z.
+    let (a, b) = (Fe::wide(&state.a), Fe::wide(&state.b));
+    let (x, z) = (Fe::carry(Wide::add(a, b)), Fe::carry(Wide::sub(a, b)));
+    Fe::write(&Fe::times(&x, &Fe::invert(&z)))
+}
+
+/// The two points of the ladder: of the first, which was doubled last, `a` = X + Z and `b` = X - Z; of the second X and Z.
+#[derive(Clone, Copy)]
+struct State {
+    a: Fe,
+    b: Fe,
+    x3: Raised,
+    z3: Wide,
 }
 
 /// One step: doubles the first point, or the second where `swap` is set, and adds both, whose difference has the u-coordinate `u`.
 ///
 /// The names are those of RFC 7748. The sum is the same, up to a sign that is squared away, whichever point comes first, so only what
-/// is doubled need be selected.
+/// is doubled need be selected. The order keeps a product between another and its use, so that carries are done beside multiplications.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn step(u: &Fe, swap: u8, x2: Wide, z2: Wide, x3: Wide, z3: Wide) -> (Wide, Wide, Wide, Wide) {
-    let (a, b) = (Fe::carry(Wide::add(x2, z2)), Fe::carry(Wide::sub(x2, z2)));
-    let (c, d) = (Fe::carry(Wide::add(x3, z3)), Fe::carry(Wide::sub(x3, z3)));
-    let (da, cb) = (Fe::mul(&d, &a), Fe::mul(&c, &b));
+fn step(u: &Fe, swap: u8, State { a, b, x3, z3 }: State) -> State {
+    let (c, d) = (Fe::carry(Wide::add(x3.0, z3)), Fe::carry(Raised::less(x3, z3)));
+    let (da, cb) = (Fe::mul_raised(&d, &a), Fe::mul(&c, &b));
     let (a, b) = (Fe::select(swap, &a, &c), Fe::select(swap, &b, &d));
-    let (aa, bb) = (Fe::square(&a), Fe::square(&b));
-    let (sum, difference) = (Fe::carry(Wide::add(da, cb)), Fe::carry(Wide::sub(da, cb)));
-    let e = Fe::carry(Wide::sub(aa, bb));
-    let x3 = Fe::square(&sum);
-    let z3 = Fe::mul(u, &Fe::carry(Fe::square(&difference)));
-    let x2 = Fe::mul(&Fe::carry(aa), &Fe::carry(bb));
-    let z2 = Fe::mul(&e, &Fe::carry(Wide::add_multiple(aa, &e, 121_665)));
-    (x2, z2, x3, z3)
+    let (aa, bb) = (Fe::square_raised(&a), Fe::square(&b));
+    let (sum, difference) = (Fe::carry(Wide::add(da.0, cb)), Fe::carry(Raised::less(da, cb)));
+    let square = Fe::square(&difference);
+    let e = Fe::carry(Raised::less(aa, bb));
+    let f = Fe::carry(Wide::add_multiple(aa.0, &e, 121_665));
+    let (x2, z2) = (Fe::mul_raised(&Fe::carry(aa.0), &Fe::carry(bb)), Fe::mul(&e, &f));
+    let z3 = Fe::mul(u, &Fe::carry(square));
+    let (a, b) = (Fe::carry(Wide::add(x2.0, z2)), Fe::carry(Raised::less(x2, z2)));
+    let x3 = Fe::square_raised(&sum);
+    State { a, b, x3, z3 }
 }
 
 /// Scalars as four words of 64 bits in lanes.

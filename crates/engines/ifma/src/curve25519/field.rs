@@ -33,6 +33,10 @@ pub(crate) struct Fe(pub(crate) [V; DIGITS]);
 #[derive(Clone, Copy)]
 pub(crate) struct Wide(pub(crate) [V; DIGITS]);
 
+/// A product with the bias in it already, so that another may be taken from it.
+#[derive(Clone, Copy)]
+pub(crate) struct Raised(pub(crate) Wide);
+
 impl Zeroize for Fe {
     fn zeroize(&mut self) {
         self.0.zeroize();
@@ -101,6 +105,8 @@ lanes! { Fe:
 
     pub(crate) fn wide(a: &Fe) -> Wide { Wide(a.0) }
 
+    pub(crate) fn raised(a: &Fe) -> Raised { Raised(Wide::sub(Wide(a.0), Wide([V::zero(); DIGITS]))) }
+
     /// One parallel pass of carries. Digits below 2^62 pass on less than 2^11 (times 19 from the top), and become less than 2^51 + 2^16.
     pub(crate) fn carry(a: Wide) -> Fe {
         let Wide(a) = a;
@@ -114,21 +120,15 @@ lanes! { Fe:
         ])
     }
 
-    pub(crate) fn mul(a: &Fe, b: &Fe) -> Wide {
-        let (a, b) = (&a.0, &b.0);
-        Wide::fold([
-            column::<0>(a, b), column::<1>(a, b), column::<2>(a, b), column::<3>(a, b), column::<4>(a, b),
-            column::<5>(a, b), column::<6>(a, b), column::<7>(a, b), column::<8>(a, b), column::<9>(a, b),
-        ])
-    }
+    pub(crate) fn mul(a: &Fe, b: &Fe) -> Wide { product([V::zero(); DIGITS], &a.0, &b.0) }
 
-    pub(crate) fn square(a: &Fe) -> Wide {
-        let a = &a.0;
-        Wide::fold([
-            square_column::<0>(a), square_column::<1>(a), square_column::<2>(a), square_column::<3>(a), square_column::<4>(a),
-            square_column::<5>(a), square_column::<6>(a), square_column::<7>(a), square_column::<8>(a), square_column::<9>(a),
-        ])
-    }
+    pub(crate) fn square(a: &Fe) -> Wide { squared([V::zero(); DIGITS], &a.0) }
+
+    /// A product that another may be taken from.
+    pub(crate) fn mul_raised(a: &Fe, b: &Fe) -> Raised { Raised(product(raise(2), &a.0, &b.0)) }
+
+    /// A square that a product may be taken from.
+    pub(crate) fn square_raised(a: &Fe) -> Raised { Raised(squared(raise(4), &a.0)) }
 
     /// [`Fe::mul`], ready for the next.
     pub(crate) fn times(a: &Fe, b: &Fe) -> Fe { Fe::carry(Fe::mul(a, b)) }
@@ -157,6 +157,17 @@ lanes! { Fe:
         let z_200 = Fe::times(&Fe::squared(&z_100, 100), &z_100);
         let z_250 = Fe::times(&Fe::squared(&z_200, 50), &z_50);
         Fe::times(&Fe::squared(&z_250, 5), &z11)
+    }
+}
+
+lanes! { Raised:
+    /// `self - b`, where `b` is a product.
+    pub(crate) fn less(a: Raised, b: Wide) -> Wide {
+        let mut d = a.0.0;
+        for i in 0..DIGITS {
+            d[i] = V::sub(d[i], b.0[i]);
+        }
+        Wide(d)
     }
 }
 
@@ -207,49 +218,67 @@ lanes! { Wide:
     }
 }
 
-/// Column `K` of a product: low halves of `a[i] * b[K - i]` and, twice, high halves of `a[i] * b[K - 1 - i]`.
+/// A part of the bias, for sums that are multiplied by so many on the way.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn column<const K: usize>(a: &[V; DIGITS], b: &[V; DIGITS]) -> V {
-    let mut sum = V::zero();
+fn raise(parts: u64) -> [V; DIGITS] {
+    let mut start = [V::zero(); DIGITS];
     for i in 0..DIGITS {
-        if K > i && K - 1 - i < DIGITS {
-            sum = V::madd_hi(sum, a[i], b[K - 1 - i]);
-        }
+        start[i] = V::splat(BIAS[i] / parts);
     }
-    sum = V::add(sum, sum);
-    for i in 0..DIGITS {
-        if K >= i && K - i < DIGITS {
-            sum = V::madd_lo(sum, a[i], b[K - i]);
-        }
-    }
-    sum
+    start
 }
 
-/// Column `K` of a square: as [`column`], every product of two different digits once and doubled with the sum.
+/// `a * b + 2 start`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn square_column<const K: usize>(a: &[V; DIGITS]) -> V {
-    let mut sum = V::zero();
+fn product(start: [V; DIGITS], a: &[V; DIGITS], b: &[V; DIGITS]) -> Wide {
+    let mut z = [start[0], start[1], start[2], start[3], start[4], V::zero(), V::zero(), V::zero(), V::zero(), V::zero()];
     for i in 0..DIGITS {
-        if K > 2 * i + 1 && K - 1 - i < DIGITS {
-            sum = V::madd_hi(sum, a[i], a[K - 1 - i]);
+        for j in 0..DIGITS {
+            z[i + j + 1] = V::madd_hi(z[i + j + 1], a[i], b[j]);
         }
     }
-    sum = V::add(sum, sum);
-    if K % 2 == 1 {
-        sum = V::madd_hi(sum, a[K / 2], a[K / 2]);
-    }
+    double(&mut z);
     for i in 0..DIGITS {
-        if K > 2 * i && K - i < DIGITS {
-            sum = V::madd_lo(sum, a[i], a[K - i]);
+        for j in 0..DIGITS {
+            z[i + j] = V::madd_lo(z[i + j], a[i], b[j]);
         }
     }
-    sum = V::add(sum, sum);
-    if K.is_multiple_of(2) && K / 2 < DIGITS {
-        sum = V::madd_lo(sum, a[K / 2], a[K / 2]);
+    Wide::fold(z)
+}
+
+/// `a * a + 4 start`, with the product of two different digits once, and doubled with the sum.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+fn squared(start: [V; DIGITS], a: &[V; DIGITS]) -> Wide {
+    let mut z = [start[0], start[1], start[2], start[3], start[4], V::zero(), V::zero(), V::zero(), V::zero(), V::zero()];
+    for i in 0..DIGITS {
+        for j in i + 1..DIGITS {
+            z[i + j + 1] = V::madd_hi(z[i + j + 1], a[i], a[j]);
+        }
     }
-    sum
+    double(&mut z);
+    for i in 0..DIGITS {
+        z[2 * i + 1] = V::madd_hi(z[2 * i + 1], a[i], a[i]);
+        for j in i + 1..DIGITS {
+            z[i + j] = V::madd_lo(z[i + j], a[i], a[j]);
+        }
+    }
+    double(&mut z);
+    for i in 0..DIGITS {
+        z[2 * i] = V::madd_lo(z[2 * i], a[i], a[i]);
+    }
+    Wide::fold(z)
+}
+
+/// Twice each column.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+fn double(columns: &mut [V; 2 * DIGITS]) {
+    for column in columns {
+        *column = V::add(*column, *column);
+    }
 }
 
 /// Carries from digit to digit; what passes 2^255 is returned.
