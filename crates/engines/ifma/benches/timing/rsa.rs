@@ -1,0 +1,94 @@
+//! RSA with 2048 bits: secret keys, and secret inputs, since without blinding an input's bits meet the key's.
+
+use crate::openssl::OpenSsl;
+use crate::{Planned, Random, Subject};
+use bywash_ifma::LANES;
+use bywash_ifma::rsa::{PrivateKey, PrivateParts, PrivateTask, private};
+use std::hint::black_box;
+
+const BITS: usize = 2048;
+const BYTES: usize = BITS / 8;
+/// Keys of the class of random keys.
+const KEYS: usize = 16;
+
+pub(crate) fn subjects() -> Vec<Planned> {
+    vec![
+        Planned { name: "rsa-2048 key", leaks: false, make: || Box::new(Keys::new()) },
+        Planned { name: "rsa-2048 input", leaks: false, make: || Box::new(Inputs::new()) },
+    ]
+}
+
+/// A key's numbers, in the order of [`PrivateParts`].
+fn parts() -> [Vec<u8>; 7] {
+    let key = OpenSsl::load().generate_rsa(BITS);
+    ["n", "e", "rsa-factor1", "rsa-factor2", "rsa-exponent1", "rsa-exponent2", "rsa-coefficient1"].map(|name| key.number(name))
+}
+
+fn private_key([modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient]: &[Vec<u8>; 7]) -> PrivateKey {
+    let parts = PrivateParts { modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient };
+    PrivateKey::new(&parts).expect("OpenSSL's keys are good")
+}
+
+fn run(keys: &[PrivateKey], inputs: &[[u8; BYTES]; LANES], outputs: &mut [[u8; BYTES]; LANES]) {
+    let mut tasks: Vec<_> = inputs
+        .iter()
+        .zip(outputs)
+        .enumerate()
+        .map(|(lane, (input, output))| PrivateTask { key: &keys[lane % keys.len()], input, output, verified: false })
+        .collect();
+    private(black_box(&mut tasks));
+    assert!(tasks.iter().all(|task| task.verified));
+}
+
+/// One key always, against another each time. The key is made anew for every run, so that it lies where the last one lay.
+struct Keys {
+    parts: Vec<[Vec<u8>; 7]>,
+    key: Vec<PrivateKey>,
+    outputs: [[u8; BYTES]; LANES],
+}
+
+impl Keys {
+    fn new() -> Self {
+        Self { parts: (0..=KEYS).map(|_| parts()).collect(), key: Vec::with_capacity(1), outputs: [[0; BYTES]; LANES] }
+    }
+}
+
+impl Subject for Keys {
+    fn prepare(&mut self, fixed: bool, random: &mut Random) {
+        let other = 1 + random.word() as usize % KEYS;
+        self.key.clear();
+        self.key.push(private_key(&self.parts[other * usize::from(!fixed)]));
+    }
+
+    fn run(&mut self) {
+        run(&self.key, &[[0x55; BYTES]; LANES], &mut self.outputs);
+    }
+}
+
+/// 1 always, whose powers are all 1, against random inputs.
+struct Inputs {
+    key: [PrivateKey; 1],
+    inputs: [[u8; BYTES]; LANES],
+    outputs: [[u8; BYTES]; LANES],
+}
+
+impl Inputs {
+    fn new() -> Self {
+        Self { key: [private_key(&parts())], inputs: [[0; BYTES]; LANES], outputs: [[0; BYTES]; LANES] }
+    }
+}
+
+impl Subject for Inputs {
+    fn prepare(&mut self, fixed: bool, random: &mut Random) {
+        let mut one = [0; BYTES];
+        one[BYTES - 1] = 1;
+        random.fill(self.inputs.as_flattened_mut(), fixed.then_some([one; LANES].as_flattened()));
+        for input in &mut self.inputs {
+            input[0] &= 0x7F;
+        }
+    }
+
+    fn run(&mut self) {
+        run(&self.key, &self.inputs, &mut self.outputs);
+    }
+}
