@@ -7,6 +7,7 @@
 //! much of the time the processor's multipliers alone would need, at the rate measured at the start.
 
 mod curve25519;
+mod elliptic;
 mod limit;
 mod openssl;
 mod rsa;
@@ -71,7 +72,7 @@ fn main() {
     let processor = limit::Processor::measure();
     println!("{processor}\n");
     println!("operation                 batch/s     lone/s  OpenSSL/s  ratio   batch us   even  limit");
-    let rows = rsa::rows().into_iter().chain(curve25519::rows());
+    let rows = rsa::rows().into_iter().chain(elliptic::rows()).chain(curve25519::rows());
     for (name, make) in rows.filter(|(name, _)| names.is_empty() || names.iter().any(|wanted| name.contains(wanted.as_str()))) {
         let mut row = make(openssl);
         let [batch, lone, theirs] = fastest([&mut row.batch, &mut row.lone, &mut row.openssl]);

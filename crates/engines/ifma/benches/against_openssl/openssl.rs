@@ -76,6 +76,14 @@ impl OpenSsl {
         Key { openssl: self, key }
     }
 
+    /// A new key of a curve of NIST's; it lives as long as the program.
+    pub(crate) fn generate_ec(&'static self, curve: &CStr) -> Key {
+        // SAFETY: the arguments are those that the documentation names for elliptic curves.
+        let key = unsafe { (self.EVP_PKEY_Q_keygen)(null_mut(), null(), c"EC".as_ptr(), curve.as_ptr()) };
+        assert!(!key.is_null(), "no key was made");
+        Key { openssl: self, key }
+    }
+
     /// A private key from its raw bytes; the public key is computed from it.
     pub(crate) fn raw_key(&'static self, curve: Curve, private: &[u8; 32]) -> Key {
         // SAFETY: the bytes are as many as the length says.
@@ -152,6 +160,23 @@ impl Key {
             let mut len = shared.len();
             // SAFETY: the context was set up above, the length is that of the buffer.
             assert_eq!(unsafe { (openssl.EVP_PKEY_derive)(context, shared.as_mut_ptr(), &mut len) }, 1);
+        }
+    }
+
+    /// Signatures of digests.
+    pub(crate) fn sign(&self) -> impl FnMut(&[u8], &mut [u8]) + use<> {
+        let openssl = self.openssl;
+        // SAFETY: the key lives.
+        let context = unsafe {
+            let context = (openssl.EVP_PKEY_CTX_new)(self.key, null_mut());
+            assert_eq!((openssl.EVP_PKEY_sign_init)(context), 1);
+            context
+        };
+        move |digest, signature| {
+            let mut len = signature.len();
+            // SAFETY: the context was set up above, the lengths are those of the buffers.
+            let done = unsafe { (openssl.EVP_PKEY_sign)(context, signature.as_mut_ptr(), &mut len, digest.as_ptr(), digest.len()) };
+            assert_eq!(done, 1);
         }
     }
 
