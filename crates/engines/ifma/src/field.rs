@@ -7,10 +7,25 @@
 use crate::vector::{DIGIT, RADIX, V};
 use core::marker::PhantomData;
 
+/// The body for each `k` below `D`, which is at most 8, one after the other: only with constant places do digits stay in registers.
+macro_rules! unrolled {
+    ($k:ident < $end:ident, $body:block) => {
+        unrolled!(@ $k $end $body 0 1 2 3 4 5 6 7)
+    };
+    (@ $k:ident $end:ident $body:block $($value:literal)*) => {
+        $(if $value < $end {
+            let $k = $value;
+            $body
+        })*
+    };
+}
+
 /// An odd prime of D digits, with what makes its arithmetic short.
 pub(crate) trait Prime<const D: usize>: Copy {
     /// Its digits, least first.
     const MODULUS: [u64; D];
+    /// The modulus as a sum of powers of two, where a reduction takes fewer instructions that way than by digits.
+    const POWERS: &'static [Power] = &[];
 }
 
 /// A prime whose differences are needed as well: the field of a curve. It is just below 2^`BITS`.
@@ -156,61 +171,88 @@ impl<P: Prime<D>, const D: usize> Tight<P, D> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     pub(crate) fn mul(&self, other: &Self) -> Loose<P, D> {
-        let mut sum = [[V::zero(); D]; 2];
-        let sum = sum.as_flattened_mut();
-        for i in 0..D {
+        let mut result = [[V::zero(); D]; 2];
+        let sum = result.as_flattened_mut();
+        unrolled!(i < D, {
             for j in 0..D {
                 sum[i + j] = V::madd_lo(sum[i + j], self.0[i], other.0[j]);
                 sum[i + j + 1] = V::madd_hi(sum[i + j + 1], self.0[i], other.0[j]);
             }
             Self::reduce(&mut sum[i..=i + D]);
-        }
-        Self::upper_half(sum)
+        });
+        Loose(result[1], PhantomData)
     }
 
     /// a^2 / R: products of two different digits once, their columns doubled, then the squares of the digits.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     pub(crate) fn square(&self) -> Loose<P, D> {
-        let mut sum = [[V::zero(); D]; 2];
-        let sum = sum.as_flattened_mut();
-        for i in 0..D {
+        let (mut result, mut cross) = ([[V::zero(); D]; 2], [[V::zero(); D]; 2]);
+        let (sum, cross) = (result.as_flattened_mut(), cross.as_flattened_mut());
+        unrolled!(i < D, {
             for j in i + 1..D {
-                sum[i + j] = V::madd_lo(sum[i + j], self.0[i], self.0[j]);
-                sum[i + j + 1] = V::madd_hi(sum[i + j + 1], self.0[i], self.0[j]);
+                cross[i + j] = V::madd_lo(cross[i + j], self.0[i], self.0[j]);
+                cross[i + j + 1] = V::madd_hi(cross[i + j + 1], self.0[i], self.0[j]);
             }
-        }
-        for i in 0..D {
-            sum[2 * i] = V::madd_lo(V::add(sum[2 * i], sum[2 * i]), self.0[i], self.0[i]);
-            sum[2 * i + 1] = V::madd_hi(V::add(sum[2 * i + 1], sum[2 * i + 1]), self.0[i], self.0[i]);
-        }
-        for i in 0..D {
+            sum[2 * i] = V::madd_lo(sum[2 * i], self.0[i], self.0[i]);
+            sum[2 * i + 1] = V::madd_hi(sum[2 * i + 1], self.0[i], self.0[i]);
+            sum[i] = V::add(sum[i], cross[i].shl::<1>());
             Self::reduce(&mut sum[i..=i + D]);
+        });
+        for i in D..2 * D {
+            sum[i] = V::add(sum[i], cross[i].shl::<1>());
         }
-        Self::upper_half(sum)
+        Loose(result[1], PhantomData)
     }
 
     /// Adds a multiple of p to D + 1 digits so that the lowest becomes a multiple of 2^52, and carries that into the next.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     pub(crate) fn reduce(row: &mut [V]) {
-        let multiplier = if Self::MINUS_ONE { row[0] } else { V::madd_lo(V::zero(), row[0], V::splat(Self::NEGATED_INVERSE)) };
+        if Self::MINUS_ONE {
+            Self::add_multiple(row, row[0]);
+        } else {
+            let multiplier = V::madd_lo(V::zero(), row[0], V::splat(Self::NEGATED_INVERSE));
+            if P::POWERS.is_empty() {
+                Self::add_multiple(row, multiplier);
+            } else {
+                Self::add_multiple_by_powers(row, multiplier);
+            }
+        }
+        row[1] = V::add(row[1], row[0].sar::<RADIX>());
+    }
+
+    /// Adds m p, digit by digit of p.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+    fn add_multiple(row: &mut [V], m: V) {
         for i in 0..D {
             let factor = V::splat(Self::FACTOR[i]);
             if Self::FACTOR[i] != 0 {
-                row[i] = V::madd_lo(row[i], multiplier, factor);
-                row[i + 1] = V::madd_hi(row[i + 1], multiplier, factor);
+                row[i] = V::madd_lo(row[i], m, factor);
+                row[i + 1] = V::madd_hi(row[i + 1], m, factor);
             }
         }
-        row[1] = V::add(row[1], row[0].shr::<RADIX>());
     }
 
+    /// Adds m p, the positive powers of two by the multiplier, the negative ones by shifts beside it.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-    fn upper_half(sum: &[V]) -> Loose<P, D> {
-        let mut result = [V::zero(); D];
-        result.copy_from_slice(&sum[D..]);
-        Loose(result, PhantomData)
+    fn add_multiple_by_powers(row: &mut [V], m: V) {
+        for power in P::POWERS {
+            let (low, high) = (power.place, power.place + 1);
+            let shift = V::splat(power.shift as u64);
+            if !power.negative {
+                let factor = V::splat(1 << power.shift);
+                row[low] = V::madd_lo(row[low], m, factor);
+                row[high] = V::madd_hi(row[high], m, factor);
+            } else if power.shift == 0 {
+                row[low] = V::sub(row[low], m);
+            } else {
+                row[low] = V::sub(row[low], V::and(m.shl_by(shift), V::splat(DIGIT)));
+                row[high] = V::sub(row[high], m.shr_by(V::splat((RADIX - power.shift) as u64)));
+            }
+        }
     }
 }
 

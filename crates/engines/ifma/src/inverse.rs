@@ -86,13 +86,15 @@ fn steps(zeta: &mut V, mut f: V, mut g: V) -> Matrix {
     let (mut u, mut v, mut q, mut r) = (one, zero, zero, one);
     for _ in 0..STEPS {
         // For an odd g and positive delta (f, g) becomes (g, (g - f) / 2), for an odd g otherwise (f, (g + f) / 2), else (f, g / 2).
-        let odd = V::test(g, one);
-        let positive = V::signs(*zeta);
-        let swap = odd & positive;
-        let (add_f, add_u, add_v) = (V::negate_where(positive, f), V::negate_where(positive, u), V::negate_where(positive, v));
-        *zeta = V::sub(V::select(swap, *zeta, V::xor(*zeta, V::splat(u64::MAX))), one);
-        (f, u, v) = (V::select(swap, f, g), V::select(swap, u, q), V::select(swap, v, r));
-        (g, q, r) = (V::add_where(odd, g, add_f), V::add_where(odd, q, add_u), V::add_where(odd, r, add_v));
+        // Masks of whole lanes: going through mask registers takes longer.
+        let odd = V::sub(zero, V::and(g, one));
+        let positive = zeta.sar::<63>();
+        let swap = V::and(odd, positive);
+        let term = |x| V::sub(V::and(V::xor(x, positive), odd), swap);
+        let (term_f, term_u, term_v) = (term(f), term(u), term(v));
+        *zeta = V::sub(V::xor(*zeta, swap), one);
+        (f, u, v) = (V::merge(swap, f, g), V::merge(swap, u, q), V::merge(swap, v, r));
+        (g, q, r) = (V::add(g, term_f), V::add(q, term_u), V::add(r, term_v));
         (g, u, v) = (g.shr::<1>(), V::add(u, u), V::add(v, v));
     }
     Matrix { u, v, q, r }

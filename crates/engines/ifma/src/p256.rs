@@ -46,7 +46,7 @@ pub fn public_value(tasks: &mut [PublicValueTask<'_>]) {
 }
 
 /// The curve of SP 800-186, section 3.2.1.3.
-enum P256 {}
+pub(crate) enum P256 {}
 
 /// Its field.
 #[derive(Clone, Copy)]

@@ -46,7 +46,7 @@ pub fn public_value(tasks: &mut [PublicValueTask<'_>]) {
 }
 
 /// The curve of SP 800-186, section 3.2.1.4.
-enum P384 {}
+pub(crate) enum P384 {}
 
 /// Its field.
 #[derive(Clone, Copy)]
@@ -58,6 +58,13 @@ pub(crate) enum P384Order {}
 
 impl Prime<D> for P384Field {
     const MODULUS: [u64; D] = hex("ffffffffffffffff ffffffffffffffff ffffffffffffffff fffffffffffffffe ffffffff00000000 00000000ffffffff");
+    const POWERS: &'static [Power] = &[
+        Power { place: 7, shift: 20, negative: false },
+        Power { place: 2, shift: 24, negative: true },
+        Power { place: 1, shift: 44, negative: true },
+        Power { place: 0, shift: 32, negative: false },
+        Power { place: 0, shift: 0, negative: true },
+    ];
 }
 
 impl Field<D> for P384Field {

@@ -49,10 +49,10 @@ lanes! {
     fn xor(a: V, b: V) -> V { V(_mm512_xor_si512(a.0, b.0)) }
     /// Where the mask's bit is set `b`, elsewhere `a`; no branch.
     fn select(mask: u8, a: V, b: V) -> V { V(_mm512_mask_blend_epi64(mask, a.0, b.0)) }
+    /// Where a bit of the mask is set that bit of `b`, elsewhere of `a`.
+    fn merge(mask: V, a: V, b: V) -> V { V(_mm512_ternarylogic_epi64::<0xCA>(mask.0, b.0, a.0)) }
     /// Where the mask's bit is set `-a`, elsewhere `a`.
     fn negate_where(mask: u8, a: V) -> V { V(_mm512_mask_sub_epi64(a.0, mask, _mm512_setzero_si512(), a.0)) }
-    /// Where the mask's bit is set `a + b`, elsewhere `a`.
-    fn add_where(mask: u8, a: V, b: V) -> V { V(_mm512_mask_add_epi64(a.0, mask, a.0, b.0)) }
     /// Without the sign.
     fn abs(a: V) -> V { V(_mm512_abs_epi64(a.0)) }
     /// Lane `i` is the element of the 16 in `low` and `high` that the low four bits of `index[i]` name; no address depends on it.
