@@ -26,11 +26,13 @@
 mod areas;
 mod checker;
 mod curves;
+mod differential;
 mod oracle;
 mod random;
 mod report;
 mod vectors;
 
+pub use differential::differential;
 pub use report::{Area, Failure, Report, Skip};
 
 use bywash_core::Engine;

@@ -2,9 +2,10 @@
 
 use bywash_core::{Algorithm, Error, Operation, OwnedOperation, Result, SessionParams};
 use bywash_manager::calibrate;
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::Barrier;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Somewhere operations can run.
 pub(crate) trait Site: Sync {
@@ -14,6 +15,11 @@ pub(crate) trait Site: Sync {
     /// Whether its times come from a model.
     fn is_modelled(&self) -> bool {
         false
+    }
+
+    /// Whether it has anything to show for this algorithm.
+    fn offers(&self, _algorithm: Algorithm) -> bool {
+        true
     }
 
     /// Whether what was measured really ran there.
@@ -29,6 +35,31 @@ pub(crate) trait Site: Sync {
 pub(crate) trait Work: Send + Sync {
     /// Runs one operation to its end.
     fn run(&self, operation: &mut Operation<'_>) -> Result<()>;
+
+    /// How many operations one run does.
+    fn width(&self) -> usize {
+        1
+    }
+
+    /// A figure that it measured itself, where its operations cannot be run one by one.
+    fn figure(&self) -> Option<Result<Figure>> {
+        None
+    }
+}
+
+/// What time is read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    Wall,
+    /// The thread's processor time: other load does not count.
+    Cpu,
+}
+
+impl Clock {
+    fn now(self) -> Duration {
+        let time = clock_gettime(if self == Self::Cpu { ClockId::ThreadCPUTime } else { ClockId::Monotonic });
+        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+    }
 }
 
 /// How long and how often.
@@ -38,6 +69,7 @@ pub(crate) struct Effort {
     pub(crate) rounds: usize,
     /// Of one place in one round.
     pub(crate) slice: Duration,
+    pub(crate) clock: Clock,
 }
 
 /// What one place reached.
@@ -50,13 +82,14 @@ pub(crate) struct Figure {
 }
 
 /// The median figure of each site, in their order; a site that cannot do it has an error.
-pub(crate) fn measure(sites: &[Box<dyn Site>], params: &SessionParams, bytes: usize, effort: Effort) -> Vec<Result<Figure>> {
+pub(crate) fn measure(sites: &[&dyn Site], params: &SessionParams, bytes: usize, effort: Effort) -> Vec<Result<Figure>> {
     let works: Vec<Result<Box<dyn Work>>> = sites.iter().map(|site| site.open(params)).collect();
     let mut samples: Vec<Result<Vec<Figure>>> = works.iter().map(|work| work.as_ref().map(|_| Vec::new()).map_err(Clone::clone)).collect();
     for _ in 0..effort.rounds {
         for (work, sample) in works.iter().zip(&mut samples) {
             if let (Ok(work), Ok(figures)) = (work, sample.as_mut()) {
-                match slice(&**work, params.algorithm(), bytes, effort) {
+                let figure = work.figure().unwrap_or_else(|| slice(&**work, params.algorithm(), bytes, effort));
+                match figure {
                     Ok(figure) => figures.push(figure),
                     Err(error) => *sample = Err(error),
                 }
@@ -86,7 +119,7 @@ fn slice(work: &dyn Work, algorithm: Algorithm, bytes: usize, effort: Effort) ->
             Ok(operation)
         });
         start.wait();
-        ready.and_then(|mut operation| spin(work, &mut operation, effort.slice))
+        ready.and_then(|mut operation| spin(work, &mut operation, effort))
     };
     let results: Vec<Result<f64>> = thread::scope(|scope| {
         let others: Vec<_> = (1..effort.threads).map(|_| scope.spawn(one)).collect();
@@ -99,15 +132,15 @@ fn slice(work: &dyn Work, algorithm: Algorithm, bytes: usize, effort: Effort) ->
 }
 
 /// Nanoseconds of one operation. The clock is read once for a growing number of operations, so that reading it does not count.
-fn spin(work: &dyn Work, operation: &mut OwnedOperation, slice: Duration) -> Result<f64> {
-    let begun = Instant::now();
+fn spin(work: &dyn Work, operation: &mut OwnedOperation, Effort { slice, clock, .. }: Effort) -> Result<f64> {
+    let begun = clock.now();
     let (mut done, mut step) = (0u64, 1u64);
     loop {
         for _ in 0..step {
             run_once(work, operation)?;
         }
-        done += step;
-        let elapsed = begun.elapsed();
+        done += step * work.width() as u64;
+        let elapsed = clock.now() - begun;
         if elapsed >= slice {
             return Ok((elapsed.as_nanos() as f64 / done as f64).max(0.1));
         }

@@ -1,6 +1,7 @@
 //! `bywash bench`: what operations cost, size by size, in every place where they could run.
 
 mod measure;
+mod openssl;
 mod sites;
 mod sizes;
 mod table;
@@ -11,7 +12,7 @@ use crate::terminal::Style;
 use bywash_core::Algorithm;
 use bywash_manager::calibrate;
 use indicatif::{ProgressBar, ProgressStyle};
-use measure::{Effort, Figure, measure};
+use measure::{Clock, Effort, Figure, measure};
 use sites::Sites;
 use sizes::Sizes;
 use std::path::PathBuf;
@@ -26,9 +27,11 @@ Examples:
   bywash bench aes-256-gcm
   bywash bench aes-256-gcm chacha20-poly1305 --size 64:4:1M --threads 2
   bywash bench rsa-2048-private x25519 --json
+  bywash bench rsa-2048-private ecdsa-p256-sign --cpu --rounds 3
 
-Places: `here` is the calling thread; `queue` a manager in this process; `broker` the running
-broker, if one answers. Rounds are interleaved, figures are medians; the time of one operation is
+Places: `here` is the calling thread; `lanes` the same with a full batch of public-key operations
+side by side; `queue` a manager in this process; `broker` the running broker, if one answers. With
+--cpu: `here` and `lanes`, and `openssl`, the system's own by `openssl speed`, a second a round. Rounds are interleaved, figures are medians; the time of one operation is
 as one thread sees it, rates are of all threads together.")]
 pub(crate) struct Args {
     /// Algorithms, as `bywash engines` names them; case, spaces and dashes do not matter
@@ -46,6 +49,9 @@ pub(crate) struct Args {
     /// Milliseconds of one place in one round
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     slice: u64,
+    /// Count the thread's processor time: the calling thread alone, beside the system's OpenSSL
+    #[arg(long, conflicts_with_all = ["threads", "socket"])]
+    cpu: bool,
     /// The broker's socket [default: $BYWASH_SOCKET, else the system's or the session's]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -60,8 +66,9 @@ pub(crate) struct Args {
 /// Measures and prints; table by table, unless the whole is one JSON text.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let algorithms = args.algorithms.iter().map(|name| name.parse()).collect::<Result<Vec<Algorithm>, _>>()?;
-    let effort = Effort { threads: args.threads.into(), rounds: args.rounds.into(), slice: Duration::from_millis(args.slice) };
-    let sites = Sites::find(args.socket.as_deref())?;
+    let clock = if args.cpu { Clock::Cpu } else { Clock::Wall };
+    let effort = Effort { threads: args.threads.into(), rounds: args.rounds.into(), slice: Duration::from_millis(args.slice), clock };
+    let sites = if args.cpu { Sites::of_this_thread() } else { Sites::find(args.socket.as_deref())? };
     let progress = progress(algorithms.iter().map(|&algorithm| sizes_of(algorithm, args).len() as u64).sum());
     if args.csv {
         print(table::CSV_HEADER.as_bytes())?;
@@ -90,11 +97,12 @@ fn sizes_of(algorithm: Algorithm, args: &Args) -> &[usize] {
 }
 
 fn report(sites: &Sites, algorithm: Algorithm, args: &Args, effort: Effort, progress: &ProgressBar) -> Report {
+    let offering = sites.offering(algorithm);
     let row = |&bytes: &usize| {
         progress.set_message(format!("{algorithm} {}", sizes::show(bytes)));
         let cells = match calibrate::sample(algorithm, bytes) {
-            Ok((params, _)) => measure(&sites.all, &params, bytes, effort).into_iter().map(|figure| cell(figure, bytes)).collect(),
-            Err(error) => sites.all.iter().map(|_| Cell::Failed { error: error.to_string() }).collect(),
+            Ok((params, _)) => measure(&offering, &params, bytes, effort).into_iter().map(|figure| cell(figure, bytes)).collect(),
+            Err(error) => offering.iter().map(|_| Cell::Failed { error: error.to_string() }).collect(),
         };
         progress.inc(1);
         Row { bytes, cells, routed: sites.routed(algorithm, bytes).to_owned() }
@@ -105,7 +113,8 @@ fn report(sites: &Sites, algorithm: Algorithm, args: &Args, effort: Effort, prog
         threads: effort.threads,
         rounds: effort.rounds,
         public_key: algorithm.is_public_key(),
-        places: sites.all.iter().map(|site| column(&**site)).collect(),
+        cpu: args.cpu,
+        places: offering.iter().map(|site| column(*site)).collect(),
         rows: sizes_of(algorithm, args).iter().map(row).collect(),
     }
 }

@@ -1,16 +1,19 @@
-//! The places: here, in this process's queue, at the broker.
+//! The places: here, here in lanes, in this process's queue, at the broker.
 
 use super::measure::{Site, Work};
+use super::openssl::OpenSsl;
 use crate::failure::Failure;
 use bywash_client::{Client, Config, Route, Session};
 use bywash_core::route::route_index;
-use bywash_core::{Algorithm, Engine, Error, Keyed, Operation, Place, Result, SessionParams};
+use bywash_core::{Algorithm, Data, Engine, Error, Keyed, Operation, Place, Result, SessionParams, Task};
 use bywash_manager::{Manager, ManagerConfig, SessionId};
 use std::path::Path;
 use std::sync::Arc;
 
 /// The name of work in the calling thread.
 const HERE: &str = "here";
+/// The name of work in the calling thread, several operations side by side.
+const LANES: &str = "lanes";
 /// The name of work by way of a manager in this process.
 const QUEUE: &str = "queue";
 /// The name of work by way of the running broker.
@@ -24,11 +27,24 @@ pub(crate) struct Sites {
 }
 
 impl Sites {
+    /// The calling thread alone: one by one, by lanes, and the system's OpenSSL.
+    pub(crate) fn of_this_thread() -> Self {
+        let engine = bywash_manager::here();
+        let all: Vec<Box<dyn Site>> = vec![Box::new(Here(engine.clone())), Box::new(Lanes(engine)), Box::new(OpenSsl)];
+        Self { all, routes: Vec::new(), broker: None }
+    }
+
+    /// Those that have something to show for an algorithm.
+    pub(crate) fn offering(&self, algorithm: Algorithm) -> Vec<&dyn Site> {
+        self.all.iter().map(|site| &**site).filter(|site| site.offers(algorithm)).collect()
+    }
+
     /// Looks for them; a broker that does not answer is left out.
     pub(crate) fn find(socket: Option<&Path>) -> core::result::Result<Self, Failure> {
         let manager = Manager::new(ManagerConfig::new(bywash_manager::probe().present))?;
         let routes = manager.routes(None, 0.0);
-        let mut all: Vec<Box<dyn Site>> = vec![Box::new(Here(bywash_manager::here())), Box::new(Queue(manager))];
+        let mut all: Vec<Box<dyn Site>> =
+            vec![Box::new(Here(bywash_manager::here())), Box::new(Lanes(bywash_manager::here())), Box::new(Queue(manager))];
         let path = crate::broker_link::socket_path(socket);
         let broker = crate::broker_link::probe(&path).is_ok().then(|| client(&path, Route::Auto));
         if broker.is_some() {
@@ -68,6 +84,53 @@ struct InPlace(Box<dyn Keyed>);
 impl Work for InPlace {
     fn run(&self, operation: &mut Operation<'_>) -> Result<()> {
         self.0.run(operation).map(drop)
+    }
+}
+
+/// The calling thread with as many operations at once as the engine has lanes for.
+struct Lanes(Arc<dyn Engine>);
+
+impl Site for Lanes {
+    fn name(&self) -> &str {
+        LANES
+    }
+
+    fn offers(&self, algorithm: Algorithm) -> bool {
+        algorithm.is_public_key() && self.0.lanes(algorithm) > 1
+    }
+
+    fn open(&self, params: &SessionParams) -> Result<Box<dyn Work>> {
+        let lanes = self.0.lanes(params.algorithm());
+        Ok(Box::new(SideBySide { engine: self.0.clone(), keyed: self.0.open(params)?, lanes }))
+    }
+}
+
+struct SideBySide {
+    engine: Arc<dyn Engine>,
+    keyed: Box<dyn Keyed>,
+    lanes: usize,
+}
+
+/// The longest output of a public-key operation: an RSA modulus of 4096 bits.
+const OUTPUT_MAX: usize = 512;
+
+impl Work for SideBySide {
+    fn run(&self, operation: &mut Operation<'_>) -> Result<()> {
+        let Data::Copy { input, .. } = &operation.data else {
+            return Err(Error::Unavailable { what: "lanes take input and output apart".into() });
+        };
+        let mut outputs = vec![[0; OUTPUT_MAX]; self.lanes];
+        let task = |output| {
+            let data = Data::Copy { input, output };
+            Task::new(&*self.keyed, Operation { direction: operation.direction, iv: &[], aad: &[], data, tag: &mut [] })
+        };
+        let mut tasks: Vec<_> = outputs.iter_mut().map(|output| task(output)).collect();
+        self.engine.run(&mut tasks);
+        tasks.into_iter().try_for_each(|task| task.outcome.map(drop))
+    }
+
+    fn width(&self) -> usize {
+        self.lanes
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) struct Report {
     pub(crate) rounds: usize,
     /// Whether an operation costs the same whatever its input.
     pub(crate) public_key: bool,
+    /// Whether the calling thread's processor time was counted, and nothing else measured.
+    pub(crate) cpu: bool,
     /// The columns; a modelled one says so.
     pub(crate) places: Vec<Column>,
     pub(crate) rows: Vec<Row>,
@@ -58,7 +60,8 @@ impl Cell {
 pub(crate) fn as_text(report: &Report, style: Style) -> String {
     let Report { algorithm, threads, rounds, .. } = report;
     let plural = if *threads == 1 { "thread" } else { "threads" };
-    let mut text = style.bold(&format!("{algorithm}, {threads} {plural}, medians of {rounds} rounds; * where the router sends it")) + "\n";
+    let clock = if report.cpu { "processor time" } else { "* where the router sends it" };
+    let mut text = style.bold(&format!("{algorithm}, {threads} {plural}, medians of {rounds} rounds; {clock}")) + "\n";
     let _ = write!(text, "{:>8}", if report.public_key { "" } else { "bytes" });
     for column in &report.places {
         let name = if column.modelled { format!("{} (modelled)", column.name) } else { column.name.clone() };
@@ -68,12 +71,16 @@ pub(crate) fn as_text(report: &Report, style: Style) -> String {
     for row in &report.rows {
         let _ = write!(text, "{:>8}", if report.public_key { String::new() } else { show(row.bytes) });
         for (column, cell) in report.places.iter().zip(&row.cells) {
-            let mark = if column.name == row.routed { "*" } else { " " };
+            let mark = if column.name == row.routed && !report.cpu { "*" } else { " " };
             let _ = write!(text, "  {:>24}{mark}", cell_text(cell, report.public_key));
         }
         text.push('\n');
     }
-    crossovers(report, &mut text);
+    if report.cpu {
+        ratios(report, &mut text)
+    } else {
+        crossovers(report, &mut text)
+    }
     errors(report, &mut text);
     text
 }
@@ -92,6 +99,18 @@ fn time(ns: f64) -> String {
         ..1e4 => format!("{ns:.0} ns"),
         ..1e7 => format!("{:.1} us", ns / 1e3),
         _ => format!("{:.1} ms", ns / 1e6),
+    }
+}
+
+/// Each pair of columns, the faster first, at the last size.
+fn ratios(report: &Report, text: &mut String) {
+    let Some(row) = report.rows.last() else { return };
+    let figures: Vec<_> = report.places.iter().zip(&row.cells).filter_map(|(column, cell)| Some((&column.name, cell.ns()?))).collect();
+    for (index, &(name, ns)) in figures.iter().enumerate() {
+        for (other, than) in figures.iter().skip(index + 1) {
+            let (fast, slow, ratio) = if ns <= *than { (name, *other, than / ns) } else { (*other, name, ns / than) };
+            let _ = writeln!(text, "{fast}: {ratio:.2} times as fast as {slow}");
+        }
     }
 }
 
@@ -163,7 +182,7 @@ mod tests {
         let column = |name: &str| Column { name: name.into(), modelled: name == "queue" };
         let rows = rows.iter().map(|&(bytes, a, b, routed)| Row { bytes, cells: vec![cell(a), cell(b)], routed: routed.into() });
         let places = vec![column("here"), column("queue")];
-        Report { algorithm: "AES-256-GCM", threads: 1, rounds: 3, public_key: false, places, rows: rows.collect() }
+        Report { algorithm: "AES-256-GCM", threads: 1, rounds: 3, public_key: false, cpu: false, places, rows: rows.collect() }
     }
 
     #[test]
@@ -174,6 +193,13 @@ mod tests {
         assert!(text.contains("crossover: queue is faster than here from 1k bytes on; routed there from 4k bytes on"), "{text}");
         assert!(text.lines().nth(2).unwrap().contains("MB/s*"), "{text}");
         assert_eq!(as_csv(&report).lines().count(), 6);
+    }
+
+    #[test]
+    fn on_the_processors_clock_ratios_are_printed_and_no_route() {
+        let report = Report { cpu: true, ..report(&[(64, 100.0, 400.0, "here")]) };
+        let text = as_text(&report, Style::of_stdout());
+        assert!(text.contains("here: 4.00 times as fast as queue") && !text.contains('*') && !text.contains("crossover"), "{text}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod curve_vectors;
 mod declarations;
 mod forgeries;
 mod hashes;
-mod public_batches;
+pub(crate) mod public_batches;
 mod public_keys;
 mod refusals;
 mod robustness;

@@ -58,7 +58,7 @@ pub(crate) fn run(checker: &mut Checker<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn curve_of(algorithm: Algorithm) -> Option<&'static NistCurve> {
+pub(crate) fn curve_of(algorithm: Algorithm) -> Option<&'static NistCurve> {
     NIST_CURVES.iter().find(|curve| [curve.sign, curve.verify, curve.agree, curve.public].contains(&algorithm))
 }
 

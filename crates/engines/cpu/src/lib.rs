@@ -1,4 +1,5 @@
-//! The CPU engine: every algorithm of Bywash on the processor that the caller runs on, by AWS-LC.
+//! The CPU engine: every algorithm of Bywash on the processor that the caller runs on, by AWS-LC; and public-key operations that come
+//! together eight at a time, by the kernels of `bywash-ifma`, where the processor has AVX-512 IFMA.
 //!
 //! AWS-LC is linked in statically with all its symbols prefixed, so it lives in one process with the OpenSSL of an unmodified program.
 //! It picks its code by CPU features at run time: VAES and VPCLMULQDQ on 512-bit registers for GCM and XTS, AES-NI for the other
@@ -23,10 +24,19 @@
 //! Streams ([`bywash_core::Stream`]) own their state; beginning another message under the same key neither allocates nor expands the
 //! key again (except GCM with an IV longer than 16 bytes).
 //!
+//! # Batches
+//!
+//! A lone task goes to the library: it is done soonest there, so latency at depth 1 is the library's own. A batch is sorted by algorithm, and of
+//! each algorithm with a kernel eight tasks at a time, of any sessions, go through it (`lanes`). Sessions hold both forms of their key; the
+//! kernel's is made when a batch first needs it, so that opening a session costs no more than a copy of the key.
+//! [`CpuEngine::without_lanes`] is the same engine without kernels, for comparison.
+//!
 //! # What guards secrets
 //!
 //! - AES, GHASH, ChaCha20, Poly1305, SHA-2, X25519, Ed25519, P-256 and P-384 run in constant time in the library's assembly for x86-64 and AArch64.
 //! - RSA private operations are blinded, and each result is raised to e and compared before it leaves: a computing fault gives away no factor.
+//!   The kernels verify likewise; a result that fails is wiped and computed again by the library.
+//! - ECDSA nonces for the kernels are hashed from fresh random bytes, key and digest, and drawn again where out of range (`lanes::nonce`).
 //! - Private keys whose parts do not belong together are refused when the session is opened.
 //! - Every object of the library is wiped when it is freed; our own boxes are wiped on drop.
 //! - A decryption whose tag is wrong leaves zeros in the output.
