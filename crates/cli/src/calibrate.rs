@@ -77,6 +77,9 @@ fn as_text(sheets: &[(CostSheet, Option<PathBuf>)], style: Style) -> String {
             let public_key = name.parse().is_ok_and(Algorithm::is_public_key);
             let sizes = if public_key { &SIZES[..1] } else { &SIZES[..] };
             text.extend(sizes.iter().map(|&size| format!(" {:>9.0}", curve.estimate_ns(size as u64))));
+            for (operations, ns) in &curve.batch {
+                let _ = write!(text, "   {operations} together {ns:>9.0}");
+            }
             text.push('\n');
         }
         if let Some(path) = path.as_deref().filter(|path| path.exists()) {

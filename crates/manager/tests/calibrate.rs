@@ -16,6 +16,9 @@ fn every_algorithm_of_the_engine_gets_a_curve() {
         let curve = sheet.curve(algorithm).unwrap_or_else(|| panic!("{algorithm} was not measured"));
         assert!(curve.points.iter().all(|&(_, ns)| ns > 0.0), "{algorithm}: {curve:?}");
         assert_eq!(curve.points.len() == 1, algorithm.is_public_key(), "{algorithm}");
+        let batches: Vec<_> = curve.batch.iter().map(|&(operations, _)| operations as usize).collect();
+        let lanes = engine.lanes(algorithm);
+        assert_eq!(batches, if lanes > 1 { vec![lanes] } else { vec![] }, "{algorithm}: a full batch is measured where there are lanes");
     }
 }
 
