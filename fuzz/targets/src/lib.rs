@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub mod control;
+#[cfg(target_arch = "x86_64")]
+pub mod kernels;
 pub mod region;
 pub mod runner;
 pub mod text;
@@ -23,4 +25,20 @@ pub fn targets() -> Vec<(&'static str, Target, Vec<Vec<u8>>)> {
         ("cost_sheet", text::cost_sheet, text::sheet_seeds()),
         ("algorithm_name", text::algorithm_name, text::name_seeds()),
     ]
+}
+
+/// The public-key kernels, as [`targets`]; each call computes for a millisecond. Empty where the processor cannot run them.
+pub fn kernel_targets() -> Vec<(&'static str, Target, Vec<Vec<u8>>)> {
+    #[cfg(target_arch = "x86_64")]
+    if bywash_ifma::is_supported() {
+        return vec![
+            ("x25519", kernels::x25519, kernels::curve25519_seeds()),
+            ("ed25519", kernels::ed25519, kernels::curve25519_seeds()),
+            ("p256", kernels::p256, kernels::p256_seeds()),
+            ("p384", kernels::p384, kernels::p384_seeds()),
+            ("rsa_private", kernels::rsa_private, kernels::rsa_private_seeds()),
+            ("rsa_public", kernels::rsa_public, kernels::rsa_public_seeds()),
+        ];
+    }
+    vec![]
 }

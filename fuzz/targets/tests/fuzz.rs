@@ -1,20 +1,36 @@
 //! Every target on mutated inputs, for a bounded number of iterations. `BYWASH_SEED=7 cargo test -p bywash-fuzz-targets` tries others.
 
 use bywash_fuzz_targets::runner::{Random, mutate, run, seed_from_env};
-use bywash_fuzz_targets::targets;
+use bywash_fuzz_targets::{Target, kernel_targets, targets};
 
 /// Enough to be worth something, little enough to be run always; `cargo fuzz` goes on from here.
 const ITERATIONS: u64 = 20_000;
 
-#[test]
-fn no_input_makes_a_target_panic() {
+/// The same for kernels, each iteration of which takes milliseconds in an unoptimised build.
+const KERNEL_ITERATIONS: u64 = 500;
+
+fn run_all(targets: Vec<(&'static str, Target, Vec<Vec<u8>>)>, iterations: u64) {
     let seed = seed_from_env();
-    for (name, target, seeds) in targets() {
-        println!("{name}: BYWASH_SEED={seed}, {ITERATIONS} iterations from {} seeds", seeds.len());
-        if let Err(crash) = run(target, &seeds, ITERATIONS, seed) {
+    for (name, target, seeds) in targets {
+        println!("{name}: BYWASH_SEED={seed}, {iterations} iterations from {} seeds", seeds.len());
+        if let Err(crash) = run(target, &seeds, iterations, seed) {
             panic!("{name} panicked in iteration {} (BYWASH_SEED={seed}) on {:02x?}", crash.iteration, crash.input);
         }
     }
+}
+
+#[test]
+fn no_input_makes_a_target_panic() {
+    run_all(targets(), ITERATIONS);
+}
+
+#[test]
+fn no_input_makes_a_kernel_panic_or_err() {
+    let targets = kernel_targets();
+    if targets.is_empty() {
+        return eprintln!("skipped: this processor has no AVX-512 IFMA");
+    }
+    run_all(targets, KERNEL_ITERATIONS);
 }
 
 #[test]
