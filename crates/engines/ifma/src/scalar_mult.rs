@@ -15,6 +15,7 @@ use crate::field::{Field, Prime, Tight};
 use crate::vector::{DIGIT, RADIX, V};
 use crate::weierstrass::{Affine, Curve, Jacobian};
 use core::marker::PhantomData;
+use zeroize::Zeroize;
 
 /// Window of a variable point, in bits.
 const POINT_WINDOW: u32 = 4;
@@ -31,6 +32,12 @@ const COMB_REGISTERS: usize = COMB_ENTRIES / LANES;
 struct OddScalar<C, const D: usize> {
     digits: [V; D],
     curve: PhantomData<C>,
+}
+
+impl<C, const D: usize> Drop for OddScalar<C, D> {
+    fn drop(&mut self) {
+        self.digits.zeroize();
+    }
 }
 
 /// A digit: which odd multiple, and in which lanes its negative.

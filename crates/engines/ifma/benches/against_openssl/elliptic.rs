@@ -108,4 +108,4 @@ macro_rules! curve {
 }
 
 curve!(p256, c"P-256", 32, product: 50 + 30, square: 30 + 30);
-curve!(p384, c"P-384", 48, product: 128 + 136, square: 72 + 136);
+curve!(p384, c"P-384", 48, product: 128 + 40, square: 72 + 40);
