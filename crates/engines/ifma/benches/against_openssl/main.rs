@@ -15,9 +15,9 @@ mod rsa;
 use bywash_ifma::LANES;
 use rustix::time::{ClockId, clock_gettime};
 
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 80;
 /// Time of one contender in one round.
-const TURN_NS: u64 = 20_000_000;
+const TURN_NS: u64 = 3_000_000;
 
 /// One operation, both ways.
 pub(crate) struct Row {

@@ -12,13 +12,21 @@ pub(crate) fn rows() -> Vec<Planned> {
     private.into_iter().chain(public).collect()
 }
 
-/// Multiply-and-add instructions of a Montgomery product of so many digits, and of a square.
+/// Multiply-and-add instructions of a Montgomery product of so many digits, and of a square: in tiles of ten digits, without those that the
+/// kernel saves (see its module `montgomery`).
 fn product(digits: u64) -> u64 {
-    4 * digits * digits + digits
+    let tiles = digits / 10;
+    200 * if tiles < 2 { tiles * tiles } else { tiles * (tiles + 1) / 2 } + reduction(tiles)
 }
 
 fn square(digits: u64) -> u64 {
-    3 * digits * digits + 2 * digits
+    let tiles = digits / 10;
+    reduction(tiles) + if tiles < 3 { digits * (digits + 1) } else { 110 * tiles * (tiles + 1) / 2 }
+}
+
+fn reduction(tiles: u64) -> u64 {
+    let saved = if tiles < 3 { 0 } else { (tiles - 1) * (tiles - 2) / 2 };
+    200 * (tiles * tiles - saved) + 10 * tiles
 }
 
 /// Digits of half a modulus of so many bits.
@@ -62,8 +70,8 @@ fn private_row(openssl: &'static OpenSsl, bits: usize) -> Row {
         assert_eq!(output, outputs[lane], "OpenSSL computes something else");
     }
     let k = half(bits);
-    let windows = (bits as u64 / 2).div_ceil(5);
-    let power = 5 * (windows - 1) * square(k) + (windows - 1) * product(k) + 15 * (square(k) + product(k)) + 3 * product(k);
+    let windows = (bits as u64 / 2).div_ceil(4);
+    let power = (windows - 1) * (4 * square(k) + product(k)) + 7 * (square(k) + product(k)) + 4 * product(k);
     let check = 2 * product(2 * k) + 16 * square(2 * k);
     let (batch_inputs, lone_inputs, batch_keys) = (inputs.clone(), inputs.clone(), keys.clone());
     let mut lone_outputs = outputs[..1].to_vec();

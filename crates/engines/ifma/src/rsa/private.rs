@@ -5,15 +5,18 @@ use super::key::Private;
 use super::public;
 use crate::LANES;
 use crate::digits::{Order, from_lanes, per_lane, read, to_bytes, to_lanes};
-use crate::montgomery::{Modulus, TILE, Wide, carry, multiply_wide};
+use crate::montgomery::{Modulus, Wide, Workspace, carry, multiply_wide};
 use crate::vector::{RADIX, V};
+use core::ops::Range;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Exponent bits for one multiplication.
-const WINDOW: usize = 5;
+/// Exponent bits for one multiplication. Five save a tenth of the multiplications, but their tables do not fit into the first-level cache.
+const WINDOW: usize = 4;
 
-/// The powers 0 to 2^[`WINDOW`] - 1 of a base.
-type Table<const K: usize> = [[V; K]; 1 << WINDOW];
+const POWERS: usize = 1 << WINDOW;
+
+/// The powers 0 to 15 of a base, digit by digit, each digit of all powers in a row.
+type Table<const K: usize> = [[V; POWERS]; K];
 
 pub(super) fn run<const K: usize, const N: usize>(keys: [&Private<K, N>; LANES], tasks: &mut [PrivateTask<'_>]) {
     #[allow(unsafe_code)] // The door to the code that needs the target features.
@@ -34,8 +37,9 @@ pub(super) fn run<const K: usize, const N: usize>(keys: [&Private<K, N>; LANES],
 fn compute<const K: usize, const N: usize>(keys: [&Private<K, N>; LANES], inputs: [&[u8]; LANES]) -> ([[u64; N]; LANES], u8) {
     let input = read::<RADIX, N>(Order::Big, inputs);
     let primes = [modulus(&keys, 0), modulus(&keys, 1)];
-    let mut halves = powers(&keys, &primes, &input);
-    let mut result: [V; N] = recombine(&keys, &primes, &halves);
+    let mut workspace = Box::new(Workspace::new());
+    let mut halves = powers(&keys, &primes, &mut workspace, &input);
+    let mut result: [V; N] = recombine(&keys, &primes, &mut workspace, &halves);
     halves.zeroize();
     let again = public::power(keys.map(|key| &key.public), &result);
     let mut verified = u8::MAX;
@@ -54,44 +58,74 @@ fn modulus<const K: usize, const N: usize>(keys: &[&Private<K, N>; LANES], prime
 
 /// The input to the power of its exponent modulo each prime, fully reduced.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn powers<const K: usize, const N: usize>(keys: &[&Private<K, N>; LANES], primes: &[Modulus<K>; 2], input: &[V; N]) -> [[V; K]; 2] {
+fn powers<const K: usize, const N: usize>(
+    keys: &[&Private<K, N>; LANES],
+    primes: &[Modulus<K>; 2],
+    workspace: &mut Workspace<K>,
+    input: &[V; N],
+) -> [[V; K]; 2] {
     let mut wide: Wide<K> = [[V::zero(); K]; 2];
     wide.as_flattened_mut().copy_from_slice(input);
-    let mut tables = Zeroizing::new(vec![[[V::zero(); K]; 1 << WINDOW]; 2]);
+    let mut tables: Zeroizing<Vec<Table<K>>> = Zeroizing::new(vec![[[V::zero(); POWERS]; K]; 2]);
     let mut exponents = [[V::zero(); K]; 2];
     for (i, prime) in primes.iter().enumerate() {
-        let base = prime.multiply(&prime.reduce(&wide), &to_lanes(keys.map(|key| &key.primes[i].cube)));
-        fill(&mut tables[i], prime, to_lanes(keys.map(|key| &key.primes[i].one)), base);
+        let constants = keys.map(|key| &key.primes[i]);
+        let one = to_lanes(constants.map(|prime| &prime.one));
+        let square = to_lanes(constants.map(|prime| &prime.square));
+        let cube = to_lanes(constants.map(|prime| &prime.cube));
+        let base = prime.enter(workspace, &wide, [&one, &square, &cube]);
+        fill(&mut tables[i], prime, workspace, &one, &base);
         exponents[i] = to_lanes(keys.map(|key| &key.exponents[i]));
     }
     // The lengths of the primes are not secret.
     let bits = keys.iter().flat_map(|key| &key.primes).map(|prime| prime.bits).max().unwrap_or(0);
     let mut windows = (0..bits.div_ceil(WINDOW)).rev().map(|window| window * WINDOW);
     let top = windows.next().unwrap_or(0);
-    let mut results = [entry(&tables[0], window(&exponents[0], top)), entry(&tables[1], window(&exponents[1], top))];
+    let mut entries = [[V::zero(); K]; 2];
+    for i in 0..2 {
+        fetch(&mut entries[i], &tables[i], window(&exponents[i], top), 0..K);
+    }
+    let mut results = entries;
     for at in windows {
-        for _ in 0..WINDOW {
-            results = [primes[0].square(&results[0]), primes[1].square(&results[1])];
+        // A part of the entries with each square: the loads run beside the multiplications.
+        for part in 0..WINDOW {
+            for (i, prime) in primes.iter().enumerate() {
+                fetch(&mut entries[i], &tables[i], window(&exponents[i], at), part * K / WINDOW..(part + 1) * K / WINDOW);
+                prime.square(workspace, &mut results[i]);
+            }
         }
         for (i, prime) in primes.iter().enumerate() {
-            results[i] = prime.multiply(&results[i], &entry(&tables[i], window(&exponents[i], at)));
+            prime.multiply(workspace, &mut results[i], &entries[i]);
         }
     }
     exponents.zeroize();
-    [primes[0].leave(&results[0]), primes[1].leave(&results[1])]
+    entries.zeroize();
+    for (prime, result) in primes.iter().zip(&mut results) {
+        prime.leave(workspace, result);
+    }
+    results
 }
 
 /// The powers of `base`.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn fill<const K: usize>(table: &mut Table<K>, modulus: &Modulus<K>, one: [V; K], base: [V; K]) {
-    table[0] = one;
-    table[1] = base;
-    for i in 2..table.len() {
-        table[i] = match i % 2 {
-            0 => modulus.square(&table[i / 2]),
-            _ => modulus.multiply(&table[i - 1], &base),
-        };
+fn fill<const K: usize>(table: &mut Table<K>, modulus: &Modulus<K>, workspace: &mut Workspace<K>, one: &[V; K], base: &[V; K]) {
+    let mut power = *one;
+    for i in 0..POWERS {
+        if i == 1 {
+            power = *base;
+        } else if i > 1 && i % 2 == 0 {
+            for (digit, powers) in power.iter_mut().zip(table.iter()) {
+                *digit = powers[i / 2];
+            }
+            modulus.square(workspace, &mut power);
+        } else if i > 1 {
+            modulus.multiply(workspace, &mut power, base);
+        }
+        for (&digit, powers) in power.iter().zip(table.iter_mut()) {
+            powers[i] = digit;
+        }
     }
+    power.zeroize();
 }
 
 /// The [`WINDOW`] bits of each lane's exponent from bit `at` on.
@@ -105,37 +139,46 @@ fn window<const K: usize>(exponent: &[V; K], at: usize) -> V {
     V::and(bits, V::splat((1 << WINDOW) - 1))
 }
 
-/// In each lane the entry that its index names. Every entry is read, whatever the indices.
+/// In each lane some digits of the power that its index names: a tree of selections by the bits of the index. Every entry is read,
+/// whatever the indices.
+#[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn entry<const K: usize>(table: &Table<K>, indices: V) -> [V; K] {
-    let mut result = [V::zero(); K];
-    for (part, result) in result.as_chunks_mut::<TILE>().0.iter_mut().enumerate() {
-        let mut sum = [V::zero(); TILE];
-        for (i, entry) in table.iter().enumerate() {
-            let wanted = V::equal(indices, V::splat(i as u64));
-            for (sum, &digit) in sum.iter_mut().zip(&entry[part * TILE..]) {
-                *sum = V::select(wanted, *sum, digit);
-            }
-        }
-        *result = sum;
+fn fetch<const K: usize>(entry: &mut [V; K], table: &Table<K>, index: V, digits: Range<usize>) {
+    let bit = |i: u32| V::test(index, V::splat(1 << i));
+    let bits: [u8; WINDOW] = [bit(0), bit(1), bit(2), bit(3)];
+    for (digit, powers) in entry[digits.clone()].iter_mut().zip(&table[digits]) {
+        let two = |i: usize| V::select(bits[0], powers[i], powers[i + 1]);
+        let four = |i: usize| V::select(bits[1], two(i), two(i + 2));
+        let eight = |i: usize| V::select(bits[2], four(i), four(i + 4));
+        *digit = V::select(bits[3], eight(0), eight(8));
     }
-    result
 }
 
 /// Garner's formula: the number below p q with the remainders `halves`.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn recombine<const K: usize, const N: usize>(keys: &[&Private<K, N>; LANES], primes: &[Modulus<K>; 2], halves: &[[V; K]; 2]) -> [V; N] {
+fn recombine<const K: usize, const N: usize>(
+    keys: &[&Private<K, N>; LANES],
+    primes: &[Modulus<K>; 2],
+    workspace: &mut Workspace<K>,
+    halves: &[[V; K]; 2],
+) -> [V; N] {
     let coefficient = to_lanes(keys.map(|key| &key.coefficient));
+    let [p, q] = primes;
+    let [mut quotient, mut other] = *halves;
+    p.multiply(workspace, &mut quotient, &coefficient);
     // q is below R / 4, so that its remainder may be a factor modulo p even where q is the longer.
-    let quotient = primes[0].difference(&primes[0].multiply(&halves[0], &coefficient), &primes[0].multiply(&halves[1], &coefficient));
+    p.multiply(workspace, &mut other, &coefficient);
+    p.subtract(&mut quotient, &mut other);
     let mut sum: Wide<K> = [[V::zero(); K]; 2];
-    multiply_wide(&mut sum, &quotient, &primes[1].digits);
+    multiply_wide(&mut sum, &quotient, &q.digits);
     for (sum, digit) in sum[0].iter_mut().zip(&halves[1]) {
         *sum = V::add(*sum, *digit);
     }
     carry(sum.as_flattened_mut());
     let mut result = [V::zero(); N];
     result.copy_from_slice(sum.as_flattened());
-    sum.zeroize();
+    sum.as_flattened_mut().zeroize();
+    quotient.zeroize();
+    other.zeroize();
     result
 }

@@ -5,7 +5,7 @@ use super::constants::Constants;
 use super::key::Public;
 use crate::LANES;
 use crate::digits::{Order, from_lanes, per_lane, read, to_bytes, to_lanes};
-use crate::montgomery::Modulus;
+use crate::montgomery::{Modulus, Workspace};
 use crate::vector::{RADIX, V};
 
 pub(super) fn run<const N: usize>(keys: [&Public<N>; LANES], tasks: &mut [PublicTask<'_>]) {
@@ -25,10 +25,7 @@ fn raise<const N: usize>(keys: [&Public<N>; LANES], inputs: [&[u8]; LANES]) -> [
 /// The modulus of each lane.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
 pub(super) fn modulus<const K: usize>(constants: [&Constants<K>; LANES]) -> Modulus<K> {
-    Modulus {
-        digits: to_lanes(constants.map(|constants| &constants.modulus)),
-        inverse: V::from_array(constants.map(|constants| constants.inverse)),
-    }
+    Modulus::new(to_lanes(constants.map(|constants| &constants.modulus)), V::from_array(constants.map(|constants| constants.inverse)))
 }
 
 /// `base ^ e mod n` in each lane, for a base below n.
@@ -36,22 +33,27 @@ pub(super) fn modulus<const K: usize>(constants: [&Constants<K>; LANES]) -> Modu
 pub(super) fn power<const N: usize>(keys: [&Public<N>; LANES], base: &[V; N]) -> [V; N] {
     let constants = keys.map(|key| &key.modulus);
     let modulus = modulus(constants);
-    let entered = modulus.multiply(base, &to_lanes(constants.map(|constants| &constants.square)));
+    let mut workspace = Box::new(Workspace::new());
+    let mut entered = *base;
+    modulus.multiply(&mut workspace, &mut entered, &to_lanes(constants.map(|constants| &constants.square)));
     let top = keys.iter().map(|key| key.exponent_bits).max().unwrap_or(1) - 1;
     // Lanes with a shorter exponent square a one until theirs begins.
     let mut result = to_lanes(constants.map(|constants| &constants.one));
     select(bit(&keys, top), &mut result, &entered);
     for at in (1..top).rev() {
-        result = modulus.square(&result);
+        modulus.square(&mut workspace, &mut result);
         let set = bit(&keys, at);
         if set != 0 {
-            let multiplied = modulus.multiply(&result, &entered);
+            let mut multiplied = result;
+            modulus.multiply(&mut workspace, &mut multiplied, &entered);
             select(set, &mut result, &multiplied);
         }
     }
-    result = modulus.square(&result);
+    modulus.square(&mut workspace, &mut result);
     // Exponents are odd. The factor that is not in Montgomery form takes the result out of it.
-    modulus.subtract_once(&modulus.multiply(&result, base))
+    modulus.multiply(&mut workspace, &mut result, base);
+    modulus.subtract_once(&mut result);
+    result
 }
 
 /// Bit `at` of the exponent of each lane.
