@@ -23,9 +23,8 @@ use zeroize::Zeroize;
 /// Digits along a tile's side.
 pub(crate) const TILE: usize = 10;
 
-/// From how many tiles on they are saved in squares, products and reductions.
-const SPARE_SQUARE: usize = 3;
-const SPARE_PRODUCT: usize = 2;
+/// From how many tiles on they are saved in products and in reductions.
+const SPARE_FACTORS: usize = 2;
 const SPARE_QUOTIENTS: usize = 3;
 
 /// Writes the block out ten times, with the constant from 0 to 9: what the optimiser would not unroll by itself.
@@ -117,19 +116,6 @@ fn sum(a: &[V; TILE], b: &[V; TILE]) -> Sum {
         let digit = V::add(V::add(a[I], b[I]), carry);
         digits[I] = V::and(digit, V::splat(DIGIT));
         carry = digit.shr::<RADIX>();
-    });
-    Sum { digits, carry: V::sub(V::zero(), carry) }
-}
-
-/// `a + a`, without a carry running through.
-#[inline]
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn double(a: &[V; TILE]) -> Sum {
-    let mut digits = [V::zero(); TILE];
-    let mut carry = V::zero();
-    ten!(I => {
-        digits[I] = V::add(V::and(a[I].shl::<1>(), V::splat(DIGIT)), carry);
-        carry = a[I].shr::<{ RADIX - 1 }>();
     });
     Sum { digits, carry: V::sub(V::zero(), carry) }
 }
@@ -256,7 +242,7 @@ impl<const K: usize> Modulus<K> {
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     fn product<const SQUARE: bool>(&self, workspace: &mut Workspace<K>, x: &mut [V; K], y: &[V; K]) {
         let tiles = Self::TILES;
-        let spare_factors = tiles >= if SQUARE { SPARE_SQUARE } else { SPARE_PRODUCT };
+        let spare_factors = tiles >= SPARE_FACTORS;
         let spare_quotients = tiles >= SPARE_QUOTIENTS;
         let Workspace { quotients, own_factors, own_quotients } = workspace;
         let own_factors = own_factors.as_flattened_mut();
@@ -278,52 +264,30 @@ impl<const K: usize> Modulus<K> {
         let mut columns = [V::zero(); 2 * TILE];
         let mut carry = V::zero();
         for diagonal in 0..2 * tiles {
-            // Kept from being loaded once for all diagonals, and spilled: a store costs more than loads.
-            let this = if tiles > 1 { core::hint::black_box(self) } else { self };
             let half = diagonal / 2;
             let even = diagonal.is_multiple_of(2);
             // The factors.
             match (SQUARE, spare_factors) {
-                (true, false) => {
-                    for i in pairs(diagonal, tiles, 0) {
-                        let below = tile(x, i);
-                        let twice = double(tile(x, diagonal - i));
-                        add_tile!(columns, below, &twice.digits);
-                        ten!(I => { columns[I + TILE] = V::add(columns[I + TILE], V::and(twice.carry, below[I])); });
-                    }
-                    if tiles == 1 && even {
-                        add_unlike!(columns, tile(x, 0));
-                        double_columns!(columns);
-                        add_like!(columns, tile(x, 0));
-                    } else if even {
-                        let mut square = [V::zero(); 2 * TILE];
-                        add_unlike!(square, tile(x, half));
-                        double_columns!(square);
-                        add_like!(square, tile(x, half));
-                        each_column!(columns, V::add, &square);
-                    }
+                (true, false) if diagonal == 0 => {
+                    add_unlike!(columns, tile(x, 0));
+                    double_columns!(columns);
+                    add_like!(columns, tile(x, 0));
                 }
+                (false, false) if diagonal == 0 => add_tile!(columns, tile(x, 0), tile(y, 0)),
+                (_, false) => {}
                 (true, true) => {
-                    let mut squares = [V::zero(); 2 * TILE];
-                    for i in pairs(diagonal, tiles, 0) {
-                        let sum = sum(tile(x, i), tile(x, diagonal - i));
-                        add_unlike!(squares, &sum.digits);
-                        ten!(I => { squares[I + TILE] = V::add(squares[I + TILE], V::and(sum.carry, sum.digits[I])); });
-                    }
-                    double_columns!(squares);
                     for i in pairs(diagonal, tiles, 0) {
                         let j = diagonal - i;
                         let sum = sum(tile(x, i), tile(x, j));
-                        add_like!(squares, &sum.digits);
-                        add_top!(squares, sum.carry);
-                        each_column!(squares, V::sub, own(own_factors, i));
-                        each_column!(squares, V::sub, own(own_factors, j));
-                    }
-                    each_column!(columns, V::add, &squares);
-                }
-                (false, false) => {
-                    for i in on(diagonal, tiles) {
-                        add_tile!(columns, tile(x, i), tile(y, diagonal - i));
+                        let mut square = [V::zero(); 2 * TILE];
+                        ten!(I => { square[I + TILE] = V::and(sum.carry, sum.digits[I]); });
+                        add_unlike!(square, &sum.digits);
+                        double_columns!(square);
+                        add_like!(square, &sum.digits);
+                        add_top!(square, sum.carry);
+                        each_column!(square, V::sub, own(own_factors, i));
+                        each_column!(square, V::sub, own(own_factors, j));
+                        each_column!(columns, V::add, &square);
                     }
                 }
                 (false, true) => {
@@ -339,29 +303,26 @@ impl<const K: usize> Modulus<K> {
                 each_column!(columns, V::add, own(own_factors, half));
             }
             // Quotients and modulus, but for the quotients of this diagonal.
-            if spare_quotients {
-                if diagonal > 0 && diagonal < tiles {
-                    add_tile!(columns, tile(quotients, 0), tile(&this.digits, diagonal));
-                }
-                for i in pairs(diagonal, tiles, 1) {
-                    let j = diagonal - i;
-                    add_sums!(columns, &sum(tile(quotients, i), tile(quotients, j)), this.sum(i, j));
-                    each_column!(columns, V::sub, own(own_quotients, i));
-                    each_column!(columns, V::sub, own(own_quotients, j));
-                }
-                if even && diagonal > 0 {
-                    each_column!(columns, V::add, own(own_quotients, half));
-                }
-            } else {
-                for i in on(diagonal, tiles).start..tiles.min(diagonal) {
-                    add_tile!(columns, tile(quotients, i), tile(&this.digits, diagonal - i));
+            if diagonal > 0 && diagonal < tiles {
+                add_tile!(columns, tile(quotients, 0), tile(&self.digits, diagonal));
+            }
+            for i in pairs(diagonal, tiles, 1) {
+                let j = diagonal - i;
+                add_sums!(columns, &sum(tile(quotients, i), tile(quotients, j)), self.sum(i, j));
+                each_column!(columns, V::sub, own(own_quotients, i));
+                each_column!(columns, V::sub, own(own_quotients, j));
+            }
+            if even && diagonal > 0 {
+                match spare_quotients {
+                    true => each_column!(columns, V::add, own(own_quotients, half)),
+                    false => add_tile!(columns, tile(quotients, half), tile(&self.digits, half)),
                 }
             }
             if diagonal < tiles {
-                let lowest = tile(&this.digits, 0);
+                let lowest = tile(&self.digits, 0);
                 let quotient = tile_mut(quotients, diagonal);
                 ten!(I => {
-                    let q = V::madd_lo(V::zero(), columns[I], this.inverse);
+                    let q = V::madd_lo(V::zero(), columns[I], self.inverse);
                     if tiles > 1 {
                         quotient[I] = q;
                     }
@@ -378,7 +339,7 @@ impl<const K: usize> Modulus<K> {
                     });
                 });
             } else {
-                // The tiles of `x` from here on are no longer needed as factors, but for the one above.
+                // No diagonal to come needs this tile of `x` as a factor.
                 let done = tile_mut(x, diagonal - tiles);
                 ten!(I => {
                     let sum = V::add(columns[I], carry);
@@ -392,7 +353,7 @@ impl<const K: usize> Modulus<K> {
             });
             if spare_quotients && diagonal > 0 && diagonal < tiles {
                 let mut own = [V::zero(); 2 * TILE];
-                add_tile!(own, tile(quotients, diagonal), tile(&this.digits, diagonal));
+                add_tile!(own, tile(quotients, diagonal), tile(&self.digits, diagonal));
                 *own_mut(own_quotients, diagonal) = own;
             }
         }

@@ -16,12 +16,12 @@ pub(crate) fn rows() -> Vec<Planned> {
 /// kernel saves (see its module `montgomery`).
 fn product(digits: u64) -> u64 {
     let tiles = digits / 10;
-    200 * if tiles < 2 { tiles * tiles } else { tiles * (tiles + 1) / 2 } + reduction(tiles)
+    100 * tiles * (tiles + 1) + reduction(tiles)
 }
 
 fn square(digits: u64) -> u64 {
     let tiles = digits / 10;
-    reduction(tiles) + if tiles < 3 { digits * (digits + 1) } else { 110 * tiles * (tiles + 1) / 2 }
+    reduction(tiles) + 55 * tiles * (tiles + 1)
 }
 
 fn reduction(tiles: u64) -> u64 {
