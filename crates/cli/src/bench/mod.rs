@@ -31,8 +31,9 @@ Examples:
 
 Places: `here` is the calling thread; `lanes` the same with a full batch of public-key operations
 side by side; `queue` a manager in this process; `broker` the running broker, if one answers. With
---cpu: `here` and `lanes`, and `openssl`, the system's own by `openssl speed`, a second a round. Rounds are interleaved, figures are medians; the time of one operation is
-as one thread sees it, rates are of all threads together.")]
+--cpu `here` and `lanes`, and `openssl`, the system's own by a second of `openssl speed` in every
+round. Rounds are interleaved, figures are medians; the time of one operation is as one thread sees
+it, rates are of all threads together.")]
 pub(crate) struct Args {
     /// Algorithms, as `bywash engines` names them; case, spaces and dashes do not matter
     #[arg(required = true, value_name = "ALG")]
