@@ -4,7 +4,7 @@ use crate::curve25519::edwards;
 use crate::curve25519::scalar::Scalar;
 use crate::digits::per_lane;
 use crate::x25519::clamped;
-use crate::{LANES, is_supported};
+use crate::{LANES, assert_batch};
 use core::fmt;
 use sha2::{Digest, Sha512};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -20,9 +20,9 @@ pub struct Key {
 impl Key {
     /// From the 32 bytes that RFC 8032 calls the private key. The public key is computed here.
     ///
-    /// Call it only where [`is_supported`] says yes.
+    /// Call it only where [`crate::is_supported`] says yes.
     pub fn new(seed: &[u8; 32]) -> Key {
-        debug_assert!(is_supported());
+        debug_assert!(crate::is_supported());
         let hash = hash(&[seed]);
         let (mut scalar, mut prefix) = ([0; 32], [0; 32]);
         scalar.copy_from_slice(&hash[..32]);
@@ -60,10 +60,9 @@ pub struct SignTask<'a> {
 
 /// The signature of each task; 1 to 8 tasks. RFC 8032 section 5.1.6, whose names these are.
 ///
-/// Call it only where [`is_supported`] says yes.
+/// Call it only where [`crate::is_supported`] says yes.
 pub fn sign(tasks: &mut [SignTask<'_>]) {
-    assert!((1..=LANES).contains(&tasks.len()), "{} tasks for {LANES} lanes", tasks.len());
-    debug_assert!(is_supported());
+    assert_batch(tasks.len());
     let mut nonces: [Option<Scalar>; LANES] = [const { None }; LANES];
     for (nonce, task) in nonces.iter_mut().zip(tasks.iter()) {
         *nonce = Some(Scalar::reduce(&hash(&[&task.key.prefix, task.message])));

@@ -4,7 +4,7 @@ use crate::curve25519::edwards;
 use crate::curve25519::field::{Fe, Raised, Wide};
 use crate::digits::per_lane;
 use crate::vector::V;
-use crate::{LANES, is_supported};
+use crate::{LANES, assert_batch};
 use zeroize::Zeroizing;
 
 /// One agreement: a private key, the peer's public value, and where the shared secret goes.
@@ -25,10 +25,9 @@ const TOP_BIT: usize = 254;
 
 /// The shared secret of each task; 1 to 8 tasks.
 ///
-/// Call it only where [`is_supported`] says yes.
+/// Call it only where [`crate::is_supported`] says yes.
 pub fn agree(tasks: &mut [AgreeTask<'_>]) {
-    assert!((1..=LANES).contains(&tasks.len()), "{} tasks for {LANES} lanes", tasks.len());
-    debug_assert!(is_supported());
+    assert_batch(tasks.len());
     let scalars = Zeroizing::new(per_lane(tasks, |task| clamped(task.private)));
     let peers = per_lane(tasks, |task| task.peer.as_slice());
     // SAFETY: the caller asked `is_supported`.
@@ -52,10 +51,9 @@ pub struct PublicValueTask<'a> {
 /// The public value of each task; 1 to 8 tasks.
 ///
 /// The base point is the same for all, so this adds multiples out of a table (on the Edwards form of the curve) where [`agree`] climbs a ladder.
-/// Call it only where [`is_supported`] says yes.
+/// Call it only where [`crate::is_supported`] says yes.
 pub fn public_value(tasks: &mut [PublicValueTask<'_>]) {
-    assert!((1..=LANES).contains(&tasks.len()), "{} tasks for {LANES} lanes", tasks.len());
-    debug_assert!(is_supported());
+    assert_batch(tasks.len());
     let scalars = Zeroizing::new(per_lane(tasks, |task| clamped(task.private)));
     // SAFETY: the caller asked `is_supported`.
     #[allow(unsafe_code)]

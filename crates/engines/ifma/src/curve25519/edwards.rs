@@ -7,7 +7,7 @@
 //! The formulas are those of Hisil, Wong, Carter and Dawson, "Twisted Edwards Curves Revisited" (2008), for a = -1: complete, so that no
 //! scalar is an exception.
 
-use super::field::{DIGITS, Fe, Wide};
+use super::field::{DIGITS, Fe, Raised, Wide};
 use crate::LANES;
 use crate::vector::V;
 use std::sync::OnceLock;
@@ -26,12 +26,12 @@ const BASE_Y: [u64; DIGITS] = [0x6_6666_6666_6658, 0x4_CCCC_CCCC_CCCC, 0x1_9999_
 /// Twice the curve's constant d = -121665/121666.
 const TWICE_D: [u64; DIGITS] = [0x6_9B94_26B2_F159, 0x3_5050_762A_DD7A, 0x3_CF44_C003_8052, 0x6_738C_C740_7977, 0x2_406D_9DC5_6DFF];
 
-/// A point in extended coordinates: x = X/Z, y = Y/Z, T = XY/Z. All are products, so that each may be subtracted.
+/// A point in extended coordinates: x = X/Z, y = Y/Z, T = XY/Z.
 #[derive(Clone, Copy)]
 pub(crate) struct Point {
     x: Wide,
-    y: Wide,
-    z: Wide,
+    y: Raised,
+    z: Raised,
     t: Wide,
 }
 
@@ -140,26 +140,26 @@ impl Point {
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     fn identity() -> Point {
-        let (zero, one) = (Fe::wide(&Fe::small(0)), Fe::wide(&Fe::small(1)));
+        let (zero, one) = (Fe::wide(&Fe::small(0)), Fe::raised(&Fe::small(1)));
         Point { x: zero, y: one, z: one, t: zero }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     fn add(p: &Point, q: &Addend) -> Point {
-        let a = Fe::mul(&Fe::carry(Wide::sub(p.y, p.x)), &q.minus);
-        let b = Fe::mul(&Fe::carry(Wide::add(p.y, p.x)), &q.plus);
+        let a = Fe::mul(&Fe::carry(Raised::less(p.y, p.x)), &q.minus);
+        let b = Fe::mul_raised(&Fe::carry(Wide::add(p.y.0, p.x)), &q.plus);
         let c = Fe::mul(&Fe::carry(p.t), &q.t2d);
-        let d = Wide::add(p.z, p.z);
-        Point::from_sums(Wide::sub(b, a), Wide::sub(d, c), Wide::add(d, c), Wide::add(b, a))
+        let d = Raised(Wide::add(p.z.0, p.z.0));
+        Point::from_sums(Raised::less(b, a), Raised::less(d, c), Wide::add(d.0, c), Wide::add(b.0, a))
     }
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     fn double(p: &Point) -> Point {
-        let (x, y, z) = (Fe::carry(p.x), Fe::carry(p.y), Fe::carry(p.z));
+        let (x, y, z) = (Fe::carry(p.x), Fe::carry(p.y.0), Fe::carry(p.z.0));
         let (a, b, zz) = (Fe::square(&x), Fe::square(&y), Fe::square(&z));
-        let sum = Fe::square(&Fe::carry(Wide::add(p.x, p.y)));
+        let sum = Fe::square(&Fe::carry(Wide::add(p.x, p.y.0)));
         let (h, g) = (Wide::add(a, b), Wide::sub(a, b));
         Point::from_sums(Wide::sub(h, sum), Wide::add(Wide::add(zz, zz), g), g, h)
     }
@@ -169,15 +169,15 @@ impl Point {
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     fn from_sums(e: Wide, f: Wide, g: Wide, h: Wide) -> Point {
         let (e, f, g, h) = (Fe::carry(e), Fe::carry(f), Fe::carry(g), Fe::carry(h));
-        Point { x: Fe::mul(&e, &f), y: Fe::mul(&g, &h), z: Fe::mul(&f, &g), t: Fe::mul(&e, &h) }
+        Point { x: Fe::mul(&e, &f), y: Fe::mul_raised(&g, &h), z: Fe::mul_raised(&f, &g), t: Fe::mul(&e, &h) }
     }
 
     /// The affine x and y.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     fn affine(&self) -> (Fe, Fe) {
-        let inverse = Fe::invert(&Fe::carry(self.z));
-        (Fe::times(&Fe::carry(self.x), &inverse), Fe::times(&Fe::carry(self.y), &inverse))
+        let inverse = Fe::invert(&Fe::carry(self.z.0));
+        (Fe::times(&Fe::carry(self.x), &inverse), Fe::times(&Fe::carry(self.y.0), &inverse))
     }
 
     /// RFC 8032 section 5.1.2: y, little-endian, with the lowest bit of x on top.
@@ -194,7 +194,8 @@ impl Point {
     /// The u-coordinate on the Montgomery curve, (1 + y) / (1 - y) (RFC 7748 section 4.1); 0 for the identity.
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     pub(crate) fn montgomery_u(&self) -> [[u8; 32]; LANES] {
-        let (above, below) = (Fe::carry(Wide::add(self.z, self.y)), Fe::carry(Wide::sub(self.z, self.y)));
+        let y = Fe::wide(&Fe::carry(self.y.0));
+        let (above, below) = (Fe::carry(Wide::add(self.z.0, y)), Fe::carry(Raised::less(self.z, y)));
         Fe::write(&Fe::times(&above, &Fe::invert(&below)))
     }
 }
@@ -233,7 +234,8 @@ fn small_multiples(factors: [u64; LANES]) -> Point {
         sum = Point::double(&sum);
         let with_base = Point::add(&sum, &base);
         let add = V::test(factors, V::splat(1 << bit));
-        for (sum, with_base) in [(&mut sum.x, with_base.x), (&mut sum.y, with_base.y), (&mut sum.z, with_base.z), (&mut sum.t, with_base.t)]
+        for (sum, with_base) in
+            [(&mut sum.x, with_base.x), (&mut sum.y.0, with_base.y.0), (&mut sum.z.0, with_base.z.0), (&mut sum.t, with_base.t)]
         {
             *sum = Wide::select(add, *sum, with_base);
         }
