@@ -23,6 +23,7 @@
 //! | [`fifo`] | oldest first, first free engine | yes | ever, by another with the same engines |
 //! | [`placement`] | shortest expected completion, from cost sheets | unless waiting is expected to be sooner | after [`placement::PATIENCE_NS`] |
 //! | [`routing`] | the routing table: *here* or *queue* for each algorithm and size class | | |
+//! | [`firing`] | when an event-driven thread computes what its connections have gathered | yes | by its own kind |
 //! | [`estimate`] | a cost sheet that learns from what it sees | | |
 //!
 //! The properties are checked in `tests/model.rs` by a driver that makes up arrivals, engines, failures and cancellations;
@@ -38,6 +39,7 @@ use bywash_core::{Algorithm, Time};
 
 pub mod estimate;
 pub mod fifo;
+pub mod firing;
 pub mod placement;
 pub mod routing;
 mod waiting;
