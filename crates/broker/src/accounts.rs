@@ -18,7 +18,7 @@ pub(crate) struct Account(Mutex<Served>);
 impl Account {
     pub(crate) fn add(&self, engine: u8, algorithm: Algorithm, bytes: u64) {
         let mut served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        served.entry((engine, algorithm)).or_default().add(Usage { operations: 1, bytes });
+        served.entry((engine, algorithm)).or_default().add(Usage { operations: 1, bytes, ..Usage::default() });
     }
 
     pub(crate) fn view(&self) -> Served {
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn runs_are_bounded_and_nothing_is_lost() {
         let mut runs = Runs::default();
-        let served: Served = [((0, Algorithm::X25519), Usage { operations: 1, bytes: 32 })].into();
+        let served: Served = [((0, Algorithm::X25519), Usage { operations: 1, bytes: 32, ..Usage::default() })].into();
         for number in 0..3000 {
             runs.end(&format!("run {number}"), 7, &served, &Claimed::new());
         }

@@ -100,6 +100,10 @@ pub struct WorkStats {
     pub operations: u64,
     /// Bytes of input.
     pub bytes: u64,
+    /// Batches in which a client's own place computed operations side by side.
+    pub batches: u64,
+    /// Operations in them.
+    pub batched: u64,
 }
 
 /// A client connected.
@@ -223,6 +227,8 @@ fn work(served: &Served, claimed: &Claimed, engines: &[EngineStats]) -> Vec<Work
         engine: engine.to_owned(),
         operations: usage.operations,
         bytes: usage.bytes,
+        batches: usage.batches,
+        batched: usage.batched,
     };
     let name = |engine: u8| engines.get(usize::from(engine)).map_or("", |engine| engine.name.as_str());
     let by_broker = served.iter().map(|(&(engine, algorithm), usage)| line(algorithm, name(engine), usage));

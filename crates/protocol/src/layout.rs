@@ -5,7 +5,7 @@ use crate::descriptor::Corrupt;
 /// First word of a region, so that a wrong descriptor is noticed.
 pub const MAGIC: u32 = 0x4259_5752;
 /// Version of the layout.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 /// Bytes of a slot: a state line and a descriptor line.
 pub const SLOT_BYTES: usize = 128;
 /// Room for algorithms in the usage counters.
@@ -23,9 +23,11 @@ pub(crate) const AT_ASLEEP: usize = 128;
 pub(crate) const AT_COMPLETED: usize = 192;
 pub(crate) const AT_WATCHERS: usize = 256;
 pub(crate) const AT_USAGE: usize = PAGE;
+/// Bytes of the counters of one algorithm in one stripe.
+pub(crate) const USAGE_BYTES: usize = 32;
 pub(crate) const TRACE_CELL_BYTES: usize = 64;
 pub(crate) const DESCRIPTOR_AT: usize = 64;
-const AT_RING: usize = AT_USAGE + USAGE_STRIPES * USAGE_ALGORITHMS * 16;
+const AT_RING: usize = AT_USAGE + USAGE_STRIPES * USAGE_ALGORITHMS * USAGE_BYTES;
 const PAGE: usize = 4096;
 const _: () = assert!(bywash_core::Algorithm::COUNT <= USAGE_ALGORITHMS);
 

@@ -131,6 +131,8 @@ fn account_of(stats: &Stats, token: &str) -> Account {
         engine: work.engine.clone(),
         operations: work.operations,
         bytes: work.bytes,
+        batches: work.batches,
+        batched: work.batched,
     });
     let (here, broker): (Vec<Line>, Vec<Line>) = lines.partition(|line| line.engine == "here");
     let used = |name: &str| broker.iter().any(|line| line.engine == name);
@@ -145,7 +147,8 @@ mod tests {
 
     #[test]
     fn only_this_run_counts_and_modelled_engines_are_named() {
-        let work = |engine: &str, operations| WorkStats { algorithm: "X25519".into(), engine: engine.into(), operations, bytes: 0 };
+        let work =
+            |engine: &str, operations| WorkStats { algorithm: "X25519".into(), engine: engine.into(), operations, ..WorkStats::default() };
         let run = |name: &str| RunStats {
             run: name.into(),
             processes: 2,

@@ -27,6 +27,10 @@ pub(crate) struct Line {
     pub(crate) engine: String,
     pub(crate) operations: u64,
     pub(crate) bytes: u64,
+    /// Batches in which operations were computed side by side in the program's own place.
+    pub(crate) batches: u64,
+    /// Operations in them.
+    pub(crate) batched: u64,
 }
 
 impl Account {
@@ -44,13 +48,24 @@ impl Account {
         }
         let modelled = if self.modelled.is_empty() { "none".to_owned() } else { self.modelled.join(", ") };
         format!(
-            "{} here{}, {} at the broker{}; modelled: {modelled}",
+            "{} here{}{}, {} at the broker{}; modelled: {modelled}",
             count(&self.here),
             named(&self.here),
+            batches(&self.here),
             number(&self.broker),
             named(&self.broker)
         )
     }
+}
+
+/// How many operations were computed side by side, and how many at a time in the mean.
+fn batches(lines: &[Line]) -> String {
+    let sum = |field: fn(&Line) -> u64| lines.iter().map(field).fold(0, u64::saturating_add);
+    let (batched, batches) = (sum(|line| line.batched), sum(|line| line.batches));
+    if batches == 0 {
+        return String::new();
+    }
+    format!(", {} of them in batches of {:.1} in the mean", thousands(batched), batched as f64 / batches as f64)
 }
 
 fn total(lines: &[Line]) -> u64 {
@@ -98,7 +113,14 @@ mod tests {
     use super::*;
 
     fn line(algorithm: &str, engine: &str, operations: u64, bytes: u64) -> Line {
-        Line { algorithm: algorithm.into(), engine: engine.into(), operations, bytes }
+        Line { algorithm: algorithm.into(), engine: engine.into(), operations, bytes, batches: 0, batched: 0 }
+    }
+
+    #[test]
+    fn batches_are_told_with_their_size() {
+        let here = vec![Line { batches: 10, batched: 75, ..line("RSA-2048 private", "here", 100, 25_600) }];
+        let text = Account { processes: 1, here, ..Account::default() }.summary("x");
+        assert!(text.starts_with("100 operations here (RSA-2048 private 100), 75 of them in batches of 7.5 in the mean, 0 at"), "{text}");
     }
 
     #[test]

@@ -138,7 +138,13 @@ mod tests {
     use bywash_broker::{EngineStats, RunStats, WorkStats};
 
     fn stats(operations: u64) -> Stats {
-        let work = vec![WorkStats { algorithm: "AES-256-GCM".into(), engine: "cpu".into(), operations, bytes: operations * 1000 }];
+        let work = vec![WorkStats {
+            algorithm: "AES-256-GCM".into(),
+            engine: "cpu".into(),
+            operations,
+            bytes: operations * 1000,
+            ..WorkStats::default()
+        }];
         let client =
             ClientStats { client: 3, comm: "nginx".into(), pid: 4242, uid: 33, sessions: 2, work: work.clone(), ..Default::default() };
         let engine = EngineStats { name: "cpu".into(), up: true, ..Default::default() };
