@@ -18,6 +18,8 @@ struct Inner {
     queued: AtomicU64,
     reruns: AtomicU64,
     overflows: AtomicU64,
+    batches: AtomicU64,
+    batched: AtomicU64,
 }
 
 /// What a client has done so far; [`Client::counted`] has the work in place by algorithm.
@@ -32,6 +34,10 @@ pub struct Stats {
     pub overflows: u64,
     /// Connections to brokers made.
     pub connections: u64,
+    /// Times that gathered operations were computed side by side here.
+    pub batches: u64,
+    /// Operations in them.
+    pub batched: u64,
 }
 
 /// What became of an operation that was meant for the queue.
@@ -52,7 +58,8 @@ impl Client {
     pub fn with_engine(config: Config, engine: Arc<dyn Engine>) -> Self {
         let zero = AtomicU64::default;
         let upstream = Upstream::new(config);
-        Self(Arc::new(Inner { engine, upstream, sessions: AtomicU32::new(1), queued: zero(), reruns: zero(), overflows: zero() }))
+        let (queued, reruns, overflows, batches, batched) = (zero(), zero(), zero(), zero(), zero());
+        Self(Arc::new(Inner { engine, upstream, sessions: AtomicU32::new(1), queued, reruns, overflows, batches, batched }))
     }
 
     /// Where an operation of this size would run. No lock, no allocation, no system call; a few nanoseconds.
@@ -85,9 +92,16 @@ impl Client {
 
     /// What was queued, and how it went.
     pub fn stats(&self) -> Stats {
-        let Inner { queued, reruns, overflows, upstream, .. } = &*self.0;
+        let Inner { queued, reruns, overflows, batches, batched, upstream, .. } = &*self.0;
         let load = |count: &AtomicU64| count.load(Relaxed);
-        Stats { queued: load(queued), reruns: load(reruns), overflows: load(overflows), connections: upstream.connections() }
+        Stats {
+            queued: load(queued),
+            reruns: load(reruns),
+            overflows: load(overflows),
+            connections: upstream.connections(),
+            batches: load(batches),
+            batched: load(batched),
+        }
     }
 
     /// How things stand with the broker, in words: connected, or why not and what would mend it.
@@ -102,6 +116,16 @@ impl Client {
 
     pub(crate) fn upstream(&self) -> &Upstream {
         &self.0.upstream
+    }
+
+    pub(crate) fn engine(&self) -> &dyn Engine {
+        &*self.0.engine
+    }
+
+    pub(crate) fn note_batch(&self, algorithm: Algorithm, operations: u64) {
+        self.0.upstream.count_batch(algorithm, operations);
+        self.0.batches.fetch_add(1, Relaxed);
+        self.0.batched.fetch_add(operations, Relaxed);
     }
 
     pub(crate) fn note(&self, fate: Fate) {

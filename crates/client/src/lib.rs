@@ -18,6 +18,9 @@
 //! page that all clients share for reading; without one everything is *here*, unless [`Route::Queue`] says otherwise: then a manager of
 //! this process's own takes the queue's part. [`Session::stream`] always works here.
 //!
+//! An event-driven thread need not compute each operation when it comes: it puts operations that gain from company in a [`Gather`] and has them
+//! computed side by side when a batch is full or when it is about to block.
+//!
 //! # What is made when
 //!
 //! Making a client starts no thread, opens no file and cannot fail. The connection is made when the first session is opened, or by work in place
@@ -50,6 +53,7 @@ mod attempts;
 mod client;
 mod config;
 mod embedded;
+mod gather;
 mod life;
 mod link;
 mod pending;
@@ -63,6 +67,7 @@ mod usage;
 
 pub use client::{Client, Stats};
 pub use config::{Config, Route};
+pub use gather::{Gather, Moment, Ticket};
 pub use pending::Pending;
 pub use readiness::Readiness;
 pub use session::Session;

@@ -83,6 +83,21 @@ impl Session {
         self.0.number
     }
 
+    /// Whether operations of this session may wait in a [`Gather`](crate::Gather): they are computed in place, by the engine's own key.
+    pub fn may_gather(&self) -> bool {
+        self.0.client.engine().lanes(self.0.params.algorithm()) > 1 && self.is_here()
+    }
+
+    /// Whether the routing table keeps a (public-key) operation of this session in place.
+    pub(crate) fn is_here(&self) -> bool {
+        let algorithm = self.0.params.algorithm();
+        self.0.client.place(algorithm, algorithm.output_len(0)) == Place::Here
+    }
+
+    pub(crate) fn keyed(&self) -> &dyn Keyed {
+        &*self.0.keyed
+    }
+
     fn place(&self, operation: &Operation<'_>) -> Place {
         self.0.client.place(self.0.params.algorithm(), operation.data.input_len())
     }
@@ -99,6 +114,16 @@ impl Session {
             upstream.trace(TraceEntry { arrival_ns, start_ns: arrival_ns, done_ns: monotonic_ns(), bytes, session, algorithm, direction });
         }
         Ok(written)
+    }
+
+    /// Counts an operation that was run here as one of a batch, begun at `start_ns`.
+    pub(crate) fn count_here(&self, operation: &OwnedOperation, start_ns: u64) {
+        let (upstream, bytes, algorithm) = (self.0.client.upstream(), operation.input.len() as u64, self.0.params.algorithm());
+        upstream.count(algorithm, 1, bytes);
+        if upstream.is_recording() {
+            let (session, direction) = (self.0.number, operation.direction);
+            upstream.trace(TraceEntry { arrival_ns: start_ns, start_ns, done_ns: monotonic_ns(), bytes, session, algorithm, direction });
+        }
     }
 
     /// `None` if the operation has to be run here.

@@ -78,6 +78,15 @@ impl Upstream {
         }
     }
 
+    /// Notes a batch, for the broker's account of this run; without a broker nobody keeps one.
+    pub(crate) fn count_batch(&self, algorithm: Algorithm, operations: u64) {
+        if let Some(link) = &*self.link.load()
+            && !self.has_forked()
+        {
+            link.ring.region().count_batch(stripe(), algorithm, operations);
+        }
+    }
+
     /// Operations and bytes run here by this process.
     pub(crate) fn counted(&self, algorithm: Algorithm) -> (u64, u64) {
         let (mut operations, mut bytes) = self.untold.of(algorithm);

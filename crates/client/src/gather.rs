@@ -1,0 +1,219 @@
+//! Operations that wait for company in one thread, and are computed side by side.
+
+use crate::session::Session;
+use bywash_core::{Algorithm, Error, Operation, OwnedOperation, Result, Task, Time};
+use bywash_policy::firing::{self, Firing, Shot};
+use bywash_protocol::monotonic_ns;
+use rustix::time::{ClockId, clock_gettime};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Of the operations that are not put off, one in so many is timed.
+const TIMED_EVERY: u32 = 16;
+
+/// A batch where the engine has no lanes and operations are put off all the same.
+const ALWAYS_LANES: usize = 8;
+
+/// An operation in a [`Gather`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(u64);
+
+/// When a [`Gather`] is asked to compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// An operation was added: full batches are computed.
+    Arrived,
+    /// The thread has found other work: full batches are computed, and what has waited too long.
+    Busy,
+    /// The thread is about to block: one batch or one operation is computed; then it should look for other work again.
+    Blocking,
+    /// Somebody insists on this operation.
+    Demanded(Ticket),
+}
+
+/// Operations that one thread has put off, and the policy that says when to compute them ([`bywash_policy::firing`]).
+///
+/// It owns its operations; inputs and outputs are zeroised when they are dropped. Nothing is computed but in [`fire`](Self::fire).
+#[derive(Default)]
+pub struct Gather {
+    firing: Option<Firing>,
+    /// In the order of arrival.
+    waiting: Vec<Entry>,
+    done: Vec<(Ticket, Result<OwnedOperation>)>,
+    last: u64,
+    untimed: u32,
+    always: bool,
+}
+
+struct Entry {
+    ticket: Ticket,
+    session: Session,
+    operation: OwnedOperation,
+}
+
+impl Entry {
+    fn algorithm(&self) -> Algorithm {
+        self.session.params().algorithm()
+    }
+}
+
+impl Gather {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One that puts every operation off, gain or not: for tests, and for machines whose engine has no lanes.
+    pub fn putting_all_off() -> Self {
+        Self { always: true, ..Self::default() }
+    }
+
+    /// The policy, for the engine of the first session that comes. All sessions of a process have the same kind of engine.
+    fn firing(&mut self, session: &Session) -> &mut Firing {
+        let least = if self.always { ALWAYS_LANES } else { 1 };
+        self.firing.get_or_insert_with(|| Firing::new(session.client().engine().batch_max().max(least)))
+    }
+
+    /// Whether an operation of this session is better put off, where so many connections are busy.
+    pub fn is_worth_waiting(&mut self, session: &Session, company: usize) -> bool {
+        if self.always {
+            return session.is_here();
+        }
+        session.may_gather() && self.firing(session).is_worth_waiting(session.params().algorithm(), company)
+    }
+
+    /// How many operations wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Puts an operation off. It is not computed before [`fire`](Self::fire) says so.
+    ///
+    /// # Errors
+    /// Those of [`SessionParams::check`](bywash_core::SessionParams::check).
+    pub fn add(&mut self, session: &Session, mut operation: OwnedOperation) -> Result<Ticket> {
+        session.params().check(&operation.borrow())?;
+        self.last += 1;
+        let ticket = Ticket(self.last);
+        self.firing(session).arrived(now(), session.params().algorithm());
+        self.waiting.push(Entry { ticket, session: session.clone(), operation });
+        Ok(ticket)
+    }
+
+    /// Computes what the policy thinks best at this moment; answers what is done.
+    pub fn fire(&mut self, moment: Moment) -> Vec<Ticket> {
+        let mut done = Vec::new();
+        while let Some(shot) = self.decide(moment) {
+            self.compute(shot, &mut done);
+            if moment == Moment::Blocking {
+                break;
+            }
+        }
+        done
+    }
+
+    fn decide(&mut self, moment: Moment) -> Option<Shot> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let moment = match moment {
+            Moment::Arrived => firing::Moment::Arrived,
+            Moment::Busy => firing::Moment::Busy,
+            Moment::Blocking => firing::Moment::Blocking,
+            Moment::Demanded(ticket) => firing::Moment::Demanded(self.waiting.iter().find(|entry| entry.ticket == ticket)?.algorithm()),
+        };
+        self.firing.as_mut()?.decide(now(), moment)
+    }
+
+    fn compute(&mut self, shot: Shot, done: &mut Vec<Ticket>) {
+        let mut left = shot.count;
+        let mut chosen: Vec<Entry> = self
+            .waiting
+            .extract_if(.., |entry| {
+                let is_chosen = left > 0 && entry.algorithm() == shot.algorithm;
+                left -= usize::from(is_chosen);
+                is_chosen
+            })
+            .collect();
+        let start = own_ns();
+        let outcomes = if shot.side_by_side { side_by_side(&mut chosen) } else { one_by_one(&mut chosen) };
+        if let Some(firing) = &mut self.firing {
+            firing.observe(shot, own_ns().saturating_sub(start));
+        }
+        for (entry, outcome) in chosen.into_iter().zip(outcomes) {
+            done.push(entry.ticket);
+            self.done.push((entry.ticket, outcome.map(|_| entry.operation)));
+        }
+    }
+
+    /// Whether an operation's outcome can be taken.
+    pub fn is_done(&self, ticket: Ticket) -> bool {
+        self.done.iter().any(|(done, _)| *done == ticket)
+    }
+
+    /// The outcome of an operation that is done.
+    pub fn take(&mut self, ticket: Ticket) -> Option<Result<OwnedOperation>> {
+        let index = self.done.iter().position(|(done, _)| *done == ticket)?;
+        Some(self.done.swap_remove(index).1)
+    }
+
+    /// Withdraws an operation, done or not.
+    pub fn withdraw(&mut self, ticket: Ticket) {
+        drop(self.take(ticket));
+        let Some(index) = self.waiting.iter().position(|entry| entry.ticket == ticket) else { return };
+        let entry = self.waiting.remove(index);
+        let place = self.waiting[..index].iter().filter(|before| before.algorithm() == entry.algorithm()).count();
+        if let Some(firing) = &mut self.firing {
+            firing.withdrawn(entry.algorithm(), place);
+        }
+    }
+
+    /// [`Session::run`] for an operation that is not put off; now and then its time is taken, for the policy to compare with.
+    ///
+    /// # Errors
+    /// Those of [`Session::run`].
+    pub fn run(&mut self, session: &Session, operation: &mut Operation<'_>) -> Result<usize> {
+        self.untimed += 1;
+        if self.untimed < TIMED_EVERY || !session.may_gather() {
+            return session.run(operation);
+        }
+        self.untimed = 0;
+        let start = own_ns();
+        let result = session.run(operation);
+        self.firing(session).observe_alone(session.params().algorithm(), own_ns().saturating_sub(start));
+        result
+    }
+}
+
+fn now() -> Time {
+    Time(monotonic_ns())
+}
+
+/// This thread's processor time: what an operation costs must not depend on who else wants the processor.
+fn own_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn one_by_one(chosen: &mut [Entry]) -> Vec<Result<usize>> {
+    chosen.iter_mut().map(|entry| entry.session.run_here(&mut entry.operation.borrow())).collect()
+}
+
+fn side_by_side(chosen: &mut [Entry]) -> Vec<Result<usize>> {
+    let Some(first) = chosen.first().map(|entry| entry.session.clone()) else { return Vec::new() };
+    let start_ns = monotonic_ns();
+    let mut batch: Vec<Task<'_>> =
+        chosen.iter_mut().map(|Entry { session, operation, .. }| Task::new(session.keyed(), operation.borrow())).collect();
+    // Somebody waits for each of these: should the engine have a bug, they learn that theirs was not run.
+    let run = catch_unwind(AssertUnwindSafe(|| first.client().engine().run(&mut batch)));
+    let outcomes: Vec<Result<usize>> = batch.into_iter().map(|task| task.outcome).collect();
+    let outcomes = if run.is_ok() { outcomes } else { outcomes.into_iter().map(|_| Err(bug())).collect() };
+    first.client().note_batch(first.params().algorithm(), chosen.len() as u64);
+    for entry in &*chosen {
+        entry.session.count_here(&entry.operation, start_ns);
+    }
+    outcomes
+}
+
+fn bug() -> Error {
+    Error::EngineFailed { engine: "cpu".into(), reason: "a bug stopped the batch".into() }
+}
