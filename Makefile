@@ -32,6 +32,7 @@ PREFIX ?= /usr/local
 install: build  ## into PREFIX (/usr/local); the broker's settings go to /etc/bywash
 	install -D -m 755 target/release/bywash $(DESTDIR)$(PREFIX)/bin/bywash
 	install -D -m 644 target/release/libbywash_openssl.so $(DESTDIR)$(PREFIX)/lib/bywash/libbywash_openssl.so
+	install -D -m 644 target/release/libbywash_async.so $(DESTDIR)$(PREFIX)/lib/bywash/libbywash_async.so
 	install -D -m 644 target/release/libbywash_c.so $(DESTDIR)$(PREFIX)/lib/libbywash_c.so
 	install -D -m 644 crates/interfaces/c/include/bywash.h $(DESTDIR)$(PREFIX)/include/bywash.h
 	install -D -m 644 packaging/bywash.service $(DESTDIR)$(PREFIX)/lib/systemd/system/bywash.service

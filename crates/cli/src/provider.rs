@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// The shared object's file name.
 const FILE: &str = "libbywash_openssl.so";
+/// That of the preload library.
+const PRELOAD: &str = "libbywash_async.so";
 
 /// The provider named by `--provider` or `BYWASH_PROVIDER`, else the one that lies near this executable.
 pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
@@ -28,6 +30,13 @@ fn near(executable: &Path) -> Vec<PathBuf> {
     let folder = executable.parent().unwrap_or(Path::new("/"));
     let prefix = folder.parent().unwrap_or(folder);
     [folder.to_owned(), folder.join("deps"), prefix.join("lib/bywash"), prefix.join("lib")].map(|place| place.join(FILE)).into()
+}
+
+/// The preload library by which handshakes of event-driven servers wait for each other, beside the provider or near this executable.
+pub(crate) fn preload(provider: &Path) -> Option<PathBuf> {
+    let executable = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
+    let near = near(&executable).into_iter().map(|path| path.with_file_name(PRELOAD));
+    core::iter::once(provider.with_file_name(PRELOAD)).chain(near).find(|path| path.is_file())
 }
 
 fn missing(what: &str) -> Failure {

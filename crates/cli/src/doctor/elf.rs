@@ -2,6 +2,8 @@
 
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, PT_INTERP};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
+use object::{Object, ObjectSymbol};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What a dynamic linker would read.
@@ -11,6 +13,8 @@ pub(super) struct Elf {
     pub(super) dynamic: bool,
     /// The libraries it names.
     pub(super) needed: Vec<String>,
+    /// The functions and objects that it takes from them.
+    pub(super) imports: BTreeSet<String>,
     /// Where it wants them looked for, `$ORIGIN` replaced.
     pub(super) search: Vec<PathBuf>,
 }
@@ -21,6 +25,8 @@ pub(super) fn read(path: &Path, data: &[u8]) -> Option<Elf> {
     let endian = file.endian();
     let segments = file.elf_program_headers();
     let mut elf = Elf { dynamic: segments.iter().any(|segment| segment.p_type(endian) == PT_INTERP), ..Elf::default() };
+    elf.imports =
+        file.dynamic_symbols().filter(|symbol| symbol.is_undefined()).filter_map(|symbol| Some(symbol.name().ok()?.to_owned())).collect();
     let sections = file.elf_header().sections(endian, data).ok()?;
     let Some((entries, link)) = sections.dynamic(endian, data).ok()? else { return Some(elf) };
     let strings = sections.strings(endian, data, link).ok()?;
@@ -64,6 +70,7 @@ mod tests {
         let path = std::env::current_exe().unwrap();
         let elf = read(&path, &std::fs::read(&path).unwrap()).unwrap();
         assert!(elf.dynamic);
+        assert!(elf.imports.contains("poll") || elf.imports.contains("malloc"), "{:?}", elf.imports);
         assert!(elf.needed.iter().any(|name| name.starts_with("libc.so")), "{:?}", elf.needed);
     }
 

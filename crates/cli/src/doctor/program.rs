@@ -79,6 +79,7 @@ fn judge(path: &Path, data: &[u8]) -> Vec<Finding> {
         return vec![Finding::broken("program", found, "use a build that is linked to the system's libcrypto.so.3")];
     }
     let mut findings = vec![verdict(&name.to_string(), &closure(path, &elf), || elf::built_in(data))];
+    findings.extend(batches(&elf.imports));
     findings.extend(privileged(path));
     findings
 }
@@ -105,6 +106,29 @@ fn verdict(name: &str, libraries: &BTreeSet<String>, built_in: impl Fn() -> Opti
     let found =
         format!("{name} does not name libcrypto; it is reached if it loads it later (Python's ssl, Apache's mod_ssl and nginx modules do)");
     Finding::note("program", found, format!("look at the summary of: bywash run -- {name} ..."))
+}
+
+/// Whether the handshakes of a server would wait for each other: it must call libssl itself, and wait for events in a way that can be watched.
+fn batches(imports: &BTreeSet<String>) -> Option<Finding> {
+    const WAITS: [&str; 7] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect"];
+    let shakes = ["SSL_do_handshake", "SSL_accept"].iter().any(|name| imports.contains(*name));
+    let has = |name: &str| imports.contains(name) || imports.contains(&format!("__{name}_chk"));
+    if !shakes {
+        return None;
+    }
+    Some(match WAITS.iter().find(|name| has(name)) {
+        Some(wait) => Finding::ok(
+            "batches",
+            format!(
+                "it shakes hands by the system's libssl and waits by {wait}: as a server with non-blocking connections it computes them in batches"
+            ),
+        ),
+        None => Finding::note(
+            "batches",
+            "it shakes hands by the system's libssl, but waits by none of epoll_wait, poll and select itself: a library may do so for it",
+            "look at the summary of bywash run: it tells how many operations went in batches",
+        ),
+    })
 }
 
 /// OpenSSL does not trust the environment of a program with another's rights.
@@ -153,6 +177,15 @@ mod tests {
         let findings = look(script.as_os_str());
         assert!(findings[0].found.contains("is a script of"), "{findings:?}");
         assert_eq!(findings[1].level, Level::Note, "a shell names no libcrypto");
+    }
+
+    #[test]
+    fn event_driven_servers_are_told_apart() {
+        let judged = |imports: &[&str]| batches(&imports.iter().map(|name| (*name).to_owned()).collect()).map(|finding| finding.level);
+        assert_eq!(judged(&["SSL_do_handshake", "epoll_wait"]), Some(Level::Ok));
+        assert_eq!(judged(&["SSL_accept", "__poll_chk"]), Some(Level::Ok));
+        assert_eq!(judged(&["SSL_accept", "read"]), Some(Level::Note));
+        assert_eq!(judged(&["epoll_wait"]), None);
     }
 
     #[test]

@@ -20,6 +20,9 @@ use std::process::{Command, ExitCode};
 use summary::Account;
 use workspace::Workspace;
 
+/// What the dynamic linker loads before a program's own libraries.
+const LD_PRELOAD: &str = "LD_PRELOAD";
+
 /// `bywash run`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -50,6 +53,10 @@ pub(crate) struct Args {
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
+    /// Leave event-driven servers as they are: every handshake's operations are computed where they
+    /// arise, not in company; also by BYWASH_ASYNC=off
+    #[arg(long)]
+    no_async: bool,
     /// No summary and no notes
     #[arg(long, short)]
     quiet: bool,
@@ -70,6 +77,7 @@ pub(crate) struct Plan {
     pub(crate) route: Route,
     pub(crate) socket: Option<PathBuf>,
     pub(crate) provider: Option<PathBuf>,
+    pub(crate) no_async: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     pub(crate) report: Option<PathBuf>,
@@ -79,11 +87,12 @@ pub(crate) struct Plan {
 
 /// Runs the program.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let Args { route, socket, provider, json, quiet, report, trace, command } = args;
+    let Args { route, socket, provider, no_async, json, quiet, report, trace, command } = args;
     execute(&Plan {
         route: *route,
         socket: socket.clone(),
         provider: provider.clone(),
+        no_async: *no_async,
         json: *json,
         quiet: *quiet,
         report: report.clone(),
@@ -119,13 +128,39 @@ fn prepare(plan: &Plan, module: PathBuf, workspace: &Workspace, socket: &Path, n
     let route = plan.route.name();
     let socket_text = socket.to_string_lossy().into_owned();
     let settings = vec![("socket", socket_text), ("route", route.to_owned()), ("run", workspace.token().to_owned())];
+    let preload = preload(plan, &module, notes);
     let generated = generate(user_conf()?.as_ref(), &ProviderEntry { module, settings });
     notes.extend(generated.notes);
     let conf = workspace.write_conf(&generated.text)?;
     let mut command = Command::new(&plan.command[0]);
     command.args(&plan.command[1..]).env("OPENSSL_CONF", conf);
     command.env("BYWASH_SOCKET", socket).env("BYWASH_ROUTE", route).env("BYWASH_RUN", workspace.token());
+    if let Some(preload) = preload {
+        command.env(LD_PRELOAD, preload);
+    }
     Ok(command)
+}
+
+/// The value of `LD_PRELOAD` with our library added to what is there, unless it is not wanted.
+fn preload(plan: &Plan, provider: &Path, notes: &mut Vec<String>) -> Option<OsString> {
+    if plan.no_async || std::env::var_os("BYWASH_ASYNC").is_some_and(|value| value == "off") {
+        return None;
+    }
+    let Some(library) = provider::preload(provider) else {
+        notes.push("libbywash_async.so is not beside the provider: handshakes of event-driven servers are computed one by one".into());
+        return None;
+    };
+    // ld.so(8) splits the list at these and knows no way to quote them.
+    if library.as_os_str().as_encoded_bytes().iter().any(|byte| b": ".contains(byte)) {
+        notes.push(format!("{} cannot be preloaded: its path holds a space or a colon", library.display()));
+        return None;
+    }
+    let mut list = std::env::var_os(LD_PRELOAD).unwrap_or_default();
+    if !list.is_empty() {
+        list.push(":");
+    }
+    list.push(library);
+    Some(list)
 }
 
 fn tell(plan: &Plan, status: u8, account: &Account, traced: Option<&str>) -> Result<(), Failure> {

@@ -147,6 +147,7 @@ pub unsafe extern "C" fn OSSL_provider_init(
         unsafe { connect(handle, entries) };
         let get_params = entries.iter().find(|entry| entry.id == id::GET_PARAMS).and_then(|entry| entry.function);
         let client = guard(None, || Some(Client::new(configuration(handle, get_params))));
+        pkey::attach();
         let provider = Box::new(Provider { handle, client });
         // SAFETY: libcrypto gives room for both results.
         unsafe {

@@ -12,7 +12,7 @@ macro_rules! opaque {
     )* };
 }
 
-opaque! { OSSL_LIB_CTX OSSL_PROVIDER EVP_CIPHER EVP_CIPHER_CTX EVP_MD EVP_MD_CTX EVP_PKEY EVP_PKEY_CTX EVP_KDF EVP_KDF_CTX }
+opaque! { ASYNC_JOB ASYNC_WAIT_CTX OSSL_LIB_CTX OSSL_PROVIDER EVP_CIPHER EVP_CIPHER_CTX EVP_MD EVP_MD_CTX EVP_PKEY EVP_PKEY_CTX EVP_KDF EVP_KDF_CTX }
 
 pub const EVP_PKEY_KEY_PARAMETERS: c_int = 0x04 | 0x80;
 pub const EVP_PKEY_PUBLIC_KEY: c_int = EVP_PKEY_KEY_PARAMETERS | 0x02;
@@ -43,6 +43,18 @@ unsafe extern "C" {
     ) -> core::ffi::c_ulong;
     pub fn ERR_reason_error_string(error: core::ffi::c_ulong) -> *const c_char;
     pub fn ERR_clear_error();
+
+    pub fn ASYNC_get_current_job() -> *mut ASYNC_JOB;
+    pub fn ASYNC_get_wait_ctx(job: *mut ASYNC_JOB) -> *mut ASYNC_WAIT_CTX;
+    pub fn ASYNC_pause_job() -> c_int;
+    pub fn ASYNC_WAIT_CTX_get_fd(ctx: *mut ASYNC_WAIT_CTX, key: *const c_void, fd: *mut c_int, custom: *mut *mut c_void) -> c_int;
+    pub fn ASYNC_WAIT_CTX_set_wait_fd(
+        ctx: *mut ASYNC_WAIT_CTX,
+        key: *const c_void,
+        fd: c_int,
+        custom: *mut c_void,
+        clean_up: Option<unsafe extern "C" fn(*mut ASYNC_WAIT_CTX, *const c_void, c_int, *mut c_void)>,
+    ) -> c_int;
 
     pub fn EVP_CIPHER_fetch(ctx: *mut OSSL_LIB_CTX, algorithm: *const c_char, properties: *const c_char) -> *mut EVP_CIPHER;
     pub fn EVP_CIPHER_free(cipher: *mut EVP_CIPHER);

@@ -1,6 +1,7 @@
 //! Asymmetric cipher: `RSA`. Decryption by an engine where key and padding allow; encryption, a public operation, is the twin's.
 
 use super::context::bytes;
+use super::gather::was_given_up;
 use super::key::{Handle, Key};
 use super::twin::{CipherFns, Twin, call};
 use super::{entry, native};
@@ -80,6 +81,7 @@ impl Context {
                 unsafe { *length = decrypted.length };
                 decrypted.done
             }
+            None if was_given_up() => 0,
             None => call!(self.fns, decrypt(self.twin, out, length, room, input, input_len), else 0),
         }
     }

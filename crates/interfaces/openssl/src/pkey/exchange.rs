@@ -1,5 +1,6 @@
 //! Key exchange: `ECDH` and `X25519`. With plain keys and no settings an engine derives and no twin is ever made; anything else wakes the twin.
 
+use super::gather::was_given_up;
 use super::key::{Handle, Key};
 use super::twin::{ExchangeFns, Twin, call};
 use super::{entry, native};
@@ -137,6 +138,9 @@ impl Context {
     fn derive(&mut self, out: Room, length: Size, room: usize) -> c_int {
         if self.derive_native(out, length, room).is_some() {
             return 1;
+        }
+        if was_given_up() {
+            return 0;
         }
         let Some(twin) = self.wake() else { return 0 };
         call!(self.fns, derive(twin, out, length, room), else 0)

@@ -1,6 +1,7 @@
 //! Key generation. Plain P-256 and X25519 pairs are made here (random private key, public value from an engine); RSA keys, other curves and
 //! unusual wishes are the twin's.
 
+use super::gather::was_given_up;
 use super::key::{Handle, Key, Kind, TwinKey};
 use super::keymgmt::Manager;
 use super::parts::{Curve, is_p256};
@@ -93,6 +94,9 @@ impl Generation {
     fn generate(&mut self, callback: Option<Callback>, arg: Data) -> Option<Arc<Key>> {
         if let Some(key) = self.plain() {
             return Some(key);
+        }
+        if was_given_up() {
+            return None;
         }
         let twin = self.twin()?;
         let fns = self.kind.fns()?;

@@ -17,12 +17,14 @@
 //! - after an RSA block is decrypted nothing branches on it: removing its padding is left to the constant-time functions of libcrypto or done in
 //!   constant time here (`tls`), and the twin is not asked again.
 
+mod asynchronous;
 mod cipher;
 mod context;
 mod der;
 mod emsa;
 mod evp;
 mod exchange;
+mod gather;
 mod generate;
 mod groups;
 mod key;
@@ -35,6 +37,7 @@ mod tls;
 mod twin;
 
 use crate::ffi::{AlgorithmEntry, Table};
+pub(crate) use gather::attach;
 pub(crate) use groups::offer as offer_groups;
 
 /// An entry of a dispatch table; the function is checked to have the type that goes with its id.

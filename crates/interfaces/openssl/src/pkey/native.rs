@@ -3,11 +3,12 @@
 
 use super::context::Question;
 use super::evp::{Digest, random, random_secret, remove_oaep, remove_pkcs1};
+use super::gather::compute;
 use super::key::Key;
 use super::twin::{CipherFns, SignatureFns};
 use super::{der, emsa, tls};
 use bywash_client::Session;
-use bywash_core::{Data, Direction, Operation, SecretBytes};
+use bywash_core::SecretBytes;
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
@@ -19,12 +20,6 @@ const NONE: c_int = 3;
 const OAEP: c_int = 4;
 const PSS: c_int = 6;
 const WITH_TLS: c_int = 7;
-
-/// Runs one public-key operation.
-fn compute(session: &Session, input: &[u8], output: &mut [u8], tag: &mut [u8]) -> Option<usize> {
-    let data = Data::Copy { input, output };
-    session.run(&mut Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag }).ok()
-}
 
 /// How an RSA signature is to be made.
 struct RsaState {

@@ -1,13 +1,14 @@
 //! The parts of a key as engines take them, and their way in and out of OpenSSL's parameters.
 
 use super::evp::random_secret;
+use super::gather::compute;
 use super::key::{Kind, TwinKey};
 use super::p256;
 use crate::ffi::abi::{OCTET_STRING, UNMODIFIED, UNSIGNED_INTEGER, UTF8_STRING};
 use crate::ffi::ids::keymgmt::{SELECT_DOMAIN_PARAMETERS, SELECT_PRIVATE_KEY, SELECT_PUBLIC_KEY};
 use crate::ffi::{OwnedParams, Param, Params};
 use bywash_client::Client;
-use bywash_core::{Algorithm, Data, Direction, Key as CoreKey, Operation, RsaPrivateKey, RsaPublicKey, SecretBytes, SessionParams};
+use bywash_core::{Algorithm, Key as CoreKey, RsaPrivateKey, RsaPublicKey, SecretBytes, SessionParams};
 use core::ffi::{CStr, c_int};
 use zeroize::Zeroizing;
 
@@ -220,8 +221,7 @@ impl Curve {
         let private = SecretBytes::from(&*private);
         let session = client.session(SessionParams::new(algorithm, CoreKey::EcPrivate(private.clone())).ok()?).ok()?;
         let mut public = vec![0; algorithm.output_len(0)];
-        let data = Data::Copy { input: &[], output: &mut public };
-        session.run(&mut Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag: &mut [] }).ok()?;
+        compute(&session, &[], &mut public, &mut [])?;
         Some(Self { public: Some(public), private: Some(private) })
     }
 }

@@ -1,0 +1,115 @@
+//! A handshake on a stack of its own.
+
+use crate::owners::Listing;
+use crate::real::{self, Ssl};
+use core::ffi::c_int;
+use core::mem::ManuallyDrop;
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+/// Bytes of stack for one handshake, and a guard page below it. libssl, an application's callbacks and a scalar private-key operation need less than
+/// 64 KiB; only what is touched takes memory.
+const STACK_BYTES: usize = 256 * 1024;
+/// Stacks kept for the next handshakes of a thread.
+const KEPT_STACKS: usize = 32;
+
+/// How a suspended handshake goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Onward {
+    /// The operation is done.
+    Done,
+    /// Nobody wants the handshake any more: the operation is to fail.
+    GivenUp,
+}
+
+/// The handshake function's answer, and `errno` as it has left it.
+#[derive(Clone, Copy)]
+pub(crate) struct Answer {
+    pub(crate) result: c_int,
+    pub(crate) errno: c_int,
+}
+
+type Inner = Coroutine<Onward, (), Answer>;
+pub(crate) type Pause = Yielder<Onward, ()>;
+pub(crate) type Handshake = unsafe fn(Ssl) -> c_int;
+
+/// A handshake that was begun and has not ended.
+pub(crate) struct Fiber {
+    pub(crate) ssl: Ssl,
+    /// Never reused within a thread; never 0.
+    pub(crate) number: u64,
+    /// The connection's descriptor; -1 if it is not known (any more).
+    pub(crate) fd: c_int,
+    pub(crate) state: State,
+    pub(crate) listing: Option<Listing>,
+    /// How to suspend it, from its own stack.
+    pub(crate) pause: *const Pause,
+    /// Not dropped while it is suspended: there are frames of C on its stack, which nothing can unwind.
+    coroutine: ManuallyDrop<Inner>,
+}
+
+/// How a suspended handshake stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Its operation waits.
+    Waiting,
+    /// Its operation is done; `told` says whether the server has been told by an event.
+    Woken { told: bool },
+}
+
+impl Fiber {
+    /// Prepares a handshake; it begins when it is first resumed.
+    pub(crate) fn new(number: u64, ssl: Ssl, handshake: Handshake, stack: DefaultStack) -> Self {
+        let body = move |pause: &Pause, _: Onward| {
+            crate::thread::entered(pause);
+            // SAFETY: the server's own call with the server's own argument; it is only made on another stack.
+            let result = unsafe { handshake(ssl) };
+            Answer { result, errno: errno() }
+        };
+        let coroutine = ManuallyDrop::new(Coroutine::with_stack(stack, body));
+        // SAFETY: the server's `SSL`.
+        let fd = unsafe { real::SSL_get_rfd(ssl) };
+        Self { ssl, number, fd, state: State::Waiting, listing: None, pause: core::ptr::null(), coroutine }
+    }
+
+    /// Runs it until it ends or is suspended again.
+    pub(crate) fn resume(&mut self, onward: Onward) -> Option<Answer> {
+        match self.coroutine.resume(onward) {
+            CoroutineResult::Return(answer) => Some(answer),
+            CoroutineResult::Yield(()) => None,
+        }
+    }
+
+    /// The stack of a handshake that has ended.
+    pub(crate) fn into_stack(self) -> DefaultStack {
+        ManuallyDrop::into_inner(self.coroutine).into_stack()
+    }
+}
+
+/// Stacks for the next handshakes.
+#[derive(Default)]
+pub(crate) struct Stacks(Vec<DefaultStack>);
+
+impl Stacks {
+    pub(crate) fn take(&mut self) -> Option<DefaultStack> {
+        self.0.pop().or_else(|| DefaultStack::new(STACK_BYTES).ok())
+    }
+
+    pub(crate) fn give(&mut self, stack: DefaultStack) {
+        if self.0.len() < KEPT_STACKS {
+            self.0.push(stack);
+        }
+    }
+}
+
+/// This thread's `errno`.
+pub(crate) fn errno() -> c_int {
+    // SAFETY: always a valid place.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Sets this thread's `errno`.
+pub(crate) fn set_errno(errno: c_int) {
+    // SAFETY: always a valid place.
+    unsafe { *libc::__errno_location() = errno };
+}

@@ -1,0 +1,43 @@
+//! Preload library: lets the handshakes of an unmodified event-driven server wait for each other, so that their private-key operations are
+//! computed side by side, eight in the time of one or two.
+//!
+//! A server such as nginx calls `SSL_do_handshake` for one connection, and libssl computes an RSA signature in that call before anybody else is
+//! looked at. With this library in front of libssl (`LD_PRELOAD`; `bywash run` sets it), the call runs on a stack of its own. When the provider
+//! meets an operation that is better computed in company, it suspends that stack, and the server is told what it is told all day long: the handshake
+//! wants to read. The server turns to its other connections. Their operations gather until eight of a kind are there, or until the server is
+//! **about to block** in `epoll_wait`, `poll` or `select`. Then they are computed, the wait reports their connections as readable, the server calls
+//! `SSL_do_handshake` again, and each goes on from where it was. No timer, no thread, no lock: when there is nothing else to do, nothing is waited for.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `ssl` | the functions of libssl that servers call |
+//! | `waits` | `epoll_wait` and its relatives; when to compute |
+//! | `thread` | what a thread has suspended; the table for the provider ([`bywash_async_v1`](thread::bywash_async_v1)) |
+//! | `fiber` | a handshake on a stack of its own |
+//! | `registry` | which descriptors a thread waits for |
+//! | `owners` | suspended handshakes, for other threads that come upon them |
+//! | `real` | the functions that this library stands in front of |
+//!
+//! # What is suspended
+//!
+//! Handshakes of servers, on non-blocking descriptors, in a thread that waits by the functions above for descriptors that it has
+//! registered itself; not where `SSL_MODE_ASYNC` is set (such a server has its own way, see the provider); and only when other connections
+//! are busy too: a lone client's handshake runs in place. An operation is put off only where libssl itself asks for it, never in an application's callback.
+//! Everything else is as if the library were not there: clients, blocking servers, servers whose threads share one epoll set (`EPOLLONESHOT`) and
+//! those that wait by `io_uring` alone, whose completions cannot be made up.
+//!
+//! # What a server may do meanwhile
+//!
+//! - Ask again: the operation is computed at once.
+//! - `SSL_free`, `SSL_clear`: the operation is withdrawn, the handshake brought to its end with the connection's channels taken away, so that not a byte goes to a
+//!   descriptor that may be another connection's by now. From another thread, the thread that suspended it does this at its next wait.
+//! - `close` the descriptor, `fork`, exit, end the thread: nothing is written, nothing is freed twice. The child of a fork has its own copy of what waits.
+//! - A thread other than the one that suspended a handshake sees it as one that wants to read.
+
+mod fiber;
+mod owners;
+mod real;
+mod registry;
+pub mod ssl;
+pub mod thread;
+pub mod waits;

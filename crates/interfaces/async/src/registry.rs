@@ -1,0 +1,142 @@
+//! Which descriptors a thread waits for, and how it wants to hear of them.
+
+use core::ffi::c_int;
+use libc::{EPOLLIN, EPOLLONESHOT};
+
+/// How an epoll set was told to watch a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Registration {
+    pub(crate) set: c_int,
+    pub(crate) events: u32,
+    /// What the server finds in `epoll_event.u64`.
+    pub(crate) data: u64,
+}
+
+impl Registration {
+    /// Whether readability is reported, again and again: not once and then never until asked anew, as several threads on one set need it.
+    fn hears_input(&self) -> bool {
+        self.events & EPOLLIN as u32 != 0 && self.events & EPOLLONESHOT as u32 == 0
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    epoll: Option<Registration>,
+    /// In the arguments of the thread's last `poll` or `select`, by the number of that call.
+    polled: u64,
+}
+
+/// What this thread has told the kernel. By descriptor, for they are small and dense.
+#[derive(Default)]
+pub(crate) struct Registry {
+    entries: Vec<Entry>,
+    /// Sets on which this thread has waited.
+    sets: Vec<c_int>,
+    /// Number of the last `poll` or `select`.
+    polls: u64,
+}
+
+impl Registry {
+    fn entry(&mut self, fd: c_int) -> Option<&mut Entry> {
+        let index = usize::try_from(fd).ok()?;
+        if index >= self.entries.len() {
+            self.entries.resize(index + 1, Entry::default());
+        }
+        self.entries.get_mut(index)
+    }
+
+    pub(crate) fn register(&mut self, fd: c_int, registration: Option<Registration>) {
+        if let Some(entry) = self.entry(fd) {
+            entry.epoll = registration;
+        }
+    }
+
+    /// The descriptor is closed; so is the set, if it was one.
+    pub(crate) fn forget(&mut self, fd: c_int) {
+        if let Some(entry) = usize::try_from(fd).ok().and_then(|index| self.entries.get_mut(index)) {
+            *entry = Entry::default();
+        }
+        self.sets.retain(|&set| set != fd);
+    }
+
+    /// Whether it stands here at all, as a descriptor or as a set.
+    pub(crate) fn knows(&self, fd: c_int) -> bool {
+        let entry = usize::try_from(fd).ok().and_then(|index| self.entries.get(index));
+        entry.is_some_and(|entry| entry.epoll.is_some() || entry.polled != 0) || self.sets.contains(&fd)
+    }
+
+    /// The thread waits on an epoll set.
+    pub(crate) fn waits_on(&mut self, set: c_int) {
+        if !self.sets.contains(&set) {
+            self.sets.push(set);
+        }
+    }
+
+    /// The thread waits for these descriptors to become readable, in `poll` or `select`.
+    pub(crate) fn waits_for(&mut self, fds: impl Iterator<Item = c_int>) {
+        self.polls += 1;
+        let now = self.polls;
+        for fd in fds {
+            if let Some(entry) = self.entry(fd) {
+                entry.polled = now;
+            }
+        }
+    }
+
+    /// Whether this thread will hear that a descriptor has become readable.
+    pub(crate) fn hears(&self, fd: c_int) -> bool {
+        let Some(entry) = usize::try_from(fd).ok().and_then(|index| self.entries.get(index)) else { return false };
+        let polled = entry.polled != 0 && entry.polled == self.polls;
+        polled || entry.epoll.is_some_and(|registration| registration.hears_input() && self.sets.contains(&registration.set))
+    }
+
+    /// How this set is to report a descriptor as readable, if it is to.
+    pub(crate) fn of(&self, set: c_int, fd: c_int) -> Option<Registration> {
+        let entry = self.entries.get(usize::try_from(fd).ok()?)?;
+        entry.epoll.filter(|registration| registration.set == set && registration.hears_input())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use libc::EPOLLOUT;
+
+    const INPUT: Registration = Registration { set: 3, events: EPOLLIN as u32, data: 7 };
+
+    #[test]
+    fn only_what_this_thread_waits_for_is_heard() {
+        let mut registry = Registry::default();
+        registry.register(5, Some(INPUT));
+        assert!(!registry.hears(5), "the thread has not waited on set 3");
+        registry.waits_on(3);
+        assert!(registry.hears(5) && !registry.hears(6) && !registry.hears(-1));
+        assert_eq!(registry.of(3, 5), Some(INPUT));
+        assert_eq!(registry.of(4, 5), None);
+        registry.register(5, Some(Registration { events: EPOLLOUT as u32, ..INPUT }));
+        assert!(!registry.hears(5));
+        registry.register(5, Some(Registration { events: INPUT.events | EPOLLONESHOT as u32, ..INPUT }));
+        assert!(!registry.hears(5), "told once, it would not be told again");
+    }
+
+    #[test]
+    fn closed_descriptors_are_forgotten() {
+        let mut registry = Registry::default();
+        registry.waits_on(3);
+        registry.register(5, Some(INPUT));
+        registry.forget(5);
+        assert!(!registry.hears(5));
+        registry.register(5, Some(INPUT));
+        registry.forget(3);
+        assert!(!registry.hears(5), "the set is gone");
+    }
+
+    #[test]
+    fn polled_descriptors_count_until_the_next_call() {
+        let mut registry = Registry::default();
+        registry.waits_for([4, 9].into_iter());
+        assert!(registry.hears(4) && registry.hears(9) && !registry.hears(5));
+        registry.waits_for([9].into_iter());
+        assert!(!registry.hears(4) && registry.hears(9));
+    }
+}

@@ -1,0 +1,332 @@
+//! What one thread has suspended, and the table that the provider sees.
+//!
+//! Everything here is the thread's own. The state is borrowed for a few instructions at a time and never while foreign code runs, because
+//! that code may call any interposed function: on a nested borrow, or while the thread ends, callers get `None` and call the real function.
+
+use crate::fiber::{Answer, Fiber, Onward, Pause, Stacks, State, errno, set_errno};
+use crate::owners;
+use crate::real::{self, Ssl};
+use crate::registry::Registry;
+use bywash_async_link::{COMPANY_UNKNOWN, Computer, Moment, VERSION, Waiter};
+use core::cell::RefCell;
+use core::ffi::c_int;
+use core::ptr;
+use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::*};
+
+/// Handshakes that one thread suspends at the same time; further ones run in place.
+const SUSPENDED_MAX: usize = 256;
+
+/// `OSSL_HANDSHAKE_STATE` of ssl.h in which libssl itself computes: `TLS_ST_SW_SRVR_HELLO` (a TLS 1.3 key share), `TLS_ST_SW_KEY_EXCH`, `TLS_ST_SR_KEY_EXCH`,
+/// `TLS_ST_SW_CERT_VRFY`. In others an application's callback may, with locks of its own held (haproxy's `generate-certificates`): those are left alone.
+const COMPUTING_STATES: [c_int; 4] = [22, 24, 28, 40];
+
+/// The handshake that runs on a fiber just now.
+struct Running {
+    number: u64,
+    ssl: Ssl,
+    fd: c_int,
+    pause: *const Pause,
+    /// It is being brought to its end for nobody.
+    given_up: bool,
+    listing: Option<owners::Listing>,
+}
+
+/// What one thread has suspended.
+#[derive(Default)]
+pub(crate) struct Thread {
+    pub(crate) registry: Registry,
+    fibers: Vec<Fiber>,
+    running: Option<Running>,
+    stacks: Stacks,
+    last_number: u64,
+    /// Events that the last wait has brought; none if there was no wait yet.
+    events: Option<u32>,
+    /// A connection of this thread was seen to be waited for. Then those that are not yet waited for, being new, will be.
+    is_event_driven: bool,
+}
+
+thread_local! {
+    static THREAD: RefCell<Thread> = RefCell::new(Thread::default());
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        // Stacks with frames of C on them can only be left alone; fibers do not unwind theirs.
+        self.fibers.iter().filter_map(|fiber| fiber.listing.as_ref()).for_each(owners::abandon);
+    }
+}
+
+/// Runs something on this thread's state; `None` while it is in use or gone. Must not call foreign code.
+pub(crate) fn with<R>(run: impl FnOnce(&mut Thread) -> R) -> Option<R> {
+    THREAD.try_with(|thread| thread.try_borrow_mut().ok().map(|mut thread| run(&mut thread))).ok().flatten()
+}
+
+/// A name for this thread among the process's, never 0 or [`owners::NOBODY`].
+fn own_name() -> usize {
+    THREAD.try_with(|thread| ptr::from_ref(thread).addr()).unwrap_or(owners::NOBODY)
+}
+
+// --- who computes ------------------------------------------------------------------------------------------------------------
+
+static COMPUTER: AtomicPtr<Computer> = AtomicPtr::new(ptr::null_mut());
+
+fn computer() -> Option<&'static Computer> {
+    // SAFETY: null or a table that lives as long as the process.
+    unsafe { COMPUTER.load(Acquire).as_ref() }
+}
+
+/// Whether a provider has asked to be called.
+pub(crate) fn has_computer() -> bool {
+    computer().is_some()
+}
+
+/// Lets the provider compute, if it thinks so; whether it did.
+pub(crate) fn fire(moment: Moment, fiber: u64) -> bool {
+    // SAFETY: the provider's function, in the thread that gathered.
+    computer().is_some_and(|computer| unsafe { (computer.fire)(moment, fiber) } > 0)
+}
+
+/// Whether operations of this thread wait.
+pub(crate) fn is_anything_waiting() -> bool {
+    // SAFETY: as above.
+    computer().is_some_and(|computer| unsafe { (computer.waiting)() } > 0)
+}
+
+// --- what the provider asks --------------------------------------------------------------------------------------------------
+
+/// Found by the provider with `dlsym`.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "the symbol's name")]
+pub static bywash_async_v1: Waiter = Waiter { version: VERSION, attach, fiber, suspend, wake, company };
+
+unsafe extern "C" fn attach(computer: &'static Computer) {
+    if PROCESS.swap(process(), AcqRel) == 0 {
+        // SAFETY: a function that only stores a number. Should this fail for want of memory, a child of fork merely batches nothing.
+        unsafe { libc::pthread_atfork(None, None, Some(has_forked)) };
+    }
+    COMPUTER.store(ptr::from_ref(computer).cast_mut(), Release);
+}
+
+/// The process that this memory belongs to.
+static PROCESS: AtomicI32 = AtomicI32::new(0);
+
+fn process() -> c_int {
+    // SAFETY: never fails.
+    unsafe { libc::getpid() }
+}
+
+unsafe extern "C" fn has_forked() {
+    PROCESS.store(process(), Release);
+}
+
+/// Whether we are the process that this memory belongs to, and not a child of `vfork`, which borrows it.
+fn is_own_process() -> bool {
+    PROCESS.load(Acquire) == process()
+}
+
+/// A descriptor is being closed.
+pub(crate) fn closing(fd: c_int) {
+    if has_computer() && with(|thread| thread.knows(fd)) == Some(true) && is_own_process() {
+        with(|thread| thread.has_closed(fd));
+    }
+}
+
+unsafe extern "C" fn company() -> u32 {
+    with(|thread| thread.company()).unwrap_or(COMPANY_UNKNOWN)
+}
+
+unsafe extern "C" fn fiber() -> u64 {
+    let Some(Some((number, ssl, fd))) = with(Thread::candidate) else { return 0 };
+    // SAFETY: the `SSL` whose handshake this thread is in.
+    if !COMPUTING_STATES.contains(&unsafe { real::SSL_get_state(ssl) }) || !is_nonblocking(fd) {
+        return 0;
+    }
+    if with(|thread| thread.list_running()) == Some(true) { number } else { 0 }
+}
+
+fn is_nonblocking(fd: c_int) -> bool {
+    let before = errno();
+    // SAFETY: no memory is involved.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    set_errno(before);
+    flags >= 0 && flags & libc::O_NONBLOCK != 0
+}
+
+unsafe extern "C" fn suspend() -> c_int {
+    let Some(Some(pause)) = with(|thread| thread.running.as_ref().map(|running| running.pause)) else { return 0 };
+    // SAFETY: the fiber's own, which lives as long as the fiber's stack; we are on it.
+    match unsafe { &*pause }.suspend(()) {
+        Onward::Done => 1,
+        Onward::GivenUp => 0,
+    }
+}
+
+unsafe extern "C" fn wake(fiber: u64) {
+    with(|thread| {
+        if let Some(fiber) = thread.fibers.iter_mut().find(|waiting| waiting.number == fiber) {
+            fiber.state = State::Woken { told: false };
+        }
+    });
+}
+
+/// The fiber that was entered says how it can be suspended.
+pub(crate) fn entered(pause: &Pause) {
+    with(|thread| {
+        if let Some(running) = &mut thread.running {
+            running.pause = pause;
+        }
+    });
+}
+
+// --- a handshake's way ---------------------------------------------------------------------------------------------------------
+
+/// How a call on a handshake is to go on.
+pub(crate) enum Entrance {
+    /// As if we were not there.
+    Direct,
+    /// On a new fiber.
+    Begin(Fiber),
+    /// On the fiber that was suspended.
+    Resume(Fiber),
+    /// It waits for its operation; its fiber's number.
+    Waits(u64),
+}
+
+impl Thread {
+    /// Connections that seem to be busy.
+    fn company(&self) -> u32 {
+        self.events.map_or(COMPANY_UNKNOWN, |events| events.max(1).saturating_add(self.fibers.len() as u32))
+    }
+
+    pub(crate) fn is_suspended(&self, ssl: Ssl) -> bool {
+        self.fibers.iter().any(|fiber| fiber.ssl == ssl)
+    }
+
+    /// Whether any handshake is.
+    pub(crate) fn has_suspended(&self) -> bool {
+        !self.fibers.is_empty()
+    }
+
+    /// Whether a new handshake might be suspended: somebody else must be there to wait for.
+    pub(crate) fn may_begin(&self) -> bool {
+        let company = self.company();
+        self.running.is_none() && self.fibers.len() < SUSPENDED_MAX && company >= 2 && company != COMPANY_UNKNOWN
+    }
+
+    /// The suspended handshake of this `SSL`, if its operation is done.
+    pub(crate) fn enter(&mut self, ssl: Ssl) -> Entrance {
+        match self.fibers.iter().position(|fiber| fiber.ssl == ssl) {
+            Some(index) if self.fibers[index].state != State::Waiting => Entrance::Resume(self.take(index)),
+            Some(index) => Entrance::Waits(self.fibers[index].number),
+            None => Entrance::Direct,
+        }
+    }
+
+    pub(crate) fn begin(&mut self, ssl: Ssl, handshake: crate::fiber::Handshake) -> Entrance {
+        let Some(stack) = self.stacks.take() else { return Entrance::Direct };
+        self.last_number += 1;
+        Entrance::Begin(Fiber::new(self.last_number, ssl, handshake, stack))
+    }
+
+    /// The suspended handshake of this `SSL`, whatever its state.
+    pub(crate) fn remove(&mut self, ssl: Ssl) -> Option<Fiber> {
+        self.fibers.iter().position(|fiber| fiber.ssl == ssl).map(|index| self.take(index))
+    }
+
+    fn take(&mut self, index: usize) -> Fiber {
+        self.fibers.swap_remove(index)
+    }
+
+    /// The handshake that could be suspended now.
+    fn candidate(&mut self) -> Option<(u64, Ssl, c_int)> {
+        let running = self.running.as_ref().filter(|running| !running.given_up && running.fd >= 0)?;
+        let found = (running.number, running.ssl, running.fd);
+        let heard = self.registry.hears(running.fd);
+        self.is_event_driven |= heard;
+        (heard || self.is_event_driven).then_some(found)
+    }
+
+    fn list_running(&mut self) -> bool {
+        let Some(running) = &mut self.running else { return false };
+        if running.listing.is_none() {
+            running.listing = owners::list(running.ssl, own_name());
+        }
+        running.listing.is_some()
+    }
+
+    /// A connection's bytes were read.
+    pub(crate) fn has_read(&mut self, fd: c_int) {
+        if let Some(running) = self.running.as_mut().filter(|running| running.fd < 0) {
+            running.fd = fd;
+        }
+    }
+
+    fn knows(&self, fd: c_int) -> bool {
+        self.registry.knows(fd) || self.fibers.iter().any(|fiber| fiber.fd == fd)
+    }
+
+    fn has_closed(&mut self, fd: c_int) {
+        self.registry.forget(fd);
+        self.fibers.iter_mut().filter(|fiber| fiber.fd == fd).for_each(|fiber| fiber.fd = -1);
+    }
+
+    /// A wait has brought so many events.
+    pub(crate) fn has_waited(&mut self, events: c_int) {
+        self.events = Some(u32::try_from(events).unwrap_or(0));
+    }
+
+    /// Descriptors of connections whose operation is done, and whether the server was told.
+    pub(crate) fn woken(&self) -> impl Iterator<Item = (c_int, bool)> {
+        self.fibers.iter().filter_map(|fiber| match fiber.state {
+            State::Woken { told } if fiber.fd >= 0 => Some((fiber.fd, told)),
+            _ => None,
+        })
+    }
+
+    /// The server is told of this connection, or (its wishes having changed) is to be told again.
+    pub(crate) fn set_told(&mut self, fd: c_int, is_told: bool) {
+        for fiber in self.fibers.iter_mut().filter(|fiber| fiber.fd == fd) {
+            if let State::Woken { told } = &mut fiber.state {
+                *told = is_told;
+            }
+        }
+    }
+}
+
+/// A handshake's end.
+pub(crate) struct End {
+    pub(crate) answer: Answer,
+    /// Another thread has called `SSL_free` meanwhile and was told that it is done: whoever gets this has to do it.
+    pub(crate) is_to_be_freed: bool,
+}
+
+/// Runs a fiber until it ends, which gives its answer, or is suspended.
+pub(crate) fn run(mut fiber: Fiber, onward: Onward) -> Option<End> {
+    // An application's callback on a fiber may free, or shake, another connection.
+    let outer = with(|thread| {
+        let (number, ssl, fd, pause, listing) = (fiber.number, fiber.ssl, fiber.fd, fiber.pause, fiber.listing.take());
+        thread.running.replace(Running { number, ssl, fd, pause, given_up: onward == Onward::GivenUp, listing })
+    });
+    let answer = fiber.resume(onward);
+    if let Some(running) = with(|thread| core::mem::replace(&mut thread.running, outer.flatten())).flatten() {
+        (fiber.fd, fiber.pause, fiber.listing) = (running.fd, running.pause, running.listing);
+    }
+    let Some(answer) = answer else {
+        fiber.state = State::Waiting;
+        with(move |thread| thread.fibers.push(fiber));
+        return None;
+    };
+    let is_to_be_freed = fiber.listing.take().is_some_and(owners::release);
+    with(move |thread| thread.stacks.give(fiber.into_stack()));
+    Some(End { answer, is_to_be_freed })
+}
+
+/// Whether this thread is inside of this handshake, on its fiber.
+pub(crate) fn is_running(ssl: Ssl) -> bool {
+    with(|thread| thread.running.as_ref().is_some_and(|running| running.ssl == ssl)) == Some(true)
+}
+
+/// The next suspended handshake of this thread whose `SSL` another thread wants freed.
+pub(crate) fn next_to_free() -> Option<Ssl> {
+    owners::next_to_free(own_name())
+}

@@ -1,0 +1,216 @@
+//! Operations that wait for company: how a deferred operation finds its way back.
+//!
+//! An operation may be put off where something can take the thread elsewhere meanwhile:
+//!
+//! - a *fiber* of the preload library (`bywash-async`), which suspends the handshakes of servers that know nothing of it;
+//! - an *asynchronous job* of OpenSSL (`ASYNC_start_job(3)`), in which programs run that wait on descriptors by themselves: `SSL_MODE_ASYNC` servers such as
+//!   haproxy with `ssl-mode-async`, `openssl s_server -async`, `openssl speed -async_jobs`. The job's descriptor is an eventfd, readable when the
+//!   operation is done.
+//!
+//! Either way the preload library must be there, since it is what calls [`fire`] when a batch is full or the thread is about to block; without it
+//! every operation is computed where it arises.
+
+use super::asynchronous::Job;
+use crate::ffi::guard;
+use bywash_async_link::{COMPANY_UNKNOWN, Computer, Moment as When, SYMBOL, VERSION, Waiter};
+use bywash_client::{Gather, Moment, Session, Ticket};
+use bywash_core::{Data, Direction, Operation, OwnedOperation, SecretBytes};
+use core::cell::{Cell, RefCell};
+use core::ffi::c_int;
+use std::sync::OnceLock;
+
+/// Who waits for an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whom {
+    Fiber(u64),
+    Job(c_int),
+}
+
+/// What this thread has put off.
+struct Waiting {
+    gather: Gather,
+    whom: Vec<(Ticket, Whom)>,
+}
+
+thread_local! {
+    static WAITING: RefCell<Waiting> = RefCell::new(Waiting::new());
+    static GIVEN_UP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs something on what this thread has put off; `None` while the thread ends.
+fn with<R>(run: impl FnOnce(&mut Waiting) -> R) -> Option<R> {
+    WAITING.try_with(|waiting| waiting.try_borrow_mut().ok().map(|mut waiting| run(&mut waiting))).ok().flatten()
+}
+
+/// Whether the user has set `BYWASH_ASYNC` to this: `off` puts nothing off, `always` everything that can be, gain or not. Asked once, when the
+/// provider is loaded: nginx's workers have no environment.
+fn is_set_to(value: &str) -> bool {
+    static SET: OnceLock<Option<std::ffi::OsString>> = OnceLock::new();
+    SET.get_or_init(|| std::env::var_os("BYWASH_ASYNC")).as_ref().is_some_and(|set| set == value)
+}
+
+/// The preload library, if the process has it and wants it used.
+fn waiter() -> Option<&'static Waiter> {
+    static WAITER: OnceLock<Option<&'static Waiter>> = OnceLock::new();
+    *WAITER.get_or_init(|| {
+        if is_set_to("off") {
+            return None;
+        }
+        // SAFETY: looks a name up.
+        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, SYMBOL.as_ptr()) }.cast::<Waiter>();
+        // SAFETY: null, or what the preload library shows under this name, for as long as the process lives.
+        let waiter = unsafe { found.as_ref() }.filter(|waiter| waiter.version == VERSION)?;
+        // SAFETY: a table of ours that lives as long: the module is never unloaded.
+        unsafe { (waiter.attach)(&COMPUTER) };
+        Some(waiter)
+    })
+}
+
+/// Lets the preload library know that there is somebody to compute. Called when the provider is loaded.
+pub(crate) fn attach() {
+    waiter();
+}
+
+static COMPUTER: Computer = Computer { fire, waiting };
+
+unsafe extern "C" fn waiting() -> u32 {
+    guard(0, || with(|waiting| waiting.gather.waiting() as u32).unwrap_or(0))
+}
+
+unsafe extern "C" fn fire(when: When, fiber: u64) -> u32 {
+    guard(0, || {
+        let done = with(|waiting| {
+            let moment = match when {
+                When::Arrived => Moment::Arrived,
+                When::Busy => Moment::Busy,
+                When::Blocking => Moment::Blocking,
+                When::Demanded => Moment::Demanded(waiting.ticket_of(Whom::Fiber(fiber))?),
+            };
+            Some(waiting.fire(moment))
+        });
+        let done = done.flatten().unwrap_or_default();
+        done.iter().for_each(|&whom| tell(whom));
+        done.len() as u32
+    })
+}
+
+fn tell(whom: Whom) {
+    match whom {
+        Whom::Fiber(fiber) => {
+            if let Some(waiter) = waiter() {
+                // SAFETY: the preload library's function, in the thread of the fiber.
+                unsafe { (waiter.wake)(fiber) };
+            }
+        }
+        Whom::Job(fd) => super::asynchronous::notify(fd),
+    }
+}
+
+/// Nobody will ask for what waits behind this descriptor: its job is gone.
+pub(super) fn forget_job(fd: c_int) {
+    with(|waiting| {
+        while let Some(ticket) = waiting.ticket_of(Whom::Job(fd)) {
+            waiting.remove(ticket);
+        }
+    });
+}
+
+impl Waiting {
+    fn new() -> Self {
+        let gather = if is_set_to("always") { Gather::putting_all_off() } else { Gather::new() };
+        Self { gather, whom: Vec::new() }
+    }
+
+    fn ticket_of(&self, whom: Whom) -> Option<Ticket> {
+        self.whom.iter().find(|(_, other)| *other == whom).map(|(ticket, _)| *ticket)
+    }
+
+    fn remove(&mut self, ticket: Ticket) {
+        self.gather.withdraw(ticket);
+        self.whom.retain(|(other, _)| *other != ticket);
+    }
+
+    fn fire(&mut self, moment: Moment) -> Vec<Whom> {
+        let done = self.gather.fire(moment);
+        self.whom.iter().filter(|(ticket, _)| done.contains(ticket)).map(|(_, whom)| *whom).collect()
+    }
+}
+
+/// Whether the operation that was just answered with nothing failed because its handshake was given up: then nobody is to compute it.
+pub(super) fn was_given_up() -> bool {
+    GIVEN_UP.take()
+}
+
+/// Runs one public-key operation, now or in company.
+pub(super) fn compute(session: &Session, input: &[u8], output: &mut [u8], tag: &mut [u8]) -> Option<usize> {
+    if let Some(waiter) = waiter() {
+        GIVEN_UP.set(false);
+        if tag.is_empty()
+            && let Some(put_off) = PutOff::begin(waiter, session, input, output.len())
+        {
+            return put_off.finish(waiter, output);
+        }
+        let operation = &mut Operation { direction: Direction::Compute, iv: &[], aad: &[], data: Data::Copy { input, output }, tag };
+        return match with(|waiting| waiting.gather.run(session, operation)) {
+            Some(outcome) => outcome.ok(),
+            None => session.run(operation).ok(),
+        };
+    }
+    session.run(&mut Operation { direction: Direction::Compute, iv: &[], aad: &[], data: Data::Copy { input, output }, tag }).ok()
+}
+
+/// An operation that waits.
+struct PutOff {
+    ticket: Ticket,
+    job: Option<Job>,
+}
+
+impl PutOff {
+    /// Puts an operation off, if it gains by that and its thread can turn to something else.
+    fn begin(waiter: &Waiter, session: &Session, input: &[u8], room: usize) -> Option<Self> {
+        // SAFETY: the preload library's function, without arguments.
+        let company = unsafe { (waiter.company)() };
+        let hoped = |waiting: &mut Waiting| {
+            let company = if company == COMPANY_UNKNOWN { usize::MAX } else { company as usize };
+            let company = company.max(waiting.gather.waiting() + 1);
+            waiting.gather.is_worth_waiting(session, company)
+        };
+        if !with(hoped)? {
+            return None;
+        }
+        // SAFETY: as above.
+        let fiber = unsafe { (waiter.fiber)() };
+        let job = if fiber == 0 { Some(Job::current()?) } else { None };
+        let whom = job.as_ref().map_or(Whom::Fiber(fiber), |job| Whom::Job(job.fd()));
+        let (input, output) = (SecretBytes::from(input), SecretBytes::zeroed(room));
+        let operation = OwnedOperation { direction: Direction::Compute, iv: Vec::new(), aad: Vec::new(), input, output, tag: Vec::new() };
+        let ticket = with(|waiting| {
+            let ticket = waiting.gather.add(session, operation).ok()?;
+            waiting.whom.push((ticket, whom));
+            Some(ticket)
+        });
+        Some(Self { ticket: ticket??, job })
+    }
+
+    /// Waits for the outcome.
+    fn finish(self, waiter: &Waiter, output: &mut [u8]) -> Option<usize> {
+        match &self.job {
+            // SAFETY: on the fiber that `Waiter::fiber` has named.
+            None if unsafe { (waiter.suspend)() } == 1 => {}
+            None => GIVEN_UP.set(true),
+            Some(job) => job.pause(),
+        }
+        let outcome = with(|waiting| {
+            if self.job.is_some() && !waiting.gather.is_done(self.ticket) {
+                // The program has come back by itself: it does not wait, so neither do we.
+                waiting.fire(Moment::Demanded(self.ticket)).into_iter().for_each(tell);
+            }
+            let outcome = waiting.gather.take(self.ticket);
+            waiting.remove(self.ticket);
+            outcome
+        });
+        let done = outcome.flatten()?.ok()?;
+        output.copy_from_slice(&done.output);
+        Some(done.output.len())
+    }
+}
