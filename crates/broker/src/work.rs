@@ -126,8 +126,8 @@ impl Worker {
         }
         let entry = self.client.sessions.get(job.session).and_then(|entry| job.check(entry.algorithm, entry.tag_len).map(|()| entry));
         match entry {
-            Ok(entry) => match self.is_worth_submitting(&entry, &job).then(|| self.share.take(&job)).flatten() {
-                Some(lease) => self.submit(taken, entry, lease),
+            Ok(entry) => match self.lease(&entry, &job) {
+                Some(lease) => self.hand_over(taken, entry, lease),
                 None => {
                     let outcome = self.run(&job, &entry);
                     self.ring.complete(taken, outcome);
@@ -137,12 +137,20 @@ impl Worker {
         }
     }
 
-    /// A lone request stays in this thread. With more behind it, long ones go to the manager's threads and lanes.
-    fn is_worth_submitting(&self, entry: &Entry, job: &Job) -> bool {
+    /// Leave to hand a request over. What other clients' requests can share lanes with gathers. Else a lone request stays in this thread, and with
+    /// more behind it, long ones go to the manager's threads.
+    fn lease(&self, entry: &Entry, job: &Job) -> Option<Lease> {
+        if self.gathers(entry.algorithm) {
+            return self.share.take_lane(job);
+        }
         let long = entry.algorithm.is_public_key()
             || job.input.len() >= WORTH_SUBMITTING_BYTES
             || self.lanes[usize::from(entry.algorithm.number())];
-        long && self.intake.is_ready()
+        (long && self.intake.is_ready()).then(|| self.share.take(job)).flatten()
+    }
+
+    fn gathers(&self, algorithm: Algorithm) -> bool {
+        self.shared.config.manager.lanes(algorithm) > 1
     }
 
     /// Computes in this thread: copies in, runs, copies out.
@@ -168,8 +176,8 @@ impl Worker {
         answer(&self.ring, &self.client, job, entry, &result, output, operation.tag)
     }
 
-    /// Hands over to the manager's threads; one of them answers.
-    fn submit(&mut self, taken: Taken, entry: Entry, lease: Lease) {
+    /// Hands over to the manager; one of its threads, or of its clients', answers.
+    fn hand_over(&mut self, taken: Taken, entry: Entry, lease: Lease) {
         let (job, ring, client) = (taken.job, self.ring.clone(), self.client.clone());
         let copy = |span: bywash_protocol::Span| {
             let mut bytes = vec![0; span.len()];
@@ -189,7 +197,12 @@ impl Worker {
             let outcome = answer(&ring, &client, &job, &entry, &outcome, &operation.output, &operation.tag);
             ring.complete(taken, outcome);
         };
-        self.shared.config.manager.submit(entry.id, operation, Box::new(done));
+        let manager = &self.shared.config.manager;
+        if self.gathers(entry.algorithm) {
+            manager.gather(entry.id, operation, Box::new(done));
+        } else {
+            manager.submit(entry.id, operation, Box::new(done));
+        }
     }
 }
 

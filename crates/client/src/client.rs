@@ -1,9 +1,10 @@
 //! A process's access to engines.
 
 use crate::config::Config;
+use crate::crowd::Crowd;
 use crate::session::Session;
 use crate::upstream::Upstream;
-use bywash_core::{Algorithm, Engine, Place, Result, SessionParams};
+use bywash_core::{Algorithm, Engine, Operation, Place, Result, SessionParams};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -14,6 +15,7 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     engine: Arc<dyn Engine>,
     upstream: Upstream,
+    crowd: Crowd,
     sessions: AtomicU32,
     queued: AtomicU64,
     reruns: AtomicU64,
@@ -59,7 +61,8 @@ impl Client {
         let zero = AtomicU64::default;
         let upstream = Upstream::new(config);
         let (queued, reruns, overflows, batches, batched) = (zero(), zero(), zero(), zero(), zero());
-        Self(Arc::new(Inner { engine, upstream, sessions: AtomicU32::new(1), queued, reruns, overflows, batches, batched }))
+        let (crowd, sessions) = (Crowd::default(), AtomicU32::new(1));
+        Self(Arc::new(Inner { engine, upstream, crowd, sessions, queued, reruns, overflows, batches, batched }))
     }
 
     /// Where an operation of this size would run. No lock, no allocation, no system call; a few nanoseconds.
@@ -112,6 +115,12 @@ impl Client {
     /// What it was told when it was made.
     pub fn config(&self) -> &Config {
         self.0.upstream.config()
+    }
+
+    /// Runs an operation here, together with other threads' where that gains.
+    pub(crate) fn run_here(&self, session: &Session, operation: &mut Operation<'_>) -> Result<usize> {
+        let together = self.0.crowd.run(&self.0.engine, session, operation);
+        together.unwrap_or_else(|| session.keyed().run(operation))
     }
 
     pub(crate) fn upstream(&self) -> &Upstream {

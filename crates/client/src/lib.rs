@@ -52,6 +52,7 @@
 mod attempts;
 mod client;
 mod config;
+mod crowd;
 mod embedded;
 mod gather;
 mod life;

@@ -106,7 +106,7 @@ impl Session {
     pub(crate) fn run_here(&self, operation: &mut Operation<'_>) -> Result<usize> {
         let (upstream, bytes) = (self.0.client.upstream(), operation.data.input_len() as u64);
         let arrival_ns = if upstream.is_recording() { monotonic_ns() } else { 0 };
-        let written = self.0.keyed.run(operation)?;
+        let written = self.0.client.run_here(self, operation)?;
         let algorithm = self.0.params.algorithm();
         upstream.count(algorithm, 1, bytes);
         if arrival_ns != 0 {

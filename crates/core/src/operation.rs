@@ -92,6 +92,24 @@ pub struct Operation<'a> {
     pub tag: &'a mut [u8],
 }
 
+impl Operation<'_> {
+    /// A copy that can wait without its caller's buffers.
+    pub fn to_owned(&self) -> OwnedOperation {
+        let input: &[u8] = match &self.data {
+            Data::InPlace(buffer) => buffer,
+            Data::Copy { input, .. } => input,
+        };
+        OwnedOperation {
+            direction: self.direction,
+            iv: self.iv.to_vec(),
+            aad: self.aad.to_vec(),
+            input: input.into(),
+            output: SecretBytes::zeroed(self.data.output_len()),
+            tag: self.tag.to_vec(),
+        }
+    }
+}
+
 /// One computation in buffers of its own: what queues, threads and other processes hand on.
 ///
 /// Input and output are zeroised on drop: an RSA decryption's output or a shared secret is as secret as a key.
@@ -121,6 +139,19 @@ impl OwnedOperation {
             data: Data::Copy { input: &self.input, output: &mut self.output },
             tag: &mut self.tag,
         }
+    }
+
+    /// Gives the results of a copy back to the operation of which it [is one](Operation::to_owned): `written` bytes of output, and the tag.
+    ///
+    /// # Panics
+    /// For an operation of other lengths.
+    pub fn copy_back(&self, written: usize, to: &mut Operation<'_>) {
+        let output: &mut [u8] = match &mut to.data {
+            Data::InPlace(buffer) => buffer,
+            Data::Copy { output, .. } => output,
+        };
+        output[..written].copy_from_slice(&self.output[..written]);
+        to.tag.copy_from_slice(&self.tag);
     }
 }
 

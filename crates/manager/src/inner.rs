@@ -1,5 +1,7 @@
 //! The manager's inside, shared by its users' threads and its own.
 
+use crate::combine::Combiner;
+use crate::gather::Admission;
 use crate::observe::Observers;
 use crate::request::{Batch, Ended, Waiter};
 use crate::session::{Session, Table};
@@ -8,7 +10,7 @@ use crate::{execute, threads};
 use bywash_core::{Engine, Error, Operation, Result, Task, Time};
 use bywash_policy::{Decision, EngineId, EngineSet, RequestId};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 /// How long a caller whose own request is done goes on with other people's, in nanoseconds: about what waking one of them would cost.
@@ -28,6 +30,7 @@ pub(crate) struct Inner {
     /// Ends that are decided but not yet told.
     pub(crate) untold: AtomicUsize,
     pub(crate) observers: Observers,
+    pub(crate) gathering: OnceLock<Combiner<Admission>>,
 }
 
 /// What the thread that asks the policy can do about a dispatch itself.
@@ -56,6 +59,7 @@ impl Inner {
             watched: AtomicBool::new(false),
             untold: AtomicUsize::new(0),
             observers: Observers::default(),
+            gathering: OnceLock::new(),
         })
     }
 

@@ -46,21 +46,24 @@
 //! | module | what |
 //! |---|---|
 //! | `manager` | the interface |
-//! | `entrance`, `inner`, `exit` | requests come in; the policy is asked and batches run; ends are told |
+//! | `entrance`, `gather`, `inner`, `exit` | requests come in, some in company; the policy is asked and batches run; ends are told |
 //! | `state`, `bounds` | the bookkeeping under the one lock, with no thread and no engine in it |
 //! | `threads` | workers and timer |
 //! | `execute` | the boundary to engines, which no panic crosses |
+//! | [`combine`] | threads that block form batches among themselves |
 //! | [`calibrate`] | measures and caches cost sheets |
 #![forbid(unsafe_code)]
 
 mod bounds;
 pub mod calibrate;
+pub mod combine;
 mod config;
 mod counters;
 mod engines;
 mod entrance;
 mod execute;
 mod exit;
+mod gather;
 mod inner;
 mod manager;
 mod observe;

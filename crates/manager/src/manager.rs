@@ -4,9 +4,10 @@ use crate::bounds::Bounds;
 use crate::config::{Costs, ManagerConfig, PolicyKind};
 use crate::counters::{EngineStatus, Snapshot};
 use crate::entrance::shut_down;
+use crate::gather::Gathered;
 use crate::inner::{Inner, Role};
 use crate::observe::Observer;
-use crate::request::{Completion, Deliver, Done, OnDone, Waiter, Woken, copy_back, to_owned};
+use crate::request::{Completion, Deliver, Done, OnDone, Waiter, Woken};
 use crate::session::{Session, SessionId};
 use crate::state::{EngineState, State};
 use crate::{calibrate, execute};
@@ -142,9 +143,9 @@ impl Manager {
             Ok(done) => return Ok(done),
             Err(remaining) => remaining,
         };
-        let completion = self.run_copy(&session, engines, to_owned(operation))?;
+        let completion = self.run_copy(&session, engines, operation.to_owned())?;
         let done = completion.outcome?;
-        copy_back(&completion.operation, done.written, operation);
+        completion.operation.copy_back(done.written, operation);
         Ok(done)
     }
 
@@ -164,14 +165,40 @@ impl Manager {
     }
 
     /// Hands one operation over and returns at once; `on_done` is called exactly once, possibly before this returns.
-    pub fn submit(&self, id: SessionId, mut operation: OwnedOperation, on_done: OnDone) -> RequestId {
-        let checked = self.inner.sessions().get(id).and_then(|session| session.params.check(&operation.borrow()).map(|()| session));
-        match checked {
-            Ok(session) => self.inner.admit(&session, session.engines, operation, Deliver::Call(on_done), None).0,
+    pub fn submit(&self, id: SessionId, operation: OwnedOperation, on_done: OnDone) -> RequestId {
+        match self.checked(id, operation, on_done) {
+            Ok((session, operation, on_done)) => self.inner.admit(&session, session.engines, operation, Deliver::Call(on_done), None).0,
+            Err(id) => id,
+        }
+    }
+
+    /// As [`submit`](Self::submit), for an algorithm for which a local engine has [lanes](Engine::lanes): the operation waits for company as long as the
+    /// processor has other work, and the calling thread computes one batch of what has gathered, or none.
+    pub fn gather(&self, id: SessionId, operation: OwnedOperation, on_done: OnDone) {
+        if let Ok((session, operation, on_done)) = self.checked(id, operation, on_done) {
+            self.inner.gather(Gathered { session, operation, on_done });
+        }
+    }
+
+    /// How many operations of an algorithm gain from going together on a local engine.
+    pub fn lanes(&self, algorithm: Algorithm) -> usize {
+        self.local.iter().map(|id| self.inner.engine(id).lanes(algorithm)).max().unwrap_or(1)
+    }
+
+    /// What fails the check is told so, and has had its number.
+    #[allow(clippy::type_complexity, reason = "what came in, and what was found")]
+    fn checked(
+        &self,
+        id: SessionId,
+        mut operation: OwnedOperation,
+        on_done: OnDone,
+    ) -> core::result::Result<(Arc<Session>, OwnedOperation, OnDone), RequestId> {
+        match self.inner.sessions().get(id).and_then(|session| session.params.check(&operation.borrow()).map(|()| session)) {
+            Ok(session) => Ok((session, operation, on_done)),
             Err(error) => {
                 let id = self.inner.lock().number();
                 on_done(Completion { id, operation, outcome: Err(error) });
-                id
+                Err(id)
             }
         }
     }

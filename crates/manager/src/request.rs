@@ -78,33 +78,6 @@ impl Clone for Inputs {
     }
 }
 
-/// A copy of a borrowed operation that can wait without its caller's buffers.
-pub(crate) fn to_owned(operation: &Operation<'_>) -> OwnedOperation {
-    let Operation { direction, iv, aad, data, tag } = operation;
-    let input: &[u8] = match data {
-        Data::InPlace(buffer) => buffer,
-        Data::Copy { input, .. } => input,
-    };
-    OwnedOperation {
-        direction: *direction,
-        iv: iv.to_vec(),
-        aad: aad.to_vec(),
-        input: input.into(),
-        output: SecretBytes::zeroed(data.output_len()),
-        tag: tag.to_vec(),
-    }
-}
-
-/// Gives the results of such a copy back.
-pub(crate) fn copy_back(from: &OwnedOperation, written: usize, to: &mut Operation<'_>) {
-    let output: &mut [u8] = match &mut to.data {
-        Data::InPlace(buffer) => buffer,
-        Data::Copy { output, .. } => output,
-    };
-    output[..written].copy_from_slice(&from.output[..written]);
-    to.tag.copy_from_slice(&from.tag);
-}
-
 /// A request that the manager keeps until its end.
 pub(crate) struct Entry {
     pub(crate) request: Request,

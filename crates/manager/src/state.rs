@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub(crate) enum Job {
     Run(Batch),
     Load(Vec<Algorithm>),
+    /// Lead those that gather, for one batch.
+    Lead,
 }
 
 /// One engine as the manager sees it.

@@ -71,6 +71,7 @@ fn do_job(inner: &Arc<Inner>, id: EngineId, job: Job) {
                 mine = inner.cycle(batch, &mut Role::Worker(id));
             }
         }
+        Job::Lead => inner.lead(),
         Job::Load(circuits) => {
             let loaded = crate::execute::load(inner.engine(id), &circuits);
             let mut state = inner.lock();

@@ -24,6 +24,7 @@
 //! | [`placement`] | shortest expected completion, from cost sheets | unless waiting is expected to be sooner | after [`placement::PATIENCE_NS`] |
 //! | [`routing`] | the routing table: *here* or *queue* for each algorithm and size class | | |
 //! | [`firing`] | when an event-driven thread computes what its connections have gathered | yes | by its own kind |
+//! | [`yielding`] | whether a blocking thread offers the processor to others that may join it | | |
 //! | [`estimate`] | a cost sheet that learns from what it sees | | |
 //!
 //! The properties are checked in `tests/model.rs` by a driver that makes up arrivals, engines, failures and cancellations;
@@ -44,6 +45,7 @@ pub mod placement;
 pub mod routing;
 mod waiting;
 mod workers;
+pub mod yielding;
 
 pub use estimate::Estimate;
 pub use fifo::Fifo;

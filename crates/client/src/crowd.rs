@@ -1,0 +1,96 @@
+//! The threads of one process that compute in its own place: where the engine has lanes for an algorithm they go together, as
+//! [`combine`] tells. A process with one such thread never pays for it.
+
+use crate::session::Session;
+use arc_swap::ArcSwapOption;
+use bywash_core::{Algorithm, Engine, Error, Operation, OwnedOperation, Result, Task};
+use bywash_manager::combine::{self, Combiner};
+use rustix::process::{Pid, getpid};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Where the threads of this process meet. A forked child makes a place of its own.
+#[derive(Default)]
+pub(crate) struct Crowd(ArcSwapOption<Place>);
+
+struct Place {
+    process: Pid,
+    /// The first thread that came.
+    first: usize,
+    /// Another has come since.
+    many: AtomicBool,
+    combiner: Combiner<Lanes>,
+}
+
+struct Lanes(Arc<dyn Engine>);
+
+/// One thread's operation, in buffers of its own.
+struct Joint {
+    session: Session,
+    operation: OwnedOperation,
+    outcome: Result<usize>,
+}
+
+impl combine::Compute for Lanes {
+    type Work = Joint;
+
+    fn compute(&self, algorithm: Algorithm, batch: &mut [Joint]) {
+        let outcomes: Vec<_> = {
+            let mut tasks: Vec<_> = batch.iter_mut().map(|joint| Task::new(joint.session.keyed(), joint.operation.borrow())).collect();
+            self.0.run(&mut tasks);
+            tasks.into_iter().map(|task| task.outcome).collect()
+        };
+        for (joint, outcome) in batch.iter_mut().zip(outcomes) {
+            joint.outcome = outcome;
+        }
+        if batch.len() > 1 {
+            batch[0].session.client().note_batch(algorithm, batch.len() as u64);
+        }
+    }
+}
+
+impl Crowd {
+    /// Runs an operation together with other threads'. `None` leaves it to the caller: there are no lanes for it, no other threads, or one
+    /// of them was lost.
+    pub(crate) fn run(&self, engine: &Arc<dyn Engine>, session: &Session, operation: &mut Operation<'_>) -> Option<Result<usize>> {
+        let algorithm = session.params().algorithm();
+        if engine.lanes(algorithm) < 2 {
+            return None;
+        }
+        let place = self.place(engine);
+        if !place.many.load(Relaxed) {
+            if place.first == thread() {
+                return None;
+            }
+            place.many.store(true, Relaxed);
+        }
+        let outcome = Err(Error::EngineFailed { engine: engine.name().to_owned(), reason: "it panicked".into() });
+        let joint = Joint { session: session.clone(), operation: operation.to_owned(), outcome };
+        let Joint { operation: copy, outcome, .. } = place.combiner.run(algorithm, joint)?;
+        Some(outcome.inspect(|&written| copy.copy_back(written, operation)))
+    }
+
+    /// This process's place.
+    fn place(&self, engine: &Arc<dyn Engine>) -> Arc<Place> {
+        let process = getpid();
+        let old = self.0.load_full();
+        if let Some(place) = old.as_ref().filter(|place| place.process == process) {
+            return place.clone();
+        }
+        let combiner = Combiner::new(Lanes(engine.clone()), engine.batch_max(), engine.workers());
+        let place = Arc::new(Place { process, first: thread(), many: AtomicBool::new(false), combiner });
+        let before = self.0.compare_and_swap(&old, Some(place.clone()));
+        // The parent's place is left as it is for ever: a lock in it may be held by a thread that does not exist here.
+        core::mem::forget(old.clone());
+        let won = before.as_ref().map(Arc::as_ptr) == old.as_ref().map(Arc::as_ptr);
+        if won { place } else { self.0.load_full().unwrap_or(place) }
+    }
+}
+
+/// Tells the threads that live at one time apart.
+fn thread() -> usize {
+    thread_local! {
+        static HERE: u8 = const { 0 };
+    }
+    HERE.with(|here| core::ptr::from_ref(here) as usize)
+}

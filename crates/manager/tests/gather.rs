@@ -1,0 +1,115 @@
+//! Requests of threads that do not wait for them: they gather, and every one ends once.
+
+mod common;
+
+use bywash_core::{Algorithm, Error, OwnedOperation};
+use bywash_manager::{Completion, Manager, SessionId};
+use common::{HANG, Mood, Moody, ctr, done, manager, operation};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+fn wide(workers: usize) -> (Arc<Moody>, Arc<Manager>) {
+    let engine = Arc::new(Moody::new("wide").workers(workers).lanes(8));
+    let manager = manager(std::slice::from_ref(&engine), |_| {});
+    (engine, manager)
+}
+
+fn gather(manager: &Manager, session: SessionId, operation: OwnedOperation, tell: &Sender<Completion>) {
+    let tell = tell.clone();
+    manager.gather(session, operation, Box::new(move |completion| tell.send(completion).unwrap()));
+}
+
+fn wait_until(what: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !what() {
+        assert!(begun.elapsed() < HANG, "it never came to that");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn ends(heard: &Receiver<Completion>, count: usize) -> Vec<Completion> {
+    (0..count).map(|_| heard.recv_timeout(HANG).unwrap()).collect()
+}
+
+#[test]
+fn what_comes_during_a_batch_shares_the_next_and_its_threads_go_on() {
+    let (engine, manager) = wide(1);
+    assert_eq!((manager.lanes(Algorithm::Aes128Ctr), manager.lanes(Algorithm::X25519)), (8, 8));
+    let session = manager.open(1, ctr()).unwrap();
+    let (tell, heard) = channel();
+    engine.set(Mood::Stalls);
+    std::thread::scope(|scope| {
+        scope.spawn(|| gather(&manager, session, operation(0, 100), &tell));
+        wait_until(|| engine.batches.load(SeqCst) == 1);
+        // None of these blocks, or the gate would never be opened.
+        (1..21).for_each(|seed| gather(&manager, session, operation(seed, 100), &tell));
+        engine.set(Mood::Good);
+        engine.open_gate();
+    });
+    let ended = ends(&heard, 21);
+    for Completion { operation, outcome, .. } in ended {
+        assert_eq!(outcome.unwrap().written, 100);
+        assert_eq!(operation.output, done(operation.clone()).output);
+    }
+    assert_eq!((engine.operations.load(SeqCst), engine.batches.load(SeqCst)), (21, 4), "1, 8, 8 and 4");
+    assert_eq!(engine.inside_max.load(SeqCst), 1);
+    assert!(manager.shutdown(HANG));
+}
+
+#[test]
+fn many_threads_are_answered_once_each_whatever_the_engine_does() {
+    for mood in [Mood::Good, Mood::Fails, Mood::Panics] {
+        let (engine, manager) = wide(2);
+        let session = manager.open(1, ctr()).unwrap();
+        engine.set(mood);
+        let (tell, heard) = channel();
+        std::thread::scope(|scope| {
+            for thread in 0..16 {
+                let (manager, tell) = (&manager, tell.clone());
+                scope.spawn(move || (0..100).for_each(|seed| gather(manager, session, operation(thread * 100 + seed, 10), &tell)));
+            }
+        });
+        let ended = ends(&heard, 1600);
+        assert!(ended.iter().all(|end| end.outcome.is_ok() == (mood == Mood::Good)), "{mood:?}");
+        assert!(heard.try_recv().is_err());
+        assert!(engine.inside_max.load(SeqCst) <= 2 && engine.batch_seen_max.load(SeqCst) <= 8);
+        assert!(manager.shutdown(HANG));
+    }
+}
+
+#[test]
+fn bad_requests_and_late_ones_are_refused() {
+    let (_, manager) = wide(1);
+    let session = manager.open(1, ctr()).unwrap();
+    let (tell, heard) = channel();
+    let mut wrong = operation(1, 10);
+    wrong.iv = vec![0; 3];
+    gather(&manager, session, wrong, &tell);
+    manager.close(session).unwrap();
+    gather(&manager, session, operation(2, 10), &tell);
+    let outcomes: Vec<_> = ends(&heard, 2).into_iter().map(|end| end.outcome.unwrap_err()).collect();
+    assert!(matches!(outcomes[..], [Error::IvLength { .. }, Error::NoSession { .. }]), "{outcomes:?}");
+    let session = manager.open(1, ctr()).unwrap();
+    assert!(manager.shutdown(HANG));
+    gather(&manager, session, operation(3, 10), &tell);
+    assert!(ends(&heard, 1)[0].outcome.is_err());
+}
+
+#[test]
+fn a_shutdown_ends_what_has_gathered() {
+    let (engine, manager) = wide(1);
+    let session = manager.open(1, ctr()).unwrap();
+    let (tell, heard) = channel();
+    engine.set(Mood::Stalls);
+    std::thread::scope(|scope| {
+        scope.spawn(|| gather(&manager, session, operation(0, 10), &tell));
+        wait_until(|| engine.batches.load(SeqCst) == 1);
+        (1..4).for_each(|seed| gather(&manager, session, operation(seed, 10), &tell));
+        scope.spawn(|| assert!(manager.shutdown(HANG)));
+        engine.set(Mood::Good);
+        engine.open_gate();
+    });
+    assert_eq!(ends(&heard, 4).len(), 4, "done or refused, each has its end");
+}
