@@ -16,6 +16,9 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::*};
 /// Handshakes that one thread suspends at the same time; further ones run in place.
 const SUSPENDED_MAX: usize = 256;
 
+/// Company is who has come in the last so many waits: a server that accepts one connection in each turn sees few at a time, however many there are.
+const RECENT_WAITS: usize = 4;
+
 /// `OSSL_HANDSHAKE_STATE` of ssl.h in which libssl itself computes: `TLS_ST_SW_SRVR_HELLO` (a TLS 1.3 key share), `TLS_ST_SW_KEY_EXCH`, `TLS_ST_SR_KEY_EXCH`,
 /// `TLS_ST_SW_CERT_VRFY`. In others an application's callback may, with locks of its own held (haproxy's `generate-certificates`): those are left alone.
 const COMPUTING_STATES: [c_int; 4] = [22, 24, 28, 40];
@@ -39,8 +42,9 @@ pub(crate) struct Thread {
     running: Option<Running>,
     stacks: Stacks,
     last_number: u64,
-    /// Events that the last wait has brought; none if there was no wait yet.
-    events: Option<u32>,
+    /// How many waits there were, and the events that the last few have brought.
+    waits: usize,
+    events: [u32; RECENT_WAITS],
     /// A connection of this thread was seen to be waited for. Then those that are not yet waited for, being new, will be.
     is_event_driven: bool,
 }
@@ -195,7 +199,8 @@ pub(crate) enum Entrance {
 impl Thread {
     /// Connections that seem to be busy.
     fn company(&self) -> u32 {
-        self.events.map_or(COMPANY_UNKNOWN, |events| events.max(1).saturating_add(self.fibers.len() as u32))
+        let events = self.events.into_iter().fold(1, u32::max);
+        if self.waits == 0 { COMPANY_UNKNOWN } else { events.saturating_add(self.fibers.len() as u32) }
     }
 
     pub(crate) fn is_suspended(&self, ssl: Ssl) -> bool {
@@ -272,7 +277,8 @@ impl Thread {
 
     /// A wait has brought so many events.
     pub(crate) fn has_waited(&mut self, events: c_int) {
-        self.events = Some(u32::try_from(events).unwrap_or(0));
+        self.events[self.waits % RECENT_WAITS] = u32::try_from(events).unwrap_or(0);
+        self.waits += 1;
     }
 
     /// Descriptors of connections whose operation is done, and whether the server was told.
