@@ -20,9 +20,22 @@ pub(crate) struct Args {
     /// TLS version, exactly this one.
     #[arg(long, value_enum, default_value_t = Tls::V13)]
     pub(crate) tls: Tls,
-    /// Connections open at the same time, each on its own thread.
+    /// Connections open at the same time, each on its own thread; with --rate the most there may be.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) connections: u32,
+    /// Opens so many connections a second, at random moments (Poisson arrivals), whether or not earlier ones have
+    /// ended. Latencies then count from the moment at which each was due. Without it a connection follows when one ends.
+    #[arg(long, value_name = "PER_SECOND", value_parser = positive)]
+    pub(crate) rate: Option<f64>,
+    /// Takes RSA keys from 1024 bits on, which nobody should: for measuring what used to be. TLS 1.2 only.
+    #[arg(long)]
+    pub(crate) short_rsa: bool,
+    /// The client's own certificate chain (PEM), for servers that ask for one.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) cert: Option<PathBuf>,
+    /// The private key (PEM) to --cert.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
     /// Goes on for so long; connections that are open then are finished.
     #[arg(long, value_parser = positive)]
     pub(crate) seconds: Option<f64>,
@@ -100,6 +113,8 @@ mod tests {
         assert!(parse(&["--seconds", "1"]).is_ok());
         assert!(parse(&["--count", "1", "--seconds", "1"]).is_err());
         assert!(parse(&["--seconds", "-1"]).is_err());
+        assert!(parse(&["--count", "1", "--rate", "0"]).is_err());
+        assert!(parse(&["--count", "1", "--cert", "x"]).unwrap_err().contains("--key"));
     }
 
     #[test]

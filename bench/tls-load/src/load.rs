@@ -1,13 +1,17 @@
 //! The load: threads that connect, shake hands, fetch, and start over.
 
 use crate::args::{Args, Tls};
+use crate::arrivals::Arrivals;
 use crate::fetch::{Expected, Failure, get};
 use crate::report::Report;
+use crate::short_rsa;
+use rustix::time::{ClockId, clock_gettime};
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, Stream};
 use std::net::{SocketAddr, TcpStream};
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +26,7 @@ pub(crate) struct Plan {
     name: ServerName<'static>,
     config: Arc<ClientConfig>,
     connections: u32,
+    rate: Option<f64>,
     seconds: Option<f64>,
     count: Option<u64>,
     path: Option<String>,
@@ -43,8 +48,9 @@ impl Plan {
             server: args.connect,
             host: args.sni.clone(),
             name,
-            config: Arc::new(config(&args.ca, args.tls, args.resume)?),
+            config: Arc::new(config(args)?),
             connections: args.connections,
+            rate: args.rate,
             seconds: args.seconds,
             count: args.count,
             path: args.path.clone(),
@@ -55,37 +61,77 @@ impl Plan {
     }
 }
 
-fn config(ca: &Path, tls: Tls, resume: bool) -> Result<ClientConfig, String> {
-    let unreadable = |reason: String| format!("--ca {}: {reason}", ca.display());
+fn config(args: &Args) -> Result<ClientConfig, String> {
+    if args.short_rsa && args.tls != Tls::V12 {
+        return Err(
+            "--short-rsa: TLS 1.3 signs by RSA-PSS, which this client's library does not verify below 2048 bits; add --tls 1.2".into()
+        );
+    }
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(ca).map_err(|error| unreadable(error.to_string()))? {
-        let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
-        roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+    for certificate in certificates("--ca", &args.ca)? {
+        roots.add(certificate).map_err(|error| format!("--ca {}: {error}", args.ca.display()))?;
     }
-    if roots.is_empty() {
-        return Err(unreadable("no certificate in it".to_owned()));
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    if args.short_rsa {
+        provider.signature_verification_algorithms = short_rsa::ALGORITHMS;
     }
-    let version = if tls == Tls::V12 { &rustls::version::TLS12 } else { &rustls::version::TLS13 };
-    let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+    let version = if args.tls == Tls::V12 { &rustls::version::TLS12 } else { &rustls::version::TLS13 };
+    let builder = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[version])
         .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.resumption = if resume { Resumption::in_memory_sessions(256) } else { Resumption::disabled() };
+        .with_root_certificates(roots);
+    let mut config = match (&args.cert, &args.key) {
+        (Some(chain), Some(key)) => {
+            let private = PrivateKeyDer::from_pem_file(key).map_err(|error| format!("--key {}: {error}", key.display()))?;
+            let own = builder.with_client_auth_cert(certificates("--cert", chain)?, private);
+            own.map_err(|error| format!("--cert {}: {error}", chain.display()))?
+        }
+        _ => builder.with_no_client_auth(),
+    };
+    config.resumption = if args.resume { Resumption::in_memory_sessions(256) } else { Resumption::disabled() };
     Ok(config)
+}
+
+fn certificates(option: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let unreadable = |reason: String| format!("{option} {}: {reason}", file.display());
+    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+    let found = found.map_err(|error| unreadable(error.to_string()))?;
+    if found.is_empty() { Err(unreadable("no certificate in it".to_owned())) } else { Ok(found) }
+}
+
+/// Gives each connection its turn: when it is due, or `None` if there is none left.
+struct Turns<'a> {
+    plan: &'a Plan,
+    start: Instant,
+    begun: AtomicU64,
+    arrivals: Option<Arrivals>,
+}
+
+impl Turns<'_> {
+    /// Comes back when the next connection is due.
+    fn next(&self) -> Option<Instant> {
+        if self.plan.count.is_some_and(|count| self.begun.fetch_add(1, Ordering::Relaxed) >= count) {
+            return None;
+        }
+        let due = match &self.arrivals {
+            Some(arrivals) => self.start + arrivals.next(),
+            None => Instant::now(),
+        };
+        if self.plan.seconds.is_some_and(|seconds| due.duration_since(self.start).as_secs_f64() >= seconds) {
+            return None;
+        }
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        Some(due)
+    }
 }
 
 /// Carries the plan out.
 pub(crate) fn run(plan: &Plan) -> Report {
     let start = Instant::now();
-    let begun = AtomicU64::new(0);
-    let goes_on = || match (plan.count, plan.seconds) {
-        (Some(count), _) => begun.fetch_add(1, Ordering::Relaxed) < count,
-        (None, seconds) => seconds.is_some_and(|seconds| start.elapsed().as_secs_f64() < seconds),
-    };
+    let turns = Turns { plan, start, begun: AtomicU64::new(0), arrivals: plan.rate.map(Arrivals::new) };
     let mut total = Report::default();
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..plan.connections).map(|_| scope.spawn(|| lane(plan, goes_on))).collect();
+        let threads: Vec<_> = (0..plan.connections).map(|_| scope.spawn(|| lane(plan, &turns))).collect();
         for thread in threads {
             match thread.join() {
                 Ok(report) => total.add(&report),
@@ -94,23 +140,27 @@ pub(crate) fn run(plan: &Plan) -> Report {
         }
     });
     total.elapsed = start.elapsed();
+    let cpu = clock_gettime(ClockId::ProcessCPUTime);
+    total.cpu = Duration::new(cpu.tv_sec as u64, cpu.tv_nsec as u32);
     total
 }
 
 /// One connection after the other.
-fn lane(plan: &Plan, goes_on: impl Fn() -> bool) -> Report {
+fn lane(plan: &Plan, turns: &Turns<'_>) -> Report {
+    // A sleeper's timer is put off by 50 us otherwise, and its connection with it. Should this fail, it is.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let mut report = Report::default();
     let mut buffer = vec![0; BUFFER_BYTES];
-    while goes_on() {
-        if let Err(failure) = connection(plan, &mut report, &mut buffer) {
-            report.failed(failure);
+    while let Some(due) = turns.next() {
+        match connection(plan, due, &mut report, &mut buffer) {
+            Ok(()) => report.connection(due.elapsed()),
+            Err(failure) => report.failed(failure),
         }
     }
     report
 }
 
-fn connection(plan: &Plan, report: &mut Report, buffer: &mut [u8]) -> Result<(), Failure> {
-    let start = Instant::now();
+fn connection(plan: &Plan, due: Instant, report: &mut Report, buffer: &mut [u8]) -> Result<(), Failure> {
     let mut socket = TcpStream::connect_timeout(&plan.server, plan.timeout).map_err(|error| Failure::from_io("connect", &error))?;
     let set = |socket: &TcpStream| -> std::io::Result<()> {
         socket.set_nodelay(true)?;
@@ -123,7 +173,7 @@ fn connection(plan: &Plan, report: &mut Report, buffer: &mut [u8]) -> Result<(),
     while tls.is_handshaking() {
         tls.complete_io(&mut socket).map_err(|error| Failure::from_io("handshake", &error))?;
     }
-    report.handshake(start.elapsed(), tls.handshake_kind() == Some(HandshakeKind::Resumed));
+    report.handshake(due.elapsed(), tls.handshake_kind() == Some(HandshakeKind::Resumed));
     if let Some(suite) = tls.negotiated_cipher_suite() {
         report.suite(suite.suite().as_str().unwrap_or("unknown"));
     }

@@ -13,8 +13,11 @@ const LATENCY_US_MAX: u64 = 600_000_000;
 /// What one thread, or all of them, saw.
 pub(crate) struct Report {
     pub(crate) elapsed: Duration,
+    /// Processor time of this process.
+    pub(crate) cpu: Duration,
     handshakes_us: Histogram<u64>,
     requests_us: Histogram<u64>,
+    connections_us: Histogram<u64>,
     resumed: u64,
     bytes: u64,
     wrong: u64,
@@ -28,8 +31,10 @@ impl Default for Report {
         let empty = || Histogram::new_with_max(LATENCY_US_MAX, 3).expect("3 digits and a maximum above 2 are what it takes");
         Self {
             elapsed: Duration::ZERO,
+            cpu: Duration::ZERO,
             handshakes_us: empty(),
             requests_us: empty(),
+            connections_us: empty(),
             resumed: 0,
             bytes: 0,
             wrong: 0,
@@ -56,6 +61,11 @@ impl Report {
         self.bytes += bytes;
     }
 
+    /// A connection came to its good end, so long after it was due.
+    pub(crate) fn connection(&mut self, took: Duration) {
+        self.connections_us.saturating_record(took.as_micros() as u64);
+    }
+
     pub(crate) fn failed(&mut self, failure: Failure) {
         let (kind, message) = match failure {
             Failure::Broken(kind, message) => (kind, message),
@@ -69,7 +79,12 @@ impl Report {
 
     /// Adds what another thread saw.
     pub(crate) fn add(&mut self, other: &Self) {
-        for (mine, theirs) in [(&mut self.handshakes_us, &other.handshakes_us), (&mut self.requests_us, &other.requests_us)] {
+        let pairs = [
+            (&mut self.handshakes_us, &other.handshakes_us),
+            (&mut self.requests_us, &other.requests_us),
+            (&mut self.connections_us, &other.connections_us),
+        ];
+        for (mine, theirs) in pairs {
             mine.add(theirs).expect("both have the same bounds");
         }
         self.resumed += other.resumed;
@@ -95,10 +110,14 @@ impl Report {
     }
 
     pub(crate) fn to_json(&self) -> serde_json::Value {
-        let latency = |us: &Histogram<u64>| json!({"p50": us.value_at_quantile(0.5), "p99": us.value_at_quantile(0.99), "max": us.max()});
+        let latency = |us: &Histogram<u64>| json!({"p50": us.value_at_quantile(0.5), "p90": us.value_at_quantile(0.9), "p99": us.value_at_quantile(0.99), "max": us.max()});
         let failures: serde_json::Map<_, _> = self.failures.iter().map(|(kind, (count, _))| ((*kind).to_owned(), json!(count))).collect();
         json!({
             "seconds": self.elapsed.as_secs_f64(),
+            "cpu_seconds": self.cpu.as_secs_f64(),
+            "connections": self.connections_us.len(),
+            "connections_per_s": self.per_second(self.connections_us.len() as f64),
+            "connection_us": latency(&self.connections_us),
             "handshakes": self.handshakes_us.len(),
             "resumed": self.resumed,
             "requests": self.requests_us.len(),

@@ -33,6 +33,8 @@ pub(crate) struct Worker {
     share: Arc<Share>,
     /// Whether any engine gains from several operations at a time.
     lanes: Box<[bool]>,
+    /// Whether all engines are distant: then this thread could only wait.
+    distant: bool,
 }
 
 /// Buffers of the thread, used again and again and wiped at the end.
@@ -65,9 +67,10 @@ impl Worker {
         };
         let engines = shared.config.manager.engines();
         let lanes = Algorithm::ALL.iter().map(|&algorithm| engines.iter().any(|engine| engine.lanes(algorithm) > 1)).collect();
+        let distant = !engines.iter().any(|engine| engine.is_local());
         let ring = intake.ring().clone();
         let share = Share::of(shared.config.manager.engines(), ring.region().geometry());
-        Self { shared, client, ring, intake, spin: Spin::new(limit), scratch: Scratch::default(), share, lanes }
+        Self { shared, client, ring, intake, spin: Spin::new(limit), scratch: Scratch::default(), share, lanes, distant }
     }
 
     /// Works until the client's end.
@@ -137,8 +140,8 @@ impl Worker {
         }
     }
 
-    /// Leave to hand a request over. What other clients' requests can share lanes with gathers. Else a lone request stays in this thread, and with
-    /// more behind it, long ones go to the manager's threads.
+    /// Leave to hand a request over. What other clients' requests can share lanes with gathers. Else a lone request stays in this thread if it can be
+    /// computed here, and with more behind it, long ones go to the manager's threads.
     fn lease(&self, entry: &Entry, job: &Job) -> Option<Lease> {
         if self.gathers(entry.algorithm) {
             return self.share.take_lane(job);
@@ -146,7 +149,7 @@ impl Worker {
         let long = entry.algorithm.is_public_key()
             || job.input.len() >= WORTH_SUBMITTING_BYTES
             || self.lanes[usize::from(entry.algorithm.number())];
-        (long && self.intake.is_ready()).then(|| self.share.take(job)).flatten()
+        (self.distant || (long && self.intake.is_ready())).then(|| self.share.take(job)).flatten()
     }
 
     fn gathers(&self, algorithm: Algorithm) -> bool {

@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Bench(crate::bench::Args),
     /// Record requests as a trace, of the running broker or of a command
     Record(crate::record::Args),
+    /// Run a paper's experiment again, with real servers and clients
+    Reproduce(crate::reproduce::Args),
     /// Watch a broker live: clients, algorithms, engines, rates
     Top(crate::top::Args),
     /// Print a broker's counters

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::shell::print;
 use crate::terminal::Style;
 use bywash_core::{Absent, Algorithm, Engine, Kind};
-use bywash_manager::Engines;
+use bywash_manager::{EngineName, Engines};
 use serde::Serialize;
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -14,8 +14,13 @@ use std::process::ExitCode;
 #[command(after_help = "\
 Examples:
   bywash engines
+  bywash engines --engine board:munetoh-meac32
   bywash engines --json | jq -r '.present[].algorithms[]'")]
 pub(crate) struct Args {
+    /// Show this one: cpu, or board:CARD for a modelled card (one that comes along or the file of its
+    /// cost sheet); again for more [default: all that are here]
+    #[arg(long, value_name = "ENGINE")]
+    engine: Vec<EngineName>,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -23,7 +28,7 @@ pub(crate) struct Args {
 
 /// Shows what a look around finds.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let engines = bywash_manager::probe();
+    let engines = bywash_manager::find(&args.engine)?;
     let text = if args.json { as_json(&engines)? } else { as_text(&engines, Style::of_stdout()) };
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

@@ -6,6 +6,7 @@
 //! | `serve` | the broker: engines shared by all programs of a machine |
 //! | `top`, `stats`, `record` | a broker watched, counted, recorded |
 //! | `calibrate`, `bench` | what operations cost, and where they are fastest |
+//! | `reproduce` | the papers' experiments, run again |
 //! | `doctor` | what stands in the way of that, each finding with the command that mends it |
 //! | `engines` | what can compute here, what it can do, why something is missing |
 //! | `completions`, `man` | for the shell and the manual |
@@ -31,6 +32,7 @@ mod failure;
 mod openssl_conf;
 mod provider;
 mod record;
+mod reproduce;
 mod run;
 mod serve;
 mod shell;
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Record(args) => record::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Doctor(args) => doctor::run(&args),

@@ -1,7 +1,9 @@
-//! Which engines this machine has.
+//! Which engines this machine has, and which of them are to be used.
 
-use bywash_core::{Absent, Engine};
+use bywash_core::{Absent, Engine, Error, Result};
+use bywash_engine_board::{Board, CARDS};
 use bywash_engine_cpu::CpuEngine;
+use core::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
 /// What a look around found.
@@ -22,4 +24,73 @@ pub fn probe() -> Engines {
 pub fn here() -> Arc<dyn Engine> {
     static HERE: OnceLock<Arc<CpuEngine>> = OnceLock::new();
     HERE.get_or_init(|| Arc::new(CpuEngine::new())).clone()
+}
+
+/// An engine as users name it: `cpu`, or `board:` and a card that comes along or the file of its cost sheet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineName {
+    /// `cpu`
+    Cpu,
+    /// `board:CARD`; modelled.
+    Board(String),
+}
+
+impl FromStr for EngineName {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name.split_once(':') {
+            None if name == "cpu" => Ok(Self::Cpu),
+            Some(("board", card)) if !card.is_empty() => Ok(Self::Board(card.to_owned())),
+            _ => {
+                let cards: Vec<String> = CARDS.iter().map(|(card, _)| format!("board:{card}")).collect();
+                let reason = format!("no engine '{name}'; there are cpu, {} and board:FILE, a card's cost sheet", cards.join(", "));
+                Err(Error::Config { place: "engine".into(), reason })
+            }
+        }
+    }
+}
+
+/// Exactly these engines, in this order; with no name, all that [`probe`] finds. Modelled ones are there by name alone.
+///
+/// # Errors
+/// [`Error::Config`] for a card whose cost sheet cannot be read or used.
+pub fn find(names: &[EngineName]) -> Result<Engines> {
+    if names.is_empty() {
+        return Ok(probe());
+    }
+    let engine = |name: &EngineName| -> Result<Arc<dyn Engine>> {
+        match name {
+            EngineName::Cpu => Ok(here()),
+            EngineName::Board(card) => Ok(Arc::new(Board::find(card)?)),
+        }
+    };
+    Ok(Engines { present: names.iter().map(engine).collect::<Result<_>>()?, absent: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Result<EngineName> {
+        text.parse()
+    }
+
+    #[test]
+    fn engines_are_those_named_in_that_order() {
+        let names = ["board:munetoh-meac32", "cpu"].map(|text| name(text).unwrap());
+        let found: Vec<String> = find(&names).unwrap().present.iter().map(|engine| engine.name().to_owned()).collect();
+        assert_eq!(found, ["meac32", "cpu"]);
+        assert_eq!(find(&[]).unwrap().present.len(), probe().present.len());
+    }
+
+    #[test]
+    fn an_unknown_engine_is_refused_with_those_there_are() {
+        for text in ["fpga", "board", "board:", "cpu:0", ""] {
+            let error = name(text).unwrap_err().to_string();
+            assert!(error.contains("board:munetoh-meac32") && error.contains("board:FILE"), "{text}: {error}");
+        }
+        let error = find(&[name("board:/nowhere.toml").unwrap()]).err().unwrap().to_string();
+        assert!(error.contains("/nowhere.toml"), "{error}");
+    }
 }

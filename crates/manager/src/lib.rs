@@ -75,7 +75,7 @@ mod threads;
 pub use bywash_policy::{EngineId, RequestId};
 pub use config::{Costs, ManagerConfig, PolicyKind};
 pub use counters::{EngineStatus, Snapshot, Usage};
-pub use engines::{Engines, here, probe};
+pub use engines::{EngineName, Engines, find, here, probe};
 pub use manager::Manager;
 pub use observe::{Observation, Observer};
 pub use request::{Completion, Done, OnDone};

@@ -11,7 +11,7 @@ use crate::request::{Completion, Deliver, Done, OnDone, Waiter, Woken};
 use crate::session::{Session, SessionId};
 use crate::state::{EngineState, State};
 use crate::{calibrate, execute};
-use bywash_core::route::ROUTES;
+use bywash_core::route::{ROUTES, SizeClass};
 use bywash_core::{Algorithm, CostSheet, Engine, Error, Operation, OwnedOperation, Place, Result, SessionParams, Time};
 use bywash_policy::estimate::Estimate;
 use bywash_policy::{ENGINES_MAX, EngineId, EngineInfo, EngineSet, Lanes, RequestId, routing};
@@ -209,15 +209,20 @@ impl Manager {
     }
 
     /// The routing table for a caller who needs `handover_ns` to reach this manager: *queue* where an engine beats the caller's own place
-    /// even so. `before` is the table in force, so that entries do not flap. Without a local engine everything is *queue*.
+    /// even so. `before` is the table in force, so that entries do not flap. Without a local engine everything that some engine does is *queue*.
     pub fn routes(&self, before: Option<&[Place]>, handover_ns: f64) -> Vec<Place> {
         let costs = self.costs();
-        let Some(here) = self.local.iter().next() else { return vec![Place::Queue; ROUTES] };
+        let Some(here) = self.local.iter().next() else { return self.routes_away() };
         let here = &costs[usize::from(here.0)];
         match before {
             Some(before) if before.len() == ROUTES => routing::refresh_from(before, here, &costs, handover_ns),
             _ => routing::refresh(here, &costs, handover_ns),
         }
+    }
+
+    fn routes_away(&self) -> Vec<Place> {
+        let place = |engines: &EngineSet| if engines.is_empty() { Place::Here } else { Place::Queue };
+        self.capable.iter().flat_map(|engines| [place(engines); SizeClass::COUNT]).collect()
     }
 
     /// The engines, in the order in which they were given.

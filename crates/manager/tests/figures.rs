@@ -2,9 +2,9 @@
 
 mod common;
 
-use bywash_core::route::ROUTES;
+use bywash_core::route::{ROUTES, route_index};
 use bywash_core::{Algorithm, CostSheet, Place};
-use bywash_manager::Costs;
+use bywash_manager::{Costs, Manager, ManagerConfig};
 use common::{HANG, Mood, Moody, ctr, done, manager, operation};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -95,4 +95,13 @@ fn routes_say_queue_only_where_an_engine_gains() {
     assert_eq!(alone.routes(None, 0.0), [Place::Here; ROUTES]);
     let distant = manager(&engines[1..], |_| {});
     assert_eq!(distant.routes(None, 0.0), [Place::Queue; ROUTES], "there is no place here");
+}
+
+#[test]
+fn a_card_alone_gets_what_it_does_and_nothing_else() {
+    let card = bywash_manager::find(&["board:munetoh-meac32".parse().unwrap()]).unwrap().present;
+    let manager = Manager::new(ManagerConfig { costs: Costs::Given(vec![]), ..ManagerConfig::new(card) }).unwrap();
+    let routes = manager.routes(None, 0.0);
+    let place = |algorithm| routes[route_index(algorithm, 256)];
+    assert_eq!((place(Algorithm::Rsa2048Private), place(Algorithm::X25519)), (Place::Queue, Place::Here));
 }

@@ -25,7 +25,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/interfaces/openssl", &["crates/core", "crates/client", "crates/interfaces/async/link"]),
     ("crates/interfaces/*", &["crates/core", "crates/client"]),
     ("crates/sim", &["crates/core", "crates/policy"]),
-    ("crates/cli", &["crates/core", "crates/policy", "crates/protocol", "crates/manager", "crates/broker", "crates/client", "crates/sim"]),
+    (
+        "crates/cli",
+        &[
+            "crates/core",
+            "crates/policy",
+            "crates/protocol",
+            "crates/manager",
+            "crates/broker",
+            "crates/client",
+            "crates/sim",
+            "experiments/runner",
+        ],
+    ),
 ];
 
 /// What tests of a crate may use on top; the others' tests may use whatever they like.

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::shell::print;
 use crate::terminal::Style;
 use bywash_core::Algorithm;
-use bywash_manager::calibrate;
+use bywash_manager::{EngineName, calibrate};
 use indicatif::{ProgressBar, ProgressStyle};
 use measure::{Clock, Effort, Figure, measure};
 use sites::Sites;
@@ -51,8 +51,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     slice: u64,
     /// Count the thread's processor time: the calling thread alone, beside the system's OpenSSL
-    #[arg(long, conflicts_with_all = ["threads", "socket"])]
+    #[arg(long, conflicts_with_all = ["threads", "socket", "engine"])]
     cpu: bool,
+    /// What the place `queue` computes with: cpu, or board:CARD for a modelled card (one that comes
+    /// along or the file of its cost sheet); again for more [default: all that are here]
+    #[arg(long, value_name = "ENGINE")]
+    engine: Vec<EngineName>,
     /// The broker's socket [default: $BYWASH_SOCKET, else the system's or the session's]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -69,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let algorithms = args.algorithms.iter().map(|name| name.parse()).collect::<Result<Vec<Algorithm>, _>>()?;
     let clock = if args.cpu { Clock::Cpu } else { Clock::Wall };
     let effort = Effort { threads: args.threads.into(), rounds: args.rounds.into(), slice: Duration::from_millis(args.slice), clock };
-    let sites = if args.cpu { Sites::of_this_thread() } else { Sites::find(args.socket.as_deref())? };
+    let sites = if args.cpu { Sites::of_this_thread() } else { Sites::find(args.socket.as_deref(), &args.engine)? };
     let progress = progress(algorithms.iter().map(|&algorithm| sizes_of(algorithm, args).len() as u64).sum());
     if args.csv {
         print(table::CSV_HEADER.as_bytes())?;

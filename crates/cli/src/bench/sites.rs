@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use bywash_client::{Client, Config, Route, Session};
 use bywash_core::route::route_index;
 use bywash_core::{Algorithm, Data, Engine, Error, Keyed, Operation, Place, Result, SessionParams, Task};
-use bywash_manager::{Manager, ManagerConfig, SessionId};
+use bywash_manager::{EngineName, Manager, ManagerConfig, SessionId};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,8 +40,8 @@ impl Sites {
     }
 
     /// Looks for them; a broker that does not answer is left out.
-    pub(crate) fn find(socket: Option<&Path>) -> core::result::Result<Self, Failure> {
-        let manager = Manager::new(ManagerConfig::new(bywash_manager::probe().present))?;
+    pub(crate) fn find(socket: Option<&Path>, engines: &[EngineName]) -> core::result::Result<Self, Failure> {
+        let manager = Manager::new(ManagerConfig::new(bywash_manager::find(engines)?.present))?;
         let routes = manager.routes(None, 0.0);
         let mut all: Vec<Box<dyn Site>> =
             vec![Box::new(Here(bywash_manager::here())), Box::new(Lanes(bywash_manager::here())), Box::new(Queue(manager))];

@@ -38,10 +38,10 @@ struct Recording {
 }
 
 impl Host {
-    /// A broker that answers is joined, unless a trace is wanted, which is of this run alone. Notes are told to the user.
+    /// A broker that answers is joined, unless a trace is wanted, which is of this run alone, or engines of its own. Notes are told to the user.
     pub(crate) fn find(plan: &Plan, workspace: &Workspace, notes: &mut Vec<String>) -> Result<Self, Failure> {
         let token = workspace.token().to_owned();
-        if plan.trace.is_none() {
+        if plan.trace.is_none() && plan.engines.is_empty() {
             let socket = socket_path(plan.socket.as_deref());
             match probe(&socket) {
                 Ok(()) => return Ok(Self { socket, token, own: None, recording: None }),
@@ -53,9 +53,9 @@ impl Host {
                 Err(_) => {}
             }
         }
-        let mut host = match Self::private(workspace) {
+        let mut host = match Self::private(plan, workspace) {
             Ok(host) => host,
-            Err(failure) if plan.trace.is_none() => {
+            Err(failure) if plan.trace.is_none() && plan.engines.is_empty() => {
                 notes.push(format!("no broker for this run: {failure}; everything runs in the program's own place"));
                 return Ok(Self { socket: NO_BROKER.into(), token, own: None, recording: None });
             }
@@ -69,10 +69,10 @@ impl Host {
         Ok(host)
     }
 
-    fn private(workspace: &Workspace) -> Result<Self, Failure> {
+    fn private(plan: &Plan, workspace: &Workspace) -> Result<Self, Failure> {
         // What cannot be had is `doctor`'s to say, not every run's.
         bywash_protocol::harden_process();
-        let manager = Manager::new(ManagerConfig::new(bywash_manager::probe().present))?;
+        let manager = Manager::new(ManagerConfig::new(bywash_manager::find(&plan.engines)?.present))?;
         let mut config = BrokerConfig::new(workspace.socket(), manager);
         config.run_token = Some(workspace.token().to_owned());
         let broker = Broker::bind(config)?;

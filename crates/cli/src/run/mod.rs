@@ -13,6 +13,7 @@ use crate::failure::{Exit, Failure};
 use crate::openssl_conf::{ProviderEntry, generate, user_conf};
 use crate::provider;
 use bywash_client::Route;
+use bywash_manager::EngineName;
 use host::Host;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -30,10 +31,11 @@ Examples:
   bywash run -- curl https://localhost/
   bywash run -- nginx -g 'daemon off;'
   bywash run --route queue -- openssl speed -evp aes-256-gcm
+  bywash run --engine board:munetoh-meac32 -- apache2 -DFOREGROUND
   bywash run --report report.json --trace trace.csv -- ./server
 
 Without a running broker the run hosts one of its own, which ends with it. A trace is always of
-the run alone.
+the run alone, and so are engines that are named.
 
 Exit code: the program's own, 128 + n if signal n ended it; 125 if Bywash failed before it
 was started, 126 if it cannot be executed, 127 if there is no such command.")]
@@ -46,6 +48,10 @@ pub(crate) struct Args {
     /// session's, if one answers]
     #[arg(long, value_name = "PATH", conflicts_with = "trace")]
     socket: Option<PathBuf>,
+    /// What the run's own broker computes with: cpu, or board:CARD for a modelled card (one that
+    /// comes along or the file of its cost sheet); again for more [default: all that are here]
+    #[arg(long, value_name = "ENGINE", conflicts_with = "socket")]
+    engine: Vec<EngineName>,
     /// The OpenSSL provider's shared object [default: $BYWASH_PROVIDER, else the one near this
     /// executable]
     #[arg(long, value_name = "FILE")]
@@ -76,6 +82,7 @@ pub(crate) struct Args {
 pub(crate) struct Plan {
     pub(crate) route: Route,
     pub(crate) socket: Option<PathBuf>,
+    pub(crate) engines: Vec<EngineName>,
     pub(crate) provider: Option<PathBuf>,
     pub(crate) no_async: bool,
     pub(crate) json: bool,
@@ -87,10 +94,11 @@ pub(crate) struct Plan {
 
 /// Runs the program.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let Args { route, socket, provider, no_async, json, quiet, report, trace, command } = args;
+    let Args { route, socket, engine, provider, no_async, json, quiet, report, trace, command } = args;
     execute(&Plan {
         route: *route,
         socket: socket.clone(),
+        engines: engine.clone(),
         provider: provider.clone(),
         no_async: *no_async,
         json: *json,

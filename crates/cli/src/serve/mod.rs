@@ -6,9 +6,9 @@ mod settings;
 use crate::failure::{Exit, Failure};
 use crate::{broker_link, terminal};
 use bywash_broker::{Broker, BrokerConfig, BrokerHandle};
-use bywash_manager::{Manager, ManagerConfig};
+use bywash_manager::{EngineName, Manager, ManagerConfig};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use settings::{Mode, Policy, Quotas, Settings};
+use settings::{Engine, Mode, Policy, Quotas, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::net::SocketAddr;
@@ -22,11 +22,13 @@ use std::time::Duration;
 Examples:
   bywash serve
   bywash serve --allow-uid 33 --metrics 127.0.0.1:9464
+  bywash serve --engine board:munetoh-meac32 --engine cpu
   bywash serve --config /etc/bywash/broker.toml --log json
 
 The configuration file is TOML; the command line goes above it. Its keys, all optional:
   socket = \"/run/bywash/broker.sock\"     policy = \"placement\"     drain_seconds = 5
   socket_mode = \"0660\"                   allow_uids = [33]        metrics = \"127.0.0.1:9464\"
+  engines = [\"cpu\"]
   [quotas]
   clients_per_uid_max = 1024             sessions_per_client_max = 4096
   in_flight_max = 256                    control_rate_max = 20000
@@ -47,6 +49,10 @@ pub(crate) struct Args {
     /// Who decides
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
+    /// What computes: cpu, or board:CARD for a modelled card (one that comes along or the file of its
+    /// cost sheet); again for more [default: all that `bywash engines` finds]
+    #[arg(long, value_name = "ENGINE")]
+    engine: Vec<EngineName>,
     /// Serve Prometheus metrics at this loopback address
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
@@ -90,6 +96,7 @@ impl Args {
             socket_mode: self.socket_mode,
             allow_uids: (!self.allow_uid.is_empty()).then(|| self.allow_uid.clone()),
             policy: self.policy,
+            engines: (!self.engine.is_empty()).then(|| self.engine.iter().cloned().map(Engine).collect()),
             metrics: self.metrics,
             drain_seconds: self.drain_seconds,
             quotas: self.quotas.clone(),
@@ -102,12 +109,15 @@ fn parse_uid(text: &str) -> Result<u32, String> {
 }
 
 fn bind(settings: &Settings) -> Result<Broker, Failure> {
-    let mut engines = ManagerConfig::new(bywash_manager::probe().present);
+    let names: Vec<EngineName> = settings.engines.iter().flatten().map(|Engine(name)| name.clone()).collect();
+    let mut engines = ManagerConfig::new(bywash_manager::find(&names)?.present);
     if let Some(policy) = settings.policy {
         engines.policy = policy.into();
     }
     let manager = Manager::new(engines)?;
     manager.notes().iter().for_each(|note| tracing::info!("{note}"));
+    let modelled = manager.engines().iter().filter(|engine| engine.is_modelled());
+    modelled.for_each(|engine| tracing::warn!("engine '{}' is modelled: its times are not measurements", engine.name()));
     let socket = broker_link::socket_path(settings.socket.as_deref());
     make_folder(&socket)?;
     let mut config = BrokerConfig::new(socket.clone(), manager);

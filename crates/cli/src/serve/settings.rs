@@ -1,6 +1,7 @@
 //! The broker's settings: a TOML file, and the command line above it.
 
 use crate::failure::{Exit, Failure};
+use bywash_manager::EngineName;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) allow_uids: Option<Vec<u32>>,
     /// Who decides.
     pub(crate) policy: Option<Policy>,
+    /// What computes.
+    pub(crate) engines: Option<Vec<Engine>>,
     /// Where Prometheus metrics are served.
     pub(crate) metrics: Option<SocketAddr>,
     /// How a drain is bounded, in seconds.
@@ -42,6 +45,19 @@ impl From<Policy> for bywash_manager::PolicyKind {
             Policy::Fifo => Self::Fifo,
             Policy::Placement => Self::Placement,
         }
+    }
+}
+
+/// An engine by its name.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Engine(pub(crate) EngineName);
+
+impl TryFrom<String> for Engine {
+    type Error = bywash_core::Error;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        name.parse().map(Self)
     }
 }
 
@@ -119,6 +135,7 @@ impl Settings {
             socket_mode: above.socket_mode.or(self.socket_mode),
             allow_uids: above.allow_uids.or(self.allow_uids),
             policy: above.policy.or(self.policy),
+            engines: above.engines.or(self.engines),
             metrics: above.metrics.or(self.metrics),
             drain_seconds: above.drain_seconds.or(self.drain_seconds),
             quotas: Quotas {
@@ -158,7 +175,7 @@ mod tests {
     #[test]
     fn everything_has_a_default_and_can_be_set() {
         assert_eq!(parse("").unwrap(), Settings::default());
-        let text = "socket = \"/run/x\"\nsocket_mode = \"0666\"\nallow_uids = [0, 33]\npolicy = \"fifo\"\nmetrics = \"127.0.0.1:9464\"\n\
+        let text = "socket = \"/run/x\"\nsocket_mode = \"0666\"\nallow_uids = [0, 33]\npolicy = \"fifo\"\nengines = [\"cpu\"]\nmetrics = \"127.0.0.1:9464\"\n\
                     drain_seconds = 3\n[quotas]\nsessions_per_client_max = 10\n";
         let settings = parse(text).unwrap();
         assert_eq!((settings.socket_mode, settings.quotas.sessions_per_client_max), (Some(Mode(0o666)), Some(10)));
@@ -172,6 +189,8 @@ mod tests {
         assert!(mode.contains("line 1, key socket_mode") && mode.contains("octal"), "{mode}");
         let policy = parse("policy = \"roulette\"").unwrap_err();
         assert!(policy.contains("line 1, key policy") && policy.contains("`fifo` or `placement`"), "{policy}");
+        let engine = parse("engines = [\"cpu\", \"abacus\"]").unwrap_err();
+        assert!(engine.contains("line 1, key engines") && engine.contains("no engine 'abacus'"), "{engine}");
         let quota = parse("[quotas]\nin_flight_max = -1\n").unwrap_err();
         assert!(quota.contains("line 2, key in_flight_max"), "{quota}");
     }
@@ -186,7 +205,7 @@ mod tests {
             packaged.lines().map(|line| if is_setting(&line) { line.trim_start_matches("# ") } else { line }).collect();
         let all = parse(&uncommented.join("\n")).unwrap();
         assert_eq!(all.quotas.in_flight_max, Some(bywash_broker::Quotas::default().in_flight_max));
-        assert_eq!((all.policy, all.drain_seconds), (Some(Policy::Placement), Some(5)));
+        assert_eq!((all.policy, all.drain_seconds, all.engines), (Some(Policy::Placement), Some(5), Some(vec![Engine(EngineName::Cpu)])));
         let mut quotas = bywash_broker::Quotas {
             clients_per_uid_max: 0,
             sessions_per_client_max: 0,

@@ -1,0 +1,109 @@
+//! `bywash reproduce`: the papers' experiments, run again on this machine.
+
+use crate::failure::{Exit, Failure};
+use crate::shell::print;
+use bywash_experiments::{EXPERIMENTS, Experiment, Options, Progress};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// `bywash reproduce`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bywash reproduce --list
+  bywash reproduce munetoh --quick
+  bywash reproduce munetoh --part curves --out /tmp/curves
+
+Servers are started on free ports of 127.0.0.1 and ended afterwards. Without --quick it takes a
+quarter of an hour, and wants a machine that does nothing else.")]
+pub(crate) struct Args {
+    /// The experiment, by its paper's key
+    #[arg(value_name = "NAME", required_unless_present = "list")]
+    experiment: Option<String>,
+    /// List the experiments there are
+    #[arg(long)]
+    list: bool,
+    /// Only see whether all works: seconds instead of minutes, and figures that mean nothing
+    #[arg(long)]
+    quick: bool,
+    /// Run this part alone; again for more
+    #[arg(long, value_name = "PART")]
+    part: Vec<String>,
+    /// Where tables and plots go [default: experiments/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The load generator [default: tls-load beside this executable]
+    #[arg(long, value_name = "FILE")]
+    tls_load: Option<PathBuf>,
+    /// Print the tables as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs an experiment, and says what came out.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let experiment = match &args.experiment {
+        Some(name) if !args.list => find(name)?,
+        _ => return list(),
+    };
+    let bywash = std::env::current_exe().map_err(|error| Failure::failed(format!("cannot find this executable: {error}")))?;
+    let options = Options {
+        quick: args.quick,
+        parts: args.part.clone(),
+        tls_load: load_generator(args.tls_load.as_deref(), &bywash)?,
+        bywash,
+        out: args.out.clone().unwrap_or_else(|| Path::new("experiments").join(experiment.name)),
+    };
+    let bar = ProgressBar::no_length();
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let outcome = experiment.run(&options, &mut |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    let outcome = outcome.map_err(|error| Failure::failed(error.to_string()))?;
+    let text = if args.json { format!("{:#}\n", outcome.tables) } else { outcome.text };
+    print(text.as_bytes())?;
+    eprintln!("bywash: tables and plots are in {}", options.out.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(bar: &ProgressBar, progress: Progress) {
+    match progress {
+        Progress::Part(what, steps) => {
+            let style =
+                ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {elapsed}").unwrap_or_else(|_| ProgressStyle::default_bar());
+            bar.set_style(style);
+            bar.reset();
+            bar.set_length(steps);
+            bar.set_message(what);
+        }
+        Progress::Step => bar.inc(1),
+        Progress::Note(what) => bar.suspend(|| eprintln!("bywash: {what}")),
+    }
+}
+
+fn find(name: &str) -> Result<&'static Experiment, Failure> {
+    EXPERIMENTS.iter().find(|experiment| experiment.name == name).ok_or_else(|| {
+        let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
+        Failure::new(Exit::Usage, format!("no experiment '{name}'; there is {}", names.join(", ")))
+    })
+}
+
+fn list() -> Result<ExitCode, Failure> {
+    let mut text = String::new();
+    for Experiment { name, title, .. } in EXPERIMENTS {
+        let _ = writeln!(text, "{name:<10} {title}");
+    }
+    print(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn load_generator(named: Option<&Path>, bywash: &Path) -> Result<PathBuf, Failure> {
+    let path = named.map_or_else(|| bywash.with_file_name("tls-load"), Path::to_owned);
+    if path.is_file() {
+        return Ok(path);
+    }
+    let way_out = "build it (cargo build --release -p bywash-tls-load), or name it with --tls-load";
+    Err(Failure::failed(format!("the load generator: {} is not there\n{way_out}", path.display())))
+}

@@ -1,0 +1,173 @@
+//! Boards that are modelled: accelerator cards that nobody has to hand, described wholly by a [cost sheet](bywash_core::CostSheet).
+//!
+//! The bytes are real: the CPU engine computes them. The times are the sheet's: an operation takes one of the card's lanes, and
+//! its answer is withheld until the sheet says that it is done. Whatever shows the figures of such an engine says that they are
+//! [modelled](bywash_core::Engine::is_modelled).
+//!
+//! ```
+//! use bywash_core::Engine;
+//! use bywash_engine_board::Board;
+//!
+//! let card = Board::find("munetoh-meac32")?;
+//! assert_eq!((card.name(), card.workers(), card.is_modelled()), ("meac32", 32, true));
+//! # Ok::<(), bywash_core::Error>(())
+//! ```
+//!
+//! # What the model says
+//!
+//! A card has `lanes` that work independently. An operation takes the lane that is free first and holds it for what the sheet says:
+//! hand-over, transfer both ways, computation. The time of computing the true bytes is no part of that: it is spent while
+//! the answer is withheld anyway, on the host's processor, and [counted](Board::computed) so that whoever reports the host's processor
+//! time can subtract it. Where the sheet asks for less than the processor itself needs the model cannot keep up; such
+//! operations are counted as [late](Computed::late).
+//!
+//! # How the host waits
+//!
+//! The paper's driver sleeps for a fixed time, for the time of an operation is known (munetoh s3). [`Waiting`] has that and its rivals;
+//! `cargo bench -p bywash-engine-board` compares them.
+//!
+//! # A card of your own
+//!
+//! Write a sheet like `cards/munetoh-meac32.toml` (`modelled = true`, and no `batch_max`: lanes that must fill up together are another
+//! machine) and name it: `bywash serve --engine board:FILE.toml`.
+
+#![forbid(unsafe_code)]
+
+mod card;
+mod interrupt;
+mod lanes;
+mod waiting;
+
+pub use card::Computed;
+pub use waiting::Waiting;
+
+use bywash_core::{Algorithm, CostSheet, Engine, Error, Keyed, Operation, Result, SessionParams};
+use bywash_engine_cpu::CpuEngine;
+use card::Card;
+use std::any::Any;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The cards that come with the engine: name and cost sheet.
+pub const CARDS: &[(&str, &str)] = &[
+    ("munetoh-meac32", include_str!("../cards/munetoh-meac32.toml")),
+    ("munetoh-meac32-today", include_str!("../cards/munetoh-meac32-today.toml")),
+];
+
+/// A modelled card.
+pub struct Board {
+    costs: CostSheet,
+    capabilities: Vec<Algorithm>,
+    bytes: CpuEngine,
+    card: Arc<Card>,
+}
+
+impl Board {
+    /// A card that comes with the engine (see [`CARDS`]), or the one that a file describes.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming file, line and key.
+    pub fn find(name: &str) -> Result<Self> {
+        if let Some((name, text)) = CARDS.iter().find(|(card, _)| *card == name) {
+            return Self::new(CostSheet::from_toml(text, name)?, Waiting::FixedSleep);
+        }
+        let cards: Vec<&str> = CARDS.iter().map(|(name, _)| *name).collect();
+        let unreadable = |error: std::io::Error| Error::Config {
+            place: format!("board:{name}"),
+            reason: format!("{error}; it is neither the cost sheet of a card nor one of the cards that come along: {}", cards.join(", ")),
+        };
+        let text = std::fs::read_to_string(Path::new(name)).map_err(unreadable)?;
+        Self::new(CostSheet::from_toml(&text, name)?, Waiting::FixedSleep)
+    }
+
+    /// The card of a cost sheet. With another way of waiting than the fixed sleep a lane is free, and its answer there, without
+    /// the sheet's hand-over.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a sheet that is of no card.
+    pub fn new(mut costs: CostSheet, waiting: Waiting) -> Result<Self> {
+        let bad = |key: &str, reason: &str| {
+            Err(Error::Config { place: format!("cost sheet of '{}', key {key}", costs.engine), reason: reason.to_owned() })
+        };
+        if !costs.modelled {
+            return bad("modelled", "a board is a model: write modelled = true");
+        }
+        if costs.batch_max != 1 {
+            return bad("batch_max", "a board's lanes work independently: leave it out");
+        }
+        if costs.algorithms.values().any(|curve| !curve.batch.is_empty()) {
+            return bad("batch", "a board's lanes work independently: leave it out");
+        }
+        if costs.algorithms.is_empty() {
+            return bad("algorithms", "it can do nothing: give at least one algorithm its points");
+        }
+        if waiting != Waiting::FixedSleep {
+            costs.handover_ns = 0.0;
+        }
+        let capabilities = Algorithm::ALL.iter().copied().filter(|&algorithm| costs.curve(algorithm).is_some()).collect();
+        let card = Arc::new(Card::new(costs.lanes, waiting));
+        Ok(Self { costs, capabilities, bytes: CpuEngine::new(), card })
+    }
+
+    /// What the true bytes have cost the host's processor.
+    pub fn computed(&self) -> Computed {
+        self.card.computed()
+    }
+}
+
+impl Engine for Board {
+    fn name(&self) -> &str {
+        &self.costs.engine
+    }
+
+    fn describe(&self) -> String {
+        let (lanes, handover) = (self.costs.lanes, Duration::from_nanos(self.costs.handover_ns as u64));
+        format!("a modelled card of {lanes} lanes, hand-over {handover:?}; its bytes are computed by the CPU")
+    }
+
+    fn is_modelled(&self) -> bool {
+        true
+    }
+
+    fn capabilities(&self) -> &[Algorithm] {
+        &self.capabilities
+    }
+
+    fn workers(&self) -> usize {
+        self.costs.lanes
+    }
+
+    fn cost_sheet(&self) -> Option<CostSheet> {
+        Some(self.costs.clone())
+    }
+
+    fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {
+        let algorithm = params.algorithm();
+        let curve = self.costs.curve(algorithm);
+        let curve = curve.ok_or_else(|| Error::Unsupported { engine: self.name().to_owned(), algorithm })?;
+        let bytes = self.bytes.open(params)?;
+        std::thread::sleep(Duration::from_nanos(curve.setup_ns as u64));
+        Ok(Box::new(Session { algorithm, bytes, costs: self.costs.clone(), card: self.card.clone() }))
+    }
+}
+
+/// A session on a card.
+struct Session {
+    algorithm: Algorithm,
+    bytes: Box<dyn Keyed>,
+    costs: CostSheet,
+    card: Arc<Card>,
+}
+
+impl Keyed for Session {
+    fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
+        let bytes = operation.data.input_len() as u64;
+        let service_ns = self.costs.estimate_ns(self.algorithm, bytes).unwrap_or_default() as u64;
+        self.card.serve(service_ns, || self.bytes.run(operation))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

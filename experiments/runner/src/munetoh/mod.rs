@@ -1,0 +1,136 @@
+//! munetoh: a card of 32 public-key engines behind an SSL server (table 1, figures 3 and 4), and what the paper left open.
+
+mod curves;
+mod database;
+mod matrix;
+mod open_points;
+mod table1;
+
+use crate::load::Load;
+use crate::rivals::{Behind, Engine, Rival};
+use crate::sample::Sample;
+use crate::servers::Server;
+use crate::stage::{Key, PAGES, Stage};
+use crate::{Error, Options, Outcome, Progress, Result, io_error};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// The paper's card as it was.
+const CARD: Engine = Engine::Card("board:munetoh-meac32");
+/// The same, as far ahead of today's processor as it was of its own.
+const CARD_TODAY: Engine = Engine::Card("board:munetoh-meac32-today");
+
+/// A part: its name, and what runs it.
+type Part = (&'static str, fn(&mut Bench<'_>) -> Result<String>);
+const PARTS: [Part; 4] = [("table1", table1::run), ("matrix", matrix::run), ("curves", curves::run), ("open", open_points::run)];
+
+pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
+    if let Some(unknown) = options.parts.iter().find(|part| PARTS.iter().all(|(name, _)| name != part)) {
+        let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
+        return Err(Error(format!("no part '{unknown}'; there are {}", names.join(", "))));
+    }
+    let mut bench = Bench { options, stage: Stage::new()?, progress, effort: Effort::of(options.quick), tables: serde_json::json!({}) };
+    let mut said = String::new();
+    for (name, part) in PARTS {
+        if options.parts.is_empty() || options.parts.iter().any(|wanted| wanted == name) {
+            said += &part(&mut bench)?;
+        }
+    }
+    Ok(Outcome { text: said, tables: bench.tables })
+}
+
+/// The share of a measurement that comes before it, uncounted.
+const WARMTH: f64 = 0.25;
+
+/// How long and how often.
+struct Effort {
+    quick: bool,
+    seconds: f64,
+    rounds: usize,
+    servers: Vec<Server>,
+}
+
+impl Effort {
+    fn of(quick: bool) -> Self {
+        if quick {
+            Self { quick, seconds: 0.3, rounds: 1, servers: vec![Server::Nginx] }
+        } else {
+            Self { quick, seconds: 1.2, rounds: 3, servers: Server::ALL.to_vec() }
+        }
+    }
+}
+
+/// What the parts share.
+struct Bench<'a> {
+    options: &'a Options,
+    stage: Stage,
+    progress: &'a mut dyn FnMut(Progress),
+    effort: Effort,
+    tables: serde_json::Value,
+}
+
+impl Bench<'_> {
+    /// The servers that are installed; of the others it is said what is missing.
+    fn servers(&mut self) -> Vec<Server> {
+        let (here, absent): (Vec<Server>, Vec<Server>) = self.effort.servers.iter().partition(|server| server.program().is_some());
+        for server in absent {
+            (self.progress)(Progress::Note(format!("skipped: no {} here: apt-get install {0}", server.name())));
+        }
+        here
+    }
+
+    fn start(&self, server: Server, engine: Engine) -> Result<Rival> {
+        Rival::start(server, engine, self.options, &self.stage, None)
+    }
+
+    /// Full handshakes and one page of 1 KiB, as many connections at a time.
+    fn load(&self, key: Key, tls: &'static str, connections: usize) -> Load {
+        let page = PAGES[0].to_string();
+        Load { key, tls, resume: false, client_certificate: false, page, rate: None, connections, seconds: self.effort.seconds }
+    }
+
+    fn begin(&mut self, what: &str, steps: usize) {
+        (self.progress)(Progress::Part(what.to_owned(), steps as u64));
+    }
+
+    fn step(&mut self) {
+        (self.progress)(Progress::Step);
+    }
+
+    fn note(&mut self, what: String) {
+        (self.progress)(Progress::Note(what));
+    }
+
+    /// Loads each in turn, round after round, after a little load that is not counted; gives the medians in the same order. Failed
+    /// connections are said.
+    fn interleaved(&mut self, pairs: &[(&Rival, Load)], behind: Option<&Behind>) -> Result<Vec<Sample>> {
+        for (rival, load) in pairs {
+            let load = Load { seconds: self.effort.seconds * WARMTH, ..load.clone() };
+            rival.measure(&load, self.options, &self.stage, behind)?;
+        }
+        let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); pairs.len()];
+        for _ in 0..self.effort.rounds {
+            for ((rival, load), samples) in pairs.iter().zip(&mut samples) {
+                samples.push(rival.measure(load, self.options, &self.stage, behind)?);
+                (self.progress)(Progress::Step);
+            }
+        }
+        let medians: Vec<Sample> = samples.into_iter().filter_map(Sample::median).collect();
+        for sample in medians.iter().filter(|sample| sample.failed > 0.0) {
+            let Sample { server, engine, key, tls, failed, failures, .. } = sample;
+            (self.progress)(Progress::Note(format!("{failed} connections failed: {server}, {engine}, {key}, TLS {tls}: {failures}")));
+        }
+        Ok(medians)
+    }
+
+    fn out(&self, name: &str) -> PathBuf {
+        self.options.out.join(name)
+    }
+
+    /// Writes a table as NAME.csv, and keeps it.
+    fn table(&mut self, name: &str, csv: &str, rows: &impl Serialize) -> Result<()> {
+        let path = self.out(&format!("{name}.csv"));
+        self.tables[name] = serde_json::to_value(rows).unwrap_or_default();
+        std::fs::write(&path, csv).map_err(|error| io_error("write", &path, &error))
+    }
+}

@@ -1,0 +1,168 @@
+//! The servers, configured as their distribution would, one worker each, a port for each key.
+
+use crate::stage::{HOST, Key, PAGES, Stage, free_port};
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// A server program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Server {
+    /// One process, one thread, events.
+    Nginx,
+    /// One process, one thread, events.
+    Haproxy,
+    /// Two processes of 64 threads, each thread one connection: the nearest to the paper's Apache 1.3.
+    Apache,
+}
+
+/// What a port offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Offer {
+    /// Pages, under this key.
+    Pages(Key),
+    /// The same, RSA-2048, to clients with a certificate only.
+    ClientsWithCertificate,
+}
+
+/// A configured server, ready to be started.
+pub(crate) struct Site {
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) ports: BTreeMap<Offer, u16>,
+}
+
+impl Server {
+    pub(crate) const ALL: [Self; 3] = [Self::Nginx, Self::Haproxy, Self::Apache];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::Haproxy => "haproxy",
+            Self::Apache => "apache2",
+        }
+    }
+
+    /// Where the program is, if it is installed.
+    pub(crate) fn program(self) -> Option<PathBuf> {
+        let folders = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
+        folders.iter().map(|folder| Path::new(folder).join(self.name())).find(|path| path.is_file())
+    }
+
+    /// Writes its configuration into a folder of its own. `backend` is the port of an HTTP server behind it, at `/db`.
+    pub(crate) fn configure(self, stage: &Stage, folder: &str, backend: Option<u16>) -> Result<Site> {
+        let program = self.program().ok_or_else(|| Error(format!("no {} here: apt-get install {0}", self.name())))?;
+        let folder = stage.make_folder(folder)?;
+        let offers = Key::ALL.map(Offer::Pages).into_iter().chain([Offer::ClientsWithCertificate]);
+        let ports: BTreeMap<Offer, u16> = offers.map(|offer| Ok((offer, free_port()?))).collect::<Result<_>>()?;
+        let file = folder.join(format!("{}.conf", self.name()));
+        let text = match self {
+            Self::Nginx => nginx(stage, &folder, &ports, backend),
+            Self::Haproxy => haproxy(stage, &ports),
+            Self::Apache => apache(stage, &folder, &ports),
+        };
+        stage.write(&file, text.as_bytes())?;
+        let file = file.display().to_string();
+        let arguments: &[&str] = match self {
+            Self::Nginx => &["-c", &file],
+            Self::Haproxy => &["-db", "-f", &file],
+            Self::Apache => &["-f", &file, "-DFOREGROUND"],
+        };
+        Ok(Site { program, arguments: arguments.iter().map(ToString::to_string).collect(), ports })
+    }
+}
+
+fn file_of(offer: Offer) -> &'static str {
+    match offer {
+        Offer::Pages(key) => key.file(),
+        Offer::ClientsWithCertificate => Key::Rsa2048.file(),
+    }
+}
+
+/// OpenSSL's level of security forbids RSA-1024 from 1 on, which is Debian's least.
+fn ciphers(offer: Offer) -> &'static str {
+    if offer == Offer::Pages(Key::Rsa1024) { "DEFAULT:@SECLEVEL=0" } else { "DEFAULT" }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn nginx(stage: &Stage, folder: &Path, ports: &BTreeMap<Offer, u16>, backend: Option<u16>) -> String {
+    let (folder, user) = (folder.display(), if is_root() { "user www-data;" } else { "" });
+    let root = stage.path("www").display().to_string();
+    let mut text = format!(
+        "daemon off;\n{user}\nworker_processes 1;\npid {folder}/pid;\nerror_log {folder}/error.log warn;\n\
+         events {{ worker_connections 4096; }}\nhttp {{\naccess_log off; types {{ }} default_type application/octet-stream;\n\
+         client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c; uwsgi_temp_path {folder}/d; \
+         scgi_temp_path {folder}/e;\nssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:s:10m; root {root};\n"
+    );
+    if let Some(port) = backend {
+        let _ = writeln!(text, "upstream db {{ server 127.0.0.1:{port}; keepalive 64; }}");
+    }
+    for (&offer, port) in ports {
+        let (name, ciphers) = (file_of(offer), ciphers(offer));
+        let [certificate, key] = ["pem", "key"].map(|suffix| stage.path(&format!("{name}.{suffix}")).display().to_string());
+        let _ = write!(
+            text,
+            "server {{ listen 127.0.0.1:{port} ssl backlog=4096; server_name {HOST}; ssl_certificate {certificate}; \
+             ssl_certificate_key {key}; ssl_ciphers {ciphers};"
+        );
+        if offer == Offer::ClientsWithCertificate {
+            let _ = write!(text, " ssl_client_certificate {}; ssl_verify_client on;", stage.path("ca.pem").display());
+        }
+        if backend.is_some() {
+            text.push_str(" location /db { proxy_pass http://db; proxy_http_version 1.1; proxy_set_header Connection \"\"; }");
+        }
+        text.push_str(" }\n");
+    }
+    text + "}\n"
+}
+
+/// It serves the smallest page from memory, since it has no files to serve.
+fn haproxy(stage: &Stage, ports: &BTreeMap<Offer, u16>) -> String {
+    let page = stage.path("www").join(PAGES[0].to_string());
+    let mut text =
+        "global\n    nbthread 1\n    maxconn 4096\n    ssl-default-bind-options ssl-min-ver TLSv1.2\ndefaults\n    mode http\n    \
+                    timeout connect 5s\n    timeout client 20s\n    timeout server 20s\nfrontend tls\n"
+            .to_owned();
+    for (&offer, port) in ports {
+        let both = stage.path(&format!("{}.both", file_of(offer))).display().to_string();
+        let _ = write!(text, "    bind 127.0.0.1:{port} backlog 4096 ssl crt {both} ciphers {}", ciphers(offer));
+        if offer == Offer::ClientsWithCertificate {
+            let _ = write!(text, " ca-file {} verify required", stage.path("ca.pem").display());
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(text, "    http-request return status 200 content-type application/octet-stream file {}", page.display());
+    text
+}
+
+fn apache(stage: &Stage, folder: &Path, ports: &BTreeMap<Offer, u16>) -> String {
+    let (folder, root) = (folder.display(), stage.path("www").display().to_string());
+    let user = if is_root() { "User www-data\nGroup www-data\n" } else { "" };
+    let modules = ["mpm_event", "authz_core", "ssl", "socache_shmcb"];
+    let load = |module: &&str| format!("LoadModule {module}_module /usr/lib/apache2/modules/mod_{module}.so\n");
+    let modules: String = modules.iter().map(load).collect();
+    let mut text = format!(
+        "ServerRoot {folder}\nServerName {HOST}\nPidFile {folder}/pid\nErrorLog {folder}/error.log\nDefaultRuntimeDir {folder}\n{modules}{user}\
+         StartServers 2\nServerLimit 2\nThreadsPerChild 64\nThreadLimit 64\nMaxRequestWorkers 128\nMinSpareThreads 128\nMaxSpareThreads 128\n\
+         ListenBacklog 4096\nSSLSessionCache shmcb:{folder}/sessions(10485760)\nDocumentRoot {root}\n<Directory {root}>\nRequire all granted\n\
+         </Directory>\n"
+    );
+    for (&offer, port) in ports {
+        let (name, ciphers) = (file_of(offer), ciphers(offer));
+        let [certificate, key] = ["pem", "key"].map(|suffix| stage.path(&format!("{name}.{suffix}")).display().to_string());
+        let _ = write!(
+            text,
+            "Listen 127.0.0.1:{port}\n<VirtualHost 127.0.0.1:{port}>\nSSLEngine on\nSSLProtocol -all +TLSv1.2 +TLSv1.3\n\
+             SSLCipherSuite {ciphers}\nSSLCertificateFile {certificate}\nSSLCertificateKeyFile {key}\n"
+        );
+        if offer == Offer::ClientsWithCertificate {
+            let _ = write!(text, "SSLVerifyClient require\nSSLCACertificateFile {}\n", stage.path("ca.pem").display());
+        }
+        text.push_str("</VirtualHost>\n");
+    }
+    text
+}

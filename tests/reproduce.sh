@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# `bywash reproduce --quick`: every part of every experiment runs to its end, no connection fails, every table and plot is written.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+need "$bywash" "$tls_load"
+unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF
+command -v nginx >/dev/null || { echo "skipped  reproduce: no nginx here: apt-get install nginx-light"; exit 0; }
+
+"$bywash" reproduce munetoh --quick --out "$scratch/out" >"$scratch/said" 2>"$scratch/notes" || { cat "$scratch/notes"; die "FAILED   reproduce munetoh"; }
+! grep 'connections failed' "$scratch/notes" || die "FAILED   reproduce munetoh: connections failed"
+for table in table1 servers curves client-certificates pages; do
+    [ "$(wc -l <"$scratch/out/$table.csv")" -ge 2 ] || die "FAILED   reproduce munetoh: $table.csv is empty"
+done
+for plot in figure3-nginx-rsa-2048 figure4-nginx-rsa-2048 pages; do
+    grep -q '<polyline' "$scratch/out/$plot.svg" || die "FAILED   reproduce munetoh: $plot.svg shows no line"
+done
+grep skipped "$scratch/notes" || true
+echo "ok       reproduce munetoh --quick ($SECONDS s)"
