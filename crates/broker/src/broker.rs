@@ -3,6 +3,7 @@
 use crate::client::{Client, STACK_BYTES};
 use crate::config::BrokerConfig;
 use crate::http::Endpoint;
+use crate::keyring::Keyring;
 use crate::lock::Place as SocketPlace;
 use crate::recorder::RecordingEnd;
 use crate::stats::Stats;
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) spinners_max: usize,
     pub(crate) begun: Instant,
     pub(crate) draining: AtomicBool,
+    pub(crate) keyring: Option<Keyring>,
     listener: Listener,
     clients: Mutex<BTreeMap<u32, Arc<Client>>>,
     /// Connections by user, those not yet welcomed included.
@@ -66,6 +68,7 @@ impl Broker {
     /// address is taken. [`Error::Config`] for impossible sizes.
     pub fn bind(config: BrokerConfig) -> Result<Self> {
         config.geometry.check().map_err(|error| Error::Config { place: "broker, geometry".into(), reason: error.to_string() })?;
+        let keyring = config.vault.clone().map(|vault| Keyring::new(vault, config.audit.as_deref())).transpose()?;
         let board = Board::create()?;
         board.set_routes(&config.manager.routes(None, config.handover_ns));
         let (place, listener) = SocketPlace::take(&config.socket, config.socket_mode())?;
@@ -82,6 +85,7 @@ impl Broker {
             spinners_max: (cores / 2).max(1),
             begun: Instant::now(),
             draining: AtomicBool::new(false),
+            keyring,
             listener,
             clients: Mutex::default(),
             connections: Tally::default(),
@@ -137,6 +141,9 @@ impl Broker {
             // Not at every connection: a flood of them would keep it computing routes.
             if looked.elapsed() >= ROUTES_EVERY {
                 looked = Instant::now();
+                if let Some(keyring) = &shared.keyring {
+                    keyring.tick(shared);
+                }
                 let busy = shared.telemetry.latencies.used().map(|(_, _, view)| view.requests).sum::<u64>();
                 if busy != served {
                     served = busy;
@@ -235,6 +242,15 @@ impl Shared {
     pub(crate) fn misdeed(&self, peer: Peer, what: &dyn std::fmt::Display) {
         self.telemetry.misdeed(peer.pid, peer.uid, what);
         self.users.misdeed(peer.uid, Instant::now());
+    }
+
+    /// Ends all sessions with a key of the vault; who may still use it opens another.
+    pub(crate) fn end_sessions_of(&self, name: &str) {
+        let clients: Vec<_> = self.clients().values().cloned().collect();
+        for entry in clients.iter().flat_map(|client| client.sessions.remove_with_key(name)) {
+            // It fails only for a session that its client's end has closed.
+            let _ = self.config.manager.close(entry.id);
+        }
     }
 
     /// Starts a recording for a client, or for this process (0).

@@ -2,6 +2,7 @@
 
 use bywash_manager::Manager;
 use bywash_protocol::Geometry;
+use bywash_vault::Vault;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +21,10 @@ pub struct BrokerConfig {
     pub allowed_uids: Vec<u32>,
     /// Admits any user who says this in `Hello`: for the private broker of one run.
     pub run_token: Option<String>,
+    /// Keys that clients use by name and never see.
+    pub vault: Option<Arc<Vault>>,
+    /// Where uses of these keys are logged; `None` is `audit.log` in the vault's folder.
+    pub audit: Option<PathBuf>,
     /// Limits.
     pub quotas: Quotas,
     /// Sizes of each client's region.
@@ -43,6 +48,8 @@ impl BrokerConfig {
             mode: None,
             allowed_uids: Vec::new(),
             run_token: None,
+            vault: None,
+            audit: None,
             quotas: Quotas::default(),
             geometry: Geometry::default(),
             waiting: Waiting::default(),

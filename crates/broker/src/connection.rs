@@ -2,6 +2,7 @@
 
 use crate::broker::Shared;
 use crate::client::{Client, STACK_BYTES};
+use crate::keyring::{self, Answer, KeySession, no_vault};
 use crate::sessions::{Entry, Sessions};
 use crate::stats::Stats;
 use crate::tally::Entered;
@@ -9,11 +10,12 @@ use crate::throttle::Bucket;
 use crate::users::Unwelcome;
 use crate::work::Worker;
 use bywash_core::secret::constant_time_eq;
-use bywash_core::{Error, Result};
+use bywash_core::{Algorithm, Error, KeyReference, Result, SessionParams};
 use bywash_protocol::message::NAME_BYTES_MAX;
 use bywash_protocol::socket::Packet;
 use bywash_protocol::{
-    BrokerMessage, BrokerRing, ClientMessage, ControlSocket, Intake, Peer, Quota, Refusal, Region, Role, StatsFormat, VERSION, WireParams,
+    BrokerMessage, BrokerRing, ClientMessage, ControlSocket, Intake, KeyCommand, Peer, Quota, Refusal, Region, Role, StatsFormat, VERSION,
+    WireParams,
 };
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, MemfdFlags};
@@ -178,7 +180,7 @@ pub(crate) fn is_known(shared: &Shared, uid: u32) -> bool {
 }
 
 /// Whether this is the user whose broker it is, or root.
-fn is_owner(uid: u32) -> bool {
+pub(crate) fn is_owner(uid: u32) -> bool {
     uid == 0 || uid == own_uid()
 }
 
@@ -216,7 +218,9 @@ impl Connection {
             ClientMessage::Open { request, .. }
             | ClientMessage::Stats { request, .. }
             | ClientMessage::StartRecording { request }
-            | ClientMessage::StopRecording { request } => self.refused(request, &Quota::ControlRate.error(u64::from(limit)))?,
+            | ClientMessage::StopRecording { request }
+            | ClientMessage::Describe { request, .. }
+            | ClientMessage::Keys { request, .. } => self.refused(request, &Quota::ControlRate.error(u64::from(limit)))?,
             ClientMessage::Hello { .. } => {}
         }
         Ok(())
@@ -242,6 +246,14 @@ impl Connection {
                 Ok(end) => self.send(&BrokerMessage::Recorded { request, written: end.written, dropped: end.dropped }),
                 Err(error) => self.refused(request, &error),
             },
+            ClientMessage::Describe { request, name, public } => {
+                let keyring = self.shared.keyring.as_ref().ok_or_else(|| no_vault(name));
+                match keyring.and_then(|keyring| keyring.describe(name, public, &self.client)) {
+                    Ok(public) => self.send(&BrokerMessage::Key { request, public }),
+                    Err(error) => self.refused(request, &error),
+                }
+            }
+            ClientMessage::Keys { request, command } => self.command(request, &command),
             ClientMessage::Hello { .. } => Err(Error::Unavailable { what: "a second Hello".into() }),
         }
     }
@@ -263,14 +275,44 @@ impl Connection {
         if self.client.ring.is_none() {
             return Err(Error::Unavailable { what: "an observer opens no sessions; connect to compute".into() });
         }
+        let params = params.check()?;
+        let reference = keyring::reference(&params).cloned();
         let session = self.client.sessions.insert(|| {
-            let params = params.check()?;
+            let (params, key) = match &reference {
+                Some(reference) => self.by_reference(reference, params.algorithm())?,
+                None => (params, None),
+            };
             let (algorithm, tag_len) = (params.algorithm(), params.tag_len());
             let id = self.shared.config.manager.open(self.client.number, params)?;
-            Ok(Entry { id, algorithm, tag_len })
+            Ok(Entry { id, algorithm, tag_len, key })
         })?;
+        if let (Some(reference), Some(keyring)) = (&reference, &self.shared.keyring) {
+            keyring.still_holds(reference).inspect_err(|_| self.close(session))?;
+        }
         self.start_worker().inspect_err(|_| self.close(session))?;
         Ok(session)
+    }
+
+    fn by_reference(&self, reference: &KeyReference, algorithm: Algorithm) -> Result<(SessionParams, Option<Arc<KeySession>>)> {
+        let keyring = self.shared.keyring.as_ref().ok_or_else(|| no_vault(&reference.name))?;
+        let (params, key) = keyring.open(reference, algorithm, &self.client)?;
+        Ok((params, Some(key)))
+    }
+
+    /// A command of the vault's owner.
+    fn command(&self, request: u32, command: &KeyCommand<'_>) -> Result<()> {
+        let keyring = self.shared.keyring.as_ref().ok_or_else(|| no_vault(command.name().unwrap_or("?")));
+        match keyring.and_then(|keyring| keyring.command(&self.shared, &self.client, command)) {
+            Ok(Answer::Key(public)) => self.send(&BrokerMessage::Key { request, public }),
+            Ok(Answer::Keys(keys)) => match serde_json::to_string(&keys).map(|text| (in_memory(&text), text.len())) {
+                Ok((Ok(file), len)) => {
+                    self.client.socket.send(&BrokerMessage::Keys { request, bytes: len as u64 }, &[file.as_fd()], SEND_BOUND)
+                }
+                Ok((Err(error), _)) => self.refused(request, &error),
+                Err(error) => self.refused(request, &Error::Unavailable { what: error.to_string() }),
+            },
+            Err(error) => self.refused(request, &error),
+        }
     }
 
     fn close(&self, session: u32) {
@@ -331,7 +373,7 @@ impl Connection {
 }
 
 fn in_memory(text: &str) -> Result<OwnedFd> {
-    let fail = |error: std::io::Error| Error::Unavailable { what: format!("cannot hand out the statistics: {error}") };
+    let fail = |error: std::io::Error| Error::Unavailable { what: format!("cannot hand out a text: {error}") };
     let file = rustix::fs::memfd_create("bywash-stats", MemfdFlags::CLOEXEC).map_err(|error| fail(error.into()))?;
     let mut file = std::fs::File::from(file);
     file.write_all(text.as_bytes()).map_err(fail)?;

@@ -42,11 +42,13 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod audit;
 mod broker;
 mod client;
 mod config;
 mod connection;
 mod http;
+mod keyring;
 mod latency;
 mod lock;
 mod prometheus;

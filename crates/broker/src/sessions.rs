@@ -1,17 +1,20 @@
 //! A client's sessions, by numbers of its own: a client can name no session but its own.
 
+use crate::keyring::KeySession;
 use bywash_core::{Algorithm, Error, Result};
 use bywash_manager::SessionId;
 use bywash_protocol::Quota;
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// What the ring thread has to know of a session.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) id: SessionId,
     pub(crate) algorithm: Algorithm,
     pub(crate) tag_len: usize,
+    /// Whose key it is, if it is one of the vault's.
+    pub(crate) key: Option<Arc<KeySession>>,
 }
 
 pub(crate) struct Sessions {
@@ -43,11 +46,17 @@ impl Sessions {
 
     pub(crate) fn get(&self, number: u32) -> Result<Entry> {
         let table = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        table.1.get(&number).copied().ok_or(Error::NoSession { id: number })
+        table.1.get(&number).cloned().ok_or(Error::NoSession { id: number })
     }
 
     pub(crate) fn remove(&self, number: u32) -> Option<Entry> {
         self.open.write().unwrap_or_else(PoisonError::into_inner).1.remove(&number)
+    }
+
+    /// Takes out those with this key of the vault.
+    pub(crate) fn remove_with_key(&self, name: &str) -> Vec<Entry> {
+        let mut table = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        table.1.extract_if(|_, entry| entry.key.as_ref().is_some_and(|key| key.name() == name)).map(|(_, entry)| entry).collect()
     }
 
     pub(crate) fn len(&self) -> u32 {

@@ -166,6 +166,9 @@ impl Worker {
         self.ring.read(job.tag, tag);
         self.ring.read(job.aad, aad);
         self.ring.read(job.input, input);
+        if let Err(verdict) = admit(entry, input) {
+            return Outcome::failed(verdict);
+        }
         let in_place = matches!(entry.algorithm.kind(), Kind::Cipher { .. } | Kind::Aead { .. });
         // Room that the algorithm does not need would only be zeroed and copied.
         let needed = entry.algorithm.output_len(job.input.len());
@@ -195,22 +198,32 @@ impl Worker {
             output: SecretBytes::zeroed(entry.algorithm.output_len(job.input.len())),
             tag: copy(job.tag),
         };
+        if let Err(verdict) = admit(&entry, &operation.input) {
+            return self.ring.complete(taken, Outcome::failed(verdict));
+        }
+        let (id, algorithm) = (entry.id, entry.algorithm);
         let done = move |Completion { operation, outcome, .. }: Completion| {
             let _until_answered = lease;
             let outcome = answer(&ring, &client, &job, &entry, &outcome, &operation.output, &operation.tag);
             ring.complete(taken, outcome);
         };
         let manager = &self.shared.config.manager;
-        if self.gathers(entry.algorithm) {
-            manager.gather(entry.id, operation, Box::new(done));
+        if self.gathers(algorithm) {
+            manager.gather(id, operation, Box::new(done));
         } else {
-            manager.submit(entry.id, operation, Box::new(done));
+            manager.submit(id, operation, Box::new(done));
         }
     }
 }
 
+/// Whether a key of the vault may be used for this.
+fn admit(entry: &Entry, input: &[u8]) -> std::result::Result<(), Verdict> {
+    entry.key.as_ref().map_or(Ok(()), |key| key.admit(input))
+}
+
 /// Writes output and tag back and books the work.
 fn answer(ring: &BrokerRing, client: &Client, job: &Job, entry: &Entry, result: &Result<Done>, output: &[u8], tag: &[u8]) -> Outcome {
+    entry.key.iter().for_each(|key| key.note(result.is_ok()));
     let written = result.as_ref().map(|done| {
         let written = done.written.min(output.len()).min(job.output.len());
         ring.write(job.output, &output[..written]);

@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Run(crate::run::Args),
     /// Serve engines to all programs of this machine: the broker, in the foreground
     Serve(crate::serve::Args),
+    /// Keep private keys in the broker alone: make, import, list, rotate, remove them
+    Key(crate::key::Args),
     /// Show what can compute here, what each can do, and why one is missing
     Engines(crate::engines::Args),
     /// Measure what operations cost on the engines here

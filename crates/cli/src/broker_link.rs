@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure};
 use bywash_core::Error;
 use bywash_protocol::socket::{ControlSocket, Packet};
-use bywash_protocol::{BrokerMessage, ClientMessage, Role, StatsFormat, VERSION};
+use bywash_protocol::{BrokerMessage, ClientMessage, KeyCommand, KeyInfo, Role, StatsFormat, VERSION};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// How long a broker may take to answer; a busy one takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it may take to make a key.
+const PATIENCE_FOR_KEYS: Duration = Duration::from_secs(120);
 /// Longer statistics are not believed.
 const STATS_BYTES_MAX: u64 = 64 << 20;
 
@@ -31,6 +33,14 @@ pub(crate) fn probe(path: &Path) -> std::io::Result<()> {
     set_socket_timeout(&socket, Timeout::Send, Some(PROBE))?;
     let address = SocketAddrUnix::new(path)?;
     Ok(rustix::io::retry_on_intr(|| connect(&socket, &address))?)
+}
+
+/// What a vault answers.
+pub(crate) enum KeyAnswer {
+    /// A key's public half; empty if it was removed.
+    Key(Vec<u8>),
+    /// All keys.
+    Keys(Vec<KeyInfo>),
 }
 
 /// A connection to a broker, to look on.
@@ -57,11 +67,16 @@ impl Link {
         let request = self.number();
         let answer = self.ask(&ClientMessage::Stats { request, format }, &[])?;
         let BrokerMessage::Stats { bytes, .. } = answer else { return Err(unexpected(&answer)) };
-        let file = self.packet.files.pop().map(File::from).ok_or_else(|| unexpected(&answer))?;
+        self.text(bytes, &answer)
+    }
+
+    /// The text that came along with an answer.
+    fn text(&mut self, bytes: u64, answer: &BrokerMessage) -> Result<String, Failure> {
+        let file = self.packet.files.pop().map(File::from).ok_or_else(|| unexpected(answer))?;
         let length = usize::try_from(bytes.min(STATS_BYTES_MAX)).unwrap_or(0);
         let mut text = vec![0; length];
-        file.read_exact_at(&mut text, 0).map_err(|error| Failure::failed(format!("cannot read the broker's statistics: {error}")))?;
-        String::from_utf8(text).map_err(|_| Failure::failed("the broker's statistics are not text; use broker and command of one release"))
+        file.read_exact_at(&mut text, 0).map_err(|error| Failure::failed(format!("cannot read what the broker says: {error}")))?;
+        String::from_utf8(text).map_err(|_| Failure::failed("what the broker says is not text; use broker and command of one release"))
     }
 
     /// Has the broker record into a file until [`stop_recording`](Self::stop_recording), or until this connection ends.
@@ -82,14 +97,48 @@ impl Link {
         }
     }
 
+    /// Gives the vault of the broker a command.
+    pub(crate) fn keys(&mut self, command: &KeyCommand<'_>) -> Result<KeyAnswer, Failure> {
+        let request = self.number();
+        // Making a long RSA key takes seconds.
+        match self.ask_patiently(&ClientMessage::Keys { request, command: command.clone() }, &[], PATIENCE_FOR_KEYS)? {
+            BrokerMessage::Key { public, .. } => Ok(KeyAnswer::Key(public)),
+            BrokerMessage::Keys { bytes, request } => {
+                let text = self.text(bytes, &BrokerMessage::Keys { bytes, request })?;
+                serde_json::from_str(&text)
+                    .map(KeyAnswer::Keys)
+                    .map_err(|error| Failure::failed(format!("the broker's list of keys: {error}")))
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// The public half of a key in the broker's vault.
+    pub(crate) fn describe_key(&mut self, name: &str) -> Result<Vec<u8>, Failure> {
+        let request = self.number();
+        match self.ask(&ClientMessage::Describe { request, name, public: None }, &[])? {
+            BrokerMessage::Key { public, .. } => Ok(public),
+            other => Err(unexpected(&other)),
+        }
+    }
+
     fn number(&mut self) -> u32 {
         self.requests += 1;
         self.requests
     }
 
     fn ask(&mut self, message: &ClientMessage<'_>, files: &[BorrowedFd<'_>]) -> Result<BrokerMessage, Failure> {
+        self.ask_patiently(message, files, PATIENCE)
+    }
+
+    fn ask_patiently(
+        &mut self,
+        message: &ClientMessage<'_>,
+        files: &[BorrowedFd<'_>],
+        patience: Duration,
+    ) -> Result<BrokerMessage, Failure> {
         self.socket.send(message, files, PATIENCE)?;
-        if !self.socket.receive(&mut self.packet, PATIENCE)? {
+        if !self.socket.receive(&mut self.packet, patience)? {
             return Err(Failure::new(Exit::NoBroker, "the broker has closed the connection; see its log"));
         }
         Ok(self.packet.message()?)

@@ -5,6 +5,7 @@
 //! | `run` | starts a program with its cryptography routed; says at its end what ran where |
 //! | `serve` | the broker: engines shared by all programs of a machine |
 //! | `top`, `stats`, `record` | a broker watched, counted, recorded |
+//! | `key` | the broker's vault: private keys that no server holds |
 //! | `calibrate`, `bench` | what operations cost, and where they are fastest |
 //! | `reproduce` | the papers' experiments, run again |
 //! | `doctor` | what stands in the way of that, each finding with the command that mends it |
@@ -29,6 +30,7 @@ mod calibrate;
 mod doctor;
 mod engines;
 mod failure;
+mod key;
 mod openssl_conf;
 mod provider;
 mod record;
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Record(args) => record::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Top(args) => top::run(&args),
+        Command::Key(args) => key::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => shell::completions(&args),

@@ -4,7 +4,8 @@ use crate::config::Config;
 use crate::crowd::Crowd;
 use crate::session::Session;
 use crate::upstream::Upstream;
-use bywash_core::{Algorithm, Engine, Operation, Place, Result, SessionParams};
+use bywash_core::{Algorithm, Engine, Error, Key, KeyReference, Keyed, Operation, Place, Result, SessionParams};
+use bywash_protocol::keys::key_error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -71,12 +72,31 @@ impl Client {
         self.0.upstream.place(algorithm, bytes)
     }
 
+    /// Looks a key of the broker's vault up, by its name and, if it is known, its public half: whether it is there and this process may use it.
+    /// The reference makes sessions whose every operation runs at the broker.
+    ///
+    /// # Errors
+    /// [`Error::VaultKey`](bywash_core::Error::VaultKey): no such key, no right to it, or no broker to ask.
+    pub fn vault_key(&self, name: &str, public: Option<&[u8]>) -> Result<KeyReference> {
+        KeyReference::check_name(name)?;
+        let unasked = |why: String| key_error(name, format!("the broker that holds it cannot be asked: {why}"));
+        let link = self.0.upstream.link_now().ok_or_else(|| unasked(self.0.upstream.why_alone()))?;
+        let described = link.describe(name, public).map_err(|error| match error {
+            Error::VaultKey { .. } => error,
+            other => unasked(other.to_string()),
+        });
+        Ok(KeyReference { name: name.to_owned(), public: described? })
+    }
+
     /// Opens a session in this process; at the queue it is opened when an operation first goes there.
     ///
     /// # Errors
     /// Those of [`Engine::open`].
     pub fn session(&self, params: SessionParams) -> Result<Session> {
-        let keyed = self.0.engine.open(&params)?;
+        let keyed = match params.key() {
+            Key::Vault(_) => None,
+            _ => Some(self.0.engine.open(&params)?),
+        };
         self.0.upstream.look();
         Ok(Session::new(self.clone(), params, keyed, self.0.sessions.fetch_add(1, Relaxed)))
     }
@@ -118,9 +138,9 @@ impl Client {
     }
 
     /// Runs an operation here, together with other threads' where that gains.
-    pub(crate) fn run_here(&self, session: &Session, operation: &mut Operation<'_>) -> Result<usize> {
+    pub(crate) fn run_here(&self, session: &Session, keyed: &dyn Keyed, operation: &mut Operation<'_>) -> Result<usize> {
         let together = self.0.crowd.run(&self.0.engine, session, operation);
-        together.unwrap_or_else(|| session.keyed().run(operation))
+        together.unwrap_or_else(|| keyed.run(operation))
     }
 
     pub(crate) fn upstream(&self) -> &Upstream {

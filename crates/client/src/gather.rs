@@ -89,9 +89,12 @@ impl Gather {
     /// Puts an operation off. It is not computed before [`fire`](Self::fire) says so.
     ///
     /// # Errors
-    /// Those of [`SessionParams::check`](bywash_core::SessionParams::check).
+    /// Those of [`SessionParams::check`](bywash_core::SessionParams::check); [`Error::WrongOperation`] for a key that only a broker has.
     pub fn add(&mut self, session: &Session, mut operation: OwnedOperation) -> Result<Ticket> {
         session.params().check(&operation.borrow())?;
+        if session.keyed().is_none() {
+            return Err(Error::WrongOperation { algorithm: session.params().algorithm(), what: "wait for company with a key of a vault" });
+        }
         self.last += 1;
         let ticket = Ticket(self.last);
         self.firing(session).arrived(now(), session.params().algorithm());
@@ -202,7 +205,7 @@ fn side_by_side(chosen: &mut [Entry]) -> Vec<Result<usize>> {
     let Some(first) = chosen.first().map(|entry| entry.session.clone()) else { return Vec::new() };
     let start_ns = monotonic_ns();
     let mut batch: Vec<Task<'_>> =
-        chosen.iter_mut().map(|Entry { session, operation, .. }| Task::new(session.keyed(), operation.borrow())).collect();
+        chosen.iter_mut().filter_map(|Entry { session, operation, .. }| Some(Task::new(session.keyed()?, operation.borrow()))).collect();
     // Somebody waits for each of these: should the engine have a bug, they learn that theirs was not run.
     let run = catch_unwind(AssertUnwindSafe(|| first.client().engine().run(&mut batch)));
     let outcomes: Vec<Result<usize>> = batch.into_iter().map(|task| task.outcome).collect();

@@ -36,6 +36,12 @@
 //! 3 s loses the operation, and the connection too if it has completed nothing at all for as long. No room in the ring or its arena is
 //! no reason to wait: the operation runs here at once. [`Client::stats`] counts each of these; [`Client::status`] says in words how things stand.
 //!
+//! # Keys of a vault
+//!
+//! [`Client::vault_key`] looks a key up that only the broker holds; a session with [`Key::Vault`](bywash_core::Key::Vault) runs every operation there and
+//! never here. A broker that restarts is waited for up to 2 s, if it was there a moment before; else the operation fails at once, naming the key and
+//! what stands in the way. A session that the broker has ended (its key was rotated, its policy changed) is opened again.
+//!
 //! # Forks
 //!
 //! A child never touches its parent's ring: the first use of the client in the child drops the connection (the child's copy of the socket is closed, the
@@ -72,3 +78,6 @@ pub use gather::{Gather, Moment, Ticket};
 pub use pending::Pending;
 pub use readiness::Readiness;
 pub use session::Session;
+
+/// Files that name keys of a vault, and the public halves in them, for interfaces.
+pub use bywash_protocol::{KeyAlgorithm, PublicKey, key_file};

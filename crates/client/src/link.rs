@@ -79,7 +79,11 @@ impl Link {
         if let Some(done) = already() {
             return Ok(done);
         }
-        let answer = self.ask(&mut turn, params);
+        let open = |request| Ok(ClientMessage::Open { request, params: WireParams::new(params)? });
+        let answer = self.ask(&mut turn, open).and_then(|answer| match answer {
+            BrokerMessage::Opened { session, .. } => Ok(session),
+            _ => self.nonsense(),
+        });
         if matches!(answer, Err(Error::Timeout { .. })) || self.life.socket().is_none() {
             self.life.end();
         }
@@ -87,23 +91,36 @@ impl Link {
         Ok(opened(LinkSession { link: self.clone(), session, lost: false.into() }))
     }
 
-    fn ask(&self, turn: &mut Turn, params: &SessionParams) -> Result<u32> {
+    /// The public half of a key in the broker's vault, if this process may use it.
+    pub(crate) fn describe(&self, name: &str, public: Option<&[u8]>) -> Result<Vec<u8>> {
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.ask(&mut turn, |request| Ok(ClientMessage::Describe { request, name, public }))? {
+            BrokerMessage::Key { public, .. } => Ok(public),
+            _ => self.nonsense(),
+        }
+    }
+
+    /// Asks and is answered; a refusal is an error.
+    fn ask<'m>(&self, turn: &mut Turn, message: impl FnOnce(u32) -> Result<ClientMessage<'m>>) -> Result<BrokerMessage> {
         let gone = || Error::Unavailable { what: "the broker is gone".into() };
         let socket = self.life.socket().ok_or_else(gone)?;
         turn.request = turn.request.wrapping_add(1);
-        socket.send(&ClientMessage::Open { request: turn.request, params: WireParams::new(params)? }, &[], CONTROL_BOUND)?;
+        socket.send(&message(turn.request)?, &[], CONTROL_BOUND)?;
         if !socket.receive(&mut turn.packet, CONTROL_BOUND)? {
             self.life.end();
             return Err(gone());
         }
-        match turn.packet.message()? {
-            BrokerMessage::Opened { request, session } if request == turn.request => Ok(session),
+        let answer: BrokerMessage = turn.packet.message()?;
+        match answer {
             BrokerMessage::Refused { request, refusal } if request == turn.request => Err(refusal.into_error()),
-            _ => {
-                self.life.end();
-                Err(unexpected())
-            }
+            BrokerMessage::Opened { request, .. } | BrokerMessage::Key { request, .. } if request == turn.request => Ok(answer),
+            _ => self.nonsense(),
         }
+    }
+
+    fn nonsense<T>(&self) -> Result<T> {
+        self.life.end();
+        Err(unexpected())
     }
 
     pub(crate) fn reaper(&self) -> &Arc<Reaper> {
@@ -201,6 +218,7 @@ impl LinkSession {
             // A broker that tells another length than the algorithm's is not to be believed.
             Verdict::Done if outcome.written as usize != written => None,
             Verdict::Done => ticket.finish(operation).map(|_| Ok(written)),
+            Verdict::KeyRate | Verdict::KeyUse => Some(outcome.into_result(algorithm, self.session)),
             Verdict::Authentication | Verdict::InputRange => {
                 wipe_output(operation);
                 Some(outcome.into_result(algorithm, self.session))

@@ -2,6 +2,7 @@
 
 use crate::embedded::EmbeddedSession;
 use crate::link::{Link, LinkSession};
+use bywash_core::Error;
 use bywash_protocol::monotonic_ns;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +20,16 @@ pub(crate) enum Remote {
     Refused {
         /// Which.
         link: Arc<Link>,
+        /// Why.
+        error: Error,
         /// When to ask again.
         until_ns: u64,
     },
 }
 
 impl Remote {
-    pub(crate) fn refused(link: Arc<Link>) -> Self {
-        Remote::Refused { link, until_ns: monotonic_ns() + REFUSAL.as_nanos() as u64 }
+    pub(crate) fn refused(link: Arc<Link>, error: Error) -> Self {
+        Remote::Refused { link, error, until_ns: monotonic_ns() + REFUSAL.as_nanos() as u64 }
     }
 
     /// Whether it is still what it was: its queue is there and belongs to this process.
@@ -34,7 +37,7 @@ impl Remote {
         match self {
             Remote::Broker(session) => session.is_usable(),
             Remote::Embedded(session) => session.is_usable(),
-            Remote::Refused { link, until_ns } => link.life.is_usable() && monotonic_ns() < *until_ns,
+            Remote::Refused { link, until_ns, .. } => link.life.is_usable() && monotonic_ns() < *until_ns,
         }
     }
 }

@@ -9,9 +9,19 @@ use crate::remote::Remote;
 use crate::traced::Traced;
 use crate::upstream::Queue;
 use arc_swap::ArcSwapOption;
-use bywash_core::{Direction, Keyed, Operation, OwnedOperation, Place, Result, SessionParams, Stream};
+use bywash_core::{Direction, Error, Key, Keyed, Operation, OwnedOperation, Place, Result, SessionParams, Stream};
+use bywash_protocol::keys::key_error;
 use bywash_protocol::{TraceEntry, monotonic_ns};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How long a broker that holds a key may take to come back, if it was there a moment ago.
+const RETURN_BOUND: Duration = Duration::from_secs(2);
+/// Attempts that are made without a wait: a session that was ended is opened again, a connection that was cut is made anew.
+const AT_ONCE: u32 = 3;
+/// The wait between later attempts.
+const RETRY: Duration = Duration::from_millis(20);
 
 /// An algorithm bound to a key. Cheap to clone, shared by threads, survives fork.
 #[derive(Clone)]
@@ -20,7 +30,10 @@ pub struct Session(Arc<Inner>);
 struct Inner {
     client: Client,
     params: SessionParams,
-    keyed: Box<dyn Keyed>,
+    /// The key in this process; none if a broker's vault has it.
+    keyed: Option<Box<dyn Keyed>>,
+    /// Whether its broker has lately answered, so that it is worth waiting for it to come back.
+    steady: AtomicBool,
     /// This process's number for it, in traces.
     number: u32,
     /// The session as the queue holds it, once an operation went there.
@@ -28,8 +41,8 @@ struct Inner {
 }
 
 impl Session {
-    pub(crate) fn new(client: Client, params: SessionParams, keyed: Box<dyn Keyed>, number: u32) -> Self {
-        Self(Arc::new(Inner { client, params, keyed, number, remote: ArcSwapOption::empty() }))
+    pub(crate) fn new(client: Client, params: SessionParams, keyed: Option<Box<dyn Keyed>>, number: u32) -> Self {
+        Self(Arc::new(Inner { client, params, keyed, steady: AtomicBool::new(false), number, remote: ArcSwapOption::empty() }))
     }
 
     /// The session's parameters.
@@ -46,12 +59,13 @@ impl Session {
     /// Those of [`SessionParams::check`] and of [`Keyed::run`].
     pub fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
         self.0.params.check(operation)?;
+        let Some(keyed) = &self.0.keyed else { return self.run_at_vault(operation) };
         if self.place(operation) == Place::Queue
             && let Some(result) = self.run_queued(operation)
         {
             return result;
         }
-        self.run_here(operation)
+        self.run_with(&**keyed, operation)
     }
 
     /// Hands one operation over and returns at once; an operation that the routing table keeps in place is done when this returns.
@@ -72,7 +86,9 @@ impl Session {
     /// # Errors
     /// Those of [`Keyed::stream`].
     pub fn stream(&self, direction: Direction, iv: &[u8]) -> Result<Box<dyn Stream>> {
-        Ok(Box::new(Traced::new(self.clone(), self.0.keyed.stream(direction, iv)?, direction)))
+        let algorithm = self.0.params.algorithm();
+        let keyed = self.0.keyed.as_ref().ok_or(Error::WrongOperation { algorithm, what: "work in pieces with a key of a vault" })?;
+        Ok(Box::new(Traced::new(self.clone(), keyed.stream(direction, iv)?, direction)))
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -91,22 +107,31 @@ impl Session {
     /// Whether the routing table keeps a (public-key) operation of this session in place.
     pub(crate) fn is_here(&self) -> bool {
         let algorithm = self.0.params.algorithm();
-        self.0.client.place(algorithm, algorithm.output_len(0)) == Place::Here
+        self.0.keyed.is_some() && self.0.client.place(algorithm, algorithm.output_len(0)) == Place::Here
     }
 
-    pub(crate) fn keyed(&self) -> &dyn Keyed {
-        &*self.0.keyed
+    /// The key, unless a vault has it.
+    pub(crate) fn keyed(&self) -> Option<&dyn Keyed> {
+        self.0.keyed.as_deref()
     }
 
     fn place(&self, operation: &Operation<'_>) -> Place {
         self.0.client.place(self.0.params.algorithm(), operation.data.input_len())
     }
 
-    /// Runs a checked operation here, and counts it.
+    /// Runs a checked operation here, or at the vault that has its key.
     pub(crate) fn run_here(&self, operation: &mut Operation<'_>) -> Result<usize> {
+        match &self.0.keyed {
+            Some(keyed) => self.run_with(&**keyed, operation),
+            None => self.run_at_vault(operation),
+        }
+    }
+
+    /// Runs a checked operation with a key of this process, and counts it.
+    fn run_with(&self, keyed: &dyn Keyed, operation: &mut Operation<'_>) -> Result<usize> {
         let (upstream, bytes) = (self.0.client.upstream(), operation.data.input_len() as u64);
         let arrival_ns = if upstream.is_recording() { monotonic_ns() } else { 0 };
-        let written = self.0.client.run_here(self, operation)?;
+        let written = self.0.client.run_here(self, keyed, operation)?;
         let algorithm = self.0.params.algorithm();
         upstream.count(algorithm, 1, bytes);
         if arrival_ns != 0 {
@@ -148,6 +173,60 @@ impl Session {
         result
     }
 
+    /// Runs an operation whose key a broker's vault has, at that broker and nowhere else. One that restarts is waited for, if it has lately
+    /// answered; the operation is then sent again, which changes nothing: no key's state depends on how often it is used.
+    fn run_at_vault(&self, operation: &mut Operation<'_>) -> Result<usize> {
+        let began_ns = monotonic_ns();
+        for attempt in 1.. {
+            let why = match self.try_at_vault(operation) {
+                Ok(result) => return result,
+                Err(why) => why,
+            };
+            let waited = Duration::from_nanos(monotonic_ns() - began_ns);
+            let hopeful = self.0.steady.load(Relaxed) && waited < RETURN_BOUND;
+            if attempt >= AT_ONCE && !hopeful {
+                self.0.steady.store(false, Relaxed);
+                self.0.client.note(Fate::Overflow);
+                return Err(self.without_vault(&why));
+            }
+            if attempt >= AT_ONCE {
+                std::thread::sleep(RETRY);
+            }
+        }
+        Err(self.without_vault("it was tried too often"))
+    }
+
+    /// One attempt: the outcome, or why there was none.
+    fn try_at_vault(&self, operation: &mut Operation<'_>) -> core::result::Result<Result<usize>, String> {
+        if self.0.client.config().socket.is_none() {
+            return Err("no broker is configured (BYWASH_SOCKET)".into());
+        }
+        let remote = self.remote().ok_or_else(|| self.0.client.upstream().why_alone())?;
+        match &*remote {
+            Remote::Refused { error, .. } => Ok(Err(error.clone())),
+            Remote::Embedded(_) => Err("this process works without a broker".into()),
+            Remote::Broker(session) => {
+                let Some(ticket) = session.begin(operation) else {
+                    // One that has drained and gone says so no more, and only a look at its socket tells.
+                    session.link().life.check();
+                    return Err("the broker takes no more requests just now".into());
+                };
+                let result = session.finish(&self.0.params, ticket, operation).ok_or("the broker did not answer")?;
+                self.0.steady.store(true, Relaxed);
+                self.0.client.note(Fate::Queued);
+                Ok(result)
+            }
+        }
+    }
+
+    fn without_vault(&self, why: &str) -> Error {
+        let name = match self.0.params.key() {
+            Key::Vault(reference) => reference.name.as_str(),
+            _ => "?",
+        };
+        key_error(name, format!("the broker that holds it cannot be asked: {why}"))
+    }
+
     /// The session at the queue, opened there if it is not yet.
     fn remote(&self) -> Option<Arc<Remote>> {
         let upstream = self.0.client.upstream();
@@ -176,13 +255,13 @@ impl Session {
             remote
         };
         let opened = link.open(&self.0.params, || self.valid_remote(), |session| keep(Remote::Broker(session)));
-        Some(opened.unwrap_or_else(|_| keep(Remote::refused(link.clone()))))
+        Some(opened.unwrap_or_else(|error| keep(Remote::refused(link.clone(), error))))
     }
 
     fn hand_over(&self, mut operation: OwnedOperation, readiness: Option<Readiness>) -> Pending {
         let (promise, pending) = pair(readiness);
         let checked = self.0.params.check(&operation.borrow());
-        let queue = checked.is_ok() && self.place(&operation.borrow()) == Place::Queue;
+        let queue = checked.is_ok() && (self.0.keyed.is_none() || self.place(&operation.borrow()) == Place::Queue);
         match checked {
             Err(error) => promise.complete(Err(error)),
             Ok(()) if queue => self.submit_queued(operation, promise),

@@ -158,6 +158,21 @@ impl Upstream {
         }
     }
 
+    /// The connection to the broker, for a question that cannot be answered without it.
+    pub(crate) fn link_now(&self) -> Option<Arc<Link>> {
+        self.settle_fork();
+        self.link().filter(|link| link.is_usable())
+    }
+
+    /// Why there is no broker, in words.
+    pub(crate) fn why_alone(&self) -> String {
+        match (&self.config.socket, &*self.failure.load()) {
+            (None, _) => "no broker is configured (BYWASH_SOCKET)".into(),
+            (Some(_), Some(why)) => why.to_string(),
+            (Some(socket), None) => format!("the broker on {} is shutting down", socket.display()),
+        }
+    }
+
     /// The connection, made anew if need be and if it is time.
     fn link(&self) -> Option<Arc<Link>> {
         let old = self.link.load_full();

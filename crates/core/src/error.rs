@@ -156,6 +156,14 @@ pub enum Error {
         /// As it was given.
         id: u32,
     },
+    /// Service: the broker's vault has no such key, or does not let this client use it so.
+    #[error("key bywash:{name}: {reason}")]
+    VaultKey {
+        /// The key's name.
+        name: String,
+        /// What is wrong, and the way out.
+        reason: String,
+    },
     /// Service: the manager or broker is shutting down, or its connection is gone.
     #[error("{what}")]
     Unavailable {

@@ -1,5 +1,6 @@
 //! Key material as it is handed over when a session is opened.
 
+use crate::error::{Error, Result};
 use crate::secret::SecretBytes;
 
 /// The key of a session. What fits which algorithm is checked by [`SessionParams::new`](crate::SessionParams::new).
@@ -19,6 +20,8 @@ pub enum Key {
     EcPrivate(SecretBytes),
     /// An elliptic-curve public key: uncompressed point, SEC 1 s2.3.3.
     EcPublic(Vec<u8>),
+    /// A private key that lives in a broker's vault; only its name and its public half are here.
+    Vault(KeyReference),
 }
 
 impl Key {
@@ -31,7 +34,44 @@ impl Key {
             Key::RsaPublic(_) => "an RSA public key",
             Key::EcPrivate(_) => "an elliptic-curve private key",
             Key::EcPublic(_) => "an elliptic-curve public key",
+            Key::Vault(_) => "a reference to a key in a vault",
         }
+    }
+}
+
+/// Names a private key that another process holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyReference {
+    /// Its name in the vault.
+    pub name: String,
+    /// Its public half: a `SubjectPublicKeyInfo` in DER (RFC 5280 s4.1.2.7). It pins the key: after a rotation the name alone would mean another.
+    pub public: Vec<u8>,
+}
+
+/// Longest name of a key in a vault, in bytes.
+pub const KEY_NAME_MAX: usize = 64;
+
+impl KeyReference {
+    /// What names of such keys begin with where they stand as URIs.
+    pub const SCHEME: &'static str = "bywash:";
+
+    /// Checks a name: it becomes part of a file's name.
+    ///
+    /// # Errors
+    /// [`Error::VaultKey`] with the rule.
+    pub fn check_name(name: &str) -> Result<()> {
+        let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        let starts = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
+        if starts && name.len() <= KEY_NAME_MAX && name.bytes().all(good) {
+            return Ok(());
+        }
+        let reason = format!("a key's name has 1 to {KEY_NAME_MAX} letters, digits, '.', '_' and '-', and begins with a letter or a digit");
+        Err(Error::VaultKey { name: name.chars().filter(|c| !c.is_control()).take(KEY_NAME_MAX).collect(), reason })
+    }
+
+    /// As a URI.
+    pub fn uri(&self) -> String {
+        format!("{}{}", Self::SCHEME, self.name)
     }
 }
 
@@ -74,6 +114,16 @@ pub(crate) fn bit_len(number: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_vault_keys_are_tame() {
+        for good in ["a", "web", "www.example.org", "0-1_2", &"x".repeat(64)] {
+            KeyReference::check_name(good).unwrap();
+        }
+        for bad in ["", ".hidden", "-x", "a/b", "a b", "a\n", "\u{e9}", &"x".repeat(65), "../x"] {
+            assert!(KeyReference::check_name(bad).is_err(), "{bad:?}");
+        }
+    }
 
     #[test]
     fn bit_length_skips_leading_zeros() {

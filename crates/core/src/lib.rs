@@ -40,7 +40,7 @@ pub use algorithm::{Algorithm, Kind};
 pub use cost::{CostCurve, CostSheet};
 pub use engine::{Absent, Engine, Keyed, Probe, Stream, Task};
 pub use error::{Error, Result};
-pub use key::{Key, RsaPrivateKey, RsaPublicKey};
+pub use key::{Key, KeyReference, RsaPrivateKey, RsaPublicKey};
 pub use operation::{Data, Direction, Operation, OwnedOperation};
 pub use route::{Place, SizeClass};
 pub use secret::SecretBytes;

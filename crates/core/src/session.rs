@@ -2,7 +2,7 @@
 
 use crate::algorithm::{Algorithm, Kind, MAC_KEY_MAX};
 use crate::error::{Error, Result};
-use crate::key::{Key, RsaPrivateKey, RsaPublicKey, bit_len};
+use crate::key::{Key, KeyReference, RsaPrivateKey, RsaPublicKey, bit_len};
 use crate::operation::{Direction, Operation};
 use crate::secret::constant_time_eq;
 
@@ -157,6 +157,10 @@ fn check_key(algorithm: Algorithm, key: &Key) -> Result<()> {
         |expected: usize, given: usize| if given == expected { Ok(()) } else { Err(Error::KeyLength { algorithm, expected, given }) };
     let wrong = |expected: &'static str| Err(Error::WrongKeyKind { algorithm, expected, given: key.describe() });
     match (algorithm.kind(), key) {
+        // Whether the key fits is for whoever holds it to say.
+        (Kind::RsaPrivate { .. } | Kind::EcdsaSign { .. } | Kind::Agreement { .. }, Key::Vault(reference)) => {
+            KeyReference::check_name(&reference.name)
+        }
         (Kind::Cipher { key: expected, .. }, Key::Symmetric(bytes)) => {
             length(expected, bytes.len())?;
             let (left, right) = bytes.split_at(expected / 2);
@@ -229,6 +233,16 @@ mod tests {
         assert_eq!(short.unwrap_err(), Error::KeyLength { algorithm: Algorithm::Aes256Gcm, expected: 32, given: 16 });
         let kind = SessionParams::new(Algorithm::Sha256, Key::Symmetric((&[0; 16]).into()));
         assert!(kind.unwrap_err().to_string().contains("no key"));
+    }
+
+    #[test]
+    fn references_stand_for_private_keys_only() {
+        let key = |name: &str| Key::Vault(KeyReference { name: name.into(), public: Vec::new() });
+        assert!(SessionParams::new(Algorithm::Rsa2048Private, key("web")).is_ok());
+        assert!(SessionParams::new(Algorithm::EcdsaP256Sign, key("web")).is_ok());
+        assert!(SessionParams::new(Algorithm::Rsa2048Private, key("../web")).is_err());
+        assert!(SessionParams::new(Algorithm::Aes128Gcm, key("web")).is_err());
+        assert!(SessionParams::new(Algorithm::Rsa2048Public, key("web")).is_err());
     }
 
     #[test]

@@ -50,6 +50,12 @@ pub enum Corrupt {
 pub const IV_BYTES_MAX: u32 = 128;
 /// Bytes of the longest tag, an ECDSA signature's.
 pub const TAG_BYTES_MAX: u32 = 64;
+/// What the error of [`Verdict::KeyRate`] says.
+pub const KEY_RATE: &str =
+    "work so often with this key: its rate limit is reached; the vault's owner can raise it with `bywash key policy --rate`";
+/// What the error of [`Verdict::KeyUse`] says.
+pub const KEY_USE: &str =
+    "do this with this key: its policy does not allow it; the vault's owner can change that with `bywash key policy --allow`";
 /// 32-bit words of a descriptor.
 pub const DESCRIPTOR_WORDS: usize = 16;
 
@@ -199,10 +205,14 @@ pub enum Verdict {
     Unavailable = 7,
     /// [`Error::Quota`] on requests in flight.
     Quota = 8,
+    /// The key's policy lets it be used only so often.
+    KeyRate = 9,
+    /// The key's policy does not allow this use.
+    KeyUse = 10,
 }
 
 impl Verdict {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::Done,
         Self::Authentication,
         Self::InputRange,
@@ -212,6 +222,8 @@ impl Verdict {
         Self::Timeout,
         Self::Unavailable,
         Self::Quota,
+        Self::KeyRate,
+        Self::KeyUse,
     ];
 }
 
@@ -241,6 +253,8 @@ impl Outcome {
             Err(Error::Timeout { .. }) => Verdict::Timeout,
             Err(Error::Unavailable { .. }) => Verdict::Unavailable,
             Err(Error::Quota { .. }) => Verdict::Quota,
+            Err(Error::WrongOperation { what: KEY_RATE, .. }) => Verdict::KeyRate,
+            Err(Error::WrongOperation { what: KEY_USE, .. }) => Verdict::KeyUse,
             Err(_) => Verdict::Shape,
         };
         Self::failed(verdict)
@@ -268,6 +282,8 @@ impl Outcome {
             Verdict::Timeout => Error::Timeout { from: broker(), waited_ms: 0 },
             Verdict::Unavailable => Error::Unavailable { what: "the broker is shutting down or has dropped this client".into() },
             Verdict::Quota => Error::Quota { what: "requests in flight", limit: 0, setting: "in_flight_max" },
+            Verdict::KeyRate => Error::WrongOperation { algorithm, what: KEY_RATE },
+            Verdict::KeyUse => Error::WrongOperation { algorithm, what: KEY_USE },
         })
     }
 }

@@ -62,7 +62,8 @@
 //! | routing table and flags for all | [`board`] |
 //! | spinning and sleeping | [`wait`] |
 //! | control socket, its messages, its path | [`socket`], [`message`], [`params`], [`path`] |
-//! | forks, core dumps, swap | [`fork`], [`harden`] |
+//! | keys of the vault: what may be done with them, how they are named, their public halves | [`keys`], [`key_file`], [`public_key`] |
+//! | forks, core dumps, swap | [`fork`], [`harden`], [`locked`] |
 //! | variables, and when not to believe them | [`environment`] |
 
 pub mod arena;
@@ -73,11 +74,15 @@ pub mod descriptor;
 pub mod environment;
 pub mod fork;
 pub mod harden;
+pub mod key_file;
+pub mod keys;
 pub mod layout;
+pub mod locked;
 pub mod mapping;
 pub mod message;
 pub mod params;
 pub mod path;
+pub mod public_key;
 pub mod region;
 pub mod socket;
 pub mod trace_ring;
@@ -90,10 +95,13 @@ pub use client_ring::{ClientRing, Ticket};
 pub use descriptor::{Corrupt, Descriptor, Job, Outcome, Span};
 pub use fork::ForkGuard;
 pub use harden::harden_process;
+pub use keys::{KeyAlgorithm, KeyCommand, KeyInfo, KeyPolicy, KeyUse};
 pub use layout::Geometry;
+pub use locked::LockedBytes;
 pub use message::{BrokerMessage, ClientMessage, Quota, Refusal, Role, StatsFormat, VERSION};
 pub use params::WireParams;
 pub use path::socket_path;
+pub use public_key::PublicKey;
 pub use region::Region;
 pub use socket::{ControlSocket, Listener, Peer};
 pub use trace_ring::TraceEntry;

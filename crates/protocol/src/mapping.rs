@@ -63,6 +63,24 @@ impl Mapping {
         Ok(mapping)
     }
 
+    /// Private pages for a secret: left out of core dumps and children, and locked into memory where the limit on that allows (the second value).
+    ///
+    /// # Errors
+    /// Whatever `mmap` or `madvise` say.
+    pub fn private_locked(len: usize) -> io::Result<(Self, bool)> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice aliases nothing.
+        let start = unsafe { rustix::mm::mmap_anonymous(core::ptr::null_mut(), len, access, MapFlags::PRIVATE)? };
+        let mapping = Self::adopt(start, len, Access::Shared)?;
+        for advice in [Advice::LinuxDontDump, Advice::LinuxDontFork] {
+            // SAFETY: the range is the mapping just made; the advice changes only what dumps and children see.
+            unsafe { rustix::mm::madvise(start, len, advice)? };
+        }
+        // SAFETY: the range is the mapping just made.
+        let locked = unsafe { rustix::mm::mlock(start, len) }.is_ok();
+        Ok((mapping, locked))
+    }
+
     fn adopt(start: *mut c_void, len: usize, access: Access) -> io::Result<Self> {
         let start = NonNull::new(start.cast()).ok_or(io::Errno::FAULT)?;
         Ok(Self { start, len, access })

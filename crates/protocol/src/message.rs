@@ -1,11 +1,12 @@
 //! The messages of the control socket: one a packet, postcard-encoded, at most [`MESSAGE_BYTES_MAX`] long.
 
+use crate::keys::KeyCommand;
 use crate::params::WireParams;
 use bywash_core::{Algorithm, Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages. Client and broker of different versions do not talk; both say so.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Longest message in bytes. An RSA-4096 private key needs 2.6 KiB, the longest HMAC key 4 KiB; bulk travels in descriptors.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 10;
 /// Longest name (command, run) that is kept of a client.
@@ -73,6 +74,23 @@ pub enum ClientMessage<'a> {
         /// Chosen by the client, repeated in the answer.
         request: u32,
     },
+    /// Asks for the public half of a key in the vault, and whether this user may use it; answered by `Key`.
+    Describe {
+        /// Chosen by the client, repeated in the answer.
+        request: u32,
+        /// The key's name.
+        name: &'a str,
+        /// The public half that the client knows; without it, the current key of that name is meant.
+        public: Option<&'a [u8]>,
+    },
+    /// Changes or lists the vault's keys, for its owner; answered by `Key` or `Keys`.
+    Keys {
+        /// Chosen by the client, repeated in the answer.
+        request: u32,
+        /// What to do.
+        #[serde(borrow)]
+        command: KeyCommand<'a>,
+    },
 }
 
 /// From broker to client.
@@ -121,6 +139,20 @@ pub enum BrokerMessage {
         written: u64,
         /// Records lost because the recorder or the trace rings did not keep up.
         dropped: u64,
+    },
+    /// A key of the vault, as it is now.
+    Key {
+        /// From the request.
+        request: u32,
+        /// Its public half: a `SubjectPublicKeyInfo` in DER. Empty for a key that was removed.
+        public: Vec<u8>,
+    },
+    /// The vault's keys are in the file whose descriptor comes along, as JSON: a list of [`KeyInfo`](crate::keys::KeyInfo).
+    Keys {
+        /// From the request.
+        request: u32,
+        /// Length of the text in bytes.
+        bytes: u64,
     },
 }
 
@@ -205,6 +237,13 @@ pub enum Refusal {
         /// Which, and what it said.
         reason: String,
     },
+    /// The vault has no such key, or does not let this user use it.
+    VaultKey {
+        /// The key's name.
+        name: String,
+        /// What is wrong, and the way out.
+        reason: String,
+    },
     /// Anything else, in words.
     Unavailable {
         /// What, and the way out.
@@ -219,6 +258,7 @@ impl Refusal {
         match error {
             Error::Unsupported { algorithm, .. } => Self::Unsupported { algorithm: algorithm.number() },
             Error::BadKey { algorithm, .. } => Self::BadKey { algorithm: algorithm.number() },
+            Error::VaultKey { name, reason } => Self::VaultKey { name: name.clone(), reason: reason.clone() },
             Error::EngineFailed { engine, reason } => Self::EngineFailed { reason: format!("{engine}: {reason}") },
             Error::Quota { what, limit, .. } if quota(what).is_some() => {
                 quota(what).map_or_else(|| Self::Unavailable { what: error.to_string() }, |quota| Self::Quota { quota, limit: *limit })
@@ -243,6 +283,7 @@ impl Refusal {
                 Some(algorithm) => Error::BadKey { algorithm, reason: "the broker's engines do not take it" },
                 None => unavailable(format!("the broker does not do algorithm number {algorithm}")),
             },
+            Self::VaultKey { name, reason } => Error::VaultKey { name, reason },
             Self::EngineFailed { reason } => Error::EngineFailed { engine: "broker".into(), reason },
             Self::Unavailable { what } => unavailable(what),
         }
@@ -271,7 +312,7 @@ pub fn decode<'a, M: Deserialize<'a>>(packet: &'a [u8]) -> Result<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bywash_core::{Key, RsaPrivateKey, RsaPublicKey, SessionParams};
+    use bywash_core::{Key, KeyReference, RsaPrivateKey, RsaPublicKey, SessionParams};
     use proptest::prelude::*;
 
     fn round_trip(params: &SessionParams) -> SessionParams {
@@ -305,6 +346,7 @@ mod tests {
             (Algorithm::EcdsaP256Verify, Key::EcPublic(vec![4; 65])),
             (Algorithm::EcdsaP384Verify, Key::EcPublic(vec![4; 97])),
             (Algorithm::Ed25519Sign, Key::EcPrivate(vec![3; 32].into())),
+            (Algorithm::EcdsaP256Sign, Key::Vault(KeyReference { name: "web".into(), public: vec![5; 91] })),
         ] {
             let params = SessionParams::new(algorithm, key).unwrap();
             assert_eq!(round_trip(&params), params);
@@ -320,6 +362,7 @@ mod tests {
             Quota::Sessions.error(4096),
             Error::Unsupported { engine: "broker".into(), algorithm: Algorithm::X25519 },
             Error::Unavailable { what: "draining".into() },
+            Error::VaultKey { name: "web".into(), reason: "there is no such key".into() },
         ] {
             assert_eq!(Refusal::of(&error).into_error(), error);
         }

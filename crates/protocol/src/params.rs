@@ -1,6 +1,6 @@
 //! Session parameters on the socket. Keys are borrowed from the message buffer, which is wiped; no copy of them is left behind.
 
-use bywash_core::{Algorithm, Error, Key, Result, RsaPrivateKey, RsaPublicKey, SecretBytes, SessionParams};
+use bywash_core::{Algorithm, Error, Key, KeyReference, Result, RsaPrivateKey, RsaPublicKey, SecretBytes, SessionParams};
 use serde::{Deserialize, Serialize};
 
 /// An algorithm and its key, as they travel. Not yet checked: [`WireParams::check`] does that, in core's one place for it.
@@ -30,6 +30,10 @@ enum WireKey<'a> {
     },
     EcPrivate(&'a [u8]),
     EcPublic(&'a [u8]),
+    Vault {
+        name: &'a str,
+        public: &'a [u8],
+    },
 }
 
 impl core::fmt::Debug for WireParams<'_> {
@@ -58,6 +62,7 @@ impl<'a> WireParams<'a> {
             },
             Key::EcPrivate(bytes) => WireKey::EcPrivate(bytes),
             Key::EcPublic(point) => WireKey::EcPublic(point),
+            Key::Vault(key) => WireKey::Vault { name: &key.name, public: &key.public },
             _ => return Err(Error::Unavailable { what: "the broker's protocol does not carry this kind of key; run it in place".into() }),
         };
         // Tags are at most 64 bytes long.
@@ -87,6 +92,7 @@ impl<'a> WireParams<'a> {
             }),
             WireKey::EcPrivate(bytes) => Key::EcPrivate(bytes.into()),
             WireKey::EcPublic(point) => Key::EcPublic(point.to_vec()),
+            WireKey::Vault { name, public } => Key::Vault(KeyReference { name: name.to_owned(), public: public.to_vec() }),
         };
         SessionParams::new(algorithm, key)?.with_tag_len(usize::from(self.tag_len))
     }

@@ -1,9 +1,12 @@
 //! What arrives on the control socket, and descriptors of requests.
 
-use bywash_core::{Algorithm, Key, SessionParams};
+use bywash_core::{Algorithm, Key, KeyReference, SessionParams};
 use bywash_protocol::descriptor::{DESCRIPTOR_WORDS, IV_BYTES_MAX, TAG_BYTES_MAX};
 use bywash_protocol::message::{MESSAGE_BYTES_MAX, decode, encode};
-use bywash_protocol::{BrokerMessage, ClientMessage, Descriptor, Quota, Refusal, Role, Span, StatsFormat, VERSION, WireParams};
+use bywash_protocol::{
+    BrokerMessage, ClientMessage, Descriptor, KeyAlgorithm, KeyCommand, KeyPolicy, PublicKey, Quota, Refusal, Role, Span, StatsFormat,
+    VERSION, WireParams, key_file,
+};
 
 /// A packet from a client. A session's parameters are checked as the broker does.
 pub fn client_message(bytes: &[u8]) {
@@ -16,6 +19,23 @@ pub fn client_message(bytes: &[u8]) {
     {
         assert!(checked.tag_len() <= TAG_BYTES_MAX as usize, "{checked:?}");
     }
+}
+
+/// A file that names a key of a vault, and the public half in it.
+pub fn key_file(bytes: &[u8]) {
+    if let Ok(reference) = key_file::read(&String::from_utf8_lossy(bytes)) {
+        let again = key_file::read(&key_file::write(&reference).expect("what was read can be written"));
+        assert_eq!(again.expect("what was written is read"), reference);
+    }
+    if let Some(key) = PublicKey::from_der(bytes) {
+        assert_eq!(key.to_der().and_then(|der| PublicKey::from_der(&der)), Some(key));
+    }
+}
+
+pub(crate) fn key_file_seeds() -> Vec<Vec<u8>> {
+    let public = PublicKey::P256([&[4][..], &[7; 64]].concat()).to_der().expect("a point");
+    let file = key_file::write(&KeyReference { name: "web".into(), public: public.clone() }).expect("a reference");
+    vec![file.into_bytes(), public]
 }
 
 /// A packet from a broker; a refusal becomes an error with a text.
@@ -56,12 +76,21 @@ fn encoded(message: &impl serde::Serialize) -> Vec<u8> {
 
 pub(crate) fn client_seeds() -> Vec<Vec<u8>> {
     let params = SessionParams::new(Algorithm::Aes256Gcm, Key::Symmetric((&[7; 32]).into())).expect("a key");
+    let reference = Key::Vault(KeyReference { name: "web".into(), public: vec![48, 0] });
+    let by_reference = SessionParams::new(Algorithm::EcdsaP256Sign, reference).expect("a reference");
+    let policy = KeyPolicy { uids: vec![33], rate: Some(5), ..KeyPolicy::default() };
     let messages = [
         ClientMessage::Hello { version: VERSION, role: Role::Compute, comm: "nginx", run: Some("r1") },
         ClientMessage::Open { request: 1, params: WireParams::new(&params).expect("a key that travels") },
         ClientMessage::Close { session: 1 },
         ClientMessage::Stats { request: 1, format: StatsFormat::Json },
         ClientMessage::StartRecording { request: 1 },
+        ClientMessage::Open { request: 1, params: WireParams::new(&by_reference).expect("a reference") },
+        ClientMessage::Describe { request: 1, name: "web", public: Some(&[48, 3, 2, 1, 0]) },
+        ClientMessage::Keys { request: 1, command: KeyCommand::Import { name: "web", private: &[48, 0], policy: policy.clone() } },
+        ClientMessage::Keys { request: 1, command: KeyCommand::Generate { name: "web", algorithm: KeyAlgorithm::P256, policy } },
+        ClientMessage::Keys { request: 1, command: KeyCommand::Rotate { name: "web", private: None, grace_s: 9 } },
+        ClientMessage::Keys { request: 1, command: KeyCommand::List },
     ];
     messages.iter().map(encoded).collect()
 }
@@ -73,6 +102,9 @@ pub(crate) fn broker_seeds() -> Vec<Vec<u8>> {
         BrokerMessage::Refused { request: 1, refusal: Refusal::Quota { quota: Quota::Sessions, limit: 4096 } },
         BrokerMessage::Refused { request: 1, refusal: Refusal::EngineFailed { reason: "gpu0: gone".into() } },
         BrokerMessage::Recorded { request: 1, written: 5, dropped: 0 },
+        BrokerMessage::Key { request: 1, public: vec![48, 0] },
+        BrokerMessage::Keys { request: 1, bytes: 7 },
+        BrokerMessage::Refused { request: 1, refusal: Refusal::VaultKey { name: "web".into(), reason: "no".into() } },
     ];
     messages.iter().map(encoded).collect()
 }

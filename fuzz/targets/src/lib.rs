@@ -18,6 +18,7 @@ pub type Target = fn(&[u8]);
 pub fn targets() -> Vec<(&'static str, Target, Vec<Vec<u8>>)> {
     vec![
         ("client_message", control::client_message, control::client_seeds()),
+        ("key_file", control::key_file, control::key_file_seeds()),
         ("broker_message", control::broker_message, control::broker_seeds()),
         ("descriptor", control::descriptor, vec![vec![0; 64], vec![1; 64]]),
         ("region", region::region, region::seeds()),

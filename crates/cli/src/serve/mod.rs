@@ -4,9 +4,11 @@ mod notify;
 mod settings;
 
 use crate::failure::{Exit, Failure};
+use crate::key::open_vault;
 use crate::{broker_link, terminal};
 use bywash_broker::{Broker, BrokerConfig, BrokerHandle};
 use bywash_manager::{EngineName, Manager, ManagerConfig};
+use bywash_vault::Vault;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use settings::{Engine, Mode, Policy, Quotas, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -14,6 +16,7 @@ use signal_hook::iterator::Signals;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// `bywash serve`
@@ -29,6 +32,7 @@ The configuration file is TOML; the command line goes above it. Its keys, all op
   socket = \"/run/bywash/broker.sock\"     policy = \"placement\"     drain_seconds = 5
   socket_mode = \"0660\"                   allow_uids = [33]        metrics = \"127.0.0.1:9464\"
   engines = [\"cpu\"]
+  keys = \"/var/lib/bywash/keys\"          keys_passphrase = FILE   audit = FILE
   [quotas]
   clients_per_uid_max = 1024             sessions_per_client_max = 4096
   in_flight_max = 256                    control_rate_max = 20000
@@ -66,6 +70,16 @@ pub(crate) struct Args {
     /// Seconds that requests in flight may take to end [default: 5]
     #[arg(long, value_name = "S")]
     drain_seconds: Option<u64>,
+    /// The folder of private keys that clients use by name and never see (`bywash key --help`)
+    #[arg(long, value_name = "DIR")]
+    keys: Option<PathBuf>,
+    /// A file whose first line is the passphrase under which keys are encrypted there [default:
+    /// systemd's credential keys-passphrase, if there is one; else keys are stored in plain]
+    #[arg(long, value_name = "FILE")]
+    keys_passphrase: Option<PathBuf>,
+    /// Where uses of keys are logged [default: audit.log in the folder of keys]
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
     #[command(flatten)]
     quotas: Quotas,
 }
@@ -99,6 +113,9 @@ impl Args {
             engines: (!self.engine.is_empty()).then(|| self.engine.iter().cloned().map(Engine).collect()),
             metrics: self.metrics,
             drain_seconds: self.drain_seconds,
+            keys: self.keys.clone(),
+            keys_passphrase: self.keys_passphrase.clone(),
+            audit: self.audit.clone(),
             quotas: self.quotas.clone(),
         }
     }
@@ -124,11 +141,33 @@ fn bind(settings: &Settings) -> Result<Broker, Failure> {
     config.mode = settings.socket_mode.map(|mode| mode.0);
     config.allowed_uids = settings.allow_uids.clone().unwrap_or_default();
     config.metrics = settings.metrics;
+    config.vault = settings.keys.as_deref().map(|folder| vault(folder, settings)).transpose()?;
+    config.audit = settings.audit.clone();
     settings.quotas.apply(&mut config.quotas);
     if let Some(seconds) = settings.drain_seconds {
         config.drain_bound = Duration::from_secs(seconds);
     }
     Broker::bind(config).map_err(|error| Failure::new(code(&socket), error.to_string()))
+}
+
+/// Opens the vault, and says what guards it.
+fn vault(folder: &Path, settings: &Settings) -> Result<Arc<Vault>, Failure> {
+    let credential = || {
+        let file = PathBuf::from(std::env::var_os("CREDENTIALS_DIRECTORY")?).join("keys-passphrase");
+        file.exists().then_some(file)
+    };
+    let passphrase = settings.keys_passphrase.clone().or_else(credential);
+    let vault = open_vault(folder, passphrase.as_deref())?;
+    let keys = vault.list().len();
+    if vault.is_sealed() {
+        tracing::info!(keys, "vault in {}, encrypted under its passphrase", folder.display());
+    } else {
+        tracing::warn!(keys, "vault in {}: keys are stored in plain, guarded by file modes alone; see --keys-passphrase", folder.display());
+    }
+    if !vault.is_locked() {
+        tracing::warn!("keys may reach swap: locking memory is limited; lift it with `ulimit -l unlimited` or LimitMEMLOCK=infinity");
+    }
+    Ok(Arc::new(vault))
 }
 
 /// A socket whose folder may not be written is a matter of permissions; everything else is a failure.

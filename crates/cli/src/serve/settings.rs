@@ -24,6 +24,12 @@ pub(crate) struct Settings {
     pub(crate) metrics: Option<SocketAddr>,
     /// How a drain is bounded, in seconds.
     pub(crate) drain_seconds: Option<u64>,
+    /// The folder of the vault.
+    pub(crate) keys: Option<PathBuf>,
+    /// A file with the passphrase under which keys are encrypted there.
+    pub(crate) keys_passphrase: Option<PathBuf>,
+    /// Where uses of keys are logged.
+    pub(crate) audit: Option<PathBuf>,
     /// What one client may use.
     #[serde(default)]
     pub(crate) quotas: Quotas,
@@ -138,6 +144,9 @@ impl Settings {
             engines: above.engines.or(self.engines),
             metrics: above.metrics.or(self.metrics),
             drain_seconds: above.drain_seconds.or(self.drain_seconds),
+            keys: above.keys.or(self.keys),
+            keys_passphrase: above.keys_passphrase.or(self.keys_passphrase),
+            audit: above.audit.or(self.audit),
             quotas: Quotas {
                 clients_per_uid_max: above.quotas.clients_per_uid_max.or(self.quotas.clients_per_uid_max),
                 sessions_per_client_max: above.quotas.sessions_per_client_max.or(self.quotas.sessions_per_client_max),

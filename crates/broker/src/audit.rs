@@ -1,0 +1,131 @@
+//! The audit log: who used which key, when, how often, with what outcome. One JSON object a line, appended, never rewritten.
+//!
+//! Uses are summed up per session for about two seconds, so that a busy server writes a line, not twenty thousand; openings, refusals and the
+//! owner's commands have a line each (refusals up to a bound a second, and then their number). Nothing that was signed or decrypted is told.
+
+use crate::keyring::KeySession;
+use crate::throttle::{Bucket, Throttle};
+use bywash_core::{Error, Result};
+use bywash_protocol::Peer;
+use rustix::fs::{Mode, OFlags};
+use serde::Serialize;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::time::SystemTime;
+
+/// Refusals that have a line of their own, a second.
+const REFUSALS_MAX: u32 = 50;
+
+pub(crate) struct Audit {
+    path: PathBuf,
+    file: Mutex<File>,
+    open: Mutex<Vec<Weak<KeySession>>>,
+    refusals: Mutex<(Bucket, u64)>,
+    failing: Throttle,
+}
+
+/// A line.
+#[derive(Serialize)]
+pub(crate) struct Line<'a> {
+    /// RFC 3339, to the second.
+    pub(crate) time: String,
+    pub(crate) event: &'a str,
+    pub(crate) key: &'a str,
+    /// The first 16 digits of the fingerprint.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) fingerprint: &'a str,
+    pub(crate) uid: u32,
+    pub(crate) pid: u32,
+    /// As the client says.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) comm: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) algorithm: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) counts: Option<Counts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) outcome: Option<&'a str>,
+    /// Refusals before this one that had no line.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) unsaid: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// How uses ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Counts {
+    pub(crate) done: u64,
+    pub(crate) failed: u64,
+    /// Beyond the key's rate.
+    pub(crate) over_rate: u64,
+    /// Not what the key may be used for.
+    pub(crate) not_allowed: u64,
+}
+
+impl<'a> Line<'a> {
+    pub(crate) fn new(event: &'a str, key: &'a str, peer: Peer, comm: &'a str) -> Self {
+        let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let (uid, pid) = (peer.uid, peer.pid);
+        Self { time, event, key, fingerprint: "", uid, pid, comm, algorithm: None, counts: None, outcome: None, unsaid: 0 }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Audit {
+    /// Opens the log for appending, made with mode 0600 where there is none.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600));
+        let failed =
+            |error| Error::Config { place: path.display().to_string(), reason: format!("the audit log cannot be opened: {error}") };
+        let file = Mutex::new(file.map_err(failed)?.into());
+        let refusals = Mutex::new((Bucket::new(REFUSALS_MAX), 0));
+        Ok(Self { path: path.to_owned(), file, open: Mutex::default(), refusals, failing: Throttle::default() })
+    }
+
+    /// Writes a line; a log that cannot be written is an error in the broker's own.
+    pub(crate) fn write(&self, line: &Line<'_>) {
+        let mut text = serde_json::to_vec(line).unwrap_or_default();
+        text.push(b'\n');
+        // One call for a line, so that lines of several writers never mix.
+        if let Err(error) = lock(&self.file).write_all(&text)
+            && let Some(unsaid) = self.failing.pass()
+        {
+            tracing::error!(unsaid, "the audit log {} cannot be written: {error}", self.path.display());
+        }
+    }
+
+    /// A refusal, if there are not too many of them.
+    pub(crate) fn refuse(&self, mut line: Line<'_>) {
+        let mut refusals = lock(&self.refusals);
+        if refusals.0.take(1.0) {
+            line.unsaid = std::mem::take(&mut refusals.1);
+            self.write(&line);
+        } else {
+            refusals.1 += 1;
+        }
+    }
+
+    /// Watches a session from now on.
+    pub(crate) fn watch(&self, session: Weak<KeySession>) {
+        lock(&self.open).push(session);
+    }
+
+    /// Writes what has been counted since the last time.
+    pub(crate) fn flush(&self) {
+        let mut open = lock(&self.open);
+        open.retain(|session| session.strong_count() > 0);
+        let live: Vec<_> = open.iter().filter_map(Weak::upgrade).collect();
+        drop(open);
+        live.iter().for_each(|session| session.tell());
+    }
+}

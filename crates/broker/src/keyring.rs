@@ -1,0 +1,271 @@
+//! The vault at work: sessions opened by reference, what each use must pass, the owner's commands.
+
+use crate::audit::{Audit, Counts, Line};
+use crate::broker::Shared;
+use crate::client::Client;
+use crate::connection::is_owner;
+use crate::throttle::Bucket;
+use bywash_core::{Algorithm, Error, Key, KeyReference, Kind, Result, SessionParams};
+use bywash_protocol::Peer;
+use bywash_protocol::descriptor::Verdict;
+use bywash_protocol::keys::{KeyCommand, KeyInfo, KeyPolicy, KeyUse, key_error};
+use bywash_vault::{Vault, padding};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+/// A vault whose keys clients use.
+pub(crate) struct Keyring {
+    vault: Arc<Vault>,
+    audit: Arc<Audit>,
+    gates: Mutex<HashMap<String, Arc<Gate>>>,
+}
+
+/// What all sessions of one name have in common, for as long as the broker runs.
+struct Gate {
+    used: AtomicU64,
+    rule: RwLock<KeyPolicy>,
+    bucket: Mutex<Option<Bucket>>,
+}
+
+/// A session that a client opened by reference.
+pub(crate) struct KeySession {
+    name: String,
+    fingerprint: String,
+    algorithm: Algorithm,
+    peer: Peer,
+    comm: String,
+    gate: Arc<Gate>,
+    audit: Arc<Audit>,
+    counts: [AtomicU64; 4],
+}
+
+/// Answers to the owner's commands.
+pub(crate) enum Answer {
+    /// A key's public half.
+    Key(Vec<u8>),
+    /// All keys.
+    Keys(Vec<KeyInfo>),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Gate {
+    fn new(policy: KeyPolicy) -> Self {
+        let bucket = Mutex::new(policy.rate.map(Bucket::new));
+        Self { used: AtomicU64::new(0), rule: RwLock::new(policy), bucket }
+    }
+
+    fn set(&self, policy: KeyPolicy) {
+        *lock(&self.bucket) = policy.rate.map(Bucket::new);
+        *self.rule.write().unwrap_or_else(PoisonError::into_inner) = policy;
+    }
+
+    fn allows(&self, one: KeyUse) -> bool {
+        self.rule.read().unwrap_or_else(PoisonError::into_inner).allows(one)
+    }
+}
+
+impl KeySession {
+    /// Whether this use may be, judged by what is to be computed on.
+    pub(crate) fn admit(&self, input: &[u8]) -> std::result::Result<(), Verdict> {
+        let allowed = match self.algorithm.kind() {
+            // A key that may decrypt may do anything, so only where it may not is the block looked at.
+            Kind::RsaPrivate { .. } => self.gate.allows(KeyUse::Decrypt) || self.gate.allows(KeyUse::Sign) && padding::is_signature(input),
+            _ => self.gate.allows(KeyUse::of(self.algorithm)),
+        };
+        if !allowed {
+            self.counts[3].fetch_add(1, Relaxed);
+            return Err(Verdict::KeyUse);
+        }
+        if !lock(&self.gate.bucket).as_mut().is_none_or(|bucket| bucket.take(1.0)) {
+            self.counts[2].fetch_add(1, Relaxed);
+            return Err(Verdict::KeyRate);
+        }
+        Ok(())
+    }
+
+    /// How a use ended.
+    pub(crate) fn note(&self, done: bool) {
+        self.gate.used.fetch_add(1, Relaxed);
+        self.counts[usize::from(!done)].fetch_add(1, Relaxed);
+    }
+
+    /// The name of the key.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn line<'a>(&'a self, event: &'a str) -> Line<'a> {
+        let line = Line::new(event, &self.name, self.peer, &self.comm);
+        Line { fingerprint: &self.fingerprint[..16.min(self.fingerprint.len())], algorithm: Some(self.algorithm.name()), ..line }
+    }
+
+    /// Writes what was counted to the audit log, and counts anew.
+    pub(crate) fn tell(&self) {
+        let [done, failed, over_rate, not_allowed] = self.counts.each_ref().map(|count| count.swap(0, Relaxed));
+        let counts = Counts { done, failed, over_rate, not_allowed };
+        if counts != Counts::default() {
+            self.audit.write(&Line { counts: Some(counts), ..self.line("use") });
+        }
+    }
+}
+
+impl Drop for KeySession {
+    fn drop(&mut self) {
+        self.tell();
+    }
+}
+
+impl Keyring {
+    /// Opens the audit log.
+    pub(crate) fn new(vault: Arc<Vault>, audit: Option<&Path>) -> Result<Self> {
+        let audit = audit.map_or_else(|| vault.path().join("audit.log"), Path::to_owned);
+        Ok(Self { vault, audit: Arc::new(Audit::open(&audit)?), gates: Mutex::default() })
+    }
+
+    fn gate(&self, name: &str, policy: KeyPolicy) -> Arc<Gate> {
+        lock(&self.gates).entry(name.to_owned()).or_insert_with(|| Arc::new(Gate::new(policy))).clone()
+    }
+
+    fn refuse(&self, name: &str, client: &Client, error: &Error) {
+        let (peer, reason) = (client.peer, error.to_string());
+        tracing::warn!(pid = peer.pid, uid = peer.uid, "{reason}");
+        self.audit.refuse(Line { outcome: Some(&reason), ..Line::new("refused", name, peer, &client.comm) });
+    }
+
+    /// The key that a client asks for, if its user may use it.
+    fn permitted(&self, name: &str, public: Option<&[u8]>, client: &Client) -> Result<bywash_vault::Found> {
+        let found = self.vault.find(name, public).and_then(|found| {
+            let uid = client.peer.uid;
+            if is_owner(uid) || found.policy.uids.contains(&uid) {
+                return Ok(found);
+            }
+            Err(key_error(
+                name,
+                format!("uid {uid} may not use it; the vault's owner can allow it with `bywash key policy {name} --allow-uid {uid}`"),
+            ))
+        });
+        found.inspect_err(|error| self.refuse(name, client, error))
+    }
+
+    /// The public half of a key, for whoever may use it.
+    pub(crate) fn describe(&self, name: &str, public: Option<&[u8]>, client: &Client) -> Result<Vec<u8>> {
+        Ok(self.permitted(name, public, client)?.material.public().to_vec())
+    }
+
+    /// What a session by reference is opened with.
+    pub(crate) fn open(&self, reference: &KeyReference, algorithm: Algorithm, client: &Client) -> Result<(SessionParams, Arc<KeySession>)> {
+        let name = &reference.name;
+        let found = self.permitted(name, Some(&reference.public), client)?;
+        let opened = found.material.key(name, algorithm).and_then(|key| {
+            check_use(name, algorithm, &found.policy)?;
+            SessionParams::new(algorithm, key)
+        });
+        let params = opened.inspect_err(|error| self.refuse(name, client, error))?;
+        let session = Arc::new(KeySession {
+            name: name.clone(),
+            fingerprint: found.material.fingerprint(),
+            algorithm,
+            peer: client.peer,
+            comm: client.comm.clone(),
+            gate: self.gate(name, found.policy),
+            audit: self.audit.clone(),
+            counts: Default::default(),
+        });
+        self.audit.write(&session.line("open"));
+        self.audit.watch(Arc::downgrade(&session));
+        Ok((params, session))
+    }
+
+    /// Whether a reference is still good: between finding a key and having a session with it, its owner may have removed it.
+    pub(crate) fn still_holds(&self, reference: &KeyReference) -> Result<()> {
+        self.vault.find(&reference.name, Some(&reference.public)).map(|_| ())
+    }
+
+    /// Does what the vault's owner says.
+    pub(crate) fn command(&self, shared: &Shared, client: &Client, command: &KeyCommand<'_>) -> Result<Answer> {
+        let name = command.name().unwrap_or_default();
+        if !is_owner(client.peer.uid) {
+            let reason = format!("only root and uid {} may {} keys here", rustix::process::geteuid().as_raw(), command.verb());
+            let error = key_error(name, reason);
+            self.refuse(name, client, &error);
+            return Err(error);
+        }
+        let done = self.obey(shared, command);
+        if !matches!(command, KeyCommand::List) {
+            let outcome = done.as_ref().map_or_else(ToString::to_string, |_| "done".to_owned());
+            self.audit.write(&Line { outcome: Some(&outcome), ..Line::new(command.verb(), name, client.peer, &client.comm) });
+        }
+        done
+    }
+
+    fn obey(&self, shared: &Shared, command: &KeyCommand<'_>) -> Result<Answer> {
+        let material = match command {
+            KeyCommand::List => return Ok(Answer::Keys(self.list())),
+            KeyCommand::Import { name, private, policy } => self.vault.import(name, private, policy.clone())?,
+            KeyCommand::Generate { name, algorithm, policy } => self.vault.generate(name, *algorithm, policy.clone())?,
+            KeyCommand::Rotate { name, private, grace_s } => {
+                let material = self.vault.rotate(name, *private, Duration::from_secs(*grace_s))?;
+                shared.end_sessions_of(name);
+                material
+            }
+            KeyCommand::Policy { name, policy } => {
+                let material = self.vault.set_policy(name, policy.clone())?;
+                self.gate(name, policy.clone()).set(policy.clone());
+                shared.end_sessions_of(name);
+                material
+            }
+            KeyCommand::Remove { name } => {
+                self.vault.remove(name)?;
+                lock(&self.gates).remove(*name);
+                shared.end_sessions_of(name);
+                return Ok(Answer::Key(Vec::new()));
+            }
+        };
+        Ok(Answer::Key(material.public().to_vec()))
+    }
+
+    fn list(&self) -> Vec<KeyInfo> {
+        let gates = lock(&self.gates);
+        let used = |name: &str| gates.get(name).map_or(0, |gate| gate.used.load(Relaxed));
+        self.vault.list().into_iter().map(|info| KeyInfo { used: Some(used(&info.name)), ..info }).collect()
+    }
+
+    /// What is to be done every now and then: the audit log written, old keys deleted.
+    pub(crate) fn tick(&self, shared: &Shared) {
+        self.audit.flush();
+        match self.vault.sweep() {
+            Ok(swept) => swept.iter().for_each(|name| shared.end_sessions_of(name)),
+            Err(error) => tracing::error!("old keys cannot be deleted: {error}"),
+        }
+    }
+}
+
+/// Whether a session of this algorithm could do anything that the policy allows.
+fn check_use(name: &str, algorithm: Algorithm, policy: &KeyPolicy) -> Result<()> {
+    let wanted = KeyUse::of(algorithm);
+    let rsa = matches!(algorithm.kind(), Kind::RsaPrivate { .. });
+    if policy.allows(wanted) || rsa && policy.allows(KeyUse::Decrypt) {
+        return Ok(());
+    }
+    let reason = format!("it may be used to {} and not to {}", policy.uses_in_words(), wanted.name());
+    Err(key_error(name, format!("{reason}; the vault's owner can change that with `bywash key policy {name} --allow {}`", wanted.name())))
+}
+
+/// The reference in a session's parameters, if that is what they hold.
+pub(crate) fn reference(params: &SessionParams) -> Option<&KeyReference> {
+    match params.key() {
+        Key::Vault(reference) => Some(reference),
+        _ => None,
+    }
+}
+
+/// The error of a broker without a vault.
+pub(crate) fn no_vault(name: &str) -> Error {
+    key_error(name, "this broker keeps no keys; start it with `bywash serve --keys DIR`")
+}

@@ -1,0 +1,273 @@
+//! Keys that clients use by name: who may, for what, how often; what is logged; what happens to sessions when a key changes.
+
+mod support;
+
+use bywash_core::{Algorithm, Data, Direction, Error, Key, KeyReference, Operation, SessionParams};
+use bywash_protocol::keys::{KeyAlgorithm, KeyCommand, KeyInfo, KeyPolicy, KeyUse};
+use bywash_protocol::{BrokerMessage, ClientMessage, PublicKey, Role, VERSION};
+use bywash_vault::Vault;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use support::{Raw, Served, serve, until};
+
+/// A broker with an empty vault.
+struct Kept {
+    served: Served,
+    audit: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+fn kept() -> Kept {
+    let folder = tempfile::tempdir().unwrap();
+    let (keys, audit) = (folder.path().join("keys"), folder.path().join("audit"));
+    let vault = Arc::new(Vault::open(&keys, None).unwrap());
+    let log = audit.clone();
+    let served = serve(move |config| {
+        config.vault = Some(vault);
+        config.audit = Some(log);
+        config.allowed_uids = vec![65534];
+    });
+    Kept { served, audit, _folder: folder }
+}
+
+fn owner(kept: &Kept) -> Raw {
+    Raw::connect_as(&kept.served.path, VERSION, Role::Observe, None).unwrap()
+}
+
+fn command(owner: &mut Raw, command: KeyCommand<'_>) -> Result<Vec<u8>, Error> {
+    match owner.ask(&ClientMessage::Keys { request: 5, command })? {
+        BrokerMessage::Key { request: 5, public } => Ok(public),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn generate(owner: &mut Raw, name: &str, algorithm: KeyAlgorithm, policy: KeyPolicy) -> Vec<u8> {
+    command(owner, KeyCommand::Generate { name, algorithm, policy }).unwrap()
+}
+
+fn list(owner: &mut Raw) -> Vec<KeyInfo> {
+    let BrokerMessage::Keys { bytes, .. } = owner.ask(&ClientMessage::Keys { request: 6, command: KeyCommand::List }).unwrap() else {
+        panic!("no list")
+    };
+    let file = std::fs::File::from(owner.packet.files.pop().unwrap());
+    let mut text = vec![0; bytes as usize];
+    file.read_exact_at(&mut text, 0).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+fn by_name(algorithm: Algorithm, name: &str, public: &[u8]) -> SessionParams {
+    SessionParams::new(algorithm, Key::Vault(KeyReference { name: name.into(), public: public.to_vec() })).unwrap()
+}
+
+fn run(client: &Raw, session: u32, algorithm: Algorithm, input: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut output = vec![0; algorithm.output_len(input.len())];
+    let data = Data::Copy { input, output: &mut output };
+    client.run(session, algorithm, &mut Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag: &mut [] })?;
+    Ok(output)
+}
+
+fn verifies(public: &[u8], digest: &[u8], signature: &mut [u8]) -> bool {
+    let Some(PublicKey::P256(point)) = PublicKey::from_der(public) else { return false };
+    let params = SessionParams::new(Algorithm::EcdsaP256Verify, Key::EcPublic(point)).unwrap();
+    let data = Data::Copy { input: digest, output: &mut [] };
+    let mut operation = Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag: signature };
+    bywash_manager::here().open(&params).unwrap().run(&mut operation).is_ok()
+}
+
+/// The lines of the audit log about an event.
+fn lines(audit: &Path, event: &str) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(audit).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}")));
+    lines.filter(|line: &serde_json::Value| line["event"] == event).collect()
+}
+
+#[test]
+fn a_key_signs_by_name_and_every_use_is_logged() {
+    let kept = kept();
+    let mut boss = owner(&kept);
+    let public = generate(&mut boss, "web", KeyAlgorithm::P256, KeyPolicy::default());
+    let mut client = Raw::connect(&kept.served.path).unwrap();
+    let session = client.open(&by_name(Algorithm::EcdsaP256Sign, "web", &public)).unwrap();
+    for _ in 0..7 {
+        let mut signature = run(&client, session, Algorithm::EcdsaP256Sign, &[3; 32]).unwrap();
+        assert!(verifies(&public, &[3; 32], &mut signature));
+    }
+    assert_eq!(list(&mut boss)[0].used, Some(7));
+    drop(client);
+    until("the session's uses are in the log", || !lines(&kept.audit, "use").is_empty());
+    let used = &lines(&kept.audit, "use")[0];
+    assert_eq!((&used["key"], &used["counts"]["done"], &used["pid"]), (&"web".into(), &7.into(), &std::process::id().into()));
+    assert_eq!((lines(&kept.audit, "generate").len(), lines(&kept.audit, "open").len()), (1, 1));
+    assert_eq!(std::fs::metadata(&kept.audit).unwrap().permissions().mode() & 0o777, 0o600);
+    let text = std::fs::read_to_string(&kept.audit).unwrap();
+    assert!(!text.contains("private"), "nothing of the key: {text}");
+}
+
+#[test]
+fn what_does_not_exist_or_does_not_fit_is_refused_in_words() {
+    let kept = kept();
+    let mut boss = owner(&kept);
+    let public = generate(&mut boss, "web", KeyAlgorithm::P256, KeyPolicy::default());
+    let mut client = Raw::connect(&kept.served.path).unwrap();
+    let mut why = |algorithm, name: &str, public: &[u8]| client.open(&by_name(algorithm, name, public)).unwrap_err().to_string();
+    assert!(why(Algorithm::EcdsaP256Sign, "nothing", &public).contains("bywash:nothing: there is no such key"));
+    assert!(why(Algorithm::Rsa2048Private, "web", &public).contains("it is a p256 key"));
+    assert!(why(Algorithm::EcdhP256, "web", &public).contains("may be used to sign and not to derive"));
+    assert!(why(Algorithm::EcdsaP256Sign, "web", b"another's").contains("bywash key uri web"));
+    assert_eq!(lines(&kept.audit, "refused").len(), 4);
+    let error = command(&mut boss, KeyCommand::Import { name: "bad", private: &[48, 0], policy: KeyPolicy::default() }).unwrap_err();
+    assert!(matches!(error, Error::VaultKey { .. }), "{error}");
+    let served = serve(|_| {});
+    let error = Raw::connect(&served.path).unwrap().open(&by_name(Algorithm::EcdsaP256Sign, "web", &public)).unwrap_err();
+    assert!(error.to_string().contains("serve --keys"), "{error}");
+}
+
+/// A block under PKCS#1 v1.5's padding for signatures.
+fn signature_block() -> Vec<u8> {
+    [&[0, 1][..], &[0xFF; 202], &[0], &[9; 51]].concat()
+}
+
+#[test]
+fn a_key_that_may_only_sign_decrypts_nothing() {
+    let kept = kept();
+    let mut boss = owner(&kept);
+    let public = generate(&mut boss, "web", KeyAlgorithm::Rsa2048, KeyPolicy::default());
+    let mut client = Raw::connect(&kept.served.path).unwrap();
+    let session = client.open(&by_name(Algorithm::Rsa2048Private, "web", &public)).unwrap();
+    run(&client, session, Algorithm::Rsa2048Private, &signature_block()).unwrap();
+    let ciphertext = [&[0][..], &[0x5A; 255]].concat();
+    let error = run(&client, session, Algorithm::Rsa2048Private, &ciphertext).unwrap_err();
+    assert!(error.to_string().contains("--allow"), "{error}");
+    let policy = KeyPolicy { uses: vec![KeyUse::Decrypt], ..KeyPolicy::default() };
+    command(&mut boss, KeyCommand::Policy { name: "web", policy }).unwrap();
+    assert_eq!(
+        run(&client, session, Algorithm::Rsa2048Private, &ciphertext),
+        Err(Error::NoSession { id: session }),
+        "opened under other rules"
+    );
+    let session = client.open(&by_name(Algorithm::Rsa2048Private, "web", &public)).unwrap();
+    run(&client, session, Algorithm::Rsa2048Private, &ciphertext).unwrap();
+}
+
+#[test]
+fn a_rate_holds_for_all_clients_together() {
+    let kept = kept();
+    let mut boss = owner(&kept);
+    let public = generate(&mut boss, "web", KeyAlgorithm::P256, KeyPolicy { rate: Some(5), ..KeyPolicy::default() });
+    let mut clients: Vec<Raw> = (0..2).map(|_| Raw::connect(&kept.served.path).unwrap()).collect();
+    let sessions: Vec<u32> =
+        clients.iter_mut().map(|client| client.open(&by_name(Algorithm::EcdsaP256Sign, "web", &public)).unwrap()).collect();
+    let mut over = None;
+    for attempt in 0..10_000 {
+        let which = attempt % 2;
+        if let Err(error) = run(&clients[which], sessions[which], Algorithm::EcdsaP256Sign, &[1; 32]) {
+            over = Some((attempt, error.to_string()));
+            break;
+        }
+    }
+    let (attempt, error) = over.expect("5 a second end before 10,000 are through");
+    assert!(attempt >= 5 && error.contains("--rate"), "after {attempt}: {error}");
+}
+
+#[test]
+fn removed_and_rotated_keys_end_their_sessions() {
+    let kept = kept();
+    let mut boss = owner(&kept);
+    let first = generate(&mut boss, "web", KeyAlgorithm::P256, KeyPolicy::default());
+    let mut client = Raw::connect(&kept.served.path).unwrap();
+    let open = |client: &mut Raw, public: &[u8]| client.open(&by_name(Algorithm::EcdsaP256Sign, "web", public));
+    let old = open(&mut client, &first).unwrap();
+    let second = command(&mut boss, KeyCommand::Rotate { name: "web", private: None, grace_s: 1000 }).unwrap();
+    assert!(run(&client, old, Algorithm::EcdsaP256Sign, &[1; 32]).is_err(), "all sessions of the name end");
+    let (old, new) = (open(&mut client, &first).unwrap(), open(&mut client, &second).unwrap());
+    for (session, public) in [(old, &first), (new, &second)] {
+        let mut signature = run(&client, session, Algorithm::EcdsaP256Sign, &[1; 32]).unwrap();
+        assert!(verifies(public, &[1; 32], &mut signature), "each public half has its own key");
+    }
+    let third = command(&mut boss, KeyCommand::Rotate { name: "web", private: None, grace_s: 0 }).unwrap();
+    assert!(open(&mut client, &first).is_err() && open(&mut client, &second).is_err());
+    let last = open(&mut client, &third).unwrap();
+    command(&mut boss, KeyCommand::Remove { name: "web" }).unwrap();
+    assert_eq!(run(&client, last, Algorithm::EcdsaP256Sign, &[1; 32]), Err(Error::NoSession { id: last }));
+    assert!(open(&mut client, &third).unwrap_err().to_string().contains("no such key"));
+    assert!(list(&mut boss).is_empty());
+}
+
+#[test]
+fn removing_a_key_in_full_use_harms_nobody() {
+    let kept = kept();
+    let mut boss = owner(&kept);
+    let public = generate(&mut boss, "web", KeyAlgorithm::P256, KeyPolicy::default());
+    let path = kept.served.path.clone();
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            let (path, params) = (path.clone(), by_name(Algorithm::EcdsaP256Sign, "web", &public));
+            std::thread::spawn(move || {
+                let mut client = Raw::connect(&path).unwrap();
+                let session = client.open(&params).unwrap();
+                (0..).find_map(|_| run(&client, session, Algorithm::EcdsaP256Sign, &[1; 32]).err()).unwrap()
+            })
+        })
+        .collect();
+    let boss = std::cell::RefCell::new(boss);
+    until("all are at work", || list(&mut boss.borrow_mut())[0].used > Some(200));
+    let mut boss = boss.into_inner();
+    command(&mut boss, KeyCommand::Remove { name: "web" }).unwrap();
+    for thread in threads {
+        assert!(matches!(thread.join().unwrap(), Error::NoSession { .. }));
+    }
+    generate(&mut boss, "web", KeyAlgorithm::P256, KeyPolicy::default());
+}
+
+/// Asks for a key as another user, in a process of its own; run without its variable, there is nothing for it to do.
+#[test]
+fn child_of_the_test_of_users() {
+    let Ok(path) = std::env::var("BYWASH_TEST_KEYS") else { return };
+    let mut client = Raw::connect(path.as_ref()).unwrap();
+    match client.ask(&ClientMessage::Describe { request: 1, name: "web", public: None }) {
+        Ok(BrokerMessage::Key { public, .. }) => {
+            let opened = client.open(&by_name(Algorithm::EcdsaP256Sign, "web", &public));
+            println!("described, open: {}", opened.is_ok());
+        }
+        Ok(other) => println!("{other:?}"),
+        Err(error) => println!("refused: {error}"),
+    }
+    let list = client.ask(&ClientMessage::Keys { request: 2, command: KeyCommand::List });
+    println!("list: {}", list.map_or_else(|error| error.to_string(), |_| "given".into()));
+}
+
+fn as_nobody(served: &Served) -> String {
+    let directory = served.path.parent().unwrap();
+    std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o711)).unwrap();
+    let program = directory.join("program");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let child = std::process::Command::new(program)
+        .args(["--exact", "child_of_the_test_of_users", "--nocapture"])
+        .env("BYWASH_TEST_KEYS", &served.path)
+        .current_dir("/")
+        .uid(65534)
+        .gid(65534)
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&child.stdout).into_owned()
+}
+
+#[test]
+fn other_users_need_leave_for_each_key_and_command_nothing() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let kept = kept();
+    let mut boss = owner(&kept);
+    generate(&mut boss, "web", KeyAlgorithm::P256, KeyPolicy::default());
+    let refused = as_nobody(&kept.served);
+    assert!(refused.contains("refused") && refused.contains("bywash key policy web --allow-uid 65534"), "{refused}");
+    assert!(refused.contains("list: key bywash:: only root"), "{refused}");
+    command(&mut boss, KeyCommand::Policy { name: "web", policy: KeyPolicy { uids: vec![65534], ..KeyPolicy::default() } }).unwrap();
+    assert!(as_nobody(&kept.served).contains("described, open: true"));
+    let log = lines(&kept.audit, "refused");
+    assert!(log.iter().any(|line| line["uid"] == 65534 && line["key"] == "web"), "{log:?}");
+}

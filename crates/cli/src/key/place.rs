@@ -1,0 +1,96 @@
+//! Where the keys are: at the running broker, or in a folder that no broker uses.
+
+use super::source::first_line;
+use crate::broker_link::{KeyAnswer, Link, socket_path};
+use crate::failure::{Exit, Failure};
+use bywash_protocol::keys::{KeyCommand, KeyInfo};
+use bywash_vault::{Material, Vault};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Which vault.
+#[derive(Debug, clap::Args)]
+pub(super) struct PlaceArgs {
+    /// The broker's socket [default: $BYWASH_SOCKET, else the system's or the session's]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Work on this folder of keys, while no broker does
+    #[arg(long, value_name = "DIR", conflicts_with = "socket")]
+    keys: Option<PathBuf>,
+    /// A file whose first line is the passphrase under which the folder's keys are encrypted
+    #[arg(long, value_name = "FILE", requires = "keys")]
+    keys_passphrase: Option<PathBuf>,
+}
+
+/// A vault within reach.
+pub(super) enum Place {
+    /// At a broker.
+    Broker(Link),
+    /// In a folder.
+    Folder(Vault),
+}
+
+/// Opens a folder of keys.
+pub(crate) fn open_vault(folder: &Path, passphrase: Option<&Path>) -> Result<Vault, Failure> {
+    let passphrase = passphrase.map(first_line).transpose()?;
+    Ok(Vault::open(folder, passphrase.as_deref())?)
+}
+
+impl Place {
+    /// The folder that is named, else the broker.
+    pub(super) fn find(args: &PlaceArgs) -> Result<Self, Failure> {
+        if let Some(folder) = &args.keys {
+            return open_vault(folder, args.keys_passphrase.as_deref()).map(Self::Folder);
+        }
+        let link = Link::connect(&socket_path(args.socket.as_deref())).map_err(|failure| match failure.exit {
+            Exit::NoBroker => Failure::new(Exit::NoBroker, format!("{}; or work on its folder with --keys DIR", failure.message)),
+            _ => failure,
+        });
+        link.map(Self::Broker)
+    }
+
+    /// Changes a key; gives its public half.
+    pub(super) fn change(&mut self, command: &KeyCommand<'_>) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::Broker(link) => match link.keys(command)? {
+                KeyAnswer::Key(public) => Ok(public),
+                KeyAnswer::Keys(_) => {
+                    Err(Failure::failed("the broker's answer does not fit the question; use broker and command of one release"))
+                }
+            },
+            Self::Folder(vault) => Ok(obey(vault, command)?.map_or_else(Vec::new, |material| material.public().to_vec())),
+        }
+    }
+
+    /// All keys.
+    pub(super) fn list(&mut self) -> Result<Vec<KeyInfo>, Failure> {
+        match self {
+            Self::Broker(link) => match link.keys(&KeyCommand::List)? {
+                KeyAnswer::Keys(keys) => Ok(keys),
+                KeyAnswer::Key(_) => {
+                    Err(Failure::failed("the broker's answer does not fit the question; use broker and command of one release"))
+                }
+            },
+            Self::Folder(vault) => Ok(vault.list()),
+        }
+    }
+
+    /// The public half of a key.
+    pub(super) fn public(&mut self, name: &str) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::Broker(link) => link.describe_key(name),
+            Self::Folder(vault) => Ok(vault.find(name, None)?.material.public().to_vec()),
+        }
+    }
+}
+
+fn obey(vault: &Vault, command: &KeyCommand<'_>) -> bywash_core::Result<Option<std::sync::Arc<Material>>> {
+    Ok(match command {
+        KeyCommand::Import { name, private, policy } => Some(vault.import(name, private, policy.clone())?),
+        KeyCommand::Generate { name, algorithm, policy } => Some(vault.generate(name, *algorithm, policy.clone())?),
+        KeyCommand::Rotate { name, private, grace_s } => Some(vault.rotate(name, *private, Duration::from_secs(*grace_s))?),
+        KeyCommand::Policy { name, policy } => Some(vault.set_policy(name, policy.clone())?),
+        KeyCommand::Remove { name } => vault.remove(name).map(|()| None)?,
+        KeyCommand::List => None,
+    })
+}

@@ -1,0 +1,28 @@
+//! The options that say who may do what with a key.
+
+use bywash_protocol::keys::{KeyPolicy, KeyUse};
+
+/// Who may do what, how often.
+#[derive(Debug, clap::Args)]
+pub(super) struct PolicyArgs {
+    /// A user who may use the key, besides root and the broker's own; again for more
+    #[arg(long, value_name = "UID")]
+    allow_uid: Vec<u32>,
+    /// What the key may be used for: sign, derive (ECDH), decrypt (RSA; by its nature also any
+    /// signature); again or with commas for more [default: sign]
+    #[arg(long, value_name = "USE", value_delimiter = ',')]
+    allow: Vec<KeyUse>,
+    /// Uses a second, of all clients together [default: no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rate: Option<u32>,
+}
+
+impl PolicyArgs {
+    /// As the broker is told.
+    pub(super) fn policy(&self) -> KeyPolicy {
+        let mut uses = if self.allow.is_empty() { KeyPolicy::default().uses } else { self.allow.clone() };
+        uses.sort();
+        uses.dedup();
+        KeyPolicy { uids: self.allow_uid.clone(), uses, rate: self.rate }
+    }
+}

@@ -1,0 +1,116 @@
+//! Encryption at rest: AES-256-GCM under a key that scrypt makes of the owner's passphrase.
+
+use crate::folder::{Encoded, write_whole};
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use bywash_core::{Error, Result, SecretBytes};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// scrypt's cost: 2^17 blocks of 1 KiB are 128 MiB and some tenths of a second, once for each start of a broker.
+const LOG_N: u8 = 17;
+const R: u32 = 8;
+const P: u32 = 1;
+/// What the check seals.
+const CHECK: &[u8] = b"bywash vault 1";
+
+/// The file beside the keys that says how the passphrase becomes a key.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    kdf: String,
+    log_n: u8,
+    r: u32,
+    p: u32,
+    salt: Encoded,
+    /// Opens only under the right passphrase.
+    check: Sealed,
+}
+
+/// Something encrypted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sealed {
+    nonce: Encoded,
+    /// Ciphertext and tag.
+    text: Encoded,
+}
+
+/// The key under which a folder's keys are encrypted.
+pub struct Seal(LessSafeKey);
+
+fn path(folder: &Path) -> PathBuf {
+    folder.join("seal.json")
+}
+
+impl Seal {
+    /// Whether this folder's keys are encrypted.
+    pub fn is_in(folder: &Path) -> bool {
+        path(folder).exists()
+    }
+
+    /// The seal of a folder, made anew where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming the file: damaged, or another passphrase than the folder's.
+    pub fn of(folder: &Path, passphrase: &[u8]) -> Result<Self> {
+        let fail = |reason: String| Error::Config { place: path(folder).display().to_string(), reason };
+        if passphrase.is_empty() {
+            return Err(fail("the passphrase is empty".into()));
+        }
+        if !Self::is_in(folder) {
+            return Self::new(folder, passphrase);
+        }
+        let text = std::fs::read(path(folder)).map_err(|error| fail(format!("cannot be read: {error}")))?;
+        let header: Header = serde_json::from_slice(&text).map_err(|error| fail(format!("is damaged: {error}")))?;
+        // A header that asks for more than we ever write would only eat memory.
+        if header.kdf != "scrypt" || header.log_n > LOG_N || header.r > R || header.p > P {
+            return Err(fail("asks for another key derivation than this release does".into()));
+        }
+        let seal = derive(passphrase, &header.salt.0, header.log_n, header.r, header.p).ok_or_else(|| fail("is damaged".into()))?;
+        match seal.open(&header.check, b"") {
+            Some(check) if *check == *CHECK => Ok(seal),
+            _ => Err(fail("the passphrase is not this folder's".into())),
+        }
+    }
+
+    fn new(folder: &Path, passphrase: &[u8]) -> Result<Self> {
+        let fail = |reason: &str| Error::Config { place: path(folder).display().to_string(), reason: reason.into() };
+        let mut salt = vec![0; 32];
+        random(&mut salt).ok_or_else(|| fail("no random numbers"))?;
+        let seal = derive(passphrase, &salt, LOG_N, R, P).ok_or_else(|| fail("no memory to derive a key"))?;
+        let check = seal.seal(CHECK, b"").ok_or_else(|| fail("no random numbers"))?;
+        let header = Header { kdf: "scrypt".into(), log_n: LOG_N, r: R, p: P, salt: Encoded(salt.into()), check };
+        let text = serde_json::to_vec_pretty(&header).map_err(|error| fail(&error.to_string()))?;
+        write_whole(&path(folder), &text)?;
+        Ok(seal)
+    }
+
+    /// Encrypts, binding `context` to it.
+    pub fn seal(&self, plain: &[u8], context: &[u8]) -> Option<Sealed> {
+        let mut nonce = [0; NONCE_LEN];
+        random(&mut nonce)?;
+        let mut text = plain.to_vec();
+        self.0.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(context), &mut text).ok()?;
+        Some(Sealed { nonce: Encoded(nonce.to_vec().into()), text: Encoded(text.into()) })
+    }
+
+    /// Decrypts what was sealed with this context; none if it is not that.
+    pub fn open(&self, sealed: &Sealed, context: &[u8]) -> Option<SecretBytes> {
+        let nonce: [u8; NONCE_LEN] = sealed.nonce.0[..].try_into().ok()?;
+        let mut text = Zeroizing::new(sealed.text.0.to_vec());
+        let plain = self.0.open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(context), &mut text).ok()?;
+        Some(SecretBytes::from(&*plain))
+    }
+}
+
+fn derive(passphrase: &[u8], salt: &[u8], log_n: u8, r: u32, p: u32) -> Option<Seal> {
+    let params = scrypt::Params::new(log_n, r, p).ok()?;
+    let mut key = Zeroizing::new([0; 32]);
+    scrypt::scrypt(passphrase, salt, &params, &mut *key).ok()?;
+    Some(Seal(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &*key).ok()?)))
+}
+
+fn random(into: &mut [u8]) -> Option<()> {
+    aws_lc_rs::rand::fill(into).ok()
+}

@@ -1,0 +1,199 @@
+//! Keys in their folder: taken from every usual source, sealed, rotated, removed, and refused where they are no good.
+
+use bywash_core::{Algorithm, Data, Direction, Error, Key, Operation, SessionParams};
+use bywash_protocol::keys::{KeyAlgorithm, KeyPolicy, KeyUse};
+use bywash_vault::{Vault, source};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+fn openssl(folder: &Path, line: &str) {
+    let output = Command::new("/usr/bin/openssl").args(line.split(' ')).current_dir(folder).env_remove("OPENSSL_CONF").output();
+    let output = output.expect("openssl is in tests/packages.txt");
+    assert!(output.status.success(), "openssl {line}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn text(error: &Error) -> String {
+    error.to_string()
+}
+
+/// Signs with the vault's key and verifies with its public half, both on the CPU engine.
+fn works(vault: &Vault, name: &str) -> bool {
+    let found = vault.find(name, None).unwrap();
+    let here = bywash_manager::here();
+    let run = |params: SessionParams, input: &[u8], tag: &mut [u8]| {
+        let mut output = vec![0; params.algorithm().output_len(input.len())];
+        let data = Data::Copy { input, output: &mut output };
+        here.open(&params).unwrap().run(&mut Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag }).map(|_| output)
+    };
+    match found.material.algorithm() {
+        KeyAlgorithm::P256 => {
+            let sign = SessionParams::new(Algorithm::EcdsaP256Sign, found.material.key(name, Algorithm::EcdsaP256Sign).unwrap()).unwrap();
+            let mut signature = run(sign, &[9; 32], &mut []).unwrap();
+            let Some(bywash_protocol::PublicKey::P256(point)) = bywash_protocol::PublicKey::from_der(found.material.public()) else {
+                return false;
+            };
+            let verify = SessionParams::new(Algorithm::EcdsaP256Verify, Key::EcPublic(point)).unwrap();
+            run(verify, &[9; 32], &mut signature).is_ok()
+        }
+        kind => {
+            let (private, public) = match kind {
+                KeyAlgorithm::Rsa2048 => (Algorithm::Rsa2048Private, Algorithm::Rsa2048Public),
+                KeyAlgorithm::Rsa3072 => (Algorithm::Rsa3072Private, Algorithm::Rsa3072Public),
+                _ => (Algorithm::Rsa4096Private, Algorithm::Rsa4096Public),
+            };
+            let key = found.material.key(name, private).unwrap();
+            let Key::RsaPrivate(parts) = &key else { return false };
+            let public = SessionParams::new(public, Key::RsaPublic(parts.public.clone())).unwrap();
+            let input = [&[1][..], &vec![7; private.output_len(0) - 1]].concat();
+            let output = run(SessionParams::new(private, key).unwrap(), &input, &mut []).unwrap();
+            run(public, &output, &mut []).unwrap() == input
+        }
+    }
+}
+
+#[test]
+fn keys_come_in_every_usual_dress() {
+    let folder = tempfile::tempdir().unwrap();
+    let (at, vault) = (folder.path(), Vault::open(&folder.path().join("keys"), None).unwrap());
+    openssl(at, "genrsa -out rsa.pem 2048");
+    openssl(at, "rsa -in rsa.pem -traditional -out rsa1.pem");
+    openssl(at, "rsa -in rsa.pem -traditional -outform DER -out rsa1.der");
+    openssl(at, "pkcs8 -topk8 -nocrypt -in rsa.pem -outform DER -out rsa8.der");
+    openssl(at, "pkcs8 -topk8 -in rsa.pem -passout pass:word -out rsa8e.pem");
+    openssl(at, "pkcs8 -topk8 -scrypt -in rsa.pem -passout pass:word -outform DER -out rsa8s.der");
+    openssl(at, "ecparam -name prime256v1 -genkey -out ec1.pem");
+    openssl(at, "pkcs8 -topk8 -nocrypt -in ec1.pem -out ec8.pem");
+    openssl(at, "ec -in ec1.pem -outform DER -out ec1.der");
+    openssl(at, "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:3072 -out rsa3072.pem");
+    for file in ["rsa.pem", "rsa1.pem", "rsa1.der", "rsa8.der", "rsa8e.pem", "rsa8s.der", "ec1.pem", "ec8.pem", "ec1.der", "rsa3072.pem"] {
+        let bytes = std::fs::read(at.join(file)).unwrap();
+        let pkcs8 = source::to_pkcs8(&bytes, Some(b"word")).unwrap_or_else(|why| panic!("{file}: {why}"));
+        vault.import(file, &pkcs8, KeyPolicy::default()).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert!(works(&vault, file), "{file}");
+    }
+    let list = vault.list();
+    let rsa: Vec<_> = list.iter().filter(|key| key.algorithm == KeyAlgorithm::Rsa2048).map(|key| &key.fingerprint).collect();
+    assert_eq!(rsa.len(), 6);
+    assert!(rsa.windows(2).all(|pair| pair[0] == pair[1]), "the same key in six dresses");
+}
+
+#[test]
+fn bad_keys_are_refused_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let (at, vault) = (folder.path(), Vault::open(&folder.path().join("keys"), None).unwrap());
+    openssl(at, "genrsa -out small.pem 1024");
+    openssl(at, "genrsa -out odd.pem 2064");
+    openssl(at, "genrsa -aes128 -traditional -passout pass:word -out old.pem 2048");
+    openssl(at, "genrsa -aes128 -passout pass:word -out locked.pem 2048");
+    openssl(at, "genpkey -algorithm ED25519 -out ed.pem");
+    openssl(at, "genpkey -algorithm EC -pkeyopt ec_paramgen_curve:secp256k1 -out k1.pem");
+    openssl(at, "genrsa -out good.pem 2048");
+    let why = |file: &str, passphrase: Option<&[u8]>| match source::to_pkcs8(&std::fs::read(at.join(file)).unwrap(), passphrase) {
+        Err(why) => why,
+        Ok(pkcs8) => text(&vault.import("x", &pkcs8, KeyPolicy::default()).unwrap_err()),
+    };
+    assert!(why("small.pem", None).contains("too small: it has 1024 bits"), "{}", why("small.pem", None));
+    assert!(why("odd.pem", None).contains("it has 2064 bits"));
+    assert!(why("old.pem", Some(b"word")).contains("openssl pkcs8 -topk8"));
+    assert!(why("locked.pem", None).contains("--passphrase-file"));
+    assert!(why("locked.pem", Some(b"wrong")).contains("passphrase right?"));
+    assert!(why("ed.pem", None).contains("not kept") && why("k1.pem", None).contains("P-256"));
+    std::fs::write(at.join("text"), "no key").unwrap();
+    assert!(why("text", None).contains("PKCS#8, PKCS#1 and SEC1"));
+    // A bit turned anywhere never makes a key that is kept and does not work.
+    let good = source::to_pkcs8(&std::fs::read(at.join("good.pem")).unwrap(), None).unwrap();
+    for at in (0..good.len()).step_by(61) {
+        let mut spoilt = good.to_vec();
+        spoilt[at] ^= 1;
+        if vault.import("spoilt", &spoilt, KeyPolicy::default()).is_ok() {
+            assert!(works(&vault, "spoilt"), "byte {at}");
+            vault.remove("spoilt").unwrap();
+        }
+    }
+    assert!(vault.list().is_empty(), "nothing is left of what was refused");
+}
+
+#[test]
+fn a_sealed_folder_opens_under_its_passphrase_alone_and_shows_no_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("keys");
+    let policy = KeyPolicy { uids: vec![33], uses: vec![KeyUse::Sign, KeyUse::Derive], rate: Some(9) };
+    let plain = {
+        let vault = Vault::open(&at, None).unwrap();
+        vault.generate("web", KeyAlgorithm::P256, policy.clone()).unwrap();
+        std::fs::read_to_string(at.join("web.key")).unwrap()
+    };
+    assert!(plain.contains("\"plain\""), "without a passphrase it stands as it is");
+    let info = {
+        let vault = Vault::open(&at, Some(b"a long passphrase")).unwrap();
+        assert!(vault.is_sealed() && works(&vault, "web"));
+        vault.list()
+    };
+    let sealed = std::fs::read_to_string(at.join("web.key")).unwrap();
+    assert!(sealed.contains("\"sealed\"") && !sealed.contains("\"plain\""), "encrypted when a passphrase was first given");
+    for file in ["web.key", "seal.json"] {
+        assert_eq!(std::fs::metadata(at.join(file)).unwrap().permissions().mode() & 0o777, 0o600, "{file}");
+    }
+    assert!(text(&Vault::open(&at, None).unwrap_err()).contains("--keys-passphrase"));
+    assert!(text(&Vault::open(&at, Some(b"another")).unwrap_err()).contains("not this folder's"));
+    // Who lacks the passphrase cannot give themselves leave.
+    std::fs::write(at.join("web.key"), sealed.replacen("33", "34", 1)).unwrap();
+    assert!(text(&Vault::open(&at, Some(b"a long passphrase")).unwrap_err()).contains("without the passphrase"));
+    std::fs::write(at.join("web.key"), &sealed).unwrap();
+    let vault = Vault::open(&at, Some(b"a long passphrase")).unwrap();
+    assert_eq!((vault.list(), &vault.list()[0].policy), (info, &policy));
+}
+
+#[test]
+fn rotation_keeps_the_old_key_for_its_grace() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("keys");
+    let vault = Vault::open(&at, None).unwrap();
+    let first = vault.generate("web", KeyAlgorithm::P256, KeyPolicy::default()).unwrap();
+    let second = vault.rotate("web", None, Duration::from_secs(100)).unwrap();
+    let find = |vault: &Vault, public: Option<&[u8]>| vault.find("web", public).map(|found| found.material.public().to_vec());
+    assert_eq!(find(&vault, None).unwrap(), second.public());
+    assert_eq!(find(&vault, Some(first.public())).unwrap(), first.public(), "who knows the old public half gets the old key");
+    assert!(text(&vault.rotate("web", Some(&first.pkcs8()), Duration::ZERO).unwrap_err()).contains("has had"));
+    drop(vault);
+    let vault = Vault::open(&at, None).unwrap();
+    assert_eq!(find(&vault, Some(first.public())).unwrap(), first.public(), "after a restart too");
+    let third = vault.rotate("web", None, Duration::ZERO).unwrap();
+    let gone = text(&find(&vault, Some(second.public())).unwrap_err());
+    assert!(gone.contains("bywash key uri web"), "{gone}");
+    assert_eq!(find(&vault, Some(third.public())).unwrap(), third.public());
+    assert!(find(&vault, Some(first.public())).is_err());
+}
+
+#[test]
+fn names_are_unique_and_removed_keys_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("keys");
+    let vault = Vault::open(&at, None).unwrap();
+    vault.generate("web", KeyAlgorithm::P256, KeyPolicy::default()).unwrap();
+    assert!(text(&vault.generate("web", KeyAlgorithm::P256, KeyPolicy::default()).unwrap_err()).contains("key rotate web"));
+    assert!(text(&vault.generate("../x", KeyAlgorithm::P256, KeyPolicy::default()).unwrap_err()).contains("1 to 64"));
+    assert!(text(&Vault::open(&at, None).unwrap_err()).contains("running broker"), "one at a time");
+    vault.remove("web").unwrap();
+    assert!(!at.join("web.key").exists());
+    assert!(text(&vault.find("web", None).unwrap_err()).contains("bywash key list"));
+    assert!(vault.remove("web").is_err());
+}
+
+#[test]
+fn files_that_others_may_read_are_not_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("keys");
+    Vault::open(&at, None).unwrap().generate("web", KeyAlgorithm::P256, KeyPolicy::default()).unwrap();
+    let mode = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(&at.join("web.key"), 0o640);
+    assert!(text(&Vault::open(&at, None).unwrap_err()).contains("chmod 600"));
+    mode(&at.join("web.key"), 0o600);
+    mode(&at, 0o777);
+    assert!(text(&Vault::open(&at, None).unwrap_err()).contains("go-w"));
+    mode(&at, 0o700);
+    std::fs::write(at.join("web.key"), "{}").unwrap();
+    assert!(text(&Vault::open(&at, None).unwrap_err()).contains("web.key: is damaged"));
+}
