@@ -174,6 +174,7 @@ pub fn raise_error(error: &bywash_core::Error) -> c_int {
         E::TagLength { .. } | E::TagLengthNotAllowed { .. } => Reason::InvalidTagLength,
         E::InputLength { .. } | E::InputRange { .. } => Reason::InvalidInputLength,
         E::OutputTooSmall { .. } => Reason::OutputBufferTooSmall,
+        E::VaultKey { .. } => Reason::KeySetupFailed,
         E::Authentication => Reason::InvalidTag,
         _ => Reason::CipherOperationFailed,
     };

@@ -23,6 +23,7 @@
 //! | [`provider`] | entry point, configuration, the table of what is offered |
 //! | [`ciphers`] | ciphers and AEADs, behaving as the default provider's |
 //! | [`pkey`] | key management, signatures, decryption, key exchange |
+//! | [`keys`] | keys of a broker's vault: the files and URIs that name them |
 //! | [`delegate`] | the default provider in a private library context, for all that Bywash does not do itself |
 //! | [`errors`] | errors in the program's own queue, with the default provider's reasons |
 //!
@@ -36,5 +37,6 @@ pub mod ciphers;
 pub mod delegate;
 pub mod errors;
 pub mod ffi;
+pub mod keys;
 pub mod pkey;
 pub mod provider;

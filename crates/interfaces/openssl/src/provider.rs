@@ -4,7 +4,7 @@ use crate::delegate::Delegate;
 use crate::errors::{REASON_STRINGS, Reason, connect, disconnect, raise};
 use crate::ffi::ids::{core as id, operation};
 use crate::ffi::{AlgorithmEntry, Callback, CoreHandle, DispatchEntry, Function, Param, ParamsMut, Table, guard};
-use crate::{ciphers, pkey};
+use crate::{ciphers, keys, pkey};
 use bywash_client::{Client, Config};
 use bywash_core::Algorithm;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -17,7 +17,11 @@ use core::{ptr, slice};
 pub struct Provider {
     handle: *const CoreHandle,
     client: Option<Client>,
+    bio_gets: Option<BioGets>,
 }
+
+/// The core's `BIO_gets`, for what a decoder reads from.
+pub type BioGets = unsafe extern "C" fn(bio: *mut c_void, line: *mut c_char, size: c_int) -> c_int;
 
 // SAFETY: the handle is only compared and handed back to the core; the rest is shareable.
 unsafe impl Send for Provider {}
@@ -39,6 +43,11 @@ impl Provider {
     /// Access to engines; none if it could not be had, in which case nothing is offered.
     pub fn client(&self) -> Option<&Client> {
         self.client.as_ref()
+    }
+
+    /// How a decoder reads lines, where the core offers that.
+    pub fn bio_gets(&self) -> Option<BioGets> {
+        self.bio_gets
     }
 
     /// The default provider in a private library context, made when it is first needed.
@@ -148,7 +157,10 @@ pub unsafe extern "C" fn OSSL_provider_init(
         let get_params = entries.iter().find(|entry| entry.id == id::GET_PARAMS).and_then(|entry| entry.function);
         let client = guard(None, || Some(Client::new(configuration(handle, get_params))));
         pkey::attach();
-        let provider = Box::new(Provider { handle, client });
+        let gets = entries.iter().find(|entry| entry.id == id::BIO_GETS).and_then(|entry| entry.function);
+        // SAFETY: core_dispatch.h fixes the type that goes with the id.
+        let bio_gets = gets.map(|gets| unsafe { transmute::<Function, BioGets>(gets) });
+        let provider = Box::new(Provider { handle, client, bio_gets });
         // SAFETY: libcrypto gives room for both results.
         unsafe {
             *provctx = Box::into_raw(provider).cast();
@@ -238,6 +250,8 @@ unsafe extern "C" fn query_operation(provctx: *mut c_void, wanted: c_int, no_cac
         operation::SIGNATURE => pkey::SIGNATURE.0.as_ptr(),
         operation::ASYM_CIPHER => pkey::ASYM_CIPHER.0.as_ptr(),
         operation::KEYEXCH => pkey::KEYEXCH.0.as_ptr(),
+        operation::DECODER => keys::DECODER.0.as_ptr(),
+        operation::STORE => keys::STORE.0.as_ptr(),
         _ => ptr::null(),
     }
 }

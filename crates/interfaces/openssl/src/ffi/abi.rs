@@ -48,6 +48,11 @@ impl AlgorithmEntry {
     /// Ends a table.
     pub const END: Self = Self { names: ptr::null(), properties: ptr::null(), implementation: ptr::null(), description: ptr::null() };
 
+    /// An entry with properties of its own, this provider's among them.
+    pub const fn with(names: &'static CStr, properties: &'static CStr, implementation: &'static [DispatchEntry]) -> Self {
+        Self { names: names.as_ptr(), properties: properties.as_ptr(), implementation: implementation.as_ptr(), description: ptr::null() }
+    }
+
     /// An entry with this provider's properties.
     pub const fn new(names: &'static CStr, implementation: &'static [DispatchEntry]) -> Self {
         Self { names: names.as_ptr(), properties: PROPERTIES.as_ptr(), implementation: implementation.as_ptr(), description: ptr::null() }

@@ -4,6 +4,7 @@
 /// What the core offers, and what a provider offers the core.
 pub mod core {
     pub const GET_PARAMS: i32 = 2;
+    pub const BIO_GETS: i32 = 49;
     pub const NEW_ERROR: i32 = 5;
     pub const SET_ERROR_DEBUG: i32 = 6;
     pub const VSET_ERROR: i32 = 7;
@@ -22,6 +23,28 @@ pub mod operation {
     pub const KEYEXCH: i32 = 11;
     pub const SIGNATURE: i32 = 12;
     pub const ASYM_CIPHER: i32 = 13;
+    pub const DECODER: i32 = 21;
+    pub const STORE: i32 = 22;
+}
+
+/// `OSSL_FUNC_DECODER_*`.
+pub mod decoder {
+    pub const NEWCTX: i32 = 1;
+    pub const FREECTX: i32 = 2;
+    pub const DOES_SELECTION: i32 = 10;
+    pub const DECODE: i32 = 11;
+    pub const EXPORT_OBJECT: i32 = 20;
+}
+
+/// `OSSL_FUNC_STORE_*`.
+pub mod store {
+    pub const OPEN: i32 = 1;
+    pub const SETTABLE_CTX_PARAMS: i32 = 3;
+    pub const SET_CTX_PARAMS: i32 = 4;
+    pub const LOAD: i32 = 5;
+    pub const EOF: i32 = 6;
+    pub const CLOSE: i32 = 7;
+    pub const EXPORT_OBJECT: i32 = 8;
 }
 
 /// `OSSL_FUNC_CIPHER_*`.

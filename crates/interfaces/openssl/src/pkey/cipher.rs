@@ -4,7 +4,7 @@ use super::context::bytes;
 use super::gather::was_given_up;
 use super::key::{Handle, Key};
 use super::twin::{CipherFns, Twin, call};
-use super::{entry, native};
+use super::{entry, native, vault};
 use crate::ffi::ids::asym_cipher as id;
 use crate::ffi::{DispatchEntry, Param, Params, Table, guard};
 use core::ffi::{c_int, c_void};
@@ -82,6 +82,7 @@ impl Context {
                 decrypted.done
             }
             None if was_given_up() => 0,
+            None if !out.is_null() && self.key.as_ref().is_some_and(|key| key.vault().is_some()) => vault::refuse(self.key.as_deref()),
             None => call!(self.fns, decrypt(self.twin, out, length, room, input, input_len), else 0),
         }
     }

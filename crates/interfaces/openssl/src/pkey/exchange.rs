@@ -3,7 +3,7 @@
 use super::gather::was_given_up;
 use super::key::{Handle, Key};
 use super::twin::{ExchangeFns, Twin, call};
-use super::{entry, native};
+use super::{entry, native, vault};
 use crate::ffi::ids::keyexch as id;
 use crate::ffi::{DispatchEntry, Param, Params, Table, guard};
 use core::ffi::{c_int, c_void};
@@ -77,7 +77,8 @@ impl Context {
 
     /// Whether an engine can derive with this private key; opens the session.
     fn is_native(key: &Key) -> bool {
-        key.as_plain().is_some_and(|curve| curve.private.is_some()) && key.agreement_session().is_some()
+        let private = key.vault().is_some() || key.as_plain().is_some_and(|curve| curve.private.is_some());
+        private && key.agreement_session().is_some()
     }
 
     fn init(&mut self, key: Data, params: *const Param) -> c_int {
@@ -141,6 +142,9 @@ impl Context {
         }
         if was_given_up() {
             return 0;
+        }
+        if !out.is_null() && self.key.as_ref().is_some_and(|key| key.vault().is_some()) {
+            return vault::refuse(self.key.as_deref());
         }
         let Some(twin) = self.wake() else { return 0 };
         call!(self.fns, derive(twin, out, length, room), else 0)

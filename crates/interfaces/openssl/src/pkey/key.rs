@@ -1,16 +1,18 @@
 //! Keys: parts that engines understand, sessions opened from them, and the twin.
 //!
-//! A key comes to us in one of two ways, and the other half is made only when something needs it:
+//! A key comes to us in one of three ways, and what is missing is made only when something needs it:
 //!
 //! - *plain*: P-256 and X25519 keys in their usual dress. Their parts are kept, and many die without ever having had a twin
 //!   (a TLS handshake's ephemeral keys and its peer's);
+//! - of a vault: the twin has the public half, and private operations go to the broker (see [`vault`](super::vault));
 //! - by the twin: all others. Their parts are asked of the twin when a first private operation wants a session.
 
 use super::parts::{Curve, Parts};
 use super::twin::{KeyFns, Twin, call};
-use bywash_client::{Client, Session};
-use bywash_core::{Algorithm, Key as CoreKey, SessionParams};
-use core::ffi::c_void;
+use crate::ffi::OwnedParams;
+use bywash_client::{Client, KeyAlgorithm, PublicKey, Session};
+use bywash_core::{Algorithm, Key as CoreKey, KeyReference, SessionParams};
+use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -58,16 +60,21 @@ impl TwinKey {
         Self::adopt(fns, call!(fns, new(twin.provctx), else return None))
     }
 
+    /// One made of parameters.
+    pub(super) fn import(kind: Kind, selection: c_int, params: &mut OwnedParams) -> Option<Self> {
+        let twin = Self::new(kind)?;
+        let done = call!(twin.fns, import(twin.data(), selection, params.as_ptr()), else 0);
+        (done == 1).then_some(twin)
+    }
+
     /// One with these parts.
     fn with(kind: Kind, parts: Option<&Parts>) -> Option<Self> {
-        let twin = Self::new(kind)?;
         if let Some(Parts::Curve(curve)) = parts
             && let Some((selection, mut params)) = curve.to_params(kind)
         {
-            let done = call!(twin.fns, import(twin.data(), selection, params.as_ptr()), else 0);
-            return (done == 1).then_some(twin);
+            return Self::import(kind, selection, &mut params);
         }
-        Some(twin)
+        Self::new(kind)
     }
 
     /// The functions that go with it.
@@ -91,6 +98,8 @@ impl Drop for TwinKey {
 pub(super) struct Key {
     kind: Kind,
     client: Client,
+    /// The private half is in a broker's vault; the twin has the public half alone.
+    vault: Option<KeyReference>,
     /// Known without the twin, and all there is to know.
     plain: Option<Parts>,
     twin: OnceLock<Option<Arc<TwinKey>>>,
@@ -103,7 +112,27 @@ pub(super) struct Key {
 impl Key {
     fn make(kind: Kind, client: Client, plain: Option<Parts>, twin: OnceLock<Option<Arc<TwinKey>>>) -> Arc<Self> {
         let (found, private, agreement, verification) = Default::default();
-        Arc::new(Self { kind, client, plain, twin, found, private, agreement, verification })
+        Arc::new(Self { kind, client, vault: None, plain, twin, found, private, agreement, verification })
+    }
+
+    /// A key of a vault, with a twin of its public half.
+    pub(super) fn of_vault(kind: Kind, client: Client, reference: KeyReference, twin: Arc<TwinKey>) -> Arc<Self> {
+        let (found, private, agreement, verification) = Default::default();
+        let twin = OnceLock::from(Some(twin));
+        Arc::new(Self { kind, client, vault: Some(reference), plain: None, twin, found, private, agreement, verification })
+    }
+
+    /// The same key with another twin, which holds what was changed.
+    pub(super) fn with_twin(&self, twin: Arc<TwinKey>) -> Arc<Self> {
+        match &self.vault {
+            Some(reference) => Self::of_vault(self.kind, self.client.clone(), reference.clone(), twin),
+            None => Self::of_twin(self.kind, self.client.clone(), twin),
+        }
+    }
+
+    /// What names it, if its private half is in a broker's vault.
+    pub(super) fn vault(&self) -> Option<&KeyReference> {
+        self.vault.as_ref()
     }
 
     /// A key without anything in it.
@@ -164,25 +193,47 @@ impl Key {
         }
     }
 
+    /// A session at the vault that has the key; it is opened there when it is first used.
+    fn open_at_vault(&self, reference: &KeyReference, agreement: bool) -> Option<Session> {
+        let algorithm = match (PublicKey::from_der(&reference.public)?.algorithm()?, agreement) {
+            (KeyAlgorithm::Rsa2048, false) => Algorithm::Rsa2048Private,
+            (KeyAlgorithm::Rsa3072, false) => Algorithm::Rsa3072Private,
+            (KeyAlgorithm::Rsa4096, false) => Algorithm::Rsa4096Private,
+            (KeyAlgorithm::P256, false) => Algorithm::EcdsaP256Sign,
+            (KeyAlgorithm::P256, true) => Algorithm::EcdhP256,
+            _ => return None,
+        };
+        self.open(algorithm, CoreKey::Vault(reference.clone()))
+    }
+
     fn open(&self, algorithm: Algorithm, key: CoreKey) -> Option<Session> {
         self.client.session(SessionParams::new(algorithm, key).ok()?).ok()
     }
 
     /// The session for RSA private operations and its modulus in bytes, or for ECDSA signatures. Opened once and kept; none means: the twin.
     pub(super) fn private_session(&self) -> Option<&Session> {
-        self.private
-            .get_or_init(|| match (self.kind, self.parts()?) {
-                (Kind::Rsa, Parts::Rsa(algorithm, key)) => self.open(*algorithm, CoreKey::RsaPrivate(key.clone())),
-                (Kind::Ec, Parts::Curve(curve)) => self.open(Algorithm::EcdsaP256Sign, CoreKey::EcPrivate(curve.private.clone()?)),
-                _ => None,
-            })
-            .as_ref()
+        let open = || match &self.vault {
+            Some(reference) => self.open_at_vault(reference, false),
+            None => self.open_private(),
+        };
+        self.private.get_or_init(open).as_ref()
+    }
+
+    fn open_private(&self) -> Option<Session> {
+        match (self.kind, self.parts()?) {
+            (Kind::Rsa, Parts::Rsa(algorithm, key)) => self.open(*algorithm, CoreKey::RsaPrivate(key.clone())),
+            (Kind::Ec, Parts::Curve(curve)) => self.open(Algorithm::EcdsaP256Sign, CoreKey::EcPrivate(curve.private.clone()?)),
+            _ => None,
+        }
     }
 
     /// The session for key agreement.
     pub(super) fn agreement_session(&self) -> Option<&Session> {
         self.agreement
             .get_or_init(|| {
+                if let Some(reference) = &self.vault {
+                    return self.open_at_vault(reference, true);
+                }
                 let Parts::Curve(curve) = self.parts()? else { return None };
                 let algorithm = if self.kind == Kind::Ec { Algorithm::EcdhP256 } else { Algorithm::X25519 };
                 self.open(algorithm, CoreKey::EcPrivate(curve.private.clone()?))

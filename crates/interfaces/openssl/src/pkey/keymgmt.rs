@@ -7,7 +7,7 @@ use super::generate::{gen_cleanup, gen_init, gen_set_params, gen_set_template, g
 use super::key::{Handle, Key, Kind, TwinKey};
 use super::parts::Curve;
 use super::twin::{Twin, call};
-use super::{entry, p256};
+use super::{entry, p256, vault};
 use crate::ffi::abi::UNMODIFIED;
 use crate::ffi::ids::keymgmt::{
     self as id, SELECT_DOMAIN_PARAMETERS as DOMAIN, SELECT_OTHER_PARAMETERS as OTHER, SELECT_PRIVATE_KEY as PRIVATE,
@@ -72,7 +72,7 @@ unsafe fn change(data: *const c_void, run: impl FnOnce(&Arc<TwinKey>) -> c_int) 
     let changed = |key: &Arc<Key>, twin: &Arc<TwinKey>| {
         let done = run(twin);
         // SAFETY: passed on from the caller. Even a failure may have changed something.
-        unsafe { Handle::replace(data, Key::of_twin(key.kind(), key.client().clone(), twin.clone())) };
+        unsafe { Handle::replace(data, key.with_twin(twin.clone())) };
         done
     };
     // SAFETY: passed on from the caller.
@@ -104,8 +104,22 @@ unsafe extern "C" fn export_types<M: Manager>(selection: c_int) -> *const Param 
 }
 
 unsafe extern "C" fn export(data: Data, selection: c_int, callback: Callback, arg: Data) -> c_int {
+    let export = |key: &Arc<Key>, twin: &Arc<TwinKey>| match key.vault() {
+        Some(reference) if selection & PRIVATE != 0 => vault::refuse_export(reference),
+        _ => call!(twin.fns(), export(twin.data(), selection, callback, arg), else 0),
+    };
     // SAFETY: one of our keys.
-    unsafe { with_twin(data, |_, twin| call!(twin.fns(), export(twin.data(), selection, callback, arg), else 0)) }
+    unsafe { with_twin(data, export) }
+}
+
+/// What is asked of the twin of a key: not for the private half, where that is in a vault.
+fn of_twin(key: &Key, selection: c_int) -> c_int {
+    if key.vault().is_some() { selection & !PRIVATE } else { selection }
+}
+
+unsafe extern "C" fn load(reference: *const c_void, length: usize) -> Data {
+    // SAFETY: what our decoder or our store gave out.
+    guard(ptr::null_mut(), || unsafe { vault::take(reference, length) })
 }
 
 unsafe extern "C" fn has(data: *const c_void, selection: c_int) -> c_int {
@@ -118,7 +132,7 @@ unsafe extern "C" fn has(data: *const c_void, selection: c_int) -> c_int {
         Some(c_int::from(public && private))
     });
     // SAFETY: one of our keys.
-    plain.unwrap_or_else(|| unsafe { with_twin(data, |_, twin| call!(twin.fns(), has(twin.data(), selection), else 0)) })
+    plain.unwrap_or_else(|| unsafe { with_twin(data, |key, twin| call!(twin.fns(), has(twin.data(), of_twin(key, selection)), else 0)) })
 }
 
 /// Whether two plain keys are the same, as far as selected: by their public values if both have one, else by their private ones.
@@ -143,6 +157,7 @@ unsafe extern "C" fn matches(one: *const c_void, other: *const c_void, selection
         if let (Some(one), Some(other)) = (one.as_plain(), other.as_plain()) {
             return c_int::from(same(one, other, selection));
         }
+        let selection = of_twin(&one, of_twin(&other, selection));
         let (Some(one), Some(other)) = (one.twin(), other.twin()) else { return 0 };
         call!(one.fns(), matches(one.data(), other.data(), selection), else 0)
     })
@@ -157,7 +172,7 @@ unsafe extern "C" fn validate(data: *const c_void, selection: c_int, how: c_int)
             return 1;
         }
         // SAFETY: one of our keys.
-        unsafe { with_twin(data, |_, twin| call!(twin.fns(), validate(twin.data(), selection, how), else 0)) }
+        unsafe { with_twin(data, |key, twin| call!(twin.fns(), validate(twin.data(), of_twin(key, selection), how), else 0)) }
     })
 }
 
@@ -251,8 +266,10 @@ unsafe extern "C" fn dup(data: *const c_void, selection: c_int) -> Data {
             return Handle::give(Key::plain(kind, client, Curve { public, private }));
         }
         let Some(twin) = key.twin() else { return ptr::null_mut() };
-        let copy = call!(twin.fns(), dup(twin.data(), selection), else ptr::null_mut());
-        TwinKey::adopt(twin.fns(), copy).map_or(ptr::null_mut(), |copy| Handle::give(Key::of_twin(kind, client, Arc::new(copy))))
+        let copy = call!(twin.fns(), dup(twin.data(), of_twin(&key, selection)), else ptr::null_mut());
+        let Some(copy) = TwinKey::adopt(twin.fns(), copy).map(Arc::new) else { return ptr::null_mut() };
+        let whole = key.vault().is_none() || selection & PRIVATE != 0;
+        Handle::give(if whole { key.with_twin(copy) } else { Key::of_twin(kind, client, copy) })
     })
 }
 
@@ -277,6 +294,7 @@ macro_rules! manager {
     ($manager:ty, $query:expr $(, $more:expr)*) => {
         &[
             entry!(id::NEW, new::<$manager>, unsafe extern "C" fn(Data) -> Data),
+            entry!(id::LOAD, load, unsafe extern "C" fn(*const c_void, usize) -> Data),
             entry!(id::FREE, free, unsafe extern "C" fn(Data)),
             entry!(id::IMPORT, import, unsafe extern "C" fn(Data, c_int, *const Param) -> c_int),
             entry!(id::IMPORT_TYPES, import_types::<$manager>, unsafe extern "C" fn(c_int) -> *const Param),

@@ -7,6 +7,8 @@
 //! | asymmetric cipher `RSA` | decryption (PKCS#1 v1.5, OAEP, none, TLS premaster secrets) | encryption, X9.31, other keys |
 //! | key exchange `ECDH`, `X25519` | P-256 and X25519 without a KDF | other curves, KDFs |
 //!
+//! A key of a broker's vault has a twin of its public half; what an engine does above is done by that broker, and nothing private by the twin.
+//!
 //! The `twin` is the default provider itself, in a private library context. Every key and context of ours wraps one of its own (or makes it on
 //! demand), and whatever an engine does not do is handed on as it came. So a program sees no operation fail that works without
 //! Bywash, and errors are the ones it knows. In detail:
@@ -35,6 +37,7 @@ mod parts;
 mod signature;
 mod tls;
 mod twin;
+pub(crate) mod vault;
 
 use crate::ffi::{AlgorithmEntry, Table};
 pub(crate) use gather::attach;

@@ -9,8 +9,8 @@ use super::entry;
 use super::evp::Hash;
 use super::gather::was_given_up;
 use super::key::{Handle, Key};
-use super::native;
 use super::twin::{SignatureFns, Twin, call};
+use super::{native, vault};
 use crate::ffi::ids::signature as id;
 use crate::ffi::{DispatchEntry, Param, Params, Table, guard};
 use core::ffi::{c_char, c_int, c_void};
@@ -129,8 +129,14 @@ impl Context {
         match self.sign_native(out, length, room, value) {
             Some(()) => 1,
             None if was_given_up() => 0,
+            None if !out.is_null() && self.is_vaults() => vault::refuse(self.key.as_deref()),
             None => call!(self.fns, sign(self.twin, out, length, room, value.as_ptr(), value.len()), else 0),
         }
+    }
+
+    /// Whether the twin cannot sign, since a vault has the private half.
+    fn is_vaults(&self) -> bool {
+        self.key.as_ref().is_some_and(|key| key.vault().is_some())
     }
 
     fn verify(&self, signature: &[u8], value: &[u8]) -> c_int {
@@ -171,11 +177,13 @@ impl Context {
         if !out.is_null() {
             self.begin_message(true);
         }
+        let vaults = !out.is_null() && self.is_vaults();
         match &mut self.message {
             Message::Ours(hash) if !out.is_null() => match hash.finish() {
                 Some(value) => self.sign(out, length, room, &value),
                 None => 0,
             },
+            _ if vaults => vault::refuse(self.key.as_deref()),
             _ => call!(self.fns, digest_sign_final(self.twin, out, length, room), else 0),
         }
     }
