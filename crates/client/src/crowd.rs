@@ -36,7 +36,8 @@ impl combine::Compute for Lanes {
 
     fn compute(&self, algorithm: Algorithm, batch: &mut [Joint]) {
         let outcomes: Vec<_> = {
-            let mut tasks: Vec<_> = batch.iter_mut().filter_map(|joint| Some(Task::new(joint.session.keyed()?, joint.operation.borrow()))).collect();
+            let mut tasks: Vec<_> =
+                batch.iter_mut().filter_map(|joint| Some(Task::new(joint.session.keyed()?, joint.operation.borrow()))).collect();
             self.0.run(&mut tasks);
             tasks.into_iter().map(|task| task.outcome).collect()
         };
