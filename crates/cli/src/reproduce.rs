@@ -29,6 +29,9 @@ pub(crate) struct Args {
     /// Only see whether all works: seconds instead of minutes, and figures that mean nothing
     #[arg(long)]
     quick: bool,
+    /// Rounds of each measurement; figures are their medians [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
+    rounds: Option<u16>,
     /// Run this part alone; again for more
     #[arg(long, value_name = "PART")]
     part: Vec<String>,
@@ -52,6 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let bywash = std::env::current_exe().map_err(|error| Failure::failed(format!("cannot find this executable: {error}")))?;
     let options = Options {
         quick: args.quick,
+        rounds: args.rounds.map(usize::from),
         parts: args.part.clone(),
         tls_load: load_generator(args.tls_load.as_deref(), &bywash)?,
         bywash,

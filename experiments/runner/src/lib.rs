@@ -47,6 +47,8 @@ pub const EXPERIMENTS: &[Experiment] = &[Experiment {
 pub struct Options {
     /// A look whether all works, in seconds instead of minutes; its figures mean nothing.
     pub quick: bool,
+    /// Rounds of each measurement, if not the experiment's own.
+    pub rounds: Option<usize>,
     /// The parts to run; all if empty.
     pub parts: Vec<String>,
     /// The `bywash` command.

@@ -71,7 +71,7 @@ impl Rival {
                 command
             }
         };
-        command.args(&site.arguments).env_remove("OPENSSL_CONF").env_remove("BYWASH_SOCKET").env_remove("BYWASH_ROUTE");
+        command.args(&site.arguments).env("OPENSSL_CONF", stage.openssl_conf()).env_remove("BYWASH_SOCKET").env_remove("BYWASH_ROUTE");
         let mut process = Process::start(&mut command, &stage.path(&format!("{folder}.log")))?;
         for &port in site.ports.values() {
             process.await_port(port)?;

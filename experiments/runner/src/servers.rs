@@ -80,11 +80,6 @@ fn file_of(offer: Offer) -> &'static str {
     }
 }
 
-/// OpenSSL's level of security forbids RSA-1024 from 1 on, which is Debian's least.
-fn ciphers(offer: Offer) -> &'static str {
-    if offer == Offer::Pages(Key::Rsa1024) { "DEFAULT:@SECLEVEL=0" } else { "DEFAULT" }
-}
-
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -102,12 +97,12 @@ fn nginx(stage: &Stage, folder: &Path, ports: &BTreeMap<Offer, u16>, backend: Op
         let _ = writeln!(text, "upstream db {{ server 127.0.0.1:{port}; keepalive 64; }}");
     }
     for (&offer, port) in ports {
-        let (name, ciphers) = (file_of(offer), ciphers(offer));
+        let name = file_of(offer);
         let [certificate, key] = ["pem", "key"].map(|suffix| stage.path(&format!("{name}.{suffix}")).display().to_string());
         let _ = write!(
             text,
             "server {{ listen 127.0.0.1:{port} ssl backlog=4096; server_name {HOST}; ssl_certificate {certificate}; \
-             ssl_certificate_key {key}; ssl_ciphers {ciphers};"
+             ssl_certificate_key {key};"
         );
         if offer == Offer::ClientsWithCertificate {
             let _ = write!(text, " ssl_client_certificate {}; ssl_verify_client on;", stage.path("ca.pem").display());
@@ -129,7 +124,7 @@ fn haproxy(stage: &Stage, ports: &BTreeMap<Offer, u16>) -> String {
             .to_owned();
     for (&offer, port) in ports {
         let both = stage.path(&format!("{}.both", file_of(offer))).display().to_string();
-        let _ = write!(text, "    bind 127.0.0.1:{port} backlog 4096 ssl crt {both} ciphers {}", ciphers(offer));
+        let _ = write!(text, "    bind 127.0.0.1:{port} backlog 4096 ssl crt {both}");
         if offer == Offer::ClientsWithCertificate {
             let _ = write!(text, " ca-file {} verify required", stage.path("ca.pem").display());
         }
@@ -152,12 +147,12 @@ fn apache(stage: &Stage, folder: &Path, ports: &BTreeMap<Offer, u16>) -> String 
          </Directory>\n"
     );
     for (&offer, port) in ports {
-        let (name, ciphers) = (file_of(offer), ciphers(offer));
+        let name = file_of(offer);
         let [certificate, key] = ["pem", "key"].map(|suffix| stage.path(&format!("{name}.{suffix}")).display().to_string());
         let _ = write!(
             text,
             "Listen 127.0.0.1:{port}\n<VirtualHost 127.0.0.1:{port}>\nSSLEngine on\nSSLProtocol -all +TLSv1.2 +TLSv1.3\n\
-             SSLCipherSuite {ciphers}\nSSLCertificateFile {certificate}\nSSLCertificateKeyFile {key}\n"
+             SSLCertificateFile {certificate}\nSSLCertificateKeyFile {key}\n"
         );
         if offer == Offer::ClientsWithCertificate {
             let _ = write!(text, "SSLVerifyClient require\nSSLCACertificateFile {}\n", stage.path("ca.pem").display());

@@ -14,6 +14,9 @@ pub(crate) const HOST: &str = "bywash.test";
 /// Sizes of the pages there are, in bytes; each page is called by its size.
 pub(crate) const PAGES: [usize; 6] = [1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
+/// OpenSSL's level of security forbids RSA-1024 from 1 on, and Debian's is 2. Not every server can lower it for itself.
+const OPENSSL_CONF: &str = "openssl_conf = i\n[i]\nssl_conf = s\n[s]\nsystem_default = d\n[d]\nCipherString = DEFAULT:@SECLEVEL=0\n";
+
 /// A server's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
@@ -63,6 +66,7 @@ impl Stage {
         let folder = folder.map_err(|error| Error(format!("cannot make a scratch folder: {error}; set TMPDIR to a writable place")))?;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).map_err(|error| io_error("open", folder.path(), &error))?;
         let stage = Self { folder };
+        stage.write(&stage.openssl_conf(), OPENSSL_CONF.as_bytes())?;
         stage.authority()?;
         for key in Key::ALL {
             stage.certificate(key.file(), key.openssl(), "serverAuth")?;
@@ -78,6 +82,11 @@ impl Stage {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// The configuration of every server's OpenSSL.
+    pub(crate) fn openssl_conf(&self) -> PathBuf {
+        self.path("openssl.cnf")
     }
 
     pub(crate) fn make_folder(&self, name: &str) -> Result<PathBuf> {

@@ -29,7 +29,7 @@ pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Resu
         let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
         return Err(Error(format!("no part '{unknown}'; there are {}", names.join(", "))));
     }
-    let mut bench = Bench { options, stage: Stage::new()?, progress, effort: Effort::of(options.quick), tables: serde_json::json!({}) };
+    let mut bench = Bench { options, stage: Stage::new()?, progress, effort: Effort::of(options), tables: serde_json::json!({}) };
     let mut said = String::new();
     for (name, part) in PARTS {
         if options.parts.is_empty() || options.parts.iter().any(|wanted| wanted == name) {
@@ -51,12 +51,10 @@ struct Effort {
 }
 
 impl Effort {
-    fn of(quick: bool) -> Self {
-        if quick {
-            Self { quick, seconds: 0.3, rounds: 1, servers: vec![Server::Nginx] }
-        } else {
-            Self { quick, seconds: 1.2, rounds: 3, servers: Server::ALL.to_vec() }
-        }
+    fn of(options: &Options) -> Self {
+        let quick = options.quick;
+        let (seconds, rounds, servers) = if quick { (0.3, 1, vec![Server::Nginx]) } else { (1.2, 3, Server::ALL.to_vec()) };
+        Self { quick, seconds, rounds: options.rounds.unwrap_or(rounds), servers }
     }
 }
 
