@@ -40,8 +40,7 @@ fn scribble(client: &Raw, offset: u64, bytes: &[u8]) {
     file.write_all_at(bytes, offset).unwrap();
 }
 
-/// Where the submission ring begins, from the table in the protocol's docs.
-const RING: u64 = 12288;
+const RING: u64 = bywash_protocol::layout::AT_RING as u64;
 
 fn attacker(served: &Served) -> (Raw, u32) {
     let mut client = Raw::connect(&served.path).unwrap();

@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use support::{LONG, Raw, Served, ctr, ctr_operation, serve, until};
 
+const RING: u64 = bywash_protocol::layout::AT_RING as u64;
+
 /// The log of this process.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -123,7 +125,7 @@ fn fuzzed_descriptors() {
     });
     let honest = Honest::new(&served);
     // The slot table follows the ring's one page.
-    let descriptor = 12288 + 4096 + 64;
+    let descriptor = RING + 4096 + 64;
     let mut seed = 0x2545_f491_4f6c_dd1du64;
     for _ in 0..200 {
         let mut attacker = Raw::connect(&served.path).unwrap();
@@ -163,9 +165,9 @@ fn fuzzed_descriptors() {
 /// Slot 0, every word of its descriptor the same, submitted in the ring's first cell, without the client library's help.
 fn raw_submission(file: &std::fs::File, word: u32) {
     let words: Vec<u8> = [word; DESCRIPTOR_WORDS].into_iter().flat_map(u32::to_ne_bytes).collect();
-    file.write_all_at(&words, 12288 + 4096 + 64).unwrap();
-    file.write_all_at(&2u32.to_ne_bytes(), 12288 + 4096).unwrap();
-    file.write_all_at(&1u32.to_ne_bytes(), 12288).unwrap();
+    file.write_all_at(&words, RING + 4096 + 64).unwrap();
+    file.write_all_at(&2u32.to_ne_bytes(), RING + 4096).unwrap();
+    file.write_all_at(&1u32.to_ne_bytes(), RING).unwrap();
 }
 
 #[test]
@@ -176,7 +178,7 @@ fn a_corrupted_ring_and_the_way_back() {
     let mut attacker = Raw::connect(&served.path).unwrap();
     let session = attacker.open(&ctr()).unwrap();
     let file = std::fs::File::from(attacker.region.as_ref().unwrap().try_clone().unwrap());
-    file.write_all_at(&u32::MAX.to_ne_bytes(), 12288 + 4).unwrap();
+    file.write_all_at(&u32::MAX.to_ne_bytes(), RING + 4).unwrap();
     let _ = attacker.begin(session, &ctr_operation(&mut [1]));
     until("the attacker is disconnected", || attacker.socket.is_hung_up());
     honest.is_answered();

@@ -27,7 +27,8 @@ pub(crate) const AT_USAGE: usize = PAGE;
 pub(crate) const USAGE_BYTES: usize = 32;
 pub(crate) const TRACE_CELL_BYTES: usize = 64;
 pub(crate) const DESCRIPTOR_AT: usize = 64;
-const AT_RING: usize = AT_USAGE + USAGE_STRIPES * USAGE_ALGORITHMS * USAGE_BYTES;
+/// Where the submission ring begins.
+pub const AT_RING: usize = AT_USAGE + USAGE_STRIPES * USAGE_ALGORITHMS * USAGE_BYTES;
 const PAGE: usize = 4096;
 const _: () = assert!(bywash_core::Algorithm::COUNT <= USAGE_ALGORITHMS);
 

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Where the submission ring begins, from the table in the protocol's docs.
-const RING: u64 = 12288;
+const RING: u64 = bywash_protocol::layout::AT_RING as u64;
 
 /// Whether the attacker is to end.
 type Stop = Arc<AtomicBool>;
