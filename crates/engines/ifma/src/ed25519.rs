@@ -22,7 +22,7 @@ impl Key {
     ///
     /// Call it only where [`crate::is_supported`] says yes.
     pub fn new(seed: &[u8; 32]) -> Key {
-        debug_assert!(crate::is_supported());
+        assert!(crate::is_supported(), "this processor has no AVX-512 IFMA: ask is_supported");
         let hash = hash(&[seed]);
         let (mut scalar, mut prefix) = ([0; 32], [0; 32]);
         scalar.copy_from_slice(&hash[..32]);

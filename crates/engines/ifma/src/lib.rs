@@ -44,8 +44,8 @@ pub fn is_supported() -> bool {
         && is_x86_feature_detected!("avx512ifma")
 }
 
-/// What a kernel asks of its caller.
+/// What a kernel asks of its caller. The doors to the code that needs the target features rest on it, so release builds ask too.
 fn assert_batch(tasks: usize) {
-    debug_assert!((1..=LANES).contains(&tasks), "a batch has 1 to 8 tasks, not {tasks}");
-    debug_assert!(is_supported(), "this processor has no AVX-512 IFMA: ask is_supported");
+    assert!((1..=LANES).contains(&tasks), "a batch has 1 to 8 tasks, not {tasks}");
+    assert!(is_supported(), "this processor has no AVX-512 IFMA: ask is_supported");
 }

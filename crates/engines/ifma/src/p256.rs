@@ -21,7 +21,7 @@ pub type PublicValueTask<'a> = elliptic::PublicValueTask<'a, N, { 2 * N }>;
 /// Signs one to eight digests. Needs [`crate::is_supported`].
 pub fn sign(tasks: &mut [SignTask<'_>]) {
     crate::assert_batch(tasks.len());
-    #[allow(unsafe_code)] // SAFETY: the caller asked `is_supported`, as documented.
+    #[allow(unsafe_code)] // SAFETY: `assert_batch` has asked the processor.
     unsafe {
         elliptic::sign::<P256, D, N, { 2 * N }>(tasks)
     }
@@ -30,7 +30,7 @@ pub fn sign(tasks: &mut [SignTask<'_>]) {
 /// Agrees on one to eight shared secrets. Needs [`crate::is_supported`].
 pub fn agree(tasks: &mut [AgreeTask<'_>]) {
     crate::assert_batch(tasks.len());
-    #[allow(unsafe_code)] // SAFETY: the caller asked `is_supported`, as documented.
+    #[allow(unsafe_code)] // SAFETY: `assert_batch` has asked the processor.
     unsafe {
         elliptic::agree::<P256, D, N, { 2 * N }>(tasks)
     }
@@ -39,7 +39,7 @@ pub fn agree(tasks: &mut [AgreeTask<'_>]) {
 /// Computes one to eight public values. Needs [`crate::is_supported`].
 pub fn public_value(tasks: &mut [PublicValueTask<'_>]) {
     crate::assert_batch(tasks.len());
-    #[allow(unsafe_code)] // SAFETY: the caller asked `is_supported`, as documented.
+    #[allow(unsafe_code)] // SAFETY: `assert_batch` has asked the processor.
     unsafe {
         elliptic::public_value::<P256, D, N, { 2 * N }>(tasks)
     }

@@ -19,7 +19,6 @@ mod tests;
 
 pub use key::{PrivateKey, PrivateParts, PublicKey};
 
-use crate::LANES;
 use crate::digits::per_lane;
 use key::{PrivateSize, PublicSize};
 
@@ -63,11 +62,10 @@ pub struct PublicTask<'a> {
 /// Computes one to eight private operations side by side, in the time of eight.
 ///
 /// # Panics
-/// Where [`crate::is_supported`] says no, without or with more than [`LANES`] tasks, or with keys of different sizes or inputs and outputs
+/// Where [`crate::is_supported`] says no, without or with more than [`crate::LANES`] tasks, or with keys of different sizes or inputs and outputs
 /// of other lengths than the modulus.
 pub fn private(tasks: &mut [PrivateTask<'_>]) {
-    assert!(crate::is_supported(), "the processor has no AVX-512 IFMA");
-    assert!(!tasks.is_empty() && tasks.len() <= LANES, "{} tasks in one batch", tasks.len());
+    crate::assert_batch(tasks.len());
     for task in tasks.iter() {
         assert_eq!([task.input.len() * 8, task.output.len() * 8], [task.key.bits(); 2], "input and output as long as the modulus");
     }
@@ -95,8 +93,7 @@ pub fn private(tasks: &mut [PrivateTask<'_>]) {
 /// # Panics
 /// As [`private`].
 pub fn public(tasks: &mut [PublicTask<'_>]) {
-    assert!(crate::is_supported(), "the processor has no AVX-512 IFMA");
-    assert!(!tasks.is_empty() && tasks.len() <= LANES, "{} tasks in one batch", tasks.len());
+    crate::assert_batch(tasks.len());
     for task in tasks.iter() {
         assert_eq!([task.input.len() * 8, task.output.len() * 8], [task.key.bits(); 2], "input and output as long as the modulus");
     }

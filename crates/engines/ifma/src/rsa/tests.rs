@@ -3,6 +3,7 @@
 use super::constants::Constants;
 use super::key::{Private, PrivateSize};
 use super::*;
+use crate::LANES;
 use crate::testing::{Random, skip_without_ifma};
 use num_bigint::BigUint;
 
