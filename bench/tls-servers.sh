@@ -30,23 +30,6 @@ certificate() {
     cat "$scratch/$key.pem" "$scratch/$key.key" >"$scratch/$key.both"
 }
 
-haproxy_conf() {
-    cat >"$1" <<CONF
-global
-    nbthread 1
-    maxconn 1000
-    ${4:-}
-defaults
-    mode http
-    timeout connect 5s
-    timeout client 20s
-    timeout server 20s
-listen tls
-    bind 127.0.0.1:$2 ssl crt $3
-    http-request return status 200
-CONF
-}
-
 declare -A ports masters
 # start NAME SERVER KEY [COMMAND...]
 start() {
@@ -60,7 +43,8 @@ start() {
             begin "$conf.out" $server_core "$@" nginx -c "$conf"
             ;;
         haproxy | haproxy-async)
-            haproxy_conf "$conf" "${ports[$name]}" "$scratch/$key.both" "$([ $server = haproxy ] || echo ssl-mode-async)"
+            haproxy_conf "$conf" "${ports[$name]}" "$scratch/$key.both" "http-request return status 200" "nbthread 1
+    $([ "$server" = haproxy ] || echo ssl-mode-async)"
             begin "$conf.out" $server_core "$@" haproxy -db -f "$conf"
             ;;
     esac

@@ -104,31 +104,13 @@ nginx_shakes() {
     note many.json "$algorithm" "${4:-0}"
 }
 
-haproxy_at() {
-    local port=$1 global=$2
-    cat "$scratch/rsa.pem" "$scratch/rsa.key" >both.pem
-    cat >haproxy.cfg <<CONF
-global
-    ssl-default-bind-options ssl-min-ver TLSv1.2
-    maxconn 500
-    nbthread ${3:-1}
-    $global
-defaults
-    mode http
-    timeout connect 5s
-    timeout client 20s
-    timeout server 20s
-listen tls
-    bind 127.0.0.1:$port ssl crt $PWD/both.pem
-    server plain 127.0.0.1:$plain_port
-CONF
-}
-
 haproxy_shakes() {
     local port version
     have haproxy haproxy
     port=$(free_port)
-    haproxy_at "$port" "$1" "${2:-1}"
+    cat "$scratch/rsa.pem" "$scratch/rsa.key" >both.pem
+    haproxy_conf haproxy.cfg "$port" "$PWD/both.pem" "server plain 127.0.0.1:$plain_port" "nbthread ${2:-1}
+    $1"
     for version in 1.2 1.3; do
         serve report.json "$port" haproxy -db -f haproxy.cfg
         load "$port" $version 1 50

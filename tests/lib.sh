@@ -112,6 +112,25 @@ CONF
     mkdir -p "$file.tmp"
 }
 
+# A haproxy configuration with one TLS listener: haproxy_conf FILE PORT CERTIFICATE-AND-KEY ANSWER [more lines for the global section]
+# ANSWER is a line of the listener: `server plain 127.0.0.1:PORT`, or `http-request return status 200`.
+haproxy_conf() {
+    cat >"$1" <<CONF
+global
+    ssl-default-bind-options ssl-min-ver TLSv1.2
+    maxconn 1000
+    ${5:-}
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 20s
+    timeout server 20s
+listen tls
+    bind 127.0.0.1:$2 ssl crt $3
+    $4
+CONF
+}
+
 # Runs a command with its cryptography routed; what ran where is written to REPORT: routed REPORT CMD...
 routed() {
     local report=$1

@@ -93,19 +93,7 @@ check_haproxy() {
     local port
     port=$(free_port)
     cat "$scratch/rsa.pem" "$scratch/rsa.key" >both.pem
-    cat >haproxy.cfg <<CONF
-global
-    ssl-default-bind-options ssl-min-ver TLSv1.2
-    maxconn 500
-defaults
-    mode http
-    timeout connect 5s
-    timeout client 20s
-    timeout server 20s
-listen tls
-    bind 127.0.0.1:$port ssl crt $PWD/both.pem
-    server plain 127.0.0.1:$plain_port
-CONF
+    haproxy_conf haproxy.cfg "$port" "$PWD/both.pem" "server plain 127.0.0.1:$plain_port"
     serve_and_load "$port" haproxy -db -f haproxy.cfg
 }
 

@@ -41,6 +41,41 @@ pub struct PublicValueTask<'a, const N: usize, const S: usize> {
     pub public: &'a mut [u8; S],
 }
 
+/// The safe functions of a curve's module: what a batch asks of its caller is asserted, then the kernel is entered.
+macro_rules! doors {
+    ($curve:ty) => {
+        /// A signature to compute.
+        pub type SignTask<'a> = $crate::elliptic::SignTask<'a, N, { 2 * N }>;
+        /// A key agreement to compute.
+        pub type AgreeTask<'a> = $crate::elliptic::AgreeTask<'a, N, { 2 * N }>;
+        /// A public value to compute.
+        pub type PublicValueTask<'a> = $crate::elliptic::PublicValueTask<'a, N, { 2 * N }>;
+
+        $crate::elliptic::doors! { $curve;
+            /// Signs one to eight digests.
+            sign(SignTask)
+            /// Agrees on one to eight shared secrets.
+            agree(AgreeTask)
+            /// Computes one to eight public values.
+            public_value(PublicValueTask)
+        }
+    };
+    ($curve:ty; $($(#[$doc:meta])* $name:ident($task:ident))*) => {
+        $($(#[$doc])*
+        ///
+        /// # Panics
+        /// Where [`crate::is_supported`] says no, and without or with more than [`crate::LANES`] tasks.
+        pub fn $name(tasks: &mut [$task<'_>]) {
+            $crate::assert_batch(tasks.len());
+            #[allow(unsafe_code)] // SAFETY: `assert_batch` has asked the processor.
+            unsafe {
+                $crate::elliptic::$name::<$curve, D, N, { 2 * N }>(tasks)
+            }
+        })*
+    };
+}
+pub(crate) use doors;
+
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
 pub(crate) fn sign<C: Curve<D>, const D: usize, const N: usize, const S: usize>(tasks: &mut [SignTask<'_, N, S>]) {
     let mut nonce = read::<RADIX, D>(Order::Big, per_lane(tasks, |task| &task.nonce[..]));

@@ -11,39 +11,7 @@ const D: usize = 8;
 /// Bytes in a number.
 const N: usize = 48;
 
-/// A signature to compute.
-pub type SignTask<'a> = elliptic::SignTask<'a, N, { 2 * N }>;
-/// A key agreement to compute.
-pub type AgreeTask<'a> = elliptic::AgreeTask<'a, N, { 2 * N }>;
-/// A public value to compute.
-pub type PublicValueTask<'a> = elliptic::PublicValueTask<'a, N, { 2 * N }>;
-
-/// Signs one to eight digests. Needs [`crate::is_supported`].
-pub fn sign(tasks: &mut [SignTask<'_>]) {
-    crate::assert_batch(tasks.len());
-    #[allow(unsafe_code)] // SAFETY: `assert_batch` has asked the processor.
-    unsafe {
-        elliptic::sign::<P384, D, N, { 2 * N }>(tasks)
-    }
-}
-
-/// Agrees on one to eight shared secrets. Needs [`crate::is_supported`].
-pub fn agree(tasks: &mut [AgreeTask<'_>]) {
-    crate::assert_batch(tasks.len());
-    #[allow(unsafe_code)] // SAFETY: `assert_batch` has asked the processor.
-    unsafe {
-        elliptic::agree::<P384, D, N, { 2 * N }>(tasks)
-    }
-}
-
-/// Computes one to eight public values. Needs [`crate::is_supported`].
-pub fn public_value(tasks: &mut [PublicValueTask<'_>]) {
-    crate::assert_batch(tasks.len());
-    #[allow(unsafe_code)] // SAFETY: `assert_batch` has asked the processor.
-    unsafe {
-        elliptic::public_value::<P384, D, N, { 2 * N }>(tasks)
-    }
-}
+elliptic::doors!(P384);
 
 /// The curve of SP 800-186, section 3.2.1.4.
 pub(crate) enum P384 {}
