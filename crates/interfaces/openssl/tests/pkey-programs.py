@@ -87,6 +87,7 @@ class Side:
         self.used = {}
 
 
+
 def keys(ours, plain):
     """Generating, reading, writing, converting, describing."""
     for name, options in KEYS.items():
@@ -112,7 +113,7 @@ def keys(ours, plain):
         open("message", "wb").write(b"a message")
         ours.openssl("dgst", "-sha256", "-sign", "odd.pem", "-out", "odd.sig", "message")
         plain.openssl("dgst", "-sha256", "-verify", "bywash-p256.pub", "-signature", "odd.sig", "message")
-    ours.did("ECDH-P256 public", "X25519 public", "ECDSA-P256 sign")
+    ours.did("ECDH-P256 public", "ECDH-P384 public", "X25519 public", "ECDSA-P256 sign")
 
 
 KEYS = {
@@ -125,6 +126,8 @@ KEYS = {
     "p384": ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"],
     "k1": ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:secp256k1"],
     "x25519": ["-algorithm", "X25519"],
+    "ed25519": ["-algorithm", "ED25519"],
+    "ed448": ["-algorithm", "ED448"],
     "x448": ["-algorithm", "X448"],
 }
 
@@ -149,10 +152,16 @@ def signatures(ours, plain):
         for side in (ours, plain):
             common = ["-pubin", "-inkey", f"bywash-{name}.pub", "-pkeyopt", "digest:sha256", "-sigfile", "signature"]
             side.openssl("pkeyutl", "-verify", *common, "-in", "hash")
+    for name in ("ed25519", "ed448"):
+        for signer, verifier in ((ours, plain), (plain, ours)):
+            signer.openssl("pkeyutl", "-sign", "-rawin", "-inkey", f"bywash-{name}.pem", "-in", "message", "-out", "signature")
+            common = ["-verify", "-rawin", "-pubin", "-inkey", f"bywash-{name}.pub", "-sigfile", "signature"]
+            verifier.openssl("pkeyutl", *common, "-in", "message")
+            verifier.openssl("pkeyutl", *common, "-in", "hash", good=False)
     ours.openssl("pkeyutl", "-sign", "-inkey", "bywash-rsa2048.pem", "-in", "hash", "-out", "signature")
     for side in (ours, plain):
         check(side.openssl("pkeyutl", "-verifyrecover", "-pubin", "-inkey", "bywash-rsa2048.pub", "-in", "signature") == bytes(range(32)), "recover")
-    ours.did("RSA-2048 private", "RSA-3072 private", "ECDSA-P256 sign", "ECDSA-P256 verify")
+    ours.did("RSA-2048 private", "RSA-3072 private", "ECDSA-P256 sign", "ECDSA-P256 verify", "ECDSA-P384 sign", "ECDSA-P384 verify", "Ed25519 sign")
 
 
 def ciphers(ours, plain):
@@ -170,12 +179,12 @@ def ciphers(ours, plain):
     for name in ("p256", "p384", "k1", "x25519", "x448"):
         one = ours.openssl("pkeyutl", "-derive", "-inkey", f"bywash-{name}.pem", "-peerkey", f"plain-{name}.pub")
         check(one == plain.openssl("pkeyutl", "-derive", "-inkey", f"plain-{name}.pem", "-peerkey", f"bywash-{name}.pub"), f"derive {name}")
-    ours.did("RSA-2048 private", "ECDH-P256", "X25519")
+    ours.did("RSA-2048 private", "ECDH-P256", "ECDH-P384", "X25519")
 
 
 def certificates(ours, plain):
     """req, x509, ca, verify, pkcs12, cms, smime."""
-    for name in ("rsa2048", "p256", "p384", "pss"):
+    for name in ("rsa2048", "p256", "p384", "pss", "ed25519"):
         key, cert = f"bywash-{name}.pem", f"{name}.crt"
         ours.openssl("req", "-x509", "-new", "-key", key, "-subj", f"/CN={name}", "-days", "2", "-out", cert)
         for side in (ours, plain):
@@ -188,7 +197,7 @@ def certificates(ours, plain):
                 verifier.openssl("verify", "-CAfile", cert, "leaf.crt")
         open("index.txt", "w").close()
         open("serial", "w").write("01\n")
-        ca = ["-batch", "-notext", "-cert", cert, "-keyfile", key, "-in", "leaf.csr", "-days", "1", "-md", "sha256", "-out", "leaf.crt"]
+        ca = ["-batch", "-notext", "-cert", cert, "-keyfile", key, "-in", "leaf.csr", "-days", "1", "-md", "default" if name == "ed25519" else "sha256", "-out", "leaf.crt"]
         ours.openssl("ca", *ca)
         plain.openssl("verify", "-CAfile", cert, "leaf.crt")
         check(ours.openssl("x509", "-in", cert, "-text") == plain.openssl("x509", "-in", cert, "-text"), f"x509 -text {name}")
@@ -196,8 +205,8 @@ def certificates(ours, plain):
         for side in (ours, plain):
             out = side.openssl("pkcs12", "-in", "store.p12", "-passin", "pass:secret", "-nodes", "-nocerts")
             check(plain.openssl("pkey", input=out) == plain.openssl("pkey", "-in", key), f"pkcs12 {name}")
-        # OpenSSL 3.0's CMS does not take the parameters that an RSA-PSS key signs with, Bywash or not.
-        for one, other in () if name == "pss" else ((ours, plain), (plain, ours)):
+        # OpenSSL 3.0's CMS does not take the parameters that an RSA-PSS key signs with, nor keys that only sign, Bywash or not.
+        for one, other in () if name in ("pss", "ed25519") else ((ours, plain), (plain, ours)):
             one.openssl("cms", "-sign", "-in", "message", "-signer", cert, "-inkey", key, "-out", "signed")
             other.openssl("cms", "-verify", "-in", "signed", "-CAfile", cert, "-out", "verified")
             one.openssl("cms", "-encrypt", "-aes128", "-in", "message", "-out", "sealed", cert)
@@ -209,7 +218,7 @@ def certificates(ours, plain):
                 check(other.openssl("cms", "-decrypt", "-in", "sealed", "-inkey", key).strip() == b"a message", "cms oaep")
                 one.openssl("smime", "-sign", "-in", "message", "-signer", cert, "-inkey", key, "-out", "signed")
                 other.openssl("smime", "-verify", "-in", "signed", "-CAfile", cert, "-out", "verified")
-    ours.did("RSA-2048 private", "ECDSA-P256 sign", "ECDSA-P256 verify")
+    ours.did("RSA-2048 private", "ECDSA-P256 sign", "ECDSA-P256 verify", "ECDSA-P384 sign", "ECDSA-P384 verify", "Ed25519 sign")
 
 
 def commands(ours, plain):
@@ -220,7 +229,7 @@ def commands(ours, plain):
 CRYPTOGRAPHY = """
 import os, sys
 from cryptography.hazmat.primitives import hashes, serialization as s
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils, x25519
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils, x25519
 key = rsa.generate_private_key(65537, 2048)
 sha = hashes.SHA256()
 pads = [padding.PKCS1v15(), padding.PSS(padding.MGF1(sha), 32), padding.PSS(padding.MGF1(sha), padding.PSS.MAX_LENGTH)]
@@ -240,6 +249,10 @@ for curve in (ec.SECP256R1(), ec.SECP384R1()):
     assert s.load_der_private_key(der, b"secret").private_numbers() == one.private_numbers()
     point = other.public_key().public_bytes(s.Encoding.X962, s.PublicFormat.CompressedPoint)
     assert ec.EllipticCurvePublicKey.from_encoded_point(curve, point).public_numbers() == other.public_key().public_numbers()
+signer = ed25519.Ed25519PrivateKey.generate()
+signer.public_key().verify(signer.sign(b"m"), b"m")
+raw = signer.private_bytes(s.Encoding.Raw, s.PrivateFormat.Raw, s.NoEncryption())
+assert ed25519.Ed25519PrivateKey.from_private_bytes(raw).sign(b"m") == signer.sign(b"m")
 one, other = x25519.X25519PrivateKey.generate(), x25519.X25519PrivateKey.generate()
 assert one.exchange(other.public_key()) == other.exchange(one.public_key())
 # A key used before and after a fork, in parent and child.
@@ -284,7 +297,7 @@ assert done == ["TLSv1.3"] * 8, done
 
 
 def python(ours, plain):
-    for name in ("rsa2048", "p256"):
+    for name in ("rsa2048", "p256", "p384", "ed25519"):
         if not os.path.exists(f"{name}.crt"):
             plain.openssl("genpkey", "-out", f"bywash-{name}.pem", *KEYS[name])
             plain.openssl("req", "-x509", "-new", "-key", f"bywash-{name}.pem", "-subj", f"/CN={name}", "-days", "2", "-out", f"{name}.crt")
@@ -413,7 +426,7 @@ GROUPS = {"P-256": "ECDH, prime256v1", "X25519": "X25519", "P-384": "ECDH, secp3
 
 def handshakes(server, client, cert):
     """Every version, group, client certificate and resumption against one server."""
-    cases = list(itertools.product(("-tls1_2", "-tls1_3"), GROUPS, (None, "rsa2048", "p256")))
+    cases = list(itertools.product(("-tls1_2", "-tls1_3"), GROUPS, (None, "rsa2048", "p256", "p384", "ed25519")))
     options = ["-cert", f"{cert}.crt", "-key", f"bywash-{cert}.pem", "-verify", "1"]
     process = Server(server, 2 * len(cases), *options)
     for version, group, identity in cases:
@@ -441,14 +454,16 @@ def key_transport(server, client):
 
 def tls(ours, plain):
     sides = {"bywash": ours, "plain": plain}
-    for name in ("rsa2048", "p256", "p384"):
+    certificates = ("rsa2048", "p256", "p384", "ed25519")
+    for name in certificates:
         plain.openssl("genpkey", "-out", f"bywash-{name}.pem", *KEYS[name])
         plain.openssl("req", "-x509", "-new", "-key", f"bywash-{name}.pem", "-subj", f"/CN={name}", "-days", "2", "-out", f"{name}.crt")
     for server, client in SIDES:
-        for cert in ("rsa2048", "p256", "p384"):
+        for cert in certificates:
             handshakes(sides[server], sides[client], cert)
         key_transport(sides[server], sides[client])
-        ours.did("RSA-2048 private", "ECDSA-P256 sign", "ECDSA-P256 verify", "ECDH-P256", "ECDH-P256 public", "X25519", "X25519 public")
+        signed = ("RSA-2048 private", "ECDSA-P256 sign", "ECDSA-P256 verify", "ECDSA-P384 sign", "ECDSA-P384 verify", "Ed25519 sign")
+        ours.did(*signed, "ECDH-P256", "ECDH-P256 public", "ECDH-P384", "ECDH-P384 public", "X25519", "X25519 public")
 
 
 def main():

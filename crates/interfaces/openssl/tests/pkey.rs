@@ -222,16 +222,19 @@ fn premaster_secrets_come_out_and_flaws_do_not_show() {
 #[test]
 fn ecdsa_signatures_verify_in_both_directions() {
     let pair = Pair::new();
-    for (group, native) in [("P-256", 1), ("P-384", 0), ("secp256k1", 0), ("brainpoolP256r1", 0)] {
+    let p256 = (Algorithm::EcdsaP256Sign, Algorithm::EcdsaP256Verify);
+    let p384 = (Algorithm::EcdsaP384Sign, Algorithm::EcdsaP384Verify);
+    for (group, (sign, verify), native) in
+        [("P-256", p256, 1), ("P-384", p384, 1), ("P-521", p384, 0), ("secp256k1", p256, 0), ("brainpoolP256r1", p256, 0)]
+    {
         let (plain, ours) = pair.both("EC", pair.plain.ec(group));
         for digest in &DIGESTS[..11] {
             let run = || ours.digest_sign(digest, none(), &[MESSAGE]).unwrap();
-            let (signature, counted) = counting(&pair.bywash, Algorithm::EcdsaP256Sign, run);
+            let (signature, counted) = counting(&pair.bywash, sign, run);
             assert_eq!(counted, native, "{group} {digest}");
             assert!(plain.digest_verify(digest, none(), MESSAGE, &signature), "{group} {digest}");
             let theirs = plain.digest_sign(digest, none(), &[MESSAGE]).unwrap();
-            let (good, counted) =
-                counting(&pair.bywash, Algorithm::EcdsaP256Verify, || ours.digest_verify(digest, none(), MESSAGE, &theirs));
+            let (good, counted) = counting(&pair.bywash, verify, || ours.digest_verify(digest, none(), MESSAGE, &theirs));
             assert_eq!((good, counted), (true, native), "{group} {digest}");
             assert!(!ours.digest_verify(digest, none(), b"another", &theirs));
             assert!(!ours.digest_verify(digest, none(), MESSAGE, &theirs[..theirs.len() - 1]));
@@ -241,11 +244,66 @@ fn ecdsa_signatures_verify_in_both_directions() {
 }
 
 #[test]
+fn ed25519_signatures_are_the_default_providers() {
+    let pair = Pair::new();
+    let theirs = pair.bywash.ed25519();
+    assert!(theirs.is_bywash());
+    for key in [pair.plain.ed25519(), theirs.transfer("ED25519", KEYPAIR, &pair.plain)] {
+        let (plain, ours) = pair.both("ED25519", key);
+        for (length, native) in [(0, 1), (1, 1), (146, 1), (4096, 1), (4097, 0), (100_000, 0)] {
+            let message = vec![length as u8; length];
+            let expected = plain.sign_at_once(&message).unwrap();
+            let (signature, counted) = counting(&pair.bywash, Algorithm::Ed25519Sign, || ours.sign_at_once(&message));
+            assert_eq!((signature.as_ref(), counted), (Some(&expected), native), "{length}");
+            for key in [&plain, &ours, &ours.transfer("ED25519", PUBLIC, &pair.bywash)] {
+                assert!(key.verify_at_once(&message, &expected), "{length}");
+                assert!(!key.verify_at_once(b"another message", &expected) && !key.verify_at_once(&message, &expected[..63]));
+            }
+        }
+        assert_eq!(ours.digest_sign("SHA512", none(), &[MESSAGE]), None, "Ed25519 takes no digest");
+        assert_eq!(ours.transfer("ED25519", PUBLIC, &pair.bywash).sign_at_once(MESSAGE), None, "no private half");
+    }
+}
+
+/// RFC 8032 s7.1, tests 1 to 3: private key, message, signature.
+const RFC8032: [[&str; 3]; 3] = [
+    [
+        "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
+        "",
+        "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b",
+    ],
+    [
+        "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb",
+        "72",
+        "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00",
+    ],
+    [
+        "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7",
+        "af82",
+        "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a",
+    ],
+];
+
+fn hex(text: &str) -> Vec<u8> {
+    text.as_bytes().chunks(2).map(|pair| u8::from_str_radix(core::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
+#[test]
+fn ed25519_signs_as_in_rfc_8032() {
+    let library = Library::bywash();
+    for [private, message, signature] in RFC8032 {
+        let key = library.import("ED25519", KEYPAIR, none().octets(c"priv", &hex(private)).as_ptr()).unwrap();
+        assert_eq!(key.sign_at_once(&hex(message)), Some(hex(signature)));
+    }
+    assert_eq!(library.counted(Algorithm::Ed25519Sign), 3);
+}
+
+#[test]
 fn secrets_are_agreed_in_both_directions() {
     let pair = Pair::new();
     let kinds: [(&str, MakeIn<'_>, Option<Algorithm>); 4] = [
         ("EC", &|library| library.ec("prime256v1"), Some(Algorithm::EcdhP256)),
-        ("EC", &|library| library.ec("P-384"), None),
+        ("EC", &|library| library.ec("P-384"), Some(Algorithm::EcdhP384)),
         ("EC", &|library| library.ec("P-521"), None),
         ("X25519", &Library::x25519, Some(Algorithm::X25519)),
     ];
@@ -278,8 +336,13 @@ fn ecdh_with_a_kdf_is_the_twins() {
 #[test]
 fn generated_pairs_are_an_engines_and_good() {
     let pair = Pair::new();
-    for (name, algorithm) in [("EC", Algorithm::EcdhP256Public), ("X25519", Algorithm::X25519Public)] {
-        let generate = || if name == "EC" { pair.bywash.ec("P-256") } else { pair.bywash.x25519() };
+    let kinds = [
+        ("EC", "P-256", Algorithm::EcdhP256Public),
+        ("EC", "secp384r1", Algorithm::EcdhP384Public),
+        ("X25519", "", Algorithm::X25519Public),
+    ];
+    for (name, group, algorithm) in kinds {
+        let generate = || if name == "EC" { pair.bywash.ec(group) } else { pair.bywash.x25519() };
         let (key, native) = counting(&pair.bywash, algorithm, generate);
         assert_eq!(native, 1);
         let there = key.transfer(name, KEYPAIR, &pair.plain);
@@ -296,7 +359,7 @@ fn generated_pairs_are_an_engines_and_good() {
 #[test]
 fn key_shares_travel_as_in_tls() {
     let pair = Pair::new();
-    for (name, group) in [("EC", "P-256"), ("EC", "P-384"), ("X25519", "")] {
+    for (name, group) in [("EC", "P-256"), ("EC", "P-384"), ("EC", "P-521"), ("X25519", "")] {
         let generate = |library: &Library| if name == "EC" { library.ec(group) } else { library.x25519() };
         let (theirs, ours) = (generate(&pair.plain), generate(&pair.bywash));
         let peer = ours.peer(&theirs.encoded_public()).unwrap();
@@ -329,10 +392,13 @@ fn a_zero_secret_is_refused() {
 #[test]
 fn keys_are_compared_and_copied_across_libraries() {
     let pair = Pair::new();
-    let make: [(&str, Make<'_>, Make<'_>); 4] = [
+    let make: [(&str, Make<'_>, Make<'_>); 7] = [
         ("RSA", &|| RSA[1].transfer("RSA", KEYPAIR, &pair.plain), &|| RSA[2].transfer("RSA", KEYPAIR, &pair.plain)),
         ("EC", &|| pair.plain.ec("P-256"), &|| pair.plain.ec("P-256")),
+        ("EC", &|| pair.plain.ec("P-384"), &|| pair.plain.ec("P-384")),
+        ("EC", &|| pair.plain.ec("P-384"), &|| pair.plain.ec("P-256")),
         ("EC", &|| pair.plain.ec("P-521"), &|| pair.plain.ec("P-384")),
+        ("ED25519", &|| pair.plain.ed25519(), &|| pair.plain.ed25519()),
         ("X25519", &|| pair.plain.x25519(), &|| pair.plain.x25519()),
     ];
     for (name, one, other) in make {
@@ -389,6 +455,9 @@ fn taken(library: &Library, name: &str, selection: i32, params: OwnedParams) -> 
     if name == "X25519" {
         return Some(key.derive(&library.x25519(), none()).map(|_| true));
     }
+    if name == "ED25519" {
+        return Some(key.sign_at_once(MESSAGE).map(|signature| key.verify_at_once(MESSAGE, &signature)));
+    }
     let signature = key.digest_sign("SHA256", none(), &[MESSAGE]);
     Some(signature.map(|signature| key.digest_verify("SHA256", none(), MESSAGE, &signature)))
 }
@@ -396,39 +465,44 @@ fn taken(library: &Library, name: &str, selection: i32, params: OwnedParams) -> 
 #[test]
 fn keys_that_cannot_be_are_treated_alike() {
     let pair = Pair::new();
-    let zero = [0; 32];
-    let order = {
-        let mut order = [0xff; 32];
-        order[4..8].fill(0);
-        order[16..].copy_from_slice(&[0xbc, 0xe6, 0xfa, 0xad, 0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51]);
-        order
-    };
-    let good = pair.plain.ec("P-256").encoded_public();
-    let mut off = good.clone();
-    off[64] ^= 1;
-    let mut infinity = good.clone();
-    infinity.truncate(1);
-    infinity[0] = 0;
-    for private in [&zero[..], &order, &[0xff; 32], &[0xff; 33], &[1], &[0xff; 200], &[]] {
-        for public in [Some(&good[..]), Some(&off), Some(&infinity), Some(&[]), None] {
-            let make = || {
-                let params = none().utf8(c"group", "P-256").big_endian(c"priv", private);
-                public.map_or(none().utf8(c"group", "P-256").big_endian(c"priv", private), |public| params.octets(c"pub", public))
-            };
-            assert_eq!(taken(&pair.bywash, "EC", KEYPAIR, make()), taken(&pair.plain, "EC", KEYPAIR, make()), "{private:x?} {public:x?}");
+    let orders = [
+        ("P-256", "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551"),
+        ("P-384", "ffffffffffffffffffffffffffffffffffffffffffffffffc7634d81f4372ddf581a0db248b0a77aecec196accc52973"),
+    ];
+    for (group, order) in orders {
+        let order = hex(order);
+        let (zero, full) = (vec![0; order.len()], vec![0xff; order.len()]);
+        let good = pair.plain.ec(group).encoded_public();
+        let mut off = good.clone();
+        *off.last_mut().unwrap() ^= 1;
+        for private in [&zero[..], &order, &full, &[&[0xff][..], &full].concat(), &[1], &[0xff; 200], &[]] {
+            for public in [Some(&good[..]), Some(&off), Some(&[0]), Some(&[]), None] {
+                let make = || {
+                    let params = none().utf8(c"group", group).big_endian(c"priv", private);
+                    match public {
+                        Some(public) => params.octets(c"pub", public),
+                        None => params,
+                    }
+                };
+                let (ours, theirs) = (taken(&pair.bywash, "EC", KEYPAIR, make()), taken(&pair.plain, "EC", KEYPAIR, make()));
+                assert_eq!(ours, theirs, "{group} {private:x?} {public:x?}");
+            }
         }
     }
+    let zero = [0; 32];
     for private in [&zero[..], &[0xff; 32], &[1; 31], &[1; 33], &[]] {
         for public in [Some(&zero[..]), Some(&[0xff; 32]), Some(&[1; 31]), Some(&[1; 33]), None] {
             let make = || {
                 let params = none().octets(c"priv", private);
-                public.map_or(none().octets(c"priv", private), |public| params.octets(c"pub", public))
+                match public {
+                    Some(public) => params.octets(c"pub", public),
+                    None => params,
+                }
             };
-            assert_eq!(
-                taken(&pair.bywash, "X25519", KEYPAIR, make()),
-                taken(&pair.plain, "X25519", KEYPAIR, make()),
-                "{private:x?} {public:x?}"
-            );
+            for name in ["X25519", "ED25519"] {
+                let (ours, theirs) = (taken(&pair.bywash, name, KEYPAIR, make()), taken(&pair.plain, name, KEYPAIR, make()));
+                assert_eq!(ours, theirs, "{name} {private:x?} {public:x?}");
+            }
         }
     }
 }

@@ -1,7 +1,10 @@
-//! ECDSA signatures on P-256 between `r || s` and DER (RFC 3279 s2.2.3: `SEQUENCE { INTEGER r, INTEGER s }`).
+//! ECDSA signatures between `r || s` and DER (RFC 3279 s2.2.3: `SEQUENCE { INTEGER r, INTEGER s }`), for scalars of up to 61 bytes: lengths
+//! then take one byte.
 
-/// Longest DER form: two integers of 33 bytes.
-pub(super) const LENGTH_MAX: usize = 72;
+/// Longest DER form for scalars of so many bytes: two integers with a zero each in front.
+pub(super) const fn length_max(scalar: usize) -> usize {
+    2 + 2 * (2 + 1 + scalar)
+}
 
 /// One `INTEGER`: no leading zero but the one that keeps it positive.
 fn integer(number: &[u8], out: &mut Vec<u8>) {
@@ -16,17 +19,18 @@ fn integer(number: &[u8], out: &mut Vec<u8>) {
 }
 
 /// DER of `r || s`. A signature is public, so its length may show.
-pub(super) fn encode(signature: &[u8; 64]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(LENGTH_MAX);
+pub(super) fn encode(signature: &[u8]) -> Vec<u8> {
+    let (r, s) = signature.split_at(signature.len() / 2);
+    let mut out = Vec::with_capacity(length_max(r.len()));
     out.extend_from_slice(&[0x30, 0]);
-    integer(&signature[..32], &mut out);
-    integer(&signature[32..], &mut out);
+    integer(r, &mut out);
+    integer(s, &mut out);
     out[1] = (out.len() - 2) as u8;
     out
 }
 
-/// Takes one `INTEGER` of at most 32 bytes off the front; strict.
-fn take_integer(der: &[u8]) -> Option<([u8; 32], &[u8])> {
+/// Takes one `INTEGER` off the front and fills it up to the length of `number`; strict.
+fn take_integer<'a>(der: &'a [u8], number: &mut [u8]) -> Option<&'a [u8]> {
     let [2, length, rest @ ..] = der else { return None };
     let (digits, rest) = rest.split_at_checked(usize::from(*length))?;
     let digits = match digits {
@@ -35,22 +39,21 @@ fn take_integer(der: &[u8]) -> Option<([u8; 32], &[u8])> {
         [first, ..] if *first >= 0x80 => return None,
         digits => digits,
     };
-    let mut number = [0; 32];
-    number.get_mut(32_usize.checked_sub(digits.len())?..)?.copy_from_slice(digits);
-    Some((number, rest))
+    let zeros = number.len().checked_sub(digits.len())?;
+    number[zeros..].copy_from_slice(digits);
+    Some(rest)
 }
 
-/// `r || s` of a DER signature; none if it is not DER to the letter. Who gets none asks the twin, which decides.
-pub(super) fn decode(der: &[u8]) -> Option<[u8; 64]> {
+/// `r || s` of a DER signature, each as long as a scalar; none if it is not DER to the letter. Who gets none asks the twin, which decides.
+pub(super) fn decode(der: &[u8], scalar: usize) -> Option<Vec<u8>> {
     let [0x30, length, body @ ..] = der else { return None };
     if usize::from(*length) != body.len() || *length >= 0x80 {
         return None;
     }
-    let (r, rest) = take_integer(body)?;
-    let (s, rest) = take_integer(rest)?;
-    let mut signature = [0; 64];
-    signature[..32].copy_from_slice(&r);
-    signature[32..].copy_from_slice(&s);
+    let mut signature = vec![0; 2 * scalar];
+    let (r, s) = signature.split_at_mut(scalar);
+    let rest = take_integer(body, r)?;
+    let rest = take_integer(rest, s)?;
     rest.is_empty().then_some(signature)
 }
 
@@ -60,14 +63,15 @@ mod tests {
 
     #[test]
     fn numbers_of_every_length_round_trip() {
-        for length in 0..=32 {
-            for top in [1, 0x7F, 0x80, 0xFF] {
-                let mut signature = [0; 64];
-                signature[32 - length..32].fill(top);
-                signature[64 - length..].fill((0xFF - top) | 1);
+        for (scalar, longest) in [(32, 72), (48, 104)] {
+            assert_eq!(length_max(scalar), longest);
+            for (length, top) in (0..=scalar).flat_map(|length| [1, 0x7F, 0x80, 0xFF].map(|top| (length, top))) {
+                let mut signature = vec![0; 2 * scalar];
+                signature[scalar - length..scalar].fill(top);
+                signature[2 * scalar - length..].fill((0xFF - top) | 1);
                 let der = encode(&signature);
-                assert!(der.len() <= LENGTH_MAX);
-                assert_eq!(decode(&der), Some(signature), "{length} {top}");
+                assert!(der.len() <= longest);
+                assert_eq!(decode(&der, scalar), Some(signature), "{length} {top}");
             }
         }
     }
@@ -75,7 +79,7 @@ mod tests {
     #[test]
     fn what_is_not_der_is_refused() {
         let good = [0x30, 6, 2, 1, 5, 2, 1, 7];
-        assert!(decode(&good).is_some());
+        assert!(decode(&good, 32).is_some());
         for bad in [
             &[][..],
             &[0x30, 6, 2, 1, 5, 2, 1],
@@ -89,11 +93,12 @@ mod tests {
             &[0x30, 0x81, 6, 2, 1, 5, 2, 1, 7],
             &[0x31, 6, 2, 1, 5, 2, 1, 7],
         ] {
-            assert_eq!(decode(bad), None, "{bad:x?}");
+            assert_eq!(decode(bad, 32), None, "{bad:x?}");
         }
         let mut long = vec![0x30, 38, 2, 33];
         long.extend([1; 33]);
         long.extend([2, 1, 7]);
-        assert_eq!(decode(&long), None);
+        assert_eq!(decode(&long, 32), None);
+        assert!(decode(&long, 48).is_some());
     }
 }

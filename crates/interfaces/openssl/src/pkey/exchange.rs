@@ -102,8 +102,8 @@ impl Context {
     fn set_peer(&mut self, peer: Data) -> c_int {
         // SAFETY: null or one of our keys.
         let Some(peer) = (unsafe { Handle::key(peer) }) else { return 0 };
-        let alike = self.key.as_ref().is_some_and(|key| key.kind() == peer.kind());
-        if self.twin.is_none() && alike && peer.as_plain().is_some_and(|curve| curve.public.is_some()) {
+        let group = peer.as_plain().filter(|curve| curve.public.is_some()).map(|curve| curve.group);
+        if self.twin.is_none() && group.is_some() && group == self.key.as_ref().and_then(|key| key.group()) {
             self.peer = Some(peer);
             return 1;
         }
@@ -117,12 +117,13 @@ impl Context {
 
     fn derive_native(&self, out: Room, length: Size, room: usize) -> Option<()> {
         let (key, peer) = (self.key.as_ref()?, self.peer.as_ref()?);
-        if self.foreign || length.is_null() || (!self.is_ecdh && !out.is_null() && room < 32) {
+        let size = key.group()?.size();
+        if self.foreign || length.is_null() || (!self.is_ecdh && !out.is_null() && room < size) {
             return None;
         }
         if out.is_null() {
             // SAFETY: the caller's place for the length.
-            unsafe { *length = 32 };
+            unsafe { *length = size };
             return Some(());
         }
         let secret = native::agree(key, peer)?;

@@ -1,10 +1,11 @@
-//! Key generation. Plain P-256 and X25519 pairs are made here (random private key, public value from an engine); RSA keys, other curves and
-//! unusual wishes are the twin's.
+//! Key generation. Plain pairs on P-256, P-384 and of X25519 are made here (random private key, public value from an engine); RSA and Ed25519
+//! keys, other curves and unusual wishes are the twin's.
 
 use super::gather::was_given_up;
 use super::key::{Handle, Key, Kind, TwinKey};
 use super::keymgmt::Manager;
-use super::parts::{Curve, is_p256};
+use super::nist::Nist;
+use super::parts::{Curve, Group};
 use super::twin::{Twin, call};
 use crate::ffi::ids::keymgmt::{SELECT_PRIVATE_KEY, SELECT_PUBLIC_KEY};
 use crate::ffi::{Callback, OwnedParams, Param, Params, guard};
@@ -21,8 +22,8 @@ pub(super) struct Generation {
     kind: Kind,
     client: Client,
     selection: c_int,
-    /// P-256 was named, or is the template's curve.
-    is_p256: bool,
+    /// The curve that was named, or is the template's.
+    curve: Option<Nist>,
     template: Option<Arc<Key>>,
     /// The twin's, once something was wished that is not plain.
     twin: Option<NonNull<c_void>>,
@@ -30,7 +31,7 @@ pub(super) struct Generation {
 
 impl Generation {
     fn new(kind: Kind, client: Client, selection: c_int) -> Self {
-        Self { kind, client, selection, is_p256: false, template: None, twin: None }
+        Self { kind, client, selection, curve: None, template: None, twin: None }
     }
 
     /// The twin's generation context, made now if need be, knowing all that was said so far.
@@ -45,8 +46,8 @@ impl Generation {
         if let Some(template) = &self.template {
             let template = template.twin()?.data();
             (call!(fns, gen_set_template(made.as_ptr(), template), else 0) == 1).then_some(())?;
-        } else if self.is_p256 {
-            let mut params = OwnedParams::new().utf8(c"group", "prime256v1");
+        } else if let Some(curve) = self.curve {
+            let mut params = OwnedParams::new().utf8(c"group", &curve.name().to_string_lossy());
             (call!(fns, gen_set_params(made.as_ptr(), params.as_ptr()), else 0) == 1).then_some(())?;
         }
         Some(made.as_ptr())
@@ -54,15 +55,18 @@ impl Generation {
 
     /// Takes a wish note of, if it is a plain one.
     fn is_plain_wish(&mut self, params: &Params<'_>) -> bool {
-        if self.twin.is_some() || self.kind == Kind::Rsa {
+        if self.twin.is_some() || matches!(self.kind, Kind::Rsa | Kind::Ed25519) {
             return params.is_empty();
         }
+        let mut curve = self.curve;
         let plain = params.iter().all(|param| {
             let group = param.utf8().filter(|_| param.name() == c"group" && param.data_type == crate::ffi::abi::UTF8_STRING);
-            group.is_some_and(|name| if self.kind == Kind::Ec { is_p256(name) } else { name.eq_ignore_ascii_case("x25519") })
+            let Some(name) = group else { return false };
+            curve = Nist::named(name).filter(|_| self.kind == Kind::Ec);
+            curve.is_some() || (self.kind == Kind::X25519 && name.eq_ignore_ascii_case("x25519"))
         });
         if plain && !params.is_empty() {
-            (self.is_p256, self.template) = (self.kind == Kind::Ec, None);
+            (self.curve, self.template) = (curve, None);
         }
         plain
     }
@@ -78,14 +82,17 @@ impl Generation {
 
     /// A plain key, if that is what is wished.
     fn plain(&self) -> Option<Arc<Key>> {
-        if self.twin.is_some() || (self.kind == Kind::Ec && !self.is_p256) {
-            return None;
-        }
+        let group = match self.kind {
+            _ if self.twin.is_some() => return None,
+            Kind::Rsa | Kind::Ed25519 => return None,
+            Kind::Ec => Group::Nist(self.curve?),
+            Kind::X25519 => Group::X25519,
+        };
         let pair = self.selection & (SELECT_PRIVATE_KEY | SELECT_PUBLIC_KEY) != 0;
         // Parameters alone: a curve and no key on it. X25519 has no parameters, and the twin's blank key is its own affair.
         let curve = match (pair, self.kind) {
-            (true, _) => Curve::generate(self.kind, &self.client)?,
-            (false, Kind::Ec) => Curve::default(),
+            (true, _) => Curve::generate(group, &self.client)?,
+            (false, Kind::Ec) => Curve::blank(group),
             (false, _) => return None,
         };
         Some(Key::plain(self.kind, self.client.clone(), curve))
@@ -149,8 +156,10 @@ pub(super) unsafe extern "C" fn gen_set_template(genctx: Data, template: Data) -
         with(genctx, 0, |generation| {
             // SAFETY: one of our keys.
             let Some(template) = Handle::key(template) else { return 0 };
-            if template.as_plain().is_some() && generation.twin.is_none() {
-                (generation.is_p256, generation.template) = (true, Some(template));
+            if let Some(Curve { group: Group::Nist(curve), .. }) = template.as_plain()
+                && generation.twin.is_none()
+            {
+                (generation.curve, generation.template) = (Some(*curve), Some(template));
                 return 1;
             }
             let (Some(twin), Some(template)) = (generation.twin(), template.twin()) else { return 0 };

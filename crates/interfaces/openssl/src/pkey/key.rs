@@ -2,12 +2,12 @@
 //!
 //! A key comes to us in one of three ways, and what is missing is made only when something needs it:
 //!
-//! - *plain*: P-256 and X25519 keys in their usual dress. Their parts are kept, and many die without ever having had a twin
+//! - *plain*: P-256, P-384 and X25519 keys in their usual dress. Their parts are kept, and many die without ever having had a twin
 //!   (a TLS handshake's ephemeral keys and its peer's);
 //! - of a vault: the twin has the public half, and private operations go to the broker (see [`vault`](super::vault));
 //! - by the twin: all others. Their parts are asked of the twin when a first private operation wants a session.
 
-use super::parts::{Curve, Parts};
+use super::parts::{Curve, Group, Parts};
 use super::twin::{KeyFns, Twin, call};
 use crate::ffi::OwnedParams;
 use bywash_client::{Client, KeyAlgorithm, PublicKey, Session};
@@ -22,6 +22,7 @@ pub(super) enum Kind {
     Rsa,
     Ec,
     X25519,
+    Ed25519,
 }
 
 impl Kind {
@@ -32,6 +33,7 @@ impl Kind {
             Kind::Rsa => &twin.rsa,
             Kind::Ec => &twin.ec,
             Kind::X25519 => &twin.x25519,
+            Kind::Ed25519 => &twin.ed25519,
         })
     }
 }
@@ -70,7 +72,7 @@ impl TwinKey {
     /// One with these parts.
     fn with(kind: Kind, parts: Option<&Parts>) -> Option<Self> {
         if let Some(Parts::Curve(curve)) = parts
-            && let Some((selection, mut params)) = curve.to_params(kind)
+            && let Some((selection, mut params)) = curve.to_params()
         {
             return Self::import(kind, selection, &mut params);
         }
@@ -185,12 +187,21 @@ impl Key {
         self.found.get_or_init(|| Parts::of_twin(self.kind, self.twin()?)).as_ref()
     }
 
-    /// Its public value, if an engine can use it.
-    pub(super) fn public(&self) -> Option<&[u8]> {
+    fn curve(&self) -> Option<&Curve> {
         match self.parts()? {
-            Parts::Curve(curve) => curve.public.as_deref(),
+            Parts::Curve(curve) => Some(curve),
             Parts::Rsa(..) => None,
         }
+    }
+
+    /// Its group, if engines know it.
+    pub(super) fn group(&self) -> Option<Group> {
+        Some(self.curve()?.group)
+    }
+
+    /// Its public value, if an engine can use it.
+    pub(super) fn public(&self) -> Option<&[u8]> {
+        self.curve()?.public.as_deref()
     }
 
     /// A session at the vault that has the key; it is opened there when it is first used.
@@ -210,7 +221,7 @@ impl Key {
         self.client.session(SessionParams::new(algorithm, key).ok()?).ok()
     }
 
-    /// The session for RSA private operations and its modulus in bytes, or for ECDSA signatures. Opened once and kept; none means: the twin.
+    /// The session for RSA private operations, or for signatures on a curve. Opened once and kept; none means: the twin.
     pub(super) fn private_session(&self) -> Option<&Session> {
         let open = || match &self.vault {
             Some(reference) => self.open_at_vault(reference, false),
@@ -220,10 +231,9 @@ impl Key {
     }
 
     fn open_private(&self) -> Option<Session> {
-        match (self.kind, self.parts()?) {
-            (Kind::Rsa, Parts::Rsa(algorithm, key)) => self.open(*algorithm, CoreKey::RsaPrivate(key.clone())),
-            (Kind::Ec, Parts::Curve(curve)) => self.open(Algorithm::EcdsaP256Sign, CoreKey::EcPrivate(curve.private.clone()?)),
-            _ => None,
+        match self.parts()? {
+            Parts::Rsa(algorithm, key) => self.open(*algorithm, CoreKey::RsaPrivate(key.clone())),
+            Parts::Curve(curve) => self.open(curve.group.signature()?, CoreKey::EcPrivate(curve.private.clone()?)),
         }
     }
 
@@ -234,9 +244,8 @@ impl Key {
                 if let Some(reference) = &self.vault {
                     return self.open_at_vault(reference, true);
                 }
-                let Parts::Curve(curve) = self.parts()? else { return None };
-                let algorithm = if self.kind == Kind::Ec { Algorithm::EcdhP256 } else { Algorithm::X25519 };
-                self.open(algorithm, CoreKey::EcPrivate(curve.private.clone()?))
+                let curve = self.curve()?;
+                self.open(curve.group.agreement()?, CoreKey::EcPrivate(curve.private.clone()?))
             })
             .as_ref()
     }
@@ -245,7 +254,8 @@ impl Key {
     pub(super) fn verification_session(&self) -> Option<&Session> {
         self.verification
             .get_or_init(|| {
-                self.open(Algorithm::EcdsaP256Verify, CoreKey::EcPublic(self.public().filter(|_| self.kind == Kind::Ec)?.to_vec()))
+                let curve = self.curve()?;
+                self.open(curve.group.verification()?, CoreKey::EcPublic(curve.public.clone()?))
             })
             .as_ref()
     }

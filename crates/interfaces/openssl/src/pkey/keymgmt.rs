@@ -1,13 +1,13 @@
-//! Key managers: `RSA`, `EC` and `X25519`.
+//! Key managers: `RSA`, `EC`, `X25519` and `ED25519`.
 //!
 //! Import and export make keys travel between the default provider's managers and ours, so decoders, encoders and comparisons work on our keys as
 //! they do on theirs. Plain keys (see [`key`](super::key)) are answered for here; everything else is handed to the twin.
 
 use super::generate::{gen_cleanup, gen_init, gen_set_params, gen_set_template, gen_settable_params, generate};
 use super::key::{Handle, Key, Kind, TwinKey};
-use super::parts::Curve;
+use super::parts::{Curve, Group};
 use super::twin::{Twin, call};
-use super::{entry, p256, vault};
+use super::{der, entry, vault};
 use crate::ffi::abi::UNMODIFIED;
 use crate::ffi::ids::keymgmt::{
     self as id, SELECT_DOMAIN_PARAMETERS as DOMAIN, SELECT_OTHER_PARAMETERS as OTHER, SELECT_PRIVATE_KEY as PRIVATE,
@@ -29,6 +29,7 @@ pub(super) trait Manager {
 pub(super) struct Rsa;
 pub(super) struct Ec;
 pub(super) struct X25519;
+pub(super) struct Ed25519;
 impl Manager for Rsa {
     const KIND: Kind = Kind::Rsa;
 }
@@ -37,6 +38,9 @@ impl Manager for Ec {
 }
 impl Manager for X25519 {
     const KIND: Kind = Kind::X25519;
+}
+impl Manager for Ed25519 {
+    const KIND: Kind = Kind::Ed25519;
 }
 
 unsafe extern "C" fn new<M: Manager>(provctx: Data) -> Data {
@@ -137,6 +141,9 @@ unsafe extern "C" fn has(data: *const c_void, selection: c_int) -> c_int {
 
 /// Whether two plain keys are the same, as far as selected: by their public values if both have one, else by their private ones.
 fn same(a: &Curve, b: &Curve, selection: c_int) -> bool {
+    if a.group != b.group {
+        return false;
+    }
     if selection & (PUBLIC | PRIVATE) == 0 {
         return true;
     }
@@ -177,17 +184,21 @@ unsafe extern "C" fn validate(data: *const c_void, selection: c_int, how: c_int)
 }
 
 /// Answers for a plain key; false if the twin must.
-fn answer(kind: Kind, curve: &Curve, params: &mut ParamsMut<'_>) -> bool {
-    let (bits, max_size) = if kind == Kind::Ec { (256, super::der::LENGTH_MAX as u64) } else { (253, 32) };
-    params.iter_mut().all(|param| match (param.name().to_bytes(), kind, &curve.public) {
-        (b"bits", ..) => param.set_number(bits),
-        (b"security-bits", ..) => param.set_number(128),
-        (b"max-size", ..) => param.set_number(max_size),
-        (b"default-digest", Kind::Ec, _) => param.set_utf8(c"SHA256"),
+fn answer(curve: &Curve, params: &mut ParamsMut<'_>) -> bool {
+    let size = curve.group.size();
+    let (bits, max_size) = match curve.group {
+        Group::Nist(_) => (8 * size, der::length_max(size)),
+        Group::X25519 | Group::Ed25519 => (253, size),
+    };
+    params.iter_mut().all(|param| match (param.name().to_bytes(), curve.group, &curve.public) {
+        (b"bits", ..) => param.set_number(bits as u64),
+        (b"security-bits", ..) => param.set_number(4 * size as u64),
+        (b"max-size", ..) => param.set_number(max_size as u64),
+        (b"default-digest", Group::Nist(_), _) => param.set_utf8(c"SHA256"),
         (b"mandatory-digest", ..) => true,
-        (b"group", Kind::Ec, _) => param.set_utf8(c"prime256v1"),
+        (b"group", Group::Nist(nist), _) => param.set_utf8(nist.name()),
         (b"encoded-pub-key", _, Some(public)) => param.set_octets(public),
-        (b"pub", Kind::X25519, Some(public)) => param.set_octets(public),
+        (b"pub", Group::X25519, Some(public)) => param.set_octets(public),
         _ => false,
     })
 }
@@ -199,7 +210,7 @@ unsafe extern "C" fn get_params(data: Data, params: *mut Param) -> c_int {
         if let Some(curve) = key.as_plain() {
             // SAFETY: libcrypto's array for the time of the call.
             let mut params = unsafe { ParamsMut::new(params) };
-            if answer(key.kind(), curve, &mut params) {
+            if answer(curve, &mut params) {
                 return 1;
             }
             params.iter_mut().for_each(|param| param.return_size = UNMODIFIED);
@@ -224,17 +235,17 @@ unsafe extern "C" fn settable_params<M: Manager>(_provctx: Data) -> *const Param
 }
 
 /// The public value that is all that is to be set, if it makes a plain key: what TLS does with a peer's key share.
-fn encoded_public(key: &Key, params: &Params<'_>) -> Option<Vec<u8>> {
+fn encoded_public(key: &Key, params: &Params<'_>) -> Option<Curve> {
     let curve = key.as_plain()?;
     let mut entries = params.iter();
     let (Some(param), None) = (entries.next(), entries.next()) else { return None };
     let value = param.octets().filter(|_| param.name() == c"encoded-pub-key")?;
-    let good = match key.kind() {
-        Kind::Rsa => false,
-        Kind::Ec => curve.private.is_none() && p256::is_point(value),
-        Kind::X25519 => value.len() == 32,
+    let good = match curve.group {
+        Group::Nist(nist) => curve.private.is_none() && nist.is_point(value),
+        Group::X25519 => value.len() == 32,
+        Group::Ed25519 => false,
     };
-    good.then(|| value.to_vec())
+    good.then(|| Curve { public: Some(value.to_vec()), ..Curve::blank(curve.group) })
 }
 
 unsafe extern "C" fn set_params(data: Data, params: *const Param) -> c_int {
@@ -242,8 +253,7 @@ unsafe extern "C" fn set_params(data: Data, params: *const Param) -> c_int {
         // SAFETY: one of our keys.
         let Some(key) = (unsafe { Handle::key(data) }) else { return 0 };
         // SAFETY: libcrypto's array for the time of the call.
-        if let Some(public) = encoded_public(&key, &unsafe { Params::new(params) }) {
-            let curve = Curve { public: Some(public), private: None };
+        if let Some(curve) = encoded_public(&key, &unsafe { Params::new(params) }) {
             // SAFETY: one of our keys.
             unsafe { Handle::replace(data, Key::plain(key.kind(), key.client().clone(), curve)) };
             return 1;
@@ -263,7 +273,7 @@ unsafe extern "C" fn dup(data: *const c_void, selection: c_int) -> Data {
         {
             let public = curve.public.clone().filter(|_| selection & PUBLIC != 0);
             let private = curve.private.clone().filter(|_| selection & PRIVATE != 0);
-            return Handle::give(Key::plain(kind, client, Curve { public, private }));
+            return Handle::give(Key::plain(kind, client, Curve { group: curve.group, public, private }));
         }
         let Some(twin) = key.twin() else { return ptr::null_mut() };
         let copy = call!(twin.fns(), dup(twin.data(), of_twin(&key, selection)), else ptr::null_mut());
@@ -289,7 +299,11 @@ unsafe extern "C" fn query_x25519(_wanted: c_int) -> *const c_char {
     c"X25519".as_ptr()
 }
 
-/// The functions that all three managers have; the two that not all twins have come on top.
+unsafe extern "C" fn query_ed25519(_wanted: c_int) -> *const c_char {
+    c"ED25519".as_ptr()
+}
+
+/// The functions that all managers have; those that not all twins have come on top.
 macro_rules! manager {
     ($manager:ty, $query:expr $(, $more:expr)*) => {
         &[
@@ -333,4 +347,11 @@ pub(super) static X25519_MANAGER: Table<&[DispatchEntry]> = Table(manager!(
     query_x25519,
     entry!(id::SET_PARAMS, set_params, unsafe extern "C" fn(Data, *const Param) -> c_int),
     entry!(id::SETTABLE_PARAMS, settable_params::<X25519>, unsafe extern "C" fn(Data) -> *const Param)
+));
+
+pub(super) static ED25519_MANAGER: Table<&[DispatchEntry]> = Table(manager!(
+    Ed25519,
+    query_ed25519,
+    entry!(id::SET_PARAMS, set_params, unsafe extern "C" fn(Data, *const Param) -> c_int),
+    entry!(id::SETTABLE_PARAMS, settable_params::<Ed25519>, unsafe extern "C" fn(Data) -> *const Param)
 ));

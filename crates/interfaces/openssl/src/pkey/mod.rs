@@ -2,10 +2,10 @@
 //!
 //! | operation | done by an engine | done by the twin |
 //! |---|---|---|
-//! | keys `RSA`, `EC`, `X25519` | generating P-256 and X25519 pairs, TLS key shares, comparing and copying plain keys | everything else |
-//! | signatures `RSA`, `ECDSA` | RSA-2048/3072/4096 signing (PKCS#1 v1.5, PSS, none), ECDSA P-256 | RSA verification, X9.31, other keys and digests |
+//! | keys `RSA`, `EC`, `X25519`, `ED25519` | generating P-256, P-384 and X25519 pairs, TLS key shares, comparing and copying plain keys | everything else |
+//! | signatures `RSA`, `ECDSA`, `ED25519` | RSA-1024/2048/3072/4096 signing (PKCS#1 v1.5, PSS, none), ECDSA P-256 and P-384, Ed25519 signing | verification with RSA and Ed25519, X9.31, other keys and digests |
 //! | asymmetric cipher `RSA` | decryption (PKCS#1 v1.5, OAEP, none, TLS premaster secrets) | encryption, X9.31, other keys |
-//! | key exchange `ECDH`, `X25519` | P-256 and X25519 without a KDF | other curves, KDFs |
+//! | key exchange `ECDH`, `X25519` | P-256, P-384 and X25519 without a KDF | other curves, KDFs |
 //!
 //! A key of a broker's vault has a twin of its public half; what an engine does above is done by that broker, and nothing private by the twin.
 //!
@@ -32,7 +32,7 @@ mod groups;
 mod key;
 mod keymgmt;
 mod native;
-mod p256;
+mod nist;
 mod parts;
 mod signature;
 mod tls;
@@ -60,6 +60,7 @@ pub static KEYMGMT: Table<&[AlgorithmEntry]> = Table(&[
     AlgorithmEntry::new(c"RSA:rsaEncryption:1.2.840.113549.1.1.1", keymgmt::RSA.0),
     AlgorithmEntry::new(c"EC:id-ecPublicKey:1.2.840.10045.2.1", keymgmt::EC.0),
     AlgorithmEntry::new(c"X25519:1.3.101.110", keymgmt::X25519_MANAGER.0),
+    AlgorithmEntry::new(c"ED25519:1.3.101.112", keymgmt::ED25519_MANAGER.0),
     AlgorithmEntry::END,
 ]);
 
@@ -67,6 +68,7 @@ pub static KEYMGMT: Table<&[AlgorithmEntry]> = Table(&[
 pub static SIGNATURE: Table<&[AlgorithmEntry]> = Table(&[
     AlgorithmEntry::new(c"RSA:rsaEncryption:1.2.840.113549.1.1.1", signature::RSA.0),
     AlgorithmEntry::new(c"ECDSA", signature::ECDSA.0),
+    AlgorithmEntry::new(c"ED25519:1.3.101.112", signature::ED25519.0),
     AlgorithmEntry::END,
 ]);
 

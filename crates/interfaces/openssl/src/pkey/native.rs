@@ -108,22 +108,36 @@ fn is_ecdsa_value(fns: &SignatureFns, twin: *mut c_void, value: &[u8]) -> bool {
     (20..=64).contains(&value.len()) && ecdsa_size(fns, twin).is_some_and(|size| size == 0 || size == value.len())
 }
 
-/// Signs with ECDSA on P-256; the signature in DER.
+/// Signs with ECDSA; the signature in DER.
 pub(super) fn ecdsa_sign(key: &Key, fns: &SignatureFns, twin: *mut c_void, value: &[u8], room: usize) -> Option<Vec<u8>> {
     let session = key.private_session()?;
-    if room < der::LENGTH_MAX || !is_ecdsa_value(fns, twin, value) {
+    if room < der::length_max(key.group()?.size()) || !is_ecdsa_value(fns, twin, value) {
         return None;
     }
-    let mut signature = [0; 64];
+    let mut signature = vec![0; session.params().algorithm().output_len(0)];
     compute(session, value, &mut signature, &mut [])?;
     Some(der::encode(&signature))
 }
 
-/// Verifies with ECDSA on P-256. Only a yes counts; the twin says the no's, with the error that belongs to each.
+/// Verifies with ECDSA. Only a yes counts; the twin says the no's, with the error that belongs to each.
 pub(super) fn ecdsa_verify(key: &Key, fns: &SignatureFns, twin: *mut c_void, value: &[u8], signature: &[u8]) -> Option<()> {
     let session = key.verification_session()?;
-    let mut signature = der::decode(signature).filter(|_| is_ecdsa_value(fns, twin, value))?;
+    let mut signature = der::decode(signature, key.group()?.size()).filter(|_| is_ecdsa_value(fns, twin, value))?;
     compute(session, value, &mut [], &mut signature).map(|_| ())
+}
+
+/// Longer messages are the twin's to sign: hashing them, which is most of the work then, gains nothing by company, and their copies cost.
+const ED25519_MESSAGE_MAX: usize = 4096;
+
+/// Signs a message with Ed25519.
+pub(super) fn ed25519_sign(key: &Key, message: &[u8], room: usize) -> Option<Vec<u8>> {
+    let session = key.private_session().filter(|_| message.len() <= ED25519_MESSAGE_MAX)?;
+    let mut signature = vec![0; session.params().algorithm().output_len(0)];
+    if room < signature.len() {
+        return None;
+    }
+    compute(session, message, &mut signature, &mut [])?;
+    Some(signature)
 }
 
 /// The outcome of a decryption, which must not be branched on: `done` is 1 or 0, and `length` holds if it is 1.
@@ -211,12 +225,10 @@ pub(super) fn rsa_decrypt(
 
 /// The shared secret of our private key and a peer's public value.
 pub(super) fn agree(key: &Key, peer: &Key) -> Option<SecretBytes> {
-    if key.kind() != peer.kind() {
-        return None;
-    }
+    let size = key.group().filter(|&group| peer.group() == Some(group))?.size();
     let session = key.agreement_session()?;
-    let mut secret = SecretBytes::zeroed(32);
-    (compute(session, peer.public()?, &mut secret, &mut [])? == 32).then_some(secret)
+    let mut secret = SecretBytes::zeroed(size);
+    (compute(session, peer.public()?, &mut secret, &mut [])? == size).then_some(secret)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::evp::random_secret;
 use super::gather::compute;
 use super::key::{Kind, TwinKey};
-use super::p256;
+use super::nist::Nist;
 use crate::ffi::abi::{OCTET_STRING, UNMODIFIED, UNSIGNED_INTEGER, UTF8_STRING};
 use crate::ffi::ids::keymgmt::{SELECT_DOMAIN_PARAMETERS, SELECT_PRIVATE_KEY, SELECT_PUBLIC_KEY};
 use crate::ffi::{OwnedParams, Param, Params};
@@ -12,25 +12,75 @@ use bywash_core::{Algorithm, Key as CoreKey, RsaPrivateKey, RsaPublicKey, Secret
 use core::ffi::{CStr, c_int};
 use zeroize::Zeroizing;
 
-/// Names under which P-256 goes.
-const P256_NAMES: [&str; 3] = ["prime256v1", "P-256", "secp256r1"];
+/// A group on which engines compute, and what they compute there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Group {
+    Nist(Nist),
+    X25519,
+    Ed25519,
+}
 
-/// Whether this is a name of P-256; OpenSSL compares group names without case.
-pub(super) fn is_p256(name: &str) -> bool {
-    P256_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+impl Group {
+    /// Length of a private key in bytes.
+    pub(super) const fn size(self) -> usize {
+        match self {
+            Self::Nist(curve) => curve.size(),
+            Self::X25519 | Self::Ed25519 => 32,
+        }
+    }
+
+    /// How engines sign.
+    pub(super) const fn signature(self) -> Option<Algorithm> {
+        match self {
+            Self::Nist(Nist::P256) => Some(Algorithm::EcdsaP256Sign),
+            Self::Nist(Nist::P384) => Some(Algorithm::EcdsaP384Sign),
+            Self::Ed25519 => Some(Algorithm::Ed25519Sign),
+            Self::X25519 => None,
+        }
+    }
+
+    /// How they verify.
+    pub(super) const fn verification(self) -> Option<Algorithm> {
+        match self {
+            Self::Nist(Nist::P256) => Some(Algorithm::EcdsaP256Verify),
+            Self::Nist(Nist::P384) => Some(Algorithm::EcdsaP384Verify),
+            Self::X25519 | Self::Ed25519 => None,
+        }
+    }
+
+    /// How they agree on a secret.
+    pub(super) const fn agreement(self) -> Option<Algorithm> {
+        match self {
+            Self::Nist(Nist::P256) => Some(Algorithm::EcdhP256),
+            Self::Nist(Nist::P384) => Some(Algorithm::EcdhP384),
+            Self::X25519 => Some(Algorithm::X25519),
+            Self::Ed25519 => None,
+        }
+    }
+
+    /// How they make the public value of a private key.
+    const fn public_value(self) -> Option<Algorithm> {
+        match self {
+            Self::Nist(Nist::P256) => Some(Algorithm::EcdhP256Public),
+            Self::Nist(Nist::P384) => Some(Algorithm::EcdhP384Public),
+            Self::X25519 => Some(Algorithm::X25519Public),
+            Self::Ed25519 => None,
+        }
+    }
 }
 
 /// What an engine must know of a key.
 pub(super) enum Parts {
     /// A two-prime private key with its CRT parts, of a size that engines know.
     Rsa(Algorithm, RsaPrivateKey),
-    /// A key on P-256, or of X25519.
+    /// A key in a group that engines know.
     Curve(Curve),
 }
 
-/// A key on P-256 (public value uncompressed, on the curve; scalar in range), or of X25519.
-#[derive(Clone, Default)]
+/// A key in a group that engines know; on NIST's curves with a public value that is uncompressed and on the curve, and a scalar in range.
+#[derive(Clone)]
 pub(super) struct Curve {
+    pub(super) group: Group,
     pub(super) public: Option<Vec<u8>>,
     pub(super) private: Option<SecretBytes>,
 }
@@ -43,8 +93,9 @@ impl Parts {
     pub(super) fn of_twin(kind: Kind, twin: &TwinKey) -> Option<Self> {
         match kind {
             Kind::Rsa => rsa_of_twin(twin),
-            Kind::Ec => Curve::p256_of_twin(twin).map(Self::Curve),
-            Kind::X25519 => Curve::x25519_of_twin(twin).map(Self::Curve),
+            Kind::Ec => Curve::nist_of_twin(twin).map(Self::Curve),
+            Kind::X25519 => Curve::edwards_of_twin(kind, Group::X25519, twin).map(Self::Curve),
+            Kind::Ed25519 => Curve::edwards_of_twin(kind, Group::Ed25519, twin).map(Self::Curve),
         }
     }
 }
@@ -108,61 +159,62 @@ fn rsa_of_twin(twin: &TwinKey) -> Option<Parts> {
     Some(Parts::Rsa(algorithm, key))
 }
 
-/// A secret number with its leading zeros cut or filled up to 32 bytes.
-fn scalar(number: &[u8]) -> Option<SecretBytes> {
-    let (excess, digits) = number.split_at(number.len().saturating_sub(32));
-    let mut scalar = Zeroizing::new([0; 32]);
-    scalar[32 - digits.len()..].copy_from_slice(digits);
+/// A secret number with its leading zeros cut or filled up to a scalar of the curve.
+fn scalar(curve: Nist, number: &[u8]) -> Option<SecretBytes> {
+    let (excess, digits) = number.split_at(number.len().saturating_sub(curve.size()));
+    let mut scalar = SecretBytes::zeroed(curve.size());
+    scalar[curve.size() - digits.len()..].copy_from_slice(digits);
     let fits = excess.iter().fold(0, |any, byte| any | byte) == 0;
-    (fits && p256::is_scalar(&scalar)).then(|| SecretBytes::from(&*scalar))
+    (fits && curve.is_scalar(&scalar)).then_some(scalar)
 }
 
 impl Curve {
-    fn p256_of_twin(twin: &TwinKey) -> Option<Self> {
+    /// One without anything on it yet.
+    pub(super) fn blank(group: Group) -> Self {
+        Self { group, public: None, private: None }
+    }
+
+    fn nist_of_twin(twin: &TwinKey) -> Option<Self> {
         let mut name = [0_u8; 32];
         let mut params = [Param::new(c"group", UTF8_STRING, name.as_mut_ptr().cast(), name.len()), Param::END];
         let done = super::twin::call!(Kind::Ec.fns()?, get_params(twin.data(), params.as_mut_ptr()), else 0);
-        if done != 1 || !params[0].utf8().is_some_and(is_p256) {
-            return None;
-        }
-        let asked = [(c"qx", 32), (c"qy", 32), (c"priv", 32)];
+        let curve = params[0].utf8().filter(|_| done == 1).and_then(Nist::named)?;
+        let asked = [c"qx", c"qy", c"priv"].map(|name| (name, curve.size()));
         let [x, y, private] = ask(Kind::Ec, twin, UNSIGNED_INTEGER, &asked)?.try_into().ok()?;
-        let public = x.zip(y).map(|(x, y)| [&[4], &*x, &*y].concat()).filter(|point| p256::is_point(point));
-        Some(Self { public, private: private.and_then(|number| scalar(&number)) })
+        let public = x.zip(y).map(|(x, y)| [&[4], &*x, &*y].concat()).filter(|point| curve.is_point(point));
+        Some(Self { group: Group::Nist(curve), public, private: private.and_then(|number| scalar(curve, &number)) })
     }
 
-    fn x25519_of_twin(twin: &TwinKey) -> Option<Self> {
-        let [public, private] = ask(Kind::X25519, twin, OCTET_STRING, &[(c"pub", 32), (c"priv", 32)])?.try_into().ok()?;
-        Some(Self { public: public.map(|public| public.to_vec()), private })
+    fn edwards_of_twin(kind: Kind, group: Group, twin: &TwinKey) -> Option<Self> {
+        let [public, private] = ask(kind, twin, OCTET_STRING, &[(c"pub", 32), (c"priv", 32)])?.try_into().ok()?;
+        Some(Self { group, public: public.map(|public| public.to_vec()), private })
     }
 
     /// The parts in parameters that are to be imported, if they are plain: nothing in them that engines do not know.
     pub(super) fn from_params(kind: Kind, selection: c_int, params: &Params<'_>) -> Option<Self> {
         let curve = match kind {
-            Kind::Rsa => return None,
-            Kind::Ec => Self::p256_from_params(selection, params)?,
+            Kind::Rsa | Kind::Ed25519 => return None,
+            Kind::Ec => Self::nist_from_params(selection, params)?,
             Kind::X25519 => Self::x25519_from_params(selection, params)?,
         };
         Some(curve)
     }
 
-    fn p256_from_params(selection: c_int, params: &Params<'_>) -> Option<Self> {
-        if selection & SELECT_DOMAIN_PARAMETERS == 0 || !params.get(c"group")?.utf8().is_some_and(is_p256) {
+    fn nist_from_params(selection: c_int, params: &Params<'_>) -> Option<Self> {
+        let nist = params.get(c"group")?.utf8().and_then(Nist::named)?;
+        if selection & SELECT_DOMAIN_PARAMETERS == 0 || !params.iter().all(is_plain_nist) {
             return None;
         }
-        if !params.iter().all(is_plain_p256) {
-            return None;
-        }
-        let mut curve = Self::default();
+        let mut curve = Self::blank(Group::Nist(nist));
         if selection & (SELECT_PUBLIC_KEY | SELECT_PRIVATE_KEY) != 0
             && let Some(public) = params.get(c"pub")
         {
-            curve.public = Some(public.octets().filter(|point| p256::is_point(point))?.to_vec());
+            curve.public = Some(public.octets().filter(|point| nist.is_point(point))?.to_vec());
         }
         if selection & SELECT_PRIVATE_KEY != 0
             && let Some(private) = params.get(c"priv")
         {
-            curve.private = Some(scalar(&Zeroizing::new(private.big_endian()?))?);
+            curve.private = Some(scalar(nist, &Zeroizing::new(private.big_endian()?))?);
         }
         // A keypair without either half is the twin's to refuse.
         let wanted = selection & (SELECT_PUBLIC_KEY | SELECT_PRIVATE_KEY) != 0;
@@ -176,15 +228,15 @@ impl Curve {
             return None;
         }
         let private = if selection & SELECT_PRIVATE_KEY != 0 && params.get(c"priv").is_some() { Some(octets(c"priv")?) } else { None };
-        Some(Self { public: Some(octets(c"pub")?.to_vec()), private: private.map(SecretBytes::from) })
+        Some(Self { group: Group::X25519, public: Some(octets(c"pub")?.to_vec()), private: private.map(SecretBytes::from) })
     }
 
     /// Parameters from which the twin makes the same key; none if there is nothing to import.
-    pub(super) fn to_params(&self, kind: Kind) -> Option<(c_int, OwnedParams)> {
+    pub(super) fn to_params(&self) -> Option<(c_int, OwnedParams)> {
         let mut params = OwnedParams::new();
         let mut selection = 0;
-        if kind == Kind::Ec {
-            params = params.utf8(c"group", P256_NAMES[0]);
+        if let Group::Nist(curve) = self.group {
+            params = params.utf8(c"group", &curve.name().to_string_lossy());
             selection |= SELECT_DOMAIN_PARAMETERS;
         }
         if let Some(public) = &self.public {
@@ -192,43 +244,42 @@ impl Curve {
             selection |= SELECT_PUBLIC_KEY;
         }
         if let Some(private) = &self.private {
-            params = if kind == Kind::Ec { params.big_endian(c"priv", private) } else { params.octets(c"priv", private) };
+            params = match self.group {
+                Group::Nist(_) => params.big_endian(c"priv", private),
+                Group::X25519 | Group::Ed25519 => params.octets(c"priv", private),
+            };
             selection |= SELECT_PUBLIC_KEY | SELECT_PRIVATE_KEY;
         }
         (selection != 0).then_some((selection, params))
     }
 
     /// A new key pair: random private key, public value from an engine. None sends the caller to the twin.
-    pub(super) fn generate(kind: Kind, client: &Client) -> Option<Self> {
-        let mut private = Zeroizing::new([0; 32]);
-        let algorithm = match kind {
-            Kind::Rsa => return None,
-            Kind::Ec => {
-                // Each try succeeds but for one in 2^32; so many failures would be a broken generator.
-                (0..16).find(|_| random_secret(&mut *private) && p256::is_scalar(&private))?;
-                Algorithm::EcdhP256Public
-            }
-            Kind::X25519 => {
-                if !random_secret(&mut *private) {
+    pub(super) fn generate(group: Group, client: &Client) -> Option<Self> {
+        let algorithm = group.public_value()?;
+        let mut private = SecretBytes::zeroed(group.size());
+        match group {
+            // Each try succeeds but for one in 2^32 at most; so many failures would be a broken generator.
+            Group::Nist(curve) => _ = (0..16).find(|_| random_secret(&mut private) && curve.is_scalar(&private))?,
+            Group::X25519 => {
+                if !random_secret(&mut private) {
                     return None;
                 }
                 // As the default provider keeps them: clamped (RFC 7748 s5).
                 private[0] &= 248;
                 private[31] = private[31] & 127 | 64;
-                Algorithm::X25519Public
             }
-        };
-        let private = SecretBytes::from(&*private);
+            Group::Ed25519 => return None,
+        }
         let session = client.session(SessionParams::new(algorithm, CoreKey::EcPrivate(private.clone())).ok()?).ok()?;
         let mut public = vec![0; algorithm.output_len(0)];
         compute(&session, &[], &mut public, &mut [])?;
-        Some(Self { public: Some(public), private: Some(private) })
+        Some(Self { group, public: Some(public), private: Some(private) })
     }
 }
 
-/// Whether a parameter says nothing that a plain P-256 key does not say anyway. The curve's own numbers are redundant beside its name, and
+/// Whether a parameter says nothing that a plain key on one of NIST's curves does not say anyway. The curve's own numbers are redundant beside its name, and
 /// the default provider ignores them there.
-fn is_plain_p256(param: &Param) -> bool {
+fn is_plain_nist(param: &Param) -> bool {
     let is = |value: &str| param.utf8() == Some(value);
     match param.name().to_bytes() {
         b"group" | b"pub" | b"priv" => true,

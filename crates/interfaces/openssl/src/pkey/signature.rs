@@ -1,14 +1,14 @@
-//! Signatures: `RSA` and `ECDSA`.
+//! Signatures: `RSA`, `ECDSA` and `ED25519`.
 //!
 //! Each context holds the twin's context, which takes every setting. An engine signs where settings and key allow; a message being signed piecewise
 //! is then hashed here, since the twin keeps its digest to itself. Whether it is, is decided when the first piece comes, after all that
-//! programs usually set.
+//! programs usually set. Ed25519 takes a message in one piece and hashes it by itself (RFC 8032).
 
 use super::context::bytes;
 use super::entry;
 use super::evp::Hash;
 use super::gather::was_given_up;
-use super::key::{Handle, Key};
+use super::key::{Handle, Key, Kind};
 use super::twin::{SignatureFns, Twin, call};
 use super::{native, vault};
 use crate::ffi::ids::signature as id;
@@ -24,20 +24,30 @@ type Size = *mut usize;
 
 /// Which algorithm, as a type for the functions without a context.
 trait Scheme {
-    const IS_RSA: bool;
+    const KIND: Kind;
 }
 struct Rsa;
 struct Ecdsa;
+struct Ed25519;
 impl Scheme for Rsa {
-    const IS_RSA: bool = true;
+    const KIND: Kind = Kind::Rsa;
 }
 impl Scheme for Ecdsa {
-    const IS_RSA: bool = false;
+    const KIND: Kind = Kind::Ec;
+}
+impl Scheme for Ed25519 {
+    const KIND: Kind = Kind::Ed25519;
 }
 
-fn fns(is_rsa: bool) -> Option<&'static SignatureFns> {
+/// The twin's signatures with keys of this kind.
+fn fns(kind: Kind) -> Option<&'static SignatureFns> {
     let twin = Twin::get()?;
-    Some(if is_rsa { &twin.rsa_signature } else { &twin.ecdsa })
+    match kind {
+        Kind::Rsa => Some(&twin.rsa_signature),
+        Kind::Ec => Some(&twin.ecdsa),
+        Kind::Ed25519 => Some(&twin.eddsa),
+        Kind::X25519 => None,
+    }
 }
 
 /// Who hashes a message.
@@ -51,7 +61,7 @@ enum Message {
 }
 
 struct Context {
-    is_rsa: bool,
+    kind: Kind,
     fns: &'static SignatureFns,
     twin: Data,
     key: Option<Arc<Key>>,
@@ -109,11 +119,15 @@ impl Context {
         self.key.as_ref().filter(|_| self.native && !self.foreign)
     }
 
-    /// Signs a digest value with an engine, into `room` bytes at `out`.
+    /// Signs a digest value, or with Ed25519 a message, with an engine, into `room` bytes at `out`.
     fn sign_native(&self, out: Room, length: Size, room: usize, value: &[u8]) -> Option<()> {
         let key = self.native_key().filter(|_| !out.is_null())?;
-        let sign = if self.is_rsa { native::rsa_sign } else { native::ecdsa_sign };
-        let signature = sign(key, self.fns, self.twin, value, room)?;
+        let signature = match self.kind {
+            Kind::Rsa => native::rsa_sign(key, self.fns, self.twin, value, room)?,
+            Kind::Ec => native::ecdsa_sign(key, self.fns, self.twin, value, room)?,
+            Kind::Ed25519 => native::ed25519_sign(key, value, room)?,
+            Kind::X25519 => return None,
+        };
         if signature.len() > room || length.is_null() {
             return None;
         }
@@ -130,6 +144,9 @@ impl Context {
             Some(()) => 1,
             None if was_given_up() => 0,
             None if !out.is_null() && self.is_vaults() => vault::refuse(self.key.as_deref()),
+            None if self.kind == Kind::Ed25519 => {
+                call!(self.fns, digest_sign(self.twin, out, length, room, value.as_ptr(), value.len()), else 0)
+            }
             None => call!(self.fns, sign(self.twin, out, length, room, value.as_ptr(), value.len()), else 0),
         }
     }
@@ -140,7 +157,7 @@ impl Context {
     }
 
     fn verify(&self, signature: &[u8], value: &[u8]) -> c_int {
-        let known = self.native_key().filter(|_| !self.is_rsa);
+        let known = self.native_key().filter(|_| self.kind == Kind::Ec);
         match known.and_then(|key| native::ecdsa_verify(key, self.fns, self.twin, value, signature)) {
             Some(()) => 1,
             None => call!(self.fns, verify(self.twin, signature.as_ptr(), signature.len(), value.as_ptr(), value.len()), else 0),
@@ -155,7 +172,8 @@ impl Context {
     /// Decides who hashes, at the first piece.
     fn begin_message(&mut self, signing: bool) {
         if matches!(self.message, Message::Unbegun) {
-            let digest = if self.has_session(signing) { native::signature_digest(self.is_rsa, self.fns, self.twin) } else { None };
+            let digest =
+                if self.has_session(signing) { native::signature_digest(self.kind == Kind::Rsa, self.fns, self.twin) } else { None };
             self.message = digest.and_then(|digest| Hash::new(&digest)).map_or(Message::Twins, Message::Ours);
         }
     }
@@ -204,9 +222,9 @@ impl Context {
         if twin.is_null() {
             return None;
         }
-        let Self { is_rsa, fns, foreign, native, .. } = *self;
+        let Self { kind, fns, foreign, native, .. } = *self;
         // From here on dropping the copy frees the twin's.
-        let mut copy = Self { is_rsa, fns, twin, key: self.key.clone(), foreign, native, message: Message::Unbegun };
+        let mut copy = Self { kind, fns, twin, key: self.key.clone(), foreign, native, message: Message::Unbegun };
         copy.message = match &self.message {
             Message::Unbegun => Message::Unbegun,
             Message::Twins => Message::Twins,
@@ -227,13 +245,13 @@ unsafe fn with<T: Copy>(ctx: Data, missing: T, run: impl FnOnce(&mut Context) ->
 
 unsafe extern "C" fn newctx<S: Scheme>(_provctx: Data, _properties: *const c_char) -> Data {
     guard(ptr::null_mut(), || {
-        let (Some(twin), Some(fns)) = (Twin::get(), fns(S::IS_RSA)) else { return ptr::null_mut() };
+        let (Some(twin), Some(fns)) = (Twin::get(), fns(S::KIND)) else { return ptr::null_mut() };
         // The program's property query speaks of the program's providers; the twin lives where there is but one.
         let made = call!(fns, newctx(twin.provctx, ptr::null()), else ptr::null_mut());
         if made.is_null() {
             return made;
         }
-        let context = Context { is_rsa: S::IS_RSA, fns, twin: made, key: None, foreign: false, native: false, message: Message::Unbegun };
+        let context = Context { kind: S::KIND, fns, twin: made, key: None, foreign: false, native: false, message: Message::Unbegun };
         Box::into_raw(Box::new(context)).cast()
     })
 }
@@ -266,7 +284,7 @@ unsafe extern "C" fn sign_init(ctx: Data, key: Data, params: *const Param) -> c_
 unsafe extern "C" fn verify_init(ctx: Data, key: Data, params: *const Param) -> c_int {
     let init = |context: &mut Context| {
         let fns = context.fns;
-        let native = !context.is_rsa;
+        let native = context.kind == Kind::Ec;
         context.begin(key, params, native, |twin, key| call!(fns, verify_init(twin, key, params), else 0))
     };
     // SAFETY: our context.
@@ -294,7 +312,7 @@ unsafe extern "C" fn digest_sign_init(ctx: Data, digest: *const c_char, key: Dat
 unsafe extern "C" fn digest_verify_init(ctx: Data, digest: *const c_char, key: Data, params: *const Param) -> c_int {
     let init = |context: &mut Context| {
         let fns = context.fns;
-        let native = !context.is_rsa;
+        let native = context.kind == Kind::Ec;
         context.begin(key, params, native, |twin, key| call!(fns, digest_verify_init(twin, digest, key, params), else 0))
     };
     // SAFETY: our context.
@@ -331,6 +349,17 @@ unsafe extern "C" fn digest_sign_final(ctx: Data, out: Room, length: Size, room:
     unsafe { with(ctx, 0, |context| context.sign_final(out, length, room)) }
 }
 
+/// All of the message at once: how Ed25519 signs.
+unsafe extern "C" fn digest_sign(ctx: Data, out: Room, length: Size, room: usize, message: Bytes, message_len: usize) -> c_int {
+    // SAFETY: our context; the caller's bytes for the time of the call.
+    unsafe { with(ctx, 0, |context| context.sign(out, length, room, bytes(message, message_len))) }
+}
+
+unsafe extern "C" fn digest_verify(ctx: Data, signature: Bytes, length: usize, message: Bytes, message_len: usize) -> c_int {
+    // SAFETY: our context; the caller's pointers are handed on.
+    unsafe { with(ctx, 0, |context| call!(context.fns, digest_verify(context.twin, signature, length, message, message_len), else 0)) }
+}
+
 unsafe extern "C" fn digest_verify_final(ctx: Data, signature: Bytes, length: usize) -> c_int {
     // SAFETY: our context; the caller's bytes for the time of the call.
     unsafe { with(ctx, 0, |context| context.verify_final(bytes(signature, length))) }
@@ -361,7 +390,7 @@ unsafe fn twin_of(ctx: Data) -> Data {
 
 unsafe extern "C" fn gettable_ctx_params<S: Scheme>(ctx: Data, _provctx: Data) -> *const Param {
     guard(ptr::null(), || {
-        let (Some(twin), Some(fns)) = (Twin::get(), fns(S::IS_RSA)) else { return ptr::null() };
+        let (Some(twin), Some(fns)) = (Twin::get(), fns(S::KIND)) else { return ptr::null() };
         // SAFETY: our context or null.
         let ctx = unsafe { twin_of(ctx) };
         call!(fns, gettable_ctx_params(ctx, twin.provctx), else ptr::null())
@@ -370,7 +399,7 @@ unsafe extern "C" fn gettable_ctx_params<S: Scheme>(ctx: Data, _provctx: Data) -
 
 unsafe extern "C" fn settable_ctx_params<S: Scheme>(ctx: Data, _provctx: Data) -> *const Param {
     guard(ptr::null(), || {
-        let (Some(twin), Some(fns)) = (Twin::get(), fns(S::IS_RSA)) else { return ptr::null() };
+        let (Some(twin), Some(fns)) = (Twin::get(), fns(S::KIND)) else { return ptr::null() };
         // SAFETY: our context or null.
         let ctx = unsafe { twin_of(ctx) };
         call!(fns, settable_ctx_params(ctx, twin.provctx), else ptr::null())
@@ -411,40 +440,57 @@ unsafe extern "C" fn settable_ctx_md_params(ctx: Data) -> *const Param {
     unsafe { with(ctx, ptr::null(), |context| call!(context.fns, settable_ctx_md_params(context.twin), else ptr::null())) }
 }
 
+/// What every scheme has, and more.
 macro_rules! scheme {
     ($scheme:ty $(, $more:expr)*) => {
         &[
             entry!(id::NEWCTX, newctx::<$scheme>, unsafe extern "C" fn(Data, *const c_char) -> Data),
             entry!(id::FREECTX, freectx, unsafe extern "C" fn(Data)),
             entry!(id::DUPCTX, dupctx, unsafe extern "C" fn(Data) -> Data),
-            entry!(id::SIGN_INIT, sign_init, unsafe extern "C" fn(Data, Data, *const Param) -> c_int),
-            entry!(id::SIGN, sign, unsafe extern "C" fn(Data, Room, Size, usize, Bytes, usize) -> c_int),
-            entry!(id::VERIFY_INIT, verify_init, unsafe extern "C" fn(Data, Data, *const Param) -> c_int),
-            entry!(id::VERIFY, verify, unsafe extern "C" fn(Data, Bytes, usize, Bytes, usize) -> c_int),
             entry!(id::DIGEST_SIGN_INIT, digest_sign_init, unsafe extern "C" fn(Data, *const c_char, Data, *const Param) -> c_int),
-            entry!(id::DIGEST_SIGN_UPDATE, digest_sign_update, unsafe extern "C" fn(Data, Bytes, usize) -> c_int),
-            entry!(id::DIGEST_SIGN_FINAL, digest_sign_final, unsafe extern "C" fn(Data, Room, Size, usize) -> c_int),
             entry!(id::DIGEST_VERIFY_INIT, digest_verify_init, unsafe extern "C" fn(Data, *const c_char, Data, *const Param) -> c_int),
-            entry!(id::DIGEST_VERIFY_UPDATE, digest_verify_update, unsafe extern "C" fn(Data, Bytes, usize) -> c_int),
-            entry!(id::DIGEST_VERIFY_FINAL, digest_verify_final, unsafe extern "C" fn(Data, Bytes, usize) -> c_int),
             entry!(id::GET_CTX_PARAMS, get_ctx_params, unsafe extern "C" fn(Data, *mut Param) -> c_int),
             entry!(id::GETTABLE_CTX_PARAMS, gettable_ctx_params::<$scheme>, unsafe extern "C" fn(Data, Data) -> *const Param),
             entry!(id::SET_CTX_PARAMS, set_ctx_params, unsafe extern "C" fn(Data, *const Param) -> c_int),
             entry!(id::SETTABLE_CTX_PARAMS, settable_ctx_params::<$scheme>, unsafe extern "C" fn(Data, Data) -> *const Param),
-            entry!(id::GET_CTX_MD_PARAMS, get_ctx_md_params, unsafe extern "C" fn(Data, *mut Param) -> c_int),
-            entry!(id::GETTABLE_CTX_MD_PARAMS, gettable_ctx_md_params, unsafe extern "C" fn(Data) -> *const Param),
-            entry!(id::SET_CTX_MD_PARAMS, set_ctx_md_params, unsafe extern "C" fn(Data, *const Param) -> c_int),
-            entry!(id::SETTABLE_CTX_MD_PARAMS, settable_ctx_md_params, unsafe extern "C" fn(Data) -> *const Param),
             $($more,)*
             DispatchEntry::END,
         ]
     };
 }
 
-pub(super) static RSA: Table<&[DispatchEntry]> = Table(scheme!(
+/// A scheme that signs the digest of a message.
+macro_rules! of_digests {
+    ($scheme:ty $(, $more:expr)*) => {
+        scheme!(
+            $scheme,
+            entry!(id::SIGN_INIT, sign_init, unsafe extern "C" fn(Data, Data, *const Param) -> c_int),
+            entry!(id::SIGN, sign, unsafe extern "C" fn(Data, Room, Size, usize, Bytes, usize) -> c_int),
+            entry!(id::VERIFY_INIT, verify_init, unsafe extern "C" fn(Data, Data, *const Param) -> c_int),
+            entry!(id::VERIFY, verify, unsafe extern "C" fn(Data, Bytes, usize, Bytes, usize) -> c_int),
+            entry!(id::DIGEST_SIGN_UPDATE, digest_sign_update, unsafe extern "C" fn(Data, Bytes, usize) -> c_int),
+            entry!(id::DIGEST_SIGN_FINAL, digest_sign_final, unsafe extern "C" fn(Data, Room, Size, usize) -> c_int),
+            entry!(id::DIGEST_VERIFY_UPDATE, digest_verify_update, unsafe extern "C" fn(Data, Bytes, usize) -> c_int),
+            entry!(id::DIGEST_VERIFY_FINAL, digest_verify_final, unsafe extern "C" fn(Data, Bytes, usize) -> c_int),
+            entry!(id::GET_CTX_MD_PARAMS, get_ctx_md_params, unsafe extern "C" fn(Data, *mut Param) -> c_int),
+            entry!(id::GETTABLE_CTX_MD_PARAMS, gettable_ctx_md_params, unsafe extern "C" fn(Data) -> *const Param),
+            entry!(id::SET_CTX_MD_PARAMS, set_ctx_md_params, unsafe extern "C" fn(Data, *const Param) -> c_int),
+            entry!(id::SETTABLE_CTX_MD_PARAMS, settable_ctx_md_params, unsafe extern "C" fn(Data) -> *const Param)
+            $(, $more)*
+        )
+    };
+}
+
+pub(super) static RSA: Table<&[DispatchEntry]> = Table(of_digests!(
     Rsa,
     entry!(id::VERIFY_RECOVER_INIT, verify_recover_init, unsafe extern "C" fn(Data, Data, *const Param) -> c_int),
     entry!(id::VERIFY_RECOVER, verify_recover, unsafe extern "C" fn(Data, Room, Size, usize, Bytes, usize) -> c_int)
 ));
 
-pub(super) static ECDSA: Table<&[DispatchEntry]> = Table(scheme!(Ecdsa));
+pub(super) static ECDSA: Table<&[DispatchEntry]> = Table(of_digests!(Ecdsa));
+
+pub(super) static ED25519: Table<&[DispatchEntry]> = Table(scheme!(
+    Ed25519,
+    entry!(id::DIGEST_SIGN, digest_sign, unsafe extern "C" fn(Data, Room, Size, usize, Bytes, usize) -> c_int),
+    entry!(id::DIGEST_VERIFY, digest_verify, unsafe extern "C" fn(Data, Bytes, usize, Bytes, usize) -> c_int)
+));

@@ -94,9 +94,11 @@ functions! {
         digest_sign_init = s::DIGEST_SIGN_INIT => (Data, *const c_char, Data, *const Param) -> c_int;
         digest_sign_update = s::DIGEST_SIGN_UPDATE => (Data, Bytes, usize) -> c_int;
         digest_sign_final = s::DIGEST_SIGN_FINAL => (Data, Room, Size, usize) -> c_int;
+        digest_sign = s::DIGEST_SIGN => (Data, Room, Size, usize, Bytes, usize) -> c_int;
         digest_verify_init = s::DIGEST_VERIFY_INIT => (Data, *const c_char, Data, *const Param) -> c_int;
         digest_verify_update = s::DIGEST_VERIFY_UPDATE => (Data, Bytes, usize) -> c_int;
         digest_verify_final = s::DIGEST_VERIFY_FINAL => (Data, Bytes, usize) -> c_int;
+        digest_verify = s::DIGEST_VERIFY => (Data, Bytes, usize, Bytes, usize) -> c_int;
         get_ctx_params = s::GET_CTX_PARAMS => (Data, *mut Param) -> c_int;
         gettable_ctx_params = s::GETTABLE_CTX_PARAMS => (Data, Data) -> *const Param;
         set_ctx_params = s::SET_CTX_PARAMS => (Data, *const Param) -> c_int;
@@ -166,8 +168,10 @@ pub(super) struct Twin {
     pub(super) rsa: KeyFns,
     pub(super) ec: KeyFns,
     pub(super) x25519: KeyFns,
+    pub(super) ed25519: KeyFns,
     pub(super) rsa_signature: SignatureFns,
     pub(super) ecdsa: SignatureFns,
+    pub(super) eddsa: SignatureFns,
     pub(super) rsa_cipher: CipherFns,
     pub(super) ecdh: ExchangeFns,
     pub(super) x25519_exchange: ExchangeFns,
@@ -201,8 +205,10 @@ impl Twin {
                 rsa: KeyFns::of(keys("RSA")?),
                 ec: KeyFns::of(keys("EC")?),
                 x25519: KeyFns::of(keys("X25519")?),
+                ed25519: KeyFns::of(keys("ED25519")?),
                 rsa_signature: SignatureFns::of(signatures("RSA")?),
                 ecdsa: SignatureFns::of(signatures("ECDSA")?),
+                eddsa: SignatureFns::of(signatures("ED25519")?),
                 rsa_cipher: CipherFns::of(table(provider, operation::ASYM_CIPHER, "RSA")?),
                 ecdh: ExchangeFns::of(exchanges("ECDH")?),
                 x25519_exchange: ExchangeFns::of(exchanges("X25519")?),
@@ -255,6 +261,7 @@ mod tests {
         let twin = Twin::get().expect("the default provider is part of libcrypto");
         assert!(twin.rsa.generate.is_some() && twin.ec.gen_set_template.is_some() && twin.x25519.set_params.is_some());
         assert!(twin.rsa_signature.digest_sign_final.is_some() && twin.ecdsa.digest_verify_final.is_some());
+        assert!(twin.ed25519.generate.is_some() && twin.eddsa.digest_sign.is_some() && twin.eddsa.digest_verify.is_some());
         assert!(twin.rsa_cipher.decrypt.is_some() && twin.ecdh.derive.is_some() && twin.x25519_exchange.derive.is_some());
         assert!(table(twin.delegate.provider(), operation::KEYMGMT, "no such thing").is_none());
     }

@@ -110,6 +110,11 @@ impl Library {
         self.generate("X25519", OwnedParams::new())
     }
 
+    /// Generates an Ed25519 key.
+    pub(crate) fn ed25519(&self) -> Pkey {
+        self.generate("ED25519", OwnedParams::new())
+    }
+
     /// A key from parameters; none if it is refused.
     pub(crate) fn import(&self, name: &str, selection: c_int, params: *mut Param) -> Option<Pkey> {
         let ctx = self.pkey_ctx(name);
@@ -248,6 +253,23 @@ impl Pkey {
         done
     }
 
+    /// Signs a message that is given in one piece, without a digest of our choice.
+    pub(crate) fn sign_at_once(&self, message: &[u8]) -> Option<Vec<u8>> {
+        let signing = Signing::begin(self, "", true)?;
+        // SAFETY: a live context; the slice gives pointer and length.
+        twice(|out, length| unsafe { EVP_DigestSign(signing.ctx, out, length, message.as_ptr(), message.len()) })
+    }
+
+    /// Verifies such a signature.
+    pub(crate) fn verify_at_once(&self, message: &[u8], signature: &[u8]) -> bool {
+        let Some(verifying) = Signing::begin(self, "", false) else { return false };
+        let (ctx, length) = (verifying.ctx, signature.len());
+        // SAFETY: a live context; the slices give pointers and lengths.
+        let done = unsafe { EVP_DigestVerify(ctx, signature.as_ptr(), length, message.as_ptr(), message.len()) == 1 };
+        forget_errors();
+        done
+    }
+
     /// Signs a value as it is.
     pub(crate) fn sign(&self, mut settings: OwnedParams, value: &[u8]) -> Option<Vec<u8>> {
         let ctx = self.ctx();
@@ -361,15 +383,16 @@ impl Drop for Signing {
 }
 
 impl Signing {
-    /// Begins.
+    /// Begins, with the key's own digest if none is named.
     pub(crate) fn begin(key: &Pkey, digest: &str, signing: bool) -> Option<Self> {
-        let digest = CString::new(digest).unwrap();
+        let digest = (!digest.is_empty()).then(|| CString::new(digest).unwrap());
+        let name = digest.as_ref().map_or(ptr::null(), |digest| digest.as_ptr());
         let init = if signing { EVP_DigestSignInit_ex } else { EVP_DigestVerifyInit_ex };
         let mut pkey_ctx = ptr::null_mut();
         // SAFETY: live objects.
         let (ctx, done) = unsafe {
             let ctx = EVP_MD_CTX_new();
-            (ctx, init(ctx, &raw mut pkey_ctx, digest.as_ptr(), key.library.context, ptr::null(), key.key, ptr::null()))
+            (ctx, init(ctx, &raw mut pkey_ctx, name, key.library.context, ptr::null(), key.key, ptr::null()))
         };
         let signing = Self { ctx, pkey_ctx };
         forget_errors();
