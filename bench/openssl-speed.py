@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BYWASH = ROOT / "target/release/bywash"
 CASES = ["aes-256-gcm:1024", "aes-256-gcm:16384", "aes-128-gcm:16384", "aes-256-ctr:16384", "aes-256-cbc:16384",
-         "chacha20-poly1305:1024", "aes-256-gcm:64", "rsa2048", "rsa4096", "ecdsap256", "ecdhp256", "ecdhx25519"]
+         "chacha20-poly1305:1024", "aes-256-gcm:64", "rsa2048", "rsa4096", "ecdsap256", "ecdhp256", "ecdsap384", "ecdhp384", "ed25519", "ecdhx25519"]
 
 
 def speed(case: str, seconds: int, prefix: list[str]) -> dict[str, float]:
@@ -36,6 +36,8 @@ def speed(case: str, seconds: int, prefix: list[str]) -> dict[str, float]:
             rates["B/s"] = float(fields[-1])
         elif fields[0] in ("+F2", "+F4"):
             rates["sign/s"], rates["verify/s"] = map(float, fields[3:5])
+        elif fields[0] == "+F6":
+            rates["sign/s"], rates["verify/s"] = map(float, fields[4:6])
         elif fields[0] == "+F5":
             rates["derive/s"] = float(fields[3])
     if not rates:

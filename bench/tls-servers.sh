@@ -10,7 +10,7 @@ need "$bywash" "$tls_load"
 unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF LD_PRELOAD
 rounds=${ROUNDS:-5} seconds=${SECONDS_EACH:-2}
 list() { tr , ' ' <<<"$1"; }
-servers=$(list "${1:-nginx,haproxy,haproxy-async}") keys=$(list "${2:-rsa2048,rsa3072,rsa4096,ecdsa}")
+servers=$(list "${1:-nginx,haproxy,haproxy-async}") keys=$(list "${2:-rsa2048,rsa3072,rsa4096,ecdsa,p384,ed25519}")
 versions=$(list "${3:-1.2,1.3}") connections=$(list "${4:-1,8,64}")
 [ "$(nproc)" -ge 2 ] && server_core="taskset -c 0" client_core="taskset -c 1" || server_core="" client_core=""
 
@@ -18,7 +18,7 @@ certificate() {
     local key=$1
     [ -e "$scratch/$key.pem" ] && return
     case $key in
-        ecdsa) make_certificate ecdsa ;;
+        ecdsa | p384 | ed25519) make_certificate "$key" ;;
         *)
             make_certificate rsa
             openssl req -newkey "rsa:${key#rsa}" -nodes -keyout "$scratch/$key.key" -out "$scratch/$key.csr" -subj "/CN=$host" 2>/dev/null

@@ -104,6 +104,22 @@ nginx_shakes() {
     note many.json "$algorithm" "${4:-0}"
 }
 
+# Key exchange in a group that is not the first of anybody's list.
+nginx_agrees() {
+    local port together
+    have nginx nginx-light
+    port=$(free_port)
+    nginx_at p384 "$port"
+    serve report.json "$port" nginx -c "$PWD/nginx.conf"
+    load "$port" "$1" 64 1000 --group secp384r1
+    end "$server"
+    cat server.log nginx.conf.log
+    ! grep -qE 'alert|crit|emerg|stale' nginx.conf.log || fail "nginx complains"
+    note report.json "ECDH-P384"
+    read -r _ together _ <<<"$(batches report.json "ECDH-P384")"
+    ! has_lanes || [ "$together" -gt 0 ] || fail "none together: $(cat note)"
+}
+
 haproxy_shakes() {
     local port version
     have haproxy haproxy
@@ -209,12 +225,14 @@ session_cache() {
     note report.json "RSA-2048 private"
 }
 
+# client_certificates KIND ALGORITHM: server and clients have keys of this kind.
 client_certificates() {
     local port
     have nginx nginx-light
     port=$(free_port)
-    nginx_at rsa "$port" "ssl_verify_client on; ssl_client_certificate $scratch/ca.pem;"
-    openssl req -newkey rsa:2048 -nodes -keyout client.key -out client.csr -subj /CN=client 2>/dev/null
+    nginx_at "$1" "$port" "ssl_verify_client on; ssl_client_certificate $scratch/ca.pem;"
+    openssl req -new -key "$scratch/$1.key" -out client.csr -subj /CN=client
+    cp "$scratch/$1.key" client.key
     openssl x509 -req -in client.csr -CA "$scratch/ca.pem" -CAkey "$scratch/ca.key" -CAcreateserial -CAserial ca.srl -days 2 -out client.pem 2>/dev/null
     serve report.json "$port" nginx -c "$PWD/nginx.conf"
     /usr/bin/python3 - "$port" "$scratch/ca.pem" "$scratch/www/small" <<'PY'
@@ -232,7 +250,7 @@ PY
     end "$server"
     cat nginx.conf.log
     ! grep -qE 'alert|crit|emerg|stale' nginx.conf.log || fail "nginx complains"
-    note report.json "RSA-2048 private"
+    note report.json "$2"
 }
 
 # Programs that speak OpenSSL's asynchronous jobs themselves.
@@ -286,6 +304,8 @@ PY
 
 make_certificate rsa
 make_certificate ecdsa
+make_certificate p384
+make_certificate ed25519
 mkdir "$scratch/www"
 head -c 8000 /dev/urandom >"$scratch/www/small"
 chmod -R a+rX "$scratch/www"
@@ -299,13 +319,21 @@ check nginx-rsa-tls1.2 nginx_shakes rsa 1.2 "RSA-2048 private" 4
 check nginx-rsa-tls1.3 nginx_shakes rsa 1.3 "RSA-2048 private" 4
 check nginx-ecdsa-tls1.2 nginx_shakes ecdsa 1.2 "ECDSA-P256"
 check nginx-ecdsa-tls1.3 nginx_shakes ecdsa 1.3 "ECDSA-P256"
+check nginx-p384-tls1.2 nginx_shakes p384 1.2 "ECDSA-P384 sign" 2
+check nginx-p384-tls1.3 nginx_shakes p384 1.3 "ECDSA-P384 sign" 2
+check nginx-ed25519-tls1.2 nginx_shakes ed25519 1.2 "Ed25519 sign" 2
+check nginx-ed25519-tls1.3 nginx_shakes ed25519 1.3 "Ed25519 sign" 2
+check group-secp384r1-tls1.2 nginx_agrees 1.2
+check group-secp384r1-tls1.3 nginx_agrees 1.3
 check haproxy haproxy_shakes ""
 check haproxy-threads haproxy_shakes "" 2
 check haproxy-ssl-mode-async haproxy_shakes "ssl-mode-async"
 check vanishing-clients vanish
 check reload-and-quit reload
 check session-cache session_cache
-check client-certificates client_certificates
+check client-certificates-rsa client_certificates rsa "RSA-2048 private"
+check client-certificates-p384 client_certificates p384 "ECDSA-P384 verify"
+check client-certificates-ed25519 client_certificates ed25519 "Ed25519 sign"
 check openssl-speed-jobs speed_jobs
 check s_server-async s_server_async
 check python-poll python_server PollSelector

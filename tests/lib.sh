@@ -64,10 +64,16 @@ await_port() {
     return 1
 }
 
-# A CA and a server certificate for $host and localhost: ca.pem, KIND.pem and KIND.key in $scratch. make_certificate rsa|ecdsa
+# A CA and a server certificate for $host and localhost: ca.pem, KIND.pem and KIND.key in $scratch. make_certificate rsa|ecdsa|p384|ed25519
 make_certificate() {
-    local kind=$1 key=(-newkey rsa:2048)
-    [ "$kind" = rsa ] || key=(-newkey ec -pkeyopt ec_paramgen_curve:P-256)
+    local kind=$1 key
+    case $kind in
+        rsa) key=(-newkey rsa:2048) ;;
+        ecdsa) key=(-newkey ec -pkeyopt ec_paramgen_curve:P-256) ;;
+        p384) key=(-newkey ec -pkeyopt ec_paramgen_curve:P-384) ;;
+        ed25519) key=(-newkey ed25519) ;;
+        *) die "make_certificate: no kind '$kind'" ;;
+    esac
     (
         cd "$scratch"
         [ -e ca.pem ] || openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj '/CN=bywash test CA' \

@@ -20,6 +20,9 @@ pub(crate) struct Args {
     /// TLS version, exactly this one.
     #[arg(long, value_enum, default_value_t = Tls::V13)]
     pub(crate) tls: Tls,
+    /// The only group in which a secret is agreed on; by default the server chooses among those of the library.
+    #[arg(long, value_enum)]
+    pub(crate) group: Option<Group>,
     /// Connections open at the same time, each on its own thread; with --rate the most there may be.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) connections: u32,
@@ -74,6 +77,17 @@ pub(crate) enum Tls {
     /// TLS 1.3, RFC 8446
     #[value(name = "1.3")]
     V13,
+}
+
+/// A group for key exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Group {
+    /// RFC 7748
+    X25519,
+    /// NIST P-256
+    Secp256r1,
+    /// NIST P-384
+    Secp384r1,
 }
 
 /// A SHA-256 value.

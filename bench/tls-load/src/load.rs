@@ -1,12 +1,13 @@
 //! The load: threads that connect, shake hands, fetch, and start over.
 
-use crate::args::{Args, Tls};
+use crate::args::{Args, Group, Tls};
 use crate::arrivals::Arrivals;
 use crate::fetch::{Expected, Failure, get};
 use crate::report::Report;
 use crate::short_rsa;
 use rustix::time::{ClockId, clock_gettime};
 use rustls::client::Resumption;
+use rustls::crypto::aws_lc_rs::kx_group;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, Stream};
@@ -74,6 +75,13 @@ fn config(args: &Args) -> Result<ClientConfig, String> {
     let mut provider = rustls::crypto::aws_lc_rs::default_provider();
     if args.short_rsa {
         provider.signature_verification_algorithms = short_rsa::ALGORITHMS;
+    }
+    if let Some(group) = args.group {
+        provider.kx_groups = vec![match group {
+            Group::X25519 => kx_group::X25519,
+            Group::Secp256r1 => kx_group::SECP256R1,
+            Group::Secp384r1 => kx_group::SECP384R1,
+        }];
     }
     let version = if args.tls == Tls::V12 { &rustls::version::TLS12 } else { &rustls::version::TLS13 };
     let builder = ClientConfig::builder_with_provider(Arc::new(provider))
