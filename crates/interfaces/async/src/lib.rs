@@ -11,7 +11,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `ssl` | the functions of libssl that servers call |
-//! | `waits` | `epoll_wait` and its relatives; when to compute |
+//! | `waits`, `select` | `epoll_wait` and its relatives; when to compute |
 //! | `thread` | what a thread has suspended; the table for the provider ([`bywash_async_v1`](thread::bywash_async_v1)) |
 //! | `fiber` | a handshake on a stack of its own |
 //! | `registry` | which descriptors a thread waits for |
@@ -38,6 +38,7 @@ mod fiber;
 mod owners;
 mod real;
 mod registry;
+pub mod select;
 pub mod ssl;
 pub mod thread;
 pub mod waits;

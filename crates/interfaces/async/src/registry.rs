@@ -3,6 +3,9 @@
 use core::ffi::c_int;
 use libc::{EPOLLIN, EPOLLONESHOT};
 
+/// Descriptors past this number are nobody's here: what a program passes to `poll` need not be open, and the table is as long as the highest.
+const DESCRIPTORS_MAX: usize = 1 << 20;
+
 /// How an epoll set was told to watch a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Registration {
@@ -38,7 +41,7 @@ pub(crate) struct Registry {
 
 impl Registry {
     fn entry(&mut self, fd: c_int) -> Option<&mut Entry> {
-        let index = usize::try_from(fd).ok()?;
+        let index = usize::try_from(fd).ok().filter(|&index| index < DESCRIPTORS_MAX)?;
         if index >= self.entries.len() {
             self.entries.resize(index + 1, Entry::default());
         }

@@ -1,4 +1,5 @@
 //! Waiting as the server sees it: before it blocks, what has gathered is computed, and connections whose operation is done are readable.
+//! `select` is in [`select`](crate::select).
 
 use crate::real;
 use crate::registry::Registration;
@@ -7,12 +8,12 @@ use crate::thread::{self, Thread, fire, has_computer, with};
 use bywash_async_link::Moment;
 use core::ffi::{c_int, c_void};
 use core::slice;
-use libc::{EPOLL_CTL_DEL, EPOLLET, EPOLLIN, POLLIN, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, ssize_t, timespec, timeval};
+use libc::{EPOLL_CTL_DEL, EPOLLET, EPOLLIN, POLLIN, epoll_event, nfds_t, pollfd, sigset_t, size_t, ssize_t, timespec};
 
-const AT_ONCE: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
+pub(crate) const AT_ONCE: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// One call of a waiting function.
-trait Wait {
+pub(crate) trait Wait {
     /// The real function, not waiting.
     fn look(&mut self) -> c_int;
     /// The real function, as the server has called it.
@@ -23,10 +24,14 @@ trait Wait {
     fn add(&mut self, thread: &mut Thread, found: c_int) -> c_int;
     /// Notes what the thread waits for.
     fn note(&mut self, thread: &mut Thread);
+    /// The whole of it, where the real function cannot be called again after a look that has found nothing: everything is computed first.
+    fn wait_in_one(&mut self) -> Option<c_int> {
+        None
+    }
 }
 
 /// Waits; computes first, if the server would block with operations waiting.
-fn wait(call: &mut impl Wait) -> c_int {
+pub(crate) fn wait(call: &mut impl Wait) -> c_int {
     if !has_computer() {
         return call.wait();
     }
@@ -43,6 +48,9 @@ fn wait(call: &mut impl Wait) -> c_int {
 }
 
 fn compute_and_wait(call: &mut impl Wait) -> c_int {
+    if let Some(found) = call.wait_in_one() {
+        return found;
+    }
     loop {
         let found = call.look();
         if found < 0 {
@@ -148,7 +156,7 @@ impl Wait for EpollCall {
     }
 }
 
-fn is_zero(timeout: *const timespec) -> bool {
+pub(crate) fn is_zero(timeout: *const timespec) -> bool {
     // SAFETY: null or the caller's.
     unsafe { timeout.as_ref() }.is_some_and(|timeout| timeout.tv_sec == 0 && timeout.tv_nsec == 0)
 }
@@ -327,124 +335,6 @@ fn check(count: nfds_t, size: size_t) {
         // SAFETY: does not return.
         unsafe { libc::abort() };
     }
-}
-
-// --- select ------------------------------------------------------------------------------------------------------------------
-
-/// Descriptors a set can hold.
-const SET_MAX: c_int = libc::FD_SETSIZE as c_int;
-
-#[derive(Clone, Copy)]
-enum Select {
-    Select { timeout: *mut timeval },
-    Pselect { timeout: *const timespec, mask: *const sigset_t },
-}
-
-struct SelectCall {
-    count: c_int,
-    /// To read, to write, exceptions: the server's, which are asked and answered in place.
-    sets: [*mut fd_set; 3],
-    /// What was asked.
-    asked: [Option<fd_set>; 3],
-    kind: Select,
-}
-
-impl SelectCall {
-    fn new(count: c_int, sets: [*mut fd_set; 3], kind: Select) -> Self {
-        // SAFETY: null or the server's.
-        let asked = sets.map(|set| unsafe { set.as_ref() }.copied());
-        Self { count, sets, asked, kind }
-    }
-
-    fn call(&self, kind: Select) -> c_int {
-        let [read, write, except] = self.sets;
-        for (set, asked) in self.sets.iter().zip(self.asked) {
-            if let Some(asked) = asked {
-                // SAFETY: the server's, as it was given.
-                unsafe { set.write(asked) };
-            }
-        }
-        // SAFETY: the server's arguments.
-        unsafe {
-            match kind {
-                Select::Select { timeout } => real::select(self.count, read, write, except, timeout),
-                Select::Pselect { timeout, mask } => real::pselect(self.count, read, write, except, timeout, mask),
-            }
-        }
-    }
-
-    fn reads(&self) -> impl Iterator<Item = c_int> + '_ {
-        let read = self.asked[0].as_ref();
-        // SAFETY: within the set.
-        (0..self.count.clamp(0, SET_MAX)).filter(move |&fd| read.is_some_and(|set| unsafe { libc::FD_ISSET(fd, set) }))
-    }
-}
-
-impl Wait for SelectCall {
-    fn look(&mut self) -> c_int {
-        let mut nothing = timeval { tv_sec: 0, tv_usec: 0 };
-        self.call(match self.kind {
-            Select::Select { .. } => Select::Select { timeout: &raw mut nothing },
-            Select::Pselect { mask, .. } => Select::Pselect { timeout: &AT_ONCE, mask },
-        })
-    }
-
-    fn wait(&mut self) -> c_int {
-        self.call(self.kind)
-    }
-
-    fn blocks(&self) -> bool {
-        match self.kind {
-            // SAFETY: null or the caller's.
-            Select::Select { timeout } => !unsafe { timeout.as_ref() }.is_some_and(|timeout| timeout.tv_sec == 0 && timeout.tv_usec == 0),
-            Select::Pselect { timeout, .. } => !is_zero(timeout),
-        }
-    }
-
-    fn add(&mut self, thread: &mut Thread, found: c_int) -> c_int {
-        let woken: Vec<c_int> = thread.woken().map(|(fd, _)| fd).collect();
-        let told: Vec<c_int> = self.reads().filter(|fd| woken.contains(fd)).collect();
-        // SAFETY: null or the server's; descriptors within the set.
-        let Some(read) = (unsafe { self.sets[0].as_mut() }) else { return found };
-        let mut all = found;
-        for fd in told {
-            // SAFETY: as above.
-            unsafe {
-                all += c_int::from(!libc::FD_ISSET(fd, read));
-                libc::FD_SET(fd, read);
-            }
-        }
-        all
-    }
-
-    fn note(&mut self, thread: &mut Thread) {
-        thread.registry.waits_for(self.reads());
-    }
-}
-
-/// `select(2)`, before which what has gathered is computed.
-///
-/// # Safety
-/// That of libc's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *mut timeval) -> c_int {
-    wait(&mut SelectCall::new(count, [read, write, except], Select::Select { timeout }))
-}
-
-/// `pselect(2)`, before which what has gathered is computed.
-///
-/// # Safety
-/// That of libc's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pselect(
-    count: c_int,
-    read: *mut fd_set,
-    write: *mut fd_set,
-    except: *mut fd_set,
-    timeout: *const timespec,
-    mask: *const sigset_t,
-) -> c_int {
-    wait(&mut SelectCall::new(count, [read, write, except], Select::Pselect { timeout, mask }))
 }
 
 // --- descriptors that come and go --------------------------------------------------------------------------------------------

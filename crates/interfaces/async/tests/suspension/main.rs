@@ -2,8 +2,10 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "foreign functions on objects of the test's own")]
 
 mod support;
+mod waiting;
 
-use bywash_async::waits::{close, epoll_ctl, epoll_wait, poll, select};
+use bywash_async::select::select;
+use bywash_async::waits::{close, epoll_ctl, epoll_wait, poll};
 use bywash_async_link::Moment;
 use libc::{EPOLL_CTL_ADD, EPOLLET, EPOLLIN, POLLIN, epoll_event, pollfd};
 use std::io::Read;
