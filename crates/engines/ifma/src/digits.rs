@@ -10,6 +10,13 @@ use crate::vector::V;
 fn word_at(number: &[u8], at: usize, order: Order) -> u64 {
     let mut word = [0; 8];
     let end = number.len().min(at + 8);
+    // Whole words, without a copy of unknown length: all but the last.
+    if at + 8 <= number.len() {
+        return match order {
+            Order::Little => u64::from_le_bytes(*number[at..].first_chunk().expect("eight bytes")),
+            Order::Big => u64::from_be_bytes(*number[number.len() - at - 8..].first_chunk().expect("eight bytes")),
+        };
+    }
     match order {
         _ if at >= end => 0,
         Order::Little => {

@@ -1,6 +1,7 @@
 //! The private operation.
 
 use super::PrivateTask;
+use super::constants::Constants;
 use super::key::Private;
 use super::public;
 use crate::LANES;
@@ -37,8 +38,15 @@ pub(super) fn run<const K: usize, const N: usize>(keys: [&Private<K, N>; LANES],
 fn compute<const K: usize, const N: usize>(keys: [&Private<K, N>; LANES], inputs: [&[u8]; LANES]) -> ([[u64; N]; LANES], u8) {
     let input = read::<RADIX, N>(Order::Big, inputs);
     let primes = [modulus(&keys, 0), modulus(&keys, 1)];
-    let mut workspace = Box::new(Workspace::new());
-    let mut halves = powers(&keys, &primes, &mut workspace, &input);
+    let mut workspace = Box::new(Workspace::new(K));
+    let mut wide: Wide<K> = [[V::zero(); K]; 2];
+    wide.as_flattened_mut().copy_from_slice(&input);
+    let mut table: Zeroizing<Vec<[V; POWERS]>> = Zeroizing::new(vec![[V::zero(); POWERS]; K]);
+    let table: &mut Table<K> = table.first_chunk_mut().expect("as many digits");
+    let mut halves = [0, 1].map(|i| {
+        let exponents = keys.map(|key| &key.exponents[i]);
+        power(keys.map(|key| &key.primes[i]), exponents, &primes[i], &mut workspace, table, &wide)
+    });
     let mut result: [V; N] = recombine(&keys, &primes, &mut workspace, &halves);
     halves.zeroize();
     let again = public::power(keys.map(|key| &key.public), &result);
@@ -56,59 +64,52 @@ fn modulus<const K: usize, const N: usize>(keys: &[&Private<K, N>; LANES], prime
     public::modulus(keys.map(|key| &key.primes[prime]))
 }
 
-/// The input to the power of its exponent modulo each prime, fully reduced.
+/// The input to the power of its exponent modulo a prime, fully reduced. One prime after the other: what both need together is more than
+/// the first-level cache holds.
+#[inline(never)]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn powers<const K: usize, const N: usize>(
-    keys: &[&Private<K, N>; LANES],
-    primes: &[Modulus<K>; 2],
-    workspace: &mut Workspace<K>,
-    input: &[V; N],
-) -> [[V; K]; 2] {
-    let mut wide: Wide<K> = [[V::zero(); K]; 2];
-    wide.as_flattened_mut().copy_from_slice(input);
-    let mut tables: Zeroizing<Vec<Table<K>>> = Zeroizing::new(vec![[[V::zero(); POWERS]; K]; 2]);
-    let mut exponents = [[V::zero(); K]; 2];
-    for (i, prime) in primes.iter().enumerate() {
-        let constants = keys.map(|key| &key.primes[i]);
-        let one = to_lanes(constants.map(|prime| &prime.one));
-        let square = to_lanes(constants.map(|prime| &prime.square));
-        let cube = to_lanes(constants.map(|prime| &prime.cube));
-        let base = prime.enter(workspace, &wide, [&one, &square, &cube]);
-        fill(&mut tables[i], prime, workspace, &one, &base);
-        exponents[i] = to_lanes(keys.map(|key| &key.exponents[i]));
-    }
+fn power<const K: usize>(
+    constants: [&Constants<K>; LANES],
+    exponents: [&[u64; K]; LANES],
+    prime: &Modulus<K>,
+    workspace: &mut Workspace,
+    table: &mut Table<K>,
+    input: &Wide<K>,
+) -> [V; K] {
+    let one = to_lanes(constants.map(|prime| &prime.one));
+    let square = to_lanes(constants.map(|prime| &prime.square));
+    let cube = to_lanes(constants.map(|prime| &prime.cube));
+    let base = prime.enter(workspace, input, [&one, &square, &cube]);
+    fill(table, prime, workspace, &one, &base);
+    let mut exponent = to_lanes(exponents);
     // The lengths of the primes are not secret.
-    let bits = keys.iter().flat_map(|key| &key.primes).map(|prime| prime.bits).max().unwrap_or(0);
-    let mut windows = (0..bits.div_ceil(WINDOW)).rev().map(|window| window * WINDOW);
-    let top = windows.next().unwrap_or(0);
-    let mut entries = [[V::zero(); K]; 2];
-    for i in 0..2 {
-        fetch(&mut entries[i], &tables[i], window(&exponents[i], top), 0..K);
-    }
-    let mut results = entries;
-    for at in windows {
-        // A part of the entries with each square: the loads run beside the multiplications.
+    let bits = constants.map(|prime| prime.bits).into_iter().max().unwrap_or(0);
+    let mut result = [V::zero(); K];
+    let mut entry = [V::zero(); K];
+    for at in (0..bits.div_ceil(WINDOW)).rev().map(|window| window * WINDOW) {
+        let index = window(&exponent, at);
+        let first = at + WINDOW >= bits;
+        // A part of the entry with each square: the loads run beside the multiplications.
         for part in 0..WINDOW {
-            for (i, prime) in primes.iter().enumerate() {
-                fetch(&mut entries[i], &tables[i], window(&exponents[i], at), part * K / WINDOW..(part + 1) * K / WINDOW);
-                prime.square(workspace, &mut results[i]);
+            fetch(&mut entry, table, index, part * K / WINDOW..(part + 1) * K / WINDOW);
+            if !first {
+                prime.square(workspace, &mut result);
             }
         }
-        for (i, prime) in primes.iter().enumerate() {
-            prime.multiply(workspace, &mut results[i], &entries[i]);
+        match first {
+            true => result = entry,
+            false => prime.multiply(workspace, &mut result, &entry),
         }
     }
-    exponents.zeroize();
-    entries.zeroize();
-    for (prime, result) in primes.iter().zip(&mut results) {
-        prime.leave(workspace, result);
-    }
-    results
+    exponent.zeroize();
+    entry.zeroize();
+    prime.leave(workspace, &mut result);
+    result
 }
 
 /// The powers of `base`.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn fill<const K: usize>(table: &mut Table<K>, modulus: &Modulus<K>, workspace: &mut Workspace<K>, one: &[V; K], base: &[V; K]) {
+fn fill<const K: usize>(table: &mut Table<K>, modulus: &Modulus<K>, workspace: &mut Workspace, one: &[V; K], base: &[V; K]) {
     let mut power = *one;
     for i in 0..POWERS {
         if i == 1 {
@@ -159,7 +160,7 @@ fn fetch<const K: usize>(entry: &mut [V; K], table: &Table<K>, index: V, digits:
 fn recombine<const K: usize, const N: usize>(
     keys: &[&Private<K, N>; LANES],
     primes: &[Modulus<K>; 2],
-    workspace: &mut Workspace<K>,
+    workspace: &mut Workspace,
     halves: &[[V; K]; 2],
 ) -> [V; N] {
     let coefficient = to_lanes(keys.map(|key| &key.coefficient));

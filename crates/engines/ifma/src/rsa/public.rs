@@ -33,7 +33,7 @@ pub(super) fn modulus<const K: usize>(constants: [&Constants<K>; LANES]) -> Modu
 pub(super) fn power<const N: usize>(keys: [&Public<N>; LANES], base: &[V; N]) -> [V; N] {
     let constants = keys.map(|key| &key.modulus);
     let modulus = modulus(constants);
-    let mut workspace = Box::new(Workspace::new());
+    let mut workspace = Box::new(Workspace::new(N));
     let mut entered = *base;
     modulus.multiply(&mut workspace, &mut entered, &to_lanes(constants.map(|constants| &constants.square)));
     let top = keys.iter().map(|key| key.exponent_bits).max().unwrap_or(1) - 1;
