@@ -97,7 +97,7 @@ impl Client {
             Key::Vault(_) => None,
             _ => Some(self.0.engine.open(&params)?),
         };
-        self.0.upstream.look();
+        self.0.upstream.glance();
         Ok(Session::new(self.clone(), params, keyed, self.0.sessions.fetch_add(1, Relaxed)))
     }
 

@@ -7,11 +7,12 @@ use crate::readiness::Readiness;
 use crate::reaper::Entry;
 use crate::remote::Remote;
 use crate::traced::Traced;
-use crate::upstream::Queue;
+use crate::upstream::{Queue, View};
 use arc_swap::ArcSwapOption;
 use bywash_core::{Direction, Error, Key, Keyed, Operation, OwnedOperation, Place, Result, SessionParams, Stream};
 use bywash_protocol::keys::key_error;
 use bywash_protocol::{TraceEntry, monotonic_ns};
+use once_cell::race::OnceBox;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -36,13 +37,14 @@ struct Inner {
     steady: AtomicBool,
     /// This process's number for it, in traces.
     number: u32,
-    /// The session as the queue holds it, once an operation went there.
-    remote: ArcSwapOption<Remote>,
+    /// The session as the queue holds it, once an operation went there. Most sessions of a server never have one, and the place for it costs more than
+    /// opening the session. No lock, so that a fork finds none held.
+    remote: OnceBox<ArcSwapOption<Remote>>,
 }
 
 impl Session {
     pub(crate) fn new(client: Client, params: SessionParams, keyed: Option<Box<dyn Keyed>>, number: u32) -> Self {
-        Self(Arc::new(Inner { client, params, keyed, steady: AtomicBool::new(false), number, remote: ArcSwapOption::empty() }))
+        Self(Arc::new(Inner { client, params, keyed, steady: AtomicBool::new(false), number, remote: OnceBox::new() }))
     }
 
     /// The session's parameters.
@@ -60,12 +62,15 @@ impl Session {
     pub fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
         self.0.params.check(operation)?;
         let Some(keyed) = &self.0.keyed else { return self.run_at_vault(operation) };
-        if self.place(operation) == Place::Queue
-            && let Some(result) = self.run_queued(operation)
-        {
-            return result;
+        let view = self.0.client.upstream().view();
+        if view.place(self.0.params.algorithm(), operation.data.input_len()) == Place::Here {
+            return self.run_with(&**keyed, operation, &view);
         }
-        self.run_with(&**keyed, operation)
+        drop(view);
+        match self.run_queued(operation) {
+            Some(result) => result,
+            None => self.run_here(operation),
+        }
     }
 
     /// Hands one operation over and returns at once; an operation that the routing table keeps in place is done when this returns.
@@ -122,21 +127,29 @@ impl Session {
     /// Runs a checked operation here, or at the vault that has its key.
     pub(crate) fn run_here(&self, operation: &mut Operation<'_>) -> Result<usize> {
         match &self.0.keyed {
-            Some(keyed) => self.run_with(&**keyed, operation),
+            Some(keyed) => self.run_with(&**keyed, operation, &self.0.client.upstream().view()),
             None => self.run_at_vault(operation),
         }
     }
 
     /// Runs a checked operation with a key of this process, and counts it.
-    fn run_with(&self, keyed: &dyn Keyed, operation: &mut Operation<'_>) -> Result<usize> {
-        let (upstream, bytes) = (self.0.client.upstream(), operation.data.input_len() as u64);
-        let arrival_ns = if upstream.is_recording() { monotonic_ns() } else { 0 };
+    fn run_with(&self, keyed: &dyn Keyed, operation: &mut Operation<'_>, view: &View<'_>) -> Result<usize> {
+        let bytes = operation.data.input_len() as u64;
+        let arrival_ns = if view.is_recording() { monotonic_ns() } else { 0 };
         let written = self.0.client.run_here(self, keyed, operation)?;
         let algorithm = self.0.params.algorithm();
-        upstream.count(algorithm, 1, bytes);
+        view.count(algorithm, 1, bytes);
         if arrival_ns != 0 {
             let (session, direction) = (self.0.number, operation.direction);
-            upstream.trace(TraceEntry { arrival_ns, start_ns: arrival_ns, done_ns: monotonic_ns(), bytes, session, algorithm, direction });
+            self.0.client.upstream().trace(TraceEntry {
+                arrival_ns,
+                start_ns: arrival_ns,
+                done_ns: monotonic_ns(),
+                bytes,
+                session,
+                algorithm,
+                direction,
+            });
         }
         Ok(written)
     }
@@ -238,20 +251,24 @@ impl Session {
             Queue::Broker(link) => self.open_at(&link),
             Queue::Embedded(embedded) => {
                 let remote = Arc::new(Remote::Embedded(embedded.open(&self.0.params).ok()?));
-                self.0.remote.store(Some(remote.clone()));
+                self.keep(&remote);
                 Some(remote)
             }
         }
     }
 
     fn valid_remote(&self) -> Option<Arc<Remote>> {
-        self.0.remote.load_full().filter(|remote| remote.is_valid())
+        self.0.remote.get()?.load_full().filter(|remote| remote.is_valid())
+    }
+
+    fn keep(&self, remote: &Arc<Remote>) {
+        self.0.remote.get_or_init(|| Box::new(ArcSwapOption::empty())).store(Some(remote.clone()));
     }
 
     fn open_at(&self, link: &Arc<Link>) -> Option<Arc<Remote>> {
         let keep = |remote: Remote| {
             let remote = Arc::new(remote);
-            self.0.remote.store(Some(remote.clone()));
+            self.keep(&remote);
             remote
         };
         let opened = link.open(&self.0.params, || self.valid_remote(), |session| keep(Remote::Broker(session)));

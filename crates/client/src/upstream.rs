@@ -6,7 +6,7 @@ use crate::config::{Config, Route};
 use crate::embedded::Embedded;
 use crate::link::Link;
 use crate::usage::{Usage, is_time_to_look, stripe};
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Guard};
 use bywash_core::{Algorithm, Error, Place, Result};
 use bywash_protocol::{ForkGuard, TraceEntry, monotonic_ns};
 use std::sync::Arc;
@@ -53,29 +53,26 @@ impl Upstream {
         &self.config
     }
 
+    /// The connection as one operation meets it.
+    #[inline]
+    pub(crate) fn view(&self) -> View<'_> {
+        View { upstream: self, link: self.link.load() }
+    }
+
     /// Where the routing table sends an operation: one load of the connection, one of the broker's table.
     #[inline]
     pub(crate) fn place(&self, algorithm: Algorithm, bytes: usize) -> Place {
         match self.config.route {
             Route::Here => Place::Here,
             Route::Queue => Place::Queue,
-            Route::Auto => match &*self.link.load() {
-                Some(link) if link.life.is_usable() => link.board.place(algorithm, bytes),
-                _ => Place::Here,
-            },
+            Route::Auto => self.view().place(algorithm, bytes),
         }
     }
 
     /// Counts work done in place.
     #[inline]
     pub(crate) fn count(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
-        match &*self.link.load() {
-            Some(link) if !self.has_forked() => link.ring.region().count(stripe(), algorithm, operations, bytes),
-            _ => self.untold.add(algorithm, operations, bytes),
-        }
-        if is_time_to_look() {
-            self.look();
-        }
+        self.view().count(algorithm, operations, bytes);
     }
 
     /// Notes a batch, for the broker's account of this run; without a broker nobody keeps one.
@@ -102,7 +99,7 @@ impl Upstream {
     /// Whether in-place requests are to be traced.
     #[inline]
     pub(crate) fn is_recording(&self) -> bool {
-        matches!(&*self.link.load(), Some(link) if link.board.is_recording() && !self.has_forked())
+        self.view().is_recording()
     }
 
     pub(crate) fn trace(&self, entry: TraceEntry) {
@@ -137,6 +134,16 @@ impl Upstream {
         self.attempts.reset(monotonic_ns(), true);
         if let Ok(guard) = &self.guard {
             guard.renew();
+        }
+    }
+
+    /// Makes a connection where there is none, and looks now and then whether the one there is still lives. A server opens sessions by the thousand, so
+    /// this makes no system call each time.
+    #[inline]
+    pub(crate) fn glance(&self) {
+        let connected = !self.has_forked() && self.view().is_usable();
+        if !connected || is_time_to_look() {
+            self.look();
         }
     }
 
@@ -269,6 +276,50 @@ impl Upstream {
         match &*self.failure.load() {
             Some(why) => format!("working in this process: {why} ({socket}; next try in {next} ms or when work comes)"),
             None => format!("working in this process: the broker on {socket} was not needed yet"),
+        }
+    }
+}
+
+/// The connection as one operation meets it: loaded once, for all that has to be asked of it. Not to be kept while an operation waits.
+pub(crate) struct View<'a> {
+    upstream: &'a Upstream,
+    link: Guard<Option<Arc<Link>>>,
+}
+
+impl View<'_> {
+    #[inline]
+    fn is_usable(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.life.is_usable())
+    }
+
+    /// As [`Upstream::place`].
+    #[inline]
+    pub(crate) fn place(&self, algorithm: Algorithm, bytes: usize) -> Place {
+        match self.upstream.config.route {
+            Route::Here => Place::Here,
+            Route::Queue => Place::Queue,
+            Route::Auto => match &*self.link {
+                Some(link) if link.life.is_usable() => link.board.place(algorithm, bytes),
+                _ => Place::Here,
+            },
+        }
+    }
+
+    /// As [`Upstream::is_recording`].
+    #[inline]
+    pub(crate) fn is_recording(&self) -> bool {
+        matches!(&*self.link, Some(link) if link.board.is_recording() && !self.upstream.has_forked())
+    }
+
+    /// As [`Upstream::count`].
+    #[inline]
+    pub(crate) fn count(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
+        match &*self.link {
+            Some(link) if !self.upstream.has_forked() => link.ring.region().count(stripe(), algorithm, operations, bytes),
+            _ => self.upstream.untold.add(algorithm, operations, bytes),
+        }
+        if is_time_to_look() {
+            self.upstream.look();
         }
     }
 }
