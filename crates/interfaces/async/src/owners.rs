@@ -68,8 +68,20 @@ pub(crate) fn abandon(listing: &Listing) {
     PLACES[listing.0].owner.store(NOBODY, Release);
 }
 
+/// Whether any handshake of this process is listed: every suspended one is. One load, for the many calls that come while none is.
+#[inline]
+pub(crate) fn is_any_listed() -> bool {
+    LISTED.load(Acquire) != 0
+}
+
+/// Whether any thread has left a handshake for its owner to free.
+#[inline]
+pub(crate) fn is_any_to_free() -> bool {
+    FREED.load(Acquire) != 0
+}
+
 fn find(ssl: Ssl) -> Option<&'static Place> {
-    if LISTED.load(Acquire) == 0 {
+    if !is_any_listed() {
         return None;
     }
     PLACES[..HIGHEST.load(Acquire)].iter().find(|place| place.ssl.load(Acquire) == ssl)
@@ -91,9 +103,6 @@ pub(crate) fn leave_to_owner(ssl: Ssl) -> bool {
 
 /// The next of this owner's that another thread wants freed.
 pub(crate) fn next_to_free(owner: usize) -> Option<Ssl> {
-    if FREED.load(Acquire) == 0 {
-        return None;
-    }
     let mine = |place: &&Place| place.owner.load(Acquire) == owner && place.freed.load(Acquire);
     PLACES[..HIGHEST.load(Acquire)].iter().find(mine).map(|place| place.ssl.load(Acquire))
 }

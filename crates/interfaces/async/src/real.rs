@@ -86,6 +86,7 @@ functions! {
 
     fn SSL_in_init(ssl: Ssl) -> c_int = 0;
     fn SSL_is_server(ssl: Ssl) -> c_int = 0;
+    fn SSL_get_finished(ssl: Ssl, buffer: *mut c_void, length: size_t) -> size_t = 0;
     fn SSL_ctrl(ssl: Ssl, command: c_int, number: c_long, pointer: *mut c_void) -> c_long = 0;
     fn SSL_get_state(ssl: Ssl) -> c_int = 0;
     fn SSL_get_rfd(ssl: Ssl) -> c_int = -1;

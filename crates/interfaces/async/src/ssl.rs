@@ -17,28 +17,31 @@ const READING: c_int = 3;
 const CONTROL_MODE: c_int = 33;
 const MODE_ASYNC: core::ffi::c_long = 0x100;
 
+#[inline]
 fn is_suspended(ssl: Ssl) -> bool {
-    has_computer() && with(|thread| thread.is_suspended(ssl)) == Some(true)
+    owners::is_any_listed() && with(|thread| thread.is_suspended(ssl)) == Some(true)
 }
 
-/// Whether a handshake might be suspended. Servers that use OpenSSL's own asynchrony are not interfered with.
+/// Whether a handshake might be suspended: a server's that has not sent its Finished message, after which nothing is left to compute with a private key.
+/// Servers that use OpenSSL's own asynchrony are not interfered with.
 fn is_eligible(ssl: Ssl) -> bool {
-    if !has_computer() || with(|thread| thread.may_begin()) != Some(true) {
-        return false;
-    }
-    // SAFETY: the server's `SSL`, which these only look at.
+    // SAFETY: the server's `SSL`, which these only look at; no byte of the message is asked for.
     unsafe {
         real::SSL_in_init(ssl) == 1
+            && real::SSL_get_finished(ssl, ptr::null_mut(), 0) == 0
             && real::SSL_is_server(ssl) == 1
             && real::SSL_ctrl(ssl, CONTROL_MODE, 0, ptr::null_mut()) & MODE_ASYNC == 0
     }
 }
 
 fn entrance(ssl: Ssl, handshake: Handshake) -> Entrance {
-    match with(|thread| thread.enter(ssl)) {
-        Some(Entrance::Direct) if is_eligible(ssl) => with(|thread| thread.begin(ssl, handshake)).unwrap_or(Entrance::Direct),
-        Some(entrance) => entrance,
-        None => Entrance::Direct,
+    if !has_computer() {
+        return Entrance::Direct;
+    }
+    let (entrance, may_begin) = with(|thread| (thread.enter(ssl), thread.may_begin())).unwrap_or((Entrance::Direct, false));
+    match entrance {
+        Entrance::Direct if may_begin && is_eligible(ssl) => with(|thread| thread.begin(ssl, handshake)).unwrap_or(Entrance::Direct),
+        entrance => entrance,
     }
 }
 

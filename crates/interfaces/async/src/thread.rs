@@ -45,6 +45,8 @@ pub(crate) struct Thread {
     /// How many waits there were, and the events that the last few have brought.
     waits: usize,
     events: [u32; RECENT_WAITS],
+    /// The provider has asked for a fiber since it last had nothing to compute, so operations may wait: on a fiber, or in a job of OpenSSL's.
+    may_wait: bool,
     /// A connection of this thread was seen to be waited for. Then those that are not yet waited for, being new, will be.
     is_event_driven: bool,
 }
@@ -93,7 +95,9 @@ pub(crate) fn fire(moment: Moment, fiber: u64) -> bool {
 /// Whether operations of this thread wait.
 pub(crate) fn is_anything_waiting() -> bool {
     // SAFETY: as above.
-    computer().is_some_and(|computer| unsafe { (computer.waiting)() } > 0)
+    let waits = computer().is_some_and(|computer| unsafe { (computer.waiting)() } > 0);
+    with(|thread| thread.may_wait = waits);
+    waits
 }
 
 // --- what the provider asks --------------------------------------------------------------------------------------------------
@@ -140,7 +144,11 @@ unsafe extern "C" fn company() -> u32 {
 }
 
 unsafe extern "C" fn fiber() -> u64 {
-    let Some(Some((number, ssl, fd))) = with(Thread::candidate) else { return 0 };
+    let candidate = with(|thread| {
+        thread.may_wait = true;
+        thread.candidate()
+    });
+    let Some(Some((number, ssl, fd))) = candidate else { return 0 };
     // SAFETY: the `SSL` whose handshake this thread is in.
     if !COMPUTING_STATES.contains(&unsafe { real::SSL_get_state(ssl) }) || !is_nonblocking(fd) {
         return 0;
@@ -210,6 +218,11 @@ impl Thread {
     /// Whether any handshake is.
     pub(crate) fn has_suspended(&self) -> bool {
         !self.fibers.is_empty()
+    }
+
+    /// Whether operations may wait, and the provider has to be asked.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.may_wait
     }
 
     /// Whether a new handshake might be suspended: somebody else must be there to wait for.
@@ -334,5 +347,5 @@ pub(crate) fn is_running(ssl: Ssl) -> bool {
 
 /// The next suspended handshake of this thread whose `SSL` another thread wants freed.
 pub(crate) fn next_to_free() -> Option<Ssl> {
-    owners::next_to_free(own_name())
+    if owners::is_any_to_free() { owners::next_to_free(own_name()) } else { None }
 }

@@ -38,11 +38,12 @@ pub(crate) fn wait(call: &mut impl Wait) -> c_int {
     while let Some(ssl) = thread::next_to_free() {
         give_up(ssl);
     }
-    let idle = with(|thread| {
+    let standing = with(|thread| {
         call.note(thread);
-        !thread.has_suspended()
+        (thread.has_suspended(), thread.may_wait())
     });
-    let found = if idle == Some(true) && !thread::is_anything_waiting() { call.wait() } else { compute_and_wait(call) };
+    let idle = standing.is_some_and(|(suspended, may_wait)| !(suspended || may_wait && thread::is_anything_waiting()));
+    let found = if idle { call.wait() } else { compute_and_wait(call) };
     with(|thread| thread.has_waited(found));
     found
 }
