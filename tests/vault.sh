@@ -125,6 +125,28 @@ if openssl pkey -in bywash:rsa -out "$scratch/stolen" 2>"$scratch/openssl.log"; 
 grep -q 'vault and cannot be exported' "$scratch/openssl.log" || fail "the refusal to export says why" "$scratch/openssl.log"
 ok "openssl takes the key by URI, makes a certificate request, and cannot export it"
 
+# The key file, where openssl wants a file: it opens that as a store, which is another way than a server's.
+for kind in rsa ecdsa; do
+    file=$scratch/$kind.uri public=$scratch/$kind.public
+    openssl pkey -in "$file" -pubout -out "$public" 2>"$scratch/openssl.log" || fail "openssl pkey -in FILE ($kind)" "$scratch/openssl.log"
+    OPENSSL_CONF=/dev/null openssl pkey -in "$scratch/$kind.secret" -pubout | cmp -s - "$public" || fail "the public half by file ($kind)"
+    openssl req -new -key "$file" -subj "/CN=$host" -out "$scratch/by.csr" 2>"$scratch/openssl.log" || fail "openssl req -key FILE ($kind)" "$scratch/openssl.log"
+    openssl x509 -req -in "$scratch/by.csr" -signkey "$file" -out "$scratch/by.pem" 2>"$scratch/openssl.log" ||
+        fail "openssl x509 -signkey FILE ($kind)" "$scratch/openssl.log"
+    OPENSSL_CONF=/dev/null openssl verify -CAfile "$scratch/by.pem" "$scratch/by.pem" >"$scratch/openssl.log" 2>&1 ||
+        fail "the certificate of the key itself verifies ($kind)" "$scratch/openssl.log"
+    openssl dgst -sha256 -binary -out "$scratch/digest" "$scratch/www/page"
+    openssl pkeyutl -sign -inkey "$file" -pkeyopt digest:sha256 -in "$scratch/digest" -out "$scratch/signature" 2>"$scratch/openssl.log" ||
+        fail "openssl pkeyutl -sign -inkey FILE ($kind)" "$scratch/openssl.log"
+    OPENSSL_CONF=/dev/null openssl pkeyutl -verify -pubin -inkey "$public" -pkeyopt digest:sha256 -in "$scratch/digest" -sigfile "$scratch/signature" \
+        >"$scratch/openssl.log" 2>&1 || fail "the signature of pkeyutl verifies ($kind)" "$scratch/openssl.log"
+    if openssl pkey -in "$file" -out "$scratch/stolen" 2>"$scratch/openssl.log"; then fail "the private half was exported by file ($kind)"; fi
+done
+cat "$scratch/rsa.pem" "$scratch/rsa.uri" >"$scratch/chain"
+openssl pkey -in "$scratch/chain" -pubout 2>"$scratch/openssl.log" | cmp -s - "$scratch/rsa.public" || fail "a key file after a certificate" "$scratch/openssl.log"
+openssl pkey -in "$scratch/ecdsa.secret" -noout 2>"$scratch/openssl.log" || fail "ordinary key files are read as ever" "$scratch/openssl.log"
+ok "openssl takes the key file for pkey, req, x509 and pkeyutl"
+
 # What is wrong is said by `nginx -t`.
 refused() {
     local text=$1
@@ -137,6 +159,8 @@ vault_nginx "$scratch/bad.conf" "$port" "$scratch/rsa.uri" "$scratch/other.uri"
 refused 'key values mismatch' 'a key that is not the certificate'"'"'s'
 "$bywash" key remove other --yes 2>/dev/null
 refused 'bywash:other: there is no such key' 'a key that was removed'
+if openssl pkey -in "$scratch/other.uri" -noout 2>"$scratch/openssl.log"; then fail "openssl takes a key that was removed"; fi
+grep -q 'bywash:other: there is no such key' "$scratch/openssl.log" || fail "openssl says why a key file is no good" "$scratch/openssl.log"
 end "$broker"
 vault_nginx "$scratch/bad.conf" "$port" "$scratch/rsa.uri" "$scratch/ecdsa.uri"
 refused 'no broker listens' 'no broker'

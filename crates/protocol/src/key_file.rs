@@ -10,12 +10,14 @@
 
 use crate::keys::key_error;
 use crate::public_key::PublicKey;
-use bywash_core::{KeyReference, Result};
+use bywash_core::{Error, KeyReference, Result};
 use der::asn1::{AnyRef, Utf8StringRef};
 use der::{Decode, Encode, Sequence};
 
 /// The PEM block's label.
 pub const LABEL: &str = "BYWASH KEY URI";
+/// No such file is longer in DER, in bytes: the public half of an RSA-4096 key takes 550, and a name at most 64.
+pub const DER_MAX: usize = 1024;
 
 #[derive(Sequence)]
 struct Body<'a> {
@@ -29,12 +31,23 @@ struct Body<'a> {
 /// # Errors
 /// [`Error::VaultKey`](bywash_core::Error::VaultKey) if the reference holds no public key.
 pub fn write(reference: &KeyReference) -> Result<String> {
-    let failed = || key_error(&reference.name, "its public half cannot be written; import the key again");
+    pem_rfc7468::encode_string(LABEL, pem_rfc7468::LineEnding::LF, &to_der(reference)?).map_err(|_| unwritable(reference))
+}
+
+/// Writes what the PEM block holds.
+///
+/// # Errors
+/// As [`write`].
+pub fn to_der(reference: &KeyReference) -> Result<Vec<u8>> {
+    let failed = || unwritable(reference);
     let uri = reference.uri();
     let public = AnyRef::from_der(&reference.public).map_err(|_| failed())?;
     let body = Body { version: 0, uri: Utf8StringRef::new(&uri).map_err(|_| failed())?, public };
-    let der = body.to_der().map_err(|_| failed())?;
-    pem_rfc7468::encode_string(LABEL, pem_rfc7468::LineEnding::LF, &der).map_err(|_| failed())
+    body.to_der().map_err(|_| failed())
+}
+
+fn unwritable(reference: &KeyReference) -> Error {
+    key_error(&reference.name, "its public half cannot be written; import the key again")
 }
 
 /// Reads one PEM block of that label.
@@ -42,12 +55,19 @@ pub fn write(reference: &KeyReference) -> Result<String> {
 /// # Errors
 /// [`Error::VaultKey`](bywash_core::Error::VaultKey), saying what is wrong with it.
 pub fn read(pem: &str) -> Result<KeyReference> {
-    let damaged = |what: &str| key_error("?", format!("the key file is damaged ({what}); write it again with `bywash key uri NAME`"));
     let (label, der) = pem_rfc7468::decode_vec(pem.as_bytes()).map_err(|_| damaged("not PEM"))?;
     if label != LABEL {
         return Err(damaged("another kind of PEM block"));
     }
-    let body = Body::from_der(&der).map_err(|_| damaged("not the DER expected"))?;
+    read_der(&der)
+}
+
+/// Reads what the PEM block holds.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_der(der: &[u8]) -> Result<KeyReference> {
+    let body = Body::from_der(der).map_err(|_| damaged("not the DER expected"))?;
     if body.version != 0 {
         return Err(damaged("written by a later release"));
     }
@@ -56,6 +76,10 @@ pub fn read(pem: &str) -> Result<KeyReference> {
         Some(_) => Ok(reference),
         None => Err(damaged("its public key is of no kind that a vault keeps")),
     }
+}
+
+fn damaged(what: &str) -> Error {
+    key_error("?", format!("the key file is damaged ({what}); write it again with `bywash key uri NAME`"))
 }
 
 /// The name in a URI.
@@ -81,6 +105,16 @@ mod tests {
         let text = write(&reference()).unwrap();
         assert!(text.starts_with("-----BEGIN BYWASH KEY URI-----\n"), "{text}");
         assert_eq!(read(&text).unwrap(), reference());
+        let der = to_der(&reference()).unwrap();
+        assert_eq!(read_der(&der).unwrap(), reference());
+        (0..der.len()).for_each(|cut| assert!(read_der(&der[..cut]).is_err(), "cut at {cut}"));
+    }
+
+    #[test]
+    fn the_longest_file_is_within_its_bound() {
+        let public = PublicKey::Rsa { modulus: vec![0xC1; 512], exponent: vec![0xFF; 4] }.to_der().unwrap();
+        let longest = KeyReference { name: "x".repeat(bywash_core::KEY_NAME_MAX), public };
+        assert!(to_der(&longest).unwrap().len() <= DER_MAX);
     }
 
     #[test]

@@ -18,10 +18,13 @@ pub struct Provider {
     handle: *const CoreHandle,
     client: Option<Client>,
     bio_gets: Option<BioGets>,
+    bio_read: Option<BioRead>,
 }
 
 /// The core's `BIO_gets`, for what a decoder reads from.
 pub type BioGets = unsafe extern "C" fn(bio: *mut c_void, line: *mut c_char, size: c_int) -> c_int;
+/// The core's `BIO_read_ex`.
+pub type BioRead = unsafe extern "C" fn(bio: *mut c_void, data: *mut c_void, size: usize, read: *mut usize) -> c_int;
 
 // SAFETY: the handle is only compared and handed back to the core; the rest is shareable.
 unsafe impl Send for Provider {}
@@ -48,6 +51,11 @@ impl Provider {
     /// How a decoder reads lines, where the core offers that.
     pub fn bio_gets(&self) -> Option<BioGets> {
         self.bio_gets
+    }
+
+    /// How a decoder reads bytes, where the core offers that.
+    pub fn bio_read(&self) -> Option<BioRead> {
+        self.bio_read
     }
 
     /// The default provider in a private library context, made when it is first needed.
@@ -154,13 +162,15 @@ pub unsafe extern "C" fn OSSL_provider_init(
         let entries = unsafe { slice::from_raw_parts(input, length) };
         // SAFETY: the entries come with the handle.
         unsafe { connect(handle, entries) };
-        let get_params = entries.iter().find(|entry| entry.id == id::GET_PARAMS).and_then(|entry| entry.function);
+        let offered = |id| entries.iter().find(|entry| entry.id == id).and_then(|entry| entry.function);
+        let get_params = offered(id::GET_PARAMS);
         let client = guard(None, || Some(Client::new(configuration(handle, get_params))));
         pkey::attach();
-        let gets = entries.iter().find(|entry| entry.id == id::BIO_GETS).and_then(|entry| entry.function);
         // SAFETY: core_dispatch.h fixes the type that goes with the id.
-        let bio_gets = gets.map(|gets| unsafe { transmute::<Function, BioGets>(gets) });
-        let provider = Box::new(Provider { handle, client, bio_gets });
+        let bio_gets = offered(id::BIO_GETS).map(|gets| unsafe { transmute::<Function, BioGets>(gets) });
+        // SAFETY: as above.
+        let bio_read = offered(id::BIO_READ).map(|read| unsafe { transmute::<Function, BioRead>(read) });
+        let provider = Box::new(Provider { handle, client, bio_gets, bio_read });
         // SAFETY: libcrypto gives room for both results.
         unsafe {
             *provctx = Box::into_raw(provider).cast();

@@ -4,6 +4,7 @@
 /// What the core offers, and what a provider offers the core.
 pub mod core {
     pub const GET_PARAMS: i32 = 2;
+    pub const BIO_READ: i32 = 42;
     pub const BIO_GETS: i32 = 49;
     pub const NEW_ERROR: i32 = 5;
     pub const SET_ERROR_DEBUG: i32 = 6;
