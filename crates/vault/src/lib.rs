@@ -7,6 +7,7 @@
 //! | [`seal`] | encryption at rest, under a passphrase |
 //! | [`folder`] | one file a key, readable by their owner alone, written whole or not at all |
 //! | [`vault`](mod@vault) | keys by name: importing, making, rotating, removing, finding |
+//! | [`wrap`] | a key on its way out of a token |
 //! | [`padding`] | what tells an RSA signature from a decryption |
 //!
 //! # At rest
@@ -28,6 +29,7 @@ pub mod padding;
 pub mod seal;
 pub mod source;
 pub mod vault;
+pub mod wrap;
 
 pub use material::Material;
 pub use vault::{Found, Vault};

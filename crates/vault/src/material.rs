@@ -1,6 +1,6 @@
 //! A private key that was checked: its kind, its public half, and itself on locked pages.
 
-use crate::source::{EC, RSA};
+use crate::source::{EC, P256, RSA};
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{self, KeySize};
@@ -11,9 +11,6 @@ use bywash_protocol::{LockedBytes, PublicKey};
 use der::Decode;
 use der::asn1::{ObjectIdentifier, UintRef};
 use pkcs8::PrivateKeyInfoRef;
-
-/// `secp256r1`.
-const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 
 /// A checked private key.
 #[derive(Debug)]

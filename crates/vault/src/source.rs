@@ -1,7 +1,7 @@
 //! Keys as they come from elsewhere: PKCS#8, PKCS#1 and SEC1, in PEM or DER, and PKCS#8 under a passphrase.
 
 use bywash_core::SecretBytes;
-use der::asn1::{AnyRef, BitStringRef, ObjectIdentifier, OctetStringRef};
+use der::asn1::{AnyRef, BitStringRef, ObjectIdentifier, OctetStringRef, UintRef};
 use der::{Decode, Encode};
 use pkcs8::{EncryptedPrivateKeyInfoRef, PrivateKeyInfo, PrivateKeyInfoRef};
 use zeroize::Zeroizing;
@@ -10,6 +10,8 @@ use zeroize::Zeroizing;
 pub(crate) const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 /// `id-ecPublicKey`.
 pub(crate) const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
+/// `secp256r1`.
+pub(crate) const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 
 const NEEDS_PASSPHRASE: &str = "it is encrypted; give its passphrase with --passphrase-file";
 
@@ -57,6 +59,34 @@ fn blocks(text: &str) -> impl Iterator<Item = (&str, &str)> {
         let end = format!("-----END {label}-----");
         Some((label, &text[start..start + text[start..].find(&end)? + end.len()]))
     })
+}
+
+/// An RSA key from its numbers, big-endian: n, e, d, p, q, d mod (p - 1), d mod (q - 1), q^-1 mod p. None for what are no numbers.
+pub fn from_rsa(numbers: &[&[u8]; 8]) -> Option<SecretBytes> {
+    let number = |index: usize| UintRef::new(numbers[index]).ok();
+    let key = pkcs1::RsaPrivateKeyRef {
+        modulus: number(0)?,
+        public_exponent: number(1)?,
+        private_exponent: number(2)?,
+        prime1: number(3)?,
+        prime2: number(4)?,
+        exponent1: number(5)?,
+        exponent2: number(6)?,
+        coefficient: number(7)?,
+        other_prime_infos: None,
+    };
+    wrap(RSA, AnyRef::NULL, &SecretBytes::from(key.to_der().ok()?))
+}
+
+/// A P-256 key from the object identifier of its curve in DER and its scalar, big-endian. None for another curve's.
+pub fn from_ec(curve: &[u8], scalar: &[u8]) -> Option<SecretBytes> {
+    let curve = ObjectIdentifier::from_der(curve).ok().filter(|&curve| curve == P256)?;
+    // A token may leave leading zeros out.
+    let mut whole = SecretBytes::zeroed(32);
+    let start = whole.len().checked_sub(scalar.len())?;
+    whole[start..].copy_from_slice(scalar);
+    let key = sec1::EcPrivateKey { private_key: &whole, parameters: None, public_key: None };
+    wrap(EC, (&curve).into(), &SecretBytes::from(key.to_der().ok()?))
 }
 
 fn from_der(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretBytes, String> {

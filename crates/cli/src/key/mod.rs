@@ -7,6 +7,7 @@ mod place;
 mod policy;
 mod show;
 mod source;
+mod token;
 
 use crate::failure::Failure;
 use bywash_core::KeyReference;
@@ -18,6 +19,7 @@ use policy::PolicyArgs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use token::TokenArgs;
 
 /// `bywash key`
 #[derive(Debug, clap::Args)]
@@ -25,6 +27,7 @@ use std::time::Duration;
 Examples:
   bywash key generate web --algorithm p256 --allow-uid 33
   bywash key import web --from server.key --allow-uid 33
+  bywash key import web --from 'pkcs11:token=T;object=web' --module LIB --pin-file FILE
   bywash key uri web > /etc/nginx/web.key        what nginx is given as ssl_certificate_key
   bywash key list
   bywash key rotate web --grace 30d
@@ -47,16 +50,19 @@ pub(crate) struct Args {
 /// What to do with keys.
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Take a private key over from a file (PKCS#8, PKCS#1 or SEC1, in PEM or DER)
+    /// Take a private key over from a file (PKCS#8, PKCS#1 or SEC1, in PEM or DER) or a PKCS#11 token
     Import {
         /// The key's name to be: letters, digits, '.', '_', '-'
         name: String,
-        /// The file; `-` is stdin. It is left as it is: delete it yourself
-        #[arg(long, value_name = "FILE")]
+        /// The file, `-` for stdin, or a key in a token as `pkcs11:token=T;object=O` (RFC 7512). It is
+        /// left as it is: delete it yourself
+        #[arg(long, value_name = "FILE|URI")]
         from: String,
         /// A file whose first line is the passphrase of the key
         #[arg(long, value_name = "FILE")]
         passphrase_file: Option<PathBuf>,
+        #[command(flatten)]
+        token: TokenArgs,
         #[command(flatten)]
         policy: PolicyArgs,
         #[command(flatten)]
@@ -103,12 +109,14 @@ enum Command {
         /// How long the old key still serves who has its key file: 0s, 12h, 30d
         #[arg(long, value_name = "TIME", default_value = "30d", value_parser = parse_grace)]
         grace: Duration,
-        /// Take the new key from this file instead of making one
-        #[arg(long, value_name = "FILE")]
+        /// Take the new key from this file or token instead of making one, as `import` does
+        #[arg(long, value_name = "FILE|URI")]
         from: Option<String>,
         /// A file whose first line is the passphrase of the new key
         #[arg(long, value_name = "FILE", requires = "from")]
         passphrase_file: Option<PathBuf>,
+        #[command(flatten)]
+        token: TokenArgs,
         #[command(flatten)]
         place: PlaceArgs,
     },
@@ -135,9 +143,11 @@ enum Command {
 
 /// Does what is asked.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    // Keys and passphrases go through this process. What cannot be had is `doctor`'s to say.
+    bywash_protocol::harden_process();
     match &args.command {
-        Command::Import { name, from, passphrase_file, policy, place } => {
-            let private = source::read(from, passphrase_file.as_deref())?;
+        Command::Import { name, from, passphrase_file, token, policy, place } => {
+            let private = source::read(from, passphrase_file.as_deref(), token)?;
             let public = Place::find(place)?.change(&KeyCommand::Import { name, private: &private, policy: policy.policy() })?;
             told(name, "imported", &public);
         }
@@ -151,8 +161,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             let public = Place::find(place)?.public(name)?;
             print!("{}", key_file::write(&KeyReference { name: name.clone(), public })?);
         }
-        Command::Rotate { name, grace, from, passphrase_file, place } => {
-            let private = from.as_deref().map(|from| source::read(from, passphrase_file.as_deref())).transpose()?;
+        Command::Rotate { name, grace, from, passphrase_file, token, place } => {
+            let private = from.as_deref().map(|from| source::read(from, passphrase_file.as_deref(), token)).transpose()?;
             let command = KeyCommand::Rotate { name, private: private.as_deref(), grace_s: grace.as_secs() };
             told(name, "rotated", &Place::find(place)?.change(&command)?);
             eprintln!(

@@ -32,7 +32,7 @@ pub(super) enum Place {
 
 /// Opens a folder of keys.
 pub(crate) fn open_vault(folder: &Path, passphrase: Option<&Path>) -> Result<Vault, Failure> {
-    let passphrase = passphrase.map(first_line).transpose()?;
+    let passphrase = passphrase.map(|file| first_line("a passphrase", file)).transpose()?;
     Ok(Vault::open(folder, passphrase.as_deref())?)
 }
 
