@@ -9,14 +9,15 @@ unset BYWASH_ROUTE OPENSSL_CONF
 export BYWASH_SOCKET=$scratch/run/broker.sock
 mkdir "$scratch/run" "$scratch/www"
 echo "the page" >"$scratch/www/page"
-echo "a passphrase for the test" >"$scratch/passphrase"
+(umask 077 && echo "a passphrase for the test" >"$scratch/passphrase")
 make_certificate rsa
 make_certificate ecdsa
 web=$(id -u www-data)
+group=$(id -g www-data)
 
 start_broker() {
     begin "$scratch/broker.log" "$bywash" serve --socket "$BYWASH_SOCKET" --allow-uid "$web" --allow-uid "$(id -u haproxy)" \
-        --keys "$scratch/keys" --keys-passphrase "$scratch/passphrase" --log json
+        --allow-gid "$group" --keys "$scratch/keys" --keys-passphrase "$scratch/passphrase" --log json
     broker=$pid
     for _ in $(seq 200); do
         "$bywash" stats >/dev/null 2>&1 && return 0
@@ -146,6 +147,31 @@ cat "$scratch/rsa.pem" "$scratch/rsa.uri" >"$scratch/chain"
 openssl pkey -in "$scratch/chain" -pubout 2>"$scratch/openssl.log" | cmp -s - "$scratch/rsa.public" || fail "a key file after a certificate" "$scratch/openssl.log"
 openssl pkey -in "$scratch/ecdsa.secret" -noout 2>"$scratch/openssl.log" || fail "ordinary key files are read as ever" "$scratch/openssl.log"
 ok "openssl takes the key file for pkey, req, x509 and pkeyutl"
+
+# Groups: a user without a name in any policy, with and without a group that has leave.
+"$bywash" key generate grouped --allow-gid "$group" 2>/dev/null
+"$bywash" key generate private 2>/dev/null
+"$bywash" key list | grep -q "^grouped .*owner,group $group" || fail "key list names the group"
+cp "$provider" "$scratch/provider.so"
+sed "s#^module = .*#module = $scratch/provider.so#" "$scratch/openssl.cnf" >"$scratch/member.cnf"
+chmod 755 "$scratch/run"
+sign_as() {
+    local key=$1
+    shift
+    setpriv --reuid 65534 --regid 65534 "$@" env OPENSSL_CONF="$scratch/member.cnf" openssl dgst -sha256 -sign "bywash:$key" "$scratch/www/page" \
+        2>"$scratch/openssl.log" >"$scratch/signature"
+}
+sign_as grouped --groups "$group" || fail "a member of the group signs" "$scratch/openssl.log"
+"$bywash" key public grouped >"$scratch/grouped.public"
+OPENSSL_CONF=/dev/null openssl dgst -sha256 -verify "$scratch/grouped.public" -signature "$scratch/signature" "$scratch/www/page" >/dev/null ||
+    fail "the member's signature verifies"
+grep -q "\"event\":\"open\",\"key\":\"grouped\".*\"uid\":65534,\"gid\":65534,\"group\":$group" "$scratch/keys/audit.log" ||
+    fail "the audit log names user and group" "$scratch/keys/audit.log"
+if sign_as private --groups "$group"; then fail "a member signs with a key of others"; fi
+grep -q 'uid 65534 may not use it.*--allow-gid' "$scratch/openssl.log" || fail "a member is told why not" "$scratch/openssl.log"
+if sign_as grouped --clear-groups; then fail "a stranger signs"; fi
+grep -q 'may not use this broker.*--allow-gid' "$scratch/openssl.log" || fail "a stranger is told why not" "$scratch/openssl.log"
+ok "groups have leave as users have"
 
 # What is wrong is said by `nginx -t`.
 refused() {

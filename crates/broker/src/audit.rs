@@ -1,13 +1,13 @@
 //! The audit log: who used which key, when, how often, with what outcome. One JSON object a line, appended, never rewritten.
 //!
 //! Uses are summed up per session for about two seconds, so that a busy server writes a line, not twenty thousand; openings, refusals and the
-//! owner's commands have a line each (refusals up to a bound a second, and then their number). Nothing that was signed or decrypted is told.
+//! owner's commands have a line each (openings and refusals up to a bound a second, and then their number). Nothing that was signed or decrypted is told.
 
 use crate::keyring::KeySession;
 use crate::throttle::{Bucket, Throttle};
 use bywash_core::{Error, Result};
 use bywash_protocol::Peer;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use serde::Serialize;
 use std::fs::File;
 use std::io::Write;
@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
-/// Refusals that have a line of their own, a second.
-const REFUSALS_MAX: u32 = 50;
+/// Openings and refusals that have a line of their own, a second: clients must not be able to fill the disk.
+const FEW: u32 = 200;
 
 pub(crate) struct Audit {
     path: PathBuf,
     file: Mutex<File>,
     open: Mutex<Vec<Weak<KeySession>>>,
-    refusals: Mutex<(Bucket, u64)>,
+    few: Mutex<(Bucket, u64)>,
     failing: Throttle,
 }
 
@@ -37,6 +37,10 @@ pub(crate) struct Line<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) fingerprint: &'a str,
     pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// The group by which the user may use the key, where it is not by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<u32>,
     pub(crate) pid: u32,
     /// As the client says.
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -47,7 +51,7 @@ pub(crate) struct Line<'a> {
     pub(crate) counts: Option<Counts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<&'a str>,
-    /// Refusals before this one that had no line.
+    /// Openings and refusals before this one that had no line.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) unsaid: u64,
 }
@@ -71,8 +75,22 @@ pub(crate) struct Counts {
 impl<'a> Line<'a> {
     pub(crate) fn new(event: &'a str, key: &'a str, peer: Peer, comm: &'a str) -> Self {
         let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        let (uid, pid) = (peer.uid, peer.pid);
-        Self { time, event, key, fingerprint: "", uid, pid, comm, algorithm: None, counts: None, outcome: None, unsaid: 0 }
+        let Peer { pid, uid, gid } = peer;
+        Self {
+            time,
+            event,
+            key,
+            fingerprint: "",
+            uid,
+            gid,
+            group: None,
+            pid,
+            comm,
+            algorithm: None,
+            counts: None,
+            outcome: None,
+            unsaid: 0,
+        }
     }
 }
 
@@ -81,15 +99,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Audit {
-    /// Opens the log for appending, made with mode 0600 where there is none.
+    /// Opens the log for appending, made with mode 0600 where there is none. One that others may write is no witness, and is refused.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600));
-        let failed =
-            |error| Error::Config { place: path.display().to_string(), reason: format!("the audit log cannot be opened: {error}") };
-        let file = Mutex::new(file.map_err(failed)?.into());
-        let refusals = Mutex::new((Bucket::new(REFUSALS_MAX), 0));
-        Ok(Self { path: path.to_owned(), file, open: Mutex::default(), refusals, failing: Throttle::default() })
+        let refuse =
+            |why: String| Error::Config { place: path.display().to_string(), reason: format!("the audit log cannot be opened: {why}") };
+        let failed = |error: rustix::io::Errno| refuse(error.to_string());
+        let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
+        let stat = rustix::fs::fstat(&file).map_err(failed)?;
+        let ours = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o022 == 0;
+        if !ours || !FileType::from_raw_mode(stat.st_mode).is_file() {
+            return Err(refuse("others may write it, or it is no file; name another place, or `chown` and `chmod` it".into()));
+        }
+        let file = Mutex::new(file.into());
+        let few = Mutex::new((Bucket::new(FEW), 0));
+        Ok(Self { path: path.to_owned(), file, open: Mutex::default(), few, failing: Throttle::default() })
     }
 
     /// Writes a line; a log that cannot be written is an error in the broker's own.
@@ -104,15 +128,17 @@ impl Audit {
         }
     }
 
-    /// A refusal, if there are not too many of them.
-    pub(crate) fn refuse(&self, mut line: Line<'_>) {
-        let mut refusals = lock(&self.refusals);
-        if refusals.0.take(1.0) {
-            line.unsaid = std::mem::take(&mut refusals.1);
+    /// Writes a line that clients cause, if there are not too many of them; gives whether it did.
+    pub(crate) fn few(&self, mut line: Line<'_>) -> bool {
+        let mut few = lock(&self.few);
+        let said = few.0.take(1.0);
+        if said {
+            line.unsaid = std::mem::take(&mut few.1);
             self.write(&line);
         } else {
-            refusals.1 += 1;
+            few.1 += 1;
         }
+        said
     }
 
     /// Watches a session from now on.

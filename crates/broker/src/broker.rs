@@ -182,7 +182,7 @@ impl Shared {
     /// Gives a connection its thread, if its user may have one more. Nothing here waits for the peer.
     fn admit(self: &Arc<Self>, socket: ControlSocket) {
         let Ok(peer) = socket.peer() else { return };
-        let known = connection::is_known(self, peer.uid);
+        let known = connection::is_known(self, &socket, peer.uid);
         if !known && !self.strangers.enter(peer.uid, STRANGERS_MAX) {
             return self.telemetry.deny(peer.pid, peer.uid, "too many connections of a user without permission who have not said Hello");
         }

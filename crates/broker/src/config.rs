@@ -19,6 +19,8 @@ pub struct BrokerConfig {
     pub mode: Option<u32>,
     /// Users who may connect besides this one and root.
     pub allowed_uids: Vec<u32>,
+    /// Groups whose members may connect.
+    pub allowed_gids: Vec<u32>,
     /// Admits any user who says this in `Hello`: for the private broker of one run.
     pub run_token: Option<String>,
     /// Keys that clients use by name and never see.
@@ -47,6 +49,7 @@ impl BrokerConfig {
             manager,
             mode: None,
             allowed_uids: Vec::new(),
+            allowed_gids: Vec::new(),
             run_token: None,
             vault: None,
             audit: None,
@@ -60,7 +63,7 @@ impl BrokerConfig {
     }
 
     pub(crate) fn socket_mode(&self) -> u32 {
-        let private = self.allowed_uids.is_empty() && self.run_token.is_none();
+        let private = self.allowed_uids.is_empty() && self.allowed_gids.is_empty() && self.run_token.is_none();
         self.mode.unwrap_or(if private { 0o600 } else { 0o666 })
     }
 }

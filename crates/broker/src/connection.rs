@@ -121,8 +121,9 @@ fn welcome(
         refuse(&socket, 0, Refusal::Version { spoken: VERSION });
         return Err(Some((peer.pid, format!("it speaks protocol {version}, this broker {VERSION}"))));
     }
-    if !may_connect(shared, peer.uid, run) {
-        let what = format!("uid {} may not use this broker; its owner can allow it with `bywash serve --allow-uid {0}`", peer.uid);
+    if !may_connect(shared, &socket, peer.uid, run) {
+        let what =
+            format!("uid {} may not use this broker; its owner can allow it with `bywash serve --allow-uid {0}` or --allow-gid", peer.uid);
         refuse(&socket, 0, Refusal::Unavailable { what: what.clone() });
         return Err(Some((peer.pid, what)));
     }
@@ -168,15 +169,23 @@ fn welcome(
 }
 
 /// This user and root, those allowed, and whoever knows the run's token.
-fn may_connect(shared: &Shared, uid: u32, run: Option<&str>) -> bool {
+fn may_connect(shared: &Shared, socket: &ControlSocket, uid: u32, run: Option<&str>) -> bool {
     let token = shared.config.run_token.as_deref();
     let knows_token = token.zip(run).is_some_and(|(token, run)| constant_time_eq(token.as_bytes(), run.as_bytes()));
-    is_known(shared, uid) || knows_token
+    is_known(shared, socket, uid) || knows_token
 }
 
 /// Whether a user may connect whatever is said in `Hello`.
-pub(crate) fn is_known(shared: &Shared, uid: u32) -> bool {
-    is_owner(uid) || shared.config.allowed_uids.contains(&uid)
+pub(crate) fn is_known(shared: &Shared, socket: &ControlSocket, uid: u32) -> bool {
+    is_owner(uid) || shared.config.allowed_uids.contains(&uid) || group_among(socket, &shared.config.allowed_gids).is_some()
+}
+
+/// The first of the peer's groups that is among these. Groups that cannot be read give no leave.
+pub(crate) fn group_among(socket: &ControlSocket, gids: &[u32]) -> Option<u32> {
+    if gids.is_empty() {
+        return None;
+    }
+    socket.peer_groups().ok()?.into_iter().find(|gid| gids.contains(gid))
 }
 
 /// Whether this is the user whose broker it is, or root.
@@ -189,7 +198,7 @@ fn own_uid() -> u32 {
 }
 
 /// Names are for people and for accounts: printable, and short.
-fn short(name: &str) -> String {
+pub(crate) fn short(name: &str) -> String {
     name.chars().filter(|char| !char.is_control()).take(NAME_BYTES_MAX).collect()
 }
 
@@ -276,10 +285,10 @@ impl Connection {
             return Err(Error::Unavailable { what: "an observer opens no sessions; connect to compute".into() });
         }
         let params = params.check()?;
-        let reference = keyring::reference(&params).cloned();
+        let (reference, algorithm) = (keyring::reference(&params).cloned(), params.algorithm());
         let session = self.client.sessions.insert(|| {
             let (params, key) = match &reference {
-                Some(reference) => self.by_reference(reference, params.algorithm())?,
+                Some(reference) => self.by_reference(reference, algorithm)?,
                 None => (params, None),
             };
             let (algorithm, tag_len) = (params.algorithm(), params.tag_len());
@@ -287,7 +296,7 @@ impl Connection {
             Ok(Entry { id, algorithm, tag_len, key })
         })?;
         if let (Some(reference), Some(keyring)) = (&reference, &self.shared.keyring) {
-            keyring.still_holds(reference).inspect_err(|_| self.close(session))?;
+            keyring.still_permits(reference, algorithm, &self.client).inspect_err(|_| self.close(session))?;
         }
         self.start_worker().inspect_err(|_| self.close(session))?;
         Ok(session)

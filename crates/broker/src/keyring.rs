@@ -3,13 +3,13 @@
 use crate::audit::{Audit, Counts, Line};
 use crate::broker::Shared;
 use crate::client::Client;
-use crate::connection::is_owner;
+use crate::connection::{group_among, is_owner, short};
 use crate::throttle::Bucket;
 use bywash_core::{Algorithm, Error, Key, KeyReference, Kind, Result, SessionParams};
 use bywash_protocol::Peer;
 use bywash_protocol::descriptor::Verdict;
 use bywash_protocol::keys::{KeyCommand, KeyInfo, KeyPolicy, KeyUse, key_error};
-use bywash_vault::{Vault, padding};
+use bywash_vault::{Found, Vault, padding};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -36,6 +36,8 @@ pub(crate) struct KeySession {
     fingerprint: String,
     algorithm: Algorithm,
     peer: Peer,
+    /// Where the key's policy names not the user but a group.
+    group: Option<u32>,
     comm: String,
     gate: Arc<Gate>,
     audit: Arc<Audit>,
@@ -102,7 +104,12 @@ impl KeySession {
 
     fn line<'a>(&'a self, event: &'a str) -> Line<'a> {
         let line = Line::new(event, &self.name, self.peer, &self.comm);
-        Line { fingerprint: &self.fingerprint[..16.min(self.fingerprint.len())], algorithm: Some(self.algorithm.name()), ..line }
+        Line {
+            fingerprint: &self.fingerprint[..16.min(self.fingerprint.len())],
+            group: self.group,
+            algorithm: Some(self.algorithm.name()),
+            ..line
+        }
     }
 
     /// Writes what was counted to the audit log, and counts anew.
@@ -134,34 +141,36 @@ impl Keyring {
 
     fn refuse(&self, name: &str, client: &Client, error: &Error) {
         let (peer, reason) = (client.peer, error.to_string());
-        tracing::warn!(pid = peer.pid, uid = peer.uid, "{reason}");
-        self.audit.refuse(Line { outcome: Some(&reason), ..Line::new("refused", name, peer, &client.comm) });
+        if self.audit.few(Line { outcome: Some(&reason), ..Line::new("refused", &short(name), peer, &client.comm) }) {
+            tracing::warn!(pid = peer.pid, uid = peer.uid, "{reason}");
+        }
     }
 
-    /// The key that a client asks for, if its user may use it.
-    fn permitted(&self, name: &str, public: Option<&[u8]>, client: &Client) -> Result<bywash_vault::Found> {
+    /// The key that a client asks for, if its user may use it, and the group by which it may.
+    fn permitted(&self, name: &str, public: Option<&[u8]>, client: &Client) -> Result<(Found, Option<u32>)> {
         let found = self.vault.find(name, public).and_then(|found| {
             let uid = client.peer.uid;
             if is_owner(uid) || found.policy.uids.contains(&uid) {
-                return Ok(found);
+                return Ok((found, None));
             }
-            Err(key_error(
-                name,
-                format!("uid {uid} may not use it; the vault's owner can allow it with `bywash key policy {name} --allow-uid {uid}`"),
-            ))
+            let group = group_among(&client.socket, &found.policy.gids);
+            let reason = || {
+                format!("uid {uid} may not use it; the vault's owner can allow it with `bywash key policy {name} --allow-uid {uid}` or --allow-gid")
+            };
+            group.map(|group| (found, Some(group))).ok_or_else(|| key_error(name, reason()))
         });
         found.inspect_err(|error| self.refuse(name, client, error))
     }
 
     /// The public half of a key, for whoever may use it.
     pub(crate) fn describe(&self, name: &str, public: Option<&[u8]>, client: &Client) -> Result<Vec<u8>> {
-        Ok(self.permitted(name, public, client)?.material.public().to_vec())
+        Ok(self.permitted(name, public, client)?.0.material.public().to_vec())
     }
 
     /// What a session by reference is opened with.
     pub(crate) fn open(&self, reference: &KeyReference, algorithm: Algorithm, client: &Client) -> Result<(SessionParams, Arc<KeySession>)> {
         let name = &reference.name;
-        let found = self.permitted(name, Some(&reference.public), client)?;
+        let (found, group) = self.permitted(name, Some(&reference.public), client)?;
         let opened = found.material.key(name, algorithm).and_then(|key| {
             check_use(name, algorithm, &found.policy)?;
             SessionParams::new(algorithm, key)
@@ -172,24 +181,26 @@ impl Keyring {
             fingerprint: found.material.fingerprint(),
             algorithm,
             peer: client.peer,
+            group,
             comm: client.comm.clone(),
             gate: self.gate(name, found.policy),
             audit: self.audit.clone(),
             counts: Default::default(),
         });
-        self.audit.write(&session.line("open"));
+        self.audit.few(session.line("open"));
         self.audit.watch(Arc::downgrade(&session));
         Ok((params, session))
     }
 
-    /// Whether a reference is still good: between finding a key and having a session with it, its owner may have removed it.
-    pub(crate) fn still_holds(&self, reference: &KeyReference) -> Result<()> {
-        self.vault.find(&reference.name, Some(&reference.public)).map(|_| ())
+    /// Whether a reference is still good: between finding a key and having a session with it, its owner may have removed it or changed its policy.
+    pub(crate) fn still_permits(&self, reference: &KeyReference, algorithm: Algorithm, client: &Client) -> Result<()> {
+        let (found, _) = self.permitted(&reference.name, Some(&reference.public), client)?;
+        check_use(&reference.name, algorithm, &found.policy).inspect_err(|error| self.refuse(&reference.name, client, error))
     }
 
     /// Does what the vault's owner says.
     pub(crate) fn command(&self, shared: &Shared, client: &Client, command: &KeyCommand<'_>) -> Result<Answer> {
-        let name = command.name().unwrap_or_default();
+        let name = &short(command.name().unwrap_or_default());
         if !is_owner(client.peer.uid) {
             let reason = format!("only root and uid {} may {} keys here", rustix::process::geteuid().as_raw(), command.verb());
             let error = key_error(name, reason);
@@ -240,10 +251,18 @@ impl Keyring {
     pub(crate) fn tick(&self, shared: &Shared) {
         self.audit.flush();
         match self.vault.sweep() {
-            Ok(swept) => swept.iter().for_each(|name| shared.end_sessions_of(name)),
+            Ok(swept) => swept.iter().for_each(|name| {
+                shared.end_sessions_of(name);
+                self.audit.write(&Line::new("expire", name, own_peer(), ""));
+            }),
             Err(error) => tracing::error!("old keys cannot be deleted: {error}"),
         }
     }
+}
+
+/// This process: what is done at its own time is its own deed.
+fn own_peer() -> Peer {
+    Peer { pid: std::process::id(), uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
 }
 
 /// Whether a session of this algorithm could do anything that the policy allows.

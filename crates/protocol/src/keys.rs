@@ -121,6 +121,8 @@ impl FromStr for KeyUse {
 pub struct KeyPolicy {
     /// Other users who may use it.
     pub uids: Vec<u32>,
+    /// Groups whose members may use it.
+    pub gids: Vec<u32>,
     /// What it may be used for.
     pub uses: Vec<KeyUse>,
     /// Uses a second, of all clients together; as many can be saved up.
@@ -130,7 +132,7 @@ pub struct KeyPolicy {
 impl Default for KeyPolicy {
     /// Signatures for the broker's own user and root, without a limit.
     fn default() -> Self {
-        Self { uids: Vec::new(), uses: vec![KeyUse::Sign], rate: None }
+        Self { uids: Vec::new(), gids: Vec::new(), uses: vec![KeyUse::Sign], rate: None }
     }
 }
 

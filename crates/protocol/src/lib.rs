@@ -73,6 +73,7 @@ pub mod client_ring;
 pub mod descriptor;
 pub mod environment;
 pub mod fork;
+mod groups;
 pub mod harden;
 pub mod key_file;
 pub mod keys;

@@ -6,7 +6,7 @@ use bywash_core::{Algorithm, Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages. Client and broker of different versions do not talk; both say so.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// Longest message in bytes. An RSA-4096 private key needs 2.6 KiB, the longest HMAC key 4 KiB; bulk travels in descriptors.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 10;
 /// Longest name (command, run) that is kept of a client.

@@ -118,6 +118,17 @@ impl ControlSocket {
         Ok(Peer { pid: peer.pid.as_raw_nonzero().get().unsigned_abs(), uid: peer.uid.as_raw(), gid: peer.gid.as_raw() })
     }
 
+    /// The groups of the process at the other end, its effective one first, as they were when it connected.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] with what the kernel said.
+    pub fn peer_groups(&self) -> Result<Vec<u32>> {
+        let fail = |error| Error::Unavailable { what: format!("cannot read the peer's groups: {error}") };
+        let mut groups = vec![self.peer()?.gid];
+        groups.extend(crate::groups::of_peer(&self.0).map_err(fail)?);
+        Ok(groups)
+    }
+
     /// Sends a message with descriptors, waiting at most `timeout` for room.
     ///
     /// # Errors
@@ -309,5 +320,13 @@ mod tests {
         let peer = listener.accept(SOON).unwrap().peer().unwrap();
         assert_eq!(peer.pid, std::process::id());
         assert_eq!(peer.uid, rustix::process::getuid().as_raw());
+    }
+
+    #[test]
+    fn the_kernel_names_the_peers_groups() {
+        let (ours, _theirs) = ControlSocket::pair().unwrap();
+        let mut groups: Vec<u32> = rustix::process::getgroups().unwrap().into_iter().map(rustix::process::Gid::as_raw).collect();
+        groups.insert(0, rustix::process::getegid().as_raw());
+        assert_eq!(ours.peer_groups().unwrap(), groups);
     }
 }

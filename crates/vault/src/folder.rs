@@ -2,8 +2,8 @@
 
 use base64ct::{Base64, Encoding};
 use bywash_core::{Error, Result};
-use bywash_protocol::keys::KeyPolicy;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock};
+use bywash_protocol::keys::{KeyPolicy, KeyUse};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, Stat, flock, fstat, statat};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -11,6 +11,11 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 use crate::seal::Sealed;
+
+/// Longest file of a key, in bytes: some forty versions of an RSA-4096 key.
+const RECORD_MAX: usize = 256 << 10;
+/// How files end that are not written to their end.
+const UNFINISHED: &str = "new";
 
 /// Bytes that stand in JSON as base64, wiped when dropped.
 #[derive(Clone)]
@@ -54,9 +59,32 @@ pub(crate) struct Record {
 pub(crate) struct About {
     pub(crate) name: String,
     pub(crate) created: u64,
-    pub(crate) policy: KeyPolicy,
+    pub(crate) policy: Rules,
     /// The present key first.
     pub(crate) versions: Vec<AboutVersion>,
+}
+
+/// A [`KeyPolicy`] as it is stored. A seal binds these very bytes, so what came later is left out where it says nothing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rules {
+    uids: Vec<u32>,
+    uses: Vec<KeyUse>,
+    rate: Option<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gids: Vec<u32>,
+}
+
+impl From<KeyPolicy> for Rules {
+    fn from(KeyPolicy { uids, gids, uses, rate }: KeyPolicy) -> Self {
+        Self { uids, uses, rate, gids }
+    }
+}
+
+impl From<Rules> for KeyPolicy {
+    fn from(Rules { uids, uses, rate, gids }: Rules) -> Self {
+        Self { uids, gids, uses, rate }
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -94,7 +122,8 @@ impl Folder {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
             made.map_err(|error| failed("make the folder of keys", path, &error))?;
         }
-        check(path, 0o022, "others may write there; `chmod go-w` it")?;
+        let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed("look at", path, &error.into()))?;
+        check(&stat, path, 0o022, "others may write there; `chmod go-w` it")?;
         let lock = path.join(".lock");
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = rustix::fs::open(&lock, flags, Mode::from_raw_mode(0o600)).map_err(|error| failed("open", &lock, &error.into()))?;
@@ -113,11 +142,15 @@ impl Folder {
         self.path.join(format!("{name}.key"))
     }
 
-    /// Every key's file, by name. Files that others may read are refused.
+    /// Every key's file, by name. Files that others may read are refused; those that a crash left half written are deleted.
     pub(crate) fn records(&self) -> Result<Vec<Record>> {
         let entries = std::fs::read_dir(&self.path).map_err(|error| failed("list", &self.path, &error))?;
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        paths.retain(|path| path.extension().is_some_and(|end| end == "key"));
+        let ends = |path: &Path, wanted: &str| path.extension().is_some_and(|end| end == wanted);
+        for path in paths.iter().filter(|path| ends(path, UNFINISHED)) {
+            std::fs::remove_file(path).map_err(|error| failed("remove", path, &error))?;
+        }
+        paths.retain(|path| ends(path, "key"));
         paths.sort();
         paths.iter().map(|path| read(path)).collect()
     }
@@ -125,7 +158,15 @@ impl Folder {
     pub(crate) fn write(&self, record: &Record) -> Result<()> {
         let path = self.file(&record.about.name);
         let damaged = |error: serde_json::Error| Error::Config { place: path.display().to_string(), reason: error.to_string() };
-        let text = Zeroizing::new(serde_json::to_vec_pretty(record).map_err(damaged)?);
+        // All the room at once: a vector that grows leaves copies of the keys behind.
+        let mut text = Zeroizing::new(Vec::with_capacity(RECORD_MAX));
+        serde_json::to_writer_pretty(&mut *text, record).map_err(damaged)?;
+        if text.len() > RECORD_MAX {
+            return Err(Error::Config {
+                place: path.display().to_string(),
+                reason: "has too many old keys or rules; wait until some are over".into(),
+            });
+        }
         write_whole(&path, &text)
     }
 
@@ -137,10 +178,7 @@ impl Folder {
 }
 
 fn read(path: &Path) -> Result<Record> {
-    check(path, 0o077, "others may read it; take the key for known to them, and `chmod 600` it if that does not matter")?;
-    let mut text = Zeroizing::new(Vec::new());
-    let read = File::open(path).and_then(|mut file| file.read_to_end(&mut text));
-    read.map_err(|error| failed("read", path, &error))?;
+    let text = read_own(path, 0o077, "others may read it; take the key for known to them, and `chmod 600` it if that does not matter")?;
     let damaged = |reason: String| Error::Config { place: path.display().to_string(), reason };
     let record: Record = serde_json::from_slice(&text).map_err(|error| damaged(format!("is damaged: {error}")))?;
     let named = path.file_stem().is_some_and(|stem| stem == record.about.name.as_str());
@@ -150,10 +188,27 @@ fn read(path: &Path) -> Result<Record> {
     Ok(record)
 }
 
+/// Reads a file that is this user's and has none of these mode bits. It is the file that was opened that is looked at, not what its name stands for then.
+pub(crate) fn read_own(path: &Path, forbidden: u32, why: &str) -> Result<Zeroizing<Vec<u8>>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = rustix::fs::open(path, flags, Mode::empty()).and_then(|file| Ok((fstat(&file)?, file)));
+    let (stat, file) = opened.map_err(|error| failed("read", path, &error.into()))?;
+    check(&stat, path, forbidden, why)?;
+    // All the room at once, as above.
+    let mut text = Zeroizing::new(Vec::with_capacity(RECORD_MAX));
+    let read = File::from(file).take(RECORD_MAX as u64 + 1).read_to_end(&mut text);
+    read.map_err(|error| failed("read", path, &error))?;
+    if text.len() > RECORD_MAX {
+        return Err(Error::Config {
+            place: path.display().to_string(),
+            reason: format!("is longer than {RECORD_MAX} bytes: it is none of ours"),
+        });
+    }
+    Ok(text)
+}
+
 /// Refuses what belongs to another user, or has one of these mode bits.
-fn check(path: &Path, forbidden: u32, why: &str) -> Result<()> {
-    let stat =
-        rustix::fs::statat(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed("look at", path, &error.into()))?;
+fn check(stat: &Stat, path: &Path, forbidden: u32, why: &str) -> Result<()> {
     let refuse = |reason: String| Err(Error::Config { place: path.display().to_string(), reason });
     if stat.st_uid != rustix::process::geteuid().as_raw() {
         return refuse(format!("belongs to uid {}, not to this user; `chown` it", stat.st_uid));
@@ -166,15 +221,21 @@ fn check(path: &Path, forbidden: u32, why: &str) -> Result<()> {
 
 /// Writes a file of mode 0600 whole or not at all.
 pub(crate) fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
-    let beside = path.with_extension("new");
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let beside = path.with_extension(UNFINISHED);
+    // One that was left there would keep its mode.
+    let _ = std::fs::remove_file(&beside);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let written = (|| {
         let mut file = File::from(rustix::fs::open(&beside, flags, Mode::from_raw_mode(0o600))?);
         file.write_all(text)?;
         file.sync_all()?;
         std::fs::rename(&beside, path)
     })();
-    written.map_err(|error: std::io::Error| failed("write", path, &error))?;
+    written.map_err(|error: std::io::Error| {
+        // Part of a key, perhaps, where the disk is full.
+        let _ = std::fs::remove_file(&beside);
+        failed("write", path, &error)
+    })?;
     path.parent().map_or(Ok(()), sync)
 }
 

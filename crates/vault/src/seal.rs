@@ -1,6 +1,6 @@
 //! Encryption at rest: AES-256-GCM under a key that scrypt makes of the owner's passphrase.
 
-use crate::folder::{Encoded, write_whole};
+use crate::folder::{Encoded, read_own, write_whole};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use bywash_core::{Error, Result, SecretBytes};
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ impl Seal {
         if !Self::is_in(folder) {
             return Self::new(folder, passphrase);
         }
-        let text = std::fs::read(path(folder)).map_err(|error| fail(format!("cannot be read: {error}")))?;
+        let text = read_own(&path(folder), 0o022, "others may write it; `chmod 600` it")?;
         let header: Header = serde_json::from_slice(&text).map_err(|error| fail(format!("is damaged: {error}")))?;
         // A header that asks for more than we ever write would only eat memory.
         if header.kdf != "scrypt" || header.log_n > LOG_N || header.r > R || header.p > P {
@@ -90,9 +90,11 @@ impl Seal {
     pub fn seal(&self, plain: &[u8], context: &[u8]) -> Option<Sealed> {
         let mut nonce = [0; NONCE_LEN];
         random(&mut nonce)?;
-        let mut text = plain.to_vec();
-        self.0.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(context), &mut text).ok()?;
-        Some(Sealed { nonce: Encoded(nonce.to_vec().into()), text: Encoded(text.into()) })
+        // With room for the tag: a vector that grows leaves a copy of the key behind.
+        let mut text = Zeroizing::new(Vec::with_capacity(plain.len() + AES_256_GCM.tag_len()));
+        text.extend_from_slice(plain);
+        self.0.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(context), &mut *text).ok()?;
+        Some(Sealed { nonce: Encoded(nonce.to_vec().into()), text: Encoded(text) })
     }
 
     /// Decrypts what was sealed with this context; none if it is not that.

@@ -123,7 +123,7 @@ impl Vault {
             }
             versions.push(Version { made: version.made, expires: version.expires, material: Arc::new(material) });
         }
-        Ok((about.name, Held { created: about.created, policy: about.policy, versions }))
+        Ok((about.name, Held { created: about.created, policy: about.policy.into(), versions }))
     }
 
     fn save(&self, name: &str, held: &Held) -> Result<()> {
@@ -133,7 +133,7 @@ impl Vault {
             public: Encoded(version.material.public().to_vec().into()),
         };
         let versions = held.versions.iter().map(version).collect();
-        let about = About { name: name.to_owned(), created: held.created, policy: held.policy.clone(), versions };
+        let about = About { name: name.to_owned(), created: held.created, policy: held.policy.clone().into(), versions };
         let private = held.versions.iter().enumerate().map(|(index, version)| {
             let plain = version.material.pkcs8();
             match &self.seal {

@@ -2,7 +2,7 @@
 
 use bywash_core::{Algorithm, Data, Direction, Error, Key, Operation, SessionParams};
 use bywash_protocol::keys::{KeyAlgorithm, KeyPolicy, KeyUse};
-use bywash_vault::{Vault, source};
+use bywash_vault::{Material, Vault, source};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -119,7 +119,7 @@ fn bad_keys_are_refused_in_words() {
 fn a_sealed_folder_opens_under_its_passphrase_alone_and_shows_no_key() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("keys");
-    let policy = KeyPolicy { uids: vec![33], uses: vec![KeyUse::Sign, KeyUse::Derive], rate: Some(9) };
+    let policy = KeyPolicy { uids: vec![33], gids: vec![48], uses: vec![KeyUse::Sign, KeyUse::Derive], rate: Some(9) };
     let plain = {
         let vault = Vault::open(&at, None).unwrap();
         vault.generate("web", KeyAlgorithm::P256, policy.clone()).unwrap();
@@ -196,4 +196,55 @@ fn files_that_others_may_read_are_not_opened() {
     mode(&at, 0o700);
     std::fs::write(at.join("web.key"), "{}").unwrap();
     assert!(text(&Vault::open(&at, None).unwrap_err()).contains("web.key: is damaged"));
+}
+
+#[test]
+fn what_is_no_plain_file_of_ours_is_not_read_and_leftovers_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("keys");
+    Vault::open(&at, Some(b"passphrase")).unwrap().generate("web", KeyAlgorithm::P256, KeyPolicy::default()).unwrap();
+    std::fs::write(at.join("web.new"), "half a key").unwrap();
+    drop(Vault::open(&at, Some(b"passphrase")).unwrap());
+    assert!(!at.join("web.new").exists(), "what a crash left");
+    let mode = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(&at.join("seal.json"), 0o622);
+    assert!(text(&Vault::open(&at, Some(b"passphrase")).unwrap_err()).contains("seal.json: others may write it"));
+    mode(&at.join("seal.json"), 0o600);
+    std::fs::rename(at.join("web.key"), folder.path().join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(folder.path().join("elsewhere"), at.join("web.key")).unwrap();
+    assert!(text(&Vault::open(&at, Some(b"passphrase")).unwrap_err()).contains("web.key"), "a link may change where it leads");
+    std::fs::remove_file(at.join("web.key")).unwrap();
+    std::fs::write(at.join("web.key"), vec![b' '; 300 << 10]).unwrap();
+    mode(&at.join("web.key"), 0o600);
+    assert!(text(&Vault::open(&at, Some(b"passphrase")).unwrap_err()).contains("none of ours"), "it is not read to its end");
+}
+
+#[test]
+fn groups_are_stored_and_files_from_before_them_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("keys");
+    let vault = Vault::open(&at, Some(b"passphrase")).unwrap();
+    vault.generate("old", KeyAlgorithm::P256, KeyPolicy { uids: vec![33], ..KeyPolicy::default() }).unwrap();
+    vault.generate("new", KeyAlgorithm::P256, KeyPolicy { gids: vec![48], ..KeyPolicy::default() }).unwrap();
+    drop(vault);
+    assert!(!std::fs::read_to_string(at.join("old.key")).unwrap().contains("gids"), "the bytes that a seal binds are as they were");
+    let vault = Vault::open(&at, Some(b"passphrase")).unwrap();
+    assert_eq!(vault.find("new", None).unwrap().policy.gids, [48]);
+    assert_eq!(vault.find("old", None).unwrap().policy, KeyPolicy { uids: vec![33], ..KeyPolicy::default() });
+}
+
+#[test]
+fn keys_come_from_a_tokens_attributes() {
+    let ec = Material::generate(KeyAlgorithm::P256).unwrap();
+    let Key::EcPrivate(scalar) = ec.key("ec", Algorithm::EcdsaP256Sign).unwrap() else { panic!("another kind of key") };
+    let p256 = [6, 8, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 3, 1, 7];
+    let again = Material::from_pkcs8(&source::from_ec(&p256, &scalar).unwrap()).unwrap();
+    assert_eq!(again.public(), ec.public());
+    assert!(source::from_ec(&p256, &[7]).is_some(), "leading zeros may be left out");
+    assert!(source::from_ec(&p256, &[1; 33]).is_none() && source::from_ec(&p256[..9], &scalar).is_none());
+    let rsa = Material::generate(KeyAlgorithm::Rsa2048).unwrap();
+    let Key::RsaPrivate(key) = rsa.key("rsa", Algorithm::Rsa2048Private).unwrap() else { panic!("another kind of key") };
+    let (n, e) = (&key.public.modulus[..], &key.public.exponent[..]);
+    let numbers = [n, e, &key.private_exponent, &key.prime1, &key.prime2, &key.exponent1, &key.exponent2, &key.coefficient];
+    assert_eq!(Material::from_pkcs8(&source::from_rsa(&numbers).unwrap()).unwrap().public(), rsa.public());
 }

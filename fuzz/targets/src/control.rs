@@ -78,7 +78,7 @@ pub(crate) fn client_seeds() -> Vec<Vec<u8>> {
     let params = SessionParams::new(Algorithm::Aes256Gcm, Key::Symmetric((&[7; 32]).into())).expect("a key");
     let reference = Key::Vault(KeyReference { name: "web".into(), public: vec![48, 0] });
     let by_reference = SessionParams::new(Algorithm::EcdsaP256Sign, reference).expect("a reference");
-    let policy = KeyPolicy { uids: vec![33], rate: Some(5), ..KeyPolicy::default() };
+    let policy = KeyPolicy { uids: vec![33], gids: vec![48], rate: Some(5), ..KeyPolicy::default() };
     let messages = [
         ClientMessage::Hello { version: VERSION, role: Role::Compute, comm: "nginx", run: Some("r1") },
         ClientMessage::Open { request: 1, params: WireParams::new(&params).expect("a key that travels") },

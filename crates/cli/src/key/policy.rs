@@ -8,6 +8,9 @@ pub(super) struct PolicyArgs {
     /// A user who may use the key, besides root and the broker's own; again for more
     #[arg(long, value_name = "UID")]
     allow_uid: Vec<u32>,
+    /// A group whose members may use the key; again for more
+    #[arg(long, value_name = "GID")]
+    allow_gid: Vec<u32>,
     /// What the key may be used for: sign, derive (ECDH), decrypt (RSA; by its nature also any
     /// signature); again or with commas for more [default: sign]
     #[arg(long, value_name = "USE", value_delimiter = ',')]
@@ -23,6 +26,6 @@ impl PolicyArgs {
         let mut uses = if self.allow.is_empty() { KeyPolicy::default().uses } else { self.allow.clone() };
         uses.sort();
         uses.dedup();
-        KeyPolicy { uids: self.allow_uid.clone(), uses, rate: self.rate }
+        KeyPolicy { uids: self.allow_uid.clone(), gids: self.allow_gid.clone(), uses, rate: self.rate }
     }
 }

@@ -28,7 +28,8 @@ pub(super) fn list(keys: &[KeyInfo], json: bool) -> Result<String, Failure> {
 }
 
 fn row(key: &KeyInfo) -> [String; 7] {
-    let users: Vec<String> = ["owner".to_owned()].into_iter().chain(key.policy.uids.iter().map(u32::to_string)).collect();
+    let (users, groups) = (key.policy.uids.iter().map(u32::to_string), key.policy.gids.iter().map(|gid| format!("group {gid}")));
+    let users: Vec<String> = ["owner".to_owned()].into_iter().chain(users).chain(groups).collect();
     let rate = key.policy.rate.map_or_else(String::new, |rate| format!(", {rate}/s"));
     let old = key.old_until.map_or_else(String::new, |until| format!(", old until {}", date(until)));
     [
@@ -59,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_key_is_a_line() {
-        let policy = KeyPolicy { uids: vec![33], rate: Some(100), ..KeyPolicy::default() };
+        let policy = KeyPolicy { uids: vec![33], gids: vec![48], rate: Some(100), ..KeyPolicy::default() };
         let fingerprint = "0123456789abcdef".repeat(4);
         let (name, uri) = ("web".to_owned(), "bywash:web".to_owned());
         let (algorithm, created) = (KeyAlgorithm::P256, 1_795_300_000);
@@ -68,7 +69,7 @@ mod tests {
         let line = text.lines().nth(1).unwrap();
         assert_eq!(
             line.split_whitespace().collect::<Vec<_>>(),
-            ["web", "p256", "0123456789abcdef", "2026-11-21", "owner,33", "sign,", "100/s", "7"]
+            ["web", "p256", "0123456789abcdef", "2026-11-21", "owner,33,group", "48", "sign,", "100/s", "7"]
         );
         assert!(list(&[], false).unwrap().contains("bywash key generate"));
     }

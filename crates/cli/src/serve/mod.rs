@@ -31,7 +31,7 @@ Examples:
 The configuration file is TOML; the command line goes above it. Its keys, all optional:
   socket = \"/run/bywash/broker.sock\"     policy = \"placement\"     drain_seconds = 5
   socket_mode = \"0660\"                   allow_uids = [33]        metrics = \"127.0.0.1:9464\"
-  engines = [\"cpu\"]
+  engines = [\"cpu\"]                      allow_gids = [48]
   keys = \"/var/lib/bywash/keys\"          keys_passphrase = FILE   audit = FILE
   [quotas]
   clients_per_uid_max = 1024             sessions_per_client_max = 4096
@@ -44,12 +44,15 @@ pub(crate) struct Args {
     /// Where clients connect [default: $BYWASH_SOCKET, else the system's or the session's]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// The socket's permissions in octal [default: 0600; 0666 with --allow-uid]
+    /// The socket's permissions in octal [default: 0600; 0666 with --allow-uid or --allow-gid]
     #[arg(long, value_name = "MODE")]
     socket_mode: Option<Mode>,
     /// A user who may connect besides this one and root; again for more
     #[arg(long, value_name = "UID", value_parser = parse_uid)]
     allow_uid: Vec<u32>,
+    /// A group whose members may connect; again for more
+    #[arg(long, value_name = "GID")]
+    allow_gid: Vec<u32>,
     /// Who decides
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
@@ -109,6 +112,7 @@ impl Args {
             socket: self.socket.clone(),
             socket_mode: self.socket_mode,
             allow_uids: (!self.allow_uid.is_empty()).then(|| self.allow_uid.clone()),
+            allow_gids: (!self.allow_gid.is_empty()).then(|| self.allow_gid.clone()),
             policy: self.policy,
             engines: (!self.engine.is_empty()).then(|| self.engine.iter().cloned().map(Engine).collect()),
             metrics: self.metrics,
@@ -140,6 +144,7 @@ fn bind(settings: &Settings) -> Result<Broker, Failure> {
     let mut config = BrokerConfig::new(socket.clone(), manager);
     config.mode = settings.socket_mode.map(|mode| mode.0);
     config.allowed_uids = settings.allow_uids.clone().unwrap_or_default();
+    config.allowed_gids = settings.allow_gids.clone().unwrap_or_default();
     config.metrics = settings.metrics;
     config.vault = settings.keys.as_deref().map(|folder| vault(folder, settings)).transpose()?;
     config.audit = settings.audit.clone();

@@ -16,6 +16,8 @@ pub(crate) struct Settings {
     pub(crate) socket_mode: Option<Mode>,
     /// The users that may connect besides root and the broker's own; the socket's permissions let nobody else in.
     pub(crate) allow_uids: Option<Vec<u32>>,
+    /// The groups whose members may connect.
+    pub(crate) allow_gids: Option<Vec<u32>>,
     /// Who decides.
     pub(crate) policy: Option<Policy>,
     /// What computes.
@@ -140,6 +142,7 @@ impl Settings {
             socket: above.socket.or(self.socket),
             socket_mode: above.socket_mode.or(self.socket_mode),
             allow_uids: above.allow_uids.or(self.allow_uids),
+            allow_gids: above.allow_gids.or(self.allow_gids),
             policy: above.policy.or(self.policy),
             engines: above.engines.or(self.engines),
             metrics: above.metrics.or(self.metrics),
@@ -184,7 +187,7 @@ mod tests {
     #[test]
     fn everything_has_a_default_and_can_be_set() {
         assert_eq!(parse("").unwrap(), Settings::default());
-        let text = "socket = \"/run/x\"\nsocket_mode = \"0666\"\nallow_uids = [0, 33]\npolicy = \"fifo\"\nengines = [\"cpu\"]\nmetrics = \"127.0.0.1:9464\"\n\
+        let text = "socket = \"/run/x\"\nsocket_mode = \"0666\"\nallow_uids = [0, 33]\nallow_gids = [48]\npolicy = \"fifo\"\nengines = [\"cpu\"]\nmetrics = \"127.0.0.1:9464\"\n\
                     drain_seconds = 3\n[quotas]\nsessions_per_client_max = 10\n";
         let settings = parse(text).unwrap();
         assert_eq!((settings.socket_mode, settings.quotas.sessions_per_client_max), (Some(Mode(0o666)), Some(10)));
