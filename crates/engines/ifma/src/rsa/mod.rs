@@ -59,33 +59,40 @@ pub struct PublicTask<'a> {
     pub output: &'a mut [u8],
 }
 
+/// Asks what a batch must be like, and runs it with the keys of its size.
+macro_rules! run {
+    ($tasks:ident, $sizes:ident, $module:ident) => {{
+        crate::assert_batch($tasks.len());
+        for task in $tasks.iter() {
+            assert_eq!([task.input.len() * 8, task.output.len() * 8], [task.key.bits(); 2], "input and output as long as the modulus");
+        }
+        macro_rules! size {
+            ($size:ident) => {
+                $module::run(
+                    per_lane($tasks, |task| match &task.key.0 {
+                        $sizes::$size(key) => &**key,
+                        _ => panic!("keys of different sizes in one batch"),
+                    }),
+                    $tasks,
+                )
+            };
+        }
+        match $tasks[0].key.0 {
+            $sizes::Bits1024(_) => size!(Bits1024),
+            $sizes::Bits2048(_) => size!(Bits2048),
+            $sizes::Bits3072(_) => size!(Bits3072),
+            $sizes::Bits4096(_) => size!(Bits4096),
+        }
+    }};
+}
+
 /// Computes one to eight private operations side by side, in the time of eight.
 ///
 /// # Panics
 /// Where [`crate::is_supported`] says no, without or with more than [`crate::LANES`] tasks, or with keys of different sizes or inputs and outputs
 /// of other lengths than the modulus.
 pub fn private(tasks: &mut [PrivateTask<'_>]) {
-    crate::assert_batch(tasks.len());
-    for task in tasks.iter() {
-        assert_eq!([task.input.len() * 8, task.output.len() * 8], [task.key.bits(); 2], "input and output as long as the modulus");
-    }
-    macro_rules! size {
-        ($size:ident) => {
-            private::run(
-                per_lane(tasks, |task| match &task.key.0 {
-                    PrivateSize::$size(key) => &**key,
-                    _ => panic!("keys of different sizes in one batch"),
-                }),
-                tasks,
-            )
-        };
-    }
-    match tasks[0].key.0 {
-        PrivateSize::Bits1024(_) => size!(Bits1024),
-        PrivateSize::Bits2048(_) => size!(Bits2048),
-        PrivateSize::Bits3072(_) => size!(Bits3072),
-        PrivateSize::Bits4096(_) => size!(Bits4096),
-    }
+    run!(tasks, PrivateSize, private);
 }
 
 /// Computes one to eight public operations side by side, in the time of eight with the longest exponent among them.
@@ -93,25 +100,5 @@ pub fn private(tasks: &mut [PrivateTask<'_>]) {
 /// # Panics
 /// As [`private`].
 pub fn public(tasks: &mut [PublicTask<'_>]) {
-    crate::assert_batch(tasks.len());
-    for task in tasks.iter() {
-        assert_eq!([task.input.len() * 8, task.output.len() * 8], [task.key.bits(); 2], "input and output as long as the modulus");
-    }
-    macro_rules! size {
-        ($size:ident) => {
-            public::run(
-                per_lane(tasks, |task| match &task.key.0 {
-                    PublicSize::$size(key) => &**key,
-                    _ => panic!("keys of different sizes in one batch"),
-                }),
-                tasks,
-            )
-        };
-    }
-    match tasks[0].key.0 {
-        PublicSize::Bits1024(_) => size!(Bits1024),
-        PublicSize::Bits2048(_) => size!(Bits2048),
-        PublicSize::Bits3072(_) => size!(Bits3072),
-        PublicSize::Bits4096(_) => size!(Bits4096),
-    }
+    run!(tasks, PublicSize, public);
 }
