@@ -1,7 +1,7 @@
 //! Asymmetric cipher: `RSA`. Decryption by an engine where key and padding allow; encryption, a public operation, is the twin's.
 
 use super::context::bytes;
-use super::gather::was_given_up;
+use super::gather::{GivenUp, attempt};
 use super::key::{Handle, Key};
 use super::twin::{CipherFns, Twin, call};
 use super::{entry, native, vault};
@@ -69,21 +69,23 @@ impl Context {
     }
 
     fn decrypt(&self, out: Room, length: Size, room: usize, input: Bytes, input_len: usize) -> c_int {
-        let native = self.key.as_ref().filter(|_| !self.foreign && !out.is_null() && !length.is_null()).and_then(|key| {
+        let key = self.key.as_ref().filter(|_| !self.foreign && !out.is_null() && !length.is_null());
+        let native = attempt(|| {
+            let key = key?;
             // SAFETY: the caller's bytes, its room at `out` and its place for the length, for the time of the call. In place is allowed: the
             // ciphertext is read to its end before anything is written, so a copy keeps the two apart.
             let (ciphertext, out, before) = unsafe { (bytes(input, input_len).to_vec(), slice::from_raw_parts_mut(out, room), *length) };
             native::rsa_decrypt(key, self.fns, self.twin, self.rejects, &ciphertext, out, before)
         });
         match native {
-            Some(decrypted) => {
+            Ok(Some(decrypted)) => {
                 // SAFETY: the caller's place for the length.
                 unsafe { *length = decrypted.length };
                 decrypted.done
             }
-            None if was_given_up() => 0,
-            None if !out.is_null() && self.key.as_ref().is_some_and(|key| key.vault().is_some()) => vault::refuse(self.key.as_deref()),
-            None => call!(self.fns, decrypt(self.twin, out, length, room, input, input_len), else 0),
+            Err(GivenUp) => 0,
+            Ok(None) if !out.is_null() && self.key.as_ref().is_some_and(|key| key.vault().is_some()) => vault::refuse(self.key.as_deref()),
+            Ok(None) => call!(self.fns, decrypt(self.twin, out, length, room, input, input_len), else 0),
         }
     }
 }

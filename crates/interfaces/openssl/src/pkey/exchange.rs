@@ -1,6 +1,6 @@
 //! Key exchange: `ECDH` and `X25519`. With plain keys and no settings an engine derives and no twin is ever made; anything else wakes the twin.
 
-use super::gather::was_given_up;
+use super::gather::{GivenUp, attempt};
 use super::key::{Handle, Key};
 use super::twin::{ExchangeFns, Twin, call};
 use super::{entry, native, vault};
@@ -138,11 +138,10 @@ impl Context {
     }
 
     fn derive(&mut self, out: Room, length: Size, room: usize) -> c_int {
-        if self.derive_native(out, length, room).is_some() {
-            return 1;
-        }
-        if was_given_up() {
-            return 0;
+        match attempt(|| self.derive_native(out, length, room)) {
+            Ok(Some(())) => return 1,
+            Err(GivenUp) => return 0,
+            Ok(None) => {}
         }
         if !out.is_null() && self.key.as_ref().is_some_and(|key| key.vault().is_some()) {
             return vault::refuse(self.key.as_deref());

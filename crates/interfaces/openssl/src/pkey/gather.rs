@@ -137,12 +137,18 @@ impl Waiting {
     }
 }
 
-/// Whether the operation that was just answered with nothing failed because its handshake was given up: then nobody is to compute it.
-pub(super) fn was_given_up() -> bool {
-    GIVEN_UP.take()
+/// The handshake of an operation was given up: nobody is to compute it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GivenUp;
+
+/// An attempt to do something by [`compute`]; `None` where it has to be done otherwise.
+pub(super) fn attempt<T>(run: impl FnOnce() -> Option<T>) -> Result<Option<T>, GivenUp> {
+    GIVEN_UP.set(false);
+    let done = run();
+    if GIVEN_UP.take() { Err(GivenUp) } else { Ok(done) }
 }
 
-/// Runs one public-key operation, now or in company.
+/// Runs one public-key operation, now or in company. Called within an [`attempt`].
 pub(super) fn compute(session: &Session, input: &[u8], output: &mut [u8], tag: &mut [u8]) -> Option<usize> {
     if matches!(session.params().key(), Key::Vault(_)) {
         let data = Data::Copy { input, output };
@@ -151,7 +157,6 @@ pub(super) fn compute(session: &Session, input: &[u8], output: &mut [u8], tag: &
         return result.inspect_err(|error| _ = raise_error(error)).ok();
     }
     if let Some(waiter) = waiter() {
-        GIVEN_UP.set(false);
         if tag.is_empty()
             && let Some(put_off) = PutOff::begin(waiter, session, input, output.len())
         {
@@ -204,7 +209,12 @@ impl PutOff {
         match &self.job {
             // SAFETY: on the fiber that `Waiter::fiber` has named.
             None if unsafe { (waiter.suspend)() } == 1 => {}
-            None => GIVEN_UP.set(true),
+            None => {
+                // Done or not: it may have been woken before it was given up.
+                with(|waiting| waiting.remove(self.ticket));
+                GIVEN_UP.set(true);
+                return None;
+            }
             Some(job) => job.pause(),
         }
         let outcome = with(|waiting| {
@@ -219,5 +229,46 @@ impl PutOff {
         let done = outcome.flatten()?.ok()?;
         output.copy_from_slice(&done.output);
         Some(done.output.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bywash_client::{Client, Config};
+    use bywash_core::{Algorithm, SessionParams};
+
+    const FIBER: u64 = 7;
+
+    unsafe extern "C" fn no_attach(_: &'static Computer) {}
+    unsafe extern "C" fn on_fiber() -> u64 {
+        FIBER
+    }
+    /// The operation is computed, and then its handshake is given up.
+    unsafe extern "C" fn wake_and_give_up() -> c_int {
+        // SAFETY: our own function, in the thread that gathered.
+        assert_eq!(unsafe { fire(When::Demanded, FIBER) }, 1);
+        0
+    }
+    unsafe extern "C" fn no_wake(_: u64) {}
+    unsafe extern "C" fn crowd() -> u32 {
+        8
+    }
+
+    static GIVES_UP: Waiter =
+        Waiter { version: VERSION, attach: no_attach, fiber: on_fiber, suspend: wake_and_give_up, wake: no_wake, company: crowd };
+
+    #[test]
+    fn an_operation_given_up_when_it_is_done_fails_and_harms_no_other() {
+        let client = Client::new(Config::default());
+        let private = Key::EcPrivate(SecretBytes::from(&[9; 32][..]));
+        let session = client.session(SessionParams::new(Algorithm::X25519Public, private).unwrap()).unwrap();
+        with(|waiting| waiting.gather = Gather::putting_all_off());
+        let mut public = [0; 32];
+        let given_up = attempt(|| PutOff::begin(&GIVES_UP, &session, &[], public.len()).unwrap().finish(&GIVES_UP, &mut public));
+        assert_eq!((given_up, public), (Err(GivenUp), [0; 32]));
+        assert!(with(|waiting| waiting.whom.is_empty() && waiting.gather.waiting() == 0).unwrap());
+        GIVEN_UP.set(true);
+        assert_eq!(attempt(|| None::<()>), Ok(None), "what another has left behind says nothing of this one");
     }
 }

@@ -1,7 +1,7 @@
 //! Key generation. Plain pairs on P-256, P-384 and of X25519 are made here (random private key, public value from an engine); RSA and Ed25519
 //! keys, other curves and unusual wishes are the twin's.
 
-use super::gather::was_given_up;
+use super::gather::attempt;
 use super::key::{Handle, Key, Kind, TwinKey};
 use super::keymgmt::Manager;
 use super::nist::Nist;
@@ -99,11 +99,8 @@ impl Generation {
     }
 
     fn generate(&mut self, callback: Option<Callback>, arg: Data) -> Option<Arc<Key>> {
-        if let Some(key) = self.plain() {
+        if let Some(key) = attempt(|| self.plain()).ok()? {
             return Some(key);
-        }
-        if was_given_up() {
-            return None;
         }
         let twin = self.twin()?;
         let fns = self.kind.fns()?;

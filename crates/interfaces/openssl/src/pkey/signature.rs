@@ -7,7 +7,7 @@
 use super::context::bytes;
 use super::entry;
 use super::evp::Hash;
-use super::gather::was_given_up;
+use super::gather::{GivenUp, attempt};
 use super::key::{Handle, Key, Kind};
 use super::twin::{SignatureFns, Twin, call};
 use super::{native, vault};
@@ -140,14 +140,14 @@ impl Context {
     }
 
     fn sign(&self, out: Room, length: Size, room: usize, value: &[u8]) -> c_int {
-        match self.sign_native(out, length, room, value) {
-            Some(()) => 1,
-            None if was_given_up() => 0,
-            None if !out.is_null() && self.is_vaults() => vault::refuse(self.key.as_deref()),
-            None if self.kind == Kind::Ed25519 => {
+        match attempt(|| self.sign_native(out, length, room, value)) {
+            Ok(Some(())) => 1,
+            Err(GivenUp) => 0,
+            Ok(None) if !out.is_null() && self.is_vaults() => vault::refuse(self.key.as_deref()),
+            Ok(None) if self.kind == Kind::Ed25519 => {
                 call!(self.fns, digest_sign(self.twin, out, length, room, value.as_ptr(), value.len()), else 0)
             }
-            None => call!(self.fns, sign(self.twin, out, length, room, value.as_ptr(), value.len()), else 0),
+            Ok(None) => call!(self.fns, sign(self.twin, out, length, room, value.as_ptr(), value.len()), else 0),
         }
     }
 
@@ -158,9 +158,10 @@ impl Context {
 
     fn verify(&self, signature: &[u8], value: &[u8]) -> c_int {
         let known = self.native_key().filter(|_| self.kind == Kind::Ec);
-        match known.and_then(|key| native::ecdsa_verify(key, self.fns, self.twin, value, signature)) {
-            Some(()) => 1,
-            None => call!(self.fns, verify(self.twin, signature.as_ptr(), signature.len(), value.as_ptr(), value.len()), else 0),
+        match attempt(|| known.and_then(|key| native::ecdsa_verify(key, self.fns, self.twin, value, signature))) {
+            Ok(Some(())) => 1,
+            Err(GivenUp) => 0,
+            Ok(None) => call!(self.fns, verify(self.twin, signature.as_ptr(), signature.len(), value.as_ptr(), value.len()), else 0),
         }
     }
 
