@@ -2,8 +2,9 @@
 
 use crate::owners::Listing;
 use crate::real::{self, Ssl};
-use core::ffi::c_int;
+use core::ffi::{CStr, c_int};
 use core::mem::ManuallyDrop;
+use core::ptr;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
@@ -40,6 +41,8 @@ pub(crate) struct Fiber {
     pub(crate) number: u64,
     /// The connection's descriptor; -1 if it is not known (any more).
     pub(crate) fd: c_int,
+    /// Its channel is the server's own, which reads by `recv`, and of which is known that its server does without being refused input first.
+    pub(crate) reads_by_recv: bool,
     pub(crate) state: State,
     pub(crate) listing: Option<Listing>,
     /// How to suspend it, from its own stack.
@@ -69,7 +72,8 @@ impl Fiber {
         let coroutine = ManuallyDrop::new(Coroutine::with_stack(stack, body));
         // SAFETY: the server's `SSL`.
         let fd = unsafe { real::SSL_get_rfd(ssl) };
-        Self { ssl, number, fd, state: State::Waiting, listing: None, pause: core::ptr::null(), coroutine }
+        let reads_by_recv = fd < 0 && is_channel_known(ssl);
+        Self { ssl, number, fd, reads_by_recv, state: State::Waiting, listing: None, pause: ptr::null(), coroutine }
     }
 
     /// Runs it until it ends or is suspended again.
@@ -83,6 +87,19 @@ impl Fiber {
     /// The stack of a handshake that has ended.
     pub(crate) fn into_stack(self) -> DefaultStack {
         ManuallyDrop::into_inner(self.coroutine).into_stack()
+    }
+}
+
+/// Names of channels that servers have written for themselves and that may be suspended (haproxy). In others a server may wait only after its channel
+/// has answered that there is no input yet (Rust's `tokio-openssl`), which it does not when the handshake is suspended.
+const KNOWN_CHANNELS: [&CStr; 1] = [c"ha methods"];
+
+fn is_channel_known(ssl: Ssl) -> bool {
+    // SAFETY: the server's `SSL`; the name is null or a string that lives as long as the channel's kind.
+    unsafe {
+        let channel = real::SSL_get_rbio(ssl);
+        let name = if channel.is_null() { ptr::null() } else { real::BIO_method_name(channel) };
+        !name.is_null() && KNOWN_CHANNELS.contains(&CStr::from_ptr(name))
     }
 }
 

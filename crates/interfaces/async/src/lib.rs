@@ -15,6 +15,7 @@
 //! | `thread` | what a thread has suspended; the table for the provider ([`bywash_async_v1`](thread::bywash_async_v1)) |
 //! | `fiber` | a handshake on a stack of its own |
 //! | `registry` | which descriptors a thread waits for |
+//! | `descriptors` | which descriptors are new, or registered, in the whole process |
 //! | `owners` | suspended handshakes, for other threads that come upon them |
 //! | `real` | the functions that this library stands in front of |
 //!
@@ -34,6 +35,7 @@
 //! - `close` the descriptor, `fork`, exit, end the thread: nothing is written, nothing is freed twice. The child of a fork has its own copy of what waits.
 //! - A thread other than the one that suspended a handshake sees it as one that wants to read.
 
+mod descriptors;
 mod fiber;
 mod owners;
 mod real;

@@ -4,11 +4,11 @@
 //! as the next definition in the search order, or in a libssl that was loaded privately (Python's `_ssl` does that).
 #![allow(non_snake_case, missing_docs, reason = "the manual pages are the documentation; the names are theirs")]
 
-use core::ffi::{CStr, c_int, c_long, c_void};
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::mem::transmute;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
-use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, ssize_t, timespec, timeval};
+use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval};
 
 /// libssl's `SSL` and libcrypto's `BIO`; never looked into.
 pub(crate) type Ssl = *mut c_void;
@@ -68,6 +68,8 @@ functions! {
     ) -> c_int = -1;
     fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t = -1;
     fn close(fd: c_int) -> c_int = -1;
+    fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int = -1;
+    fn accept4(fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int = -1;
 
     fn SSL_do_handshake(ssl: Ssl) -> c_int = -1;
     fn SSL_accept(ssl: Ssl) -> c_int = -1;
@@ -96,6 +98,7 @@ functions! {
     fn SSL_set_info_callback(ssl: Ssl, callback: Option<unsafe extern "C" fn(Ssl, c_int, c_int)>);
     fn SSL_get_info_callback(ssl: Ssl) -> Option<unsafe extern "C" fn(Ssl, c_int, c_int)> = None;
     fn BIO_s_null() -> *const c_void = ptr::null();
+    fn BIO_method_name(bio: Bio) -> *const c_char = ptr::null();
     fn BIO_new(method: *const c_void) -> Bio = ptr::null_mut();
     fn BIO_up_ref(bio: Bio) -> c_int = 0;
     fn ERR_clear_error();

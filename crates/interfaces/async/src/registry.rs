@@ -1,5 +1,6 @@
 //! Which descriptors a thread waits for, and how it wants to hear of them.
 
+use crate::descriptors;
 use core::ffi::c_int;
 use libc::{EPOLLIN, EPOLLONESHOT};
 
@@ -27,6 +28,8 @@ struct Entry {
     epoll: Option<Registration>,
     /// In the arguments of the thread's last `poll` or `select`, by the number of that call.
     polled: u64,
+    /// A handshake was to be suspended when nobody waited for it.
+    is_early: bool,
 }
 
 /// What this thread has told the kernel. By descriptor, for they are small and dense.
@@ -37,6 +40,8 @@ pub(crate) struct Registry {
     sets: Vec<c_int>,
     /// Number of the last `poll` or `select`.
     polls: u64,
+    /// The last connection for which nobody waited at its handshake was waited for here afterwards, so that the next one will be, too (haproxy).
+    registers_late: bool,
 }
 
 impl Registry {
@@ -49,8 +54,10 @@ impl Registry {
     }
 
     pub(crate) fn register(&mut self, fd: c_int, registration: Option<Registration>) {
-        if let Some(entry) = self.entry(fd) {
-            entry.epoll = registration;
+        let Some(entry) = self.entry(fd) else { return };
+        entry.epoll = registration;
+        if entry.is_early && registration.is_some() {
+            self.registers_late = self.hears(fd);
         }
     }
 
@@ -65,7 +72,7 @@ impl Registry {
     /// Whether it stands here at all, as a descriptor or as a set.
     pub(crate) fn knows(&self, fd: c_int) -> bool {
         let entry = usize::try_from(fd).ok().and_then(|index| self.entries.get(index));
-        entry.is_some_and(|entry| entry.epoll.is_some() || entry.polled != 0) || self.sets.contains(&fd)
+        entry.is_some_and(|entry| entry.epoll.is_some() || entry.polled != 0 || entry.is_early) || self.sets.contains(&fd)
     }
 
     /// The thread waits on an epoll set.
@@ -80,9 +87,10 @@ impl Registry {
         self.polls += 1;
         let now = self.polls;
         for fd in fds {
-            if let Some(entry) = self.entry(fd) {
-                entry.polled = now;
-            }
+            let Some(entry) = self.entry(fd) else { continue };
+            entry.polled = now;
+            let is_early = entry.is_early;
+            self.registers_late |= is_early;
         }
     }
 
@@ -90,7 +98,25 @@ impl Registry {
     pub(crate) fn hears(&self, fd: c_int) -> bool {
         let Some(entry) = usize::try_from(fd).ok().and_then(|index| self.entries.get(index)) else { return false };
         let polled = entry.polled != 0 && entry.polled == self.polls;
-        polled || entry.epoll.is_some_and(|registration| registration.hears_input() && self.sets.contains(&registration.set))
+        polled || entry.epoll.is_some_and(|registration| registration.hears_input() && self.hears_of(registration.set))
+    }
+
+    /// Whether this thread waits on a set itself, and not for the set to become readable, which it does not when an operation is done.
+    fn hears_of(&self, set: c_int) -> bool {
+        let is_polled = || usize::try_from(set).ok().and_then(|index| self.entries.get(index)).is_some_and(|entry| entry.polled != 0);
+        self.sets.contains(&set) && !descriptors::is_registered(set) && !is_polled()
+    }
+
+    /// Whether this thread will hear of a descriptor whose handshake is to be suspended now: it does already, or the connection is new and this thread is
+    /// known to turn to such afterwards.
+    pub(crate) fn will_hear(&mut self, fd: c_int) -> bool {
+        if self.hears(fd) {
+            return true;
+        }
+        let registers_late = self.registers_late;
+        let Some(entry) = self.entry(fd) else { return false };
+        entry.is_early = entry.epoll.is_none() && descriptors::is_new(fd);
+        entry.is_early && registers_late
     }
 
     /// How this set is to report a descriptor as readable, if it is to.
@@ -120,6 +146,41 @@ mod tests {
         assert!(!registry.hears(5));
         registry.register(5, Some(Registration { events: INPUT.events | EPOLLONESHOT as u32, ..INPUT }));
         assert!(!registry.hears(5), "told once, it would not be told again");
+    }
+
+    #[test]
+    fn a_set_within_a_set_is_not_heard() {
+        const SET: c_int = 60_001;
+        let mut registry = Registry::default();
+        registry.waits_on(SET);
+        registry.register(5, Some(Registration { set: SET, ..INPUT }));
+        assert!(registry.hears(5));
+        registry.waits_for([SET].into_iter());
+        assert!(!registry.hears(5), "the thread waits for the set by poll");
+        registry.forget(SET);
+        registry.waits_on(SET);
+        assert!(registry.hears(5));
+        descriptors::registered(SET);
+        assert!(!registry.hears(5), "some thread waits for the set by another");
+    }
+
+    #[test]
+    fn new_connections_count_where_they_are_known_to_be_waited_for_later() {
+        const FDS: [c_int; 5] = [60_002, 60_003, 60_004, 60_005, 60_006];
+        let mut registry = Registry::default();
+        registry.waits_on(3);
+        FDS.into_iter().for_each(descriptors::accepted);
+        assert!(!registry.will_hear(FDS[0]), "nothing is known yet");
+        registry.register(FDS[0], Some(INPUT));
+        assert!(registry.will_hear(FDS[1]));
+        descriptors::registered(FDS[2]);
+        assert!(!registry.will_hear(FDS[2]), "another thread has registered it");
+        descriptors::closed(FDS[3]);
+        assert!(!registry.will_hear(FDS[3]), "it was not accepted");
+        registry.register(FDS[1], Some(Registration { events: INPUT.events | EPOLLONESHOT as u32, ..INPUT }));
+        assert!(!registry.will_hear(FDS[4]), "the server does otherwise now");
+        registry.waits_for([FDS[4]].into_iter());
+        assert!(registry.registers_late, "it is waited for by poll");
     }
 
     #[test]

@@ -28,6 +28,7 @@ struct Running {
     number: u64,
     ssl: Ssl,
     fd: c_int,
+    reads_by_recv: bool,
     pause: *const Pause,
     /// It is being brought to its end for nobody.
     given_up: bool,
@@ -47,8 +48,6 @@ pub(crate) struct Thread {
     events: [u32; RECENT_WAITS],
     /// The provider has asked for a fiber since it last had nothing to compute, so operations may wait: on a fiber, or in a job of OpenSSL's.
     may_wait: bool,
-    /// A connection of this thread was seen to be waited for. Then those that are not yet waited for, being new, will be.
-    is_event_driven: bool,
 }
 
 thread_local! {
@@ -259,9 +258,7 @@ impl Thread {
     fn candidate(&mut self) -> Option<(u64, Ssl, c_int)> {
         let running = self.running.as_ref().filter(|running| !running.given_up && running.fd >= 0)?;
         let found = (running.number, running.ssl, running.fd);
-        let heard = self.registry.hears(running.fd);
-        self.is_event_driven |= heard;
-        (heard || self.is_event_driven).then_some(found)
+        self.registry.will_hear(running.fd).then_some(found)
     }
 
     fn list_running(&mut self) -> bool {
@@ -274,7 +271,7 @@ impl Thread {
 
     /// A connection's bytes were read.
     pub(crate) fn has_read(&mut self, fd: c_int) {
-        if let Some(running) = self.running.as_mut().filter(|running| running.fd < 0) {
+        if let Some(running) = self.running.as_mut().filter(|running| running.fd < 0 && running.reads_by_recv) {
             running.fd = fd;
         }
     }
@@ -324,7 +321,8 @@ pub(crate) fn run(mut fiber: Fiber, onward: Onward) -> Option<End> {
     // An application's callback on a fiber may free, or shake, another connection.
     let outer = with(|thread| {
         let (number, ssl, fd, pause, listing) = (fiber.number, fiber.ssl, fiber.fd, fiber.pause, fiber.listing.take());
-        thread.running.replace(Running { number, ssl, fd, pause, given_up: onward == Onward::GivenUp, listing })
+        let reads_by_recv = fiber.reads_by_recv;
+        thread.running.replace(Running { number, ssl, fd, reads_by_recv, pause, given_up: onward == Onward::GivenUp, listing })
     });
     let answer = fiber.resume(onward);
     if let Some(running) = with(|thread| core::mem::replace(&mut thread.running, outer.flatten())).flatten() {

@@ -1,6 +1,7 @@
 //! Waiting as the server sees it: before it blocks, what has gathered is computed, and connections whose operation is done are readable.
 //! `select` is in [`select`](crate::select).
 
+use crate::descriptors;
 use crate::real;
 use crate::registry::Registration;
 use crate::ssl::give_up;
@@ -8,7 +9,9 @@ use crate::thread::{self, Thread, fire, has_computer, with};
 use bywash_async_link::Moment;
 use core::ffi::{c_int, c_void};
 use core::slice;
-use libc::{EPOLL_CTL_DEL, EPOLLET, EPOLLIN, POLLIN, epoll_event, nfds_t, pollfd, sigset_t, size_t, ssize_t, timespec};
+use libc::{
+    EPOLL_CTL_DEL, EPOLLET, EPOLLIN, POLLIN, epoll_event, nfds_t, pollfd, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
+};
 
 pub(crate) const AT_ONCE: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 
@@ -203,6 +206,9 @@ pub unsafe extern "C" fn epoll_pwait2(
 pub unsafe extern "C" fn epoll_ctl(set: c_int, op: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
     // SAFETY: passed on from the caller.
     let done = unsafe { real::epoll_ctl(set, op, fd, event) };
+    if done == 0 && op != EPOLL_CTL_DEL {
+        descriptors::registered(fd);
+    }
     if done == 0 && has_computer() {
         // SAFETY: the kernel has read it, or it is not used.
         let given = if op == EPOLL_CTL_DEL { None } else { unsafe { event.as_ref() } };
@@ -354,6 +360,30 @@ pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, length: size_t, fl
     got
 }
 
+/// `accept(2)`; a new connection that nobody waits for is told from one that another thread waits for.
+///
+/// # Safety
+/// That of libc's function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
+    // SAFETY: passed on from the caller.
+    let accepted = unsafe { real::accept(fd, address, length) };
+    descriptors::accepted(accepted);
+    accepted
+}
+
+/// `accept4(2)`; as [`accept`].
+///
+/// # Safety
+/// That of libc's function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept4(fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int {
+    // SAFETY: passed on from the caller.
+    let accepted = unsafe { real::accept4(fd, address, length, flags) };
+    descriptors::accepted(accepted);
+    accepted
+}
+
 /// `close(2)`; a number that is free again says nothing about who gets it next.
 ///
 /// # Safety
@@ -361,6 +391,7 @@ pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, length: size_t, fl
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     thread::closing(fd);
+    descriptors::closed(fd);
     // SAFETY: passed on from the caller.
     unsafe { real::close(fd) }
 }

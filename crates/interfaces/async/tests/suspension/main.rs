@@ -1,6 +1,7 @@
 //! Suspended handshakes from the server's side: how waits tell of them, and what a server may do to them meanwhile.
 #![allow(clippy::undocumented_unsafe_blocks, reason = "foreign functions on objects of the test's own")]
 
+mod heard;
 mod support;
 mod waiting;
 
@@ -23,7 +24,11 @@ fn polled(connections: &[&Connection]) -> Vec<usize> {
 
 /// Two connections of a server that polls, both suspended.
 fn suspended() -> [Connection; 2] {
-    let pair = [Connection::new(), Connection::new()];
+    suspended_pair(Connection::new())
+}
+
+fn suspended_pair(first: Connection) -> [Connection; 2] {
+    let pair = [first, Connection::new()];
     assert_eq!(polled(&[&pair[0], &pair[1]]), [0, 1], "both clients have said hello");
     for connection in &pair {
         connection.assert_wants_to_read(connection.step_server());
@@ -152,13 +157,16 @@ fn a_cleared_handshake_can_begin_again() {
     other.free();
 }
 
+/// A descriptor that no other test uses.
+const FAR: i32 = 900;
+
 #[test]
 fn a_closed_descriptor_is_nobodys() {
-    let [one, other] = suspended();
+    let [one, other] = suspended_pair(Connection::from_number(FAR));
     let Connection { server, server_end, client_end, .. } = one;
     let number = server_end.into_raw_fd();
     unsafe { close(number) };
-    let stranger = Connection::new();
+    let stranger = Connection::from_number(FAR);
     assert_eq!(stranger.fd(), number, "the number is given out again");
     // Only what the kernel says of it counts: its client has said hello.
     assert_eq!(polled(&[&stranger, &other]), [0]);

@@ -4,7 +4,7 @@ use bywash_async::thread::bywash_async_v1;
 use bywash_async_link::{Computer, Moment};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CString, c_char, c_int, c_long, c_void};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::sync::Once;
@@ -27,6 +27,17 @@ unsafe extern "C" {
     fn SSL_set_connect_state(ssl: Ssl);
     pub(crate) fn SSL_is_init_finished(ssl: Ssl) -> c_int;
     fn ERR_peek_error() -> core::ffi::c_ulong;
+    fn BIO_meth_new(kind: c_int, name: *const c_char) -> *mut c_void;
+    fn BIO_meth_set_read(method: *mut c_void, read: unsafe extern "C" fn(*mut c_void, *mut c_char, c_int) -> c_int);
+    fn BIO_meth_set_write(method: *mut c_void, write: unsafe extern "C" fn(*mut c_void, *const c_char, c_int) -> c_int);
+    fn BIO_meth_set_ctrl(method: *mut c_void, control: unsafe extern "C" fn(*mut c_void, c_int, c_long, *mut c_void) -> c_long);
+    fn BIO_new(method: *const c_void) -> *mut c_void;
+    fn BIO_set_init(bio: *mut c_void, init: c_int);
+    fn BIO_set_data(bio: *mut c_void, data: *mut c_void);
+    fn BIO_get_data(bio: *mut c_void) -> *mut c_void;
+    fn BIO_set_flags(bio: *mut c_void, flags: c_int);
+    fn BIO_clear_flags(bio: *mut c_void, flags: c_int);
+    fn SSL_set_bio(ssl: Ssl, read: *mut c_void, write: *mut c_void);
 }
 
 pub(crate) use bywash_async::ssl::{SSL_clear, SSL_do_handshake, SSL_free, SSL_get_error, SSL_want};
@@ -76,6 +87,39 @@ unsafe extern "C" fn message(is_sent: c_int, _: c_int, _: c_int, bytes: *const c
     let outcome = unsafe { (bywash_async_v1.suspend)() };
     WAITING.with_borrow_mut(|waiting| waiting.retain(|&other| other != fiber));
     OUTCOMES.with_borrow_mut(|outcomes| outcomes.push(outcome));
+}
+
+/// `BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY` and `BIO_CTRL_FLUSH` of bio.h.
+const READ_LATER: c_int = 0x09;
+const FLUSH: c_int = 11;
+
+unsafe extern "C" fn read_by_recv(bio: *mut c_void, bytes: *mut c_char, room: c_int) -> c_int {
+    let fd = unsafe { BIO_get_data(bio) }.addr() as c_int;
+    let got = unsafe { bywash_async::waits::recv(fd, bytes.cast(), room as usize, 0) } as c_int;
+    unsafe { if got < 0 { BIO_set_flags(bio, READ_LATER) } else { BIO_clear_flags(bio, READ_LATER) } };
+    got
+}
+
+unsafe extern "C" fn write_by_send(bio: *mut c_void, bytes: *const c_char, length: c_int) -> c_int {
+    (unsafe { libc::send(BIO_get_data(bio).addr() as c_int, bytes.cast(), length as usize, 0) }) as c_int
+}
+
+unsafe extern "C" fn control(_: *mut c_void, command: c_int, _: c_long, _: *mut c_void) -> c_long {
+    c_long::from(command == FLUSH)
+}
+
+/// The server speaks by a channel of its own, of this name.
+pub(crate) fn own_channel(connection: &Connection, name: &std::ffi::CStr) {
+    unsafe {
+        let method = BIO_meth_new(0x666, name.as_ptr());
+        BIO_meth_set_read(method, read_by_recv);
+        BIO_meth_set_write(method, write_by_send);
+        BIO_meth_set_ctrl(method, control);
+        let bio = BIO_new(method);
+        BIO_set_data(bio, std::ptr::without_provenance_mut(connection.fd() as usize));
+        BIO_set_init(bio, 1);
+        SSL_set_bio(connection.server, bio, bio);
+    }
 }
 
 /// One context for all: TLS 1.2, a self-signed certificate.
@@ -129,8 +173,19 @@ pub(crate) struct Connection {
 impl Connection {
     /// The client has said hello.
     pub(crate) fn new() -> Self {
-        let context = context();
+        Self::with_ends(UnixStream::pair().unwrap())
+    }
+
+    /// The same, the server's descriptor being the first free one from this on: far from those that other tests open and close meanwhile.
+    pub(crate) fn from_number(lowest: RawFd) -> Self {
         let (server_end, client_end) = UnixStream::pair().unwrap();
+        let moved = unsafe { libc::fcntl(server_end.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) };
+        assert!(moved >= lowest);
+        Self::with_ends((unsafe { UnixStream::from_raw_fd(moved) }, client_end))
+    }
+
+    fn with_ends((server_end, client_end): (UnixStream, UnixStream)) -> Self {
+        let context = context();
         server_end.set_nonblocking(true).unwrap();
         client_end.set_nonblocking(true).unwrap();
         unsafe {

@@ -1,0 +1,92 @@
+//! Only handshakes of which this thread is told are suspended.
+
+use crate::support::{Connection, IN_PLACE, own_channel};
+use crate::{epolled, outcomes};
+use bywash_async::waits::{close, epoll_ctl};
+use libc::{EPOLL_CTL_ADD, EPOLLIN, EPOLLONESHOT, epoll_event};
+
+fn register(set: i32, fd: i32, flags: i32) {
+    let mut event = epoll_event { events: (EPOLLIN | flags) as u32, u64: fd as u64 };
+    assert_eq!(unsafe { epoll_ctl(set, EPOLL_CTL_ADD, fd, &mut event) }, 0);
+}
+
+/// A set on which this thread waits, and two connections that it has registered there itself: company, and proof that it is one that suspends.
+fn heard() -> (i32, [Connection; 2]) {
+    let set = unsafe { libc::epoll_create1(0) };
+    let pair = [Connection::new(), Connection::new()];
+    assert_eq!(epolled(set, 0), []);
+    pair.iter().for_each(|connection| register(set, connection.fd(), 0));
+    assert_eq!(epolled(set, 1000).len(), 2);
+    pair[0].assert_wants_to_read(pair[0].step_server());
+    assert_eq!((IN_PLACE.get(), outcomes()), (0, vec![]), "it is suspended");
+    (set, pair)
+}
+
+/// The handshake of one more connection, about which this was arranged, is not suspended.
+fn assert_in_place(arrange: impl FnOnce(i32, i32)) {
+    let (set, pair) = heard();
+    let third = Connection::new();
+    arrange(set, third.fd());
+    assert_eq!(third.step_server(), -1);
+    assert_eq!(IN_PLACE.get(), 1, "nobody would tell this thread");
+    third.free();
+    pair.into_iter().for_each(|connection| drop(connection.free()));
+    unsafe { close(set) };
+}
+
+#[test]
+fn what_another_thread_has_registered() {
+    assert_in_place(|set, fd| std::thread::spawn(move || register(set, fd, 0)).join().unwrap());
+}
+
+#[test]
+fn what_is_told_once() {
+    assert_in_place(|set, fd| register(set, fd, EPOLLONESHOT));
+}
+
+#[test]
+fn what_nobody_has_registered() {
+    assert_in_place(|_, _| {});
+}
+
+#[test]
+fn a_set_within_a_set() {
+    let (inner, outer) = unsafe { (libc::epoll_create1(0), libc::epoll_create1(0)) };
+    let (one, other) = (Connection::new(), Connection::new());
+    assert_eq!((epolled(inner, 0), epolled(outer, 0)), (vec![], vec![]));
+    for connection in [&one, &other] {
+        register(inner, connection.fd(), 0);
+    }
+    register(outer, inner, 0);
+    assert_eq!((epolled(outer, 1000).len(), epolled(inner, 0).len()), (1, 2));
+    assert_eq!(one.step_server(), -1);
+    assert_eq!(IN_PLACE.get(), 1, "the outer set would never say that the inner is readable");
+    one.free();
+    other.free();
+    for set in [inner, outer] {
+        unsafe { close(set) };
+    }
+}
+
+/// A handshake whose channel has this name; whether it was computed in place.
+fn is_in_place_by_channel(name: &std::ffi::CStr) -> bool {
+    let (set, pair) = heard();
+    let third = Connection::new();
+    own_channel(&third, name);
+    register(set, third.fd(), 0);
+    third.assert_wants_to_read(third.step_server());
+    third.free();
+    pair.into_iter().for_each(|connection| drop(connection.free()));
+    unsafe { close(set) };
+    IN_PLACE.get() == 1
+}
+
+#[test]
+fn a_channel_whose_server_waits_only_when_it_is_refused_input() {
+    assert!(is_in_place_by_channel(c"rust"));
+}
+
+#[test]
+fn a_channel_that_is_known() {
+    assert!(!is_in_place_by_channel(c"ha methods"));
+}
