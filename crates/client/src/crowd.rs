@@ -5,9 +5,13 @@ use crate::session::Session;
 use arc_swap::ArcSwapOption;
 use bywash_core::{Algorithm, Engine, Error, Operation, OwnedOperation, Result, Task};
 use bywash_manager::combine::{self, Combiner};
+use bywash_manager::thread_ns;
 use rustix::process::{Pid, getpid};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+/// Of the operations that are not put off, one in so many is timed.
+const TIMED_EVERY: u32 = 16;
 
 /// Where the threads of this process meet. A forked child makes a place of its own.
 #[derive(Default)]
@@ -19,6 +23,8 @@ struct Place {
     first: usize,
     /// Another has come since.
     many: AtomicBool,
+    /// Operations computed by their own threads, as not worth a wait.
+    alone: AtomicU32,
     combiner: Combiner<Lanes>,
 }
 
@@ -34,7 +40,7 @@ struct Joint {
 impl combine::Compute for Lanes {
     type Work = Joint;
 
-    fn compute(&self, algorithm: Algorithm, batch: &mut [Joint]) {
+    fn compute(&self, algorithm: Algorithm, batch: &mut [Joint]) -> bool {
         let outcomes: Vec<_> = {
             let mut tasks: Vec<_> =
                 batch.iter_mut().filter_map(|joint| Some(Task::new(joint.session.keyed()?, joint.operation.borrow()))).collect();
@@ -47,12 +53,28 @@ impl combine::Compute for Lanes {
         if batch.len() > 1 {
             batch[0].session.client().note_batch(algorithm, batch.len() as u64);
         }
+        true
+    }
+}
+
+impl Place {
+    /// Whether it is the turn of an operation that is not put off to have its time taken.
+    fn is_timed(&self) -> bool {
+        self.alone.fetch_add(1, Relaxed).is_multiple_of(TIMED_EVERY)
+    }
+
+    fn run_alone(&self, session: &Session, operation: &mut Operation<'_>) -> Option<Result<usize>> {
+        let keyed = session.keyed()?;
+        let began_ns = thread_ns();
+        let result = keyed.run(operation);
+        self.combiner.observe_alone(session.params().algorithm(), thread_ns().saturating_sub(began_ns));
+        Some(result)
     }
 }
 
 impl Crowd {
-    /// Runs an operation together with other threads'. `None` leaves it to the caller: there are no lanes for it, no other threads, or one
-    /// of them was lost.
+    /// Runs an operation together with other threads'. `None` leaves it to the caller: there are no lanes for it, no other threads, nothing to gain, or
+    /// one of them was lost.
     pub(crate) fn run(&self, engine: &Arc<dyn Engine>, session: &Session, operation: &mut Operation<'_>) -> Option<Result<usize>> {
         let algorithm = session.params().algorithm();
         if engine.lanes(algorithm) < 2 {
@@ -64,6 +86,9 @@ impl Crowd {
                 return None;
             }
             place.many.store(true, Relaxed);
+        }
+        if !place.combiner.is_worth_joining(algorithm) {
+            return place.is_timed().then(|| place.run_alone(session, operation)).flatten();
         }
         let outcome = Err(Error::EngineFailed { engine: engine.name().to_owned(), reason: "it panicked".into() });
         let joint = Joint { session: session.clone(), operation: operation.to_owned(), outcome };
@@ -79,7 +104,7 @@ impl Crowd {
             return place.clone();
         }
         let combiner = Combiner::new(Lanes(engine.clone()), engine.batch_max(), engine.workers());
-        let place = Arc::new(Place { process, first: thread(), many: AtomicBool::new(false), combiner });
+        let place = Arc::new(Place { process, first: thread(), many: AtomicBool::new(false), alone: AtomicU32::new(0), combiner });
         let before = self.0.compare_and_swap(&old, Some(place.clone()));
         // The parent's place is left as it is for ever: a lock in it may be held by a thread that does not exist here.
         core::mem::forget(old.clone());

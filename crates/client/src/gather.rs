@@ -2,9 +2,9 @@
 
 use crate::session::Session;
 use bywash_core::{Algorithm, Error, Operation, OwnedOperation, Result, Task, Time};
+use bywash_manager::thread_ns;
 use bywash_policy::firing::{self, Firing, Shot};
 use bywash_protocol::monotonic_ns;
-use rustix::time::{ClockId, clock_gettime};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Of the operations that are not put off, one in so many is timed.
@@ -137,10 +137,10 @@ impl Gather {
                 is_chosen
             })
             .collect();
-        let start = own_ns();
+        let start = thread_ns();
         let outcomes = if shot.side_by_side { side_by_side(&mut chosen) } else { one_by_one(&mut chosen) };
         if let Some(firing) = &mut self.firing {
-            firing.observe(shot, own_ns().saturating_sub(start));
+            firing.observe(shot, thread_ns().saturating_sub(start));
         }
         for (entry, outcome) in chosen.into_iter().zip(outcomes) {
             done.push(entry.ticket);
@@ -180,21 +180,15 @@ impl Gather {
             return session.run(operation);
         }
         self.untimed = 0;
-        let start = own_ns();
+        let start = thread_ns();
         let result = session.run(operation);
-        self.firing(session).observe_alone(session.params().algorithm(), own_ns().saturating_sub(start));
+        self.firing(session).observe_alone(session.params().algorithm(), thread_ns().saturating_sub(start));
         result
     }
 }
 
 fn now() -> Time {
     Time(monotonic_ns())
-}
-
-/// This thread's processor time: what an operation costs must not depend on who else wants the processor.
-fn own_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn one_by_one(chosen: &mut [Entry]) -> Vec<Result<usize>> {

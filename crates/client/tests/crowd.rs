@@ -1,16 +1,22 @@
 //! Threads of one process that compute in place together, on a toy engine with lanes.
 
 #[path = "common/toy.rs"]
+#[allow(dead_code, reason = "shared with the tests of a broker, which use all of it")]
 mod toy;
 
 use bywash_client::{Client, Config, Route};
-use bywash_core::{Algorithm, Data, Direction, Engine, Error, Key, Keyed, Operation, Result, SessionParams, Task};
+use bywash_core::{Algorithm, Engine, Error, Keyed, Result, SessionParams, Task};
+use bywash_manager::calibrate::sample;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use toy::Toy;
+use toy::Xor;
 
-/// The toy with eight lanes. Keeps a record of its batches; may stand still, or panic.
+/// What threads wait for each other for: it is known to take long.
+const ALGORITHM: Algorithm = Algorithm::Rsa2048Private;
+const BYTES: u64 = 256;
+
+/// The toy with eight lanes, under the name of RSA. Keeps a record of its batches; may stand still, or panic.
 #[derive(Default)]
 struct Wide {
     batches: Mutex<Vec<usize>>,
@@ -27,7 +33,7 @@ impl Engine for Wide {
         "XOR in eight lanes, for tests".into()
     }
     fn capabilities(&self) -> &[Algorithm] {
-        Toy.capabilities()
+        &[ALGORITHM]
     }
     fn workers(&self) -> usize {
         1
@@ -35,8 +41,8 @@ impl Engine for Wide {
     fn batch_max(&self) -> usize {
         8
     }
-    fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {
-        Toy.open(params)
+    fn open(&self, _: &SessionParams) -> Result<Box<dyn Keyed>> {
+        Ok(Box::new(Xor(0x20)))
     }
     fn run(&self, batch: &mut [Task<'_>]) {
         self.batches.lock().unwrap().push(batch.len());
@@ -64,14 +70,14 @@ fn wide() -> (Client, Arc<Wide>) {
 }
 
 fn session(client: &Client) -> bywash_client::Session {
-    client.session(SessionParams::new(Algorithm::Aes128Ctr, Key::Symmetric((&[0x20; 16]).into())).unwrap()).unwrap()
+    client.session(sample(ALGORITHM, 0).unwrap().0).unwrap()
 }
 
 fn run(session: &bywash_client::Session, byte: u8) -> Result<()> {
-    let (input, mut output) = ([byte; 6], [0; 6]);
-    let data = Data::Copy { input: &input, output: &mut output };
-    session.run(&mut Operation { direction: Direction::Encrypt, iv: &[0; 16], aad: &[], data, tag: &mut [] })?;
-    assert_eq!(output, [byte ^ 0x20; 6]);
+    let (_, mut operation) = sample(ALGORITHM, 0).unwrap();
+    operation.input[255] = byte;
+    session.run(&mut operation.borrow())?;
+    assert_eq!(operation.output[255], byte ^ 0x20);
     Ok(())
 }
 
@@ -81,7 +87,7 @@ fn a_single_thread_never_meets_anybody() {
     let session = session(&client);
     (0..100).for_each(|byte| run(&session, byte).unwrap());
     assert!(engine.batches.lock().unwrap().is_empty(), "each went straight to its key");
-    assert_eq!(client.counted(Algorithm::Aes128Ctr), (100, 600));
+    assert_eq!(client.counted(ALGORITHM), (100, 100 * BYTES));
 }
 
 #[test]
@@ -103,7 +109,7 @@ fn threads_that_come_during_a_batch_share_the_next() {
     let batches = engine.batches.lock().unwrap().clone();
     assert_eq!(batches.iter().sum::<usize>(), 17, "{batches:?}");
     assert!(batches[1..].contains(&8), "{batches:?}");
-    assert_eq!(client.counted(Algorithm::Aes128Ctr), (18, 108), "each is counted once");
+    assert_eq!(client.counted(ALGORITHM), (18, 18 * BYTES), "each is counted once");
 }
 
 #[test]

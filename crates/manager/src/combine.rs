@@ -25,6 +25,7 @@
 //! waiting after [`LOST`], compute for themselves, and the combiner is not used again. A panic of the engine is caught, and is that batch's failure alone. A forked
 //! child must make itself a new combiner and [`forget`](core::mem::forget) this one: its locks may be held by threads that do not exist there.
 
+use crate::clock::thread_ns;
 use bywash_core::{Algorithm, Time};
 use bywash_policy::firing::{Firing, Moment, Shot};
 use bywash_policy::yielding::Yielding;
@@ -44,8 +45,9 @@ pub trait Compute: Send + Sync {
     /// One operation with its buffers and, afterwards, its outcome. Until it has been computed it must read as failed, for a panic leaves it so.
     type Work: Send;
 
-    /// Computes one batch of operations of one algorithm. What nobody waits for is told here as well.
-    fn compute(&self, algorithm: Algorithm, batch: &mut [Self::Work]);
+    /// Computes one batch of operations of one algorithm. What nobody waits for is told here as well. False if another thread computes them: then this
+    /// one's clock says nothing of what they take.
+    fn compute(&self, algorithm: Algorithm, batch: &mut [Self::Work]) -> bool;
 }
 
 /// Where threads meet. See the [module](self).
@@ -141,7 +143,7 @@ impl<C: Compute> Combiner<C> {
     /// For an engine that gains from `lanes` operations in one batch and has so many `workers`.
     pub fn new(compute: C, lanes: usize, workers: usize) -> Self {
         let state = State {
-            firing: Firing::new(lanes),
+            firing: Firing::among_threads(lanes),
             yielding: Yielding::default(),
             waiting: Algorithm::ALL.iter().map(|_| VecDeque::new()).collect(),
             count: 0,
@@ -157,6 +159,17 @@ impl<C: Compute> Combiner<C> {
             origin: Instant::now(),
             slots: workers.max(1),
         }
+    }
+
+    /// Whether an operation of this kind gains by company, as far as is known. One that does not is better computed by its own thread.
+    pub fn is_worth_joining(&self, algorithm: Algorithm) -> bool {
+        const COMPANY: usize = 2;
+        self.lock().firing.is_worth_waiting(algorithm, COMPANY)
+    }
+
+    /// An operation that did not join took so long.
+    pub fn observe_alone(&self, algorithm: Algorithm, took_ns: u64) {
+        self.lock().firing.observe_alone(algorithm, took_ns);
     }
 
     /// Runs an operation to its end, in whichever thread. `None` if that thread was lost: the caller has to compute it otherwise.
@@ -272,10 +285,11 @@ impl<C: Compute> Combiner<C> {
     fn fire(&self, batch: Batch<C::Work>) -> bool {
         let Batch { shot, entries } = batch;
         let (mut works, waiters): (Vec<_>, Vec<_>) = entries.into_iter().map(|Entry { work, waiter, .. }| (work, waiter)).unzip();
-        let began = Instant::now();
+        // By the thread's own clock: others that run meanwhile would make a batch, which takes longer, look dearer than operations one by one.
+        let began_ns = thread_ns();
         // A panic leaves works that read as failed.
-        drop(catch_unwind(AssertUnwindSafe(|| self.compute.compute(shot.algorithm, &mut works))));
-        let took = began.elapsed();
+        let computed_here = catch_unwind(AssertUnwindSafe(|| self.compute.compute(shot.algorithm, &mut works))).unwrap_or(false);
+        let took_ns = thread_ns().saturating_sub(began_ns);
         for (work, waiter) in works.into_iter().zip(waiters) {
             if let Some(waiter) = waiter {
                 waiter.tell(|post| post.done = Some(work));
@@ -283,7 +297,9 @@ impl<C: Compute> Combiner<C> {
         }
         let mut state = self.lock();
         state.running -= 1;
-        state.firing.observe(shot, took.as_nanos() as u64);
+        if computed_here {
+            state.firing.observe(shot, took_ns);
+        }
         if state.led || state.count == 0 || state.hand_over(None) {
             return false;
         }
@@ -352,7 +368,7 @@ mod tests {
     impl Compute for Arc<Doubler> {
         type Work = Number;
 
-        fn compute(&self, _: Algorithm, batch: &mut [Number]) {
+        fn compute(&self, _: Algorithm, batch: &mut [Number]) -> bool {
             let inside = self.inside.fetch_add(1, Relaxed) + 1;
             self.inside_max.fetch_max(inside, Relaxed);
             self.sizes.lock().unwrap().push(batch.len());
@@ -361,6 +377,7 @@ mod tests {
             let count = self.sizes.lock().unwrap().len();
             assert!(!count.is_multiple_of(self.panics_every), "as the test wants it");
             batch.iter_mut().for_each(|number| number.doubled = Some(2 * number.given));
+            true
         }
     }
 

@@ -25,10 +25,8 @@ impl Compute for Admission {
     /// None once it is admitted.
     type Work = Option<Gathered>;
 
-    fn compute(&self, _: Algorithm, batch: &mut [Self::Work]) {
-        if let Some(inner) = self.0.upgrade() {
-            inner.admit_together(batch.iter_mut().filter_map(Option::take));
-        }
+    fn compute(&self, _: Algorithm, batch: &mut [Self::Work]) -> bool {
+        self.0.upgrade().is_some_and(|inner| inner.admit_together(batch.iter_mut().filter_map(Option::take)))
     }
 }
 
@@ -68,8 +66,8 @@ impl Inner {
         self.leave(state, ended);
     }
 
-    /// Takes requests in at one time, so that the policy can dispatch them together, and runs the first batch of them in this thread.
-    fn admit_together(self: &Arc<Self>, requests: impl Iterator<Item = Gathered>) {
+    /// Takes requests in at one time, so that the policy can dispatch them together, and runs the first batch of them in this thread, if there is one for it.
+    fn admit_together(self: &Arc<Self>, requests: impl Iterator<Item = Gathered>) -> bool {
         let mut refused = Vec::new();
         let mut ended = Vec::new();
         let mut state = self.lock();
@@ -90,6 +88,8 @@ impl Inner {
         for (deliver, completion) in refused {
             self.deliver(deliver, completion);
         }
+        let computed_here = mine.is_some();
         self.help(mine, role);
+        computed_here
     }
 }

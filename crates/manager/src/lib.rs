@@ -56,6 +56,7 @@
 
 mod bounds;
 pub mod calibrate;
+mod clock;
 pub mod combine;
 mod config;
 mod counters;
@@ -73,6 +74,7 @@ mod state;
 mod threads;
 
 pub use bywash_policy::{EngineId, RequestId};
+pub use clock::thread_ns;
 pub use config::{Costs, ManagerConfig, PolicyKind};
 pub use counters::{EngineStatus, Snapshot, Usage};
 pub use engines::{EngineName, Engines, find, here, probe};

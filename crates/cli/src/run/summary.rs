@@ -48,24 +48,22 @@ impl Account {
         }
         let modelled = if self.modelled.is_empty() { "none".to_owned() } else { self.modelled.join(", ") };
         format!(
-            "{} here{}{}, {} at the broker{}; modelled: {modelled}",
+            "{} here{}, {} at the broker{}; modelled: {modelled}",
             count(&self.here),
             named(&self.here),
-            batches(&self.here),
             number(&self.broker),
             named(&self.broker)
         )
     }
 }
 
-/// How many operations were computed side by side, and how many at a time in the mean.
-fn batches(lines: &[Line]) -> String {
-    let sum = |field: fn(&Line) -> u64| lines.iter().map(field).fold(0, u64::saturating_add);
-    let (batched, batches) = (sum(|line| line.batched), sum(|line| line.batches));
-    if batches == 0 {
+/// What share of the operations was computed side by side, and how many at a time in the mean. The others were computed by themselves.
+fn batches(line: &Line) -> String {
+    if line.batches == 0 {
         return String::new();
     }
-    format!(", {} of them in batches of {:.1} in the mean", thousands(batched), batched as f64 / batches as f64)
+    let share = 100.0 * line.batched as f64 / line.operations.max(1) as f64;
+    format!(", {share:.0} % in batches of {:.1}", line.batched as f64 / line.batches as f64)
 }
 
 fn total(lines: &[Line]) -> u64 {
@@ -88,11 +86,12 @@ fn named(lines: &[Line]) -> String {
     }
     let mut lines: Vec<&Line> = lines.iter().collect();
     lines.sort_by_key(|line| core::cmp::Reverse(weight(line)));
-    let mut names: Vec<String> = lines.iter().take(NAMED_MAX).map(|line| format!("{} {}", line.algorithm, amount(line))).collect();
+    let mut names: Vec<String> =
+        lines.iter().take(NAMED_MAX).map(|line| format!("{} {}{}", line.algorithm, amount(line), batches(line))).collect();
     if lines.len() > NAMED_MAX {
         names.push(format!("{} more", lines.len() - NAMED_MAX));
     }
-    format!(" ({})", names.join(", "))
+    format!(" ({})", names.join("; "))
 }
 
 fn is_public_key(line: &Line) -> bool {
@@ -120,7 +119,7 @@ mod tests {
     fn batches_are_told_with_their_size() {
         let here = vec![Line { batches: 10, batched: 75, ..line("RSA-2048 private", "here", 100, 25_600) }];
         let text = Account { processes: 1, here, ..Account::default() }.summary("x");
-        assert!(text.starts_with("100 operations here (RSA-2048 private 100), 75 of them in batches of 7.5 in the mean, 0 at"), "{text}");
+        assert!(text.starts_with("100 operations here (RSA-2048 private 100, 75 % in batches of 7.5), 0 at"), "{text}");
     }
 
     #[test]
@@ -129,7 +128,7 @@ mod tests {
         let account = Account { processes: 1, here, ..Account::default() };
         assert_eq!(
             account.summary("x"),
-            "12,345 operations here (AES-256-GCM 1.2 GB, RSA-2048 private 812), 0 at the broker; modelled: none"
+            "12,345 operations here (AES-256-GCM 1.2 GB; RSA-2048 private 812), 0 at the broker; modelled: none"
         );
     }
 
@@ -145,7 +144,7 @@ mod tests {
         let here = ["AES-128-GCM", "AES-256-GCM", "AES-128-CTR", "AES-256-CTR", "AES-128-CBC", "X25519"];
         let here = here.iter().map(|name| line(name, "here", 1, 100)).collect();
         let text = Account { processes: 1, here, ..Account::default() }.summary("x");
-        assert!(text.contains("X25519 1, ") && text.contains("2 more"), "{text}");
+        assert!(text.contains("X25519 1; ") && text.contains("2 more"), "{text}");
     }
 
     #[test]

@@ -27,8 +27,9 @@ impl Engine for Toy {
     }
 }
 
+/// The key's first byte.
 #[derive(Clone)]
-struct Xor(u8);
+pub(crate) struct Xor(pub(crate) u8);
 
 impl Xor {
     fn apply(&self, data: &mut Data<'_>) -> usize {
