@@ -20,8 +20,9 @@ struct Place {
 
 static PLACES: [Place; CAPACITY] =
     [const { Place { ssl: AtomicPtr::new(ptr::null_mut()), owner: AtomicUsize::new(0), freed: AtomicBool::new(false) } }; CAPACITY];
-/// How many are listed.
-static LISTED: AtomicUsize = AtomicUsize::new(0);
+/// How many are listed whose addresses fall together here: tells in one load of most others that they are not.
+static MARKS: [AtomicUsize; 1 << MARK_BITS] = [const { AtomicUsize::new(0) }; 1 << MARK_BITS];
+const MARK_BITS: u32 = 9;
 /// No entry lies at or past this one.
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 /// How many wait to be freed by their owners.
@@ -34,10 +35,15 @@ pub(crate) const NOBODY: usize = 1;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Listing(usize);
 
+#[inline]
+fn mark(ssl: Ssl) -> &'static AtomicUsize {
+    &MARKS[(ssl.addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (u64::BITS - MARK_BITS)]
+}
+
 /// Lists an `SSL` as this owner's; none if the list is full.
 pub(crate) fn list(ssl: Ssl, owner: usize) -> Option<Listing> {
     let index = PLACES.iter().position(|place| place.ssl.load(Relaxed).is_null() && claim(place, ssl, owner))?;
-    LISTED.fetch_add(1, AcqRel);
+    mark(ssl).fetch_add(1, AcqRel);
     HIGHEST.fetch_max(index + 1, AcqRel);
     Some(Listing(index))
 }
@@ -53,25 +59,50 @@ fn claim(place: &Place, ssl: Ssl, owner: usize) -> bool {
 /// Takes an `SSL` off the list; whether another thread has asked for it to be freed meanwhile.
 pub(crate) fn release(listing: Listing) -> bool {
     let place = &PLACES[listing.0];
+    let freed = forget_wish(place);
+    place.owner.store(0, Release);
+    let ssl = place.ssl.swap(ptr::null_mut(), AcqRel);
+    if !ssl.is_null() {
+        mark(ssl).fetch_sub(1, AcqRel);
+    }
+    freed
+}
+
+fn forget_wish(place: &Place) -> bool {
     let freed = place.freed.swap(false, AcqRel);
     if freed {
         FREED.fetch_sub(1, AcqRel);
     }
-    place.owner.store(0, Release);
-    place.ssl.store(ptr::null_mut(), Release);
-    LISTED.fetch_sub(1, AcqRel);
     freed
 }
 
 /// The thread ends and leaves its handshake behind.
 pub(crate) fn abandon(listing: &Listing) {
-    PLACES[listing.0].owner.store(NOBODY, Release);
+    leave(&PLACES[listing.0]);
 }
 
-/// Whether any handshake of this process is listed: every suspended one is. One load, for the many calls that come while none is.
+fn leave(place: &Place) {
+    place.owner.store(NOBODY, Release);
+    forget_wish(place);
+}
+
+/// The process is the child of a fork, with this thread alone: nobody has what others had.
+pub(crate) fn abandon_others(owner: usize) {
+    let others = |place: &&Place| !place.ssl.load(Acquire).is_null() && place.owner.load(Acquire) != owner;
+    PLACES[..HIGHEST.load(Acquire)].iter().filter(others).for_each(leave);
+}
+
+/// Takes a handshake off the list that a thread has left behind, before its `SSL` is freed or cleared and its address is another's.
+pub(crate) fn release_left(ssl: Ssl) {
+    if let Some(index) = find(ssl).filter(|&index| PLACES[index].owner.load(Acquire) == NOBODY) {
+        release(Listing(index));
+    }
+}
+
+/// Whether this handshake may be listed: every suspended one is. One load, for the many calls on others.
 #[inline]
-pub(crate) fn is_any_listed() -> bool {
-    LISTED.load(Acquire) != 0
+pub(crate) fn may_be_listed(ssl: Ssl) -> bool {
+    mark(ssl).load(Acquire) != 0
 }
 
 /// Whether any thread has left a handshake for its owner to free.
@@ -80,21 +111,21 @@ pub(crate) fn is_any_to_free() -> bool {
     FREED.load(Acquire) != 0
 }
 
-fn find(ssl: Ssl) -> Option<&'static Place> {
-    if !is_any_listed() {
+fn find(ssl: Ssl) -> Option<usize> {
+    if !may_be_listed(ssl) {
         return None;
     }
-    PLACES[..HIGHEST.load(Acquire)].iter().find(|place| place.ssl.load(Acquire) == ssl)
+    PLACES[..HIGHEST.load(Acquire)].iter().position(|place| place.ssl.load(Acquire) == ssl)
 }
 
 /// Who has suspended this one.
 pub(crate) fn owner(ssl: Ssl) -> Option<usize> {
-    find(ssl).map(|place| place.owner.load(Acquire))
+    find(ssl).map(|index| PLACES[index].owner.load(Acquire))
 }
 
 /// Asks the owner to free it; false if it has none (any more), and the caller may.
 pub(crate) fn leave_to_owner(ssl: Ssl) -> bool {
-    let Some(place) = find(ssl).filter(|place| place.owner.load(Acquire) > NOBODY) else { return false };
+    let Some(place) = find(ssl).map(|index| &PLACES[index]).filter(|place| place.owner.load(Acquire) > NOBODY) else { return false };
     if !place.freed.swap(true, AcqRel) {
         FREED.fetch_add(1, AcqRel);
     }
@@ -110,9 +141,14 @@ pub(crate) fn next_to_free(owner: usize) -> Option<Ssl> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
+
+    /// There is one list in a process.
+    static ALONE: Mutex<()> = Mutex::new(());
 
     #[test]
     fn a_listed_handshake_is_its_owners() {
+        let _alone = ALONE.lock();
         let (ssl, other) = (ptr::without_provenance_mut(0x1000), ptr::without_provenance_mut(0x2000));
         let listing = list(ssl, 77).unwrap();
         assert_eq!((owner(ssl), owner(other)), (Some(77), None));
@@ -126,6 +162,20 @@ mod tests {
         abandon(&left);
         assert_eq!(owner(ssl), Some(NOBODY));
         assert!(!leave_to_owner(ssl));
-        assert!(!release(left));
+        release_left(ssl);
+        assert_eq!(owner(ssl), None, "its address may be another's from now on");
+    }
+
+    #[test]
+    fn what_other_threads_had_is_nobodys_after_a_fork() {
+        let _alone = ALONE.lock();
+        let (mine, others) = (ptr::without_provenance_mut(0x3000), ptr::without_provenance_mut(0x4000));
+        let (kept, lost) = (list(mine, 87).unwrap(), list(others, 88).unwrap());
+        assert!(leave_to_owner(others));
+        abandon_others(87);
+        assert_eq!((owner(mine), owner(others)), (Some(87), Some(NOBODY)));
+        assert_eq!(next_to_free(88), None, "a thread of the same name would look for it for ever");
+        release(kept);
+        release(lost);
     }
 }

@@ -97,6 +97,7 @@ functions! {
     fn SSL_set_bio(ssl: Ssl, read: Bio, write: Bio);
     fn SSL_set_info_callback(ssl: Ssl, callback: Option<unsafe extern "C" fn(Ssl, c_int, c_int)>);
     fn SSL_get_info_callback(ssl: Ssl) -> Option<unsafe extern "C" fn(Ssl, c_int, c_int)> = None;
+    fn SSL_set_msg_callback(ssl: Ssl, callback: Option<unsafe extern "C" fn(c_int, c_int, c_int, *const c_void, size_t, Ssl, *mut c_void)>);
     fn BIO_s_null() -> *const c_void = ptr::null();
     fn BIO_method_name(bio: Bio) -> *const c_char = ptr::null();
     fn BIO_new(method: *const c_void) -> Bio = ptr::null_mut();

@@ -4,7 +4,7 @@
 use crate::fiber::{Handshake, Onward, set_errno};
 use crate::owners;
 use crate::real::{self, Bio, Ssl};
-use crate::thread::{self, Entrance, fire, has_computer, with};
+use crate::thread::{self, Entrance, Standing, fire, has_computer, standing, with};
 use bywash_async_link::Moment;
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -16,11 +16,6 @@ const READING: c_int = 3;
 /// `SSL_CTRL_MODE` and `SSL_MODE_ASYNC` of ssl.h.
 const CONTROL_MODE: c_int = 33;
 const MODE_ASYNC: core::ffi::c_long = 0x100;
-
-#[inline]
-fn is_suspended(ssl: Ssl) -> bool {
-    owners::is_any_listed() && with(|thread| thread.is_suspended(ssl)) == Some(true)
-}
 
 /// Whether a handshake might be suspended: a server's that has not sent its Finished message, after which nothing is left to compute with a private key.
 /// Servers that use OpenSSL's own asynchrony are not interfered with.
@@ -52,7 +47,7 @@ fn entrance(ssl: Ssl, handshake: Handshake) -> Entrance {
 unsafe fn shake(ssl: Ssl, handshake: Handshake) -> c_int {
     let (mut fiber, mut onward) = match entrance(ssl, handshake) {
         // Another thread has suspended it: only that one can go on.
-        Entrance::Direct if owners::owner(ssl).is_some() && !is_suspended(ssl) && !thread::is_running(ssl) => return -1,
+        Entrance::Direct if matches!(standing(ssl), Standing::Elsewhere | Standing::Left) => return -1,
         // SAFETY: passed on from the caller.
         Entrance::Direct => return unsafe { handshake(ssl) },
         Entrance::Begin(fiber) => (fiber, false),
@@ -91,10 +86,20 @@ unsafe fn shake(ssl: Ssl, handshake: Handshake) -> c_int {
 
 unsafe extern "C" fn no_callback(_: Ssl, _: c_int, _: c_int) {}
 
-/// Brings a suspended handshake to its end, its operation failed, without a byte to the peer or a word to the application: the
-/// descriptor may be another connection's by now, and the application's connection may be gone.
-pub(crate) fn give_up(ssl: Ssl) {
-    let Some(mut fiber) = with(|thread| thread.remove(ssl)).flatten() else { return };
+/// What follows when a handshake has been given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// Nothing: the application's connection may be gone already.
+    Freed,
+    /// The application goes on with its connection.
+    Kept,
+}
+
+/// Brings a suspended handshake to its end, its operation failed, without a byte to the peer, for the descriptor may be another connection's by now, and
+/// without a word to what the application has set for this connection. What it has set for the whole context may learn that the session is not to be resumed.
+/// Whether this thread had suspended it at all.
+pub(crate) fn give_up(ssl: Ssl, after: After) -> bool {
+    let Some(mut fiber) = with(|thread| thread.remove(ssl)).flatten() else { return false };
     // SAFETY: a live `SSL`, whose channels are put aside and put back, each reference counted; nothing on its stack holds them meanwhile.
     unsafe {
         let (read, write, callback) = (real::SSL_get_rbio(ssl), real::SSL_get_wbio(ssl), real::SSL_get_info_callback(ssl));
@@ -106,6 +111,10 @@ pub(crate) fn give_up(ssl: Ssl) {
         let nothing = real::BIO_new(real::BIO_s_null());
         real::SSL_set_bio(ssl, nothing, nothing);
         real::SSL_set_info_callback(ssl, Some(no_callback));
+        if after == After::Freed {
+            // It cannot be asked for, and so not be put back.
+            real::SSL_set_msg_callback(ssl, None);
+        }
         fiber.fd = -1;
         let end = thread::run(fiber, Onward::GivenUp);
         real::ERR_clear_error();
@@ -115,19 +124,46 @@ pub(crate) fn give_up(ssl: Ssl) {
             real::SSL_free(ssl);
         }
     }
+    true
 }
 
-/// The functions that a server calls on a connection. Each does what libssl does, but for a handshake that is suspended.
-macro_rules! stand_in_front {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)?, suspended: $suspended:expr;)*) => { $(
+/// What a server asks about a connection: a suspended handshake wants to read, whoever has suspended it.
+macro_rules! questions {
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*), suspended: $answer:expr;)*) => { $(
         $(#[$doc])*
         ///
         /// # Safety
         /// That of libssl's function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(ssl: Ssl $(, $arg: $type)*) $(-> $result)? {
-            if is_suspended(ssl) {
-                return $suspended(ssl);
+        pub unsafe extern "C" fn $name(ssl: Ssl $(, $arg: $type)*) -> c_int {
+            match standing(ssl) {
+                Standing::Here | Standing::Elsewhere => $answer,
+                // SAFETY: passed on from the caller.
+                Standing::Free | Standing::Left => unsafe { real::$name(ssl $(, $arg)*) },
+            }
+        }
+    )* };
+}
+
+questions! {
+    /// `SSL_get_error(3)`: a suspended handshake wants to read.
+    fn SSL_get_error(result: c_int), suspended: WANT_READ;
+    /// `SSL_want(3)`: a suspended handshake wants to read.
+    fn SSL_want(), suspended: READING;
+}
+
+/// What a server does with a connection, the handshake of which goes on first.
+macro_rules! transfers {
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*), failed: $failed:expr;)*) => { $(
+        $(#[$doc])*
+        /// Once the handshake is over: a suspended one goes on by this call.
+        ///
+        /// # Safety
+        /// That of libssl's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(ssl: Ssl $(, $arg: $type)*) -> c_int {
+            if !is_past_handshake(ssl) {
+                return $failed;
             }
             // SAFETY: passed on from the caller.
             unsafe { real::$name(ssl $(, $arg)*) }
@@ -135,27 +171,47 @@ macro_rules! stand_in_front {
     )* };
 }
 
-stand_in_front! {
-    /// `SSL_get_error(3)`: a suspended handshake wants to read.
-    fn SSL_get_error(result: c_int) -> c_int, suspended: |_| WANT_READ;
-    /// `SSL_want(3)`: a suspended handshake wants to read.
-    fn SSL_want() -> c_int, suspended: |_| READING;
-    /// `SSL_read(3)`: not before the handshake is over.
-    fn SSL_read(buffer: *mut c_void, length: c_int) -> c_int, suspended: |_| -1;
-    /// `SSL_read_ex(3)`: not before the handshake is over.
-    fn SSL_read_ex(buffer: *mut c_void, length: size_t, done: *mut size_t) -> c_int, suspended: |_| 0;
-    /// `SSL_read_early_data(3)`: not before the handshake has gone on.
-    fn SSL_read_early_data(buffer: *mut c_void, length: size_t, done: *mut size_t) -> c_int, suspended: |_| 0;
-    /// `SSL_peek(3)`: not before the handshake is over.
-    fn SSL_peek(buffer: *mut c_void, length: c_int) -> c_int, suspended: |_| -1;
-    /// `SSL_peek_ex(3)`: not before the handshake is over.
-    fn SSL_peek_ex(buffer: *mut c_void, length: size_t, done: *mut size_t) -> c_int, suspended: |_| 0;
-    /// `SSL_write(3)`: not before the handshake is over.
-    fn SSL_write(buffer: *const c_void, length: c_int) -> c_int, suspended: |_| -1;
-    /// `SSL_write_ex(3)`: not before the handshake is over.
-    fn SSL_write_ex(buffer: *const c_void, length: size_t, done: *mut size_t) -> c_int, suspended: |_| 0;
-    /// `SSL_shutdown(3)`: libssl does not shut down in a handshake either.
-    fn SSL_shutdown() -> c_int, suspended: |_| -1;
+/// Whether nothing of a handshake is suspended (any more): one of this thread's goes on.
+#[inline]
+fn is_past_handshake(ssl: Ssl) -> bool {
+    match standing(ssl) {
+        Standing::Free => true,
+        // SAFETY: the server's `SSL`, in a call that would shake hands, too.
+        Standing::Here => unsafe { shake(ssl, real::SSL_do_handshake) == 1 },
+        Standing::Elsewhere | Standing::Left => false,
+    }
+}
+
+transfers! {
+    /// `SSL_read(3)`
+    fn SSL_read(buffer: *mut c_void, length: c_int), failed: -1;
+    /// `SSL_read_ex(3)`
+    fn SSL_read_ex(buffer: *mut c_void, length: size_t, done: *mut size_t), failed: 0;
+    /// `SSL_read_early_data(3)`
+    fn SSL_read_early_data(buffer: *mut c_void, length: size_t, done: *mut size_t), failed: 0;
+    /// `SSL_peek(3)`
+    fn SSL_peek(buffer: *mut c_void, length: c_int), failed: -1;
+    /// `SSL_peek_ex(3)`
+    fn SSL_peek_ex(buffer: *mut c_void, length: size_t, done: *mut size_t), failed: 0;
+    /// `SSL_write(3)`
+    fn SSL_write(buffer: *const c_void, length: c_int), failed: -1;
+    /// `SSL_write_ex(3)`
+    fn SSL_write_ex(buffer: *const c_void, length: size_t, done: *mut size_t), failed: 0;
+}
+
+/// `SSL_shutdown(3)`, which libssl refuses in a handshake; a suspended one is given up first.
+///
+/// # Safety
+/// That of libssl's function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn SSL_shutdown(ssl: Ssl) -> c_int {
+    match standing(ssl) {
+        Standing::Free => {}
+        Standing::Here => _ = give_up(ssl, After::Kept),
+        Standing::Elsewhere | Standing::Left => return -1,
+    }
+    // SAFETY: passed on from the caller.
+    unsafe { real::SSL_shutdown(ssl) }
 }
 
 /// `SSL_do_handshake(3)`, the private-key operation of which may wait for others.
@@ -178,13 +234,18 @@ pub unsafe extern "C" fn SSL_accept(ssl: Ssl) -> c_int {
     unsafe { shake(ssl, real::SSL_accept) }
 }
 
-/// `SSL_clear(3)`; a suspended handshake is given up first.
+/// `SSL_clear(3)`; a suspended handshake is given up first. It fails where another thread has suspended it.
 ///
 /// # Safety
 /// That of libssl's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SSL_clear(ssl: Ssl) -> c_int {
-    give_up(ssl);
+    match standing(ssl) {
+        Standing::Free => {}
+        Standing::Here => _ = give_up(ssl, After::Kept),
+        Standing::Elsewhere => return 0,
+        Standing::Left => owners::release_left(ssl),
+    }
     // SAFETY: passed on from the caller.
     unsafe { real::SSL_clear(ssl) }
 }
@@ -195,10 +256,12 @@ pub unsafe extern "C" fn SSL_clear(ssl: Ssl) -> c_int {
 /// That of libssl's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SSL_free(ssl: Ssl) {
-    if is_suspended(ssl) {
-        give_up(ssl);
-    } else if !thread::is_running(ssl) && owners::leave_to_owner(ssl) {
-        return;
+    match standing(ssl) {
+        Standing::Free => {}
+        Standing::Here => _ = give_up(ssl, After::Freed),
+        Standing::Elsewhere if owners::leave_to_owner(ssl) => return,
+        // Its thread has ended, perhaps just now.
+        Standing::Elsewhere | Standing::Left => owners::release_left(ssl),
     }
     // SAFETY: passed on from the caller.
     unsafe { real::SSL_free(ssl) }

@@ -48,6 +48,8 @@ pub(crate) struct Thread {
     events: [u32; RECENT_WAITS],
     /// The provider has asked for a fiber since it last had nothing to compute, so operations may wait: on a fiber, or in a job of OpenSSL's.
     may_wait: bool,
+    /// Whose turn it is, where there is room for one event.
+    yields: bool,
 }
 
 thread_local! {
@@ -124,6 +126,7 @@ fn process() -> c_int {
 
 unsafe extern "C" fn has_forked() {
     PROCESS.store(process(), Release);
+    owners::abandon_others(own_name());
 }
 
 /// Whether we are the process that this memory belongs to, and not a child of `vfork`, which borrows it.
@@ -299,6 +302,17 @@ impl Thread {
         })
     }
 
+    /// How much of the room for events the kernel may fill, so that those who are yet to be told come through, however busy others are. Where there is room
+    /// for one, they take turns.
+    pub(crate) fn room_for_others(&mut self, set: c_int, room: c_int) -> c_int {
+        let untold = self.woken().filter(|&(fd, told)| !told && self.registry.of(set, fd).is_some()).count();
+        if untold == 0 || room < 1 {
+            return room;
+        }
+        self.yields = !self.yields;
+        if room == 1 { c_int::from(!self.yields) } else { room - c_int::try_from(untold).unwrap_or(room).min(room / 2) }
+    }
+
     /// The server is told of this connection, or (its wishes having changed) is to be told again.
     pub(crate) fn set_told(&mut self, fd: c_int, is_told: bool) {
         for fiber in self.fibers.iter_mut().filter(|fiber| fiber.fd == fd) {
@@ -338,9 +352,34 @@ pub(crate) fn run(mut fiber: Fiber, onward: Onward) -> Option<End> {
     Some(End { answer, is_to_be_freed })
 }
 
-/// Whether this thread is inside of this handshake, on its fiber.
-pub(crate) fn is_running(ssl: Ssl) -> bool {
-    with(|thread| thread.running.as_ref().is_some_and(|running| running.ssl == ssl)) == Some(true)
+/// How a connection stands with the calling thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Nothing of it is suspended, or this thread is in the midst of it.
+    Free,
+    /// This thread has suspended its handshake.
+    Here,
+    /// Another thread has.
+    Elsewhere,
+    /// A thread that has ended has, and nobody can go on with it.
+    Left,
+}
+
+/// How this connection stands with this thread; for most it takes one load.
+#[inline]
+pub(crate) fn standing(ssl: Ssl) -> Standing {
+    if owners::may_be_listed(ssl) { listed_standing(ssl) } else { Standing::Free }
+}
+
+#[cold]
+fn listed_standing(ssl: Ssl) -> Standing {
+    match owners::owner(ssl) {
+        _ if with(|thread| thread.is_suspended(ssl)) == Some(true) => Standing::Here,
+        None => Standing::Free,
+        Some(owners::NOBODY) => Standing::Left,
+        Some(owner) if owner == own_name() => Standing::Free,
+        Some(_) => Standing::Elsewhere,
+    }
 }
 
 /// The next suspended handshake of this thread whose `SSL` another thread wants freed.

@@ -4,7 +4,7 @@
 use crate::descriptors;
 use crate::real;
 use crate::registry::Registration;
-use crate::ssl::give_up;
+use crate::ssl::{After, give_up};
 use crate::thread::{self, Thread, fire, has_computer, with};
 use bywash_async_link::Moment;
 use core::ffi::{c_int, c_void};
@@ -38,9 +38,7 @@ pub(crate) fn wait(call: &mut impl Wait) -> c_int {
     if !has_computer() {
         return call.wait();
     }
-    while let Some(ssl) = thread::next_to_free() {
-        give_up(ssl);
-    }
+    while thread::next_to_free().is_some_and(|ssl| give_up(ssl, After::Freed)) {}
     let standing = with(|thread| {
         call.note(thread);
         (thread.has_suspended(), thread.may_wait())
@@ -91,8 +89,8 @@ struct EpollCall {
 }
 
 impl EpollCall {
-    fn call(&self, kind: Epoll) -> c_int {
-        let Self { set, events, room, .. } = *self;
+    fn call(&self, kind: Epoll, room: c_int) -> c_int {
+        let Self { set, events, .. } = *self;
         // SAFETY: the server's arguments.
         unsafe {
             match kind {
@@ -124,15 +122,18 @@ impl EpollCall {
 
 impl Wait for EpollCall {
     fn look(&mut self) -> c_int {
-        self.call(match self.kind {
+        let room = with(|thread| thread.room_for_others(self.set, self.room)).unwrap_or(self.room);
+        let kind = match self.kind {
             Epoll::Wait { .. } => Epoll::Wait { timeout: 0 },
             Epoll::Pwait { mask, .. } => Epoll::Pwait { timeout: 0, mask },
             Epoll::Pwait2 { mask, .. } => Epoll::Pwait2 { timeout: &AT_ONCE, mask },
-        })
+        };
+        // The kernel takes no call without room.
+        if room == 0 && self.room == 1 { 0 } else { self.call(kind, room) }
     }
 
     fn wait(&mut self) -> c_int {
-        self.call(self.kind)
+        self.call(self.kind, self.room)
     }
 
     fn blocks(&self) -> bool {

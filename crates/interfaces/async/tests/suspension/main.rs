@@ -1,6 +1,7 @@
 //! Suspended handshakes from the server's side: how waits tell of them, and what a server may do to them meanwhile.
 #![allow(clippy::undocumented_unsafe_blocks, reason = "foreign functions on objects of the test's own")]
 
+mod afterwards;
 mod heard;
 mod support;
 mod waiting;

@@ -42,6 +42,8 @@ unsafe extern "C" {
 
 pub(crate) use bywash_async::ssl::{SSL_clear, SSL_do_handshake, SSL_free, SSL_get_error, SSL_want};
 
+/// `SSL3_RT_ALERT` of ssl3.h.
+const ALERT: c_int = 21;
 const SERVER_KEY_EXCHANGE: u8 = 12;
 pub(crate) const WANT_READ: c_int = 2;
 
@@ -50,6 +52,8 @@ thread_local! {
     static WAITING: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
     pub(crate) static OUTCOMES: RefCell<Vec<c_int>> = const { RefCell::new(Vec::new()) };
     pub(crate) static FIRED: RefCell<Vec<Moment>> = const { RefCell::new(Vec::new()) };
+    /// Alerts that the application was shown.
+    pub(crate) static ALERTS: Cell<u32> = const { Cell::new(0) };
     /// Operations that were found not to be put off.
     pub(crate) static IN_PLACE: Cell<u32> = const { Cell::new(0) };
 }
@@ -74,7 +78,8 @@ unsafe extern "C" fn waiting() -> u32 {
 
 static COMPUTER: Computer = Computer { fire, waiting };
 
-unsafe extern "C" fn message(is_sent: c_int, _: c_int, _: c_int, bytes: *const c_void, length: usize, _: Ssl, _: *mut c_void) {
+unsafe extern "C" fn message(is_sent: c_int, _: c_int, kind: c_int, bytes: *const c_void, length: usize, _: Ssl, _: *mut c_void) {
+    ALERTS.set(ALERTS.get() + u32::from(kind == ALERT));
     if is_sent != 1 || length < 4 || unsafe { *bytes.cast::<u8>() } != SERVER_KEY_EXCHANGE {
         return;
     }
@@ -165,7 +170,7 @@ fn context() -> *mut c_void {
 /// A connection with both its ends in this thread.
 pub(crate) struct Connection {
     pub(crate) server: Ssl,
-    client: Ssl,
+    pub(crate) client: Ssl,
     pub(crate) server_end: UnixStream,
     pub(crate) client_end: UnixStream,
 }
