@@ -4,13 +4,14 @@ use crate::owners::Listing;
 use crate::real::{self, Ssl};
 use core::ffi::{CStr, c_int};
 use core::mem::ManuallyDrop;
+use core::ops::Range;
 use core::ptr;
-use corosensei::stack::DefaultStack;
+use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-/// Bytes of stack for one handshake, and a guard page below it. libssl, an application's callbacks and a scalar private-key operation need less than
-/// 64 KiB; only what is touched takes memory.
-const STACK_BYTES: usize = 256 * 1024;
+/// Bytes of stack for one handshake, and a guard page below it: as many as threads commonly have, for an application's callbacks may need any number of
+/// them (an `sni_callback` of Python's). It is address space; only what is touched takes memory.
+const STACK_BYTES: usize = 8 << 20;
 /// Stacks kept for the next handshakes of a thread.
 const KEPT_STACKS: usize = 32;
 
@@ -47,8 +48,19 @@ pub(crate) struct Fiber {
     pub(crate) listing: Option<Listing>,
     /// How to suspend it, from its own stack.
     pub(crate) pause: *const Pause,
+    pub(crate) stack: Extent,
     /// Not dropped while it is suspended: there are frames of C on its stack, which nothing can unwind.
     coroutine: ManuallyDrop<Inner>,
+}
+
+/// The addresses of a stack.
+pub(crate) type Extent = Range<usize>;
+
+/// Whether the caller runs on this stack: not on another that a callback has switched to (a job of `ASYNC_start_job(3)`, an application's own fibers).
+#[inline(never)]
+pub(crate) fn is_on(stack: &Extent) -> bool {
+    let here = 0_u8;
+    stack.contains(&ptr::from_ref(core::hint::black_box(&here)).addr())
 }
 
 /// How a suspended handshake stands.
@@ -69,11 +81,12 @@ impl Fiber {
             let result = unsafe { handshake(ssl) };
             Answer { result, errno: errno() }
         };
+        let extent = stack.limit().get()..stack.base().get();
         let coroutine = ManuallyDrop::new(Coroutine::with_stack(stack, body));
         // SAFETY: the server's `SSL`.
         let fd = unsafe { real::SSL_get_rfd(ssl) };
         let reads_by_recv = fd < 0 && is_channel_known(ssl);
-        Self { ssl, number, fd, reads_by_recv, state: State::Waiting, listing: None, pause: ptr::null(), coroutine }
+        Self { ssl, number, fd, reads_by_recv, state: State::Waiting, listing: None, pause: ptr::null(), stack: extent, coroutine }
     }
 
     /// Runs it until it ends or is suspended again.
@@ -109,7 +122,7 @@ pub(crate) struct Stacks(Vec<DefaultStack>);
 
 impl Stacks {
     pub(crate) fn take(&mut self) -> Option<DefaultStack> {
-        self.0.pop().or_else(|| DefaultStack::new(STACK_BYTES).ok())
+        self.0.pop().or_else(|| DefaultStack::new(STACK_BYTES).ok().inspect(without_huge_pages))
     }
 
     pub(crate) fn give(&mut self, stack: DefaultStack) {
@@ -117,6 +130,13 @@ impl Stacks {
             self.0.push(stack);
         }
     }
+}
+
+/// Where the kernel gives huge pages unasked, the first touch of a stack would clear one.
+fn without_huge_pages(stack: &DefaultStack) {
+    let (limit, base) = (stack.limit().get(), stack.base().get());
+    // SAFETY: the stack's own memory, which keeps its contents. That advice is not taken changes nothing.
+    unsafe { libc::madvise(ptr::with_exposed_provenance_mut(limit), base - limit, libc::MADV_NOHUGEPAGE) };
 }
 
 /// This thread's `errno`.

@@ -4,7 +4,7 @@
 //! as the next definition in the search order, or in a libssl that was loaded privately (Python's `_ssl` does that).
 #![allow(non_snake_case, missing_docs, reason = "the manual pages are the documentation; the names are theirs")]
 
-use core::ffi::{CStr, c_char, c_int, c_long, c_void};
+use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
 use core::mem::transmute;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -90,6 +90,8 @@ functions! {
     fn SSL_is_server(ssl: Ssl) -> c_int = 0;
     fn SSL_get_finished(ssl: Ssl, buffer: *mut c_void, length: size_t) -> size_t = 0;
     fn SSL_ctrl(ssl: Ssl, command: c_int, number: c_long, pointer: *mut c_void) -> c_long = 0;
+    fn OpenSSL_version_num() -> c_ulong = 0;
+    fn SSL_version(ssl: Ssl) -> c_int = 0;
     fn SSL_get_state(ssl: Ssl) -> c_int = 0;
     fn SSL_get_rfd(ssl: Ssl) -> c_int = -1;
     fn SSL_get_rbio(ssl: Ssl) -> Bio = ptr::null_mut();

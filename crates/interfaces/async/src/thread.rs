@@ -3,13 +3,13 @@
 //! Everything here is the thread's own. The state is borrowed for a few instructions at a time and never while foreign code runs, because
 //! that code may call any interposed function: on a nested borrow, or while the thread ends, callers get `None` and call the real function.
 
-use crate::fiber::{Answer, Fiber, Onward, Pause, Stacks, State, errno, set_errno};
+use crate::fiber::{Answer, Extent, Fiber, Onward, Pause, Stacks, State, errno, is_on, set_errno};
 use crate::owners;
 use crate::real::{self, Ssl};
 use crate::registry::Registry;
 use bywash_async_link::{COMPANY_UNKNOWN, Computer, Moment, VERSION, Waiter};
 use core::cell::RefCell;
-use core::ffi::c_int;
+use core::ffi::{c_int, c_ulong};
 use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::*};
 
@@ -22,6 +22,24 @@ const RECENT_WAITS: usize = 4;
 /// `OSSL_HANDSHAKE_STATE` of ssl.h in which libssl itself computes: `TLS_ST_SW_SRVR_HELLO` (a TLS 1.3 key share), `TLS_ST_SW_KEY_EXCH`, `TLS_ST_SR_KEY_EXCH`,
 /// `TLS_ST_SW_CERT_VRFY`. In others an application's callback may, with locks of its own held (haproxy's `generate-certificates`): those are left alone.
 const COMPUTING_STATES: [c_int; 4] = [22, 24, 28, 40];
+/// The same from OpenSSL 3.2 on, which counts compressed certificates (RFC 8879) among them.
+const COMPUTING_STATES_3_2: [c_int; 4] = [24, 27, 32, 44];
+/// `OPENSSL_VERSION_NUMBER` of 3.2.0.
+const VERSION_3_2: c_ulong = 0x3020_0000;
+
+/// What `SSL_version(3)` answers for TLS; for DTLS and QUIC, which have timers of their own, it is another.
+const TLS_MAJOR: c_int = 3;
+
+fn computing_states(version: c_ulong) -> [c_int; 4] {
+    if version < VERSION_3_2 { COMPUTING_STATES } else { COMPUTING_STATES_3_2 }
+}
+
+/// Whether this handshake computes by itself now, in TLS over a stream.
+fn is_computing(ssl: Ssl) -> bool {
+    // SAFETY: the `SSL` whose handshake this thread is in; these only look at it.
+    let (version, protocol, state) = unsafe { (real::OpenSSL_version_num(), real::SSL_version(ssl), real::SSL_get_state(ssl)) };
+    protocol >> 8 == TLS_MAJOR && computing_states(version).contains(&state)
+}
 
 /// The handshake that runs on a fiber just now.
 struct Running {
@@ -30,6 +48,7 @@ struct Running {
     fd: c_int,
     reads_by_recv: bool,
     pause: *const Pause,
+    stack: Extent,
     /// It is being brought to its end for nobody.
     given_up: bool,
     listing: Option<owners::Listing>,
@@ -151,8 +170,7 @@ unsafe extern "C" fn fiber() -> u64 {
         thread.candidate()
     });
     let Some(Some((number, ssl, fd))) = candidate else { return 0 };
-    // SAFETY: the `SSL` whose handshake this thread is in.
-    if !COMPUTING_STATES.contains(&unsafe { real::SSL_get_state(ssl) }) || !is_nonblocking(fd) {
+    if !is_computing(ssl) || !is_nonblocking(fd) {
         return 0;
     }
     if with(|thread| thread.list_running()) == Some(true) { number } else { 0 }
@@ -259,7 +277,7 @@ impl Thread {
 
     /// The handshake that could be suspended now.
     fn candidate(&mut self) -> Option<(u64, Ssl, c_int)> {
-        let running = self.running.as_ref().filter(|running| !running.given_up && running.fd >= 0)?;
+        let running = self.running.as_ref().filter(|running| !running.given_up && running.fd >= 0 && is_on(&running.stack))?;
         let found = (running.number, running.ssl, running.fd);
         self.registry.will_hear(running.fd).then_some(found)
     }
@@ -335,8 +353,8 @@ pub(crate) fn run(mut fiber: Fiber, onward: Onward) -> Option<End> {
     // An application's callback on a fiber may free, or shake, another connection.
     let outer = with(|thread| {
         let (number, ssl, fd, pause, listing) = (fiber.number, fiber.ssl, fiber.fd, fiber.pause, fiber.listing.take());
-        let reads_by_recv = fiber.reads_by_recv;
-        thread.running.replace(Running { number, ssl, fd, reads_by_recv, pause, given_up: onward == Onward::GivenUp, listing })
+        let (reads_by_recv, stack) = (fiber.reads_by_recv, fiber.stack.clone());
+        thread.running.replace(Running { number, ssl, fd, reads_by_recv, pause, stack, given_up: onward == Onward::GivenUp, listing })
     });
     let answer = fiber.resume(onward);
     if let Some(running) = with(|thread| core::mem::replace(&mut thread.running, outer.flatten())).flatten() {
@@ -385,4 +403,18 @@ fn listed_standing(ssl: Ssl) -> Standing {
 /// The next suspended handshake of this thread whose `SSL` another thread wants freed.
 pub(crate) fn next_to_free() -> Option<Ssl> {
     if owners::is_any_to_free() { owners::next_to_free(own_name()) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By the enumeration in ssl.h of 3.0.0 and of 3.2.0.
+    #[test]
+    fn states_are_numbered_by_release() {
+        assert_eq!(computing_states(0x3000_0130), [22, 24, 28, 40]);
+        assert_eq!(computing_states(0x3010_0080), [22, 24, 28, 40]);
+        assert_eq!(computing_states(0x3020_0000), [24, 27, 32, 44]);
+        assert_eq!(computing_states(0x3050_0000), [24, 27, 32, 44]);
+    }
 }

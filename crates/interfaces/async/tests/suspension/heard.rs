@@ -1,6 +1,6 @@
 //! Only handshakes of which this thread is told are suspended.
 
-use crate::support::{Connection, IN_PLACE, own_channel};
+use crate::support::{BEFORE, Before, Connection, IN_PLACE, own_channel};
 use crate::{epolled, outcomes};
 use bywash_async::waits::{close, epoll_ctl};
 use libc::{EPOLL_CTL_ADD, EPOLLIN, EPOLLONESHOT, epoll_event};
@@ -89,4 +89,22 @@ fn a_channel_whose_server_waits_only_when_it_is_refused_input() {
 #[test]
 fn a_channel_that_is_known() {
     assert!(!is_in_place_by_channel(c"ha methods"));
+}
+
+#[test]
+fn an_application_on_a_stack_of_its_own() {
+    let (set, pair) = heard();
+    BEFORE.set(Before::SwitchStacks);
+    pair[1].step_server();
+    assert_eq!(IN_PLACE.get(), 1, "what was suspended would not be the stack that asked");
+    pair.into_iter().for_each(|connection| drop(connection.free()));
+    unsafe { close(set) };
+}
+
+#[test]
+fn an_application_that_needs_much_stack() {
+    BEFORE.set(Before::Descend);
+    let (set, pair) = heard();
+    pair.into_iter().for_each(|connection| drop(connection.free()));
+    unsafe { close(set) };
 }

@@ -2,6 +2,7 @@
 
 use bywash_async::thread::bywash_async_v1;
 use bywash_async_link::{Computer, Moment};
+use corosensei::Coroutine;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CString, c_char, c_int, c_long, c_void};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
@@ -52,10 +53,28 @@ thread_local! {
     static WAITING: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
     pub(crate) static OUTCOMES: RefCell<Vec<c_int>> = const { RefCell::new(Vec::new()) };
     pub(crate) static FIRED: RefCell<Vec<Moment>> = const { RefCell::new(Vec::new()) };
+    pub(crate) static BEFORE: Cell<Before> = const { Cell::new(Before::Nothing) };
     /// Alerts that the application was shown.
     pub(crate) static ALERTS: Cell<u32> = const { Cell::new(0) };
     /// Operations that were found not to be put off.
     pub(crate) static IN_PLACE: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What the application's callback does before the operation asks whether it may wait.
+#[derive(Clone, Copy)]
+pub(crate) enum Before {
+    Nothing,
+    /// Needs as much stack as a deep recursion.
+    Descend,
+    /// Goes to a stack of its own.
+    SwitchStacks,
+}
+
+#[inline(never)]
+fn descend(ask: impl Fn() -> u64) -> u64 {
+    let mut deep = [0_u8; 6 << 20];
+    std::hint::black_box(&mut deep);
+    ask()
 }
 
 /// The provider's part: computes the oldest operation when the thread is about to block or somebody insists.
@@ -83,7 +102,15 @@ unsafe extern "C" fn message(is_sent: c_int, _: c_int, kind: c_int, bytes: *cons
     if is_sent != 1 || length < 4 || unsafe { *bytes.cast::<u8>() } != SERVER_KEY_EXCHANGE {
         return;
     }
-    let fiber = unsafe { (bywash_async_v1.fiber)() };
+    let ask = || unsafe { (bywash_async_v1.fiber)() };
+    let fiber = match BEFORE.get() {
+        Before::Nothing => ask(),
+        Before::Descend => descend(ask),
+        Before::SwitchStacks => {
+            let mut other = Coroutine::<(), (), u64>::new(move |_, ()| ask());
+            other.resume(()).as_return().unwrap()
+        }
+    };
     if fiber == 0 {
         IN_PLACE.set(IN_PLACE.get() + 1);
         return;
