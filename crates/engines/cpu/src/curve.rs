@@ -66,9 +66,12 @@ impl Session {
         self.algorithm
     }
 
-    /// The Ed25519 key as the kernels hold it.
-    pub(crate) fn ed25519(&self) -> &Ed25519Form {
-        &self.ed25519
+    /// The Ed25519 key as the kernels hold it and as the library does; `None` for a key of another kind.
+    pub(crate) fn ed25519(&self) -> Option<(&Ed25519Form, &Ed25519Key)> {
+        match &self.keyed {
+            KeyedCurve::SignEd25519(key) => Some((&self.ed25519, key)),
+            _ => None,
+        }
     }
 
     /// A session of this engine with a private key of this length; `None` for any other.

@@ -3,6 +3,7 @@
 use crate::curve25519::edwards;
 use crate::curve25519::scalar::Scalar;
 use crate::digits::per_lane;
+use crate::stack;
 use crate::x25519::clamped;
 use crate::{LANES, assert_batch};
 use core::fmt;
@@ -10,8 +11,12 @@ use sha2::{Digest, Sha512};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// A private key, expanded once. Wiped when dropped.
+#[derive(Clone)]
+pub struct Key(Box<Expanded>);
+
+/// RFC 8032, section 5.1.5: the halves of the hashed seed, the first clamped, and the public key.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub struct Key {
+struct Expanded {
     scalar: [u8; 32],
     prefix: [u8; 32],
     public: [u8; 32],
@@ -23,32 +28,34 @@ impl Key {
     /// Call it only where [`crate::is_supported`] says yes.
     pub fn new(seed: &[u8; 32]) -> Key {
         assert!(crate::is_supported(), "this processor has no AVX-512 IFMA: ask is_supported");
-        let hash = hash(&[seed]);
-        let (mut scalar, mut prefix) = ([0; 32], [0; 32]);
-        scalar.copy_from_slice(&hash[..32]);
-        prefix.copy_from_slice(&hash[32..]);
-        let scalar = clamped(&scalar);
-        let scalars = Zeroizing::new([scalar; LANES]);
-        // SAFETY: the caller asked `is_supported`.
-        #[allow(unsafe_code)]
-        let [public, ..] = unsafe { edwards::multiples_of_base(&scalars).encode() };
-        Key { scalar, prefix, public }
+        stack::wiped::<{ stack::SMALL }, _>(|| {
+            let mut key = Box::new(Expanded { scalar: [0; 32], prefix: [0; 32], public: [0; 32] });
+            let hash = hash(&[seed]);
+            key.scalar.copy_from_slice(&hash[..32]);
+            key.prefix.copy_from_slice(&hash[32..]);
+            key.scalar = clamped(&key.scalar);
+            let scalars = Zeroizing::new([key.scalar; LANES]);
+            // SAFETY: the processor has been asked above.
+            #[allow(unsafe_code)]
+            let [public, ..] = unsafe { edwards::multiples_of_base(&scalars).encode() };
+            key.public = public;
+            Key(key)
+        })
     }
 
     /// The public key, encoded.
     pub fn public(&self) -> &[u8; 32] {
-        &self.public
+        &self.0.public
     }
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Key").field("public", &self.public).finish_non_exhaustive()
+        f.debug_struct("Key").field("public", self.public()).finish_non_exhaustive()
     }
 }
 
 /// One signature: a key, a message of any length, and where the signature goes.
-#[derive(Debug)]
 pub struct SignTask<'a> {
     /// Who signs.
     pub key: &'a Key,
@@ -63,20 +70,22 @@ pub struct SignTask<'a> {
 /// Call it only where [`crate::is_supported`] says yes.
 pub fn sign(tasks: &mut [SignTask<'_>]) {
     assert_batch(tasks.len());
-    let mut nonces: [Option<Scalar>; LANES] = [const { None }; LANES];
-    for (nonce, task) in nonces.iter_mut().zip(tasks.iter()) {
-        *nonce = Some(Scalar::reduce(&hash(&[&task.key.prefix, task.message])));
-    }
-    let nonces = per_lane(&nonces[..tasks.len()], |nonce| nonce.clone().expect("one for each task"));
-    let scalars = Zeroizing::new(per_lane(&nonces, Scalar::to_bytes));
-    // SAFETY: the caller asked `is_supported`.
-    #[allow(unsafe_code)]
-    let points = unsafe { edwards::multiples_of_base(&scalars).encode() };
-    for ((task, nonce), point) in tasks.iter_mut().zip(&nonces).zip(points) {
-        let k = Scalar::reduce(&hash(&[&point, &task.key.public, task.message]));
-        task.signature[..32].copy_from_slice(&point);
-        task.signature[32..].copy_from_slice(&k.multiply_add(&task.key.scalar, nonce));
-    }
+    stack::wiped::<{ stack::SMALL }, _>(|| {
+        let mut nonces: [Option<Scalar>; LANES] = [const { None }; LANES];
+        for (nonce, task) in nonces.iter_mut().zip(tasks.iter()) {
+            *nonce = Some(Scalar::reduce(&hash(&[&task.key.0.prefix, task.message])));
+        }
+        let nonces = per_lane(&nonces[..tasks.len()], |nonce| nonce.clone().expect("one for each task"));
+        let scalars = Zeroizing::new(per_lane(&nonces, Scalar::to_bytes));
+        // SAFETY: `assert_batch` has asked the processor.
+        #[allow(unsafe_code)]
+        let points = unsafe { edwards::multiples_of_base(&scalars).encode() };
+        for ((task, nonce), point) in tasks.iter_mut().zip(&nonces).zip(points) {
+            let k = Scalar::reduce(&hash(&[&point, task.key.public(), task.message]));
+            task.signature[..32].copy_from_slice(&point);
+            task.signature[32..].copy_from_slice(&k.multiply_add(&task.key.0.scalar, nonce));
+        }
+    });
 }
 
 /// SHA-512 of the parts, one after the other.

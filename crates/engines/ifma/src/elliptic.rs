@@ -41,9 +41,10 @@ pub struct PublicValueTask<'a, const N: usize, const S: usize> {
     pub public: &'a mut [u8; S],
 }
 
-/// The safe functions of a curve's module: what a batch asks of its caller is asserted, then the kernel is entered.
+/// The safe functions of a curve's module: what a batch asks of its caller is asserted, the kernel is entered, and the stack that
+/// multiples of the base point, or of any point, used is wiped: so many times 64 bytes.
 macro_rules! doors {
-    ($curve:ty) => {
+    ($curve:ty, $base:expr, $point:expr) => {
         /// A signature to compute.
         pub type SignTask<'a> = $crate::elliptic::SignTask<'a, N, { 2 * N }>;
         /// A key agreement to compute.
@@ -53,14 +54,14 @@ macro_rules! doors {
 
         $crate::elliptic::doors! { $curve;
             /// Signs one to eight digests.
-            sign(SignTask)
+            sign(SignTask, $base)
             /// Agrees on one to eight shared secrets.
-            agree(AgreeTask)
+            agree(AgreeTask, $point)
             /// Computes one to eight public values.
-            public_value(PublicValueTask)
+            public_value(PublicValueTask, $base)
         }
     };
-    ($curve:ty; $($(#[$doc:meta])* $name:ident($task:ident))*) => {
+    ($curve:ty; $($(#[$doc:meta])* $name:ident($task:ident, $stack:expr))*) => {
         $($(#[$doc])*
         ///
         /// # Panics
@@ -68,9 +69,9 @@ macro_rules! doors {
         pub fn $name(tasks: &mut [$task<'_>]) {
             $crate::assert_batch(tasks.len());
             #[allow(unsafe_code)] // SAFETY: `assert_batch` has asked the processor.
-            unsafe {
+            $crate::stack::wiped::<{ $stack }, _>(|| unsafe {
                 $crate::elliptic::$name::<$curve, D, N, { 2 * N }>(tasks)
-            }
+            })
         })*
     };
 }

@@ -25,6 +25,7 @@ pub mod p256;
 pub mod p384;
 pub mod rsa;
 mod scalar_mult;
+mod stack;
 #[cfg(test)]
 mod testing;
 #[allow(dead_code, reason = "the kernels come next")]

@@ -11,7 +11,10 @@ const D: usize = 5;
 /// Bytes in a number.
 const N: usize = 32;
 
-elliptic::doors!(P256);
+/// Stack that a multiple of any point needs, in widths of a register.
+pub(crate) const POINT: usize = 640;
+
+elliptic::doors!(P256, crate::stack::SMALL, POINT);
 
 /// The curve of SP 800-186, section 3.2.1.3.
 pub(crate) enum P256 {}

@@ -11,7 +11,12 @@ const D: usize = 8;
 /// Bytes in a number.
 const N: usize = 48;
 
-elliptic::doors!(P384);
+/// Stack that a multiple of the base point needs, in widths of a register.
+pub(crate) const BASE: usize = 384;
+/// That of any point.
+pub(crate) const POINT: usize = 1088;
+
+elliptic::doors!(P384, BASE, POINT);
 
 /// The curve of SP 800-186, section 3.2.1.4.
 pub(crate) enum P384 {}

@@ -3,12 +3,12 @@
 use crate::curve25519::edwards;
 use crate::curve25519::field::{Fe, Raised, Wide};
 use crate::digits::per_lane;
+use crate::stack;
 use crate::vector::V;
 use crate::{LANES, assert_batch};
 use zeroize::Zeroizing;
 
 /// One agreement: a private key, the peer's public value, and where the shared secret goes.
-#[derive(Debug)]
 pub struct AgreeTask<'a> {
     /// Our private key, any 32 bytes; clamped here (RFC 7748 section 5).
     pub private: &'a [u8; 32],
@@ -25,22 +25,23 @@ const TOP_BIT: usize = 254;
 
 /// The shared secret of each task; 1 to 8 tasks.
 ///
-/// Call it only where [`crate::is_supported`] says yes.
+/// Call it only where [`crate::is_supported`] says yes; it panics elsewhere.
 pub fn agree(tasks: &mut [AgreeTask<'_>]) {
     assert_batch(tasks.len());
-    let scalars = Zeroizing::new(per_lane(tasks, |task| clamped(task.private)));
-    let peers = per_lane(tasks, |task| task.peer.as_slice());
-    // SAFETY: the caller asked `is_supported`.
-    #[allow(unsafe_code)]
-    let shared = Zeroizing::new(unsafe { ladder(&scalars, peers) });
-    for (task, shared) in tasks.iter_mut().zip(shared.iter()) {
-        *task.shared = *shared;
-        task.nonzero = shared.iter().fold(0, |any, byte| any | byte) != 0;
-    }
+    stack::wiped::<{ stack::SMALL }, _>(|| {
+        let scalars = Zeroizing::new(per_lane(tasks, |task| clamped(task.private)));
+        let peers = per_lane(tasks, |task| task.peer.as_slice());
+        // SAFETY: `assert_batch` has asked the processor.
+        #[allow(unsafe_code)]
+        let shared = Zeroizing::new(unsafe { ladder(&scalars, peers) });
+        for (task, shared) in tasks.iter_mut().zip(shared.iter()) {
+            *task.shared = *shared;
+            task.nonzero = shared.iter().fold(0, |any, byte| any | byte) != 0;
+        }
+    });
 }
 
 /// One public value: that of a private key.
-#[derive(Debug)]
 pub struct PublicValueTask<'a> {
     /// Any 32 bytes; clamped here (RFC 7748 section 5).
     pub private: &'a [u8; 32],
@@ -51,16 +52,18 @@ pub struct PublicValueTask<'a> {
 /// The public value of each task; 1 to 8 tasks.
 ///
 /// The base point is the same for all, so this adds multiples out of a table (on the Edwards form of the curve) where [`agree`] climbs a ladder.
-/// Call it only where [`crate::is_supported`] says yes.
+/// Call it only where [`crate::is_supported`] says yes; it panics elsewhere.
 pub fn public_value(tasks: &mut [PublicValueTask<'_>]) {
     assert_batch(tasks.len());
-    let scalars = Zeroizing::new(per_lane(tasks, |task| clamped(task.private)));
-    // SAFETY: the caller asked `is_supported`.
-    #[allow(unsafe_code)]
-    let public = unsafe { edwards::multiples_of_base(&scalars).montgomery_u() };
-    for (task, public) in tasks.iter_mut().zip(public) {
-        *task.public = public;
-    }
+    stack::wiped::<{ stack::SMALL }, _>(|| {
+        let scalars = Zeroizing::new(per_lane(tasks, |task| clamped(task.private)));
+        // SAFETY: `assert_batch` has asked the processor.
+        #[allow(unsafe_code)]
+        let public = unsafe { edwards::multiples_of_base(&scalars).montgomery_u() };
+        for (task, public) in tasks.iter_mut().zip(public) {
+            *task.public = public;
+        }
+    });
 }
 
 /// RFC 7748 section 5, decodeScalar25519.

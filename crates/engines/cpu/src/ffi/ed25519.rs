@@ -15,6 +15,12 @@ impl Ed25519Key {
         key
     }
 
+    /// The public key.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "for the kernels"))]
+    pub(crate) fn public(&self) -> &[u8] {
+        &self.0[32..]
+    }
+
     /// The signature of a message: deterministic, constant-time in the library.
     pub(crate) fn sign(&self, message: &[u8], signature: &mut [u8; 64]) -> Result<(), Refused> {
         // SAFETY: the callee writes 64 bytes, reads the message's length and the key's 64 bytes.

@@ -8,8 +8,11 @@ use bywash_ifma::{ed25519, x25519};
 use std::sync::OnceLock;
 
 /// An Ed25519 key as the kernels hold it, made when a batch first needs it.
+///
+/// Two signatures of one message under different public keys give the private key away, and each signature hashes the public key: so what the
+/// kernels computed must be what the library computed, or the library signs.
 #[derive(Default)]
-pub(crate) struct Form(OnceLock<ed25519::Key>);
+pub(crate) struct Form(OnceLock<Option<ed25519::Key>>);
 
 /// X25519 agreements.
 pub(super) enum Agree {}
@@ -63,8 +66,10 @@ impl Kernel for Sign {
     fn enter<'t>(keyed: &'t dyn Keyed, operation: &'t mut Operation<'_>) -> Result<Option<ed25519::SignTask<'t>>> {
         let Some((session, seed)) = Session::with_private(keyed) else { return Ok(None) };
         let (message, output) = apart(session.algorithm(), &mut operation.data)?;
-        let key = session.ed25519().0.get_or_init(|| ed25519::Key::new(seed));
-        Ok(Some(ed25519::SignTask { key, message, signature: front(session.algorithm(), output)? }))
+        let Some((form, library)) = session.ed25519() else { return Ok(None) };
+        let key = form.0.get_or_init(|| Some(ed25519::Key::new(seed)).filter(|key| key.public() == library.public()));
+        let signature = front(session.algorithm(), output)?;
+        Ok(key.as_ref().map(|key| ed25519::SignTask { key, message, signature }))
     }
 
     fn run(lanes: &mut [ed25519::SignTask<'_>]) {

@@ -30,6 +30,7 @@ macro_rules! curve {
                 digest: &'t [u8],
                 signature: &'t mut [u8; 2 * N],
                 nonce: Zeroizing<[u8; N]>,
+                /// With a nonce that was drawn, and with neither r nor s zero.
                 done: bool,
             }
 
@@ -41,12 +42,14 @@ macro_rules! curve {
                     let algorithm = session.algorithm();
                     let (digest, output) = apart(algorithm, &mut operation.data)?;
                     let signature = front(algorithm, output)?;
-                    // Without a nonce the library says what is the matter.
-                    let nonce = nonce::draw(&ORDER, private, digest);
-                    Ok(nonce.map(|nonce| SignLane { private, digest, signature, nonce, done: false }))
+                    Ok(Some(SignLane { private, digest, signature, nonce: Zeroizing::new([0; N]), done: false }))
                 }
 
                 fn run(lanes: &mut [SignLane<'_>]) {
+                    for SignLane { private, digest, nonce, done, .. } in lanes.iter_mut() {
+                        // Without a nonce the library says what is the matter.
+                        *done = nonce::draw(nonce, &ORDER, private, digest).is_some();
+                    }
                     let mut tasks: Vec<_> = lanes
                         .iter_mut()
                         .map(|SignLane { private, digest, signature, nonce, .. }| kernel::SignTask {
@@ -59,7 +62,7 @@ macro_rules! curve {
                         .collect();
                     kernel::sign(&mut tasks);
                     let done: Vec<bool> = tasks.iter().map(|task| task.done).collect();
-                    lanes.iter_mut().zip(done).for_each(|(lane, done)| lane.done = done);
+                    lanes.iter_mut().zip(done).for_each(|(lane, done)| lane.done &= done);
                 }
 
                 fn leave(lane: &SignLane<'_>) -> Option<Result<usize>> {

@@ -17,8 +17,9 @@ const TRIES: usize = 8;
 /// Longest private key and digest.
 const INPUT_MAX: usize = RANDOM + 48 + 64;
 
-/// A nonce for one signature on the curve of order `order`; `None` if no randomness is to be had.
-pub(super) fn draw<const N: usize>(order: &[u8; N], private: &[u8; N], hashed: &[u8]) -> Option<Zeroizing<[u8; N]>> {
+/// Draws the nonce for one signature on the curve of order `order`, in place, so that no copy of it stays behind. `None` if no randomness is to be
+/// had; the nonce is then worthless.
+pub(super) fn draw<const N: usize>(nonce: &mut [u8; N], order: &[u8; N], private: &[u8; N], hashed: &[u8]) -> Option<()> {
     let mut input = Zeroizing::new([0; INPUT_MAX]);
     let (front, rest) = input.split_at_mut(RANDOM + N);
     front[RANDOM..].copy_from_slice(private);
@@ -28,10 +29,9 @@ pub(super) fn draw<const N: usize>(order: &[u8; N], private: &[u8; N], hashed: &
         random::fill(&mut input[..RANDOM]).ok()?;
         let mut hash = Zeroizing::new([0; 64]);
         digest(Algorithm::Sha512, &input[..len], &mut *hash).ok()?;
-        let mut nonce = Zeroizing::new([0; N]);
         nonce.copy_from_slice(&hash[..N]);
-        if is_scalar(&nonce, order) {
-            return Some(nonce);
+        if is_scalar(nonce, order) {
+            return Some(());
         }
     }
     None
@@ -81,9 +81,12 @@ mod tests {
 
     #[test]
     fn nonces_differ_and_do_not_fit_everything() {
-        let draw = |hashed: &[u8]| draw(&nist::p256::ORDER, &[7; 32], hashed);
-        assert_ne!(*draw(&[1; 32]).unwrap(), *draw(&[1; 32]).unwrap());
-        assert!(draw(&[1; 64]).is_some());
-        assert!(super::draw(&[0; 32], &[7; 32], &[1; 32]).is_none(), "no number is below this order");
+        let draw = |order: &[u8; 32], hashed: &[u8]| {
+            let mut nonce = [0; 32];
+            super::draw(&mut nonce, order, &[7; 32], hashed).map(|()| nonce)
+        };
+        assert_ne!(draw(&nist::p256::ORDER, &[1; 32]).unwrap(), draw(&nist::p256::ORDER, &[1; 32]).unwrap());
+        assert!(draw(&nist::p256::ORDER, &[1; 64]).is_some());
+        assert!(draw(&[0; 32], &[1; 32]).is_none(), "no number is below this order");
     }
 }

@@ -76,8 +76,8 @@ impl<const K: usize> Constants<K> {
             less[i] = difference & DIGIT;
             borrow = difference >> 63;
         }
-        // All ones where the difference is negative.
-        let keep = borrow.wrapping_neg();
+        // All ones where the difference is negative. Opaque, so that no compiler makes a branch of it.
+        let keep = core::hint::black_box(borrow).wrapping_neg();
         for i in 0..K {
             x[i] = (x[i] & keep) | (less[i] & !keep);
         }

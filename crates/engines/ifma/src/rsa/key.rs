@@ -2,6 +2,7 @@
 
 use super::Refused;
 use super::constants::{Constants, Names, bits, digits};
+use crate::stack;
 use crate::vector::{DIGIT, RADIX};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -59,13 +60,15 @@ impl PrivateKey {
     /// not too unequal, that exponents and coefficient are in range and the coefficient is right. Whether the exponents belong together is
     /// not checked: where they do not, every result is found out and withheld.
     pub fn new(parts: &PrivateParts<'_>) -> Result<Self, Refused> {
-        Ok(Self(match bits(parts.modulus) {
-            1024 => PrivateSize::Bits1024(Private::new(parts)?),
-            2048 => PrivateSize::Bits2048(Private::new(parts)?),
-            3072 => PrivateSize::Bits3072(Private::new(parts)?),
-            4096 => PrivateSize::Bits4096(Private::new(parts)?),
-            _ => return Err(LENGTH),
-        }))
+        stack::wiped::<{ stack::rsa(1024) }, _>(|| {
+            Ok(Self(match bits(parts.modulus) {
+                1024 => PrivateSize::Bits1024(Private::new(parts)?),
+                2048 => PrivateSize::Bits2048(Private::new(parts)?),
+                3072 => PrivateSize::Bits3072(Private::new(parts)?),
+                4096 => PrivateSize::Bits4096(Private::new(parts)?),
+                _ => return Err(LENGTH),
+            }))
+        })
     }
 
     /// Length of the modulus in bits: 1024, 2048, 3072 or 4096.

@@ -20,6 +20,7 @@ mod tests;
 pub use key::{PrivateKey, PrivateParts, PublicKey};
 
 use crate::digits::per_lane;
+use crate::stack;
 use key::{PrivateSize, PublicSize};
 
 /// A key that the kernels cannot use, or that is no key.
@@ -67,21 +68,23 @@ macro_rules! run {
             assert_eq!([task.input.len() * 8, task.output.len() * 8], [task.key.bits(); 2], "input and output as long as the modulus");
         }
         macro_rules! size {
-            ($size:ident) => {
-                $module::run(
-                    per_lane($tasks, |task| match &task.key.0 {
-                        $sizes::$size(key) => &**key,
-                        _ => panic!("keys of different sizes in one batch"),
-                    }),
-                    $tasks,
-                )
+            ($size:ident, $bits:literal) => {
+                stack::wiped::<{ stack::rsa($bits) }, _>(|| {
+                    $module::run(
+                        per_lane($tasks, |task| match &task.key.0 {
+                            $sizes::$size(key) => &**key,
+                            _ => panic!("keys of different sizes in one batch"),
+                        }),
+                        $tasks,
+                    )
+                })
             };
         }
         match $tasks[0].key.0 {
-            $sizes::Bits1024(_) => size!(Bits1024),
-            $sizes::Bits2048(_) => size!(Bits2048),
-            $sizes::Bits3072(_) => size!(Bits3072),
-            $sizes::Bits4096(_) => size!(Bits4096),
+            $sizes::Bits1024(_) => size!(Bits1024, 1024),
+            $sizes::Bits2048(_) => size!(Bits2048, 2048),
+            $sizes::Bits3072(_) => size!(Bits3072, 3072),
+            $sizes::Bits4096(_) => size!(Bits4096, 4096),
         }
     }};
 }

@@ -268,3 +268,23 @@ fn a_short_input_is_the_callers_mistake() {
     let key = &keys(1024)[0].private;
     private(&mut [PrivateTask { key, input: &[0; 127], output: &mut [0; 128], verified: false }]);
 }
+
+#[test]
+fn nothing_is_left_on_the_stack() {
+    skip_without_ifma!();
+    stack::tests::on_a_big_stack(|| {
+        for bits in SIZES {
+            let key = &keys(bits)[0];
+            let [p, q] = &key.primes;
+            let parts = numbers(&key.exponent, p, q).map(|x| x.to_bytes_be());
+            let [modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient] = &parts;
+            let parts = PrivateParts { modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient };
+            stack::tests::nothing_left(stack::rsa(1024), || drop(PrivateKey::new(&parts)));
+            let input = bytes(bits, &BigUint::from(7u8));
+            let mut output = vec![0; bits / 8];
+            stack::tests::nothing_left(stack::rsa(bits), || {
+                private(&mut [PrivateTask { key: &key.private, input: &input, output: &mut output, verified: false }]);
+            });
+        }
+    });
+}
