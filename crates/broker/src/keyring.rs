@@ -135,6 +135,8 @@ impl Keyring {
         Ok(Self { vault, audit: Arc::new(Audit::open(&audit)?), gates: Mutex::default() })
     }
 
+    /// The gate of a key; there may be one already of a removed key of that name, which a session that was being opened has left: whoever makes a key or
+    /// changes its policy sets it.
     fn gate(&self, name: &str, policy: KeyPolicy) -> Arc<Gate> {
         lock(&self.gates).entry(name.to_owned()).or_insert_with(|| Arc::new(Gate::new(policy))).clone()
     }
@@ -218,8 +220,16 @@ impl Keyring {
     fn obey(&self, shared: &Shared, command: &KeyCommand<'_>) -> Result<Answer> {
         let material = match command {
             KeyCommand::List => return Ok(Answer::Keys(self.list())),
-            KeyCommand::Import { name, private, policy } => self.vault.import(name, private, policy.clone())?,
-            KeyCommand::Generate { name, algorithm, policy } => self.vault.generate(name, *algorithm, policy.clone())?,
+            KeyCommand::Import { name, private, policy } => {
+                let material = self.vault.import(name, private, policy.clone())?;
+                self.gate(name, policy.clone()).set(policy.clone());
+                material
+            }
+            KeyCommand::Generate { name, algorithm, policy } => {
+                let material = self.vault.generate(name, *algorithm, policy.clone())?;
+                self.gate(name, policy.clone()).set(policy.clone());
+                material
+            }
             KeyCommand::Rotate { name, private, grace_s } => {
                 let material = self.vault.rotate(name, *private, Duration::from_secs(*grace_s))?;
                 shared.end_sessions_of(name);

@@ -47,6 +47,7 @@ impl combine::Compute for Lanes {
             self.0.run(&mut tasks);
             tasks.into_iter().map(|task| task.outcome).collect()
         };
+        assert_eq!(outcomes.len(), batch.len(), "whoever joins has a key here, so that each gets its own outcome");
         for (joint, outcome) in batch.iter_mut().zip(outcomes) {
             joint.outcome = outcome;
         }

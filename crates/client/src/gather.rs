@@ -191,16 +191,20 @@ fn now() -> Time {
     Time(monotonic_ns())
 }
 
+// Somebody waits for each of the operations below: should the engine have a bug, they learn that theirs was not run.
+
 fn one_by_one(chosen: &mut [Entry]) -> Vec<Result<usize>> {
-    chosen.iter_mut().map(|entry| entry.session.run_here(&mut entry.operation.borrow())).collect()
+    let run = |entry: &mut Entry| entry.session.run_here(&mut entry.operation.borrow());
+    chosen.iter_mut().map(|entry| catch_unwind(AssertUnwindSafe(|| run(entry))).unwrap_or_else(|_| Err(bug()))).collect()
 }
 
 fn side_by_side(chosen: &mut [Entry]) -> Vec<Result<usize>> {
     let Some(first) = chosen.first().map(|entry| entry.session.clone()) else { return Vec::new() };
     let start_ns = monotonic_ns();
+    let lanes = chosen.len();
     let mut batch: Vec<Task<'_>> =
         chosen.iter_mut().filter_map(|Entry { session, operation, .. }| Some(Task::new(session.keyed()?, operation.borrow()))).collect();
-    // Somebody waits for each of these: should the engine have a bug, they learn that theirs was not run.
+    assert_eq!(batch.len(), lanes, "whoever waits here has a key here, so that each gets its own outcome");
     let run = catch_unwind(AssertUnwindSafe(|| first.client().engine().run(&mut batch)));
     let outcomes: Vec<Result<usize>> = batch.into_iter().map(|task| task.outcome).collect();
     let outcomes = if run.is_ok() { outcomes } else { outcomes.into_iter().map(|_| Err(bug())).collect() };

@@ -124,13 +124,16 @@ impl<W> Waiter<W> {
     /// Sleeps until there is something to do; `None` if nobody comes back to this operation.
     fn wait(&self, lost_after: Duration) -> Option<Woken<W>> {
         let mut post = self.post.lock().unwrap_or_else(PoisonError::into_inner);
-        for _ in 0..LOOKS {
+        for look in 0..=LOOKS {
             // Leadership first: who leaves with it would leave the others alone.
             if core::mem::take(&mut post.lead) {
                 return Some(Woken::Lead);
             }
             if let Some(work) = post.done.take() {
                 return Some(Woken::Done(work));
+            }
+            if look == LOOKS {
+                break;
             }
             let idle = |post: &mut Post<W>| !post.lead && post.done.is_none();
             post = self.bell.wait_timeout_while(post, lost_after / LOOKS, idle).unwrap_or_else(PoisonError::into_inner).0;

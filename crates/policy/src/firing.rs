@@ -10,8 +10,9 @@
 //!   firing whatever waits, whenever the server has nothing else to do, breaks RSA batches up in front of a trickle of X25519;
 //! - too few operations for a batch to pay are computed one by one, looking for company after each.
 //!
-//! *Work-conserving*: the server never blocks while an operation waits. *Bound*: an operation waits, beyond the server's own work between two looks for events and
-//! the batches before it, for at most three times that of its own batch, or 1 ms.
+//! *Work-conserving*: the server never blocks while an operation waits. *Bound*: an operation waits, beyond the server's own work between two looks for events,
+//! for at most six times its batch's time, or 2 ms; then its kind goes before any other, full or cheap, but those that have waited longer. So nobody's flood of
+//! cheap operations keeps others' dear ones waiting.
 //!
 //! # What is put off
 //!
@@ -36,6 +37,8 @@ pub const SLEEP_NS: f64 = 25_000.0;
 /// While events come, a kind waits for so many times the time of its batch, and at least so long: a turn of the server's loop takes longer than a cheap batch.
 const PATIENCE: f64 = 3.0;
 const PATIENCE_MIN_NS: f64 = 1e6;
+/// After so many times its patience a kind goes before those that are full or cheaper.
+const STARVED: f64 = 2.0;
 /// A batch in units of one operation, until it is known: what eight lanes of a 512-bit register take.
 const ROUND_GUESS: f64 = 2.2;
 /// The weight of a new observation.
@@ -193,23 +196,31 @@ impl Firing {
     }
 
     fn choose(&self, now: Time, moment: Moment) -> Option<Shot> {
-        let known = |algorithm: Algorithm| &self.kinds[usize::from(algorithm.number())];
-        let plans = || self.waiting.iter().map(|&algorithm| known(algorithm).plan(algorithm, self.lanes));
-        if let Some(&full) = self.waiting.iter().find(|&&algorithm| known(algorithm).arrivals.len() >= self.lanes) {
-            return Some(known(full).plan(full, self.lanes).1);
-        }
-        let impatient = |(_, shot): &(f64, Shot)| {
-            let kind = known(shot.algorithm);
-            let patience = (PATIENCE * kind.round_ns).max(PATIENCE_MIN_NS);
-            kind.arrivals.front().is_some_and(|&oldest| now.since_ns(oldest) as f64 > patience)
-        };
+        let plan = |algorithm: Algorithm| self.known(algorithm).plan(algorithm, self.lanes);
+        let full = self.waiting.iter().copied().find(|&algorithm| self.known(algorithm).arrivals.len() >= self.lanes);
         let chosen = match moment {
-            Moment::Arrived => None,
-            Moment::Busy => plans().find(impatient),
-            Moment::Blocking => plans().min_by(|(one, _), (other, _)| one.total_cmp(other)),
-            Moment::Demanded(algorithm) => plans().find(|(_, shot)| shot.algorithm == algorithm),
+            Moment::Arrived if full.is_none() => None,
+            Moment::Demanded(algorithm) if full.is_none() => Some(algorithm).filter(|algorithm| self.waiting.contains(algorithm)),
+            _ => self.overdue(now, STARVED).or(full).or_else(|| match moment {
+                Moment::Blocking => self.waiting.iter().copied().min_by(|&one, &other| plan(one).0.total_cmp(&plan(other).0)),
+                _ => self.overdue(now, 1.0),
+            }),
         };
-        chosen.map(|(_, shot)| shot)
+        chosen.map(|algorithm| plan(algorithm).1)
+    }
+
+    /// Of the kinds whose oldest operation has waited so many times as long as its patience, the one that has waited longest.
+    fn overdue(&self, now: Time, times: f64) -> Option<Algorithm> {
+        let oldest = |&algorithm: &Algorithm| self.known(algorithm).arrivals.front().copied();
+        let is_overdue = |algorithm: &Algorithm| {
+            let patience = (PATIENCE * self.known(*algorithm).round_ns).max(PATIENCE_MIN_NS);
+            oldest(algorithm).is_some_and(|oldest| now.since_ns(oldest) as f64 > times * patience)
+        };
+        self.waiting.iter().copied().filter(is_overdue).min_by_key(oldest)
+    }
+
+    fn known(&self, algorithm: Algorithm) -> &Gathered {
+        &self.kinds[usize::from(algorithm.number())]
     }
 
     /// What was decided took so long.
@@ -247,6 +258,25 @@ mod tests {
 
     fn shot(algorithm: Algorithm, count: usize) -> Option<Shot> {
         Some(Shot { algorithm, count, side_by_side: count > 1 })
+    }
+
+    #[test]
+    fn a_flood_of_a_cheap_kind_starves_no_other() {
+        for moment in [Moment::Arrived, Moment::Busy, Moment::Blocking] {
+            let mut firing = gathered(&[(Rsa, 1)]);
+            let bound_ns = (STARVED * PATIENCE * firing.kind(Rsa).round_ns) as u64;
+            let (mut now, step_ns) = (0, 50_000);
+            let lone = loop {
+                (0..8).for_each(|_| firing.arrived(Time(now), X25519));
+                let shot = firing.decide(Time(now), moment).expect("a full batch waits");
+                if shot.algorithm == Rsa {
+                    break shot;
+                }
+                now += step_ns;
+                assert!(now <= bound_ns + step_ns, "RSA waits after {now} ns");
+            };
+            assert_eq!(Some(lone), shot(Rsa, 1));
+        }
     }
 
     #[test]
