@@ -17,6 +17,7 @@
 //! | `registry` | which descriptors a thread waits for |
 //! | `descriptors` | which descriptors are new, or registered, in the whole process |
 //! | `owners` | suspended handshakes, for other threads that come upon them |
+//! | `private` | connections of another libssl of the process, which are left alone |
 //! | `real` | the functions that this library stands in front of |
 //!
 //! # What is suspended
@@ -38,6 +39,7 @@
 mod descriptors;
 mod fiber;
 mod owners;
+mod private;
 mod real;
 mod registry;
 pub mod select;

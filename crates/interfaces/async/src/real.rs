@@ -19,7 +19,7 @@ const LIBRARIES: [&CStr; 2] = [c"libssl.so.3", c"libssl.so.4"];
 
 /// The address of a function that is not ours; null if the process has none of that name.
 #[cold]
-fn look_up(name: &CStr) -> *mut c_void {
+pub(crate) fn address_of(name: &CStr) -> *mut c_void {
     // SAFETY: dlsym and dlopen take C strings; RTLD_NOLOAD finds what is there and runs nothing.
     unsafe {
         let next = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
@@ -43,7 +43,7 @@ macro_rules! functions {
             let mut found = FOUND.load(Relaxed);
             if found.is_null() {
                 let name = concat!(stringify!($name), "\0");
-                found = look_up(CStr::from_bytes_with_nul(name.as_bytes()).unwrap_or_default());
+                found = address_of(CStr::from_bytes_with_nul(name.as_bytes()).unwrap_or_default());
                 if found.is_null() {
                     return $($missing)?;
                 }

@@ -3,10 +3,12 @@
 
 use crate::fiber::{Handshake, Onward, set_errno};
 use crate::owners;
+use crate::private;
 use crate::real::{self, Bio, Ssl};
 use crate::thread::{self, Entrance, Standing, fire, has_computer, standing, with};
 use bywash_async_link::Moment;
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
+use core::mem::transmute;
 use core::ptr;
 use libc::size_t;
 
@@ -127,6 +129,23 @@ pub(crate) fn give_up(ssl: Ssl, after: After) -> bool {
     true
 }
 
+/// A call on a connection of another libssl goes there.
+macro_rules! pass_on_private {
+    ($name:ident($ssl:ident $(, $arg:ident: $type:ty)*) $(-> $result:ty)?) => {
+        if let Some(found) = private::function($ssl, function_name(concat!(stringify!($name), "\0"))) {
+            // SAFETY: the function of that name has this type in every libssl; its duties are the caller's.
+            return unsafe { transmute::<*mut c_void, unsafe extern "C" fn(Ssl $(, $type)*) $(-> $result)?>(found)($ssl $(, $arg)*) };
+        }
+    };
+}
+
+const fn function_name(name: &str) -> &CStr {
+    match CStr::from_bytes_with_nul(name.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => c"",
+    }
+}
+
 /// What a server asks about a connection: a suspended handshake wants to read, whoever has suspended it.
 macro_rules! questions {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*), suspended: $answer:expr;)*) => { $(
@@ -136,6 +155,7 @@ macro_rules! questions {
         /// That of libssl's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(ssl: Ssl $(, $arg: $type)*) -> c_int {
+            pass_on_private!($name(ssl $(, $arg: $type)*) -> c_int);
             match standing(ssl) {
                 Standing::Here | Standing::Elsewhere => $answer,
                 // SAFETY: passed on from the caller.
@@ -162,6 +182,7 @@ macro_rules! transfers {
         /// That of libssl's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(ssl: Ssl $(, $arg: $type)*) -> c_int {
+            pass_on_private!($name(ssl $(, $arg: $type)*) -> c_int);
             if !is_past_handshake(ssl) {
                 return $failed;
             }
@@ -205,6 +226,7 @@ transfers! {
 /// That of libssl's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SSL_shutdown(ssl: Ssl) -> c_int {
+    pass_on_private!(SSL_shutdown(ssl) -> c_int);
     match standing(ssl) {
         Standing::Free => {}
         Standing::Here => _ = give_up(ssl, After::Kept),
@@ -220,6 +242,7 @@ pub unsafe extern "C" fn SSL_shutdown(ssl: Ssl) -> c_int {
 /// That of libssl's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SSL_do_handshake(ssl: Ssl) -> c_int {
+    pass_on_private!(SSL_do_handshake(ssl) -> c_int);
     // SAFETY: passed on from the caller.
     unsafe { shake(ssl, real::SSL_do_handshake) }
 }
@@ -230,6 +253,7 @@ pub unsafe extern "C" fn SSL_do_handshake(ssl: Ssl) -> c_int {
 /// That of libssl's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SSL_accept(ssl: Ssl) -> c_int {
+    pass_on_private!(SSL_accept(ssl) -> c_int);
     // SAFETY: passed on from the caller.
     unsafe { shake(ssl, real::SSL_accept) }
 }
@@ -240,6 +264,7 @@ pub unsafe extern "C" fn SSL_accept(ssl: Ssl) -> c_int {
 /// That of libssl's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SSL_clear(ssl: Ssl) -> c_int {
+    pass_on_private!(SSL_clear(ssl) -> c_int);
     match standing(ssl) {
         Standing::Free => {}
         Standing::Here => _ = give_up(ssl, After::Kept),
@@ -256,6 +281,7 @@ pub unsafe extern "C" fn SSL_clear(ssl: Ssl) -> c_int {
 /// That of libssl's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn SSL_free(ssl: Ssl) {
+    pass_on_private!(SSL_free(ssl));
     match standing(ssl) {
         Standing::Free => {}
         Standing::Here => _ = give_up(ssl, After::Freed),
