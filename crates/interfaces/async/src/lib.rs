@@ -22,17 +22,20 @@
 //!
 //! # What is suspended
 //!
-//! Handshakes of servers, on non-blocking descriptors, in a thread that waits by the functions above for descriptors that it has
-//! registered itself; not where `SSL_MODE_ASYNC` is set (such a server has its own way, see the provider); and only when other connections
+//! Handshakes of servers, on non-blocking descriptors, in a thread that is certain to be told: it waits by the functions above for descriptors that it has
+//! registered itself, or it was seen to register such as these, newly accepted and registered by nobody, once their first call has ended (haproxy). Not where
+//! `SSL_MODE_ASYNC` is set (such a server has its own way, see the provider); and only when other connections
 //! are busy too: a lone client's handshake runs in place. An operation is put off only where libssl itself asks for it, never in an application's callback.
-//! Everything else is as if the library were not there: clients, blocking servers, servers whose threads share one epoll set (`EPOLLONESHOT`) and
-//! those that wait by `io_uring` alone, whose completions cannot be made up.
+//! Everything else is as if the library were not there: clients, blocking servers, servers whose threads share one epoll set (`EPOLLONESHOT`) or whose sets
+//! are within others, `select` on more than 1024 descriptors, channels of the server's own (but haproxy's), DTLS, QUIC, connections of another libssl of the
+//! process, and servers that wait by `io_uring` alone, whose completions cannot be made up.
 //!
 //! # What a server may do meanwhile
 //!
-//! - Ask again: the operation is computed at once.
-//! - `SSL_free`, `SSL_clear`: the operation is withdrawn, the handshake brought to its end with the connection's channels taken away, so that not a byte goes to a
-//!   descriptor that may be another connection's by now. From another thread, the thread that suspended it does this at its next wait.
+//! - Ask again, also by reading or writing: the operation is computed at once, and the handshake goes on.
+//! - `SSL_free`, `SSL_clear`, `SSL_shutdown`: the operation is withdrawn, the handshake brought to its end with the connection's channels taken away, so that not a byte goes to a
+//!   descriptor that may be another connection's by now. If another thread
+//!   frees it, the thread that suspended it does this at its next wait; `SSL_clear` and `SSL_shutdown` fail there.
 //! - `close` the descriptor, `fork`, exit, end the thread: nothing is written, nothing is freed twice. The child of a fork has its own copy of what waits.
 //! - A thread other than the one that suspended a handshake sees it as one that wants to read.
 

@@ -2,7 +2,7 @@
 
 use crate::descriptors;
 use core::ffi::c_int;
-use libc::{EPOLLIN, EPOLLONESHOT};
+use libc::{EPOLLET, EPOLLIN, EPOLLONESHOT};
 
 /// Descriptors past this number are nobody's here: what a program passes to `poll` need not be open, and the table is as long as the highest.
 const DESCRIPTORS_MAX: usize = 1 << 20;
@@ -17,6 +17,11 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
+    /// Whether a connection whose operation is done is to be reported: an edge once, a level until it is gone.
+    pub(crate) fn is_due(&self, told: bool) -> bool {
+        !(told && self.events & EPOLLET as u32 != 0)
+    }
+
     /// Whether readability is reported, again and again: not once and then never until asked anew, as several threads on one set need it.
     fn hears_input(&self) -> bool {
         self.events & EPOLLIN as u32 != 0 && self.events & EPOLLONESHOT as u32 == 0

@@ -323,7 +323,8 @@ impl Thread {
     /// How much of the room for events the kernel may fill, so that those who are yet to be told come through, however busy others are. Where there is room
     /// for one, they take turns.
     pub(crate) fn room_for_others(&mut self, set: c_int, room: c_int) -> c_int {
-        let untold = self.woken().filter(|&(fd, told)| !told && self.registry.of(set, fd).is_some()).count();
+        let untold =
+            self.woken().filter(|&(fd, told)| self.registry.of(set, fd).is_some_and(|registration| registration.is_due(told))).count();
         if untold == 0 || room < 1 {
             return room;
         }

@@ -9,9 +9,7 @@ use crate::thread::{self, Thread, fire, has_computer, with};
 use bywash_async_link::Moment;
 use core::ffi::{c_int, c_void};
 use core::slice;
-use libc::{
-    EPOLL_CTL_DEL, EPOLLET, EPOLLIN, POLLIN, epoll_event, nfds_t, pollfd, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
-};
+use libc::{EPOLL_CTL_DEL, EPOLLIN, POLLIN, epoll_event, nfds_t, pollfd, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
 
 pub(crate) const AT_ONCE: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 
@@ -148,8 +146,7 @@ impl Wait for EpollCall {
         let woken: Vec<(c_int, bool)> = thread.woken().collect();
         for (fd, told) in woken {
             let Some(registration) = thread.registry.of(self.set, fd) else { continue };
-            // An edge is reported once; a level until it is gone.
-            if !(told && registration.events & EPOLLET as u32 != 0) && self.report(&mut all, registration) {
+            if registration.is_due(told) && self.report(&mut all, registration) {
                 thread.set_told(fd, true);
             }
         }

@@ -47,6 +47,10 @@ unsafe extern "C" {
     pub fn ASYNC_get_current_job() -> *mut ASYNC_JOB;
     pub fn ASYNC_get_wait_ctx(job: *mut ASYNC_JOB) -> *mut ASYNC_WAIT_CTX;
     pub fn ASYNC_pause_job() -> c_int;
+    #[cfg(test)]
+    pub fn ASYNC_WAIT_CTX_new() -> *mut ASYNC_WAIT_CTX;
+    #[cfg(test)]
+    pub fn ASYNC_WAIT_CTX_free(ctx: *mut ASYNC_WAIT_CTX);
     pub fn ASYNC_WAIT_CTX_get_fd(ctx: *mut ASYNC_WAIT_CTX, key: *const c_void, fd: *mut c_int, custom: *mut *mut c_void) -> c_int;
     pub fn ASYNC_WAIT_CTX_set_wait_fd(
         ctx: *mut ASYNC_WAIT_CTX,

@@ -5,6 +5,9 @@ use crate::ffi::libcrypto::{
 };
 use core::ffi::{c_int, c_void};
 use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering::*};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
 
 /// Our descriptors among those of a waiting context: any address of our own.
 static KEY: u8 = 0;
@@ -13,9 +16,58 @@ fn key() -> *const c_void {
     (&raw const KEY).cast()
 }
 
-/// The job in which this thread is, and the descriptor on which its program waits.
+/// The descriptor on which a job's program waits. Two have it: the job's waiting context, and the operation that waits, in the thread that has put it
+/// off. It is open until both have let it go, since a job may be freed by any thread, and its number be another's by then.
+#[derive(Clone, Debug)]
+pub(super) struct Bell(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    fd: OwnedFd,
+    /// The waiting context is gone.
+    is_forgotten: AtomicBool,
+}
+
+impl PartialEq for Bell {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Bell {
+    fn new() -> Option<Self> {
+        // SAFETY: a new descriptor, and nobody else's.
+        let fd = unsafe {
+            let fd = libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
+            if fd < 0 {
+                return None;
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        Some(Self(Arc::new(Shared { fd, is_forgotten: AtomicBool::new(false) })))
+    }
+
+    fn number(&self) -> c_int {
+        self.0.fd.as_raw_fd()
+    }
+
+    /// Makes the descriptor readable.
+    pub(super) fn ring(&self) {
+        // SAFETY: eight bytes, to a descriptor of our own. It can only be full of earlier news.
+        unsafe {
+            let _ = libc::write(self.number(), 1_u64.to_ne_bytes().as_ptr().cast(), 8);
+        }
+    }
+
+    /// Whether nobody will come back for what waits behind it: its job is gone.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.0.is_forgotten.load(Acquire)
+    }
+}
+
+/// The job in which this thread is.
 pub(super) struct Job {
-    fd: c_int,
+    bell: Bell,
 }
 
 impl Job {
@@ -34,26 +86,28 @@ impl Job {
 
     fn of(context: *mut ASYNC_WAIT_CTX) -> Option<Self> {
         let (mut fd, mut custom): (c_int, *mut c_void) = (-1, ptr::null_mut());
-        // SAFETY: a live context and room for both answers.
-        if unsafe { ASYNC_WAIT_CTX_get_fd(context, key(), &raw mut fd, &raw mut custom) } == 1 {
-            return Some(Self { fd });
-        }
-        // SAFETY: a new descriptor, which the context closes by `clean_up`.
+        // SAFETY: a live context and room for both answers; under our key stands what was put there below, of which the context keeps its share.
         unsafe {
-            let fd = libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
-            if fd < 0 {
-                return None;
+            if ASYNC_WAIT_CTX_get_fd(context, key(), &raw mut fd, &raw mut custom) == 1 {
+                let shared = custom.cast::<Shared>().cast_const();
+                Arc::increment_strong_count(shared);
+                return Some(Self { bell: Bell(Arc::from_raw(shared)) });
             }
-            if ASYNC_WAIT_CTX_set_wait_fd(context, key(), fd, ptr::null_mut(), Some(clean_up)) != 1 {
-                libc::close(fd);
-                return None;
-            }
-            Some(Self { fd })
         }
+        let bell = Bell::new()?;
+        let share = Arc::into_raw(bell.0.clone());
+        // SAFETY: a live context, which gives its share back by `clean_up`; if it takes none, we do.
+        unsafe {
+            if ASYNC_WAIT_CTX_set_wait_fd(context, key(), bell.number(), share.cast_mut().cast(), Some(clean_up)) != 1 {
+                drop(Arc::from_raw(share));
+                return None;
+            }
+        }
+        Some(Self { bell })
     }
 
-    pub(super) fn fd(&self) -> c_int {
-        self.fd
+    pub(super) fn bell(&self) -> &Bell {
+        &self.bell
     }
 
     /// Gives the thread back to the program until it comes again: told by the descriptor, or of its own accord.
@@ -62,21 +116,45 @@ impl Job {
         unsafe {
             ASYNC_pause_job();
             let mut count = [0_u8; 8];
-            let _ = libc::read(self.fd, count.as_mut_ptr().cast(), count.len());
+            let _ = libc::read(self.bell.number(), count.as_mut_ptr().cast(), count.len());
         }
     }
 }
 
-/// Makes a job's descriptor readable.
-pub(super) fn notify(fd: c_int) {
-    // SAFETY: eight bytes, to a descriptor that is open until `clean_up` has forgotten it. It can only be full of earlier news.
-    unsafe {
-        let _ = libc::write(fd, 1_u64.to_ne_bytes().as_ptr().cast(), 8);
-    }
+unsafe extern "C" fn clean_up(_: *mut ASYNC_WAIT_CTX, _: *const c_void, _: c_int, share: *mut c_void) {
+    crate::ffi::guard((), || {
+        // SAFETY: the context's share, given back once.
+        let bell = Bell(unsafe { Arc::from_raw(share.cast::<Shared>().cast_const()) });
+        bell.0.is_forgotten.store(true, Release);
+        super::gather::forget_jobs();
+    });
 }
 
-unsafe extern "C" fn clean_up(_: *mut ASYNC_WAIT_CTX, _: *const c_void, fd: c_int, _: *mut c_void) {
-    crate::ffi::guard((), || super::gather::forget_job(fd));
-    // SAFETY: ours, and closed once.
-    unsafe { libc::close(fd) };
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::ffi::libcrypto::{ASYNC_WAIT_CTX_free, ASYNC_WAIT_CTX_new};
+
+    /// A job's bell whose waiting context another thread has freed.
+    pub(in crate::pkey) fn forgotten() -> Bell {
+        // SAFETY: a new context, used by one thread at a time and freed once.
+        let context = unsafe { ASYNC_WAIT_CTX_new() };
+        let bell = Job::of(context).unwrap().bell;
+        assert_eq!(Job::of(context).unwrap().bell, bell, "a job has one");
+        let address = context.expose_provenance();
+        // SAFETY: as above.
+        std::thread::spawn(move || unsafe { ASYNC_WAIT_CTX_free(ptr::with_exposed_provenance_mut(address)) }).join().unwrap();
+        bell
+    }
+
+    #[test]
+    fn a_descriptor_stays_open_for_who_is_to_write_to_it() {
+        let bell = forgotten();
+        assert!(bell.is_forgotten());
+        bell.ring();
+        let mut count = [0_u8; 8];
+        // SAFETY: room for eight bytes.
+        assert_eq!(unsafe { libc::read(bell.number(), count.as_mut_ptr().cast(), 8) }, 8, "it was its own that was written to");
+        assert_eq!(u64::from_ne_bytes(count), 1);
+    }
 }

@@ -10,21 +10,20 @@
 //! Either way the preload library must be there, since it is what calls [`fire`] when a batch is full or the thread is about to block; without it
 //! every operation is computed where it arises.
 
-use super::asynchronous::Job;
+use super::asynchronous::{Bell, Job};
 use crate::errors::raise_error;
 use crate::ffi::guard;
 use bywash_async_link::{COMPANY_UNKNOWN, Computer, Moment as When, SYMBOL, VERSION, Waiter};
 use bywash_client::{Gather, Moment, Session, Ticket};
 use bywash_core::{Data, Direction, Key, Operation, OwnedOperation, SecretBytes};
 use core::cell::{Cell, RefCell};
-use core::ffi::c_int;
 use std::sync::OnceLock;
 
 /// Who waits for an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Whom {
     Fiber(u64),
-    Job(c_int),
+    Job(Bell),
 }
 
 /// What this thread has put off.
@@ -85,35 +84,32 @@ unsafe extern "C" fn fire(when: When, fiber: u64) -> u32 {
                 When::Arrived => Moment::Arrived,
                 When::Busy => Moment::Busy,
                 When::Blocking => Moment::Blocking,
-                When::Demanded => Moment::Demanded(waiting.ticket_of(Whom::Fiber(fiber))?),
+                When::Demanded => Moment::Demanded(waiting.ticket_of(&Whom::Fiber(fiber))?),
             };
+            waiting.forget_jobs();
             Some(waiting.fire(moment))
         });
         let done = done.flatten().unwrap_or_default();
-        done.iter().for_each(|&whom| tell(whom));
+        done.iter().for_each(tell);
         done.len() as u32
     })
 }
 
-fn tell(whom: Whom) {
+fn tell(whom: &Whom) {
     match whom {
         Whom::Fiber(fiber) => {
             if let Some(waiter) = waiter() {
                 // SAFETY: the preload library's function, in the thread of the fiber.
-                unsafe { (waiter.wake)(fiber) };
+                unsafe { (waiter.wake)(*fiber) };
             }
         }
-        Whom::Job(fd) => super::asynchronous::notify(fd),
+        Whom::Job(bell) => bell.ring(),
     }
 }
 
-/// Nobody will ask for what waits behind this descriptor: its job is gone.
-pub(super) fn forget_job(fd: c_int) {
-    with(|waiting| {
-        while let Some(ticket) = waiting.ticket_of(Whom::Job(fd)) {
-            waiting.remove(ticket);
-        }
-    });
+/// A job is gone: nobody will ask for what this thread has put off for it.
+pub(super) fn forget_jobs() {
+    with(Waiting::forget_jobs);
 }
 
 impl Waiting {
@@ -122,8 +118,16 @@ impl Waiting {
         Self { gather, whom: Vec::new() }
     }
 
-    fn ticket_of(&self, whom: Whom) -> Option<Ticket> {
-        self.whom.iter().find(|(_, other)| *other == whom).map(|(ticket, _)| *ticket)
+    fn ticket_of(&self, whom: &Whom) -> Option<Ticket> {
+        self.whom.iter().find(|(_, other)| other == whom).map(|(ticket, _)| *ticket)
+    }
+
+    /// Withdraws what waits for jobs that are gone, whichever thread has freed them.
+    fn forget_jobs(&mut self) {
+        let gone = |whom: &Whom| matches!(whom, Whom::Job(bell) if bell.is_forgotten());
+        for (ticket, _) in self.whom.extract_if(.., |(_, whom)| gone(whom)) {
+            self.gather.withdraw(ticket);
+        }
     }
 
     fn remove(&mut self, ticket: Ticket) {
@@ -133,7 +137,7 @@ impl Waiting {
 
     fn fire(&mut self, moment: Moment) -> Vec<Whom> {
         let done = self.gather.fire(moment);
-        self.whom.iter().filter(|(ticket, _)| done.contains(ticket)).map(|(_, whom)| *whom).collect()
+        self.whom.iter().filter(|(ticket, _)| done.contains(ticket)).map(|(_, whom)| whom.clone()).collect()
     }
 }
 
@@ -193,7 +197,7 @@ impl PutOff {
         // SAFETY: as above.
         let fiber = unsafe { (waiter.fiber)() };
         let job = if fiber == 0 { Some(Job::current()?) } else { None };
-        let whom = job.as_ref().map_or(Whom::Fiber(fiber), |job| Whom::Job(job.fd()));
+        let whom = job.as_ref().map_or(Whom::Fiber(fiber), |job| Whom::Job(job.bell().clone()));
         let (input, output) = (SecretBytes::from(input), SecretBytes::zeroed(room));
         let operation = OwnedOperation { direction: Direction::Compute, iv: Vec::new(), aad: Vec::new(), input, output, tag: Vec::new() };
         let ticket = with(|waiting| {
@@ -220,7 +224,7 @@ impl PutOff {
         let outcome = with(|waiting| {
             if self.job.is_some() && !waiting.gather.is_done(self.ticket) {
                 // The program has come back by itself: it does not wait, so neither do we.
-                waiting.fire(Moment::Demanded(self.ticket)).into_iter().for_each(tell);
+                waiting.fire(Moment::Demanded(self.ticket)).iter().for_each(tell);
             }
             let outcome = waiting.gather.take(self.ticket);
             waiting.remove(self.ticket);
@@ -237,6 +241,7 @@ mod tests {
     use super::*;
     use bywash_client::{Client, Config};
     use bywash_core::{Algorithm, SessionParams};
+    use core::ffi::c_int;
 
     const FIBER: u64 = 7;
 
@@ -270,5 +275,19 @@ mod tests {
         assert!(with(|waiting| waiting.whom.is_empty() && waiting.gather.waiting() == 0).unwrap());
         GIVEN_UP.set(true);
         assert_eq!(attempt(|| None::<()>), Ok(None), "what another has left behind says nothing of this one");
+    }
+
+    #[test]
+    fn what_waits_for_a_job_that_another_thread_has_freed_is_withdrawn() {
+        let client = Client::new(Config::default());
+        let private = Key::EcPrivate(SecretBytes::from(&[9; 32][..]));
+        let session = client.session(SessionParams::new(Algorithm::X25519Public, private).unwrap()).unwrap();
+        with(|waiting| waiting.gather = Gather::putting_all_off());
+        let _waits = PutOff::begin(&GIVES_UP, &session, &[], 32).unwrap();
+        let bell = super::super::asynchronous::tests::forgotten();
+        with(|waiting| waiting.whom[0].1 = Whom::Job(bell));
+        // SAFETY: our own function, in the thread that gathered.
+        assert_eq!(unsafe { fire(When::Blocking, 0) }, 0, "nobody wants it");
+        assert!(with(|waiting| waiting.whom.is_empty() && waiting.gather.waiting() == 0).unwrap());
     }
 }
