@@ -29,7 +29,7 @@ struct Body<'a> {
 /// Writes the file.
 ///
 /// # Errors
-/// [`Error::VaultKey`](bywash_core::Error::VaultKey) if the reference holds no public key.
+/// [`Error::VaultKey`] if the reference holds no public key.
 pub fn write(reference: &KeyReference) -> Result<String> {
     pem_rfc7468::encode_string(LABEL, pem_rfc7468::LineEnding::LF, &to_der(reference)?).map_err(|_| unwritable(reference))
 }
@@ -37,7 +37,7 @@ pub fn write(reference: &KeyReference) -> Result<String> {
 /// Writes what the PEM block holds.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn to_der(reference: &KeyReference) -> Result<Vec<u8>> {
     let failed = || unwritable(reference);
     let uri = reference.uri();
@@ -53,7 +53,7 @@ fn unwritable(reference: &KeyReference) -> Error {
 /// Reads one PEM block of that label.
 ///
 /// # Errors
-/// [`Error::VaultKey`](bywash_core::Error::VaultKey), saying what is wrong with it.
+/// [`Error::VaultKey`], saying what is wrong with it.
 pub fn read(pem: &str) -> Result<KeyReference> {
     let (label, der) = pem_rfc7468::decode_vec(pem.as_bytes()).map_err(|_| damaged("not PEM"))?;
     if label != LABEL {
@@ -85,7 +85,7 @@ fn damaged(what: &str) -> Error {
 /// The name in a URI.
 ///
 /// # Errors
-/// [`Error::VaultKey`](bywash_core::Error::VaultKey) for anything that is no URI of a vault key.
+/// [`Error::VaultKey`] for anything that is no URI of a vault key.
 pub fn name_of(uri: &str) -> Result<&str> {
     let name = uri.strip_prefix(KeyReference::SCHEME).ok_or_else(|| key_error("?", "a key's URI is bywash:NAME"))?;
     KeyReference::check_name(name).map(|()| name)

@@ -1,5 +1,5 @@
-//! Keys of a broker's vault, by file and by URI: decoders for `-----BEGIN BYWASH KEY URI-----` ([`decoder`]) and a store for `bywash:NAME`
-//! ([`store`]).
+//! Keys of a broker's vault, by file and by URI: decoders for `-----BEGIN BYWASH KEY URI-----` (`decoder`) and a store for `bywash:NAME`
+//! (`store`).
 //!
 //! Both ask the broker at once whether the key is there and this process may use it, so that a server says what is wrong when it reads its
 //! configuration and not at the first handshake. What they hand to libcrypto is a reference that our key managers take over.
