@@ -58,11 +58,13 @@ pub(crate) mod tests {
     /// Words below the caller that are neither paint nor zero, and how far down the last was that is not paint.
     #[inline(never)]
     #[allow(unsafe_code)]
-    fn leftovers() -> (usize, usize) {
+    fn leftovers(registers: usize) -> (usize, usize) {
         let here = 0u64;
         let top = (&raw const here).expose_provenance();
         let (mut left, mut deepest) = (0, 0);
-        for down in OWN / 8..DEPTH / 8 - 128 {
+        // Frames of what `wipe` calls in builds that inline little lie below what it wipes.
+        let wipes_own = 64 * registers..64 * registers + 1024;
+        for down in (OWN / 8..DEPTH / 8 - 128).filter(|down| !wipes_own.contains(&(8 * down))) {
             // SAFETY: these are bytes of this thread's own stack, which has 16 MiB, below the frame in use; nothing refers to them.
             let word = unsafe { core::ptr::read_volatile(core::ptr::with_exposed_provenance::<u64>(top - 8 * down)) };
             left += usize::from(word != PAINT && word != 0);
@@ -79,7 +81,7 @@ pub(crate) mod tests {
         work(); // what is made once for all, as tables are
         paint();
         work();
-        let (left, deepest) = leftovers();
+        let (left, deepest) = leftovers(registers);
         assert_eq!(left, 0, "{left} words of {deepest} bytes were left");
         assert!(deepest >= 64 * registers - OWN, "the stack was overwritten {deepest} bytes deep only");
     }
