@@ -17,7 +17,7 @@ struct Power {
 
 impl Subject for Power {
     fn prepare(&mut self, fixed: bool, random: &mut Random) {
-        random.fill(&mut self.exponent, fixed.then_some(&[1; 32]));
+        random.fill(&mut self.exponent, fixed, &[1; 32]);
     }
 
     fn run(&mut self) {
@@ -42,7 +42,7 @@ struct Comparison {
 
 impl Subject for Comparison {
     fn prepare(&mut self, fixed: bool, random: &mut Random) {
-        random.fill(&mut self.guess, fixed.then_some(&[0; 32]));
+        random.fill(&mut self.guess, fixed, &[0; 32]);
     }
 
     fn run(&mut self) {

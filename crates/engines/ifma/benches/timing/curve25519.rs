@@ -6,7 +6,9 @@ use std::hint::black_box;
 
 pub(crate) fn subjects() -> Vec<Planned> {
     vec![
-        Planned { name: "x25519 agree", leaks: false, make: || Box::new(Agree { private: [[0; 32]; LANES], shared: [[0; 32]; LANES] }) },
+        Planned { name: "x25519 agree", leaks: false, make: || Agree::against(Some([0; 32 * LANES])) },
+        Planned { name: "x25519 agree, dense", leaks: false, make: || Agree::against(Some(dense())) },
+        Planned { name: "control: no secret", leaks: false, make: || Agree::against(None) },
         Planned {
             name: "x25519 public value",
             leaks: false,
@@ -17,14 +19,30 @@ pub(crate) fn subjects() -> Vec<Planned> {
     ]
 }
 
+/// A key for each lane that looks random but is always the same.
+fn dense() -> [u8; 32 * LANES] {
+    let mut keys = [0; 32 * LANES];
+    Random::new(2).fill(&mut keys, false, &[0; 32 * LANES]);
+    keys
+}
+
+/// With fixed keys, or with random ones in both classes.
 struct Agree {
+    fixed: Option<[u8; 32 * LANES]>,
     private: [[u8; 32]; LANES],
     shared: [[u8; 32]; LANES],
 }
 
+impl Agree {
+    fn against(fixed: Option<[u8; 32 * LANES]>) -> Box<dyn Subject> {
+        Box::new(Self { fixed, private: [[0; 32]; LANES], shared: [[0; 32]; LANES] })
+    }
+}
+
 impl Subject for Agree {
     fn prepare(&mut self, fixed: bool, random: &mut Random) {
-        random.fill(self.private.as_flattened_mut(), fixed.then_some(&[0; 32 * LANES]));
+        let fixed = fixed & self.fixed.is_some();
+        random.fill(self.private.as_flattened_mut(), fixed, &self.fixed.unwrap_or([0; 32 * LANES]));
     }
 
     fn run(&mut self) {
@@ -46,7 +64,7 @@ struct Public {
 
 impl Subject for Public {
     fn prepare(&mut self, fixed: bool, random: &mut Random) {
-        random.fill(self.private.as_flattened_mut(), fixed.then_some(&[0; 32 * LANES]));
+        random.fill(self.private.as_flattened_mut(), fixed, &[0; 32 * LANES]);
     }
 
     fn run(&mut self) {
@@ -62,7 +80,7 @@ struct Expand {
 
 impl Subject for Expand {
     fn prepare(&mut self, fixed: bool, random: &mut Random) {
-        random.fill(&mut self.seed, fixed.then_some(&[0; 32]));
+        random.fill(&mut self.seed, fixed, &[0; 32]);
     }
 
     fn run(&mut self) {
@@ -79,7 +97,7 @@ struct Sign {
 impl Subject for Sign {
     fn prepare(&mut self, fixed: bool, random: &mut Random) {
         let mut seeds = [[0; 32]; LANES];
-        random.fill(seeds.as_flattened_mut(), fixed.then_some(&[0; 32 * LANES]));
+        random.fill(seeds.as_flattened_mut(), fixed, &[0; 32 * LANES]);
         self.keys.clear();
         self.keys.extend(seeds.iter().map(ed25519::Key::new));
     }

@@ -17,7 +17,7 @@ pub(crate) fn subjects() -> Vec<Planned> {
 fn scalars<const N: usize>(scalars: &mut [[u8; N]; LANES], fixed: bool, random: &mut Random) {
     let mut one = [0; N];
     one[N - 1] = 1;
-    random.fill(scalars.as_flattened_mut(), fixed.then_some([one; LANES].as_flattened()));
+    random.fill(scalars.as_flattened_mut(), fixed, [one; LANES].as_flattened());
     for scalar in scalars {
         scalar[0] &= 0x7F;
     }

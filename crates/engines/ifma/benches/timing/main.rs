@@ -3,9 +3,9 @@
 //!
 //! `cargo bench -p bywash-ifma --bench timing -- [--seconds=10] [NAME...]` runs each operation many times, by a coin's fall with fixed or with random
 //! secrets, and asks with Welch's t-test whether the two classes take different times. The fixed secrets have almost no bits set, which is where
-//! code that skips work would skip most. Long times are cut off at several quantiles, since interrupts are no secret; the largest |t| counts.
+//! code that skips work would skip most; "dense" ones are random, but always the same. Long times are cut off at several quantiles, since interrupts are no secret; the largest |t| counts.
 //! Below 4.5 nothing is found; above 10 the times differ for certain. The controls leak on purpose: if they are not found, the
-//! measurement is worth nothing, and the program fails as it does when a kernel is found.
+//! measurement is worth nothing, and the program fails as it does when a kernel is found. One control has nothing to leak: both its classes are random.
 
 mod controls;
 mod curve25519;
@@ -16,6 +16,7 @@ mod openssl;
 mod rsa;
 mod statistics;
 
+use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,10 @@ pub(crate) struct Planned {
 pub(crate) struct Random(u64);
 
 impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     pub(crate) fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -53,11 +58,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// `secret` becomes `fixed`, or random bytes. Draws the same numbers either way.
-    pub(crate) fn fill(&mut self, secret: &mut [u8], fixed: Option<&[u8]>) {
-        let mask = 0u8.wrapping_sub(u8::from(fixed.is_some()));
-        for (i, byte) in secret.iter_mut().enumerate() {
-            *byte = (self.word() as u8 & !mask) | (fixed.map_or(0, |fixed| fixed[i]) & mask);
+    /// `secret` becomes `bytes` where `fixed` is set, else random. The same instructions and the same numbers drawn either way: a branch here would
+    /// leave the predictor in two states, and the measured part, which starts with it, some cycles apart.
+    pub(crate) fn fill(&mut self, secret: &mut [u8], fixed: bool, bytes: &[u8]) {
+        assert_eq!(secret.len(), bytes.len());
+        let mask = black_box(0u8.wrapping_sub(u8::from(fixed)));
+        for (secret, byte) in secret.iter_mut().zip(bytes) {
+            *secret = (self.word() as u8 & !mask) | (byte & mask);
         }
     }
 }
@@ -79,7 +86,7 @@ fn cycles(work: impl FnOnce()) -> u64 {
 
 /// The times of both classes, until the time is up.
 fn measure(subject: &mut dyn Subject, time: Duration) -> [Vec<u64>; 2] {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let mut times = [vec![], vec![]];
     let end = Instant::now() + time;
     while Instant::now() < end {

@@ -13,6 +13,7 @@ const KEYS: usize = 16;
 
 pub(crate) fn subjects() -> Vec<Planned> {
     vec![
+        Planned { name: "rsa-2048 load", leaks: false, make: || Box::new(Load::new()) },
         Planned { name: "rsa-2048 key", leaks: false, make: || Box::new(Keys::new()) },
         Planned { name: "rsa-2048 input", leaks: false, make: || Box::new(Inputs::new()) },
     ]
@@ -38,6 +39,33 @@ fn run(keys: &[PrivateKey], inputs: &[[u8; BYTES]; LANES], outputs: &mut [[u8; B
         .collect();
     private(black_box(&mut tasks));
     assert!(tasks.iter().all(|task| task.verified));
+}
+
+/// Making a key ready for the kernels: one key always, against another each time. Its numbers are copied to the same place first.
+struct Load {
+    parts: Vec<[Vec<u8>; 7]>,
+    chosen: [Vec<u8>; 7],
+}
+
+impl Load {
+    fn new() -> Self {
+        let parts: Vec<_> = (0..=KEYS).map(|_| parts()).collect();
+        Self { chosen: parts[0].clone(), parts }
+    }
+}
+
+impl Subject for Load {
+    fn prepare(&mut self, fixed: bool, random: &mut Random) {
+        let other = 1 + random.word() as usize % KEYS;
+        let parts = &self.parts[other * usize::from(!fixed)];
+        for (chosen, part) in self.chosen.iter_mut().zip(parts) {
+            chosen.copy_from_slice(part);
+        }
+    }
+
+    fn run(&mut self) {
+        black_box(private_key(black_box(&self.chosen)));
+    }
 }
 
 /// One key always, against another each time. The key is made anew for every run, so that it lies where the last one lay.
@@ -82,7 +110,7 @@ impl Subject for Inputs {
     fn prepare(&mut self, fixed: bool, random: &mut Random) {
         let mut one = [0; BYTES];
         one[BYTES - 1] = 1;
-        random.fill(self.inputs.as_flattened_mut(), fixed.then_some([one; LANES].as_flattened()));
+        random.fill(self.inputs.as_flattened_mut(), fixed, [one; LANES].as_flattened());
         for input in &mut self.inputs {
             input[0] &= 0x7F;
         }
