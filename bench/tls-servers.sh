@@ -17,16 +17,7 @@ versions=$(list "${3:-1.2,1.3}") connections=$(list "${4:-1,8,64}")
 certificate() {
     local key=$1
     [ -e "$scratch/$key.pem" ] && return
-    case $key in
-        ecdsa | p384 | ed25519) make_certificate "$key" ;;
-        *)
-            make_certificate rsa
-            openssl req -newkey "rsa:${key#rsa}" -nodes -keyout "$scratch/$key.key" -out "$scratch/$key.csr" -subj "/CN=$host" 2>/dev/null
-            openssl x509 -req -in "$scratch/$key.csr" -CA "$scratch/ca.pem" -CAkey "$scratch/ca.key" -CAcreateserial -CAserial "$scratch/srl" -days 2 \
-                -extfile "$scratch/rsa.ext" -out "$scratch/$key.pem" 2>/dev/null
-            ;;
-    esac
-    chmod 644 "$scratch/$key.key"
+    make_certificate "$key"
     cat "$scratch/$key.pem" "$scratch/$key.key" >"$scratch/$key.both"
 }
 

@@ -64,11 +64,12 @@ await_port() {
     return 1
 }
 
-# A CA and a server certificate for $host and localhost: ca.pem, KIND.pem and KIND.key in $scratch. make_certificate rsa|ecdsa|p384|ed25519
+# A CA and a server certificate for $host and localhost: ca.pem, KIND.pem and KIND.key in $scratch. make_certificate rsa|rsa3072...|ecdsa|p384|ed25519
 make_certificate() {
     local kind=$1 key
     case $kind in
         rsa) key=(-newkey rsa:2048) ;;
+        rsa[1-9]*) key=(-newkey "rsa:${kind#rsa}") ;;
         ecdsa) key=(-newkey ec -pkeyopt ec_paramgen_curve:P-256) ;;
         p384) key=(-newkey ec -pkeyopt ec_paramgen_curve:P-384) ;;
         ed25519) key=(-newkey ed25519) ;;

@@ -6,12 +6,10 @@ use arc_swap::ArcSwapOption;
 use bywash_core::{Algorithm, Engine, Error, Operation, OwnedOperation, Result, Task};
 use bywash_manager::combine::{self, Combiner};
 use bywash_manager::thread_ns;
+use bywash_policy::firing;
 use rustix::process::{Pid, getpid};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-
-/// Of the operations that are not put off, one in so many is timed.
-const TIMED_EVERY: u32 = 16;
 
 /// Where the threads of this process meet. A forked child makes a place of its own.
 #[derive(Default)]
@@ -61,7 +59,7 @@ impl combine::Compute for Lanes {
 impl Place {
     /// Whether it is the turn of an operation that is not put off to have its time taken.
     fn is_timed(&self) -> bool {
-        self.alone.fetch_add(1, Relaxed).is_multiple_of(TIMED_EVERY)
+        self.alone.fetch_add(1, Relaxed).is_multiple_of(firing::TIMED_EVERY)
     }
 
     fn run_alone(&self, session: &Session, operation: &mut Operation<'_>) -> Option<Result<usize>> {

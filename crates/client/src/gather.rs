@@ -7,9 +7,6 @@ use bywash_policy::firing::{self, Firing, Shot};
 use bywash_protocol::monotonic_ns;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Of the operations that are not put off, one in so many is timed.
-const TIMED_EVERY: u32 = 16;
-
 /// A batch where the engine has no lanes and operations are put off all the same.
 const ALWAYS_LANES: usize = 8;
 
@@ -176,7 +173,7 @@ impl Gather {
     /// Those of [`Session::run`].
     pub fn run(&mut self, session: &Session, operation: &mut Operation<'_>) -> Result<usize> {
         self.untimed += 1;
-        if self.untimed < TIMED_EVERY || !session.may_gather() {
+        if self.untimed < firing::TIMED_EVERY || !session.may_gather() {
             return session.run(operation);
         }
         self.untimed = 0;

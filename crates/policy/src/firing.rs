@@ -34,6 +34,8 @@ pub const SUSPENSION_NS: f64 = 4_000.0;
 /// What a thread pays for sleeping until another has computed for it: a futex wait, a wake-up and two context switches. Measured in Apache's event MPM at
 /// 64 connections on one busy core as 20 to 30 us of the kernel's time.
 pub const SLEEP_NS: f64 = 25_000.0;
+/// Of the operations that are not put off, one in so many is to be timed and told to [`Firing::observe_alone`].
+pub const TIMED_EVERY: u32 = 16;
 /// While events come, a kind waits for so many times the time of its batch, and at least so long: a turn of the server's loop takes longer than a cheap batch.
 const PATIENCE: f64 = 3.0;
 const PATIENCE_MIN_NS: f64 = 1e6;
