@@ -70,8 +70,8 @@ fn private_row(openssl: &'static OpenSsl, bits: usize) -> Row {
         assert_eq!(output, outputs[lane], "OpenSSL computes something else");
     }
     let k = half(bits);
-    let windows = (bits as u64 / 2).div_ceil(4);
-    let power = (windows - 1) * (4 * square(k) + product(k)) + 7 * (square(k) + product(k)) + 4 * product(k);
+    let windows = (bits as u64 / 2).div_ceil(5);
+    let power = (windows - 1) * (5 * square(k) + product(k)) + 15 * (square(k) + product(k)) + 4 * product(k);
     let check = 2 * product(2 * k) + 16 * square(2 * k);
     let (batch_inputs, lone_inputs, batch_keys) = (inputs.clone(), inputs.clone(), keys.clone());
     let mut lone_outputs = outputs[..1].to_vec();

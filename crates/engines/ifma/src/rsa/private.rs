@@ -6,18 +6,9 @@ use super::key::Private;
 use super::public;
 use crate::LANES;
 use crate::digits::{Order, from_lanes, per_lane, read, to_bytes, to_lanes};
-use crate::montgomery::{Modulus, Wide, Workspace, carry, multiply_wide};
+use crate::montgomery::{Modulus, POWERS, Reader, Row, WINDOW, Wide, Workspace, carry, multiply_wide};
 use crate::vector::{RADIX, V};
-use core::ops::Range;
-use zeroize::{Zeroize, Zeroizing};
-
-/// Exponent bits for one multiplication. Five save a tenth of the multiplications, but their tables do not fit into the first-level cache.
-const WINDOW: usize = 4;
-
-const POWERS: usize = 1 << WINDOW;
-
-/// The powers 0 to 15 of a base, digit by digit, each digit of all powers in a row.
-type Table<const K: usize> = [[V; POWERS]; K];
+use zeroize::Zeroize;
 
 pub(super) fn run<const K: usize, const N: usize>(keys: [&Private<K, N>; LANES], tasks: &mut [PrivateTask<'_>]) {
     #[allow(unsafe_code)] // The door to the code that needs the target features.
@@ -41,12 +32,7 @@ fn compute<const K: usize, const N: usize>(keys: [&Private<K, N>; LANES], inputs
     let mut workspace = Box::new(Workspace::new(K));
     let mut wide: Wide<K> = [[V::zero(); K]; 2];
     wide.as_flattened_mut().copy_from_slice(&input);
-    let mut table: Zeroizing<Vec<[V; POWERS]>> = Zeroizing::new(vec![[V::zero(); POWERS]; K]);
-    let table: &mut Table<K> = table.first_chunk_mut().expect("as many digits");
-    let mut halves = [0, 1].map(|i| {
-        let exponents = keys.map(|key| &key.exponents[i]);
-        power(keys.map(|key| &key.primes[i]), exponents, &primes[i], &mut workspace, table, &wide)
-    });
+    let mut halves = power(&keys, &primes, &mut workspace, &wide);
     let mut result: [V; N] = recombine(&keys, &primes, &mut workspace, &halves);
     halves.zeroize();
     let again = public::power(keys.map(|key| &key.public), &result);
@@ -64,69 +50,109 @@ fn modulus<const K: usize, const N: usize>(keys: &[&Private<K, N>; LANES], prime
     public::modulus(keys.map(|key| &key.primes[prime]))
 }
 
-/// The input to the power of its exponent modulo a prime, fully reduced. One prime after the other: what both need together is more than
-/// the first-level cache holds.
-#[inline(never)]
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn power<const K: usize>(
-    constants: [&Constants<K>; LANES],
-    exponents: [&[u64; K]; LANES],
-    prime: &Modulus<K>,
-    workspace: &mut Workspace,
-    table: &mut Table<K>,
-    input: &Wide<K>,
-) -> [V; K] {
-    let one = to_lanes(constants.map(|prime| &prime.one));
-    let square = to_lanes(constants.map(|prime| &prime.square));
-    let cube = to_lanes(constants.map(|prime| &prime.cube));
-    let base = prime.enter(workspace, input, [&one, &square, &cube]);
-    fill(table, prime, workspace, &one, &base);
-    let mut exponent = to_lanes(exponents);
-    // The lengths of the primes are not secret.
-    let bits = constants.map(|prime| prime.bits).into_iter().max().unwrap_or(0);
-    let mut result = [V::zero(); K];
-    let mut entry = [V::zero(); K];
-    for at in (0..bits.div_ceil(WINDOW)).rev().map(|window| window * WINDOW) {
-        let index = window(&exponent, at);
-        let first = at + WINDOW >= bits;
-        // A part of the entry with each square: the loads run beside the multiplications.
-        for part in 0..WINDOW {
-            fetch(&mut entry, table, index, part * K / WINDOW..(part + 1) * K / WINDOW);
-            if !first {
-                prime.square(workspace, &mut result);
-            }
-        }
-        match first {
-            true => result = entry,
-            false => prime.multiply(workspace, &mut result, &entry),
-        }
-    }
-    exponent.zeroize();
-    entry.zeroize();
-    prime.leave(workspace, &mut result);
-    result
+/// One of the two exponentiations of an operation.
+struct Half<'a, const K: usize> {
+    prime: &'a Modulus<K>,
+    exponent: [V; K],
+    /// The powers of the input.
+    table: Vec<Row>,
+    result: [V; K],
+    /// The next factor.
+    entry: [V; K],
 }
 
-/// The powers of `base`.
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn fill<const K: usize>(table: &mut Table<K>, modulus: &Modulus<K>, workspace: &mut Workspace, one: &[V; K], base: &[V; K]) {
-    let mut power = *one;
-    for i in 0..POWERS {
-        if i == 1 {
-            power = *base;
-        } else if i > 1 && i % 2 == 0 {
-            for (digit, powers) in power.iter_mut().zip(table.iter()) {
-                *digit = powers[i / 2];
+impl<const K: usize> Drop for Half<'_, K> {
+    fn drop(&mut self) {
+        self.exponent.zeroize();
+        self.table.zeroize();
+        self.result.zeroize();
+        self.entry.zeroize();
+    }
+}
+
+impl<'a, const K: usize> Half<'a, K> {
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+    fn new(
+        constants: [&Constants<K>; LANES],
+        exponents: [&[u64; K]; LANES],
+        prime: &'a Modulus<K>,
+        workspace: &mut Workspace,
+        input: &Wide<K>,
+    ) -> Self {
+        let zero = [V::zero(); K];
+        let mut half = Self { prime, exponent: to_lanes(exponents), table: vec![[V::zero(); POWERS]; K], result: zero, entry: zero };
+        let one = to_lanes(constants.map(|prime| &prime.one));
+        let square = to_lanes(constants.map(|prime| &prime.square));
+        let cube = to_lanes(constants.map(|prime| &prime.cube));
+        let base = prime.enter(workspace, input, [&one, &square, &cube]);
+        half.fill(workspace, &one, &base);
+        half
+    }
+
+    /// The powers of `base`.
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+    fn fill(&mut self, workspace: &mut Workspace, one: &[V; K], base: &[V; K]) {
+        let mut power = *one;
+        for i in 0..POWERS {
+            if i == 1 {
+                power = *base;
+            } else if i > 1 && i % 2 == 0 {
+                for (digit, powers) in power.iter_mut().zip(&self.table) {
+                    *digit = powers[i / 2];
+                }
+                self.prime.square(workspace, &mut power, &mut Reader::idle());
+            } else if i > 1 {
+                self.prime.multiply(workspace, &mut power, base);
             }
-            modulus.square(workspace, &mut power);
-        } else if i > 1 {
-            modulus.multiply(workspace, &mut power, base);
+            for (&digit, powers) in power.iter().zip(&mut self.table) {
+                powers[i] = digit;
+            }
         }
-        for (&digit, powers) in power.iter().zip(table.iter_mut()) {
-            powers[i] = digit;
+        power.zeroize();
+    }
+}
+
+/// The input to the power of its exponent modulo each prime, fully reduced. The two take turns: while one waits for the carries of its square,
+/// the other one multiplies.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+fn power<const K: usize, const N: usize>(
+    keys: &[&Private<K, N>; LANES],
+    primes: &[Modulus<K>; 2],
+    workspace: &mut Workspace,
+    input: &Wide<K>,
+) -> [[V; K]; 2] {
+    let mut half = |i: usize| Half::new(keys.map(|key| &key.primes[i]), keys.map(|key| &key.exponents[i]), &primes[i], workspace, input);
+    let mut halves = [half(0), half(1)];
+    // The lengths of the primes are not secret.
+    let bits = keys.iter().flat_map(|key| &key.primes).map(|prime| prime.bits).max().unwrap_or(0);
+    for at in (0..bits.div_ceil(WINDOW)).rev().map(|window| window * WINDOW) {
+        let [one, other] = &mut halves;
+        let mut readers = [
+            Reader::new(&one.table, window(&one.exponent, at), &mut one.entry),
+            Reader::new(&other.table, window(&other.exponent, at), &mut other.entry),
+        ];
+        let first = at + WINDOW >= bits;
+        if !first {
+            for _ in 0..WINDOW {
+                one.prime.square(workspace, &mut one.result, &mut readers[0]);
+                other.prime.square(workspace, &mut other.result, &mut readers[1]);
+            }
+        }
+        for reader in readers {
+            reader.finish();
+        }
+        for half in &mut halves {
+            match first {
+                true => half.result = half.entry,
+                false => half.prime.multiply(workspace, &mut half.result, &half.entry),
+            }
         }
     }
-    power.zeroize();
+    for half in &mut halves {
+        half.prime.leave(workspace, &mut half.result);
+    }
+    halves.each_ref().map(|half| half.result)
 }
 
 /// The [`WINDOW`] bits of each lane's exponent from bit `at` on.
@@ -138,21 +164,6 @@ fn window<const K: usize>(exponent: &[V; K], at: usize) -> V {
         bits = V::or(bits, exponent[digit + 1].shl_by(V::splat(u64::from(RADIX) - shift)));
     }
     V::and(bits, V::splat((1 << WINDOW) - 1))
-}
-
-/// In each lane some digits of the power that its index names: a tree of selections by the bits of the index. Every entry is read,
-/// whatever the indices.
-#[inline]
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn fetch<const K: usize>(entry: &mut [V; K], table: &Table<K>, index: V, digits: Range<usize>) {
-    let bit = |i: u32| V::test(index, V::splat(1 << i));
-    let bits: [u8; WINDOW] = [bit(0), bit(1), bit(2), bit(3)];
-    for (digit, powers) in entry[digits.clone()].iter_mut().zip(&table[digits]) {
-        let two = |i: usize| V::select(bits[0], powers[i], powers[i + 1]);
-        let four = |i: usize| V::select(bits[1], two(i), two(i + 2));
-        let eight = |i: usize| V::select(bits[2], four(i), four(i + 4));
-        *digit = V::select(bits[3], eight(0), eight(8));
-    }
 }
 
 /// Garner's formula: the number below p q with the remainders `halves`.

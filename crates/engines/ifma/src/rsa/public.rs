@@ -5,7 +5,7 @@ use super::constants::Constants;
 use super::key::Public;
 use crate::LANES;
 use crate::digits::{Order, from_lanes, per_lane, read, to_bytes, to_lanes};
-use crate::montgomery::{Modulus, Workspace};
+use crate::montgomery::{Modulus, Reader, Workspace};
 use crate::vector::{RADIX, V};
 
 pub(super) fn run<const N: usize>(keys: [&Public<N>; LANES], tasks: &mut [PublicTask<'_>]) {
@@ -41,7 +41,7 @@ pub(super) fn power<const N: usize>(keys: [&Public<N>; LANES], base: &[V; N]) ->
     let mut result = to_lanes(constants.map(|constants| &constants.one));
     select(bit(&keys, top), &mut result, &entered);
     for at in (1..top).rev() {
-        modulus.square(&mut workspace, &mut result);
+        modulus.square(&mut workspace, &mut result, &mut Reader::idle());
         let set = bit(&keys, at);
         if set != 0 {
             let mut multiplied = result;
@@ -49,7 +49,7 @@ pub(super) fn power<const N: usize>(keys: [&Public<N>; LANES], base: &[V; N]) ->
             select(set, &mut result, &multiplied);
         }
     }
-    modulus.square(&mut workspace, &mut result);
+    modulus.square(&mut workspace, &mut result, &mut Reader::idle());
     // Exponents are odd. The factor that is not in Montgomery form takes the result out of it.
     modulus.multiply(&mut workspace, &mut result, base);
     modulus.subtract_once(&mut result);
