@@ -21,6 +21,8 @@ pub(crate) struct Keyring {
     vault: Arc<Vault>,
     audit: Arc<Audit>,
     gates: Mutex<HashMap<String, Arc<Gate>>>,
+    /// Held while a command is obeyed: vault and gates change together, in the same order.
+    obeying: Mutex<()>,
 }
 
 /// What all sessions of one name have in common, for as long as the broker runs.
@@ -132,13 +134,16 @@ impl Keyring {
     /// Opens the audit log.
     pub(crate) fn new(vault: Arc<Vault>, audit: Option<&Path>) -> Result<Self> {
         let audit = audit.map_or_else(|| vault.path().join("audit.log"), Path::to_owned);
-        Ok(Self { vault, audit: Arc::new(Audit::open(&audit)?), gates: Mutex::default() })
+        Ok(Self { vault, audit: Arc::new(Audit::open(&audit)?), gates: Mutex::default(), obeying: Mutex::default() })
     }
 
-    /// The gate of a key; there may be one already of a removed key of that name, which a session that was being opened has left: whoever makes a key or
-    /// changes its policy sets it.
     fn gate(&self, name: &str, policy: KeyPolicy) -> Arc<Gate> {
         lock(&self.gates).entry(name.to_owned()).or_insert_with(|| Arc::new(Gate::new(policy))).clone()
+    }
+
+    /// Puts a policy into force. There may be a gate already, also of a removed key of that name: a session that was being opened has left it.
+    fn enforce(&self, name: &str, policy: &KeyPolicy) {
+        self.gate(name, policy.clone()).set(policy.clone());
     }
 
     fn refuse(&self, name: &str, client: &Client, error: &Error) {
@@ -218,16 +223,17 @@ impl Keyring {
     }
 
     fn obey(&self, shared: &Shared, command: &KeyCommand<'_>) -> Result<Answer> {
+        let _alone = lock(&self.obeying);
         let material = match command {
             KeyCommand::List => return Ok(Answer::Keys(self.list())),
             KeyCommand::Import { name, private, policy } => {
                 let material = self.vault.import(name, private, policy.clone())?;
-                self.gate(name, policy.clone()).set(policy.clone());
+                self.enforce(name, policy);
                 material
             }
             KeyCommand::Generate { name, algorithm, policy } => {
                 let material = self.vault.generate(name, *algorithm, policy.clone())?;
-                self.gate(name, policy.clone()).set(policy.clone());
+                self.enforce(name, policy);
                 material
             }
             KeyCommand::Rotate { name, private, grace_s } => {
@@ -237,7 +243,7 @@ impl Keyring {
             }
             KeyCommand::Policy { name, policy } => {
                 let material = self.vault.set_policy(name, policy.clone())?;
-                self.gate(name, policy.clone()).set(policy.clone());
+                self.enforce(name, policy);
                 shared.end_sessions_of(name);
                 material
             }

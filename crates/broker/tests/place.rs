@@ -6,8 +6,7 @@ use bywash_broker::{Broker, BrokerConfig};
 use bywash_core::Error;
 use bywash_protocol::{Role, VERSION};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use support::{Raw, manager, serve, until};
+use support::{Raw, as_user, can_be_another, manager, serve, until};
 
 #[test]
 fn a_second_broker_is_told_the_firsts_pid() {
@@ -75,49 +74,30 @@ fn connections_of_one_user_are_bounded_and_come_back() {
     until("a connection is counted out", || Raw::connect(&served.path).is_ok());
 }
 
-/// Connects as another user, in a process of its own; run without its variable, there is nothing for it to do.
+/// Connects as another user.
 #[test]
 fn child_of_the_test_of_users() {
-    let Ok(value) = std::env::var("BYWASH_TEST_CONNECT") else { return };
-    let (path, run) = value.split_once('|').unwrap();
-    match Raw::connect_as(path.as_ref(), VERSION, Role::Compute, (!run.is_empty()).then_some(run)) {
-        Ok(_) => println!("admitted"),
-        Err(error) => println!("refused: {error}"),
+    match support::as_child() {
+        Some(Ok(_)) => println!("admitted"),
+        Some(Err(error)) => println!("refused: {error}"),
+        None => {}
     }
-}
-
-fn as_user(uid: u32, served: &support::Served, run: &str) -> String {
-    let directory = served.path.parent().unwrap();
-    std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o711)).unwrap();
-    // The build's folder may be closed to others, so they get a copy of this program.
-    let program = directory.join("program");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    let child = std::process::Command::new(program)
-        .args(["--exact", "child_of_the_test_of_users", "--nocapture"])
-        .env("BYWASH_TEST_CONNECT", format!("{}|{run}", served.path.display()))
-        .current_dir("/")
-        .uid(uid)
-        .gid(uid)
-        .output()
-        .unwrap();
-    String::from_utf8_lossy(&child.stdout).into_owned()
 }
 
 #[test]
 fn other_users_need_leave_or_the_runs_token() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can become another user");
+    if !can_be_another() {
         return;
     }
     let private = serve(|config| config.mode = Some(0o666));
-    let refused = as_user(65534, &private, "");
+    let refused = as_user(65534, &private, None);
     assert!(refused.contains("refused") && refused.contains("--allow-uid 65534"), "{refused}");
     assert_eq!(private.handle.stats().denied, 1);
     let allowing = serve(|config| config.allowed_uids = vec![65534]);
-    assert!(as_user(65534, &allowing, "").contains("admitted"));
-    assert!(as_user(65533, &allowing, "").contains("refused"));
+    assert!(as_user(65534, &allowing, None).contains("admitted"));
+    assert!(as_user(65533, &allowing, None).contains("refused"));
     let token = serve(|config| config.run_token = Some("0123456789abcdef".into()));
-    assert!(as_user(65534, &token, "0123456789abcdef").contains("admitted"));
-    assert!(as_user(65534, &token, "0123456789abcdeX").contains("refused"));
-    assert!(as_user(65534, &token, "").contains("refused"));
+    assert!(as_user(65534, &token, Some("0123456789abcdef")).contains("admitted"));
+    assert!(as_user(65534, &token, Some("0123456789abcdeX")).contains("refused"));
+    assert!(as_user(65534, &token, None).contains("refused"));
 }

@@ -9,6 +9,8 @@ use bywash_protocol::{
     BoardView, BrokerMessage, ClientMessage, ClientRing, ControlSocket, Region, Role, StatsFormat, Ticket, VERSION, WireParams,
 };
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -147,6 +149,40 @@ pub(crate) fn ctr() -> SessionParams {
 /// A request of that session.
 pub(crate) fn ctr_operation(text: &mut [u8]) -> Operation<'_> {
     Operation { direction: Direction::Encrypt, iv: &[1; 16], aad: &[], data: Data::InPlace(text), tag: &mut [] }
+}
+
+/// Whether this process can become another user; says so where it cannot.
+pub(crate) fn can_be_another() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: only root can become another user");
+    }
+    root
+}
+
+/// What the test `child_of_the_test_of_users` of this file prints as another user, in a process of its own: see [`as_child`].
+pub(crate) fn as_user(uid: u32, served: &Served, run: Option<&str>) -> String {
+    let directory = served.path.parent().unwrap();
+    std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o711)).unwrap();
+    // The build's folder may be closed to others, so they get a copy of this program.
+    let program = directory.join("program");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let child = std::process::Command::new(program)
+        .args(["--exact", "child_of_the_test_of_users", "--nocapture"])
+        .env("BYWASH_TEST_SOCKET", &served.path)
+        .envs(run.map(|run| ("BYWASH_TEST_RUN", run)))
+        .current_dir("/")
+        .uid(uid)
+        .gid(uid)
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&child.stdout).into_owned()
+}
+
+/// The connection of such a process; none in any other, where there is nothing for its test to do.
+pub(crate) fn as_child() -> Option<Result<Raw>> {
+    let path = PathBuf::from(std::env::var_os("BYWASH_TEST_SOCKET")?);
+    Some(Raw::connect_as(&path, VERSION, Role::Compute, std::env::var("BYWASH_TEST_RUN").ok().as_deref()))
 }
 
 /// Waits until something is so; fails loudly if it never is.
