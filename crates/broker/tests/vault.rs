@@ -7,10 +7,9 @@ use bywash_protocol::keys::{KeyAlgorithm, KeyCommand, KeyInfo, KeyPolicy, KeyUse
 use bywash_protocol::{BrokerMessage, ClientMessage, PublicKey, Role, VERSION};
 use bywash_vault::Vault;
 use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use support::{Raw, Served, serve, until};
+use support::{Raw, Served, as_user, can_be_another, serve, until};
 
 /// A broker with an empty vault.
 struct Kept {
@@ -69,11 +68,26 @@ fn run(client: &Raw, session: u32, algorithm: Algorithm, input: &[u8]) -> Result
 }
 
 fn verifies(public: &[u8], digest: &[u8], signature: &mut [u8]) -> bool {
-    let Some(PublicKey::P256(point)) = PublicKey::from_der(public) else { return false };
-    let params = SessionParams::new(Algorithm::EcdsaP256Verify, Key::EcPublic(point)).unwrap();
+    let (algorithm, point) = match PublicKey::from_der(public).unwrap() {
+        PublicKey::P256(point) => (Algorithm::EcdsaP256Verify, point),
+        PublicKey::P384(point) => (Algorithm::EcdsaP384Verify, point),
+        other => panic!("{other:?}"),
+    };
+    let params = SessionParams::new(algorithm, Key::EcPublic(point)).unwrap();
     let data = Data::Copy { input: digest, output: &mut [] };
     let mut operation = Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag: signature };
     bywash_manager::here().open(&params).unwrap().run(&mut operation).is_ok()
+}
+
+/// Seed, public key and signature of the message 72 (RFC 8032 s7.1, TEST 2).
+const RFC8032: [&str; 3] = [
+    "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb",
+    "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c",
+    "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00",
+];
+
+fn decode(hex: &str) -> Vec<u8> {
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
 /// The lines of the audit log about an event.
@@ -106,6 +120,34 @@ fn a_key_signs_by_name_and_every_use_is_logged() {
 }
 
 #[test]
+fn keys_of_every_curve_sign_by_name_and_do_nothing_else() {
+    let kept = kept();
+    let mut boss = owner(&kept);
+    let mut client = Raw::connect(&kept.served.path).unwrap();
+    let p384 = generate(&mut boss, "p384", KeyAlgorithm::P384, KeyPolicy::default());
+    let session = client.open(&by_name(Algorithm::EcdsaP384Sign, "p384", &p384)).unwrap();
+    let mut signature = run(&client, session, Algorithm::EcdsaP384Sign, &[3; 48]).unwrap();
+    assert!(verifies(&p384, &[3; 48], &mut signature));
+    // RFC 8032 s7.1, TEST 2, and a message of more than one block of anything.
+    let [seed, public, wanted] = RFC8032.map(decode);
+    let pkcs8 = [&[0x30, 0x2E, 2, 1, 0, 0x30, 5, 6, 3, 0x2B, 0x65, 0x70, 4, 0x22, 4, 0x20][..], &seed].concat();
+    let import = KeyCommand::Import { name: "ed", private: &pkcs8, policy: KeyPolicy::default() };
+    let ed25519 = command(&mut boss, import).unwrap();
+    assert_eq!(PublicKey::from_der(&ed25519), Some(PublicKey::Ed25519(public)));
+    let session = client.open(&by_name(Algorithm::Ed25519Sign, "ed", &ed25519)).unwrap();
+    assert_eq!(run(&client, session, Algorithm::Ed25519Sign, &[0x72]).unwrap(), wanted);
+    assert_eq!(run(&client, session, Algorithm::Ed25519Sign, &[7; 100_000]).unwrap().len(), 64);
+    let mut why = |algorithm, name: &str, public: &[u8]| client.open(&by_name(algorithm, name, public)).unwrap_err().to_string();
+    assert!(why(Algorithm::EcdhP384, "p384", &p384).contains("may be used to sign and not to derive"));
+    assert!(why(Algorithm::EcdsaP256Sign, "p384", &p384).contains("of kind p384 and"));
+    assert!(why(Algorithm::X25519, "ed", &ed25519).contains("of kind ed25519 and"));
+    drop(client);
+    until("both keys' uses are in the log", || lines(&kept.audit, "use").len() == 2);
+    let algorithms: Vec<_> = lines(&kept.audit, "use").iter().map(|line| line["algorithm"].clone()).collect();
+    assert!(algorithms.contains(&"ECDSA-P384 sign".into()) && algorithms.contains(&"Ed25519 sign".into()), "{algorithms:?}");
+}
+
+#[test]
 fn what_does_not_exist_or_does_not_fit_is_refused_in_words() {
     let kept = kept();
     let mut boss = owner(&kept);
@@ -113,7 +155,7 @@ fn what_does_not_exist_or_does_not_fit_is_refused_in_words() {
     let mut client = Raw::connect(&kept.served.path).unwrap();
     let mut why = |algorithm, name: &str, public: &[u8]| client.open(&by_name(algorithm, name, public)).unwrap_err().to_string();
     assert!(why(Algorithm::EcdsaP256Sign, "nothing", &public).contains("bywash:nothing: there is no such key"));
-    assert!(why(Algorithm::Rsa2048Private, "web", &public).contains("it is a p256 key"));
+    assert!(why(Algorithm::Rsa2048Private, "web", &public).contains("of kind p256 and"));
     assert!(why(Algorithm::EcdhP256, "web", &public).contains("may be used to sign and not to derive"));
     assert!(why(Algorithm::EcdsaP256Sign, "web", b"another's").contains("bywash key uri web"));
     assert_eq!(lines(&kept.audit, "refused").len(), 4);
@@ -221,11 +263,11 @@ fn removing_a_key_in_full_use_harms_nobody() {
     generate(&mut boss, "web", KeyAlgorithm::P256, KeyPolicy::default());
 }
 
-/// Asks for a key as another user, in a process of its own; run without its variable, there is nothing for it to do.
+/// Asks for a key as another user.
 #[test]
 fn child_of_the_test_of_users() {
-    let Ok(path) = std::env::var("BYWASH_TEST_KEYS") else { return };
-    let mut client = Raw::connect(path.as_ref()).unwrap();
+    let Some(client) = support::as_child() else { return };
+    let mut client = client.unwrap();
     match client.ask(&ClientMessage::Describe { request: 1, name: "web", public: None }) {
         Ok(BrokerMessage::Key { public, .. }) => {
             let opened = client.open(&by_name(Algorithm::EcdsaP256Sign, "web", &public));
@@ -238,36 +280,23 @@ fn child_of_the_test_of_users() {
     println!("list: {}", list.map_or_else(|error| error.to_string(), |_| "given".into()));
 }
 
-fn as_nobody(served: &Served) -> String {
-    let directory = served.path.parent().unwrap();
-    std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o711)).unwrap();
-    let program = directory.join("program");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    let child = std::process::Command::new(program)
-        .args(["--exact", "child_of_the_test_of_users", "--nocapture"])
-        .env("BYWASH_TEST_KEYS", &served.path)
-        .current_dir("/")
-        .uid(65534)
-        .gid(65534)
-        .output()
-        .unwrap();
-    String::from_utf8_lossy(&child.stdout).into_owned()
-}
-
 #[test]
 fn other_users_need_leave_for_each_key_and_command_nothing() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can become another user");
+    if !can_be_another() {
         return;
     }
     let kept = kept();
     let mut boss = owner(&kept);
     generate(&mut boss, "web", KeyAlgorithm::P256, KeyPolicy::default());
-    let refused = as_nobody(&kept.served);
+    let refused = as_user(65534, &kept.served, None);
     assert!(refused.contains("refused") && refused.contains("bywash key policy web --allow-uid 65534"), "{refused}");
     assert!(refused.contains("list: key bywash:: only root"), "{refused}");
     command(&mut boss, KeyCommand::Policy { name: "web", policy: KeyPolicy { uids: vec![65534], ..KeyPolicy::default() } }).unwrap();
-    assert!(as_nobody(&kept.served).contains("described, open: true"));
+    assert!(as_user(65534, &kept.served, None).contains("described, open: true"));
+    command(&mut boss, KeyCommand::Policy { name: "web", policy: KeyPolicy { gids: vec![65534], ..KeyPolicy::default() } }).unwrap();
+    assert!(as_user(65534, &kept.served, None).contains("described, open: true"), "by its group");
+    command(&mut boss, KeyCommand::Policy { name: "web", policy: KeyPolicy { gids: vec![65533], ..KeyPolicy::default() } }).unwrap();
+    assert!(as_user(65534, &kept.served, None).contains("refused"), "another group");
     let log = lines(&kept.audit, "refused");
     assert!(log.iter().any(|line| line["uid"] == 65534 && line["key"] == "web"), "{log:?}");
 }

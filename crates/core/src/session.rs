@@ -158,7 +158,7 @@ fn check_key(algorithm: Algorithm, key: &Key) -> Result<()> {
     let wrong = |expected: &'static str| Err(Error::WrongKeyKind { algorithm, expected, given: key.describe() });
     match (algorithm.kind(), key) {
         // Whether the key fits is for whoever holds it to say.
-        (Kind::RsaPrivate { .. } | Kind::EcdsaSign { .. } | Kind::Agreement { .. }, Key::Vault(reference)) => {
+        (Kind::RsaPrivate { .. } | Kind::EcdsaSign { .. } | Kind::EddsaSign { .. } | Kind::Agreement { .. }, Key::Vault(reference)) => {
             KeyReference::check_name(&reference.name)
         }
         (Kind::Cipher { key: expected, .. }, Key::Symmetric(bytes)) => {
@@ -240,6 +240,7 @@ mod tests {
         let key = |name: &str| Key::Vault(KeyReference { name: name.into(), public: Vec::new() });
         assert!(SessionParams::new(Algorithm::Rsa2048Private, key("web")).is_ok());
         assert!(SessionParams::new(Algorithm::EcdsaP256Sign, key("web")).is_ok());
+        assert!(SessionParams::new(Algorithm::Ed25519Sign, key("web")).is_ok());
         assert!(SessionParams::new(Algorithm::Rsa2048Private, key("../web")).is_err());
         assert!(SessionParams::new(Algorithm::Aes128Gcm, key("web")).is_err());
         assert!(SessionParams::new(Algorithm::Rsa2048Public, key("web")).is_err());

@@ -20,11 +20,15 @@ pub enum KeyAlgorithm {
     Rsa4096,
     /// An elliptic-curve key on NIST P-256.
     P256,
+    /// An elliptic-curve key on NIST P-384.
+    P384,
+    /// An Ed25519 key (RFC 8032).
+    Ed25519,
 }
 
 impl KeyAlgorithm {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Rsa2048, Self::Rsa3072, Self::Rsa4096, Self::P256];
+    pub const ALL: [Self; 6] = [Self::Rsa2048, Self::Rsa3072, Self::Rsa4096, Self::P256, Self::P384, Self::Ed25519];
 
     /// The name by which users call it.
     pub const fn name(self) -> &'static str {
@@ -33,6 +37,8 @@ impl KeyAlgorithm {
             Self::Rsa3072 => "rsa-3072",
             Self::Rsa4096 => "rsa-4096",
             Self::P256 => "p256",
+            Self::P384 => "p384",
+            Self::Ed25519 => "ed25519",
         }
     }
 
@@ -46,15 +52,30 @@ impl KeyAlgorithm {
         }
     }
 
+    /// What such a key signs with; with RSA it is also what it decrypts with.
+    pub const fn signature(self) -> Algorithm {
+        match self {
+            Self::Rsa2048 => Algorithm::Rsa2048Private,
+            Self::Rsa3072 => Algorithm::Rsa3072Private,
+            Self::Rsa4096 => Algorithm::Rsa4096Private,
+            Self::P256 => Algorithm::EcdsaP256Sign,
+            Self::P384 => Algorithm::EcdsaP384Sign,
+            Self::Ed25519 => Algorithm::Ed25519Sign,
+        }
+    }
+
+    /// How such a key agrees on a secret, if it can.
+    pub const fn agreement(self) -> Option<Algorithm> {
+        match self {
+            Self::P256 => Some(Algorithm::EcdhP256),
+            Self::P384 => Some(Algorithm::EcdhP384),
+            Self::Rsa2048 | Self::Rsa3072 | Self::Rsa4096 | Self::Ed25519 => None,
+        }
+    }
+
     /// Whether a session of this algorithm can be opened with such a key.
-    pub const fn serves(self, algorithm: Algorithm) -> bool {
-        matches!(
-            (self, algorithm),
-            (Self::Rsa2048, Algorithm::Rsa2048Private)
-                | (Self::Rsa3072, Algorithm::Rsa3072Private)
-                | (Self::Rsa4096, Algorithm::Rsa4096Private)
-                | (Self::P256, Algorithm::EcdsaP256Sign | Algorithm::EcdhP256)
-        )
+    pub fn serves(self, algorithm: Algorithm) -> bool {
+        algorithm == self.signature() || Some(algorithm) == self.agreement()
     }
 }
 
@@ -274,7 +295,9 @@ mod tests {
     #[test]
     fn a_key_serves_its_own_algorithms() {
         assert!(KeyAlgorithm::P256.serves(Algorithm::EcdhP256) && KeyAlgorithm::Rsa3072.serves(Algorithm::Rsa3072Private));
+        assert!(KeyAlgorithm::P384.serves(Algorithm::EcdsaP384Sign) && KeyAlgorithm::Ed25519.serves(Algorithm::Ed25519Sign));
         assert!(!KeyAlgorithm::P256.serves(Algorithm::Rsa2048Private) && !KeyAlgorithm::Rsa2048.serves(Algorithm::Rsa3072Private));
+        assert!(!KeyAlgorithm::P384.serves(Algorithm::EcdhP256) && !KeyAlgorithm::Ed25519.serves(Algorithm::X25519));
     }
 
     #[test]

@@ -62,7 +62,7 @@
 //! | routing table and flags for all | [`board`] |
 //! | spinning and sleeping | [`wait`] |
 //! | control socket, its messages, its path | [`socket`], [`message`], [`params`], [`path`] |
-//! | keys of the vault: what may be done with them, how they are named, their public halves | [`keys`], [`key_file`], [`public_key`] |
+//! | keys of the vault: what may be done with them, how they are named, their public halves | [`keys`], [`key_file`], [`public_key`], [`oid`] |
 //! | forks, core dumps, swap | [`fork`], [`harden`], [`locked`] |
 //! | variables, and when not to believe them | [`environment`] |
 
@@ -81,6 +81,7 @@ pub mod layout;
 pub mod locked;
 pub mod mapping;
 pub mod message;
+pub mod oid;
 pub mod params;
 pub mod path;
 pub mod public_key;

@@ -1,16 +1,10 @@
-//! Public halves of vault keys, to and from `SubjectPublicKeyInfo` (RFC 5280 s4.1.2.7, RFC 8017 appendix A, RFC 5480).
+//! Public halves of vault keys, to and from `SubjectPublicKeyInfo` (RFC 5280 s4.1.2.7, RFC 8017 appendix A, RFC 5480, RFC 8410).
 
 use crate::keys::KeyAlgorithm;
+use crate::oid;
 use der::asn1::{AnyRef, BitStringRef, ObjectIdentifier, UintRef};
 use der::{Decode, Encode};
 use spki::{AlgorithmIdentifier, SubjectPublicKeyInfo};
-
-/// `rsaEncryption`.
-const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
-/// `id-ecPublicKey`.
-const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
-/// `secp256r1`.
-const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 
 /// A public key of a kind that a vault keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +18,10 @@ pub enum PublicKey {
     },
     /// P-256: the uncompressed point, 65 bytes (SEC 1 s2.3.3). Whether it is on the curve is not checked here.
     P256(Vec<u8>),
+    /// P-384: the uncompressed point, 97 bytes. Whether it is on the curve is not checked here.
+    P384(Vec<u8>),
+    /// Ed25519: the 32 bytes of RFC 8032 s5.1.5. Whether they are a point is not checked here.
+    Ed25519(Vec<u8>),
 }
 
 impl PublicKey {
@@ -32,31 +30,38 @@ impl PublicKey {
         let info = SubjectPublicKeyInfo::<AnyRef<'_>, BitStringRef<'_>>::from_der(der).ok()?;
         let bits = info.subject_public_key.as_bytes()?;
         match info.algorithm.oid {
-            RSA if info.algorithm.parameters.is_some_and(|any| any.is_null()) => {
+            oid::RSA if info.algorithm.parameters.is_some_and(|any| any.is_null()) => {
                 let key = pkcs1::RsaPublicKeyRef::from_der(bits).ok()?;
                 let (modulus, exponent) = (key.modulus.as_bytes().to_vec(), key.public_exponent.as_bytes().to_vec());
                 Some(Self::Rsa { modulus, exponent })
             }
-            EC => {
-                let curve = info.algorithm.parameters?.decode_as::<ObjectIdentifier>().ok()?;
-                (curve == P256 && bits.len() == 65 && bits[0] == 4).then(|| Self::P256(bits.to_vec()))
+            oid::EC => {
+                let point = |length| (bits.len() == length && bits[0] == 4).then(|| bits.to_vec());
+                match info.algorithm.parameters?.decode_as::<ObjectIdentifier>().ok()? {
+                    oid::P256 => point(65).map(Self::P256),
+                    oid::P384 => point(97).map(Self::P384),
+                    _ => None,
+                }
             }
+            oid::ED25519 if info.algorithm.parameters.is_none() && bits.len() == 32 => Some(Self::Ed25519(bits.to_vec())),
             _ => None,
         }
     }
 
     /// As a `SubjectPublicKeyInfo`; none for numbers that are too long to be keys.
     pub fn to_der(&self) -> Option<Vec<u8>> {
-        let wrap = |oid, parameters: AnyRef<'_>, bits: &[u8]| {
-            let algorithm = AlgorithmIdentifier { oid, parameters: Some(parameters) };
+        let wrap = |oid, parameters: Option<AnyRef<'_>>, bits: &[u8]| {
+            let algorithm = AlgorithmIdentifier { oid, parameters };
             SubjectPublicKeyInfo { algorithm, subject_public_key: BitStringRef::from_bytes(bits).ok()? }.to_der().ok()
         };
         match self {
             Self::Rsa { modulus, exponent } => {
                 let key = pkcs1::RsaPublicKey { modulus: UintRef::new(modulus).ok()?, public_exponent: UintRef::new(exponent).ok()? };
-                wrap(RSA, AnyRef::NULL, &key.to_der().ok()?)
+                wrap(oid::RSA, Some(AnyRef::NULL), &key.to_der().ok()?)
             }
-            Self::P256(point) => wrap(EC, (&P256).into(), point),
+            Self::P256(point) => wrap(oid::EC, Some((&oid::P256).into()), point),
+            Self::P384(point) => wrap(oid::EC, Some((&oid::P384).into()), point),
+            Self::Ed25519(bytes) => wrap(oid::ED25519, None, bytes),
         }
     }
 
@@ -68,6 +73,8 @@ impl PublicKey {
                 KeyAlgorithm::rsa((modulus.len() - first) * 8 - modulus[first].leading_zeros() as usize)
             }
             Self::P256(_) => Some(KeyAlgorithm::P256),
+            Self::P384(_) => Some(KeyAlgorithm::P384),
+            Self::Ed25519(_) => Some(KeyAlgorithm::Ed25519),
         }
     }
 }
@@ -77,10 +84,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_kinds_round_trip() {
-        let rsa = PublicKey::Rsa { modulus: vec![0xC1; 256], exponent: vec![1, 0, 1] };
-        let ec = PublicKey::P256([&[4][..], &[7; 64]].concat());
-        for (key, kind) in [(rsa, KeyAlgorithm::Rsa2048), (ec, KeyAlgorithm::P256)] {
+    fn every_kind_round_trips() {
+        let keys = [
+            (PublicKey::Rsa { modulus: vec![0xC1; 256], exponent: vec![1, 0, 1] }, KeyAlgorithm::Rsa2048),
+            (PublicKey::P256([&[4][..], &[7; 64]].concat()), KeyAlgorithm::P256),
+            (PublicKey::P384([&[4][..], &[7; 96]].concat()), KeyAlgorithm::P384),
+            (PublicKey::Ed25519(vec![7; 32]), KeyAlgorithm::Ed25519),
+        ];
+        for (key, kind) in keys {
             assert_eq!(PublicKey::from_der(&key.to_der().unwrap()).unwrap(), key);
             assert_eq!(key.algorithm(), Some(kind));
         }
@@ -89,8 +100,21 @@ mod tests {
 
     #[test]
     fn what_is_cut_or_continued_is_refused() {
-        let der = PublicKey::P256([&[4][..], &[7; 64]].concat()).to_der().unwrap();
-        (0..der.len()).for_each(|cut| assert_eq!(PublicKey::from_der(&der[..cut]), None));
-        assert_eq!(PublicKey::from_der(&[&der[..], &[0]].concat()), None);
+        for key in [PublicKey::P256([&[4][..], &[7; 64]].concat()), PublicKey::Ed25519(vec![7; 32])] {
+            let der = key.to_der().unwrap();
+            (0..der.len()).for_each(|cut| assert_eq!(PublicKey::from_der(&der[..cut]), None));
+            assert_eq!(PublicKey::from_der(&[&der[..], &[0]].concat()), None);
+        }
+    }
+
+    #[test]
+    fn a_point_has_the_length_of_its_curve() {
+        let wrong = [
+            PublicKey::P256([&[4][..], &[7; 96]].concat()),
+            PublicKey::P384([&[4][..], &[7; 64]].concat()),
+            PublicKey::P384([&[2][..], &[7; 96]].concat()),
+            PublicKey::Ed25519(vec![7; 33]),
+        ];
+        wrong.into_iter().for_each(|key| assert_eq!(PublicKey::from_der(&key.to_der().unwrap()), None));
     }
 }

@@ -1,15 +1,17 @@
 //! A private key that was checked: its kind, its public half, and itself on locked pages.
 
-use crate::source::{EC, P256, RSA};
+use crate::source::{ED25519_SEED, scalar_len};
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{self, KeySize};
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair,
+};
 use bywash_core::{Algorithm, Key, RsaPrivateKey, RsaPublicKey, SecretBytes};
 use bywash_protocol::keys::{KeyAlgorithm, key_error};
-use bywash_protocol::{LockedBytes, PublicKey};
+use bywash_protocol::{LockedBytes, PublicKey, oid};
 use der::Decode;
-use der::asn1::{ObjectIdentifier, UintRef};
+use der::asn1::{ObjectIdentifier, OctetStringRef, UintRef};
 use pkcs8::PrivateKeyInfoRef;
 
 /// A checked private key.
@@ -28,9 +30,10 @@ impl Material {
     pub fn from_pkcs8(der: &[u8]) -> Result<Self, String> {
         let info = PrivateKeyInfoRef::from_der(der).map_err(|_| "it is no PKCS#8 private key")?;
         let public = match info.algorithm.oid {
-            RSA => check_rsa(der, info.private_key.as_bytes())?,
-            EC => check_ec(der, &info)?,
-            other => return Err(format!("keys of its kind ({other}) are not kept; RSA and P-256 are")),
+            oid::RSA => check_rsa(der, info.private_key.as_bytes())?,
+            oid::EC => check_ec(der, &info)?,
+            oid::ED25519 => check_ed25519(&info)?,
+            other => return Err(format!("keys of its kind ({other}) are not kept; RSA, P-256, P-384 and Ed25519 are")),
         };
         let algorithm = public.algorithm().ok_or("keys of its size are not kept")?;
         let public = public.to_der().ok_or("its public half cannot be written")?;
@@ -48,14 +51,14 @@ impl Material {
             let der: Pkcs8V1Der<'static> = rsa::KeyPair::generate(size).map_err(failed)?.as_der().map_err(failed)?;
             Self::from_pkcs8(der.as_ref())
         };
+        let ec = |algorithm| Self::from_pkcs8(EcdsaKeyPair::generate_pkcs8(algorithm, &SystemRandom::new()).map_err(failed)?.as_ref());
         match algorithm {
             KeyAlgorithm::Rsa2048 => rsa(KeySize::Rsa2048),
             KeyAlgorithm::Rsa3072 => rsa(KeySize::Rsa3072),
             KeyAlgorithm::Rsa4096 => rsa(KeySize::Rsa4096),
-            KeyAlgorithm::P256 => {
-                let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &SystemRandom::new()).map_err(failed)?;
-                Self::from_pkcs8(document.as_ref())
-            }
+            KeyAlgorithm::P256 => ec(&ECDSA_P256_SHA256_ASN1_SIGNING),
+            KeyAlgorithm::P384 => ec(&ECDSA_P384_SHA384_ASN1_SIGNING),
+            KeyAlgorithm::Ed25519 => Self::from_pkcs8(Ed25519KeyPair::generate_pkcs8v1(&SystemRandom::new()).map_err(failed)?.as_ref()),
         }
     }
 
@@ -90,18 +93,24 @@ impl Material {
     /// [`Error::VaultKey`](bywash_core::Error::VaultKey) if such a key does not serve the algorithm.
     pub fn key(&self, name: &str, algorithm: Algorithm) -> bywash_core::Result<Key> {
         if !self.algorithm.serves(algorithm) {
-            return Err(key_error(name, format!("it is a {} key and cannot be used for {algorithm}", self.algorithm)));
+            return Err(key_error(name, format!("it is a key of kind {} and cannot be used for {algorithm}", self.algorithm)));
         }
         let der = self.private.secret();
         let damaged = || key_error(name, "it can no longer be read; restart the broker");
         let info = PrivateKeyInfoRef::from_der(&der).map_err(|_| damaged())?;
         let inner = info.private_key.as_bytes();
         match self.algorithm {
-            KeyAlgorithm::P256 => {
+            KeyAlgorithm::P256 | KeyAlgorithm::P384 => {
                 let key = sec1::EcPrivateKey::from_der(inner).map_err(|_| damaged())?;
                 Ok(Key::EcPrivate(key.private_key.into()))
             }
-            _ => Ok(Key::RsaPrivate(rsa_key(&pkcs1::RsaPrivateKeyRef::from_der(inner).map_err(|_| damaged())?))),
+            KeyAlgorithm::Ed25519 => {
+                let seed = <&OctetStringRef>::from_der(inner).map_err(|_| damaged())?;
+                Ok(Key::EcPrivate(seed.as_bytes().into()))
+            }
+            KeyAlgorithm::Rsa2048 | KeyAlgorithm::Rsa3072 | KeyAlgorithm::Rsa4096 => {
+                Ok(Key::RsaPrivate(rsa_key(&pkcs1::RsaPrivateKeyRef::from_der(inner).map_err(|_| damaged())?)))
+            }
         }
     }
 }
@@ -142,15 +151,33 @@ fn check_rsa(pkcs8: &[u8], inner: &[u8]) -> Result<PublicKey, String> {
 }
 
 fn check_ec(pkcs8: &[u8], info: &PrivateKeyInfoRef<'_>) -> Result<PublicKey, String> {
+    type Curve = (&'static EcdsaSigningAlgorithm, fn(Vec<u8>) -> PublicKey);
     let curve = info.algorithm.parameters.and_then(|any| any.decode_as::<ObjectIdentifier>().ok());
-    if curve != Some(P256) {
-        return Err("of elliptic-curve keys only those on P-256 are kept".into());
-    }
+    let (signing, public): Curve = match curve {
+        Some(oid::P256) => (&ECDSA_P256_SHA256_ASN1_SIGNING, PublicKey::P256),
+        Some(oid::P384) => (&ECDSA_P384_SHA384_ASN1_SIGNING, PublicKey::P384),
+        _ => return Err("of elliptic-curve keys only those on P-256 and P-384, and Ed25519, are kept".into()),
+    };
     let key = sec1::EcPrivateKey::from_der(info.private_key.as_bytes()).map_err(|_| "its elliptic-curve private key is damaged")?;
-    if key.private_key.len() != 32 {
-        return Err(format!("its private scalar has {} bytes instead of 32", key.private_key.len()));
+    let wanted = curve.and_then(scalar_len).unwrap_or_default();
+    if key.private_key.len() != wanted {
+        return Err(format!("its private scalar has {} bytes instead of {wanted}", key.private_key.len()));
     }
-    let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, pkcs8)
-        .map_err(|why| format!("its numbers do not make a P-256 key ({why})"))?;
-    Ok(PublicKey::P256(pair.public_key().as_ref().to_vec()))
+    let pair = EcdsaKeyPair::from_pkcs8(signing, pkcs8).map_err(|why| format!("its numbers do not make a key on its curve ({why})"))?;
+    Ok(public(pair.public_key().as_ref().to_vec()))
+}
+
+/// Any 32 bytes are a key; a public half that comes along must be its own.
+fn check_ed25519(info: &PrivateKeyInfoRef<'_>) -> Result<PublicKey, String> {
+    let damaged = || "its Ed25519 private key is damaged".to_owned();
+    let seed = <&OctetStringRef>::from_der(info.private_key.as_bytes()).map_err(|_| damaged())?;
+    if info.algorithm.parameters.is_some() || seed.as_bytes().len() != ED25519_SEED {
+        return Err(damaged());
+    }
+    let pair = Ed25519KeyPair::from_seed_unchecked(seed.as_bytes()).map_err(|_| damaged())?;
+    let public = pair.public_key().as_ref();
+    match info.public_key.map(|bits| bits.as_bytes()) {
+        Some(given) if given != Some(public) => Err("its private and public half do not belong together".into()),
+        _ => Ok(PublicKey::Ed25519(public.to_vec())),
+    }
 }

@@ -1,17 +1,14 @@
 //! Keys as they come from elsewhere: PKCS#8, PKCS#1 and SEC1, in PEM or DER, and PKCS#8 under a passphrase.
 
 use bywash_core::SecretBytes;
-use der::asn1::{AnyRef, BitStringRef, ObjectIdentifier, OctetStringRef, UintRef};
+use bywash_protocol::oid;
+use der::asn1::{AnyRef, BitStringRef, ObjectIdentifier, OctetStringRef, PrintableStringRef, UintRef};
 use der::{Decode, Encode};
 use pkcs8::{EncryptedPrivateKeyInfoRef, PrivateKeyInfo, PrivateKeyInfoRef};
 use zeroize::Zeroizing;
 
-/// `rsaEncryption`.
-pub(crate) const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
-/// `id-ecPublicKey`.
-pub(crate) const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
-/// `secp256r1`.
-pub(crate) const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
+/// Length of an Ed25519 private key, in bytes (RFC 8032 s5.1.5).
+pub(crate) const ED25519_SEED: usize = 32;
 
 const NEEDS_PASSPHRASE: &str = "it is encrypted; give its passphrase with --passphrase-file";
 
@@ -75,18 +72,39 @@ pub fn from_rsa(numbers: &[&[u8]; 8]) -> Option<SecretBytes> {
         coefficient: number(7)?,
         other_prime_infos: None,
     };
-    wrap(RSA, AnyRef::NULL, &SecretBytes::from(key.to_der().ok()?))
+    wrap(oid::RSA, Some(AnyRef::NULL), &SecretBytes::from(key.to_der().ok()?))
 }
 
-/// A P-256 key from the object identifier of its curve in DER and its scalar, big-endian. None for another curve's.
+/// Length in bytes of a scalar on a curve; none for one whose keys are not kept.
+pub(crate) fn scalar_len(curve: ObjectIdentifier) -> Option<usize> {
+    match curve {
+        oid::P256 => Some(32),
+        oid::P384 => Some(48),
+        _ => None,
+    }
+}
+
+/// A key on P-256 or P-384 from the object identifier of its curve in DER and its scalar, big-endian. None for another curve's.
 pub fn from_ec(curve: &[u8], scalar: &[u8]) -> Option<SecretBytes> {
-    let curve = ObjectIdentifier::from_der(curve).ok().filter(|&curve| curve == P256)?;
+    let curve = ObjectIdentifier::from_der(curve).ok()?;
     // A token may leave leading zeros out.
-    let mut whole = SecretBytes::zeroed(32);
+    let mut whole = SecretBytes::zeroed(scalar_len(curve)?);
     let start = whole.len().checked_sub(scalar.len())?;
     whole[start..].copy_from_slice(scalar);
     let key = sec1::EcPrivateKey { private_key: &whole, parameters: None, public_key: None };
-    wrap(EC, (&curve).into(), &SecretBytes::from(key.to_der().ok()?))
+    wrap(oid::EC, Some((&curve).into()), &SecretBytes::from(key.to_der().ok()?))
+}
+
+/// An Ed25519 key from the parameters of its curve in DER, an object identifier or a name (PKCS#11 3.0 s6.3.5), and its seed. None for another curve's.
+pub fn from_edwards(curve: &[u8], seed: &[u8]) -> Option<SecretBytes> {
+    let named = PrintableStringRef::from_der(curve).is_ok_and(|name| name.as_str() == "edwards25519");
+    let known = named || ObjectIdentifier::from_der(curve) == Ok(oid::ED25519);
+    if !known || seed.len() != ED25519_SEED {
+        return None;
+    }
+    // RFC 8410 s7: an octet string of its own within that of PKCS#8.
+    let inner = SecretBytes::from(OctetStringRef::new(seed).ok()?.to_der().ok()?);
+    wrap(oid::ED25519, None, &inner)
 }
 
 fn from_der(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretBytes, String> {
@@ -109,25 +127,21 @@ fn decrypt(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretBytes, String>
     Ok(plain.as_bytes().into())
 }
 
-fn wrap(oid: ObjectIdentifier, parameters: AnyRef<'_>, key: &[u8]) -> Option<SecretBytes> {
-    let algorithm = spki_identifier(oid, parameters);
+fn wrap(oid: ObjectIdentifier, parameters: Option<AnyRef<'_>>, key: &[u8]) -> Option<SecretBytes> {
+    let algorithm = pkcs8::AlgorithmIdentifierRef { oid, parameters };
     let info = PrivateKeyInfo::<AnyRef<'_>, &OctetStringRef, BitStringRef<'_>>::new(algorithm, OctetStringRef::new(key).ok()?);
     Some(SecretBytes::from(info.to_der().ok()?))
-}
-
-fn spki_identifier(oid: ObjectIdentifier, parameters: AnyRef<'_>) -> pkcs8::AlgorithmIdentifierRef<'_> {
-    pkcs8::AlgorithmIdentifierRef { oid, parameters: Some(parameters) }
 }
 
 fn wrap_rsa(der: &[u8]) -> Result<SecretBytes, String> {
     let wrong = || "its RSA private key is damaged".to_owned();
     pkcs1::RsaPrivateKeyRef::from_der(der).map_err(|_| wrong())?;
-    wrap(RSA, AnyRef::NULL, der).ok_or_else(wrong)
+    wrap(oid::RSA, Some(AnyRef::NULL), der).ok_or_else(wrong)
 }
 
 fn wrap_ec(der: &[u8]) -> Result<SecretBytes, String> {
     let key = sec1::EcPrivateKey::from_der(der).map_err(|_| "its elliptic-curve private key is damaged")?;
     let curve = key.parameters.as_ref().and_then(|parameters| parameters.named_curve());
     let curve = curve.ok_or("its elliptic-curve private key does not name its curve")?;
-    wrap(EC, (&curve).into(), der).ok_or_else(|| "its elliptic-curve private key is damaged".into())
+    wrap(oid::EC, Some((&curve).into()), der).ok_or_else(|| "its elliptic-curve private key is damaged".into())
 }

@@ -1,6 +1,8 @@
 //! Keys in their folder: taken from every usual source, sealed, rotated, removed, and refused where they are no good.
 
-use bywash_core::{Algorithm, Data, Direction, Error, Key, Operation, SessionParams};
+use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
+use bywash_core::{Algorithm, Data, Direction, Error, Key, Operation, RsaPublicKey, SessionParams};
+use bywash_protocol::PublicKey;
 use bywash_protocol::keys::{KeyAlgorithm, KeyPolicy, KeyUse};
 use bywash_vault::{Material, Vault, source};
 use std::os::unix::fs::PermissionsExt;
@@ -27,28 +29,27 @@ fn works(vault: &Vault, name: &str) -> bool {
         let data = Data::Copy { input, output: &mut output };
         here.open(&params).unwrap().run(&mut Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag }).map(|_| output)
     };
-    match found.material.algorithm() {
-        KeyAlgorithm::P256 => {
-            let sign = SessionParams::new(Algorithm::EcdsaP256Sign, found.material.key(name, Algorithm::EcdsaP256Sign).unwrap()).unwrap();
-            let mut signature = run(sign, &[9; 32], &mut []).unwrap();
-            let Some(bywash_protocol::PublicKey::P256(point)) = bywash_protocol::PublicKey::from_der(found.material.public()) else {
-                return false;
+    let algorithm = found.material.algorithm().signature();
+    let key = found.material.key(name, algorithm).unwrap();
+    let sign = |input: &[u8]| run(SessionParams::new(algorithm, key.clone()).unwrap(), input, &mut []).unwrap();
+    let ecdsa = |verify, point| {
+        let verify = SessionParams::new(verify, Key::EcPublic(point)).unwrap();
+        run(verify, &[9; 48], &mut sign(&[9; 48])).is_ok()
+    };
+    match PublicKey::from_der(found.material.public()).unwrap() {
+        PublicKey::P256(point) => ecdsa(Algorithm::EcdsaP256Verify, point),
+        PublicKey::P384(point) => ecdsa(Algorithm::EcdsaP384Verify, point),
+        // The engines verify no Ed25519; another library does.
+        PublicKey::Ed25519(public) => UnparsedPublicKey::new(&ED25519, public).verify(b"message", &sign(b"message")).is_ok(),
+        PublicKey::Rsa { modulus, exponent } => {
+            let public = match algorithm {
+                Algorithm::Rsa2048Private => Algorithm::Rsa2048Public,
+                Algorithm::Rsa3072Private => Algorithm::Rsa3072Public,
+                _ => Algorithm::Rsa4096Public,
             };
-            let verify = SessionParams::new(Algorithm::EcdsaP256Verify, Key::EcPublic(point)).unwrap();
-            run(verify, &[9; 32], &mut signature).is_ok()
-        }
-        kind => {
-            let (private, public) = match kind {
-                KeyAlgorithm::Rsa2048 => (Algorithm::Rsa2048Private, Algorithm::Rsa2048Public),
-                KeyAlgorithm::Rsa3072 => (Algorithm::Rsa3072Private, Algorithm::Rsa3072Public),
-                _ => (Algorithm::Rsa4096Private, Algorithm::Rsa4096Public),
-            };
-            let key = found.material.key(name, private).unwrap();
-            let Key::RsaPrivate(parts) = &key else { return false };
-            let public = SessionParams::new(public, Key::RsaPublic(parts.public.clone())).unwrap();
-            let input = [&[1][..], &vec![7; private.output_len(0) - 1]].concat();
-            let output = run(SessionParams::new(private, key).unwrap(), &input, &mut []).unwrap();
-            run(public, &output, &mut []).unwrap() == input
+            let public = SessionParams::new(public, Key::RsaPublic(RsaPublicKey { modulus, exponent })).unwrap();
+            let input = [&[1][..], &vec![7; algorithm.output_len(0) - 1]].concat();
+            run(public, &sign(&input), &mut []).unwrap() == input
         }
     }
 }
@@ -66,17 +67,74 @@ fn keys_come_in_every_usual_dress() {
     openssl(at, "ecparam -name prime256v1 -genkey -out ec1.pem");
     openssl(at, "pkcs8 -topk8 -nocrypt -in ec1.pem -out ec8.pem");
     openssl(at, "ec -in ec1.pem -outform DER -out ec1.der");
+    openssl(at, "ecparam -name secp384r1 -genkey -out p384.pem");
+    openssl(at, "pkcs8 -topk8 -nocrypt -in p384.pem -outform DER -out p384.der");
+    openssl(at, "genpkey -algorithm ED25519 -out ed.pem");
+    openssl(at, "pkcs8 -topk8 -in ed.pem -passout pass:word -out ede.pem");
+    openssl(at, "pkey -in ed.pem -outform DER -out ed.der");
     openssl(at, "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:3072 -out rsa3072.pem");
-    for file in ["rsa.pem", "rsa1.pem", "rsa1.der", "rsa8.der", "rsa8e.pem", "rsa8s.der", "ec1.pem", "ec8.pem", "ec1.der", "rsa3072.pem"] {
+    let rsa = ["rsa.pem", "rsa1.pem", "rsa1.der", "rsa8.der", "rsa8e.pem", "rsa8s.der", "rsa3072.pem"];
+    let curves = ["ec1.pem", "ec8.pem", "ec1.der", "p384.pem", "p384.der", "ed.pem", "ede.pem", "ed.der"];
+    for file in rsa.into_iter().chain(curves) {
         let bytes = std::fs::read(at.join(file)).unwrap();
         let pkcs8 = source::to_pkcs8(&bytes, Some(b"word")).unwrap_or_else(|why| panic!("{file}: {why}"));
         vault.import(file, &pkcs8, KeyPolicy::default()).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert!(works(&vault, file), "{file}");
     }
     let list = vault.list();
-    let rsa: Vec<_> = list.iter().filter(|key| key.algorithm == KeyAlgorithm::Rsa2048).map(|key| &key.fingerprint).collect();
-    assert_eq!(rsa.len(), 6);
-    assert!(rsa.windows(2).all(|pair| pair[0] == pair[1]), "the same key in six dresses");
+    for (kind, dresses) in [(KeyAlgorithm::Rsa2048, 6), (KeyAlgorithm::P256, 3), (KeyAlgorithm::P384, 2), (KeyAlgorithm::Ed25519, 3)] {
+        let prints: Vec<_> = list.iter().filter(|key| key.algorithm == kind).map(|key| &key.fingerprint).collect();
+        assert_eq!(prints.len(), dresses, "{kind}");
+        assert!(prints.windows(2).all(|pair| pair[0] == pair[1]), "the same {kind} key in {dresses} dresses");
+    }
+}
+
+#[test]
+fn keys_of_every_kind_are_made_stored_and_rotated() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("keys");
+    let vault = Vault::open(&at, Some(b"passphrase")).unwrap();
+    for kind in KeyAlgorithm::ALL {
+        let made = vault.generate(kind.name(), kind, KeyPolicy::default()).unwrap();
+        assert_eq!((made.algorithm(), works(&vault, kind.name())), (kind, true), "{kind}");
+    }
+    for kind in [KeyAlgorithm::P384, KeyAlgorithm::Ed25519] {
+        let first = vault.find(kind.name(), None).unwrap().material;
+        let second = vault.rotate(kind.name(), None, Duration::ZERO).unwrap();
+        assert_eq!(second.algorithm(), kind);
+        assert_ne!(second.public(), first.public());
+    }
+    let before = vault.list();
+    drop(vault);
+    let vault = Vault::open(&at, Some(b"passphrase")).unwrap();
+    assert_eq!(vault.list(), before);
+    assert!(KeyAlgorithm::ALL.into_iter().all(|kind| works(&vault, kind.name())), "after a restart too");
+}
+
+/// RFC 8410 s10.3: an Ed25519 key in PKCS#8 without its public half, and with it.
+const RFC8410: [&str; 2] = [
+    "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n",
+    "-----BEGIN PRIVATE KEY-----\nMHICAQEwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n\
+     oB8wHQYKKoZIhvcNAQkJFDEPDA1DdXJkbGUgQ2hhaXJzgSEAGb9ECWmEzf6FQbrB\nZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PRIVATE KEY-----\n",
+];
+
+#[test]
+fn ed25519_keys_are_those_of_rfc_8410() {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = Vault::open(&folder.path().join("keys"), None).unwrap();
+    let public = [
+        0x30, 0x2A, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x03, 0x21, 0x00, 0x19, 0xBF, 0x44, 0x09, 0x69, 0x84, 0xCD, 0xFE, 0x85, 0x41,
+        0xBA, 0xC1, 0x67, 0xDC, 0x3B, 0x96, 0xC8, 0x50, 0x86, 0xAA, 0x30, 0xB6, 0xB6, 0xCB, 0x0C, 0x5C, 0x38, 0xAD, 0x70, 0x31, 0x66, 0xE1,
+    ];
+    for (name, pem) in ["bare", "whole"].into_iter().zip(RFC8410) {
+        let pkcs8 = source::to_pkcs8(pem.as_bytes(), None).unwrap();
+        assert_eq!(vault.import(name, &pkcs8, KeyPolicy::default()).unwrap().public(), public, "{name}");
+        assert!(works(&vault, name), "{name}");
+    }
+    let mut foreign = source::to_pkcs8(RFC8410[1].as_bytes(), None).unwrap();
+    *foreign.last_mut().unwrap() ^= 1;
+    let why = text(&vault.import("foreign", &foreign, KeyPolicy::default()).unwrap_err());
+    assert!(why.contains("do not belong together"), "{why}");
 }
 
 #[test]
@@ -87,9 +145,11 @@ fn bad_keys_are_refused_in_words() {
     openssl(at, "genrsa -out odd.pem 2064");
     openssl(at, "genrsa -aes128 -traditional -passout pass:word -out old.pem 2048");
     openssl(at, "genrsa -aes128 -passout pass:word -out locked.pem 2048");
-    openssl(at, "genpkey -algorithm ED25519 -out ed.pem");
+    openssl(at, "genpkey -algorithm ED448 -out ed.pem");
     openssl(at, "genpkey -algorithm EC -pkeyopt ec_paramgen_curve:secp256k1 -out k1.pem");
-    openssl(at, "genrsa -out good.pem 2048");
+    let good =
+        ["genrsa -out rsa.good 2048", "ecparam -name prime256v1 -genkey -out p256.good", "ecparam -name secp384r1 -genkey -out p384.good"];
+    good.into_iter().chain(["genpkey -algorithm ED25519 -out ed25519.good"]).for_each(|line| openssl(at, line));
     let why = |file: &str, passphrase: Option<&[u8]>| match source::to_pkcs8(&std::fs::read(at.join(file)).unwrap(), passphrase) {
         Err(why) => why,
         Ok(pkcs8) => text(&vault.import("x", &pkcs8, KeyPolicy::default()).unwrap_err()),
@@ -103,13 +163,15 @@ fn bad_keys_are_refused_in_words() {
     std::fs::write(at.join("text"), "no key").unwrap();
     assert!(why("text", None).contains("PKCS#8, PKCS#1 and SEC1"));
     // A bit turned anywhere never makes a key that is kept and does not work.
-    let good = source::to_pkcs8(&std::fs::read(at.join("good.pem")).unwrap(), None).unwrap();
-    for at in (0..good.len()).step_by(61) {
-        let mut spoilt = good.to_vec();
-        spoilt[at] ^= 1;
-        if vault.import("spoilt", &spoilt, KeyPolicy::default()).is_ok() {
-            assert!(works(&vault, "spoilt"), "byte {at}");
-            vault.remove("spoilt").unwrap();
+    for (kind, step) in [("rsa", 61), ("p256", 1), ("p384", 1), ("ed25519", 1)] {
+        let good = source::to_pkcs8(&std::fs::read(at.join(format!("{kind}.good"))).unwrap(), None).unwrap();
+        for at in (0..good.len()).step_by(step) {
+            let mut spoilt = good.to_vec();
+            spoilt[at] ^= 1;
+            if vault.import("spoilt", &spoilt, KeyPolicy::default()).is_ok() {
+                assert!(works(&vault, "spoilt"), "{kind}, byte {at}");
+                vault.remove("spoilt").unwrap();
+            }
         }
     }
     assert!(vault.list().is_empty(), "nothing is left of what was refused");
@@ -242,6 +304,19 @@ fn keys_come_from_a_tokens_attributes() {
     assert_eq!(again.public(), ec.public());
     assert!(source::from_ec(&p256, &[7]).is_some(), "leading zeros may be left out");
     assert!(source::from_ec(&p256, &[1; 33]).is_none() && source::from_ec(&p256[..9], &scalar).is_none());
+    let p384 = Material::generate(KeyAlgorithm::P384).unwrap();
+    let Key::EcPrivate(scalar) = p384.key("ec", Algorithm::EcdsaP384Sign).unwrap() else { panic!("another kind of key") };
+    let again = Material::from_pkcs8(&source::from_ec(&[6, 5, 0x2B, 0x81, 4, 0, 0x22], &scalar).unwrap()).unwrap();
+    assert_eq!(again.public(), p384.public());
+    assert!(source::from_ec(&p256, &scalar).is_none(), "too long for the curve");
+    let edwards = Material::generate(KeyAlgorithm::Ed25519).unwrap();
+    let Key::EcPrivate(seed) = edwards.key("ed", Algorithm::Ed25519Sign).unwrap() else { panic!("another kind of key") };
+    for curve in [&[6, 3, 0x2B, 0x65, 0x70][..], b"\x13\x0Cedwards25519"] {
+        let again = Material::from_pkcs8(&source::from_edwards(curve, &seed).unwrap()).unwrap();
+        assert_eq!(again.public(), edwards.public());
+        assert!(source::from_edwards(curve, &seed[1..]).is_none(), "every byte of a seed counts");
+    }
+    assert!(source::from_edwards(&[6, 3, 0x2B, 0x65, 0x71], &seed).is_none(), "Ed448");
     let rsa = Material::generate(KeyAlgorithm::Rsa2048).unwrap();
     let Key::RsaPrivate(key) = rsa.key("rsa", Algorithm::Rsa2048Private).unwrap() else { panic!("another kind of key") };
     let (n, e) = (&key.public.modulus[..], &key.public.exponent[..]);

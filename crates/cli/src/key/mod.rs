@@ -69,10 +69,13 @@ enum Command {
         place: PlaceArgs,
     },
     /// Make a private key that nobody but the broker has ever seen
+    #[command(after_help = "\
+A certificate request for it, signed in the vault:
+  bywash run -- openssl req -new -key bywash:NAME -subj /CN=www.example.org -out NAME.csr")]
     Generate {
         /// The key's name to be: letters, digits, '.', '_', '-'
         name: String,
-        /// rsa-2048, rsa-3072, rsa-4096 or p256
+        /// rsa-2048, rsa-3072, rsa-4096, p256, p384 or ed25519
         #[arg(long, value_name = "KIND", default_value = "p256")]
         algorithm: KeyAlgorithm,
         #[command(flatten)]

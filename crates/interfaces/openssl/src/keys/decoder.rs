@@ -144,6 +144,19 @@ unsafe extern "C" fn decode_ec(ctx: Data, bio: Data, _selection: c_int, callback
     unsafe { decode_der(c"EC", ctx, bio, callback, arg) }
 }
 
+unsafe extern "C" fn decode_ed25519(
+    ctx: Data,
+    bio: Data,
+    _selection: c_int,
+    callback: Callback,
+    arg: Data,
+    _pw: Data,
+    _pw_arg: Data,
+) -> c_int {
+    // SAFETY: libcrypto's arguments.
+    unsafe { decode_der(c"ED25519", ctx, bio, callback, arg) }
+}
+
 /// A decoder needs nothing but the provider.
 unsafe extern "C" fn newctx(provctx: Data) -> Data {
     provctx
@@ -173,11 +186,13 @@ macro_rules! decoder {
 static DECODE_PEM: Table<&[DispatchEntry]> = Table(decoder!(decode_pem));
 static DECODE_RSA: Table<&[DispatchEntry]> = Table(decoder!(decode_rsa));
 static DECODE_EC: Table<&[DispatchEntry]> = Table(decoder!(decode_ec));
+static DECODE_ED25519: Table<&[DispatchEntry]> = Table(decoder!(decode_ed25519));
 
 /// Decoders of our key files: named, as all decoders are, by what they give.
 pub static DECODER: Table<&[AlgorithmEntry]> = Table(&[
     AlgorithmEntry::with(c"RSA", c"provider=bywash,input=der,structure=bywash-key-uri", DECODE_RSA.0),
     AlgorithmEntry::with(c"EC", c"provider=bywash,input=der,structure=bywash-key-uri", DECODE_EC.0),
+    AlgorithmEntry::with(c"ED25519", c"provider=bywash,input=der,structure=bywash-key-uri", DECODE_ED25519.0),
     AlgorithmEntry::with(c"DER", c"provider=bywash,input=pem", DECODE_PEM.0),
     AlgorithmEntry::END,
 ]);

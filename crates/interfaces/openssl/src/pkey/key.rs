@@ -10,7 +10,7 @@
 use super::parts::{Curve, Group, Parts};
 use super::twin::{KeyFns, Twin, call};
 use crate::ffi::OwnedParams;
-use bywash_client::{Client, KeyAlgorithm, PublicKey, Session};
+use bywash_client::{Client, PublicKey, Session};
 use bywash_core::{Algorithm, Key as CoreKey, KeyReference, SessionParams};
 use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
@@ -206,14 +206,8 @@ impl Key {
 
     /// A session at the vault that has the key; it is opened there when it is first used.
     fn open_at_vault(&self, reference: &KeyReference, agreement: bool) -> Option<Session> {
-        let algorithm = match (PublicKey::from_der(&reference.public)?.algorithm()?, agreement) {
-            (KeyAlgorithm::Rsa2048, false) => Algorithm::Rsa2048Private,
-            (KeyAlgorithm::Rsa3072, false) => Algorithm::Rsa3072Private,
-            (KeyAlgorithm::Rsa4096, false) => Algorithm::Rsa4096Private,
-            (KeyAlgorithm::P256, false) => Algorithm::EcdsaP256Sign,
-            (KeyAlgorithm::P256, true) => Algorithm::EcdhP256,
-            _ => return None,
-        };
+        let kind = PublicKey::from_der(&reference.public)?.algorithm()?;
+        let algorithm = if agreement { kind.agreement()? } else { kind.signature() };
         self.open(algorithm, CoreKey::Vault(reference.clone()))
     }
 

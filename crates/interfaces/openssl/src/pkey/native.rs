@@ -126,12 +126,13 @@ pub(super) fn ecdsa_verify(key: &Key, fns: &SignatureFns, twin: *mut c_void, val
     compute(session, value, &mut [], &mut signature).map(|_| ())
 }
 
-/// Longer messages are the twin's to sign: hashing them, which is most of the work then, gains nothing by company, and their copies cost.
+/// Longer messages are the twin's to sign, where it has the key: hashing them, which is most of the work then, gains nothing by company, and their
+/// copies cost.
 const ED25519_MESSAGE_MAX: usize = 4096;
 
 /// Signs a message with Ed25519.
 pub(super) fn ed25519_sign(key: &Key, message: &[u8], room: usize) -> Option<Vec<u8>> {
-    let session = key.private_session().filter(|_| message.len() <= ED25519_MESSAGE_MAX)?;
+    let session = key.private_session().filter(|_| message.len() <= ED25519_MESSAGE_MAX || key.vault().is_some())?;
     let mut signature = vec![0; session.params().algorithm().output_len(0)];
     if room < signature.len() {
         return None;

@@ -17,20 +17,24 @@ use std::sync::Arc;
 pub(crate) fn manager_of(reference: &KeyReference) -> Option<&'static CStr> {
     match PublicKey::from_der(&reference.public)? {
         PublicKey::Rsa { .. } => Some(c"RSA"),
-        PublicKey::P256(_) => Some(c"EC"),
+        PublicKey::P256(_) | PublicKey::P384(_) => Some(c"EC"),
+        PublicKey::Ed25519(_) => Some(c"ED25519"),
     }
 }
 
 /// A key to hand to libcrypto: see [`take`].
 pub(crate) fn give(client: &Client, reference: KeyReference) -> Option<*mut c_void> {
+    let ec = |curve: &str, point: &[u8]| {
+        let params = OwnedParams::new().utf8(c"group", curve).octets(c"pub", point);
+        (Kind::Ec, SELECT_PUBLIC_KEY | SELECT_DOMAIN_PARAMETERS, params)
+    };
     let (kind, selection, mut params) = match PublicKey::from_der(&reference.public)? {
         PublicKey::Rsa { modulus, exponent } => {
             (Kind::Rsa, SELECT_PUBLIC_KEY, OwnedParams::new().big_endian(c"n", &modulus).big_endian(c"e", &exponent))
         }
-        PublicKey::P256(point) => {
-            let params = OwnedParams::new().utf8(c"group", "prime256v1").octets(c"pub", &point);
-            (Kind::Ec, SELECT_PUBLIC_KEY | SELECT_DOMAIN_PARAMETERS, params)
-        }
+        PublicKey::P256(point) => ec("prime256v1", &point),
+        PublicKey::P384(point) => ec("secp384r1", &point),
+        PublicKey::Ed25519(bytes) => (Kind::Ed25519, SELECT_PUBLIC_KEY, OwnedParams::new().octets(c"pub", &bytes)),
     };
     let twin = TwinKey::import(kind, selection, &mut params)?;
     Some(Handle::give(Key::of_vault(kind, client.clone(), reference, Arc::new(twin))))
