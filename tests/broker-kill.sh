@@ -16,13 +16,7 @@ user=()
 start_broker() {
     begin "$scratch/broker.log" "$bywash" serve --socket "$BYWASH_SOCKET" "${user[@]}"
     broker=$pid
-    for _ in $(seq 100); do
-        [ -S "$BYWASH_SOCKET" ] && "$bywash" stats >/dev/null 2>&1 && return 0
-        kill -0 "$broker" 2>/dev/null || break
-        sleep 0.02
-    done
-    cat "$scratch/broker.log" >&2
-    die "broker-kill: the broker does not come up"
+    await_broker "$broker" "$scratch/broker.log"
 }
 
 # Requests that this broker has run, by its own count.

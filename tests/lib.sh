@@ -64,6 +64,17 @@ await_port() {
     return 1
 }
 
+# Waits until a broker answers on $BYWASH_SOCKET: await_broker PID LOGFILE
+await_broker() {
+    for _ in $(seq 500); do
+        [ -S "$BYWASH_SOCKET" ] && "$bywash" stats >/dev/null 2>&1 && return 0
+        kill -0 "$1" 2>/dev/null || break
+        sleep 0.02
+    done
+    cat "$2" >&2
+    die "the broker does not come up"
+}
+
 # A CA and a server certificate for $host and localhost: ca.pem, KIND.pem and KIND.key in $scratch. make_certificate rsa|rsa3072...|ecdsa|p384|ed25519
 make_certificate() {
     local kind=$1 key

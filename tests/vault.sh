@@ -3,42 +3,25 @@
 # configuration is read, a restarted broker is found again, and a worker read out byte by byte holds no private key (one with an ordinary key file does).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+test=vault
+. "$(dirname "$0")/vault-lib.sh"
 need "$bywash"
-[ "$(id -u)" = 0 ] || { echo "vault: skipped: only root may read other processes' memory and start workers as www-data"; exit 0; }
+[ "$(id -u)" = 0 ] || { echo "$test: skipped: only root may read other processes' memory and start workers as www-data"; exit 0; }
 unset BYWASH_ROUTE OPENSSL_CONF
 export BYWASH_SOCKET=$scratch/run/broker.sock
 mkdir "$scratch/run" "$scratch/www"
 echo "the page" >"$scratch/www/page"
-(umask 077 && echo "a passphrase for the test" >"$scratch/passphrase")
-make_certificate rsa
-make_certificate ecdsa
 web=$(id -u www-data)
 group=$(id -g www-data)
+haproxy=$(id -u haproxy)
+kinds=(rsa ecdsa p384 ed25519)
 
-start_broker() {
-    begin "$scratch/broker.log" "$bywash" serve --socket "$BYWASH_SOCKET" --allow-uid "$web" --allow-uid "$(id -u haproxy)" \
-        --allow-gid "$group" --keys "$scratch/keys" --keys-passphrase "$scratch/passphrase" --log json
-    broker=$pid
-    for _ in $(seq 200); do
-        "$bywash" stats >/dev/null 2>&1 && return 0
-        kill -0 "$broker" 2>/dev/null || break
-        sleep 0.05
-    done
-    cat "$scratch/broker.log" >&2
-    die "vault: the broker does not come up"
-}
+start() { start_broker --allow-uid "$web" --allow-uid "$haproxy" --allow-gid "$group" --log json; }
 
-ok() { printf 'vault: ok: %s\n' "$1"; }
-fail() {
-    printf 'vault: FAILED: %s\n' "$1" >&2
-    shift
-    for file in "$@"; do echo "--- $file"; tail -n 12 "$file"; done >&2
-    exit 1
-}
-
-start_broker
-for kind in rsa ecdsa; do
-    "$bywash" key import "$kind" --from "$scratch/$kind.key" --allow-uid "$web" --allow-uid "$(id -u haproxy)" 2>"$scratch/import.log" ||
+start
+for kind in "${kinds[@]}"; do
+    make_certificate "$kind"
+    "$bywash" key import "$kind" --from "$scratch/$kind.key" --allow-uid "$web" --allow-uid "$haproxy" 2>"$scratch/import.log" ||
         fail "import of the $kind key" "$scratch/import.log"
     "$bywash" key uri "$kind" >"$scratch/$kind.uri"
     # From here on the servers find no private key on disk.
@@ -48,58 +31,64 @@ done
 grep -q 'BEGIN BYWASH KEY URI' "$scratch/rsa.uri" || fail "key uri"
 ! grep -q '"plain"' "$scratch"/keys/*.key || fail "keys are encrypted at rest"
 
-# A server block for both keys: vault_nginx FILE PORT RSA-KEY ECDSA-KEY
-vault_nginx() {
-    nginx_conf "$1" "$2"
-    sed -i "s#ssl_certificate_key .*#ssl_certificate_key $3; ssl_certificate $scratch/ecdsa.pem; ssl_certificate_key $4;#" "$1"
-}
-
-# One handshake, verified: handshake PORT ARGUMENTS-OF-s_client...
-handshake() {
-    local port=$1
-    shift
-    echo | OPENSSL_CONF=/dev/null timeout 20 openssl s_client -connect "127.0.0.1:$port" -servername $host -CAfile "$scratch/ca.pem" \
-        -verify_return_error "$@" >"$scratch/s_client.log" 2>&1 && grep -q 'Verification: OK\|Verify return code: 0' "$scratch/s_client.log"
-}
-
-every_handshake() {
-    handshake "$1" -tls1_2 -cipher ECDHE-RSA-AES128-GCM-SHA256 || fail "$2: TLS 1.2 with RSA" "$scratch/s_client.log" "$3"
-    handshake "$1" -tls1_3 -sigalgs RSA-PSS+SHA256:RSA+SHA256 || fail "$2: TLS 1.3 with RSA" "$scratch/s_client.log" "$3"
-    handshake "$1" -tls1_2 -cipher ECDHE-ECDSA-AES128-GCM-SHA256 || fail "$2: TLS 1.2 with ECDSA" "$scratch/s_client.log" "$3"
-    handshake "$1" -tls1_3 -sigalgs ecdsa_secp256r1_sha256 || fail "$2: TLS 1.3 with ECDSA" "$scratch/s_client.log" "$3"
-}
-
 worker_of() { pgrep -P "$1" -f 'nginx: worker' | head -1; }
 
-# nginx under `bywash run`, and the worker's memory.
-port=$(free_port)
-vault_nginx "$scratch/nginx.conf" "$port" "$scratch/rsa.uri" "$scratch/ecdsa.uri"
-begin "$scratch/nginx.out" "$bywash" run --socket "$BYWASH_SOCKET" -- nginx -c "$scratch/nginx.conf"
-await_port "$port" "$pid" "$scratch/nginx.out"
-every_handshake "$port" nginx "$scratch/nginx.conf.log"
-worker=$(worker_of "$(cat "$scratch/nginx.conf.pid")")
-"$repository/tests/search-memory.py" "$worker" "$scratch/rsa.secret" "$scratch/ecdsa.secret" || fail "nginx's worker holds parts of a private key"
-ok "nginx serves with keys of the vault, and its worker's memory holds no part of them"
+# Servers for all kinds, with files SUFFIX as keys; nginx has one certificate on a curve of NIST's at a time: two_nginx NAME SUFFIX COMMAND...
+two_nginx() {
+    local name=$1 suffix=$2 number=0 pair kind
+    shift 2
+    ports=() logs=() workers=()
+    for pair in "rsa ecdsa" "p384 ed25519"; do
+        local file=$scratch/$name.$((number += 1)) keys=()
+        for kind in $pair; do keys+=("$kind" "$scratch/$kind.$suffix"); done
+        ports+=("$(free_port)") logs+=("$file.log")
+        keyed_nginx "$file" "${ports[-1]}" "${keys[@]}"
+        begin "$file.out" "$@" nginx -c "$file"
+        await_port "${ports[-1]}" "$pid" "$file.out"
+    done
+}
+
+# Each of those servers shakes hands with its kinds, and its worker is known from then on: two_handshakes WHAT
+two_handshakes() {
+    every_handshake "${ports[0]}" "$1" "${logs[0]}" rsa ecdsa
+    every_handshake "${ports[1]}" "$1" "${logs[1]}" p384 ed25519
+    workers=()
+    local log
+    for log in "${logs[@]}"; do workers+=("$(worker_of "$(cat "${log%.log}.pid")")"); done
+}
+
+# nginx under `bywash run`, and the workers' memory.
+secrets=("${kinds[@]/%/.secret}")
+secrets=("${secrets[@]/#/$scratch/}")
+two_nginx nginx uri "$bywash" run --socket "$BYWASH_SOCKET" --
+two_handshakes nginx
+for worker in "${workers[@]}"; do
+    "$repository/tests/search-memory.py" "$worker" "${secrets[@]}" || fail "nginx's worker holds parts of a private key"
+done
+ok "nginx serves with keys of the vault of every kind, and its workers' memory holds no part of them"
 sleep 2.5
-grep -q "\"event\":\"use\",\"key\":\"rsa\".*\"uid\":$web" "$scratch/keys/audit.log" || fail "the audit log has the worker's uses" "$scratch/keys/audit.log"
+for kind in "${kinds[@]}"; do
+    grep -q "\"event\":\"use\",\"key\":\"$kind\".*\"uid\":$web" "$scratch/keys/audit.log" ||
+        fail "the audit log has the worker's uses of $kind" "$scratch/keys/audit.log"
+done
 ok "each use is in the audit log"
 
 # A broker that is restarted is found again.
 end "$broker"
-start_broker
-every_handshake "$port" "nginx after a restart of the broker" "$scratch/nginx.conf.log"
+start
+two_handshakes "nginx after a restart of the broker"
 ok "a restarted broker is found again"
 
-# The control: the same search finds the key where the server has it.
-plain=$(free_port)
-vault_nginx "$scratch/plain.conf" "$plain" "$scratch/rsa.secret" "$scratch/ecdsa.secret"
-begin "$scratch/plain.out" nginx -c "$scratch/plain.conf"
-await_port "$plain" "$pid" "$scratch/plain.out"
-every_handshake "$plain" "nginx with key files" "$scratch/plain.conf.log"
-worker=$(worker_of "$pid")
-if "$repository/tests/search-memory.py" "$worker" "$scratch/rsa.secret" "$scratch/ecdsa.secret" >"$scratch/found"; then fail "the search finds nothing where there is a key"; fi
-grep -q 'rsa.secret: p:' "$scratch/found" && grep -q 'ecdsa.secret: d:' "$scratch/found" || fail "the search misses a key" "$scratch/found"
-ok "the same search finds both keys in a worker that was given key files"
+# The control: the same search finds the keys where the servers have them.
+two_nginx plain secret
+two_handshakes "nginx with key files"
+for worker in "${workers[@]}"; do
+    ! "$repository/tests/search-memory.py" "$worker" "${secrets[@]}" >>"$scratch/found" || fail "the search finds nothing where there is a key"
+done
+for number in 'rsa.secret: p' 'ecdsa.secret: d' 'p384.secret: d' 'ed25519.secret: seed'; do
+    grep -q "$number:" "$scratch/found" || fail "the search misses $number" "$scratch/found"
+done
+ok "the same search finds every key in workers that were given key files"
 
 # Plain OPENSSL_CONF, without `bywash run`.
 provider=${BYWASH_PROVIDER:-$(dirname "$bywash")/libbywash_openssl.so}
@@ -127,7 +116,9 @@ grep -q 'vault and cannot be exported' "$scratch/openssl.log" || fail "the refus
 ok "openssl takes the key by URI, makes a certificate request, and cannot export it"
 
 # The key file, where openssl wants a file: it opens that as a store, which is another way than a server's.
-for kind in rsa ecdsa; do
+openssl dgst -sha256 -binary -out "$scratch/digest" "$scratch/www/page"
+head -c 100000 /dev/urandom >"$scratch/long"
+for kind in "${kinds[@]}"; do
     file=$scratch/$kind.uri public=$scratch/$kind.public
     openssl pkey -in "$file" -pubout -out "$public" 2>"$scratch/openssl.log" || fail "openssl pkey -in FILE ($kind)" "$scratch/openssl.log"
     OPENSSL_CONF=/dev/null openssl pkey -in "$scratch/$kind.secret" -pubout | cmp -s - "$public" || fail "the public half by file ($kind)"
@@ -136,10 +127,12 @@ for kind in rsa ecdsa; do
         fail "openssl x509 -signkey FILE ($kind)" "$scratch/openssl.log"
     OPENSSL_CONF=/dev/null openssl verify -CAfile "$scratch/by.pem" "$scratch/by.pem" >"$scratch/openssl.log" 2>&1 ||
         fail "the certificate of the key itself verifies ($kind)" "$scratch/openssl.log"
-    openssl dgst -sha256 -binary -out "$scratch/digest" "$scratch/www/page"
-    openssl pkeyutl -sign -inkey "$file" -pkeyopt digest:sha256 -in "$scratch/digest" -out "$scratch/signature" 2>"$scratch/openssl.log" ||
+    # Ed25519 signs the message itself, however long, and the others its digest.
+    what=(-pkeyopt digest:sha256 -in "$scratch/digest")
+    [ "$kind" != ed25519 ] || what=(-rawin -in "$scratch/long")
+    openssl pkeyutl -sign -inkey "$file" "${what[@]}" -out "$scratch/signature" 2>"$scratch/openssl.log" ||
         fail "openssl pkeyutl -sign -inkey FILE ($kind)" "$scratch/openssl.log"
-    OPENSSL_CONF=/dev/null openssl pkeyutl -verify -pubin -inkey "$public" -pkeyopt digest:sha256 -in "$scratch/digest" -sigfile "$scratch/signature" \
+    OPENSSL_CONF=/dev/null openssl pkeyutl -verify -pubin -inkey "$public" "${what[@]}" -sigfile "$scratch/signature" \
         >"$scratch/openssl.log" 2>&1 || fail "the signature of pkeyutl verifies ($kind)" "$scratch/openssl.log"
     if openssl pkey -in "$file" -out "$scratch/stolen" 2>"$scratch/openssl.log"; then fail "the private half was exported by file ($kind)"; fi
 done
@@ -181,16 +174,17 @@ refused() {
 }
 "$bywash" key generate other --algorithm p256 2>/dev/null
 "$bywash" key uri other >"$scratch/other.uri"
-vault_nginx "$scratch/bad.conf" "$port" "$scratch/rsa.uri" "$scratch/other.uri"
+port=$(free_port)
+keyed_nginx "$scratch/bad.conf" "$port" rsa "$scratch/rsa.uri" ecdsa "$scratch/other.uri"
 refused 'key values mismatch' 'a key that is not the certificate'"'"'s'
 "$bywash" key remove other --yes 2>/dev/null
 refused 'bywash:other: there is no such key' 'a key that was removed'
 if openssl pkey -in "$scratch/other.uri" -noout 2>"$scratch/openssl.log"; then fail "openssl takes a key that was removed"; fi
 grep -q 'bywash:other: there is no such key' "$scratch/openssl.log" || fail "openssl says why a key file is no good" "$scratch/openssl.log"
 end "$broker"
-vault_nginx "$scratch/bad.conf" "$port" "$scratch/rsa.uri" "$scratch/ecdsa.uri"
+keyed_nginx "$scratch/bad.conf" "$port" rsa "$scratch/rsa.uri" ecdsa "$scratch/ecdsa.uri"
 refused 'no broker listens' 'no broker'
-start_broker
+start
 nginx -t -c "$scratch/bad.conf" >"$scratch/bad.out" 2>&1 || fail "nginx -t with all in order" "$scratch/bad.out"
 ok "nginx -t says what is wrong with a key"
 
@@ -212,7 +206,7 @@ frontend tls
 CONF
 begin "$scratch/haproxy.log" haproxy -db -f "$scratch/haproxy.cfg"
 await_port "$port" "$pid" "$scratch/haproxy.log" || fail "haproxy starts" "$scratch/haproxy.log"
-every_handshake "$port" haproxy "$scratch/haproxy.log"
+every_handshake "$port" haproxy "$scratch/haproxy.log" rsa ecdsa
 ok "haproxy serves with keys of the vault"
 
 # Apache.
@@ -240,5 +234,5 @@ SSLCertificateKeyFile $scratch/ecdsa.uri
 CONF
 begin "$scratch/apache.log" apache2 -DFOREGROUND -f "$scratch/apache.conf"
 await_port "$port" "$pid" "$scratch/apache.log" || fail "Apache starts" "$scratch/apache.log" "$scratch/apache.error"
-every_handshake "$port" Apache "$scratch/apache.error"
+every_handshake "$port" Apache "$scratch/apache.error" rsa ecdsa
 ok "Apache serves with keys of the vault"

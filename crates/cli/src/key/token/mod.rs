@@ -26,6 +26,10 @@ const MODULE_VARIABLE: &str = "PKCS11_MODULE_PATH";
 /// So many names are listed in an error.
 const LISTED: usize = 8;
 
+/// What to do about a key that does not come out.
+const WAY_OUT: &str = "Make a new key with `bywash key generate` and get a certificate for it, or leave this key to the token and to OpenSSL's pkcs11 \
+                       provider";
+
 /// How a token is reached.
 #[derive(Debug, clap::Args)]
 pub(super) struct TokenArgs {
@@ -58,12 +62,14 @@ fn take(from: &str, args: &TokenArgs) -> Result<SecretBytes, String> {
     let key = find_key(&session, &uri)?;
     let extractable = session.get_attributes(key, &[AttributeType::Extractable]);
     if matches!(extractable.as_deref(), Ok([Attribute::Extractable(false)])) {
-        return Err("the token does not give it out: it is not extractable, and never will be. Make a new key with `bywash key generate` and get a \
-                    certificate for it, or leave this key to the token and to OpenSSL's pkcs11 provider"
-            .into());
+        return Err(format!("the token does not give it out: it is not extractable, and never will be. {WAY_OUT}"));
     }
     // A key that may be read as it stands need not be wrapped, but most tokens that allow the one allow the other, and the way for all is the better tried.
-    wrapped(&session, key).or_else(|why| plain(&session, key).ok_or_else(|| format!("the token does not wrap it: {why}")))
+    wrapped(&session, key).or_else(|why| {
+        plain(&session, key).ok_or_else(|| {
+            format!("the token does not wrap it, and does not let it be read as it stands either. {WAY_OUT} (the token: {why})")
+        })
+    })
 }
 
 fn in_words(error: Error) -> String {
@@ -214,6 +220,7 @@ fn plain(session: &Session, key: ObjectHandle) -> Option<SecretBytes> {
             &value(AttributeType::Exponent2)?,
             &value(AttributeType::Coefficient)?,
         ]),
+        Attribute::KeyType(KeyType::EC_EDWARDS) => source::from_edwards(&value(AttributeType::EcParams)?, &value(AttributeType::Value)?),
         Attribute::KeyType(KeyType::EC) => source::from_ec(&value(AttributeType::EcParams)?, &value(AttributeType::Value)?),
         _ => None,
     }
