@@ -33,9 +33,14 @@ pub fn key_file(bytes: &[u8]) {
 }
 
 pub(crate) fn key_file_seeds() -> Vec<Vec<u8>> {
-    let public = PublicKey::P256([&[4][..], &[7; 64]].concat()).to_der().expect("a point");
-    let file = key_file::write(&KeyReference { name: "web".into(), public: public.clone() }).expect("a reference");
-    vec![file.into_bytes(), public]
+    let keys =
+        [PublicKey::P256([&[4][..], &[7; 64]].concat()), PublicKey::P384([&[4][..], &[7; 96]].concat()), PublicKey::Ed25519(vec![7; 32])];
+    let seeds = keys.iter().flat_map(|key| {
+        let public = key.to_der().expect("a key");
+        let file = key_file::write(&KeyReference { name: "web".into(), public: public.clone() }).expect("a reference");
+        [file.into_bytes(), public]
+    });
+    seeds.collect()
 }
 
 /// A packet from a broker; a refusal becomes an error with a text.

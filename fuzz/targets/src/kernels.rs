@@ -1,5 +1,6 @@
 //! The public-key kernels, on arbitrary bytes as keys and operands, against a second implementation of each.
 
+use crate::private_keys::rsa_keys;
 use bywash_ifma::rsa::{PrivateKey, PrivateParts, PrivateTask, PublicKey, PublicTask};
 use bywash_ifma::{LANES, rsa};
 use ed25519_dalek::Signer;
@@ -171,18 +172,9 @@ fn power(number: &[u8], exponent: &[u8], modulus: &[u8]) -> Vec<u8> {
     padded(&number.modpow(&exponent, &n), modulus)
 }
 
-/// Bits, exponent and both primes of the keys of the kernels' own tests.
-fn keys() -> impl Iterator<Item = (usize, [BigUint; 3])> {
-    include_str!("../../../crates/engines/ifma/src/rsa/data/keys.txt").lines().map(|line| {
-        let words: Vec<_> = line.split(' ').collect();
-        let number = |i: usize| BigUint::parse_bytes(words[i].as_bytes(), 16).expect("hexadecimal");
-        (words[0].parse().expect("bits"), [2, 3, 4].map(number))
-    })
-}
-
 /// Keys whose parts have the lengths that the target reads.
 pub(crate) fn rsa_private_seeds() -> Vec<Vec<u8>> {
-    let fitting = keys().filter(|(bits, [e, p, q])| *bits == 8 * MODULUS && e.bits() <= 24 && p.bits() == q.bits());
+    let fitting = rsa_keys().filter(|(bits, [e, p, q])| *bits == 8 * MODULUS && e.bits() <= 24 && p.bits() == q.bits());
     let seeds = fitting.map(|(_, [e, p, q])| {
         let inverse = |x: &BigUint, modulus: &BigUint| x.modinv(modulus).expect("coprime");
         let [exponent1, exponent2] = [&p, &q].map(|prime| inverse(&e, &(prime - 1u8)));
@@ -198,7 +190,7 @@ pub(crate) fn rsa_private_seeds() -> Vec<Vec<u8>> {
 }
 
 pub(crate) fn rsa_public_seeds() -> Vec<Vec<u8>> {
-    let seeds = keys().map(|(bits, [_, p, q])| {
+    let seeds = rsa_keys().map(|(bits, [_, p, q])| {
         let mut seed = vec![(bits / 1024 - 1) as u8, 3];
         seed.extend((p * q).to_bytes_be());
         seed.resize(2 + 512, 0);

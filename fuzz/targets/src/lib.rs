@@ -7,6 +7,7 @@
 pub mod control;
 #[cfg(target_arch = "x86_64")]
 pub mod kernels;
+pub mod private_keys;
 pub mod region;
 pub mod runner;
 pub mod text;
@@ -19,6 +20,9 @@ pub fn targets() -> Vec<(&'static str, Target, Vec<Vec<u8>>)> {
     vec![
         ("client_message", control::client_message, control::client_seeds()),
         ("key_file", control::key_file, control::key_file_seeds()),
+        ("private_key", private_keys::private_key, private_keys::private_key_seeds()),
+        ("token_key", private_keys::token_key, private_keys::token_key_seeds()),
+        ("signature_block", private_keys::signature_block, private_keys::signature_block_seeds()),
         ("broker_message", control::broker_message, control::broker_seeds()),
         ("descriptor", control::descriptor, vec![vec![0; 64], vec![1; 64]]),
         ("region", region::region, region::seeds()),
