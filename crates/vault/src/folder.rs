@@ -157,17 +157,15 @@ impl Folder {
 
     pub(crate) fn write(&self, record: &Record) -> Result<()> {
         let path = self.file(&record.about.name);
-        let damaged = |error: serde_json::Error| Error::Config { place: path.display().to_string(), reason: error.to_string() };
-        // All the room at once: a vector that grows leaves copies of the keys behind.
-        let mut text = Zeroizing::new(Vec::with_capacity(RECORD_MAX));
-        serde_json::to_writer_pretty(&mut *text, record).map_err(damaged)?;
-        if text.len() > RECORD_MAX {
-            return Err(Error::Config {
-                place: path.display().to_string(),
-                reason: "has too many old keys or rules; wait until some are over".into(),
-            });
-        }
-        write_whole(&path, &text)
+        // A slice, not a vector: one that grows leaves copies of the keys behind.
+        let mut text = Zeroizing::new(vec![0; RECORD_MAX]);
+        let mut room = &mut text[..];
+        serde_json::to_writer_pretty(&mut room, record).map_err(|_| Error::Config {
+            place: path.display().to_string(),
+            reason: "has too many old keys or rules; wait until some are over".into(),
+        })?;
+        let unused = room.len();
+        write_whole(&path, &text[..RECORD_MAX - unused])
     }
 
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
@@ -180,12 +178,17 @@ impl Folder {
 fn read(path: &Path) -> Result<Record> {
     let text = read_own(path, 0o077, "others may read it; take the key for known to them, and `chmod 600` it if that does not matter")?;
     let damaged = |reason: String| Error::Config { place: path.display().to_string(), reason };
-    let record: Record = serde_json::from_slice(&text).map_err(|error| damaged(format!("is damaged: {error}")))?;
+    let record: Record = serde_json::from_slice(&text).map_err(|error| damaged(where_damaged(&error)))?;
     let named = path.file_stem().is_some_and(|stem| stem == record.about.name.as_str());
     if record.format != 1 || !named || record.private.len() != record.about.versions.len() || record.private.is_empty() {
         return Err(damaged("is damaged, renamed, or written by a later release".into()));
     }
     Ok(record)
+}
+
+/// Where a file is damaged. Not how: the library's own words quote what stands there, and that may be a key.
+pub(crate) fn where_damaged(error: &serde_json::Error) -> String {
+    format!("is damaged in line {}, column {}", error.line(), error.column())
 }
 
 /// Reads a file that is this user's and has none of these mode bits. It is the file that was opened that is looked at, not what its name stands for then.

@@ -1,6 +1,6 @@
 //! Encryption at rest: AES-256-GCM under a key that scrypt makes of the owner's passphrase.
 
-use crate::folder::{Encoded, read_own, write_whole};
+use crate::folder::{Encoded, read_own, where_damaged, write_whole};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use bywash_core::{Error, Result, SecretBytes};
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ impl Seal {
             return Self::new(folder, passphrase);
         }
         let text = read_own(&path(folder), 0o022, "others may write it; `chmod 600` it")?;
-        let header: Header = serde_json::from_slice(&text).map_err(|error| fail(format!("is damaged: {error}")))?;
+        let header: Header = serde_json::from_slice(&text).map_err(|error| fail(where_damaged(&error)))?;
         // A header that asks for more than we ever write would only eat memory.
         if header.kdf != "scrypt" || header.log_n > LOG_N || header.r > R || header.p > P {
             return Err(fail("asks for another key derivation than this release does".into()));

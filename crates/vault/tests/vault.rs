@@ -282,6 +282,44 @@ fn what_is_no_plain_file_of_ours_is_not_read_and_leftovers_go() {
 }
 
 #[test]
+fn a_damaged_file_is_not_quoted() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("keys");
+    Vault::open(&at, None).unwrap().generate("web", KeyAlgorithm::Ed25519, KeyPolicy::default()).unwrap();
+    let file = at.join("web.key");
+    let good = std::fs::read_to_string(&file).unwrap();
+    let (_, secret) = good.split_once("\"plain\": \"").unwrap();
+    let secret = &secret[..secret.find('"').unwrap()];
+    let bad = [
+        good.replace("plain", "sealed"),
+        good.replace("\"plain\": ", ""),
+        good.replace(&format!("\"plain\": \"{secret}\""), &format!("\"{secret}\": 1")),
+        good.replace("\"format\": 1", &format!("\"format\": \"{secret}\"")),
+        good.replace("\"uids\"", &format!("\"{secret}\"")),
+    ];
+    for bad in bad {
+        assert!(bad != good && bad.contains(secret));
+        std::fs::write(&file, &bad).unwrap();
+        let why = text(&Vault::open(&at, None).unwrap_err());
+        assert!(why.contains("web.key") && why.contains("damaged in line") && !why.contains(&secret[..16]), "{why}");
+    }
+    std::fs::write(&file, good).unwrap();
+    assert!(works(&Vault::open(&at, None).unwrap(), "web"));
+}
+
+#[test]
+fn a_file_never_grows_beyond_what_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("keys");
+    let vault = Vault::open(&at, None).unwrap();
+    vault.generate("web", KeyAlgorithm::Ed25519, KeyPolicy::default()).unwrap();
+    let long = KeyPolicy { uids: vec![u32::MAX; 20_000], ..KeyPolicy::default() };
+    assert!(text(&vault.set_policy("web", long).unwrap_err()).contains("too many"));
+    drop(vault);
+    assert_eq!(Vault::open(&at, None).unwrap().list()[0].policy, KeyPolicy::default(), "it is as it was");
+}
+
+#[test]
 fn groups_are_stored_and_files_from_before_them_open() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("keys");
