@@ -112,6 +112,15 @@ impl V {
         V(_mm512_sllv_epi64(self.0, bits.0))
     }
 
+    /// Zero in every lane, where the features are not to be had.
+    pub(crate) const ZERO: V = {
+        #[allow(unsafe_code)] // The register's own bytes, as below.
+        // SAFETY: both are 64 bytes without padding, and every bit pattern is a valid register.
+        unsafe {
+            core::mem::transmute([0u64; LANES])
+        }
+    };
+
     /// The lanes as numbers.
     pub(crate) fn to_array(self) -> [u64; LANES] {
         bytes_of(self)
@@ -121,18 +130,12 @@ impl V {
 impl Default for V {
     /// Zero in every lane, for code without the target features: wiping above all.
     fn default() -> V {
-        of_bytes([0; LANES])
+        V::ZERO
     }
 }
 
 /// Lets `zeroize` wipe arrays of lanes.
 impl zeroize::DefaultIsZeroes for V {}
-
-#[allow(unsafe_code)] // The register's own bytes, as below.
-fn of_bytes(x: [u64; LANES]) -> V {
-    // SAFETY: both are 64 bytes without padding, and every bit pattern is a valid register.
-    unsafe { core::mem::transmute(x) }
-}
 
 #[allow(unsafe_code)] // The register's own bytes; everything else is intrinsics that are safe under their features.
 fn bytes_of(v: V) -> [u64; LANES] {

@@ -58,7 +58,7 @@ fn products_are_right<const K: usize>(rounds: usize) {
     let mut random = Random::new(K as u64);
     let r = BigUint::from(1u8) << (K * RADIX as usize);
     // SAFETY: the test has asked the processor.
-    let mut workspace = unsafe { Workspace::new(K) };
+    let mut workspace = unsafe { Workspace::<K>::new() };
     for _ in 0..rounds {
         let moduli: [BigUint; LANES] = core::array::from_fn(|_| modulus::<K>(&mut random));
         let inverses = moduli.each_ref().map(|modulus| {
@@ -73,7 +73,7 @@ fn products_are_right<const K: usize>(rounds: usize) {
             let [mut product, mut square]: [[V; K]; 2] = [lanes(&a), lanes(&a)];
             // SAFETY: the test has asked the processor.
             unsafe {
-                group.multiply(&mut workspace, &mut product, &lanes(&b));
+                group.multiply(&mut workspace, &mut product, &lanes(&b), &mut Reader::idle());
                 group.square(&mut workspace, &mut square, &mut Reader::idle());
             }
             let (product, square) = (from_lanes(&product), from_lanes(&square));

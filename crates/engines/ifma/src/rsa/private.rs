@@ -6,7 +6,7 @@ use super::key::Private;
 use super::public;
 use crate::LANES;
 use crate::digits::{Order, from_lanes, per_lane, read, to_bytes, to_lanes};
-use crate::montgomery::{Modulus, POWERS, Reader, Row, WINDOW, Wide, Workspace, carry, multiply_wide};
+use crate::montgomery::{Modulus, POWERS, Reader, Row, WINDOW, Wide, Workspace, carry};
 use crate::vector::{RADIX, V};
 use zeroize::Zeroize;
 
@@ -29,7 +29,7 @@ pub(super) fn run<const K: usize, const N: usize>(keys: [&Private<K, N>; LANES],
 fn compute<const K: usize, const N: usize>(keys: [&Private<K, N>; LANES], inputs: [&[u8]; LANES]) -> ([[u64; N]; LANES], u8) {
     let input = read::<RADIX, N>(Order::Big, inputs);
     let primes = [modulus(&keys, 0), modulus(&keys, 1)];
-    let mut workspace = Box::new(Workspace::new(K));
+    let mut workspace = Workspace::<K>::new();
     let mut wide: Wide<K> = [[V::zero(); K]; 2];
     wide.as_flattened_mut().copy_from_slice(&input);
     let mut halves = power(&keys, &primes, &mut workspace, &wide);
@@ -76,7 +76,7 @@ impl<'a, const K: usize> Half<'a, K> {
         constants: [&Constants<K>; LANES],
         exponents: [&[u64; K]; LANES],
         prime: &'a Modulus<K>,
-        workspace: &mut Workspace,
+        workspace: &mut Workspace<K>,
         input: &Wide<K>,
     ) -> Self {
         let zero = [V::zero(); K];
@@ -91,7 +91,7 @@ impl<'a, const K: usize> Half<'a, K> {
 
     /// The powers of `base`.
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-    fn fill(&mut self, workspace: &mut Workspace, one: &[V; K], base: &[V; K]) {
+    fn fill(&mut self, workspace: &mut Workspace<K>, one: &[V; K], base: &[V; K]) {
         let mut power = *one;
         for i in 0..POWERS {
             if i == 1 {
@@ -102,7 +102,7 @@ impl<'a, const K: usize> Half<'a, K> {
                 }
                 self.prime.square(workspace, &mut power, &mut Reader::idle());
             } else if i > 1 {
-                self.prime.multiply(workspace, &mut power, base);
+                self.prime.multiply(workspace, &mut power, base, &mut Reader::idle());
             }
             for (&digit, powers) in power.iter().zip(&mut self.table) {
                 powers[i] = digit;
@@ -119,7 +119,7 @@ impl<'a, const K: usize> Half<'a, K> {
 fn power<const K: usize, const N: usize>(
     keys: &[&Private<K, N>; LANES],
     primes: &[Modulus<K>; 2],
-    workspace: &mut Workspace,
+    workspace: &mut Workspace<K>,
     input: &Wide<K>,
 ) -> [[V; K]; 2] {
     let mut half = |i: usize| Half::new(keys.map(|key| &key.primes[i]), keys.map(|key| &key.exponents[i]), &primes[i], workspace, input);
@@ -145,7 +145,7 @@ fn power<const K: usize, const N: usize>(
         for half in &mut halves {
             match first {
                 true => half.result = half.entry,
-                false => half.prime.multiply(workspace, &mut half.result, &half.entry),
+                false => half.prime.multiply(workspace, &mut half.result, &half.entry, &mut Reader::idle()),
             }
         }
     }
@@ -171,18 +171,17 @@ fn window<const K: usize>(exponent: &[V; K], at: usize) -> V {
 fn recombine<const K: usize, const N: usize>(
     keys: &[&Private<K, N>; LANES],
     primes: &[Modulus<K>; 2],
-    workspace: &mut Workspace,
+    workspace: &mut Workspace<K>,
     halves: &[[V; K]; 2],
 ) -> [V; N] {
     let coefficient = to_lanes(keys.map(|key| &key.coefficient));
     let [p, q] = primes;
     let [mut quotient, mut other] = *halves;
-    p.multiply(workspace, &mut quotient, &coefficient);
+    p.multiply(workspace, &mut quotient, &coefficient, &mut Reader::idle());
     // q is below R / 4, so that its remainder may be a factor modulo p even where q is the longer.
-    p.multiply(workspace, &mut other, &coefficient);
+    p.multiply(workspace, &mut other, &coefficient, &mut Reader::idle());
     p.subtract(&mut quotient, &mut other);
-    let mut sum: Wide<K> = [[V::zero(); K]; 2];
-    multiply_wide(&mut sum, &quotient, &q.digits);
+    let mut sum = q.multiply_wide(workspace, &quotient);
     for (sum, digit) in sum[0].iter_mut().zip(&halves[1]) {
         *sum = V::add(*sum, *digit);
     }

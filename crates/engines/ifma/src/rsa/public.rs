@@ -33,9 +33,10 @@ pub(super) fn modulus<const K: usize>(constants: [&Constants<K>; LANES]) -> Modu
 pub(super) fn power<const N: usize>(keys: [&Public<N>; LANES], base: &[V; N]) -> [V; N] {
     let constants = keys.map(|key| &key.modulus);
     let modulus = modulus(constants);
-    let mut workspace = Box::new(Workspace::new(N));
+    let mut workspace = Workspace::<N>::new();
     let mut entered = *base;
-    modulus.multiply(&mut workspace, &mut entered, &to_lanes(constants.map(|constants| &constants.square)));
+    let square = to_lanes(constants.map(|constants| &constants.square));
+    modulus.multiply(&mut workspace, &mut entered, &square, &mut Reader::idle());
     let top = keys.iter().map(|key| key.exponent_bits).max().unwrap_or(1) - 1;
     // Lanes with a shorter exponent square a one until theirs begins.
     let mut result = to_lanes(constants.map(|constants| &constants.one));
@@ -45,13 +46,13 @@ pub(super) fn power<const N: usize>(keys: [&Public<N>; LANES], base: &[V; N]) ->
         let set = bit(&keys, at);
         if set != 0 {
             let mut multiplied = result;
-            modulus.multiply(&mut workspace, &mut multiplied, &entered);
+            modulus.multiply(&mut workspace, &mut multiplied, &entered, &mut Reader::idle());
             select(set, &mut result, &multiplied);
         }
     }
     modulus.square(&mut workspace, &mut result, &mut Reader::idle());
     // Exponents are odd. The factor that is not in Montgomery form takes the result out of it.
-    modulus.multiply(&mut workspace, &mut result, base);
+    modulus.multiply(&mut workspace, &mut result, base, &mut Reader::idle());
     modulus.subtract_once(&mut result);
     result
 }
