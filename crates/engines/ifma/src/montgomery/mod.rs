@@ -22,6 +22,8 @@
 //! everywhere but along two edges of the square of tiles. Products of factors and of quotients with the same index are subtracted as one.
 
 mod program;
+#[macro_use]
+mod rows;
 mod table;
 #[cfg(test)]
 mod tests;
