@@ -72,6 +72,12 @@ impl Client {
         self.0.upstream.place(algorithm, bytes)
     }
 
+    /// Whether operations of this algorithm are this process's own affair: they would run in place whatever their size, and nobody records them. Whoever
+    /// has a cheaper way to do them than a session may take it.
+    pub fn keeps(&self, algorithm: Algorithm) -> bool {
+        self.0.upstream.keeps(algorithm)
+    }
+
     /// Looks a key of the broker's vault up, by its name and, if it is known, its public half: whether it is there and this process may use it.
     /// The reference makes sessions whose every operation runs at the broker.
     ///

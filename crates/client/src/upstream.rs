@@ -69,6 +69,23 @@ impl Upstream {
         }
     }
 
+    /// Whether operations of this algorithm run in place whatever their size, and nobody records them. Looks for a broker first, where there is none yet.
+    pub(crate) fn keeps(&self, algorithm: Algorithm) -> bool {
+        if self.config.route == Route::Queue {
+            return false;
+        }
+        if self.config.socket.is_none() {
+            return true;
+        }
+        self.glance();
+        match &*self.link.load() {
+            Some(link) if !self.has_forked() && link.life.is_usable() => {
+                !link.board.is_recording() && (self.config.route == Route::Here || link.board.keeps(algorithm))
+            }
+            _ => true,
+        }
+    }
+
     /// Counts work done in place.
     #[inline]
     pub(crate) fn count(&self, algorithm: Algorithm, operations: u64, bytes: u64) {

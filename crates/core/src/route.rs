@@ -74,6 +74,14 @@ pub fn look_up(table: &[AtomicU8], algorithm: Algorithm, bytes: usize) -> Place 
     }
 }
 
+/// Whether such a table keeps operations of this algorithm in place whatever their size.
+#[inline]
+pub fn keeps(table: &[AtomicU8], algorithm: Algorithm) -> bool {
+    let row = algorithm.number() as usize * SizeClass::COUNT;
+    let row = table.get(row..row + SizeClass::COUNT).unwrap_or_default();
+    row.iter().all(|entry| entry.load(Ordering::Relaxed) != Place::Queue as u8)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +103,6 @@ mod tests {
         table[route_index(Algorithm::Aes128Gcm, 64)].store(Place::Queue as u8, Ordering::Relaxed);
         assert_eq!(look_up(&table, Algorithm::Aes128Gcm, 127), Place::Queue);
         assert_eq!(look_up(&table[..3], Algorithm::X25519, 32), Place::Here);
+        assert!(!keeps(&table, Algorithm::Aes128Gcm) && keeps(&table, Algorithm::Aes256Gcm) && keeps(&table[..3], Algorithm::X25519));
     }
 }

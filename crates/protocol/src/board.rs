@@ -11,7 +11,7 @@
 use crate::layout::LAYOUT_VERSION;
 use crate::mapping::{Access, Mapping};
 use crate::region::{check_sealed, failed, sealed, unusable};
-use bywash_core::route::{ROUTES, look_up};
+use bywash_core::route::{ROUTES, keeps, look_up};
 use bywash_core::{Algorithm, Place, Result, SizeClass};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use rustix::fd::{AsFd, OwnedFd};
@@ -97,6 +97,12 @@ impl BoardView {
     #[inline]
     pub fn place(&self, algorithm: Algorithm, bytes: usize) -> Place {
         look_up(self.0.bytes_at(AT_ROUTES, ROUTES), algorithm, bytes)
+    }
+
+    /// Whether operations of this algorithm run in place whatever their size.
+    #[inline]
+    pub fn keeps(&self, algorithm: Algorithm) -> bool {
+        keeps(self.0.bytes_at(AT_ROUTES, ROUTES), algorithm)
     }
 
     /// Whether in-place requests are to be traced.

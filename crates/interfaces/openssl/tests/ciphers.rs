@@ -185,7 +185,7 @@ fn random_walk(names: &[&str], aead: bool, stream: u64) {
         let mut random = Random::new(stream);
         for name in names {
             let pair = Pair::new(&library, name);
-            for _ in 0..150 {
+            for _ in 0..600 {
                 let mut encrypt = random.one_in(2);
                 let (key, iv) = (random.bytes(pair.key_len()), random.bytes(pair.iv_len().max(16)));
                 let (mut ours, mut theirs) = pair.contexts(&key, &iv, encrypt);
@@ -229,8 +229,8 @@ fn block_modes_in_place_and_shifted() {
 
 #[test]
 fn in_place_with_a_waiting_partial_block_is_right() {
-    // The default provider gets this wrong, so the reference is the same call out of place.
-    let library = Library::new("auto");
+    // The default provider gets this wrong, so the reference is the same call out of place; and what is kept in place is passed on to it.
+    let library = Library::new("queue");
     let mut random = Random::new(5);
     let pair = Pair::new(&library, "AES-256-CBC");
     let (key, iv, data) = (random.bytes(32), random.bytes(16), random.bytes(100));
@@ -277,8 +277,8 @@ fn xts_data_units() {
 
 #[test]
 fn xts_keys_with_equal_halves() {
-    let library = Library::new("auto");
-    for name in XTS {
+    for (route, name) in ROUTES.iter().flat_map(|route| XTS.iter().map(move |name| (*route, name))) {
+        let library = Library::new(route);
         let pair = Pair::new(&library, name);
         let (key, data) = (vec![7; pair.key_len()], [9; 48]);
         let refused = Context::new();
@@ -286,8 +286,10 @@ fn xts_keys_with_equal_halves() {
         assert_eq!(take_reason(), "xts duplicated keys");
         let (ours, theirs) = pair.contexts(&key, &[1; 16], false);
         assert_eq!(ours.update(&data), theirs.update(&data));
-        assert!(!ours.init(None, None, None, 1), "such a key must not encrypt");
-        take_reason();
+        if route == "queue" {
+            assert!(!ours.init(None, None, None, 1), "such a key must not encrypt, here; it does in the default provider");
+            take_reason();
+        }
     }
 }
 
@@ -337,6 +339,39 @@ fn forged_messages_are_refused() {
                 opened.aad(&aad);
                 assert_eq!(opened.update(&sealed).as_deref(), Some(&text[..]));
                 assert_eq!(opened.finish().is_some(), flipped.is_none(), "{name} {flipped:?}");
+            }
+        }
+    }
+}
+
+/// Where little text becomes much, a context of ours takes over from the default provider's: at any size, at any message, in either direction.
+#[test]
+fn gcm_messages_that_grow() {
+    let library = Library::new("here");
+    let mut random = Random::new(31);
+    for _ in 0..60 {
+        let pair = Pair::new(&library, "AES-256-GCM");
+        let (key, encrypt) = (random.bytes(32), random.one_in(2));
+        let (mut ours, mut theirs) = pair.contexts(&key, &random.bytes(12), encrypt);
+        for message in 0..12 {
+            let (iv, aad_len, wanted) = (random.bytes(12), random.below(40), random.bytes(16));
+            let aad = random.bytes(aad_len);
+            let sizes: Vec<_> = (0..1 + random.below(3)).map(|_| 1 + random.below(6000)).collect();
+            let pieces: Vec<_> = sizes.into_iter().map(|size| random.bytes(size)).collect();
+            let (again, early) = (random.one_in(4), random.one_in(2));
+            let run = |context: &Context| {
+                let keyed = !again || context.init(None, Some(&key), None, -1);
+                let begun = context.init(None, None, Some(&iv), -1);
+                let tagged = encrypt || !early || context.set_tag(&wanted);
+                context.aad(&aad);
+                let text: Vec<_> = pieces.iter().map(|piece| context.update(piece)).collect();
+                let tagged = tagged && (encrypt || early || context.set_tag(&wanted));
+                (keyed, begun, tagged, text, context.finish(), if encrypt { context.tag(16) } else { None }, context.octets(c"iv", 12))
+            };
+            assert_eq!(run(&ours), run(&theirs), "message {message}, encrypt {encrypt}");
+            take_reason();
+            if random.one_in(5) {
+                (ours, theirs) = (ours.copy(), theirs.copy());
             }
         }
     }

@@ -187,6 +187,7 @@ impl Cipher for ChaCha {
         Param::declare_octets(c"tlsivfixed"),
         Param::END,
     ];
+    const MAY_PASS: bool = true;
 
     fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self> {
         Some(Self {

@@ -72,6 +72,7 @@ impl Ctr {
 impl Cipher for Ctr {
     const GETTABLE: &'static [Param] = params::GETTABLE;
     const SETTABLE: &'static [Param] = params::SETTABLE;
+    const MAY_PASS: bool = true;
 
     fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self> {
         let work = Work::new(provider, spec.algorithm)?;

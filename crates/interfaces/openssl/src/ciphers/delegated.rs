@@ -55,7 +55,7 @@ impl Delegated {
 
     /// Passes one update on.
     pub(crate) fn update(&mut self, io: &mut Io) -> Outcome<usize> {
-        let (output, input, len) = io.raw();
+        let (output, _, input, len) = io.raw();
         let Ok(len) = c_int::try_from(len) else { return fail(Reason::InvalidInputLength, "2 GiB or more in one call") };
         let mut written: c_int = 0;
         // SAFETY: the program's own buffers; the default provider writes at most `len` and one block, for which the program gave room.

@@ -1,6 +1,7 @@
 //! The `extern "C"` functions of all ciphers: pointers in, one trait behind.
 
 use super::io::Io;
+use super::passed::{Held, Passed};
 use super::spec::{GETTABLE, Spec};
 use crate::errors::{Reason, raise, raise_error};
 use crate::ffi::ids::cipher as id;
@@ -44,6 +45,8 @@ pub(crate) trait Cipher: Sized {
     const GETTABLE: &'static [Param];
     /// What can be told to a context.
     const SETTABLE: &'static [Param];
+    /// Whether contexts are left to the default provider where the client keeps the algorithm to itself.
+    const MAY_PASS: bool;
 
     fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self>;
     /// A new direction, and a key or an IV or both or neither.
@@ -111,7 +114,23 @@ pub(crate) const fn functions<O: Offered>() -> [DispatchEntry; 15] {
 #[inline(always)]
 unsafe fn context_of<'a, C>(context: *mut c_void) -> Outcome<&'a mut C> {
     // SAFETY: passed on from the caller.
-    unsafe { context.cast::<C>().as_mut() }.ok_or(Failed)
+    match unsafe { context.cast::<Held<C>>().as_mut() } {
+        Some(Held::Own(context)) => Ok(context),
+        _ => Err(Failed),
+    }
+}
+
+/// The context behind libcrypto's pointer, if it is one that is passed on. Asked before anything else is done, so that little is.
+///
+/// # Safety
+/// As [`context_of`].
+#[inline(always)]
+unsafe fn passed_of<'a, C: 'a>(context: *mut c_void) -> Option<&'a mut Passed> {
+    // SAFETY: passed on from the caller.
+    match unsafe { context.cast::<Held<C>>().as_mut() } {
+        Some(Held::Passed(context)) => Some(context),
+        _ => None,
+    }
 }
 
 /// An optional byte string.
@@ -129,21 +148,21 @@ fn boxed<C>(context: Option<C>) -> *mut c_void {
 
 unsafe extern "C" fn newctx<O: Offered>(provctx: *mut c_void) -> *mut c_void {
     // SAFETY: libcrypto hands us our own provider.
-    guard(ptr::null_mut(), || boxed(unsafe { Provider::from_ptr(provctx) }.and_then(|provider| O::Context::new(provider, O::SPEC))))
+    guard(ptr::null_mut(), || boxed(unsafe { Provider::from_ptr(provctx) }.and_then(|provider| Held::<O::Context>::new(provider, O::SPEC))))
 }
 
 unsafe extern "C" fn freectx<C: Cipher>(context: *mut c_void) {
     guard((), || {
         if !context.is_null() {
             // SAFETY: made by `boxed` and freed once.
-            drop(unsafe { Box::from_raw(context.cast::<C>()) });
+            drop(unsafe { Box::from_raw(context.cast::<Held<C>>()) });
         }
     });
 }
 
 unsafe extern "C" fn dupctx<C: Cipher>(context: *mut c_void) -> *mut c_void {
     // SAFETY: libcrypto hands us our own context.
-    guard(ptr::null_mut(), || boxed(unsafe { context_of::<C>(context) }.and_then(|context| context.duplicate()).ok()))
+    guard(ptr::null_mut(), || boxed(unsafe { context.cast::<Held<C>>().as_ref() }.and_then(|context| context.duplicate().ok())))
 }
 
 /// # Safety
@@ -155,6 +174,10 @@ unsafe fn init<C: Cipher>(
     iv: (*const u8, usize),
     params: *const Param,
 ) -> c_int {
+    // SAFETY: libcrypto hands us our own context.
+    if let Some(passed) = unsafe { passed_of::<C>(context) } {
+        return passed.init(direction, key, iv, params);
+    }
     guard(0, || {
         // SAFETY: libcrypto hands us our own context, and key, IV and parameters of the lengths it says.
         let run = || unsafe {
@@ -215,11 +238,19 @@ unsafe extern "C" fn update<C: Cipher>(
     input: *const u8,
     len: usize,
 ) -> c_int {
+    // SAFETY: libcrypto hands us our own context.
+    if let Some(passed) = unsafe { passed_of::<C>(context) } {
+        return passed.update(out, written, room, input, len);
+    }
     // SAFETY: libcrypto hands us our own context and buffers of the lengths it says.
     unsafe { report::<C>(context, written, |context| context.update(&mut Io::new(out, room, input, len))) }
 }
 
 unsafe extern "C" fn finish<C: Cipher>(context: *mut c_void, out: *mut u8, written: *mut usize, room: usize) -> c_int {
+    // SAFETY: libcrypto hands us our own context.
+    if let Some(passed) = unsafe { passed_of::<C>(context) } {
+        return passed.finish(out, written, room);
+    }
     // SAFETY: libcrypto hands us our own context and a buffer of the length it says.
     unsafe { report::<C>(context, written, |context| context.finish(&mut Io::new(out, room, ptr::null(), 0))) }
 }
@@ -232,6 +263,10 @@ unsafe extern "C" fn step<C: Cipher>(
     input: *const u8,
     len: usize,
 ) -> c_int {
+    // SAFETY: libcrypto hands us our own context.
+    if let Some(passed) = unsafe { passed_of::<C>(context) } {
+        return passed.step(out, written, room, input, len);
+    }
     // SAFETY: libcrypto hands us our own context and buffers of the lengths it says.
     unsafe { report::<C>(context, written, |context| context.step(&mut Io::new(out, room, input, len))) }
 }
@@ -249,6 +284,10 @@ extern "C" fn gettable_params(_provctx: *mut c_void) -> *const Param {
 }
 
 unsafe extern "C" fn get_ctx_params<C: Cipher>(context: *mut c_void, params: *mut Param) -> c_int {
+    // SAFETY: libcrypto hands us our own context.
+    if let Some(passed) = unsafe { passed_of::<C>(context) } {
+        return passed.get(params);
+    }
     guard(0, || {
         // SAFETY: libcrypto hands us our own context and its array for the time of the call.
         c_int::from(unsafe { context_of::<C>(context).and_then(|context| context.get(&mut ParamsMut::new(params))) }.is_ok())
@@ -256,6 +295,10 @@ unsafe extern "C" fn get_ctx_params<C: Cipher>(context: *mut c_void, params: *mu
 }
 
 unsafe extern "C" fn set_ctx_params<C: Cipher>(context: *mut c_void, params: *const Param) -> c_int {
+    // SAFETY: libcrypto hands us our own context.
+    if let Some(passed) = unsafe { passed_of::<C>(context) } {
+        return passed.set(params);
+    }
     guard(0, || {
         // SAFETY: libcrypto hands us our own context and its array for the time of the call.
         c_int::from(unsafe { context_of::<C>(context).and_then(|context| context.set(Params::new(params))) }.is_ok())

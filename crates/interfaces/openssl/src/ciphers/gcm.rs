@@ -205,6 +205,7 @@ impl Gcm {
 impl Cipher for Gcm {
     const GETTABLE: &'static [Param] = super::gcm_params::GETTABLE;
     const SETTABLE: &'static [Param] = super::gcm_params::SETTABLE;
+    const MAY_PASS: bool = false;
 
     fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self> {
         Some(Self {

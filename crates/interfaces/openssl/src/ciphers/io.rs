@@ -137,9 +137,9 @@ impl Io {
         done
     }
 
-    /// The raw pointers, for libcrypto's own functions.
-    pub(crate) fn raw(&self) -> (*mut u8, *const u8, usize) {
-        (self.output, self.input, self.len)
+    /// The raw pointers, for the default provider's functions: output and its room, input and its length. It wants room for associated data, too.
+    pub(crate) fn raw(&self) -> (*mut u8, usize, *const u8, usize) {
+        (self.output, if self.has_output() { self.room } else { self.len }, self.input, self.len)
     }
 }
 

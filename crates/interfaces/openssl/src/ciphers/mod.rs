@@ -7,7 +7,8 @@
 //! | `work` | session, stream and accounts of one context |
 //! | `block`, `ctr`, `xts`, `gcm`, `chacha` | one mode each |
 //! | `delegated` | the default provider's cipher, for what is left to it |
-//! | `passed` | whole contexts left to the default provider, where it is the faster one: ECB and ChaCha20-Poly1305 in place |
+//! | `passed` | whole contexts left to the default provider, where it is the faster one: all in place but GCM |
+//! | `small_gcm` | GCM, left to the default provider until there is much to do |
 //!
 //! # Where work runs
 //!
@@ -17,11 +18,13 @@
 //! # What is left to the default provider
 //!
 //! - CBC as TLS 1.0 to 1.2 use it with a separate MAC (`tls-version`): removing padding and MAC in constant time is its business.
-//! - ECB and ChaCha20-Poly1305, unless the routing table hands them over: its kernels are faster than the CPU engine's.
+//! - In place, all but GCM: its kernels are no slower than the CPU engine's, and a context of its own costs less. In place is where the routing table keeps
+//!   operations of every size and nobody records them, when the context is made.
+//! - GCM in place until some KiB have come under a key: a TLS handshake makes four contexts for a few hundred bytes each.
 //! - Decryption with an XTS key of two equal halves, which it allows and [`SessionParams`](bywash_core::SessionParams) does not.
 
 //!
-//! # Where the behaviour differs on purpose
+//! # Where the behaviour of our contexts differs on purpose
 //!
 //! - ChaCha20-Poly1305 without a key, or with associated data after text, is an error here; there it makes bytes that nobody else would.
 //! - Buffers that overlap, or in-place updates while a partial block waits, give the right bytes here.
@@ -37,6 +40,7 @@ mod gcm_params;
 mod io;
 mod params;
 mod passed;
+mod small_gcm;
 mod spec;
 mod work;
 mod xts;
@@ -71,9 +75,9 @@ macro_rules! offer {
 }
 
 offer! {
-    "AES-256-ECB:2.16.840.1.101.3.4.1.41" Ecb256: passed::Either<block::Block>, Ecb, Aes256Ecb;
-    "AES-192-ECB:2.16.840.1.101.3.4.1.21" Ecb192: passed::Either<block::Block>, Ecb, Aes192Ecb;
-    "AES-128-ECB:2.16.840.1.101.3.4.1.1" Ecb128: passed::Either<block::Block>, Ecb, Aes128Ecb;
+    "AES-256-ECB:2.16.840.1.101.3.4.1.41" Ecb256: block::Block, Ecb, Aes256Ecb;
+    "AES-192-ECB:2.16.840.1.101.3.4.1.21" Ecb192: block::Block, Ecb, Aes192Ecb;
+    "AES-128-ECB:2.16.840.1.101.3.4.1.1" Ecb128: block::Block, Ecb, Aes128Ecb;
     "AES-256-CBC:AES256:2.16.840.1.101.3.4.1.42" Cbc256: block::Block, Cbc, Aes256Cbc;
     "AES-192-CBC:AES192:2.16.840.1.101.3.4.1.22" Cbc192: block::Block, Cbc, Aes192Cbc;
     "AES-128-CBC:AES128:2.16.840.1.101.3.4.1.2" Cbc128: block::Block, Cbc, Aes128Cbc;
@@ -82,8 +86,8 @@ offer! {
     "AES-128-CTR" Ctr128: ctr::Ctr, Ctr, Aes128Ctr;
     "AES-256-XTS:1.3.111.2.1619.0.1.2" Xts256: xts::Xts, Xts, Aes256Xts;
     "AES-128-XTS:1.3.111.2.1619.0.1.1" Xts128: xts::Xts, Xts, Aes128Xts;
-    "AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46" Gcm256: gcm::Gcm, Gcm, Aes256Gcm;
-    "AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26" Gcm192: gcm::Gcm, Gcm, Aes192Gcm;
-    "AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6" Gcm128: gcm::Gcm, Gcm, Aes128Gcm;
-    "ChaCha20-Poly1305" ChaCha: passed::Either<chacha::ChaCha>, Stream, ChaCha20Poly1305;
+    "AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46" Gcm256: small_gcm::SmallGcm, Gcm, Aes256Gcm;
+    "AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26" Gcm192: small_gcm::SmallGcm, Gcm, Aes192Gcm;
+    "AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6" Gcm128: small_gcm::SmallGcm, Gcm, Aes128Gcm;
+    "ChaCha20-Poly1305" ChaCha: chacha::ChaCha, Stream, ChaCha20Poly1305;
 }

@@ -74,6 +74,7 @@ impl Xts {
 impl Cipher for Xts {
     const GETTABLE: &'static [Param] = params::GETTABLE;
     const SETTABLE: &'static [Param] = &[Param::declare_size(c"keylen"), Param::END];
+    const MAY_PASS: bool = true;
 
     fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self> {
         let work = Work::new(provider, spec.algorithm)?;

@@ -6,7 +6,10 @@ use core::{ptr, slice, str};
 
 /// A parameter array that is read.
 #[derive(Clone, Copy)]
-pub struct Params<'a>(&'a [Param]);
+pub struct Params<'a> {
+    entries: &'a [Param],
+    whole: *const Param,
+}
 
 /// How many entries an array can have before it is taken for one without end.
 const ENTRIES_MAX: usize = 4096;
@@ -32,43 +35,44 @@ impl<'a> Params<'a> {
     pub unsafe fn new(params: *const Param) -> Self {
         // SAFETY: passed on from the caller.
         let entries = unsafe { count(params) };
-        if entries == 0 {
-            return Self(&[]);
-        }
         // SAFETY: so many entries are there.
-        Self(unsafe { slice::from_raw_parts(params, entries) })
+        let entries = if entries == 0 { &[] } else { unsafe { slice::from_raw_parts(params, entries) } };
+        Self { entries, whole: params }
     }
 
     /// The first entry of that name.
     pub fn get(&self, key: &CStr) -> Option<&'a Param> {
-        self.0.iter().find(|param| param.is(key))
+        self.entries.iter().find(|param| param.is(key))
     }
 
-    /// The entries without the end.
-    pub fn entries(&self) -> &'a [Param] {
-        self.0
+    /// The array as libcrypto gave it, to be handed on.
+    pub fn as_ptr(&self) -> *const Param {
+        self.whole
     }
 
     /// Every entry.
     pub fn iter(&self) -> slice::Iter<'a, Param> {
-        self.0.iter()
+        self.entries.iter()
     }
 
     /// Whether this is all there is.
     #[inline]
     pub fn is_only(&self, key: &CStr) -> bool {
-        matches!(self.0, [param] if param.is(key))
+        matches!(self.entries, [param] if param.is(key))
     }
 
     /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.entries.is_empty()
     }
 }
 
 /// A parameter array that is filled in.
-pub struct ParamsMut<'a>(&'a mut [Param]);
+pub struct ParamsMut<'a> {
+    entries: &'a mut [Param],
+    whole: *mut Param,
+}
 
 impl<'a> ParamsMut<'a> {
     /// Wraps an array.
@@ -78,16 +82,14 @@ impl<'a> ParamsMut<'a> {
     pub unsafe fn new(params: *mut Param) -> Self {
         // SAFETY: passed on from the caller.
         let entries = unsafe { count(params) };
-        if entries == 0 {
-            return Self(&mut []);
-        }
         // SAFETY: so many entries are there.
-        Self(unsafe { slice::from_raw_parts_mut(params, entries) })
+        let entries = if entries == 0 { &mut [] } else { unsafe { slice::from_raw_parts_mut(params, entries) } };
+        Self { entries, whole: params }
     }
 
     /// The first entry of that name.
     pub fn get(&mut self, key: &CStr) -> Option<&mut Param> {
-        self.0.iter_mut().find(|param| param.is(key))
+        self.entries.iter_mut().find(|param| param.is(key))
     }
 
     /// Sets the entry of that name, if it is asked for; false only if it is and does not take the value.
@@ -103,20 +105,20 @@ impl<'a> ParamsMut<'a> {
     /// Answers a number, if it is all that is asked for; none if it is not. libcrypto asks so for lengths before every init.
     #[inline]
     pub fn answer_alone(&mut self, key: &CStr, value: usize) -> Option<bool> {
-        match self.0 {
+        match &mut *self.entries {
             [param] if param.is(key) => Some(param.set_number(value as u64)),
             _ => None,
         }
     }
 
-    /// The entries without the end.
-    pub fn entries(&self) -> &[Param] {
-        self.0
+    /// The array as libcrypto gave it, to be handed on.
+    pub fn as_mut_ptr(&mut self) -> *mut Param {
+        self.whole
     }
 
     /// Every entry.
     pub fn iter_mut(&mut self) -> slice::IterMut<'_, Param> {
-        self.0.iter_mut()
+        self.entries.iter_mut()
     }
 }
 

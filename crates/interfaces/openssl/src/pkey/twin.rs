@@ -4,54 +4,18 @@
 //! would use without Bywash, bound to a private library context. An object of ours (key, context) wraps one of theirs; whatever Bywash does
 //! not do itself is handed on, argument by argument, so results and errors are the default provider's because it made them.
 
-use crate::delegate::Delegate;
+pub(super) use crate::delegate::call;
+use crate::delegate::{Delegate, functions};
 use crate::ffi::ids::{asym_cipher as a, keyexch as x, keymgmt as k, operation, signature as s};
 use crate::ffi::libcrypto::{OSSL_LIB_CTX, OSSL_PROVIDER};
-use crate::ffi::{AlgorithmEntry, Callback, DispatchEntry, Function, Param};
-use core::ffi::{CStr, c_char, c_int, c_void};
-use core::mem::transmute;
+use crate::ffi::{Callback, Param};
+use core::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
-
-unsafe extern "C" {
-    fn OSSL_PROVIDER_query_operation(provider: *const OSSL_PROVIDER, operation: c_int, no_cache: *mut c_int) -> *const AlgorithmEntry;
-    fn OSSL_PROVIDER_get0_provider_ctx(provider: *const OSSL_PROVIDER) -> *mut c_void;
-}
 
 type Data = *mut c_void;
 type Bytes = *const u8;
 type Room = *mut u8;
 type Size = *mut usize;
-
-macro_rules! functions {
-    ($(#[$doc:meta])* $name:ident { $($field:ident = $id:expr => ($($arg:ty),*) $(-> $result:ty)?;)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Default)]
-        pub(super) struct $name { $(pub(super) $field: Option<unsafe extern "C" fn($($arg),*) $(-> $result)?>,)* }
-
-        impl $name {
-            /// Sorts a dispatch table out.
-            ///
-            /// # Safety
-            /// `entry` is a provider's dispatch table for this operation.
-            unsafe fn of(mut entry: *const DispatchEntry) -> Self {
-                let mut found = Self::default();
-                loop {
-                    // SAFETY: we stop at the entry that ends the table.
-                    let DispatchEntry { id, function } = unsafe { *entry };
-                    if id == 0 {
-                        return found;
-                    }
-                    $(if id == $id {
-                        // SAFETY: core_dispatch.h fixes the type that goes with the id.
-                        found.$field = unsafe { transmute::<Option<Function>, Option<unsafe extern "C" fn($($arg),*) $(-> $result)?>>(function) };
-                    })*
-                    // SAFETY: this was not the last entry.
-                    entry = unsafe { entry.add(1) };
-                }
-            }
-        }
-    };
-}
 
 functions! {
     /// `OSSL_FUNC_keymgmt_*`.
@@ -143,22 +107,6 @@ functions! {
     }
 }
 
-/// Calls a function of a twin's table; what follows `else` is the answer where the table lacks it.
-macro_rules! call {
-    ($fns:expr, $function:ident($($arg:expr),*), else $missing:expr) => {
-        match $fns.$function {
-            Some(function) => {
-                #[allow(unused_unsafe, clippy::let_unit_value, reason = "the macro also stands where all is unsafe, and calls functions of every type")]
-                // SAFETY: the default provider's function, given its own objects and the caller's arguments as provider-*(7) describe them.
-                let answer = unsafe { function($($arg),*) };
-                answer
-            }
-            None => $missing,
-        }
-    };
-}
-pub(super) use call;
-
 /// The default provider's implementations, and what they are made in.
 pub(super) struct Twin {
     /// The library context they live in.
@@ -192,16 +140,13 @@ impl Twin {
 
     fn new() -> Option<Self> {
         let delegate = Delegate::get()?;
-        let provider = delegate.provider();
-        // SAFETY: a loaded provider.
-        let provctx = unsafe { OSSL_PROVIDER_get0_provider_ctx(provider) };
-        let keys = |name| table(provider, operation::KEYMGMT, name);
-        let signatures = |name| table(provider, operation::SIGNATURE, name);
-        let exchanges = |name| table(provider, operation::KEYEXCH, name);
+        let keys = |name| delegate.table(operation::KEYMGMT, name);
+        let signatures = |name| delegate.table(operation::SIGNATURE, name);
+        let exchanges = |name| delegate.table(operation::KEYEXCH, name);
         // SAFETY: each table goes with the operation it was asked for.
         unsafe {
             Some(Self {
-                provctx,
+                provctx: delegate.provctx(),
                 rsa: KeyFns::of(keys("RSA")?),
                 ec: KeyFns::of(keys("EC")?),
                 x25519: KeyFns::of(keys("X25519")?),
@@ -209,7 +154,7 @@ impl Twin {
                 rsa_signature: SignatureFns::of(signatures("RSA")?),
                 ecdsa: SignatureFns::of(signatures("ECDSA")?),
                 eddsa: SignatureFns::of(signatures("ED25519")?),
-                rsa_cipher: CipherFns::of(table(provider, operation::ASYM_CIPHER, "RSA")?),
+                rsa_cipher: CipherFns::of(delegate.table(operation::ASYM_CIPHER, "RSA")?),
                 ecdh: ExchangeFns::of(exchanges("ECDH")?),
                 x25519_exchange: ExchangeFns::of(exchanges("X25519")?),
                 delegate,
@@ -228,30 +173,6 @@ impl Twin {
     }
 }
 
-/// The default provider's dispatch table for an algorithm.
-fn table(provider: *const OSSL_PROVIDER, operation: c_int, name: &str) -> Option<*const DispatchEntry> {
-    let mut no_cache = 0;
-    // SAFETY: a loaded provider; it answers null or a table that lives as long as it does.
-    let mut entry = unsafe { OSSL_PROVIDER_query_operation(provider, operation, &raw mut no_cache) };
-    if entry.is_null() {
-        return None;
-    }
-    loop {
-        // SAFETY: we stop at the entry that ends the table.
-        let AlgorithmEntry { names, implementation, .. } = unsafe { *entry };
-        if names.is_null() {
-            return None;
-        }
-        // SAFETY: names end in NUL.
-        let names = unsafe { CStr::from_ptr(names) }.to_str().unwrap_or_default();
-        if names.split(':').any(|candidate| candidate.eq_ignore_ascii_case(name)) {
-            return Some(implementation);
-        }
-        // SAFETY: this was not the last entry.
-        entry = unsafe { entry.add(1) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,6 +184,6 @@ mod tests {
         assert!(twin.rsa_signature.digest_sign_final.is_some() && twin.ecdsa.digest_verify_final.is_some());
         assert!(twin.ed25519.generate.is_some() && twin.eddsa.digest_sign.is_some() && twin.eddsa.digest_verify.is_some());
         assert!(twin.rsa_cipher.decrypt.is_some() && twin.ecdh.derive.is_some() && twin.x25519_exchange.derive.is_some());
-        assert!(table(twin.delegate.provider(), operation::KEYMGMT, "no such thing").is_none());
+        assert!(twin.delegate.table(operation::KEYMGMT, "no such thing").is_none());
     }
 }
