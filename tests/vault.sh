@@ -141,6 +141,23 @@ openssl pkey -in "$scratch/chain" -pubout 2>"$scratch/openssl.log" | cmp -s - "$
 openssl pkey -in "$scratch/ecdsa.secret" -noout 2>"$scratch/openssl.log" || fail "ordinary key files are read as ever" "$scratch/openssl.log"
 ok "openssl takes the key file for pkey, req, x509 and pkeyutl"
 
+# Agreements, where the policy allows them: both sides come to the same secret.
+for curve in p256:prime256v1 p384:secp384r1; do
+    kind=${curve%:*}
+    "$bywash" key generate "derive-$kind" --algorithm "$kind" --allow derive 2>/dev/null
+    "$bywash" key public "derive-$kind" >"$scratch/ours.pub"
+    OPENSSL_CONF=/dev/null openssl ecparam -name "${curve#*:}" -genkey -noout -out "$scratch/peer.key"
+    OPENSSL_CONF=/dev/null openssl pkey -in "$scratch/peer.key" -pubout -out "$scratch/peer.pub"
+    openssl pkeyutl -derive -inkey "bywash:derive-$kind" -peerkey "$scratch/peer.pub" -out "$scratch/ours" 2>"$scratch/openssl.log" ||
+        fail "an agreement with a $kind key" "$scratch/openssl.log"
+    OPENSSL_CONF=/dev/null openssl pkeyutl -derive -inkey "$scratch/peer.key" -peerkey "$scratch/ours.pub" | cmp -s - "$scratch/ours" || fail "the same secret with $kind"
+    if openssl dgst -sha256 -sign "bywash:derive-$kind" -out "$scratch/signature" "$scratch/www/page" 2>"$scratch/openssl.log"; then fail "a key that may only derive signs"; fi
+    grep -q 'may be used to derive and not to sign' "$scratch/openssl.log" || fail "it is said that a $kind key may only derive" "$scratch/openssl.log"
+done
+if "$bywash" key generate never --algorithm ed25519 --allow derive 2>"$scratch/openssl.log"; then fail "an Ed25519 key is made to derive"; fi
+grep -q 'kind ed25519 cannot derive' "$scratch/openssl.log" || fail "it is said what an Ed25519 key can do" "$scratch/openssl.log"
+ok "keys agree where they may, and only there"
+
 # Groups: a user without a name in any policy, with and without a group that has leave.
 "$bywash" key generate grouped --allow-gid "$group" 2>/dev/null
 "$bywash" key generate private 2>/dev/null

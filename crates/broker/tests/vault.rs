@@ -145,6 +145,8 @@ fn keys_of_every_curve_sign_by_name_and_do_nothing_else() {
     until("both keys' uses are in the log", || lines(&kept.audit, "use").len() == 2);
     let algorithms: Vec<_> = lines(&kept.audit, "use").iter().map(|line| line["algorithm"].clone()).collect();
     assert!(algorithms.contains(&"ECDSA-P384 sign".into()) && algorithms.contains(&"Ed25519 sign".into()), "{algorithms:?}");
+    let log = std::fs::read_to_string(&kept.audit).unwrap();
+    assert!(!log.contains(RFC8032[0]) && !log.contains(&format!("{:?}", &seed[..4])[1..]), "nothing of the key: {log}");
 }
 
 #[test]

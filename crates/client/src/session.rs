@@ -220,6 +220,11 @@ impl Session {
             Remote::Embedded(_) => Err("this process works without a broker".into()),
             Remote::Broker(session) => {
                 let Some(ticket) = session.begin(operation) else {
+                    if !session.link().ring.holds(operation) {
+                        return Ok(Err(
+                            self.without_vault("what is to be computed on is larger than the memory it shares with this process")
+                        ));
+                    }
                     // One that has drained and gone says so no more, and only a look at its socket tells.
                     session.link().life.check();
                     return Err("the broker takes no more requests just now".into());

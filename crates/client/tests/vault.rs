@@ -85,6 +85,24 @@ fn whatever_the_route_the_broker_signs() {
 }
 
 #[test]
+fn what_is_too_large_to_be_sent_is_said_to_be() {
+    let place = tempfile::tempdir().unwrap();
+    Vault::open(&place.path().join("keys"), None).unwrap().generate("ed", KeyAlgorithm::Ed25519, KeyPolicy::default()).unwrap();
+    let _broker = broker(place.path());
+    let client = client(place.path(), Route::Auto);
+    let key = Key::Vault(client.vault_key("ed", None).unwrap());
+    let session = client.session(SessionParams::new(Algorithm::Ed25519Sign, key).unwrap()).unwrap();
+    let sign = |length| {
+        let data = Data::Copy { input: &vec![5; length], output: &mut [0; 64] };
+        session.run(&mut Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag: &mut [] })
+    };
+    assert_eq!(sign(1 << 20), Ok(64));
+    let why = sign(1 << 28).unwrap_err().to_string();
+    assert!(why.contains("bywash:ed") && why.contains("larger than the memory"), "{why}");
+    assert_eq!(sign(100), Ok(64), "and that is all");
+}
+
+#[test]
 fn a_restarted_broker_is_waited_for() {
     let place = place();
     let first = broker(place.path());

@@ -63,6 +63,11 @@ impl ClientRing {
         Some(Ticket { ring: self.clone(), descriptor, held: Some(Held { slot, offset, len: plan.len, text }) })
     }
 
+    /// Whether the arena holds an operation, were it empty: one for which it does not can wait as long as it likes.
+    pub fn holds(&self, operation: &Operation<'_>) -> bool {
+        Plan::of(operation).is_some_and(|plan| plan.len <= self.region.geometry.arena_bytes as usize)
+    }
+
     /// Sleeps until any request completes after `seen` (a value that this returned; 0 at first), for as long as `timeout`. Look at your
     /// tickets after it returns, whatever the reason. For a thread that serves many asynchronous requests.
     pub fn wait_any(&self, seen: u32, timeout: Duration) -> u32 {

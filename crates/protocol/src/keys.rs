@@ -73,6 +73,15 @@ impl KeyAlgorithm {
         }
     }
 
+    /// Whether such a key can be used so at all.
+    pub const fn can(self, one: KeyUse) -> bool {
+        match one {
+            KeyUse::Sign => true,
+            KeyUse::Decrypt => matches!(self, Self::Rsa2048 | Self::Rsa3072 | Self::Rsa4096),
+            KeyUse::Derive => self.agreement().is_some(),
+        }
+    }
+
     /// Whether a session of this algorithm can be opened with such a key.
     pub fn serves(self, algorithm: Algorithm) -> bool {
         algorithm == self.signature() || Some(algorithm) == self.agreement()
@@ -298,6 +307,14 @@ mod tests {
         assert!(KeyAlgorithm::P384.serves(Algorithm::EcdsaP384Sign) && KeyAlgorithm::Ed25519.serves(Algorithm::Ed25519Sign));
         assert!(!KeyAlgorithm::P256.serves(Algorithm::Rsa2048Private) && !KeyAlgorithm::Rsa2048.serves(Algorithm::Rsa3072Private));
         assert!(!KeyAlgorithm::P384.serves(Algorithm::EcdhP256) && !KeyAlgorithm::Ed25519.serves(Algorithm::X25519));
+    }
+
+    #[test]
+    fn each_kind_can_do_what_its_algorithms_do() {
+        let uses = |kind: KeyAlgorithm| KeyUse::ALL.into_iter().filter(|&one| kind.can(one)).collect::<Vec<_>>();
+        assert_eq!(uses(KeyAlgorithm::Rsa4096), [KeyUse::Sign, KeyUse::Decrypt]);
+        assert_eq!(uses(KeyAlgorithm::P384), [KeyUse::Sign, KeyUse::Derive]);
+        assert_eq!(uses(KeyAlgorithm::Ed25519), [KeyUse::Sign]);
     }
 
     #[test]

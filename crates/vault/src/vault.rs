@@ -4,7 +4,7 @@ use crate::folder::{About, AboutVersion, Encoded, Folder, Private, Record};
 use crate::material::{Material, fingerprint};
 use crate::seal::Seal;
 use bywash_core::{Error, KeyReference, Result};
-use bywash_protocol::keys::{KeyAlgorithm, KeyInfo, KeyPolicy, key_error};
+use bywash_protocol::keys::{KeyAlgorithm, KeyInfo, KeyPolicy, KeyUse, key_error};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -153,6 +153,7 @@ impl Vault {
         if keys.contains_key(name) {
             return Err(taken(name));
         }
+        check_uses(name, material.algorithm(), &policy)?;
         let version = Version::new(material);
         let material = version.material.clone();
         let held = Held { created: version.made, policy, versions: vec![version] };
@@ -199,6 +200,7 @@ impl Vault {
         if held.versions.iter().any(|old| old.material.public() == version.material.public()) {
             return Err(key_error(name, "that is the key it has, or has had: give another one"));
         }
+        check_uses(name, version.material.algorithm(), &held.policy)?;
         let mut next = held.clone();
         let until = now.saturating_add(grace.as_secs());
         next.versions.iter_mut().for_each(|old| old.expires = Some(old.expires.map_or(until, |before| before.min(until))));
@@ -216,6 +218,7 @@ impl Vault {
     pub fn set_policy(&self, name: &str, policy: KeyPolicy) -> Result<Arc<Material>> {
         let mut keys = self.keys();
         let held = keys.get_mut(name).ok_or_else(|| unknown(name))?;
+        check_uses(name, held.versions[0].material.algorithm(), &policy)?;
         let next = Held { policy, ..held.clone() };
         self.save(name, &next)?;
         *held = next;
@@ -290,6 +293,13 @@ impl Vault {
         }
         Ok(swept)
     }
+}
+
+/// Refuses a policy that allows what a key of this kind can never do.
+fn check_uses(name: &str, algorithm: KeyAlgorithm, policy: &KeyPolicy) -> Result<()> {
+    let Some(never) = policy.uses.iter().find(|&&one| !algorithm.can(one)) else { return Ok(()) };
+    let can: Vec<_> = KeyUse::ALL.into_iter().filter(|&one| algorithm.can(one)).map(KeyUse::name).collect();
+    Err(key_error(name, format!("a key of kind {algorithm} cannot {}; it can be allowed to {}", never.name(), can.join(", "))))
 }
 
 fn unknown(name: &str) -> Error {

@@ -245,6 +245,23 @@ fn names_are_unique_and_removed_keys_gone() {
 }
 
 #[test]
+fn a_policy_allows_only_what_a_key_can_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = Vault::open(&folder.path().join("keys"), None).unwrap();
+    let policy = |uses: &[KeyUse]| KeyPolicy { uses: uses.to_vec(), ..KeyPolicy::default() };
+    let derive = policy(&[KeyUse::Sign, KeyUse::Derive]);
+    let why = text(&vault.generate("ed", KeyAlgorithm::Ed25519, derive.clone()).unwrap_err());
+    assert!(why.contains("ed25519 cannot derive") && why.ends_with("allowed to sign"), "{why}");
+    vault.generate("ec", KeyAlgorithm::P384, derive.clone()).unwrap();
+    assert!(text(&vault.set_policy("ec", policy(&[KeyUse::Decrypt])).unwrap_err()).contains("p384 cannot decrypt"));
+    let edwards = Material::generate(KeyAlgorithm::Ed25519).unwrap().pkcs8();
+    assert!(text(&vault.rotate("ec", Some(&edwards), Duration::ZERO).unwrap_err()).contains("ed25519 cannot derive"));
+    vault.set_policy("ec", policy(&[KeyUse::Sign])).unwrap();
+    vault.rotate("ec", Some(&edwards), Duration::ZERO).unwrap();
+    assert!(works(&vault, "ec"));
+}
+
+#[test]
 fn files_that_others_may_read_are_not_opened() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("keys");
