@@ -13,6 +13,7 @@ use crate::ffi::ids::{cipher as id, operation};
 use crate::provider::Provider;
 use bywash_client::Client;
 use bywash_core::{Algorithm, Direction};
+use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
 use std::sync::OnceLock;
@@ -52,6 +53,38 @@ fn fns(delegate: &Delegate, algorithm: Algorithm) -> Option<&'static CipherFns> 
     FOUND.get(usize::from(algorithm.number()))?.get_or_init(find).as_ref()
 }
 
+/// For how many contexts of a thread the client is believed.
+const BELIEVED_FOR: u8 = 64;
+
+/// What a client has said of the algorithms that it keeps to itself.
+#[derive(Clone, Copy)]
+struct Belief {
+    client: *const Client,
+    /// By [`Algorithm::number`].
+    kept: u32,
+    left: u8,
+}
+
+thread_local! {
+    static BELIEF: Cell<Belief> = const { Cell::new(Belief { client: ptr::null(), kept: 0, left: 0 }) };
+}
+
+/// [`Client::keeps`], asked for one context in [`BELIEVED_FOR`]: a handshake makes half a dozen, and what the answer depends on is in nobody's cache then.
+fn keeps(client: &Client, algorithm: Algorithm) -> bool {
+    let ask = || client.keeps(algorithm);
+    let Some(bit) = 1_u32.checked_shl(algorithm.number().into()) else { return ask() };
+    let mut belief = BELIEF.get();
+    if belief.left == 0 || !ptr::eq(belief.client, client) {
+        belief = Belief { client, kept: 0, left: BELIEVED_FOR };
+    }
+    if belief.kept & bit == 0 && ask() {
+        belief.kept |= bit;
+    }
+    belief.left -= 1;
+    BELIEF.set(belief);
+    belief.kept & bit != 0
+}
+
 /// A context of the default provider.
 pub(super) struct Passed {
     fns: &'static CipherFns,
@@ -65,7 +98,7 @@ pub(super) struct Passed {
 impl Passed {
     /// A context, where the client keeps the algorithm to itself; it is to be ours where there is none.
     pub(super) fn new(provider: &'static Provider, algorithm: Algorithm) -> Option<Self> {
-        let client = provider.client().filter(|client| client.keeps(algorithm))?;
+        let client = provider.client().filter(|client| keeps(client, algorithm))?;
         let delegate = provider.delegate()?;
         let fns = fns(delegate, algorithm)?;
         let context = NonNull::new(call!(fns, newctx(delegate.provctx()), else ptr::null_mut()))?;
