@@ -6,12 +6,13 @@ use crate::http::Endpoint;
 use crate::keyring::Keyring;
 use crate::lock::Place as SocketPlace;
 use crate::recorder::RecordingEnd;
+use crate::routes::Routes;
 use crate::stats::Stats;
 use crate::tally::Tally;
 use crate::telemetry::Telemetry;
 use crate::users::{Unwelcome, Users};
 use crate::{connection, throttle::Throttle};
-use bywash_core::{Error, Place, Result};
+use bywash_core::{Error, Result};
 use bywash_protocol::{Board, BrokerMessage, ControlSocket, Listener, Peer, Quota, Refusal};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -20,8 +21,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often the routing table is looked at again while there are clients; it is computed anew only if requests were served.
-const ROUTES_EVERY: Duration = Duration::from_secs(2);
 /// Waiting for connections while there are no clients.
 const IDLE: Duration = Duration::from_secs(3600);
 /// Connections of one user who is not known to have permission and has not said `Hello` yet: each holds a descriptor and a thread.
@@ -70,7 +69,6 @@ impl Broker {
         config.geometry.check().map_err(|error| Error::Config { place: "broker, geometry".into(), reason: error.to_string() })?;
         let keyring = config.vault.clone().map(|vault| Keyring::new(vault, config.audit.as_deref())).transpose()?;
         let board = Board::create()?;
-        board.set_routes(&config.manager.routes(None, config.handover_ns));
         let (place, listener) = SocketPlace::take(&config.socket, config.socket_mode())?;
         let names = config.manager.engines().iter().map(|engine| engine.name().to_owned()).collect();
         let telemetry = Arc::new(Telemetry::new(names));
@@ -133,25 +131,18 @@ impl Broker {
 
     fn accept(&self) {
         let shared = &self.shared;
-        let mut routes = Vec::new();
-        let mut served = 0;
-        let mut looked = Instant::now();
+        let mut routes = Routes::new(shared);
         let failing = Throttle::default();
         while !shared.draining.load(SeqCst) {
             // Not at every connection: a flood of them would keep it computing routes.
-            if looked.elapsed() >= ROUTES_EVERY {
-                looked = Instant::now();
+            if routes.until_next().is_zero() {
                 if let Some(keyring) = &shared.keyring {
                     keyring.tick(shared);
                 }
-                let busy = shared.telemetry.latencies.used().map(|(_, _, view)| view.requests).sum::<u64>();
-                if busy != served {
-                    served = busy;
-                    shared.refresh_routes(&mut routes);
-                }
+                routes.look(shared);
             }
             let idle = shared.clients().is_empty();
-            match shared.listener.accept(if idle { IDLE } else { ROUTES_EVERY }) {
+            match shared.listener.accept(if idle { IDLE } else { routes.until_next() }) {
                 Ok(socket) => shared.admit(socket),
                 Err(Error::Timeout { .. }) => {}
                 Err(_) if shared.draining.load(SeqCst) => {}
@@ -170,13 +161,6 @@ impl Broker {
 impl Shared {
     pub(crate) fn clients(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<Client>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn refresh_routes(&self, routes: &mut Vec<Place>) {
-        let before = (!routes.is_empty()).then_some(routes.as_slice());
-        let now = self.config.manager.routes(before, self.config.handover_ns);
-        self.board.set_routes(&now);
-        *routes = now;
     }
 
     /// Gives a connection its thread, if its user may have one more. Nothing here waits for the peer.

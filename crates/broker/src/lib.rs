@@ -53,6 +53,7 @@ mod latency;
 mod lock;
 mod prometheus;
 mod recorder;
+mod routes;
 mod sessions;
 mod share;
 mod stats;

@@ -149,6 +149,11 @@ impl Client {
         together.unwrap_or_else(|| keyed.run(operation))
     }
 
+    /// Whether other threads of this process use this algorithm in place, so that it can fill lanes by itself.
+    pub(crate) fn has_company(&self, algorithm: Algorithm) -> bool {
+        self.0.crowd.place_of_many(&self.0.engine, algorithm).is_some()
+    }
+
     pub(crate) fn upstream(&self) -> &Upstream {
         &self.0.upstream
     }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 #[derive(Default)]
 pub(crate) struct Crowd(ArcSwapOption<Place>);
 
-struct Place {
+pub(crate) struct Place {
     process: Pid,
     /// The first thread that came.
     first: usize,
@@ -76,6 +76,18 @@ impl Crowd {
     /// one of them was lost.
     pub(crate) fn run(&self, engine: &Arc<dyn Engine>, session: &Session, operation: &mut Operation<'_>) -> Option<Result<usize>> {
         let algorithm = session.params().algorithm();
+        let place = self.place_of_many(engine, algorithm)?;
+        if !place.combiner.is_worth_joining(algorithm) {
+            return place.is_timed().then(|| place.run_alone(session, operation)).flatten();
+        }
+        let outcome = Err(Error::EngineFailed { engine: engine.name().to_owned(), reason: "it panicked".into() });
+        let joint = Joint { session: session.clone(), operation: operation.to_owned(), outcome };
+        let Joint { operation: copy, outcome, .. } = place.combiner.run(algorithm, joint)?;
+        Some(outcome.inspect(|&written| copy.copy_back(written, operation)))
+    }
+
+    /// Where threads meet for this algorithm, if there are lanes for it and this thread is not the only one that ever came.
+    pub(crate) fn place_of_many(&self, engine: &Arc<dyn Engine>, algorithm: Algorithm) -> Option<Arc<Place>> {
         if engine.lanes(algorithm) < 2 {
             return None;
         }
@@ -86,13 +98,7 @@ impl Crowd {
             }
             place.many.store(true, Relaxed);
         }
-        if !place.combiner.is_worth_joining(algorithm) {
-            return place.is_timed().then(|| place.run_alone(session, operation)).flatten();
-        }
-        let outcome = Err(Error::EngineFailed { engine: engine.name().to_owned(), reason: "it panicked".into() });
-        let joint = Joint { session: session.clone(), operation: operation.to_owned(), outcome };
-        let Joint { operation: copy, outcome, .. } = place.combiner.run(algorithm, joint)?;
-        Some(outcome.inspect(|&written| copy.copy_back(written, operation)))
+        Some(place)
     }
 
     /// This process's place.

@@ -172,13 +172,17 @@ impl Gather {
     /// # Errors
     /// Those of [`Session::run`].
     pub fn run(&mut self, session: &Session, operation: &mut Operation<'_>) -> Result<usize> {
+        if self.last == 0 {
+            // Nothing was ever put off: this thread blocks, and other processes may be its operations' company.
+            return session.run(operation);
+        }
         self.untimed += 1;
         if self.untimed < firing::TIMED_EVERY || !session.may_gather() {
-            return session.run(operation);
+            return session.run_among_own(operation);
         }
         self.untimed = 0;
         let start = thread_ns();
-        let result = session.run(operation);
+        let result = session.run_among_own(operation);
         self.firing(session).observe_alone(session.params().algorithm(), thread_ns().saturating_sub(start));
         result
     }

@@ -63,7 +63,12 @@ impl Session {
         self.0.params.check(operation)?;
         let Some(keyed) = &self.0.keyed else { return self.run_at_vault(operation) };
         let view = self.0.client.upstream().view();
-        if view.place(self.0.params.algorithm(), operation.data.input_len()) == Place::Here {
+        let here = match view.place(self.0.params.algorithm(), operation.data.input_len()) {
+            Place::Here => true,
+            Place::Together => self.0.client.has_company(self.0.params.algorithm()),
+            Place::Queue => false,
+        };
+        if here {
             return self.run_with(&**keyed, operation, &view);
         }
         drop(view);
@@ -109,10 +114,19 @@ impl Session {
         self.0.client.engine().lanes(self.0.params.algorithm()) > 1 && self.is_here()
     }
 
-    /// Whether the routing table keeps a (public-key) operation of this session in place.
+    /// Whether the routing table keeps a (public-key) operation of this session, which has company in this process, in place.
     pub(crate) fn is_here(&self) -> bool {
         let algorithm = self.0.params.algorithm();
-        self.0.keyed.is_some() && self.0.client.place(algorithm, algorithm.output_len(0)) == Place::Here
+        self.0.keyed.is_some() && self.0.client.place(algorithm, algorithm.output_len(0)) != Place::Queue
+    }
+
+    /// [`run`](Self::run) in a thread whose connections are its operations' company: what is in place goes to no other process.
+    pub(crate) fn run_among_own(&self, operation: &mut Operation<'_>) -> Result<usize> {
+        if !self.is_here() {
+            return self.run(operation);
+        }
+        self.0.params.check(operation)?;
+        self.run_here(operation)
     }
 
     /// The key, unless a vault has it.

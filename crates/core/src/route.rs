@@ -1,4 +1,4 @@
-//! Routes: for an algorithm and a size class, *here* or *queue*. One look-up, no lock, no allocation.
+//! Routes: for an algorithm and a size class, *here*, *queue* or *together*. One look-up, no lock, no allocation.
 
 use crate::algorithm::Algorithm;
 use core::fmt;
@@ -12,6 +12,9 @@ pub enum Place {
     Here = 0,
     /// In the manager's queue, in this process or in the broker's, where the policy decides further.
     Queue = 1,
+    /// In the broker's queue, to share lanes with other processes' operations; but in the calling process if it has company for it there: threads that combine,
+    /// or connections whose operations gather.
+    Together = 2,
 }
 
 impl fmt::Display for Place {
@@ -19,6 +22,7 @@ impl fmt::Display for Place {
         f.pad(match self {
             Place::Here => "here",
             Place::Queue => "queue",
+            Place::Together => "together",
         })
     }
 }
@@ -65,11 +69,14 @@ pub const fn route_index(algorithm: Algorithm, bytes: usize) -> usize {
     algorithm.number() as usize * SizeClass::COUNT + SizeClass::of(algorithm, bytes).index()
 }
 
-/// Reads a routing table that may lie in memory shared with another process; anything but *queue* reads as *here*.
+/// Reads a routing table that may lie in memory shared with another process; anything unknown reads as *here*.
 #[inline]
 pub fn look_up(table: &[AtomicU8], algorithm: Algorithm, bytes: usize) -> Place {
-    match table.get(route_index(algorithm, bytes)) {
-        Some(entry) if entry.load(Ordering::Relaxed) == Place::Queue as u8 => Place::Queue,
+    const QUEUE: u8 = Place::Queue as u8;
+    const TOGETHER: u8 = Place::Together as u8;
+    match table.get(route_index(algorithm, bytes)).map(|entry| entry.load(Ordering::Relaxed)) {
+        Some(QUEUE) => Place::Queue,
+        Some(TOGETHER) => Place::Together,
         _ => Place::Here,
     }
 }
@@ -104,5 +111,7 @@ mod tests {
         assert_eq!(look_up(&table, Algorithm::Aes128Gcm, 127), Place::Queue);
         assert_eq!(look_up(&table[..3], Algorithm::X25519, 32), Place::Here);
         assert!(!keeps(&table, Algorithm::Aes128Gcm) && keeps(&table, Algorithm::Aes256Gcm) && keeps(&table[..3], Algorithm::X25519));
+        table[route_index(Algorithm::X25519, 32)].store(Place::Together as u8, Ordering::Relaxed);
+        assert_eq!(look_up(&table, Algorithm::X25519, 32), Place::Together);
     }
 }

@@ -69,9 +69,20 @@ struct State<W> {
     count: usize,
     /// Operations that ever arrived.
     arrivals: u64,
+    /// By algorithm number.
+    formed: Vec<Formed>,
     running: usize,
     /// Some thread leads, or has been told to.
     led: bool,
+}
+
+/// What a combiner has formed of one algorithm's operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Formed {
+    /// Operations that were computed or are being computed.
+    pub operations: u64,
+    /// In so many batches; an operation by itself counts as one.
+    pub batches: u64,
 }
 
 struct Entry<W> {
@@ -151,6 +162,7 @@ impl<C: Compute> Combiner<C> {
             waiting: Algorithm::ALL.iter().map(|_| VecDeque::new()).collect(),
             count: 0,
             arrivals: 0,
+            formed: vec![Formed::default(); Algorithm::COUNT],
             running: 0,
             led: false,
         };
@@ -162,6 +174,11 @@ impl<C: Compute> Combiner<C> {
             origin: Instant::now(),
             slots: workers.max(1),
         }
+    }
+
+    /// What was formed so far of this kind.
+    pub fn formed(&self, algorithm: Algorithm) -> Formed {
+        self.lock().formed[usize::from(algorithm.number())]
     }
 
     /// Whether an operation of this kind gains by company, as far as is known. One that does not is better computed by its own thread.
@@ -329,6 +346,9 @@ impl<W> State<W> {
         for waiter in entries.iter().filter_map(|entry| entry.waiter.as_ref()) {
             waiter.taken.store(true, Relaxed);
         }
+        let formed = &mut self.formed[usize::from(shot.algorithm.number())];
+        formed.operations += entries.len() as u64;
+        formed.batches += if shot.side_by_side { 1 } else { entries.len() as u64 };
         self.count -= entries.len();
         self.running += 1;
         Some(Batch { shot, entries })
@@ -433,6 +453,7 @@ mod tests {
             doubler.set_shut(false);
         });
         assert_eq!(*doubler.sizes.lock().unwrap(), [1, 8, 8]);
+        assert_eq!(combiner.formed(Rsa), Formed { operations: 17, batches: 3 });
         assert_eq!(doubler.inside_max.load(Relaxed), 1);
     }
 

@@ -1,6 +1,7 @@
 //! The manager as its users see it.
 
 use crate::bounds::Bounds;
+use crate::combine::Formed;
 use crate::config::{Costs, ManagerConfig, PolicyKind};
 use crate::counters::{EngineStatus, Snapshot};
 use crate::entrance::shut_down;
@@ -206,6 +207,17 @@ impl Manager {
     /// The cost sheets, corrected by what requests have really cost.
     pub fn costs(&self) -> Vec<CostSheet> {
         self.inner.lock().engines.iter().map(|engine| engine.estimate.sheet()).collect()
+    }
+
+    /// The cost sheet of the engine in the caller's own place, corrected as [`costs`](Self::costs).
+    pub fn costs_here(&self) -> Option<CostSheet> {
+        let here = self.local.first()?;
+        Some(self.inner.lock().engines[usize::from(here.0)].estimate.sheet())
+    }
+
+    /// What [`gather`](Self::gather) has formed so far of an algorithm's operations.
+    pub fn formed(&self, algorithm: Algorithm) -> Formed {
+        self.inner.gathering.get().map(|combiner| combiner.formed(algorithm)).unwrap_or_default()
     }
 
     /// The routing table for a caller who needs `handover_ns` to reach this manager: *queue* where an engine beats the caller's own place

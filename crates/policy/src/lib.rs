@@ -24,6 +24,7 @@
 //! | [`placement`] | shortest expected completion, from cost sheets | unless waiting is expected to be sooner | after [`placement::PATIENCE_NS`] |
 //! | [`routing`] | the routing table: *here* or *queue* for each algorithm and size class | | |
 //! | [`firing`] | when an event-driven thread computes what its connections have gathered | yes | by its own kind |
+//! | [`sharing`] | whether operations that processes compute alone come together at the broker | | |
 //! | [`yielding`] | whether a blocking thread offers the processor to others that may join it | | |
 //! | [`estimate`] | a cost sheet that learns from what it sees | | |
 //!
@@ -43,6 +44,7 @@ pub mod fifo;
 pub mod firing;
 pub mod placement;
 pub mod routing;
+pub mod sharing;
 mod waiting;
 mod workers;
 pub mod yielding;

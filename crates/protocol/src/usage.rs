@@ -1,4 +1,5 @@
-//! Usage counters: what a client says it has computed in its own place. Claims, for accounts; never grounds for a decision.
+//! Usage counters: what a client says it has computed in its own place. Claims: for accounts, and a hint that a decision
+//! may be worth a trial; never its grounds.
 
 use crate::layout::{AT_USAGE, USAGE_ALGORITHMS, USAGE_BYTES, USAGE_STRIPES};
 use crate::region::Region;

@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/protocol", &["crates/core"]),
     ("crates/manager", &["crates/core", "crates/policy", "crates/engines/*"]),
     ("crates/vault", &["crates/core", "crates/protocol"]),
-    ("crates/broker", &["crates/core", "crates/protocol", "crates/manager", "crates/vault"]),
+    ("crates/broker", &["crates/core", "crates/policy", "crates/protocol", "crates/manager", "crates/vault"]),
     ("crates/client", &["crates/core", "crates/policy", "crates/protocol", "crates/manager"]),
     ("crates/interfaces/async/link", &[]),
     ("crates/interfaces/async", &["crates/interfaces/async/link"]),
