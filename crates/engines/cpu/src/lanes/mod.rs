@@ -32,18 +32,18 @@ pub(crate) fn count(algorithm: Algorithm) -> usize {
 /// From how many operations on a kernel is faster than the library; `None` if it never is, or if there is none.
 ///
 /// The time of a batch of eight over that of one by the library, rounded up, by `bywash bench ALG --cpu` on 2 shared cores with AVX-512 IFMA and VAES
-/// (2026-11-21): 1.1 to 1.9 for what is 2 here, 2.0 to 2.6 for 3, 4.1 to 6 for 6. AWS-LC's own RSA of 2048 bits and more computes the
+/// (2026-11-22): 0.8 to 1.9 for what is 2 here, 2.0 to 2.8 for 3, 3.4 for 4, 4.1 to 4.5 for 5. AWS-LC's own RSA of 2048 bits and more computes the
 /// two halves of one operation side by side with the same instructions, so that lanes have less to gain there.
 const fn break_even(algorithm: Algorithm) -> Option<usize> {
     use Algorithm as A;
     match algorithm {
-        A::Rsa1024Private => Some(2),
-        A::Rsa2048Private | A::Rsa3072Private | A::Rsa4096Private => Some(6),
-        A::Rsa1024Public | A::Rsa2048Public | A::Rsa3072Public | A::Rsa4096Public => Some(3),
-        A::EcdsaP256Sign | A::EcdhP256 | A::EcdhP256Public | A::EcdsaP384Sign | A::EcdhP384Public => Some(2),
-        A::EcdhP384 => Some(3),
-        A::X25519 => Some(2),
-        A::X25519Public | A::Ed25519Sign => Some(3),
+        A::Rsa1024Private | A::Rsa3072Public | A::Rsa4096Public => Some(2),
+        A::Rsa1024Public | A::Rsa2048Public => Some(3),
+        A::Rsa2048Private => Some(4),
+        A::Rsa3072Private | A::Rsa4096Private => Some(5),
+        A::EcdsaP256Sign | A::EcdhP256 | A::EcdhP256Public | A::EcdsaP384Sign | A::EcdhP384 | A::EcdhP384Public => Some(2),
+        A::X25519 | A::X25519Public => Some(2),
+        A::Ed25519Sign => Some(3),
         _ => None,
     }
 }
