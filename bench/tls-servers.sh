@@ -4,11 +4,12 @@
 #
 #   bench/tls-servers.sh                              the whole table
 #   bench/tls-servers.sh nginx rsa2048,rsa4096 1.2 64 servers, keys, versions, connections: any of them as a comma-separated list
+#   LOAD=0.7 bench/tls-servers.sh nginx rsa2048 1.2   not as many as can be, but 0.7 of what the server manages without Bywash, in an open loop: latencies
 set -euo pipefail
 . "$(dirname "$0")/../tests/lib.sh"
 need "$bywash" "$tls_load"
 unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF LD_PRELOAD
-rounds=${ROUNDS:-5} seconds=${SECONDS_EACH:-2}
+rounds=${ROUNDS:-5} seconds=${SECONDS_EACH:-2} load=${LOAD:-}
 list() { tr , ' ' <<<"$1"; }
 servers=$(list "${1:-nginx,haproxy,haproxy-async}") keys=$(list "${2:-rsa2048,rsa3072,rsa4096,ecdsa,p384,ed25519}")
 versions=$(list "${3:-1.2,1.3}") connections=$(list "${4:-1,8,64}")
@@ -60,13 +61,14 @@ cpu_ns() {
 
 measure() {
     local name=$1 version=$2 count=$3 before
+    shift 3
     before=$(cpu_ns "${masters[$name]}")
     $client_core "$tls_load" --connect "127.0.0.1:${ports[$name]}" --sni $host --ca "$scratch/ca.pem" --tls "$version" --connections "$count" \
-        --seconds "$seconds" --json >"$scratch/load" || { cat "$scratch/load" >&2; exit 1; }
+        --seconds "$seconds" --json "$@" >"$scratch/load" || { cat "$scratch/load" >&2; exit 1; }
     printf '{"name": "%s", "cpu_ns": %d, "load": %s}\n' "$name" $(($(cpu_ns "${masters[$name]}") - before)) "$(cat "$scratch/load")" >>"$scratch/results"
 }
 
-printf '%-14s %-8s %-4s %4s | %9s %9s %9s %7s | %9s %9s\n' server key TLS conn without with no-async ratio 'p50 ms' 'with ms'
+printf '%-14s %-8s %-4s %4s | %9s %9s %9s %7s | %9s %9s | %9s %9s\n' server key TLS conn without with no-async ratio 'p50 ms' 'with ms' 'p99 ms' 'with ms'
 for server in $servers; do
     command -v "${server%-async}" >/dev/null || { echo "skipped: no ${server%-async} here"; continue; }
     for key in $keys; do
@@ -77,21 +79,28 @@ for server in $servers; do
         for version in $versions; do
             for count in $connections; do
                 for name in without with no-async; do measure $name "$version" "$count"; done # warms up; not counted
+                rate=()
+                if [ -n "$load" ]; then
+                    rm -f "$scratch/results"
+                    measure without "$version" "$count"
+                    rate=(--rate "$(/usr/bin/python3 -c 'import json, sys; print(float(sys.argv[1]) * json.load(sys.stdin)["load"]["handshakes_per_s"])' "$load" <"$scratch/results")")
+                fi
                 rm -f "$scratch/results"
                 for _ in $(seq "$rounds"); do
-                    for name in without with no-async; do measure $name "$version" "$count"; done
+                    for name in without with no-async; do measure $name "$version" "$count" "${rate[@]}"; done
                 done
                 /usr/bin/python3 - "$scratch/results" "$server" "$key" "$version" "$count" <<'PY'
 import json, statistics, sys
 path, *what = sys.argv[1:]
-rates, latencies = {}, {}
+rates, latencies, slowest = {}, {}, {}
 for line in map(json.loads, open(path)):
     rates.setdefault(line["name"], []).append(line["load"]["handshakes"] / (line["cpu_ns"] / 1e9))
     latencies.setdefault(line["name"], []).append(line["load"]["handshake_us"]["p50"] / 1e3)
+    slowest.setdefault(line["name"], []).append(line["load"]["handshake_us"]["p99"] / 1e3)
 rate = {name: statistics.median(values) for name, values in rates.items()}
-p50 = {name: statistics.median(values) for name, values in latencies.items()}
-print("%-14s %-8s %-4s %4s |" % tuple(what), "%8.0f/s %8.0f/s %8.0f/s %6.2fx | %9.3f %9.3f" % (
-    rate["without"], rate["with"], rate["no-async"], rate["with"] / rate["without"], p50["without"], p50["with"]))
+p50, p99 = ({name: statistics.median(values) for name, values in each.items()} for each in (latencies, slowest))
+print("%-14s %-8s %-4s %4s |" % tuple(what), "%8.0f/s %8.0f/s %8.0f/s %6.2fx | %9.3f %9.3f | %9.3f %9.3f" % (
+    rate["without"], rate["with"], rate["no-async"], rate["with"] / rate["without"], p50["without"], p50["with"], p99["without"], p99["with"]))
 PY
             done
         done
