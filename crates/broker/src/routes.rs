@@ -1,15 +1,14 @@
 //! The routing table that clients read, kept up to date: what cost sheets say, and whose operations come together here.
 
 use crate::broker::Shared;
+use crate::client::Client;
 use bywash_core::route::route_index;
 use bywash_core::{Algorithm, Place, Time};
 use bywash_manager::combine::Formed;
-use bywash_policy::sharing::{Seen, Sharing};
-use std::collections::BTreeMap;
+use bywash_policy::sharing::{EVERY_NS, Seen, Sharing};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// How often the routing table is looked at again while there are clients; it is computed anew only if requests were served.
-pub(crate) const EVERY: Duration = Duration::from_secs(2);
 
 /// The table and what it is made from.
 pub(crate) struct Routes {
@@ -17,10 +16,8 @@ pub(crate) struct Routes {
     /// Requests that had been served when it was made.
     served: u64,
     begun: Instant,
-    looked: Instant,
+    looked: Time,
     kinds: Vec<Kind>,
-    /// What clients claim to have computed alone, by client.
-    claimed: BTreeMap<(u32, Algorithm), u64>,
 }
 
 /// An algorithm whose operations may come together.
@@ -29,6 +26,8 @@ struct Kind {
     lanes: usize,
     sharing: Sharing,
     formed: Formed,
+    /// What clients claim to have computed alone, by client.
+    claimed: BTreeMap<u32, u64>,
 }
 
 impl Routes {
@@ -39,27 +38,31 @@ impl Routes {
         shared.board.set_routes(&table);
         let kind = |&algorithm: &Algorithm| {
             let lanes = manager.lanes(algorithm);
-            (lanes > 1).then(|| Kind { algorithm, lanes, sharing: Sharing::new(Time::ZERO), formed: Formed::default() })
+            (lanes > 1).then(|| Kind {
+                algorithm,
+                lanes,
+                sharing: Sharing::new(Time::ZERO),
+                formed: Formed::default(),
+                claimed: BTreeMap::new(),
+            })
         };
-        let now = Instant::now();
         let kinds = Algorithm::ALL.iter().filter_map(kind).collect();
-        Self { table, served: 0, begun: now, looked: now, kinds, claimed: BTreeMap::new() }
+        Self { table, served: 0, begun: Instant::now(), looked: Time::ZERO, kinds }
     }
 
-    /// How long to wait for the next look.
+    /// How long to wait for the next look, while there are clients.
     pub(crate) fn until_next(&self) -> Duration {
-        let now = self.now();
-        let trials = self.kinds.iter().filter_map(|kind| kind.sharing.next_look());
-        let first = trials.map(|look| Duration::from_nanos(look.since_ns(now))).min();
-        EVERY.saturating_sub(self.looked.elapsed()).min(first.unwrap_or(EVERY))
+        let looks = self.kinds.iter().map(|kind| kind.sharing.next_look());
+        let next = looks.chain([self.looked + EVERY_NS]).min();
+        Duration::from_nanos(next.map_or(0, |next| next.since_ns(self.now())))
     }
 
     /// Looks, and tells the clients what has changed.
     pub(crate) fn look(&mut self, shared: &Shared) {
-        self.looked = Instant::now();
+        self.looked = self.now();
         let manager = &shared.config.manager;
         let served = shared.telemetry.latencies.used().map(|(_, _, view)| view.requests).sum::<u64>();
-        let mut changed = self.look_at_sharing(shared);
+        let mut changed = self.look_at_sharing(shared, self.looked);
         if served != self.served {
             self.served = served;
             self.table = manager.routes(Some(&self.table), shared.config.handover_ns);
@@ -86,33 +89,46 @@ impl Routes {
     }
 
     /// Whether operations of some algorithm come together that did not, or the other way round.
-    fn look_at_sharing(&mut self, shared: &Shared) -> bool {
+    fn look_at_sharing(&mut self, shared: &Shared, now: Time) -> bool {
         let Some(costs) = shared.config.manager.costs_here() else { return false };
-        let now = self.now();
         let clients: Vec<_> = shared.clients().values().cloned().collect();
-        let before = std::mem::take(&mut self.claimed);
         let mut changed = false;
-        for Kind { algorithm, lanes, sharing, formed } in &mut self.kinds {
-            let was_together = sharing.is_together();
-            let Some(curve) = costs.curve(*algorithm).filter(|curve| was_together || Sharing::is_hopeful(curve, *lanes)) else { continue };
-            let now_formed = shared.config.manager.formed(*algorithm);
-            let (gathered, batches) = (now_formed.operations - formed.operations, now_formed.batches - formed.batches);
-            let mut seen = Seen { gathered, batches, ..Seen::default() };
-            for (client, ring) in clients.iter().filter_map(|client| Some((client.number, client.ring.as_ref()?))) {
-                let usage = ring.region().usage(*algorithm);
-                let alone = usage.operations.saturating_sub(usage.batched);
-                let more = alone.saturating_sub(before.get(&(client, *algorithm)).copied().unwrap_or(0));
-                seen.processes += usize::from(more > 0);
-                seen.alone = seen.alone.saturating_add(more);
-                self.claimed.insert((client, *algorithm), alone);
+        for kind in self.kinds.iter_mut().filter(|kind| now >= kind.sharing.next_look()) {
+            let was_together = kind.sharing.is_together();
+            let seen = kind.see(&clients, shared.config.manager.formed(kind.algorithm));
+            match costs.curve(kind.algorithm).filter(|curve| was_together || Sharing::is_hopeful(curve, kind.lanes)) {
+                Some(curve) => kind.sharing.look(now, curve, seen),
+                None => kind.sharing = Sharing::new(now),
             }
-            sharing.look(now, curve, seen);
-            *formed = now_formed;
-            if was_together || sharing.is_together() {
-                tracing::debug!(algorithm = algorithm.name(), together = sharing.is_together(), ?seen, "sharing of lanes");
+            if was_together || kind.sharing.is_together() {
+                tracing::debug!(algorithm = kind.algorithm.name(), together = kind.sharing.is_together(), ?seen, "sharing of lanes");
             }
-            changed |= sharing.is_together() != was_together;
+            changed |= kind.sharing.is_together() != was_together;
         }
         changed
+    }
+}
+
+impl Kind {
+    /// What happened since it was last asked.
+    fn see(&mut self, clients: &[Arc<Client>], formed: Formed) -> Seen {
+        let (gathered, batches) = (formed.operations - self.formed.operations, formed.batches - self.formed.batches);
+        self.formed = formed;
+        let before = std::mem::take(&mut self.claimed);
+        let mut seen = Seen { gathered, batches, ..Seen::default() };
+        let mut processes = BTreeSet::new();
+        for client in clients {
+            let Some(ring) = &client.ring else { continue };
+            let usage = ring.region().usage(self.algorithm);
+            let alone = usage.operations.saturating_sub(usage.batched);
+            let more = alone.saturating_sub(before.get(&client.number).copied().unwrap_or(0));
+            if more > 0 {
+                processes.insert(client.peer.pid);
+            }
+            seen.alone = seen.alone.saturating_add(more);
+            self.claimed.insert(client.number, alone);
+        }
+        seen.processes = processes.len();
+        seen
     }
 }

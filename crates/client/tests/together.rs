@@ -5,11 +5,13 @@
 mod toy;
 
 use bywash_broker::{Broker, BrokerConfig};
-use bywash_client::{Client, Config, Route};
+use bywash_client::{Client, Config, Route, Session};
 use bywash_core::{Algorithm, CostSheet, Engine, Keyed, Operation, Place, Result, SessionParams, Task};
 use bywash_manager::calibrate::sample;
 use bywash_manager::{Costs, Manager, ManagerConfig};
 use std::any::Any;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -72,20 +74,58 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Ends the threads however the test ends.
-struct Stops<'a>(&'a AtomicBool);
-
-impl Drop for Stops<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
-    }
-}
-
-fn run(session: &bywash_client::Session) {
+fn run(session: &Session) {
     let (_, mut operation) = sample(ALGORITHM, 0).unwrap();
     operation.input[9] = 0x77;
     session.run(&mut operation.borrow()).unwrap();
     assert_eq!(operation.output[9], 0x57);
+}
+
+fn session(client: &Client) -> Session {
+    client.session(sample(ALGORITHM, 0).unwrap().0).unwrap()
+}
+
+fn client(path: &Path) -> Client {
+    Client::with_engine(Config { socket: Some(path.to_owned()), route: Route::Auto, run: None }, Arc::new(Slow))
+}
+
+/// A program of so many threads, busy until its input ends; then it says how many operations it sent to the broker. Run without its variables, there is nothing to do.
+#[test]
+fn child_of_the_test() {
+    let Some(path) = std::env::var_os("BYWASH_TEST_TOGETHER") else { return };
+    let threads: usize = std::env::var("BYWASH_TEST_THREADS").unwrap().parse().unwrap();
+    let (client, stop) = (client(path.as_ref()), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let session = session(&client);
+                while !stop.load(SeqCst) {
+                    run(&session);
+                }
+            });
+        }
+        let _ = std::io::stdin().lines().count();
+        stop.store(true, SeqCst);
+    });
+    println!("queued {}", client.stats().queued);
+}
+
+fn child(path: &Path, threads: usize) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_of_the_test", "--nocapture"])
+        .env("BYWASH_TEST_TOGETHER", path)
+        .env("BYWASH_TEST_THREADS", threads.to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Ends a child; how many operations it sent to the broker.
+fn queued(child: Child) -> u64 {
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().find_map(|line| line.split_once("queued ")?.1.parse().ok()).unwrap()
 }
 
 #[test]
@@ -98,33 +138,20 @@ fn those_who_compute_alone_come_together_and_part_again() {
     let broker = Broker::bind(BrokerConfig::new(path.clone(), manager)).unwrap();
     let handle = broker.handle();
     let serving = broker.spawn().unwrap();
-    let client = || Client::with_engine(Config { socket: Some(path.clone()), route: Route::Auto, run: None }, Arc::new(Slow));
-    let params = || sample(ALGORITHM, 0).unwrap().0;
+    // It sees the table, and computes nothing.
+    let watcher = client(&path);
+    let _connected = session(&watcher);
+    let is = |place| watcher.place(ALGORITHM, 0) == place;
 
-    // Each client is a process to the broker, and has one thread.
-    let clients: Vec<_> = (0..8).map(|_| client()).collect();
-    let threaded = &client();
-    let stop = AtomicBool::new(false);
-    let busy = |client: &Client| {
-        let session = client.session(params()).unwrap();
-        while !stop.load(SeqCst) {
-            run(&session);
-        }
-    };
-    let busy = &busy;
-    std::thread::scope(|scope| {
-        let _stops = Stops(&stop);
-        clients.iter().for_each(|client| _ = scope.spawn(move || busy(client)));
-        for _ in 0..2 {
-            scope.spawn(move || busy(threaded));
-        }
-        let is_together = || clients[0].place(ALGORITHM, 0) == Place::Together;
-        until("they never came together", || is_together() && clients.iter().all(|client| client.stats().queued > 0));
-        std::thread::sleep(Duration::from_secs(3));
-        assert!(is_together(), "the lanes are filled: it lasts");
-    });
-    assert!(threaded.stats().queued < 100, "its threads are company for each other: {:?}", threaded.stats());
-    until("they never parted", || clients[0].place(ALGORITHM, 0) == Place::Here);
+    let (alone, threaded): (Vec<_>, _) = ((0..8).map(|_| child(&path, 1)).collect(), child(&path, 2));
+    until("they never came together", || is(Place::Together));
+    std::thread::sleep(Duration::from_secs(5));
+    assert!(is(Place::Together), "the lanes are filled: it lasts");
+    assert!(queued(threaded) < 100, "its threads are company for each other");
+    for child in alone {
+        assert!(queued(child) > 100, "it has nobody but the broker");
+    }
+    until("they never parted", || is(Place::Here));
     handle.shutdown();
     serving.join().unwrap().unwrap();
 }

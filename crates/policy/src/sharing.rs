@@ -13,14 +13,17 @@
 //!
 //! What clients claim to compute alone can begin a trial and no more; whether it was worth it is judged by the batches that were really formed and the engine's
 //! costs as the broker knows them. A client that lies costs the others a trial now and then, and ever more rarely: of [`TRIAL_NS`], after at least [`WAIT_NS`].
+//! One that lies and fills batches itself, at its own cost, can have the others' operations come to the broker.
 
 use bywash_core::{CostCurve, Time};
 
-/// How long a trial lasts at most: 1 s. It begins with processes that come one by one, so it is looked at every [`LOOK_NS`] and has succeeded as soon as one such look is
-/// good.
+/// How long a trial lasts at most: 1 s. It begins with processes that come one by one, so it is looked at every [`LOOK_NS`] and has succeeded as soon as one such
+/// look is good.
 pub const TRIAL_NS: u64 = 1_000_000_000;
 /// Between two looks at a trial: 250 ms, some thirty batches of RSA-4096.
 pub const LOOK_NS: u64 = 250_000_000;
+/// Between two looks otherwise.
+pub const EVERY_NS: u64 = 2_000_000_000;
 /// From a trial that failed to the next, at first: 2 s. It doubles with each failure in a row, up to [`WAIT_MAX_NS`].
 pub const WAIT_NS: u64 = 2_000_000_000;
 /// The longest time between two trials: about a minute.
@@ -56,14 +59,24 @@ pub struct Seen {
 pub struct Sharing {
     stage: Stage,
     looked: Time,
+    /// From the end of what is now to the next trial.
     wait_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    Apart { until: Time },
-    Trial { until: Time },
-    Together,
+    Apart {
+        until: Time,
+    },
+    Trial {
+        until: Time,
+        /// Operations that came since it began.
+        gathered: u64,
+    },
+    Together {
+        /// It has lasted for one look.
+        proved: bool,
+    },
 }
 
 impl Sharing {
@@ -77,9 +90,9 @@ impl Sharing {
         !matches!(self.stage, Stage::Apart { .. })
     }
 
-    /// When a trial, if there is one, is to be looked at.
-    pub fn next_look(&self) -> Option<Time> {
-        matches!(self.stage, Stage::Trial { .. }).then(|| self.looked + LOOK_NS)
+    /// When to look next.
+    pub fn next_look(&self) -> Time {
+        self.looked + if matches!(self.stage, Stage::Trial { .. }) { LOOK_NS } else { EVERY_NS }
     }
 
     /// Whether full batches would be worth it at all; if not there is no need to look.
@@ -92,26 +105,28 @@ impl Sharing {
         let since_ns = now.since_ns(self.looked) as f64;
         let mean = seen.gathered.checked_div(seen.batches).unwrap_or(0);
         let gained = if seen.gathered < ENOUGH { 0.0 } else { gain(costs, mean) };
-        match self.stage {
+        self.stage = match self.stage {
             Stage::Apart { until } => {
                 let is_busy = seen.alone as f64 * costs.estimate_ns(0) >= BUSY_MIN * since_ns;
-                if now >= until && seen.processes > 1 && is_busy {
-                    self.stage = Stage::Trial { until: now + TRIAL_NS };
-                }
+                let begins = now >= until && seen.processes > 1 && is_busy;
+                if begins { Stage::Trial { until: now + TRIAL_NS, gathered: 0 } } else { self.stage }
             }
-            Stage::Trial { .. } if gained >= GAIN_MIN => {
+            Stage::Trial { .. } if gained >= GAIN_MIN => Stage::Together { proved: false },
+            Stage::Trial { until, gathered } if now < until => Stage::Trial { until, gathered: gathered + seen.gathered },
+            // Nobody came at all: that says nothing, and is no failure.
+            Stage::Trial { gathered: 0, .. } if seen.gathered == 0 => Stage::Apart { until: now + WAIT_NS },
+            Stage::Together { .. } if gained >= GAIN_LEFT => {
                 self.wait_ns = WAIT_NS;
-                self.stage = Stage::Together;
+                Stage::Together { proved: true }
             }
-            Stage::Together if gained >= GAIN_LEFT => {}
-            Stage::Trial { until } if now < until => {}
-            // Nothing came: that is no failure.
-            _ if seen.gathered < ENOUGH => self.stage = Stage::Apart { until: now + WAIT_NS },
-            Stage::Trial { .. } | Stage::Together => {
-                self.stage = Stage::Apart { until: now + self.wait_ns };
+            // What lasted and has ended may soon come again.
+            Stage::Together { proved: true } if seen.gathered == 0 => Stage::Apart { until: now + WAIT_NS },
+            Stage::Trial { .. } | Stage::Together { .. } => {
+                let until = now + self.wait_ns;
                 self.wait_ns = (2 * self.wait_ns).min(WAIT_MAX_NS);
+                Stage::Apart { until }
             }
-        }
+        };
         self.looked = now;
     }
 }
@@ -145,51 +160,60 @@ mod tests {
         Seen { gathered: operations, batches: operations.div_ceil(lanes), ..Seen::default() }
     }
 
+    fn is_trial(sharing: &Sharing) -> bool {
+        matches!(sharing.stage, Stage::Trial { .. })
+    }
+
     /// In a trial, at the time of its first look.
     fn in_trial() -> (Sharing, Time) {
         let mut sharing = Sharing::new(Time::ZERO);
-        sharing.look(Time(2 * SECOND_NS), &rsa_4096(), alone(500));
-        assert!(sharing.is_together());
-        let look = sharing.next_look().unwrap();
+        sharing.look(sharing.next_look(), &rsa_4096(), alone(500));
+        assert!(sharing.is_together() && is_trial(&sharing));
+        let look = sharing.next_look();
         (sharing, look)
     }
 
     #[test]
     fn a_trial_that_fills_lanes_lasts_until_they_are_empty() {
-        let (mut sharing, mut now) = in_trial();
+        let (mut sharing, now) = in_trial();
         sharing.look(now, &rsa_4096(), gathered(40, 2));
-        sharing.look(now + LOOK_NS, &rsa_4096(), gathered(96, 6));
         for _ in 0..5 {
-            assert!(sharing.is_together() && sharing.next_look().is_none());
-            now = now + 2 * SECOND_NS;
-            sharing.look(now, &rsa_4096(), gathered(96, 6));
+            sharing.look(sharing.next_look(), &rsa_4096(), gathered(96, 6));
+            assert!(sharing.is_together() && !is_trial(&sharing));
         }
-        sharing.look(now + 2 * SECOND_NS, &rsa_4096(), Seen::default());
+        sharing.look(sharing.next_look(), &rsa_4096(), Seen::default());
         assert!(!sharing.is_together(), "nobody comes any more");
+    }
+
+    /// Trials in ten minutes for clients that claim to be busy alone, where so much comes together in each look.
+    fn trials(come: impl Fn(&Sharing) -> Seen) -> u32 {
+        let (mut sharing, mut trials) = (Sharing::new(Time::ZERO), 0);
+        while sharing.next_look() < Time(600 * SECOND_NS) {
+            let was_together = sharing.is_together();
+            let seen = if was_together { come(&sharing) } else { alone(1_000_000) };
+            sharing.look(sharing.next_look(), &rsa_4096(), seen);
+            trials += u32::from(!was_together && sharing.is_together());
+        }
+        trials
     }
 
     #[test]
     fn trials_that_fail_become_rare() {
-        let mut sharing = Sharing::new(Time::ZERO);
-        let (mut now, mut trials) = (Time::ZERO, 0);
-        let end = 600 * SECOND_NS;
-        while now.0 < end {
-            now = now + TRIAL_NS;
-            let was_together = sharing.is_together();
-            // Whatever the clients claim, operations come one at a time.
-            sharing.look(now, &rsa_4096(), if was_together { gathered(50, 1) } else { alone(1_000_000) });
-            trials += u64::from(!was_together && sharing.is_together());
+        for (what, come) in [("one at a time", gathered(50, 1)), ("hardly anything", gathered(3, 1))] {
+            let trials = trials(|_| come);
+            assert!((5..20).contains(&trials), "{what}: {trials}");
         }
-        assert!((5..20).contains(&trials), "{trials}");
+        let fills_trials = |sharing: &Sharing| if is_trial(sharing) { gathered(16, 8) } else { Seen::default() };
+        let trials = trials(fills_trials);
+        assert!((5..20).contains(&trials), "full batches in trials alone: {trials}");
     }
 
     #[test]
     fn what_cannot_gain_is_not_tried() {
         let mut sharing = Sharing::new(Time::ZERO);
-        let now = Time(2 * SECOND_NS);
-        sharing.look(now, &rsa_4096(), Seen { processes: 1, ..alone(500) });
+        sharing.look(sharing.next_look(), &rsa_4096(), Seen { processes: 1, ..alone(500) });
         assert!(!sharing.is_together(), "one process has nobody to meet");
-        sharing.look(now + 2 * SECOND_NS, &rsa_4096(), alone(20));
+        sharing.look(sharing.next_look(), &rsa_4096(), alone(20));
         assert!(!sharing.is_together(), "so few never meet");
         assert!(Sharing::is_hopeful(&rsa_4096(), 8));
         assert!(!Sharing::is_hopeful(&curve(15e3, 32e3), 8), "the way to the broker costs more than P-256 takes");
@@ -201,9 +225,9 @@ mod tests {
         let (mut sharing, now) = in_trial();
         let mut small = sharing.clone();
         sharing.look(now, &rsa_4096(), gathered(96, 6));
-        assert!(sharing.is_together() && sharing.next_look().is_none());
+        assert!(sharing.is_together() && !is_trial(&sharing));
         small.look(now, &rsa_4096(), gathered(100, 4));
-        assert!(small.is_together() && small.next_look().is_some(), "they may yet come");
+        assert!(is_trial(&small), "they may yet come");
         small.look(now + TRIAL_NS, &rsa_4096(), gathered(100, 4));
         assert!(!small.is_together(), "four in the time of 3.9 and the way gain nothing");
     }

@@ -91,11 +91,19 @@ fn execute(program: &[Step], x: &mut [V], y: &[V], modulus: &[V], workspace: &mu
 }
 
 /// Eight odd moduli of at most 52 `K` - 2 bits.
-#[derive(Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Modulus<const K: usize> {
     /// Digits, -1 / modulus mod 2^52, and sums of tiles.
     place: Vec<V>,
 }
+
+// No `Zeroize`: it would empty the vector under programs that count on its length.
+impl<const K: usize> Drop for Modulus<K> {
+    fn drop(&mut self) {
+        self.place.zeroize();
+    }
+}
+
+impl<const K: usize> ZeroizeOnDrop for Modulus<K> {}
 
 impl<const K: usize> Modulus<K> {
     /// From its digits and -1 / modulus mod 2^52.

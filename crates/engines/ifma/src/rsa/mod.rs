@@ -60,22 +60,16 @@ pub struct PublicTask<'a> {
     pub output: &'a mut [u8],
 }
 
-/// Public operations touch no secret: nothing is wiped after them.
-fn unwiped<const REGISTERS: usize, T>(work: impl FnOnce() -> T) -> T {
-    work()
-}
-
-/// Asks what a batch must be like, and runs it with the keys of its size, by way of `$wiping`.
+/// Asks what a batch must be like, and runs it with the keys of its size. Public operations leave nothing behind either: what is encrypted is a secret.
 macro_rules! run {
-    ($tasks:ident, $sizes:ident, $module:ident, $wiping:path) => {{
-        use $wiping as wiping;
+    ($tasks:ident, $sizes:ident, $module:ident) => {{
         crate::assert_batch($tasks.len());
         for task in $tasks.iter() {
             assert_eq!([task.input.len() * 8, task.output.len() * 8], [task.key.bits(); 2], "input and output as long as the modulus");
         }
         macro_rules! size {
             ($size:ident, $bits:literal) => {
-                wiping::<{ stack::rsa($bits) }, _>(|| {
+                stack::wiped::<{ stack::rsa($bits) }, _>(|| {
                     $module::run(
                         per_lane($tasks, |task| match &task.key.0 {
                             $sizes::$size(key) => &**key,
@@ -101,7 +95,7 @@ macro_rules! run {
 /// Where [`crate::is_supported`] says no, without or with more than [`crate::LANES`] tasks, or with keys of different sizes or inputs and outputs
 /// of other lengths than the modulus.
 pub fn private(tasks: &mut [PrivateTask<'_>]) {
-    run!(tasks, PrivateSize, private, stack::wiped);
+    run!(tasks, PrivateSize, private);
 }
 
 /// Computes one to eight public operations side by side, in the time of eight with the longest exponent among them.
@@ -109,5 +103,5 @@ pub fn private(tasks: &mut [PrivateTask<'_>]) {
 /// # Panics
 /// As [`private`].
 pub fn public(tasks: &mut [PublicTask<'_>]) {
-    run!(tasks, PublicSize, public, self::unwiped);
+    run!(tasks, PublicSize, public);
 }

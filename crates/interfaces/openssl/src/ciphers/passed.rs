@@ -8,8 +8,8 @@
 use super::dispatch::{Cipher, Failed, Outcome};
 use super::spec::Spec;
 use crate::delegate::{Delegate, call, functions};
-use crate::ffi::Param;
 use crate::ffi::ids::{cipher as id, operation};
+use crate::ffi::{Param, guard};
 use crate::provider::Provider;
 use bywash_client::Client;
 use bywash_core::{Algorithm, Direction};
@@ -122,9 +122,10 @@ impl Passed {
 
     #[cold]
     fn flush(&mut self) {
-        if self.operations > 0 {
-            self.client.count(self.algorithm, self.operations, self.bytes);
-            (self.operations, self.bytes) = (0, 0);
+        let (operations, bytes) = (core::mem::take(&mut self.operations), core::mem::take(&mut self.bytes));
+        if operations > 0 {
+            // It may look for its broker, and not all ways here have a guard.
+            guard((), || self.client.count(self.algorithm, operations, bytes));
         }
     }
 

@@ -186,7 +186,8 @@ impl Small {
     fn grown_before_record(&self) -> Option<Box<Gcm>> {
         let mut own = self.grown()?;
         own.iv_len = self.ask(c"iv", &mut own.iv)?;
-        own.iv_state = IvState::Set;
+        // For records, which count it up, and for nothing else.
+        own.iv_state = IvState::Spent;
         Some(own)
     }
 
@@ -257,7 +258,11 @@ impl Small {
     }
 
     fn set(&mut self, params: Params<'_>) -> Outcome {
-        outcome(self.passed.set(params.as_ptr()))?;
+        if outcome(self.passed.set(params.as_ptr())).is_err() {
+            // Some may have been taken: what was remembered is so no more.
+            self.stage = Stage::UnderWay;
+            return Err(Failed);
+        }
         for param in params.iter() {
             match param.name().to_bytes() {
                 b"tag" => self.note_tag(param),
@@ -291,6 +296,16 @@ impl Small {
 
     fn duplicate(&self) -> Outcome<Self> {
         Ok(Self { passed: self.passed.duplicate()?, key: self.key.clone(), ..*self })
+    }
+
+    /// A copy of ours, for a libcrypto that cannot copy its own contexts of GCM (before 3.0.8): possible while no text is under way.
+    fn duplicate_as_own(&self) -> Outcome<Box<Gcm>> {
+        let own = match self.stage {
+            Stage::Begun => self.grown_in_message(),
+            Stage::Unknown if !self.spent && !self.generates => self.grown(),
+            _ => None,
+        };
+        own.ok_or(Failed)
     }
 }
 
@@ -372,7 +387,7 @@ impl Cipher for SmallGcm {
 
     fn duplicate(&self) -> Outcome<Self> {
         match self {
-            Self::Small(small) => small.duplicate().map(Self::Small),
+            Self::Small(small) => small.duplicate().map(Self::Small).or_else(|Failed| small.duplicate_as_own().map(Self::Own)),
             Self::Own(own) => own.duplicate().map(|own| Self::Own(Box::new(own))),
         }
     }
