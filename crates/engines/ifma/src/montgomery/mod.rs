@@ -32,7 +32,7 @@ mod tile;
 use crate::vector::{DIGIT, RADIX, V};
 use program::{Layout, Step};
 use tile::run;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::Zeroize;
 
 pub(crate) use table::{POWERS, Reader, Row, WINDOW};
 
@@ -102,8 +102,6 @@ impl<const K: usize> Drop for Modulus<K> {
         self.place.zeroize();
     }
 }
-
-impl<const K: usize> ZeroizeOnDrop for Modulus<K> {}
 
 impl<const K: usize> Modulus<K> {
     /// From its digits and -1 / modulus mod 2^52.

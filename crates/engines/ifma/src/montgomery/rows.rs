@@ -23,6 +23,18 @@ macro_rules! each {
     ($macro:ident [$($column:literal)*] [$($row:tt)*]) => { concat!($($macro! $row),*) };
 }
 
+/// The operand at `to`, as many steps on as `i` says and more bytes.
+macro_rules! place {
+    ($to:literal $step:literal $i:tt $($more:literal)*) => { concat!("[{", $to, "}+", $step, "*", $i, $("+", $more,)* "]") };
+}
+
+/// An instruction on a column, or on the lanes of a mask, and what is at a place.
+macro_rules! apply {
+    ($instruction:literal $column:literal $mask:literal $($place:tt)*) => {
+        concat!($instruction, " zmm", $column, $mask, ", zmm", $column, ", ", place!($($place)*), "\n")
+    };
+}
+
 /// Nothing beside the multiplications of a row.
 macro_rules! nothing {
     ($($row:tt)*) => {
@@ -57,22 +69,7 @@ macro_rules! sum_of_own {
 /// Adds the carries of two sums, which are the lanes of `k1` and `k2`, times the digits of the other.
 macro_rules! carries {
     ($i:tt $even:literal $odd:literal $upper:literal $b:literal) => {
-        concat!(
-            "vpaddq zmm",
-            $upper,
-            "{{k1}}, zmm",
-            $upper,
-            ", zmm",
-            $b,
-            "\n",
-            "vpaddq zmm",
-            $upper,
-            "{{k2}}, zmm",
-            $upper,
-            ", [{a}+64*",
-            $i,
-            "]\n",
-        )
+        concat!("vpaddq zmm", $upper, "{{k1}}, zmm", $upper, ", zmm", $b, "\n", apply!("vpaddq" $upper "{{k2}}" "a" "64" $i "0"))
     };
 }
 
@@ -87,34 +84,10 @@ macro_rules! carry_once {
 macro_rules! less {
     ($i:tt $even:literal $odd:literal $upper:literal $b:literal) => {
         concat!(
-            "vpsubq zmm",
-            $even,
-            ", zmm",
-            $even,
-            ", [{c}+128*",
-            $i,
-            "]\n",
-            "vpsubq zmm",
-            $odd,
-            ", zmm",
-            $odd,
-            ", [{c}+128*",
-            $i,
-            "+64]\n",
-            "vpsubq zmm",
-            $even,
-            ", zmm",
-            $even,
-            ", [{d}+128*",
-            $i,
-            "]\n",
-            "vpsubq zmm",
-            $odd,
-            ", zmm",
-            $odd,
-            ", [{d}+128*",
-            $i,
-            "+64]\n",
+            apply!("vpsubq" $even "" "c" "128" $i "0"),
+            apply!("vpsubq" $odd "" "c" "128" $i "64"),
+            apply!("vpsubq" $even "" "d" "128" $i "0"),
+            apply!("vpsubq" $odd "" "d" "128" $i "64"),
         )
     };
 }
@@ -253,28 +226,8 @@ macro_rules! store_upper {
 macro_rules! store_to {
     ($to:literal $step:literal $i:tt $more:literal $digit:literal) => {
         concat!(
-            "vmovdqa64 [{",
-            $to,
-            "}+",
-            $step,
-            "*",
-            $i,
-            "+",
-            $more,
-            "], ymm",
-            $digit,
-            "\n",
-            "vextracti64x4 [{",
-            $to,
-            "}+",
-            $step,
-            "*",
-            $i,
-            "+",
-            $more,
-            "+32], zmm",
-            $digit,
-            ", 1\n",
+            "vmovdqa64 ", place!($to $step $i $more), ", ymm", $digit, "\n",
+            "vextracti64x4 ", place!($to $step $i $more "32"), ", zmm", $digit, ", 1\n",
         )
     };
 }
@@ -282,22 +235,7 @@ macro_rules! store_to {
 /// The columns at `a`, added.
 macro_rules! more {
     ($i:tt $even:literal $odd:literal $upper:literal $b:literal) => {
-        concat!(
-            "vpaddq zmm",
-            $even,
-            ", zmm",
-            $even,
-            ", [{a}+128*",
-            $i,
-            "]\n",
-            "vpaddq zmm",
-            $odd,
-            ", zmm",
-            $odd,
-            ", [{a}+128*",
-            $i,
-            "+64]\n",
-        )
+        concat!(apply!("vpaddq" $even "" "a" "128" $i "0"), apply!("vpaddq" $odd "" "a" "128" $i "64"))
     };
 }
 
