@@ -69,6 +69,13 @@ impl Provider {
 }
 
 impl Provider {
+    /// One that no program has loaded, for tests of what is made from it.
+    #[cfg(test)]
+    pub(crate) fn of_no_program() -> &'static Self {
+        let client = Client::new(Config { socket: None, route: bywash_client::Route::Here, run: None });
+        Box::leak(Box::new(Self { handle: ptr::null(), client: Some(client), bio_gets: None, bio_read: None }))
+    }
+
     /// What this process computed in its own place, one line for each algorithm used.
     fn log_usage(&self) {
         let Some(client) = self.client.as_ref().filter(|_| wants_log()) else { return };

@@ -377,6 +377,36 @@ fn gcm_messages_that_grow() {
     }
 }
 
+/// A copy made anywhere in a message goes on as its original would, and neither disturbs the other: with little text, much text, and where a context of
+/// ours takes over before the copy is made or after, in one of the two or in both.
+#[test]
+fn a_gcm_context_copied_in_the_midst_of_a_message() {
+    let library = Library::new("here");
+    let mut random = Random::new(32);
+    for name in ["AES-128-GCM", "AES-256-GCM"] {
+        let pair = Pair::new(&library, name);
+        for (before, after) in [0, 100, 8000, 9000].into_iter().flat_map(|before| [100, 8000, 9000].map(|after| (before, after))) {
+            for (encrypt, aad_len) in [(true, 0), (true, 20), (false, 0), (false, 20), (true, 40)] {
+                let (key, iv, aad, tag) = (random.bytes(pair.key_len()), random.bytes(12), random.bytes(aad_len), random.bytes(16));
+                let (first, second, third) = (random.bytes(before), random.bytes(after), random.bytes(after / 2));
+                let end = |context: &Context, text: &[u8]| {
+                    let text = context.update(text);
+                    let tagged = encrypt || context.set_tag(&tag);
+                    (text, tagged, context.finish(), if encrypt { context.tag(16) } else { None })
+                };
+                let run = |context: &Context| {
+                    let begun = (context.aad(&aad), context.update(&first));
+                    let copy = context.copy();
+                    (begun, end(context, &second), end(&copy, &third))
+                };
+                let (ours, theirs) = pair.contexts(&key, &iv, encrypt);
+                assert_eq!(run(&ours), run(&theirs), "{name}: {before} bytes, then {after}; {aad_len} associated, encrypt {encrypt}");
+                take_reason();
+            }
+        }
+    }
+}
+
 #[test]
 fn a_random_iv_is_made_where_none_is_set() {
     let library = Library::new("auto");

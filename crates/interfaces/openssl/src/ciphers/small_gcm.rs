@@ -4,6 +4,9 @@
 //! times as fast (`openssl speed -evp aes-256-gcm`), on machines with VAES. So what is needed to begin a message is remembered, and with the first
 //! message that takes the text under a key past [`ENOUGH`] a context of ours takes over for good. It begins that message anew, nothing of which was put out yet.
 
+#[cfg(test)]
+mod tests;
+
 use super::dispatch::{Cipher, Failed, Outcome, fail};
 use super::gcm::{Gcm, IvState, TAG_LEN, TLS_AAD_LEN, TLS_FIXED_IV};
 use super::io::Io;
@@ -298,7 +301,7 @@ impl Small {
         Ok(Self { passed: self.passed.duplicate()?, key: self.key.clone(), ..*self })
     }
 
-    /// A copy of ours, for a libcrypto that cannot copy its own contexts of GCM (before 3.0.8): possible while no text is under way.
+    /// A copy of ours, for a libcrypto that cannot copy its own contexts of GCM (3.0.2, OpenSSL issue 21955): possible while no text is under way.
     fn duplicate_as_own(&self) -> Outcome<Box<Gcm>> {
         let own = match self.stage {
             Stage::Begun => self.grown_in_message(),
@@ -309,10 +312,23 @@ impl Small {
     }
 }
 
+/// The same for either context.
+macro_rules! either {
+    ($self:expr, $context:ident => $does:expr) => {
+        match $self {
+            SmallGcm::Small($context) => $does,
+            SmallGcm::Own($context) => $does,
+        }
+    };
+}
+
 impl SmallGcm {
-    /// Takes ours from now on, if there is one.
-    fn grow(&mut self, own: Option<Box<Gcm>>) {
-        if let Some(own) = own {
+    /// Takes ours from now on, if the small one has been outgrown.
+    #[inline]
+    fn grow(&mut self, outgrown: impl FnOnce(&Small) -> Option<Box<Gcm>>) {
+        if let Self::Small(small) = self
+            && let Some(own) = outgrown(small)
+        {
             *self = Self::Own(own);
         }
     }
@@ -331,58 +347,31 @@ impl Cipher for SmallGcm {
     }
 
     fn init(&mut self, direction: Direction, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome {
-        match self {
-            Self::Small(small) => small.init(direction, key, iv),
-            Self::Own(own) => own.init(direction, key, iv),
-        }
+        either!(self, context => context.init(direction, key, iv))
     }
 
     #[inline]
     fn update(&mut self, io: &mut Io) -> Outcome<usize> {
-        if let Self::Small(small) = self {
-            let own = small.outgrown(io);
-            self.grow(own);
-        }
-        match self {
-            Self::Small(small) => small.update(io),
-            Self::Own(own) => own.update(io),
-        }
+        self.grow(|small| small.outgrown(io));
+        either!(self, context => context.update(io))
     }
 
     fn finish(&mut self, io: &mut Io) -> Outcome<usize> {
-        match self {
-            Self::Small(small) => small.finish(io),
-            Self::Own(own) => own.finish(io),
-        }
+        either!(self, context => context.finish(io))
     }
 
     fn step(&mut self, io: &mut Io) -> Outcome<usize> {
-        if let Self::Small(small) = self {
-            let own = small.outgrown(io);
-            self.grow(own);
-        }
-        match self {
-            Self::Small(small) => small.step(io),
-            Self::Own(own) => own.step(io),
-        }
+        self.grow(|small| small.outgrown(io));
+        either!(self, context => context.step(io))
     }
 
     fn get(&mut self, params: &mut ParamsMut<'_>) -> Outcome {
-        match self {
-            Self::Small(small) => small.get(params),
-            Self::Own(own) => own.get(params),
-        }
+        either!(self, context => context.get(params))
     }
 
     fn set(&mut self, params: Params<'_>) -> Outcome {
-        if let Self::Small(small) = self {
-            let own = small.outgrown_by_record(params);
-            self.grow(own);
-        }
-        match self {
-            Self::Small(small) => small.set(params),
-            Self::Own(own) => own.set(params),
-        }
+        self.grow(|small| small.outgrown_by_record(params));
+        either!(self, context => context.set(params))
     }
 
     fn duplicate(&self) -> Outcome<Self> {
