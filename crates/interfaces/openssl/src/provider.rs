@@ -9,12 +9,15 @@ use bywash_client::{Client, Config};
 use bywash_core::Algorithm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::{ptr, slice};
 
 /// One loaded provider: what every context of ours holds on to.
 ///
 /// libcrypto keeps a provider until the last object fetched from it is freed, so contexts may hold a plain reference: see [`Provider::from_ptr`].
 pub struct Provider {
+    /// Tells it from all others of this process, also from one that was here before.
+    number: u64,
     handle: *const CoreHandle,
     client: Option<Client>,
     bio_gets: Option<BioGets>,
@@ -32,6 +35,11 @@ unsafe impl Send for Provider {}
 unsafe impl Sync for Provider {}
 
 impl Provider {
+    fn new(handle: *const CoreHandle, client: Option<Client>, bio_gets: Option<BioGets>, bio_read: Option<BioRead>) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        Self { number: NUMBER.fetch_add(1, Relaxed), handle, client, bio_gets, bio_read }
+    }
+
     /// The provider behind the pointer that libcrypto hands to constructors.
     ///
     /// # Safety
@@ -41,6 +49,11 @@ impl Provider {
     pub unsafe fn from_ptr(provctx: *mut c_void) -> Option<&'static Self> {
         // SAFETY: passed on from the caller.
         unsafe { provctx.cast::<Self>().as_ref() }
+    }
+
+    /// Its number: not 0, and no other's.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Access to engines; none if it could not be had, in which case nothing is offered.
@@ -71,9 +84,8 @@ impl Provider {
 impl Provider {
     /// One that no program has loaded, for tests of what is made from it.
     #[cfg(test)]
-    pub(crate) fn of_no_program() -> &'static Self {
-        let client = Client::new(Config { socket: None, route: bywash_client::Route::Here, run: None });
-        Box::leak(Box::new(Self { handle: ptr::null(), client: Some(client), bio_gets: None, bio_read: None }))
+    pub(crate) fn of_no_program(route: bywash_client::Route) -> Self {
+        Self::new(ptr::null(), Some(Client::new(Config { socket: None, route, run: None })), None, None)
     }
 
     /// What this process computed in its own place, one line for each algorithm used.
@@ -177,7 +189,7 @@ pub unsafe extern "C" fn OSSL_provider_init(
         let bio_gets = offered(id::BIO_GETS).map(|gets| unsafe { transmute::<Function, BioGets>(gets) });
         // SAFETY: as above.
         let bio_read = offered(id::BIO_READ).map(|read| unsafe { transmute::<Function, BioRead>(read) });
-        let provider = Box::new(Provider { handle, client, bio_gets, bio_read });
+        let provider = Box::new(Provider::new(handle, client, bio_gets, bio_read));
         // SAFETY: libcrypto gives room for both results.
         unsafe {
             *provctx = Box::into_raw(provider).cast();

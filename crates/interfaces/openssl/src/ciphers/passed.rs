@@ -56,26 +56,27 @@ fn fns(delegate: &Delegate, algorithm: Algorithm) -> Option<&'static CipherFns> 
 /// For how many contexts of a thread the client is believed.
 const BELIEVED_FOR: u8 = 64;
 
-/// What a client has said of the algorithms that it keeps to itself.
+/// What a provider's client has said of the algorithms that it keeps to itself.
 #[derive(Clone, Copy)]
 struct Belief {
-    client: *const Client,
+    /// [`Provider::number`]; an address may have been another's before.
+    provider: u64,
     /// By [`Algorithm::number`].
     kept: u32,
     left: u8,
 }
 
 thread_local! {
-    static BELIEF: Cell<Belief> = const { Cell::new(Belief { client: ptr::null(), kept: 0, left: 0 }) };
+    static BELIEF: Cell<Belief> = const { Cell::new(Belief { provider: 0, kept: 0, left: 0 }) };
 }
 
 /// [`Client::keeps`], asked for one context in [`BELIEVED_FOR`]: a handshake makes half a dozen, and what the answer depends on is in nobody's cache then.
-fn keeps(client: &Client, algorithm: Algorithm) -> bool {
+fn keeps(provider: &Provider, client: &Client, algorithm: Algorithm) -> bool {
     let ask = || client.keeps(algorithm);
     let Some(bit) = 1_u32.checked_shl(algorithm.number().into()) else { return ask() };
     let mut belief = BELIEF.get();
-    if belief.left == 0 || !ptr::eq(belief.client, client) {
-        belief = Belief { client, kept: 0, left: BELIEVED_FOR };
+    if belief.left == 0 || belief.provider != provider.number() {
+        belief = Belief { provider: provider.number(), kept: 0, left: BELIEVED_FOR };
     }
     if belief.kept & bit == 0 && ask() {
         belief.kept |= bit;
@@ -98,7 +99,7 @@ pub(super) struct Passed {
 impl Passed {
     /// A context, where the client keeps the algorithm to itself; it is to be ours where there is none.
     pub(super) fn new(provider: &'static Provider, algorithm: Algorithm) -> Option<Self> {
-        let client = provider.client().filter(|client| keeps(client, algorithm))?;
+        let client = provider.client().filter(|client| keeps(provider, client, algorithm))?;
         let delegate = provider.delegate()?;
         let fns = fns(delegate, algorithm)?;
         let context = NonNull::new(call!(fns, newctx(delegate.provctx()), else ptr::null_mut()))?;
@@ -202,5 +203,23 @@ impl<C: Cipher> Held<C> {
             Self::Own(context) => context.duplicate().map(Self::Own),
             Self::Passed(context) => context.duplicate().map(Self::Passed),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bywash_client::Route;
+
+    #[test]
+    fn what_is_believed_of_a_provider_is_not_of_its_successor() {
+        let mut provider = Provider::of_no_program(Route::Here);
+        let keeps = |provider: &Provider| keeps(provider, provider.client().unwrap(), Algorithm::Aes128Xts);
+        assert!(keeps(&provider));
+        // At the same address.
+        provider = Provider::of_no_program(Route::Queue);
+        assert!(!keeps(&provider));
+        provider = Provider::of_no_program(Route::Here);
+        assert!(keeps(&provider));
     }
 }

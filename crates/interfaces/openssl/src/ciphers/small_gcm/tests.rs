@@ -2,6 +2,7 @@
 
 use super::super::spec::Mode;
 use super::*;
+use bywash_client::Route;
 use bywash_core::{Algorithm, Data, Key, Operation, SessionParams};
 
 const SPEC: &Spec = &Spec::new(Algorithm::Aes256Gcm, Mode::Gcm);
@@ -9,9 +10,13 @@ const KEY: [u8; 32] = [0x4B; 32];
 const IV: [u8; 12] = [0x17; 12];
 const AAD: &[u8] = b"associated";
 
+fn provider() -> &'static Provider {
+    Box::leak(Box::new(Provider::of_no_program(Route::Here)))
+}
+
 /// A context that the default provider cannot copy.
 fn context() -> SmallGcm {
-    let mut context = SmallGcm::new(Provider::of_no_program(), SPEC).expect("a context");
+    let mut context = SmallGcm::new(provider(), SPEC).expect("a context");
     match &mut context {
         SmallGcm::Small(small) => small.passed.forget_how_to_duplicate(),
         SmallGcm::Own(_) => panic!("in place it is small at first"),
@@ -59,7 +64,7 @@ fn set(context: &mut SmallGcm, what: &CStr, octets: &[u8]) -> Outcome {
 
 /// The same message by the CPU engine.
 fn sealed(text: &[u8]) -> (Vec<u8>, [u8; TAG_LEN]) {
-    let client = Provider::of_no_program().client().unwrap();
+    let client = provider().client().unwrap();
     let session = client.session(SessionParams::new(Algorithm::Aes256Gcm, Key::Symmetric((&KEY).into())).unwrap()).unwrap();
     let (mut output, mut tag) = (text.to_vec(), [0; TAG_LEN]);
     let data = Data::InPlace(&mut output);
