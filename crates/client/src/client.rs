@@ -1,10 +1,10 @@
 //! A process's access to engines.
 
 use crate::config::Config;
-use crate::crowd::Crowd;
+use crate::crowd::{self, Crowd};
 use crate::session::Session;
 use crate::upstream::Upstream;
-use bywash_core::{Algorithm, Engine, Error, Key, KeyReference, Keyed, Operation, Place, Result, SessionParams};
+use bywash_core::{Algorithm, Engine, Error, Key, KeyReference, Place, Result, SessionParams};
 use bywash_protocol::keys::key_error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -143,15 +143,9 @@ impl Client {
         self.0.upstream.config()
     }
 
-    /// Runs an operation here, together with other threads' where that gains.
-    pub(crate) fn run_here(&self, session: &Session, keyed: &dyn Keyed, operation: &mut Operation<'_>) -> Result<usize> {
-        let together = self.0.crowd.run(&self.0.engine, session, operation);
-        together.unwrap_or_else(|| keyed.run(operation))
-    }
-
-    /// Whether other threads of this process use this algorithm in place, so that it can fill lanes by itself.
-    pub(crate) fn has_company(&self, algorithm: Algorithm) -> bool {
-        self.0.crowd.place_of_many(&self.0.engine, algorithm).is_some()
+    /// Where operations of this algorithm meet those of other threads, if any use it in place: then this process can fill lanes by itself.
+    pub(crate) fn company(&self, algorithm: Algorithm) -> Option<Arc<crowd::Place>> {
+        self.0.crowd.place_of_many(&self.0.engine, algorithm)
     }
 
     pub(crate) fn upstream(&self) -> &Upstream {

@@ -57,6 +57,18 @@ impl combine::Compute for Lanes {
 }
 
 impl Place {
+    /// Runs an operation together with other threads'. `None` leaves it to the caller: there is nothing to gain, or one of them was lost.
+    pub(crate) fn run(&self, session: &Session, operation: &mut Operation<'_>) -> Option<Result<usize>> {
+        let algorithm = session.params().algorithm();
+        if !self.combiner.is_worth_joining(algorithm) {
+            return self.is_timed().then(|| self.run_alone(session, operation)).flatten();
+        }
+        let outcome = Err(Error::EngineFailed { engine: session.client().engine().name().to_owned(), reason: "it panicked".into() });
+        let joint = Joint { session: session.clone(), operation: operation.to_owned(), outcome };
+        let Joint { operation: copy, outcome, .. } = self.combiner.run(algorithm, joint)?;
+        Some(outcome.inspect(|&written| copy.copy_back(written, operation)))
+    }
+
     /// Whether it is the turn of an operation that is not put off to have its time taken.
     fn is_timed(&self) -> bool {
         self.alone.fetch_add(1, Relaxed).is_multiple_of(firing::TIMED_EVERY)
@@ -72,20 +84,6 @@ impl Place {
 }
 
 impl Crowd {
-    /// Runs an operation together with other threads'. `None` leaves it to the caller: there are no lanes for it, no other threads, nothing to gain, or
-    /// one of them was lost.
-    pub(crate) fn run(&self, engine: &Arc<dyn Engine>, session: &Session, operation: &mut Operation<'_>) -> Option<Result<usize>> {
-        let algorithm = session.params().algorithm();
-        let place = self.place_of_many(engine, algorithm)?;
-        if !place.combiner.is_worth_joining(algorithm) {
-            return place.is_timed().then(|| place.run_alone(session, operation)).flatten();
-        }
-        let outcome = Err(Error::EngineFailed { engine: engine.name().to_owned(), reason: "it panicked".into() });
-        let joint = Joint { session: session.clone(), operation: operation.to_owned(), outcome };
-        let Joint { operation: copy, outcome, .. } = place.combiner.run(algorithm, joint)?;
-        Some(outcome.inspect(|&written| copy.copy_back(written, operation)))
-    }
-
     /// Where threads meet for this algorithm, if there are lanes for it and this thread is not the only one that ever came.
     pub(crate) fn place_of_many(&self, engine: &Arc<dyn Engine>, algorithm: Algorithm) -> Option<Arc<Place>> {
         if engine.lanes(algorithm) < 2 {

@@ -1,6 +1,7 @@
 //! Sessions as a program holds them.
 
 use crate::client::{Client, Fate};
+use crate::crowd;
 use crate::link::Link;
 use crate::pending::{Pending, Promise, pair};
 use crate::readiness::Readiness;
@@ -62,14 +63,11 @@ impl Session {
     pub fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
         self.0.params.check(operation)?;
         let Some(keyed) = &self.0.keyed else { return self.run_at_vault(operation) };
-        let view = self.0.client.upstream().view();
-        let here = match view.place(self.0.params.algorithm(), operation.data.input_len()) {
-            Place::Here => true,
-            Place::Together => self.0.client.has_company(self.0.params.algorithm()),
-            Place::Queue => false,
-        };
-        if here {
-            return self.run_with(&**keyed, operation, &view);
+        let (algorithm, view) = (self.0.params.algorithm(), self.0.client.upstream().view());
+        let place = view.place(algorithm, operation.data.input_len());
+        let company = if place == Place::Queue { None } else { self.0.client.company(algorithm) };
+        if place == Place::Here || company.is_some() {
+            return self.run_with(&**keyed, operation, &view, company);
         }
         drop(view);
         match self.run_queued(operation) {
@@ -141,16 +139,26 @@ impl Session {
     /// Runs a checked operation here, or at the vault that has its key.
     pub(crate) fn run_here(&self, operation: &mut Operation<'_>) -> Result<usize> {
         match &self.0.keyed {
-            Some(keyed) => self.run_with(&**keyed, operation, &self.0.client.upstream().view()),
+            Some(keyed) => {
+                let (client, algorithm) = (&self.0.client, self.0.params.algorithm());
+                self.run_with(&**keyed, operation, &client.upstream().view(), client.company(algorithm))
+            }
             None => self.run_at_vault(operation),
         }
     }
 
-    /// Runs a checked operation with a key of this process, and counts it.
-    fn run_with(&self, keyed: &dyn Keyed, operation: &mut Operation<'_>, view: &View<'_>) -> Result<usize> {
+    /// Runs a checked operation with a key of this process, together with other threads' where that gains, and counts it.
+    fn run_with(
+        &self,
+        keyed: &dyn Keyed,
+        operation: &mut Operation<'_>,
+        view: &View<'_>,
+        company: Option<Arc<crowd::Place>>,
+    ) -> Result<usize> {
         let bytes = operation.data.input_len() as u64;
         let arrival_ns = if view.is_recording() { monotonic_ns() } else { 0 };
-        let written = self.0.client.run_here(self, keyed, operation)?;
+        let together = company.and_then(|company| company.run(self, operation));
+        let written = together.unwrap_or_else(|| keyed.run(operation))?;
         let algorithm = self.0.params.algorithm();
         view.count(algorithm, 1, bytes);
         if arrival_ns != 0 {

@@ -2,6 +2,8 @@
 
 #[path = "common/broker.rs"]
 mod broker;
+#[path = "common/until.rs"]
+mod until;
 
 use broker::{ToyBroker, serve_if_asked, spawn};
 use bywash_client::{Client, Config, Readiness, Route, Session, Stats};
@@ -12,7 +14,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use until::until;
 
 /// Not a test of its own: the process that others kill.
 #[test]
@@ -165,12 +168,12 @@ fn work_in_place_is_counted_at_the_broker_even_from_before_it_came() {
     Sample::new(1, 100).check(&session);
     assert!(client.status().contains("bywash serve"), "{}", client.status());
     let broker = ToyBroker::start(&path, Geometry::default());
-    wait_until("the client connects", || {
+    until("the client connects", || {
         client.count(Algorithm::Sha256, 1, 10);
         broker.clients.lock().unwrap().len() == 1
     });
     let region = broker.clients.lock().unwrap()[0].clone();
-    wait_until("counts are told", || region.region().usage(Algorithm::Aes256Gcm).operations == 2);
+    until("counts are told", || region.region().usage(Algorithm::Aes256Gcm).operations == 2);
     assert_eq!(client.counted(Algorithm::Aes256Gcm), (2, 200));
     assert_eq!(region.region().usage(Algorithm::Aes256Gcm).bytes, 200);
 }
@@ -250,13 +253,13 @@ fn a_hung_broker_costs_one_bounded_wait() {
     let mut broker = spawn(&path);
     let client = client(&path, Route::Queue);
     let (session, sample) = (gcm(&client), Sample::new(1, 1000));
-    wait_until("the broker is used", || {
+    until("the broker is used", || {
         sample.check(&session);
         client.stats().queued > 0
     });
     let pid = rustix::process::Pid::from_child(&broker);
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
-    wait_until("every thread of the broker has stopped", || is_stopped(&broker));
+    until("every thread of the broker has stopped", || is_stopped(&broker));
     let before = client.stats();
     let pending = session.submit(sample.owned());
     sample.check(&session);
@@ -302,7 +305,7 @@ fn a_broker_killed_every_100_ms_costs_no_operation() {
             let mut broker = spawn(&path);
             thread::sleep(Duration::from_millis(100));
             if life % 2 == 0 {
-                wait_until("the broker is used", || {
+                until("the broker is used", || {
                     let now = client.stats();
                     now.connections > before.connections && now.queued > before.queued
                 });
@@ -329,12 +332,4 @@ impl Drop for Over<'_> {
 fn is_stopped(process: &std::process::Child) -> bool {
     let mut tasks = std::fs::read_dir(format!("/proc/{}/task", process.id())).unwrap();
     tasks.all(|task| std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap().contains(") T "))
-}
-
-fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !ready() {
-        assert!(Instant::now() < end, "waited 60 s in vain until {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }

@@ -3,14 +3,17 @@
 #[path = "common/toy.rs"]
 #[allow(dead_code, reason = "shared with the tests of a broker, which use all of it")]
 mod toy;
+#[path = "common/until.rs"]
+mod until;
 
 use bywash_client::{Client, Config, Route};
 use bywash_core::{Algorithm, Engine, Error, Keyed, Result, SessionParams, Task};
 use bywash_manager::calibrate::sample;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use toy::Xor;
+use until::until;
 
 /// What threads wait for each other for: it is known to take long.
 const ALGORITHM: Algorithm = Algorithm::Rsa2048Private;
@@ -47,20 +50,12 @@ impl Engine for Wide {
     fn run(&self, batch: &mut [Task<'_>]) {
         self.batches.lock().unwrap().push(batch.len());
         self.inside.fetch_add(1, SeqCst);
-        until(|| !self.stands.load(SeqCst));
+        until("it may go on", || !self.stands.load(SeqCst));
         self.inside.fetch_sub(1, SeqCst);
         assert!(!self.panics.load(SeqCst), "as the test wants it");
         for task in batch {
             task.outcome = task.keyed.run(&mut task.operation);
         }
-    }
-}
-
-fn until(what: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !what() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it never came to that");
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -99,7 +94,7 @@ fn threads_that_come_during_a_batch_share_the_next() {
     std::thread::scope(|scope| {
         let session = &session;
         scope.spawn(move || run(session, 1).unwrap());
-        until(|| engine.inside.load(SeqCst) == 1);
+        until("a batch is being computed", || engine.inside.load(SeqCst) == 1);
         let threads: Vec<_> = (2..18).map(|byte| scope.spawn(move || run(session, byte).unwrap())).collect();
         // They need a moment to get there: one that is late makes a batch smaller, and a third one.
         std::thread::sleep(Duration::from_millis(200));

@@ -3,6 +3,8 @@
 #[path = "common/toy.rs"]
 #[allow(dead_code, reason = "shared with the tests of a broker, which use all of it")]
 mod toy;
+#[path = "common/until.rs"]
+mod until;
 
 use bywash_broker::{Broker, BrokerConfig};
 use bywash_client::{Client, Config, Route, Session};
@@ -14,8 +16,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use toy::Xor;
+use until::until;
 
 const ALGORITHM: Algorithm = Algorithm::Rsa4096Private;
 const TAKES: Duration = Duration::from_millis(2);
@@ -63,14 +66,6 @@ impl Engine for Slow {
         for task in batch {
             task.outcome = Xor(0x20).run(&mut task.operation);
         }
-    }
-}
-
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -144,14 +139,14 @@ fn those_who_compute_alone_come_together_and_part_again() {
     let is = |place| watcher.place(ALGORITHM, 0) == place;
 
     let (alone, threaded): (Vec<_>, _) = ((0..8).map(|_| child(&path, 1)).collect(), child(&path, 2));
-    until("they never came together", || is(Place::Together));
+    until("they come together", || is(Place::Together));
     std::thread::sleep(Duration::from_secs(5));
     assert!(is(Place::Together), "the lanes are filled: it lasts");
     assert!(queued(threaded) < 100, "its threads are company for each other");
     for child in alone {
         assert!(queued(child) > 100, "it has nobody but the broker");
     }
-    until("they never parted", || is(Place::Here));
+    until("they part", || is(Place::Here));
     handle.shutdown();
     serving.join().unwrap().unwrap();
 }
