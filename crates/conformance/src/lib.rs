@@ -35,8 +35,17 @@ mod vectors;
 pub use differential::differential;
 pub use report::{Area, Failure, Report, Skip};
 
-use bywash_core::Engine;
+use bywash_core::{Engine, RsaPrivateKey};
 use checker::Checker;
+
+/// A key of the suite's, for engines' tests of their own.
+///
+/// # Panics
+/// If it has none of so many bits.
+pub fn rsa_private_key(bits: usize) -> RsaPrivateKey {
+    let keys = oracle::RsaKey::all(&vectors::RSA_KEYS).expect("the suite's own file");
+    keys.iter().find(|key| key.bits == bits).expect("1024, 2048, 3072 or 4096 bits").private()
+}
 
 /// The environment variable that sets the seed.
 pub const SEED: &str = "BYWASH_SEED";

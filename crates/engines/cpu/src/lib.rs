@@ -34,9 +34,8 @@
 //! # What guards secrets
 //!
 //! - AES, GHASH, ChaCha20, Poly1305, SHA-2, X25519, Ed25519, P-256 and P-384 run in constant time in the library's assembly for x86-64 and AArch64.
-//! - Each RSA private result is raised to e and compared before it leaves: a computing fault gives away no factor. The library blinds besides; the
-//!   kernels do not, having neither branch nor address nor reduction that depends on an operand. What fails in a kernel is wiped and
-//!   computed again by the library.
+//! - Each RSA private result is raised to e and compared before it leaves: a computing fault gives away no factor. Library and kernels
+//!   blind besides. What fails in a kernel is wiped and computed again by the library.
 //! - The kernels' Ed25519 public key, which goes into each signature's hash, is compared with the library's.
 //! - ECDSA nonces for the kernels are hashed from fresh random bytes, key and digest, and drawn again where out of range (`lanes::nonce`).
 //! - Private keys whose parts do not belong together are refused when the session is opened.

@@ -7,6 +7,7 @@
 //! A lane that comes back without a result (an RSA result that was not verified, an ECDSA nonce that gave r or s of 0) or cannot be taken (an
 //! RSA key that the kernels refuse) is computed by the library. Nothing is handed out that was not verified.
 
+mod blindings;
 mod edwards;
 mod nist;
 mod nonce;

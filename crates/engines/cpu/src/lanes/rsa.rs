@@ -1,9 +1,10 @@
 //! RSA through the kernels.
 
 use super::Kernel;
+use super::blindings::{self, Blindings};
 use crate::rsa::{KeyedRsa, Role};
 use bywash_core::{Keyed, Operation, Result, RsaPrivateKey, RsaPublicKey};
-use bywash_ifma::rsa::{self, PrivateKey, PrivateParts, PrivateTask, PublicKey, PublicTask};
+use bywash_ifma::rsa::{self, Blinding, PrivateKey, PrivateParts, PrivateTask, PublicKey, PublicTask};
 use std::sync::OnceLock;
 
 /// A private key as the kernels hold it, made when a batch first needs it: a session that never meets company pays for the copy of its
@@ -11,11 +12,12 @@ use std::sync::OnceLock;
 pub(crate) struct PrivateForm {
     parts: RsaPrivateKey,
     key: OnceLock<Option<PrivateKey>>,
+    pub(super) blindings: Blindings,
 }
 
 impl PrivateForm {
     pub(crate) fn of(parts: &RsaPrivateKey) -> Self {
-        Self { parts: parts.clone(), key: OnceLock::new() }
+        Self { parts: parts.clone(), key: OnceLock::new(), blindings: Blindings::default() }
     }
 
     /// The key; `None` if the kernels refuse it.
@@ -35,6 +37,12 @@ impl PrivateForm {
         };
         self.key.get_or_init(make).as_ref()
     }
+
+    /// A lane for one operation; `None` if the kernels refuse the key.
+    pub(super) fn lane<'t>(&'t self, input: &'t [u8], output: &'t mut [u8]) -> Option<PrivateLane<'t>> {
+        let key = self.key()?;
+        Some(PrivateLane { key, blindings: &self.blindings, blinding: self.blindings.take(), input, output, verified: false })
+    }
 }
 
 /// A public key as the kernels hold it.
@@ -53,24 +61,53 @@ impl PublicForm {
     }
 }
 
-/// c^d mod n, verified.
+/// c^d mod n, blinded and verified.
 pub(super) enum Private {}
 
-impl Kernel for Private {
-    type Lane<'t> = PrivateTask<'t>;
+/// What a private operation needs.
+pub(super) struct PrivateLane<'t> {
+    pub(super) key: &'t PrivateKey,
+    /// Where the blinding comes from and goes back to.
+    pub(super) blindings: &'t Blindings,
+    pub(super) blinding: Blinding,
+    input: &'t [u8],
+    output: &'t mut [u8],
+    verified: bool,
+}
 
-    fn enter<'t>(keyed: &'t dyn Keyed, operation: &'t mut Operation<'_>) -> Result<Option<PrivateTask<'t>>> {
+impl PrivateLane<'_> {
+    fn task(&mut self) -> PrivateTask<'_> {
+        PrivateTask { key: self.key, blinding: &mut self.blinding, input: self.input, output: self.output, verified: false }
+    }
+}
+
+impl Drop for PrivateLane<'_> {
+    fn drop(&mut self) {
+        self.blindings.put(std::mem::take(&mut self.blinding));
+    }
+}
+
+impl Kernel for Private {
+    type Lane<'t> = PrivateLane<'t>;
+
+    fn enter<'t>(keyed: &'t dyn Keyed, operation: &'t mut Operation<'_>) -> Result<Option<PrivateLane<'t>>> {
         let Some(session) = keyed.as_any().downcast_ref::<KeyedRsa>() else { return Ok(None) };
         let Role::Private(form) = session.role() else { return Ok(None) };
         let (input, output) = session.spans(operation)?;
-        Ok(form.key().map(|key| PrivateTask { key, input, output, verified: false }))
+        Ok(form.lane(input, output))
     }
 
-    fn run(lanes: &mut [PrivateTask<'_>]) {
-        rsa::private(lanes);
+    fn run(lanes: &mut [PrivateLane<'_>]) {
+        if blindings::renew(lanes).is_err() {
+            return; // Without randomness nothing is verified, and the library is asked.
+        }
+        let mut tasks: Vec<_> = lanes.iter_mut().map(PrivateLane::task).collect();
+        rsa::private(&mut tasks);
+        let verified: Vec<_> = tasks.iter().map(|task| task.verified).collect();
+        lanes.iter_mut().zip(verified).for_each(|(lane, verified)| lane.verified = verified);
     }
 
-    fn leave(lane: &PrivateTask<'_>) -> Option<Result<usize>> {
+    fn leave(lane: &PrivateLane<'_>) -> Option<Result<usize>> {
         // Not verified: the kernel has wiped it, and the library does it anew.
         lane.verified.then_some(Ok(lane.output.len()))
     }

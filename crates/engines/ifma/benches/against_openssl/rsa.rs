@@ -3,7 +3,7 @@
 use crate::openssl::{Key, OpenSsl};
 use crate::{Planned, Row};
 use bywash_ifma::LANES;
-use bywash_ifma::rsa::{PrivateKey, PrivateParts, PrivateTask, PublicKey, PublicTask, private, public};
+use bywash_ifma::rsa::{BlindTask, Blinding, PrivateKey, PrivateParts, PrivateTask, PublicKey, PublicTask, blind, private, public};
 
 pub(crate) fn rows() -> Vec<Planned> {
     let sizes = [1024, 2048, 3072, 4096];
@@ -46,11 +46,21 @@ fn private_key(key: Key) -> PrivateKey {
     PrivateKey::new(&parts).expect("OpenSSL's keys are good")
 }
 
-fn private_batch(keys: &[PrivateKey; 2], inputs: &[Vec<u8>; 2], outputs: &mut [Vec<u8>]) {
+/// A blinding for each lane. They are made once in 256 batches, which is not in the figure.
+fn blindings(keys: &[PrivateKey; 2], operands: &[Vec<u8>; 2]) -> [Blinding; LANES] {
+    let mut blindings: [Blinding; LANES] = Default::default();
+    let lanes = blindings.iter_mut().enumerate();
+    let tasks = lanes.map(|(lane, blinding)| BlindTask { key: &keys[lane % 2], random: &operands[lane % 2], blinding });
+    blind(&mut tasks.collect::<Vec<_>>());
+    blindings
+}
+
+fn private_batch(keys: &[PrivateKey; 2], blindings: &mut [Blinding; LANES], inputs: &[Vec<u8>; 2], outputs: &mut [Vec<u8>]) {
     let mut tasks: Vec<_> = outputs
         .iter_mut()
+        .zip(blindings)
         .enumerate()
-        .map(|(lane, output)| PrivateTask { key: &keys[lane % 2], input: &inputs[lane % 2], output, verified: false })
+        .map(|(lane, (output, blinding))| PrivateTask { key: &keys[lane % 2], blinding, input: &inputs[lane % 2], output, verified: false })
         .collect();
     private(&mut tasks);
     assert!(tasks.iter().all(|task| task.verified));
@@ -63,7 +73,8 @@ fn private_row(openssl: &'static OpenSsl, bits: usize) -> Row {
     let inputs = operands(bits);
     let mut functions = theirs.map(|key| key.rsa(true));
     let mut outputs = vec![vec![0; bits / 8]; LANES];
-    private_batch(&keys, &inputs, &mut outputs);
+    let mut hidden = blindings(&keys, &inputs);
+    private_batch(&keys, &mut hidden, &inputs, &mut outputs);
     let mut output = vec![0; bits / 8];
     for lane in 0..2 {
         functions[lane](&inputs[lane], &mut output);
@@ -73,17 +84,19 @@ fn private_row(openssl: &'static OpenSsl, bits: usize) -> Row {
     let windows = (bits as u64 / 2).div_ceil(5);
     let power = (windows - 1) * (5 * square(k) + product(k)) + 15 * (square(k) + product(k)) + 4 * product(k);
     let check = 2 * product(2 * k) + 16 * square(2 * k);
+    let blinding = 2 * product(2 * k) + 2 * square(2 * k);
+    let mut lone_hidden = blindings(&keys, &inputs);
     let (batch_inputs, lone_inputs, batch_keys) = (inputs.clone(), inputs.clone(), keys.clone());
     let mut lone_outputs = outputs[..1].to_vec();
     let mut next = 0;
     Row {
-        batch: Box::new(move || private_batch(&batch_keys, &batch_inputs, &mut outputs)),
-        lone: Box::new(move || private_batch(&keys, &lone_inputs, &mut lone_outputs)),
+        batch: Box::new(move || private_batch(&batch_keys, &mut hidden, &batch_inputs, &mut outputs)),
+        lone: Box::new(move || private_batch(&keys, &mut lone_hidden, &lone_inputs, &mut lone_outputs)),
         openssl: Box::new(move || {
             next = 1 - next;
             functions[next](&inputs[next], &mut output);
         }),
-        products: 2 * power + check,
+        products: 2 * power + check + blinding,
     }
 }
 

@@ -1,9 +1,9 @@
-//! RSA with 2048 bits: secret keys, and secret inputs, since without blinding an input's bits meet the key's.
+//! RSA with 2048 bits: secret keys, and secret inputs. Blindings are of 1, which hides nothing.
 
 use crate::openssl::OpenSsl;
 use crate::{Planned, Random, Subject};
 use bywash_ifma::LANES;
-use bywash_ifma::rsa::{PrivateKey, PrivateParts, PrivateTask, private};
+use bywash_ifma::rsa::{BlindTask, Blinding, PrivateKey, PrivateParts, PrivateTask, blind, private};
 use std::hint::black_box;
 
 const BITS: usize = 2048;
@@ -30,13 +30,19 @@ fn private_key([modulus, public_exponent, prime1, prime2, exponent1, exponent2, 
     PrivateKey::new(&parts).expect("OpenSSL's keys are good")
 }
 
-fn run(keys: &[PrivateKey], inputs: &[[u8; BYTES]; LANES], outputs: &mut [[u8; BYTES]; LANES]) {
-    let mut tasks: Vec<_> = inputs
-        .iter()
-        .zip(outputs)
-        .enumerate()
-        .map(|(lane, (input, output))| PrivateTask { key: &keys[lane % keys.len()], input, output, verified: false })
-        .collect();
+/// Blindings of 1.
+fn blindings(key: &PrivateKey) -> [Blinding; LANES] {
+    let mut one = [0; BYTES];
+    one[BYTES - 1] = 1;
+    let mut blindings: [Blinding; LANES] = Default::default();
+    blind(&mut blindings.each_mut().map(|blinding| BlindTask { key, random: &one, blinding }));
+    blindings
+}
+
+fn run(key: &PrivateKey, blindings: &mut [Blinding; LANES], inputs: &[[u8; BYTES]; LANES], outputs: &mut [[u8; BYTES]; LANES]) {
+    let lanes = inputs.iter().zip(outputs).zip(blindings);
+    let mut tasks: Vec<_> =
+        lanes.map(|((input, output), blinding)| PrivateTask { key, blinding, input, output, verified: false }).collect();
     private(black_box(&mut tasks));
     assert!(tasks.iter().all(|task| task.verified));
 }
@@ -72,12 +78,18 @@ impl Subject for Load {
 struct Keys {
     parts: Vec<[Vec<u8>; 7]>,
     key: Vec<PrivateKey>,
+    blindings: [Blinding; LANES],
     outputs: [[u8; BYTES]; LANES],
 }
 
 impl Keys {
     fn new() -> Self {
-        Self { parts: (0..=KEYS).map(|_| parts()).collect(), key: Vec::with_capacity(1), outputs: [[0; BYTES]; LANES] }
+        Self {
+            parts: (0..=KEYS).map(|_| parts()).collect(),
+            key: Vec::with_capacity(1),
+            blindings: Default::default(),
+            outputs: [[0; BYTES]; LANES],
+        }
     }
 }
 
@@ -86,23 +98,26 @@ impl Subject for Keys {
         let other = 1 + random.word() as usize % KEYS;
         self.key.clear();
         self.key.push(private_key(&self.parts[other * usize::from(!fixed)]));
+        self.blindings = blindings(&self.key[0]);
     }
 
     fn run(&mut self) {
-        run(&self.key, &[[0x55; BYTES]; LANES], &mut self.outputs);
+        run(&self.key[0], &mut self.blindings, &[[0x55; BYTES]; LANES], &mut self.outputs);
     }
 }
 
 /// 1 always, whose powers are all 1, against random inputs.
 struct Inputs {
-    key: [PrivateKey; 1],
+    key: PrivateKey,
+    blindings: [Blinding; LANES],
     inputs: [[u8; BYTES]; LANES],
     outputs: [[u8; BYTES]; LANES],
 }
 
 impl Inputs {
     fn new() -> Self {
-        Self { key: [private_key(&parts())], inputs: [[0; BYTES]; LANES], outputs: [[0; BYTES]; LANES] }
+        let key = private_key(&parts());
+        Self { blindings: blindings(&key), key, inputs: [[0; BYTES]; LANES], outputs: [[0; BYTES]; LANES] }
     }
 }
 
@@ -117,6 +132,6 @@ impl Subject for Inputs {
     }
 
     fn run(&mut self) {
-        run(&self.key, &self.inputs, &mut self.outputs);
+        run(&self.key, &mut self.blindings, &self.inputs, &mut self.outputs);
     }
 }

@@ -56,6 +56,18 @@ impl<const K: usize> Constants<K> {
         Ok(constants)
     }
 
+    /// The modulus less 2: modulo a prime, the exponent that inverts.
+    pub(super) fn less_two(&self) -> [u64; K] {
+        let mut less = self.modulus;
+        let mut borrow = 2;
+        for digit in &mut less {
+            let difference = digit.wrapping_sub(borrow);
+            *digit = difference & DIGIT;
+            borrow = difference >> 63;
+        }
+        less
+    }
+
     /// `x + x` mod the modulus, for `x` below it.
     fn double(&self, x: &mut [u64; K]) {
         let mut carry = 0;

@@ -5,11 +5,14 @@
 //! in the processor, in memory or in the key makes them differ, and then the result, which could give the key away (Boneh, DeMillo,
 //! Lipton 1997), is wiped instead of handed out.
 //!
+//! Numbers are hidden while secret exponents work on them ([`Blinding`]).
+//!
 //! Lanes need not have the same key or exponents of the same length, but keys of one size.
 //!
 //! # What the caller checks
 //! That the input is below the modulus. A larger one gives a wrong result or none, never a fault.
 
+mod blinding;
 mod constants;
 mod key;
 mod private;
@@ -17,6 +20,7 @@ mod public;
 #[cfg(test)]
 mod tests;
 
+pub use blinding::Blinding;
 pub use key::{PrivateKey, PrivateParts, PublicKey};
 
 use crate::digits::per_lane;
@@ -42,12 +46,24 @@ impl core::error::Error for Refused {}
 pub struct PrivateTask<'a> {
     /// The key; all keys of a batch have the same [`PrivateKey::bits`].
     pub key: &'a PrivateKey,
+    /// Made for this key by [`blind`]. One for another key of the size makes the result fail its verification.
+    pub blinding: &'a mut Blinding,
     /// Big-endian, as long as the modulus, below it.
     pub input: &'a [u8],
     /// As long as the modulus.
     pub output: &'a mut [u8],
     /// Set by [`private`]: whether the result, raised to the public exponent, gave the input. Where it did not, the output is zeros.
     pub verified: bool,
+}
+
+/// One blinding to be made.
+pub struct BlindTask<'a> {
+    /// The key; all keys of a batch have the same [`PrivateKey::bits`].
+    pub key: &'a PrivateKey,
+    /// Random bytes, as many as the modulus has.
+    pub random: &'a [u8],
+    /// What is made.
+    pub blinding: &'a mut Blinding,
 }
 
 /// One public operation.
@@ -60,17 +76,13 @@ pub struct PublicTask<'a> {
     pub output: &'a mut [u8],
 }
 
-/// Asks what a batch must be like, and runs it with the keys of its size. Public operations leave nothing behind either: what is encrypted is a secret.
+/// Runs a batch with the keys of its size. Public operations leave nothing behind either: what is encrypted is a secret.
 macro_rules! run {
-    ($tasks:ident, $sizes:ident, $module:ident) => {{
-        crate::assert_batch($tasks.len());
-        for task in $tasks.iter() {
-            assert_eq!([task.input.len() * 8, task.output.len() * 8], [task.key.bits(); 2], "input and output as long as the modulus");
-        }
+    ($tasks:ident, $sizes:ident, $run:path) => {{
         macro_rules! size {
             ($size:ident, $bits:literal) => {
                 stack::wiped::<{ stack::rsa($bits) }, _>(|| {
-                    $module::run(
+                    $run(
                         per_lane($tasks, |task| match &task.key.0 {
                             $sizes::$size(key) => &**key,
                             _ => panic!("keys of different sizes in one batch"),
@@ -89,13 +101,34 @@ macro_rules! run {
     }};
 }
 
+fn assert_spans(bits: usize, input: &[u8], output: &[u8]) {
+    assert_eq!([input.len() * 8, output.len() * 8], [bits; 2], "input and output as long as the modulus");
+}
+
+/// Makes one to eight blindings side by side, in the time of eight private operations.
+///
+/// # Panics
+/// Where [`crate::is_supported`] says no, without or with more than [`crate::LANES`] tasks, or with keys of different sizes or not as many random
+/// bytes as the modulus has.
+pub fn blind(tasks: &mut [BlindTask<'_>]) {
+    crate::assert_batch(tasks.len());
+    for task in tasks.iter() {
+        assert_eq!(task.random.len() * 8, task.key.bits(), "as many random bytes as the modulus has");
+    }
+    run!(tasks, PrivateSize, blinding::run);
+}
+
 /// Computes one to eight private operations side by side, in the time of eight.
 ///
 /// # Panics
 /// Where [`crate::is_supported`] says no, without or with more than [`crate::LANES`] tasks, or with keys of different sizes or inputs and outputs
-/// of other lengths than the modulus.
+/// of other lengths than the modulus, or a blinding that was not made for a key of the size.
 pub fn private(tasks: &mut [PrivateTask<'_>]) {
-    run!(tasks, PrivateSize, private);
+    crate::assert_batch(tasks.len());
+    for task in tasks.iter() {
+        assert_spans(task.key.bits(), task.input, task.output);
+    }
+    run!(tasks, PrivateSize, private::run);
 }
 
 /// Computes one to eight public operations side by side, in the time of eight with the longest exponent among them.
@@ -103,5 +136,9 @@ pub fn private(tasks: &mut [PrivateTask<'_>]) {
 /// # Panics
 /// As [`private`].
 pub fn public(tasks: &mut [PublicTask<'_>]) {
-    run!(tasks, PublicSize, public);
+    crate::assert_batch(tasks.len());
+    for task in tasks.iter() {
+        assert_spans(task.key.bits(), task.input, task.output);
+    }
+    run!(tasks, PublicSize, public::run);
 }

@@ -1,6 +1,7 @@
 //! The private operation.
 
 use super::PrivateTask;
+use super::blinding::Factors;
 use super::constants::Constants;
 use super::key::Private;
 use super::public;
@@ -11,43 +12,68 @@ use crate::vector::{RADIX, V};
 use zeroize::Zeroize;
 
 pub(super) fn run<const K: usize, const N: usize>(keys: [&Private<K, N>; LANES], tasks: &mut [PrivateTask<'_>]) {
+    let blindings = per_lane(tasks, |task| task.blinding.factors());
     #[allow(unsafe_code)] // The door to the code that needs the target features.
     // SAFETY: `private` has asked the processor.
-    let (mut results, verified) = unsafe { compute(keys, per_lane(tasks, |task| task.input)) };
+    let (mut results, verified, next) = unsafe { compute(keys, blindings, per_lane(tasks, |task| task.input)) };
     for (lane, (task, result)) in tasks.iter_mut().zip(&results).enumerate() {
         task.verified = verified & (1 << lane) != 0;
         match task.verified {
             true => to_bytes::<RADIX>(Order::Big, result, task.output),
             false => task.output.fill(0),
         }
+        task.blinding.go_on(&next, lane, task.verified);
     }
     results.zeroize();
 }
 
-/// The results, and in which lanes they are verified.
+/// The results, in which lanes they are verified, and factors for the next time.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn compute<const K: usize, const N: usize>(keys: [&Private<K, N>; LANES], inputs: [&[u8]; LANES]) -> ([[u64; N]; LANES], u8) {
+fn compute<const K: usize, const N: usize>(
+    keys: [&Private<K, N>; LANES],
+    blindings: [[&[u64; N]; 2]; LANES],
+    inputs: [&[u8]; LANES],
+) -> ([[u64; N]; LANES], u8, Factors<N>) {
     let input = read::<RADIX, N>(Order::Big, inputs);
-    let primes = [modulus(&keys, 0), modulus(&keys, 1)];
-    let mut workspace = Workspace::<K>::new();
-    let mut wide: Wide<K> = [[V::zero(); K]; 2];
-    wide.as_flattened_mut().copy_from_slice(&input);
-    let mut halves = power(&keys, &primes, &mut workspace, &wide);
-    let mut result: [V; N] = recombine(&keys, &primes, &mut workspace, &halves);
-    halves.zeroize();
-    let again = public::power(keys.map(|key| &key.public), &result);
+    let public = keys.map(|key| &key.public);
+    let n = public::modulus(public.map(|key| &key.modulus));
+    let mut workspace = Workspace::<N>::new();
+    let mut factors = Factors { hide: to_lanes(blindings.map(|[hide, _]| hide)), reveal: to_lanes(blindings.map(|[_, reveal]| reveal)) };
+    let mut hidden = input;
+    n.multiply(&mut workspace, &mut hidden, &factors.hide, &mut Reader::idle());
+    let mut result = power(&keys, keys.map(|key| &key.exponents), &hidden);
+    n.multiply(&mut workspace, &mut result, &factors.reveal, &mut Reader::idle());
+    n.subtract_once(&mut result);
+    let again = public::power(public, &n, &mut workspace, &result);
     let mut verified = u8::MAX;
     for i in 0..N {
         verified &= V::equal(again[i], input[i]);
     }
     let results = from_lanes(&result);
     result.zeroize();
-    (results, verified)
+    // The squares belong together as well, and cost less than new ones.
+    n.square(&mut workspace, &mut factors.hide, &mut Reader::idle());
+    n.square(&mut workspace, &mut factors.reveal, &mut Reader::idle());
+    (results, verified, factors)
 }
 
+/// `base` to the power of the number with the remainders `exponents` modulo p - 1 and q - 1, modulo p q, for a base below p times 2^(52 `K`) and q
+/// times that.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn modulus<const K: usize, const N: usize>(keys: &[&Private<K, N>; LANES], prime: usize) -> Modulus<K> {
-    public::modulus(keys.map(|key| &key.primes[prime]))
+pub(super) fn power<const K: usize, const N: usize>(
+    keys: &[&Private<K, N>; LANES],
+    exponents: [&[[u64; K]; 2]; LANES],
+    base: &[V; N],
+) -> [V; N] {
+    let primes = [0, 1].map(|i| public::modulus(keys.map(|key| &key.primes[i])));
+    let mut workspace = Workspace::<K>::new();
+    let mut wide: Wide<K> = [[V::zero(); K]; 2];
+    wide.as_flattened_mut().copy_from_slice(base);
+    let mut halves = powers(keys, &primes, &mut workspace, exponents, &wide);
+    wide.as_flattened_mut().zeroize();
+    let result = recombine(keys, &primes, &mut workspace, &halves);
+    halves.as_flattened_mut().zeroize();
+    result
 }
 
 /// One of the two exponentiations of an operation.
@@ -112,17 +138,18 @@ impl<'a, const K: usize> Half<'a, K> {
     }
 }
 
-/// The input to the power of its exponent modulo each prime, fully reduced. The two take turns: while one waits for the carries of its square,
+/// The base to the power of its exponent modulo each prime, fully reduced. The two take turns: while one waits for the carries of its square,
 /// the other one multiplies.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn power<const K: usize, const N: usize>(
+fn powers<const K: usize, const N: usize>(
     keys: &[&Private<K, N>; LANES],
     primes: &[Modulus<K>; 2],
     workspace: &mut Workspace<K>,
-    input: &Wide<K>,
+    exponents: [&[[u64; K]; 2]; LANES],
+    base: &Wide<K>,
 ) -> [[V; K]; 2] {
-    let mut half = |i: usize| Half::new(keys.map(|key| &key.primes[i]), keys.map(|key| &key.exponents[i]), &primes[i], workspace, input);
+    let mut half = |i: usize| Half::new(keys.map(|key| &key.primes[i]), exponents.map(|pair| &pair[i]), &primes[i], workspace, base);
     let mut halves = [half(0), half(1)];
     // The lengths of the primes are not secret.
     let bits = keys.iter().flat_map(|key| &key.primes).map(|prime| prime.bits).max().unwrap_or(0);

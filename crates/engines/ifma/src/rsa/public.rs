@@ -19,7 +19,8 @@ pub(super) fn run<const N: usize>(keys: [&Public<N>; LANES], tasks: &mut [Public
 
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
 fn raise<const N: usize>(keys: [&Public<N>; LANES], inputs: [&[u8]; LANES]) -> [[u64; N]; LANES] {
-    from_lanes(&power(keys, &read::<RADIX, N>(Order::Big, inputs)))
+    let modulus = modulus(keys.map(|key| &key.modulus));
+    from_lanes(&power(keys, &modulus, &mut Workspace::new(), &read::<RADIX, N>(Order::Big, inputs)))
 }
 
 /// The modulus of each lane.
@@ -28,31 +29,34 @@ pub(super) fn modulus<const K: usize>(constants: [&Constants<K>; LANES]) -> Modu
     Modulus::new(to_lanes(constants.map(|constants| &constants.modulus)), V::from_array(constants.map(|constants| constants.inverse)))
 }
 
-/// `base ^ e mod n` in each lane, for a base below n.
+/// `base ^ e mod n` in each lane, fully reduced, for a base below 2 n.
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-pub(super) fn power<const N: usize>(keys: [&Public<N>; LANES], base: &[V; N]) -> [V; N] {
+pub(super) fn power<const N: usize>(
+    keys: [&Public<N>; LANES],
+    modulus: &Modulus<N>,
+    workspace: &mut Workspace<N>,
+    base: &[V; N],
+) -> [V; N] {
     let constants = keys.map(|key| &key.modulus);
-    let modulus = modulus(constants);
-    let mut workspace = Workspace::<N>::new();
     let mut entered = *base;
     let square = to_lanes(constants.map(|constants| &constants.square));
-    modulus.multiply(&mut workspace, &mut entered, &square, &mut Reader::idle());
+    modulus.multiply(workspace, &mut entered, &square, &mut Reader::idle());
     let top = keys.iter().map(|key| key.exponent_bits).max().unwrap_or(1) - 1;
     // Lanes with a shorter exponent square a one until theirs begins.
     let mut result = to_lanes(constants.map(|constants| &constants.one));
     select(bit(&keys, top), &mut result, &entered);
     for at in (1..top).rev() {
-        modulus.square(&mut workspace, &mut result, &mut Reader::idle());
+        modulus.square(workspace, &mut result, &mut Reader::idle());
         let set = bit(&keys, at);
         if set != 0 {
             let mut multiplied = result;
-            modulus.multiply(&mut workspace, &mut multiplied, &entered, &mut Reader::idle());
+            modulus.multiply(workspace, &mut multiplied, &entered, &mut Reader::idle());
             select(set, &mut result, &multiplied);
         }
     }
-    modulus.square(&mut workspace, &mut result, &mut Reader::idle());
+    modulus.square(workspace, &mut result, &mut Reader::idle());
     // Exponents are odd. The factor that is not in Montgomery form takes the result out of it.
-    modulus.multiply(&mut workspace, &mut result, base, &mut Reader::idle());
+    modulus.multiply(workspace, &mut result, base, &mut Reader::idle());
     modulus.subtract_once(&mut result);
     result
 }

@@ -57,12 +57,27 @@ fn bytes(bits: usize, x: &BigUint) -> Vec<u8> {
     bytes
 }
 
+/// Blindings for one to eight keys.
+fn blindings(keys: &[&PrivateKey], random: &mut Random) -> Vec<Blinding> {
+    let mut blindings: Vec<_> = keys.iter().map(|_| Blinding::default()).collect();
+    let randoms: Vec<_> = keys.iter().map(|key| random.bytes(key.bits() / 8)).collect();
+    let tasks = keys.iter().zip(&randoms).zip(&mut blindings);
+    blind(&mut tasks.map(|((key, random), blinding)| BlindTask { key, random, blinding }).collect::<Vec<_>>());
+    blindings
+}
+
 /// Runs a batch of private operations; the results and whether they were verified.
 fn run(bits: usize, batch: &[(&PrivateKey, &BigUint)]) -> Vec<(BigUint, bool)> {
+    let keys: Vec<_> = batch.iter().map(|&(key, _)| key).collect();
+    run_blinded(bits, batch, &mut blindings(&keys, &mut Random::new(batch.len() as u64)))
+}
+
+fn run_blinded(bits: usize, batch: &[(&PrivateKey, &BigUint)], blindings: &mut [Blinding]) -> Vec<(BigUint, bool)> {
     let inputs: Vec<_> = batch.iter().map(|(_, input)| bytes(bits, input)).collect();
     let mut outputs = vec![vec![0xA5; bits / 8]; batch.len()];
-    let tasks = batch.iter().zip(&inputs).zip(&mut outputs);
-    let mut tasks: Vec<_> = tasks.map(|((&(key, _), input), output)| PrivateTask { key, input, output, verified: false }).collect();
+    let tasks = batch.iter().zip(&inputs).zip(&mut outputs).zip(blindings);
+    let tasks = tasks.map(|(((&(key, _), input), output), blinding)| PrivateTask { key, blinding, input, output, verified: false });
+    let mut tasks: Vec<_> = tasks.collect();
     private(&mut tasks);
     tasks.iter().map(|task| (BigUint::from_bytes_be(task.output), task.verified)).collect()
 }
@@ -204,6 +219,70 @@ fn a_bit_turned_over_in_a_key_gives_nothing() {
     }
 }
 
+/// r^e and 1 / r, asserted to be such.
+fn factors<const N: usize>(key: &Made, blinding: &Blinding) -> [BigUint; 2] {
+    let n = &key.modulus;
+    let radix = (BigUint::from(1u8) << (52 * N)).modinv(n).expect("odd");
+    let plain = |digits: &[u64; N]| digits.iter().rev().fold(BigUint::ZERO, |number, &digit| (number << 52) + digit) * &radix % n;
+    let [hide, reveal] = blinding.factors().map(plain);
+    assert_eq!(&hide * reveal.modpow(&key.exponent, n) % n, 1u8.into(), "{}: they do not belong together", key.shape);
+    assert!(hide != 1u8.into(), "{}: nothing is hidden", key.shape);
+    [hide, reveal]
+}
+
+fn blindings_belong_to_their_keys_and_change<const N: usize>(bits: usize, random: &mut Random) {
+    let keys = keys(bits);
+    let private: Vec<_> = keys.iter().map(|key| &key.private).collect();
+    let mut blindings = blindings(&private, random);
+    let input = random.number(bits - 1);
+    let first: Vec<_> = keys.iter().zip(&blindings).map(|(key, blinding)| factors::<N>(key, blinding)).collect();
+    let results = run_blinded(bits, &private.iter().map(|&key| (key, &input)).collect::<Vec<_>>(), &mut blindings);
+    for (((key, blinding), first), (result, verified)) in keys.iter().zip(&blindings).zip(first).zip(results) {
+        assert!(verified && result.modpow(&key.exponent, &key.modulus) == input);
+        assert!(!blinding.is_worn());
+        assert_eq!(factors::<N>(key, blinding), first.map(|factor| &factor * &factor % &key.modulus));
+    }
+}
+
+#[test]
+fn blindings_belong_to_their_keys_and_change_with_every_use() {
+    skip_without_ifma!();
+    let mut random = Random::new(6);
+    blindings_belong_to_their_keys_and_change::<20>(1024, &mut random);
+    blindings_belong_to_their_keys_and_change::<40>(2048, &mut random);
+    blindings_belong_to_their_keys_and_change::<60>(3072, &mut random);
+    blindings_belong_to_their_keys_and_change::<80>(4096, &mut random);
+}
+
+#[test]
+fn blindings_wear_out() {
+    skip_without_ifma!();
+    let key = &keys(1024)[0];
+    let mut blindings = blindings(&[&key.private], &mut Random::new(7));
+    let mut uses = 0;
+    while !blindings[0].is_worn() {
+        assert!(run_blinded(1024, &[(&key.private, &7u8.into())], &mut blindings)[0].1);
+        uses += 1;
+    }
+    assert_eq!(uses, 256);
+    assert!(Blinding::default().is_worn());
+}
+
+#[test]
+fn a_blinding_that_does_not_fit_gives_nothing_and_is_worn() {
+    skip_without_ifma!();
+    for bits in SIZES {
+        let [key, other, ..] = &keys(bits)[..] else { unreachable!("there are six") };
+        let mut wrong = blindings(&[&other.private], &mut Random::new(8));
+        assert_eq!(run_blinded(bits, &[(&key.private, &7u8.into())], &mut wrong), [(0u8.into(), false)], "another key's");
+        assert!(wrong[0].is_worn());
+        // Zero has no inverse.
+        blind(&mut [BlindTask { key: &key.private, random: &vec![0; bits / 8], blinding: &mut wrong[0] }]);
+        assert_eq!(run_blinded(bits, &[(&key.private, &7u8.into())], &mut wrong), [(0u8.into(), false)], "of a zero");
+        assert!(wrong[0].is_worn());
+    }
+}
+
 #[test]
 fn public_results_are_right() {
     skip_without_ifma!();
@@ -266,7 +345,8 @@ fn a_short_input_is_the_callers_mistake() {
         panic!("skipped: as long as the modulus cannot be checked");
     }
     let key = &keys(1024)[0].private;
-    private(&mut [PrivateTask { key, input: &[0; 127], output: &mut [0; 128], verified: false }]);
+    let blinding = &mut Blinding::default();
+    private(&mut [PrivateTask { key, blinding, input: &[0; 127], output: &mut [0; 128], verified: false }]);
 }
 
 #[test]
@@ -282,8 +362,10 @@ fn nothing_is_left_on_the_stack() {
             stack::tests::nothing_left(stack::rsa(1024), || drop(PrivateKey::new(&parts)));
             let input = bytes(bits, &BigUint::from(7u8));
             let mut output = vec![0; bits / 8];
+            let (key, blinding, random) = (&key.private, &mut Blinding::default(), &vec![0x3C; bits / 8]);
+            stack::tests::nothing_left(stack::rsa(bits), || blind(&mut [BlindTask { key, random, blinding }]));
             stack::tests::nothing_left(stack::rsa(bits), || {
-                private(&mut [PrivateTask { key: &key.private, input: &input, output: &mut output, verified: false }]);
+                private(&mut [PrivateTask { key, blinding, input: &input, output: &mut output, verified: false }]);
             });
         }
     });
