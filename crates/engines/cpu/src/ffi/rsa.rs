@@ -3,12 +3,16 @@
 use super::number::Number;
 use super::{Refused, accepted, lc, refused};
 use bywash_core::{RsaPrivateKey, RsaPublicKey};
+use core::ffi::c_int;
 use core::ptr::NonNull;
 
 /// An RSA key, private or public.
 pub(crate) struct Rsa {
     key: NonNull<lc::RSA>,
 }
+
+/// `RSA_sign_raw` and `RSA_encrypt`.
+type Raw = unsafe extern "C" fn(*mut lc::RSA, *mut usize, *mut u8, usize, *const u8, usize, c_int) -> c_int;
 
 /// The longest public exponent that the library takes without being told that it is large, in bits.
 const EXPONENT_BITS_USUAL: u32 = 33;
@@ -51,37 +55,20 @@ impl Rsa {
     /// `input^d mod n`, blinded, its result verified with e before it is given out, so that a computing fault gives away no factor
     /// (`rsa_default_private_transform` in `crypto/fipsmodule/rsa/rsa_impl.c`).
     pub(crate) fn private_operation(&self, input: &[u8], output: &mut [u8]) -> Result<(), Refused> {
-        let mut written = 0;
-        // SAFETY: the spans are valid for their lengths. rsa.h: RSA_sign_raw is "considered non-mutating for thread-safety purposes and may be
-        // used concurrently", although it takes a mutable pointer.
-        accepted(unsafe {
-            lc::RSA_sign_raw(
-                self.key.as_ptr(),
-                &mut written,
-                output.as_mut_ptr(),
-                output.len(),
-                input.as_ptr(),
-                input.len(),
-                lc::RSA_NO_PADDING,
-            )
-        })?;
-        if written == output.len() { Ok(()) } else { Err(Refused) }
+        self.raw(lc::RSA_sign_raw, input, output)
     }
 
     /// `input^e mod n`.
     pub(crate) fn public_operation(&self, input: &[u8], output: &mut [u8]) -> Result<(), Refused> {
+        self.raw(lc::RSA_encrypt, input, output)
+    }
+
+    fn raw(&self, operation: Raw, input: &[u8], output: &mut [u8]) -> Result<(), Refused> {
         let mut written = 0;
-        // SAFETY: the spans are valid for their lengths; RSA_encrypt is non-mutating as above.
+        // SAFETY: the spans are valid for their lengths. rsa.h: RSA_sign_raw is "considered non-mutating for thread-safety purposes and may be
+        // used concurrently", although it takes a mutable pointer; so does RSA_encrypt.
         accepted(unsafe {
-            lc::RSA_encrypt(
-                self.key.as_ptr(),
-                &mut written,
-                output.as_mut_ptr(),
-                output.len(),
-                input.as_ptr(),
-                input.len(),
-                lc::RSA_NO_PADDING,
-            )
+            operation(self.key.as_ptr(), &mut written, output.as_mut_ptr(), output.len(), input.as_ptr(), input.len(), lc::RSA_NO_PADDING)
         })?;
         if written == output.len() { Ok(()) } else { Err(Refused) }
     }

@@ -24,7 +24,6 @@ pub(crate) struct ChaCha {
     nonce: [u8; AEAD_IV_LEN],
     /// Whether a message is under way.
     begun: bool,
-    text_begun: bool,
     tag: [u8; TAG_LEN],
     tag_len: usize,
     /// The TLS record that comes next.
@@ -53,7 +52,7 @@ impl ChaCha {
         if !self.begun {
             self.work.need_key()?;
             self.work.start(self.direction, &self.nonce)?;
-            (self.begun, self.text_begun) = (true, false);
+            self.begun = true;
         }
         Ok(())
     }
@@ -68,27 +67,18 @@ impl ChaCha {
         let len = io.len();
         if !io.has_input() {
             self.end()?;
-        } else if io.has_output() {
-            if len > 0 {
-                io.untangle(0);
-                self.text_begun = true;
-                io.transform(len, |data| self.work.update(data))?;
-            }
-        } else if self.text_begun {
+        } else if self.work.is_late(io) {
             return fail(Reason::CipherOperationFailed, "associated data comes before text");
         } else {
-            self.work.stream()?.aad(io.input())?;
+            self.work.take(io)?;
         }
         Ok(len)
     }
 
     /// Compares as many bytes of the tag as were set: none, if none were, as the default provider does.
     fn end(&mut self) -> Outcome {
-        let tag = self.work.stream()?.finish()?;
+        let tag = self.work.tag()?;
         self.begun = false;
-        if !self.text_begun {
-            self.work.count(0);
-        }
         if self.encrypts() {
             self.tag = tag;
             return Ok(());
@@ -197,7 +187,6 @@ impl Cipher for ChaCha {
             base_nonce: [0; AEAD_IV_LEN],
             nonce: [0; AEAD_IV_LEN],
             begun: false,
-            text_begun: false,
             tag: [0; TAG_LEN],
             tag_len: 0,
             tls: None,

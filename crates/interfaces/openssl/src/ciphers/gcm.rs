@@ -44,7 +44,6 @@ pub(crate) struct Gcm {
     /// Whether IVs may be counted up from a fixed part.
     pub(super) iv_generates: bool,
     /// Whether text has come, after which there is no more associated data.
-    text_begun: bool,
     pub(super) tag: [u8; TAG_LEN],
     /// Length of the tag that was set, or made by the end of an encryption.
     pub(super) tag_len: Option<usize>,
@@ -63,7 +62,6 @@ impl Gcm {
     pub(super) fn begin(&mut self) -> Outcome {
         self.work.start(self.direction, &self.iv[..self.iv_len])?;
         self.iv_state = IvState::InUse;
-        self.text_begun = false;
         Ok(())
     }
 
@@ -110,29 +108,17 @@ impl Gcm {
         }
         self.enter()?;
         let len = io.len();
-        if !io.has_input() {
-            self.end()?;
-        } else if io.has_output() {
-            if len > 0 {
-                io.untangle(0);
-                self.text_begun = true;
-                io.transform(len, |data| self.work.update(data))?;
-            }
-        } else if self.text_begun {
-            return Err(Failed);
+        if io.has_input() {
+            self.work.take(io)?;
         } else {
-            self.work.stream()?.aad(io.input())?;
+            self.end()?;
         }
         Ok(len)
     }
 
     fn end(&mut self) -> Outcome {
         let wanted = if self.encrypts() { None } else { Some(self.tag_len.ok_or(Failed)?) };
-        let tag = self.work.stream()?.finish()?;
-        if !self.text_begun {
-            // A message without text (GMAC) is an operation as well.
-            self.work.count(0);
-        }
+        let tag = self.work.tag()?;
         match wanted {
             None => (self.tag, self.tag_len) = (tag, Some(TAG_LEN)),
             Some(len) if !same_bytes(&tag[..len], &self.tag[..len]) => return Err(Failed),
@@ -217,7 +203,6 @@ impl Cipher for Gcm {
             iv_len: AEAD_IV_LEN,
             iv_state: IvState::Unset,
             iv_generates: false,
-            text_begun: false,
             tag: [0; TAG_LEN],
             tag_len: None,
             tls_aad: None,

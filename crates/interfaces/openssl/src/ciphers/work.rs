@@ -1,6 +1,7 @@
 //! What every context works with: a session, a stream on it, and accounts that cost nothing.
 
 use super::dispatch::{Failed, Outcome, fail};
+use super::io::Io;
 use crate::errors::Reason;
 use crate::provider::Provider;
 use bywash_client::{Client, Session};
@@ -15,13 +16,15 @@ pub(crate) struct Work {
     algorithm: Algorithm,
     session: Option<Session>,
     stream: Option<(Direction, Box<dyn Stream>)>,
+    /// The message begun has text, so that no more associated data may come.
+    has_text: bool,
     operations: u64,
     bytes: u64,
 }
 
 impl Work {
     pub(crate) fn new(provider: &'static Provider, algorithm: Algorithm) -> Option<Self> {
-        Some(Self { client: provider.client()?, algorithm, session: None, stream: None, operations: 0, bytes: 0 })
+        Some(Self { client: provider.client()?, algorithm, session: None, stream: None, has_text: false, operations: 0, bytes: 0 })
     }
 
     /// Whether there is a key.
@@ -65,6 +68,7 @@ impl Work {
     /// Begins a message in pieces. Allocates once for a key and a direction.
     #[inline]
     pub(crate) fn start(&mut self, direction: Direction, iv: &[u8]) -> Outcome {
+        self.has_text = false;
         match &mut self.stream {
             Some((same, stream)) if *same == direction => stream.start(iv)?,
             _ => {
@@ -91,6 +95,38 @@ impl Work {
         self.stream()?.update(data)?;
         self.count(bytes);
         Ok(())
+    }
+
+    /// Whether this is associated data that comes after text.
+    #[inline]
+    pub(crate) fn is_late(&self, io: &Io) -> bool {
+        self.has_text && !io.has_output()
+    }
+
+    /// Takes text, where there is output, or associated data of an AEAD's message.
+    #[inline]
+    pub(crate) fn take(&mut self, io: &mut Io) -> Outcome {
+        if io.has_output() {
+            if io.len() > 0 {
+                io.untangle(0);
+                self.has_text = true;
+                io.transform(io.len(), |data| self.update(data))?;
+            }
+            return Ok(());
+        }
+        if self.is_late(io) {
+            return Err(Failed);
+        }
+        Ok(self.stream()?.aad(io.input())?)
+    }
+
+    /// Ends an AEAD's message: its tag. One without text (GMAC) is an operation as well.
+    pub(crate) fn tag(&mut self) -> Outcome<[u8; 16]> {
+        let tag = self.stream()?.finish()?;
+        if !self.has_text {
+            self.count(0);
+        }
+        Ok(tag)
     }
 
     /// Whether an operation of this size is to be handed over.
@@ -131,7 +167,15 @@ impl Work {
             Some((direction, stream)) => Some((*direction, stream.duplicate()?)),
             None => None,
         };
-        Ok(Self { client: self.client, algorithm: self.algorithm, session: self.session.clone(), stream, operations: 0, bytes: 0 })
+        Ok(Self {
+            client: self.client,
+            algorithm: self.algorithm,
+            session: self.session.clone(),
+            stream,
+            has_text: self.has_text,
+            operations: 0,
+            bytes: 0,
+        })
     }
 }
 

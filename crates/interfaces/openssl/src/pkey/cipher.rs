@@ -2,6 +2,7 @@
 
 use super::context::bytes;
 use super::gather::{GivenUp, attempt};
+use super::held::{Held, dupctx, freectx};
 use super::key::{Handle, Key};
 use super::twin::{CipherFns, Twin, call};
 use super::{entry, native, vault};
@@ -90,13 +91,12 @@ impl Context {
     }
 }
 
-/// Runs something on a context; `missing` where there is none.
-///
-/// # Safety
-/// `ctx` is null or one of our contexts, used by this thread alone, as libcrypto promises.
-unsafe fn with<T: Copy>(ctx: Data, missing: T, run: impl FnOnce(&mut Context) -> T) -> T {
-    // SAFETY: passed on from the caller.
-    guard(missing, || unsafe { ctx.cast::<Context>().as_mut() }.map_or(missing, run))
+impl Held for Context {
+    fn duplicate(&self) -> Option<Self> {
+        let twin = call!(self.fns, dupctx(self.twin), else ptr::null_mut());
+        let Self { fns, rejects, foreign, .. } = *self;
+        (!twin.is_null()).then(|| Self { fns, twin, key: self.key.clone(), rejects, foreign })
+    }
 }
 
 /// Whether a cipher of this libcrypto can be told of implicit rejection, and so does it.
@@ -115,30 +115,8 @@ unsafe extern "C" fn newctx(_provctx: Data) -> Data {
             return made;
         }
         let rejects = rejects_implicitly(fns, twin.provctx);
-        Box::into_raw(Box::new(Context { fns, twin: made, key: None, rejects, foreign: false })).cast()
+        Context { fns, twin: made, key: None, rejects, foreign: false }.give()
     })
-}
-
-unsafe extern "C" fn freectx(ctx: Data) {
-    guard((), || {
-        if !ctx.is_null() {
-            // SAFETY: made by `newctx` or `dupctx`, freed once.
-            drop(unsafe { Box::from_raw(ctx.cast::<Context>()) });
-        }
-    });
-}
-
-unsafe extern "C" fn dupctx(ctx: Data) -> Data {
-    let duplicate = |context: &mut Context| {
-        let twin = call!(context.fns, dupctx(context.twin), else ptr::null_mut());
-        if twin.is_null() {
-            return twin;
-        }
-        let Context { fns, rejects, foreign, .. } = *context;
-        Box::into_raw(Box::new(Context { fns, twin, key: context.key.clone(), rejects, foreign })).cast()
-    };
-    // SAFETY: our context.
-    unsafe { with(ctx, ptr::null_mut(), duplicate) }
 }
 
 unsafe extern "C" fn encrypt_init(ctx: Data, key: Data, params: *const Param) -> c_int {
@@ -147,7 +125,7 @@ unsafe extern "C" fn encrypt_init(ctx: Data, key: Data, params: *const Param) ->
         context.begin(key, params, |twin, key| call!(fns, encrypt_init(twin, key, params), else 0))
     };
     // SAFETY: our context.
-    unsafe { with(ctx, 0, init) }
+    unsafe { Context::with(ctx, 0, init) }
 }
 
 unsafe extern "C" fn decrypt_init(ctx: Data, key: Data, params: *const Param) -> c_int {
@@ -156,22 +134,22 @@ unsafe extern "C" fn decrypt_init(ctx: Data, key: Data, params: *const Param) ->
         context.begin(key, params, |twin, key| call!(fns, decrypt_init(twin, key, params), else 0))
     };
     // SAFETY: our context.
-    unsafe { with(ctx, 0, init) }
+    unsafe { Context::with(ctx, 0, init) }
 }
 
 unsafe extern "C" fn encrypt(ctx: Data, out: Room, length: Size, room: usize, input: Bytes, input_len: usize) -> c_int {
     // SAFETY: our context; the caller's pointers are handed on.
-    unsafe { with(ctx, 0, |context| call!(context.fns, encrypt(context.twin, out, length, room, input, input_len), else 0)) }
+    unsafe { Context::with(ctx, 0, |context| call!(context.fns, encrypt(context.twin, out, length, room, input, input_len), else 0)) }
 }
 
 unsafe extern "C" fn decrypt(ctx: Data, out: Room, length: Size, room: usize, input: Bytes, input_len: usize) -> c_int {
     // SAFETY: our context.
-    unsafe { with(ctx, 0, |context| context.decrypt(out, length, room, input, input_len)) }
+    unsafe { Context::with(ctx, 0, |context| context.decrypt(out, length, room, input, input_len)) }
 }
 
 unsafe extern "C" fn get_ctx_params(ctx: Data, params: *mut Param) -> c_int {
     // SAFETY: our context.
-    unsafe { with(ctx, 0, |context| call!(context.fns, get_ctx_params(context.twin, params), else 0)) }
+    unsafe { Context::with(ctx, 0, |context| call!(context.fns, get_ctx_params(context.twin, params), else 0)) }
 }
 
 unsafe extern "C" fn set_ctx_params(ctx: Data, params: *const Param) -> c_int {
@@ -180,7 +158,7 @@ unsafe extern "C" fn set_ctx_params(ctx: Data, params: *const Param) -> c_int {
         call!(context.fns, set_ctx_params(context.twin, params), else 0)
     };
     // SAFETY: our context.
-    unsafe { with(ctx, 0, set) }
+    unsafe { Context::with(ctx, 0, set) }
 }
 
 /// The twin's context behind one of ours, or null.
@@ -212,8 +190,8 @@ unsafe extern "C" fn settable_ctx_params(ctx: Data, _provctx: Data) -> *const Pa
 
 pub(super) static RSA: Table<&[DispatchEntry]> = Table(&[
     entry!(id::NEWCTX, newctx, unsafe extern "C" fn(Data) -> Data),
-    entry!(id::FREECTX, freectx, unsafe extern "C" fn(Data)),
-    entry!(id::DUPCTX, dupctx, unsafe extern "C" fn(Data) -> Data),
+    entry!(id::FREECTX, freectx::<Context>, unsafe extern "C" fn(Data)),
+    entry!(id::DUPCTX, dupctx::<Context>, unsafe extern "C" fn(Data) -> Data),
     entry!(id::ENCRYPT_INIT, encrypt_init, unsafe extern "C" fn(Data, Data, *const Param) -> c_int),
     entry!(id::ENCRYPT, encrypt, unsafe extern "C" fn(Data, Room, Size, usize, Bytes, usize) -> c_int),
     entry!(id::DECRYPT_INIT, decrypt_init, unsafe extern "C" fn(Data, Data, *const Param) -> c_int),

@@ -1,7 +1,8 @@
 //! Key exchange: `ECDH` and `X25519`. With plain keys and no settings an engine derives and no twin is ever made; anything else wakes the twin.
 
 use super::gather::{GivenUp, attempt};
-use super::key::{Handle, Key};
+use super::held::{Held, dupctx, freectx};
+use super::key::{Ec, Handle, Key, Kind, OfKind, X25519};
 use super::twin::{ExchangeFns, Twin, call};
 use super::{entry, native, vault};
 use crate::ffi::ids::keyexch as id;
@@ -14,26 +15,18 @@ type Data = *mut c_void;
 type Room = *mut u8;
 type Size = *mut usize;
 
-/// Which algorithm, as a type for the functions without a context.
-trait Scheme {
-    const IS_ECDH: bool;
-}
-struct Ecdh;
-struct X25519;
-impl Scheme for Ecdh {
-    const IS_ECDH: bool = true;
-}
-impl Scheme for X25519 {
-    const IS_ECDH: bool = false;
-}
-
-fn fns(is_ecdh: bool) -> Option<&'static ExchangeFns> {
+/// The twin's key exchange with keys of this kind.
+fn fns(kind: Kind) -> Option<&'static ExchangeFns> {
     let twin = Twin::get()?;
-    Some(if is_ecdh { &twin.ecdh } else { &twin.x25519_exchange })
+    match kind {
+        Kind::Ec => Some(&twin.ecdh),
+        Kind::X25519 => Some(&twin.x25519_exchange),
+        Kind::Rsa | Kind::Ed25519 => None,
+    }
 }
 
 struct Context {
-    is_ecdh: bool,
+    kind: Kind,
     fns: &'static ExchangeFns,
     /// The twin's context, once awake: it then knows key and peer.
     twin: Option<NonNull<c_void>>,
@@ -52,8 +45,8 @@ impl Drop for Context {
 }
 
 impl Context {
-    fn new(is_ecdh: bool) -> Option<Self> {
-        Some(Self { is_ecdh, fns: fns(is_ecdh)?, twin: None, key: None, peer: None, foreign: false })
+    fn new(kind: Kind) -> Option<Self> {
+        Some(Self { kind, fns: fns(kind)?, twin: None, key: None, peer: None, foreign: false })
     }
 
     /// The twin's context, told of key and peer if it did not know them yet.
@@ -118,7 +111,7 @@ impl Context {
     fn derive_native(&self, out: Room, length: Size, room: usize) -> Option<()> {
         let (key, peer) = (self.key.as_ref()?, self.peer.as_ref()?);
         let size = key.group()?.size();
-        if self.foreign || length.is_null() || (!self.is_ecdh && !out.is_null() && room < size) {
+        if self.foreign || length.is_null() || (self.kind == Kind::X25519 && !out.is_null() && room < size) {
             return None;
         }
         if out.is_null() {
@@ -159,9 +152,11 @@ impl Context {
         let Some(twin) = self.wake() else { return 0 };
         call!(self.fns, set_ctx_params(twin, params), else 0)
     }
+}
 
+impl Held for Context {
     fn duplicate(&self) -> Option<Self> {
-        let mut copy = Self { key: self.key.clone(), peer: self.peer.clone(), foreign: self.foreign, ..Self::new(self.is_ecdh)? };
+        let mut copy = Self { key: self.key.clone(), peer: self.peer.clone(), foreign: self.foreign, ..Self::new(self.kind)? };
         if let Some(twin) = self.twin {
             copy.twin = Some(NonNull::new(call!(self.fns, dupctx(twin.as_ptr()), else ptr::null_mut()))?);
         }
@@ -169,53 +164,28 @@ impl Context {
     }
 }
 
-/// Runs something on a context; `missing` where there is none.
-///
-/// # Safety
-/// `ctx` is null or one of our contexts, used by this thread alone, as libcrypto promises.
-unsafe fn with<T: Copy>(ctx: Data, missing: T, run: impl FnOnce(&mut Context) -> T) -> T {
-    // SAFETY: passed on from the caller.
-    guard(missing, || unsafe { ctx.cast::<Context>().as_mut() }.map_or(missing, run))
-}
-
-unsafe extern "C" fn newctx<S: Scheme>(_provctx: Data) -> Data {
-    guard(ptr::null_mut(), || Context::new(S::IS_ECDH).map_or(ptr::null_mut(), |context| Box::into_raw(Box::new(context)).cast()))
-}
-
-unsafe extern "C" fn freectx(ctx: Data) {
-    guard((), || {
-        if !ctx.is_null() {
-            // SAFETY: made by `newctx` or `dupctx`, freed once.
-            drop(unsafe { Box::from_raw(ctx.cast::<Context>()) });
-        }
-    });
-}
-
-unsafe extern "C" fn dupctx(ctx: Data) -> Data {
-    // SAFETY: our context.
-    unsafe {
-        with(ctx, ptr::null_mut(), |context| context.duplicate().map_or(ptr::null_mut(), |copy| Box::into_raw(Box::new(copy)).cast()))
-    }
+unsafe extern "C" fn newctx<S: OfKind>(_provctx: Data) -> Data {
+    guard(ptr::null_mut(), || Context::new(S::KIND).map_or(ptr::null_mut(), Context::give))
 }
 
 unsafe extern "C" fn init(ctx: Data, key: Data, params: *const Param) -> c_int {
     // SAFETY: our context.
-    unsafe { with(ctx, 0, |context| context.init(key, params)) }
+    unsafe { Context::with(ctx, 0, |context| context.init(key, params)) }
 }
 
 unsafe extern "C" fn set_peer(ctx: Data, peer: Data) -> c_int {
     // SAFETY: our context.
-    unsafe { with(ctx, 0, |context| context.set_peer(peer)) }
+    unsafe { Context::with(ctx, 0, |context| context.set_peer(peer)) }
 }
 
 unsafe extern "C" fn derive(ctx: Data, out: Room, length: Size, room: usize) -> c_int {
     // SAFETY: our context.
-    unsafe { with(ctx, 0, |context| context.derive(out, length, room)) }
+    unsafe { Context::with(ctx, 0, |context| context.derive(out, length, room)) }
 }
 
 unsafe extern "C" fn set_ctx_params(ctx: Data, params: *const Param) -> c_int {
     // SAFETY: our context.
-    unsafe { with(ctx, 0, |context| context.set(params)) }
+    unsafe { Context::with(ctx, 0, |context| context.set(params)) }
 }
 
 unsafe extern "C" fn get_ctx_params(ctx: Data, params: *mut Param) -> c_int {
@@ -224,7 +194,7 @@ unsafe extern "C" fn get_ctx_params(ctx: Data, params: *mut Param) -> c_int {
         call!(context.fns, get_ctx_params(twin, params), else 0)
     };
     // SAFETY: our context.
-    unsafe { with(ctx, 0, get) }
+    unsafe { Context::with(ctx, 0, get) }
 }
 
 unsafe extern "C" fn settable_ctx_params(_ctx: Data, _provctx: Data) -> *const Param {
@@ -245,8 +215,8 @@ macro_rules! scheme {
     ($scheme:ty $(, $more:expr)*) => {
         &[
             entry!(id::NEWCTX, newctx::<$scheme>, unsafe extern "C" fn(Data) -> Data),
-            entry!(id::FREECTX, freectx, unsafe extern "C" fn(Data)),
-            entry!(id::DUPCTX, dupctx, unsafe extern "C" fn(Data) -> Data),
+            entry!(id::FREECTX, freectx::<Context>, unsafe extern "C" fn(Data)),
+            entry!(id::DUPCTX, dupctx::<Context>, unsafe extern "C" fn(Data) -> Data),
             entry!(id::INIT, init, unsafe extern "C" fn(Data, Data, *const Param) -> c_int),
             entry!(id::SET_PEER, set_peer, unsafe extern "C" fn(Data, Data) -> c_int),
             entry!(id::DERIVE, derive, unsafe extern "C" fn(Data, Room, Size, usize) -> c_int),
@@ -258,7 +228,7 @@ macro_rules! scheme {
 
 /// ECDH has settings (a cofactor mode, a KDF); X25519, in the default provider of OpenSSL 3, has none.
 pub(super) static ECDH: Table<&[DispatchEntry]> = Table(scheme!(
-    Ecdh,
+    Ec,
     entry!(id::SET_CTX_PARAMS, set_ctx_params, unsafe extern "C" fn(Data, *const Param) -> c_int),
     entry!(id::SETTABLE_CTX_PARAMS, settable_ctx_params, unsafe extern "C" fn(Data, Data) -> *const Param),
     entry!(id::GET_CTX_PARAMS, get_ctx_params, unsafe extern "C" fn(Data, *mut Param) -> c_int),

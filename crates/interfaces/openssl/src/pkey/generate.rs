@@ -2,8 +2,7 @@
 //! keys, other curves and unusual wishes are the twin's.
 
 use super::gather::attempt;
-use super::key::{Handle, Key, Kind, TwinKey};
-use super::keymgmt::Manager;
+use super::key::{Handle, Key, Kind, OfKind, TwinKey};
 use super::nist::Nist;
 use super::parts::{Curve, Group};
 use super::twin::{Twin, call};
@@ -117,7 +116,7 @@ impl Drop for Generation {
     }
 }
 
-pub(super) unsafe extern "C" fn gen_init<M: Manager>(provctx: Data, selection: c_int, params: *const Param) -> Data {
+pub(super) unsafe extern "C" fn gen_init<M: OfKind>(provctx: Data, selection: c_int, params: *const Param) -> Data {
     guard(ptr::null_mut(), || {
         // SAFETY: libcrypto hands us our own context.
         let Some(client) = (unsafe { Provider::from_ptr(provctx) }).and_then(Provider::client) else { return ptr::null_mut() };
@@ -165,7 +164,7 @@ pub(super) unsafe extern "C" fn gen_set_template(genctx: Data, template: Data) -
     }
 }
 
-pub(super) unsafe extern "C" fn gen_settable_params<M: Manager>(_genctx: Data, _provctx: Data) -> *const Param {
+pub(super) unsafe extern "C" fn gen_settable_params<M: OfKind>(_genctx: Data, _provctx: Data) -> *const Param {
     guard(ptr::null(), || {
         let Some(twin) = Twin::get() else { return ptr::null() };
         M::KIND.fns().map_or(ptr::null(), |fns| call!(fns, gen_settable_params(ptr::null_mut(), twin.provctx), else ptr::null()))

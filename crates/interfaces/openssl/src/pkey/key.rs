@@ -25,6 +25,20 @@ pub(super) enum Kind {
     Ed25519,
 }
 
+/// A kind as a type, for the functions that libcrypto calls without any object of ours.
+pub(super) trait OfKind {
+    const KIND: Kind;
+}
+macro_rules! of_kind {
+    ($($kind:ident)*) => { $(
+        pub(super) struct $kind;
+        impl OfKind for $kind {
+            const KIND: Kind = Kind::$kind;
+        }
+    )* };
+}
+of_kind! { Rsa Ec X25519 Ed25519 }
+
 impl Kind {
     /// The twin's key manager.
     pub(super) fn fns(self) -> Option<&'static KeyFns> {

@@ -4,7 +4,7 @@
 //! they do on theirs. Plain keys (see [`key`](super::key)) are answered for here; everything else is handed to the twin.
 
 use super::generate::{gen_cleanup, gen_init, gen_set_params, gen_set_template, gen_settable_params, generate};
-use super::key::{Handle, Key, Kind, TwinKey};
+use super::key::{Ec, Ed25519, Handle, Key, Kind, OfKind, Rsa, TwinKey, X25519};
 use super::parts::{Curve, Group};
 use super::twin::{Twin, call};
 use super::{der, entry, vault};
@@ -22,28 +22,7 @@ use std::sync::Arc;
 
 type Data = *mut c_void;
 
-/// A key manager's kind as a type, for the functions that libcrypto calls without any object of ours.
-pub(super) trait Manager {
-    const KIND: Kind;
-}
-pub(super) struct Rsa;
-pub(super) struct Ec;
-pub(super) struct X25519;
-pub(super) struct Ed25519;
-impl Manager for Rsa {
-    const KIND: Kind = Kind::Rsa;
-}
-impl Manager for Ec {
-    const KIND: Kind = Kind::Ec;
-}
-impl Manager for X25519 {
-    const KIND: Kind = Kind::X25519;
-}
-impl Manager for Ed25519 {
-    const KIND: Kind = Kind::Ed25519;
-}
-
-unsafe extern "C" fn new<M: Manager>(provctx: Data) -> Data {
+unsafe extern "C" fn new<M: OfKind>(provctx: Data) -> Data {
     guard(ptr::null_mut(), || {
         // SAFETY: libcrypto hands us our own context.
         let client = unsafe { Provider::from_ptr(provctx) }.and_then(Provider::client);
@@ -99,11 +78,11 @@ unsafe extern "C" fn import(data: Data, selection: c_int, params: *const Param) 
     })
 }
 
-unsafe extern "C" fn import_types<M: Manager>(selection: c_int) -> *const Param {
+unsafe extern "C" fn import_types<M: OfKind>(selection: c_int) -> *const Param {
     guard(ptr::null(), || M::KIND.fns().map_or(ptr::null(), |fns| call!(fns, import_types(selection), else ptr::null())))
 }
 
-unsafe extern "C" fn export_types<M: Manager>(selection: c_int) -> *const Param {
+unsafe extern "C" fn export_types<M: OfKind>(selection: c_int) -> *const Param {
     guard(ptr::null(), || M::KIND.fns().map_or(ptr::null(), |fns| call!(fns, export_types(selection), else ptr::null())))
 }
 
@@ -220,14 +199,14 @@ unsafe extern "C" fn get_params(data: Data, params: *mut Param) -> c_int {
     })
 }
 
-unsafe extern "C" fn gettable_params<M: Manager>(_provctx: Data) -> *const Param {
+unsafe extern "C" fn gettable_params<M: OfKind>(_provctx: Data) -> *const Param {
     guard(ptr::null(), || {
         let Some(twin) = Twin::get() else { return ptr::null() };
         M::KIND.fns().map_or(ptr::null(), |fns| call!(fns, gettable_params(twin.provctx), else ptr::null()))
     })
 }
 
-unsafe extern "C" fn settable_params<M: Manager>(_provctx: Data) -> *const Param {
+unsafe extern "C" fn settable_params<M: OfKind>(_provctx: Data) -> *const Param {
     guard(ptr::null(), || {
         let Some(twin) = Twin::get() else { return ptr::null() };
         M::KIND.fns().map_or(ptr::null(), |fns| call!(fns, settable_params(twin.provctx), else ptr::null()))

@@ -29,6 +29,7 @@ mod exchange;
 mod gather;
 mod generate;
 mod groups;
+mod held;
 mod key;
 mod keymgmt;
 mod native;

@@ -8,7 +8,8 @@ use super::context::bytes;
 use super::entry;
 use super::evp::Hash;
 use super::gather::{GivenUp, attempt};
-use super::key::{Handle, Key, Kind};
+use super::held::{Held, dupctx, freectx};
+use super::key::{Ec, Ed25519, Handle, Key, Kind, OfKind, Rsa};
 use super::twin::{SignatureFns, Twin, call};
 use super::{native, vault};
 use crate::ffi::ids::signature as id;
@@ -21,23 +22,6 @@ type Data = *mut c_void;
 type Bytes = *const u8;
 type Room = *mut u8;
 type Size = *mut usize;
-
-/// Which algorithm, as a type for the functions without a context.
-trait Scheme {
-    const KIND: Kind;
-}
-struct Rsa;
-struct Ecdsa;
-struct Ed25519;
-impl Scheme for Rsa {
-    const KIND: Kind = Kind::Rsa;
-}
-impl Scheme for Ecdsa {
-    const KIND: Kind = Kind::Ec;
-}
-impl Scheme for Ed25519 {
-    const KIND: Kind = Kind::Ed25519;
-}
 
 /// The twin's signatures with keys of this kind.
 fn fns(kind: Kind) -> Option<&'static SignatureFns> {
@@ -217,7 +201,9 @@ impl Context {
             _ => call!(self.fns, digest_verify_final(self.twin, signature.as_ptr(), signature.len()), else 0),
         }
     }
+}
 
+impl Held for Context {
     fn duplicate(&self) -> Option<Self> {
         let twin = call!(self.fns, dupctx(self.twin), else ptr::null_mut());
         if twin.is_null() {
@@ -235,16 +221,7 @@ impl Context {
     }
 }
 
-/// Runs something on a context; `missing` where there is none.
-///
-/// # Safety
-/// `ctx` is null or one of our contexts, used by this thread alone, as libcrypto promises.
-unsafe fn with<T: Copy>(ctx: Data, missing: T, run: impl FnOnce(&mut Context) -> T) -> T {
-    // SAFETY: passed on from the caller.
-    guard(missing, || unsafe { ctx.cast::<Context>().as_mut() }.map_or(missing, run))
-}
-
-unsafe extern "C" fn newctx<S: Scheme>(_provctx: Data, _properties: *const c_char) -> Data {
+unsafe extern "C" fn newctx<S: OfKind>(_provctx: Data, _properties: *const c_char) -> Data {
     guard(ptr::null_mut(), || {
         let (Some(twin), Some(fns)) = (Twin::get(), fns(S::KIND)) else { return ptr::null_mut() };
         // The program's property query speaks of the program's providers; the twin lives where there is but one.
@@ -252,25 +229,8 @@ unsafe extern "C" fn newctx<S: Scheme>(_provctx: Data, _properties: *const c_cha
         if made.is_null() {
             return made;
         }
-        let context = Context { kind: S::KIND, fns, twin: made, key: None, foreign: false, native: false, message: Message::Unbegun };
-        Box::into_raw(Box::new(context)).cast()
+        Context { kind: S::KIND, fns, twin: made, key: None, foreign: false, native: false, message: Message::Unbegun }.give()
     })
-}
-
-unsafe extern "C" fn freectx(ctx: Data) {
-    guard((), || {
-        if !ctx.is_null() {
-            // SAFETY: made by `newctx` or `dupctx`, freed once.
-            drop(unsafe { Box::from_raw(ctx.cast::<Context>()) });
-        }
-    });
-}
-
-unsafe extern "C" fn dupctx(ctx: Data) -> Data {
-    // SAFETY: our context.
-    unsafe {
-        with(ctx, ptr::null_mut(), |context| context.duplicate().map_or(ptr::null_mut(), |copy| Box::into_raw(Box::new(copy)).cast()))
-    }
 }
 
 unsafe extern "C" fn sign_init(ctx: Data, key: Data, params: *const Param) -> c_int {
@@ -279,7 +239,7 @@ unsafe extern "C" fn sign_init(ctx: Data, key: Data, params: *const Param) -> c_
         context.begin(key, params, true, |twin, key| call!(fns, sign_init(twin, key, params), else 0))
     };
     // SAFETY: our context.
-    unsafe { with(ctx, 0, init) }
+    unsafe { Context::with(ctx, 0, init) }
 }
 
 unsafe extern "C" fn verify_init(ctx: Data, key: Data, params: *const Param) -> c_int {
@@ -289,7 +249,7 @@ unsafe extern "C" fn verify_init(ctx: Data, key: Data, params: *const Param) -> 
         context.begin(key, params, native, |twin, key| call!(fns, verify_init(twin, key, params), else 0))
     };
     // SAFETY: our context.
-    unsafe { with(ctx, 0, init) }
+    unsafe { Context::with(ctx, 0, init) }
 }
 
 unsafe extern "C" fn verify_recover_init(ctx: Data, key: Data, params: *const Param) -> c_int {
@@ -298,7 +258,7 @@ unsafe extern "C" fn verify_recover_init(ctx: Data, key: Data, params: *const Pa
         context.begin(key, params, false, |twin, key| call!(fns, verify_recover_init(twin, key, params), else 0))
     };
     // SAFETY: our context.
-    unsafe { with(ctx, 0, init) }
+    unsafe { Context::with(ctx, 0, init) }
 }
 
 unsafe extern "C" fn digest_sign_init(ctx: Data, digest: *const c_char, key: Data, params: *const Param) -> c_int {
@@ -307,7 +267,7 @@ unsafe extern "C" fn digest_sign_init(ctx: Data, digest: *const c_char, key: Dat
         context.begin(key, params, true, |twin, key| call!(fns, digest_sign_init(twin, digest, key, params), else 0))
     };
     // SAFETY: our context.
-    unsafe { with(ctx, 0, init) }
+    unsafe { Context::with(ctx, 0, init) }
 }
 
 unsafe extern "C" fn digest_verify_init(ctx: Data, digest: *const c_char, key: Data, params: *const Param) -> c_int {
@@ -317,58 +277,62 @@ unsafe extern "C" fn digest_verify_init(ctx: Data, digest: *const c_char, key: D
         context.begin(key, params, native, |twin, key| call!(fns, digest_verify_init(twin, digest, key, params), else 0))
     };
     // SAFETY: our context.
-    unsafe { with(ctx, 0, init) }
+    unsafe { Context::with(ctx, 0, init) }
 }
 
 unsafe extern "C" fn sign(ctx: Data, out: Room, length: Size, room: usize, value: Bytes, value_len: usize) -> c_int {
     // SAFETY: our context; the caller's bytes for the time of the call.
-    unsafe { with(ctx, 0, |context| context.sign(out, length, room, bytes(value, value_len))) }
+    unsafe { Context::with(ctx, 0, |context| context.sign(out, length, room, bytes(value, value_len))) }
 }
 
 unsafe extern "C" fn verify(ctx: Data, signature: Bytes, length: usize, value: Bytes, value_len: usize) -> c_int {
     // SAFETY: our context; the caller's bytes for the time of the call.
-    unsafe { with(ctx, 0, |context| context.verify(bytes(signature, length), bytes(value, value_len))) }
+    unsafe { Context::with(ctx, 0, |context| context.verify(bytes(signature, length), bytes(value, value_len))) }
 }
 
 unsafe extern "C" fn verify_recover(ctx: Data, out: Room, length: Size, room: usize, signature: Bytes, signature_len: usize) -> c_int {
+    let verify_recover =
+        |context: &mut Context| call!(context.fns, verify_recover(context.twin, out, length, room, signature, signature_len), else 0);
     // SAFETY: our context; the caller's pointers are handed on.
-    unsafe { with(ctx, 0, |context| call!(context.fns, verify_recover(context.twin, out, length, room, signature, signature_len), else 0)) }
+    unsafe { Context::with(ctx, 0, verify_recover) }
 }
 
 unsafe extern "C" fn digest_sign_update(ctx: Data, data: Bytes, length: usize) -> c_int {
     // SAFETY: our context.
-    unsafe { with(ctx, 0, |context| context.update(true, data, length)) }
+    unsafe { Context::with(ctx, 0, |context| context.update(true, data, length)) }
 }
 
 unsafe extern "C" fn digest_verify_update(ctx: Data, data: Bytes, length: usize) -> c_int {
     // SAFETY: our context.
-    unsafe { with(ctx, 0, |context| context.update(false, data, length)) }
+    unsafe { Context::with(ctx, 0, |context| context.update(false, data, length)) }
 }
 
 unsafe extern "C" fn digest_sign_final(ctx: Data, out: Room, length: Size, room: usize) -> c_int {
     // SAFETY: our context.
-    unsafe { with(ctx, 0, |context| context.sign_final(out, length, room)) }
+    unsafe { Context::with(ctx, 0, |context| context.sign_final(out, length, room)) }
 }
 
 /// All of the message at once: how Ed25519 signs.
 unsafe extern "C" fn digest_sign(ctx: Data, out: Room, length: Size, room: usize, message: Bytes, message_len: usize) -> c_int {
     // SAFETY: our context; the caller's bytes for the time of the call.
-    unsafe { with(ctx, 0, |context| context.sign(out, length, room, bytes(message, message_len))) }
+    unsafe { Context::with(ctx, 0, |context| context.sign(out, length, room, bytes(message, message_len))) }
 }
 
 unsafe extern "C" fn digest_verify(ctx: Data, signature: Bytes, length: usize, message: Bytes, message_len: usize) -> c_int {
+    let digest_verify =
+        |context: &mut Context| call!(context.fns, digest_verify(context.twin, signature, length, message, message_len), else 0);
     // SAFETY: our context; the caller's pointers are handed on.
-    unsafe { with(ctx, 0, |context| call!(context.fns, digest_verify(context.twin, signature, length, message, message_len), else 0)) }
+    unsafe { Context::with(ctx, 0, digest_verify) }
 }
 
 unsafe extern "C" fn digest_verify_final(ctx: Data, signature: Bytes, length: usize) -> c_int {
     // SAFETY: our context; the caller's bytes for the time of the call.
-    unsafe { with(ctx, 0, |context| context.verify_final(bytes(signature, length))) }
+    unsafe { Context::with(ctx, 0, |context| context.verify_final(bytes(signature, length))) }
 }
 
 unsafe extern "C" fn get_ctx_params(ctx: Data, params: *mut Param) -> c_int {
     // SAFETY: our context.
-    unsafe { with(ctx, 0, |context| call!(context.fns, get_ctx_params(context.twin, params), else 0)) }
+    unsafe { Context::with(ctx, 0, |context| call!(context.fns, get_ctx_params(context.twin, params), else 0)) }
 }
 
 unsafe extern "C" fn set_ctx_params(ctx: Data, params: *const Param) -> c_int {
@@ -377,34 +341,30 @@ unsafe extern "C" fn set_ctx_params(ctx: Data, params: *const Param) -> c_int {
         call!(context.fns, set_ctx_params(context.twin, params), else 0)
     };
     // SAFETY: our context.
-    unsafe { with(ctx, 0, set) }
+    unsafe { Context::with(ctx, 0, set) }
 }
 
-/// The twin's context behind one of ours, or null: lists can be asked for without a context.
+/// What a scheme's parameters are, as its twin says; they can be asked for without a context.
 ///
 /// # Safety
 /// `ctx` is null or one of our contexts.
-unsafe fn twin_of(ctx: Data) -> Data {
-    // SAFETY: passed on from the caller.
-    unsafe { ctx.cast::<Context>().as_ref() }.map_or(ptr::null_mut(), |context| context.twin)
-}
-
-unsafe extern "C" fn gettable_ctx_params<S: Scheme>(ctx: Data, _provctx: Data) -> *const Param {
+unsafe fn listed<S: OfKind>(ctx: Data, list: impl FnOnce(&SignatureFns, Data, Data) -> *const Param) -> *const Param {
     guard(ptr::null(), || {
         let (Some(twin), Some(fns)) = (Twin::get(), fns(S::KIND)) else { return ptr::null() };
-        // SAFETY: our context or null.
-        let ctx = unsafe { twin_of(ctx) };
-        call!(fns, gettable_ctx_params(ctx, twin.provctx), else ptr::null())
+        // SAFETY: passed on from the caller.
+        let ctx = unsafe { ctx.cast::<Context>().as_ref() }.map_or(ptr::null_mut(), |context| context.twin);
+        list(fns, ctx, twin.provctx)
     })
 }
 
-unsafe extern "C" fn settable_ctx_params<S: Scheme>(ctx: Data, _provctx: Data) -> *const Param {
-    guard(ptr::null(), || {
-        let (Some(twin), Some(fns)) = (Twin::get(), fns(S::KIND)) else { return ptr::null() };
-        // SAFETY: our context or null.
-        let ctx = unsafe { twin_of(ctx) };
-        call!(fns, settable_ctx_params(ctx, twin.provctx), else ptr::null())
-    })
+unsafe extern "C" fn gettable_ctx_params<S: OfKind>(ctx: Data, _provctx: Data) -> *const Param {
+    // SAFETY: our context or null.
+    unsafe { listed::<S>(ctx, |fns, ctx, provctx| call!(fns, gettable_ctx_params(ctx, provctx), else ptr::null())) }
+}
+
+unsafe extern "C" fn settable_ctx_params<S: OfKind>(ctx: Data, _provctx: Data) -> *const Param {
+    // SAFETY: our context or null.
+    unsafe { listed::<S>(ctx, |fns, ctx, provctx| call!(fns, settable_ctx_params(ctx, provctx), else ptr::null())) }
 }
 
 unsafe extern "C" fn get_ctx_md_params(ctx: Data, params: *mut Param) -> c_int {
@@ -414,7 +374,7 @@ unsafe extern "C" fn get_ctx_md_params(ctx: Data, params: *mut Param) -> c_int {
         _ => call!(context.fns, get_ctx_md_params(context.twin, params), else 0),
     };
     // SAFETY: our context.
-    unsafe { with(ctx, 0, get) }
+    unsafe { Context::with(ctx, 0, get) }
 }
 
 unsafe extern "C" fn set_ctx_md_params(ctx: Data, params: *const Param) -> c_int {
@@ -428,17 +388,17 @@ unsafe extern "C" fn set_ctx_md_params(ctx: Data, params: *const Param) -> c_int
         }
     };
     // SAFETY: our context.
-    unsafe { with(ctx, 0, set) }
+    unsafe { Context::with(ctx, 0, set) }
 }
 
 unsafe extern "C" fn gettable_ctx_md_params(ctx: Data) -> *const Param {
     // SAFETY: our context.
-    unsafe { with(ctx, ptr::null(), |context| call!(context.fns, gettable_ctx_md_params(context.twin), else ptr::null())) }
+    unsafe { Context::with(ctx, ptr::null(), |context| call!(context.fns, gettable_ctx_md_params(context.twin), else ptr::null())) }
 }
 
 unsafe extern "C" fn settable_ctx_md_params(ctx: Data) -> *const Param {
     // SAFETY: our context.
-    unsafe { with(ctx, ptr::null(), |context| call!(context.fns, settable_ctx_md_params(context.twin), else ptr::null())) }
+    unsafe { Context::with(ctx, ptr::null(), |context| call!(context.fns, settable_ctx_md_params(context.twin), else ptr::null())) }
 }
 
 /// What every scheme has, and more.
@@ -446,8 +406,8 @@ macro_rules! scheme {
     ($scheme:ty $(, $more:expr)*) => {
         &[
             entry!(id::NEWCTX, newctx::<$scheme>, unsafe extern "C" fn(Data, *const c_char) -> Data),
-            entry!(id::FREECTX, freectx, unsafe extern "C" fn(Data)),
-            entry!(id::DUPCTX, dupctx, unsafe extern "C" fn(Data) -> Data),
+            entry!(id::FREECTX, freectx::<Context>, unsafe extern "C" fn(Data)),
+            entry!(id::DUPCTX, dupctx::<Context>, unsafe extern "C" fn(Data) -> Data),
             entry!(id::DIGEST_SIGN_INIT, digest_sign_init, unsafe extern "C" fn(Data, *const c_char, Data, *const Param) -> c_int),
             entry!(id::DIGEST_VERIFY_INIT, digest_verify_init, unsafe extern "C" fn(Data, *const c_char, Data, *const Param) -> c_int),
             entry!(id::GET_CTX_PARAMS, get_ctx_params, unsafe extern "C" fn(Data, *mut Param) -> c_int),
@@ -488,7 +448,7 @@ pub(super) static RSA: Table<&[DispatchEntry]> = Table(of_digests!(
     entry!(id::VERIFY_RECOVER, verify_recover, unsafe extern "C" fn(Data, Room, Size, usize, Bytes, usize) -> c_int)
 ));
 
-pub(super) static ECDSA: Table<&[DispatchEntry]> = Table(of_digests!(Ecdsa));
+pub(super) static ECDSA: Table<&[DispatchEntry]> = Table(of_digests!(Ec));
 
 pub(super) static ED25519: Table<&[DispatchEntry]> = Table(scheme!(
     Ed25519,
