@@ -1,7 +1,7 @@
 //! The public-key kernels, on arbitrary bytes as keys and operands, against a second implementation of each.
 
 use crate::private_keys::rsa_keys;
-use bywash_ifma::rsa::{PrivateKey, PrivateParts, PrivateTask, PublicKey, PublicTask};
+use bywash_ifma::rsa::{BlindTask, Blinding, PrivateKey, PrivateParts, PrivateTask, PublicKey, PublicTask};
 use bywash_ifma::{LANES, rsa};
 use ed25519_dalek::Signer;
 use num_bigint::BigUint;
@@ -112,7 +112,7 @@ curve!(p384, p384_seeds, 48);
 /// Bytes of a modulus of 1024 bits.
 const MODULUS: usize = 128;
 
-/// The parts of a private key of 1024 bits, in the order of [`PrivateParts`], and an input. Whatever the parts: a result that is said to
+/// The parts of a private key of 1024 bits, in the order of [`PrivateParts`], an input, and what blinds. Whatever the parts: a result that is said to
 /// be verified is right, and one that is not is withheld.
 pub fn rsa_private(mut bytes: &[u8]) {
     let (modulus, public_exponent) = (take::<MODULUS>(&mut bytes), take::<3>(&mut bytes));
@@ -132,7 +132,9 @@ pub fn rsa_private(mut bytes: &[u8]) {
     };
     let input = below(&take::<MODULUS>(&mut bytes), &modulus);
     let mut output = vec![0xA5; MODULUS];
-    let mut tasks = [PrivateTask { key: &key, input: &input, output: &mut output, verified: false }];
+    let mut blinding = Blinding::default();
+    rsa::blind(&mut [BlindTask { key: &key, random: &take::<MODULUS>(&mut bytes), blinding: &mut blinding }]);
+    let mut tasks = [PrivateTask { key: &key, blinding: &mut blinding, input: &input, output: &mut output, verified: false }];
     rsa::private(&mut tasks);
     let [verified] = tasks.map(|task| task.verified);
     match verified {
@@ -183,7 +185,7 @@ pub(crate) fn rsa_private_seeds() -> Vec<Vec<u8>> {
         for part in [&p, &q, &exponent1, &exponent2, &inverse(&q, &p)] {
             seed.extend(padded(part, &[0; MODULUS / 2]));
         }
-        seed.extend([0x5A; MODULUS]);
+        seed.extend([0x5A; 2 * MODULUS]);
         seed
     });
     seeds.collect()
