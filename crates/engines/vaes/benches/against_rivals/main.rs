@@ -1,0 +1,100 @@
+//! The kernels against others, on one core.
+//!
+//! `cargo bench -p bywash-vaes -- [NAME...]` prints a table for each mode whose name contains one of the names: GB/s of one message after another in place, by
+//! size. The contenders of a size take turns within each round, so that whatever else the machine does hits them alike; the time is the
+//! thread's CPU time. A figure is the fastest round; `to best` is the median over the rounds of the best rival's time to ours; `limit` is
+//! the share of the rate at which the processor enciphers if it does nothing else, measured at the start of each size.
+
+mod limit;
+mod ours;
+mod rivals;
+
+use rustix::time::{ClockId, clock_gettime};
+
+const SIZES: [usize; 8] = [16, 64, 256, 1024, 4096, 16_384, 65_536, 1 << 20];
+const ROUNDS: usize = 60;
+/// Time of one contender in one round.
+const TURN_NS: f64 = 400_000.0;
+
+/// What enciphers a message in place, again and again.
+pub(crate) type Work = Box<dyn FnMut(&mut [u8])>;
+
+/// A mode of operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Gcm,
+    Ctr,
+}
+
+/// CPU time of this thread in nanoseconds.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Nanoseconds of one run, over a turn. Reading the clock is a system call: many runs between two readings.
+fn turn(runs: u64, buffer: &mut [u8], work: &mut Work) -> f64 {
+    let start = now();
+    for _ in 0..runs {
+        work(buffer);
+    }
+    (now() - start) as f64 / runs as f64
+}
+
+/// Times of each contender by round.
+fn rounds(size: usize, contenders: &mut [(&'static str, Work)]) -> Vec<Vec<f64>> {
+    let mut buffer = vec![0x5A; size];
+    let runs: Vec<u64> = contenders.iter_mut().map(|(_, work)| (TURN_NS / turn(100, &mut buffer, work)) as u64 + 1).collect();
+    let mut times = vec![Vec::new(); contenders.len()];
+    for _ in 0..ROUNDS {
+        for ((times, runs), (_, work)) in times.iter_mut().zip(&runs).zip(contenders.iter_mut()) {
+            times.push(turn(*runs, &mut buffer, work));
+        }
+    }
+    times
+}
+
+fn fastest(times: &[f64]) -> f64 {
+    times.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// The median over the rounds of the best other's time to the first's.
+fn to_best(times: &[Vec<f64>]) -> f64 {
+    let best = |round: usize| times[1..].iter().map(|times| times[round]).fold(f64::INFINITY, f64::min);
+    let mut ratios: Vec<f64> = (0..ROUNDS).map(|round| best(round) / times[0][round]).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios[ROUNDS / 2]
+}
+
+fn table(mode: Mode, key: &[u8]) {
+    let mut contenders = vec![("ours", ours::of(mode, key))];
+    contenders.extend(rivals::of(mode, key));
+    println!("\naes-{}-{}: a key is ready in {:.0} ns", 8 * key.len(), format!("{mode:?}").to_lowercase(), ours::key_ns(mode, key));
+    print!("{:>8}", "bytes");
+    contenders.iter().for_each(|(name, _)| print!("{name:>12}"));
+    println!("{:>10}{:>8}", "to best", "limit");
+    for size in SIZES {
+        let limit = limit::bytes_per_ns(key.len() / 4 + 6);
+        let times = rounds(size, &mut contenders);
+        print!("{size:>8}");
+        times.iter().for_each(|times| print!("{:>12.2}", size as f64 / fastest(times)));
+        println!("{:>10.2}{:>6.0} %", to_best(&times), 100.0 * size as f64 / fastest(&times[0]) / limit);
+    }
+}
+
+fn main() {
+    if !bywash_vaes::is_supported() {
+        return println!("skipped: this processor has no VAES with AVX-512");
+    }
+    // cargo itself passes --bench.
+    let names: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    println!("{}", rivals::versions());
+    for mode in [Mode::Gcm, Mode::Ctr] {
+        for len in [16, 32] {
+            let name = format!("aes-{}-{mode:?}", 8 * len).to_lowercase();
+            if names.is_empty() || names.iter().any(|wanted| name.contains(wanted.as_str())) {
+                table(mode, &vec![0x42; len]);
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The kernels as contenders.
+
+use crate::{Mode, Work, now};
+use bywash_vaes::{Text, ctr, gcm};
+use std::hint::black_box;
+
+pub(crate) fn of(mode: Mode, key: &[u8]) -> Work {
+    match mode {
+        Mode::Gcm => {
+            let key = gcm::Key::new(key).expect("a key's length");
+            let (iv, mut tag) = ([1; 12], [0; 16]);
+            Box::new(move |buffer| {
+                key.seal(black_box(&iv), &[], Text::in_place(buffer), &mut tag).expect("lengths that fit");
+                black_box(&mut tag);
+            })
+        }
+        Mode::Ctr => {
+            let key = ctr::Key::new(key).expect("a key's length");
+            Box::new(move |buffer| key.apply(black_box(&[1; 16]), Text::in_place(buffer)))
+        }
+    }
+}
+
+/// Nanoseconds until a key can be used, and is gone again.
+pub(crate) fn key_ns(mode: Mode, key: &[u8]) -> f64 {
+    let once = || match mode {
+        Mode::Gcm => drop(black_box(gcm::Key::new(black_box(key)))),
+        Mode::Ctr => drop(black_box(ctr::Key::new(black_box(key)))),
+    };
+    let timed = || {
+        let start = now();
+        (0..1000).for_each(|_| once());
+        (now() - start) as f64 / 1000.0
+    };
+    (0..20).map(|_| timed()).fold(f64::INFINITY, f64::min)
+}

@@ -1,0 +1,157 @@
+//! The others: the system's OpenSSL, aws-lc-rs, RustCrypto, and Intel's ipsec-mb where it is installed (`apt-get install libipsec-mb1`).
+
+use crate::{Mode, Work};
+use aes_gcm::aead::{AeadInOut, KeyInit};
+use aes_gcm::{Aes128Gcm, Aes256Gcm};
+use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::cipher::{AES_128, AES_256, EncryptingKey, EncryptionContext, UnboundCipherKey};
+use aws_lc_rs::iv::FixedLength;
+use libloading::Library;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::hint::black_box;
+use std::ptr::{null, null_mut};
+use std::sync::OnceLock;
+
+type Pointer = *mut c_void;
+
+pub(crate) fn of(mode: Mode, key: &[u8]) -> Vec<(&'static str, Work)> {
+    let mut all = vec![("OpenSSL", openssl(mode, key))];
+    match mode {
+        Mode::Gcm => {
+            all.push(("aws-lc-rs", aws_lc_gcm(key)));
+            let seal = if key.len() == 16 { rust_crypto_gcm::<Aes128Gcm>(key) } else { rust_crypto_gcm::<Aes256Gcm>(key) };
+            all.push(("RustCrypto", seal));
+            all.extend(ipsec_gcm(key).map(|work| ("ipsec-mb", work)));
+        }
+        Mode::Ctr => {
+            all.push(("aws-lc-rs", aws_lc_ctr(key)));
+        }
+    }
+    all
+}
+
+pub(crate) fn versions() -> String {
+    // SAFETY: the function returns a static string.
+    let openssl = unsafe {
+        let version: unsafe extern "C" fn(c_int) -> *const c_char = symbol(libcrypto(), c"OpenSSL_version");
+        CStr::from_ptr(version(0)).to_string_lossy().into_owned()
+    };
+    let Some(ipsec) = ipsec() else { return format!("{openssl}; no ipsec-mb") };
+    // SAFETY: as above.
+    unsafe {
+        let version: unsafe extern "C" fn() -> *const c_char = symbol(ipsec, c"imb_get_version_str");
+        format!("{openssl}; ipsec-mb {}", CStr::from_ptr(version()).to_string_lossy())
+    }
+}
+
+fn libcrypto() -> &'static Library {
+    static LIBRARY: OnceLock<Library> = OnceLock::new();
+    // SAFETY: OpenSSL's initialisers have no requirements.
+    LIBRARY.get_or_init(|| unsafe { Library::new("libcrypto.so.3").expect("OpenSSL 3 is installed") })
+}
+
+fn ipsec() -> Option<&'static Library> {
+    static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
+    // SAFETY: the library's initialisers have no requirements.
+    LIBRARY.get_or_init(|| unsafe { Library::new("libIPSec_MB.so.1").ok() }).as_ref()
+}
+
+/// # Safety
+/// `T` must be the function's type.
+unsafe fn symbol<T: Copy>(library: &'static Library, name: &CStr) -> T {
+    // SAFETY: as the caller says.
+    unsafe { *library.get(name.to_bytes_with_nul()).unwrap_or_else(|_| panic!("{name:?} is in the library")) }
+}
+
+/// One context for all messages.
+fn openssl(mode: Mode, key: &[u8]) -> Work {
+    let cipher = match (mode, key.len()) {
+        (Mode::Gcm, 16) => c"EVP_aes_128_gcm",
+        (Mode::Gcm, _) => c"EVP_aes_256_gcm",
+        (Mode::Ctr, 16) => c"EVP_aes_128_ctr",
+        (Mode::Ctr, _) => c"EVP_aes_256_ctr",
+    };
+    type Init = unsafe extern "C" fn(Pointer, Pointer, Pointer, *const u8, *const u8) -> c_int;
+    // SAFETY: the types are those of OpenSSL's headers.
+    let (init, update, finish, control, context) = unsafe {
+        let new: unsafe extern "C" fn() -> Pointer = symbol(libcrypto(), c"EVP_CIPHER_CTX_new");
+        let cipher: unsafe extern "C" fn() -> Pointer = symbol(libcrypto(), cipher);
+        let init: Init = symbol(libcrypto(), c"EVP_EncryptInit_ex");
+        let update: unsafe extern "C" fn(Pointer, *mut u8, *mut c_int, *const u8, c_int) -> c_int =
+            symbol(libcrypto(), c"EVP_EncryptUpdate");
+        let finish: unsafe extern "C" fn(Pointer, *mut u8, *mut c_int) -> c_int = symbol(libcrypto(), c"EVP_EncryptFinal_ex");
+        let control: unsafe extern "C" fn(Pointer, c_int, c_int, Pointer) -> c_int = symbol(libcrypto(), c"EVP_CIPHER_CTX_ctrl");
+        let context = new();
+        assert_eq!(init(context, cipher(), null_mut(), key.as_ptr(), null()), 1);
+        (init, update, finish, control, context)
+    };
+    const GET_TAG: c_int = 0x10;
+    let (iv, mut tag, mut len) = ([1u8; 16], [0u8; 16], 0);
+    Box::new(move |buffer| {
+        // SAFETY: the context lives as long as the program; OpenSSL reads 12 or 16 bytes of IV and writes as many bytes as it reads, and 16 of a tag.
+        unsafe {
+            assert_eq!(init(context, null_mut(), null_mut(), null(), iv.as_ptr()), 1);
+            assert_eq!(update(context, buffer.as_mut_ptr(), &mut len, buffer.as_ptr(), buffer.len() as c_int), 1);
+            if mode == Mode::Gcm {
+                assert_eq!(finish(context, tag.as_mut_ptr(), &mut len), 1);
+                assert_eq!(control(context, GET_TAG, 16, tag.as_mut_ptr().cast()), 1);
+            }
+        }
+        black_box(&mut tag);
+    })
+}
+
+fn aws_lc_gcm(key: &[u8]) -> Work {
+    let algorithm = if key.len() == 16 { &AES_128_GCM } else { &AES_256_GCM };
+    let key = LessSafeKey::new(UnboundKey::new(algorithm, key).expect("a key's length"));
+    Box::new(move |buffer| {
+        let nonce = Nonce::assume_unique_for_key(black_box([1; 12]));
+        let tag = key.seal_in_place_separate_tag(nonce, Aad::empty(), buffer).expect("lengths that fit");
+        black_box(tag.as_ref());
+    })
+}
+
+fn rust_crypto_gcm<C: AeadInOut + KeyInit + 'static>(key: &[u8]) -> Work {
+    let cipher = C::new_from_slice(key).expect("a key's length");
+    Box::new(move |buffer| {
+        let nonce = black_box([1; 12]);
+        let nonce = nonce.as_slice().try_into().expect("12 bytes");
+        black_box(cipher.encrypt_inout_detached(nonce, &[], buffer.into()).expect("lengths that fit"));
+    })
+}
+
+fn aws_lc_ctr(key: &[u8]) -> Work {
+    let algorithm = if key.len() == 16 { &AES_128 } else { &AES_256 };
+    let key = EncryptingKey::ctr(UnboundCipherKey::new(algorithm, key).expect("a key's length")).expect("AES has the mode");
+    Box::new(move |buffer| {
+        let context = EncryptionContext::Iv128(FixedLength::from(black_box([1; 16])));
+        black_box(key.less_safe_encrypt(buffer, context).expect("an IV that fits"));
+    })
+}
+
+/// A place for the library's key data and contexts, larger and better aligned than they ask.
+#[repr(align(64))]
+struct Room(#[allow(dead_code, reason = "the library's")] [u8; 8192]);
+
+/// The function for processors with VAES, without the manager's indirection.
+fn ipsec_gcm(key: &[u8]) -> Option<Work> {
+    type Prepare = unsafe extern "C" fn(*const u8, *mut Room);
+    type Encrypt = unsafe extern "C" fn(*const Room, *mut Room, *mut u8, *const u8, u64, *const u8, *const u8, u64, *mut u8, u64);
+    let names = match key.len() {
+        16 => (c"aes_gcm_pre_128_vaes_avx512", c"aes_gcm_enc_128_vaes_avx512"),
+        _ => (c"aes_gcm_pre_256_vaes_avx512", c"aes_gcm_enc_256_vaes_avx512"),
+    };
+    let library = ipsec()?;
+    // SAFETY: the types are those of intel-ipsec-mb.h.
+    let (prepare, encrypt): (Prepare, Encrypt) = unsafe { (symbol(library, names.0), symbol(library, names.1)) };
+    let (mut data, mut context) = (Box::new(Room([0; 8192])), Box::new(Room([0; 8192])));
+    // SAFETY: the key has the function's length; the room suffices.
+    unsafe { prepare(key.as_ptr(), &mut *data) };
+    let (iv, mut tag) = ([1u8; 12], [0u8; 16]);
+    Some(Box::new(move |buffer| {
+        let (text, len) = (buffer.as_mut_ptr(), buffer.len() as u64);
+        // SAFETY: the function reads 12 bytes of IV, and reads and writes `len` bytes of text and 16 of tag.
+        unsafe { encrypt(&*data, &mut *context, text, text, len, iv.as_ptr(), null(), 0, tag.as_mut_ptr(), 16) };
+        black_box(&mut tag);
+    }))
+}

@@ -1,0 +1,110 @@
+//! The block cipher (FIPS 197): key schedules, and rounds over several registers at once.
+
+use crate::memory::{self, BLOCK};
+use crate::{Error, assert_supported};
+use core::arch::x86_64::*;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// Round keys of the longest key.
+const KEYS_MAX: usize = 15;
+
+/// The round keys of one key for encryption.
+#[derive(Zeroize, ZeroizeOnDrop)]
+#[repr(align(64))]
+pub(crate) struct Schedule {
+    keys: [[u8; BLOCK]; KEYS_MAX],
+    rounds: usize,
+}
+
+impl Schedule {
+    /// What [`expand`](Self::expand) fills.
+    pub(crate) const fn empty() -> Self {
+        Self { keys: [[0; BLOCK]; KEYS_MAX], rounds: 0 }
+    }
+
+    /// Expands a key of 16, 24 or 32 bytes (FIPS 197 s5.2).
+    pub(crate) fn expand(&mut self, key: &[u8]) -> Result<(), Error> {
+        assert_supported();
+        self.rounds = match key.len() {
+            16 | 24 | 32 => key.len() / 4 + 6,
+            given => return Err(Error::KeyLength(given)),
+        };
+        #[allow(unsafe_code)]
+        // SAFETY: the processor has the features, as just asserted.
+        unsafe {
+            self.expand_words(key);
+        }
+        Ok(())
+    }
+
+    /// Rounds: 10, 12 or 14.
+    pub(crate) fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    fn expand_words(&mut self, key: &[u8]) {
+        let words = self.keys.as_flattened_mut().as_chunks_mut::<4>().0;
+        let of_key = key.len() / 4;
+        words.as_flattened_mut()[..key.len()].copy_from_slice(key);
+        let mut constant = 1u32;
+        for i in of_key..4 * (self.rounds + 1) {
+            let mut word = u32::from_le_bytes(words[i - 1]);
+            if i % of_key == 0 {
+                word = substituted(word.rotate_right(8)) ^ constant;
+                constant = (constant << 1) ^ (0x11B & 0u32.wrapping_sub(constant >> 7));
+            } else if of_key == 8 && i % 8 == 4 {
+                word = substituted(word);
+            }
+            words[i] = (u32::from_le_bytes(words[i - of_key]) ^ word).to_le_bytes();
+        }
+    }
+
+    /// Round key `i` in each lane.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    pub(crate) fn wide(&self, i: usize) -> __m512i {
+        _mm512_broadcast_i32x4(memory::block(&self.keys[i]))
+    }
+
+    /// Round key `i`.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    pub(crate) fn narrow(&self, i: usize) -> __m128i {
+        memory::block(&self.keys[i])
+    }
+
+    /// One block enciphered.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    pub(crate) fn encrypt_block(&self, block: __m128i) -> __m128i {
+        let mut state = _mm_xor_si128(block, self.narrow(0));
+        for round in 1..self.rounds {
+            state = _mm_aesenc_si128(state, self.narrow(round));
+        }
+        _mm_aesenclast_si128(state, self.narrow(self.rounds))
+    }
+}
+
+/// Calls a function with the number of rounds as a constant.
+macro_rules! with_rounds {
+    ($schedule:expr, $function:ident::<R $(, $constant:ident)*>($($argument:expr),*)) => {{
+        #[allow(unsafe_code)]
+        // SAFETY: an expanded key exists only where the processor has the features: `Schedule::expand` asserts it.
+        unsafe {
+            match $schedule.rounds() {
+                10 => $function::<10 $(, $constant)*>($($argument),*),
+                12 => $function::<12 $(, $constant)*>($($argument),*),
+                _ => $function::<14 $(, $constant)*>($($argument),*),
+            }
+        }
+    }};
+}
+pub(crate) use with_rounds;
+
+/// The S-box on each byte. With the same word in all four columns, shifting rows changes nothing.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn substituted(word: u32) -> u32 {
+    _mm_cvtsi128_si32(_mm_aesenclast_si128(_mm_set1_epi32(word as i32), _mm_setzero_si128())) as u32
+}

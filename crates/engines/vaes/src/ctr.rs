@@ -1,0 +1,208 @@
+//! AES-CTR (SP 800-38A s6.5): the counter block is one big-endian number of 128 bits, which wraps.
+//!
+//! ```
+//! use bywash_vaes::{Text, ctr, is_supported};
+//! if is_supported() {
+//!     let key = ctr::Key::new(&[7; 16])?;
+//!     let mut text = *b"attack at dawn";
+//!     key.apply(&[1; 16], Text::in_place(&mut text));
+//!     let mut message = ctr::Message::new(&[1; 16]);
+//!     let (first, second) = text.split_at_mut(6);
+//!     message.apply(&key, Text::in_place(first));
+//!     message.apply(&key, Text::in_place(second));
+//!     assert_eq!(&text, b"attack at dawn");
+//! }
+//! # Ok::<(), bywash_vaes::Error>(())
+//! ```
+
+use crate::Error;
+use crate::aes::{Schedule, with_rounds};
+use crate::ghash::{reversed, reversed_block};
+use crate::memory::{BLOCK, Text, WIDE};
+use core::arch::x86_64::*;
+use core::ops::Range;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// Registers that go through the cipher at once.
+const REGISTERS: usize = 8;
+/// Bytes in them.
+const STEP: usize = REGISTERS * WIDE;
+
+/// A key. Wiped when dropped.
+pub struct Key(Box<Schedule>);
+
+impl Key {
+    /// Expands a key of 16, 24 or 32 bytes.
+    pub fn new(key: &[u8]) -> Result<Self, Error> {
+        let mut schedule = Box::new(Schedule::empty());
+        schedule.expand(key)?;
+        Ok(Self(schedule))
+    }
+
+    /// Encrypts or decrypts a whole message whose first counter block is given.
+    pub fn apply(&self, first: &[u8; BLOCK], mut text: Text<'_>) {
+        let range = 0..text.len();
+        self.run(&mut u128::from_be_bytes(*first), &mut text, range);
+    }
+
+    fn run(&self, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
+        let schedule = &*self.0;
+        with_rounds!(schedule, crypt::<R>(schedule, next, text, range));
+    }
+}
+
+/// A message that comes in pieces of any length.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct Message {
+    next: u128,
+    /// What enciphers the block that is not whole yet.
+    stream: [u8; BLOCK],
+    /// How many bytes of it have been used; none if the next byte begins a block.
+    used: usize,
+}
+
+impl Message {
+    /// Begins a message with this counter block.
+    pub fn new(first: &[u8; BLOCK]) -> Self {
+        Self { next: u128::from_be_bytes(*first), stream: [0; BLOCK], used: 0 }
+    }
+
+    /// The next counter block that has not been enciphered.
+    pub fn counter_block(&self) -> [u8; BLOCK] {
+        self.next.to_be_bytes()
+    }
+
+    /// Encrypts or decrypts a piece.
+    pub fn apply(&mut self, key: &Key, mut text: Text<'_>) {
+        let mut at = 0;
+        if self.used > 0 {
+            at = text.len().min(BLOCK - self.used);
+            self.go_on(&mut text, 0..at);
+        }
+        let end = text.len() - (text.len() - at) % BLOCK;
+        key.run(&mut self.next, &mut text, at..end);
+        if end < text.len() {
+            self.stream = [0; BLOCK];
+            key.run(&mut self.next, &mut Text::in_place(&mut self.stream), 0..BLOCK);
+            let range = end..text.len();
+            self.go_on(&mut text, range);
+        }
+    }
+
+    /// Uses up some of the block that is not whole.
+    fn go_on(&mut self, text: &mut Text<'_>, range: Range<usize>) {
+        text.xor_bytes(range.start, &self.stream[self.used..self.used + range.len()]);
+        self.used = (self.used + range.len()) % BLOCK;
+    }
+}
+
+/// The counter block after `next`, and `next` moved on by four.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn four(next: &mut u128) -> __m512i {
+    let number = *next;
+    *next = number.wrapping_add(4);
+    if number as u64 <= u64::MAX - 3 {
+        let first = _mm512_broadcast_i32x4(_mm_set_epi64x((number >> 64) as i64, number as i64));
+        return reversed(_mm512_add_epi64(first, _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0)));
+    }
+    let mut halves = [0; 8];
+    for (i, pair) in halves.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+        let number = number.wrapping_add(i as u128);
+        *pair = [number as i64, (number >> 64) as i64];
+    }
+    let [a, b, c, d, e, f, g, h] = halves;
+    reversed(_mm512_set_epi64(h, g, f, e, d, c, b, a))
+}
+
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn crypt<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
+    let Range { start: mut at, end } = range;
+    if end - at <= BLOCK {
+        return block::<R>(key, next, text, at, end - at);
+    }
+    if end - at > STEP {
+        at = steps::<R>(key, next, text, at, end);
+    }
+    while end - at > 4 * WIDE {
+        registers::<R, 4>(key, next, text, at, 4 * WIDE);
+        at += 4 * WIDE;
+    }
+    let rest = end - at;
+    match rest.div_ceil(WIDE) {
+        0 => {}
+        1 => registers::<R, 1>(key, next, text, at, rest),
+        2 => registers::<R, 2>(key, next, text, at, rest),
+        3 => registers::<R, 3>(key, next, text, at, rest),
+        _ => registers::<R, 4>(key, next, text, at, rest),
+    }
+}
+
+/// At most one block.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn block<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, at: usize, len: usize) {
+    if len == 0 {
+        return;
+    }
+    let number = _mm_set_epi64x((*next >> 64) as i64, *next as i64);
+    *next = next.wrapping_add(1);
+    let mut state = _mm_xor_si128(reversed_block(number), key.narrow(0));
+    for round in 1..R {
+        state = _mm_aesenc_si128(state, key.narrow(round));
+    }
+    let last = _mm_xor_si128(key.narrow(R), text.load_block(at, len));
+    text.store_block(at, len, _mm_aesenclast_si128(state, last));
+}
+
+/// Whole steps, as many as there are; returns where they end.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn steps<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, mut at: usize, end: usize) -> usize {
+    let mut keys = [_mm512_setzero_si512(); 15];
+    for (i, wide) in keys.iter_mut().enumerate().take(R + 1) {
+        *wide = key.wide(i);
+    }
+    while end - at >= STEP {
+        let mut state = [_mm512_setzero_si512(); REGISTERS];
+        for register in &mut state {
+            *register = _mm512_xor_si512(four(next), keys[0]);
+        }
+        for key in &keys[1..R] {
+            for register in &mut state {
+                *register = _mm512_aesenc_epi128(*register, *key);
+            }
+        }
+        for (i, register) in state.iter().enumerate() {
+            let last = _mm512_xor_si512(keys[R], text.load(at + i * WIDE));
+            text.store(at + i * WIDE, _mm512_aesenclast_epi128(*register, last));
+        }
+        at += STEP;
+    }
+    at
+}
+
+/// `len` bytes that fill `N` registers, the last of them perhaps in part; whole or not, it uses up its blocks.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn registers<const R: usize, const N: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, at: usize, len: usize) {
+    let after = next.wrapping_add(len.div_ceil(BLOCK) as u128);
+    let (mut state, mut given) = ([_mm512_setzero_si512(); N], [_mm512_setzero_si512(); N]);
+    let rest = len - (N - 1) * WIDE;
+    for i in 0..N {
+        state[i] = _mm512_xor_si512(four(next), key.wide(0));
+        given[i] = if i + 1 < N { text.load(at + i * WIDE) } else { text.load_part(at + i * WIDE, rest) };
+    }
+    for round in 1..R {
+        let wide = key.wide(round);
+        for register in &mut state {
+            *register = _mm512_aesenc_epi128(*register, wide);
+        }
+    }
+    let wide = key.wide(R);
+    for i in 0..N {
+        let done = _mm512_aesenclast_epi128(state[i], _mm512_xor_si512(wide, given[i]));
+        if i + 1 < N { text.store(at + i * WIDE, done) } else { text.store_part(at + i * WIDE, rest, done) }
+    }
+    *next = after;
+}

@@ -1,0 +1,39 @@
+//! What can be wrong with a call.
+
+use std::fmt;
+
+/// Why a call was refused. Lengths are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A key that is not 16, 24 or 32 bytes long.
+    KeyLength(usize),
+    /// An IV of no bytes, or of more than 2^61 - 1.
+    IvLength(usize),
+    /// A tag of no bytes or of more than 16.
+    TagLength(usize),
+    /// More text than the mode allows under one IV.
+    TextLength(u64),
+    /// More associated data than the mode allows.
+    AadLength(u64),
+    /// Associated data after text.
+    AadAfterText,
+    /// The tag is not the message's.
+    Authentication,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeyLength(given) => write!(f, "an AES key has 16, 24 or 32 bytes, not {given}"),
+            Self::IvLength(given) => write!(f, "a GCM IV has 1 to 2^61 - 1 bytes, not {given}"),
+            Self::TagLength(given) => write!(f, "a GCM tag has 1 to 16 bytes, not {given}"),
+            Self::TextLength(given) => write!(f, "{given} bytes are too many for one message: begin another with a new IV"),
+            Self::AadLength(given) => write!(f, "{given} bytes of associated data are more than 2^61 - 1"),
+            Self::AadAfterText => f.write_str("associated data comes before the text"),
+            Self::Authentication => f.write_str("the tag is not the message's"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

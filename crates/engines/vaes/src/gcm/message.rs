@@ -1,0 +1,213 @@
+//! A message that comes in pieces.
+
+use super::kernel::{self, Counter, Ending, STEP};
+use super::{AAD_MAX, Expanded, Key, TEXT_MAX, check_iv, lengths};
+use crate::Error;
+use crate::aes::with_rounds;
+use crate::ghash::reversed_block;
+use crate::memory::{self, BLOCK, Text};
+use core::arch::x86_64::*;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// One message under a [`Key`], which every call must be given again: associated data in any pieces, then text in any pieces, then the tag.
+///
+/// A message that is decrypted in pieces gives away text before its tag is known. Whoever compares the tag does so in constant time.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct Message {
+    /// The block whose encipherment masks the tag.
+    before: [u8; BLOCK],
+    /// The next counter block's last 32 bits.
+    counter: u32,
+    /// The hash of all whole blocks, byte-reversed.
+    y: [u8; BLOCK],
+    /// Bytes of a block that is not whole yet, zeros behind them: of associated data, later of ciphertext.
+    part: [u8; BLOCK],
+    /// What enciphers the block that is not whole yet.
+    stream: [u8; BLOCK],
+    aad_len: u64,
+    text_len: u64,
+}
+
+impl Message {
+    /// Begins a message.
+    pub fn new(key: &Key, iv: &[u8]) -> Result<Self, Error> {
+        check_iv(iv)?;
+        let zero = [0; BLOCK];
+        let mut message = Self { before: zero, counter: 0, y: zero, part: zero, stream: zero, aad_len: 0, text_len: 0 };
+        #[allow(unsafe_code)]
+        // SAFETY: a key exists only where the processor has the features.
+        unsafe {
+            message.begin(&key.0, iv);
+        }
+        Ok(message)
+    }
+
+    /// Takes associated data.
+    pub fn aad(&mut self, key: &Key, aad: &[u8]) -> Result<(), Error> {
+        if self.text_len > 0 {
+            return Err(Error::AadAfterText);
+        }
+        let len = self.aad_len.saturating_add(aad.len() as u64);
+        if len > AAD_MAX {
+            return Err(Error::AadLength(len));
+        }
+        #[allow(unsafe_code)]
+        // SAFETY: as above.
+        unsafe {
+            self.absorb(&key.0, aad);
+        }
+        Ok(())
+    }
+
+    /// Encrypts a piece.
+    pub fn encrypt(&mut self, key: &Key, text: Text<'_>) -> Result<(), Error> {
+        self.update::<true>(key, text)
+    }
+
+    /// Decrypts a piece.
+    pub fn decrypt(&mut self, key: &Key, text: Text<'_>) -> Result<(), Error> {
+        self.update::<false>(key, text)
+    }
+
+    /// The tag of all that has come.
+    pub fn tag(&self, key: &Key) -> [u8; BLOCK] {
+        #[allow(unsafe_code)]
+        // SAFETY: as above.
+        unsafe {
+            self.finish(&key.0)
+        }
+    }
+
+    fn update<const SEAL: bool>(&mut self, key: &Key, mut text: Text<'_>) -> Result<(), Error> {
+        let len = self.text_len.saturating_add(text.len() as u64);
+        if len > TEXT_MAX {
+            return Err(Error::TextLength(len));
+        }
+        if text.len() == 0 {
+            return Ok(());
+        }
+        let key = &*key.0;
+        with_rounds!(key.schedule, crypt::<R, SEAL>(self, key, &mut text));
+        self.text_len = len;
+        Ok(())
+    }
+
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    fn begin(&mut self, key: &Expanded, iv: &[u8]) {
+        let before = key.block_before(iv);
+        memory::set_block(&mut self.before, before);
+        self.counter = Counter::after(before).next;
+    }
+
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    fn absorb(&mut self, key: &Expanded, mut aad: &[u8]) {
+        let used = (self.aad_len % BLOCK as u64) as usize;
+        self.aad_len += aad.len() as u64;
+        if used > 0 {
+            let (now, later) = aad.split_at(aad.len().min(BLOCK - used));
+            self.part[used..used + now.len()].copy_from_slice(now);
+            aad = later;
+            if used + now.len() < BLOCK {
+                return;
+            }
+            self.absorb_part(key);
+        }
+        let (whole, rest) = aad.split_at(aad.len() - aad.len() % BLOCK);
+        if !whole.is_empty() {
+            let y = key.powers.absorb(memory::block(&self.y), whole);
+            memory::set_block(&mut self.y, y);
+        }
+        self.part[..rest.len()].copy_from_slice(rest);
+    }
+
+    /// Hashes the block that is not whole and empties it.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    fn absorb_part(&mut self, key: &Expanded) {
+        let block = _mm_xor_si128(memory::block(&self.y), reversed_block(memory::block(&self.part)));
+        memory::set_block(&mut self.y, key.powers.absorb_block(block));
+        self.part = [0; BLOCK];
+    }
+
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    fn finish(&self, key: &Expanded) -> [u8; BLOCK] {
+        let mut y = memory::block(&self.y);
+        let in_part = if self.text_len > 0 { self.text_len } else { self.aad_len };
+        if !in_part.is_multiple_of(BLOCK as u64) {
+            y = key.powers.absorb_block(_mm_xor_si128(y, reversed_block(memory::block(&self.part))));
+        }
+        y = key.powers.absorb_block(_mm_xor_si128(y, lengths(self.aad_len, self.text_len)));
+        let mut tag = [0; BLOCK];
+        memory::set_block(&mut tag, _mm_xor_si128(reversed_block(y), key.schedule.encrypt_block(memory::block(&self.before))));
+        tag
+    }
+
+    /// Goes on with the block that is not whole, as far as it and the text reach; returns how many bytes of the text that were.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    fn fill_part<const SEAL: bool>(&mut self, key: &Expanded, text: &mut Text<'_>, used: usize) -> usize {
+        let len = text.len().min(BLOCK - used);
+        let mut bytes = [0; BLOCK];
+        memory::set_block(&mut bytes, text.load_block(0, len));
+        for (i, byte) in bytes[..len].iter_mut().enumerate() {
+            let given = *byte;
+            *byte ^= self.stream[used + i];
+            self.part[used + i] = if SEAL { *byte } else { given };
+        }
+        text.store_block(0, len, memory::block(&bytes));
+        bytes.zeroize();
+        if used + len == BLOCK {
+            self.absorb_part(key);
+        }
+        len
+    }
+
+    /// The beginning of a block, which ends the text for now.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    fn begin_part<const SEAL: bool>(&mut self, key: &Expanded, counter: &mut Counter, text: &mut Text<'_>, at: usize) {
+        let len = text.len() - at;
+        let stream = key.schedule.encrypt_block(counter.one());
+        let given = text.load_block(at, len);
+        let done = _mm_xor_si128(given, stream);
+        text.store_block(at, len, done);
+        let cipher = _mm_maskz_mov_epi8(memory::mask16(len), if SEAL { done } else { given });
+        memory::set_block(&mut self.stream, stream);
+        memory::set_block(&mut self.part, cipher);
+    }
+}
+
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn crypt<const R: usize, const SEAL: bool>(message: &mut Message, key: &Expanded, text: &mut Text<'_>) {
+    let before = memory::block(&message.before);
+    let mut counter = Counter::after(before);
+    counter.next = message.counter;
+    let ending = Ending::new(before, _mm_setzero_si128());
+    let (mut at, mut y) = (0, memory::block(&message.y));
+    let used = (message.text_len % BLOCK as u64) as usize;
+    if message.text_len == 0 && !message.aad_len.is_multiple_of(BLOCK as u64) {
+        message.absorb_part(key);
+        y = memory::block(&message.y);
+    } else if used > 0 {
+        at = message.fill_part::<SEAL>(key, text, used);
+        y = memory::block(&message.y);
+    }
+    let steps = (text.len() - at) / STEP;
+    if steps > 0 {
+        y = kernel::steps::<R, SEAL>(key, &mut counter, y, text, at, steps);
+        at += steps * STEP;
+    }
+    let whole = (text.len() - at) / BLOCK * BLOCK;
+    if whole > 0 {
+        let blocks = (whole / BLOCK) as u32;
+        let next = counter.next.wrapping_add(blocks);
+        y = kernel::end::<R, SEAL, false>(key, &mut counter, y, text, at..at + whole, ending);
+        counter.next = next;
+        at += whole;
+    }
+    memory::set_block(&mut message.y, y);
+    if at < text.len() {
+        message.begin_part::<SEAL>(key, &mut counter, text, at);
+    }
+    message.counter = counter.next;
+}

@@ -1,0 +1,154 @@
+//! AES-GCM (SP 800-38D): whole messages under one key, by any number of threads at once, and messages in pieces.
+//!
+//! ```
+//! use bywash_vaes::{Text, gcm, is_supported};
+//! if is_supported() {
+//!     let key = gcm::Key::new(&[7; 32])?;
+//!     let (mut text, mut tag) = (*b"attack at dawn", [0; 16]);
+//!     key.seal(&[1; 12], b"header", Text::in_place(&mut text), &mut tag)?;
+//!     key.open(&[1; 12], b"header", Text::in_place(&mut text), &tag)?;
+//!     assert_eq!(&text, b"attack at dawn");
+//! }
+//! # Ok::<(), bywash_vaes::Error>(())
+//! ```
+
+mod kernel;
+mod message;
+
+use crate::aes::{Schedule, with_rounds};
+use crate::ghash::{Powers, reversed_block};
+use crate::memory::{self, BLOCK, Text};
+use crate::{Error, assert_supported};
+use core::arch::x86_64::*;
+use kernel::{Counter, Ending};
+pub use message::Message;
+
+/// Text under one IV: 2^32 - 2 blocks (SP 800-38D s5.2.1.1).
+const TEXT_MAX: u64 = (1 << 36) - 32;
+/// Associated data, and IVs.
+const AAD_MAX: u64 = (1 << 61) - 1;
+
+/// A key with all that is made from it: round keys and 48 powers of the hash key, 1 KiB. Wiped when dropped.
+pub struct Key(Box<Expanded>);
+
+struct Expanded {
+    schedule: Schedule,
+    powers: Powers,
+}
+
+impl Key {
+    /// Expands a key of 16, 24 or 32 bytes.
+    pub fn new(key: &[u8]) -> Result<Self, Error> {
+        assert_supported();
+        let mut expanded = Box::new(Expanded { schedule: Schedule::empty(), powers: Powers::empty() });
+        expanded.schedule.expand(key)?;
+        #[allow(unsafe_code)]
+        // SAFETY: the processor has the features, as just asserted.
+        unsafe {
+            expanded.fill_powers();
+        }
+        Ok(Self(expanded))
+    }
+
+    /// Encrypts and writes the tag, as many bytes of it as `tag` has.
+    pub fn seal(&self, iv: &[u8], aad: &[u8], mut text: Text<'_>, tag: &mut [u8]) -> Result<(), Error> {
+        check(iv, aad, &text, tag)?;
+        let key = &*self.0;
+        with_rounds!(key.schedule, seal::<R>(key, iv, aad, &mut text, tag));
+        Ok(())
+    }
+
+    /// Decrypts. If the tag is not the message's, [`Error::Authentication`], and zeros where the text would be.
+    pub fn open(&self, iv: &[u8], aad: &[u8], mut text: Text<'_>, tag: &[u8]) -> Result<(), Error> {
+        check(iv, aad, &text, tag)?;
+        let key = &*self.0;
+        if with_rounds!(key.schedule, open::<R>(key, iv, aad, &mut text, tag)) {
+            return Ok(());
+        }
+        text.wipe();
+        Err(Error::Authentication)
+    }
+}
+
+impl Expanded {
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    fn fill_powers(&mut self) {
+        self.powers.fill(self.schedule.encrypt_block(_mm_setzero_si128()));
+    }
+
+    /// The block before the first counter block (SP 800-38D s7.1 step 2).
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    fn block_before(&self, iv: &[u8]) -> __m128i {
+        match <&[u8; 12]>::try_from(iv) {
+            Ok(iv) => {
+                let (first, rest) = iv.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
+                let rest = rest.first_chunk::<4>().map_or(0, |rest| u32::from_le_bytes(*rest));
+                _mm_set_epi64x(i64::from(rest) | 1 << 56, i64::from_le_bytes(*first))
+            }
+            Err(_) => {
+                let bits = _mm_set_epi64x(0, iv.len() as i64 * 8);
+                let y = self.powers.absorb(_mm_setzero_si128(), iv);
+                reversed_block(self.powers.absorb_block(_mm_xor_si128(y, bits)))
+            }
+        }
+    }
+}
+
+fn check(iv: &[u8], aad: &[u8], text: &Text<'_>, tag: &[u8]) -> Result<(), Error> {
+    check_iv(iv)?;
+    if tag.is_empty() || tag.len() > BLOCK {
+        return Err(Error::TagLength(tag.len()));
+    }
+    if text.len() as u64 > TEXT_MAX {
+        return Err(Error::TextLength(text.len() as u64));
+    }
+    if aad.len() as u64 > AAD_MAX { Err(Error::AadLength(aad.len() as u64)) } else { Ok(()) }
+}
+
+fn check_iv(iv: &[u8]) -> Result<(), Error> {
+    if iv.is_empty() || iv.len() as u64 > AAD_MAX { Err(Error::IvLength(iv.len())) } else { Ok(()) }
+}
+
+/// The two lengths in bits, as the number of the block that ends the hash.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn lengths(aad: u64, text: u64) -> __m128i {
+    _mm_set_epi64x((aad * 8) as i64, (text * 8) as i64)
+}
+
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn seal<const R: usize>(key: &Expanded, iv: &[u8], aad: &[u8], text: &mut Text<'_>, tag: &mut [u8]) {
+    let full = crypt::<R, true>(key, iv, aad, text);
+    memory::set_short(tag, full);
+}
+
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn open<const R: usize>(key: &Expanded, iv: &[u8], aad: &[u8], text: &mut Text<'_>, tag: &[u8]) -> bool {
+    let full = crypt::<R, false>(key, iv, aad, text);
+    _mm_mask_cmpneq_epi8_mask(memory::mask16(tag.len()), full, memory::short(tag)) == 0
+}
+
+/// A whole message; the result is its tag.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn crypt<const R: usize, const SEAL: bool>(key: &Expanded, iv: &[u8], aad: &[u8], text: &mut Text<'_>) -> __m128i {
+    let before = key.block_before(iv);
+    let mut ending = Ending::new(before, lengths(aad.len() as u64, text.len() as u64));
+    let mut counter = Counter::after(before);
+    let mut y = _mm_setzero_si128();
+    let steps = text.len().saturating_sub(1) / kernel::STEP;
+    // A little associated data is hashed together with a little text.
+    if aad.len() <= memory::WIDE && steps == 0 {
+        ending.hash_first(aad);
+    } else {
+        y = key.powers.absorb(y, aad);
+    }
+    if text.len() <= BLOCK && aad.len() <= BLOCK {
+        return kernel::one_block::<R, SEAL>(key, text, ending);
+    }
+    if steps > 0 {
+        y = kernel::steps::<R, SEAL>(key, &mut counter, y, text, 0, steps);
+    }
+    kernel::end::<R, SEAL, true>(key, &mut counter, y, text, steps * kernel::STEP..text.len(), ending)
+}

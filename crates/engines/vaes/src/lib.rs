@@ -1,0 +1,47 @@
+//! AES modes on AVX-512 registers: VAES enciphers four blocks with one instruction, VPCLMULQDQ multiplies four in GF(2^128).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`gcm`] | AES-GCM and GMAC (SP 800-38D), whole messages and in pieces |
+//! | [`ctr`] | AES-CTR (SP 800-38A s6.5) with a counter of 128 bits |
+//!
+//! # Where the time goes
+//! One `vaesenc` of 512 bits starts in each cycle, and nothing makes the rounds fewer: 64 bytes take 10 cycles with a key of 128 bits
+//! and 14 with one of 256. All else is done beside it, in the pipes that AES leaves free. What a short message costs is calls, loads and latency, so
+//! a message of up to 256 bytes is one pass: counter blocks, the block that masks the tag, the products of GHASH and one reduction.
+//!
+//! # Constant time
+//! No branch and no memory address depends on a key, a text or a tag; lengths are not secret. The key schedule is computed by `aesenclast`.
+//!
+//! # Who calls it
+//! `engines/cpu`, where [`is_supported`] says yes. This crate knows nothing of sessions, policies or OpenSSL, and allocates for keys only.
+#![cfg(target_arch = "x86_64")]
+#![deny(unsafe_code)]
+
+mod aes;
+pub mod ctr;
+mod error;
+pub mod gcm;
+mod ghash;
+#[allow(unsafe_code)] // All loads and stores; see its docs.
+mod memory;
+
+pub use error::Error;
+pub use memory::Text;
+
+/// Whether this processor has what the kernels need: VAES, VPCLMULQDQ and AVX-512 F, BW, DQ and VL.
+pub fn is_supported() -> bool {
+    is_x86_feature_detected!("vaes")
+        && is_x86_feature_detected!("vpclmulqdq")
+        && is_x86_feature_detected!("aes")
+        && is_x86_feature_detected!("pclmulqdq")
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+}
+
+/// What a key asks of the processor. Every door to code with the target features is a method of a key, so release builds ask too.
+fn assert_supported() {
+    assert!(is_supported(), "this processor has no VAES with AVX-512: ask is_supported");
+}

@@ -1,0 +1,130 @@
+//! AES-CTR against the vectors of SP 800-38A and a second implementation.
+
+mod support;
+
+use bywash_vaes::Text;
+use bywash_vaes::ctr::{Key, Message};
+use support::{Aes, Guarded, Random, supported, xor};
+
+fn apply(key: &Key, first: &[u8; 16], text: &[u8]) -> Vec<u8> {
+    let mut out = text.to_vec();
+    key.apply(first, Text::in_place(&mut out));
+    out
+}
+
+fn oracle(aes: &Aes, first: u128, text: &[u8]) -> Vec<u8> {
+    xor(text, &aes.keystream((0..text.len().div_ceil(16)).map(|i| first.wrapping_add(i as u128))))
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    hex.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
+/// SP 800-38A F.5.1, F.5.3 and F.5.5.
+#[test]
+fn published_vectors() {
+    if !supported() {
+        return;
+    }
+    let first = bytes("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff").try_into().unwrap();
+    let text = bytes(
+        "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e5130c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17ad2b417be66c3710",
+    );
+    for (key, cipher) in [
+        (
+            "2b7e151628aed2a6abf7158809cf4f3c",
+            "874d6191b620e3261bef6864990db6ce9806f66b7970fdff8617187bb9fffdff5ae4df3edbd5d35e5b4f09020db03eab1e031dda2fbe03d1792170a0f3009cee",
+        ),
+        (
+            "8e73b0f7da0e6452c810f32b809079e562f8ead2522c6b7b",
+            "1abc932417521ca24f2b0459fe7e6e0b090339ec0aa6faefd5ccc2c6f4ce8e941e36b26bd1ebc670d1bd1d665620abf74f78a7f6d29809585a97daec58c6b050",
+        ),
+        (
+            "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4",
+            "601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c52b0930daa23de94ce87017ba2d84988ddfc9c58db67aada613c2dd08457941a6",
+        ),
+    ] {
+        assert_eq!(apply(&Key::new(&bytes(key)).unwrap(), &first, &text), bytes(cipher));
+    }
+}
+
+#[test]
+fn every_length() {
+    if !supported() {
+        return;
+    }
+    let mut random = Random(1);
+    for key_len in [16, 24, 32] {
+        let bytes = random.bytes(key_len);
+        let (key, aes) = (Key::new(&bytes).unwrap(), Aes::new(&bytes));
+        let text = random.bytes(65_600);
+        let cipher = oracle(&aes, 5, &text);
+        for len in (0..=4096).chain(65_500..=65_600) {
+            assert!(apply(&key, &5u128.to_be_bytes(), &text[..len]) == cipher[..len], "{len} bytes");
+        }
+    }
+}
+
+#[test]
+fn counters_wrap() {
+    if !supported() {
+        return;
+    }
+    let bytes = [0x42; 16];
+    let (key, aes) = (Key::new(&bytes).unwrap(), Aes::new(&bytes));
+    let text = Random(2).bytes(2000);
+    for end in [1u128 << 8, 1 << 16, 1 << 32, 1 << 64, (7 << 64) + (1 << 32), 0] {
+        for back in 0..70 {
+            let first = end.wrapping_sub(back);
+            for len in [16, 64, 100, 500, 2000] {
+                assert!(apply(&key, &first.to_be_bytes(), &text[..len]) == oracle(&aes, first, &text[..len]), "{first:x}, {len} bytes");
+            }
+            let mut message = Message::new(&first.to_be_bytes());
+            message.apply(&key, Text::in_place(&mut text.clone()[..160]));
+            assert_eq!(u128::from_be_bytes(message.counter_block()), first.wrapping_add(10));
+        }
+    }
+}
+
+#[test]
+fn pieces_split_at_every_boundary() {
+    if !supported() {
+        return;
+    }
+    let mut random = Random(3);
+    let bytes = random.bytes(32);
+    let (key, aes) = (Key::new(&bytes).unwrap(), Aes::new(&bytes));
+    let text = random.bytes(1300);
+    let cipher = oracle(&aes, 1 << 40, &text);
+    for split in 0..=text.len() {
+        let (mut message, mut out) = (Message::new(&(1u128 << 40).to_be_bytes()), text.clone());
+        let (first, second) = out.split_at_mut(split);
+        message.apply(&key, Text::in_place(first));
+        let third = random.below(second.len() + 1);
+        let (second, third) = second.split_at_mut(third);
+        message.clone().apply(&key, Text::in_place(&mut second.to_vec()));
+        message.apply(&key, Text::in_place(second));
+        message.apply(&key, Text::in_place(third));
+        assert!(out == cipher, "split at {split}");
+    }
+}
+
+#[test]
+fn nothing_beyond_the_buffers_is_touched() {
+    if !supported() {
+        return;
+    }
+    let mut random = Random(4);
+    let bytes = random.bytes(16);
+    let (key, aes) = (Key::new(&bytes).unwrap(), Aes::new(&bytes));
+    let (mut from, mut to) = (Guarded::new(), Guarded::new());
+    let text = random.bytes(1100);
+    for at_end in [false, true] {
+        for len in 0..=text.len() {
+            let (input, output) = (from.edge(at_end, len), to.edge(at_end, len));
+            input.copy_from_slice(&text[..len]);
+            key.apply(&[0; 16], Text::apart(input, output));
+            assert!(output == oracle(&aes, 0, input), "{len} bytes");
+        }
+    }
+}

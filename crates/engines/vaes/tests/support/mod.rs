@@ -1,0 +1,170 @@
+//! What the tests share: a second implementation from RustCrypto's primitives, random numbers, and guarded pages.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit, consts::U16};
+use ghash::{GHash, universal_hash::UniversalHash};
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+type Block = Array<u8, U16>;
+
+/// Whether to go on; says so if not.
+pub(crate) fn supported() -> bool {
+    if !bywash_vaes::is_supported() {
+        eprintln!("skipped: this processor has no VAES with AVX-512");
+    }
+    bywash_vaes::is_supported()
+}
+
+/// Numbers that are the same in every run (SplitMix64).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.word() % end as u64) as usize
+    }
+
+    pub(crate) fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.word() as u8).collect()
+    }
+}
+
+/// AES with any key.
+pub(crate) enum Aes {
+    Aes128(aes::Aes128),
+    Aes192(aes::Aes192),
+    Aes256(aes::Aes256),
+}
+
+impl Aes {
+    pub(crate) fn new(key: &[u8]) -> Self {
+        match key.len() {
+            16 => Self::Aes128(aes::Aes128::new_from_slice(key).unwrap()),
+            24 => Self::Aes192(aes::Aes192::new_from_slice(key).unwrap()),
+            _ => Self::Aes256(aes::Aes256::new_from_slice(key).unwrap()),
+        }
+    }
+
+    pub(crate) fn encrypt(&self, text: &mut [u8]) {
+        let blocks = Block::slice_as_chunks_mut(text).0;
+        match self {
+            Self::Aes128(aes) => aes.encrypt_blocks(blocks),
+            Self::Aes192(aes) => aes.encrypt_blocks(blocks),
+            Self::Aes256(aes) => aes.encrypt_blocks(blocks),
+        }
+    }
+
+    pub(crate) fn decrypt(&self, text: &mut [u8]) {
+        let blocks = Block::slice_as_chunks_mut(text).0;
+        match self {
+            Self::Aes128(aes) => aes.decrypt_blocks(blocks),
+            Self::Aes192(aes) => aes.decrypt_blocks(blocks),
+            Self::Aes256(aes) => aes.decrypt_blocks(blocks),
+        }
+    }
+
+    /// Counter blocks, enciphered.
+    pub(crate) fn keystream(&self, counters: impl Iterator<Item = u128>) -> Vec<u8> {
+        let mut stream: Vec<u8> = counters.flat_map(u128::to_be_bytes).collect();
+        self.encrypt(&mut stream);
+        stream
+    }
+}
+
+pub(crate) fn xor(text: &[u8], stream: &[u8]) -> Vec<u8> {
+    text.iter().zip(stream).map(|(a, b)| a ^ b).collect()
+}
+
+/// GCM, SP 800-38D.
+pub(crate) struct Gcm {
+    aes: Aes,
+    hash_key: [u8; 16],
+}
+
+impl Gcm {
+    pub(crate) fn new(key: &[u8]) -> Self {
+        let (aes, mut hash_key) = (Aes::new(key), [0; 16]);
+        aes.encrypt(&mut hash_key);
+        Self { aes, hash_key }
+    }
+
+    fn hash(&self, parts: [&[u8]; 2]) -> u128 {
+        let mut hash = GHash::new(&self.hash_key.into());
+        parts.iter().for_each(|part| hash.update_padded(part));
+        let lengths = ((parts[0].len() as u128 * 8) << 64) | (parts[1].len() as u128 * 8);
+        hash.update(&[lengths.to_be_bytes().into()]);
+        u128::from_be_bytes(hash.finalize().into())
+    }
+
+    pub(crate) fn before(&self, iv: &[u8]) -> u128 {
+        match iv.len() {
+            12 => iv.iter().fold(0, |number, &byte| number << 8 | u128::from(byte)) << 32 | 1,
+            _ => self.hash([&[], iv]),
+        }
+    }
+
+    /// The keystream and the block that masks the tag.
+    pub(crate) fn stream(&self, iv: &[u8], len: usize) -> (Vec<u8>, u128) {
+        let before = self.before(iv);
+        let counter = |i: usize| before >> 32 << 32 | u128::from((before as u32).wrapping_add(i as u32));
+        let stream = self.aes.keystream((0..=len.div_ceil(16)).map(counter));
+        (stream[16..].to_vec(), u128::from_be_bytes(stream[..16].try_into().unwrap()))
+    }
+
+    pub(crate) fn tag(&self, mask: u128, aad: &[u8], cipher: &[u8]) -> [u8; 16] {
+        (self.hash([aad, cipher]) ^ mask).to_be_bytes()
+    }
+
+    pub(crate) fn seal(&self, iv: &[u8], aad: &[u8], text: &[u8]) -> (Vec<u8>, [u8; 16]) {
+        let (stream, mask) = self.stream(iv, text.len());
+        let cipher = xor(text, &stream);
+        let tag = self.tag(mask, aad, &cipher);
+        (cipher, tag)
+    }
+}
+
+/// Two readable and writable pages between two that are neither.
+pub(crate) struct Guarded {
+    start: *mut u8,
+}
+
+const PAGE: usize = 4096;
+
+impl Guarded {
+    pub(crate) const LEN: usize = 2 * PAGE;
+
+    pub(crate) fn new() -> Self {
+        // SAFETY: new pages, which nothing refers to; the last and the first of them lose all access.
+        unsafe {
+            let all = mmap_anonymous(std::ptr::null_mut(), 4 * PAGE, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE).unwrap();
+            mprotect(all, PAGE, MprotectFlags::empty()).unwrap();
+            mprotect(all.byte_add(3 * PAGE), PAGE, MprotectFlags::empty()).unwrap();
+            Self { start: all.byte_add(PAGE).cast() }
+        }
+    }
+
+    pub(crate) fn pages(&mut self) -> &mut [u8] {
+        // SAFETY: two pages of our own.
+        unsafe { std::slice::from_raw_parts_mut(self.start, Self::LEN) }
+    }
+
+    /// `len` bytes that begin with the pages or end with them.
+    pub(crate) fn edge(&mut self, at_end: bool, len: usize) -> &mut [u8] {
+        let at = if at_end { Self::LEN - len } else { 0 };
+        &mut self.pages()[at..at + len]
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: the four pages that `new` made; nothing refers to them any more.
+        unsafe { munmap(self.start.byte_sub(PAGE).cast(), 4 * PAGE).unwrap() };
+    }
+}
