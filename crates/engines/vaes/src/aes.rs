@@ -86,6 +86,27 @@ impl Schedule {
     }
 }
 
+/// Repeats a block for each round between the first key and the last, with the round's number. Written out, because the compiler leaves
+/// loops of so many instructions as loops, and then the state in memory.
+macro_rules! rounds {
+    ($rounds:ident, $round:ident, $body:block) => {
+        rounds!(@ $round $body 1 2 3 4 5 6 7 8 9);
+        if $rounds > 10 {
+            rounds!(@ $round $body 10 11);
+        }
+        if $rounds > 12 {
+            rounds!(@ $round $body 12 13);
+        }
+    };
+    (@ $round:ident $body:block $($number:literal)*) => {
+        $({
+            let $round: usize = $number;
+            $body
+        })*
+    };
+}
+pub(crate) use rounds;
+
 /// Calls a function with the number of rounds as a constant.
 macro_rules! with_rounds {
     ($schedule:expr, $function:ident::<R $(, $constant:ident)*>($($argument:expr),*)) => {{

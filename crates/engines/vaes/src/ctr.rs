@@ -16,7 +16,7 @@
 //! ```
 
 use crate::Error;
-use crate::aes::{Schedule, with_rounds};
+use crate::aes::{Schedule, rounds, with_rounds};
 use crate::ghash::{reversed, reversed_block};
 use crate::memory::{BLOCK, Text, WIDE};
 use core::arch::x86_64::*;
@@ -148,9 +148,9 @@ fn block<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, a
     let number = _mm_set_epi64x((*next >> 64) as i64, *next as i64);
     *next = next.wrapping_add(1);
     let mut state = _mm_xor_si128(reversed_block(number), key.narrow(0));
-    for round in 1..R {
+    rounds!(R, round, {
         state = _mm_aesenc_si128(state, key.narrow(round));
-    }
+    });
     let last = _mm_xor_si128(key.narrow(R), text.load_block(at, len));
     text.store_block(at, len, _mm_aesenclast_si128(state, last));
 }
@@ -168,11 +168,11 @@ fn steps<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, m
         for register in &mut state {
             *register = _mm512_xor_si512(four(next), keys[0]);
         }
-        for key in &keys[1..R] {
+        rounds!(R, round, {
             for register in &mut state {
-                *register = _mm512_aesenc_epi128(*register, *key);
+                *register = _mm512_aesenc_epi128(*register, keys[round]);
             }
-        }
+        });
         for (i, register) in state.iter().enumerate() {
             let last = _mm512_xor_si512(keys[R], text.load(at + i * WIDE));
             text.store(at + i * WIDE, _mm512_aesenclast_epi128(*register, last));
@@ -193,12 +193,12 @@ fn registers<const R: usize, const N: usize>(key: &Schedule, next: &mut u128, te
         state[i] = _mm512_xor_si512(four(next), key.wide(0));
         given[i] = if i + 1 < N { text.load(at + i * WIDE) } else { text.load_part(at + i * WIDE, rest) };
     }
-    for round in 1..R {
+    rounds!(R, round, {
         let wide = key.wide(round);
         for register in &mut state {
             *register = _mm512_aesenc_epi128(*register, wide);
         }
-    }
+    });
     let wide = key.wide(R);
     for i in 0..N {
         let done = _mm512_aesenclast_epi128(state[i], _mm512_xor_si512(wide, given[i]));

@@ -1,6 +1,7 @@
 //! Counter mode and GHASH in one pass.
 
 use super::Expanded;
+use crate::aes::rounds;
 use crate::ghash::{BlockSums, POWERS, Sums, reversed, reversed_block};
 use crate::memory::{self, BLOCK, Text, WIDE};
 use core::arch::x86_64::*;
@@ -127,14 +128,14 @@ fn step<const R: usize, const HASH: bool>(
     for register in &mut state {
         *register = _mm512_xor_si512(*register, keys[0]);
     }
-    for round in 1..R {
+    rounds!(R, round, {
         for register in &mut state {
             *register = _mm512_aesenc_epi128(*register, keys[round]);
         }
         if HASH && round % 2 == 1 && round < 8 {
             hash.add(blocks[round / 2], round / 2);
         }
-    }
+    });
     for (register, text) in state.iter_mut().zip(text) {
         *register = _mm512_aesenclast_epi128(*register, _mm512_xor_si512(keys[R], text));
     }
@@ -278,7 +279,7 @@ fn registers<const R: usize, const N: usize, const SEAL: bool, const LAST: bool>
         given[i] = if i + 1 < N { text.load(at) } else { text.load_part(at, rest) };
     }
     let mut mask = _mm_xor_si128(ending.before, key.schedule.narrow(0));
-    for round in 1..R {
+    rounds!(R, round, {
         let wide = key.schedule.wide(round);
         for register in &mut state {
             *register = _mm512_aesenc_epi128(*register, wide);
@@ -286,7 +287,7 @@ fn registers<const R: usize, const N: usize, const SEAL: bool, const LAST: bool>
         if LAST {
             mask = _mm_aesenc_si128(mask, _mm512_castsi512_si128(wide));
         }
-    }
+    });
     let wide = key.schedule.wide(R);
     let blocks = range.len().div_ceil(BLOCK) + usize::from(LAST);
     let mut sums = Sums::zero();
@@ -325,10 +326,10 @@ pub(super) fn one_block<const R: usize, const SEAL: bool>(key: &Expanded, text: 
     let counter = _mm_add_epi32(reversed_block(ending.before), _mm_set_epi32(0, 0, 0, 1));
     let mut stream = _mm_xor_si128(reversed_block(counter), key.schedule.narrow(0));
     let mut mask = _mm_xor_si128(ending.before, key.schedule.narrow(0));
-    for round in 1..R {
+    rounds!(R, round, {
         stream = _mm_aesenc_si128(stream, key.schedule.narrow(round));
         mask = _mm_aesenc_si128(mask, key.schedule.narrow(round));
-    }
+    });
     let done = _mm_aesenclast_si128(stream, _mm_xor_si128(key.schedule.narrow(R), given));
     let mask = _mm_aesenclast_si128(mask, key.schedule.narrow(R));
     text.store_block(0, len, done);
