@@ -1,0 +1,113 @@
+//! What all ciphers of this crate have in common.
+
+use std::fmt;
+
+/// A keyed block cipher that computes many blocks at once.
+pub trait BlockCipher: Sized {
+    /// Its name, as in `bywash bench`.
+    const NAME: &'static str;
+    /// Bytes in a block.
+    const BLOCK: usize;
+    /// Allowed key lengths in bytes.
+    const KEYS: &'static [usize];
+
+    /// The key schedule, for the fastest form that this processor has.
+    fn new(key: &[u8]) -> Result<Self, BadKey> {
+        Self::with_form(key, Form::best())
+    }
+
+    /// The key schedule, for a form.
+    fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey>;
+    /// Encrypts each block by itself (ECB), in place. Panics unless the length is a multiple of the block.
+    fn encrypt_blocks(&self, blocks: &mut [u8]);
+    /// Decrypts each block by itself (ECB), in place. Panics unless the length is a multiple of the block.
+    fn decrypt_blocks(&self, blocks: &mut [u8]);
+
+    /// Encrypts from one buffer into another of the same length.
+    fn encrypt_blocks_into(&self, blocks: &[u8], output: &mut [u8]) {
+        output.copy_from_slice(blocks);
+        self.encrypt_blocks(output);
+    }
+
+    /// Decrypts from one buffer into another of the same length.
+    fn decrypt_blocks_into(&self, blocks: &[u8], output: &mut [u8]) {
+        output.copy_from_slice(blocks);
+        self.decrypt_blocks(output);
+    }
+}
+
+/// How a cipher is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    vector: bool,
+}
+
+impl Form {
+    /// Without vector instructions, on every processor.
+    pub const PORTABLE: Self = Self { vector: false };
+
+    /// AVX-512 registers where the processor has F, BW, DQ, VL, VBMI and GFNI, else [`Self::PORTABLE`].
+    pub fn best() -> Self {
+        let vector = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vbmi")
+            && is_x86_feature_detected!("gfni");
+        Self { vector }
+    }
+
+    /// Whether vector code may be entered: only [`Self::best`], which has asked the processor, makes such a form.
+    pub fn is_vector(self) -> bool {
+        self.vector
+    }
+}
+
+/// The key has a length that the cipher does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadKey {
+    cipher: &'static str,
+    given: usize,
+    allowed: &'static [usize],
+}
+
+impl BadKey {
+    /// Unless the key is as long as one of the cipher's.
+    pub(crate) fn check<C: BlockCipher>(key: &[u8]) -> Result<(), BadKey> {
+        match C::KEYS.contains(&key.len()) {
+            true => Ok(()),
+            false => Err(BadKey { cipher: C::NAME, given: key.len(), allowed: C::KEYS }),
+        }
+    }
+}
+
+impl fmt::Display for BadKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cipher, given, allowed } = self;
+        let allowed: Vec<String> = allowed.iter().map(usize::to_string).collect();
+        write!(f, "a key of {cipher} has {} bytes, not {given}", allowed.join(" or "))
+    }
+}
+
+impl std::error::Error for BadKey {}
+
+/// Runs a kernel that takes whole groups over any number of blocks: the last ones go through a group of their own, filled with zeros.
+#[inline(always)]
+pub(crate) fn in_groups<const GROUP: usize>(blocks: &mut [u8], mut kernel: impl FnMut(&mut [u8; GROUP])) {
+    let (groups, rest) = blocks.as_chunks_mut();
+    for group in groups {
+        kernel(group);
+    }
+    if !rest.is_empty() {
+        let mut group = [0; GROUP];
+        group[..rest.len()].copy_from_slice(rest);
+        kernel(&mut group);
+        rest.copy_from_slice(&group[..rest.len()]);
+    }
+}
+
+/// What [`BlockCipher::encrypt_blocks`] asks of its caller.
+#[track_caller]
+pub(crate) fn assert_whole(blocks: &[u8], block: usize) {
+    assert!(blocks.len().is_multiple_of(block), "{} bytes are no whole number of blocks of {block}", blocks.len());
+}

@@ -1,0 +1,149 @@
+//! DES and 3DES (FIPS 46-3, SP 800-67), bit-sliced: one bit of 512 blocks in each AVX-512 register.
+//!
+//! The permutations then cost nothing, and the S-boxes are circuits of some thirty gates for 512 blocks at once. Blocks become slices by
+//! transposing 64 times 64 bits in each lane. The key bits are slices as well, the same for all blocks ([`Des`], [`TripleDes`]) or each
+//! block's own ([`encrypt_cbc_streams`]).
+
+mod circuits;
+mod kernel;
+#[cfg(test)]
+mod sboxes;
+mod streams;
+mod tables;
+
+pub use streams::{Stream, encrypt_cbc_streams};
+
+use crate::cipher::{BadKey, BlockCipher, Form, assert_whole, in_groups};
+use crate::word::{Word, Zmm};
+use kernel::{Masks, Stage, group};
+use sealed::{Direction, Passes};
+use zeroize::ZeroizeOnDrop;
+
+/// Bytes in a block.
+const BLOCK: usize = 8;
+/// Bytes in a group of the portable form, and of the vector form.
+const GROUP: usize = 64 * u64::BYTES;
+const GROUP_ZMM: usize = 64 * Zmm::BYTES;
+
+/// **Legacy.** DES with a key of eight bytes, whose parity bits are ignored. A key can be found by trying all.
+#[derive(Clone, ZeroizeOnDrop)]
+pub struct Des {
+    #[zeroize(skip)]
+    form: Form,
+    key: [u8; 8],
+    masks: Masks,
+}
+
+/// **Legacy.** 3DES (TDEA) with two keys (16 bytes) or three (24 bytes), whose parity bits are ignored.
+#[derive(Clone, ZeroizeOnDrop)]
+pub struct TripleDes {
+    #[zeroize(skip)]
+    form: Form,
+    keys: [[u8; 8]; 3],
+    masks: [Masks; 3],
+}
+
+/// The key of a [`Stream`]: of DES or 3DES.
+pub trait StreamKey: BlockCipher + Passes {}
+
+impl StreamKey for Des {}
+impl StreamKey for TripleDes {}
+
+mod sealed {
+    #[derive(Clone, Copy)]
+    pub enum Direction {
+        Encrypt,
+        Decrypt,
+    }
+
+    pub trait Passes {
+        fn form(&self) -> crate::Form;
+
+        /// Keys and directions of the passes of DES that an encryption is made of.
+        fn passes(&self) -> impl Iterator<Item = (&[u8; 8], Direction)>;
+    }
+}
+
+impl Passes for Des {
+    fn form(&self) -> Form {
+        self.form
+    }
+
+    fn passes(&self) -> impl Iterator<Item = (&[u8; 8], Direction)> {
+        [(&self.key, Direction::Encrypt)].into_iter()
+    }
+}
+
+impl Passes for TripleDes {
+    fn form(&self) -> Form {
+        self.form
+    }
+
+    fn passes(&self) -> impl Iterator<Item = (&[u8; 8], Direction)> {
+        self.keys.iter().zip([Direction::Encrypt, Direction::Decrypt, Direction::Encrypt])
+    }
+}
+
+/// For each bit of the key all ones or all zeros.
+fn masks(key: &[u8; 8]) -> Masks {
+    let key = u64::from_le_bytes(*key);
+    std::array::from_fn(|bit| 0u64.wrapping_sub(key >> bit & 1))
+}
+
+/// Runs the passes over all blocks.
+fn run(form: Form, stages: &[Stage<'_, Masks>], blocks: &mut [u8]) {
+    assert_whole(blocks, BLOCK);
+    match form.is_vector() {
+        // SAFETY: the form says that the processor has been asked.
+        true => unsafe { run_avx512(stages, blocks) },
+        false => in_groups::<GROUP>(blocks, |blocks| group::<u64, Masks>(stages, blocks)),
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn run_avx512(stages: &[Stage<'_, Masks>], blocks: &mut [u8]) {
+    in_groups::<GROUP_ZMM>(blocks, |blocks| group::<Zmm, Masks>(stages, blocks));
+}
+
+impl BlockCipher for Des {
+    const NAME: &'static str = "DES";
+    const BLOCK: usize = BLOCK;
+    const KEYS: &'static [usize] = &[8];
+
+    fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
+        BadKey::check::<Self>(key)?;
+        let key = *key.first_chunk().expect("checked");
+        Ok(Self { form, key, masks: masks(&key) })
+    }
+
+    fn encrypt_blocks(&self, blocks: &mut [u8]) {
+        run(self.form, &[(&self.masks, Direction::Encrypt)], blocks);
+    }
+
+    fn decrypt_blocks(&self, blocks: &mut [u8]) {
+        run(self.form, &[(&self.masks, Direction::Decrypt)], blocks);
+    }
+}
+
+impl BlockCipher for TripleDes {
+    const NAME: &'static str = "3DES";
+    const BLOCK: usize = BLOCK;
+    const KEYS: &'static [usize] = &[16, 24];
+
+    fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
+        BadKey::check::<Self>(key)?;
+        let part = |n: usize| *key[8 * n..].first_chunk().expect("checked");
+        let keys = [part(0), part(1), part(if key.len() == 24 { 2 } else { 0 })];
+        Ok(Self { form, keys, masks: keys.each_ref().map(masks) })
+    }
+
+    fn encrypt_blocks(&self, blocks: &mut [u8]) {
+        let [first, second, third] = &self.masks;
+        run(self.form, &[(first, Direction::Encrypt), (second, Direction::Decrypt), (third, Direction::Encrypt)], blocks);
+    }
+
+    fn decrypt_blocks(&self, blocks: &mut [u8]) {
+        let [first, second, third] = &self.masks;
+        run(self.form, &[(third, Direction::Decrypt), (second, Direction::Encrypt), (first, Direction::Decrypt)], blocks);
+    }
+}

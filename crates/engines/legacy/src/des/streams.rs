@@ -1,0 +1,199 @@
+//! CBC encryption of many streams side by side, each with a key of its own.
+//!
+//! A stream's blocks wait for each other; those of different streams do not. Each stream has a lane, one bit of every slice, and a lane
+//! whose stream ends takes the next. Keys are slices too: they are transposed anew when a lane changes its stream.
+
+use super::kernel::{Keys, Stage, group, transpose};
+use super::{BLOCK, Direction, StreamKey};
+use crate::cipher::{Form, assert_whole};
+use crate::word::{Word, Zmm};
+use zeroize::Zeroizing;
+
+/// A message to be encrypted in CBC mode.
+pub struct Stream<'s, K> {
+    /// Its key.
+    pub key: &'s K,
+    /// Before: the initialisation vector. After: the last block of ciphertext, which the rest of the message goes on from.
+    pub chained: [u8; 8],
+    /// Whole blocks, encrypted in place.
+    pub data: &'s mut [u8],
+}
+
+/// Lanes of the widest form.
+const LANES_MAX: usize = 64 * Zmm::LANES;
+
+/// Encrypts all streams. It takes as long for one as for 512 of the same length; more are taken up as others end.
+///
+/// Panics unless each stream has a whole number of blocks.
+pub fn encrypt_cbc_streams<K: StreamKey>(streams: &mut [Stream<'_, K>]) {
+    for stream in streams.iter() {
+        assert_whole(stream.data, BLOCK);
+    }
+    let Some(any) = streams.first() else { return };
+    let mut batch = Batch::new(any.key.form(), any.key.passes().map(|(_, direction)| direction));
+    let mut waiting = (0..streams.len()).filter(|stream| !streams[*stream].data.is_empty()).collect::<Vec<_>>().into_iter();
+    loop {
+        batch.fill(streams, &mut waiting);
+        let Some(blocks) = batch.busy.iter().map(|lane| (streams[lane.stream].data.len() - lane.done) / BLOCK).min() else { return };
+        for first in (0..blocks).step_by(STEPS) {
+            batch.advance(streams, STEPS.min(blocks - first));
+        }
+        batch.release(streams);
+    }
+}
+
+/// Key bits of all lanes: slice `i` at `i` times the lanes of 64 bits.
+type Slices = [u64; 64 * Zmm::LANES];
+
+/// The keys of all lanes for one pass: as numbers, one a lane, and as slices.
+struct LaneKeys {
+    numbers: Zeroizing<[u64; LANES_MAX]>,
+    slices: Zeroizing<Slices>,
+    direction: Direction,
+}
+
+impl LaneKeys {
+    #[inline(always)]
+    fn slice_up<W: Word>(&mut self) {
+        let mut rows = [W::splat(0); 64];
+        for (row, lanes) in rows.iter_mut().zip(self.numbers.chunks_exact(W::LANES)) {
+            *row = W::load_lanes(lanes);
+        }
+        transpose(&mut rows);
+        for (row, lanes) in rows.iter().zip(self.slices.chunks_exact_mut(W::LANES)) {
+            row.store_lanes(lanes);
+        }
+    }
+}
+
+impl<W: Word> Keys<W> for Slices {
+    #[inline(always)]
+    fn slice(&self, bit: u8) -> W {
+        W::load_lanes(&self[usize::from(bit & 63) * W::LANES..])
+    }
+}
+
+/// A lane at work.
+struct Lane {
+    /// Place among the lanes.
+    lane: usize,
+    stream: usize,
+    /// Bytes done.
+    done: usize,
+}
+
+/// A block of each lane.
+type Row = [[u8; BLOCK]; LANES_MAX];
+
+/// Blocks of each stream that are gathered at a time: a line of the cache.
+const STEPS: usize = 8;
+
+/// The lanes and what they work on.
+struct Batch {
+    form: Form,
+    lanes: usize,
+    keys: Vec<LaneKeys>,
+    free: Vec<usize>,
+    busy: Vec<Lane>,
+    chained: Row,
+    rows: Vec<Row>,
+}
+
+impl Batch {
+    fn new(form: Form, directions: impl Iterator<Item = Direction>) -> Self {
+        let lanes = 64 * if form.is_vector() { Zmm::LANES } else { u64::LANES };
+        let new = |direction| LaneKeys { numbers: [0; LANES_MAX].into(), slices: [0; 64 * Zmm::LANES].into(), direction };
+        Self {
+            form,
+            lanes,
+            keys: directions.map(new).collect(),
+            free: (0..lanes).rev().collect(),
+            busy: Vec::with_capacity(lanes),
+            chained: [[0; BLOCK]; LANES_MAX],
+            rows: vec![[[0; BLOCK]; LANES_MAX]; STEPS],
+        }
+    }
+
+    /// Gives free lanes to streams that wait.
+    fn fill<K: StreamKey>(&mut self, streams: &[Stream<'_, K>], waiting: &mut impl Iterator<Item = usize>) {
+        let before = self.busy.len();
+        while !self.free.is_empty()
+            && let Some(stream) = waiting.next()
+        {
+            let lane = self.free.pop().expect("not empty");
+            for (keys, (key, _)) in self.keys.iter_mut().zip(streams[stream].key.passes()) {
+                keys.numbers[lane] = u64::from_le_bytes(*key);
+            }
+            self.chained[lane] = streams[stream].chained;
+            self.busy.push(Lane { lane, stream, done: 0 });
+        }
+        if self.busy.len() != before {
+            self.keys.iter_mut().for_each(|keys| slice_up(self.form, keys));
+        }
+    }
+
+    /// So many blocks of each stream at work, at most [`STEPS`].
+    fn advance<K: StreamKey>(&mut self, streams: &mut [Stream<'_, K>], steps: usize) {
+        let rows = &mut self.rows[..steps];
+        for Lane { lane, stream, done } in &self.busy {
+            let (blocks, _) = streams[*stream].data[*done..][..BLOCK * steps].as_chunks();
+            for (row, block) in rows.iter_mut().zip(blocks) {
+                row[*lane] = *block;
+            }
+        }
+        let stages: Vec<Stage<'_, Slices>> = self.keys.iter().map(|keys| (&*keys.slices, keys.direction)).collect();
+        for row in rows.iter_mut() {
+            for (byte, chained) in row.as_flattened_mut().iter_mut().zip(self.chained.as_flattened()) {
+                *byte ^= chained;
+            }
+            encrypt(self.form, &stages, &mut row.as_flattened_mut()[..BLOCK * self.lanes]);
+            self.chained = *row;
+        }
+        for Lane { lane, stream, done } in &mut self.busy {
+            let (blocks, _) = streams[*stream].data[*done..][..BLOCK * steps].as_chunks_mut();
+            for (row, block) in rows.iter().zip(blocks) {
+                *block = row[*lane];
+            }
+            *done += BLOCK * steps;
+        }
+    }
+
+    /// Takes back the lanes of streams that are done.
+    fn release<K: StreamKey>(&mut self, streams: &mut [Stream<'_, K>]) {
+        self.busy.retain(|Lane { lane, stream, done }| {
+            let stream = &mut streams[*stream];
+            let goes_on = *done < stream.data.len();
+            if !goes_on {
+                stream.chained = self.chained[*lane];
+                self.free.push(*lane);
+            }
+            goes_on
+        });
+    }
+}
+
+fn slice_up(form: Form, keys: &mut LaneKeys) {
+    match form.is_vector() {
+        // SAFETY: the form says that the processor has been asked.
+        true => unsafe { slice_up_avx512(keys) },
+        false => keys.slice_up::<u64>(),
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn slice_up_avx512(keys: &mut LaneKeys) {
+    keys.slice_up::<Zmm>();
+}
+
+fn encrypt(form: Form, stages: &[Stage<'_, Slices>], blocks: &mut [u8]) {
+    match form.is_vector() {
+        // SAFETY: the form says that the processor has been asked.
+        true => unsafe { encrypt_avx512(stages, blocks) },
+        false => group::<u64, Slices>(stages, blocks),
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn encrypt_avx512(stages: &[Stage<'_, Slices>], blocks: &mut [u8]) {
+    group::<Zmm, Slices>(stages, blocks);
+}

@@ -1,0 +1,22 @@
+//! **Legacy ciphers**, for reading old data and for the tables of old papers: DES, 3DES. Many blocks side by side in AVX-512 registers.
+//!
+//! None of them should protect anything new: 3DES is withdrawn (SP 800-131A), and blocks of eight bytes repeat within what a
+//! link carries in minutes ([Sweet32](https://sweet32.info)). Nothing in Bywash uses them unless it is asked for them by name.
+//!
+//! # Constant time
+//! | cipher | with AVX-512 | portable |
+//! |---|---|---|
+//! | DES, 3DES | bit-sliced, 512 blocks: no branch or address depends on key or data | the same code, 64 blocks |
+//!
+//! # How many blocks it takes
+//! A kernel takes as long for one block as for a group, so short messages gain little or lose: the benchmark `against_libraries` shows from
+//! which size on it pays.
+#![cfg(target_arch = "x86_64")]
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod cipher;
+pub mod des;
+pub mod modes;
+mod word;
+
+pub use cipher::{BadKey, BlockCipher, Form};

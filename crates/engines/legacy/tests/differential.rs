@@ -1,0 +1,243 @@
+//! Against RustCrypto's ciphers, with the modes written out anew: every length, in both forms, in place and out of place, in pieces.
+
+use bywash_legacy::des::{Des, Stream, StreamKey, TripleDes, encrypt_cbc_streams};
+use bywash_legacy::modes::{CbcDecrypt, CbcEncrypt, Ctr};
+use bywash_legacy::{BlockCipher, Form};
+use cipher::{Block, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
+
+/// xorshift64*: the same inputs in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() >> 16) as usize % bound
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| (self.next() >> 32) as u8).collect()
+    }
+}
+
+/// A block, encrypted or decrypted.
+type OneBlock = Box<dyn Fn(&[u8], bool) -> Vec<u8>>;
+
+/// The other implementation, one block after the other. In all modes what comes out for a part is the beginning of what comes out for all.
+struct Oracle {
+    block_len: usize,
+    block: OneBlock,
+}
+
+impl Oracle {
+    fn new<T: BlockCipherEncrypt + BlockCipherDecrypt + KeyInit + 'static>(key: &[u8]) -> Self {
+        let cipher = T::new_from_slice(key).expect("a key of the cipher");
+        let block = move |block: &[u8], encrypt: bool| {
+            let mut block = Block::<T>::try_from(block).expect("a block");
+            match encrypt {
+                true => cipher.encrypt_block(&mut block),
+                false => cipher.decrypt_block(&mut block),
+            }
+            block.to_vec()
+        };
+        Self { block_len: T::block_size(), block: Box::new(block) }
+    }
+
+    fn ecb(&self, data: &[u8], encrypt: bool) -> Vec<u8> {
+        data.chunks(self.block_len).flat_map(|block| (self.block)(block, encrypt)).collect()
+    }
+
+    fn cbc_encrypt(&self, iv: &[u8], data: &[u8]) -> Vec<u8> {
+        let mut chained = iv.to_vec();
+        let mut next = |block: &[u8]| {
+            chained = (self.block)(&xor(block, &chained), true);
+            chained.clone()
+        };
+        data.chunks(self.block_len).flat_map(&mut next).collect()
+    }
+
+    fn ctr(&self, first: &[u8], data: &[u8]) -> Vec<u8> {
+        let mut counter = first.to_vec();
+        let mut next = |piece: &[u8]| {
+            let stream = (self.block)(&counter, true);
+            for byte in counter.iter_mut().rev() {
+                *byte = byte.wrapping_add(1);
+                if *byte != 0 {
+                    break;
+                }
+            }
+            xor(piece, &stream)
+        };
+        data.chunks(self.block_len).flat_map(&mut next).collect()
+    }
+}
+
+fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
+    a.iter().zip(b).map(|(a, b)| a ^ b).collect()
+}
+
+fn forms() -> [Form; 2] {
+    if !Form::best().is_vector() {
+        println!("skipped: the vector forms, which this processor has not");
+    }
+    [Form::best(), Form::PORTABLE]
+}
+
+/// Runs `work` on a copy of the data that does not begin at a multiple of anything.
+fn unaligned(data: &[u8], offset: usize, work: impl FnOnce(&mut [u8])) -> Vec<u8> {
+    let mut buffer = vec![0xa5; offset + data.len() + 64];
+    buffer[offset..][..data.len()].copy_from_slice(data);
+    work(&mut buffer[offset..][..data.len()]);
+    assert!(buffer[..offset].iter().chain(&buffer[offset + data.len()..]).all(|byte| *byte == 0xa5), "wrote beyond its buffer");
+    buffer[offset..][..data.len()].to_vec()
+}
+
+/// Every number of blocks from none to `blocks`, every mode and direction.
+fn every_length<C: BlockCipher>(blocks: usize, oracle: impl Fn(&[u8]) -> Oracle) {
+    let mut random = Random(1 + C::BLOCK as u64);
+    for (form, key_len) in forms().into_iter().flat_map(|form| C::KEYS.iter().map(move |len| (form, *len))) {
+        let (key, iv, data) = (random.bytes(key_len), random.bytes(C::BLOCK), random.bytes(blocks * C::BLOCK));
+        let (ours, theirs) = (C::with_form(&key, form).expect("a key"), oracle(&key));
+        let expected = [theirs.ecb(&data, true), theirs.ecb(&data, false), theirs.ctr(&iv, &data), theirs.cbc_encrypt(&iv, &data)];
+        let blocks = if form.is_vector() { blocks } else { blocks.min(150) };
+        for len in (0..=blocks * C::BLOCK).step_by(C::BLOCK) {
+            let at = format!("{} {key_len}, {len} bytes, {form:?}", C::NAME);
+            let (data, [encrypted, decrypted, counted, chained]) = (&data[..len], expected.each_ref().map(|all| &all[..len]));
+            let offset = random.below(64);
+            assert!(unaligned(data, offset, |data| ours.encrypt_blocks(data)) == encrypted, "ECB encryption: {at}");
+            assert!(unaligned(data, offset, |data| ours.decrypt_blocks(data)) == decrypted, "ECB decryption: {at}");
+            assert!(unaligned(data, offset, |data| Ctr::new(&ours, &iv).apply(data)) == counted, "CTR: {at}");
+            assert!(unaligned(chained, offset, |data| CbcDecrypt::new(&ours, &iv).apply(data)) == data, "CBC decryption: {at}");
+            let mut output = vec![0; len];
+            ours.encrypt_blocks_into(data, &mut output);
+            assert!(output == encrypted, "ECB encryption out of place: {at}");
+            ours.decrypt_blocks_into(data, &mut output);
+            assert!(output == decrypted, "ECB decryption out of place: {at}");
+            Ctr::new(&ours, &iv).apply_into(data, &mut output);
+            assert!(output == counted, "CTR out of place: {at}");
+            CbcDecrypt::new(&ours, &iv).apply_into(chained, &mut output);
+            assert!(output == data, "CBC decryption out of place: {at}");
+        }
+        let some = data.len().min(33 * C::BLOCK);
+        let mut output = vec![0; some];
+        CbcEncrypt::new(&ours, &iv).apply_into(&data[..some], &mut output);
+        assert!(output == expected[3][..some], "CBC encryption: {} {key_len}, {form:?}", C::NAME);
+    }
+}
+
+/// Messages in pieces, CTR at any byte, CBC at any block; counters that wrap around in the middle.
+fn pieces_and_wraps<C: BlockCipher>(oracle: impl Fn(&[u8]) -> Oracle) {
+    let mut random = Random(77 + C::BLOCK as u64);
+    let key = random.bytes(C::KEYS[C::KEYS.len() - 1]);
+    let theirs = oracle(&key);
+    for form in forms() {
+        let ours = C::with_form(&key, form).expect("a key");
+        for round in 0..60 {
+            let mut iv = vec![0xff; C::BLOCK];
+            match round % 4 {
+                // The low 32 bits overflow; the low 64; all; none.
+                0 => iv[..C::BLOCK - 4].fill(7),
+                1 => iv[..C::BLOCK - 8].fill(9),
+                2 => {}
+                _ => iv = random.bytes(C::BLOCK),
+            }
+            let last = &mut iv[C::BLOCK - 1];
+            *last -= (random.below(200) as u8).min(*last);
+            let len = C::BLOCK * (1 + random.below(700)) + random.below(C::BLOCK);
+            let data = random.bytes(len);
+            let cut = |random: &mut Random, data: &mut [u8], unit: usize, work: &mut dyn FnMut(&mut [u8])| {
+                let mut rest = data;
+                while !rest.is_empty() {
+                    let most = if random.below(2) == 0 { 3 } else { 600 };
+                    let (piece, after) = rest.split_at_mut((unit * random.below(most)).min(rest.len()));
+                    work(piece);
+                    rest = after;
+                }
+            };
+            let (mut counted, mut counter) = (data.clone(), Ctr::new(&ours, &iv));
+            cut(&mut random, &mut counted, 1 + round % 3, &mut |piece| counter.apply(piece));
+            assert!(counted == theirs.ctr(&iv, &data), "CTR of {} in pieces, round {round}, {form:?}", C::NAME);
+
+            let whole = &data[..data.len() / C::BLOCK * C::BLOCK];
+            let (mut chained, mut cbc) = (theirs.cbc_encrypt(&iv, whole), CbcDecrypt::new(&ours, &iv));
+            cut(&mut random, &mut chained, C::BLOCK, &mut |piece| cbc.apply(piece));
+            assert!(chained == whole, "CBC decryption of {} in pieces, round {round}, {form:?}", C::NAME);
+        }
+    }
+}
+
+/// Streams of different keys and lengths, more of them than there are lanes, taken up again where they ended.
+fn streams<C: StreamKey>(numbers: &[usize], oracle: impl Fn(&[u8]) -> Oracle) {
+    let mut random = Random(5);
+    for (form, number) in forms().into_iter().flat_map(|form| numbers.iter().map(move |number| (form, *number))) {
+        let mut inputs = Vec::new();
+        for _ in 0..number {
+            let key_len = C::KEYS[random.below(C::KEYS.len())];
+            let key = random.bytes(key_len);
+            let blocks = if random.below(8) == 0 { 0 } else { random.below(40) };
+            inputs.push((key, random.bytes(8), random.bytes(8 * blocks)));
+        }
+        let keys: Vec<C> = inputs.iter().map(|(key, ..)| C::with_form(key, form).expect("a key")).collect();
+        let mut outputs: Vec<Vec<u8>> = inputs.iter().map(|(_, _, data)| data.clone()).collect();
+        let mut work: Vec<Stream<'_, C>> = Vec::new();
+        let mut rests = Vec::new();
+        for ((key, (_, iv, _)), data) in keys.iter().zip(&inputs).zip(&mut outputs) {
+            let middle = data.len() / 16 * 8;
+            let (data, rest) = data.split_at_mut(middle);
+            work.push(Stream { key, chained: iv.as_slice().try_into().expect("a block"), data });
+            rests.push(rest);
+        }
+        encrypt_cbc_streams(&mut work);
+        let mut work: Vec<_> = work.into_iter().zip(rests).map(|(half, data)| Stream { data, ..half }).collect();
+        encrypt_cbc_streams(&mut work);
+        for (i, ((key, iv, data), output)) in inputs.iter().zip(&outputs).enumerate() {
+            assert!(*output == oracle(key).cbc_encrypt(iv, data), "{} stream {i} of {number}, {form:?}", C::NAME);
+        }
+    }
+}
+
+fn triple_des(key: &[u8]) -> Oracle {
+    match key.len() {
+        16 => Oracle::new::<des::TdesEde2>(key),
+        _ => Oracle::new::<des::TdesEde3>(key),
+    }
+}
+
+#[test]
+fn des_at_every_length() {
+    every_length::<Des>(1100, Oracle::new::<des::Des>);
+}
+
+#[test]
+fn des_in_pieces() {
+    pieces_and_wraps::<Des>(Oracle::new::<des::Des>);
+    pieces_and_wraps::<TripleDes>(Oracle::new::<des::TdesEde3>);
+}
+
+#[test]
+fn triple_des_at_every_length() {
+    every_length::<TripleDes>(1030, triple_des);
+}
+
+#[test]
+fn des_streams_side_by_side() {
+    streams::<Des>(&[0, 1, 2, 63, 64, 65, 511, 512, 513, 1300], Oracle::new::<des::Des>);
+    streams::<TripleDes>(&[1, 65, 700], triple_des);
+}
+
+#[test]
+fn keys_of_other_lengths_are_refused_in_words() {
+    assert_eq!(Des::new(&[0; 7]).err().expect("refused").to_string(), "a key of DES has 8 bytes, not 7");
+    assert_eq!(TripleDes::new(&[0; 8]).err().expect("refused").to_string(), "a key of 3DES has 16 or 24 bytes, not 8");
+}
+
+#[test]
+#[should_panic(expected = "no whole number of blocks")]
+fn part_of_a_block_is_refused() {
+    Des::new(&[0; 8]).expect("a key").encrypt_blocks(&mut [0; 12]);
+}
