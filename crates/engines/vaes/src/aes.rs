@@ -3,13 +3,11 @@
 use crate::memory::{self, BLOCK};
 use crate::{Error, assert_supported};
 use core::arch::x86_64::*;
-use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Round keys of the longest key.
 const KEYS_MAX: usize = 15;
 
 /// The round keys of one key for encryption.
-#[derive(Zeroize, ZeroizeOnDrop)]
 #[repr(align(64))]
 pub(crate) struct Schedule {
     keys: [[u8; BLOCK]; KEYS_MAX],
@@ -83,6 +81,12 @@ impl Schedule {
             state = _mm_aesenc_si128(state, self.narrow(round));
         }
         _mm_aesenclast_si128(state, self.narrow(self.rounds))
+    }
+}
+
+impl Drop for Schedule {
+    fn drop(&mut self) {
+        memory::wipe(&mut self.keys);
     }
 }
 

@@ -19,6 +19,7 @@ use crate::Error;
 use crate::aes::{Schedule, rounds, with_rounds};
 use crate::ghash::{reversed, reversed_block};
 use crate::memory::{BLOCK, Text, WIDE};
+use crate::ordered;
 use core::arch::x86_64::*;
 use core::ops::Range;
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -170,7 +171,7 @@ fn steps<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, m
         }
         rounds!(R, round, {
             for register in &mut state {
-                *register = _mm512_aesenc_epi128(*register, keys[round]);
+                *register = ordered::encrypt_round(*register, keys[round]);
             }
         });
         for (i, register) in state.iter().enumerate() {
@@ -196,7 +197,7 @@ fn registers<const R: usize, const N: usize>(key: &Schedule, next: &mut u128, te
     rounds!(R, round, {
         let wide = key.wide(round);
         for register in &mut state {
-            *register = _mm512_aesenc_epi128(*register, wide);
+            *register = ordered::encrypt_round(*register, wide);
         }
     });
     let wide = key.wide(R);

@@ -5,8 +5,8 @@
 //! product of two reversed numbers asks for x^127, and so gives a product of two entries as an entry and that of a block and an entry as a block.
 
 use crate::memory::{self, BLOCK};
+use crate::ordered::product;
 use core::arch::x86_64::*;
-use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Blocks that one reduction can serve.
 pub(crate) const POWERS: usize = 48;
@@ -14,7 +14,6 @@ pub(crate) const POWERS: usize = 48;
 const POLYNOMIAL: i64 = 0xC200_0000_0000_0000_u64 as i64;
 
 /// H^48 to H^1, and three blocks of zeros behind them for what reads four at a time.
-#[derive(Zeroize, ZeroizeOnDrop)]
 #[repr(align(64))]
 pub(crate) struct Powers {
     table: [[u8; BLOCK]; POWERS + 3],
@@ -52,6 +51,12 @@ impl Powers {
         memory::four(&self.table, POWERS - k)
     }
 
+    /// H^k to H^(k-15).
+    #[inline]
+    pub(crate) fn sixteen(&self, k: usize) -> &[[u8; BLOCK]; 16] {
+        self.table[POWERS - k..].first_chunk().expect("there are 16 powers from H^16 on")
+    }
+
     /// H^k, k from 1.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
@@ -83,6 +88,12 @@ impl Powers {
             blocks -= window;
         }
         y
+    }
+}
+
+impl Drop for Powers {
+    fn drop(&mut self) {
+        memory::wipe(&mut self.table);
     }
 }
 
@@ -150,6 +161,18 @@ impl Sums {
         self.low = _mm512_xor_si512(self.low, _mm512_clmulepi64_epi128::<0x00>(a, b));
         self.high = _mm512_xor_si512(self.high, _mm512_clmulepi64_epi128::<0x11>(a, b));
         self.middle = _mm512_ternarylogic_epi64::<0x96>(self.middle, crossed.0, crossed.1);
+    }
+
+    /// Adds the lanes' products, in four parts; between them something else can be done, to which instructions the order is kept.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    pub(crate) fn add_part(&mut self, part: usize, a: __m512i, b: __m512i) {
+        match part {
+            0 => self.low = _mm512_xor_si512(self.low, product::<0x00>(a, b)),
+            1 => self.high = _mm512_xor_si512(self.high, product::<0x11>(a, b)),
+            2 => self.middle = _mm512_xor_si512(self.middle, product::<0x01>(a, b)),
+            _ => self.middle = _mm512_xor_si512(self.middle, product::<0x10>(a, b)),
+        }
     }
 
     /// Adds one product.

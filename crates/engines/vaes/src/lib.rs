@@ -25,6 +25,8 @@ pub mod gcm;
 mod ghash;
 #[allow(unsafe_code)] // All loads and stores; see its docs.
 mod memory;
+#[allow(unsafe_code)] // Single instructions; see its docs.
+mod ordered;
 
 pub use error::Error;
 pub use memory::Text;

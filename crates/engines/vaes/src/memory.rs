@@ -190,6 +190,13 @@ impl<'a> Text<'a> {
     }
 }
 
+/// Overwrites key material in a way that the compiler does not leave out, a register's width at a time.
+pub(crate) fn wipe(blocks: &mut [[u8; BLOCK]]) {
+    blocks.fill([0; BLOCK]);
+    // SAFETY: no instruction at all; but the compiler has to assume that it reads what lies there.
+    unsafe { core::arch::asm!("/* {} */", in(reg) blocks.as_ptr(), options(nostack, preserves_flags, readonly)) };
+}
+
 /// Kept apart, so that the checks are short.
 #[cold]
 #[inline(never)]
@@ -284,5 +291,25 @@ pub(crate) fn set_short(bytes: &mut [u8], block: __m128i) {
         Ok(bytes) => set_block(bytes, block),
         // SAFETY: the mask names bytes of `bytes` alone.
         Err(_) => unsafe { _mm_mask_storeu_epi8(bytes.as_mut_ptr().cast(), mask16(bytes.len().min(BLOCK)), block) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Key material is wiped with what holds it: the memory is looked at after the drop, before anybody else gets it.
+    #[test]
+    fn keys_are_wiped_on_drop() {
+        if !crate::is_supported() {
+            return eprintln!("skipped: this processor has no VAES with AVX-512");
+        }
+        let mut place = Box::new(core::mem::MaybeUninit::<crate::aes::Schedule>::uninit());
+        place.write(crate::aes::Schedule::empty());
+        // SAFETY: the schedule has just been written, is used, dropped and not used again; its bytes stay readable in the box.
+        let left = unsafe {
+            place.assume_init_mut().expand(&[7; 32]).unwrap();
+            place.assume_init_drop();
+            core::slice::from_raw_parts(place.as_ptr().cast::<u8>(), 240).to_vec()
+        };
+        assert_eq!(left, [0; 240]);
     }
 }

@@ -4,6 +4,7 @@ use super::Expanded;
 use crate::aes::rounds;
 use crate::ghash::{BlockSums, POWERS, Sums, reversed, reversed_block};
 use crate::memory::{self, BLOCK, Text, WIDE};
+use crate::ordered;
 use core::arch::x86_64::*;
 use core::ops::Range;
 
@@ -128,12 +129,15 @@ fn step<const R: usize, const HASH: bool>(
     for register in &mut state {
         *register = _mm512_xor_si512(*register, keys[0]);
     }
+    let mut added = blocks;
+    added[0] = _mm512_xor_si512(blocks[0], hash.y);
+    let powers = hash.powers.sixteen(if HASH { hash.power } else { POWERS });
     rounds!(R, round, {
-        for register in &mut state {
-            *register = _mm512_aesenc_epi128(*register, keys[round]);
-        }
-        if HASH && round % 2 == 1 && round < 8 {
-            hash.add(blocks[round / 2], round / 2);
+        for (i, register) in state.iter_mut().enumerate() {
+            *register = ordered::encrypt_round(*register, keys[round]);
+            if HASH && round % 2 == 1 && round < 8 {
+                hash.sums.add_part(i, added[round / 2], memory::four(powers, 4 * (round / 2)));
+            }
         }
     });
     for (register, text) in state.iter_mut().zip(text) {
@@ -282,10 +286,10 @@ fn registers<const R: usize, const N: usize, const SEAL: bool, const LAST: bool>
     rounds!(R, round, {
         let wide = key.schedule.wide(round);
         for register in &mut state {
-            *register = _mm512_aesenc_epi128(*register, wide);
+            *register = ordered::encrypt_round(*register, wide);
         }
         if LAST {
-            mask = _mm_aesenc_si128(mask, _mm512_castsi512_si128(wide));
+            mask = ordered::encrypt_round_of_one(mask, _mm512_castsi512_si128(wide));
         }
     });
     let wide = key.schedule.wide(R);
