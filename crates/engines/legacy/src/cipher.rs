@@ -92,19 +92,23 @@ impl fmt::Display for BadKey {
 impl std::error::Error for BadKey {}
 
 /// Runs a kernel that takes whole groups over any number of blocks: the last ones go through a group of their own, filled with zeros.
-#[inline(always)]
-pub(crate) fn in_groups<const GROUP: usize>(blocks: &mut [u8], mut kernel: impl FnMut(&mut [u8; GROUP])) {
-    let (groups, rest) = blocks.as_chunks_mut();
-    for group in groups {
-        kernel(group);
-    }
-    if !rest.is_empty() {
-        let mut group = [0; GROUP];
-        group[..rest.len()].copy_from_slice(rest);
-        kernel(&mut group);
-        rest.copy_from_slice(&group[..rest.len()]);
-    }
+/// A macro: a closure would be compiled without the target features.
+macro_rules! in_groups {
+    ($size:expr, $blocks:expr, |$group:ident| $kernel:expr) => {{
+        let (groups, rest) = $blocks.as_chunks_mut::<{ $size }>();
+        for $group in groups {
+            $kernel;
+        }
+        if !rest.is_empty() {
+            let mut last = [0; $size];
+            last[..rest.len()].copy_from_slice(rest);
+            let $group = &mut last;
+            $kernel;
+            rest.copy_from_slice(&last[..rest.len()]);
+        }
+    }};
 }
+pub(crate) use in_groups;
 
 /// What [`BlockCipher::encrypt_blocks`] asks of its caller.
 #[track_caller]

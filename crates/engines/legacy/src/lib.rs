@@ -1,12 +1,15 @@
-//! **Legacy ciphers**, for reading old data and for the tables of old papers: DES, 3DES. Many blocks side by side in AVX-512 registers.
+//! **Legacy ciphers**, for reading old data and for the tables of old papers: DES, 3DES, Serpent, RC6. Many blocks side by side in
+//! AVX-512 registers.
 //!
 //! None of them should protect anything new: 3DES is withdrawn (SP 800-131A), and blocks of eight bytes repeat within what a
-//! link carries in minutes ([Sweet32](https://sweet32.info)). Nothing in Bywash uses them unless it is asked for them by name.
+//! link carries in minutes ([Sweet32](https://sweet32.info)); Serpent and RC6 are sound, but nobody else speaks them. Nothing in Bywash uses them unless it is asked for them by name.
 //!
 //! # Constant time
 //! | cipher | with AVX-512 | portable |
 //! |---|---|---|
 //! | DES, 3DES | bit-sliced, 512 blocks: no branch or address depends on key or data | the same code, 64 blocks |
+//! | Serpent | bit-sliced, 32 blocks | the same code, one block |
+//! | RC6 | multiplications and rotations whose time does not depend on what they work on, 64 blocks | the same code, one block |
 //!
 //! # How many blocks it takes
 //! A kernel takes as long for one block as for a group, so short messages gain little or lose: the benchmark `against_libraries` shows from
@@ -17,6 +20,11 @@
 mod cipher;
 pub mod des;
 pub mod modes;
+mod rc6;
+mod serpent;
 mod word;
+mod words;
 
 pub use cipher::{BadKey, BlockCipher, Form};
+pub use rc6::Rc6;
+pub use serpent::Serpent;

@@ -2,7 +2,8 @@
 
 use bywash_legacy::des::{Des, Stream, StreamKey, TripleDes, encrypt_cbc_streams};
 use bywash_legacy::modes::{CbcDecrypt, CbcEncrypt, Ctr};
-use bywash_legacy::{BlockCipher, Form};
+use bywash_legacy::{BlockCipher, Form, Rc6, Serpent};
+use cipher::consts::{U16, U20, U24, U32};
 use cipher::{Block, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 
 /// xorshift64*: the same inputs in every run.
@@ -228,6 +229,26 @@ fn triple_des_at_every_length() {
 fn des_streams_side_by_side() {
     streams::<Des>(&[0, 1, 2, 63, 64, 65, 511, 512, 513, 1300], Oracle::new::<des::Des>);
     streams::<TripleDes>(&[1, 65, 700], triple_des);
+}
+
+#[test]
+fn serpent_as_another() {
+    every_length::<Serpent>(150, Oracle::new::<serpent::Serpent>);
+    pieces_and_wraps::<Serpent>(Oracle::new::<serpent::Serpent>);
+}
+
+fn rc6(key: &[u8]) -> Oracle {
+    match key.len() {
+        16 => Oracle::new::<rc6::RC6<u32, U20, U16>>(key),
+        24 => Oracle::new::<rc6::RC6<u32, U20, U24>>(key),
+        _ => Oracle::new::<rc6::RC6<u32, U20, U32>>(key),
+    }
+}
+
+#[test]
+fn rc6_as_another() {
+    every_length::<Rc6>(150, rc6);
+    pieces_and_wraps::<Rc6>(rc6);
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod records;
 
 use bywash_legacy::des::{Des, TripleDes};
 use bywash_legacy::modes::{CbcDecrypt, CbcEncrypt};
-use bywash_legacy::{BlockCipher, Form};
+use bywash_legacy::{BlockCipher, Form, Rc6, Serpent};
 use records::{Record, records};
 
 fn forms() -> [Form; 2] {
@@ -47,4 +47,21 @@ fn des_and_3des_are_nists() {
             }
         }
     }
+}
+
+/// Every record of a file.
+fn check_all<C: BlockCipher>(file: &str, text: &'static str) {
+    for record in records(text) {
+        check::<C>(file, &record);
+    }
+}
+
+#[test]
+fn serpent_is_nessies() {
+    check_all::<Serpent>("serpent.rsp", include_str!("../vectors/serpent.rsp"));
+}
+
+#[test]
+fn rc6_is_the_submissions() {
+    check_all::<Rc6>("rc6.rsp", include_str!("../vectors/rc6.rsp"));
 }

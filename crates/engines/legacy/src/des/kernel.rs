@@ -117,8 +117,11 @@ fn round<W: Word, K: Keys<W>>(left: &mut Half<W>, right: &Half<W>, keys: &K, sch
     macro_rules! boxes {
         ($($n:literal $circuit:ident,)*) => {$(
             // Six bits of R, the outer two shared with the neighbours: the expansion E.
-            let input = |i: usize| W::xor(right[(4 * $n + 31 + i) % 32], keys.slice(schedule[6 * $n + i]));
-            let output = $circuit([input(5), input(4), input(3), input(2), input(1), input(0)]);
+            let mut input = [right[0]; 6];
+            for (i, input) in input.iter_mut().rev().enumerate() {
+                *input = W::xor(right[(4 * $n + 31 + i) % 32], keys.slice(schedule[6 * $n + i]));
+            }
+            let output = $circuit(input);
             for i in 0..4 {
                 let half = &mut left[SCATTER[4 * $n + 3 - i] as usize];
                 *half = W::xor(*half, output[i]);
@@ -132,9 +135,13 @@ fn round<W: Word, K: Keys<W>>(left: &mut Half<W>, right: &Half<W>, keys: &K, sch
 #[inline(always)]
 pub(crate) fn transpose<W: Word>(rows: &mut [W; 64]) {
     for first in 0..8 {
-        let [a, b, c, d, e, f, g, h] = exchange::<W, 32, 16, 8>(std::array::from_fn(|i| rows[first + 8 * i]));
-        for (i, row) in [a, b, c, d, e, f, g, h].into_iter().enumerate() {
-            rows[first + 8 * i] = row;
+        let mut eight = [rows[0]; 8];
+        for i in 0..8 {
+            eight[i] = rows[first + 8 * i];
+        }
+        eight = exchange::<W, 32, 16, 8>(eight);
+        for i in 0..8 {
+            rows[first + 8 * i] = eight[i];
         }
     }
     for eight in rows.as_chunks_mut().0 {

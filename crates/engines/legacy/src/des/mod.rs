@@ -21,9 +21,6 @@ use zeroize::ZeroizeOnDrop;
 
 /// Bytes in a block.
 const BLOCK: usize = 8;
-/// Bytes in a group of the portable form, and of the vector form.
-const GROUP: usize = 64 * u64::BYTES;
-const GROUP_ZMM: usize = 64 * Zmm::BYTES;
 
 /// **Legacy.** DES with a key of eight bytes, whose parity bits are ignored. A key can be found by trying all.
 #[derive(Clone, ZeroizeOnDrop)]
@@ -95,14 +92,14 @@ fn run(form: Form, stages: &[Stage<'_, Masks>], blocks: &mut [u8]) {
     assert_whole(blocks, BLOCK);
     match form.is_vector() {
         // SAFETY: the form says that the processor has been asked.
-        true => unsafe { run_avx512(stages, blocks) },
-        false => in_groups::<GROUP>(blocks, |blocks| group::<u64, Masks>(stages, blocks)),
+        true => in_groups!(64 * Zmm::BYTES, blocks, |blocks| unsafe { group_avx512(stages, blocks) }),
+        false => in_groups!(64 * u64::BYTES, blocks, |blocks| group::<u64, Masks>(stages, blocks)),
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn run_avx512(stages: &[Stage<'_, Masks>], blocks: &mut [u8]) {
-    in_groups::<GROUP_ZMM>(blocks, |blocks| group::<Zmm, Masks>(stages, blocks));
+fn group_avx512(stages: &[Stage<'_, Masks>], blocks: &mut [u8]) {
+    group::<Zmm, Masks>(stages, blocks);
 }
 
 impl BlockCipher for Des {

@@ -1,0 +1,131 @@
+//! Serpent (Anderson, Biham, Knudsen: the submission of 1998), in the bit-sliced form that its authors give: bit `i` of 32 S-boxes in
+//! word `i`, and 32 blocks in two times four AVX-512 registers. The S-boxes are circuits of seven or eight gates.
+
+mod circuits;
+#[cfg(test)]
+mod sboxes;
+
+use crate::cipher::{BadKey, BlockCipher, Form};
+use crate::word::{Gates, Zmm};
+use crate::words::{BLOCK, Several, WordCipher, Words, run};
+use circuits::*;
+use zeroize::ZeroizeOnDrop;
+
+/// **Legacy.** Serpent with keys of 16, 24 or 32 bytes; blocks of 16 bytes, little-endian as in the reference implementation.
+#[derive(Clone, ZeroizeOnDrop)]
+pub struct Serpent {
+    #[zeroize(skip)]
+    form: Form,
+    keys: [[u32; 4]; 33],
+}
+
+impl BlockCipher for Serpent {
+    const NAME: &'static str = "Serpent";
+    const BLOCK: usize = BLOCK;
+    const KEYS: &'static [usize] = &[16, 24, 32];
+
+    fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
+        BadKey::check::<Self>(key)?;
+        Ok(Self { form, keys: schedule(key) })
+    }
+
+    fn encrypt_blocks(&self, blocks: &mut [u8]) {
+        run::<_, true>(self, self.form, blocks);
+    }
+
+    fn decrypt_blocks(&self, blocks: &mut [u8]) {
+        run::<_, false>(self, self.form, blocks);
+    }
+}
+
+/// The key schedule, section 4 of the submission: short keys are ended by a one bit.
+fn schedule(key: &[u8]) -> [[u32; 4]; 33] {
+    /// The golden ratio's fraction.
+    const PHI: u32 = 0x9e37_79b9;
+    let mut padded = [0; 32];
+    padded[..key.len()].copy_from_slice(key);
+    if let Some(end) = padded.get_mut(key.len()) {
+        *end = 1;
+    }
+    let mut words = [0u32; 8 + 132];
+    for (word, bytes) in words.iter_mut().zip(padded.as_chunks().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    for i in 0..132 {
+        let mixed = words[i] ^ words[i + 3] ^ words[i + 5] ^ words[i + 7] ^ PHI ^ i as u32;
+        words[i + 8] = mixed.rotate_left(11);
+    }
+    let circuits = [s3, s2, s1, s0, s7, s6, s5, s4];
+    std::array::from_fn(|i| circuits[i % 8](*words[8 + 4 * i..].first_chunk().expect("33 times four words")))
+}
+
+#[inline(always)]
+fn mix<W: Words>([a, b, c, d]: [W; 4], [e, f, g, h]: &[u32; 4]) -> [W; 4] {
+    [W::xor(a, W::splat(*e)), W::xor(b, W::splat(*f)), W::xor(c, W::splat(*g)), W::xor(d, W::splat(*h))]
+}
+
+#[inline(always)]
+fn xor3<W: Gates>(a: W, b: W, c: W) -> W {
+    W::gate::<0x96>(a, b, c)
+}
+
+/// The linear transformation.
+#[inline(always)]
+fn linear<W: Words>([a, b, c, d]: [W; 4]) -> [W; 4] {
+    let (a, c) = (a.rotate_left::<13>(), c.rotate_left::<3>());
+    let (b, d) = (xor3(b, a, c).rotate_left::<1>(), xor3(d, c, a.shl::<3>()).rotate_left::<7>());
+    [xor3(a, b, d).rotate_left::<5>(), b, xor3(c, d, b.shl::<7>()).rotate_left::<22>(), d]
+}
+
+/// Its inverse.
+#[inline(always)]
+fn linear_inverse<W: Words>([a, b, c, d]: [W; 4]) -> [W; 4] {
+    let (c, a) = (xor3(c.rotate_right::<22>(), d, b.shl::<7>()), xor3(a.rotate_right::<5>(), b, d));
+    let (d, b) = (xor3(d.rotate_right::<7>(), c, a.shl::<3>()), xor3(b.rotate_right::<1>(), a, c));
+    [a.rotate_right::<13>(), b, c.rotate_right::<3>(), d]
+}
+
+impl WordCipher for Serpent {
+    type Wide = Several<Zmm, 2>;
+
+    #[inline(always)]
+    fn encrypt<W: Words>(&self, words: [W; 4]) -> [W; 4] {
+        let mut state = words;
+        for eight in 0..4 {
+            let keys = &self.keys[8 * eight..][..8];
+            state = linear(s0(mix(state, &keys[0])));
+            state = linear(s1(mix(state, &keys[1])));
+            state = linear(s2(mix(state, &keys[2])));
+            state = linear(s3(mix(state, &keys[3])));
+            state = linear(s4(mix(state, &keys[4])));
+            state = linear(s5(mix(state, &keys[5])));
+            state = linear(s6(mix(state, &keys[6])));
+            state = s7(mix(state, &keys[7]));
+            // In the last round a key stands in its place.
+            if eight < 3 {
+                state = linear(state);
+            }
+        }
+        mix(state, &self.keys[32])
+    }
+
+    #[inline(always)]
+    fn decrypt<W: Words>(&self, words: [W; 4]) -> [W; 4] {
+        let mut state = mix(words, &self.keys[32]);
+        for eight in (0..4).rev() {
+            let keys = &self.keys[8 * eight..][..8];
+            if eight < 3 {
+                state = linear_inverse(state);
+            }
+            state = mix(s7_inverse(state), &keys[7]);
+            state = mix(s6_inverse(linear_inverse(state)), &keys[6]);
+            state = mix(s5_inverse(linear_inverse(state)), &keys[5]);
+            state = mix(s4_inverse(linear_inverse(state)), &keys[4]);
+            state = mix(s3_inverse(linear_inverse(state)), &keys[3]);
+            state = mix(s2_inverse(linear_inverse(state)), &keys[2]);
+            state = mix(s1_inverse(linear_inverse(state)), &keys[1]);
+            state = mix(s0_inverse(linear_inverse(state)), &keys[0]);
+        }
+        state
+    }
+}

@@ -1,0 +1,329 @@
+//! What ciphers of 32-bit words need of a register: one word of each of many blocks in its lanes.
+
+use crate::cipher::{Form, assert_whole, in_groups};
+use crate::word::{Gates, Zmm};
+use core::arch::x86_64::*;
+
+/// Lanes of 32 bits. As with [`Gates`], everything must be inlined into a `#[target_feature]` function.
+pub(crate) trait Words: Gates {
+    /// Bytes of as many blocks of four words as there are lanes.
+    const GROUP: usize;
+
+    /// The same number in every lane.
+    fn splat(word: u32) -> Self;
+    fn add(a: Self, b: Self) -> Self;
+    fn sub(a: Self, b: Self) -> Self;
+    /// Low 32 bits of the product.
+    fn mul(a: Self, b: Self) -> Self;
+    fn shl<const BITS: u32>(self) -> Self;
+    fn rotate_left<const BITS: i32>(self) -> Self;
+    fn rotate_right<const BITS: i32>(self) -> Self;
+    /// Each lane turned left by the low five bits of its lane of `by`.
+    fn rotate_left_by(self, by: Self) -> Self;
+    fn rotate_right_by(self, by: Self) -> Self;
+    /// Word `i` of every block in register `i`, from [`Self::GROUP`] bytes of blocks of four little-endian words.
+    fn load(blocks: &[u8]) -> [Self; 4];
+    fn store(words: [Self; 4], blocks: &mut [u8]);
+}
+
+/// The portable form: one block.
+impl Gates for u32 {
+    #[inline(always)]
+    fn xor(a: u32, b: u32) -> u32 {
+        a ^ b
+    }
+
+    #[inline(always)]
+    fn gate<const TABLE: i32>(a: u32, b: u32, c: u32) -> u32 {
+        u64::gate::<TABLE>(a.into(), b.into(), c.into()) as u32
+    }
+}
+
+impl Words for u32 {
+    const GROUP: usize = 16;
+
+    #[inline(always)]
+    fn splat(word: u32) -> u32 {
+        word
+    }
+
+    #[inline(always)]
+    fn add(a: u32, b: u32) -> u32 {
+        a.wrapping_add(b)
+    }
+
+    #[inline(always)]
+    fn sub(a: u32, b: u32) -> u32 {
+        a.wrapping_sub(b)
+    }
+
+    #[inline(always)]
+    fn mul(a: u32, b: u32) -> u32 {
+        a.wrapping_mul(b)
+    }
+
+    #[inline(always)]
+    fn shl<const BITS: u32>(self) -> u32 {
+        self << BITS
+    }
+
+    #[inline(always)]
+    fn rotate_left<const BITS: i32>(self) -> u32 {
+        self.rotate_left(BITS as u32)
+    }
+
+    #[inline(always)]
+    fn rotate_right<const BITS: i32>(self) -> u32 {
+        self.rotate_right(BITS as u32)
+    }
+
+    #[inline(always)]
+    fn rotate_left_by(self, by: u32) -> u32 {
+        self.rotate_left(by & 31)
+    }
+
+    #[inline(always)]
+    fn rotate_right_by(self, by: u32) -> u32 {
+        self.rotate_right(by & 31)
+    }
+
+    #[inline(always)]
+    fn load(blocks: &[u8]) -> [u32; 4] {
+        let words = blocks.as_chunks().0;
+        std::array::from_fn(|i| u32::from_le_bytes(words[i]))
+    }
+
+    #[inline(always)]
+    fn store(words: [u32; 4], blocks: &mut [u8]) {
+        for (word, bytes) in words.into_iter().zip(blocks.as_chunks_mut().0) {
+            *bytes = word.to_le_bytes();
+        }
+    }
+}
+
+/// Sixteen blocks. What [`Zmm`] says of `unsafe` holds here too.
+impl Words for Zmm {
+    const GROUP: usize = 256;
+
+    #[inline(always)]
+    fn splat(word: u32) -> Zmm {
+        // SAFETY: the processor has AVX-512, as the type demands.
+        Zmm(unsafe { _mm512_set1_epi32(word as i32) })
+    }
+
+    #[inline(always)]
+    fn add(a: Zmm, b: Zmm) -> Zmm {
+        // SAFETY: as above.
+        Zmm(unsafe { _mm512_add_epi32(a.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn sub(a: Zmm, b: Zmm) -> Zmm {
+        // SAFETY: as above.
+        Zmm(unsafe { _mm512_sub_epi32(a.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn mul(a: Zmm, b: Zmm) -> Zmm {
+        // SAFETY: as above.
+        Zmm(unsafe { _mm512_mullo_epi32(a.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn shl<const BITS: u32>(self) -> Zmm {
+        // SAFETY: as above.
+        Zmm(unsafe { _mm512_slli_epi32::<BITS>(self.0) })
+    }
+
+    #[inline(always)]
+    fn rotate_left<const BITS: i32>(self) -> Zmm {
+        // SAFETY: as above.
+        Zmm(unsafe { _mm512_rol_epi32::<BITS>(self.0) })
+    }
+
+    #[inline(always)]
+    fn rotate_right<const BITS: i32>(self) -> Zmm {
+        // SAFETY: as above.
+        Zmm(unsafe { _mm512_ror_epi32::<BITS>(self.0) })
+    }
+
+    #[inline(always)]
+    fn rotate_left_by(self, by: Zmm) -> Zmm {
+        // SAFETY: as above.
+        Zmm(unsafe { _mm512_rolv_epi32(self.0, by.0) })
+    }
+
+    #[inline(always)]
+    fn rotate_right_by(self, by: Zmm) -> Zmm {
+        // SAFETY: as above.
+        Zmm(unsafe { _mm512_rorv_epi32(self.0, by.0) })
+    }
+
+    #[inline(always)]
+    fn load(blocks: &[u8]) -> [Zmm; 4] {
+        let blocks = &blocks[..Self::GROUP];
+        let mut rows = [<Zmm as Words>::splat(0); 4];
+        for (i, row) in rows.iter_mut().enumerate() {
+            // SAFETY: the slice has the four times 64 bytes, which need no alignment.
+            row.0 = unsafe { _mm512_loadu_si512(blocks[64 * i..].as_ptr().cast()) };
+        }
+        transpose(rows)
+    }
+
+    #[inline(always)]
+    fn store(words: [Zmm; 4], blocks: &mut [u8]) {
+        let blocks = &mut blocks[..Self::GROUP];
+        for (i, row) in transpose(words).into_iter().enumerate() {
+            // SAFETY: the slice has the four times 64 bytes, which need no alignment.
+            unsafe { _mm512_storeu_si512(blocks[64 * i..].as_mut_ptr().cast(), row.0) }
+        }
+    }
+}
+
+/// Exchanges word `i` of row `j` and word `j` of row `i` in each quarter of the registers. Its own inverse.
+#[inline(always)]
+fn transpose([a, b, c, d]: [Zmm; 4]) -> [Zmm; 4] {
+    // SAFETY: the processor has AVX-512, as the type demands.
+    unsafe {
+        let (low, high) = (_mm512_unpacklo_epi32(a.0, b.0), _mm512_unpackhi_epi32(a.0, b.0));
+        let (low_2, high_2) = (_mm512_unpacklo_epi32(c.0, d.0), _mm512_unpackhi_epi32(c.0, d.0));
+        let (first, second) = (_mm512_unpacklo_epi64(low, low_2), _mm512_unpackhi_epi64(low, low_2));
+        [Zmm(first), Zmm(second), Zmm(_mm512_unpacklo_epi64(high, high_2)), Zmm(_mm512_unpackhi_epi64(high, high_2))]
+    }
+}
+
+/// Several registers side by side: the processor works on one while another waits for its result.
+#[derive(Clone, Copy)]
+pub(crate) struct Several<W, const N: usize>([W; N]);
+
+/// The value of an expression for each register, written over `$first`. A loop: a closure would be compiled without the target features.
+macro_rules! each {
+    ($first:expr, $i:ident => $value:expr) => {{
+        let mut result = $first;
+        for $i in 0..N {
+            result.0[$i] = $value;
+        }
+        result
+    }};
+}
+
+impl<W: Gates, const N: usize> Gates for Several<W, N> {
+    #[inline(always)]
+    fn xor(a: Self, b: Self) -> Self {
+        each!(a, i => W::xor(a.0[i], b.0[i]))
+    }
+
+    #[inline(always)]
+    fn gate<const TABLE: i32>(a: Self, b: Self, c: Self) -> Self {
+        each!(a, i => W::gate::<TABLE>(a.0[i], b.0[i], c.0[i]))
+    }
+}
+
+impl<W: Words, const N: usize> Words for Several<W, N> {
+    const GROUP: usize = N * W::GROUP;
+
+    #[inline(always)]
+    fn splat(word: u32) -> Self {
+        Self([W::splat(word); N])
+    }
+
+    #[inline(always)]
+    fn add(a: Self, b: Self) -> Self {
+        each!(a, i => W::add(a.0[i], b.0[i]))
+    }
+
+    #[inline(always)]
+    fn sub(a: Self, b: Self) -> Self {
+        each!(a, i => W::sub(a.0[i], b.0[i]))
+    }
+
+    #[inline(always)]
+    fn mul(a: Self, b: Self) -> Self {
+        each!(a, i => W::mul(a.0[i], b.0[i]))
+    }
+
+    #[inline(always)]
+    fn shl<const BITS: u32>(self) -> Self {
+        each!(self, i => self.0[i].shl::<BITS>())
+    }
+
+    #[inline(always)]
+    fn rotate_left<const BITS: i32>(self) -> Self {
+        each!(self, i => self.0[i].rotate_left::<BITS>())
+    }
+
+    #[inline(always)]
+    fn rotate_right<const BITS: i32>(self) -> Self {
+        each!(self, i => self.0[i].rotate_right::<BITS>())
+    }
+
+    #[inline(always)]
+    fn rotate_left_by(self, by: Self) -> Self {
+        each!(self, i => self.0[i].rotate_left_by(by.0[i]))
+    }
+
+    #[inline(always)]
+    fn rotate_right_by(self, by: Self) -> Self {
+        each!(self, i => self.0[i].rotate_right_by(by.0[i]))
+    }
+
+    #[inline(always)]
+    fn load(blocks: &[u8]) -> [Self; 4] {
+        let mut words = [Self::splat(0); 4];
+        for i in 0..N {
+            let group = W::load(&blocks[i * W::GROUP..]);
+            for word in 0..4 {
+                words[word].0[i] = group[word];
+            }
+        }
+        words
+    }
+
+    #[inline(always)]
+    fn store([a, b, c, d]: [Self; 4], blocks: &mut [u8]) {
+        for i in 0..N {
+            W::store([a.0[i], b.0[i], c.0[i], d.0[i]], &mut blocks[i * W::GROUP..]);
+        }
+    }
+}
+
+/// Bytes of a block of four words.
+pub(crate) const BLOCK: usize = 16;
+/// Bytes of the blocks in one set of registers.
+const NARROW: usize = <Zmm as Words>::GROUP;
+
+/// A cipher whose blocks are four words, written once for any number of lanes.
+pub(crate) trait WordCipher {
+    /// The lanes for long messages: so many registers that their latencies hide behind each other.
+    type Wide: Words;
+
+    fn encrypt<W: Words>(&self, words: [W; 4]) -> [W; 4];
+    fn decrypt<W: Words>(&self, words: [W; 4]) -> [W; 4];
+}
+
+/// All blocks, in the form asked for.
+pub(crate) fn run<C: WordCipher, const ENCRYPT: bool>(cipher: &C, form: Form, blocks: &mut [u8]) {
+    assert_whole(blocks, BLOCK);
+    match form.is_vector() {
+        // SAFETY: the form says that the processor has been asked.
+        true => unsafe { run_avx512::<C, ENCRYPT>(cipher, blocks) },
+        false => blocks.chunks_exact_mut(BLOCK).for_each(|block| group::<C, u32, ENCRYPT>(cipher, block)),
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn run_avx512<C: WordCipher, const ENCRYPT: bool>(cipher: &C, blocks: &mut [u8]) {
+    let mut groups = blocks.chunks_exact_mut(C::Wide::GROUP);
+    for blocks in &mut groups {
+        group::<C, C::Wide, ENCRYPT>(cipher, blocks);
+    }
+    let rest = groups.into_remainder();
+    in_groups!(NARROW, rest, |blocks| group::<C, Zmm, ENCRYPT>(cipher, blocks));
+}
+
+#[inline(always)]
+fn group<C: WordCipher, W: Words, const ENCRYPT: bool>(cipher: &C, blocks: &mut [u8]) {
+    let words = W::load(blocks);
+    let words = if ENCRYPT { cipher.encrypt(words) } else { cipher.decrypt(words) };
+    W::store(words, blocks);
+}
