@@ -1,6 +1,6 @@
 //! What one core does: one-shot operations and streams side by side, by size.
 //!
-//! `cargo bench -p bywash-engine-cpu -- [ALGORITHM...]` prints nanoseconds of one operation and GB/s. All contenders of a size take turns within each
+//! `cargo bench -p bywash-engine-cpu -- [ALGORITHM...]` prints nanoseconds of one operation and GB/s, as the engine computes and as the library alone does. All contenders of a size take turns within each
 //! round, so that whatever else the machine does hits them alike; the time is the thread's CPU time; the figure is the median round.
 
 use bywash_core::{Algorithm, Data, Direction, Engine, Key, Keyed, Kind, Operation, SessionParams, Stream};
@@ -45,13 +45,13 @@ fn turn(contender: &mut Contender<'_>, buffer: &mut [u8]) -> f64 {
     }
 }
 
-fn keyed(algorithm: Algorithm) -> Option<Box<dyn Keyed>> {
+fn keyed(engine: CpuEngine, algorithm: Algorithm) -> Option<Box<dyn Keyed>> {
     let len = match algorithm.kind() {
         Kind::Cipher { key, .. } | Kind::Aead { key, .. } => key,
         _ => return None,
     };
     let key: Vec<u8> = (0..len as u8).collect();
-    CpuEngine::new().open(&SessionParams::new(algorithm, Key::Symmetric(key.into())).ok()?).ok()
+    engine.open(&SessionParams::new(algorithm, Key::Symmetric(key.into())).ok()?).ok()
 }
 
 /// A ciphertext with its tag, made anew when the size changes.
@@ -120,13 +120,23 @@ fn whole(stream: &mut dyn Stream, iv: &[u8], tagged: bool, buffer: &mut [u8]) {
 
 /// Nanoseconds to open a session and close it again.
 fn open_ns(algorithm: Algorithm) -> f64 {
-    let work: Work<'_> = Box::new(move |_| drop(black_box(keyed(algorithm))));
+    let work: Work<'_> = Box::new(move |_| drop(black_box(keyed(CpuEngine::new(), algorithm))));
     turn(&mut Contender { name: "open", work }, &mut [0; 1024])
 }
 
 fn bench(algorithm: Algorithm) {
-    let Some(keyed) = keyed(algorithm) else { return println!("{algorithm}: only ciphers and AEADs are measured here") };
+    let both = keyed(CpuEngine::new(), algorithm).zip(keyed(CpuEngine::without_lanes(), algorithm));
+    let Some((keyed, library)) = both else { return println!("{algorithm}: only ciphers and AEADs are measured here") };
     let mut contenders = contenders(&*keyed, algorithm);
+    contenders.extend(self::contenders(&*library, algorithm).into_iter().map(|Contender { name, work }| {
+        let name = match name {
+            "one-shot, in place" => "library, in place",
+            "one-shot decrypt, apart" => "library, decrypt",
+            "stream, whole message" => "library, whole stream",
+            _ => "library, update alone",
+        };
+        Contender { name, work }
+    }));
     println!("\n{algorithm}: a session opens in {:.0} ns", open_ns(algorithm));
     print!("{:<24}", "bytes");
     SIZES.iter().for_each(|size| print!("{size:>20}"));

@@ -65,7 +65,7 @@ impl Keyed for KeyedAead {
 
 /// How far a message has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
+pub(crate) enum At {
     Aad,
     Text,
     End,

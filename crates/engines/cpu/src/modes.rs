@@ -11,17 +11,22 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// A cipher without a tag: what its three modes have to bring, so that sessions and streams are written once.
-trait Mode: Send + Sync + 'static {
+pub(crate) trait Mode: Send + Sync + 'static {
     /// What one message carries along.
     type Message: Clone + Send;
 
     fn begin(&self, iv: &[u8]) -> Self::Message;
     fn apply(&self, direction: Direction, message: &mut Self::Message, data: Data<'_>) -> core::result::Result<(), Refused>;
     fn chaining_value(message: &Self::Message) -> [u8; 16];
+
+    /// A message in one piece.
+    fn whole(&self, direction: Direction, iv: &[u8], data: Data<'_>) -> core::result::Result<(), Refused> {
+        self.apply(direction, &mut self.begin(iv), data)
+    }
 }
 
 /// The first 16 bytes; the length has been checked.
-fn block_of(iv: &[u8]) -> [u8; 16] {
+pub(crate) fn block_of(iv: &[u8]) -> [u8; 16] {
     let mut block = [0; 16];
     block.copy_from_slice(iv);
     block
@@ -87,14 +92,14 @@ impl Mode for Ecb {
     }
 }
 
-struct KeyedMode<M> {
+pub(crate) struct KeyedMode<M> {
     algorithm: Algorithm,
     block: usize,
     mode: Arc<M>,
 }
 
 impl<M: Mode> KeyedMode<M> {
-    fn boxed(algorithm: Algorithm, block: usize, mode: M) -> Box<dyn Keyed> {
+    pub(crate) fn boxed(algorithm: Algorithm, block: usize, mode: M) -> Box<dyn Keyed> {
         Box::new(Self { algorithm, block, mode: Arc::new(mode) })
     }
 }
@@ -122,8 +127,7 @@ impl<M: Mode> Keyed for KeyedMode<M> {
             return Err(wrong(self.algorithm, "compute: say Encrypt or Decrypt"));
         }
         let len = operation.data.input_len();
-        let mut message = self.mode.begin(operation.iv);
-        self.mode.apply(operation.direction, &mut message, operation.data.reborrow()).map_err(|_| failed("the text"))?;
+        self.mode.whole(operation.direction, operation.iv, operation.data.reborrow()).map_err(|_| failed("the text"))?;
         Ok(len)
     }
 

@@ -18,11 +18,10 @@
 use crate::Error;
 use crate::aes::{Schedule, rounds, with_rounds};
 use crate::ghash::{reversed, reversed_block};
-use crate::memory::{BLOCK, Text, WIDE};
+use crate::memory::{self, BLOCK, Text, WIDE};
 use crate::ordered;
 use core::arch::x86_64::*;
 use core::ops::Range;
-use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Registers that go through the cipher at once.
 const REGISTERS: usize = 8;
@@ -53,7 +52,7 @@ impl Key {
 }
 
 /// A message that comes in pieces of any length.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone)]
 pub struct Message {
     next: u128,
     /// What enciphers the block that is not whole yet.
@@ -97,6 +96,12 @@ impl Message {
     }
 }
 
+impl Drop for Message {
+    fn drop(&mut self) {
+        memory::wipe(core::slice::from_mut(&mut self.stream));
+    }
+}
+
 /// The counter block after `next`, and `next` moved on by four.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
@@ -122,20 +127,18 @@ fn crypt<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, r
     if end - at <= BLOCK {
         return block::<R>(key, next, text, at, end - at);
     }
-    if end - at > STEP {
+    if end - at >= STEP {
         at = steps::<R>(key, next, text, at, end);
     }
-    while end - at > 4 * WIDE {
-        registers::<R, 4>(key, next, text, at, 4 * WIDE);
-        at += 4 * WIDE;
-    }
-    let rest = end - at;
-    match rest.div_ceil(WIDE) {
-        0 => {}
-        1 => registers::<R, 1>(key, next, text, at, rest),
-        2 => registers::<R, 2>(key, next, text, at, rest),
-        3 => registers::<R, 3>(key, next, text, at, rest),
-        _ => registers::<R, 4>(key, next, text, at, rest),
+    while at < end {
+        let len = (end - at).min(4 * WIDE);
+        match len.div_ceil(WIDE) {
+            1 => registers::<R, 1>(key, next, text, at, len),
+            2 => registers::<R, 2>(key, next, text, at, len),
+            3 => registers::<R, 3>(key, next, text, at, len),
+            _ => registers::<R, 4>(key, next, text, at, len),
+        }
+        at += len;
     }
 }
 

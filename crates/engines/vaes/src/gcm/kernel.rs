@@ -115,10 +115,11 @@ impl Ending {
     }
 }
 
-/// Enciphers the counters, xors the text in, and meanwhile, if asked to, hashes four registers of other blocks.
+/// Enciphers the counters, xors the text in, and meanwhile, if asked to, hashes four registers of other blocks. `SEAL` is there to have one
+/// function for each place that calls it, which the compiler then inlines.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn step<const R: usize, const HASH: bool>(
+fn step<const R: usize, const SEAL: bool, const HASH: bool>(
     keys: &[__m512i; 15],
     counters: [__m512i; 4],
     text: [__m512i; 4],
@@ -194,6 +195,7 @@ impl<'a> Hash<'a> {
 }
 
 /// Whole steps of text from `at` on. Returns the hash, continued from `y`.
+#[inline(never)]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 pub(super) fn steps<const R: usize, const SEAL: bool>(
     key: &Expanded,
@@ -213,7 +215,7 @@ pub(super) fn steps<const R: usize, const SEAL: bool>(
     if SEAL {
         // The hash follows one step behind the cipher.
         let plain = text.load_step(at);
-        let cipher = step::<R, false>(&keys, counter.sixteen(&mut first), plain, &mut hash, blocks);
+        let cipher = step::<R, SEAL, false>(&keys, counter.sixteen(&mut first), plain, &mut hash, blocks);
         text.store_step(at, cipher);
         blocks = reversed_all(cipher);
         at += STEP;
@@ -223,7 +225,7 @@ pub(super) fn steps<const R: usize, const SEAL: bool>(
         if !SEAL {
             blocks = reversed_all(loaded);
         }
-        let done = step::<R, true>(&keys, counter.sixteen(&mut first), loaded, &mut hash, blocks);
+        let done = step::<R, SEAL, true>(&keys, counter.sixteen(&mut first), loaded, &mut hash, blocks);
         text.store_step(at, done);
         if SEAL {
             blocks = reversed_all(done);

@@ -7,12 +7,12 @@ use crate::aes::with_rounds;
 use crate::ghash::reversed_block;
 use crate::memory::{self, BLOCK, Text};
 use core::arch::x86_64::*;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::Zeroize;
 
 /// One message under a [`Key`], which every call must be given again: associated data in any pieces, then text in any pieces, then the tag.
 ///
 /// A message that is decrypted in pieces gives away text before its tag is known. Whoever compares the tag does so in constant time.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone)]
 pub struct Message {
     /// The block whose encipherment masks the tag.
     before: [u8; BLOCK],
@@ -174,6 +174,14 @@ impl Message {
         let cipher = _mm_maskz_mov_epi8(memory::mask16(len), if SEAL { done } else { given });
         memory::set_block(&mut self.stream, stream);
         memory::set_block(&mut self.part, cipher);
+    }
+}
+
+impl Drop for Message {
+    fn drop(&mut self) {
+        for block in [&mut self.y, &mut self.part, &mut self.stream] {
+            memory::wipe(core::slice::from_mut(block));
+        }
     }
 }
 

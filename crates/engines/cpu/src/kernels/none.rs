@@ -1,0 +1,19 @@
+//! What stands in for the kernels on processors for which there are none.
+
+use crate::wrong;
+use bywash_core::{Algorithm, Keyed, Result, SecretBytes};
+
+/// Whether the kernels can run here.
+pub(crate) fn is_supported() -> bool {
+    false
+}
+
+/// Whether there is a kernel for the algorithm.
+pub(crate) fn has(_: Algorithm) -> bool {
+    false
+}
+
+/// Opens no session.
+pub(crate) fn open(algorithm: Algorithm, _: &SecretBytes, _: usize) -> Result<Box<dyn Keyed>> {
+    Err(wrong(algorithm, "have a kernel on this processor"))
+}
