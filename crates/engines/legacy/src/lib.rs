@@ -1,14 +1,16 @@
-//! **Legacy ciphers**, for reading old data and for the tables of old papers: DES, 3DES, Serpent, RC6. Many blocks side by side in
+//! **Legacy ciphers**, for reading old data and for the tables of old papers: DES, 3DES, Serpent, Twofish, RC6. Many blocks side by side in
 //! AVX-512 registers.
 //!
 //! None of them should protect anything new: 3DES is withdrawn (SP 800-131A), and blocks of eight bytes repeat within what a
-//! link carries in minutes ([Sweet32](https://sweet32.info)); Serpent and RC6 are sound, but nobody else speaks them. Nothing in Bywash uses them unless it is asked for them by name.
+//! link carries in minutes ([Sweet32](https://sweet32.info)); the others are unbroken, but hardly anybody speaks them any more. Nothing in
+//! Bywash uses them unless it is asked for them by name.
 //!
 //! # Constant time
 //! | cipher | with AVX-512 | portable |
 //! |---|---|---|
 //! | DES, 3DES | bit-sliced, 512 blocks: no branch or address depends on key or data | the same code, 64 blocks |
 //! | Serpent | bit-sliced, 32 blocks | the same code, one block |
+//! | Twofish | S-boxes in registers, 64 blocks | **not constant time**: S-boxes are read at places that depend on key and data |
 //! | RC6 | multiplications and rotations whose time does not depend on what they work on, 64 blocks | the same code, one block |
 //!
 //! # How many blocks it takes
@@ -22,9 +24,11 @@ pub mod des;
 pub mod modes;
 mod rc6;
 mod serpent;
+mod twofish;
 mod word;
 mod words;
 
 pub use cipher::{BadKey, BlockCipher, Form};
 pub use rc6::Rc6;
 pub use serpent::Serpent;
+pub use twofish::Twofish;

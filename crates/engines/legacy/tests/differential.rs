@@ -2,7 +2,7 @@
 
 use bywash_legacy::des::{Des, Stream, StreamKey, TripleDes, encrypt_cbc_streams};
 use bywash_legacy::modes::{CbcDecrypt, CbcEncrypt, Ctr};
-use bywash_legacy::{BlockCipher, Form, Rc6, Serpent};
+use bywash_legacy::{BlockCipher, Form, Rc6, Serpent, Twofish};
 use cipher::consts::{U16, U20, U24, U32};
 use cipher::{Block, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 
@@ -249,6 +249,12 @@ fn rc6(key: &[u8]) -> Oracle {
 fn rc6_as_another() {
     every_length::<Rc6>(150, rc6);
     pieces_and_wraps::<Rc6>(rc6);
+}
+
+#[test]
+fn twofish_as_another() {
+    every_length::<Twofish>(150, Oracle::new::<twofish::Twofish>);
+    pieces_and_wraps::<Twofish>(Oracle::new::<twofish::Twofish>);
 }
 
 #[test]

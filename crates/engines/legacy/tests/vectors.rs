@@ -4,7 +4,7 @@ mod records;
 
 use bywash_legacy::des::{Des, TripleDes};
 use bywash_legacy::modes::{CbcDecrypt, CbcEncrypt};
-use bywash_legacy::{BlockCipher, Form, Rc6, Serpent};
+use bywash_legacy::{BlockCipher, Form, Rc6, Serpent, Twofish};
 use records::{Record, records};
 
 fn forms() -> [Form; 2] {
@@ -64,4 +64,9 @@ fn serpent_is_nessies() {
 #[test]
 fn rc6_is_the_submissions() {
     check_all::<Rc6>("rc6.rsp", include_str!("../vectors/rc6.rsp"));
+}
+
+#[test]
+fn twofish_is_the_submissions() {
+    check_all::<Twofish>("twofish.rsp", include_str!("../vectors/twofish.rsp"));
 }

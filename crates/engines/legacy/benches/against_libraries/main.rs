@@ -12,7 +12,7 @@ mod openssl;
 
 use bywash_legacy::des::{Des, Stream, StreamKey, TripleDes, encrypt_cbc_streams};
 use bywash_legacy::modes::{CbcDecrypt, Ctr};
-use bywash_legacy::{BlockCipher, Form, Rc6, Serpent};
+use bywash_legacy::{BlockCipher, Form, Rc6, Serpent, Twofish};
 use rustix::time::{ClockId, clock_gettime};
 
 const ROUNDS: usize = 25;
@@ -212,6 +212,7 @@ fn main() {
     bench.cipher::<Des>(des());
     bench.cipher::<TripleDes>(triple_des());
     bench.cipher::<Serpent>(Names { key: 32, block: 16, openssl: None, gcrypt: Some(306), botan: Some("Serpent") });
+    bench.cipher::<Twofish>(Names { key: 32, block: 16, openssl: None, gcrypt: Some(10), botan: Some("Twofish") });
     bench.cipher::<Rc6>(Names { key: 16, block: 16, openssl: None, gcrypt: None, botan: None });
     bench.streams::<Des>(des());
     bench.streams::<TripleDes>(triple_des());
