@@ -8,10 +8,14 @@ command -v nginx >/dev/null || { echo "skipped  reproduce: no nginx here: apt-ge
 
 "$bywash" reproduce munetoh --quick --out "$scratch/out" >"$scratch/said" 2>"$scratch/notes" || { cat "$scratch/notes"; die "FAILED   reproduce munetoh"; }
 ! grep 'connections failed' "$scratch/notes" || die "FAILED   reproduce munetoh: connections failed"
-for table in table1 servers curves client-certificates pages; do
+tables=(table1 servers curves client-certificates pages)
+plots=(figure3-nginx-rsa-2048 figure4-nginx-rsa-2048 pages)
+grep -q 'no haproxy' "$scratch/notes" || { tables+=(haproxy-async); plots+=(haproxy-async); }
+grep -q 'no apache2\|a database behind' "$scratch/notes" || tables+=(cgi)
+for table in "${tables[@]}"; do
     [ "$(wc -l <"$scratch/out/$table.csv")" -ge 2 ] || die "FAILED   reproduce munetoh: $table.csv is empty"
 done
-for plot in figure3-nginx-rsa-2048 figure4-nginx-rsa-2048 pages; do
+for plot in "${plots[@]}"; do
     grep -q '<polyline' "$scratch/out/$plot.svg" || die "FAILED   reproduce munetoh: $plot.svg shows no line"
 done
 grep skipped "$scratch/notes" || true

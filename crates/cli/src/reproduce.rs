@@ -15,10 +15,10 @@ use std::time::Duration;
 Examples:
   bywash reproduce --list
   bywash reproduce munetoh --quick
-  bywash reproduce munetoh --part curves --out /tmp/curves
+  bywash reproduce munetoh --part async --part cgi --out /tmp/some
 
-Servers are started on free ports of 127.0.0.1 and ended afterwards. Without --quick it takes a
-quarter of an hour, and wants a machine that does nothing else.")]
+Servers are started on free ports of 127.0.0.1 and ended afterwards. Without --quick it takes some
+twenty minutes, and wants a machine that does nothing else.")]
 pub(crate) struct Args {
     /// The experiment, by its paper's key
     #[arg(value_name = "NAME", required_unless_present = "list")]

@@ -73,6 +73,18 @@ pub(crate) fn cpu_of(pid: u32) -> Duration {
     Duration::from_nanos(spent.sum())
 }
 
+/// Processor time of a process's children that have ended and that it took note of, and of theirs, in steps of a clock tick (10 ms).
+pub(crate) fn cpu_of_ended_children(pid: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    Duration::from_secs_f64(ended_children_ticks(&stat) as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// Fields 16 and 17 of proc_pid_stat(5), `cutime` and `cstime`; field 2, a name in parentheses, may have blanks.
+fn ended_children_ticks(stat: &str) -> u64 {
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    after_name.split_whitespace().skip(13).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+}
+
 /// Children, children's children, and so on.
 pub(crate) fn descendants(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -105,6 +117,22 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_ended_children_cost_is_found_behind_any_name() {
+        let stat = "77 (a) b) S 1 77 77 0 -1 4194560 100 200 0 0 11 12 130 140 20 0 1 0 5 6 7";
+        assert_eq!(ended_children_ticks(stat), 270);
+        assert_eq!(ended_children_ticks(""), 0);
+        let folder = tempfile::tempdir().unwrap();
+        let script = "sh -c 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done'; sleep 60";
+        let process = Process::start(Command::new("sh").args(["-c", script]), &folder.path().join("log")).unwrap();
+        let end = Instant::now() + PATIENCE;
+        while cpu_of_ended_children(process.pid()).is_zero() {
+            assert!(Instant::now() < end, "the shell's child ends, having worked");
+            std::thread::sleep(STEP);
+        }
+        assert!(cpu_of_ended_children(process.pid()) > cpu_of(process.pid()), "the child did all of the work");
+    }
 
     #[test]
     fn processor_time_is_that_of_the_process_and_its_children_are_found() {

@@ -1,9 +1,9 @@
 //! The same server several times, side by side, told apart by who computes for it.
 
 use crate::load::Load;
-use crate::process::{Process, cpu_of, descendants, on_core};
+use crate::process::{Process, cpu_of, cpu_of_ended_children, descendants, on_core};
 use crate::sample::Sample;
-use crate::servers::{Offer, Server};
+use crate::servers::{Offer, Server, Way};
 use crate::stage::Stage;
 use crate::{Options, Result};
 use std::collections::BTreeMap;
@@ -31,9 +31,9 @@ impl Engine {
     }
 }
 
-/// What stands behind a server: a port to pass requests on to, and the processes whose work that is.
+/// What stands behind a server: how it gets its pages there, and the processes whose work that is. Programs that it starts itself are behind it, too.
 pub(crate) struct Behind {
-    pub(crate) port: u16,
+    pub(crate) way: Way,
     pub(crate) processes: Vec<Process>,
 }
 
@@ -57,7 +57,7 @@ impl Rival {
     /// Starts a server on core 0; the broker of a run, and with it the processor's share in a model, on core 1.
     pub(crate) fn start(server: Server, engine: Engine, options: &Options, stage: &Stage, behind: Option<&Behind>) -> Result<Self> {
         let folder = format!("{}-{}", server.name(), engine.name().replace([' ', ':', '(', ')'], ""));
-        let site = server.configure(stage, &folder, behind.map(|behind| behind.port))?;
+        let site = server.configure(stage, &folder, behind.map(|behind| &behind.way))?;
         let mut command = match engine {
             Engine::Software => on_core(0, &site.program),
             Engine::Bywash | Engine::Card(_) => {
@@ -94,11 +94,16 @@ impl Rival {
     }
 
     fn spent(&self, behind: Option<&Behind>) -> Spent {
-        let tree = |pid: u32| cpu_of(pid) + descendants(pid).into_iter().map(cpu_of).sum::<Duration>();
+        let all = |pid: u32, spent: fn(u32) -> Duration| spent(pid) + descendants(pid).into_iter().map(spent).sum::<Duration>();
+        let tree = |pid: u32| all(pid, cpu_of);
         let (whole, own) = (tree(self.process.pid()), cpu_of(self.process.pid()));
         // Under `bywash run` the first process is the broker, and the server is below it.
         let broker = if self.engine == Engine::Software { Duration::ZERO } else { own };
-        let behind = behind.iter().flat_map(|behind| &behind.processes).map(|process| tree(process.pid())).sum();
-        Spent { server: whole.saturating_sub(broker), broker, behind }
+        let programs = match behind.map(|behind| &behind.way) {
+            Some(Way::Cgi { .. }) => all(self.process.pid(), cpu_of_ended_children),
+            _ => Duration::ZERO,
+        };
+        let behind: Duration = behind.iter().flat_map(|behind| &behind.processes).map(|process| tree(process.pid())).sum();
+        Spent { server: whole.saturating_sub(broker), broker, behind: behind + programs }
     }
 }

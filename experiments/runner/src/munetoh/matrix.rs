@@ -40,16 +40,17 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
         }
     }
     bench.table("servers", &csv(&all), &all)?;
-    Ok(table(&all))
+    Ok(table("Servers", &all))
 }
 
-fn table(samples: &[Sample]) -> String {
-    let mut text = "\nServers: connections for each second of the server's processor (and p50), software -> bywash\n".to_owned();
+/// A head, and a line for each case, whose two engines' samples come one after the other.
+pub(super) fn table(head: &str, samples: &[Sample]) -> String {
+    let mut text = format!("\n{head}: connections for each second of the server's processor (and p50), software -> bywash\n");
     for pair in samples.chunks_exact(2) {
         let (software, bywash) = (&pair[0], &pair[1]);
         let _ = writeln!(
             text,
-            "  {:<8} TLS {} {:<12}{:<8} {:>3} at a time: {:>6.0} -> {:>6.0}  x{:.2}   p50 {:.2} -> {:.2} ms",
+            "  {:<13} TLS {} {:<12}{:<8} {:>3} at a time: {:>6.0} -> {:>6.0}  x{:.2}   p50 {:.2} -> {:.2} ms",
             software.server,
             software.tls,
             software.key,

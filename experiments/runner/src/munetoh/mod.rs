@@ -1,5 +1,6 @@
 //! munetoh: a card of 32 public-key engines behind an SSL server (table 1, figures 3 and 4), and what the paper left open.
 
+mod asynchronous;
 mod curves;
 mod database;
 mod matrix;
@@ -22,7 +23,14 @@ const CARD_TODAY: Engine = Engine::Card("board:munetoh-meac32-today");
 
 /// A part: its name, and what runs it.
 type Part = (&'static str, fn(&mut Bench<'_>) -> Result<String>);
-const PARTS: [Part; 4] = [("table1", table1::run), ("matrix", matrix::run), ("curves", curves::run), ("open", open_points::run)];
+const PARTS: [Part; 6] = [
+    ("table1", table1::run),
+    ("matrix", matrix::run),
+    ("async", asynchronous::run),
+    ("curves", curves::run),
+    ("open", open_points::run),
+    ("cgi", database::by_cgi),
+];
 
 pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
     if let Some(unknown) = options.parts.iter().find(|part| PARTS.iter().all(|(name, _)| name != part)) {
@@ -70,9 +78,15 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// The servers that are installed; of the others it is said what is missing.
     fn servers(&mut self) -> Vec<Server> {
-        let (here, absent): (Vec<Server>, Vec<Server>) = self.effort.servers.iter().partition(|server| server.program().is_some());
-        for server in absent {
-            (self.progress)(Progress::Note(format!("skipped: no {} here: apt-get install {0}", server.name())));
+        let wanted = self.effort.servers.clone();
+        wanted.into_iter().filter(|&server| self.has(server)).collect()
+    }
+
+    /// Whether a server is installed; if not, that is said.
+    fn has(&mut self, server: Server) -> bool {
+        let here = server.program().is_some();
+        if !here {
+            self.note(format!("skipped: no {} here: apt-get install {0}", server.package()));
         }
         here
     }

@@ -21,7 +21,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
     text += &client_certificates(bench, &rivals)?;
     text += &pages(bench, &rivals)?;
     drop(rivals);
-    text += &database::run(bench, &ENGINES)?;
+    text += &database::proxied(bench, &ENGINES)?;
     Ok(text)
 }
 
