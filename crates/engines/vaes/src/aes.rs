@@ -35,6 +35,30 @@ impl Schedule {
         Ok(())
     }
 
+    /// A key for both directions: encryption first.
+    pub(crate) fn both(key: &[u8]) -> Result<Box<[Self; 2]>, Error> {
+        let mut both = Box::new([Self::empty(), Self::empty()]);
+        let [encrypt, decrypt] = &mut *both;
+        encrypt.expand(key)?;
+        #[allow(unsafe_code)]
+        // SAFETY: the processor has the features, as `expand` has asserted.
+        unsafe {
+            decrypt.invert(encrypt);
+        }
+        Ok(both)
+    }
+
+    /// Becomes the schedule of the equivalent inverse cipher (FIPS 197 s5.3.5).
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    fn invert(&mut self, of: &Self) {
+        self.rounds = of.rounds;
+        for i in 0..=of.rounds {
+            let key = of.narrow(of.rounds - i);
+            let inner = i > 0 && i < of.rounds;
+            memory::set_block(&mut self.keys[i], if inner { _mm_aesimc_si128(key) } else { key });
+        }
+    }
+
     /// Rounds: 10, 12 or 14.
     pub(crate) fn rounds(&self) -> usize {
         self.rounds
@@ -81,6 +105,17 @@ impl Schedule {
             state = _mm_aesenc_si128(state, self.narrow(round));
         }
         _mm_aesenclast_si128(state, self.narrow(self.rounds))
+    }
+
+    /// One block deciphered, with the inverse cipher's keys.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    pub(crate) fn decrypt_block(&self, block: __m128i) -> __m128i {
+        let mut state = _mm_xor_si128(block, self.narrow(0));
+        for round in 1..self.rounds {
+            state = _mm_aesdec_si128(state, self.narrow(round));
+        }
+        _mm_aesdeclast_si128(state, self.narrow(self.rounds))
     }
 }
 

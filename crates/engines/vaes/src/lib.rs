@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`gcm`] | AES-GCM and GMAC (SP 800-38D), whole messages and in pieces |
 //! | [`ctr`] | AES-CTR (SP 800-38A s6.5) with a counter of 128 bits |
+//! | [`xts`] | AES-XTS (IEEE 1619-2018) |
+//! | [`cbc`], [`ecb`] | AES-CBC and AES-ECB (SP 800-38A s6.2, s6.1) |
 //!
 //! # Where the time goes
 //! One `vaesenc` of 512 bits starts in each cycle, and nothing makes the rounds fewer: 64 bytes take 10 cycles with a key of 128 bits
@@ -19,7 +21,10 @@
 #![deny(unsafe_code)]
 
 mod aes;
+mod blocks;
+pub mod cbc;
 pub mod ctr;
+pub mod ecb;
 mod error;
 pub mod gcm;
 mod ghash;
@@ -27,6 +32,7 @@ mod ghash;
 mod memory;
 #[allow(unsafe_code)] // Single instructions; see its docs.
 mod ordered;
+pub mod xts;
 
 pub use error::Error;
 pub use memory::Text;

@@ -18,6 +18,18 @@ pub(crate) fn encrypt_round(state: __m512i, key: __m512i) -> __m512i {
     result
 }
 
+/// One round of decryption in each lane.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+pub(crate) fn decrypt_round(state: __m512i, key: __m512i) -> __m512i {
+    let result;
+    // SAFETY: as above.
+    unsafe {
+        asm!("vaesdec {}, {}, {}", lateout(zmm_reg) result, in(zmm_reg) state, in(zmm_reg) key, options(nomem, nostack, preserves_flags));
+    }
+    result
+}
+
 /// One round of AES on one block.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]

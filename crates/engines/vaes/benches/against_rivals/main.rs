@@ -24,6 +24,10 @@ pub(crate) type Work = Box<dyn FnMut(&mut [u8])>;
 pub(crate) enum Mode {
     Gcm,
     Ctr,
+    Xts,
+    Ecb,
+    /// Decryption; encryption is a chain, and as fast everywhere.
+    CbcDecrypt,
 }
 
 /// CPU time of this thread in nanoseconds.
@@ -67,14 +71,16 @@ fn to_best(times: &[Vec<f64>]) -> f64 {
 }
 
 fn table(mode: Mode, key: &[u8]) {
+    let whole: Vec<u8> = if mode == Mode::Xts { (0..2 * key.len() as u8).collect() } else { key.to_vec() };
+    let (bits, rounds_of_key, key) = (8 * key.len(), key.len() / 4 + 6, &whole[..]);
     let mut contenders = vec![("ours", ours::of(mode, key))];
     contenders.extend(rivals::of(mode, key));
-    println!("\naes-{}-{}: a key is ready in {:.0} ns", 8 * key.len(), format!("{mode:?}").to_lowercase(), ours::key_ns(mode, key));
+    println!("\naes-{}-{}: a key is ready in {:.0} ns", bits, format!("{mode:?}").to_lowercase(), ours::key_ns(mode, key));
     print!("{:>8}", "bytes");
     contenders.iter().for_each(|(name, _)| print!("{name:>12}"));
     println!("{:>10}{:>8}", "to best", "limit");
     for size in SIZES {
-        let limit = limit::bytes_per_ns(key.len() / 4 + 6);
+        let limit = limit::bytes_per_ns(rounds_of_key);
         let times = rounds(size, &mut contenders);
         print!("{size:>8}");
         times.iter().for_each(|times| print!("{:>12.2}", size as f64 / fastest(times)));
@@ -89,7 +95,7 @@ fn main() {
     // cargo itself passes --bench.
     let names: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     println!("{}", rivals::versions());
-    for mode in [Mode::Gcm, Mode::Ctr] {
+    for mode in [Mode::Gcm, Mode::Ctr, Mode::Xts, Mode::Ecb, Mode::CbcDecrypt] {
         for len in [16, 32] {
             let name = format!("aes-{}-{mode:?}", 8 * len).to_lowercase();
             if names.is_empty() || names.iter().any(|wanted| name.contains(wanted.as_str())) {

@@ -1,7 +1,7 @@
 //! The kernels as contenders.
 
 use crate::{Mode, Work, now};
-use bywash_vaes::{Text, ctr, gcm};
+use bywash_vaes::{Text, cbc, ctr, ecb, gcm, xts};
 use std::hint::black_box;
 
 pub(crate) fn of(mode: Mode, key: &[u8]) -> Work {
@@ -18,6 +18,18 @@ pub(crate) fn of(mode: Mode, key: &[u8]) -> Work {
             let key = ctr::Key::new(key).expect("a key's length");
             Box::new(move |buffer| key.apply(black_box(&[1; 16]), Text::in_place(buffer)))
         }
+        Mode::Xts => {
+            let key = xts::Key::new(key).expect("a key's length");
+            Box::new(move |buffer| key.encrypt(black_box(&[1; 16]), Text::in_place(buffer)).expect("a unit"))
+        }
+        Mode::Ecb => {
+            let key = ecb::Key::new(key).expect("a key's length");
+            Box::new(move |buffer| key.encrypt(Text::in_place(buffer)).expect("whole blocks"))
+        }
+        Mode::CbcDecrypt => {
+            let key = cbc::Key::new(key).expect("a key's length");
+            Box::new(move |buffer| key.decrypt(black_box(&mut [1; 16]), Text::in_place(buffer)).expect("whole blocks"))
+        }
     }
 }
 
@@ -26,6 +38,9 @@ pub(crate) fn key_ns(mode: Mode, key: &[u8]) -> f64 {
     let once = || match mode {
         Mode::Gcm => drop(black_box(gcm::Key::new(black_box(key)))),
         Mode::Ctr => drop(black_box(ctr::Key::new(black_box(key)))),
+        Mode::Xts => drop(black_box(xts::Key::new(black_box(key)))),
+        Mode::Ecb => drop(black_box(ecb::Key::new(black_box(key)))),
+        Mode::CbcDecrypt => drop(black_box(cbc::Key::new(black_box(key)))),
     };
     let timed = || {
         let start = now();

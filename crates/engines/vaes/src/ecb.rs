@@ -1,0 +1,43 @@
+//! AES-ECB (SP 800-38A s6.1): each block for itself.
+
+use crate::Error;
+use crate::aes::{Schedule, with_rounds};
+use crate::blocks::{self, ECB};
+use crate::memory::{BLOCK, Text};
+use core::arch::x86_64::*;
+
+/// A key for both directions. Wiped when dropped.
+pub struct Key(Box<[Schedule; 2]>);
+
+impl Key {
+    /// Expands a key of 16, 24 or 32 bytes.
+    pub fn new(key: &[u8]) -> Result<Self, Error> {
+        Schedule::both(key).map(Self)
+    }
+
+    /// Encrypts whole blocks.
+    pub fn encrypt(&self, text: Text<'_>) -> Result<(), Error> {
+        let [schedule, _] = &*self.0;
+        run::<false>(schedule, text)
+    }
+
+    /// Decrypts whole blocks.
+    pub fn decrypt(&self, text: Text<'_>) -> Result<(), Error> {
+        let [_, schedule] = &*self.0;
+        run::<true>(schedule, text)
+    }
+}
+
+fn run<const DECRYPT: bool>(schedule: &Schedule, mut text: Text<'_>) -> Result<(), Error> {
+    if !text.len().is_multiple_of(BLOCK) {
+        return Err(Error::PartialBlock(text.len()));
+    }
+    with_rounds!(schedule, crypt::<R, DECRYPT>(schedule, &mut text));
+    Ok(())
+}
+
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn crypt<const R: usize, const DECRYPT: bool>(schedule: &Schedule, text: &mut Text<'_>) {
+    let range = 0..text.len();
+    blocks::run::<R, ECB, DECRYPT>(schedule, &mut _mm_setzero_si128(), text, range);
+}

@@ -1,0 +1,78 @@
+//! AES-XTS (IEEE 1619-2018), data units of 16 bytes and more, with ciphertext stealing.
+
+use crate::Error;
+use crate::aes::{Schedule, with_rounds};
+use crate::blocks::{self, XTS};
+use crate::memory::{self, BLOCK, Text};
+use core::arch::x86_64::*;
+
+/// A pair of keys: that of the data for both directions, and that of the tweak. Wiped when dropped.
+pub struct Key {
+    data: Box<[Schedule; 2]>,
+    tweak: Box<Schedule>,
+}
+
+impl Key {
+    /// Expands 32 or 64 bytes: the key of the data, then that of the tweak. That they differ is for the caller to check.
+    pub fn new(key: &[u8]) -> Result<Self, Error> {
+        if !matches!(key.len(), 32 | 64) {
+            return Err(Error::KeyLength(key.len()));
+        }
+        let (data, second) = key.split_at(key.len() / 2);
+        let mut tweak = Box::new(Schedule::empty());
+        tweak.expand(second)?;
+        Ok(Self { data: Schedule::both(data)?, tweak })
+    }
+
+    /// Encrypts a data unit.
+    pub fn encrypt(&self, tweak: &[u8; BLOCK], text: Text<'_>) -> Result<(), Error> {
+        self.run::<false>(&self.data[0], tweak, text)
+    }
+
+    /// Decrypts a data unit.
+    pub fn decrypt(&self, tweak: &[u8; BLOCK], text: Text<'_>) -> Result<(), Error> {
+        self.run::<true>(&self.data[1], tweak, text)
+    }
+
+    fn run<const DECRYPT: bool>(&self, schedule: &Schedule, tweak: &[u8; BLOCK], mut text: Text<'_>) -> Result<(), Error> {
+        if text.len() < BLOCK {
+            return Err(Error::UnitLength(text.len()));
+        }
+        let tweak_key = &*self.tweak;
+        with_rounds!(schedule, unit::<R, DECRYPT>(schedule, tweak_key, tweak, &mut text));
+        Ok(())
+    }
+}
+
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn unit<const R: usize, const DECRYPT: bool>(key: &Schedule, tweak_key: &Schedule, tweak: &[u8; BLOCK], text: &mut Text<'_>) {
+    let mut next = tweak_key.encrypt_block(memory::block(tweak));
+    let rest = text.len() % BLOCK;
+    // With a part of a block left over, the last whole block takes part in the stealing.
+    let whole = if rest == 0 { text.len() } else { text.len() - rest - BLOCK };
+    blocks::run::<R, XTS, DECRYPT>(key, &mut next, text, 0..whole);
+    if rest > 0 {
+        steal::<DECRYPT>(key, next, text, whole);
+    }
+}
+
+/// The last whole block and the part behind it (s5.3.2, s5.4.2): deciphering takes the two tweaks in the other order.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn steal<const DECRYPT: bool>(key: &Schedule, tweak: __m128i, text: &mut Text<'_>, at: usize) {
+    let rest = text.len() - at - BLOCK;
+    let after = _mm512_castsi512_si128(blocks::times_x(_mm512_zextsi128_si512(tweak), _mm512_set1_epi64(1)));
+    let (first, second) = if DECRYPT { (after, tweak) } else { (tweak, after) };
+    let part = text.load_block(at + BLOCK, rest);
+    let stolen = one::<DECRYPT>(key, first, text.load_block(at, BLOCK));
+    let filled = _mm_mask_mov_epi8(stolen, memory::mask16(rest), part);
+    text.store_block(at + BLOCK, rest, stolen);
+    text.store_block(at, BLOCK, one::<DECRYPT>(key, second, filled));
+}
+
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn one<const DECRYPT: bool>(key: &Schedule, tweak: __m128i, block: __m128i) -> __m128i {
+    let block = _mm_xor_si128(block, tweak);
+    _mm_xor_si128(if DECRYPT { key.decrypt_block(block) } else { key.encrypt_block(block) }, tweak)
+}

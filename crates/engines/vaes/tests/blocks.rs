@@ -1,0 +1,176 @@
+//! AES-ECB, AES-CBC and AES-XTS against a second implementation. Published vectors come through the CPU engine's conformance suite.
+
+mod support;
+
+use bywash_vaes::{Error, Text, cbc, ecb, xts};
+use support::{Aes, Guarded, Random, supported, xor};
+
+/// Lengths of whole blocks, long ones among them.
+fn lengths() -> impl Iterator<Item = usize> {
+    (0..=256).chain([4095, 4096, 4097, 4100]).map(|blocks| 16 * blocks)
+}
+
+#[test]
+fn ecb_at_every_length() {
+    if !supported() {
+        return;
+    }
+    let mut random = Random(1);
+    for key_len in [16, 24, 32] {
+        let bytes = random.bytes(key_len);
+        let (key, aes) = (ecb::Key::new(&bytes).unwrap(), Aes::new(&bytes));
+        let text = random.bytes(16 * 4100);
+        let mut cipher = text.clone();
+        aes.encrypt(&mut cipher);
+        for len in lengths() {
+            let mut out = text[..len].to_vec();
+            key.encrypt(Text::in_place(&mut out)).unwrap();
+            assert!(out == cipher[..len], "encrypting {len} bytes");
+            key.decrypt(Text::apart(&cipher[..len], &mut out)).unwrap();
+            assert!(out == text[..len], "decrypting {len} bytes");
+        }
+    }
+}
+
+/// CBC in the words of SP 800-38A s6.2.
+fn cbc_oracle(aes: &Aes, iv: &[u8; 16], text: &[u8]) -> Vec<u8> {
+    let (mut chain, mut out) = (iv.to_vec(), Vec::new());
+    for block in text.chunks(16) {
+        chain = xor(block, &chain);
+        aes.encrypt(&mut chain);
+        out.extend_from_slice(&chain);
+    }
+    out
+}
+
+#[test]
+fn cbc_at_every_length_and_in_two_pieces() {
+    if !supported() {
+        return;
+    }
+    let mut random = Random(2);
+    for key_len in [16, 24, 32] {
+        let bytes = random.bytes(key_len);
+        let (key, aes, iv) = (cbc::Key::new(&bytes).unwrap(), Aes::new(&bytes), [9; 16]);
+        let text = random.bytes(16 * 4100);
+        let cipher = cbc_oracle(&aes, &iv, &text);
+        for len in lengths() {
+            let split = 16 * random.below(len / 16 + 1);
+            let (mut chain, mut out) = (iv, text[..len].to_vec());
+            let (first, second) = out.split_at_mut(split);
+            key.encrypt(&mut chain, Text::in_place(first)).unwrap();
+            key.encrypt(&mut chain, Text::in_place(second)).unwrap();
+            assert!(out == cipher[..len], "encrypting {len} bytes, split at {split}");
+            assert!(len == 0 || chain == cipher[len - 16..len]);
+            for in_place in [false, true] {
+                let mut chain = iv;
+                out.copy_from_slice(&cipher[..len]);
+                let (first, second) = out.split_at_mut(split);
+                if in_place {
+                    key.decrypt(&mut chain, Text::in_place(first)).unwrap();
+                    key.decrypt(&mut chain, Text::in_place(second)).unwrap();
+                } else {
+                    key.decrypt(&mut chain, Text::apart(&cipher[..split], first)).unwrap();
+                    key.decrypt(&mut chain, Text::apart(&cipher[split..len], second)).unwrap();
+                }
+                assert!(out == text[..len], "decrypting {len} bytes, split at {split}");
+                assert!(len == 0 || chain == cipher[len - 16..len]);
+            }
+        }
+    }
+}
+
+/// XTS encryption in the words of IEEE 1619 s5.3.
+fn xts_oracle(key: &[u8], tweak: &[u8; 16], text: &[u8]) -> Vec<u8> {
+    let (data, second) = key.split_at(key.len() / 2);
+    let (data, mut first) = (Aes::new(data), *tweak);
+    Aes::new(second).encrypt(&mut first);
+    let mut tweak = u128::from_le_bytes(first);
+    let mut out: Vec<u8> = Vec::new();
+    let one = |block: &[u8], tweak: u128| {
+        let mut block = xor(block, &tweak.to_le_bytes());
+        data.encrypt(&mut block);
+        xor(&block, &tweak.to_le_bytes())
+    };
+    for block in text.chunks(16) {
+        if block.len() < 16 {
+            let last = out.split_off(out.len() - 16);
+            out.extend(one(&[block, &last[block.len()..]].concat(), tweak));
+            out.extend_from_slice(&last[..block.len()]);
+        } else {
+            out.extend(one(block, tweak));
+        }
+        tweak = (tweak << 1) ^ (0x87 * (tweak >> 127));
+    }
+    out
+}
+
+#[test]
+fn xts_at_every_length() {
+    if !supported() {
+        return;
+    }
+    let mut random = Random(3);
+    for key_len in [32, 64] {
+        let bytes = random.bytes(key_len);
+        let key = xts::Key::new(&bytes).unwrap();
+        let text = random.bytes(65_552);
+        for len in (16..=1100).chain(4080..=4112).chain([65_535, 65_536, 65_537, 65_552]) {
+            let tweak: [u8; 16] = random.bytes(16).try_into().unwrap();
+            let cipher = xts_oracle(&bytes, &tweak, &text[..len]);
+            let mut out = vec![0; len];
+            key.encrypt(&tweak, Text::apart(&text[..len], &mut out)).unwrap();
+            assert!(out == cipher, "encrypting {len} bytes");
+            key.decrypt(&tweak, Text::in_place(&mut out)).unwrap();
+            assert!(out == text[..len], "decrypting {len} bytes in place");
+            out.fill(0);
+            key.decrypt(&tweak, Text::apart(&cipher, &mut out)).unwrap();
+            assert!(out == text[..len], "decrypting {len} bytes");
+            out.copy_from_slice(&text[..len]);
+            key.encrypt(&tweak, Text::in_place(&mut out)).unwrap();
+            assert!(out == cipher, "encrypting {len} bytes in place");
+        }
+    }
+}
+
+#[test]
+fn nothing_beyond_the_buffers_is_touched() {
+    if !supported() {
+        return;
+    }
+    let mut random = Random(4);
+    let bytes = random.bytes(32);
+    let (unit, blocks, chained) = (xts::Key::new(&bytes).unwrap(), ecb::Key::new(&bytes).unwrap(), cbc::Key::new(&bytes).unwrap());
+    let (mut from, mut to) = (Guarded::new(), Guarded::new());
+    let text = random.bytes(1100);
+    for at_end in [false, true] {
+        for len in 16..=text.len() {
+            let (input, output) = (from.edge(at_end, len), to.edge(at_end, len));
+            input.copy_from_slice(&text[..len]);
+            unit.encrypt(&[0; 16], Text::apart(input, output)).unwrap();
+            unit.decrypt(&[0; 16], Text::in_place(output)).unwrap();
+            assert!(input == output, "XTS, {len} bytes");
+            if len % 16 == 0 {
+                blocks.encrypt(Text::apart(input, output)).unwrap();
+                blocks.decrypt(Text::in_place(output)).unwrap();
+                assert!(input == output, "ECB, {len} bytes");
+                chained.encrypt(&mut [1; 16], Text::apart(input, output)).unwrap();
+                chained.decrypt(&mut [1; 16], Text::in_place(output)).unwrap();
+                assert!(input == output, "CBC, {len} bytes");
+            }
+        }
+    }
+}
+
+#[test]
+fn refusals() {
+    if !supported() {
+        return;
+    }
+    assert_eq!(xts::Key::new(&[0; 48]).err(), Some(Error::KeyLength(48)));
+    assert_eq!(cbc::Key::new(&[0; 15]).err(), Some(Error::KeyLength(15)));
+    let (unit, blocks, chained) = (xts::Key::new(&[7; 32]).unwrap(), ecb::Key::new(&[7; 16]).unwrap(), cbc::Key::new(&[7; 16]).unwrap());
+    assert_eq!(unit.encrypt(&[0; 16], Text::in_place(&mut [0; 15])), Err(Error::UnitLength(15)));
+    assert_eq!(blocks.decrypt(Text::in_place(&mut [0; 17])), Err(Error::PartialBlock(17)));
+    assert_eq!(chained.encrypt(&mut [0; 16], Text::in_place(&mut [0; 8])), Err(Error::PartialBlock(8)));
+}
