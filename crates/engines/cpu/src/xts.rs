@@ -17,7 +17,12 @@ const BLOCK: usize = 16;
 /// Blocks that go through ECB in one call: enough to fill the pipeline, few enough to stay in the first-level cache.
 const STRETCH: usize = 64;
 
-/// XTS in one direction or the other over one data unit.
+/// What enciphers a data unit under a session's key.
+pub(crate) trait Unit: Send + Sync + 'static {
+    fn apply(&self, direction: Direction, iv: &[u8], data: Data<'_>) -> core::result::Result<(), Refused>;
+}
+
+/// XTS by the library.
 enum Xts {
     Library { encrypt: Pool, decrypt: Pool },
     Composed { encrypt: Pool, decrypt: Pool, tweak: AesKey },
@@ -25,7 +30,7 @@ enum Xts {
 
 pub(crate) fn open(algorithm: Algorithm, key: &[u8]) -> Result<Box<dyn Keyed>> {
     let xts = Xts::new(algorithm, key).map_err(|_| failed("the key"))?;
-    Ok(Box::new(KeyedXts { algorithm, xts: Arc::new(xts) }))
+    Ok(KeyedXts::boxed(algorithm, xts))
 }
 
 impl Xts {
@@ -44,7 +49,9 @@ impl Xts {
             tweak: AesKey::new(tweak, Direction::Encrypt)?,
         })
     }
+}
 
+impl Unit for Xts {
     fn apply(&self, direction: Direction, iv: &[u8], data: Data<'_>) -> core::result::Result<(), Refused> {
         let encrypts = direction == Direction::Encrypt;
         match self {
@@ -125,12 +132,19 @@ fn steal(ecb: &mut CipherContext, encrypts: bool, tweak: u128, tail: &mut [u8]) 
     Ok(())
 }
 
-struct KeyedXts {
+/// A session.
+pub(crate) struct KeyedXts<U> {
     algorithm: Algorithm,
-    xts: Arc<Xts>,
+    xts: Arc<U>,
 }
 
-impl Keyed for KeyedXts {
+impl<U: Unit> KeyedXts<U> {
+    pub(crate) fn boxed(algorithm: Algorithm, xts: U) -> Box<dyn Keyed> {
+        Box::new(Self { algorithm, xts: Arc::new(xts) })
+    }
+}
+
+impl<U: Unit> Keyed for KeyedXts<U> {
     fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
         if operation.direction == Direction::Compute {
             return Err(wrong(self.algorithm, "compute: say Encrypt or Decrypt"));
@@ -155,14 +169,14 @@ impl Keyed for KeyedXts {
 }
 
 /// A data unit at a time; a second piece under the same tweak would be a second unit under the same tweak, and is refused.
-struct XtsStream {
+struct XtsStream<U> {
     algorithm: Algorithm,
     direction: Direction,
-    xts: Arc<Xts>,
+    xts: Arc<U>,
     tweak: Option<[u8; BLOCK]>,
 }
 
-impl Stream for XtsStream {
+impl<U: Unit> Stream for XtsStream<U> {
     fn start(&mut self, iv: &[u8]) -> Result<()> {
         check_iv(self.algorithm, iv)?;
         self.tweak = iv.try_into().ok();

@@ -3,7 +3,7 @@
 use super::text;
 use crate::aead::{At, check_iv, check_room};
 use crate::{failed, wrong};
-use bywash_core::{Algorithm, Data, Direction, Error, Keyed, Operation, Result, SecretBytes, Stream};
+use bywash_core::{Algorithm, Data, Direction, Error, Keyed, Operation, Result, Stream};
 use bywash_vaes::gcm::{Key, Message};
 use std::any::Any;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ struct KeyedGcm {
     key: Arc<Key>,
 }
 
-pub(crate) fn open(algorithm: Algorithm, key: &SecretBytes, tag_len: usize) -> Result<Box<dyn Keyed>> {
+pub(crate) fn open(algorithm: Algorithm, key: &[u8], tag_len: usize) -> Result<Box<dyn Keyed>> {
     let key = Key::new(key).map_err(|_| failed("the key"))?;
     Ok(Box::new(KeyedGcm { algorithm, tag_len, key: Arc::new(key) }))
 }

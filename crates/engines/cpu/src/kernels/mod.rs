@@ -3,6 +3,7 @@
 mod gcm;
 mod modes;
 
+use crate::wrong;
 use bywash_core::{Algorithm, Data, Keyed, Result, SecretBytes};
 use bywash_vaes::Text;
 
@@ -13,17 +14,30 @@ pub(crate) fn is_supported() -> bool {
 
 /// Whether there is a kernel for the algorithm.
 pub(crate) fn has(algorithm: Algorithm) -> bool {
-    use Algorithm as A;
-    matches!(algorithm, A::Aes128Gcm | A::Aes192Gcm | A::Aes256Gcm | A::Aes128Ctr | A::Aes192Ctr | A::Aes256Ctr)
+    opening(algorithm).is_some()
 }
 
 /// Opens a session of an algorithm with a kernel.
 pub(crate) fn open(algorithm: Algorithm, key: &SecretBytes, tag_len: usize) -> Result<Box<dyn Keyed>> {
-    use Algorithm as A;
-    match algorithm {
-        A::Aes128Ctr | A::Aes192Ctr | A::Aes256Ctr => modes::open_ctr(algorithm, key),
-        _ => gcm::open(algorithm, key, tag_len),
+    match opening(algorithm) {
+        Some(open) => open(algorithm, key, tag_len),
+        None => Err(wrong(algorithm, "have a kernel")),
     }
+}
+
+/// What opens a session of the algorithm.
+type Opening = fn(Algorithm, &[u8], usize) -> Result<Box<dyn Keyed>>;
+
+fn opening(algorithm: Algorithm) -> Option<Opening> {
+    use Algorithm as A;
+    Some(match algorithm {
+        A::Aes128Gcm | A::Aes192Gcm | A::Aes256Gcm => gcm::open,
+        A::Aes128Ecb | A::Aes192Ecb | A::Aes256Ecb => |algorithm, key, _| modes::open_ecb(algorithm, key),
+        A::Aes128Cbc | A::Aes192Cbc | A::Aes256Cbc => |algorithm, key, _| modes::open_cbc(algorithm, key),
+        A::Aes128Ctr | A::Aes192Ctr | A::Aes256Ctr => |algorithm, key, _| modes::open_ctr(algorithm, key),
+        A::Aes128Xts | A::Aes256Xts => |algorithm, key, _| modes::open_xts(algorithm, key),
+        _ => return None,
+    })
 }
 
 /// The buffers as the kernels take them; `None` if the output is shorter than the input.

@@ -1,11 +1,12 @@
-//! CTR.
+//! The modes without a tag.
 
 use super::text;
 use crate::failed;
 use crate::ffi::Refused;
 use crate::modes::{KeyedMode, Mode, block_of};
+use crate::xts::{KeyedXts, Unit};
 use bywash_core::{Algorithm, Data, Direction, Keyed, Result};
-use bywash_vaes::ctr;
+use bywash_vaes::{cbc, ctr, ecb, xts};
 
 struct Ctr(ctr::Key);
 
@@ -33,5 +34,68 @@ impl Mode for Ctr {
     fn whole(&self, _: Direction, iv: &[u8], data: Data<'_>) -> core::result::Result<(), Refused> {
         self.0.apply(&block_of(iv), text(data).ok_or(Refused)?);
         Ok(())
+    }
+}
+
+struct Cbc(cbc::Key);
+
+pub(crate) fn open_cbc(algorithm: Algorithm, key: &[u8]) -> Result<Box<dyn Keyed>> {
+    let key = cbc::Key::new(key).map_err(|_| failed("the key"))?;
+    Ok(KeyedMode::boxed(algorithm, 16, Cbc(key)))
+}
+
+impl Mode for Cbc {
+    type Message = [u8; 16];
+
+    fn begin(&self, iv: &[u8]) -> [u8; 16] {
+        block_of(iv)
+    }
+
+    fn apply(&self, direction: Direction, chain: &mut [u8; 16], data: Data<'_>) -> core::result::Result<(), Refused> {
+        let text = text(data).ok_or(Refused)?;
+        let done = if direction == Direction::Encrypt { self.0.encrypt(chain, text) } else { self.0.decrypt(chain, text) };
+        done.map_err(|_| Refused)
+    }
+
+    fn chaining_value(chain: &[u8; 16]) -> [u8; 16] {
+        *chain
+    }
+}
+
+struct Ecb(ecb::Key);
+
+pub(crate) fn open_ecb(algorithm: Algorithm, key: &[u8]) -> Result<Box<dyn Keyed>> {
+    let key = ecb::Key::new(key).map_err(|_| failed("the key"))?;
+    Ok(KeyedMode::boxed(algorithm, 16, Ecb(key)))
+}
+
+impl Mode for Ecb {
+    type Message = ();
+
+    fn begin(&self, _: &[u8]) {}
+
+    fn apply(&self, direction: Direction, (): &mut (), data: Data<'_>) -> core::result::Result<(), Refused> {
+        let text = text(data).ok_or(Refused)?;
+        let done = if direction == Direction::Encrypt { self.0.encrypt(text) } else { self.0.decrypt(text) };
+        done.map_err(|_| Refused)
+    }
+
+    fn chaining_value((): &()) -> [u8; 16] {
+        [0; 16]
+    }
+}
+
+struct Xts(xts::Key);
+
+pub(crate) fn open_xts(algorithm: Algorithm, key: &[u8]) -> Result<Box<dyn Keyed>> {
+    let key = xts::Key::new(key).map_err(|_| failed("the key"))?;
+    Ok(KeyedXts::boxed(algorithm, Xts(key)))
+}
+
+impl Unit for Xts {
+    fn apply(&self, direction: Direction, iv: &[u8], data: Data<'_>) -> core::result::Result<(), Refused> {
+        let (text, tweak) = (text(data).ok_or(Refused)?, iv.try_into().map_err(|_| Refused)?);
+        let done = if direction == Direction::Encrypt { self.0.encrypt(tweak, text) } else { self.0.decrypt(tweak, text) };
+        done.map_err(|_| Refused)
     }
 }
