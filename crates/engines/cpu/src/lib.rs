@@ -1,5 +1,5 @@
-//! The CPU engine: every algorithm of Bywash on the processor that the caller runs on, by AWS-LC; AES-GCM and AES-CTR by the kernels of `bywash-vaes`, where
-//! the processor has VAES on 512-bit registers; and public-key operations that come together eight at a time, by the kernels of
+//! The CPU engine: every algorithm of Bywash on the processor that the caller runs on, by AWS-LC; AES in all its modes by the kernels of `bywash-vaes`,
+//! where the processor has VAES on 512-bit registers; and public-key operations that come together eight at a time, by the kernels of
 //! `bywash-ifma`, where it has AVX-512 IFMA.
 //!
 //! AWS-LC is linked in statically with all its symbols prefixed, so it lives in one process with the OpenSSL of an unmodified program.
@@ -13,10 +13,10 @@
 //!
 //! | algorithms | held as | per operation |
 //! |---|---|---|
-//! | GCM, CTR, by the kernels | round keys, powers of the hash key | no lock, no allocation |
-//! | GCM, ChaCha20-Poly1305, by the library | `EVP_AEAD_CTX` | no lock, no allocation |
-//! | CTR by the library, CBC | `AES_KEY` | no lock, no allocation |
-//! | ECB, XTS | a few `EVP_CIPHER_CTX` behind try-locks (`pool`) | one uncontended lock; an allocation only past eight threads at once |
+//! | AES by the kernels | round keys; for GCM powers of the hash key | no lock, no allocation |
+//! | GCM by the library, ChaCha20-Poly1305 | `EVP_AEAD_CTX` | no lock, no allocation |
+//! | CTR, CBC by the library | `AES_KEY` | no lock, no allocation |
+//! | ECB, XTS by the library | a few `EVP_CIPHER_CTX` behind try-locks (`pool`) | one uncontended lock; an allocation only past eight threads at once |
 //! | SHA-2 | nothing | no lock, no allocation |
 //! | HMAC | `HMAC_CTX` with both pads hashed | copied to the stack |
 //! | RSA | `RSA` | the library's own lock around blinding factors |
@@ -47,10 +47,11 @@
 //! # Where it is fast, and where not
 //!
 //! `cargo bench -p bywash-engine-cpu` prints the figures of the machine at hand. Against the OpenSSL 3.0 of Debian 12, on a core with VAES: AES-GCM is
-//! about 4 times as fast at 1 KiB and 2.5 times at 16 KiB, and more below; CTR 3.5 and 2.3 times; AES-256-XTS twice; CBC and ECB are equal, both being
-//! AES-NI; RSA-2048 is equal and RSA-3072 twice as fast; P-256 and X25519 gain a quarter to a half. ChaCha20-Poly1305 is *slower*, at about half of
-//! OpenSSL's AVX-512 code, and so is AES-128-XTS, which the library lacks: an interface that has another way to compute these two
-//! does well to use it.
+//! about 4 times as fast at 1 KiB and 2.5 times at 16 KiB, and more below; CTR, ECB, XTS and the decryption of CBC are 2.0 to 2.5 times as fast from
+//! 4 KiB up, and more below; the encryption of CBC, a chain of blocks that wait for each other, is equal; RSA-2048 is equal and RSA-3072 twice
+//! as fast; P-256 and X25519 gain a quarter to a half. ChaCha20-Poly1305 is *slower*, at about half of OpenSSL's AVX-512 code: an interface
+//! that has another way to compute it does well to use it. Where the library computes AES (no VAES, or not x86-64), AES-128-XTS is
+//! slower too, because the library lacks it.
 //!
 //! All `unsafe` is in the private module `ffi`, behind safe types; elsewhere a lint denies it.
 #![deny(unsafe_code)]
