@@ -1,4 +1,4 @@
-//! **Legacy ciphers**, for reading old data and for the tables of old papers: DES, 3DES, Serpent, Twofish, RC6. Many blocks side by side in
+//! **Legacy ciphers**, for reading old data and for the tables of old papers: DES, 3DES, Serpent, Twofish, Camellia, RC6. Many blocks side by side in
 //! AVX-512 registers.
 //!
 //! None of them should protect anything new: 3DES is withdrawn (SP 800-131A), and blocks of eight bytes repeat within what a
@@ -11,6 +11,7 @@
 //! | DES, 3DES | bit-sliced, 512 blocks: no branch or address depends on key or data | the same code, 64 blocks |
 //! | Serpent | bit-sliced, 32 blocks | the same code, one block |
 //! | Twofish | S-boxes in registers, 64 blocks | **not constant time**: S-boxes are read at places that depend on key and data |
+//! | Camellia | S-boxes by GFNI, 64 blocks | **not constant time**: the S-box is read at places that depend on key and data |
 //! | RC6 | multiplications and rotations whose time does not depend on what they work on, 64 blocks | the same code, one block |
 //!
 //! # How many blocks it takes
@@ -19,6 +20,8 @@
 #![cfg(target_arch = "x86_64")]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod bytes;
+mod camellia;
 mod cipher;
 pub mod des;
 pub mod modes;
@@ -28,6 +31,7 @@ mod twofish;
 mod word;
 mod words;
 
+pub use camellia::Camellia;
 pub use cipher::{BadKey, BlockCipher, Form};
 pub use rc6::Rc6;
 pub use serpent::Serpent;

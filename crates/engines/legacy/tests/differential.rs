@@ -2,7 +2,7 @@
 
 use bywash_legacy::des::{Des, Stream, StreamKey, TripleDes, encrypt_cbc_streams};
 use bywash_legacy::modes::{CbcDecrypt, CbcEncrypt, Ctr};
-use bywash_legacy::{BlockCipher, Form, Rc6, Serpent, Twofish};
+use bywash_legacy::{BlockCipher, Camellia, Form, Rc6, Serpent, Twofish};
 use cipher::consts::{U16, U20, U24, U32};
 use cipher::{Block, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 
@@ -255,6 +255,20 @@ fn rc6_as_another() {
 fn twofish_as_another() {
     every_length::<Twofish>(150, Oracle::new::<twofish::Twofish>);
     pieces_and_wraps::<Twofish>(Oracle::new::<twofish::Twofish>);
+}
+
+fn camellia(key: &[u8]) -> Oracle {
+    match key.len() {
+        16 => Oracle::new::<camellia::Camellia128>(key),
+        24 => Oracle::new::<camellia::Camellia192>(key),
+        _ => Oracle::new::<camellia::Camellia256>(key),
+    }
+}
+
+#[test]
+fn camellia_as_another() {
+    every_length::<Camellia>(150, camellia);
+    pieces_and_wraps::<Camellia>(camellia);
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod records;
 
 use bywash_legacy::des::{Des, TripleDes};
 use bywash_legacy::modes::{CbcDecrypt, CbcEncrypt};
-use bywash_legacy::{BlockCipher, Form, Rc6, Serpent, Twofish};
+use bywash_legacy::{BlockCipher, Camellia, Form, Rc6, Serpent, Twofish};
 use records::{Record, records};
 
 fn forms() -> [Form; 2] {
@@ -69,4 +69,9 @@ fn rc6_is_the_submissions() {
 #[test]
 fn twofish_is_the_submissions() {
     check_all::<Twofish>("twofish.rsp", include_str!("../vectors/twofish.rsp"));
+}
+
+#[test]
+fn camellia_is_its_authors() {
+    check_all::<Camellia>("camellia.rsp", include_str!("../vectors/camellia.rsp"));
 }

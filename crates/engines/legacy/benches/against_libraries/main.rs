@@ -12,7 +12,7 @@ mod openssl;
 
 use bywash_legacy::des::{Des, Stream, StreamKey, TripleDes, encrypt_cbc_streams};
 use bywash_legacy::modes::{CbcDecrypt, Ctr};
-use bywash_legacy::{BlockCipher, Form, Rc6, Serpent, Twofish};
+use bywash_legacy::{BlockCipher, Camellia, Form, Rc6, Serpent, Twofish};
 use rustix::time::{ClockId, clock_gettime};
 
 const ROUNDS: usize = 25;
@@ -213,6 +213,9 @@ fn main() {
     bench.cipher::<TripleDes>(triple_des());
     bench.cipher::<Serpent>(Names { key: 32, block: 16, openssl: None, gcrypt: Some(306), botan: Some("Serpent") });
     bench.cipher::<Twofish>(Names { key: 32, block: 16, openssl: None, gcrypt: Some(10), botan: Some("Twofish") });
+    for (key, openssl, gcrypt, botan) in [(16, "CAMELLIA-128", 310, "Camellia-128"), (32, "CAMELLIA-256", 312, "Camellia-256")] {
+        bench.cipher::<Camellia>(Names { key, block: 16, openssl: Some(openssl), gcrypt: Some(gcrypt), botan: Some(botan) });
+    }
     bench.cipher::<Rc6>(Names { key: 16, block: 16, openssl: None, gcrypt: None, botan: None });
     bench.streams::<Des>(des());
     bench.streams::<TripleDes>(triple_des());

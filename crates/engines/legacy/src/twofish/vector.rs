@@ -6,46 +6,28 @@
 
 use super::schedule::{MDS_POLYNOMIAL, multiply};
 use super::{ROUNDS, Twofish};
+use crate::bytes::{GROUP, Word, exchange_bytes, load, matrix, store};
 use crate::cipher::in_groups;
-use crate::word::Zmm;
-use crate::words::Words;
 use core::arch::x86_64::*;
 
-/// Bytes of 16 blocks.
-const SET: usize = <Zmm as Words>::GROUP;
-
-/// A word of 64 blocks, 16 in each register; or its bytes, each place in a register.
-type Word = [__m512i; 4];
-
-/// The matrix over bits of the multiplication by a factor, as `vgf2p8affineqb` takes it.
-const fn matrix(factor: u8) -> i64 {
-    let (mut matrix, mut column) = (0u64, 0);
-    while column < 8 {
-        let image = multiply(1 << column, factor, MDS_POLYNOMIAL) as u64;
-        let mut row = 0;
-        while row < 8 {
-            matrix |= (image >> row & 1) << (8 * (7 - row) + column);
-            row += 1;
-        }
-        column += 1;
+/// The matrix over bits of the multiplication by a factor.
+const fn multiplication(factor: u8) -> i64 {
+    let (mut columns, mut bit) = ([0; 8], 0);
+    while bit < 8 {
+        columns[bit] = multiply(1 << bit, factor, MDS_POLYNOMIAL);
+        bit += 1;
     }
-    matrix as i64
+    matrix(columns)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
 pub(super) fn run<const ENCRYPT: bool>(cipher: &Twofish, blocks: &mut [u8]) {
-    in_groups!(4 * SET, blocks, |blocks| group::<ENCRYPT>(cipher, blocks));
+    in_groups!(GROUP, blocks, |blocks| group::<ENCRYPT>(cipher, blocks));
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn group<const ENCRYPT: bool>(cipher: &Twofish, blocks: &mut [u8; 4 * SET]) {
-    let mut state = [[_mm512_setzero_si512(); 4]; 4];
-    for set in 0..4 {
-        let words = <Zmm as Words>::load(&blocks[set * SET..]);
-        for i in 0..4 {
-            state[i][set] = words[i].0;
-        }
-    }
+fn group<const ENCRYPT: bool>(cipher: &Twofish, blocks: &mut [u8; GROUP]) {
+    let mut state = load(blocks);
     let [first, last] = if ENCRYPT { [0, 4] } else { [4, 0] };
     whiten(&mut state, &cipher.keys[first..]);
     for step in 0..ROUNDS {
@@ -60,9 +42,7 @@ fn group<const ENCRYPT: bool>(cipher: &Twofish, blocks: &mut [u8; 4 * SET]) {
     let [a, b, c, d] = state;
     state = [c, d, a, b];
     whiten(&mut state, &cipher.keys[last..]);
-    for set in 0..4 {
-        <Zmm as Words>::store([Zmm(state[0][set]), Zmm(state[1][set]), Zmm(state[2][set]), Zmm(state[3][set])], &mut blocks[set * SET..]);
-    }
+    store(state, blocks);
 }
 
 #[inline]
@@ -119,8 +99,8 @@ fn g(cipher: &Twofish, bytes: Word) -> Word {
     let (mut once, mut ef, mut fiveb) = (bytes, bytes, bytes);
     for place in 0..4 {
         once[place] = look_up(&cipher.sboxes[place], bytes[place]);
-        ef[place] = _mm512_gf2p8affine_epi64_epi8::<0>(once[place], _mm512_set1_epi64(const { matrix(0xef) }));
-        fiveb[place] = _mm512_gf2p8affine_epi64_epi8::<0>(once[place], _mm512_set1_epi64(const { matrix(0x5b) }));
+        ef[place] = _mm512_gf2p8affine_epi64_epi8::<0>(once[place], _mm512_set1_epi64(const { multiplication(0xef) }));
+        fiveb[place] = _mm512_gf2p8affine_epi64_epi8::<0>(once[place], _mm512_set1_epi64(const { multiplication(0x5b) }));
     }
     exchange_bytes([
         xor4(once[0], ef[1], fiveb[2], fiveb[3]),
@@ -142,26 +122,8 @@ fn xor4(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> __m512i {
 fn look_up(table: &[u8; 256], x: __m512i) -> __m512i {
     let (quarters, _) = table.as_chunks::<64>();
     // SAFETY: each quarter has 64 bytes, which need no alignment.
-    let load = |quarter: usize| unsafe { _mm512_loadu_si512(quarters[quarter].as_ptr().cast()) };
-    let low = _mm512_permutex2var_epi8(load(0), x, load(1));
-    let high = _mm512_permutex2var_epi8(load(2), x, load(3));
+    let quarter = |i: usize| unsafe { _mm512_loadu_si512(quarters[i].as_ptr().cast()) };
+    let low = _mm512_permutex2var_epi8(quarter(0), x, quarter(1));
+    let high = _mm512_permutex2var_epi8(quarter(2), x, quarter(3));
     _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high)
-}
-
-/// Exchanges byte `i` of register `j` and byte `j` of register `i` in each word. Its own inverse.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn exchange_bytes([a, b, c, d]: Word) -> Word {
-    let halves = _mm512_set4_epi32(0x0d0c_0f0e, 0x0908_0b0a, 0x0504_0706, 0x0100_0302);
-    let ((a, c), (b, d)) = (exchange::<0xcccc_cccc_cccc_cccc>(a, c, halves), exchange::<0xcccc_cccc_cccc_cccc>(b, d, halves));
-    let bytes = _mm512_set4_epi32(0x0e0f_0c0d, 0x0a0b_0809, 0x0607_0405, 0x0203_0001);
-    let ((a, b), (c, d)) = (exchange::<0xaaaa_aaaa_aaaa_aaaa>(a, b, bytes), exchange::<0xaaaa_aaaa_aaaa_aaaa>(c, d, bytes));
-    [a, b, c, d]
-}
-
-/// The bytes of `a` in the mask for those of `b` outside it; `order` exchanges the ones for the others.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn exchange<const MASK: u64>(a: __m512i, b: __m512i, order: __m512i) -> (__m512i, __m512i) {
-    (_mm512_mask_shuffle_epi8(a, MASK, b, order), _mm512_mask_shuffle_epi8(b, !MASK, a, order))
 }

@@ -1,0 +1,88 @@
+//! Camellia (Aoki, Ichikawa, Kanda, Matsui, Moriai, Nakajima, Tokita; RFC 3713). Its S-boxes are inversions in a field of 256 elements
+//! between affine maps, as that of AES is: two GFNI instructions for 64 bytes.
+
+mod schedule;
+mod vector;
+
+use crate::cipher::{BadKey, BlockCipher, Form, assert_whole};
+use schedule::{Keys, SBOX, f, reversed, schedule};
+use zeroize::ZeroizeOnDrop;
+
+const BLOCK: usize = 16;
+
+/// **Legacy.** Camellia with keys of 16, 24 or 32 bytes; blocks of 16 bytes.
+///
+/// The portable form reads the S-box at places that depend on key and data: **not constant time**.
+#[derive(Clone, ZeroizeOnDrop)]
+pub struct Camellia {
+    #[zeroize(skip)]
+    form: Form,
+    encryption: Keys,
+    decryption: Keys,
+    /// Times of six rounds.
+    #[zeroize(skip)]
+    sixes: usize,
+}
+
+impl BlockCipher for Camellia {
+    const NAME: &'static str = "Camellia";
+    const BLOCK: usize = BLOCK;
+    const KEYS: &'static [usize] = &[16, 24, 32];
+
+    fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
+        BadKey::check::<Self>(key)?;
+        let (encryption, used) = schedule(key);
+        Ok(Self { form, encryption, decryption: reversed(&encryption, used), sixes: used / 8 })
+    }
+
+    fn encrypt_blocks(&self, blocks: &mut [u8]) {
+        self.run(&self.encryption, blocks);
+    }
+
+    fn decrypt_blocks(&self, blocks: &mut [u8]) {
+        self.run(&self.decryption, blocks);
+    }
+}
+
+impl Camellia {
+    fn run(&self, keys: &Keys, blocks: &mut [u8]) {
+        assert_whole(blocks, BLOCK);
+        let keys = &keys[..8 * self.sixes + 2];
+        match self.form.is_vector() {
+            // SAFETY: the form says that the processor has been asked.
+            true => unsafe { vector::run(keys, blocks) },
+            false => blocks.as_chunks_mut().0.iter_mut().for_each(|block| one(keys, block)),
+        }
+    }
+}
+
+/// The portable form: RFC 3713 s2.3.
+fn one(keys: &[u64], block: &mut [u8; BLOCK]) {
+    let (sixes, last) = keys.as_chunks::<8>();
+    let word = u128::from_be_bytes(*block);
+    let (mut left, mut right) = ((word >> 64) as u64, word as u64);
+    for (n, [first, second, rounds @ ..]) in sixes.iter().enumerate() {
+        (left, right) = if n == 0 { (left ^ first, right ^ second) } else { (fl(left, *first), fl_inverse(right, *second)) };
+        for [even, odd] in rounds.as_chunks().0 {
+            right ^= f(left, *even, |x| SBOX[usize::from(x)]);
+            left ^= f(right, *odd, |x| SBOX[usize::from(x)]);
+        }
+    }
+    *block = (u128::from(right ^ last[0]) << 64 | u128::from(left ^ last[1])).to_be_bytes();
+}
+
+/// The function FL.
+fn fl(x: u64, key: u64) -> u64 {
+    let (mut left, mut right) = ((x >> 32) as u32, x as u32);
+    right ^= (left & (key >> 32) as u32).rotate_left(1);
+    left ^= right | key as u32;
+    u64::from(left) << 32 | u64::from(right)
+}
+
+/// Its inverse.
+fn fl_inverse(x: u64, key: u64) -> u64 {
+    let (mut left, mut right) = ((x >> 32) as u32, x as u32);
+    left ^= right | key as u32;
+    right ^= (left & (key >> 32) as u32).rotate_left(1);
+    u64::from(left) << 32 | u64::from(right)
+}
