@@ -7,6 +7,27 @@ use core::arch::x86_64::*;
 /// Round keys of the longest key.
 const KEYS_MAX: usize = 15;
 
+/// Repeats a block for each round between the first key and the last, with the round's number. Written out, because the compiler leaves
+/// loops of so many instructions as loops, and then the state in memory.
+macro_rules! rounds {
+    ($rounds:ident, $round:ident, $body:block) => {
+        rounds!(@ $round $body 1 2 3 4 5 6 7 8 9);
+        if $rounds > 10 {
+            rounds!(@ $round $body 10 11);
+        }
+        if $rounds > 12 {
+            rounds!(@ $round $body 12 13);
+        }
+    };
+    (@ $round:ident $body:block $($number:literal)*) => {
+        $({
+            let $round: usize = $number;
+            $body
+        })*
+    };
+}
+pub(crate) use rounds;
+
 /// The round keys of one key for encryption.
 #[repr(align(64))]
 pub(crate) struct Schedule {
@@ -101,10 +122,11 @@ impl Schedule {
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     pub(crate) fn encrypt_block(&self, block: __m128i) -> __m128i {
         let mut state = _mm_xor_si128(block, self.narrow(0));
-        for round in 1..self.rounds {
+        let last = self.rounds;
+        rounds!(last, round, {
             state = _mm_aesenc_si128(state, self.narrow(round));
-        }
-        _mm_aesenclast_si128(state, self.narrow(self.rounds))
+        });
+        _mm_aesenclast_si128(state, self.narrow(last))
     }
 
     /// One block deciphered, with the inverse cipher's keys.
@@ -112,10 +134,11 @@ impl Schedule {
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     pub(crate) fn decrypt_block(&self, block: __m128i) -> __m128i {
         let mut state = _mm_xor_si128(block, self.narrow(0));
-        for round in 1..self.rounds {
+        let last = self.rounds;
+        rounds!(last, round, {
             state = _mm_aesdec_si128(state, self.narrow(round));
-        }
-        _mm_aesdeclast_si128(state, self.narrow(self.rounds))
+        });
+        _mm_aesdeclast_si128(state, self.narrow(last))
     }
 }
 
@@ -124,27 +147,6 @@ impl Drop for Schedule {
         memory::wipe(&mut self.keys);
     }
 }
-
-/// Repeats a block for each round between the first key and the last, with the round's number. Written out, because the compiler leaves
-/// loops of so many instructions as loops, and then the state in memory.
-macro_rules! rounds {
-    ($rounds:ident, $round:ident, $body:block) => {
-        rounds!(@ $round $body 1 2 3 4 5 6 7 8 9);
-        if $rounds > 10 {
-            rounds!(@ $round $body 10 11);
-        }
-        if $rounds > 12 {
-            rounds!(@ $round $body 12 13);
-        }
-    };
-    (@ $round:ident $body:block $($number:literal)*) => {
-        $({
-            let $round: usize = $number;
-            $body
-        })*
-    };
-}
-pub(crate) use rounds;
 
 /// Calls a function with the number of rounds as a constant.
 macro_rules! with_rounds {

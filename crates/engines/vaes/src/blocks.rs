@@ -22,10 +22,23 @@ pub(crate) fn run<const R: usize, const MODE: u8, const DECRYPT: bool>(
     text: &mut Text<'_>,
     range: Range<usize>,
 ) {
-    let Range { start: mut at, end } = range;
-    if at == end {
-        return;
+    match range.len() {
+        0 => {}
+        BLOCK => one::<MODE, DECRYPT>(key, carry, text, range.start),
+        _ => several::<R, MODE, DECRYPT>(key, carry, text, range),
     }
+}
+
+/// More than one block; apart, so that one block is not made to wait for room on the stack.
+#[inline(never)]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn several<const R: usize, const MODE: u8, const DECRYPT: bool>(
+    key: &Schedule,
+    carry: &mut __m128i,
+    text: &mut Text<'_>,
+    range: Range<usize>,
+) {
+    let Range { start: mut at, end } = range;
     let last = text.load_block(end - BLOCK, BLOCK);
     let mut state = State::<MODE>::new(*carry);
     if end - at >= 4 * WIDE {
@@ -42,6 +55,20 @@ pub(crate) fn run<const R: usize, const MODE: u8, const DECRYPT: bool>(
     *carry = match MODE {
         XTS => state.tweak_after(rest / BLOCK),
         _ => last,
+    };
+}
+
+/// One block.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn one<const MODE: u8, const DECRYPT: bool>(key: &Schedule, carry: &mut __m128i, text: &mut Text<'_>, at: usize) {
+    let given = text.load_block(at, BLOCK);
+    let block = if MODE == XTS { _mm_xor_si128(given, *carry) } else { given };
+    let done = if DECRYPT { key.decrypt_block(block) } else { key.encrypt_block(block) };
+    text.store_block(at, BLOCK, if MODE == ECB { done } else { _mm_xor_si128(done, *carry) });
+    *carry = match MODE {
+        XTS => _mm512_castsi512_si128(times_x(_mm512_zextsi128_si512(*carry), _mm512_set1_epi64(1))),
+        _ => given,
     };
 }
 

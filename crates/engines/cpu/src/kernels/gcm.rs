@@ -44,18 +44,14 @@ impl Keyed for KeyedGcm {
             return Err(wrong(self.algorithm, "compute: say Encrypt or Decrypt"));
         }
         let Self { algorithm, key, .. } = self;
-        let message = begin(*algorithm, key, iv)?;
+        check_iv(*algorithm, iv)?;
+        let message = Message::new(key, iv).map_err(|_| failed("the IV"))?;
         Ok(Box::new(GcmStream { algorithm: *algorithm, direction, key: Arc::clone(key), message, at: At::Aad }))
     }
 
     fn as_any(&self) -> &dyn Any {
         self
     }
-}
-
-fn begin(algorithm: Algorithm, key: &Key, iv: &[u8]) -> Result<Message> {
-    check_iv(algorithm, iv)?;
-    Message::new(key, iv).map_err(|_| failed("the IV"))
 }
 
 /// A message in pieces; it shares the session's key.
@@ -70,7 +66,8 @@ struct GcmStream {
 
 impl Stream for GcmStream {
     fn start(&mut self, iv: &[u8]) -> Result<()> {
-        self.message = begin(self.algorithm, &self.key, iv)?;
+        check_iv(self.algorithm, iv)?;
+        self.message.restart(&self.key, iv).map_err(|_| failed("the IV"))?;
         self.at = At::Aad;
         Ok(())
     }

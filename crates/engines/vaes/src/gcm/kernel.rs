@@ -113,6 +113,14 @@ impl Ending {
             self.first = reversed(memory::bytes(aad, 0));
         }
     }
+
+    /// Takes a block, already added to the hash before it and byte-reversed.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    pub(super) fn hash_sum(&mut self, sum: __m128i) {
+        self.blocks = 1;
+        self.first = _mm512_zextsi128_si512(sum);
+    }
 }
 
 /// Enciphers the counters, xors the text in, and meanwhile, if asked to, hashes four registers of other blocks. `SEAL` is there to have one

@@ -14,8 +14,10 @@ use zeroize::Zeroize;
 /// A message that is decrypted in pieces gives away text before its tag is known. Whoever compares the tag does so in constant time.
 #[derive(Clone)]
 pub struct Message {
-    /// The block whose encipherment masks the tag.
+    /// The block before the first counter block.
     before: [u8; BLOCK],
+    /// The same enciphered: what masks the tag.
+    mask: [u8; BLOCK],
     /// The next counter block's last 32 bits.
     counter: u32,
     /// The hash of all whole blocks, byte-reversed.
@@ -31,15 +33,21 @@ pub struct Message {
 impl Message {
     /// Begins a message.
     pub fn new(key: &Key, iv: &[u8]) -> Result<Self, Error> {
-        check_iv(iv)?;
         let zero = [0; BLOCK];
-        let mut message = Self { before: zero, counter: 0, y: zero, part: zero, stream: zero, aad_len: 0, text_len: 0 };
+        let mut message = Self { before: zero, mask: zero, counter: 0, y: zero, part: zero, stream: zero, aad_len: 0, text_len: 0 };
+        message.restart(key, iv)?;
+        Ok(message)
+    }
+
+    /// Begins another message in the place of this one.
+    pub fn restart(&mut self, key: &Key, iv: &[u8]) -> Result<(), Error> {
+        check_iv(iv)?;
         #[allow(unsafe_code)]
         // SAFETY: a key exists only where the processor has the features.
         unsafe {
-            message.begin(&key.0, iv);
+            self.begin(&key.0, iv);
         }
-        Ok(message)
+        Ok(())
     }
 
     /// Takes associated data.
@@ -96,7 +104,9 @@ impl Message {
     fn begin(&mut self, key: &Expanded, iv: &[u8]) {
         let before = key.block_before(iv);
         memory::set_block(&mut self.before, before);
+        memory::set_block(&mut self.mask, key.schedule.encrypt_block(before));
         self.counter = Counter::after(before).next;
+        (self.y, self.part, self.aad_len, self.text_len) = ([0; BLOCK], [0; BLOCK], 0, 0);
     }
 
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
@@ -138,7 +148,7 @@ impl Message {
         }
         y = key.powers.absorb_block(_mm_xor_si128(y, lengths(self.aad_len, self.text_len)));
         let mut tag = [0; BLOCK];
-        memory::set_block(&mut tag, _mm_xor_si128(reversed_block(y), key.schedule.encrypt_block(memory::block(&self.before))));
+        memory::set_block(&mut tag, _mm_xor_si128(reversed_block(y), memory::block(&self.mask)));
         tag
     }
 
@@ -179,7 +189,7 @@ impl Message {
 
 impl Drop for Message {
     fn drop(&mut self) {
-        for block in [&mut self.y, &mut self.part, &mut self.stream] {
+        for block in [&mut self.mask, &mut self.y, &mut self.part, &mut self.stream] {
             memory::wipe(core::slice::from_mut(block));
         }
     }
@@ -190,12 +200,18 @@ fn crypt<const R: usize, const SEAL: bool>(message: &mut Message, key: &Expanded
     let before = memory::block(&message.before);
     let mut counter = Counter::after(before);
     counter.next = message.counter;
-    let ending = Ending::new(before, _mm_setzero_si128());
+    let mut ending = Ending::new(before, _mm_setzero_si128());
     let (mut at, mut y) = (0, memory::block(&message.y));
     let used = (message.text_len % BLOCK as u64) as usize;
     if message.text_len == 0 && !message.aad_len.is_multiple_of(BLOCK as u64) {
-        message.absorb_part(key);
-        y = memory::block(&message.y);
+        if (BLOCK..STEP).contains(&text.len()) {
+            // Hashed together with the text.
+            ending.hash_sum(_mm_xor_si128(y, reversed_block(memory::block(&message.part))));
+            y = _mm_setzero_si128();
+        } else {
+            message.absorb_part(key);
+            y = memory::block(&message.y);
+        }
     } else if used > 0 {
         at = message.fill_part::<SEAL>(key, text, used);
         y = memory::block(&message.y);
