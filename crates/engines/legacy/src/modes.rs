@@ -2,7 +2,9 @@
 //!
 //! A mode borrows the keyed cipher, so that one key schedule serves any number of messages, and takes a message in any number of pieces.
 
-use crate::cipher::{BlockCipher, assert_whole};
+use crate::cipher::{BlockCipher, Form, assert_whole};
+use crate::word::{Word, Zmm};
+use core::arch::x86_64::*;
 
 /// Bytes that go through the cipher at a time: a group of the widest kernel, and small beside the first-level cache.
 const CHUNK: usize = 4096;
@@ -37,7 +39,7 @@ impl<'k, C: BlockCipher> Ctr<'k, C> {
         let mut stream = [0; CHUNK];
         for piece in data.chunks_mut(CHUNK) {
             let whole = piece.len().next_multiple_of(C::BLOCK);
-            self.fill(&mut stream[..whole]);
+            self.fill(&mut stream, whole);
             xor(piece, &stream);
             self.unused = whole - piece.len();
             self.open[..C::BLOCK].copy_from_slice(&stream[whole - C::BLOCK..whole]);
@@ -50,13 +52,13 @@ impl<'k, C: BlockCipher> Ctr<'k, C> {
         self.apply(output);
     }
 
-    /// The next whole blocks of key stream.
-    fn fill(&mut self, stream: &mut [u8]) {
-        for block in stream.chunks_exact_mut(C::BLOCK) {
-            block.copy_from_slice(&self.counter.to_be_bytes()[BLOCK_MAX - C::BLOCK..]);
-            self.counter = self.counter.wrapping_add(1);
-        }
-        self.cipher.encrypt_blocks(stream);
+    /// The next blocks of key stream, so many bytes.
+    fn fill(&mut self, stream: &mut [u8; CHUNK], used: usize) {
+        self.counter = match C::BLOCK {
+            8 => count::<8>(stream, used, self.counter),
+            _ => count::<16>(stream, used, self.counter),
+        };
+        self.cipher.encrypt_blocks(&mut stream[..used]);
     }
 }
 
@@ -130,7 +132,58 @@ fn first<C: BlockCipher>(iv: &[u8]) -> [u8; BLOCK_MAX] {
     chained
 }
 
+/// Fills the stream with counters and gives the one after them.
+fn count<const BLOCK: usize>(stream: &mut [u8; CHUNK], used: usize, counter: u128) -> u128 {
+    let number = used / BLOCK;
+    let carries = BLOCK == 16 && (counter as u64).checked_add(number as u64 + 3).is_none();
+    match Form::best().is_vector() && !carries {
+        // SAFETY: the form says that the processor has been asked.
+        true => unsafe { count_avx512::<BLOCK>(&mut stream[..used.next_multiple_of(64)], counter) },
+        false => count_each::<BLOCK>(&mut stream[..used], counter),
+    }
+    counter.wrapping_add(number as u128)
+}
+
+fn count_each<const BLOCK: usize>(stream: &mut [u8], counter: u128) {
+    for (i, block) in stream.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
+        *block = *counter.wrapping_add(i as u128).to_be_bytes().last_chunk().expect("no block is longer");
+    }
+}
+
+/// Whole registers of counters whose low 64 bits do not carry.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn count_avx512<const BLOCK: usize>(stream: &mut [u8], counter: u128) {
+    let (high, low) = ((counter >> 64) as u64, counter as u64);
+    let (first, steps) = match BLOCK {
+        8 => ([low; 8], [0, 1, 2, 3, 4, 5, 6, 7]),
+        _ => ([high, low, high, low, high, low, high, low], [0, 0, 0, 1, 0, 2, 0, 3]),
+    };
+    let step = if BLOCK == 8 { [8; 8] } else { [0, 4, 0, 4, 0, 4, 0, 4] };
+    let of = |words: [u64; 8]| <Zmm as Word>::load_lanes(&words).0;
+    let reverse = _mm512_broadcast_i32x4(_mm_set_epi8(8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+    let mut counters = _mm512_add_epi64(of(first), of(steps));
+    for bytes in stream.as_chunks_mut::<64>().0 {
+        Zmm(_mm512_shuffle_epi8(counters, reverse)).store(bytes);
+        counters = _mm512_add_epi64(counters, of(step));
+    }
+}
+
 fn xor(data: &mut [u8], with: &[u8]) {
+    match Form::best().is_vector() {
+        // SAFETY: the form says that the processor has been asked.
+        true => unsafe { xor_avx512(data, with) },
+        false => xor_bytes(data, with),
+    }
+}
+
+/// The loop below, compiled for wide registers.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn xor_avx512(data: &mut [u8], with: &[u8]) {
+    xor_bytes(data, with);
+}
+
+#[inline(always)]
+fn xor_bytes(data: &mut [u8], with: &[u8]) {
     for (byte, other) in data.iter_mut().zip(with) {
         *byte ^= other;
     }

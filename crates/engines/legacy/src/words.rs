@@ -318,6 +318,10 @@ fn run_avx512<C: WordCipher, const ENCRYPT: bool>(cipher: &C, blocks: &mut [u8])
         group::<C, C::Wide, ENCRYPT>(cipher, blocks);
     }
     let rest = groups.into_remainder();
+    if rest.len() == BLOCK {
+        // Alone, as each block of a CBC encryption is, it is done sooner in plain registers.
+        return group::<C, u32, ENCRYPT>(cipher, rest);
+    }
     in_groups!(NARROW, rest, |blocks| group::<C, Zmm, ENCRYPT>(cipher, blocks));
 }
 

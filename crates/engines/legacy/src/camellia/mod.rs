@@ -17,11 +17,26 @@ const BLOCK: usize = 16;
 pub struct Camellia {
     #[zeroize(skip)]
     form: Form,
-    encryption: Keys,
-    decryption: Keys,
+    encryption: Order,
+    decryption: Order,
     /// Times of six rounds.
     #[zeroize(skip)]
     sixes: usize,
+}
+
+/// The keys in the order of a direction.
+#[derive(Clone, ZeroizeOnDrop)]
+struct Order {
+    keys: Keys,
+    /// Each byte of each key eight times over, as an AVX-512 instruction takes it from memory for all of a register.
+    spread: [[u64; 8]; 34],
+}
+
+impl Order {
+    fn new(keys: Keys) -> Self {
+        let spread = keys.map(|key| key.to_be_bytes().map(|byte| u64::from_ne_bytes([byte; 8])));
+        Self { keys, spread }
+    }
 }
 
 impl BlockCipher for Camellia {
@@ -32,7 +47,7 @@ impl BlockCipher for Camellia {
     fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
         BadKey::check::<Self>(key)?;
         let (encryption, used) = schedule(key);
-        Ok(Self { form, encryption, decryption: reversed(&encryption, used), sixes: used / 8 })
+        Ok(Self { form, encryption: Order::new(encryption), decryption: Order::new(reversed(&encryption, used)), sixes: used / 8 })
     }
 
     fn encrypt_blocks(&self, blocks: &mut [u8]) {
@@ -45,13 +60,13 @@ impl BlockCipher for Camellia {
 }
 
 impl Camellia {
-    fn run(&self, keys: &Keys, blocks: &mut [u8]) {
+    fn run(&self, Order { keys, spread }: &Order, blocks: &mut [u8]) {
         assert_whole(blocks, BLOCK);
-        let keys = &keys[..8 * self.sixes + 2];
+        let used = 8 * self.sixes + 2;
         match self.form.is_vector() {
             // SAFETY: the form says that the processor has been asked.
-            true => unsafe { vector::run(keys, blocks) },
-            false => blocks.as_chunks_mut().0.iter_mut().for_each(|block| one(keys, block)),
+            true => unsafe { vector::run(&spread[..used], blocks) },
+            false => blocks.as_chunks_mut().0.iter_mut().for_each(|block| one(&keys[..used], block)),
         }
     }
 }

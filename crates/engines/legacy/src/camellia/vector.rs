@@ -11,6 +11,9 @@ use core::arch::x86_64::*;
 /// Half of the blocks: its eight bytes, the most significant first.
 type Half = [__m512i; 8];
 
+/// A round key, each of its bytes eight times over.
+type Key = [u64; 8];
+
 /// Before the inversion: the images of the bits, and of zero.
 const BEFORE: [u8; 8] = [0x01, 0x19, 0xb1, 0xab, 0xa7, 0x93, 0x61, 0xd9];
 const BEFORE_ZERO: i32 = 0x08;
@@ -44,30 +47,30 @@ macro_rules! sbox {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-pub(super) fn run(keys: &[u64], blocks: &mut [u8]) {
+pub(super) fn run(keys: &[Key], blocks: &mut [u8]) {
     in_groups!(GROUP, blocks, |blocks| group(keys, blocks));
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn group(keys: &[u64], blocks: &mut [u8; GROUP]) {
+fn group(keys: &[Key], blocks: &mut [u8; GROUP]) {
     let [a, b, c, d] = load(blocks);
     let (mut left, mut right) = (half(exchange_bytes(a), exchange_bytes(b)), half(exchange_bytes(c), exchange_bytes(d)));
     let (sixes, last) = keys.as_chunks::<8>();
     for (n, [first, second, rounds @ ..]) in sixes.iter().enumerate() {
         if n == 0 {
-            left = xor_key(left, *first);
-            right = xor_key(right, *second);
+            left = xor_key(left, first);
+            right = xor_key(right, second);
         } else {
-            left = fl(left, *first);
-            right = fl_inverse(right, *second);
+            left = fl(left, first);
+            right = fl_inverse(right, second);
         }
         for [even, odd] in rounds.as_chunks().0 {
-            right = round(left, right, *even);
-            left = round(right, left, *odd);
+            right = round(left, right, even);
+            left = round(right, left, odd);
         }
     }
-    let [a, b, c, d, e, f, g, h] = xor_key(right, last[0]);
-    let [i, j, k, l, m, n, o, p] = xor_key(left, last[1]);
+    let [a, b, c, d, e, f, g, h] = xor_key(right, &last[0]);
+    let [i, j, k, l, m, n, o, p] = xor_key(left, &last[1]);
     let words = [exchange_bytes([a, b, c, d]), exchange_bytes([e, f, g, h]), exchange_bytes([i, j, k, l]), exchange_bytes([m, n, o, p])];
     store(words, blocks);
 }
@@ -81,13 +84,13 @@ fn half([a, b, c, d]: [__m512i; 4], [e, f, g, h]: [__m512i; 4]) -> Half {
 /// Byte `i` of a key, counted from the most significant, in every byte.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn key_byte(key: u64, i: usize) -> __m512i {
-    _mm512_set1_epi8((key >> (56 - 8 * i)) as i8)
+fn key_byte(key: &Key, i: usize) -> __m512i {
+    _mm512_set1_epi64(key[i] as i64)
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn xor_key(mut half: Half, key: u64) -> Half {
+fn xor_key(mut half: Half, key: &Key) -> Half {
     for (i, byte) in half.iter_mut().enumerate() {
         *byte = _mm512_xor_si512(*byte, key_byte(key, i));
     }
@@ -103,7 +106,7 @@ fn xor3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
 /// `to ^ F(from, key)`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn round(from: Half, to: Half, key: u64) -> Half {
+fn round(from: Half, to: Half, key: &Key) -> Half {
     let [a, b, c, d, e, f, g, h] = xor_key(from, key);
     let (a, h) = (sbox!(a, BEFORE, 0), sbox!(h, BEFORE, 0));
     let (b, e) = (sbox!(b, BEFORE, 1), sbox!(e, BEFORE, 1));
@@ -123,7 +126,7 @@ fn round(from: Half, to: Half, key: u64) -> Half {
 /// `right ^ ((left & key) <<< 1)` for the words of a half and the first of the key.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn turn_into_right(x: &mut Half, key: u64) {
+fn turn_into_right(x: &mut Half, key: &Key) {
     /// Each byte shifted left by one place; its first bit alone, as the last.
     const UP: i64 = matrix([2, 4, 8, 16, 32, 64, 128, 0]);
     const FIRST: i64 = matrix([0, 0, 0, 0, 0, 0, 0, 1]);
@@ -141,7 +144,7 @@ fn turn_into_right(x: &mut Half, key: u64) {
 /// `left ^ (right | key)` for the words of a half and the second of the key.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn or_into_left(x: &mut Half, key: u64) {
+fn or_into_left(x: &mut Half, key: &Key) {
     /// `a ^ (b | c)`.
     const XOR_OR: i32 = 0x1e;
     for i in 0..4 {
@@ -151,7 +154,7 @@ fn or_into_left(x: &mut Half, key: u64) {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn fl(mut x: Half, key: u64) -> Half {
+fn fl(mut x: Half, key: &Key) -> Half {
     turn_into_right(&mut x, key);
     or_into_left(&mut x, key);
     x
@@ -159,7 +162,7 @@ fn fl(mut x: Half, key: u64) -> Half {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn fl_inverse(mut x: Half, key: u64) -> Half {
+fn fl_inverse(mut x: Half, key: &Key) -> Half {
     or_into_left(&mut x, key);
     turn_into_right(&mut x, key);
     x
