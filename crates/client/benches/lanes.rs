@@ -1,6 +1,6 @@
 //! Sixteen processes that sign with RSA-2048 through one broker: what of the bare kernel's rate arrives.
 //!
-//! `cargo bench -p bywash-client --bench lanes`. The bar: at least 85 % of the rate at which the CPU engine computes full batches, per second of
+//! `cargo bench -p bywash-client --bench lanes`, with `-- 64` for 64 processes alone. The bar: at least 85 % of the rate at which the CPU engine computes full batches, per second of
 //! processor time of the broker's process, both measured in one run. Where the machine has two processors the broker is on the first and the clients on the
 //! second; then all on one. A third part shows threads of one process that go together in place.
 //! A lone operation is compared with the engine's own, unmediated.
@@ -35,6 +35,13 @@ fn pin(processor: usize) {
 fn seconds(clock: ClockId) -> f64 {
     let now = clock_gettime(clock);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+/// The rate of full batches straight on the engine, before something is done and after it: the machine's moods are longer than that.
+fn around<T>(engine: &dyn Engine, done: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
+    let before = bare(engine, LANES, SPAN / 6)?;
+    let result = done()?;
+    Ok((result, f64::midpoint(before, bare(engine, LANES, SPAN / 6)?)))
 }
 
 /// Operations per second of this thread's processor time, `count` at a time straight on the engine.
@@ -161,34 +168,40 @@ fn report(name: &str, mut times: Vec<u64>, cpu: f64, lanes: f64, kernel: f64) {
     );
 }
 
-fn through_broker(name: &str, clients: usize, [engine, others]: [usize; 2], kernel: f64) {
+fn through_broker(name: &str, clients: usize, [processor, others]: [usize; 2], engine: &dyn Engine) -> Result<()> {
     let directory = tempfile::tempdir().expect("a folder");
     let path = directory.path().join("socket");
-    let mut broker = Other::start("broker", &path, engine);
+    let mut broker = Other::start("broker", &path, processor);
     let mut all: Vec<_> = (0..clients).map(|_| Other::start("client", &path, others)).collect();
-    let before = figures(&mut broker);
-    all.iter_mut().for_each(Other::tell);
-    let mut times: Vec<u64> = Vec::new();
-    for other in &mut all {
-        times.extend(other.line().split(' ').map(|word| word.parse::<u64>().expect("a number")));
-    }
-    let after = figures(&mut broker);
+    let ((times, before, after), kernel) = around(engine, || {
+        let before = figures(&mut broker);
+        all.iter_mut().for_each(Other::tell);
+        let mut times: Vec<u64> = Vec::new();
+        for other in &mut all {
+            times.extend(other.line().split(' ').map(|word| word.parse::<u64>().expect("a number")));
+        }
+        Ok((times, before, figures(&mut broker)))
+    })?;
     let [operations, batches, cpu] = core::array::from_fn(|index| after[index] - before[index]);
     report(name, times, cpu, operations / batches, kernel);
     all.into_iter().for_each(Other::end);
     broker.end();
+    Ok(())
 }
 
 /// Threads of this process in place, all on one processor: their whole processor time counts.
-fn in_place(threads: usize, kernel: f64) -> Result<()> {
+fn in_place(threads: usize, engine: &dyn Engine) -> Result<()> {
     let (session, operation) = open(None, Route::Here)?;
-    let (until, cpu) = (Instant::now() + SPAN, seconds(ClockId::ProcessCPUTime));
-    let times = std::thread::scope(|scope| {
-        let start = || scope.spawn(|| sign(&session, operation.clone(), until));
-        let threads: Vec<_> = (0..threads).map(|_| start()).collect();
-        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
-    });
-    report(&format!("{threads} threads in place"), times, seconds(ClockId::ProcessCPUTime) - cpu, f64::NAN, kernel);
+    let ((times, cpu), kernel) = around(engine, || {
+        let (until, begun) = (Instant::now() + SPAN, seconds(ClockId::ProcessCPUTime));
+        let times = std::thread::scope(|scope| {
+            let start = || scope.spawn(|| sign(&session, operation.clone(), until));
+            let threads: Vec<_> = (0..threads).map(|_| start()).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+        });
+        Ok((times, seconds(ClockId::ProcessCPUTime) - begun))
+    })?;
+    report(&format!("{threads} threads in place"), times, cpu, f64::NAN, kernel);
     Ok(())
 }
 
@@ -205,13 +218,13 @@ fn main() -> Result<()> {
     let single = bare(&*engine, 1, SPAN / 6)?;
     println!("one by one: {single:.0}/s, {:.0} us", 1e6 / single);
     println!("{:<34} {:>9} {:>9} {:>8} {:>6} {:>9} {:>9}", "", "per s", "per CPU s", "of bare", "lanes", "p50 us", "p99 us");
-    let kernel = || bare(&*engine, LANES, SPAN / 3);
-    for clients in [1, 4, CLIENTS, 4 * CLIENTS] {
-        through_broker(&format!("{clients} processes, broker apart"), clients, [0, 1], kernel()?);
-        through_broker(&format!("{clients} processes, all on one"), clients, [0, 0], kernel()?);
+    let wanted: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    for &clients in if wanted.is_empty() { &[1, 4, CLIENTS, 4 * CLIENTS][..] } else { &wanted } {
+        through_broker(&format!("{clients} processes, broker apart"), clients, [0, 1], &*engine)?;
+        through_broker(&format!("{clients} processes, all on one"), clients, [0, 0], &*engine)?;
     }
-    for threads in [1, 2, 4, CLIENTS, 4 * CLIENTS] {
-        in_place(threads, kernel()?)?;
+    for threads in [1, 2, 4, CLIENTS, 4 * CLIENTS].into_iter().filter(|_| wanted.is_empty()) {
+        in_place(threads, &*engine)?;
     }
     Ok(())
 }
