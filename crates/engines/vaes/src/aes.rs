@@ -110,6 +110,11 @@ impl Schedule {
         _mm512_broadcast_i32x4(memory::block(&self.keys[i]))
     }
 
+    /// Round key `i`, as bytes.
+    pub(crate) fn bytes(&self, i: usize) -> &[u8; BLOCK] {
+        &self.keys[i]
+    }
+
     /// Round key `i`.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]

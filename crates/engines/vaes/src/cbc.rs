@@ -1,11 +1,14 @@
 //! AES-CBC (SP 800-38A s6.2) without padding. Decryption goes sixteen blocks at a time; encryption of one message is a chain in which each
-//! block waits for the one before.
+//! block waits for the one before. [`encrypt_many`] fills that time with other messages.
+
+mod many;
 
 use crate::Error;
 use crate::aes::{Schedule, rounds, with_rounds};
 use crate::blocks::{self, CBC};
 use crate::memory::{self, BLOCK, Text};
 use core::arch::x86_64::*;
+pub use many::{Task, encrypt_many};
 
 /// A key for both directions. Wiped when dropped.
 pub struct Key(Box<[Schedule; 2]>);

@@ -204,6 +204,9 @@ fn beyond() -> ! {
     panic!("a kernel has a place beyond its buffer");
 }
 
+mod lanes;
+pub(crate) use lanes::{Burst, LANES, Lanes};
+
 /// A mask of the lowest `len` of 16 bytes.
 #[inline(always)]
 pub(crate) fn mask16(len: usize) -> __mmask16 {

@@ -80,6 +80,71 @@ fn cbc_at_every_length_and_in_two_pieces() {
     }
 }
 
+#[test]
+fn cbc_of_many_messages() {
+    if !supported() {
+        return;
+    }
+    let mut random = Random(5);
+    for round in 0..200 {
+        let count = if round < 40 { round } else { random.below(60) };
+        let same_length = round % 3 == 0;
+        let keys: Vec<Vec<u8>> = (0..count)
+            .map(|_| {
+                let len = [16, 16, 24, 32][random.below(4)];
+                random.bytes(len)
+            })
+            .collect();
+        let expanded: Vec<_> = keys.iter().map(|key| cbc::Key::new(key).unwrap()).collect();
+        let texts: Vec<Vec<u8>> = (0..count)
+            .map(|_| {
+                let blocks = if same_length { 64 } else { random.below(90) };
+                random.bytes(16 * blocks)
+            })
+            .collect();
+        let ivs: Vec<[u8; 16]> = (0..count).map(|_| random.bytes(16).try_into().unwrap()).collect();
+        let (mut chains, mut outputs) = (ivs.clone(), texts.clone());
+        let mut tasks: Vec<_> = (0..count)
+            .zip(outputs.iter_mut().zip(&mut chains))
+            .map(|(i, (output, chain))| {
+                let text = if i % 2 == 0 { Text::in_place(output) } else { Text::apart(&texts[i], output) };
+                cbc::Task { key: &expanded[i], chain, text }
+            })
+            .collect();
+        cbc::encrypt_many(&mut tasks).unwrap();
+        for i in 0..count {
+            let expected = cbc_oracle(&Aes::new(&keys[i]), &ivs[i], &texts[i]);
+            assert!(outputs[i] == expected, "message {i} of {count}, {} bytes, round {round}", texts[i].len());
+            assert_eq!(chains[i], *expected.last_chunk().unwrap_or(&ivs[i]), "message {i} of {count}, round {round}");
+        }
+    }
+}
+
+#[test]
+fn many_messages_within_their_buffers() {
+    if !supported() {
+        return;
+    }
+    let key = cbc::Key::new(&[3; 16]).unwrap();
+    for at_end in [false, true] {
+        let mut pages: Vec<_> = (0..18).map(|_| Guarded::new()).collect();
+        let mut chains = [[1; 16]; 18];
+        let mut tasks: Vec<_> = pages
+            .iter_mut()
+            .zip(&mut chains)
+            .enumerate()
+            .map(|(i, (pages, chain))| cbc::Task { key: &key, chain, text: Text::in_place(pages.edge(at_end, 16 * i)) })
+            .collect();
+        cbc::encrypt_many(&mut tasks).unwrap();
+        for (i, pages) in pages.iter_mut().enumerate() {
+            assert_eq!(pages.edge(at_end, 16 * i), cbc_oracle(&Aes::new(&[3; 16]), &[1; 16], &vec![0; 16 * i]));
+        }
+    }
+    let (mut part, mut chain) = ([0; 17], [0; 16]);
+    let mut tasks = [cbc::Task { key: &key, chain: &mut chain, text: Text::in_place(&mut part) }];
+    assert_eq!(cbc::encrypt_many(&mut tasks), Err(Error::PartialBlock(17)));
+}
+
 /// XTS encryption in the words of IEEE 1619 s5.3.
 fn xts_oracle(key: &[u8], tweak: &[u8; 16], text: &[u8]) -> Vec<u8> {
     let (data, second) = key.split_at(key.len() / 2);

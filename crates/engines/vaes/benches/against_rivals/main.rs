@@ -12,6 +12,8 @@ mod rivals;
 use rustix::time::{ClockId, clock_gettime};
 
 const SIZES: [usize; 8] = [16, 64, 256, 1024, 4096, 16_384, 65_536, 1 << 20];
+/// Messages side by side.
+pub(crate) const STREAMS: usize = 16;
 const ROUNDS: usize = 60;
 /// Time of one contender in one round.
 const TURN_NS: f64 = 400_000.0;
@@ -28,6 +30,15 @@ pub(crate) enum Mode {
     Ecb,
     /// Decryption; encryption is a chain, and as fast everywhere.
     CbcDecrypt,
+    /// Encryption of sixteen messages: by us side by side.
+    CbcStreams,
+}
+
+impl Mode {
+    /// Messages of one run.
+    fn messages(self) -> usize {
+        if self == Self::CbcStreams { STREAMS } else { 1 }
+    }
 }
 
 /// CPU time of this thread in nanoseconds.
@@ -82,9 +93,10 @@ fn table(mode: Mode, key: &[u8]) {
     for size in SIZES {
         let limit = limit::bytes_per_ns(rounds_of_key);
         let times = rounds(size, &mut contenders);
+        let bytes = (size * mode.messages()) as f64;
         print!("{size:>8}");
-        times.iter().for_each(|times| print!("{:>12.2}", size as f64 / fastest(times)));
-        println!("{:>10.2}{:>6.0} %", to_best(&times), 100.0 * size as f64 / fastest(&times[0]) / limit);
+        times.iter().for_each(|times| print!("{:>12.2}", bytes / fastest(times)));
+        println!("{:>10.2}{:>6.0} %", to_best(&times), 100.0 * bytes / fastest(&times[0]) / limit);
     }
 }
 
@@ -95,7 +107,7 @@ fn main() {
     // cargo itself passes --bench.
     let names: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     println!("{}", rivals::versions());
-    for mode in [Mode::Gcm, Mode::Ctr, Mode::Xts, Mode::Ecb, Mode::CbcDecrypt] {
+    for mode in [Mode::Gcm, Mode::Ctr, Mode::Xts, Mode::Ecb, Mode::CbcDecrypt, Mode::CbcStreams] {
         for len in [16, 32] {
             let name = format!("aes-{}-{mode:?}", 8 * len).to_lowercase();
             if names.is_empty() || names.iter().any(|wanted| name.contains(wanted.as_str())) {

@@ -1,6 +1,6 @@
 //! The kernels as contenders.
 
-use crate::{Mode, Work, now};
+use crate::{Mode, STREAMS, Work, now};
 use bywash_vaes::{Text, cbc, ctr, ecb, gcm, xts};
 use std::hint::black_box;
 
@@ -30,6 +30,17 @@ pub(crate) fn of(mode: Mode, key: &[u8]) -> Work {
             let key = cbc::Key::new(key).expect("a key's length");
             Box::new(move |buffer| key.decrypt(black_box(&mut [1; 16]), Text::in_place(buffer)).expect("whole blocks"))
         }
+        Mode::CbcStreams => {
+            let key = cbc::Key::new(key).expect("a key's length");
+            let mut texts = vec![Vec::new(); STREAMS];
+            Box::new(move |buffer| {
+                texts.iter_mut().for_each(|text| text.resize(buffer.len(), 0));
+                let mut chains = [[1; 16]; STREAMS];
+                let task = |(text, chain)| cbc::Task { key: &key, chain, text: Text::in_place(text) };
+                let mut tasks: Vec<_> = texts.iter_mut().map(Vec::as_mut_slice).zip(&mut chains).map(task).collect();
+                cbc::encrypt_many(&mut tasks).expect("whole blocks");
+            })
+        }
     }
 }
 
@@ -40,7 +51,7 @@ pub(crate) fn key_ns(mode: Mode, key: &[u8]) -> f64 {
         Mode::Ctr => drop(black_box(ctr::Key::new(black_box(key)))),
         Mode::Xts => drop(black_box(xts::Key::new(black_box(key)))),
         Mode::Ecb => drop(black_box(ecb::Key::new(black_box(key)))),
-        Mode::CbcDecrypt => drop(black_box(cbc::Key::new(black_box(key)))),
+        Mode::CbcDecrypt | Mode::CbcStreams => drop(black_box(cbc::Key::new(black_box(key)))),
     };
     let timed = || {
         let start = now();
