@@ -101,74 +101,85 @@ impl Word for u64 {
     }
 }
 
-/// Eight lanes: an AVX-512 register. Code that uses it is entered only where [`crate::Form::is_vector`] says so: on that rest all
-/// the `unsafe` blocks below.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(crate) struct Zmm(pub(crate) __m512i);
+/// Registers. Code that uses them is entered only where [`crate::Form::is_vector`] says so: on that rest all the `unsafe` blocks below.
+macro_rules! registers {
+    ($($(#[$doc:meta])* $name:ident($type:ty) of $lanes:literal: $set:ident $load:ident $store:ident $xor:ident $gate:ident $shl:ident $shr:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        #[repr(transparent)]
+        pub(crate) struct $name(pub(crate) $type);
 
-impl Gates for Zmm {
-    #[inline(always)]
-    fn xor(a: Zmm, b: Zmm) -> Zmm {
-        // SAFETY: the processor has AVX-512, as the type demands.
-        Zmm(unsafe { _mm512_xor_si512(a.0, b.0) })
-    }
+        impl Gates for $name {
+            #[inline(always)]
+            fn xor(a: Self, b: Self) -> Self {
+                // SAFETY: the processor has AVX-512, as the type demands.
+                Self(unsafe { $xor(a.0, b.0) })
+            }
 
-    #[inline(always)]
-    fn gate<const TABLE: i32>(a: Zmm, b: Zmm, c: Zmm) -> Zmm {
-        // SAFETY: the processor has AVX-512, as the type demands.
-        Zmm(unsafe { _mm512_ternarylogic_epi64::<TABLE>(a.0, b.0, c.0) })
-    }
+            #[inline(always)]
+            fn gate<const TABLE: i32>(a: Self, b: Self, c: Self) -> Self {
+                // SAFETY: the processor has AVX-512, as the type demands.
+                Self(unsafe { $gate::<TABLE>(a.0, b.0, c.0) })
+            }
+        }
+
+        impl Word for $name {
+            const LANES: usize = $lanes;
+
+            #[inline(always)]
+            fn splat(lane: u64) -> Self {
+                // SAFETY: the processor has AVX-512, as the type demands.
+                Self(unsafe { $set(lane as i64) })
+            }
+
+            #[inline(always)]
+            fn load(bytes: &[u8]) -> Self {
+                let bytes = &bytes[..Self::BYTES];
+                // SAFETY: the slice has the register's bytes, which need no alignment.
+                Self(unsafe { $load(bytes.as_ptr().cast()) })
+            }
+
+            #[inline(always)]
+            fn store(self, bytes: &mut [u8]) {
+                let bytes = &mut bytes[..Self::BYTES];
+                // SAFETY: the slice has the register's bytes, which need no alignment.
+                unsafe { $store(bytes.as_mut_ptr().cast(), self.0) }
+            }
+
+            #[inline(always)]
+            fn load_lanes(lanes: &[u64]) -> Self {
+                let lanes = &lanes[..Self::LANES];
+                // SAFETY: the slice has the register's numbers.
+                Self(unsafe { $load(lanes.as_ptr().cast()) })
+            }
+
+            #[inline(always)]
+            fn store_lanes(self, lanes: &mut [u64]) {
+                let lanes = &mut lanes[..Self::LANES];
+                // SAFETY: the slice has the register's numbers.
+                unsafe { $store(lanes.as_mut_ptr().cast(), self.0) }
+            }
+
+            #[inline(always)]
+            fn shl<const BITS: u32>(self) -> Self {
+                // SAFETY: the processor has AVX-512, as the type demands.
+                Self(unsafe { $shl(self.0, _mm_cvtsi32_si128(BITS as i32)) })
+            }
+
+            #[inline(always)]
+            fn shr<const BITS: u32>(self) -> Self {
+                // SAFETY: the processor has AVX-512, as the type demands.
+                Self(unsafe { $shr(self.0, _mm_cvtsi32_si128(BITS as i32)) })
+            }
+        }
+    )*};
 }
 
-impl Word for Zmm {
-    const LANES: usize = 8;
-
-    #[inline(always)]
-    fn splat(lane: u64) -> Zmm {
-        // SAFETY: the processor has AVX-512, as the type demands.
-        Zmm(unsafe { _mm512_set1_epi64(lane as i64) })
-    }
-
-    #[inline(always)]
-    fn load(bytes: &[u8]) -> Zmm {
-        let bytes = &bytes[..Self::BYTES];
-        // SAFETY: the slice has the 64 bytes; they need no alignment.
-        Zmm(unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) })
-    }
-
-    #[inline(always)]
-    fn store(self, bytes: &mut [u8]) {
-        let bytes = &mut bytes[..Self::BYTES];
-        // SAFETY: the slice has the 64 bytes; they need no alignment.
-        unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), self.0) }
-    }
-
-    #[inline(always)]
-    fn load_lanes(lanes: &[u64]) -> Zmm {
-        let lanes = &lanes[..Self::LANES];
-        // SAFETY: the slice has the eight numbers.
-        Zmm(unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) })
-    }
-
-    #[inline(always)]
-    fn store_lanes(self, lanes: &mut [u64]) {
-        let lanes = &mut lanes[..Self::LANES];
-        // SAFETY: the slice has the eight numbers.
-        unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), self.0) }
-    }
-
-    #[inline(always)]
-    fn shl<const BITS: u32>(self) -> Zmm {
-        // SAFETY: the processor has AVX-512, as the type demands.
-        Zmm(unsafe { _mm512_slli_epi64::<BITS>(self.0) })
-    }
-
-    #[inline(always)]
-    fn shr<const BITS: u32>(self) -> Zmm {
-        // SAFETY: the processor has AVX-512, as the type demands.
-        Zmm(unsafe { _mm512_srli_epi64::<BITS>(self.0) })
-    }
+registers! {
+    /// Eight lanes: an AVX-512 register.
+    Zmm(__m512i) of 8: _mm512_set1_epi64 _mm512_loadu_si512 _mm512_storeu_si512 _mm512_xor_si512 _mm512_ternarylogic_epi64 _mm512_sll_epi64 _mm512_srl_epi64;
+    /// Four lanes: half of one, for half the time where the processor computes halves.
+    Ymm(__m256i) of 4: _mm256_set1_epi64x _mm256_loadu_si256 _mm256_storeu_si256 _mm256_xor_si256 _mm256_ternarylogic_epi64 _mm256_sll_epi64 _mm256_srl_epi64;
 }
 
 #[cfg(test)]

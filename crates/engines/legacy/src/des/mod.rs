@@ -14,7 +14,7 @@ mod tables;
 pub use streams::{Stream, encrypt_cbc_streams};
 
 use crate::cipher::{BadKey, BlockCipher, Form, assert_whole, in_groups};
-use crate::word::{Word, Zmm};
+use crate::word::{Word, Ymm, Zmm};
 use kernel::{Masks, Stage, group};
 use sealed::{Direction, Passes};
 use zeroize::ZeroizeOnDrop;
@@ -90,16 +90,29 @@ fn masks(key: &[u8; 8]) -> Masks {
 /// Runs the passes over all blocks.
 fn run(form: Form, stages: &[Stage<'_, Masks>], blocks: &mut [u8]) {
     assert_whole(blocks, BLOCK);
-    match form.is_vector() {
-        // SAFETY: the form says that the processor has been asked.
-        true => in_groups!(64 * Zmm::BYTES, blocks, |blocks| unsafe { group_avx512(stages, blocks) }),
-        false => in_groups!(64 * u64::BYTES, blocks, |blocks| group::<u64, Masks>(stages, blocks)),
+    if !form.is_vector() {
+        return in_groups!(64 * u64::BYTES, blocks, |blocks| group::<u64, Masks>(stages, blocks));
     }
+    // What is left over goes through half registers if it fits.
+    let whole = match blocks.len() % (64 * Zmm::BYTES) {
+        rest if rest <= 64 * Ymm::BYTES => blocks.len() - rest,
+        _ => blocks.len(),
+    };
+    let (blocks, rest) = blocks.split_at_mut(whole);
+    // SAFETY: the form says that the processor has been asked.
+    in_groups!(64 * Zmm::BYTES, blocks, |blocks| unsafe { group_zmm(stages, blocks) });
+    // SAFETY: as above.
+    in_groups!(64 * Ymm::BYTES, rest, |blocks| unsafe { group_ymm(stages, blocks) });
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn group_avx512(stages: &[Stage<'_, Masks>], blocks: &mut [u8]) {
+fn group_zmm(stages: &[Stage<'_, Masks>], blocks: &mut [u8]) {
     group::<Zmm, Masks>(stages, blocks);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn group_ymm(stages: &[Stage<'_, Masks>], blocks: &mut [u8]) {
+    group::<Ymm, Masks>(stages, blocks);
 }
 
 impl BlockCipher for Des {

@@ -5,8 +5,8 @@
 
 use super::kernel::{Keys, Stage, group, transpose};
 use super::{BLOCK, Direction, StreamKey};
-use crate::cipher::{Form, assert_whole};
-use crate::word::{Word, Zmm};
+use crate::cipher::assert_whole;
+use crate::word::{Word, Ymm, Zmm};
 use zeroize::Zeroizing;
 
 /// A message to be encrypted in CBC mode.
@@ -22,7 +22,7 @@ pub struct Stream<'s, K> {
 /// Lanes of the widest form.
 const LANES_MAX: usize = 64 * Zmm::LANES;
 
-/// Encrypts all streams. It takes as long for one as for 512 of the same length; more are taken up as others end.
+/// Encrypts all streams. It takes as long for one as for 256 of the same length, twice as long for 512; more are taken up as others end.
 ///
 /// Panics unless each stream has a whole number of blocks.
 pub fn encrypt_cbc_streams<K: StreamKey>(streams: &mut [Stream<'_, K>]) {
@@ -30,7 +30,12 @@ pub fn encrypt_cbc_streams<K: StreamKey>(streams: &mut [Stream<'_, K>]) {
         assert_whole(stream.data, BLOCK);
     }
     let Some(any) = streams.first() else { return };
-    let mut batch = Batch::new(any.key.form(), any.key.passes().map(|(_, direction)| direction));
+    let width = match any.key.form().is_vector() {
+        false => Width::Plain,
+        true if streams.len() <= 64 * Ymm::LANES => Width::Half,
+        true => Width::Whole,
+    };
+    let mut batch = Batch::new(width, any.key.passes().map(|(_, direction)| direction));
     let mut waiting = (0..streams.len()).filter(|stream| !streams[*stream].data.is_empty()).collect::<Vec<_>>().into_iter();
     loop {
         batch.fill(streams, &mut waiting);
@@ -90,7 +95,7 @@ const STEPS: usize = 8;
 
 /// The lanes and what they work on.
 struct Batch {
-    form: Form,
+    width: Width,
     lanes: usize,
     keys: Vec<LaneKeys>,
     free: Vec<usize>,
@@ -100,11 +105,11 @@ struct Batch {
 }
 
 impl Batch {
-    fn new(form: Form, directions: impl Iterator<Item = Direction>) -> Self {
-        let lanes = 64 * if form.is_vector() { Zmm::LANES } else { u64::LANES };
+    fn new(width: Width, directions: impl Iterator<Item = Direction>) -> Self {
+        let lanes = 64 * width.lanes();
         let new = |direction| LaneKeys { numbers: [0; LANES_MAX].into(), slices: [0; 64 * Zmm::LANES].into(), direction };
         Self {
-            form,
+            width,
             lanes,
             keys: directions.map(new).collect(),
             free: (0..lanes).rev().collect(),
@@ -128,7 +133,7 @@ impl Batch {
             self.busy.push(Lane { lane, stream, done: 0 });
         }
         if self.busy.len() != before {
-            self.keys.iter_mut().for_each(|keys| slice_up(self.form, keys));
+            self.keys.iter_mut().for_each(|keys| self.width.slice_up(keys));
         }
     }
 
@@ -146,7 +151,7 @@ impl Batch {
             for (byte, chained) in row.as_flattened_mut().iter_mut().zip(self.chained.as_flattened()) {
                 *byte ^= chained;
             }
-            encrypt(self.form, &stages, &mut row.as_flattened_mut()[..BLOCK * self.lanes]);
+            self.width.encrypt(&stages, &mut row.as_flattened_mut()[..BLOCK * self.lanes]);
             self.chained = *row;
         }
         for Lane { lane, stream, done } in &mut self.busy {
@@ -172,28 +177,50 @@ impl Batch {
     }
 }
 
-fn slice_up(form: Form, keys: &mut LaneKeys) {
-    match form.is_vector() {
-        // SAFETY: the form says that the processor has been asked.
-        true => unsafe { slice_up_avx512(keys) },
-        false => keys.slice_up::<u64>(),
+/// The registers that are used. Those of vectors are chosen only where the processor has been asked.
+#[derive(Clone, Copy)]
+enum Width {
+    Plain,
+    Half,
+    Whole,
+}
+
+impl Width {
+    fn lanes(self) -> usize {
+        match self {
+            Width::Plain => u64::LANES,
+            Width::Half => Ymm::LANES,
+            Width::Whole => Zmm::LANES,
+        }
+    }
+
+    fn slice_up(self, keys: &mut LaneKeys) {
+        match self {
+            Width::Plain => keys.slice_up::<u64>(),
+            // SAFETY: as the type says.
+            Width::Half => unsafe { slice_up_avx512::<Ymm>(keys) },
+            // SAFETY: as the type says.
+            Width::Whole => unsafe { slice_up_avx512::<Zmm>(keys) },
+        }
+    }
+
+    fn encrypt(self, stages: &[Stage<'_, Slices>], blocks: &mut [u8]) {
+        match self {
+            Width::Plain => group::<u64, Slices>(stages, blocks),
+            // SAFETY: as the type says.
+            Width::Half => unsafe { encrypt_avx512::<Ymm>(stages, blocks) },
+            // SAFETY: as the type says.
+            Width::Whole => unsafe { encrypt_avx512::<Zmm>(stages, blocks) },
+        }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn slice_up_avx512(keys: &mut LaneKeys) {
-    keys.slice_up::<Zmm>();
-}
-
-fn encrypt(form: Form, stages: &[Stage<'_, Slices>], blocks: &mut [u8]) {
-    match form.is_vector() {
-        // SAFETY: the form says that the processor has been asked.
-        true => unsafe { encrypt_avx512(stages, blocks) },
-        false => group::<u64, Slices>(stages, blocks),
-    }
+fn slice_up_avx512<W: Word>(keys: &mut LaneKeys) {
+    keys.slice_up::<W>();
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn encrypt_avx512(stages: &[Stage<'_, Slices>], blocks: &mut [u8]) {
-    group::<Zmm, Slices>(stages, blocks);
+fn encrypt_avx512<W: Word>(stages: &[Stage<'_, Slices>], blocks: &mut [u8]) {
+    group::<W, Slices>(stages, blocks);
 }
