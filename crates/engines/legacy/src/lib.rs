@@ -14,6 +14,8 @@
 //! | Camellia | S-boxes by GFNI, 64 blocks | **not constant time**: the S-box is read at places that depend on key and data |
 //! | RC6 | multiplications and rotations whose time does not depend on what they work on, 64 blocks | the same code, one block |
 //!
+//! `cargo bench -p bywash-legacy --bench timing` asks with a statistical test whether the vector forms' times, of key schedules too, depend on key or data.
+//!
 //! # How many blocks it takes
 //! A kernel takes as long for one block as for a group: 256 blocks of DES, 16 of Serpent and RC6, 64 of Twofish and Camellia. So short messages
 //! gain little or lose, and so does the encryption of one stream in CBC mode, whose blocks wait for each other: `cargo bench -p bywash-legacy` shows

@@ -1,6 +1,6 @@
 //! Code that leaks, as code should not: the test must find it.
 
-use crate::{Planned, Random, Subject};
+use super::{Planned, Random, Subject};
 use std::hint::black_box;
 
 pub(crate) fn subjects() -> Vec<Planned> {
