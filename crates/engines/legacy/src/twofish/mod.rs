@@ -5,7 +5,7 @@ mod schedule;
 mod vector;
 
 use crate::cipher::{BadKey, BlockCipher, Form, assert_whole};
-use schedule::{SBoxes, mds, schedule};
+use schedule::{LookUp, SBoxes, mds, schedule};
 use zeroize::ZeroizeOnDrop;
 
 const BLOCK: usize = 16;
@@ -13,7 +13,7 @@ const ROUNDS: usize = 16;
 
 /// **Legacy.** Twofish with keys of 16, 24 or 32 bytes; blocks of 16 bytes.
 ///
-/// The portable form reads the S-boxes at places that depend on key and data: **not constant time**.
+/// The portable form reads its tables at places that depend on key and data: **not constant time**.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct Twofish {
     #[zeroize(skip)]
@@ -30,7 +30,12 @@ impl BlockCipher for Twofish {
     fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
         BadKey::check::<Self>(key)?;
         let mut keyed = Self { form, sboxes: [[0; 256]; 4], keys: [0; 40] };
-        schedule(key, &mut keyed.sboxes, &mut keyed.keys);
+        let look_up: LookUp = match form.is_vector() {
+            // SAFETY: the form says that the processor has been asked.
+            true => |table, bytes| unsafe { vector::look_up_bytes(table, bytes) },
+            false => |table, bytes| bytes.map(|byte| table[usize::from(byte)]),
+        };
+        schedule(key, look_up, &mut keyed.sboxes, &mut keyed.keys);
         Ok(keyed)
     }
 

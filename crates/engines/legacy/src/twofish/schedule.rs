@@ -1,20 +1,20 @@
-//! The key schedule of Twofish, sections 4.3 and 4.4 of the submission, without a table that is read at a secret place: the permutations q
-//! are worked out from their tables of 16 half bytes, each of which is a number that is shifted.
+//! The key schedule of Twofish, sections 4.3 and 4.4 of the submission. Whoever calls it brings the way to look 64 bytes up in a table: with
+//! tables in registers no address depends on the key.
 
 use zeroize::Zeroizing;
 
 /// The key-dependent S-boxes of g, before the matrix.
 pub(crate) type SBoxes = [[u8; 256]; 4];
 
-/// The tables t0 to t3 of q0 and of q1, entry `i` in half byte `i`.
-const HALVES: [[u64; 4]; 2] = [
-    halves([
+/// The permutations q0 and q1, from their tables t0 to t3.
+const Q: [[u8; 256]; 2] = [
+    permutation([
         [0x8, 0x1, 0x7, 0xd, 0x6, 0xf, 0x3, 0x2, 0x0, 0xb, 0x5, 0x9, 0xe, 0xc, 0xa, 0x4],
         [0xe, 0xc, 0xb, 0x8, 0x1, 0x2, 0x3, 0x5, 0xf, 0x4, 0xa, 0x6, 0x7, 0x0, 0x9, 0xd],
         [0xb, 0xa, 0x5, 0xe, 0x6, 0xd, 0x9, 0x0, 0xc, 0x8, 0xf, 0x3, 0x2, 0x4, 0x7, 0x1],
         [0xd, 0x7, 0xf, 0x4, 0x1, 0x2, 0x6, 0xe, 0x9, 0xb, 0x3, 0x0, 0x8, 0x5, 0xc, 0xa],
     ]),
-    halves([
+    permutation([
         [0x2, 0x8, 0xb, 0xd, 0xf, 0x7, 0x6, 0xe, 0x3, 0x1, 0x9, 0x4, 0x0, 0xa, 0xc, 0x5],
         [0x1, 0xe, 0x2, 0xb, 0x4, 0xc, 0x3, 0x7, 0x6, 0xd, 0xa, 0x5, 0xf, 0x9, 0x0, 0x8],
         [0x4, 0xc, 0x7, 0x5, 0x1, 0x6, 0x9, 0xa, 0x0, 0xe, 0xd, 0x8, 0x2, 0xb, 0x3, 0xf],
@@ -22,38 +22,34 @@ const HALVES: [[u64; 4]; 2] = [
     ]),
 ];
 
-const fn halves(tables: [[u8; 16]; 4]) -> [u64; 4] {
-    let (mut packed, mut table) = ([0; 4], 0);
-    while table < 4 {
-        let mut i = 0;
-        while i < 16 {
-            packed[table] |= (tables[table][i] as u64) << (4 * i);
-            i += 1;
+const fn permutation(t: [[u8; 16]; 4]) -> [u8; 256] {
+    let (mut q, mut x) = ([0; 256], 0);
+    while x < 256 {
+        let (mut a, mut b) = (x as u8 >> 4, x as u8 & 15);
+        let mut pair = 0;
+        while pair < 4 {
+            (a, b) = (a ^ b, (a ^ (b >> 1 | b << 3) ^ a << 3) & 15);
+            (a, b) = (t[pair][a as usize], t[pair + 1][b as usize]);
+            pair += 2;
         }
-        table += 1;
+        q[x] = b << 4 | a;
+        x += 1;
     }
-    packed
+    q
 }
 
 /// Which permutation each byte goes through, from the last key word's on: section 4.3.5, figure 2.
 const ORDER: [[usize; 4]; 5] = [[1, 0, 0, 1], [1, 1, 0, 0], [0, 1, 0, 1], [0, 0, 1, 1], [1, 0, 1, 0]];
 
-/// q0 or q1.
-fn q(which: usize, x: u8) -> u8 {
-    let tables = &HALVES[which];
-    let look = |table: usize, at: u8| (tables[table] >> (4 * (at & 15))) as u8 & 15;
-    let mix = |a: u8, b: u8| (a ^ b, a ^ (b >> 1 | b << 3) ^ a << 3);
-    let (a, b) = mix(x >> 4, x & 15);
-    let (a, b) = mix(look(0, a), look(1, b));
-    look(3, b) << 4 | look(2, a)
-}
+/// Looks each byte up in the table.
+pub(crate) type LookUp = fn(&[u8; 256], [u8; 64]) -> [u8; 64];
 
-/// The permutations of one byte place with the key words between them.
-fn permute(place: usize, mut x: u8, words: &[[u8; 4]]) -> u8 {
+/// The permutations of one byte place with the key words between them, for 64 words.
+fn permute(place: usize, mut x: [u8; 64], words: &[[u8; 4]], look_up: LookUp) -> [u8; 64] {
     for (stage, word) in words.iter().enumerate().rev() {
-        x = q(ORDER[3 - stage][place], x) ^ word[place];
+        x = look_up(&Q[ORDER[3 - stage][place]], x).map(|byte| byte ^ word[place]);
     }
-    q(ORDER[4][place], x)
+    look_up(&Q[ORDER[4][place]], x)
 }
 
 /// `a * b` modulo a polynomial of degree eight. `b` is public.
@@ -94,21 +90,25 @@ fn rs(key: &[u8; 8]) -> [u8; 4] {
 }
 
 /// The S-boxes and the 40 words of round keys from a key of 16, 24 or 32 bytes.
-pub(crate) fn schedule(key: &[u8], sboxes: &mut SBoxes, keys: &mut [u32; 40]) {
-    let words = |first: usize| -> Zeroizing<Vec<[u8; 4]>> {
-        Zeroizing::new(key.as_chunks().0.iter().skip(first).step_by(2).copied().collect::<Vec<[u8; 4]>>())
+pub(crate) fn schedule(key: &[u8], look_up: LookUp, sboxes: &mut SBoxes, keys: &mut [u32; 40]) {
+    let (words, _) = key.as_chunks();
+    // The function h with every second word of the key, on words whose bytes are all `first`, `first + 2` and so on.
+    let h = |first: usize| {
+        let words: Zeroizing<Vec<[u8; 4]>> = Zeroizing::new(words.iter().skip(first).step_by(2).copied().collect());
+        let bytes = std::array::from_fn(|i| (first + 2 * i) as u8);
+        let places: [[u8; 64]; 4] = std::array::from_fn(|place| permute(place, bytes, &words, look_up));
+        move |i: usize| mds(places.map(|bytes| bytes[i]))
     };
-    let (even, odd) = (words(0), words(1));
-    let h = |byte: u8, words: &[[u8; 4]]| mds(std::array::from_fn(|place| permute(place, byte, words)));
+    let (even, odd) = (h(0), h(1));
     for (i, pair) in keys.as_chunks_mut().0.iter_mut().enumerate() {
-        let (a, b) = (h(2 * i as u8, &even), h(2 * i as u8 + 1, &odd).rotate_left(8));
+        let (a, b) = (even(i), odd(i).rotate_left(8));
         *pair = [a.wrapping_add(b), a.wrapping_add(b.wrapping_mul(2)).rotate_left(9)];
     }
     // The words of g's key come last first.
     let of_g = Zeroizing::new(key.as_chunks().0.iter().rev().map(rs).collect::<Vec<_>>());
     for (place, sbox) in sboxes.iter_mut().enumerate() {
-        for (x, value) in sbox.iter_mut().enumerate() {
-            *value = permute(place, x as u8, &of_g);
+        for (quarter, values) in sbox.as_chunks_mut().0.iter_mut().enumerate() {
+            *values = permute(place, std::array::from_fn(|i| (64 * quarter + i) as u8), &of_g, look_up);
         }
     }
 }

@@ -8,6 +8,7 @@ use super::schedule::{MDS_POLYNOMIAL, multiply};
 use super::{ROUNDS, Twofish};
 use crate::bytes::{GROUP, Word, exchange_bytes, load, matrix, store};
 use crate::cipher::in_groups;
+use crate::word::{Word as _, Zmm};
 use core::arch::x86_64::*;
 
 /// The matrix over bits of the multiplication by a factor.
@@ -114,6 +115,13 @@ fn g(cipher: &Twofish, bytes: Word) -> Word {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
 fn xor4(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> __m512i {
     _mm512_xor_si512(_mm512_ternarylogic_epi32::<0x96>(a, b, c), d)
+}
+
+/// Each byte's entry of the table, for the key schedule.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
+pub(super) fn look_up_bytes(table: &[u8; 256], mut bytes: [u8; 64]) -> [u8; 64] {
+    Zmm(look_up(table, Zmm::load(&bytes).0)).store(&mut bytes);
+    bytes
 }
 
 /// Each byte's entry of the table.
