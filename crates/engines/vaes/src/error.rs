@@ -31,7 +31,7 @@ impl fmt::Display for Error {
         match self {
             Self::KeyLength(given) => write!(f, "an AES key has 16, 24 or 32 bytes, or 32 or 64 for XTS, not {given}"),
             Self::IvLength(given) => write!(f, "a GCM IV has 1 to 2^61 - 1 bytes, not {given}"),
-            Self::TagLength(given) => write!(f, "a GCM tag has 1 to 16 bytes, not {given}"),
+            Self::TagLength(given) => write!(f, "a tag has 1 to 16 bytes, not {given}"),
             Self::TextLength(given) => write!(f, "{given} bytes are too many for one message: begin another with a new IV"),
             Self::AadLength(given) => write!(f, "{given} bytes of associated data are more than 2^61 - 1"),
             Self::PartialBlock(given) => write!(f, "{given} bytes are not a whole number of 16-byte blocks"),

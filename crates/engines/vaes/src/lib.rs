@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`gcm`] | AES-GCM and GMAC (SP 800-38D), whole messages and in pieces |
+//! | [`chacha20_poly1305`] | ChaCha20-Poly1305 (RFC 8439), whole messages and in pieces; needs AVX-512 IFMA, no AES |
 //! | [`ctr`] | AES-CTR (SP 800-38A s6.5) with a counter of 128 bits |
 //! | [`xts`] | AES-XTS (IEEE 1619-2018) |
 //! | [`cbc`], [`ecb`] | AES-CBC and AES-ECB (SP 800-38A s6.2, s6.1) |
@@ -23,6 +24,7 @@
 mod aes;
 mod blocks;
 pub mod cbc;
+pub mod chacha20_poly1305;
 pub mod ctr;
 pub mod ecb;
 mod error;

@@ -2,6 +2,7 @@
 
 use core::arch::x86_64::*;
 use core::marker::PhantomData;
+use core::ops::Range;
 
 /// Bytes in a block.
 pub(crate) const BLOCK: usize = 16;
@@ -174,6 +175,20 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Bytes of the input.
+    pub(crate) fn given(&self, range: Range<usize>) -> &[u8] {
+        self.check(range.start, range.len());
+        // SAFETY: they lie within the input, as checked, and nobody writes while the result is held.
+        unsafe { core::slice::from_raw_parts(self.input.add(range.start), range.len()) }
+    }
+
+    /// Bytes of the output.
+    pub(crate) fn done(&self, range: Range<usize>) -> &[u8] {
+        self.check(range.start, range.len());
+        // SAFETY: as above, of the output, whose bytes have values since it was made from a slice.
+        unsafe { core::slice::from_raw_parts(self.output.add(range.start), range.len()) }
+    }
+
     /// Xors bytes into the text from `at` on.
     pub(crate) fn xor_bytes(&mut self, at: usize, bytes: &[u8]) {
         self.check(at, bytes.len());
@@ -191,10 +206,10 @@ impl<'a> Text<'a> {
 }
 
 /// Overwrites key material in a way that the compiler does not leave out, a register's width at a time.
-pub(crate) fn wipe(blocks: &mut [[u8; BLOCK]]) {
-    blocks.fill([0; BLOCK]);
+pub(crate) fn wipe<T: Copy + Default>(places: &mut [T]) {
+    places.fill(T::default());
     // SAFETY: no instruction at all; but the compiler has to assume that it reads what lies there.
-    unsafe { core::arch::asm!("/* {} */", in(reg) blocks.as_ptr(), options(nostack, preserves_flags, readonly)) };
+    unsafe { core::arch::asm!("/* {} */", in(reg) places.as_ptr(), options(nostack, preserves_flags, readonly)) };
 }
 
 /// Kept apart, so that the checks are short.
@@ -267,6 +282,38 @@ pub(crate) fn set_four(blocks: &mut [[u8; BLOCK]], first: usize, four: __m512i) 
     }
     // SAFETY: 64 writable bytes from `first` on, as checked.
     unsafe { _mm512_storeu_si512(blocks.as_mut_ptr().add(first).cast(), four) }
+}
+
+/// A register's width of bytes.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+pub(crate) fn register(bytes: &[u8; WIDE]) -> __m512i {
+    // SAFETY: 64 readable bytes.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+/// The bytes of a register.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+pub(crate) fn set_register(bytes: &mut [u8; WIDE], register: __m512i) {
+    // SAFETY: 64 writable bytes.
+    unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), register) }
+}
+
+/// Eight words.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+pub(crate) fn words(words: &[u64; WIDE / 8]) -> __m512i {
+    // SAFETY: 64 readable bytes.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+}
+
+/// Writes eight words.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+pub(crate) fn set_words(words: &mut [u64; WIDE / 8], register: __m512i) {
+    // SAFETY: 64 writable bytes.
+    unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), register) }
 }
 
 /// Up to 64 bytes of `bytes` from `at` on, zeros behind them.

@@ -1,7 +1,7 @@
 //! The kernels as contenders.
 
 use crate::{Mode, STREAMS, Work, now};
-use bywash_vaes::{Text, cbc, ctr, ecb, gcm, xts};
+use bywash_vaes::{Text, cbc, chacha20_poly1305, ctr, ecb, gcm, xts};
 use std::hint::black_box;
 
 pub(crate) fn of(mode: Mode, key: &[u8]) -> Work {
@@ -11,6 +11,14 @@ pub(crate) fn of(mode: Mode, key: &[u8]) -> Work {
             let (iv, mut tag) = ([1; 12], [0; 16]);
             Box::new(move |buffer| {
                 key.seal(black_box(&iv), &[], Text::in_place(buffer), &mut tag).expect("lengths that fit");
+                black_box(&mut tag);
+            })
+        }
+        Mode::ChaCha20Poly1305 => {
+            let key = chacha20_poly1305::Key::new(key.try_into().expect("a key's length"));
+            let (nonce, mut tag) = ([1; 12], [0; 16]);
+            Box::new(move |buffer| {
+                key.seal(black_box(&nonce), &[], Text::in_place(buffer), &mut tag).expect("lengths that fit");
                 black_box(&mut tag);
             })
         }
@@ -49,6 +57,7 @@ pub(crate) fn key_ns(mode: Mode, key: &[u8]) -> f64 {
     let once = || match mode {
         Mode::Gcm => drop(black_box(gcm::Key::new(black_box(key)))),
         Mode::Ctr => drop(black_box(ctr::Key::new(black_box(key)))),
+        Mode::ChaCha20Poly1305 => drop(black_box(key.try_into().map(chacha20_poly1305::Key::new))),
         Mode::Xts => drop(black_box(xts::Key::new(black_box(key)))),
         Mode::Ecb => drop(black_box(ecb::Key::new(black_box(key)))),
         Mode::CbcDecrypt | Mode::CbcStreams => drop(black_box(cbc::Key::new(black_box(key)))),

