@@ -1,6 +1,6 @@
 //! The kernels against the libraries of this system, on one core.
 //!
-//! `cargo bench -p bywash-legacy -- [NAME...]` prints one row for each cipher, mode and size whose name contains one of the names. The
+//! `cargo bench -p bywash-legacy --bench against_libraries -- [NAME...]` prints one row for each cipher, mode and size whose name contains one of the names. The
 //! contenders of a row take turns within each round, so that whatever else the machine does hits them alike; the time is the thread's CPU
 //! time. Columns: GB/s, medians over the rounds, of these kernels, their portable form, OpenSSL's libcrypto (with its legacy provider), libgcrypt and Botan; and
 //! the median over the rounds of the ratio to the fastest library. `-` is a library that has no such cipher or mode; one that is not

@@ -9,7 +9,7 @@ use crate::cipher::{BadKey, BlockCipher, Form};
 use crate::word::{Gates, Zmm};
 use crate::words::{BLOCK, Several, WordCipher, Words, run};
 use circuits::*;
-use zeroize::ZeroizeOnDrop;
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 /// **Legacy.** Serpent with keys of 16, 24 or 32 bytes; blocks of 16 bytes, little-endian as in the reference implementation.
 #[derive(Clone, ZeroizeOnDrop)]
@@ -42,12 +42,12 @@ impl BlockCipher for Serpent {
 fn schedule(key: &[u8]) -> [[u32; 4]; 33] {
     /// The golden ratio's fraction.
     const PHI: u32 = 0x9e37_79b9;
-    let mut padded = [0; 32];
+    let mut padded = Zeroizing::new([0; 32]);
     padded[..key.len()].copy_from_slice(key);
     if let Some(end) = padded.get_mut(key.len()) {
         *end = 1;
     }
-    let mut words = [0u32; 8 + 132];
+    let mut words = Zeroizing::new([0u32; 8 + 132]);
     for (word, bytes) in words.iter_mut().zip(padded.as_chunks().0) {
         *word = u32::from_le_bytes(*bytes);
     }

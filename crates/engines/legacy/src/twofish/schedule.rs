@@ -96,8 +96,8 @@ pub(crate) fn schedule(key: &[u8], look_up: LookUp, sboxes: &mut SBoxes, keys: &
     let h = |first: usize| {
         let words: Zeroizing<Vec<[u8; 4]>> = Zeroizing::new(words.iter().skip(first).step_by(2).copied().collect());
         let bytes = std::array::from_fn(|i| (first + 2 * i) as u8);
-        let places: [[u8; 64]; 4] = std::array::from_fn(|place| permute(place, bytes, &words, look_up));
-        move |i: usize| mds(places.map(|bytes| bytes[i]))
+        let places: Zeroizing<[[u8; 64]; 4]> = Zeroizing::new(std::array::from_fn(|place| permute(place, bytes, &words, look_up)));
+        move |i: usize| mds(places.each_ref().map(|bytes| bytes[i]))
     };
     let (even, odd) = (h(0), h(1));
     for (i, pair) in keys.as_chunks_mut().0.iter_mut().enumerate() {
