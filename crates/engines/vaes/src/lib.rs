@@ -6,7 +6,7 @@
 //! | [`chacha20_poly1305`] | ChaCha20-Poly1305 (RFC 8439), whole messages and in pieces; needs AVX-512 IFMA, no AES |
 //! | [`ctr`] | AES-CTR (SP 800-38A s6.5) with a counter of 128 bits |
 //! | [`xts`] | AES-XTS (IEEE 1619-2018) |
-//! | [`cbc`], [`ecb`] | AES-CBC and AES-ECB (SP 800-38A s6.2, s6.1) |
+//! | [`cbc`], [`ecb`] | AES-CBC and AES-ECB (SP 800-38A s6.2, s6.1); CBC encryption of sixteen messages at once |
 //!
 //! # Where the time goes
 //! One `vaesenc` of 512 bits starts in each cycle, and nothing makes the rounds fewer: 64 bytes take 10 cycles with a key of 128 bits
@@ -15,6 +15,9 @@
 //!
 //! # Constant time
 //! No branch and no memory address depends on a key, a text or a tag; lengths are not secret. The key schedule is computed by `aesenclast`.
+//!
+//! Keys and what messages in pieces carry along are wiped when dropped. Registers are not, nor is what the compiler keeps of them on the stack,
+//! round keys of the long loops among it: to wipe it would cost a short message as much as its encryption.
 //!
 //! # Who calls it
 //! `engines/cpu`, where [`is_supported`] says yes. This crate knows nothing of sessions, policies or OpenSSL, and allocates for keys only.

@@ -235,3 +235,24 @@ fn crypt<const R: usize, const SEAL: bool>(message: &mut Message, key: &Expanded
     }
     message.counter = counter.next;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_message_and_no_longer() {
+        if !crate::is_supported() {
+            return eprintln!("skipped: this processor has no VAES with AVX-512");
+        }
+        let key = Key::new(&[7; 16]).unwrap();
+        let mut message = Message::new(&key, &[1; 12]).unwrap();
+        message.text_len = TEXT_MAX - 16;
+        assert_eq!(message.encrypt(&key, Text::in_place(&mut [0; 17])), Err(Error::TextLength(TEXT_MAX + 1)));
+        assert_eq!(message.decrypt(&key, Text::in_place(&mut [0; 17])), Err(Error::TextLength(TEXT_MAX + 1)));
+        message.encrypt(&key, Text::in_place(&mut [0; 16])).unwrap();
+        let mut message = Message::new(&key, &[1; 12]).unwrap();
+        message.aad_len = AAD_MAX - 1;
+        assert_eq!(message.aad(&key, &[0; 2]), Err(Error::AadLength(AAD_MAX + 1)));
+    }
+}

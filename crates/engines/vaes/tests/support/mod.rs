@@ -85,7 +85,7 @@ pub(crate) fn xor(text: &[u8], stream: &[u8]) -> Vec<u8> {
 /// GCM, SP 800-38D.
 pub(crate) struct Gcm {
     aes: Aes,
-    hash_key: [u8; 16],
+    pub(crate) hash_key: [u8; 16],
 }
 
 impl Gcm {
