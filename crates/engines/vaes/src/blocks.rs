@@ -42,7 +42,7 @@ fn several<const R: usize, const MODE: u8, const DECRYPT: bool>(
     let last = text.load_block(end - BLOCK, BLOCK);
     let mut state = State::<MODE>::new(*carry);
     if end - at >= 4 * WIDE {
-        at = steps::<R, MODE, DECRYPT>(key, &mut state, text, at, end);
+        (state, at) = steps::<R, MODE, DECRYPT>(key, state, text, at, end);
     }
     let rest = end - at;
     match rest.div_ceil(WIDE) {
@@ -166,25 +166,23 @@ fn first_key<const MODE: u8>(given: __m512i, key: __m512i, mask: __m512i) -> __m
     if MODE == XTS { _mm512_ternarylogic_epi64::<0x96>(given, key, mask) } else { _mm512_xor_si512(given, key) }
 }
 
-/// Sixteen blocks at a time, as long as there are as many; returns where they end.
+/// Sixteen blocks at a time, as long as there are as many; returns where they end. The state goes by value, so that it stays in registers.
 #[inline(never)]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 fn steps<const R: usize, const MODE: u8, const DECRYPT: bool>(
     key: &Schedule,
-    state: &mut State<MODE>,
+    mut state: State<MODE>,
     text: &mut Text<'_>,
     mut at: usize,
     end: usize,
-) -> usize {
+) -> (State<MODE>, usize) {
     let mut keys = [_mm512_setzero_si512(); 15];
     for (i, wide) in keys.iter_mut().enumerate().take(R + 1) {
         *wide = key.wide(i);
     }
-    // A copy, which stays in registers.
-    let mut local = State::<MODE> { carry: state.carry };
     while end - at >= 4 * WIDE {
         let given = text.load_step(at);
-        let masks = local.masks(&given);
+        let masks = state.masks(&given);
         let mut blocks = given;
         for (block, mask) in blocks.iter_mut().zip(masks) {
             *block = first_key::<MODE>(*block, keys[0], mask);
@@ -194,7 +192,7 @@ fn steps<const R: usize, const MODE: u8, const DECRYPT: bool>(
                 *block = round::<DECRYPT>(*block, keys[number]);
             }
             if number % 2 == 1 && number < 8 {
-                local.advance(number / 2);
+                state.advance(number / 2);
             }
         });
         for (block, mask) in blocks.iter_mut().zip(masks) {
@@ -203,8 +201,7 @@ fn steps<const R: usize, const MODE: u8, const DECRYPT: bool>(
         text.store_step(at, blocks);
         at += 4 * WIDE;
     }
-    *state = local;
-    at
+    (state, at)
 }
 
 /// `len` bytes, which fill `N` registers, the last of them perhaps in part.
