@@ -2,6 +2,7 @@
 
 use crate::descriptors;
 use core::ffi::c_int;
+use core::mem::MaybeUninit;
 use libc::{EPOLLET, EPOLLIN, EPOLLONESHOT};
 
 /// Descriptors past this number are nobody's here: what a program passes to `poll` need not be open, and the table is as long as the highest.
@@ -31,6 +32,8 @@ impl Registration {
 #[derive(Clone, Copy, Default)]
 struct Entry {
     epoll: Option<Registration>,
+    /// As was found when it was registered.
+    is_pipe: bool,
     /// In the arguments of the thread's last `poll` or `select`, by the number of that call.
     polled: u64,
     /// A handshake was to be suspended when nobody waited for it.
@@ -41,12 +44,27 @@ struct Entry {
 #[derive(Default)]
 pub(crate) struct Registry {
     entries: Vec<Entry>,
+    /// How many of them are in epoll sets and no pipes.
+    peers: usize,
     /// Sets on which this thread has waited.
     sets: Vec<c_int>,
     /// Number of the last `poll` or `select`.
     polls: u64,
     /// The last connection for which nobody waited at its handshake was waited for here afterwards, so that the next one will be, too (haproxy).
     registers_late: bool,
+}
+
+impl Entry {
+    /// Whether it may be a connection, or bring one.
+    fn is_peer(&self) -> bool {
+        self.epoll.is_some() && !self.is_pipe
+    }
+}
+
+fn is_pipe(fd: c_int) -> bool {
+    let mut found = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: room for the answer, which is looked at only where there is one.
+    unsafe { libc::fstat(fd, found.as_mut_ptr()) == 0 && found.assume_init().st_mode & libc::S_IFMT == libc::S_IFIFO }
 }
 
 impl Registry {
@@ -60,15 +78,28 @@ impl Registry {
 
     pub(crate) fn register(&mut self, fd: c_int, registration: Option<Registration>) {
         let Some(entry) = self.entry(fd) else { return };
+        let was_peer = entry.is_peer();
+        if entry.epoll.is_none() && registration.is_some() {
+            entry.is_pipe = is_pipe(fd);
+        }
         entry.epoll = registration;
-        if entry.is_early && registration.is_some() {
+        let (is_peer, is_early) = (entry.is_peer(), entry.is_early);
+        self.peers = self.peers + usize::from(is_peer) - usize::from(was_peer);
+        if is_early && registration.is_some() {
             self.registers_late = self.hears(fd);
         }
+    }
+
+    /// How many connections at most this thread's epoll sets can tell of. Not counted are pipes, the output of a program that the server has started (CGI):
+    /// its two ends would pass for company, and a thread with one connection would wait for nobody.
+    pub(crate) fn peers(&self) -> usize {
+        self.peers
     }
 
     /// The descriptor is closed; so is the set, if it was one.
     pub(crate) fn forget(&mut self, fd: c_int) {
         if let Some(entry) = usize::try_from(fd).ok().and_then(|index| self.entries.get_mut(index)) {
+            self.peers -= usize::from(entry.is_peer());
             *entry = Entry::default();
         }
         self.sets.retain(|&set| set != fd);
@@ -135,6 +166,7 @@ impl Registry {
 mod tests {
     use super::*;
     use libc::EPOLLOUT;
+    use std::os::fd::AsRawFd;
 
     const INPUT: Registration = Registration { set: 3, events: EPOLLIN as u32, data: 7 };
 
@@ -151,6 +183,28 @@ mod tests {
         assert!(!registry.hears(5));
         registry.register(5, Some(Registration { events: INPUT.events | EPOLLONESHOT as u32, ..INPUT }));
         assert!(!registry.hears(5), "told once, it would not be told again");
+    }
+
+    #[test]
+    fn pipes_are_nobody_to_wait_for() {
+        let ((socket, other), (from, to)) = (std::os::unix::net::UnixStream::pair().unwrap(), std::io::pipe().unwrap());
+        let mut registry = Registry::default();
+        for fd in [from.as_raw_fd(), to.as_raw_fd()] {
+            registry.register(fd, Some(INPUT));
+            assert_eq!(registry.peers(), 0);
+        }
+        for _ in 0..2 {
+            registry.register(socket.as_raw_fd(), Some(INPUT));
+            registry.register(other.as_raw_fd(), Some(INPUT));
+            assert_eq!(registry.peers(), 2, "changed, not added");
+        }
+        registry.register(socket.as_raw_fd(), None);
+        registry.forget(other.as_raw_fd());
+        registry.forget(from.as_raw_fd());
+        assert_eq!(registry.peers(), 0);
+        registry.register(from.as_raw_fd(), Some(INPUT));
+        registry.forget(socket.as_raw_fd());
+        assert_eq!(registry.peers(), 0);
     }
 
     #[test]

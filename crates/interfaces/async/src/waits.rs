@@ -25,6 +25,10 @@ pub(crate) trait Wait {
     fn add(&mut self, thread: &mut Thread, found: c_int) -> c_int;
     /// Notes what the thread waits for.
     fn note(&mut self, thread: &mut Thread);
+    /// How many of what was found may be connections.
+    fn busy(&self, _: &Thread, found: c_int) -> c_int {
+        found
+    }
     /// The whole of it, where the real function cannot be called again after a look that has found nothing: everything is computed first.
     fn wait_in_one(&mut self) -> Option<c_int> {
         None
@@ -43,7 +47,7 @@ pub(crate) fn wait(call: &mut impl Wait) -> c_int {
     });
     let idle = standing.is_some_and(|(suspended, may_wait)| !(suspended || may_wait && thread::is_anything_waiting()));
     let found = if idle { call.wait() } else { compute_and_wait(call) };
-    with(|thread| thread.has_waited(found));
+    with(|thread| thread.has_waited(call.busy(thread, found)));
     found
 }
 
@@ -155,6 +159,10 @@ impl Wait for EpollCall {
 
     fn note(&mut self, thread: &mut Thread) {
         thread.registry.waits_on(self.set);
+    }
+
+    fn busy(&self, thread: &Thread, found: c_int) -> c_int {
+        found.min(c_int::try_from(thread.registry.peers()).unwrap_or(found))
     }
 }
 
