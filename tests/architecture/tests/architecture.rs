@@ -13,7 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/core", &[]),
     ("crates/conformance", &["crates/core"]),
     ("crates/policy", &["crates/core"]),
-    ("crates/engines/cpu", &["crates/core", "crates/engines/ifma", "crates/engines/vaes"]),
+    ("crates/engines/cpu", &["crates/core", "crates/engines/ifma", "crates/engines/bulk"]),
     ("crates/engines/board", &["crates/core", "crates/engines/cpu"]),
     ("crates/engines/*", &["crates/core"]),
     ("crates/protocol", &["crates/core"]),

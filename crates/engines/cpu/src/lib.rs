@@ -1,5 +1,5 @@
 //! The CPU engine: every algorithm of Bywash on the processor that the caller runs on, by AWS-LC; AES in all its modes and ChaCha20-Poly1305 by the
-//! kernels of `bywash-vaes`, where the processor has VAES and, for the latter, IFMA on 512-bit registers; and public-key operations that come together eight at a time, by the kernels of
+//! kernels of `bywash-bulk`, where the processor has VAES and, for the latter, IFMA on 512-bit registers; and public-key operations that come together eight at a time, by the kernels of
 //! `bywash-ifma`, where it has AVX-512 IFMA.
 //!
 //! AWS-LC is linked in statically with all its symbols prefixed, so it lives in one process with the OpenSSL of an unmodified program.

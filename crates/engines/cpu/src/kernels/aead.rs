@@ -3,8 +3,8 @@
 use super::text;
 use crate::aead::{At, check_iv, check_room};
 use crate::{failed, wrong};
+use bywash_bulk::{Error as Refused, Text, chacha20_poly1305, gcm};
 use bywash_core::{Algorithm, Data, Direction, Error, Keyed, Operation, Result, Stream};
-use bywash_vaes::{Error as Refused, Text, chacha20_poly1305, gcm};
 use std::any::Any;
 use std::sync::Arc;
 

@@ -1,15 +1,15 @@
-//! AES and ChaCha20-Poly1305 by the kernels of `bywash-vaes`, which are as fast as the library at every size or faster, and most so where messages are short.
+//! AES and ChaCha20-Poly1305 by the kernels of `bywash-bulk`, which are as fast as the library at every size or faster, and most so where messages are short.
 
 mod aead;
 mod modes;
 
 use crate::wrong;
+use bywash_bulk::Text;
 use bywash_core::{Algorithm, Data, Keyed, Result, SecretBytes};
-use bywash_vaes::Text;
 
 /// Whether the kernels can run here.
 pub(crate) fn is_supported() -> bool {
-    bywash_vaes::is_supported()
+    bywash_bulk::is_supported()
 }
 
 /// Whether there is a kernel for the algorithm.
@@ -32,7 +32,7 @@ fn opening(algorithm: Algorithm) -> Option<Opening> {
     use Algorithm as A;
     Some(match algorithm {
         A::Aes128Gcm | A::Aes192Gcm | A::Aes256Gcm => aead::open_gcm,
-        A::ChaCha20Poly1305 if bywash_vaes::chacha20_poly1305::is_supported() => aead::open_chacha20_poly1305,
+        A::ChaCha20Poly1305 if bywash_bulk::chacha20_poly1305::is_supported() => aead::open_chacha20_poly1305,
         A::Aes128Ecb | A::Aes192Ecb | A::Aes256Ecb => |algorithm, key, _| modes::open_ecb(algorithm, key),
         A::Aes128Cbc | A::Aes192Cbc | A::Aes256Cbc => |algorithm, key, _| modes::open_cbc(algorithm, key),
         A::Aes128Ctr | A::Aes192Ctr | A::Aes256Ctr => |algorithm, key, _| modes::open_ctr(algorithm, key),

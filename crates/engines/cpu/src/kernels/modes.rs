@@ -5,8 +5,8 @@ use crate::failed;
 use crate::ffi::Refused;
 use crate::modes::{KeyedMode, Mode, block_of};
 use crate::xts::{KeyedXts, Unit};
+use bywash_bulk::{cbc, ctr, ecb, xts};
 use bywash_core::{Algorithm, Data, Direction, Keyed, Result};
-use bywash_vaes::{cbc, ctr, ecb, xts};
 
 struct Ctr(ctr::Key);
 

@@ -1,7 +1,7 @@
 //! ChaCha20-Poly1305 (RFC 8439): whole messages, and messages in pieces.
 //!
 //! ```
-//! use bywash_vaes::{Text, chacha20_poly1305};
+//! use bywash_bulk::{Text, chacha20_poly1305};
 //! if chacha20_poly1305::is_supported() {
 //!     let key = chacha20_poly1305::Key::new(&[7; 32]);
 //!     let (mut text, mut tag) = (*b"attack at dawn", [0; 16]);
@@ -9,7 +9,7 @@
 //!     key.open(&[1; 12], b"header", Text::in_place(&mut text), &tag)?;
 //!     assert_eq!(&text, b"attack at dawn");
 //! }
-//! # Ok::<(), bywash_vaes::Error>(())
+//! # Ok::<(), bywash_bulk::Error>(())
 //! ```
 //!
 //! # Where the time goes

@@ -2,7 +2,7 @@
 
 mod support;
 
-use bywash_vaes::{Error, Text, cbc, ecb, xts};
+use bywash_bulk::{Error, Text, cbc, ecb, xts};
 use support::{Aes, Guarded, Random, supported, xor};
 
 /// Lengths of whole blocks, long ones among them.

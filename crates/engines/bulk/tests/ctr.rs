@@ -2,8 +2,8 @@
 
 mod support;
 
-use bywash_vaes::Text;
-use bywash_vaes::ctr::{Key, Message};
+use bywash_bulk::Text;
+use bywash_bulk::ctr::{Key, Message};
 use support::{Aes, Guarded, Random, supported, xor};
 
 fn apply(key: &Key, first: &[u8; 16], text: &[u8]) -> Vec<u8> {

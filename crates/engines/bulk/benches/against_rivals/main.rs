@@ -1,6 +1,6 @@
 //! The kernels against others, on one core.
 //!
-//! `cargo bench -p bywash-vaes -- [NAME...]` prints a table for each mode whose name contains one of the names: GB/s of one message after another in place, by
+//! `cargo bench -p bywash-bulk -- [NAME...]` prints a table for each mode whose name contains one of the names: GB/s of one message after another in place, by
 //! size. The contenders of a size take turns within each round, so that whatever else the machine does hits them alike; the time is the
 //! thread's CPU time. A figure is the fastest round; `to best` is the least of the medians over the rounds of each rival's time to ours; `limit` is
 //! the share of the rate at which the processor enciphers if it does nothing else, measured at the start of each size.
@@ -131,7 +131,7 @@ fn table(mode: Mode, key: &[u8]) {
 }
 
 fn main() {
-    if !bywash_vaes::is_supported() {
+    if !bywash_bulk::is_supported() {
         return println!("skipped: this processor has no VAES with AVX-512");
     }
     // cargo itself passes --bench.

@@ -1,7 +1,7 @@
 //! AES-GCM (SP 800-38D): whole messages under one key, by any number of threads at once, and messages in pieces.
 //!
 //! ```
-//! use bywash_vaes::{Text, gcm, is_supported};
+//! use bywash_bulk::{Text, gcm, is_supported};
 //! if is_supported() {
 //!     let key = gcm::Key::new(&[7; 32])?;
 //!     let (mut text, mut tag) = (*b"attack at dawn", [0; 16]);
@@ -9,7 +9,7 @@
 //!     key.open(&[1; 12], b"header", Text::in_place(&mut text), &tag)?;
 //!     assert_eq!(&text, b"attack at dawn");
 //! }
-//! # Ok::<(), bywash_vaes::Error>(())
+//! # Ok::<(), bywash_bulk::Error>(())
 //! ```
 
 mod kernel;

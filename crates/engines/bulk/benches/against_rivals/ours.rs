@@ -1,7 +1,7 @@
 //! The kernels as contenders.
 
 use crate::{Mode, STREAMS, Work, now};
-use bywash_vaes::{Text, cbc, chacha20_poly1305, ctr, ecb, gcm, xts};
+use bywash_bulk::{Text, cbc, chacha20_poly1305, ctr, ecb, gcm, xts};
 use std::hint::black_box;
 
 pub(crate) fn of(mode: Mode, key: &[u8]) -> Work {

@@ -9,10 +9,10 @@ type Block = Array<u8, U16>;
 
 /// Whether to go on; says so if not.
 pub(crate) fn supported() -> bool {
-    if !bywash_vaes::is_supported() {
+    if !bywash_bulk::is_supported() {
         eprintln!("skipped: this processor has no VAES with AVX-512");
     }
-    bywash_vaes::is_supported()
+    bywash_bulk::is_supported()
 }
 
 /// Numbers that are the same in every run (SplitMix64).

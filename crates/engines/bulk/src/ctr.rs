@@ -1,7 +1,7 @@
 //! AES-CTR (SP 800-38A s6.5): the counter block is one big-endian number of 128 bits, which wraps.
 //!
 //! ```
-//! use bywash_vaes::{Text, ctr, is_supported};
+//! use bywash_bulk::{Text, ctr, is_supported};
 //! if is_supported() {
 //!     let key = ctr::Key::new(&[7; 16])?;
 //!     let mut text = *b"attack at dawn";
@@ -12,7 +12,7 @@
 //!     message.apply(&key, Text::in_place(second));
 //!     assert_eq!(&text, b"attack at dawn");
 //! }
-//! # Ok::<(), bywash_vaes::Error>(())
+//! # Ok::<(), bywash_bulk::Error>(())
 //! ```
 
 use crate::Error;

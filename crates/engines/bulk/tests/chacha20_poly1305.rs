@@ -3,8 +3,8 @@
 mod support;
 
 use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
-use bywash_vaes::chacha20_poly1305::{Key, Message, is_supported};
-use bywash_vaes::{Error, Text};
+use bywash_bulk::chacha20_poly1305::{Key, Message, is_supported};
+use bywash_bulk::{Error, Text};
 use support::{Guarded, Random};
 
 fn supported() -> bool {
