@@ -138,15 +138,43 @@ haproxy_shakes() {
     done
 }
 
+# A server that waits by io_uring alone: nobody can tell it anything, and its handshakes go on before it waits.
+uring_shakes() {
+    local version=$1 wait=$2 port
+    port=$(free_port)
+    serve_by_uring report.json "$port" "$wait"
+    load "$port" "$version" 1 100
+    load "$port" "$version" 8 1000
+    end "$server"
+    serve_by_uring many.json "$port" "$wait"
+    load "$port" "$version" 64 2000
+    end "$server"
+    cat server.log
+    note many.json "RSA-2048 private" 3
+}
+
+# serve_by_uring REPORT PORT one|many
+serve_by_uring() {
+    printf '#include <liburing.h>\nint main(void) { struct io_uring ring; return io_uring_queue_init(4, &ring, 0) < 0; }\n' >probe.c
+    cc -o probe probe.c -luring && ./probe || skip "no io_uring here"
+    cc -O1 -Wall -Werror -o server "$repository/tests/uring-server.c" -luring -lssl -lcrypto
+    serve "$1" "$2" ./server "$2" "$scratch/rsa.pem" "$scratch/rsa.key" "$scratch/www/small" "$3"
+}
+
 # --- trouble ----------------------------------------------------------------------------------------------------------------------
 
 # Clients that send a ClientHello and are gone, some by reset, among others that must not notice.
 vanish() {
     local port
-    have nginx nginx-light
     port=$(free_port)
-    nginx_at rsa "$port"
-    serve report.json "$port" nginx -c "$PWD/nginx.conf"
+    if [ "$1" = nginx ]; then
+        have nginx nginx-light
+        nginx_at rsa "$port"
+        serve report.json "$port" nginx -c "$PWD/nginx.conf"
+    else
+        serve_by_uring report.json "$port" many
+        touch nginx.conf.log
+    fi
     /usr/bin/python3 - "$port" <<'PY' &
 import socket, ssl, struct, sys, time
 port, end = int(sys.argv[1]), time.time() + 4
@@ -328,7 +356,12 @@ check group-secp384r1-tls1.3 nginx_agrees 1.3
 check haproxy haproxy_shakes ""
 check haproxy-threads haproxy_shakes "" 2
 check haproxy-ssl-mode-async haproxy_shakes "ssl-mode-async"
-check vanishing-clients vanish
+check uring-tls1.2 uring_shakes 1.2 many
+check uring-tls1.3 uring_shakes 1.3 many
+check uring-one-tls1.2 uring_shakes 1.2 one
+check uring-one-tls1.3 uring_shakes 1.3 one
+check vanishing-clients vanish nginx
+check vanishing-clients-uring vanish uring
 check reload-and-quit reload
 check session-cache session_cache
 check client-certificates-rsa client_certificates rsa "RSA-2048 private"

@@ -44,6 +44,8 @@ pub(crate) struct Fiber {
     pub(crate) fd: c_int,
     /// Its channel is the server's own, which reads by `recv`, and of which is known that its server does without being refused input first.
     pub(crate) reads_by_recv: bool,
+    /// Nobody will be told when its operation is done.
+    pub(crate) goes_on_untold: bool,
     pub(crate) state: State,
     pub(crate) listing: Option<Listing>,
     /// How to suspend it, from its own stack.
@@ -86,7 +88,18 @@ impl Fiber {
         // SAFETY: the server's `SSL`.
         let fd = unsafe { real::SSL_get_rfd(ssl) };
         let reads_by_recv = fd < 0 && is_channel_known(ssl);
-        Self { ssl, number, fd, reads_by_recv, state: State::Waiting, listing: None, pause: ptr::null(), stack: extent, coroutine }
+        Self {
+            ssl,
+            number,
+            fd,
+            reads_by_recv,
+            goes_on_untold: false,
+            state: State::Waiting,
+            listing: None,
+            pause: ptr::null(),
+            stack: extent,
+            coroutine,
+        }
     }
 
     /// Runs it until it ends or is suspended again.

@@ -5,13 +5,14 @@
 //! looked at. With this library in front of libssl (`LD_PRELOAD`; `bywash run` sets it), the call runs on a stack of its own. When the provider
 //! meets an operation that is better computed in company, it suspends that stack, and the server is told what it is told all day long: the handshake
 //! wants to read. The server turns to its other connections. Their operations gather until eight of a kind are there, or until the server is
-//! **about to block** in `epoll_wait`, `poll` or `select`. Then they are computed, the wait reports their connections as readable, the server calls
+//! **about to block** in `epoll_wait`, `poll` or `select`, or on an `io_uring`. Then they are computed, the wait reports their connections as readable, the server calls
 //! `SSL_do_handshake` again, and each goes on from where it was. No timer, no thread, no lock: when there is nothing else to do, nothing is waited for.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `ssl` | the functions of libssl that servers call |
 //! | `waits`, `select` | `epoll_wait` and its relatives; when to compute |
+//! | `ring` | `io_uring`, whose completions cannot be made up: handshakes go on before the wait |
 //! | `thread` | what a thread has suspended; the table for the provider ([`bywash_async_v1`](thread::bywash_async_v1)) |
 //! | `fiber` | a handshake on a stack of its own |
 //! | `registry` | which descriptors a thread waits for |
@@ -28,7 +29,7 @@
 //! are busy too: a lone client's handshake runs in place. An operation is put off only where libssl itself asks for it, never in an application's callback.
 //! Everything else is as if the library were not there: clients, blocking servers, servers whose threads share one epoll set (`EPOLLONESHOT`) or whose sets
 //! are within others, `select` on more than 1024 descriptors, channels of the server's own (but haproxy's), DTLS, QUIC, connections of another libssl of the
-//! process, and servers that wait by `io_uring` alone, whose completions cannot be made up.
+//! process, and servers that enter an `io_uring` without liburing.
 //!
 //! # What a server may do meanwhile
 //!
@@ -45,6 +46,7 @@ mod owners;
 mod private;
 mod real;
 mod registry;
+pub mod ring;
 pub mod select;
 pub mod ssl;
 pub mod thread;

@@ -4,7 +4,7 @@
 //! as the next definition in the search order, or in a libssl that was loaded privately (Python's `_ssl` does that).
 #![allow(non_snake_case, missing_docs, reason = "the manual pages are the documentation; the names are theirs")]
 
-use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
+use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use core::mem::transmute;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -13,6 +13,8 @@ use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, sockaddr, sock
 /// libssl's `SSL` and libcrypto's `BIO`; never looked into.
 pub(crate) type Ssl = *mut c_void;
 pub(crate) type Bio = *mut c_void;
+/// liburing's `struct io_uring`.
+pub(crate) type Ring = *mut c_void;
 
 /// Libraries in which TLS may live when it is not in the program's own scope.
 const LIBRARIES: [&CStr; 2] = [c"libssl.so.3", c"libssl.so.4"];
@@ -71,6 +73,17 @@ functions! {
     fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int = -1;
     fn accept4(fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int = -1;
 
+    fn io_uring_get_events(ring: Ring) -> c_int = -libc::ENOSYS;
+    fn io_uring_submit_and_wait(ring: Ring, wanted: c_uint) -> c_int = -libc::ENOSYS;
+    fn io_uring_submit_and_wait_timeout(
+        ring: Ring, completion: *mut *mut c_void, wanted: c_uint, timeout: *mut c_void, mask: *mut sigset_t
+    ) -> c_int = -libc::ENOSYS;
+    fn io_uring_wait_cqes(
+        ring: Ring, completion: *mut *mut c_void, wanted: c_uint, timeout: *mut c_void, mask: *mut sigset_t
+    ) -> c_int = -libc::ENOSYS;
+    fn io_uring_wait_cqe_timeout(ring: Ring, completion: *mut *mut c_void, timeout: *mut c_void) -> c_int = -libc::ENOSYS;
+    fn __io_uring_get_cqe(ring: Ring, completion: *mut *mut c_void, submit: c_uint, wanted: c_uint, mask: *mut sigset_t) -> c_int = -libc::ENOSYS;
+
     fn SSL_do_handshake(ssl: Ssl) -> c_int = -1;
     fn SSL_accept(ssl: Ssl) -> c_int = -1;
     fn SSL_get_error(ssl: Ssl, result: c_int) -> c_int = 1;
@@ -93,6 +106,7 @@ functions! {
     fn OpenSSL_version_num() -> c_ulong = 0;
     fn SSL_version(ssl: Ssl) -> c_int = 0;
     fn SSL_get_state(ssl: Ssl) -> c_int = 0;
+    fn SSL_get_early_data_status(ssl: Ssl) -> c_int = 0;
     fn SSL_get_rfd(ssl: Ssl) -> c_int = -1;
     fn SSL_get_rbio(ssl: Ssl) -> Bio = ptr::null_mut();
     fn SSL_get_wbio(ssl: Ssl) -> Bio = ptr::null_mut();

@@ -5,16 +5,21 @@ use crate::fiber::{Handshake, Onward, set_errno};
 use crate::owners;
 use crate::private;
 use crate::real::{self, Bio, Ssl};
-use crate::thread::{self, Entrance, Standing, fire, has_computer, standing, with};
+use crate::thread::{self, Entrance, Standing, Thread, fire, has_computer, standing, with};
 use bywash_async_link::Moment;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::transmute;
 use core::ptr;
-use libc::size_t;
+use libc::{POLLOUT, pollfd, size_t};
+use std::time::{Duration, Instant};
 
 /// `SSL_ERROR_WANT_READ` and `SSL_READING` of ssl.h.
 const WANT_READ: c_int = 2;
 const READING: c_int = 3;
+/// `SSL_ERROR_WANT_WRITE` of ssl.h.
+const WANT_WRITE: c_int = 3;
+/// How long a server may stand still for one client whose receive window is full in the midst of a handshake.
+const WRITE_OUT: Duration = Duration::from_millis(100);
 /// `SSL_CTRL_MODE` and `SSL_MODE_ASYNC` of ssl.h.
 const CONTROL_MODE: c_int = 33;
 const MODE_ASYNC: core::ffi::c_long = 0x100;
@@ -35,7 +40,11 @@ fn entrance(ssl: Ssl, handshake: Handshake) -> Entrance {
     if !has_computer() {
         return Entrance::Direct;
     }
-    let (entrance, may_begin) = with(|thread| (thread.enter(ssl), thread.may_begin())).unwrap_or((Entrance::Direct, false));
+    let (entrance, may_begin) = with(|thread| {
+        thread.is_called();
+        (thread.enter(ssl), thread.may_begin())
+    })
+    .unwrap_or((Entrance::Direct, false));
     match entrance {
         Entrance::Direct if may_begin && is_eligible(ssl) => with(|thread| thread.begin(ssl, handshake)).unwrap_or(Entrance::Direct),
         entrance => entrance,
@@ -82,6 +91,47 @@ unsafe fn shake(ssl: Ssl, handshake: Handshake) -> c_int {
         match with(|thread| thread.enter(ssl)) {
             Some(Entrance::Resume(resumed)) => (fiber, onward) = (resumed, true),
             _ => return -1,
+        }
+    }
+}
+
+/// Lets handshakes go on whose operations are done and of which the server will not be told, until their next operation or until they wait for their client, as
+/// the server was told that they do. Whether there were any.
+pub(crate) fn go_on() -> bool {
+    let mut any = false;
+    while let Some(fiber) = with(Thread::next_untold).flatten() {
+        any = true;
+        let (ssl, fd) = (fiber.ssl, fiber.fd);
+        // SAFETY: no arguments; and another thread has given the connection up.
+        unsafe {
+            real::ERR_clear_error();
+            match thread::run(fiber, Onward::Done) {
+                Some(end) if end.is_to_be_freed => real::SSL_free(ssl),
+                Some(end) => write_out(ssl, fd, end.answer.result),
+                None => _ = fire(Moment::Arrived, 0),
+            }
+            real::ERR_clear_error();
+        }
+    }
+    any
+}
+
+/// Sends the rest of what a handshake has to send to a client that takes it slowly, before the server waits for that client to answer. One that does not
+/// take it in time has to give up by itself.
+///
+/// # Safety
+/// `ssl` is a live `SSL` with nothing suspended.
+unsafe fn write_out(ssl: Ssl, fd: c_int, mut result: c_int) {
+    let mut place = pollfd { fd, events: POLLOUT, revents: 0 };
+    let end = Instant::now() + WRITE_OUT;
+    // SAFETY: as the caller says; one place.
+    unsafe {
+        while real::SSL_get_error(ssl, result) == WANT_WRITE {
+            let left = end.saturating_duration_since(Instant::now()).as_millis() as c_int;
+            if real::poll(&mut place, 1, left) <= 0 {
+                return;
+            }
+            result = real::SSL_do_handshake(ssl);
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::fiber::{Answer, Extent, Fiber, Onward, Pause, Stacks, State, errno, i
 use crate::owners;
 use crate::real::{self, Ssl};
 use crate::registry::Registry;
+use crate::ssl::{After, give_up};
 use bywash_async_link::{COMPANY_UNKNOWN, Computer, Moment, VERSION, Waiter};
 use core::cell::RefCell;
 use core::ffi::{c_int, c_ulong};
@@ -27,6 +28,9 @@ const COMPUTING_STATES_3_2: [c_int; 4] = [24, 27, 32, 44];
 /// `OPENSSL_VERSION_NUMBER` of 3.2.0.
 const VERSION_3_2: c_ulong = 0x3020_0000;
 
+/// `SSL_EARLY_DATA_NOT_SENT` of ssl.h.
+const NO_EARLY_DATA: c_int = 0;
+
 /// What `SSL_version(3)` answers for TLS; for DTLS and QUIC, which have timers of their own, it is another.
 const TLS_MAJOR: c_int = 3;
 
@@ -41,6 +45,14 @@ fn is_computing(ssl: Ssl) -> bool {
     protocol >> 8 == TLS_MAJOR && computing_states(version).contains(&state)
 }
 
+/// Whether the handshake has to read from the client when it has computed, and the client cannot have answered yet.
+fn is_clients_turn_next(ssl: Ssl) -> bool {
+    // SAFETY: as above.
+    let (version, state, early) = unsafe { (real::OpenSSL_version_num(), real::SSL_get_state(ssl), real::SSL_get_early_data_status(ssl)) };
+    let [_, _, ends_handshake, _] = computing_states(version);
+    state != ends_handshake && early == NO_EARLY_DATA
+}
+
 /// The handshake that runs on a fiber just now.
 struct Running {
     number: u64,
@@ -51,6 +63,8 @@ struct Running {
     stack: Extent,
     /// It is being brought to its end for nobody.
     given_up: bool,
+    /// Nobody will be told when its operation is done.
+    goes_on_untold: bool,
     listing: Option<owners::Listing>,
 }
 
@@ -69,6 +83,10 @@ pub(crate) struct Thread {
     may_wait: bool,
     /// Whose turn it is, where there is room for one event.
     yields: bool,
+    /// The last wait was for completions of an `io_uring`, in which nobody can be told of anything.
+    by_ring: bool,
+    /// Calls on handshakes since the last wait.
+    calls: u32,
 }
 
 thread_local! {
@@ -169,8 +187,8 @@ unsafe extern "C" fn fiber() -> u64 {
         thread.may_wait = true;
         thread.candidate()
     });
-    let Some(Some((number, ssl, fd))) = candidate else { return 0 };
-    if !is_computing(ssl) || !is_nonblocking(fd) {
+    let Some(Some((number, ssl, fd, untold))) = candidate else { return 0 };
+    if !is_computing(ssl) || !is_nonblocking(fd) || untold && !is_clients_turn_next(ssl) {
         return 0;
     }
     if with(|thread| thread.list_running()) == Some(true) { number } else { 0 }
@@ -228,7 +246,7 @@ impl Thread {
     /// Connections that seem to be busy.
     fn company(&self) -> u32 {
         let events = self.events.into_iter().fold(1, u32::max);
-        if self.waits == 0 { COMPANY_UNKNOWN } else { events.saturating_add(self.fibers.len() as u32) }
+        if self.waits == 0 { COMPANY_UNKNOWN } else { events.max(self.calls_by_ring()).saturating_add(self.fibers.len() as u32) }
     }
 
     pub(crate) fn is_suspended(&self, ssl: Ssl) -> bool {
@@ -249,6 +267,39 @@ impl Thread {
     pub(crate) fn may_begin(&self) -> bool {
         let company = self.company();
         self.running.is_none() && self.fibers.len() < SUSPENDED_MAX && company >= 2 && company != COMPANY_UNKNOWN
+    }
+
+    /// A handshake is called upon.
+    pub(crate) fn is_called(&mut self) {
+        self.calls = self.calls.saturating_add(1);
+    }
+
+    /// Who waits for a ring may take completions one by one, and comes to wait only when there are no more: what a wait brings is not all who are busy.
+    fn calls_by_ring(&self) -> u32 {
+        if self.by_ring { self.calls } else { 0 }
+    }
+
+    /// The thread is about to wait for completions. Whether it has suspended handshakes, and whether operations may wait.
+    pub(crate) fn waits_by_ring(&mut self) -> (bool, bool) {
+        self.by_ring = true;
+        (self.has_suspended(), self.may_wait)
+    }
+
+    /// A wait for completions has ended; so many are there.
+    pub(crate) fn has_waited_by_ring(&mut self, found: u32) {
+        self.has_waited(c_int::try_from(found.max(self.calls)).unwrap_or(c_int::MAX));
+    }
+
+    /// The thread waits, and not for completions. Whether handshakes have to go on first, because it will not be told of them.
+    pub(crate) fn leaves_rings(&mut self) -> bool {
+        self.by_ring = false;
+        self.fibers.iter().any(|fiber| fiber.goes_on_untold)
+    }
+
+    /// A handshake whose operation is done, and nobody will be told.
+    pub(crate) fn next_untold(&mut self) -> Option<Fiber> {
+        let index = self.fibers.iter().position(|fiber| fiber.goes_on_untold && fiber.state != State::Waiting)?;
+        Some(self.take(index))
     }
 
     /// The suspended handshake of this `SSL`, if its operation is done.
@@ -276,10 +327,11 @@ impl Thread {
     }
 
     /// The handshake that could be suspended now.
-    fn candidate(&mut self) -> Option<(u64, Ssl, c_int)> {
-        let running = self.running.as_ref().filter(|running| !running.given_up && running.fd >= 0 && is_on(&running.stack))?;
-        let found = (running.number, running.ssl, running.fd);
-        self.registry.will_hear(running.fd).then_some(found)
+    fn candidate(&mut self) -> Option<(u64, Ssl, c_int, bool)> {
+        let running = self.running.as_mut().filter(|running| !running.given_up && running.fd >= 0 && is_on(&running.stack))?;
+        running.goes_on_untold = !self.registry.will_hear(running.fd);
+        let found = (running.number, running.ssl, running.fd, running.goes_on_untold);
+        (self.by_ring || !running.goes_on_untold).then_some(found)
     }
 
     fn list_running(&mut self) -> bool {
@@ -309,6 +361,7 @@ impl Thread {
     /// A wait has brought so many events.
     pub(crate) fn has_waited(&mut self, events: c_int) {
         self.events[self.waits % RECENT_WAITS] = u32::try_from(events).unwrap_or(0);
+        self.calls = 0;
         self.waits += 1;
     }
 
@@ -355,11 +408,22 @@ pub(crate) fn run(mut fiber: Fiber, onward: Onward) -> Option<End> {
     let outer = with(|thread| {
         let (number, ssl, fd, pause, listing) = (fiber.number, fiber.ssl, fiber.fd, fiber.pause, fiber.listing.take());
         let (reads_by_recv, stack) = (fiber.reads_by_recv, fiber.stack.clone());
-        thread.running.replace(Running { number, ssl, fd, reads_by_recv, pause, stack, given_up: onward == Onward::GivenUp, listing })
+        thread.running.replace(Running {
+            number,
+            ssl,
+            fd,
+            reads_by_recv,
+            pause,
+            stack,
+            given_up: onward == Onward::GivenUp,
+            goes_on_untold: false,
+            listing,
+        })
     });
     let answer = fiber.resume(onward);
     if let Some(running) = with(|thread| core::mem::replace(&mut thread.running, outer.flatten())).flatten() {
         (fiber.fd, fiber.pause, fiber.listing) = (running.fd, running.pause, running.listing);
+        fiber.goes_on_untold = running.goes_on_untold;
     }
     let Some(answer) = answer else {
         fiber.state = State::Waiting;
@@ -402,8 +466,13 @@ fn listed_standing(ssl: Ssl) -> Standing {
 }
 
 /// The next suspended handshake of this thread whose `SSL` another thread wants freed.
-pub(crate) fn next_to_free() -> Option<Ssl> {
+fn next_to_free() -> Option<Ssl> {
     if owners::is_any_to_free() { owners::next_to_free(own_name()) } else { None }
+}
+
+/// Brings handshakes to their end whose `SSL` other threads want freed.
+pub(crate) fn free_what_others_gave_up() {
+    while next_to_free().is_some_and(|ssl| give_up(ssl, After::Freed)) {}
 }
 
 #[cfg(test)]

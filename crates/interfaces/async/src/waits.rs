@@ -4,7 +4,7 @@
 use crate::descriptors;
 use crate::real;
 use crate::registry::Registration;
-use crate::ssl::{After, give_up};
+use crate::ring::settle;
 use crate::thread::{self, Thread, fire, has_computer, with};
 use bywash_async_link::Moment;
 use core::ffi::{c_int, c_void};
@@ -40,7 +40,10 @@ pub(crate) fn wait(call: &mut impl Wait) -> c_int {
     if !has_computer() {
         return call.wait();
     }
-    while thread::next_to_free().is_some_and(|ssl| give_up(ssl, After::Freed)) {}
+    thread::free_what_others_gave_up();
+    if with(Thread::leaves_rings) == Some(true) {
+        settle(|| false);
+    }
     let standing = with(|thread| {
         call.note(thread);
         (thread.has_suspended(), thread.may_wait())
