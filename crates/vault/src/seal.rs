@@ -3,6 +3,8 @@
 use crate::folder::{Encoded, read_own, where_damaged, write_whole};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use bywash_core::{Error, Result, SecretBytes};
+use rustix::io::retry_on_intr;
+use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
@@ -113,6 +115,12 @@ fn derive(passphrase: &[u8], salt: &[u8], log_n: u8, r: u32, p: u32) -> Option<S
     Some(Seal(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &*key).ok()?)))
 }
 
-fn random(into: &mut [u8]) -> Option<()> {
-    aws_lc_rs::rand::fill(into).ok()
+/// Salts and nonces come from the kernel and not from the library's generator, which two copies of a running machine would both go on with: one nonce must
+/// never serve two texts.
+fn random(mut into: &mut [u8]) -> Option<()> {
+    while !into.is_empty() {
+        let got = retry_on_intr(|| getrandom(&mut *into, GetRandomFlags::empty())).ok()?;
+        into = &mut into[got..];
+    }
+    Some(())
 }
