@@ -1,7 +1,7 @@
 //! **Legacy ciphers**, for reading old data and for the tables of old papers: DES, 3DES, Serpent, Twofish, Camellia, RC6. Many blocks side by side in
 //! AVX-512 registers.
 //!
-//! None of them should protect anything new: 3DES is withdrawn (SP 800-131A), and blocks of eight bytes repeat within what a
+//! None of them should protect anything new: keys of DES, 56 bits, are found by trying; 3DES is withdrawn (SP 800-131A), and blocks of eight bytes repeat within what a
 //! link carries in minutes ([Sweet32](https://sweet32.info)); the others are unbroken, but hardly anybody speaks them any more. Nothing in
 //! Bywash uses them unless it is asked for them by name.
 //!

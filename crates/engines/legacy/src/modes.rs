@@ -5,6 +5,8 @@
 use crate::cipher::{BlockCipher, Form, assert_whole};
 use crate::word::{Word, Zmm};
 use core::arch::x86_64::*;
+use core::hint::black_box;
+use zeroize::Zeroize;
 
 /// Bytes that go through the cipher at a time: a group of the widest kernel, and small beside the first-level cache.
 const CHUNK: usize = 4096;
@@ -19,6 +21,12 @@ pub struct Ctr<'k, C> {
     /// The last block of key stream, if its end is still unused.
     open: [u8; BLOCK_MAX],
     unused: usize,
+}
+
+impl<C> Drop for Ctr<'_, C> {
+    fn drop(&mut self) {
+        self.open.zeroize();
+    }
 }
 
 impl<'k, C: BlockCipher> Ctr<'k, C> {
@@ -36,6 +44,7 @@ impl<'k, C: BlockCipher> Ctr<'k, C> {
         xor(&mut data[..begun], &self.open[from..from + begun]);
         self.unused -= begun;
         data = &mut data[begun..];
+        let length = data.len();
         let mut stream = [0; CHUNK];
         for piece in data.chunks_mut(CHUNK) {
             let whole = piece.len().next_multiple_of(C::BLOCK);
@@ -44,6 +53,9 @@ impl<'k, C: BlockCipher> Ctr<'k, C> {
             self.unused = whole - piece.len();
             self.open[..C::BLOCK].copy_from_slice(&stream[whole - C::BLOCK..whole]);
         }
+        let used = stream.len().min(length.next_multiple_of(C::BLOCK));
+        stream[..used].fill(0);
+        black_box(&mut stream); // so that the compiler does not leave that out
     }
 
     /// The same from one buffer into another of the same length.

@@ -10,7 +10,11 @@ use crate::memory::Text;
 ///
 /// A message that is decrypted in pieces gives away text before its tag is known. Whoever compares the tag does so in constant time.
 #[derive(Clone)]
-pub struct Message {
+pub struct Message(Box<Progress>);
+
+/// What moves would leave copies of.
+#[derive(Clone)]
+struct Progress {
     state: State,
     hash: Poly1305,
     /// What enciphers the block that is not whole yet.
@@ -22,47 +26,58 @@ pub struct Message {
 impl Message {
     /// Begins a message.
     pub fn new(key: &Key, nonce: &[u8; 12]) -> Self {
-        let mut state = State::new(&key.0, nonce);
+        let progress = Progress { state: State::empty(), hash: Poly1305::new(&[0; 64]), stream: stream::EMPTY, aad_len: 0, text_len: 0 };
+        let mut message = Self(Box::new(progress));
+        message.restart(key, nonce);
+        message
+    }
+
+    /// Begins another message in the place of this one.
+    pub fn restart(&mut self, key: &Key, nonce: &[u8; 12]) {
+        let message = &mut *self.0;
+        message.state.set(&key.0, nonce);
         let mut first = [stream::EMPTY; stream::FIRST];
         #[allow(unsafe_code)]
         // SAFETY: a key exists only where the processor has the features.
         unsafe {
-            state.begin(&mut first, 0);
+            message.state.begin(&mut first, 0);
         }
-        let hash = Poly1305::new(&first[0].0);
+        message.hash = Poly1305::new(&first[0].0);
         stream::wipe(&mut first);
-        state.set_counter(1);
-        Self { state, hash, stream: stream::EMPTY, aad_len: 0, text_len: 0 }
+        message.state.set_counter(1);
+        (message.aad_len, message.text_len) = (0, 0);
     }
 
     /// Takes associated data.
     pub fn aad(&mut self, aad: &[u8]) -> Result<(), Error> {
-        if self.text_len > 0 {
+        if self.0.text_len > 0 {
             return Err(Error::AadAfterText);
         }
-        self.aad_len += aad.len() as u64;
-        self.hash(aad);
+        self.0.aad_len += aad.len() as u64;
+        self.0.hash(aad);
         Ok(())
     }
 
     /// Encrypts a piece of text.
     pub fn encrypt(&mut self, text: Text<'_>) -> Result<(), Error> {
-        self.crypt::<true>(text)
+        self.0.crypt::<true>(text)
     }
 
     /// Decrypts a piece of text.
     pub fn decrypt(&mut self, text: Text<'_>) -> Result<(), Error> {
-        self.crypt::<false>(text)
+        self.0.crypt::<false>(text)
     }
 
     /// The tag of all that came; more may follow, and another tag.
     pub fn tag(&self) -> [u8; TAG] {
-        let mut ended = self.clone();
+        let mut ended = self.0.clone();
         ended.hash.pad();
-        ended.hash(&lengths(self.aad_len, self.text_len));
+        ended.hash(&lengths(ended.aad_len, ended.text_len));
         ended.hash.tag()
     }
+}
 
+impl Progress {
     fn hash(&mut self, bytes: &[u8]) {
         #[allow(unsafe_code)]
         // SAFETY: a message exists only where the processor has the features.
@@ -100,7 +115,7 @@ impl Message {
     }
 }
 
-impl Drop for Message {
+impl Drop for Progress {
     fn drop(&mut self) {
         stream::wipe(core::slice::from_mut(&mut self.stream));
     }

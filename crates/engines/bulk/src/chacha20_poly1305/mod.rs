@@ -21,12 +21,11 @@ mod message;
 mod poly1305;
 mod stream;
 
-use crate::memory::Text;
+use crate::memory::{self, Text};
 use crate::{Error, is_supported as has_wide_registers};
 pub use message::Message;
 use poly1305::Poly1305;
 use stream::State;
-use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Bytes of a tag.
 const TAG: usize = 16;
@@ -39,14 +38,19 @@ pub fn is_supported() -> bool {
 }
 
 /// A key. Wiped when dropped.
-#[derive(Zeroize, ZeroizeOnDrop)]
-pub struct Key([u8; 32]);
+pub struct Key(Box<[u8; 32]>);
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        memory::wipe(&mut *self.0);
+    }
+}
 
 impl Key {
     /// Takes a key.
     pub fn new(key: &[u8; 32]) -> Self {
         assert!(is_supported(), "this processor has no AVX-512 IFMA: ask is_supported");
-        Self(*key)
+        Self(Box::new(*key))
     }
 
     /// Encrypts and writes the tag, as many bytes of it as `tag` has.
@@ -90,7 +94,8 @@ fn lengths(aad: u64, text: u64) -> [u8; 16] {
 /// A whole message; the result is its tag.
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
 fn crypt<const SEAL: bool>(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], text: &mut Text<'_>) -> [u8; TAG] {
-    let mut state = State::new(key, nonce);
+    let mut state = State::empty();
+    state.set(key, nonce);
     // The first blocks are computed together with the one that Poly1305's key is from.
     let mut first = [stream::EMPTY; stream::FIRST];
     let blocks = state.begin(&mut first, text.len());

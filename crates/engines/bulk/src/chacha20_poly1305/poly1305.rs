@@ -118,7 +118,7 @@ impl Poly1305 {
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
     pub(super) fn begin(&mut self) -> Wide {
-        debug_assert_eq!(self.part_len, 0, "blocks are whole");
+        assert_eq!(self.part_len, 0, "blocks are whole");
         if !self.has_powers {
             self.make_powers();
         }

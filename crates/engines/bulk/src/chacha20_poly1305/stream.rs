@@ -41,15 +41,20 @@ impl Drop for State {
 }
 
 impl State {
-    /// With the block counter 0.
+    /// What [`Self::set`] fills.
     #[inline]
-    pub(super) fn new(key: &[u8; 32], nonce: &[u8; 12]) -> Self {
-        let mut words = [0x6170_7865, 0x3320_646E, 0x7962_2D32, 0x6B20_6574, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        let (of_key, rest) = words[4..].split_at_mut(8);
+    pub(super) fn empty() -> Self {
+        Self([0x6170_7865, 0x3320_646E, 0x7962_2D32, 0x6B20_6574, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+    }
+
+    /// Takes key and nonce; the block counter is 0.
+    #[inline]
+    pub(super) fn set(&mut self, key: &[u8; 32], nonce: &[u8; 12]) {
+        self.0[12] = 0;
+        let (of_key, rest) = self.0[4..].split_at_mut(8);
         for (word, bytes) in of_key.iter_mut().zip(key.as_chunks().0).chain(rest[1..].iter_mut().zip(nonce.as_chunks().0)) {
             *word = u32::from_le_bytes(*bytes);
         }
-        Self(words)
     }
 
     /// The first blocks of a message with so much text, the one for Poly1305's key among them. Returns how many there are.

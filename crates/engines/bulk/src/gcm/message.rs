@@ -1,7 +1,7 @@
 //! A message that comes in pieces.
 
 use super::kernel::{self, Counter, Ending, STEP};
-use super::{AAD_MAX, Expanded, Key, TEXT_MAX, check_iv, lengths};
+use super::{AAD_MAX, Expanded, IV, Key, TEXT_MAX, check_iv, lengths};
 use crate::Error;
 use crate::aes::with_rounds;
 use crate::ghash::reversed_block;
@@ -28,13 +28,24 @@ pub struct Message {
     stream: [u8; BLOCK],
     aad_len: u64,
     text_len: u64,
+    has_public_counter: bool,
 }
 
 impl Message {
     /// Begins a message.
     pub fn new(key: &Key, iv: &[u8]) -> Result<Self, Error> {
         let zero = [0; BLOCK];
-        let mut message = Self { before: zero, mask: zero, counter: 0, y: zero, part: zero, stream: zero, aad_len: 0, text_len: 0 };
+        let mut message = Self {
+            before: zero,
+            mask: zero,
+            counter: 0,
+            y: zero,
+            part: zero,
+            stream: zero,
+            aad_len: 0,
+            text_len: 0,
+            has_public_counter: false,
+        };
         message.restart(key, iv)?;
         Ok(message)
     }
@@ -105,7 +116,8 @@ impl Message {
         let before = key.block_before(iv);
         memory::set_block(&mut self.before, before);
         memory::set_block(&mut self.mask, key.schedule.encrypt_block(before));
-        self.counter = Counter::after(before).next;
+        self.has_public_counter = iv.len() == IV;
+        self.counter = Counter::after(before, self.has_public_counter).next;
         (self.y, self.part, self.aad_len, self.text_len) = ([0; BLOCK], [0; BLOCK], 0, 0);
     }
 
@@ -198,7 +210,7 @@ impl Drop for Message {
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 fn crypt<const R: usize, const SEAL: bool>(message: &mut Message, key: &Expanded, text: &mut Text<'_>) {
     let before = memory::block(&message.before);
-    let mut counter = Counter::after(before);
+    let mut counter = Counter::after(before, message.has_public_counter);
     counter.next = message.counter;
     let mut ending = Ending::new(before, _mm_setzero_si128());
     let (mut at, mut y) = (0, memory::block(&message.y));

@@ -25,6 +25,8 @@ pub use message::Message;
 
 /// Text under one IV: 2^32 - 2 blocks (SP 800-38D s5.2.1.1).
 const TEXT_MAX: u64 = (1 << 36) - 32;
+/// An IV that is the beginning of the first counter block.
+const IV: usize = 12;
 /// Associated data, and IVs.
 const AAD_MAX: u64 = (1 << 61) - 1;
 
@@ -135,7 +137,7 @@ fn open<const R: usize>(key: &Expanded, iv: &[u8], aad: &[u8], text: &mut Text<'
 fn crypt<const R: usize, const SEAL: bool>(key: &Expanded, iv: &[u8], aad: &[u8], text: &mut Text<'_>) -> __m128i {
     let before = key.block_before(iv);
     let mut ending = Ending::new(before, lengths(aad.len() as u64, text.len() as u64));
-    let mut counter = Counter::after(before);
+    let mut counter = Counter::after(before, iv.len() == IV);
     let mut y = _mm_setzero_si128();
     let steps = text.len().saturating_sub(1) / kernel::STEP;
     // A little associated data is hashed together with a little text.

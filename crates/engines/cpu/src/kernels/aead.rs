@@ -90,7 +90,7 @@ impl Cipher for chacha20_poly1305::Key {
     }
 
     fn restart(&self, message: &mut Self::Message, iv: &[u8]) -> Outcome<()> {
-        *message = self.begin(iv)?;
+        message.restart(self, nonce(iv)?);
         Ok(())
     }
 
