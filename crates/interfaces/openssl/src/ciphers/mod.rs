@@ -7,7 +7,7 @@
 //! | `work` | session, stream and accounts of one context |
 //! | `block`, `ctr`, `xts`, `gcm`, `chacha` | one mode each |
 //! | `delegated` | the default provider's cipher, for what is left to it |
-//! | `passed` | whole contexts left to the default provider, where it is the faster one: all in place but GCM |
+//! | `passed` | whole contexts left to the default provider: all in place but GCM |
 //! | `small_gcm` | GCM, left to the default provider until there is much to do |
 //!
 //! # Where work runs
@@ -18,7 +18,7 @@
 //! # What is left to the default provider
 //!
 //! - CBC as TLS 1.0 to 1.2 use it with a separate MAC (`tls-version`): removing padding and MAC in constant time is its business.
-//! - In place, all but GCM: its kernels are no slower than the CPU engine's, and a context of its own costs less. In place is where the routing table keeps
+//! - In place, all but GCM: a context of its own costs less, and most are made for a few bytes. In place is where the routing table keeps
 //!   operations of every size and nobody records them, when the context is made.
 //! - GCM in place until some KiB have come under a key: a TLS handshake makes four contexts for a few hundred bytes each.
 //! - Decryption with an XTS key of two equal halves, which it allows and [`SessionParams`](bywash_core::SessionParams) does not.

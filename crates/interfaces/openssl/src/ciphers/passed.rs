@@ -1,8 +1,7 @@
-//! A cipher that is left to the default provider as a whole, where its kernels are as fast and nothing is to be handed over.
+//! A cipher that is left to the default provider as a whole, where nothing is to be handed over.
 //!
-//! Measured on a machine with AVX-512, OpenSSL 3.0 beside the CPU engine: ChaCha20-Poly1305 4.1 GB/s and 1.9; AES-ECB 9.4 and 8.9; AES-XTS 8.0 and 3.7;
-//! AES-CTR 7.9 and 7.4; AES-CBC the same. And what a handshake does is small: session tickets, random numbers (libcrypto's generator uses AES-CTR and
-//! AES-ECB), a few records. There a session of ours costs more than the work. So these contexts are passed on, unless the client does not keep the
+//! What a handshake does is small: session tickets, random numbers (libcrypto's generator uses AES-CTR and AES-ECB), a few records. There a session of
+//! ours costs more than the work, however fast the CPU engine's kernels are from some KiB up. So these contexts are passed on, unless the client does not keep the
 //! algorithm to itself when they are made. The default provider's functions are called as libcrypto would call them: a jump more, and nothing is copied.
 
 use super::dispatch::{Cipher, Failed, Outcome};
