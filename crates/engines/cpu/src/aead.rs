@@ -1,28 +1,49 @@
 //! AES-GCM and ChaCha20-Poly1305.
 
-use crate::ffi::aead::Aead;
+use crate::ffi::Refused;
+use crate::ffi::aead::Aead as LibraryAead;
 use crate::ffi::cipher::CipherContext;
 use crate::{failed, wrong};
 use bywash_core::{Algorithm, Data, Direction, Error, Keyed, Kind, Operation, Result, SecretBytes, Stream};
 use std::any::Any;
 use std::sync::OnceLock;
 
-/// An AEAD session. The key is kept beside its expansion because streams have contexts of their own; the expansion for whole operations
+/// A keyed AEAD: what library and kernels have to bring, so that sessions are written once.
+pub(crate) trait Aead: Send + Sync + 'static {
+    /// A message in pieces.
+    type Pieces: Pieces;
+
+    fn seal(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &mut [u8]) -> Result<()>;
+    fn open(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &[u8]) -> Result<()>;
+    /// Begins a message; the IV has been checked.
+    fn begin(&self, iv: &[u8], direction: Direction) -> Result<Self::Pieces>;
+}
+
+/// A message in pieces, as [`Aead`]: the order of calls is watched over once.
+pub(crate) trait Pieces: Send + Sized + 'static {
+    fn start(&mut self, iv: &[u8], direction: Direction) -> core::result::Result<(), Refused>;
+    fn aad(&mut self, aad: &[u8]) -> core::result::Result<(), Refused>;
+    fn update(&mut self, data: Data<'_>, direction: Direction) -> core::result::Result<(), Refused>;
+    fn tag(&mut self) -> core::result::Result<[u8; 16], Refused>;
+    fn duplicate(&self) -> core::result::Result<Self, Refused>;
+}
+
+/// An AEAD by the library. The key is kept beside its expansion because streams have contexts of their own; the expansion for whole operations
 /// is made by the first of them, for a program with a new key for every message streams it and never has one.
-struct KeyedAead {
+struct Library {
     algorithm: Algorithm,
     key: SecretBytes,
     tag_len: usize,
-    aead: OnceLock<Aead>,
+    aead: OnceLock<LibraryAead>,
 }
 
 pub(crate) fn open(algorithm: Algorithm, key: &SecretBytes, tag_len: usize) -> Result<Box<dyn Keyed>> {
-    Ok(Box::new(KeyedAead { algorithm, key: key.clone(), tag_len, aead: OnceLock::new() }))
+    Ok(KeyedAead::boxed(algorithm, Library { algorithm, key: key.clone(), tag_len, aead: OnceLock::new() }))
 }
 
-impl KeyedAead {
+impl Library {
     #[inline]
-    fn aead(&self) -> Result<&Aead> {
+    fn aead(&self) -> Result<&LibraryAead> {
         match self.aead.get() {
             Some(aead) => Ok(aead),
             None => self.expand(),
@@ -30,32 +51,83 @@ impl KeyedAead {
     }
 
     #[cold]
-    fn expand(&self) -> Result<&Aead> {
-        let aead = Aead::new(self.algorithm, &self.key, self.tag_len).map_err(|_| failed("the key"))?;
+    fn expand(&self) -> Result<&LibraryAead> {
+        let aead = LibraryAead::new(self.algorithm, &self.key, self.tag_len).map_err(|_| failed("the key"))?;
         Ok(self.aead.get_or_init(|| aead))
     }
 }
 
-impl Keyed for KeyedAead {
+impl Aead for Library {
+    type Pieces = CipherContext;
+
+    fn seal(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &mut [u8]) -> Result<()> {
+        self.aead()?.seal(iv, aad, data, tag).map_err(|_| failed("to encrypt"))
+    }
+
+    fn open(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &[u8]) -> Result<()> {
+        self.aead()?.open(iv, aad, data, tag).map_err(|_| Error::Authentication)
+    }
+
+    fn begin(&self, iv: &[u8], direction: Direction) -> Result<CipherContext> {
+        let mut context = CipherContext::new(self.algorithm, direction, &self.key).map_err(|_| failed("the key"))?;
+        context.start(iv, direction).map_err(|_| failed("the IV"))?;
+        Ok(context)
+    }
+}
+
+impl Pieces for CipherContext {
+    fn start(&mut self, iv: &[u8], direction: Direction) -> core::result::Result<(), Refused> {
+        self.start(iv, direction)
+    }
+
+    fn aad(&mut self, aad: &[u8]) -> core::result::Result<(), Refused> {
+        self.aad(aad)
+    }
+
+    fn update(&mut self, data: Data<'_>, _: Direction) -> core::result::Result<(), Refused> {
+        self.update(data)
+    }
+
+    fn tag(&mut self) -> core::result::Result<[u8; 16], Refused> {
+        self.tag()
+    }
+
+    fn duplicate(&self) -> core::result::Result<Self, Refused> {
+        self.duplicate()
+    }
+}
+
+/// A session.
+pub(crate) struct KeyedAead<A> {
+    algorithm: Algorithm,
+    aead: A,
+}
+
+impl<A: Aead> KeyedAead<A> {
+    pub(crate) fn boxed(algorithm: Algorithm, aead: A) -> Box<dyn Keyed> {
+        Box::new(Self { algorithm, aead })
+    }
+}
+
+impl<A: Aead> Keyed for KeyedAead<A> {
     fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
         let Operation { direction, iv, aad, data, tag } = operation;
         let len = data.input_len();
         match direction {
-            Direction::Encrypt => self.aead()?.seal(iv, aad, data.reborrow(), tag).map_err(|_| failed("to encrypt"))?,
-            Direction::Decrypt => self.aead()?.open(iv, aad, data.reborrow(), tag).map_err(|_| Error::Authentication)?,
+            Direction::Encrypt => self.aead.seal(iv, aad, data.reborrow(), tag)?,
+            Direction::Decrypt => self.aead.open(iv, aad, data.reborrow(), tag)?,
             Direction::Compute => return Err(wrong(self.algorithm, "compute: say Encrypt or Decrypt")),
         }
         Ok(len)
     }
 
     fn stream(&self, direction: Direction, iv: &[u8]) -> Result<Box<dyn Stream>> {
+        let algorithm = self.algorithm;
         if direction == Direction::Compute {
-            return Err(wrong(self.algorithm, "compute: say Encrypt or Decrypt"));
+            return Err(wrong(algorithm, "compute: say Encrypt or Decrypt"));
         }
-        let context = CipherContext::new(self.algorithm, direction, &self.key).map_err(|_| failed("the key"))?;
-        let mut stream = AeadStream { algorithm: self.algorithm, direction, context, at: At::End };
-        stream.start(iv)?;
-        Ok(Box::new(stream))
+        check_iv(algorithm, iv)?;
+        Ok(Box::new(AeadStream { algorithm, direction, pieces: self.aead.begin(iv, direction)?, at: At::Aad }))
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -65,23 +137,23 @@ impl Keyed for KeyedAead {
 
 /// How far a message has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum At {
+enum At {
     Aad,
     Text,
     End,
 }
 
-struct AeadStream {
+struct AeadStream<P> {
     algorithm: Algorithm,
     direction: Direction,
-    context: CipherContext,
+    pieces: P,
     at: At,
 }
 
-impl Stream for AeadStream {
+impl<P: Pieces> Stream for AeadStream<P> {
     fn start(&mut self, iv: &[u8]) -> Result<()> {
         check_iv(self.algorithm, iv)?;
-        self.context.start(iv, self.direction).map_err(|_| failed("the IV"))?;
+        self.pieces.start(iv, self.direction).map_err(|_| failed("the IV"))?;
         self.at = At::Aad;
         Ok(())
     }
@@ -90,7 +162,7 @@ impl Stream for AeadStream {
         if self.at != At::Aad {
             return Err(wrong(self.algorithm, "take associated data after text"));
         }
-        self.context.aad(aad).map_err(|_| failed("the associated data"))
+        self.pieces.aad(aad).map_err(|_| failed("the associated data"))
     }
 
     fn update(&mut self, data: Data<'_>) -> Result<()> {
@@ -99,7 +171,7 @@ impl Stream for AeadStream {
         }
         check_room(self.algorithm, &data)?;
         self.at = At::Text;
-        self.context.update(data).map_err(|_| failed("more text"))
+        self.pieces.update(data, self.direction).map_err(|_| failed("more text"))
     }
 
     fn finish(&mut self) -> Result<[u8; 16]> {
@@ -107,7 +179,7 @@ impl Stream for AeadStream {
             return Err(wrong(self.algorithm, "give a tag twice; start a new message"));
         }
         self.at = At::End;
-        self.context.tag().map_err(|_| failed("to finish"))
+        self.pieces.tag().map_err(|_| failed("to finish"))
     }
 
     fn chaining_value(&self) -> [u8; 16] {
@@ -115,8 +187,8 @@ impl Stream for AeadStream {
     }
 
     fn duplicate(&self) -> Result<Box<dyn Stream>> {
-        let context = self.context.duplicate().map_err(|_| failed("a copy"))?;
-        Ok(Box::new(Self { algorithm: self.algorithm, direction: self.direction, context, at: self.at }))
+        let pieces = self.pieces.duplicate().map_err(|_| failed("a copy"))?;
+        Ok(Box::new(Self { algorithm: self.algorithm, direction: self.direction, pieces, at: self.at }))
     }
 }
 

@@ -1,14 +1,14 @@
 //! AES-GCM and ChaCha20-Poly1305.
 
 use super::text;
-use crate::aead::{At, check_iv, check_room};
-use crate::{failed, wrong};
-use bywash_bulk::{Error as Refused, Text, chacha20_poly1305, gcm};
-use bywash_core::{Algorithm, Data, Direction, Error, Keyed, Operation, Result, Stream};
-use std::any::Any;
+use crate::aead::{Aead, KeyedAead, Pieces};
+use crate::failed;
+use crate::ffi::Refused;
+use bywash_bulk::{Error as Wrong, Text, chacha20_poly1305, gcm};
+use bywash_core::{Algorithm, Data, Direction, Error, Keyed, Result};
 use std::sync::Arc;
 
-type Outcome<T> = std::result::Result<T, Refused>;
+type Outcome<T> = core::result::Result<T, Wrong>;
 
 /// A key of a cipher with a tag.
 trait Cipher: Send + Sync + Sized + 'static {
@@ -67,7 +67,7 @@ impl Cipher for gcm::Key {
 }
 
 fn nonce(iv: &[u8]) -> Outcome<&[u8; 12]> {
-    iv.try_into().map_err(|_| Refused::IvLength(iv.len()))
+    iv.try_into().map_err(|_| Wrong::IvLength(iv.len()))
 }
 
 impl Cipher for chacha20_poly1305::Key {
@@ -111,9 +111,8 @@ impl Cipher for chacha20_poly1305::Key {
     }
 }
 
-/// A session: one expanded key for all its messages and streams.
-struct KeyedAead<C> {
-    algorithm: Algorithm,
+/// An AEAD by a kernel: one expanded key for all messages of a session, whole and in pieces.
+struct Kernel<C> {
     tag_len: usize,
     key: Arc<C>,
 }
@@ -128,95 +127,57 @@ pub(super) fn open_chacha20_poly1305(algorithm: Algorithm, key: &[u8], tag_len: 
 
 fn open<C: Cipher>(algorithm: Algorithm, key: &[u8], tag_len: usize) -> Result<Box<dyn Keyed>> {
     let key = C::new(key).ok_or_else(|| failed("the key"))?;
-    Ok(Box::new(KeyedAead { algorithm, tag_len, key: Arc::new(key) }))
+    Ok(KeyedAead::boxed(algorithm, Kernel { tag_len, key: Arc::new(key) }))
 }
 
-impl<C: Cipher> Keyed for KeyedAead<C> {
-    fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
-        let Operation { direction, iv, aad, data, tag } = operation;
-        let len = data.input_len();
-        let fits = tag.len() == self.tag_len;
-        match direction {
-            Direction::Encrypt => {
-                let text = text(data.reborrow()).filter(|_| fits).ok_or_else(|| failed("to encrypt"))?;
-                self.key.seal(iv, aad, text, tag).map_err(|_| failed("to encrypt"))?;
-            }
-            Direction::Decrypt => {
-                let text = text(data.reborrow()).filter(|_| fits).ok_or(Error::Authentication)?;
-                self.key.open(iv, aad, text, tag).map_err(|_| Error::Authentication)?;
-            }
-            Direction::Compute => return Err(wrong(self.algorithm, "compute: say Encrypt or Decrypt")),
-        }
-        Ok(len)
+impl<C: Cipher> Aead for Kernel<C> {
+    type Pieces = KernelPieces<C>;
+
+    fn seal(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &mut [u8]) -> Result<()> {
+        let text = text(data).filter(|_| tag.len() == self.tag_len).ok_or_else(|| failed("to encrypt"))?;
+        self.key.seal(iv, aad, text, tag).map_err(|_| failed("to encrypt"))
     }
 
-    fn stream(&self, direction: Direction, iv: &[u8]) -> Result<Box<dyn Stream>> {
-        if direction == Direction::Compute {
-            return Err(wrong(self.algorithm, "compute: say Encrypt or Decrypt"));
-        }
-        let Self { algorithm, key, .. } = self;
-        check_iv(*algorithm, iv)?;
-        let message = key.begin(iv).map_err(|_| failed("the IV"))?;
-        Ok(Box::new(AeadStream { algorithm: *algorithm, direction, key: Arc::clone(key), message, at: At::Aad }))
+    fn open(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &[u8]) -> Result<()> {
+        let text = text(data).filter(|_| tag.len() == self.tag_len).ok_or(Error::Authentication)?;
+        self.key.open(iv, aad, text, tag).map_err(|_| Error::Authentication)
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn begin(&self, iv: &[u8], _: Direction) -> Result<KernelPieces<C>> {
+        let message = self.key.begin(iv).map_err(|_| failed("the IV"))?;
+        Ok(KernelPieces { key: Arc::clone(&self.key), message })
     }
 }
 
 /// A message in pieces; it shares the session's key.
-struct AeadStream<C: Cipher> {
-    algorithm: Algorithm,
-    direction: Direction,
+struct KernelPieces<C: Cipher> {
     key: Arc<C>,
     message: C::Message,
-    at: At,
 }
 
-impl<C: Cipher> Stream for AeadStream<C> {
-    fn start(&mut self, iv: &[u8]) -> Result<()> {
-        check_iv(self.algorithm, iv)?;
-        self.key.restart(&mut self.message, iv).map_err(|_| failed("the IV"))?;
-        self.at = At::Aad;
-        Ok(())
+impl<C: Cipher> Pieces for KernelPieces<C> {
+    fn start(&mut self, iv: &[u8], _: Direction) -> core::result::Result<(), Refused> {
+        self.key.restart(&mut self.message, iv).map_err(|_| Refused)
     }
 
-    fn aad(&mut self, aad: &[u8]) -> Result<()> {
-        if self.at != At::Aad {
-            return Err(wrong(self.algorithm, "take associated data after text"));
-        }
-        self.key.aad(&mut self.message, aad).map_err(|_| failed("the associated data"))
+    fn aad(&mut self, aad: &[u8]) -> core::result::Result<(), Refused> {
+        self.key.aad(&mut self.message, aad).map_err(|_| Refused)
     }
 
-    fn update(&mut self, data: Data<'_>) -> Result<()> {
-        if self.at == At::End {
-            return Err(wrong(self.algorithm, "take text after the tag; start a new message"));
-        }
-        check_room(self.algorithm, &data)?;
-        self.at = At::Text;
-        let text = text(data).ok_or_else(|| failed("more text"))?;
-        let done = match self.direction {
+    fn update(&mut self, data: Data<'_>, direction: Direction) -> core::result::Result<(), Refused> {
+        let text = text(data).ok_or(Refused)?;
+        let done = match direction {
             Direction::Decrypt => self.key.decrypt(&mut self.message, text),
             _ => self.key.encrypt(&mut self.message, text),
         };
-        done.map_err(|_| failed("more text"))
+        done.map_err(|_| Refused)
     }
 
-    fn finish(&mut self) -> Result<[u8; 16]> {
-        if self.at == At::End {
-            return Err(wrong(self.algorithm, "give a tag twice; start a new message"));
-        }
-        self.at = At::End;
+    fn tag(&mut self) -> core::result::Result<[u8; 16], Refused> {
         Ok(self.key.tag(&self.message))
     }
 
-    fn chaining_value(&self) -> [u8; 16] {
-        [0; 16]
-    }
-
-    fn duplicate(&self) -> Result<Box<dyn Stream>> {
-        let (key, message) = (Arc::clone(&self.key), self.message.clone());
-        Ok(Box::new(Self { algorithm: self.algorithm, direction: self.direction, key, message, at: self.at }))
+    fn duplicate(&self) -> core::result::Result<Self, Refused> {
+        Ok(Self { key: Arc::clone(&self.key), message: self.message.clone() })
     }
 }
