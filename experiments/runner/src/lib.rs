@@ -16,7 +16,6 @@
 
 mod load;
 mod munetoh;
-mod plot;
 mod process;
 mod rivals;
 mod sample;
@@ -90,6 +89,12 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<bywash_measure::plot::Error> for Error {
+    fn from(error: bywash_measure::plot::Error) -> Self {
+        Self(error.to_string())
+    }
+}
 
 /// `core::result::Result` with this crate's [`Error`].
 pub type Result<T> = core::result::Result<T, Error>;

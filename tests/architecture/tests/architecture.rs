@@ -12,6 +12,7 @@ use std::process::Command;
 const ARROWS: &[(&str, &[&str])] = &[
     ("crates/core", &[]),
     ("crates/conformance", &["crates/core"]),
+    ("crates/measure", &[]),
     ("crates/policy", &["crates/core"]),
     ("crates/engines/cpu", &["crates/core", "crates/engines/ifma", "crates/engines/bulk"]),
     ("crates/engines/board", &["crates/core", "crates/engines/cpu"]),
@@ -37,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/broker",
             "crates/client",
             "crates/sim",
+            "crates/measure",
             "experiments/runner",
         ],
     ),

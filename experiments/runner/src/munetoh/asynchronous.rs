@@ -3,11 +3,11 @@
 use super::Bench;
 use super::matrix::table;
 use crate::Result;
-use crate::plot::{Line, Panel, Scale, draw};
 use crate::rivals::{Engine, Rival};
 use crate::sample::{Sample, csv};
 use crate::servers::Server;
 use crate::stage::Key;
+use bywash_measure::plot::{Line, Panel, Scale, draw};
 
 const SERVERS: [Server; 2] = [Server::Haproxy, Server::HaproxyAsync];
 const ENGINES: [Engine; 2] = [Engine::Software, Engine::Bywash];
@@ -46,5 +46,5 @@ fn panel(title: String, rivals: &[Rival], samples: &[Sample]) -> Panel {
         (format!("{}, {}", samples[at].server, samples[at].engine), points)
     };
     let (x, y) = ("connections at a time", "connections per second of the server's CPU");
-    Panel { title, x, y, scale: Scale::LogBoth, lines: (0..rivals.len()).map(line).collect() }
+    Panel { title, x, y, scale: Scale::LogBoth, lines: (0..rivals.len()).map(line).collect(), marks: Vec::new() }
 }

@@ -3,11 +3,11 @@
 
 use super::{Bench, CARD, CARD_TODAY};
 use crate::Result;
-use crate::plot::{Line, Panel, Scale, draw};
 use crate::rivals::{Engine, Rival};
 use crate::sample::{Sample, csv};
 use crate::servers::Server;
 use crate::stage::Key;
+use bywash_measure::plot::{Line, Panel, Scale, draw};
 use std::fmt::Write;
 
 /// The most connections that the client has open.
@@ -108,11 +108,26 @@ fn picture(bench: &Bench<'_>, server: Server, key: Key, series: &[Series]) -> Re
                 y: "connections per second",
                 scale: Scale::Linear,
                 lines: lines(|point| point.connections_per_s),
+                marks: Vec::new(),
             },
-            Panel { title: title.clone(), x, y: "latency p50, ms", scale: Scale::LogY, lines: lines(|point| point.p50_ms) },
-            Panel { title, x, y: "server CPU per connection, us", scale: Scale::Linear, lines: lines(|point| point.server_cpu_us) },
+            Panel {
+                title: title.clone(),
+                x,
+                y: "latency p50, ms",
+                scale: Scale::LogY,
+                lines: lines(|point| point.p50_ms),
+                marks: Vec::new(),
+            },
+            Panel {
+                title,
+                x,
+                y: "server CPU per connection, us",
+                scale: Scale::Linear,
+                lines: lines(|point| point.server_cpu_us),
+                marks: Vec::new(),
+            },
         ];
-        draw(&bench.out(&format!("{name}-{}-{}.svg", server.name(), key.file())), &panels)
+        Ok(draw(&bench.out(&format!("{name}-{}-{}.svg", server.name(), key.file())), &panels)?)
     };
     figure("figure3", &|name| name.starts_with("software"))?;
     figure("figure4", &|_| true)

@@ -2,11 +2,11 @@
 
 use super::{Bench, database};
 use crate::Result;
-use crate::plot::{Panel, Scale, draw};
 use crate::rivals::{Engine, Rival};
 use crate::sample::{Sample, csv};
 use crate::servers::Server;
 use crate::stage::{Key, PAGES};
+use bywash_measure::plot::{Panel, Scale, draw};
 use std::fmt::Write;
 
 const CONNECTIONS: usize = 32;
@@ -63,7 +63,7 @@ fn pages(bench: &mut Bench<'_>, rivals: &[Rival]) -> Result<String> {
     let (x, y) = ("page, bytes", "pages per second of the server's CPU");
     draw(
         &bench.out("pages.svg"),
-        &[Panel { title: "nginx, RSA-2048, TLS 1.3, a page per connection".into(), x, y, scale: Scale::LogBoth, lines }],
+        &[Panel { title: "nginx, RSA-2048, TLS 1.3, a page per connection".into(), x, y, scale: Scale::LogBoth, lines, marks: Vec::new() }],
     )?;
     bench.table("pages", &csv(&all), &all)?;
     Ok(text)

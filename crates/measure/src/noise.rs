@@ -1,0 +1,177 @@
+//! What else the machine did while something was measured.
+
+use crate::frequency::core_ghz;
+use crate::statistics::quantile;
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use std::fs;
+use std::thread::available_parallelism;
+use std::time::Instant;
+
+/// Spread of the calibration chain that is worth a warning: its slowest tenth against its fastest.
+const SPREAD_MAX: f64 = 0.05;
+/// Share of all processors' time that others may take.
+const FOREIGN_MAX: f64 = 0.10;
+/// Share of the time that the hypervisor may give to other guests.
+const STEAL_MAX: f64 = 0.01;
+/// Processes that want to run, beside ours, for each processor.
+const LOAD_MAX: f64 = 0.5;
+
+/// Looks at the machine from its making to [`Watch::end`].
+#[derive(Debug)]
+pub struct Watch {
+    begun: Instant,
+    own_s: f64,
+    ticks: Option<Ticks>,
+    load: Option<f64>,
+    ghz: Vec<f64>,
+}
+
+/// What a [`Watch`] saw. Shares are of the time of all processors.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Noise {
+    /// Processors that this process may use.
+    pub processors: usize,
+    /// Processes that wanted to run in the minute before, as the kernel counts them.
+    pub load: Option<f64>,
+    /// Taken by other processes.
+    pub foreign: Option<f64>,
+    /// Given by the hypervisor to other guests.
+    pub steal: Option<f64>,
+    /// The core's frequency in GHz: lowest, middle, highest of what the calibration chain showed between measurements.
+    pub core_ghz: Option<[f64; 3]>,
+    /// How much slower the chain's slowest tenth was than its fastest.
+    pub spread: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ticks {
+    all: f64,
+    busy: f64,
+    steal: f64,
+}
+
+impl Watch {
+    /// Begins to look.
+    pub fn begin() -> Self {
+        Self { begun: Instant::now(), own_s: own_s(), ticks: ticks(), load: load(), ghz: Vec::new() }
+    }
+
+    /// Runs the calibration chain once: between measurements, as often as there are.
+    pub fn probe(&mut self) {
+        self.ghz.extend(core_ghz());
+    }
+
+    /// Cycles in a nanosecond: the frequency that the fastest tenth of the probes shows.
+    pub fn ghz(&self) -> Option<f64> {
+        (!self.ghz.is_empty()).then(|| quantile(&self.ghz, 0.9))
+    }
+
+    /// What was seen so far.
+    pub fn end(&self) -> Noise {
+        let processors = available_parallelism().map_or(1, usize::from);
+        let own = (own_s() - self.own_s) / (self.begun.elapsed().as_secs_f64().max(1e-3) * online(processors));
+        let during = self.ticks.zip(ticks()).filter(|(before, after)| after.all - before.all >= 10.0);
+        let share = |part: fn(&Ticks) -> f64| during.map(|(before, after)| (part(&after) - part(&before)) / (after.all - before.all));
+        let at = |q| quantile(&self.ghz, q);
+        Noise {
+            processors,
+            load: self.load,
+            foreign: share(|ticks| ticks.busy).map(|busy| (busy - own).max(0.0)),
+            steal: share(|ticks| ticks.steal),
+            core_ghz: (!self.ghz.is_empty()).then(|| [at(0.0), at(0.5), at(1.0)]),
+            spread: (!self.ghz.is_empty()).then(|| at(0.9) / at(0.1) - 1.0),
+        }
+    }
+}
+
+impl Noise {
+    /// What makes the figures doubtful, a line each; nothing on a quiet machine.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut warn = |value: Option<f64>, most: f64, text: &dyn Fn(f64) -> String| {
+            lines.extend(value.filter(|value| *value > most).map(text));
+        };
+        warn(self.spread, SPREAD_MAX, &|spread| {
+            let [low, _, high] = self.core_ghz.unwrap_or_default();
+            format!(
+                "a loop of known length took {:.0} % longer in its slowest tenth than in its fastest ({low:.2} to {high:.2} GHz)",
+                100.0 * spread
+            )
+        });
+        warn(self.foreign, FOREIGN_MAX, &|share| format!("other processes took {:.0} % of the processors' time meanwhile", 100.0 * share));
+        warn(self.steal, STEAL_MAX, &|share| format!("the hypervisor gave {:.1} % of the time to other guests", 100.0 * share));
+        warn(self.load, LOAD_MAX * self.processors as f64, &|load| {
+            format!("{load:.1} processes wanted to run in the minute before, on {} processors", self.processors)
+        });
+        lines
+    }
+}
+
+/// The kernel counts the time of all processors, also of those that this process may not use.
+fn online(processors: usize) -> f64 {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let counted = text.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
+    counted.max(processors).max(1) as f64
+}
+
+fn own_s() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn load() -> Option<f64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+}
+
+fn ticks() -> Option<Ticks> {
+    parse(&fs::read_to_string("/proc/stat").ok()?)
+}
+
+/// The first line of `/proc/stat`: user nice system idle iowait irq softirq steal, in ticks (proc(5)).
+fn parse(text: &str) -> Option<Ticks> {
+    let figures: Vec<f64> =
+        text.lines().next()?.strip_prefix("cpu ")?.split_whitespace().filter_map(|figure| figure.parse().ok()).collect();
+    let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = figures[..] else { return None };
+    let busy = user + nice + system + irq + softirq;
+    Some(Ticks { all: busy + idle + iowait + steal, busy, steal })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quiet_machine_is_no_matter_and_a_noisy_one_is_told_of() {
+        let quiet = Noise {
+            processors: 2,
+            load: Some(0.3),
+            foreign: Some(0.01),
+            steal: Some(0.0),
+            core_ghz: Some([3.6, 3.7, 3.7]),
+            spread: Some(0.01),
+        };
+        assert!(quiet.warnings().is_empty() && Noise::default().warnings().is_empty());
+        let noisy = Noise { load: Some(4.0), foreign: Some(0.5), steal: Some(0.03), spread: Some(0.2), ..quiet };
+        let text = noisy.warnings().join("\n");
+        assert!(["50 %", "3.0 %", "4.0 processes", "20 % longer", "3.60 to 3.70 GHz"].iter().all(|part| text.contains(part)), "{text}");
+        assert_eq!(noisy.warnings().len(), 4);
+    }
+
+    #[test]
+    fn the_kernels_line_is_read() {
+        let ticks = parse("cpu  100 5 45 800 20 3 7 20 0 0\ncpu0 1 2 3\n").unwrap();
+        assert_eq!((ticks.all, ticks.busy, ticks.steal), (1000.0, 160.0, 20.0));
+        assert!(parse("").is_none() && parse("cpu  1 2\n").is_none() && parse("intr 1\n").is_none());
+    }
+
+    #[test]
+    fn a_watch_sees_what_its_probes_show() {
+        let mut watch = Watch::begin();
+        assert_eq!((watch.end().core_ghz, watch.ghz()), (None, None));
+        watch.ghz.extend([3.0, 4.0, 4.0, 4.0, 4.0]);
+        let noise = watch.end();
+        assert_eq!(noise.core_ghz, Some([3.0, 4.0, 4.0]));
+        assert!((noise.spread.unwrap() - (4.0 / 3.4 - 1.0)).abs() < 1e-9, "{noise:?}");
+    }
+}
