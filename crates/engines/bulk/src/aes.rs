@@ -5,7 +5,7 @@ use crate::{Error, assert_supported};
 use core::arch::x86_64::*;
 
 /// Round keys of the longest key.
-const KEYS_MAX: usize = 15;
+pub(crate) const KEYS_MAX: usize = 15;
 
 /// Repeats a block for each round between the first key and the last, with the round's number. Written out, because the compiler leaves
 /// loops of so many instructions as loops, and then the state in memory.
@@ -108,6 +108,17 @@ impl Schedule {
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     pub(crate) fn wide(&self, i: usize) -> __m512i {
         _mm512_broadcast_i32x4(memory::block(&self.keys[i]))
+    }
+
+    /// The round keys of `R` rounds in each lane, for loops; what is behind them is not used.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    pub(crate) fn all<const R: usize>(&self) -> [__m512i; KEYS_MAX] {
+        let mut keys = [_mm512_setzero_si512(); KEYS_MAX];
+        for (i, wide) in keys.iter_mut().enumerate().take(R + 1) {
+            *wide = self.wide(i);
+        }
+        keys
     }
 
     /// Round key `i`, as bytes.

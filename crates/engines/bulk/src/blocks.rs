@@ -1,5 +1,6 @@
 //! What ECB, CBC decryption and XTS have in common: whole blocks through the cipher, with something xored in before or after.
 
+use crate::Error;
 use crate::aes::{Schedule, rounds};
 use crate::memory::{BLOCK, Text, WIDE};
 use crate::ordered;
@@ -12,6 +13,11 @@ pub(crate) const ECB: u8 = 0;
 pub(crate) const CBC: u8 = 1;
 /// A tweak is xored in before and afterwards.
 pub(crate) const XTS: u8 = 2;
+
+/// Refuses what is not whole blocks.
+pub(crate) fn check(text: &Text<'_>) -> Result<(), Error> {
+    if text.len().is_multiple_of(BLOCK) { Ok(()) } else { Err(Error::PartialBlock(text.len())) }
+}
 
 /// Whole blocks. `carry` is the block before the first of them (CBC) or the first one's tweak (XTS), and becomes that of what follows.
 #[inline]
@@ -67,7 +73,7 @@ fn one<const MODE: u8, const DECRYPT: bool>(key: &Schedule, carry: &mut __m128i,
     let done = if DECRYPT { key.decrypt_block(block) } else { key.encrypt_block(block) };
     text.store_block(at, BLOCK, if MODE == ECB { done } else { _mm_xor_si128(done, *carry) });
     *carry = match MODE {
-        XTS => _mm512_castsi512_si128(times_x(_mm512_zextsi128_si512(*carry), _mm512_set1_epi64(1))),
+        XTS => next_tweak(*carry),
         _ => given,
     };
 }
@@ -133,10 +139,17 @@ impl<const MODE: u8> State<MODE> {
 /// of the lane.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-pub(crate) fn times_x(lanes: __m512i, powers: __m512i) -> __m512i {
+fn times_x(lanes: __m512i, powers: __m512i) -> __m512i {
     let out = _mm512_srlv_epi64(lanes, _mm512_sub_epi64(_mm512_set1_epi64(64), powers));
     let folded = _mm512_clmulepi64_epi128::<0x01>(out, _mm512_set1_epi64(0x87));
     _mm512_ternarylogic_epi64::<0x96>(_mm512_sllv_epi64(lanes, powers), _mm512_bslli_epi128::<8>(out), folded)
+}
+
+/// The tweak of the block after.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+pub(crate) fn next_tweak(tweak: __m128i) -> __m128i {
+    _mm512_castsi512_si128(times_x(_mm512_zextsi128_si512(tweak), _mm512_set1_epi64(1)))
 }
 
 /// Each lane times x^16.
@@ -176,10 +189,7 @@ fn steps<const R: usize, const MODE: u8, const DECRYPT: bool>(
     mut at: usize,
     end: usize,
 ) -> (State<MODE>, usize) {
-    let mut keys = [_mm512_setzero_si512(); 15];
-    for (i, wide) in keys.iter_mut().enumerate().take(R + 1) {
-        *wide = key.wide(i);
-    }
+    let keys = key.all::<R>();
     while end - at >= 4 * WIDE {
         let given = text.load_step(at);
         let masks = state.masks(&given);

@@ -21,7 +21,7 @@ impl Key {
 
     /// Encrypts whole blocks. `chain` is the IV, and becomes that of what follows.
     pub fn encrypt(&self, chain: &mut [u8; BLOCK], mut text: Text<'_>) -> Result<(), Error> {
-        check(&text)?;
+        blocks::check(&text)?;
         let [schedule, _] = &*self.0;
         with_rounds!(schedule, encrypt::<R>(schedule, chain, &mut text));
         Ok(())
@@ -29,23 +29,16 @@ impl Key {
 
     /// Decrypts whole blocks. `chain` is the IV, and becomes that of what follows.
     pub fn decrypt(&self, chain: &mut [u8; BLOCK], mut text: Text<'_>) -> Result<(), Error> {
-        check(&text)?;
+        blocks::check(&text)?;
         let [_, schedule] = &*self.0;
         with_rounds!(schedule, decrypt::<R>(schedule, chain, &mut text));
         Ok(())
     }
 }
 
-fn check(text: &Text<'_>) -> Result<(), Error> {
-    if text.len().is_multiple_of(BLOCK) { Ok(()) } else { Err(Error::PartialBlock(text.len())) }
-}
-
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 fn encrypt<const R: usize>(key: &Schedule, chain: &mut [u8; BLOCK], text: &mut Text<'_>) {
-    let mut keys = [_mm_setzero_si128(); 15];
-    for (i, narrow) in keys.iter_mut().enumerate().take(R + 1) {
-        *narrow = key.narrow(i);
-    }
+    let keys = key.all::<R>().map(|wide| _mm512_castsi512_si128(wide));
     let mut block = memory::block(chain);
     for at in (0..text.len()).step_by(BLOCK) {
         let given = _mm_xor_si128(text.load_block(at, BLOCK), keys[0]);

@@ -163,10 +163,7 @@ fn block<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, a
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 fn steps<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, mut at: usize, end: usize) -> usize {
-    let mut keys = [_mm512_setzero_si512(); 15];
-    for (i, wide) in keys.iter_mut().enumerate().take(R + 1) {
-        *wide = key.wide(i);
-    }
+    let keys = key.all::<R>();
     while end - at >= STEP {
         let mut state = [_mm512_setzero_si512(); REGISTERS];
         for register in &mut state {

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::aes::{Schedule, with_rounds};
 use crate::blocks::{self, ECB};
-use crate::memory::{BLOCK, Text};
+use crate::memory::Text;
 use core::arch::x86_64::*;
 
 /// A key for both directions. Wiped when dropped.
@@ -29,9 +29,7 @@ impl Key {
 }
 
 fn run<const DECRYPT: bool>(schedule: &Schedule, mut text: Text<'_>) -> Result<(), Error> {
-    if !text.len().is_multiple_of(BLOCK) {
-        return Err(Error::PartialBlock(text.len()));
-    }
+    blocks::check(&text)?;
     with_rounds!(schedule, crypt::<R, DECRYPT>(schedule, &mut text));
     Ok(())
 }

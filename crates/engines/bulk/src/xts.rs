@@ -61,7 +61,7 @@ fn unit<const R: usize, const DECRYPT: bool>(key: &Schedule, tweak_key: &Schedul
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 fn steal<const DECRYPT: bool>(key: &Schedule, tweak: __m128i, text: &mut Text<'_>, at: usize) {
     let rest = text.len() - at - BLOCK;
-    let after = _mm512_castsi512_si128(blocks::times_x(_mm512_zextsi128_si512(tweak), _mm512_set1_epi64(1)));
+    let after = blocks::next_tweak(tweak);
     let (first, second) = if DECRYPT { (after, tweak) } else { (tweak, after) };
     let part = text.load_block(at + BLOCK, rest);
     let stolen = one::<DECRYPT>(key, first, text.load_block(at, BLOCK));

@@ -3,7 +3,8 @@
 mod support;
 
 use bywash_bulk::{Error, Text, cbc, ecb, xts};
-use support::{Aes, Guarded, Random, supported, xor};
+use fastrand::Rng;
+use support::{Aes, Guarded, random_bytes, supported, xor};
 
 /// Lengths of whole blocks, long ones among them.
 fn lengths() -> impl Iterator<Item = usize> {
@@ -15,11 +16,11 @@ fn ecb_at_every_length() {
     if !supported() {
         return;
     }
-    let mut random = Random(1);
+    let mut random = Rng::with_seed(1);
     for key_len in [16, 24, 32] {
-        let bytes = random.bytes(key_len);
+        let bytes = random_bytes(&mut random, key_len);
         let (key, aes) = (ecb::Key::new(&bytes).unwrap(), Aes::new(&bytes));
-        let text = random.bytes(16 * 4100);
+        let text = random_bytes(&mut random, 16 * 4100);
         let mut cipher = text.clone();
         aes.encrypt(&mut cipher);
         for len in lengths() {
@@ -48,14 +49,14 @@ fn cbc_at_every_length_and_in_two_pieces() {
     if !supported() {
         return;
     }
-    let mut random = Random(2);
+    let mut random = Rng::with_seed(2);
     for key_len in [16, 24, 32] {
-        let bytes = random.bytes(key_len);
+        let bytes = random_bytes(&mut random, key_len);
         let (key, aes, iv) = (cbc::Key::new(&bytes).unwrap(), Aes::new(&bytes), [9; 16]);
-        let text = random.bytes(16 * 4100);
+        let text = random_bytes(&mut random, 16 * 4100);
         let cipher = cbc_oracle(&aes, &iv, &text);
         for len in lengths() {
-            let split = 16 * random.below(len / 16 + 1);
+            let split = 16 * random.usize(..len / 16 + 1);
             let (mut chain, mut out) = (iv, text[..len].to_vec());
             let (first, second) = out.split_at_mut(split);
             key.encrypt(&mut chain, Text::in_place(first)).unwrap();
@@ -85,24 +86,24 @@ fn cbc_of_many_messages() {
     if !supported() {
         return;
     }
-    let mut random = Random(5);
+    let mut random = Rng::with_seed(5);
     for round in 0..200 {
-        let count = if round < 40 { round } else { random.below(60) };
+        let count = if round < 40 { round } else { random.usize(..60) };
         let same_length = round % 3 == 0;
         let keys: Vec<Vec<u8>> = (0..count)
             .map(|_| {
-                let len = [16, 16, 24, 32][random.below(4)];
-                random.bytes(len)
+                let len = [16, 16, 24, 32][random.usize(..4)];
+                random_bytes(&mut random, len)
             })
             .collect();
         let expanded: Vec<_> = keys.iter().map(|key| cbc::Key::new(key).unwrap()).collect();
         let texts: Vec<Vec<u8>> = (0..count)
             .map(|_| {
-                let blocks = if same_length { 64 } else { random.below(90) };
-                random.bytes(16 * blocks)
+                let blocks = if same_length { 64 } else { random.usize(..90) };
+                random_bytes(&mut random, 16 * blocks)
             })
             .collect();
-        let ivs: Vec<[u8; 16]> = (0..count).map(|_| random.bytes(16).try_into().unwrap()).collect();
+        let ivs: Vec<[u8; 16]> = (0..count).map(|_| random_bytes(&mut random, 16).try_into().unwrap()).collect();
         let (mut chains, mut outputs) = (ivs.clone(), texts.clone());
         let mut tasks: Vec<_> = (0..count)
             .zip(outputs.iter_mut().zip(&mut chains))
@@ -175,13 +176,13 @@ fn xts_at_every_length() {
     if !supported() {
         return;
     }
-    let mut random = Random(3);
+    let mut random = Rng::with_seed(3);
     for key_len in [32, 64] {
-        let bytes = random.bytes(key_len);
+        let bytes = random_bytes(&mut random, key_len);
         let key = xts::Key::new(&bytes).unwrap();
-        let text = random.bytes(65_552);
+        let text = random_bytes(&mut random, 65_552);
         for len in (16..=1100).chain(4080..=4112).chain([65_535, 65_536, 65_537, 65_552]) {
-            let tweak: [u8; 16] = random.bytes(16).try_into().unwrap();
+            let tweak: [u8; 16] = random_bytes(&mut random, 16).try_into().unwrap();
             let cipher = xts_oracle(&bytes, &tweak, &text[..len]);
             let mut out = vec![0; len];
             key.encrypt(&tweak, Text::apart(&text[..len], &mut out)).unwrap();
@@ -203,11 +204,11 @@ fn nothing_beyond_the_buffers_is_touched() {
     if !supported() {
         return;
     }
-    let mut random = Random(4);
-    let bytes = random.bytes(32);
+    let mut random = Rng::with_seed(4);
+    let bytes = random_bytes(&mut random, 32);
     let (unit, blocks, chained) = (xts::Key::new(&bytes).unwrap(), ecb::Key::new(&bytes).unwrap(), cbc::Key::new(&bytes).unwrap());
     let (mut from, mut to) = (Guarded::new(), Guarded::new());
-    let text = random.bytes(1100);
+    let text = random_bytes(&mut random, 1100);
     for at_end in [false, true] {
         for len in 16..=text.len() {
             let (input, output) = (from.edge(at_end, len), to.edge(at_end, len));

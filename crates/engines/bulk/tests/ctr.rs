@@ -4,7 +4,8 @@ mod support;
 
 use bywash_bulk::Text;
 use bywash_bulk::ctr::{Key, Message};
-use support::{Aes, Guarded, Random, supported, xor};
+use fastrand::Rng;
+use support::{Aes, Guarded, random_bytes, supported, xor};
 
 fn apply(key: &Key, first: &[u8; 16], text: &[u8]) -> Vec<u8> {
     let mut out = text.to_vec();
@@ -53,11 +54,11 @@ fn every_length() {
     if !supported() {
         return;
     }
-    let mut random = Random(1);
+    let mut random = Rng::with_seed(1);
     for key_len in [16, 24, 32] {
-        let bytes = random.bytes(key_len);
+        let bytes = random_bytes(&mut random, key_len);
         let (key, aes) = (Key::new(&bytes).unwrap(), Aes::new(&bytes));
-        let text = random.bytes(65_600);
+        let text = random_bytes(&mut random, 65_600);
         let cipher = oracle(&aes, 5, &text);
         for len in (0..=4096).chain(65_500..=65_600) {
             assert!(apply(&key, &5u128.to_be_bytes(), &text[..len]) == cipher[..len], "{len} bytes");
@@ -72,7 +73,7 @@ fn counters_wrap() {
     }
     let bytes = [0x42; 16];
     let (key, aes) = (Key::new(&bytes).unwrap(), Aes::new(&bytes));
-    let text = Random(2).bytes(2000);
+    let text = random_bytes(&mut Rng::with_seed(2), 2000);
     for end in [1u128 << 8, 1 << 16, 1 << 32, 1 << 64, (7 << 64) + (1 << 32), 0] {
         for back in 0..70 {
             let first = end.wrapping_sub(back);
@@ -91,16 +92,16 @@ fn pieces_split_at_every_boundary() {
     if !supported() {
         return;
     }
-    let mut random = Random(3);
-    let bytes = random.bytes(32);
+    let mut random = Rng::with_seed(3);
+    let bytes = random_bytes(&mut random, 32);
     let (key, aes) = (Key::new(&bytes).unwrap(), Aes::new(&bytes));
-    let text = random.bytes(1300);
+    let text = random_bytes(&mut random, 1300);
     let cipher = oracle(&aes, 1 << 40, &text);
     for split in 0..=text.len() {
         let (mut message, mut out) = (Message::new(&(1u128 << 40).to_be_bytes()), text.clone());
         let (first, second) = out.split_at_mut(split);
         message.apply(&key, Text::in_place(first));
-        let third = random.below(second.len() + 1);
+        let third = random.usize(..second.len() + 1);
         let (second, third) = second.split_at_mut(third);
         message.clone().apply(&key, Text::in_place(&mut second.to_vec()));
         message.apply(&key, Text::in_place(second));
@@ -114,11 +115,11 @@ fn nothing_beyond_the_buffers_is_touched() {
     if !supported() {
         return;
     }
-    let mut random = Random(4);
-    let bytes = random.bytes(16);
+    let mut random = Rng::with_seed(4);
+    let bytes = random_bytes(&mut random, 16);
     let (key, aes) = (Key::new(&bytes).unwrap(), Aes::new(&bytes));
     let (mut from, mut to) = (Guarded::new(), Guarded::new());
-    let text = random.bytes(1100);
+    let text = random_bytes(&mut random, 1100);
     for at_end in [false, true] {
         for len in 0..=text.len() {
             let (input, output) = (from.edge(at_end, len), to.edge(at_end, len));

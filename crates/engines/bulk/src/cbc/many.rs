@@ -1,14 +1,12 @@
 //! Many messages side by side: sixteen chains, each with its own key and length, and the next message for a chain that ends.
 
-use super::{Key, check};
+use super::Key;
 use crate::Error;
-use crate::aes::{Schedule, rounds};
+use crate::aes::{KEYS_MAX, Schedule, rounds};
+use crate::blocks::check;
 use crate::memory::{self, BLOCK, Burst, LANES, Lanes, Text};
 use crate::ordered;
 use core::arch::x86_64::*;
-
-/// Round keys of the longest key.
-const KEYS_MAX: usize = 15;
 
 /// One message to encrypt.
 pub struct Task<'a> {

@@ -1,7 +1,7 @@
 //! Counter mode and GHASH in one pass.
 
 use super::Expanded;
-use crate::aes::rounds;
+use crate::aes::{KEYS_MAX, rounds};
 use crate::ghash::{BlockSums, POWERS, Sums, reversed, reversed_block};
 use crate::memory::{self, BLOCK, Text, WIDE};
 use crate::ordered;
@@ -130,7 +130,7 @@ impl Ending {
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 fn step<const R: usize, const SEAL: bool, const HASH: bool>(
-    keys: &[__m512i; 15],
+    keys: &[__m512i; KEYS_MAX],
     counters: [__m512i; 4],
     text: [__m512i; 4],
     hash: &mut Hash<'_>,
@@ -215,10 +215,7 @@ pub(super) fn steps<const R: usize, const SEAL: bool>(
     mut at: usize,
     steps: usize,
 ) -> __m128i {
-    let mut keys = [_mm512_setzero_si512(); 15];
-    for (i, wide) in keys.iter_mut().enumerate().take(R + 1) {
-        *wide = key.schedule.wide(i);
-    }
+    let keys = key.schedule.all::<R>();
     let mut hash = Hash::new(key, y, steps);
     let mut first = counter.peek();
     let mut blocks = [_mm512_setzero_si512(); 4];

@@ -7,7 +7,6 @@ use crate::aes::with_rounds;
 use crate::ghash::reversed_block;
 use crate::memory::{self, BLOCK, Text};
 use core::arch::x86_64::*;
-use zeroize::Zeroize;
 
 /// One message under a [`Key`], which every call must be given again: associated data in any pieces, then text in any pieces, then the tag.
 ///
@@ -177,7 +176,7 @@ impl Message {
             self.part[used + i] = if SEAL { *byte } else { given };
         }
         text.store_block(0, len, memory::block(&bytes));
-        bytes.zeroize();
+        memory::wipe(&mut bytes);
         if used + len == BLOCK {
             self.absorb_part(key);
         }

@@ -1,7 +1,8 @@
-//! What the tests share: a second implementation from RustCrypto's primitives, random numbers, and guarded pages.
+//! What the tests share: a second implementation from RustCrypto's primitives, and guarded pages.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit, consts::U16};
+use fastrand::Rng;
 use ghash::{GHash, universal_hash::UniversalHash};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
@@ -15,25 +16,10 @@ pub(crate) fn supported() -> bool {
     bywash_bulk::is_supported()
 }
 
-/// Numbers that are the same in every run (SplitMix64).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.word() % end as u64) as usize
-    }
-
-    pub(crate) fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| self.word() as u8).collect()
-    }
+pub(crate) fn random_bytes(random: &mut Rng, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    random.fill(&mut bytes);
+    bytes
 }
 
 /// AES with any key.
