@@ -26,6 +26,11 @@ pub fn here() -> Arc<dyn Engine> {
     HERE.get_or_init(|| Arc::new(CpuEngine::new())).clone()
 }
 
+/// The same by AWS-LC alone, without the kernels: to compare with.
+pub fn library() -> Arc<dyn Engine> {
+    Arc::new(CpuEngine::without_lanes())
+}
+
 /// An engine as users name it: `cpu`, or `board:` and a card that comes along or the file of its cost sheet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineName {

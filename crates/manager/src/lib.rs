@@ -73,11 +73,12 @@ mod session;
 mod state;
 mod threads;
 
+pub use bywash_engine_cpu::limit;
 pub use bywash_policy::{EngineId, RequestId};
 pub use clock::thread_ns;
 pub use config::{Costs, ManagerConfig, PolicyKind};
 pub use counters::{EngineStatus, Snapshot, Usage};
-pub use engines::{EngineName, Engines, find, here, probe};
+pub use engines::{EngineName, Engines, find, here, library, probe};
 pub use manager::Manager;
 pub use observe::{Observation, Observer};
 pub use request::{Completion, Done, OnDone};

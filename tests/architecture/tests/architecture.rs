@@ -39,6 +39,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/client",
             "crates/sim",
             "crates/measure",
+            // A rival in `bywash bench`.
+            "crates/engines/libcrypto",
             "experiments/runner",
         ],
     ),

@@ -7,6 +7,7 @@
 //! | [`chacha20_poly1305`] | ChaCha20-Poly1305 (RFC 8439), whole messages and in pieces; needs AVX-512 IFMA, no AES |
 //! | [`ctr`] | AES-CTR (SP 800-38A s6.5) with a counter of 128 bits |
 //! | [`xts`] | AES-XTS (IEEE 1619-2018) |
+//! | [`limit`] | what the AES unit can do at most |
 //! | [`cbc`], [`ecb`] | AES-CBC and AES-ECB (SP 800-38A s6.2, s6.1); CBC encryption of sixteen messages at once |
 //!
 //! # Where the time goes
@@ -34,6 +35,8 @@ pub mod ecb;
 mod error;
 pub mod gcm;
 mod ghash;
+#[allow(unsafe_code)] // One loop of one instruction.
+pub mod limit;
 #[allow(unsafe_code)] // All loads and stores; see its docs.
 mod memory;
 #[allow(unsafe_code)] // Single instructions; see its docs.

@@ -64,6 +64,7 @@ mod hash;
 mod kernels;
 #[cfg_attr(not(target_arch = "x86_64"), path = "lanes/none.rs")]
 mod lanes;
+pub mod limit;
 mod modes;
 mod pool;
 mod rsa;

@@ -5,11 +5,11 @@
 //! thread's CPU time. A figure is the fastest round; `to best` is the least of the medians over the rounds of each rival's time to ours; `limit` is
 //! the share of the rate at which the processor enciphers if it does nothing else, measured at the start of each size.
 
-mod limit;
 mod ours;
 mod rivals;
 
 use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
 
 const SIZES: [usize; 8] = [16, 64, 256, 1024, 4096, 16_384, 65_536, 1 << 20];
 /// Messages side by side.
@@ -117,7 +117,7 @@ fn table(mode: Mode, key: &[u8]) {
     contenders.iter().for_each(|(name, _)| print!("{name:>12}"));
     println!("{:>10}{:>8}", "to best", "limit");
     for size in SIZES {
-        let limit = limit::bytes_per_ns(rounds_of_key);
+        let limit = bywash_bulk::limit::round_bytes_per_ns(|| Duration::from_nanos(now())).unwrap_or(f64::NAN) / rounds_of_key as f64;
         let times = rounds(size, &mut contenders);
         let bytes = (size * mode.messages()) as f64;
         print!("{size:>8}");

@@ -1,0 +1,42 @@
+//! Ciphers, AEADs, digests and MACs of the system's OpenSSL 3, as a rival in `bywash bench`.
+//!
+//! `libcrypto.so.3` is loaded at run time; without it everything says so. Algorithms are fetched into a library context of our own with its default
+//! and legacy providers: what `openssl.cnf` names, Bywash's own provider among it, is not measured by mistake. The names are those of
+//! [`Algorithm`], which OpenSSL mostly shares.
+//!
+//! A [`Session`] does what a program does that knows OpenSSL well: one context for all messages, of which each sets the IV alone.
+//! It belongs to one thread, so that no lock is measured along.
+
+mod functions;
+mod session;
+
+use bywash_core::{Algorithm, Error, Result};
+use functions::Functions;
+pub use session::Session;
+use std::ffi::CStr;
+
+/// What messages call it.
+const NAME: &str = "openssl";
+
+/// Its version as it names itself: `OpenSSL 3.0.22 ...`.
+///
+/// # Errors
+/// [`Error::Unavailable`] without `libcrypto.so.3`.
+pub fn version() -> Result<String> {
+    let functions = Functions::get()?;
+    // SAFETY: the function returns a static string for any number; 0 is OPENSSL_VERSION.
+    let text = unsafe { CStr::from_ptr((functions.OpenSSL_version)(0)) };
+    Ok(text.to_string_lossy().into_owned())
+}
+
+/// Names under which OpenSSL may know an algorithm, the likeliest first.
+fn names(algorithm: Algorithm) -> impl Iterator<Item = String> {
+    let name = algorithm.name();
+    // OpenSSL calls triple DES by what it does: encrypt, decrypt, encrypt.
+    let triple = name.strip_prefix("3DES").map(|mode| format!("DES-EDE3{mode}"));
+    [Some(name.to_owned()), triple].into_iter().flatten()
+}
+
+fn failed(call: &str) -> Error {
+    Error::EngineFailed { engine: NAME.into(), reason: format!("{call} failed") }
+}
