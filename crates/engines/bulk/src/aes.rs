@@ -166,7 +166,7 @@ impl Drop for Schedule {
 
 /// Calls a function with the number of rounds as a constant.
 macro_rules! with_rounds {
-    ($schedule:expr, $function:ident::<R $(, $constant:ident)*>($($argument:expr),*)) => {{
+    ($schedule:expr, $function:ident::<R $(, $constant:tt)*>($($argument:expr),*)) => {{
         #[allow(unsafe_code)]
         // SAFETY: an expanded key exists only where the processor has the features: `Schedule::expand` asserts it.
         unsafe {

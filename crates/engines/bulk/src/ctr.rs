@@ -47,7 +47,7 @@ impl Key {
 
     fn run(&self, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
         let schedule = &*self.0;
-        with_rounds!(schedule, crypt::<R>(schedule, next, text, range));
+        with_rounds!(schedule, crypt::<R, BIG>(schedule, next, text, range));
     }
 }
 
@@ -102,12 +102,29 @@ impl Drop for Message {
     }
 }
 
-/// The counter block after `next`, and `next` moved on by four.
+/// The counter block is one big-endian number.
+pub(crate) const BIG: bool = true;
+/// Its first four bytes are a little-endian number, which wraps alone, and the number given is that of all bytes (RFC 8452 s4).
+pub(crate) const LITTLE: bool = false;
+
+/// A counter block moved on.
+fn advance<const ORDER: bool>(number: u128, by: usize) -> u128 {
+    if ORDER == BIG {
+        return number.wrapping_add(by as u128);
+    }
+    number >> 32 << 32 | u128::from((number as u32).wrapping_add(by as u32))
+}
+
+/// The next four counter blocks, and `next` moved on by as many.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn four(next: &mut u128) -> __m512i {
+pub(crate) fn four<const ORDER: bool>(next: &mut u128) -> __m512i {
     let number = *next;
-    *next = number.wrapping_add(4);
+    *next = advance::<ORDER>(number, 4);
+    if ORDER == LITTLE {
+        let first = _mm512_broadcast_i32x4(_mm_set_epi64x((number >> 64) as i64, number as i64));
+        return _mm512_add_epi32(first, _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0));
+    }
     if number as u64 <= u64::MAX - 3 {
         let first = _mm512_broadcast_i32x4(_mm_set_epi64x((number >> 64) as i64, number as i64));
         return reversed(_mm512_add_epi64(first, _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0)));
@@ -121,22 +138,23 @@ fn four(next: &mut u128) -> __m512i {
     reversed(_mm512_set_epi64(h, g, f, e, d, c, b, a))
 }
 
+/// Encrypts or decrypts a range of the text, whose first counter block is `next`.
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn crypt<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
+pub(crate) fn crypt<const R: usize, const ORDER: bool>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
     let Range { start: mut at, end } = range;
     if end - at <= BLOCK {
-        return block::<R>(key, next, text, at, end - at);
+        return block::<R, ORDER>(key, next, text, at, end - at);
     }
     if end - at >= STEP {
-        at = steps::<R>(key, next, text, at, end);
+        at = steps::<R, ORDER>(key, next, text, at, end);
     }
     while at < end {
         let len = (end - at).min(4 * WIDE);
         match len.div_ceil(WIDE) {
-            1 => registers::<R, 1>(key, next, text, at, len),
-            2 => registers::<R, 2>(key, next, text, at, len),
-            3 => registers::<R, 3>(key, next, text, at, len),
-            _ => registers::<R, 4>(key, next, text, at, len),
+            1 => registers::<R, ORDER, 1>(key, next, text, at, len),
+            2 => registers::<R, ORDER, 2>(key, next, text, at, len),
+            3 => registers::<R, ORDER, 3>(key, next, text, at, len),
+            _ => registers::<R, ORDER, 4>(key, next, text, at, len),
         }
         at += len;
     }
@@ -145,13 +163,13 @@ fn crypt<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, r
 /// At most one block.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn block<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, at: usize, len: usize) {
+fn block<const R: usize, const ORDER: bool>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, at: usize, len: usize) {
     if len == 0 {
         return;
     }
     let number = _mm_set_epi64x((*next >> 64) as i64, *next as i64);
-    *next = next.wrapping_add(1);
-    let mut state = _mm_xor_si128(reversed_block(number), key.narrow(0));
+    *next = advance::<ORDER>(*next, 1);
+    let mut state = _mm_xor_si128(if ORDER == BIG { reversed_block(number) } else { number }, key.narrow(0));
     rounds!(R, round, {
         state = _mm_aesenc_si128(state, key.narrow(round));
     });
@@ -162,12 +180,12 @@ fn block<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, a
 /// Whole steps, as many as there are; returns where they end.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn steps<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, mut at: usize, end: usize) -> usize {
+fn steps<const R: usize, const ORDER: bool>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, mut at: usize, end: usize) -> usize {
     let keys = key.all::<R>();
     while end - at >= STEP {
         let mut state = [_mm512_setzero_si512(); REGISTERS];
         for register in &mut state {
-            *register = _mm512_xor_si512(four(next), keys[0]);
+            *register = _mm512_xor_si512(four::<ORDER>(next), keys[0]);
         }
         rounds!(R, round, {
             for register in &mut state {
@@ -186,12 +204,18 @@ fn steps<const R: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, m
 /// `len` bytes that fill `N` registers, the last of them perhaps in part; whole or not, it uses up its blocks.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn registers<const R: usize, const N: usize>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, at: usize, len: usize) {
-    let after = next.wrapping_add(len.div_ceil(BLOCK) as u128);
+fn registers<const R: usize, const ORDER: bool, const N: usize>(
+    key: &Schedule,
+    next: &mut u128,
+    text: &mut Text<'_>,
+    at: usize,
+    len: usize,
+) {
+    let after = advance::<ORDER>(*next, len.div_ceil(BLOCK));
     let (mut state, mut given) = ([_mm512_setzero_si512(); N], [_mm512_setzero_si512(); N]);
     let rest = len - (N - 1) * WIDE;
     for i in 0..N {
-        state[i] = _mm512_xor_si512(four(next), key.wide(0));
+        state[i] = _mm512_xor_si512(four::<ORDER>(next), key.wide(0));
         given[i] = if i + 1 < N { text.load(at + i * WIDE) } else { text.load_part(at + i * WIDE, rest) };
     }
     rounds!(R, round, {

@@ -10,7 +10,9 @@ pub enum Error {
     KeyLength(usize),
     /// An IV of no bytes, or of more than 2^61 - 1.
     IvLength(usize),
-    /// A tag of no bytes or of more than 16.
+    /// A nonce of other than 7 to 13 bytes for CCM.
+    NonceLength(usize),
+    /// A tag of a length that the cipher does not have.
     TagLength(usize),
     /// More text than the mode allows under one IV.
     TextLength(u64),
@@ -31,9 +33,10 @@ impl fmt::Display for Error {
         match self {
             Self::KeyLength(given) => write!(f, "an AES key has 16, 24 or 32 bytes, or 32 or 64 for XTS, not {given}"),
             Self::IvLength(given) => write!(f, "a GCM IV has 1 to 2^61 - 1 bytes, not {given}"),
-            Self::TagLength(given) => write!(f, "a tag has 1 to 16 bytes, not {given}"),
+            Self::NonceLength(given) => write!(f, "a CCM nonce has 7 to 13 bytes, not {given}"),
+            Self::TagLength(given) => write!(f, "the cipher has no tag of {given} bytes"),
             Self::TextLength(given) => write!(f, "{given} bytes are too many for one message: begin another with a new IV"),
-            Self::AadLength(given) => write!(f, "{given} bytes of associated data are more than 2^61 - 1"),
+            Self::AadLength(given) => write!(f, "{given} bytes of associated data are too many for one message"),
             Self::PartialBlock(given) => write!(f, "{given} bytes are not a whole number of 16-byte blocks"),
             Self::UnitLength(given) => write!(f, "a data unit has 16 bytes or more, not {given}"),
             Self::AadAfterText => f.write_str("associated data comes before the text"),

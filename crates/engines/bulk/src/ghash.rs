@@ -25,10 +25,17 @@ impl Powers {
         Self { table: [[0; BLOCK]; POWERS + 3] }
     }
 
-    /// Computes the powers of `h`, four at a time.
+    /// Computes the powers of `h`.
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     pub(crate) fn fill(&mut self, h: __m128i) {
-        let first = _mm512_broadcast_i32x4(doubled(reversed_block(h)));
+        self.fill_lowest(doubled(reversed_block(h)), POWERS);
+    }
+
+    /// Computes the lowest powers of an entry, as many sixteens as `count` asks for, four at a time.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    pub(crate) fn fill_lowest(&mut self, first: __m128i, count: usize) {
+        let first = _mm512_broadcast_i32x4(first);
         let second = multiply(first, first);
         let low = _mm512_mask_blend_epi64(0b0011_0011, first, second);
         let mut quad = [_mm512_mask_blend_epi64(0b0000_1111, low, multiply(low, second)), low, low, low];
@@ -36,7 +43,7 @@ impl Powers {
         let eighth = highest(quad[1]);
         (quad[2], quad[3]) = (multiply(quad[0], eighth), multiply(quad[1], eighth));
         let sixteenth = highest(quad[3]);
-        for sixteen in (0..POWERS / 16).rev() {
+        for sixteen in (0..POWERS / 16).rev().take(count.div_ceil(16)) {
             for (i, four) in quad.iter_mut().enumerate() {
                 memory::set_four(&mut self.table, 16 * sixteen + 12 - 4 * i, *four);
                 *four = multiply(*four, sixteenth);
@@ -73,14 +80,23 @@ impl Powers {
 
     /// Continues the hash `y` over `bytes`, the last block filled up with zeros.
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    pub(crate) fn absorb(&self, mut y: __m128i, bytes: &[u8]) -> __m128i {
+    pub(crate) fn absorb(&self, y: __m128i, bytes: &[u8]) -> __m128i {
+        self.absorb_with::<true>(y, bytes, POWERS)
+    }
+
+    /// The same with the lowest `count` powers; the bytes of a block stand in the number's order already unless they are to be `REVERSED`.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    pub(crate) fn absorb_with<const REVERSED: bool>(&self, mut y: __m128i, bytes: &[u8], count: usize) -> __m128i {
         let (mut at, mut blocks) = (0, bytes.len().div_ceil(BLOCK));
         while blocks > 0 {
-            let window = blocks.min(POWERS);
+            let window = blocks.min(count);
             let mut sums = Sums::zero();
             let mut first = _mm512_zextsi128_si512(y);
             for k in (1..=window).rev().step_by(4) {
-                sums.add(_mm512_xor_si512(reversed(memory::bytes(bytes, at)), first), self.from(k));
+                let taken = memory::bytes(bytes, at);
+                let taken = if REVERSED { reversed(taken) } else { taken };
+                sums.add(_mm512_xor_si512(taken, first), self.from(k));
                 first = _mm512_setzero_si512();
                 at = (at + 64).min(bytes.len());
             }

@@ -5,6 +5,8 @@
 //! |---|---|
 //! | [`gcm`] | AES-GCM and GMAC (SP 800-38D), whole messages and in pieces |
 //! | [`chacha20_poly1305`] | ChaCha20-Poly1305 (RFC 8439), whole messages and in pieces; needs AVX-512 IFMA, no AES |
+//! | [`aegis`] | AEGIS-128L, AEGIS-128X4, AEGIS-256 (draft-irtf-cfrg-aegis-aead), whole messages and in pieces |
+//! | [`gcm_siv`], [`ccm`] | AES-GCM-SIV (RFC 8452) and AES-CCM (SP 800-38C), whole messages |
 //! | [`ctr`] | AES-CTR (SP 800-38A s6.5) with a counter of 128 bits |
 //! | [`xts`] | AES-XTS (IEEE 1619-2018) |
 //! | [`limit`] | what the AES unit can do at most |
@@ -26,14 +28,17 @@
 #![cfg(target_arch = "x86_64")]
 #![deny(unsafe_code)]
 
+pub mod aegis;
 mod aes;
 mod blocks;
 pub mod cbc;
+pub mod ccm;
 pub mod chacha20_poly1305;
 pub mod ctr;
 pub mod ecb;
 mod error;
 pub mod gcm;
+pub mod gcm_siv;
 mod ghash;
 #[allow(unsafe_code)] // One loop of one instruction.
 pub mod limit;

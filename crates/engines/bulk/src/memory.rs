@@ -207,9 +207,20 @@ impl<'a> Text<'a> {
 
 /// Overwrites key material in a way that the compiler does not leave out, a register's width at a time.
 pub(crate) fn wipe<T: Copy + Default>(places: &mut [T]) {
-    places.fill(T::default());
+    wipe_as(places, T::default());
+}
+
+/// The same for what has no default, such as registers.
+pub(crate) fn wipe_as<T: Copy>(places: &mut [T], empty: T) {
+    places.fill(empty);
     // SAFETY: no instruction at all; but the compiler has to assume that it reads what lies there.
     unsafe { core::arch::asm!("/* {} */", in(reg) places.as_ptr(), options(nostack, preserves_flags, readonly)) };
+}
+
+/// Whether two tags are the same. All bytes are looked at, whatever the first says.
+pub(crate) fn are_equal(a: &[u8], b: &[u8]) -> bool {
+    let difference = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
+    a.len() == b.len() && core::hint::black_box(difference) == 0
 }
 
 /// Kept apart, so that the checks are short.
