@@ -44,14 +44,16 @@ impl Schedule {
     /// Expands a key of 16, 24 or 32 bytes (FIPS 197 s5.2).
     pub(crate) fn expand(&mut self, key: &[u8]) -> Result<(), Error> {
         assert_supported();
-        self.rounds = match key.len() {
-            16 | 24 | 32 => key.len() / 4 + 6,
-            given => return Err(Error::KeyLength(given)),
-        };
+        self.rounds = key.len() / 4 + 6;
         #[allow(unsafe_code)]
         // SAFETY: the processor has the features, as just asserted.
         unsafe {
-            self.expand_words(key);
+            match key.len() {
+                16 => self.expand_words::<4>(key),
+                24 => self.expand_words::<6>(key),
+                32 => self.expand_words::<8>(key),
+                given => return Err(Error::KeyLength(given)),
+            }
         }
         Ok(())
     }
@@ -85,21 +87,30 @@ impl Schedule {
         self.rounds
     }
 
+    /// Key after key, each made of `N` words before it: one substitution a key, or a half key for the longest, is all that waits for another.
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    fn expand_words(&mut self, key: &[u8]) {
-        let words = self.keys.as_flattened_mut().as_chunks_mut::<4>().0;
-        let of_key = key.len() / 4;
-        words.as_flattened_mut()[..key.len()].copy_from_slice(key);
-        let mut constant = 1u32;
-        for i in of_key..4 * (self.rounds + 1) {
-            let mut word = u32::from_le_bytes(words[i - 1]);
-            if i % of_key == 0 {
-                word = substituted(word.rotate_right(8)) ^ constant;
-                constant = (constant << 1) ^ (0x11B & 0u32.wrapping_sub(constant >> 7));
-            } else if of_key == 8 && i % 8 == 4 {
-                word = substituted(word);
+    fn expand_words<const N: usize>(&mut self, key: &[u8]) {
+        let bytes = self.keys.as_flattened_mut();
+        bytes[..4 * N].copy_from_slice(key);
+        let (mut first, mut second) = (words_at(bytes, 0), words_at(bytes, N - 4));
+        let mut constant = 1u8;
+        for at in (N..4 * (N + 7)).step_by(N) {
+            first = _mm_xor_si128(summed(first), substituted::<true>(second, constant));
+            constant = (constant << 1) ^ (0x1B & 0u8.wrapping_sub(constant >> 7));
+            put(bytes, at, first);
+            second = match N {
+                4 => first,
+                // Its upper two words are new, its lower two those of `first`.
+                6 => {
+                    let two = _mm_xor_si128(_mm_bsrli_si128::<8>(second), _mm_bslli_si128::<4>(_mm_bsrli_si128::<8>(second)));
+                    let two = _mm_xor_si128(two, _mm_shuffle_epi32::<0xFF>(first));
+                    _mm_unpacklo_epi64(_mm_bsrli_si128::<8>(first), two)
+                }
+                _ => _mm_xor_si128(summed(second), substituted::<false>(first, 0)),
+            };
+            if N > 4 {
+                put(bytes, at + N - 4, second);
             }
-            words[i] = (u32::from_le_bytes(words[i - of_key]) ^ word).to_le_bytes();
         }
     }
 
@@ -180,9 +191,35 @@ macro_rules! with_rounds {
 }
 pub(crate) use with_rounds;
 
-/// The S-box on each byte. With the same word in all four columns, shifting rows changes nothing.
+/// Four words from word `at` on.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn substituted(word: u32) -> u32 {
-    _mm_cvtsi128_si32(_mm_aesenclast_si128(_mm_set1_epi32(word as i32), _mm_setzero_si128())) as u32
+fn words_at(bytes: &[u8], at: usize) -> __m128i {
+    bytes[4 * at..].first_chunk().map_or(_mm_setzero_si128(), |words| memory::block(words))
+}
+
+/// Puts four words to word `at`, if there is room: the last turn of the longest key makes a half too many.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn put(bytes: &mut [u8], at: usize, words: __m128i) {
+    if let Some(room) = bytes.get_mut(4 * at..).and_then(|rest| rest.first_chunk_mut()) {
+        memory::set_block(room, words);
+    }
+}
+
+/// Each word added to all before it.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn summed(words: __m128i) -> __m128i {
+    let pairs = _mm_xor_si128(words, _mm_bslli_si128::<4>(words));
+    _mm_xor_si128(pairs, _mm_bslli_si128::<8>(pairs))
+}
+
+/// The last word in all four places: the S-box on each byte, rotated or not, and the round constant. With the same word in all four columns, shifting
+/// rows changes nothing.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn substituted<const ROTATED: bool>(words: __m128i, constant: u8) -> __m128i {
+    let places = _mm_set1_epi32(if ROTATED { 0x0C0F_0E0D } else { 0x0F0E_0D0C });
+    _mm_aesenclast_si128(_mm_shuffle_epi8(words, places), _mm_set1_epi32(constant.into()))
 }
