@@ -14,6 +14,7 @@ use std::process::ExitCode;
 #[command(after_help = "\
 Examples:
   bywash engines
+  bywash engines --legacy
   bywash engines --engine board:munetoh-meac32
   bywash engines --json | jq -r '.present[].algorithms[]'")]
 pub(crate) struct Args {
@@ -21,6 +22,9 @@ pub(crate) struct Args {
     /// cost sheet); again for more [default: all that are here]
     #[arg(long, value_name = "ENGINE")]
     engine: Vec<EngineName>,
+    /// List legacy ciphers too: DES, 3DES, Camellia, Serpent, Twofish, RC6
+    #[arg(long)]
+    legacy: bool,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -29,7 +33,7 @@ pub(crate) struct Args {
 /// Shows what a look around finds.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let engines = bywash_manager::find(&args.engine)?;
-    let text = if args.json { as_json(&engines)? } else { as_text(&engines, Style::of_stdout()) };
+    let text = if args.json { as_json(&engines)? } else { as_text(&engines, args.legacy, Style::of_stdout()) };
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -48,6 +52,8 @@ struct Present<'a> {
     workers: usize,
     batch_max: usize,
     algorithms: Vec<&'static str>,
+    /// Those that are computed for whoever asks for them by name, and never chosen.
+    legacy: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -63,7 +69,8 @@ fn as_json(engines: &Engines) -> Result<String, Failure> {
         modelled: engine.is_modelled(),
         workers: engine.workers(),
         batch_max: engine.batch_max(),
-        algorithms: engine.capabilities().iter().map(|algorithm| algorithm.name()).collect(),
+        algorithms: names(engine, false),
+        legacy: names(engine, true),
         name: "",
     };
     let mut listing = Listing { present: engines.present.iter().map(present).collect(), absent: Vec::new() };
@@ -73,15 +80,23 @@ fn as_json(engines: &Engines) -> Result<String, Failure> {
     Ok(serde_json::to_string_pretty(&listing).map_err(|error| Failure::failed(error.to_string()))? + "\n")
 }
 
-fn as_text(engines: &Engines, style: Style) -> String {
+/// What an engine can do, legacy or not.
+fn names(engine: &std::sync::Arc<dyn Engine>, legacy: bool) -> Vec<&'static str> {
+    engine.capabilities().iter().filter(|algorithm| algorithm.is_legacy() == legacy).map(|algorithm| algorithm.name()).collect()
+}
+
+fn as_text(engines: &Engines, legacy: bool, style: Style) -> String {
     let mut text = String::new();
     for engine in &engines.present {
         let modelled = if engine.is_modelled() { style.warn(" (modelled: its times are not measurements)") } else { String::new() };
         let workers = engine.workers();
         let plural = if workers == 1 { "worker" } else { "workers" };
         let _ = writeln!(text, "{}  {}, {workers} {plural}{modelled}", style.good(engine.name()), engine.describe());
-        for (family, names) in families(engine.capabilities()) {
+        for (family, names) in families(engine.capabilities()).into_iter().filter(|(family, _)| legacy || *family != LEGACY) {
             let _ = writeln!(text, "    {family:<14} {}", names.join(", "));
+        }
+        if !legacy && engine.capabilities().iter().any(|algorithm| algorithm.is_legacy()) {
+            let _ = writeln!(text, "    {LEGACY:<14} only where asked for by name; --legacy lists them");
         }
     }
     for Absent { name, reason, remedy } in &engines.absent {
@@ -93,11 +108,14 @@ fn as_text(engines: &Engines, style: Style) -> String {
     text
 }
 
+/// The family of ciphers for old data.
+const LEGACY: &str = "legacy";
+
 /// The capabilities by what they are for, in the order of the algorithm table.
 fn families(algorithms: &[Algorithm]) -> Vec<(&'static str, Vec<&'static str>)> {
     let mut families: Vec<(&str, Vec<&str>)> = Vec::new();
     for algorithm in algorithms {
-        let family = family(algorithm.kind());
+        let family = if algorithm.is_legacy() { LEGACY } else { family(algorithm.kind()) };
         match families.iter_mut().find(|(name, _)| *name == family) {
             Some((_, names)) => names.push(algorithm.name()),
             None => families.push((family, vec![algorithm.name()])),
@@ -136,6 +154,6 @@ mod tests {
         let absent = Absent { name: "gpu".into(), reason: "no driver".into(), remedy: Some("install it".into()) };
         let engines = Engines { present: Vec::new(), absent: vec![absent] };
         assert!(as_json(&engines).unwrap().contains("\"remedy\": \"install it\""));
-        assert!(as_text(&engines, Style::of_stdout()).contains("mend: install it"));
+        assert!(as_text(&engines, false, Style::of_stdout()).contains("mend: install it"));
     }
 }

@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod areas;
+mod block_ciphers;
 mod checker;
 mod curves;
 mod differential;

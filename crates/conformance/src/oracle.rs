@@ -1,7 +1,8 @@
 //! The second implementation: RustCrypto's primitives, with modes written out from their standards, and `num-bigint` for RSA.
 
+use crate::block_ciphers::BlockCipher;
 use crate::vectors::{self, File, Record};
-use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit, consts::U16};
+use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit, consts::U16};
 use bywash_core::{Algorithm, Direction, Kind, RsaPrivateKey, RsaPublicKey};
 use chacha20poly1305::{ChaCha20Poly1305, aead::AeadInOut};
 use ghash::{GHash, universal_hash::UniversalHash};
@@ -9,52 +10,6 @@ use hmac::{Hmac, Mac};
 use num_bigint::BigUint;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 use xts_mode::Xts128;
-
-type Block = Array<u8, U16>;
-
-/// AES with any key length (FIPS 197).
-enum Aes {
-    Aes128(aes::Aes128),
-    Aes192(aes::Aes192),
-    Aes256(aes::Aes256),
-}
-
-impl Aes {
-    fn new(key: &[u8]) -> Self {
-        let fits = "the caller's key has the algorithm's length";
-        match key.len() {
-            16 => Self::Aes128(aes::Aes128::new_from_slice(key).expect(fits)),
-            24 => Self::Aes192(aes::Aes192::new_from_slice(key).expect(fits)),
-            _ => Self::Aes256(aes::Aes256::new_from_slice(key).expect(fits)),
-        }
-    }
-
-    fn encrypt(&self, blocks: &mut [Block]) {
-        match self {
-            Self::Aes128(aes) => aes.encrypt_blocks(blocks),
-            Self::Aes192(aes) => aes.encrypt_blocks(blocks),
-            Self::Aes256(aes) => aes.encrypt_blocks(blocks),
-        }
-    }
-
-    fn decrypt(&self, blocks: &mut [Block]) {
-        match self {
-            Self::Aes128(aes) => aes.decrypt_blocks(blocks),
-            Self::Aes192(aes) => aes.decrypt_blocks(blocks),
-            Self::Aes256(aes) => aes.decrypt_blocks(blocks),
-        }
-    }
-
-    fn encrypt_one(&self, block: [u8; 16]) -> [u8; 16] {
-        let mut blocks = [Block::from(block)];
-        self.encrypt(&mut blocks);
-        blocks[0].into()
-    }
-}
-
-fn blocks_of(text: &mut [u8]) -> &mut [Block] {
-    Block::slice_as_chunks_mut(text).0
-}
 
 fn xor(a: &mut [u8], b: &[u8]) {
     a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
@@ -71,31 +26,36 @@ pub(crate) fn cipher(algorithm: Algorithm, key: &[u8], direction: Direction, iv:
     let mut text = text.to_vec();
     match algorithm.kind() {
         _ if algorithm.is_xts() => xts(key, direction, block(iv), &mut text),
-        Kind::Cipher { iv: 0, .. } if direction == Direction::Encrypt => Aes::new(key).encrypt(blocks_of(&mut text)),
-        Kind::Cipher { iv: 0, .. } => Aes::new(key).decrypt(blocks_of(&mut text)),
-        Kind::Cipher { block: 1, .. } => counter_mode(&Aes::new(key), u128::from_be_bytes(block(iv)), u128::wrapping_add, &mut text),
-        _ => cbc(&Aes::new(key), direction, block(iv), &mut text),
+        Kind::Cipher { iv: 0, .. } => BlockCipher::of(algorithm, key).run(direction, &mut text),
+        Kind::Cipher { block: 1, .. } => counter_mode(&BlockCipher::of(algorithm, key), number(iv), u128::wrapping_add, &mut text),
+        _ => cbc(&BlockCipher::of(algorithm, key), direction, iv, &mut text),
     }
     text
 }
 
-fn cbc(aes: &Aes, direction: Direction, mut chain: [u8; 16], text: &mut [u8]) {
+fn number(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0, |number, &byte| number << 8 | u128::from(byte))
+}
+
+fn cbc(cipher: &BlockCipher, direction: Direction, iv: &[u8], text: &mut [u8]) {
+    let mut chain = iv.to_vec();
     if direction == Direction::Decrypt {
-        let previous = [&chain, &text[..text.len().saturating_sub(16)]].concat();
-        aes.decrypt(blocks_of(text));
+        let previous = [&chain, &text[..text.len().saturating_sub(iv.len())]].concat();
+        cipher.run(Direction::Decrypt, text);
         return xor(text, &previous);
     }
-    for piece in text.chunks_exact_mut(16) {
+    for piece in text.chunks_exact_mut(iv.len()) {
         xor(piece, &chain);
-        chain = aes.encrypt_one(block(piece));
-        piece.copy_from_slice(&chain);
+        cipher.run(Direction::Encrypt, piece);
+        chain.copy_from_slice(piece);
     }
 }
 
-fn counter_mode(aes: &Aes, first: u128, add: impl Fn(u128, u128) -> u128, text: &mut [u8]) {
-    let count = text.len().div_ceil(16) as u128;
-    let mut keystream: Vec<u8> = (0..count).flat_map(|index| add(first, index).to_be_bytes()).collect();
-    aes.encrypt(blocks_of(&mut keystream));
+fn counter_mode(cipher: &BlockCipher, first: u128, add: impl Fn(u128, u128) -> u128, text: &mut [u8]) {
+    let count = text.len().div_ceil(cipher.block) as u128;
+    let counter = |index| add(first, index).to_be_bytes()[16 - cipher.block..].to_vec();
+    let mut keystream: Vec<u8> = (0..count).flat_map(counter).collect();
+    cipher.run(Direction::Encrypt, &mut keystream);
     xor(text, &keystream);
 }
 
@@ -132,15 +92,15 @@ pub(crate) fn seal(algorithm: Algorithm, key: &[u8], iv: &[u8], aad: &[u8], text
 
 /// GCM (SP 800-38D), for every IV length.
 pub(crate) struct Gcm {
-    aes: Aes,
+    aes: BlockCipher,
     /// The hash key H.
     pub(crate) hash_key: [u8; 16],
 }
 
 impl Gcm {
     pub(crate) fn new(key: &[u8]) -> Self {
-        let aes = Aes::new(key);
-        let hash_key = aes.encrypt_one([0; 16]);
+        let aes = BlockCipher::aes(key);
+        let hash_key = aes.encrypt_block([0; 16]);
         Self { aes, hash_key }
     }
 
@@ -170,7 +130,7 @@ impl Gcm {
 
     fn tag(&self, start: [u8; 16], aad: &[u8], text: &[u8]) -> [u8; 16] {
         let mut tag = self.ghash(&[aad, text], [aad.len() as u64, text.len() as u64]);
-        xor(&mut tag, &self.aes.encrypt_one(start));
+        xor(&mut tag, &self.aes.encrypt_block(start));
         tag
     }
 }

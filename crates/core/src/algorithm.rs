@@ -160,11 +160,64 @@ algorithms! {
     EcdhP384 = 37, "ECDH-P384", Kind::Agreement { private: 48, public: 97, shared: 48 };
     EcdhP384Public = 38, "ECDH-P384 public", Kind::PublicValue { private: 48, public: 97 };
     Ed25519Sign = 39, "Ed25519 sign", Kind::EddsaSign { private: 32, signature: 64 };
+    // Legacy, down to RC6: see `is_legacy`.
+    DesEcb = 40, "DES-ECB", cipher(8, 0, 8);
+    DesCbc = 41, "DES-CBC", cipher(8, 8, 8);
+    DesCtr = 42, "DES-CTR", cipher(8, 8, 1);
+    TripleDesEcb = 43, "DES-EDE3-ECB", cipher(24, 0, 8);
+    TripleDesCbc = 44, "DES-EDE3-CBC", cipher(24, 8, 8);
+    TripleDesCtr = 45, "DES-EDE3-CTR", cipher(24, 8, 1);
+    Camellia128Ecb = 46, "Camellia-128-ECB", cipher(16, 0, 16);
+    Camellia192Ecb = 47, "Camellia-192-ECB", cipher(24, 0, 16);
+    Camellia256Ecb = 48, "Camellia-256-ECB", cipher(32, 0, 16);
+    Camellia128Cbc = 49, "Camellia-128-CBC", cipher(16, 16, 16);
+    Camellia192Cbc = 50, "Camellia-192-CBC", cipher(24, 16, 16);
+    Camellia256Cbc = 51, "Camellia-256-CBC", cipher(32, 16, 16);
+    Camellia128Ctr = 52, "Camellia-128-CTR", cipher(16, 16, 1);
+    Camellia192Ctr = 53, "Camellia-192-CTR", cipher(24, 16, 1);
+    Camellia256Ctr = 54, "Camellia-256-CTR", cipher(32, 16, 1);
+    Serpent128Ecb = 55, "Serpent-128-ECB", cipher(16, 0, 16);
+    Serpent192Ecb = 56, "Serpent-192-ECB", cipher(24, 0, 16);
+    Serpent256Ecb = 57, "Serpent-256-ECB", cipher(32, 0, 16);
+    Serpent128Cbc = 58, "Serpent-128-CBC", cipher(16, 16, 16);
+    Serpent192Cbc = 59, "Serpent-192-CBC", cipher(24, 16, 16);
+    Serpent256Cbc = 60, "Serpent-256-CBC", cipher(32, 16, 16);
+    Serpent128Ctr = 61, "Serpent-128-CTR", cipher(16, 16, 1);
+    Serpent192Ctr = 62, "Serpent-192-CTR", cipher(24, 16, 1);
+    Serpent256Ctr = 63, "Serpent-256-CTR", cipher(32, 16, 1);
+    Twofish128Ecb = 64, "Twofish-128-ECB", cipher(16, 0, 16);
+    Twofish192Ecb = 65, "Twofish-192-ECB", cipher(24, 0, 16);
+    Twofish256Ecb = 66, "Twofish-256-ECB", cipher(32, 0, 16);
+    Twofish128Cbc = 67, "Twofish-128-CBC", cipher(16, 16, 16);
+    Twofish192Cbc = 68, "Twofish-192-CBC", cipher(24, 16, 16);
+    Twofish256Cbc = 69, "Twofish-256-CBC", cipher(32, 16, 16);
+    Twofish128Ctr = 70, "Twofish-128-CTR", cipher(16, 16, 1);
+    Twofish192Ctr = 71, "Twofish-192-CTR", cipher(24, 16, 1);
+    Twofish256Ctr = 72, "Twofish-256-CTR", cipher(32, 16, 1);
+    Rc6_128Ecb = 73, "RC6-128-ECB", cipher(16, 0, 16);
+    Rc6_192Ecb = 74, "RC6-192-ECB", cipher(24, 0, 16);
+    Rc6_256Ecb = 75, "RC6-256-ECB", cipher(32, 0, 16);
+    Rc6_128Cbc = 76, "RC6-128-CBC", cipher(16, 16, 16);
+    Rc6_192Cbc = 77, "RC6-192-CBC", cipher(24, 16, 16);
+    Rc6_256Cbc = 78, "RC6-256-CBC", cipher(32, 16, 16);
+    Rc6_128Ctr = 79, "RC6-128-CTR", cipher(16, 16, 1);
+    Rc6_192Ctr = 80, "RC6-192-CTR", cipher(24, 16, 1);
+    Rc6_256Ctr = 81, "RC6-256-CTR", cipher(32, 16, 1);
 }
 
 impl Algorithm {
     /// How many algorithms there are; their numbers are `0..COUNT`.
     pub const COUNT: usize = Self::ALL.len();
+
+    /// Those that are not [legacy](Self::is_legacy): what is offered, measured and listed where nobody asks for more.
+    pub const CURRENT: &'static [Algorithm] = &current::<{ count_current() }>();
+
+    /// Whether it is a cipher for old data alone: DES, 3DES (withdrawn by SP 800-131A), Camellia, Serpent, Twofish, RC6. An engine that has it
+    /// computes it for whoever opens a session of it by name; nothing else ever chooses it.
+    pub const fn is_legacy(self) -> bool {
+        let number = self.number();
+        Self::DesEcb.number() <= number && number <= Self::Rc6_256Ctr.number()
+    }
 
     /// The number under which it travels in protocols and traces.
     pub const fn number(self) -> u16 {
@@ -201,6 +254,29 @@ impl Algorithm {
     }
 }
 
+const fn count_current() -> usize {
+    let (mut at, mut count) = (0, 0);
+    while at < Algorithm::COUNT {
+        if !Algorithm::ALL[at].is_legacy() {
+            count += 1;
+        }
+        at += 1;
+    }
+    count
+}
+
+const fn current<const COUNT: usize>() -> [Algorithm; COUNT] {
+    let (mut found, mut at, mut count) = ([Algorithm::ALL[0]; COUNT], 0, 0);
+    while at < Algorithm::COUNT {
+        if !Algorithm::ALL[at].is_legacy() {
+            found[count] = Algorithm::ALL[at];
+            count += 1;
+        }
+        at += 1;
+    }
+    found
+}
+
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -210,10 +286,12 @@ impl fmt::Display for Algorithm {
 impl FromStr for Algorithm {
     type Err = Error;
 
-    /// By name; case, and spaces against dashes, do not matter: `aes-256-gcm`, `rsa-2048-private`.
+    /// By name; case, and spaces against dashes, do not matter: `aes-256-gcm`, `rsa-2048-private`. 3DES goes by OpenSSL's name,
+    /// `des-ede3-cbc`, and by its own, `3des-cbc`.
     fn from_str(name: &str) -> Result<Self> {
         let fold = |s: &str| -> String { s.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect() };
         let wanted = fold(name);
+        let wanted = wanted.strip_prefix("3des").map_or_else(|| wanted.clone(), |mode| format!("desede3{mode}"));
         Self::ALL.iter().copied().find(|a| fold(a.name()) == wanted).ok_or_else(|| Error::UnknownAlgorithm { name: name.to_owned() })
     }
 }
@@ -233,9 +311,20 @@ mod tests {
     }
 
     #[test]
+    fn legacy_algorithms_are_no_current_ones() {
+        assert!(Algorithm::DesEcb.is_legacy() && Algorithm::Serpent128Cbc.is_legacy() && Algorithm::Rc6_256Ctr.is_legacy());
+        assert!(!Algorithm::Ed25519Sign.is_legacy() && !Algorithm::Aes128Cbc.is_legacy());
+        assert!(Algorithm::CURRENT.iter().all(|algorithm| !algorithm.is_legacy()));
+        assert_eq!(Algorithm::CURRENT.len() + 42, Algorithm::COUNT);
+    }
+
+    #[test]
     fn names_are_forgiving_but_not_guessed() {
         assert_eq!("aes256gcm".parse::<Algorithm>().unwrap(), Algorithm::Aes256Gcm);
         assert_eq!("rsa-2048-private".parse::<Algorithm>().unwrap(), Algorithm::Rsa2048Private);
+        assert_eq!("des-ede3-cbc".parse::<Algorithm>().unwrap(), Algorithm::TripleDesCbc);
+        assert_eq!("3des-ctr".parse::<Algorithm>().unwrap(), Algorithm::TripleDesCtr);
+        assert_eq!("camellia-256-ctr".parse::<Algorithm>().unwrap(), Algorithm::Camellia256Ctr);
         let error = "AES-257-GCM".parse::<Algorithm>().unwrap_err();
         assert!(error.to_string().contains("AES-257-GCM"), "{error}");
     }

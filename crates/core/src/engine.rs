@@ -136,7 +136,8 @@ pub trait Stream: Send {
     /// [`Error::WrongOperation`], [`Error::EngineFailed`].
     fn finish(&mut self) -> Result<[u8; 16]>;
 
-    /// The chaining value as it stands: what a continued CBC or CTR message would use as IV. Zero for modes without one.
+    /// The chaining value as it stands: what a continued CBC or CTR message would use as IV, which of ciphers with blocks of eight bytes is the
+    /// first eight. Zero for modes without one.
     fn chaining_value(&self) -> [u8; 16];
 
     /// A copy in the same state.

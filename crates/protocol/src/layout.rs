@@ -5,11 +5,11 @@ use crate::descriptor::Corrupt;
 /// First word of a region, so that a wrong descriptor is noticed.
 pub const MAGIC: u32 = 0x4259_5752;
 /// Version of the layout.
-pub const LAYOUT_VERSION: u32 = 2;
+pub const LAYOUT_VERSION: u32 = 3;
 /// Bytes of a slot: a state line and a descriptor line.
 pub const SLOT_BYTES: usize = 128;
 /// Room for algorithms in the usage counters.
-pub const USAGE_ALGORITHMS: usize = 64;
+pub const USAGE_ALGORITHMS: usize = 128;
 /// Copies of the usage counters, so that threads seldom share a line.
 pub const USAGE_STRIPES: usize = 8;
 

@@ -24,8 +24,8 @@
 //! | 128 | 4 | `asleep`: 1 while the broker sleeps; the client clears it and wakes (futex) | both |
 //! | 192 | 4 | `completed`: counts completions (futex for waiting on any) | broker |
 //! | 256 | 4 | `watchers`: threads that wait for any completion | client |
-//! | 4096 | 16384 | usage counters: 8 stripes of 64 algorithms of (operations, bytes, batches, operations in them) | client |
-//! | 20480 | 4 S, to a page | submission ring: slot number + 1, or 0 | client sets, broker clears |
+//! | 4096 | 32768 | usage counters: 8 stripes of 128 algorithms of (operations, bytes, batches, operations in them) | client |
+//! | 36864 | 4 S, to a page | submission ring: slot number + 1, or 0 | client sets, broker clears |
 //! | then | 128 S, to a page | slot table: a state line, and a line of 16 descriptor words | below |
 //! | then | 4096 + 64 per cell | trace ring: its tail, then cells of a sequence number and five words | client |
 //! | then | A | arena: text, IVs, tags | both |

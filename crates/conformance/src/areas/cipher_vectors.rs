@@ -22,7 +22,12 @@ struct Case {
 
 pub(crate) fn ciphers(checker: &mut Checker<'_>) -> Result<(), String> {
     for file in [&vectors::AES_ECB, &vectors::AES_CBC, &vectors::AES_CTR, &vectors::AES_XTS] {
-        for case in file_ciphers(file)? {
+        for case in file_ciphers(file, |record| algorithm(record.section, &record.place()))? {
+            check_cipher(checker, &case);
+        }
+    }
+    for (file, family) in &vectors::LEGACY {
+        for case in file_ciphers(file, |record| legacy_algorithm(family, record))? {
             check_cipher(checker, &case);
         }
     }
@@ -36,12 +41,32 @@ fn algorithm(section: &str, place: &str) -> Result<Algorithm, String> {
     section.parse().map_err(|error| format!("{place}: {error}"))
 }
 
-fn file_ciphers(file: &File) -> Result<Vec<Case>, String> {
+/// Those files do not name the algorithm: it is told by the key's length, and by whether there is an IV.
+fn legacy_algorithm(family: &str, record: &vectors::Record) -> Result<Algorithm, String> {
+    let mode = if record.has("IV") { "CBC" } else { "ECB" };
+    let name = match (family, record.bytes("KEY")?.len()) {
+        ("DES", 8) => format!("DES-{mode}"),
+        ("DES", _) => format!("DES-EDE3-{mode}"),
+        (family, bytes) => format!("{family}-{}-{mode}", 8 * bytes),
+    };
+    algorithm(&name, &record.place())
+}
+
+/// A key of 3DES with two parts is one with three, the last of which is the first again (SP 800-67).
+fn whole_key(algorithm: Algorithm, mut key: Vec<u8>) -> Vec<u8> {
+    if algorithm.name().starts_with("DES-EDE3") && key.len() == 16 {
+        key.extend_from_within(..8);
+    }
+    key
+}
+
+fn file_ciphers(file: &File, algorithm: impl Fn(&vectors::Record) -> Result<Algorithm, String>) -> Result<Vec<Case>, String> {
     let case = |record: &vectors::Record| {
+        let algorithm = algorithm(record)?;
         Ok(Case {
-            algorithm: algorithm(record.section, &record.place())?,
+            algorithm,
             place: record.place(),
-            key: record.bytes("KEY")?,
+            key: whole_key(algorithm, record.bytes("KEY")?),
             iv: if record.has("IV") { record.bytes("IV")? } else { Vec::new() },
             aad: Vec::new(),
             plain: record.bytes("PLAINTEXT")?,

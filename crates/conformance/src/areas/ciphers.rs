@@ -1,6 +1,6 @@
 //! Ciphers against the oracle: every length, both directions, in place and apart.
 
-use super::{all_ciphers, fitting, key_len, lengths, usual_iv_len};
+use super::{all_ciphers, fitting, key_len, legacy_lengths, lengths, usual_iv_len};
 use crate::checker::{Checker, Spec, symmetric};
 use crate::oracle;
 use bywash_core::Direction;
@@ -10,7 +10,8 @@ pub(crate) fn run(checker: &mut Checker<'_>) {
     for algorithm in checker.supported(&all_ciphers()) {
         let key = checker.random.bytes(key_len(algorithm));
         let Some(session) = checker.open(algorithm, symmetric(&key), "a random key") else { continue };
-        for len in fitting(algorithm, lengths()) {
+        let lengths = if algorithm.is_legacy() { fitting(algorithm, legacy_lengths()) } else { fitting(algorithm, lengths()) };
+        for len in lengths {
             let iv = checker.random.bytes(usual_iv_len(algorithm));
             let plain = &text[len % 29..][..len];
             let cipher = oracle::cipher(algorithm, &key, Direction::Encrypt, &iv, plain);

@@ -89,8 +89,17 @@ fn fitting(algorithm: Algorithm, lengths: impl Iterator<Item = usize>) -> Vec<us
     lengths.filter(|&len| if xts { len >= block } else { len.is_multiple_of(block) }).collect()
 }
 
+fn around(middle: usize) -> std::ops::RangeInclusive<usize> {
+    middle - 17..=middle + 17
+}
+
 /// Every length to 4 KiB, then the neighbourhoods of powers of two at which kernels change their stride.
 fn lengths() -> impl Iterator<Item = usize> {
-    let around = |middle: usize| middle - 17..=middle + 17;
     (0..=4096 + 17).chain(around(8192)).chain(around(16384)).chain(around(65536))
+}
+
+/// Fewer of them for legacy ciphers, whose second implementation is slow; every number of blocks is in the tests of `bywash-legacy`.
+fn legacy_lengths() -> impl Iterator<Item = usize> {
+    let some = [512, 1024, 2048, 4096, 65536].into_iter().flat_map(around);
+    (0..=300).chain((301..4096).step_by(41)).chain(some)
 }

@@ -81,7 +81,9 @@ fn symmetric_threads(checker: &mut Checker<'_>, algorithm: Algorithm) {
         Kind::Cipher { .. } => Output { text: oracle::cipher(algorithm, &key, Direction::Encrypt, iv, text), tag: Vec::new() },
         _ => Output { text: oracle::hash(algorithm, &key, text), tag: Vec::new() },
     };
-    together(checker, &session, 150, input, expected);
+    // The second implementation of legacy ciphers is slow.
+    let rounds = if algorithm.is_legacy() { 15 } else { 150 };
+    together(checker, &session, rounds, input, expected);
 }
 
 fn rsa_threads(checker: &mut Checker<'_>, key: &RsaKey) {

@@ -1,6 +1,7 @@
-//! The CPU engine: every algorithm of Bywash on the processor that the caller runs on, by AWS-LC; AES in all its modes and ChaCha20-Poly1305 by the
-//! kernels of `bywash-bulk`, where the processor has VAES and, for the latter, IFMA on 512-bit registers; and public-key operations that come together eight at a time, by the kernels of
-//! `bywash-ifma`, where it has AVX-512 IFMA.
+//! The CPU engine: every algorithm of Bywash on the processor that the caller runs on, by AWS-LC; AES in all its modes and
+//! ChaCha20-Poly1305 by the kernels of `bywash-bulk`, where the processor has VAES and, for the latter, IFMA on 512-bit registers; public-key
+//! operations that come together eight at a time, by the kernels of `bywash-ifma`, where it has AVX-512 IFMA; and legacy ciphers, for
+//! whoever opens a session of one by name, by `bywash-legacy`.
 //!
 //! AWS-LC is linked in statically with all its symbols prefixed, so it lives in one process with the OpenSSL of an unmodified program.
 //! It picks its code by CPU features at run time: VAES and VPCLMULQDQ on 512-bit registers for GCM and XTS, AES-NI for the other
@@ -14,6 +15,7 @@
 //! | algorithms | held as | per operation |
 //! |---|---|---|
 //! | AES, ChaCha20-Poly1305 by the kernels | round keys; for GCM powers of the hash key | no lock, no allocation |
+//! | legacy ciphers | round keys | no lock, no allocation |
 //! | GCM, ChaCha20-Poly1305 by the library | `EVP_AEAD_CTX` | no lock, no allocation |
 //! | CTR, CBC by the library | `AES_KEY` | no lock, no allocation |
 //! | ECB, XTS by the library | a few `EVP_CIPHER_CTX` behind try-locks (`pool`) | one uncontended lock; an allocation only past eight threads at once |
@@ -64,6 +66,8 @@ mod hash;
 mod kernels;
 #[cfg_attr(not(target_arch = "x86_64"), path = "lanes/none.rs")]
 mod lanes;
+#[cfg_attr(not(target_arch = "x86_64"), path = "legacy/none.rs")]
+mod legacy;
 pub mod limit;
 mod modes;
 mod pool;
@@ -80,17 +84,18 @@ const NAME: &str = "cpu";
 pub struct CpuEngine {
     lanes: bool,
     kernels: bool,
+    legacy: bool,
 }
 
 impl CpuEngine {
     /// With lanes for public-key operations if the processor has AVX-512 IFMA, and with the AES kernels if it has VAES on 512-bit registers.
     pub fn new() -> Self {
-        Self { lanes: lanes::is_supported(), kernels: kernels::is_supported() }
+        Self { lanes: lanes::is_supported(), kernels: kernels::is_supported(), legacy: legacy::IS_HERE }
     }
 
-    /// Without kernels, whatever the processor has: the library computes everything, one by one.
+    /// Without kernels, whatever the processor has: the library computes everything, one by one. Legacy ciphers, which it does not have, are missing.
     pub fn without_lanes() -> Self {
-        Self { lanes: false, kernels: false }
+        Self { lanes: false, kernels: false, legacy: false }
     }
 }
 
@@ -120,7 +125,7 @@ impl Engine for CpuEngine {
     }
 
     fn capabilities(&self) -> &[Algorithm] {
-        Algorithm::ALL
+        if self.legacy { Algorithm::ALL } else { Algorithm::CURRENT }
     }
 
     fn workers(&self) -> usize {
@@ -147,6 +152,8 @@ impl Engine for CpuEngine {
     fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {
         let algorithm = params.algorithm();
         match (algorithm.kind(), params.key()) {
+            (_, Key::Symmetric(key)) if algorithm.is_legacy() && self.legacy => legacy::open(algorithm, key),
+            _ if algorithm.is_legacy() => Err(Error::Unsupported { engine: NAME.to_owned(), algorithm }),
             (_, Key::Symmetric(key)) if self.kernels && kernels::has(algorithm) => kernels::open(algorithm, key, params.tag_len()),
             (Kind::Aead { .. }, Key::Symmetric(key)) => aead::open(algorithm, key, params.tag_len()),
             (Kind::Cipher { iv: 0, .. }, Key::Symmetric(key)) => modes::open_ecb(algorithm, key),

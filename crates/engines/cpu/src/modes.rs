@@ -1,4 +1,4 @@
-//! AES in CTR, CBC and ECB.
+//! Modes without a tag, and AES in CTR, CBC and ECB by the library.
 
 use crate::aead::{check_iv, check_room};
 use crate::ffi::Refused;
@@ -169,7 +169,7 @@ impl<M: Mode> Stream for ModeStream<M> {
         check_room(self.algorithm, &data)?;
         let given = data.input_len();
         if !given.is_multiple_of(self.block) {
-            return Err(Error::InputLength { algorithm: self.algorithm, expected: "a multiple of 16 bytes".into(), given });
+            return Err(Error::InputLength { algorithm: self.algorithm, expected: format!("a multiple of {} bytes", self.block), given });
         }
         self.mode.apply(self.direction, &mut self.message, data).map_err(|_| failed("more text"))
     }

@@ -22,18 +22,6 @@ pub trait BlockCipher: Sized {
     fn encrypt_blocks(&self, blocks: &mut [u8]);
     /// Decrypts each block by itself (ECB), in place. Panics unless the length is a multiple of the block.
     fn decrypt_blocks(&self, blocks: &mut [u8]);
-
-    /// Encrypts from one buffer into another of the same length.
-    fn encrypt_blocks_into(&self, blocks: &[u8], output: &mut [u8]) {
-        output.copy_from_slice(blocks);
-        self.encrypt_blocks(output);
-    }
-
-    /// Decrypts from one buffer into another of the same length.
-    fn decrypt_blocks_into(&self, blocks: &[u8], output: &mut [u8]) {
-        output.copy_from_slice(blocks);
-        self.decrypt_blocks(output);
-    }
 }
 
 /// How a cipher is computed.
@@ -105,6 +93,8 @@ macro_rules! in_groups {
             let $group = &mut last;
             $kernel;
             rest.copy_from_slice(&last[..rest.len()]);
+            last[..rest.len()].fill(0);
+            core::hint::black_box(&mut last); // so that the compiler does not leave that out
         }
     }};
 }

@@ -1,54 +1,61 @@
 //! Modes of operation over any [`BlockCipher`]: CTR and both directions of CBC (SP 800-38A). ECB is the cipher itself.
 //!
-//! A mode borrows the keyed cipher, so that one key schedule serves any number of messages, and takes a message in any number of pieces.
+//! One key schedule serves any number of messages: what a mode holds is a message under way, which comes in any number of pieces.
 
 use crate::cipher::{BlockCipher, Form, assert_whole};
 use crate::word::{Word, Zmm};
 use core::arch::x86_64::*;
 use core::hint::black_box;
+use core::marker::PhantomData;
 use zeroize::Zeroize;
 
 /// Bytes that go through the cipher at a time: a group of the widest kernel, and small beside the first-level cache.
 const CHUNK: usize = 4096;
 /// The longest block of all ciphers.
-const BLOCK_MAX: usize = 16;
+pub const BLOCK_MAX: usize = 16;
 
 /// Counter mode: the whole block is a big-endian counter that wraps around. Encryption and decryption are the same.
-pub struct Ctr<'k, C> {
-    cipher: &'k C,
+pub struct Ctr<C> {
     /// The next block of key stream to be made. A shorter block's counter is the low bits.
     counter: u128,
     /// The last block of key stream, if its end is still unused.
     open: [u8; BLOCK_MAX],
     unused: usize,
+    cipher: PhantomData<fn(&C)>,
 }
 
-impl<C> Drop for Ctr<'_, C> {
+impl<C> Clone for Ctr<C> {
+    fn clone(&self) -> Self {
+        Self { counter: self.counter, open: self.open, unused: self.unused, cipher: PhantomData }
+    }
+}
+
+impl<C> Drop for Ctr<C> {
     fn drop(&mut self) {
         self.open.zeroize();
     }
 }
 
-impl<'k, C: BlockCipher> Ctr<'k, C> {
+impl<C: BlockCipher> Ctr<C> {
     /// From the first counter block. Panics unless it is a block long.
-    pub fn new(cipher: &'k C, first: &[u8]) -> Self {
+    pub fn new(first: &[u8]) -> Self {
         assert_eq!(first.len(), C::BLOCK, "the first counter block of {}", C::NAME);
         let counter = first.iter().fold(0, |counter, byte| counter << 8 | u128::from(*byte));
-        Self { cipher, counter, open: [0; BLOCK_MAX], unused: 0 }
+        Self { counter, open: [0; BLOCK_MAX], unused: 0, cipher: PhantomData }
     }
 
-    /// The next bytes of the message, any number.
-    pub fn apply(&mut self, mut data: &mut [u8]) {
+    /// The next bytes of the message, any number, always with the same cipher.
+    pub fn apply(&mut self, cipher: &C, mut data: &mut [u8]) {
         let begun = self.unused.min(data.len());
         let from = C::BLOCK - self.unused;
-        xor(&mut data[..begun], &self.open[from..from + begun]);
+        xor_bytes(&mut data[..begun], &self.open[from..from + begun]);
         self.unused -= begun;
         data = &mut data[begun..];
         let length = data.len();
         let mut stream = [0; CHUNK];
         for piece in data.chunks_mut(CHUNK) {
             let whole = piece.len().next_multiple_of(C::BLOCK);
-            self.fill(&mut stream, whole);
+            self.fill(cipher, &mut stream, whole);
             xor(piece, &stream);
             self.unused = whole - piece.len();
             self.open[..C::BLOCK].copy_from_slice(&stream[whole - C::BLOCK..whole]);
@@ -58,36 +65,53 @@ impl<'k, C: BlockCipher> Ctr<'k, C> {
         black_box(&mut stream); // so that the compiler does not leave that out
     }
 
-    /// The same from one buffer into another of the same length.
-    pub fn apply_into(&mut self, data: &[u8], output: &mut [u8]) {
-        output.copy_from_slice(data);
-        self.apply(output);
+    /// The counter of the next block that has not been begun, in the first bytes.
+    pub fn chained(&self) -> [u8; BLOCK_MAX] {
+        let mut chained = [0; BLOCK_MAX];
+        chained[..C::BLOCK].copy_from_slice(&self.counter.to_be_bytes()[BLOCK_MAX - C::BLOCK..]);
+        chained
     }
 
     /// The next blocks of key stream, so many bytes.
-    fn fill(&mut self, stream: &mut [u8; CHUNK], used: usize) {
+    fn fill(&mut self, cipher: &C, stream: &mut [u8; CHUNK], used: usize) {
         self.counter = match C::BLOCK {
             8 => count::<8>(stream, used, self.counter),
             _ => count::<16>(stream, used, self.counter),
         };
-        self.cipher.encrypt_blocks(&mut stream[..used]);
+        cipher.encrypt_blocks(&mut stream[..used]);
     }
 }
 
-/// Cipher block chaining, decryption: block by block independent, so as fast as the cipher.
-pub struct CbcDecrypt<'k, C> {
-    cipher: &'k C,
+/// Cipher block chaining. A message goes one way from its first block to its last, always with the same cipher.
+#[derive(Clone)]
+pub struct Cbc {
+    /// The last block of ciphertext, or the initialisation vector.
     chained: [u8; BLOCK_MAX],
 }
 
-impl<'k, C: BlockCipher> CbcDecrypt<'k, C> {
-    /// From the initialisation vector. Panics unless it is a block long.
-    pub fn new(cipher: &'k C, iv: &[u8]) -> Self {
-        Self { cipher, chained: first::<C>(iv) }
+impl Cbc {
+    /// From the initialisation vector. Panics if it is longer than all blocks; that it is as long as the cipher's is the caller's to see to.
+    pub fn new(iv: &[u8]) -> Self {
+        let mut chained = [0; BLOCK_MAX];
+        chained[..iv.len()].copy_from_slice(iv);
+        Self { chained }
     }
 
-    /// The next blocks of the message. Panics unless their number is whole.
-    pub fn apply(&mut self, data: &mut [u8]) {
+    /// Encrypts the next blocks of the message. Panics unless their number is whole.
+    ///
+    /// Each block waits for the one before it, so one stream cannot fill the kernels. Many streams of DES or 3DES go side by side:
+    /// [`crate::des::encrypt_cbc_streams`].
+    pub fn encrypt<C: BlockCipher>(&mut self, cipher: &C, data: &mut [u8]) {
+        assert_whole(data, C::BLOCK);
+        for block in data.chunks_exact_mut(C::BLOCK) {
+            xor_bytes(block, &self.chained);
+            cipher.encrypt_blocks(block);
+            self.chained[..C::BLOCK].copy_from_slice(block);
+        }
+    }
+
+    /// Decrypts the next blocks of the message, which is block by block independent, so as fast as the cipher. Panics unless their number is whole.
+    pub fn decrypt<C: BlockCipher>(&mut self, cipher: &C, data: &mut [u8]) {
         assert_whole(data, C::BLOCK);
         // The ciphertext of a piece with the block before it: what the deciphered blocks are to be combined with.
         let mut before = [0; BLOCK_MAX + CHUNK];
@@ -95,53 +119,15 @@ impl<'k, C: BlockCipher> CbcDecrypt<'k, C> {
             before[..C::BLOCK].copy_from_slice(&self.chained[..C::BLOCK]);
             before[C::BLOCK..][..piece.len()].copy_from_slice(piece);
             self.chained[..C::BLOCK].copy_from_slice(&before[piece.len()..][..C::BLOCK]);
-            self.cipher.decrypt_blocks(piece);
+            cipher.decrypt_blocks(piece);
             xor(piece, &before);
         }
     }
 
-    /// The same from one buffer into another of the same length.
-    pub fn apply_into(&mut self, data: &[u8], output: &mut [u8]) {
-        output.copy_from_slice(data);
-        self.apply(output);
+    /// The last block of ciphertext, in the first bytes: what the message goes on from.
+    pub fn chained(&self) -> [u8; BLOCK_MAX] {
+        self.chained
     }
-}
-
-/// Cipher block chaining, encryption: each block waits for the one before it, so one stream cannot fill the kernels and pays for a whole
-/// group with each block. Many streams of DES or 3DES go side by side: [`crate::des::encrypt_cbc_streams`].
-pub struct CbcEncrypt<'k, C> {
-    cipher: &'k C,
-    chained: [u8; BLOCK_MAX],
-}
-
-impl<'k, C: BlockCipher> CbcEncrypt<'k, C> {
-    /// From the initialisation vector. Panics unless it is a block long.
-    pub fn new(cipher: &'k C, iv: &[u8]) -> Self {
-        Self { cipher, chained: first::<C>(iv) }
-    }
-
-    /// The next blocks of the message. Panics unless their number is whole.
-    pub fn apply(&mut self, data: &mut [u8]) {
-        assert_whole(data, C::BLOCK);
-        for block in data.chunks_exact_mut(C::BLOCK) {
-            xor(block, &self.chained);
-            self.cipher.encrypt_blocks(block);
-            self.chained[..C::BLOCK].copy_from_slice(block);
-        }
-    }
-
-    /// The same from one buffer into another of the same length.
-    pub fn apply_into(&mut self, data: &[u8], output: &mut [u8]) {
-        output.copy_from_slice(data);
-        self.apply(output);
-    }
-}
-
-fn first<C: BlockCipher>(iv: &[u8]) -> [u8; BLOCK_MAX] {
-    assert_eq!(iv.len(), C::BLOCK, "the initialisation vector of {}", C::NAME);
-    let mut chained = [0; BLOCK_MAX];
-    chained[..C::BLOCK].copy_from_slice(iv);
-    chained
 }
 
 /// Fills the stream with counters and gives the one after them.

@@ -1,7 +1,7 @@
 //! Buffers between pages that may not be touched: a kernel that reads or writes one byte beside its buffer ends the test by a signal.
 
 use bywash_legacy::des::{Des, Stream, TripleDes, encrypt_cbc_streams};
-use bywash_legacy::modes::{CbcDecrypt, CbcEncrypt, Ctr};
+use bywash_legacy::modes::{Cbc, Ctr};
 use bywash_legacy::{BlockCipher, Camellia, Form, Rc6, Serpent, Twofish};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use std::ptr::null_mut;
@@ -49,12 +49,12 @@ fn check<C: BlockCipher>(room: &mut Guarded) {
                 let data = room.bytes(blocks * C::BLOCK, at_end);
                 cipher.encrypt_blocks(data);
                 cipher.decrypt_blocks(data);
-                CbcDecrypt::new(&cipher, &iv).apply(data);
+                Cbc::new(&iv).decrypt(&cipher, data);
                 if blocks < 10 {
-                    CbcEncrypt::new(&cipher, &iv).apply(data);
+                    Cbc::new(&iv).encrypt(&cipher, data);
                 }
                 let part = blocks * C::BLOCK / 2 + blocks % C::BLOCK;
-                Ctr::new(&cipher, &iv).apply(room.bytes(part, at_end));
+                Ctr::new(&iv).apply(&cipher, room.bytes(part, at_end));
             }
         }
     }

@@ -3,7 +3,7 @@
 mod records;
 
 use bywash_legacy::des::{Des, TripleDes};
-use bywash_legacy::modes::{CbcDecrypt, CbcEncrypt};
+use bywash_legacy::modes::Cbc;
 use bywash_legacy::{BlockCipher, Camellia, Form, Rc6, Serpent, Twofish};
 use records::{Record, records};
 
@@ -22,8 +22,8 @@ fn check<C: BlockCipher>(file: &str, record: &Record) {
         let (mut encrypted, mut decrypted) = (plaintext.to_vec(), ciphertext.to_vec());
         match record.find("IV") {
             Some(iv) => {
-                CbcEncrypt::new(&cipher, iv).apply(&mut encrypted);
-                CbcDecrypt::new(&cipher, iv).apply(&mut decrypted);
+                Cbc::new(iv).encrypt(&cipher, &mut encrypted);
+                Cbc::new(iv).decrypt(&cipher, &mut decrypted);
             }
             None => {
                 cipher.encrypt_blocks(&mut encrypted);

@@ -1,7 +1,7 @@
 //! Cost sheets kept from one start to the next, one file per machine and engine.
 
 use super::measure;
-use bywash_core::{CostSheet, Engine, Error, Result};
+use bywash_core::{Algorithm, CostSheet, Engine, Error, Result};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,8 +27,10 @@ pub fn load_or_measure(folder: Option<&Path>, engine: &dyn Engine, budget: Durat
         Some(Err(error)) => notes.push(format!("{error}; measured anew")),
         Some(Ok(None)) | None => {}
     }
-    let sheet = measure(engine, engine.capabilities(), budget);
-    for algorithm in engine.capabilities().iter().filter(|&&algorithm| sheet.curve(algorithm).is_none()) {
+    // Legacy algorithms are for whoever asks for them by name: nothing decides by their cost.
+    let algorithms: Vec<Algorithm> = engine.capabilities().iter().copied().filter(|algorithm| !algorithm.is_legacy()).collect();
+    let sheet = measure(engine, &algorithms, budget);
+    for algorithm in algorithms.iter().filter(|&&algorithm| sheet.curve(algorithm).is_none()) {
         notes.push(format!("engine '{}' failed to do {algorithm}; it is left off its cost sheet", engine.name()));
     }
     if let Some(path) = path {

@@ -11,7 +11,7 @@ mod gcrypt;
 mod openssl;
 
 use bywash_legacy::des::{Des, Stream, StreamKey, TripleDes, encrypt_cbc_streams};
-use bywash_legacy::modes::{CbcDecrypt, Ctr};
+use bywash_legacy::modes::{Cbc, Ctr};
 use bywash_legacy::{BlockCipher, Camellia, Form, Rc6, Serpent, Twofish};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -122,8 +122,8 @@ fn row(name: &str, contenders: &mut [Option<Contender>], size: usize, scale: usi
 fn ours<C: BlockCipher + 'static>(cipher: C, mode: Mode) -> Contender {
     match mode {
         Mode::Ecb => Box::new(move |data| cipher.encrypt_blocks(data)),
-        Mode::Ctr => Box::new(move |data| Ctr::new(&cipher, &IV[..C::BLOCK]).apply(data)),
-        Mode::CbcDecrypt => Box::new(move |data| CbcDecrypt::new(&cipher, &IV[..C::BLOCK]).apply(data)),
+        Mode::Ctr => Box::new(move |data| Ctr::new(&IV[..C::BLOCK]).apply(&cipher, data)),
+        Mode::CbcDecrypt => Box::new(move |data| Cbc::new(&IV[..C::BLOCK]).decrypt(&cipher, data)),
         Mode::CbcEncrypt => unreachable!("streams have rows of their own"),
     }
 }
