@@ -87,7 +87,8 @@ impl<'e> Checker<'e> {
             let (got, left) = session.run_keeping(spec, layout);
             let got = got.map(|_| ());
             self.check(algorithm, got.as_ref() == Err(wanted), || format!("{}, {layout:?}: expected '{wanted}', got {got:?}", what()));
-            if !secret.is_empty() {
+            // Zeros are what an output that was wiped shows.
+            if secret.iter().any(|&byte| byte != 0) {
                 self.check(algorithm, !shows(&left, secret), || format!("{}, {layout:?}: plaintext is left in the output", what()));
             }
         }

@@ -2,12 +2,14 @@
 
 use crate::block_ciphers::BlockCipher;
 use crate::vectors::{self, File, Record};
+use aegis::{aegis128l::Aegis128L, aegis128x4::Aegis128X4, aegis256::Aegis256};
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit, consts::U16};
 use bywash_core::{Algorithm, Direction, Kind, RsaPrivateKey, RsaPublicKey};
 use chacha20poly1305::{ChaCha20Poly1305, aead::AeadInOut};
 use ghash::{GHash, universal_hash::UniversalHash};
 use hmac::{Hmac, Mac};
 use num_bigint::BigUint;
+use polyval::Polyval;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 use xts_mode::Xts128;
 
@@ -74,20 +76,93 @@ fn xts(key: &[u8], direction: Direction, tweak: [u8; 16], text: &mut [u8]) {
     if key.len() == 32 { sector::<aes::Aes128>(key, direction, tweak, text) } else { sector::<aes::Aes256>(key, direction, tweak, text) }
 }
 
-/// AEAD encryption with the full tag.
+/// AEAD encryption with a full tag.
 pub(crate) fn seal(algorithm: Algorithm, key: &[u8], iv: &[u8], aad: &[u8], text: &[u8]) -> (Vec<u8>, [u8; 16]) {
+    seal_for(algorithm, 16, key, iv, aad, text)
+}
+
+/// AEAD encryption for a session whose tags have so many bytes: what is before them changes with their length in CCM alone.
+pub(crate) fn seal_for(algorithm: Algorithm, tag_len: usize, key: &[u8], iv: &[u8], aad: &[u8], text: &[u8]) -> (Vec<u8>, [u8; 16]) {
     let mut text = text.to_vec();
-    if algorithm == Algorithm::ChaCha20Poly1305 {
-        let cipher = ChaCha20Poly1305::new_from_slice(key).expect("32 bytes");
-        let nonce = iv.try_into().expect("12 bytes");
-        let tag = cipher.encrypt_inout_detached(nonce, aad, text.as_mut_slice().into()).expect("short enough");
-        return (text, tag.into());
-    }
-    let gcm = Gcm::new(key);
-    let start = gcm.start(iv);
-    gcm.keystream(start, &mut text);
-    let tag = gcm.tag(start, aad, &text);
+    let fits = "key and nonce have the algorithm's lengths";
+    let tag = match algorithm {
+        Algorithm::ChaCha20Poly1305 => {
+            let cipher = ChaCha20Poly1305::new_from_slice(key).expect(fits);
+            cipher.encrypt_inout_detached(iv.try_into().expect(fits), aad, text.as_mut_slice().into()).expect("short enough").into()
+        }
+        Algorithm::Aegis128L => {
+            Aegis128L::<16>::new(key.try_into().expect(fits), iv.try_into().expect(fits)).encrypt_in_place(&mut text, aad)
+        }
+        Algorithm::Aegis128X4 => {
+            Aegis128X4::<16>::new(key.try_into().expect(fits), iv.try_into().expect(fits)).encrypt_in_place(&mut text, aad)
+        }
+        Algorithm::Aegis256 => {
+            Aegis256::<16>::new(key.try_into().expect(fits), iv.try_into().expect(fits)).encrypt_in_place(&mut text, aad)
+        }
+        _ if algorithm.is_ccm() => ccm(&BlockCipher::aes(key), tag_len, iv, aad, &mut text),
+        _ if algorithm.is_one_shot() => gcm_siv(key, iv, aad, &mut text),
+        _ => {
+            let gcm = Gcm::new(key);
+            let start = gcm.start(iv);
+            gcm.keystream(start, &mut text);
+            gcm.tag(start, aad, &text)
+        }
+    };
     (text, tag)
+}
+
+fn padded(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes.resize(bytes.len().next_multiple_of(16), 0);
+    bytes
+}
+
+/// CCM (SP 800-38C s6.1, formatted as in appendix A).
+fn ccm(aes: &BlockCipher, tag_len: usize, nonce: &[u8], aad: &[u8], text: &mut [u8]) -> [u8; 16] {
+    let first = |flags: usize, number: usize| {
+        let mut first = (number as u128).to_be_bytes();
+        first[0] = flags as u8;
+        first[1..=nonce.len()].copy_from_slice(nonce);
+        first
+    };
+    let (has_aad, counter_flags) = (usize::from(!aad.is_empty()), 14 - nonce.len());
+    let mut hashed = first(64 * has_aad + 8 * ((tag_len - 2) / 2) + counter_flags, text.len()).to_vec();
+    if has_aad > 0 {
+        let length = match aad.len() {
+            len @ ..0xFF00 => (len as u16).to_be_bytes().to_vec(),
+            len => [&[0xFF, 0xFE][..], &(len as u32).to_be_bytes()].concat(),
+        };
+        hashed.extend(padded(&[&length, aad].concat()));
+    }
+    hashed.extend(padded(text));
+    cbc(aes, Direction::Encrypt, &[0; 16], &mut hashed);
+    let mut tag = block(&hashed[hashed.len() - 16..]);
+    xor(&mut tag, &aes.encrypt_block(first(counter_flags, 0)));
+    counter_mode(aes, u128::from_be_bytes(first(counter_flags, 1)), u128::wrapping_add, text);
+    tag
+}
+
+/// AES-GCM-SIV (RFC 8452 s4).
+fn gcm_siv(key: &[u8], nonce: &[u8], aad: &[u8], text: &mut [u8]) -> [u8; 16] {
+    let generating = BlockCipher::aes(key);
+    let half = |number: u32| generating.encrypt_block(block(&[&number.to_le_bytes()[..], nonce].concat()))[..8].to_vec();
+    let hash_key = block(&[half(0), half(1)].concat());
+    let aes = BlockCipher::aes(&(2..2 + key.len() as u32 / 8).flat_map(half).collect::<Vec<u8>>());
+    let mut hash = Polyval::new(&hash_key.into());
+    hash.update_padded(aad);
+    hash.update_padded(text);
+    hash.update_padded(&[aad.len() as u64 * 8, text.len() as u64 * 8].map(u64::to_le_bytes).concat());
+    let mut tag: [u8; 16] = hash.finalize().into();
+    xor(&mut tag, nonce);
+    tag[15] &= 0x7F;
+    tag = aes.encrypt_block(tag);
+    let start = u128::from_le_bytes(tag) | 1 << 127;
+    let counters = 0..text.len().div_ceil(16) as u32;
+    let counter = |i: u32| ((start >> 32 << 32) | u128::from((start as u32).wrapping_add(i))).to_le_bytes();
+    let mut keystream: Vec<u8> = counters.flat_map(counter).collect();
+    aes.run(Direction::Encrypt, &mut keystream);
+    xor(text, &keystream);
+    tag
 }
 
 /// GCM (SP 800-38D), for every IV length.

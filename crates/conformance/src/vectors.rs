@@ -24,6 +24,7 @@ files! {
     AES_CTR = "aes-ctr.rsp";
     AES_XTS = "aes-xts.rsp";
     AES_GCM = "aes-gcm.rsp";
+    AEGIS = "aegis.rsp";
     SHA2 = "sha2.rsp";
     HMAC = "hmac.rsp";
     ECDSA_P256 = "ecdsa-p256.rsp";

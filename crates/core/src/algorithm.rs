@@ -118,6 +118,13 @@ const fn cipher(key: usize, iv: usize, block: usize) -> Kind {
 const fn gcm(key: usize) -> Kind {
     Kind::Aead { key, iv: (1, 128) }
 }
+const fn ccm(key: usize) -> Kind {
+    Kind::Aead { key, iv: (7, 13) }
+}
+/// An AEAD with one length of nonce.
+const fn aead(key: usize, nonce: usize) -> Kind {
+    Kind::Aead { key, iv: (nonce, nonce) }
+}
 
 algorithms! {
     Aes128Ecb = 0, "AES-128-ECB", cipher(16, 0, 16);
@@ -134,7 +141,7 @@ algorithms! {
     Aes256Gcm = 11, "AES-256-GCM", gcm(32);
     Aes128Xts = 12, "AES-128-XTS", cipher(32, 16, 16);
     Aes256Xts = 13, "AES-256-XTS", cipher(64, 16, 16);
-    ChaCha20Poly1305 = 14, "ChaCha20-Poly1305", Kind::Aead { key: 32, iv: (12, 12) };
+    ChaCha20Poly1305 = 14, "ChaCha20-Poly1305", aead(32, 12);
     Sha256 = 15, "SHA-256", Kind::Digest { output: 32 };
     Sha384 = 16, "SHA-384", Kind::Digest { output: 48 };
     Sha512 = 17, "SHA-512", Kind::Digest { output: 64 };
@@ -203,6 +210,15 @@ algorithms! {
     Rc6_128Ctr = 79, "RC6-128-CTR", cipher(16, 16, 1);
     Rc6_192Ctr = 80, "RC6-192-CTR", cipher(24, 16, 1);
     Rc6_256Ctr = 81, "RC6-256-CTR", cipher(32, 16, 1);
+    // Current ones again.
+    Aes128Ccm = 82, "AES-128-CCM", ccm(16);
+    Aes192Ccm = 83, "AES-192-CCM", ccm(24);
+    Aes256Ccm = 84, "AES-256-CCM", ccm(32);
+    Aes128GcmSiv = 85, "AES-128-GCM-SIV", aead(16, 12);
+    Aes256GcmSiv = 86, "AES-256-GCM-SIV", aead(32, 12);
+    Aegis128L = 87, "AEGIS-128L", aead(16, 16);
+    Aegis128X4 = 88, "AEGIS-128X4", aead(16, 16);
+    Aegis256 = 89, "AEGIS-256", aead(32, 32);
 }
 
 impl Algorithm {
@@ -237,6 +253,29 @@ impl Algorithm {
     /// Whether the mode is XTS, whose length rules (at least one block, then any length) differ from other block modes.
     pub const fn is_xts(self) -> bool {
         matches!(self, Self::Aes128Xts | Self::Aes256Xts)
+    }
+
+    /// Whether it is AES-CCM (SP 800-38C), whose longest message depends on the length of the nonce.
+    pub const fn is_ccm(self) -> bool {
+        matches!(self, Self::Aes128Ccm | Self::Aes192Ccm | Self::Aes256Ccm)
+    }
+
+    /// Whether a message cannot come in pieces: all of it must be there before the first byte is enciphered (CCM, GCM-SIV).
+    pub const fn is_one_shot(self) -> bool {
+        self.is_ccm() || matches!(self, Self::Aes128GcmSiv | Self::Aes256GcmSiv)
+    }
+
+    /// Length of the IV where any will do: 12 bytes where an AEAD takes several.
+    pub const fn usual_iv_len(self) -> usize {
+        match self.kind() {
+            Kind::Cipher { iv, .. } => iv,
+            Kind::Aead { iv: (min, max), .. } => match (min, max) {
+                (13.., _) => min,
+                (_, ..12) => max,
+                _ => 12,
+            },
+            _ => 0,
+        }
     }
 
     /// Length of the output for an input of `input` bytes, the tag not counted.
@@ -316,6 +355,16 @@ mod tests {
         assert!(!Algorithm::Ed25519Sign.is_legacy() && !Algorithm::Aes128Cbc.is_legacy());
         assert!(Algorithm::CURRENT.iter().all(|algorithm| !algorithm.is_legacy()));
         assert_eq!(Algorithm::CURRENT.len() + 42, Algorithm::COUNT);
+    }
+
+    #[test]
+    fn the_usual_iv_is_one_that_is_taken() {
+        for algorithm in Algorithm::ALL {
+            if let Kind::Aead { iv: (min, max), .. } = algorithm.kind() {
+                assert_eq!(algorithm.usual_iv_len(), 12.clamp(min, max), "{algorithm}");
+            }
+        }
+        assert_eq!((Algorithm::Aes128Ecb.usual_iv_len(), Algorithm::Aes128Cbc.usual_iv_len()), (0, 16));
     }
 
     #[test]

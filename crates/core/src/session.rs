@@ -30,11 +30,13 @@ impl SessionParams {
         Ok(Self { algorithm, key, tag_len })
     }
 
-    /// The same with a truncated tag: 4, 8 or 12 to 16 bytes for GCM (SP 800-38D s5.2.1.2), 16 alone for ChaCha20-Poly1305.
+    /// The same with a truncated tag: 4, 8 or 12 to 16 bytes for GCM (SP 800-38D s5.2.1.2), an even number from 4 to 16 for CCM
+    /// (SP 800-38C appendix A.1), 16 alone for the other AEADs.
     pub fn with_tag_len(mut self, tag_len: usize) -> Result<Self> {
         let (allowed, fits) = match self.algorithm {
             Algorithm::Aes128Gcm | Algorithm::Aes192Gcm | Algorithm::Aes256Gcm => ("4, 8 or 12 to 16", matches!(tag_len, 4 | 8 | 12..=16)),
-            Algorithm::ChaCha20Poly1305 => ("16", tag_len == 16),
+            algorithm if algorithm.is_ccm() => ("4, 6, 8, 10, 12, 14 or 16", matches!(tag_len, 4 | 6 | 8 | 10 | 12 | 14 | 16)),
+            algorithm if matches!(algorithm.kind(), Kind::Aead { .. }) => ("16", tag_len == 16),
             _ => ("no", tag_len == self.tag_len),
         };
         if !fits {
@@ -123,7 +125,7 @@ impl Shape {
         if self.tag != tag_len {
             return Err(Error::TagLength { algorithm, expected: tag_len, given: self.tag });
         }
-        check_input_len(algorithm, self.input)?;
+        check_input_len(algorithm, self.iv, self.input)?;
         let needed = algorithm.output_len(self.input);
         if self.output < needed {
             return Err(Error::OutputTooSmall { algorithm, needed, given: self.output });
@@ -132,10 +134,17 @@ impl Shape {
     }
 }
 
-/// Longest message of one GCM or ChaCha20-Poly1305 operation in bytes: 2^36 - 32 (SP 800-38D s5.2.1.1), which is below RFC 8439's limit.
+/// Longest message of one AEAD operation in bytes: 2^36 - 32 (SP 800-38D s5.2.1.1), which is below the others' limits but for CCM with nonces of 11
+/// bytes and more.
 pub const AEAD_INPUT_MAX: u64 = (1 << 36) - 32;
 
-fn check_input_len(algorithm: Algorithm, given: usize) -> Result<()> {
+/// Longest message under a CCM nonce: its length has the bytes of a block that flags and nonce leave (SP 800-38C appendix A.1).
+fn ccm_input_max(nonce: usize) -> u64 {
+    let bits = 8 * (15 - nonce.min(15)) as u32;
+    1u64.checked_shl(bits).map_or(AEAD_INPUT_MAX, |most| AEAD_INPUT_MAX.min(most - 1))
+}
+
+fn check_input_len(algorithm: Algorithm, iv: usize, given: usize) -> Result<()> {
     let fail = |expected: String| Err(Error::InputLength { algorithm, expected, given });
     match algorithm.kind() {
         Kind::Cipher { block, .. } if algorithm.is_xts() => {
@@ -143,6 +152,9 @@ fn check_input_len(algorithm: Algorithm, given: usize) -> Result<()> {
             if given < block || given > block << 20 { fail("16 bytes to 16 MiB".into()) } else { Ok(()) }
         }
         Kind::Cipher { block, .. } if !given.is_multiple_of(block) => fail(format!("a multiple of {block} bytes")),
+        Kind::Aead { .. } if algorithm.is_ccm() && given as u64 > ccm_input_max(iv) => {
+            fail(format!("at most {} bytes with a nonce of {iv}", ccm_input_max(iv)))
+        }
         Kind::Aead { .. } if given as u64 > AEAD_INPUT_MAX => fail(format!("at most {AEAD_INPUT_MAX} bytes")),
         Kind::RsaPrivate { bits } | Kind::RsaPublic { bits } if given != bits / 8 => fail(format!("{} bytes (one modulus)", bits / 8)),
         Kind::EcdsaSign { .. } | Kind::EcdsaVerify { .. } if !(20..=64).contains(&given) => fail("20 to 64 bytes (a digest)".into()),
@@ -256,6 +268,9 @@ mod tests {
     fn truncated_tags_are_agreed_in_advance() {
         assert_eq!(gcm().with_tag_len(12).unwrap().tag_len(), 12);
         assert!(gcm().with_tag_len(5).is_err());
+        let ccm = |tag_len| SessionParams::new(Algorithm::Aes128Ccm, Key::Symmetric((&[7; 16]).into())).unwrap().with_tag_len(tag_len);
+        let taken: Vec<usize> = (0..20).filter(|&tag_len| ccm(tag_len).is_ok()).collect();
+        assert_eq!(taken, [4, 6, 8, 10, 12, 14, 16]);
         let mut tag = [0; 12];
         let mut data = [0; 3];
         let operation = Operation { direction: Direction::Encrypt, iv: &[0; 12], aad: &[], data: Data::InPlace(&mut data), tag: &mut tag };
@@ -273,6 +288,12 @@ mod tests {
         assert!(shape(Compute, 16, 32, 32, 0).check(Algorithm::Aes128Cbc, 0).is_err());
         assert!(shape(Encrypt, 16, 17, 17, 0).check(Algorithm::Aes128Xts, 0).is_ok());
         assert!(shape(Encrypt, 16, 15, 15, 0).check(Algorithm::Aes128Xts, 0).is_err());
+        assert!(shape(Encrypt, 13, 65_535, 65_535, 16).check(Algorithm::Aes128Ccm, 16).is_ok());
+        assert!(shape(Encrypt, 13, 65_536, 65_536, 16).check(Algorithm::Aes128Ccm, 16).is_err());
+        assert!(shape(Encrypt, 12, 65_536, 65_536, 16).check(Algorithm::Aes128Ccm, 16).is_ok());
+        assert!(shape(Encrypt, 12, 1 << 24, 1 << 24, 16).check(Algorithm::Aes128Ccm, 16).is_err());
+        assert!(shape(Encrypt, 7, 1 << 36, 1 << 36, 16).check(Algorithm::Aes128Ccm, 16).is_err());
+        assert!(shape(Encrypt, 6, 1, 1, 16).check(Algorithm::Aes128Ccm, 16).is_err());
         assert!(shape(Compute, 0, 256, 256, 0).check(Algorithm::Rsa2048Private, 0).is_ok());
         assert!(shape(Compute, 0, 255, 256, 0).check(Algorithm::Rsa2048Private, 0).is_err());
         assert!(shape(Encrypt, 0, 0, 64, 0).check(Algorithm::Sha256, 0).is_err());

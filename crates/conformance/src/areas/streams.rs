@@ -1,6 +1,6 @@
 //! Messages in pieces give what messages in one give, wherever they are cut.
 
-use super::{all_aeads, all_ciphers, key_len, usual_iv_len};
+use super::{all_aeads, all_ciphers, key_len};
 use crate::checker::{Checker, Session, symmetric};
 use crate::oracle;
 use bywash_core::{Algorithm, Data, Direction, Error, Kind, Result, Stream};
@@ -19,7 +19,7 @@ pub(crate) fn run(checker: &mut Checker<'_>) {
     for algorithm in checker.supported(&[all_ciphers(), all_aeads()].concat()) {
         let key = checker.random.bytes(key_len(algorithm));
         let Some(session) = checker.open(algorithm, symmetric(&key), "a random key") else { continue };
-        let iv = checker.random.bytes(usual_iv_len(algorithm));
+        let iv = checker.random.bytes(algorithm.usual_iv_len());
         match session.keyed.stream(Direction::Encrypt, &iv) {
             Ok(_) => one_algorithm(checker, &session, &key),
             Err(Error::Unavailable { what }) => checker.skip(Some(algorithm), what),
@@ -42,7 +42,7 @@ fn one_algorithm(checker: &mut Checker<'_>, session: &Session, key: &[u8]) {
     for (len, every_cut) in [(336, true), (1024, false), (66_000, false)] {
         let len = len / 16 * 16;
         let plain = checker.random.bytes(len);
-        let iv = checker.random.bytes(usual_iv_len(algorithm));
+        let iv = checker.random.bytes(algorithm.usual_iv_len());
         let is_aead = matches!(algorithm.kind(), Kind::Aead { .. });
         let aad = if is_aead { checker.random.bytes(37) } else { Vec::new() };
         let (cipher, tag) = if is_aead {
@@ -171,7 +171,7 @@ fn chain(checker: &mut Checker<'_>, session: &Session, message: &Message<'_>, cu
 
 fn refusals(checker: &mut Checker<'_>, session: &Session) {
     let algorithm = session.params.algorithm();
-    let iv = vec![1; usual_iv_len(algorithm)];
+    let iv = vec![1; algorithm.usual_iv_len()];
     let long = vec![0; 129];
     let mut expect = |holds: bool, what: &str| checker.check(algorithm, holds, || what.to_owned());
     expect(session.keyed.stream(Direction::Compute, &iv).is_err(), "a stream that computes is opened");

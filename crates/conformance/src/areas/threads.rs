@@ -1,6 +1,6 @@
 //! Many threads on one session get what one thread gets.
 
-use super::{key_len, of_kind, usual_iv_len};
+use super::{key_len, of_kind};
 use crate::checker::{Checker, Layout, Output, Session, Spec, symmetric};
 use crate::oracle::{self, RsaKey};
 use bywash_core::{Algorithm, Direction, Key, Kind};
@@ -69,7 +69,7 @@ fn symmetric_threads(checker: &mut Checker<'_>, algorithm: Algorithm) {
     let Some(session) = checker.open(algorithm, given, "a random key") else { return };
     let pool = checker.random.bytes(8192);
     let input = |number: usize| {
-        let mut iv = vec![0; usual_iv_len(algorithm)];
+        let mut iv = vec![0; algorithm.usual_iv_len()];
         iv.iter_mut().zip(number.to_le_bytes()).for_each(|(byte, part)| *byte = part);
         (iv, pool[number % 64..][..16 * (1 + number * 7 % 256)].to_vec())
     };

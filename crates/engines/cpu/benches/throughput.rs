@@ -77,12 +77,8 @@ fn decrypt(keyed: &dyn Keyed, iv: &[u8], sealed: &mut Sealed, buffer: &mut [u8])
 }
 
 fn contenders<'a>(keyed: &'a dyn Keyed, algorithm: Algorithm) -> Vec<Contender<'a>> {
-    let (iv_len, tag_len, xts) = match algorithm.kind() {
-        Kind::Aead { .. } => (12, 16, false),
-        Kind::Cipher { iv, .. } => (iv, 0, algorithm.is_xts()),
-        _ => (0, 0, false),
-    };
-    let iv = vec![7; iv_len];
+    let tag_len = if matches!(algorithm.kind(), Kind::Aead { .. }) { 16 } else { 0 };
+    let (iv, xts) = (vec![7; algorithm.usual_iv_len()], algorithm.is_xts());
     let mut all: Vec<Contender<'a>> = Vec::new();
     let (encrypt_iv, mut tag) = (iv.clone(), vec![0; tag_len]);
     all.push(Contender { name: "one-shot, in place", work: Box::new(move |buffer| encrypt(keyed, &encrypt_iv, &mut tag, buffer)) });

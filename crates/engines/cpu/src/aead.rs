@@ -1,4 +1,4 @@
-//! AES-GCM and ChaCha20-Poly1305.
+//! Ciphers with a tag.
 
 use crate::ffi::Refused;
 use crate::ffi::aead::Aead as LibraryAead;
@@ -126,12 +126,40 @@ impl<A: Aead> Keyed for KeyedAead<A> {
         if direction == Direction::Compute {
             return Err(wrong(algorithm, "compute: say Encrypt or Decrypt"));
         }
+        if algorithm.is_one_shot() {
+            return Err(Error::Unavailable { what: format!("{algorithm} takes a message in one piece") });
+        }
         check_iv(algorithm, iv)?;
         Ok(Box::new(AeadStream { algorithm, direction, pieces: self.aead.begin(iv, direction)?, at: At::Aad }))
     }
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+/// The pieces of a cipher that takes whole messages only: there are none.
+pub(crate) enum NoPieces {}
+
+impl Pieces for NoPieces {
+    fn start(&mut self, _: &[u8], _: Direction) -> core::result::Result<(), Refused> {
+        match *self {}
+    }
+
+    fn aad(&mut self, _: &[u8]) -> core::result::Result<(), Refused> {
+        match *self {}
+    }
+
+    fn update(&mut self, _: Data<'_>, _: Direction) -> core::result::Result<(), Refused> {
+        match *self {}
+    }
+
+    fn tag(&mut self) -> core::result::Result<[u8; 16], Refused> {
+        match *self {}
+    }
+
+    fn duplicate(&self) -> core::result::Result<Self, Refused> {
+        match *self {}
     }
 }
 

@@ -1,5 +1,5 @@
-//! The CPU engine: every algorithm of Bywash on the processor that the caller runs on, by AWS-LC; AES in all its modes and
-//! ChaCha20-Poly1305 by the kernels of `bywash-bulk`, where the processor has VAES and, for the latter, IFMA on 512-bit registers; public-key
+//! The CPU engine: every algorithm of Bywash on the processor that the caller runs on, by AWS-LC; AES in all its modes, AEGIS and
+//! ChaCha20-Poly1305 by the kernels of `bywash-bulk`, where the processor has VAES and, for the last, IFMA on 512-bit registers; public-key
 //! operations that come together eight at a time, by the kernels of `bywash-ifma`, where it has AVX-512 IFMA; and legacy ciphers, for
 //! whoever opens a session of one by name, by `bywash-legacy`.
 //!
@@ -14,16 +14,19 @@
 //!
 //! | algorithms | held as | per operation |
 //! |---|---|---|
-//! | AES, ChaCha20-Poly1305 by the kernels | round keys; for GCM powers of the hash key | no lock, no allocation |
+//! | AES, ChaCha20-Poly1305, AEGIS by the kernels | round keys; for GCM powers of the hash key; for ChaCha20-Poly1305 and AEGIS the key | no lock, no allocation |
 //! | legacy ciphers | round keys | no lock, no allocation |
-//! | GCM, ChaCha20-Poly1305 by the library | `EVP_AEAD_CTX` | no lock, no allocation |
-//! | CTR, CBC by the library | `AES_KEY` | no lock, no allocation |
+//! | GCM, GCM-SIV, ChaCha20-Poly1305 by the library | `EVP_AEAD_CTX` | no lock, no allocation |
+//! | CTR, CBC, CCM by the library | `AES_KEY` | no lock, no allocation |
 //! | ECB, XTS by the library | a few `EVP_CIPHER_CTX` behind try-locks (`pool`) | one uncontended lock; an allocation only past eight threads at once |
 //! | SHA-2 | nothing | no lock, no allocation |
 //! | HMAC | `HMAC_CTX` with both pads hashed | copied to the stack |
 //! | RSA | `RSA` | the library's own lock around blinding factors |
 //! | P-256, P-384 | `EC_KEY` | the library allocates points |
 //! | X25519, Ed25519 | 32 and 64 bytes | nothing |
+//!
+//! AEGIS has no library here and is not among the capabilities where there are no kernels. CCM and GCM-SIV have no streams: they need all of a message
+//! before its first byte is enciphered.
 //!
 //! Streams ([`bywash_core::Stream`]) own their state; beginning another message under the same key neither allocates nor expands the
 //! key again (except the library's GCM with an IV longer than 16 bytes).
@@ -58,6 +61,7 @@
 #![deny(unsafe_code)]
 
 mod aead;
+mod ccm;
 mod curve;
 #[allow(unsafe_code)] // The one door to the library; see its docs.
 mod ffi;
@@ -75,6 +79,7 @@ mod rsa;
 mod xts;
 
 use bywash_core::{Algorithm, Engine, Error, Key, Keyed, Kind, Result, SessionParams, Task};
+use std::sync::OnceLock;
 
 /// The engine's name, in messages and cost sheets.
 const NAME: &str = "cpu";
@@ -125,7 +130,15 @@ impl Engine for CpuEngine {
     }
 
     fn capabilities(&self) -> &[Algorithm] {
-        if self.legacy { Algorithm::ALL } else { Algorithm::CURRENT }
+        let of_library = |algorithms: &[Algorithm]| algorithms.iter().copied().filter(|&algorithm| !needs_kernels(algorithm)).collect();
+        static ALL: OnceLock<Vec<Algorithm>> = OnceLock::new();
+        static CURRENT: OnceLock<Vec<Algorithm>> = OnceLock::new();
+        match (self.kernels, self.legacy) {
+            (true, true) => Algorithm::ALL,
+            (true, false) => Algorithm::CURRENT,
+            (false, true) => ALL.get_or_init(|| of_library(Algorithm::ALL)),
+            (false, false) => CURRENT.get_or_init(|| of_library(Algorithm::CURRENT)),
+        }
     }
 
     fn workers(&self) -> usize {
@@ -155,6 +168,10 @@ impl Engine for CpuEngine {
             (_, Key::Symmetric(key)) if algorithm.is_legacy() && self.legacy => legacy::open(algorithm, key),
             _ if algorithm.is_legacy() => Err(Error::Unsupported { engine: NAME.to_owned(), algorithm }),
             (_, Key::Symmetric(key)) if self.kernels && kernels::has(algorithm) => kernels::open(algorithm, key, params.tag_len()),
+            (Kind::Aead { .. }, Key::Symmetric(_)) if needs_kernels(algorithm) => {
+                Err(Error::Unsupported { algorithm, engine: NAME.to_owned() })
+            }
+            (Kind::Aead { .. }, Key::Symmetric(key)) if algorithm.is_ccm() => ccm::open(algorithm, key),
             (Kind::Aead { .. }, Key::Symmetric(key)) => aead::open(algorithm, key, params.tag_len()),
             (Kind::Cipher { iv: 0, .. }, Key::Symmetric(key)) => modes::open_ecb(algorithm, key),
             (Kind::Cipher { .. }, Key::Symmetric(key)) if algorithm.is_xts() => xts::open(algorithm, key),
@@ -167,6 +184,11 @@ impl Engine for CpuEngine {
             (_, key) => curve::open(algorithm, key),
         }
     }
+}
+
+/// Whether there is no library for an algorithm: who wants AEGIS wants its speed, which needs AES instructions.
+fn needs_kernels(algorithm: Algorithm) -> bool {
+    matches!(algorithm, Algorithm::Aegis128L | Algorithm::Aegis128X4 | Algorithm::Aegis256)
 }
 
 /// The CPU features that the library's faces depend on, where present.

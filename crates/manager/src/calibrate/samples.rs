@@ -11,8 +11,7 @@ use bywash_core::{
 pub fn sample(algorithm: Algorithm, size: usize) -> Result<(SessionParams, OwnedOperation)> {
     let params = SessionParams::new(algorithm, key(algorithm)?)?;
     let (direction, iv) = match algorithm.kind() {
-        Kind::Cipher { iv, .. } => (Direction::Encrypt, iv),
-        Kind::Aead { .. } => (Direction::Encrypt, 12),
+        Kind::Cipher { .. } | Kind::Aead { .. } => (Direction::Encrypt, algorithm.usual_iv_len()),
         _ => (Direction::Compute, 0),
     };
     let input = input(algorithm, size);

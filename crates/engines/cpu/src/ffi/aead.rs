@@ -19,6 +19,8 @@ impl Aead {
                 Algorithm::Aes192Gcm => lc::EVP_aead_aes_192_gcm(),
                 Algorithm::Aes256Gcm => lc::EVP_aead_aes_256_gcm(),
                 Algorithm::ChaCha20Poly1305 => lc::EVP_aead_chacha20_poly1305(),
+                Algorithm::Aes128GcmSiv => lc::EVP_aead_aes_128_gcm_siv(),
+                Algorithm::Aes256GcmSiv => lc::EVP_aead_aes_256_gcm_siv(),
                 _ => return Err(Refused),
             }
         };
@@ -90,5 +92,5 @@ impl Drop for Aead {
 
 // SAFETY: the context belongs to no thread.
 unsafe impl Send for Aead {}
-// SAFETY: seal and open take it as const, and aead.h lists these four AEADs among those whose context threads may share.
+// SAFETY: seal and open take it as const, and aead.h lists these AEADs among those whose context threads may share.
 unsafe impl Sync for Aead {}

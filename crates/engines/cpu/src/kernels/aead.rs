@@ -1,10 +1,11 @@
-//! AES-GCM and ChaCha20-Poly1305.
+//! Ciphers with a tag.
 
-use super::text;
-use crate::aead::{Aead, KeyedAead, Pieces};
+use super::{Opening, text};
+use crate::aead::{Aead, KeyedAead, NoPieces, Pieces};
 use crate::failed;
 use crate::ffi::Refused;
-use bywash_bulk::{Error as Wrong, Text, chacha20_poly1305, gcm};
+use bywash_bulk::aegis::{aegis128l, aegis128x4, aegis256};
+use bywash_bulk::{Error as Wrong, Text, ccm, chacha20_poly1305, gcm, gcm_siv};
 use bywash_core::{Algorithm, Data, Direction, Error, Keyed, Result};
 use std::sync::Arc;
 
@@ -12,12 +13,15 @@ type Outcome<T> = core::result::Result<T, Wrong>;
 
 /// A key of a cipher with a tag.
 trait Cipher: Send + Sync + Sized + 'static {
-    /// A message in pieces.
-    type Message: Clone + Send + 'static;
-
     fn new(key: &[u8]) -> Option<Self>;
     fn seal(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &mut [u8]) -> Outcome<()>;
     fn open(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &[u8]) -> Outcome<()>;
+}
+
+/// One whose messages may come in pieces.
+trait Streaming: Cipher {
+    type Message: Clone + Send + 'static;
+
     fn begin(&self, iv: &[u8]) -> Outcome<Self::Message>;
     fn restart(&self, message: &mut Self::Message, iv: &[u8]) -> Outcome<()>;
     fn aad(&self, message: &mut Self::Message, aad: &[u8]) -> Outcome<()>;
@@ -26,20 +30,41 @@ trait Cipher: Send + Sync + Sized + 'static {
     fn tag(&self, message: &Self::Message) -> [u8; 16];
 }
 
-impl Cipher for gcm::Key {
+/// A nonce of the length that the cipher has.
+fn nonce<'a, T: TryFrom<&'a [u8]>>(iv: &'a [u8]) -> Outcome<T> {
+    iv.try_into().map_err(|_| Wrong::IvLength(iv.len()))
+}
+
+macro_rules! ciphers {
+    ($($module:ident, |$key:ident| $new:expr;)*) => {
+        $(impl Cipher for $module::Key {
+            fn new($key: &[u8]) -> Option<Self> {
+                $new
+            }
+
+            fn seal(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &mut [u8]) -> Outcome<()> {
+                self.seal(nonce(iv)?, aad, text, tag)
+            }
+
+            fn open(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &[u8]) -> Outcome<()> {
+                self.open(nonce(iv)?, aad, text, tag)
+            }
+        })*
+    };
+}
+
+ciphers! {
+    gcm, |key| Self::new(key).ok();
+    ccm, |key| Self::new(key).ok();
+    gcm_siv, |key| Self::new(key).ok();
+    chacha20_poly1305, |key| key.try_into().ok().map(Self::new);
+    aegis128l, |key| key.try_into().ok().map(Self::new);
+    aegis128x4, |key| key.try_into().ok().map(Self::new);
+    aegis256, |key| key.try_into().ok().map(Self::new);
+}
+
+impl Streaming for gcm::Key {
     type Message = gcm::Message;
-
-    fn new(key: &[u8]) -> Option<Self> {
-        Self::new(key).ok()
-    }
-
-    fn seal(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &mut [u8]) -> Outcome<()> {
-        self.seal(iv, aad, text, tag)
-    }
-
-    fn open(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &[u8]) -> Outcome<()> {
-        self.open(iv, aad, text, tag)
-    }
 
     fn begin(&self, iv: &[u8]) -> Outcome<Self::Message> {
         gcm::Message::new(self, iv)
@@ -66,50 +91,41 @@ impl Cipher for gcm::Key {
     }
 }
 
-fn nonce(iv: &[u8]) -> Outcome<&[u8; 12]> {
-    iv.try_into().map_err(|_| Wrong::IvLength(iv.len()))
+/// Ciphers whose messages hold all that they need of the key.
+macro_rules! streaming {
+    ($($module:ident)*) => {
+        $(impl Streaming for $module::Key {
+            type Message = $module::Message;
+
+            fn begin(&self, iv: &[u8]) -> Outcome<Self::Message> {
+                Ok($module::Message::new(self, nonce(iv)?))
+            }
+
+            fn restart(&self, message: &mut Self::Message, iv: &[u8]) -> Outcome<()> {
+                message.restart(self, nonce(iv)?);
+                Ok(())
+            }
+
+            fn aad(&self, message: &mut Self::Message, aad: &[u8]) -> Outcome<()> {
+                message.aad(aad)
+            }
+
+            fn encrypt(&self, message: &mut Self::Message, text: Text<'_>) -> Outcome<()> {
+                message.encrypt(text)
+            }
+
+            fn decrypt(&self, message: &mut Self::Message, text: Text<'_>) -> Outcome<()> {
+                message.decrypt(text)
+            }
+
+            fn tag(&self, message: &Self::Message) -> [u8; 16] {
+                message.tag()
+            }
+        })*
+    };
 }
 
-impl Cipher for chacha20_poly1305::Key {
-    type Message = chacha20_poly1305::Message;
-
-    fn new(key: &[u8]) -> Option<Self> {
-        key.try_into().ok().map(Self::new)
-    }
-
-    fn seal(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &mut [u8]) -> Outcome<()> {
-        self.seal(nonce(iv)?, aad, text, tag)
-    }
-
-    fn open(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &[u8]) -> Outcome<()> {
-        self.open(nonce(iv)?, aad, text, tag)
-    }
-
-    fn begin(&self, iv: &[u8]) -> Outcome<Self::Message> {
-        Ok(chacha20_poly1305::Message::new(self, nonce(iv)?))
-    }
-
-    fn restart(&self, message: &mut Self::Message, iv: &[u8]) -> Outcome<()> {
-        message.restart(self, nonce(iv)?);
-        Ok(())
-    }
-
-    fn aad(&self, message: &mut Self::Message, aad: &[u8]) -> Outcome<()> {
-        message.aad(aad)
-    }
-
-    fn encrypt(&self, message: &mut Self::Message, text: Text<'_>) -> Outcome<()> {
-        message.encrypt(text)
-    }
-
-    fn decrypt(&self, message: &mut Self::Message, text: Text<'_>) -> Outcome<()> {
-        message.decrypt(text)
-    }
-
-    fn tag(&self, message: &Self::Message) -> [u8; 16] {
-        message.tag()
-    }
-}
+streaming!(chacha20_poly1305 aegis128l aegis128x4 aegis256);
 
 /// An AEAD by a kernel: one expanded key for all messages of a session, whole and in pieces.
 struct Kernel<C> {
@@ -117,30 +133,74 @@ struct Kernel<C> {
     key: Arc<C>,
 }
 
-pub(super) fn open_gcm(algorithm: Algorithm, key: &[u8], tag_len: usize) -> Result<Box<dyn Keyed>> {
-    open::<gcm::Key>(algorithm, key, tag_len)
+/// The same where messages are whole.
+struct WholeKernel<C>(Kernel<C>);
+
+/// What opens the algorithm's session, where there is a kernel.
+pub(super) fn opening(algorithm: Algorithm) -> Option<Opening> {
+    use Algorithm as A;
+    Some(match algorithm {
+        A::Aes128Gcm | A::Aes192Gcm | A::Aes256Gcm => open::<gcm::Key>,
+        A::Aes128Ccm | A::Aes192Ccm | A::Aes256Ccm => open_whole::<ccm::Key>,
+        A::Aes128GcmSiv | A::Aes256GcmSiv => open_whole::<gcm_siv::Key>,
+        A::ChaCha20Poly1305 if chacha20_poly1305::is_supported() => open::<chacha20_poly1305::Key>,
+        A::Aegis128L => open::<aegis128l::Key>,
+        A::Aegis128X4 => open::<aegis128x4::Key>,
+        A::Aegis256 => open::<aegis256::Key>,
+        _ => return None,
+    })
 }
 
-pub(super) fn open_chacha20_poly1305(algorithm: Algorithm, key: &[u8], tag_len: usize) -> Result<Box<dyn Keyed>> {
-    open::<chacha20_poly1305::Key>(algorithm, key, tag_len)
+fn open<C: Streaming>(algorithm: Algorithm, key: &[u8], tag_len: usize) -> Result<Box<dyn Keyed>> {
+    Ok(KeyedAead::boxed(algorithm, Kernel::<C>::new(key, tag_len)?))
 }
 
-fn open<C: Cipher>(algorithm: Algorithm, key: &[u8], tag_len: usize) -> Result<Box<dyn Keyed>> {
-    let key = C::new(key).ok_or_else(|| failed("the key"))?;
-    Ok(KeyedAead::boxed(algorithm, Kernel { tag_len, key: Arc::new(key) }))
+fn open_whole<C: Cipher>(algorithm: Algorithm, key: &[u8], tag_len: usize) -> Result<Box<dyn Keyed>> {
+    Ok(KeyedAead::boxed(algorithm, WholeKernel(Kernel::<C>::new(key, tag_len)?)))
 }
 
-impl<C: Cipher> Aead for Kernel<C> {
-    type Pieces = KernelPieces<C>;
+impl<C: Cipher> Kernel<C> {
+    fn new(key: &[u8], tag_len: usize) -> Result<Self> {
+        let key = C::new(key).ok_or_else(|| failed("the key"))?;
+        Ok(Self { tag_len, key: Arc::new(key) })
+    }
 
-    fn seal(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &mut [u8]) -> Result<()> {
+    fn encrypt(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &mut [u8]) -> Result<()> {
         let text = text(data).filter(|_| tag.len() == self.tag_len).ok_or_else(|| failed("to encrypt"))?;
         self.key.seal(iv, aad, text, tag).map_err(|_| failed("to encrypt"))
     }
 
-    fn open(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &[u8]) -> Result<()> {
+    fn decrypt(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &[u8]) -> Result<()> {
         let text = text(data).filter(|_| tag.len() == self.tag_len).ok_or(Error::Authentication)?;
         self.key.open(iv, aad, text, tag).map_err(|_| Error::Authentication)
+    }
+}
+
+impl<C: Cipher> Aead for WholeKernel<C> {
+    type Pieces = NoPieces;
+
+    fn seal(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &mut [u8]) -> Result<()> {
+        self.0.encrypt(iv, aad, data, tag)
+    }
+
+    fn open(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &[u8]) -> Result<()> {
+        self.0.decrypt(iv, aad, data, tag)
+    }
+
+    fn begin(&self, _: &[u8], _: Direction) -> Result<NoPieces> {
+        Err(failed("a message in pieces"))
+    }
+}
+
+impl<C: Streaming> Aead for Kernel<C> {
+    type Pieces = KernelPieces<C>;
+
+    fn seal(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &mut [u8]) -> Result<()> {
+        self.encrypt(iv, aad, data, tag)
+    }
+
+    fn open(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &[u8]) -> Result<()> {
+        self.decrypt(iv, aad, data, tag)
     }
 
     fn begin(&self, iv: &[u8], _: Direction) -> Result<KernelPieces<C>> {
@@ -150,12 +210,12 @@ impl<C: Cipher> Aead for Kernel<C> {
 }
 
 /// A message in pieces; it shares the session's key.
-struct KernelPieces<C: Cipher> {
+struct KernelPieces<C: Streaming> {
     key: Arc<C>,
     message: C::Message,
 }
 
-impl<C: Cipher> Pieces for KernelPieces<C> {
+impl<C: Streaming> Pieces for KernelPieces<C> {
     fn start(&mut self, iv: &[u8], _: Direction) -> core::result::Result<(), Refused> {
         self.key.restart(&mut self.message, iv).map_err(|_| Refused)
     }

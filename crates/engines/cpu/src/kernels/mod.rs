@@ -1,4 +1,4 @@
-//! AES and ChaCha20-Poly1305 by the kernels of `bywash-bulk`, which are as fast as the library at every size or faster, and most so where messages are short.
+//! AES, ChaCha20-Poly1305 and AEGIS by the kernels of `bywash-bulk`, which are as fast as the library at every size or faster, and most so where messages are short.
 
 mod aead;
 mod modes;
@@ -31,13 +31,11 @@ type Opening = fn(Algorithm, &[u8], usize) -> Result<Box<dyn Keyed>>;
 fn opening(algorithm: Algorithm) -> Option<Opening> {
     use Algorithm as A;
     Some(match algorithm {
-        A::Aes128Gcm | A::Aes192Gcm | A::Aes256Gcm => aead::open_gcm,
-        A::ChaCha20Poly1305 if bywash_bulk::chacha20_poly1305::is_supported() => aead::open_chacha20_poly1305,
         A::Aes128Ecb | A::Aes192Ecb | A::Aes256Ecb => |algorithm, key, _| modes::open_ecb(algorithm, key),
         A::Aes128Cbc | A::Aes192Cbc | A::Aes256Cbc => |algorithm, key, _| modes::open_cbc(algorithm, key),
         A::Aes128Ctr | A::Aes192Ctr | A::Aes256Ctr => |algorithm, key, _| modes::open_ctr(algorithm, key),
         A::Aes128Xts | A::Aes256Xts => |algorithm, key, _| modes::open_xts(algorithm, key),
-        _ => return None,
+        _ => return aead::opening(algorithm),
     })
 }
 
