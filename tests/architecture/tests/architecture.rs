@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/conformance", &["crates/core"]),
     ("crates/measure", &[]),
     ("crates/policy", &["crates/core"]),
-    ("crates/engines/cpu", &["crates/core", "crates/engines/ifma", "crates/engines/bulk"]),
+    ("crates/engines/cpu", &["crates/core", "crates/engines/ifma", "crates/engines/bulk", "crates/engines/legacy"]),
     ("crates/engines/board", &["crates/core", "crates/engines/cpu"]),
     ("crates/engines/*", &["crates/core"]),
     ("crates/protocol", &["crates/core"]),
