@@ -26,6 +26,7 @@
 //! | [`firing`] | when an event-driven thread computes what its connections have gathered | yes | by its own kind |
 //! | [`sharing`] | whether operations that processes compute alone come together at the broker | | |
 //! | [`yielding`] | whether a blocking thread offers the processor to others that may join it | | |
+//! | [`reload`] | what a reconfigurable engine should hold, and where a request runs meanwhile | | |
 //! | [`estimate`] | a cost sheet that learns from what it sees | | |
 //!
 //! The properties are checked in `tests/model.rs` by a driver that makes up arrivals, engines, failures and cancellations;
@@ -43,6 +44,7 @@ pub mod estimate;
 pub mod fifo;
 pub mod firing;
 pub mod placement;
+pub mod reload;
 pub mod routing;
 pub mod sharing;
 mod waiting;

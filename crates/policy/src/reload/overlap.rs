@@ -1,0 +1,119 @@
+//! Reconfiguration overlapped with software (niwa2005 s5.3, s5.4 and figure 6).
+//!
+//! While circuits are loaded, and for a request whose circuit is missing, the work goes on in software. Only such a request, finding
+//! the engine idle, makes it load what the [`Predictor`] expects, and only if that is not what it holds.
+
+use super::{Asked, Circuit, Circuits, Holds, Reload, Step, Where};
+
+/// Expects what will be used next.
+pub trait Predictor: Send {
+    /// The name of the policy that follows it.
+    fn name(&self) -> &'static str;
+
+    /// What the engine had best hold from the request at hand on. Everything before that one has been [seen](Self::see).
+    fn wanted(&mut self, at_hand: Circuit) -> Circuits;
+
+    /// A request begins.
+    fn see(&mut self, asked: &Asked);
+}
+
+/// Follows a predictor. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Overlap<P>(pub P);
+
+impl<P: Predictor> Reload for Overlap<P> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    #[inline]
+    fn begin(&mut self, asked: &Asked, holds: Holds) -> Step {
+        let step = if holds.loading {
+            Step::SOFTWARE
+        } else if holds.loaded.contains(asked.circuit) {
+            Step::HARDWARE
+        } else {
+            let wanted = self.0.wanted(asked.circuit);
+            Step { place: Where::Software, load: (wanted != holds.loaded).then_some(wanted) }
+        };
+        self.0.see(asked);
+        step
+    }
+}
+
+/// Expects nothing in particular: the circuit at hand, and others at random (niwa2005 s6, Nopredict).
+#[derive(Clone, Debug)]
+pub struct AtRandom {
+    circuits: usize,
+    slots: usize,
+    state: u64,
+}
+
+impl AtRandom {
+    /// For an engine with so many slots, of so many circuits; the same seed makes the same choices.
+    pub fn new(circuits: usize, slots: usize, seed: u64) -> Self {
+        Self { circuits, slots: slots.min(circuits), state: seed }
+    }
+
+    /// A number below `bound`, by SplitMix64 (Steele, Lea and Flood 2014).
+    fn below(&mut self, bound: usize) -> usize {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((u128::from(z ^ (z >> 31)) * bound as u128) >> 64) as usize
+    }
+}
+
+impl Predictor for AtRandom {
+    fn name(&self) -> &'static str {
+        "nopredict"
+    }
+
+    fn wanted(&mut self, at_hand: Circuit) -> Circuits {
+        let mut wanted = Circuits::NONE.with(at_hand);
+        while wanted.len() < self.slots {
+            wanted = wanted.with(Circuit(self.below(self.circuits) as u8));
+        }
+        wanted
+    }
+
+    fn see(&mut self, _: &Asked) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Always(Circuits);
+
+    impl Predictor for Always {
+        fn name(&self) -> &'static str {
+            "always"
+        }
+        fn wanted(&mut self, _: Circuit) -> Circuits {
+            self.0
+        }
+        fn see(&mut self, _: &Asked) {}
+    }
+
+    #[test]
+    fn figure_6_line_by_line() {
+        let (a, b) = (Circuits::NONE.with(Circuit(1)), Circuits::NONE.with(Circuit(2)));
+        let asked = Asked { circuit: Circuit(1), bytes: 1, software_ns: 2, hardware_ns: 1 };
+        let step = |wanted, loaded, loading| Overlap(Always(wanted)).begin(&asked, Holds { loaded, loading });
+        assert_eq!(step(a, b, true), Step::SOFTWARE, "while it loads");
+        assert_eq!(step(b, b, false), Step::SOFTWARE, "missing, and the prediction is what it holds");
+        assert_eq!(step(a, b, false), Step { place: Where::Software, load: Some(a) }, "missing, and the prediction differs");
+        assert_eq!(step(b, a, false), Step::HARDWARE, "there, whatever is expected");
+    }
+
+    #[test]
+    fn random_circuits_fill_the_slots_and_hold_the_one_at_hand() {
+        let mut predictor = AtRandom::new(10, 2, 7);
+        let sets: Vec<Circuits> = (0..100).map(|n| predictor.wanted(Circuit(n % 10))).collect();
+        assert!(sets.iter().enumerate().all(|(n, set)| set.len() == 2 && set.contains(Circuit(n as u8 % 10))));
+        assert!(sets.iter().collect::<std::collections::BTreeSet<_>>().len() > 30);
+        assert_eq!(AtRandom::new(1, 2, 7).wanted(Circuit(0)).len(), 1, "no more slots than circuits");
+    }
+}
