@@ -1,0 +1,29 @@
+//! The policies on a virtual clock: a trace in, latency and load out.
+//!
+//! What is simulated here is a machine whose software and whose reconfigurable engine share one queue: requests are served one after the other, each in
+//! software or on its circuit, as niwa2005 has it (s2, s5.4). The [`Reload`](bywash_policy::reload::Reload) objects that decide are the very ones that run live.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`trace`] | requests: when, which circuit, how many bytes |
+//! | [`generate`] | the paper's generator of them |
+//! | [`machine`] | what requests cost in software and on circuits, and what loading costs |
+//! | [`serial`] | the run itself |
+//! | [`oracle`] | the paper's predictor that sees the future |
+//! | [`mod@optimum`] | the least time in which a trace can be served, whoever decides |
+//! | [`niwa2005`] | that paper's machine, its seven models, its published figures |
+//!
+//! A run depends on its inputs and seeds alone: no clock, no order of hashing, no function of the platform's mathematical library.
+#![forbid(unsafe_code)]
+
+pub mod generate;
+pub mod machine;
+pub mod niwa2005;
+pub mod optimum;
+pub mod oracle;
+pub mod serial;
+pub mod trace;
+
+pub use machine::Machine;
+pub use serial::{Report, run};
+pub use trace::Trace;

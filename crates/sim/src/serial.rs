@@ -1,0 +1,134 @@
+//! The run: one request after the other, in software or on its circuit, while circuits are loaded beside.
+
+use crate::machine::Machine;
+use crate::trace::Request;
+use bywash_policy::reload::{Circuits, Holds, Reload, Where};
+use hdrhistogram::Histogram;
+
+/// What a run came to. Times are nanoseconds.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Requests served.
+    pub requests: u64,
+    /// From arrival to the end of the service, to three digits.
+    pub latency: Histogram<u64>,
+    /// Spent in software.
+    pub software_ns: u64,
+    /// Spent on circuits.
+    pub hardware_ns: u64,
+    /// Spent waiting for a circuit to be loaded.
+    pub stalled_ns: u64,
+    /// How often circuits were loaded.
+    pub loads: u64,
+    /// From the first arrival to the end of the last service.
+    pub elapsed_ns: u64,
+}
+
+impl Report {
+    fn new() -> Self {
+        // Three digits from 1 ns to 2^62 ns, some 146 years: nothing is out of range.
+        let latency = Histogram::new_with_bounds(1, 1 << 62, 3).expect("bounds that the histogram takes");
+        Self { requests: 0, latency, software_ns: 0, hardware_ns: 0, stalled_ns: 0, loads: 0, elapsed_ns: 0 }
+    }
+
+    /// Time in service: what the same requests would take one right after the other, the loading being as it was.
+    pub fn busy_ns(&self) -> u64 {
+        self.software_ns + self.hardware_ns + self.stalled_ns
+    }
+
+    /// The share of the elapsed time that the processor spent on requests (niwa2005 figure 7; at most 1 here, where nothing runs side by side).
+    pub fn load_factor(&self) -> f64 {
+        self.software_ns as f64 / self.elapsed_ns.max(1) as f64
+    }
+
+    /// The latency below which this share of the requests lies.
+    pub fn latency_ns(&self, quantile: f64) -> u64 {
+        self.latency.value_at_quantile(quantile)
+    }
+}
+
+/// Serves requests that arrive `stretch` times as slowly as they say, on a machine that holds `loaded` at the start.
+///
+/// # Panics
+/// If the policy breaks its word: a request is sent to a circuit that is neither loaded nor asked for, a load is asked for while one is under
+/// way, or more is asked for than there are slots.
+pub fn run<R: Reload + ?Sized>(
+    machine: &Machine,
+    requests: impl Iterator<Item = Request>,
+    stretch: f64,
+    loaded: Circuits,
+    policy: &mut R,
+) -> Report {
+    let mut report = Report::new();
+    let mut engine = Engine { machine, loaded, loading: None };
+    let (mut free, mut first) = (0u64, None);
+    for request in requests {
+        let arrival = (request.arrival * stretch * 1e9) as u64;
+        first.get_or_insert(arrival);
+        let start = arrival.max(free);
+        engine.advance(start);
+        let asked = machine.asked(&request);
+        let step = policy.begin(&asked, Holds { loaded: engine.loaded, loading: engine.loading.is_some() });
+        let on_circuit = asked.hardware_ns + machine.overhead_ns;
+        let end = match (step.place, step.load) {
+            (Where::Software, load) => {
+                let in_software = asked.software_ns + machine.overhead_ns;
+                report.software_ns += in_software;
+                if let Some(set) = load {
+                    engine.load(start, set);
+                }
+                start + in_software
+            }
+            (Where::Hardware, load) if engine.loaded.contains(asked.circuit) => {
+                report.hardware_ns += on_circuit;
+                if let Some(set) = load {
+                    engine.load(start + on_circuit, set);
+                }
+                start + on_circuit
+            }
+            (Where::Hardware, Some(set)) if set.contains(asked.circuit) => {
+                let there = engine.load(start, set);
+                engine.advance(there);
+                report.stalled_ns += there - start;
+                report.hardware_ns += on_circuit;
+                there + on_circuit
+            }
+            (Where::Hardware, _) => panic!("{}: to a circuit that is neither there nor asked for", policy.name()),
+        };
+        report.loads += u64::from(step.load.is_some());
+        free = end;
+        report.requests += 1;
+        report.latency.saturating_record(end - arrival);
+    }
+    report.elapsed_ns = free - first.unwrap_or(free);
+    report
+}
+
+struct Engine<'a> {
+    machine: &'a Machine,
+    loaded: Circuits,
+    /// What is being loaded, and when it is there.
+    loading: Option<(Circuits, u64)>,
+}
+
+impl Engine<'_> {
+    #[inline]
+    fn advance(&mut self, now: u64) {
+        if let Some((set, there)) = self.loading
+            && there <= now
+        {
+            self.loaded = set;
+            self.loading = None;
+        }
+    }
+
+    /// Begins to load a set; says when it is there.
+    fn load(&mut self, now: u64, set: Circuits) -> u64 {
+        assert!(self.loading.is_none(), "a load while one is under way");
+        assert!(set.len() <= self.machine.slots, "{} circuits in {} slots", set.len(), self.machine.slots);
+        let there = now + self.machine.loading_ns(self.loaded, set);
+        self.loaded = self.machine.kept(self.loaded, set);
+        self.loading = Some((set, there));
+        there
+    }
+}

@@ -1,0 +1,67 @@
+//! Traces: requests in the order in which they arrive.
+
+use bywash_policy::reload::Circuit;
+
+/// One request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request {
+    /// When it arrives, in seconds from the trace's beginning.
+    pub arrival: f64,
+    /// The circuit that computes it.
+    pub circuit: Circuit,
+    /// Bytes.
+    pub bytes: u32,
+}
+
+/// Requests, 13 bytes for each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    arrivals: Vec<f64>,
+    bytes: Vec<u32>,
+    circuits: Vec<u8>,
+}
+
+impl Trace {
+    /// Room for so many requests.
+    pub fn with_capacity(requests: usize) -> Self {
+        Self { arrivals: Vec::with_capacity(requests), bytes: Vec::with_capacity(requests), circuits: Vec::with_capacity(requests) }
+    }
+
+    /// Takes the next request.
+    ///
+    /// # Panics
+    /// If it arrives before the last one, or at no time at all.
+    pub fn push(&mut self, request: Request) {
+        let last = self.arrivals.last().copied().unwrap_or(0.0);
+        assert!(request.arrival >= last, "a request arrives at {} s, after one at {last} s", request.arrival);
+        self.arrivals.push(request.arrival);
+        self.bytes.push(request.bytes);
+        self.circuits.push(request.circuit.0);
+    }
+
+    /// How many requests there are.
+    pub fn len(&self) -> usize {
+        self.arrivals.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.arrivals.is_empty()
+    }
+
+    /// The requests.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Request> + Clone + '_ {
+        let columns = self.arrivals.iter().zip(&self.bytes).zip(&self.circuits);
+        columns.map(|((&arrival, &bytes), &circuit)| Request { arrival, circuit: Circuit(circuit), bytes })
+    }
+
+    /// Seconds from the first arrival to the last.
+    pub fn span(&self) -> f64 {
+        self.arrivals.last().zip(self.arrivals.first()).map_or(0.0, |(last, first)| last - first)
+    }
+
+    /// The factor by which times are to be stretched so that requests come at this mean rate; 1 for a trace that has no span.
+    pub fn stretch_to(&self, requests_per_second: f64) -> f64 {
+        if self.span() > 0.0 { self.len() as f64 / self.span() / requests_per_second } else { 1.0 }
+    }
+}

@@ -1,0 +1,137 @@
+//! What must hold of every run, whoever decides.
+
+use bywash_policy::reload::bigram::Matrix;
+use bywash_policy::reload::saved::{Saved, Setting};
+use bywash_policy::reload::tuned::Tuned;
+use bywash_policy::reload::{Asked, Circuit, Circuits, Holds, Reload, Step, Where};
+use bywash_sim::generate::{Reading, generate};
+use bywash_sim::machine::{CircuitCost, Line, Scope};
+use bywash_sim::niwa2005::{self, Model};
+use bywash_sim::optimum::optimum;
+use bywash_sim::trace::Request;
+use bywash_sim::{Machine, Report, Trace, run};
+use proptest::prelude::*;
+
+fn machine(scope: Scope, slots: usize, load_ns: u64) -> Machine {
+    Machine { scope, slots, load_ns, ..niwa2005::machine() }
+}
+
+fn trace(requests: &[(u8, u8, u16)]) -> Trace {
+    let mut trace = Trace::default();
+    let mut now = 0.0;
+    for &(gap, circuit, bytes) in requests {
+        now += f64::from(gap) * 1e-5;
+        trace.push(Request { arrival: now, circuit: Circuit(circuit % 10), bytes: u32::from(bytes) });
+    }
+    trace
+}
+
+/// Every policy there is.
+fn reports(machine: &Machine, trace: &Trace, matrix: &Matrix) -> Vec<(String, Report)> {
+    let mut reports: Vec<(String, Report)> =
+        Model::ALL.iter().map(|model| (model.name().to_owned(), model.run(machine, trace, 1.0, matrix, 7))).collect();
+    let mut also = |policy: &mut dyn Reload| {
+        let report = run(machine, trace.iter(), 1.0, Circuits::NONE, policy);
+        reports.push((policy.name().to_owned(), report));
+    };
+    also(&mut Saved::new(10, machine.slots, machine.load_ns, Setting::default()));
+    also(&mut Tuned::new(10, machine.slots, machine.load_ns));
+    reports
+}
+
+proptest! {
+    #[test]
+    fn conservation(requests in prop::collection::vec(any::<(u8, u8, u16)>(), 1..200), slots in 2usize..4, by_slot in any::<bool>(), load_us in 1u64..2000) {
+        let machine = machine(if by_slot { Scope::Slot } else { Scope::Device }, slots, load_us * 1000);
+        let trace = trace(&requests);
+        let matrix = niwa2005::learn(&machine, [&trace]);
+        let least = optimum(&machine, trace.iter()).unwrap();
+        let asked: Vec<Asked> = trace.iter().map(|request| machine.asked(&request)).collect();
+        let fastest: u64 = asked.iter().map(|asked| asked.hardware_ns.min(asked.software_ns) + machine.overhead_ns).sum();
+        for (name, report) in reports(&machine, &trace, &matrix) {
+            prop_assert_eq!(report.requests, requests.len() as u64, "{}: each request is served once", name);
+            prop_assert_eq!(report.latency.len(), requests.len() as u64, "{}", name);
+            prop_assert!(report.busy_ns() <= report.elapsed_ns, "{}: one at a time", name);
+            prop_assert!(report.busy_ns() >= fastest, "{}: no service is shorter than it is", name);
+            let shortest = asked.iter().map(|asked| asked.hardware_ns.min(asked.software_ns) + machine.overhead_ns).min().unwrap();
+            prop_assert!(report.latency.min() as f64 >= shortest as f64 * 0.998, "{}: no latency below a service", name);
+            prop_assert!(report.load_factor() <= 1.0);
+            if name != "Fix5" && name != "Fix-All" {
+                let back_to_back = run_again(&machine, &trace, &matrix, &name);
+                prop_assert!(back_to_back >= least, "{} beats the optimum: {} < {}", name, back_to_back, least);
+            }
+        }
+    }
+}
+
+/// The same policy on requests that all wait from the start.
+fn run_again(machine: &Machine, trace: &Trace, matrix: &Matrix, name: &str) -> u64 {
+    let policy = |policy: &mut dyn Reload| run(machine, trace.iter(), 0.0, Circuits::NONE, policy).elapsed_ns;
+    match Model::ALL.iter().find(|model| model.name() == name) {
+        Some(model) => model.run(machine, trace, 0.0, matrix, 7).elapsed_ns,
+        None if name == "saved" => policy(&mut Saved::new(10, machine.slots, machine.load_ns, Setting::default())),
+        None => policy(&mut Tuned::new(10, machine.slots, machine.load_ns)),
+    }
+}
+
+/// Loads one set at the first request and stays with it.
+struct Once(Circuits);
+
+impl Reload for Once {
+    fn name(&self) -> &'static str {
+        "once"
+    }
+
+    fn begin(&mut self, asked: &Asked, holds: Holds) -> Step {
+        let load = (!holds.loading && holds.loaded != self.0).then_some(self.0);
+        let place = if holds.loaded.contains(asked.circuit) { Where::Hardware } else { Where::Software };
+        Step { place, load }
+    }
+}
+
+#[test]
+fn a_small_run_by_hand() {
+    let cost = |base_ns| Line { base_ns, ns_per_byte: 0.0 };
+    let circuits = (0..2).map(|n| CircuitCost { name: format!("c{n}"), software: cost(100.0), hardware: cost(10.0) }).collect();
+    let machine = Machine { circuits, slots: 1, scope: Scope::Device, load_ns: 150, overhead_ns: 1 };
+    let mut trace = Trace::default();
+    for (arrival_ns, circuit) in [(0, 0), (10, 0), (20, 0), (30, 1)] {
+        trace.push(Request { arrival: f64::from(arrival_ns) * 1e-9, circuit: Circuit(circuit), bytes: 1 });
+    }
+    let report = run(&machine, trace.iter(), 1.0, Circuits::NONE, &mut Once(Circuits::first(1)));
+    // Software 0-101 and 101-202, loaded at 150; hardware 202-213; the other circuit in software 213-314.
+    assert_eq!((report.software_ns, report.hardware_ns, report.loads, report.elapsed_ns), (303, 11, 1, 314));
+    let mut latencies: Vec<u64> = report.latency.iter_recorded().map(|value| value.value_iterated_to()).collect();
+    latencies.sort_unstable();
+    assert_eq!(latencies, [101, 192, 193, 284]);
+}
+
+#[test]
+fn the_settings_that_shadows_find_are_nearly_the_best_fixed_ones() {
+    let reading = Reading { requests: 200_000, ..Reading::default() };
+    let machine = niwa2005::machine();
+    for seed in 0..3 {
+        let trace = generate(&reading, seed);
+        let busy = |policy: &mut dyn Reload| run(&machine, trace.iter(), 0.0, Circuits::NONE, policy).busy_ns() as f64;
+        let settings = [30.0, 100.0, 300.0, 1000.0]
+            .into_iter()
+            .flat_map(|memory| [0.1, 0.33, 1.0, 3.0].map(|threshold| Setting { memory, threshold }));
+        let best = settings.map(|setting| busy(&mut Saved::new(10, 2, machine.load_ns, setting))).fold(f64::INFINITY, f64::min);
+        let tuned = busy(&mut Tuned::new(10, 2, machine.load_ns));
+        assert!(tuned <= best * 1.02, "seed {seed}: {:.4} of the best fixed setting", tuned / best);
+    }
+}
+
+#[test]
+fn the_order_of_the_papers_models_under_full_load() {
+    let reading = Reading { requests: 100_000, ..Reading::default() };
+    let machine = niwa2005::machine();
+    let lessons: Vec<Trace> = (100..103).map(|seed| generate(&reading, seed)).collect();
+    let matrix = niwa2005::learn(&machine, &lessons);
+    let trace = generate(&reading, 1);
+    let busy = |model: Model| model.run(&machine, &trace, 0.0, &matrix, 1).busy_ns();
+    let order = [Model::FixAll, Model::Oracle, Model::Predict, Model::Nopredict, Model::Software, Model::Hardware].map(busy);
+    assert!(order.is_sorted(), "{order:?}");
+    let least = optimum(&machine, trace.iter()).unwrap();
+    assert!(order[0] < least && least < order[1], "the best is not the Oracle: {least} {order:?}");
+}
