@@ -1,7 +1,8 @@
 //! What one core does: one-shot operations and streams side by side, by size.
 //!
-//! `cargo bench -p bywash-engine-cpu -- [ALGORITHM...]` prints nanoseconds of one operation and GB/s, as the engine computes and as the library alone does. All contenders of a size take turns within each
-//! round, so that whatever else the machine does hits them alike; the time is the thread's CPU time; the figure is the median round.
+//! `cargo bench -p bywash-engine-cpu -- [ALGORITHM...]` prints nanoseconds of one operation and GB/s, as the engine computes and as the
+//! library alone does. All contenders of a size take turns within each round, so that whatever else the machine does hits them alike; the
+//! time is the thread's CPU time; the figure is the median round.
 
 use bywash_core::{Algorithm, Data, Direction, Engine, Key, Keyed, Kind, Operation, SessionParams, Stream};
 use bywash_engine_cpu::CpuEngine;
@@ -23,8 +24,14 @@ fn now() -> u64 {
 type Work<'a> = Box<dyn FnMut(&mut [u8]) + 'a>;
 
 struct Contender<'a> {
-    name: &'static str,
+    name: String,
     work: Work<'a>,
+}
+
+impl<'a> Contender<'a> {
+    fn new(name: impl Into<String>, work: impl FnMut(&mut [u8]) + 'a) -> Self {
+        Self { name: name.into(), work: Box::new(work) }
+    }
 }
 
 /// Nanoseconds of one run, measured over one turn.
@@ -76,18 +83,19 @@ fn decrypt(keyed: &dyn Keyed, iv: &[u8], sealed: &mut Sealed, buffer: &mut [u8])
     keyed.run(&mut operation).expect("a ciphertext made by the same session");
 }
 
-fn contenders<'a>(keyed: &'a dyn Keyed, algorithm: Algorithm) -> Vec<Contender<'a>> {
+/// What a session of `who` can do.
+fn contenders<'a>(who: &str, keyed: &'a dyn Keyed, algorithm: Algorithm) -> Vec<Contender<'a>> {
     let tag_len = if matches!(algorithm.kind(), Kind::Aead { .. }) { 16 } else { 0 };
     let (iv, xts) = (vec![7; algorithm.usual_iv_len()], algorithm.is_xts());
     let mut all: Vec<Contender<'a>> = Vec::new();
     let (encrypt_iv, mut tag) = (iv.clone(), vec![0; tag_len]);
-    all.push(Contender { name: "one-shot, in place", work: Box::new(move |buffer| encrypt(keyed, &encrypt_iv, &mut tag, buffer)) });
+    all.push(Contender::new(format!("{who}, in place"), move |buffer| encrypt(keyed, &encrypt_iv, &mut tag, buffer)));
     let (decrypt_iv, mut sealed) = (iv.clone(), Sealed { tag: vec![0; tag_len], ..Sealed::default() });
-    all.push(Contender { name: "one-shot decrypt, apart", work: Box::new(move |buffer| decrypt(keyed, &decrypt_iv, &mut sealed, buffer)) });
+    all.push(Contender::new(format!("{who}, decrypt apart"), move |buffer| decrypt(keyed, &decrypt_iv, &mut sealed, buffer)));
     if let Ok(mut stream) = keyed.stream(Direction::Encrypt, &iv) {
         let whole_iv = iv.clone();
         let message = move |buffer: &mut [u8]| whole(&mut *stream, &whole_iv, tag_len > 0, buffer);
-        all.push(Contender { name: "stream, whole message", work: Box::new(message) });
+        all.push(Contender::new(format!("{who}, whole stream"), message));
     }
     if let (Ok(mut stream), false) = (keyed.stream(Direction::Encrypt, &iv), xts) {
         // What `openssl speed -evp` does: one message without end. GCM ends at 64 GiB.
@@ -101,7 +109,7 @@ fn contenders<'a>(keyed: &'a dyn Keyed, algorithm: Algorithm) -> Vec<Contender<'
             left -= len;
             stream.update(Data::InPlace(buffer)).expect("whole blocks of a message that is not too long");
         };
-        all.push(Contender { name: "stream, update alone", work: Box::new(work) });
+        all.push(Contender::new(format!("{who}, update alone"), work));
     }
     all
 }
@@ -116,23 +124,14 @@ fn whole(stream: &mut dyn Stream, iv: &[u8], tagged: bool, buffer: &mut [u8]) {
 
 /// Nanoseconds to open a session and close it again.
 fn open_ns(algorithm: Algorithm) -> f64 {
-    let work: Work<'_> = Box::new(move |_| drop(black_box(keyed(CpuEngine::new(), algorithm))));
-    turn(&mut Contender { name: "open", work }, &mut [0; 1024])
+    turn(&mut Contender::new("open", move |_| drop(black_box(keyed(CpuEngine::new(), algorithm)))), &mut [0; 1024])
 }
 
 fn bench(algorithm: Algorithm) {
-    let both = keyed(CpuEngine::new(), algorithm).zip(keyed(CpuEngine::without_lanes(), algorithm));
-    let Some((keyed, library)) = both else { return println!("{algorithm}: only ciphers and AEADs are measured here") };
-    let mut contenders = contenders(&*keyed, algorithm);
-    contenders.extend(self::contenders(&*library, algorithm).into_iter().map(|Contender { name, work }| {
-        let name = match name {
-            "one-shot, in place" => "library, in place",
-            "one-shot decrypt, apart" => "library, decrypt",
-            "stream, whole message" => "library, whole stream",
-            _ => "library, update alone",
-        };
-        Contender { name, work }
-    }));
+    let Some(keyed) = keyed(CpuEngine::new(), algorithm) else { return println!("{algorithm}: only ciphers and AEADs are measured here") };
+    let library = self::keyed(CpuEngine::without_lanes(), algorithm);
+    let mut contenders = contenders("engine", &*keyed, algorithm);
+    contenders.extend(library.iter().flat_map(|library| self::contenders("library", &**library, algorithm)));
     println!("\n{algorithm}: a session opens in {:.0} ns", open_ns(algorithm));
     print!("{:<24}", "bytes");
     SIZES.iter().for_each(|size| print!("{size:>20}"));

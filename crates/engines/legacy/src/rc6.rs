@@ -1,9 +1,9 @@
 //! RC6-32/20 (Rivest, Robshaw, Sidney, Yin: the submission of 1998): 64 blocks in four times four AVX-512 registers. Multiplications and
 //! rotations by data take as long whatever the data.
 
-use crate::cipher::{BadKey, BlockCipher, Form};
+use crate::cipher::Form;
 use crate::word::Zmm;
-use crate::words::{BLOCK, Several, WordCipher, Words, run};
+use crate::words::{Several, WordCipher, Words};
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 const ROUNDS: usize = 20;
@@ -15,25 +15,6 @@ pub struct Rc6 {
     #[zeroize(skip)]
     form: Form,
     keys: [u32; KEY_WORDS],
-}
-
-impl BlockCipher for Rc6 {
-    const NAME: &'static str = "RC6";
-    const BLOCK: usize = BLOCK;
-    const KEYS: &'static [usize] = &[16, 24, 32];
-
-    fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
-        BadKey::check::<Self>(key)?;
-        Ok(Self { form, keys: schedule(key) })
-    }
-
-    fn encrypt_blocks(&self, blocks: &mut [u8]) {
-        run::<_, true>(self, self.form, blocks);
-    }
-
-    fn decrypt_blocks(&self, blocks: &mut [u8]) {
-        run::<_, false>(self, self.form, blocks);
-    }
 }
 
 /// The key schedule, section 2.2 of the submission.
@@ -63,7 +44,16 @@ fn quadratic<W: Words>(x: W) -> W {
 }
 
 impl WordCipher for Rc6 {
+    const NAME: &'static str = "RC6";
     type Wide = Several<Zmm, 4>;
+
+    fn schedule(key: &[u8], form: Form) -> Self {
+        Self { form, keys: schedule(key) }
+    }
+
+    fn form(&self) -> Form {
+        self.form
+    }
 
     #[inline(always)]
     fn encrypt<W: Words>(&self, words: [W; 4]) -> [W; 4] {

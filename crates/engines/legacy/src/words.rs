@@ -1,6 +1,6 @@
 //! What ciphers of 32-bit words need of a register: one word of each of many blocks in its lanes.
 
-use crate::cipher::{Form, assert_whole, in_groups};
+use crate::cipher::{BadKey, BlockCipher, Form, assert_whole, in_groups};
 use crate::word::{Gates, Zmm};
 use core::arch::x86_64::*;
 
@@ -288,23 +288,47 @@ impl<W: Words, const N: usize> Words for Several<W, N> {
 }
 
 /// Bytes of a block of four words.
-pub(crate) const BLOCK: usize = 16;
+const BLOCK: usize = 16;
 /// Bytes of the blocks in one set of registers.
 const NARROW: usize = <Zmm as Words>::GROUP;
 
 /// A cipher whose blocks are four words, written once for any number of lanes.
-pub(crate) trait WordCipher {
+pub(crate) trait WordCipher: Sized {
+    /// See [`BlockCipher::NAME`].
+    const NAME: &'static str;
     /// The lanes for long messages: so many registers that their latencies hide behind each other.
     type Wide: Words;
 
+    /// The key schedule, for a key of 16, 24 or 32 bytes.
+    fn schedule(key: &[u8], form: Form) -> Self;
+    fn form(&self) -> Form;
     fn encrypt<W: Words>(&self, words: [W; 4]) -> [W; 4];
     fn decrypt<W: Words>(&self, words: [W; 4]) -> [W; 4];
 }
 
-/// All blocks, in the form asked for.
-pub(crate) fn run<C: WordCipher, const ENCRYPT: bool>(cipher: &C, form: Form, blocks: &mut [u8]) {
+impl<C: WordCipher> BlockCipher for C {
+    const NAME: &'static str = C::NAME;
+    const BLOCK: usize = BLOCK;
+    const KEYS: &'static [usize] = &[16, 24, 32];
+
+    fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
+        BadKey::check::<Self>(key)?;
+        Ok(C::schedule(key, form))
+    }
+
+    fn encrypt_blocks(&self, blocks: &mut [u8]) {
+        run::<_, true>(self, blocks);
+    }
+
+    fn decrypt_blocks(&self, blocks: &mut [u8]) {
+        run::<_, false>(self, blocks);
+    }
+}
+
+/// All blocks, in the cipher's form.
+fn run<C: WordCipher, const ENCRYPT: bool>(cipher: &C, blocks: &mut [u8]) {
     assert_whole(blocks, BLOCK);
-    match form.is_vector() {
+    match cipher.form().is_vector() {
         // SAFETY: the form says that the processor has been asked.
         true => unsafe { run_avx512::<C, ENCRYPT>(cipher, blocks) },
         false => blocks.chunks_exact_mut(BLOCK).for_each(|block| group::<C, u32, ENCRYPT>(cipher, block)),

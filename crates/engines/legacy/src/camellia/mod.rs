@@ -28,13 +28,13 @@ pub struct Camellia {
 #[derive(Clone, ZeroizeOnDrop)]
 struct Order {
     keys: Keys,
-    /// Each byte of each key eight times over, as an AVX-512 instruction takes it from memory for all of a register.
-    spread: [[u64; 8]; 34],
+    /// Those of the vector form, each byte eight times over, as an AVX-512 instruction takes it from memory for all of a register.
+    spread: [vector::Key; vector::KEYS_MAX],
 }
 
 impl Order {
-    fn new(keys: Keys) -> Self {
-        let spread = keys.map(|key| key.to_be_bytes().map(|byte| u64::from_ne_bytes([byte; 8])));
+    fn new(keys: Keys, used: usize) -> Self {
+        let spread = vector::carried(&keys[..used]).map(|key| key.to_be_bytes().map(|byte| u64::from_ne_bytes([byte; 8])));
         Self { keys, spread }
     }
 }
@@ -47,7 +47,12 @@ impl BlockCipher for Camellia {
     fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
         BadKey::check::<Self>(key)?;
         let (encryption, used) = schedule(key);
-        Ok(Self { form, encryption: Order::new(encryption), decryption: Order::new(reversed(&encryption, used)), sixes: used / 8 })
+        Ok(Self {
+            form,
+            encryption: Order::new(encryption, used),
+            decryption: Order::new(reversed(&encryption, used), used),
+            sixes: used / 8,
+        })
     }
 
     fn encrypt_blocks(&self, blocks: &mut [u8]) {
@@ -62,11 +67,10 @@ impl BlockCipher for Camellia {
 impl Camellia {
     fn run(&self, Order { keys, spread }: &Order, blocks: &mut [u8]) {
         assert_whole(blocks, BLOCK);
-        let used = 8 * self.sixes + 2;
         match self.form.is_vector() {
             // SAFETY: the form says that the processor has been asked.
-            true => unsafe { vector::run(&spread[..used], blocks) },
-            false => blocks.as_chunks_mut().0.iter_mut().for_each(|block| one(&keys[..used], block)),
+            true => unsafe { vector::run(&spread[..vector::KEYS_OF_SIX * self.sixes], blocks) },
+            false => blocks.as_chunks_mut().0.iter_mut().for_each(|block| one(&keys[..8 * self.sixes + 2], block)),
         }
     }
 }

@@ -7,12 +7,37 @@
 use crate::bytes::{GROUP, exchange_bytes, load, matrix, store};
 use crate::cipher::in_groups;
 use core::arch::x86_64::*;
+use zeroize::Zeroizing;
 
 /// Half of the blocks: its eight bytes, the most significant first.
 type Half = [__m512i; 8];
 
-/// A round key, each of its bytes eight times over.
-type Key = [u64; 8];
+/// A key, each of its bytes eight times over.
+pub(super) type Key = [u64; 8];
+/// Keys of six rounds, and of the most there are.
+pub(super) const KEYS_OF_SIX: usize = 10;
+pub(super) const KEYS_MAX: usize = 4 * KEYS_OF_SIX;
+
+/// The keys as the kernel takes them: a half already holds the key with which it goes into its next round, so that each round adds, for nothing, the
+/// difference to the one after that. For six rounds: both keys of what comes before them; the first round's; the differences; and what the right half
+/// is left with. Whitening is part of them.
+pub(super) fn carried(keys: &[u64]) -> Zeroizing<[u64; KEYS_MAX]> {
+    let (sixes, last) = keys.as_chunks::<8>();
+    let mut carried = Zeroizing::new([0; KEYS_MAX]);
+    for (n, [first, second, k @ ..]) in sixes.iter().enumerate() {
+        let six = &mut carried[KEYS_OF_SIX * n..][..KEYS_OF_SIX];
+        six.copy_from_slice(&[*first, *second, k[0], k[1], k[0] ^ k[2], k[1] ^ k[3], k[2] ^ k[4], k[3] ^ k[5], k[4], k[5]]);
+        if n == 0 {
+            six[0] ^= k[0];
+            six[3] ^= second;
+        }
+        if n + 1 == sixes.len() {
+            six[8] ^= last[1];
+            six[9] ^= last[0];
+        }
+    }
+    carried
+}
 
 /// Before the inversion: the images of the bits, and of zero.
 const BEFORE: [u8; 8] = [0x01, 0x19, 0xb1, 0xab, 0xa7, 0x93, 0x61, 0xd9];
@@ -55,22 +80,20 @@ pub(super) fn run(keys: &[Key], blocks: &mut [u8]) {
 fn group(keys: &[Key], blocks: &mut [u8; GROUP]) {
     let [a, b, c, d] = load(blocks);
     let (mut left, mut right) = (half(exchange_bytes(a), exchange_bytes(b)), half(exchange_bytes(c), exchange_bytes(d)));
-    let (sixes, last) = keys.as_chunks::<8>();
-    for (n, [first, second, rounds @ ..]) in sixes.iter().enumerate() {
+    for (n, [first, second, begin, rounds @ .., end]) in keys.as_chunks::<KEYS_OF_SIX>().0.iter().enumerate() {
         if n == 0 {
             left = xor_key(left, first);
-            right = xor_key(right, second);
         } else {
-            left = fl(left, first);
+            left = xor_key(fl(left, first), begin);
             right = fl_inverse(right, second);
         }
         for [even, odd] in rounds.as_chunks().0 {
             right = round(left, right, even);
             left = round(right, left, odd);
         }
+        right = xor_key(right, end);
     }
-    let [a, b, c, d, e, f, g, h] = xor_key(right, &last[0]);
-    let [i, j, k, l, m, n, o, p] = xor_key(left, &last[1]);
+    let ([a, b, c, d, e, f, g, h], [i, j, k, l, m, n, o, p]) = (right, left);
     let words = [exchange_bytes([a, b, c, d]), exchange_bytes([e, f, g, h]), exchange_bytes([i, j, k, l]), exchange_bytes([m, n, o, p])];
     store(words, blocks);
 }
@@ -103,22 +126,26 @@ fn xor3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<0x96>(a, b, c)
 }
 
-/// `to ^ F(from, key)`.
+/// `to ^ F(from) ^ key`, where `from` holds its round's key already.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn round(from: Half, to: Half, key: &Key) -> Half {
-    let [a, b, c, d, e, f, g, h] = xor_key(from, key);
+fn round([a, b, c, d, e, f, g, h]: Half, to: Half, key: &Key) -> Half {
     let (a, h) = (sbox!(a, BEFORE, 0), sbox!(h, BEFORE, 0));
     let (b, e) = (sbox!(b, BEFORE, 1), sbox!(e, BEFORE, 1));
     let (c, f) = (sbox!(c, BEFORE, 7), sbox!(f, BEFORE, 7));
     let (d, g) = (sbox!(d, of_turned(BEFORE), 0), sbox!(g, of_turned(BEFORE), 0));
-    // The last four bytes of P; each of the first four differs from one of them by three.
-    let low = [xor3(a, b, xor3(f, g, h)), xor3(b, c, xor3(e, g, h)), xor3(c, d, xor3(e, f, h)), xor3(a, d, xor3(e, f, g))];
-    let difference = [xor3(b, c, d), xor3(a, c, d), xor3(a, b, d), xor3(a, b, c)];
+    // P, RFC 3713 s2.4.1: what its sums share, its last four bytes, and the first four, each of which is two more bytes than one of them.
+    let pairs = [_mm512_xor_si512(a, f), _mm512_xor_si512(b, g), _mm512_xor_si512(c, h), _mm512_xor_si512(d, e)];
+    let odd = [h, e, f, g];
+    let mut low = pairs;
+    for i in 0..4 {
+        low[i] = xor3(pairs[i], odd[i], pairs[(i + 1) % 4]);
+    }
     let mut result = to;
     for i in 0..4 {
-        result[i] = xor3(to[i], difference[i], low[i]);
-        result[i + 4] = _mm512_xor_si512(to[i + 4], low[i]);
+        let other = xor3(to[i], key_byte(key, i), odd[(i + 1) % 4]);
+        result[i] = xor3(other, pairs[(i + 2) % 4], low[(i + 3) % 4]);
+        result[i + 4] = xor3(to[i + 4], key_byte(key, i + 4), low[i]);
     }
     result
 }

@@ -5,9 +5,9 @@ mod circuits;
 #[cfg(test)]
 mod sboxes;
 
-use crate::cipher::{BadKey, BlockCipher, Form};
+use crate::cipher::Form;
 use crate::word::{Gates, Zmm};
-use crate::words::{BLOCK, Several, WordCipher, Words, run};
+use crate::words::{Several, WordCipher, Words};
 use circuits::*;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
@@ -17,25 +17,6 @@ pub struct Serpent {
     #[zeroize(skip)]
     form: Form,
     keys: [[u32; 4]; 33],
-}
-
-impl BlockCipher for Serpent {
-    const NAME: &'static str = "Serpent";
-    const BLOCK: usize = BLOCK;
-    const KEYS: &'static [usize] = &[16, 24, 32];
-
-    fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
-        BadKey::check::<Self>(key)?;
-        Ok(Self { form, keys: schedule(key) })
-    }
-
-    fn encrypt_blocks(&self, blocks: &mut [u8]) {
-        run::<_, true>(self, self.form, blocks);
-    }
-
-    fn decrypt_blocks(&self, blocks: &mut [u8]) {
-        run::<_, false>(self, self.form, blocks);
-    }
 }
 
 /// The key schedule, section 4 of the submission: short keys are ended by a one bit.
@@ -86,7 +67,16 @@ fn linear_inverse<W: Words>([a, b, c, d]: [W; 4]) -> [W; 4] {
 }
 
 impl WordCipher for Serpent {
+    const NAME: &'static str = "Serpent";
     type Wide = Several<Zmm, 2>;
+
+    fn schedule(key: &[u8], form: Form) -> Self {
+        Self { form, keys: schedule(key) }
+    }
+
+    fn form(&self) -> Form {
+        self.form
+    }
 
     #[inline(always)]
     fn encrypt<W: Words>(&self, words: [W; 4]) -> [W; 4] {
