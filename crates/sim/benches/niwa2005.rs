@@ -1,6 +1,6 @@
 //! Table 6 of niwa2005 beside what is published, policies against the best that can be done, and how fast requests are simulated.
 //!
-//! `cargo bench -p bywash-sim [-- SEEDS]`, 24 seeds unless told. A cell holds the median over the seeds and, in brackets, the published figure, with a mark
+//! `cargo bench -p bywash-sim [-- SEEDS [LOG]]`, 24 seeds unless told; with a web server's log, policies on that too. A cell holds the median over the seeds and, in brackets, the published figure, with a mark
 //! where that is below (-) or above (+) the band from the 10 % to the 90 % quantile.
 
 use bywash_policy::reload::saved::{Saved, Setting};
@@ -9,7 +9,7 @@ use bywash_policy::reload::{Circuits, Reload};
 use bywash_sim::generate::{Reading, generate};
 use bywash_sim::niwa2005::{Model, RATES, TABLE_6, learn, machine};
 use bywash_sim::optimum::optimum;
-use bywash_sim::{Machine, Trace, run};
+use bywash_sim::{Machine, Trace, log, run};
 use std::time::{Duration, Instant};
 
 /// Seeds of the traces that Predict learns from: none of those that are served.
@@ -50,6 +50,9 @@ fn main() {
         let (low, median, high) = band(ratios);
         println!("{what:<44} {median:>6.3} ({low:.3}-{high:.3})");
     }
+    if let Some(path) = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).nth(1) {
+        on_a_log(&machine, &path);
+    }
     println!("\n{:.1} million requests a second, mean of the seven models", served as f64 / spent.as_secs_f64() / 1e6);
 }
 
@@ -73,6 +76,37 @@ fn busy_ratios(machine: &Machine, trace: &Trace, matrix: &bywash_policy::reload:
         ("saved seconds, tuned, 4 slots / Fix-All", policy(&four, &mut Tuned::new(circuits, 4, load_ns)) / all),
         ("seconds to find the least possible", took),
     ]
+}
+
+/// The second half of a log, after Predict has learnt from the first; clients' ciphers as in the paper.
+fn on_a_log(machine: &Machine, path: &str) {
+    let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let log =
+        log::read(std::io::BufReader::new(file), path, machine.circuits.len() as u8, |_| None).unwrap_or_else(|error| panic!("{error}"));
+    let half = log.trace.len() / 2;
+    let part = |range: std::ops::Range<usize>| {
+        let mut part = Trace::default();
+        log.trace.iter().skip(range.start).take(range.len()).for_each(|request| part.push(request));
+        part
+    };
+    let (first, second) = (part(0..half), part(half..log.trace.len()));
+    let matrix = learn(machine, [&first]);
+    println!(
+        "\n{path}: {} requests of {} clients, {} lines unreadable; time of service of the second half / Fix-All",
+        log.trace.len(),
+        log.clients,
+        log.unreadable
+    );
+    let all = Model::FixAll.run(machine, &second, 0.0, &matrix, 0).busy_ns() as f64;
+    for model in Model::ALL {
+        println!("{:<44} {:>6.3}", model.name(), model.run(machine, &second, 0.0, &matrix, 0).busy_ns() as f64 / all);
+    }
+    let policy = |policy: &mut dyn Reload| run(machine, second.iter(), 0.0, Circuits::NONE, policy).busy_ns() as f64 / all;
+    let (circuits, slots, load_ns) = (machine.circuits.len(), machine.slots, machine.load_ns);
+    println!("{:<44} {:>6.3}", "saved seconds", policy(&mut Saved::new(circuits, slots, load_ns, Setting::default())));
+    println!("{:<44} {:>6.3}", "saved seconds, tuned", policy(&mut Tuned::new(circuits, slots, load_ns)));
+    let least = optimum(machine, second.iter()).expect("few enough sets") as f64 / all;
+    println!("{:<44} {least:>6.3}", "the least possible");
 }
 
 /// The 10 % quantile, the median, the 90 % quantile.

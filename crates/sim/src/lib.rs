@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`trace`] | requests: when, which circuit, how many bytes |
 //! | [`generate`] | the paper's generator of them |
+//! | [`log`] | requests of real machines |
 //! | [`machine`] | what requests cost in software and on circuits, and what loading costs |
 //! | [`serial`] | the run itself |
 //! | [`oracle`] | the paper's predictor that sees the future |
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod generate;
+pub mod log;
 pub mod machine;
 pub mod niwa2005;
 pub mod optimum;

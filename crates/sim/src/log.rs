@@ -1,0 +1,279 @@
+//! Requests of real machines: web servers' logs and the broker's own recordings.
+//!
+//! | form | told by |
+//! |---|---|
+//! | Common Log Format and the combined one: `host ident user [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326 ...` | anything else |
+//! | tab-separated with a header line that names at least `host`, `time` (seconds) and `bytes` | a tab in the first line |
+//! | what `bywash record` writes | its header line |
+//!
+//! A web log does not say which cipher a client uses, so the n-th new client gets circuit n modulo their number, as niwa2005 has it (s6). Recordings name
+//! their algorithms, and the caller says which circuit computes each.
+//!
+//! A line that cannot be read is never dropped in silence: it is counted, and the first of them are kept with their numbers and reasons. A request that
+//! arrives before the one above it is an error of the whole file.
+
+use crate::trace::{Request, Trace};
+use bywash_core::trace::{HEADER, Record};
+use bywash_core::{Algorithm, Error, Result};
+use bywash_policy::reload::Circuit;
+use std::collections::HashMap;
+use std::io::BufRead;
+use time::OffsetDateTime;
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+
+/// How many unreadable lines are kept with their reasons.
+pub const KEPT: usize = 10;
+
+/// The time of the Common Log Format.
+const CLF_TIME: &[BorrowedFormatItem<'_>] =
+    format_description!("[day]/[month repr:short]/[year]:[hour]:[minute]:[second] [offset_hour sign:mandatory][offset_minute]");
+
+/// What a log came to.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// Its requests, from time 0 on.
+    pub trace: Trace,
+    /// Different clients.
+    pub clients: usize,
+    /// Lines that could not be read.
+    pub unreadable: u64,
+    /// The first of them, at most [`KEPT`]: number and reason.
+    pub reasons: Vec<(u64, String)>,
+    /// Requests of a recording whose algorithm no circuit computes.
+    pub foreign: u64,
+}
+
+/// Reads a log of any of the forms above; `place` (a file name) is named in errors. `circuits` is how many there are, `computes` says which computes an algorithm.
+///
+/// # Errors
+/// [`Error::Config`], naming file and line, for a log that cannot be read at all, is out of order, or has no request.
+pub fn read(mut lines: impl BufRead, place: &str, circuits: u8, computes: impl Fn(Algorithm) -> Option<Circuit>) -> Result<Log> {
+    let mut reader = Reader { place, circuits, form: None, clients: HashMap::new(), begin: None, last: 0.0, log: Log::default() };
+    let (mut line, mut number) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        number += 1;
+        match lines.read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => reader.line(number, &String::from_utf8_lossy(&line), &computes)?,
+            Err(error) => return Err(config(format!("{place}, line {number}"), error.to_string())),
+        }
+    }
+    reader.log.clients = reader.clients.len();
+    if !reader.log.trace.is_empty() {
+        return Ok(reader.log);
+    }
+    let why = reader.log.reasons.first().map_or("it is empty".to_owned(), |(number, reason)| format!("line {number}: {reason}"));
+    Err(config(
+        place.to_owned(),
+        format!("no request in it ({why}); Common Log Format, TSV with a header, or what `bywash record` writes is read"),
+    ))
+}
+
+fn config(place: String, reason: String) -> Error {
+    Error::Config { place, reason }
+}
+
+/// How lines are to be read.
+enum Form {
+    Common,
+    /// Columns of host, time and bytes.
+    Tabs([usize; 3]),
+    Recording,
+}
+
+/// One line understood.
+struct Entry {
+    seconds: f64,
+    circuit: Circuit,
+    bytes: u32,
+}
+
+struct Reader<'a> {
+    place: &'a str,
+    circuits: u8,
+    form: Option<Form>,
+    clients: HashMap<String, u8>,
+    /// When the first request came.
+    begin: Option<f64>,
+    last: f64,
+    log: Log,
+}
+
+impl Reader<'_> {
+    fn line(&mut self, number: u64, line: &str, computes: &impl Fn(Algorithm) -> Option<Circuit>) -> Result<()> {
+        let line = line.trim_end_matches(['\n', '\r']);
+        if line.trim().is_empty() {
+            return Ok(());
+        }
+        let Some(form) = self.form.take() else {
+            return self.first(number, line, computes);
+        };
+        let entry = match &form {
+            Form::Common => self.common(line).map(Some),
+            Form::Tabs(columns) => self.tabs(line, columns).map(Some),
+            Form::Recording => recorded(line, computes),
+        };
+        self.form = Some(form);
+        match entry {
+            Ok(Some(entry)) => self.push(number, &entry),
+            Ok(None) => {
+                self.log.foreign += 1;
+                Ok(())
+            }
+            Err(reason) => {
+                self.log.unreadable += 1;
+                if self.log.reasons.len() < KEPT {
+                    self.log.reasons.push((number, reason));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The first line says what form the rest has.
+    fn first(&mut self, number: u64, line: &str, computes: &impl Fn(Algorithm) -> Option<Circuit>) -> Result<()> {
+        if line == HEADER {
+            self.form = Some(Form::Recording);
+            return Ok(());
+        }
+        if !line.contains('\t') {
+            self.form = Some(Form::Common);
+            return self.line(number, line, computes);
+        }
+        let names: Vec<&str> = line.split('\t').collect();
+        let column = |name: &str| {
+            let missing =
+                || config(format!("{}, line {number}", self.place), format!("no column named '{name}' in the header of a TSV log"));
+            names.iter().position(|&other| other == name).ok_or_else(missing)
+        };
+        self.form = Some(Form::Tabs([column("host")?, column("time")?, column("bytes")?]));
+        Ok(())
+    }
+
+    fn push(&mut self, number: u64, entry: &Entry) -> Result<()> {
+        let arrival = entry.seconds - *self.begin.get_or_insert(entry.seconds);
+        if arrival < self.last {
+            let reason = format!("time: {} s before the line above; sort the log by time first", self.last - arrival);
+            return Err(config(format!("{}, line {number}", self.place), reason));
+        }
+        self.last = arrival;
+        self.log.trace.push(Request { arrival, circuit: entry.circuit, bytes: entry.bytes });
+        Ok(())
+    }
+
+    /// The circuit of a client: that of its number, in order of appearance.
+    fn client(&mut self, host: &str) -> Circuit {
+        if let Some(&circuit) = self.clients.get(host) {
+            return Circuit(circuit);
+        }
+        let circuit = (self.clients.len() % usize::from(self.circuits.max(1))) as u8;
+        self.clients.insert(host.to_owned(), circuit);
+        Circuit(circuit)
+    }
+
+    fn tabs(&mut self, line: &str, columns: &[usize; 3]) -> std::result::Result<Entry, String> {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let field = |column: usize| fields.get(column).copied().ok_or_else(|| format!("{} columns only", fields.len()));
+        let [host, time, bytes] = [field(columns[0])?, field(columns[1])?, field(columns[2])?];
+        let seconds = time.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
+        let seconds = seconds.ok_or_else(|| format!("time '{}' is not a number of seconds", short(time)))?;
+        let bytes = size(bytes)?;
+        Ok(Entry { seconds, circuit: self.client(host), bytes })
+    }
+
+    fn common(&mut self, line: &str) -> std::result::Result<Entry, String> {
+        let host = line.split(' ').next().filter(|host| !host.is_empty()).ok_or("no host")?;
+        let (_, rest) = line.split_once('[').ok_or("no time in brackets")?;
+        let (time, rest) = rest.split_once(']').ok_or("no time in brackets")?;
+        let time = OffsetDateTime::parse(time, CLF_TIME)
+            .map_err(|_| format!("time '{}' is not of the form 10/Oct/2000:13:55:36 -0700", short(time)))?;
+        // The request may hold anything, quotes too; after the last but one pair of them nothing but numbers is looked for.
+        let after = rest.split_once('"').and_then(|(_, request)| closing(request)).ok_or("no request in quotes")?;
+        let bytes = after.split_ascii_whitespace().nth(1).ok_or("no status and size after the request")?;
+        let bytes = size(bytes)?;
+        Ok(Entry { seconds: time.unix_timestamp() as f64, circuit: self.client(host), bytes })
+    }
+}
+
+/// What follows a quoted request: from the first quote that a status (three digits) comes after.
+fn closing(request: &str) -> Option<&str> {
+    let quotes = request.match_indices('"').map(|(place, _)| &request[place + 1..]);
+    let is_status = |rest: &&str| {
+        let word = rest.split_ascii_whitespace().next().unwrap_or_default();
+        word.len() == 3 && word.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    quotes.into_iter().find(is_status)
+}
+
+fn recorded(line: &str, computes: &impl Fn(Algorithm) -> Option<Circuit>) -> std::result::Result<Option<Entry>, String> {
+    let record: Record = line.parse().map_err(|error: Error| error.to_string())?;
+    let bytes = u32::try_from(record.bytes).map_err(|_| format!("{} bytes: more than 4 GiB in one request", record.bytes))?;
+    Ok(computes(record.algorithm).map(|circuit| Entry { seconds: record.arrival.0 as f64 / 1e9, circuit, bytes }))
+}
+
+/// Bytes of an answer; `-` is none.
+fn size(text: &str) -> std::result::Result<u32, String> {
+    match text {
+        "-" => Ok(0),
+        text => text.parse().map_err(|_| format!("size '{}' is not a number of bytes up to 4 GiB", short(text))),
+    }
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(text: &str) -> Result<Log> {
+        read(text.as_bytes(), "access.log", 10, |algorithm| (algorithm == Algorithm::Aes128Cbc).then_some(Circuit(3)))
+    }
+
+    fn requests(log: &Log) -> Vec<(f64, u8, u32)> {
+        log.trace.iter().map(|request| (request.arrival, request.circuit.0, request.bytes)).collect()
+    }
+
+    #[test]
+    fn common_log_format() {
+        let log = log("a.example - frank [10/Oct/2000:13:55:36 -0700] \"GET /x HTTP/1.0\" 200 2326\n\
+             b.example - - [10/Oct/2000:20:55:37 +0000] \"GET /\"quoted\" HTTP/1.0\" 304 -\n\n\
+             a.example - - [10/Oct/2000:13:55:40 -0700] \"\" 400 12 \"-\" \"Browser 1.0\"\n")
+        .unwrap();
+        assert_eq!(requests(&log), [(0.0, 0, 2326), (1.0, 1, 0), (4.0, 0, 12)]);
+        assert_eq!((log.clients, log.unreadable), (2, 0));
+    }
+
+    #[test]
+    fn tabs_with_a_header() {
+        let log = log("host\tlogname\ttime\tbytes\nh1\t-\t807256800\t1713\nh2\t-\t807256804\t-\nh3\t-\n").unwrap();
+        assert_eq!(requests(&log), [(0.0, 0, 1713), (4.0, 1, 0)]);
+        assert_eq!(log.reasons, [(4, "2 columns only".to_owned())]);
+    }
+
+    #[test]
+    fn recordings_by_algorithm() {
+        let log = log(&format!(
+            "{HEADER}\n1000,1,7,AES-128-CBC,encrypt,64,here,1000,2000\n2000,1,7,AES-256-GCM,encrypt,64,here,2000,3000\nnonsense\n"
+        ))
+        .unwrap();
+        assert_eq!(requests(&log), [(0.0, 3, 64)]);
+        assert_eq!((log.foreign, log.unreadable, log.reasons[0].0), (1, 1, 4));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        let error = |text: &str| log(text).unwrap_err().to_string();
+        assert!(error("").contains("empty"), "{}", error(""));
+        assert!(error("hello\n").contains("line 1: no time in brackets"), "{}", error("hello\n"));
+        assert!(error("who\ttime\tbytes\n").contains("'host'"));
+        let late = error("host\ttime\tbytes\na\t5\t1\na\t4\t1\n");
+        assert!(late.contains("access.log, line 3") && late.contains("sort"), "{late}");
+        let bad = log("a - - [10/Oct/2000:13:55:36 -0700] \"GET /\" 200 -5\nb - - [1/2/3] \"GET /\" 200 5\nc - - [10/Oct/2000:13:55:36 -0700] \"GET /\" 200 5\n").unwrap();
+        assert_eq!((bad.unreadable, bad.trace.len()), (2, 1));
+        assert!(bad.reasons[0].1.contains("'-5'") && bad.reasons[1].1.contains("'1/2/3'"), "{:?}", bad.reasons);
+    }
+}
