@@ -13,7 +13,7 @@ const SIDE_BY_SIDE: usize = 16;
 /// Bytes in them.
 pub(super) const STEP: usize = SIDE_BY_SIDE * BLOCK;
 /// Blocks that a message begins with at most.
-pub(super) const FIRST: usize = 4 + SIDE_BY_SIDE;
+pub(super) const FIRST: usize = 1 + SIDE_BY_SIDE;
 
 /// A block of keystream. Wiped by [`wipe`].
 #[derive(Clone, Copy)]
@@ -68,10 +68,25 @@ impl State {
                 sixteen(&self.0, |i, block| memory::set_register(&mut first[i].0, block));
                 SIDE_BY_SIDE
             }
-            _ => twenty(&self.0, first),
+            _ => {
+                let (one, rest) = first.split_at_mut(1);
+                seventeen(&self.0, &mut one[0], |i, block| memory::set_register(&mut rest[i].0, block));
+                FIRST
+            }
         };
         self.0[12] = self.0[12].wrapping_add(blocks as u32);
         blocks
+    }
+
+    /// The first blocks of a message with a step of text at least: the one for Poly1305's key, and those that encrypt the step.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+    pub(super) fn begin_with(&mut self, text: &mut Text<'_>, first: &mut Block) {
+        seventeen(&self.0, first, |i, block| {
+            let at = i * BLOCK;
+            text.store(at, _mm512_xor_si512(text.load(at), block));
+        });
+        self.0[12] = self.0[12].wrapping_add(FIRST as u32);
     }
 
     /// `4 * N` blocks.
@@ -178,21 +193,24 @@ fn rows<const N: usize>(state: &[u32; 16]) -> [Rows; N] {
 
 /// `x[a] += x[b]`, then `x[d]` xored with it and turned, for each quadruple before the next step: quarter rounds take turns, so that none waits.
 macro_rules! half_quarter_rounds {
-    ($x:ident, $add:literal $rotate:literal, $([$a:literal $b:literal $c:literal $d:literal])*) => {
-        $($x[$a] = _mm512_add_epi32($x[$a], $x[$b]);)*
-        $($x[$d] = _mm512_xor_si512($x[$d], $x[$a]);)*
-        $($x[$d] = _mm512_rol_epi32::<$add>($x[$d]);)*
-        $($x[$c] = _mm512_add_epi32($x[$c], $x[$d]);)*
-        $($x[$b] = _mm512_xor_si512($x[$b], $x[$c]);)*
-        $($x[$b] = _mm512_rol_epi32::<$rotate>($x[$b]);)*
+    ([$add:ident $xor:ident $rol:ident] $x:ident, $first:literal $second:literal, $([$a:literal $b:literal $c:literal $d:literal])*) => {
+        $($x[$a] = $add($x[$a], $x[$b]);)*
+        $($x[$d] = $xor($x[$d], $x[$a]);)*
+        $($x[$d] = $rol::<$first>($x[$d]);)*
+        $($x[$c] = $add($x[$c], $x[$d]);)*
+        $($x[$b] = $xor($x[$b], $x[$c]);)*
+        $($x[$b] = $rol::<$second>($x[$b]);)*
     };
 }
 
 /// Quarter rounds (RFC 8439 s2.1), one step of each after the other.
 macro_rules! quarter_rounds {
+    ($operations:tt $x:ident, $($quadruple:tt)*) => {
+        half_quarter_rounds!($operations $x, 16 12, $($quadruple)*);
+        half_quarter_rounds!($operations $x, 8 7, $($quadruple)*);
+    };
     ($x:ident, $($quadruple:tt)*) => {
-        half_quarter_rounds!($x, 16 12, $($quadruple)*);
-        half_quarter_rounds!($x, 8 7, $($quadruple)*);
+        quarter_rounds!([_mm512_add_epi32 _mm512_xor_si512 _mm512_rol_epi32] $x, $($quadruple)*);
     };
 }
 
@@ -208,6 +226,20 @@ fn double_round_of_rows(x: &mut Rows) {
     x[1] = _mm512_shuffle_epi32::<0x93>(x[1]);
     x[2] = _mm512_shuffle_epi32::<0x4E>(x[2]);
     x[3] = _mm512_shuffle_epi32::<0x39>(x[3]);
+}
+
+/// The same of one block: narrow registers take half the time.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+fn double_round_of_one(x: &mut [__m128i; 4]) {
+    quarter_rounds!([_mm_add_epi32 _mm_xor_si128 _mm_rol_epi32] x, [0 1 2 3]);
+    x[1] = _mm_shuffle_epi32::<0x39>(x[1]);
+    x[2] = _mm_shuffle_epi32::<0x4E>(x[2]);
+    x[3] = _mm_shuffle_epi32::<0x93>(x[3]);
+    quarter_rounds!([_mm_add_epi32 _mm_xor_si128 _mm_rol_epi32] x, [0 1 2 3]);
+    x[1] = _mm_shuffle_epi32::<0x93>(x[1]);
+    x[2] = _mm_shuffle_epi32::<0x4E>(x[2]);
+    x[3] = _mm_shuffle_epi32::<0x39>(x[3]);
 }
 
 #[inline]
@@ -246,24 +278,27 @@ fn sixteen(state: &[u32; 16], take: impl FnMut(usize, __m512i)) {
     words_to_blocks(x, state, take);
 }
 
-/// 20 blocks: four in rows beside 16 in words, for which the processor has time to spare.
+/// 17 blocks: one in rows beside 16 in words, for which the processor has time to spare. The 16 after the first are given to `take` with their numbers.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-fn twenty(state: &[u32; 16], blocks: &mut [Block; FIRST]) -> usize {
-    let [start] = rows::<1>(state);
+fn seventeen(state: &[u32; 16], first: &mut Block, take: impl FnMut(usize, __m512i)) {
+    let row = |i: usize| {
+        let [a, b, c, d] = [0, 1, 2, 3].map(|j| state[4 * i + j] as i32);
+        _mm_set_epi32(d, c, b, a)
+    };
+    let start = [row(0), row(1), row(2), row(3)];
     let mut later = *state;
-    later[12] = later[12].wrapping_add(4);
-    let (mut few, mut x) = (start, words(&later));
+    later[12] = later[12].wrapping_add(1);
+    let (mut one, mut x) = (start, words(&later));
     for _ in 0..10 {
         double_round(&mut x);
-        double_round_of_rows(&mut few);
+        double_round_of_one(&mut one);
     }
-    let few = lanes_to_blocks([0, 1, 2, 3].map(|row| _mm512_add_epi32(few[row], start[row])));
-    let (first, rest) = blocks.split_at_mut(4);
-    first.iter_mut().zip(few).for_each(|(block, made)| memory::set_register(&mut block.0, made));
-    words_to_blocks(x, &later, |i, made| memory::set_register(&mut rest[i].0, made));
+    for (place, (one, start)) in first.0.as_chunks_mut().0.iter_mut().zip(one.into_iter().zip(start)) {
+        memory::set_block(place, _mm_add_epi32(one, start));
+    }
+    words_to_blocks(x, &later, take);
     memory::wipe(&mut later);
-    FIRST
 }
 
 /// Adds the state that the rounds began with, and turns words of 16 blocks into blocks.
