@@ -44,16 +44,23 @@ impl Schedule {
     /// Expands a key of 16, 24 or 32 bytes (FIPS 197 s5.2).
     pub(crate) fn expand(&mut self, key: &[u8]) -> Result<(), Error> {
         assert_supported();
-        self.rounds = key.len() / 4 + 6;
         #[allow(unsafe_code)]
         // SAFETY: the processor has the features, as just asserted.
         unsafe {
-            match key.len() {
-                16 => self.expand_words::<4>(key),
-                24 => self.expand_words::<6>(key),
-                32 => self.expand_words::<8>(key),
-                given => return Err(Error::KeyLength(given)),
-            }
+            self.expand_here(key)
+        }
+    }
+
+    /// The same in code that the processor is known to have the features for.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    pub(crate) fn expand_here(&mut self, key: &[u8]) -> Result<(), Error> {
+        self.rounds = key.len() / 4 + 6;
+        match key.len() {
+            16 => self.expand_words::<4>(key),
+            24 => self.expand_words::<6>(key),
+            32 => self.expand_words::<8>(key),
+            given => return Err(Error::KeyLength(given)),
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use crate::Error;
 use crate::aes::{Schedule, rounds, with_rounds};
 use crate::ctr::{self, LITTLE};
 use crate::ghash::{POWERS, Powers};
-use crate::memory::{self, BLOCK, Text};
+use crate::memory::{self, BLOCK, Text, WIDE};
 use core::arch::x86_64::*;
 
 /// Text, and associated data (s6).
@@ -39,7 +39,7 @@ struct Generating {
     key_len: usize,
 }
 
-/// The keys of one nonce.
+/// The keys of one nonce. Filled in place, since what moves leaves a copy.
 struct Derived {
     schedule: Schedule,
     powers: Powers,
@@ -63,7 +63,8 @@ impl Key {
         check(aad, &text)?;
         let len = tag.len();
         let tag = tag.try_into().map_err(|_| Error::TagLength(len))?;
-        let derived = self.derive(nonce, aad.len().max(text.len()))?;
+        let (mut derived, generating) = (Derived::empty(), &*self.0);
+        with_rounds!(generating.schedule, derive::<R>(generating, nonce, aad.len().max(text.len()), &mut derived))?;
         with_rounds!(derived.schedule, seal::<R>(&derived, nonce, aad, &mut text, tag));
         Ok(())
     }
@@ -72,36 +73,14 @@ impl Key {
     pub fn open(&self, nonce: &[u8; NONCE], aad: &[u8], mut text: Text<'_>, tag: &[u8]) -> Result<(), Error> {
         check(aad, &text)?;
         let tag = tag.try_into().map_err(|_| Error::TagLength(tag.len()))?;
-        let derived = self.derive(nonce, aad.len().max(text.len()))?;
+        let (mut derived, generating) = (Derived::empty(), &*self.0);
+        with_rounds!(generating.schedule, derive::<R>(generating, nonce, aad.len().max(text.len()), &mut derived))?;
         let expected = with_rounds!(derived.schedule, open::<R>(&derived, nonce, aad, &mut text, tag));
         if memory::are_equal(&expected, tag) {
             return Ok(());
         }
         text.wipe();
         Err(Error::Authentication)
-    }
-
-    /// The keys of a nonce, for so many bytes of text or of associated data (s4).
-    fn derive(&self, nonce: &[u8; NONCE], longest: usize) -> Result<Derived, Error> {
-        let count = if longest <= FEW * BLOCK { 16 } else { POWERS };
-        let mut derived = Derived { schedule: Schedule::empty(), powers: Powers::empty(), count };
-        let mut blocks = [[0; BLOCK]; 8];
-        let mut keys = [[0; 8]; 6];
-        let generating = &self.0.schedule;
-        with_rounds!(generating, generate::<R>(generating, nonce, &mut blocks));
-        for (half, block) in keys.iter_mut().zip(&blocks) {
-            half.copy_from_slice(&block[..8]);
-        }
-        let (hash_key, key) = keys.as_flattened().split_at(BLOCK);
-        derived.schedule.expand(&key[..self.0.key_len])?;
-        #[allow(unsafe_code)]
-        // SAFETY: a key exists only where the processor has the features.
-        unsafe {
-            derived.powers.fill_lowest(memory::short(hash_key), count);
-        }
-        memory::wipe(&mut blocks);
-        memory::wipe(&mut keys);
-        Ok(derived)
     }
 }
 
@@ -112,19 +91,32 @@ fn check(aad: &[u8], text: &Text<'_>) -> Result<(), Error> {
     if aad.len() as u64 > LENGTH_MAX { Err(Error::AadLength(aad.len() as u64)) } else { Ok(()) }
 }
 
-/// A nonce behind the numbers 0 to 7, enciphered.
+/// The keys of a nonce (s4), for at most so many bytes of text or of associated data.
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn generate<const R: usize>(key: &Schedule, nonce: &[u8; NONCE], blocks: &mut [[u8; BLOCK]; 8]) {
+fn derive<const R: usize>(key: &Generating, nonce: &[u8; NONCE], longest: usize, derived: &mut Derived) -> Result<(), Error> {
+    // The nonce behind the numbers 0 to 7; of each block enciphered the first half counts.
     let first = _mm512_broadcast_i32x4(_mm_bslli_si128::<4>(memory::short(nonce)));
     let first = _mm512_add_epi32(first, _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0));
-    let mut low = _mm512_xor_si512(first, key.wide(0));
-    let mut high = _mm512_xor_si512(_mm512_add_epi32(first, _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4)), key.wide(0));
+    let mut low = _mm512_xor_si512(first, key.schedule.wide(0));
+    let mut high = _mm512_xor_si512(_mm512_add_epi32(first, _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4)), key.schedule.wide(0));
     rounds!(R, round, {
-        low = _mm512_aesenc_epi128(low, key.wide(round));
-        high = _mm512_aesenc_epi128(high, key.wide(round));
+        let wide = key.schedule.wide(round);
+        low = _mm512_aesenc_epi128(low, wide);
+        high = _mm512_aesenc_epi128(high, wide);
     });
-    memory::set_four(blocks, 0, _mm512_aesenclast_epi128(low, key.wide(R)));
-    memory::set_four(blocks, 4, _mm512_aesenclast_epi128(high, key.wide(R)));
+    let (low, high) = (_mm512_aesenclast_epi128(low, key.schedule.wide(R)), _mm512_aesenclast_epi128(high, key.schedule.wide(R)));
+    let halves = _mm512_permutex2var_epi64(low, _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), high);
+    derived.count = match longest.div_ceil(BLOCK) {
+        0..=4 => 4,
+        5..=FEW => 16,
+        _ => POWERS,
+    };
+    derived.powers.fill_lowest(_mm512_castsi512_si128(halves), derived.count);
+    let mut keys = [0; WIDE];
+    memory::set_register(&mut keys, halves);
+    let expanded = derived.schedule.expand_here(&keys[BLOCK..BLOCK + key.key_len]);
+    memory::wipe(&mut keys);
+    expanded
 }
 
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
@@ -143,6 +135,10 @@ fn open<const R: usize>(key: &Derived, nonce: &[u8; NONCE], aad: &[u8], text: &m
 }
 
 impl Derived {
+    const fn empty() -> Self {
+        Self { schedule: Schedule::empty(), powers: Powers::empty(), count: 0 }
+    }
+
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     fn tag(&self, nonce: &[u8; NONCE], aad: &[u8], text: &[u8]) -> __m128i {
@@ -174,7 +170,12 @@ mod tests {
         if !crate::is_supported() {
             return eprintln!("skipped: this processor has no VAES with AVX-512");
         }
-        let derived = Key::new(&[7; 32]).unwrap().derive(&[1; NONCE], 1000).unwrap();
+        let (key, mut derived) = (Key::new(&[7; 32]).unwrap(), Derived::empty());
+        #[allow(unsafe_code)]
+        // SAFETY: the key exists, so the processor has the features; a key of 32 bytes has 14 rounds.
+        unsafe {
+            derive::<14>(&key.0, &[1; NONCE], 1000, &mut derived).unwrap();
+        }
         for before in 1..60u32 {
             for (len, tag) in [(1000, [0xFF; BLOCK]), (1000, [0; BLOCK]), (16, [0x80; BLOCK]), (256, [0x7F; BLOCK])] {
                 let mut tag = tag;

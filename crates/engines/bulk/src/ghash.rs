@@ -31,7 +31,7 @@ impl Powers {
         self.fill_lowest(doubled(reversed_block(h)), POWERS);
     }
 
-    /// Computes the lowest powers of an entry, as many sixteens as `count` asks for, four at a time.
+    /// Computes the lowest powers of an entry: four, or as many sixteens as `count` asks for.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     pub(crate) fn fill_lowest(&mut self, first: __m128i, count: usize) {
@@ -39,6 +39,9 @@ impl Powers {
         let second = multiply(first, first);
         let low = _mm512_mask_blend_epi64(0b0011_0011, first, second);
         let mut quad = [_mm512_mask_blend_epi64(0b0000_1111, low, multiply(low, second)), low, low, low];
+        if count <= 4 {
+            return memory::set_four(&mut self.table, POWERS - 4, quad[0]);
+        }
         quad[1] = multiply(quad[0], highest(quad[0]));
         let eighth = highest(quad[1]);
         (quad[2], quad[3]) = (multiply(quad[0], eighth), multiply(quad[1], eighth));

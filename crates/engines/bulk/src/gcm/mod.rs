@@ -11,6 +11,11 @@
 //! }
 //! # Ok::<(), bywash_bulk::Error>(())
 //! ```
+//!
+//! # Where the time goes
+//! A round of AES on 512 bits takes a cycle of Zen 4, and a carry-less product as well where rounds surround it, for both go through the same two pipes (loops of independent
+//! instructions, 2026-11-22: 40 rounds 40 cycles, 16 products 32, both together 56). 256 bytes are 16 products and 40 or 56 rounds: 56 cycles with a key of 128 bits
+//! and 72 with one of 256, which is 71 % and 78 % of the rounds' own limit.
 
 mod kernel;
 mod message;
