@@ -25,6 +25,8 @@ pub(crate) type Work = Box<dyn FnMut(&mut [u8])>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Gcm,
+    GcmSiv,
+    Ccm,
     Ctr,
     Xts,
     Ecb,
@@ -33,6 +35,9 @@ pub(crate) enum Mode {
     /// Encryption of sixteen messages: by us side by side.
     CbcStreams,
     ChaCha20Poly1305,
+    Aegis128L,
+    Aegis128X4,
+    Aegis256,
 }
 
 impl Mode {
@@ -41,10 +46,26 @@ impl Mode {
         if self == Self::CbcStreams { STREAMS } else { 1 }
     }
 
+    /// Rounds of AES that 16 bytes take, with a key of so many bytes.
+    fn rounds(self, key: usize) -> Option<usize> {
+        match self {
+            Self::ChaCha20Poly1305 => None,
+            Self::Aegis128L | Self::Aegis128X4 => Some(4),
+            Self::Aegis256 => Some(6),
+            _ => Some(key / 4 + 6),
+        }
+    }
+
+    /// Whether it makes a tag.
+    fn is_aead(self) -> bool {
+        matches!(self, Self::Gcm | Self::GcmSiv | Self::Ccm | Self::ChaCha20Poly1305 | Self::Aegis128L | Self::Aegis128X4 | Self::Aegis256)
+    }
+
     /// With a key of so many bits.
     fn name(self, bits: usize) -> String {
         match self {
             Self::ChaCha20Poly1305 => "chacha20-poly1305".into(),
+            Self::Aegis128L | Self::Aegis128X4 | Self::Aegis256 => format!("{self:?}").to_lowercase(),
             _ => format!("aes-{bits}-{self:?}").to_lowercase(),
         }
     }
@@ -108,7 +129,7 @@ fn to_best(times: &[Vec<f64>]) -> f64 {
 
 fn table(mode: Mode, key: &[u8]) {
     let whole: Vec<u8> = if mode == Mode::Xts { (0..2 * key.len() as u8).collect() } else { key.to_vec() };
-    let (bits, rounds_of_key, key) = (8 * key.len(), key.len() / 4 + 6, &whole[..]);
+    let (bits, rounds_of_aes, key) = (8 * key.len(), mode.rounds(key.len()), &whole[..]);
     let mut contenders = vec![("ours", ours::of(mode, key))];
     contenders.extend(rivals::of(mode, key));
     compare(mode, &mut contenders);
@@ -117,15 +138,15 @@ fn table(mode: Mode, key: &[u8]) {
     contenders.iter().for_each(|(name, _)| print!("{name:>12}"));
     println!("{:>10}{:>8}", "to best", "limit");
     for size in SIZES {
-        let limit = bywash_bulk::limit::round_bytes_per_ns(|| Duration::from_nanos(now())).unwrap_or(f64::NAN) / rounds_of_key as f64;
+        let limit = bywash_bulk::limit::round_bytes_per_ns(|| Duration::from_nanos(now())).unwrap_or(f64::NAN);
         let times = rounds(size, &mut contenders);
         let bytes = (size * mode.messages()) as f64;
         print!("{size:>8}");
         times.iter().for_each(|times| print!("{:>12.2}", bytes / fastest(times)));
         print!("{:>10.2}", to_best(&times));
-        match mode {
-            Mode::ChaCha20Poly1305 => println!("{:>8}", "-"),
-            _ => println!("{:>6.0} %", 100.0 * bytes / fastest(&times[0]) / limit),
+        match rounds_of_aes {
+            None => println!("{:>8}", "-"),
+            Some(rounds) => println!("{:>6.0} %", 100.0 * bytes / fastest(&times[0]) / limit * rounds as f64),
         }
     }
 }
@@ -137,8 +158,13 @@ fn main() {
     // cargo itself passes --bench.
     let names: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     println!("{}", rivals::versions());
-    let of_aes = [Mode::Gcm, Mode::Ctr, Mode::Xts, Mode::Ecb, Mode::CbcDecrypt, Mode::CbcStreams];
-    let all = of_aes.into_iter().flat_map(|mode| [(mode, 16), (mode, 32)]).chain([(Mode::ChaCha20Poly1305, 32)]);
+    let of_aes = [Mode::Gcm, Mode::GcmSiv, Mode::Ccm, Mode::Ctr, Mode::Xts, Mode::Ecb, Mode::CbcDecrypt, Mode::CbcStreams];
+    let all = of_aes.into_iter().flat_map(|mode| [(mode, 16), (mode, 32)]).chain([
+        (Mode::ChaCha20Poly1305, 32),
+        (Mode::Aegis128L, 16),
+        (Mode::Aegis128X4, 16),
+        (Mode::Aegis256, 32),
+    ]);
     for (mode, len) in all {
         let name = mode.name(8 * len);
         if names.is_empty() || names.iter().any(|wanted| name.contains(wanted.as_str())) {

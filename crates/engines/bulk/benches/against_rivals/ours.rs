@@ -1,27 +1,30 @@
 //! The kernels as contenders.
 
 use crate::{Mode, STREAMS, Work, now};
-use bywash_bulk::{Text, cbc, chacha20_poly1305, ctr, ecb, gcm, xts};
+use bywash_bulk::aegis::{aegis128l, aegis128x4, aegis256};
+use bywash_bulk::{Text, cbc, ccm, chacha20_poly1305, ctr, ecb, gcm, gcm_siv, xts};
 use std::hint::black_box;
+
+/// A message with a tag under a key, with a nonce of so many bytes.
+macro_rules! aead {
+    ($key:expr, $nonce:literal) => {{
+        let (key, nonce, mut tag) = ($key, [1; $nonce], [0; 16]);
+        Box::new(move |buffer| {
+            key.seal(black_box(&nonce), &[], Text::in_place(buffer), &mut tag).expect("lengths that fit");
+            black_box(&mut tag);
+        })
+    }};
+}
 
 pub(crate) fn of(mode: Mode, key: &[u8]) -> Work {
     match mode {
-        Mode::Gcm => {
-            let key = gcm::Key::new(key).expect("a key's length");
-            let (iv, mut tag) = ([1; 12], [0; 16]);
-            Box::new(move |buffer| {
-                key.seal(black_box(&iv), &[], Text::in_place(buffer), &mut tag).expect("lengths that fit");
-                black_box(&mut tag);
-            })
-        }
-        Mode::ChaCha20Poly1305 => {
-            let key = chacha20_poly1305::Key::new(key.try_into().expect("a key's length"));
-            let (nonce, mut tag) = ([1; 12], [0; 16]);
-            Box::new(move |buffer| {
-                key.seal(black_box(&nonce), &[], Text::in_place(buffer), &mut tag).expect("lengths that fit");
-                black_box(&mut tag);
-            })
-        }
+        Mode::Gcm => aead!(gcm::Key::new(key).expect("a key's length"), 12),
+        Mode::GcmSiv => aead!(gcm_siv::Key::new(key).expect("a key's length"), 12),
+        Mode::Ccm => aead!(ccm::Key::new(key).expect("a key's length"), 12),
+        Mode::ChaCha20Poly1305 => aead!(chacha20_poly1305::Key::new(key.try_into().expect("a key's length")), 12),
+        Mode::Aegis128L => aead!(aegis128l::Key::new(key.try_into().expect("a key's length")), 16),
+        Mode::Aegis128X4 => aead!(aegis128x4::Key::new(key.try_into().expect("a key's length")), 16),
+        Mode::Aegis256 => aead!(aegis256::Key::new(key.try_into().expect("a key's length")), 32),
         Mode::Ctr => {
             let key = ctr::Key::new(key).expect("a key's length");
             Box::new(move |buffer| key.apply(black_box(&[1; 16]), Text::in_place(buffer)))
@@ -57,6 +60,11 @@ pub(crate) fn key_ns(mode: Mode, key: &[u8]) -> f64 {
     let once = || match mode {
         Mode::Gcm => drop(black_box(gcm::Key::new(black_box(key)))),
         Mode::Ctr => drop(black_box(ctr::Key::new(black_box(key)))),
+        Mode::GcmSiv => drop(black_box(gcm_siv::Key::new(black_box(key)))),
+        Mode::Ccm => drop(black_box(ccm::Key::new(black_box(key)))),
+        Mode::Aegis128L => drop(black_box(key.try_into().map(aegis128l::Key::new))),
+        Mode::Aegis128X4 => drop(black_box(key.try_into().map(aegis128x4::Key::new))),
+        Mode::Aegis256 => drop(black_box(key.try_into().map(aegis256::Key::new))),
         Mode::ChaCha20Poly1305 => drop(black_box(key.try_into().map(chacha20_poly1305::Key::new))),
         Mode::Xts => drop(black_box(xts::Key::new(black_box(key)))),
         Mode::Ecb => drop(black_box(ecb::Key::new(black_box(key)))),

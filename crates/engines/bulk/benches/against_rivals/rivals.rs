@@ -3,7 +3,7 @@
 use crate::{Mode, Work};
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use aes_gcm::{Aes128Gcm, Aes256Gcm};
-use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::aead::{AES_128_GCM, AES_128_GCM_SIV, AES_256_GCM, AES_256_GCM_SIV, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{AES_128, AES_256, EncryptingKey, EncryptionContext, UnboundCipherKey};
 use aws_lc_rs::iv::FixedLength;
 use libloading::Library;
@@ -14,8 +14,18 @@ use std::sync::OnceLock;
 
 type Pointer = *mut c_void;
 
+/// The crate `aegis` in Rust alone, with the instructions that the build allows.
+macro_rules! aegis {
+    ($cipher:ty, $key:ident, $len:literal) => {{
+        let key: [u8; $len] = $key.try_into().expect("a key's length");
+        Box::new(move |buffer: &mut [u8]| {
+            black_box(<$cipher>::new(&key, black_box(&[1; $len])).encrypt_in_place(buffer, &[]));
+        })
+    }};
+}
 pub(crate) fn of(mode: Mode, key: &[u8]) -> Vec<(&'static str, Work)> {
-    let mut all = vec![("OpenSSL", openssl(mode, key))];
+    let mut all = Vec::new();
+    all.extend(openssl(mode, key).map(|work| ("OpenSSL", work)));
     match mode {
         Mode::Gcm => {
             all.push(("aws-lc-rs", aws_lc_aead(mode, key)));
@@ -26,9 +36,12 @@ pub(crate) fn of(mode: Mode, key: &[u8]) -> Vec<(&'static str, Work)> {
         Mode::Ctr => {
             all.push(("aws-lc-rs", aws_lc_ctr(key)));
         }
-        Mode::ChaCha20Poly1305 => all.push(("aws-lc-rs", aws_lc_aead(mode, key))),
-        // aws-lc-rs has no XTS, and its other modes allocate and pad.
-        Mode::Xts | Mode::Ecb | Mode::CbcDecrypt | Mode::CbcStreams => {}
+        Mode::ChaCha20Poly1305 | Mode::GcmSiv => all.push(("aws-lc-rs", aws_lc_aead(mode, key))),
+        Mode::Aegis128L => all.push(("aegis", aegis!(aegis::aegis128l::Aegis128L::<16>, key, 16))),
+        Mode::Aegis128X4 => all.push(("aegis", aegis!(aegis::aegis128x4::Aegis128X4::<16>, key, 16))),
+        Mode::Aegis256 => all.push(("aegis", aegis!(aegis::aegis256::Aegis256::<16>, key, 32))),
+        // aws-lc-rs has no CCM and no XTS, and its other modes allocate and pad.
+        Mode::Ccm | Mode::Xts | Mode::Ecb | Mode::CbcDecrypt | Mode::CbcStreams => {}
     }
     all
 }
@@ -66,9 +79,12 @@ unsafe fn symbol<T: Copy>(library: &'static Library, name: &CStr) -> T {
     unsafe { *library.get(name.to_bytes_with_nul()).unwrap_or_else(|_| panic!("{name:?} is in the library")) }
 }
 
-/// One context for all messages.
-fn openssl(mode: Mode, key: &[u8]) -> Work {
+/// One context for all messages; `None` for what OpenSSL 3.0 lacks.
+fn openssl(mode: Mode, key: &[u8]) -> Option<Work> {
     let cipher = match (mode, key.len()) {
+        (Mode::GcmSiv | Mode::Aegis128L | Mode::Aegis128X4 | Mode::Aegis256, _) => return None,
+        (Mode::Ccm, 16) => c"EVP_aes_128_ccm",
+        (Mode::Ccm, _) => c"EVP_aes_256_ccm",
         (Mode::Gcm, 16) => c"EVP_aes_128_gcm",
         (Mode::Gcm, _) => c"EVP_aes_256_gcm",
         (Mode::Ctr, 16) => c"EVP_aes_128_ctr",
@@ -81,6 +97,9 @@ fn openssl(mode: Mode, key: &[u8]) -> Work {
         (Mode::CbcDecrypt | Mode::CbcStreams, 16) => c"EVP_aes_128_cbc",
         (Mode::CbcDecrypt | Mode::CbcStreams, _) => c"EVP_aes_256_cbc",
     };
+    const SET_IV_LEN: c_int = 0x9;
+    const GET_TAG: c_int = 0x10;
+    const SET_TAG: c_int = 0x11;
     type Init = unsafe extern "C" fn(Pointer, Pointer, Pointer, *const u8, *const u8, c_int) -> c_int;
     let encrypts = c_int::from(mode != Mode::CbcDecrypt);
     // SAFETY: the types are those of OpenSSL's headers.
@@ -93,31 +112,39 @@ fn openssl(mode: Mode, key: &[u8]) -> Work {
         let finish: unsafe extern "C" fn(Pointer, *mut u8, *mut c_int) -> c_int = symbol(libcrypto(), c"EVP_CipherFinal_ex");
         let control: unsafe extern "C" fn(Pointer, c_int, c_int, Pointer) -> c_int = symbol(libcrypto(), c"EVP_CIPHER_CTX_ctrl");
         let context = new();
-        assert_eq!(init(context, cipher(), null_mut(), key.as_ptr(), null(), encrypts), 1);
+        assert_eq!(init(context, cipher(), null_mut(), null(), null(), encrypts), 1);
+        if mode == Mode::Ccm {
+            assert_eq!((control(context, SET_IV_LEN, 12, null_mut()), control(context, SET_TAG, 16, null_mut())), (1, 1));
+        }
+        assert_eq!(init(context, null_mut(), null_mut(), key.as_ptr(), null(), encrypts), 1);
         let padding: unsafe extern "C" fn(Pointer, c_int) -> c_int = symbol(libcrypto(), c"EVP_CIPHER_CTX_set_padding");
         assert_eq!(padding(context, 0), 1);
         (init, update, finish, control, context)
     };
-    const GET_TAG: c_int = 0x10;
     let (iv, mut tag, mut len) = ([1u8; 16], [0u8; 16], 0);
     let mut message = move |buffer: &mut [u8]| {
         // SAFETY: the context lives as long as the program; OpenSSL reads 12 or 16 bytes of IV and writes as many bytes as it reads, and 16 of a tag.
         unsafe {
             assert_eq!(init(context, null_mut(), null_mut(), null(), iv.as_ptr(), encrypts), 1);
+            if mode == Mode::Ccm {
+                assert_eq!(update(context, null_mut(), &mut len, null(), buffer.len() as c_int), 1);
+            }
             assert_eq!(update(context, buffer.as_mut_ptr(), &mut len, buffer.as_ptr(), buffer.len() as c_int), 1);
-            if matches!(mode, Mode::Gcm | Mode::ChaCha20Poly1305) {
+            if mode.is_aead() {
                 assert_eq!(finish(context, tag.as_mut_ptr(), &mut len), 1);
                 assert_eq!(control(context, GET_TAG, 16, tag.as_mut_ptr().cast()), 1);
             }
         }
         black_box(&mut tag);
     };
-    Box::new(move |buffer| (0..mode.messages()).for_each(|_| message(buffer)))
+    Some(Box::new(move |buffer| (0..mode.messages()).for_each(|_| message(buffer))))
 }
 
 fn aws_lc_aead(mode: Mode, key: &[u8]) -> Work {
     let algorithm = match (mode, key.len()) {
         (Mode::ChaCha20Poly1305, _) => &CHACHA20_POLY1305,
+        (Mode::GcmSiv, 16) => &AES_128_GCM_SIV,
+        (Mode::GcmSiv, _) => &AES_256_GCM_SIV,
         (_, 16) => &AES_128_GCM,
         _ => &AES_256_GCM,
     };
