@@ -107,7 +107,8 @@ fn derive<const R: usize>(key: &Generating, nonce: &[u8; NONCE], longest: usize,
     let (low, high) = (_mm512_aesenclast_epi128(low, key.schedule.wide(R)), _mm512_aesenclast_epi128(high, key.schedule.wide(R)));
     let halves = _mm512_permutex2var_epi64(low, _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), high);
     derived.count = match longest.div_ceil(BLOCK) {
-        0..=4 => 4,
+        0..=1 => 1,
+        2..=4 => 4,
         5..=FEW => 16,
         _ => POWERS,
     };
@@ -142,8 +143,14 @@ impl Derived {
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     fn tag(&self, nonce: &[u8; NONCE], aad: &[u8], text: &[u8]) -> __m128i {
-        let mut y = self.powers.absorb_with::<false>(_mm_setzero_si128(), aad, self.count);
-        y = self.powers.absorb_with::<false>(y, text, self.count);
+        let mut y = _mm_setzero_si128();
+        for bytes in [aad, text] {
+            if self.count > 1 {
+                y = self.powers.absorb_with::<false>(y, bytes, self.count);
+            } else if !bytes.is_empty() {
+                y = self.powers.absorb_block(_mm_xor_si128(y, memory::short(bytes)));
+            }
+        }
         let lengths = _mm_set_epi64x(text.len() as i64 * 8, aad.len() as i64 * 8);
         y = self.powers.absorb_block(_mm_xor_si128(y, lengths));
         let sum = _mm_and_si128(_mm_xor_si128(y, memory::short(nonce)), _mm_set_epi64x(i64::MAX, -1));

@@ -31,10 +31,13 @@ impl Powers {
         self.fill_lowest(doubled(reversed_block(h)), POWERS);
     }
 
-    /// Computes the lowest powers of an entry: four, or as many sixteens as `count` asks for.
+    /// Computes the lowest powers of an entry: one, four, or as many sixteens as `count` asks for.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     pub(crate) fn fill_lowest(&mut self, first: __m128i, count: usize) {
+        if count == 1 {
+            return memory::set_block(&mut self.table[POWERS - 1], first);
+        }
         let first = _mm512_broadcast_i32x4(first);
         let second = multiply(first, first);
         let low = _mm512_mask_blend_epi64(0b0011_0011, first, second);
