@@ -44,20 +44,27 @@ struct Entry {
 #[derive(Default)]
 pub(crate) struct Registry {
     entries: Vec<Entry>,
-    /// How many of them are in epoll sets and no pipes.
-    peers: usize,
-    /// Sets on which this thread has waited.
-    sets: Vec<c_int>,
+    /// Epoll sets that this thread has put a descriptor into, or waited on.
+    sets: Vec<Set>,
     /// Number of the last `poll` or `select`.
     polls: u64,
     /// The last connection for which nobody waited at its handshake was waited for here afterwards, so that the next one will be, too (haproxy).
     registers_late: bool,
 }
 
+/// An epoll set.
+struct Set {
+    fd: c_int,
+    /// This thread has waited on it.
+    is_waited_on: bool,
+    /// How many descriptors that are no pipes this thread has put into it.
+    peers: usize,
+}
+
 impl Entry {
-    /// Whether it may be a connection, or bring one.
-    fn is_peer(&self) -> bool {
-        self.epoll.is_some() && !self.is_pipe
+    /// The set in which it may be a connection, or bring one.
+    fn peer_of(&self) -> Option<c_int> {
+        self.epoll.filter(|_| !self.is_pipe).map(|registration| registration.set)
     }
 }
 
@@ -76,46 +83,66 @@ impl Registry {
         self.entries.get_mut(index)
     }
 
+    fn set(&mut self, fd: c_int) -> &mut Set {
+        let index = self.sets.iter().position(|set| set.fd == fd).unwrap_or_else(|| {
+            self.sets.push(Set { fd, is_waited_on: false, peers: 0 });
+            self.sets.len() - 1
+        });
+        &mut self.sets[index]
+    }
+
+    fn count(&mut self, was_peer_of: Option<c_int>, is_peer_of: Option<c_int>) {
+        if let Some(set) = was_peer_of {
+            self.set(set).peers -= 1;
+        }
+        if let Some(set) = is_peer_of {
+            self.set(set).peers += 1;
+        }
+    }
+
     pub(crate) fn register(&mut self, fd: c_int, registration: Option<Registration>) {
         let Some(entry) = self.entry(fd) else { return };
-        let was_peer = entry.is_peer();
+        let was_peer_of = entry.peer_of();
         if entry.epoll.is_none() && registration.is_some() {
             entry.is_pipe = is_pipe(fd);
         }
         entry.epoll = registration;
-        let (is_peer, is_early) = (entry.is_peer(), entry.is_early);
-        self.peers = self.peers + usize::from(is_peer) - usize::from(was_peer);
+        let (is_peer_of, is_early) = (entry.peer_of(), entry.is_early);
+        self.count(was_peer_of, is_peer_of);
         if is_early && registration.is_some() {
             self.registers_late = self.hears(fd);
         }
     }
 
-    /// How many connections at most this thread's epoll sets can tell of. Not counted are pipes, the output of a program that the server has started (CGI):
-    /// its two ends would pass for company, and a thread with one connection would wait for nobody.
-    pub(crate) fn peers(&self) -> usize {
-        self.peers
+    /// How many connections at most this set can tell this thread of. Not counted are pipes, the output of a program that the server has started (CGI):
+    /// its two ends would pass for company, and a thread with one connection would wait for nobody. Nor are those that it has put into sets of other
+    /// threads, as Apache's do.
+    pub(crate) fn peers(&self, set: c_int) -> usize {
+        self.sets.iter().find(|known| known.fd == set).map_or(0, |set| set.peers)
     }
 
-    /// The descriptor is closed; so is the set, if it was one.
+    /// The descriptor is closed; so is the set, if it was one, and what was in it is in no set any more.
     pub(crate) fn forget(&mut self, fd: c_int) {
         if let Some(entry) = usize::try_from(fd).ok().and_then(|index| self.entries.get_mut(index)) {
-            self.peers -= usize::from(entry.is_peer());
+            let was_peer_of = entry.peer_of();
             *entry = Entry::default();
+            self.count(was_peer_of, None);
         }
-        self.sets.retain(|&set| set != fd);
+        if let Some(index) = self.sets.iter().position(|set| set.fd == fd) {
+            self.sets.swap_remove(index);
+            self.entries.iter_mut().for_each(|entry| entry.epoll = entry.epoll.filter(|registration| registration.set != fd));
+        }
     }
 
     /// Whether it stands here at all, as a descriptor or as a set.
     pub(crate) fn knows(&self, fd: c_int) -> bool {
         let entry = usize::try_from(fd).ok().and_then(|index| self.entries.get(index));
-        entry.is_some_and(|entry| entry.epoll.is_some() || entry.polled != 0 || entry.is_early) || self.sets.contains(&fd)
+        entry.is_some_and(|entry| entry.epoll.is_some() || entry.polled != 0 || entry.is_early) || self.sets.iter().any(|set| set.fd == fd)
     }
 
     /// The thread waits on an epoll set.
     pub(crate) fn waits_on(&mut self, set: c_int) {
-        if !self.sets.contains(&set) {
-            self.sets.push(set);
-        }
+        self.set(set).is_waited_on = true;
     }
 
     /// The thread waits for these descriptors to become readable, in `poll` or `select`.
@@ -140,7 +167,7 @@ impl Registry {
     /// Whether this thread waits on a set itself, and not for the set to become readable, which it does not when an operation is done.
     fn hears_of(&self, set: c_int) -> bool {
         let is_polled = || usize::try_from(set).ok().and_then(|index| self.entries.get(index)).is_some_and(|entry| entry.polled != 0);
-        self.sets.contains(&set) && !descriptors::is_registered(set) && !is_polled()
+        self.sets.iter().any(|known| known.fd == set && known.is_waited_on) && !descriptors::is_registered(set) && !is_polled()
     }
 
     /// Whether this thread will hear of a descriptor whose handshake is to be suspended now: it does already, or the connection is new and this thread is
@@ -191,20 +218,37 @@ mod tests {
         let mut registry = Registry::default();
         for fd in [from.as_raw_fd(), to.as_raw_fd()] {
             registry.register(fd, Some(INPUT));
-            assert_eq!(registry.peers(), 0);
+            assert_eq!(registry.peers(3), 0);
         }
         for _ in 0..2 {
             registry.register(socket.as_raw_fd(), Some(INPUT));
             registry.register(other.as_raw_fd(), Some(INPUT));
-            assert_eq!(registry.peers(), 2, "changed, not added");
+            assert_eq!(registry.peers(3), 2, "changed, not added");
         }
         registry.register(socket.as_raw_fd(), None);
         registry.forget(other.as_raw_fd());
         registry.forget(from.as_raw_fd());
-        assert_eq!(registry.peers(), 0);
+        assert_eq!(registry.peers(3), 0);
         registry.register(from.as_raw_fd(), Some(INPUT));
         registry.forget(socket.as_raw_fd());
-        assert_eq!(registry.peers(), 0);
+        assert_eq!(registry.peers(3), 0);
+    }
+
+    #[test]
+    fn what_is_in_one_set_is_no_company_in_another() {
+        let (socket, other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut registry = Registry::default();
+        registry.register(socket.as_raw_fd(), Some(INPUT));
+        registry.register(other.as_raw_fd(), Some(Registration { set: 4, ..INPUT }));
+        assert_eq!((registry.peers(3), registry.peers(4), registry.peers(5)), (1, 1, 0));
+        registry.register(other.as_raw_fd(), Some(INPUT));
+        assert_eq!((registry.peers(3), registry.peers(4)), (2, 0), "moved");
+        registry.forget(3);
+        registry.waits_on(3);
+        assert_eq!(registry.peers(3), 0, "another set of the same number");
+        assert!(!registry.hears(socket.as_raw_fd()), "which nobody has put it into");
+        registry.forget(socket.as_raw_fd());
+        assert_eq!(registry.peers(3), 0);
     }
 
     #[test]
@@ -218,6 +262,8 @@ mod tests {
         assert!(!registry.hears(5), "the thread waits for the set by poll");
         registry.forget(SET);
         registry.waits_on(SET);
+        assert!(!registry.hears(5), "it was in the one that is gone");
+        registry.register(5, Some(Registration { set: SET, ..INPUT }));
         assert!(registry.hears(5));
         descriptors::registered(SET);
         assert!(!registry.hears(5), "some thread waits for the set by another");

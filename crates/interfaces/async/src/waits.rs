@@ -165,7 +165,7 @@ impl Wait for EpollCall {
     }
 
     fn busy(&self, thread: &Thread, found: c_int) -> c_int {
-        found.min(c_int::try_from(thread.registry.peers()).unwrap_or(found))
+        found.min(c_int::try_from(thread.registry.peers(self.set)).unwrap_or(found))
     }
 }
 
