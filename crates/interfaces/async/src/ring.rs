@@ -90,60 +90,30 @@ pub unsafe extern "C" fn io_uring_submit_and_wait(ring: Ring, wanted: c_uint) ->
     }
 }
 
-/// `io_uring_submit_and_wait_timeout(3)`, before which what has gathered is computed.
-///
-/// # Safety
-/// That of liburing's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn io_uring_submit_and_wait_timeout(
-    ring: Ring,
-    completion: *mut *mut c_void,
-    wanted: c_uint,
-    timeout: *mut c_void,
-    mask: *mut sigset_t,
-) -> c_int {
-    // SAFETY: passed on from the caller.
-    unsafe { wait(ring, wanted, || look(ring), || real::io_uring_submit_and_wait_timeout(ring, completion, wanted, timeout, mask)) }
+/// Functions that wait for so many completions, before which what has gathered is computed.
+macro_rules! waits {
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*), for $wanted:expr;)*) => { $(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// That of liburing's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(ring: Ring $(, $arg: $type)*) -> c_int {
+            // SAFETY: passed on from the caller.
+            unsafe { wait(ring, $wanted, || look(ring), || real::$name(ring $(, $arg)*)) }
+        }
+    )* };
 }
 
-/// `io_uring_wait_cqes(3)`, before which what has gathered is computed.
-///
-/// # Safety
-/// That of liburing's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn io_uring_wait_cqes(
-    ring: Ring,
-    completion: *mut *mut c_void,
-    wanted: c_uint,
-    timeout: *mut c_void,
-    mask: *mut sigset_t,
-) -> c_int {
-    // SAFETY: passed on from the caller.
-    unsafe { wait(ring, wanted, || look(ring), || real::io_uring_wait_cqes(ring, completion, wanted, timeout, mask)) }
-}
-
-/// `io_uring_wait_cqe_timeout(3)`, before which what has gathered is computed.
-///
-/// # Safety
-/// That of liburing's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn io_uring_wait_cqe_timeout(ring: Ring, completion: *mut *mut c_void, timeout: *mut c_void) -> c_int {
-    // SAFETY: passed on from the caller.
-    unsafe { wait(ring, 1, || look(ring), || real::io_uring_wait_cqe_timeout(ring, completion, timeout)) }
-}
-
-/// What `io_uring_wait_cqe(3)` and its like call where no completion is there, before which what has gathered is computed.
-///
-/// # Safety
-/// That of liburing's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __io_uring_get_cqe(
-    ring: Ring,
-    completion: *mut *mut c_void,
-    submit: c_uint,
-    wanted: c_uint,
-    mask: *mut sigset_t,
-) -> c_int {
-    // SAFETY: passed on from the caller.
-    unsafe { wait(ring, wanted, || look(ring), || real::__io_uring_get_cqe(ring, completion, submit, wanted, mask)) }
+waits! {
+    /// `io_uring_submit_and_wait_timeout(3)`, before which what has gathered is computed.
+    fn io_uring_submit_and_wait_timeout(
+        completion: *mut *mut c_void, wanted: c_uint, timeout: *mut c_void, mask: *mut sigset_t
+    ), for wanted;
+    /// `io_uring_wait_cqes(3)`, before which what has gathered is computed.
+    fn io_uring_wait_cqes(completion: *mut *mut c_void, wanted: c_uint, timeout: *mut c_void, mask: *mut sigset_t), for wanted;
+    /// `io_uring_wait_cqe_timeout(3)`, before which what has gathered is computed.
+    fn io_uring_wait_cqe_timeout(completion: *mut *mut c_void, timeout: *mut c_void), for 1;
+    /// What `io_uring_wait_cqe(3)` and its like call where no completion is there, before which what has gathered is computed.
+    fn __io_uring_get_cqe(completion: *mut *mut c_void, submit: c_uint, wanted: c_uint, mask: *mut sigset_t), for wanted;
 }
