@@ -41,13 +41,17 @@ pub(crate) fn wait(call: &mut impl Wait) -> c_int {
         return call.wait();
     }
     thread::free_what_others_gave_up();
-    if with(Thread::leaves_rings) == Some(true) {
-        settle(|| false);
-    }
-    let standing = with(|thread| {
+    let mut stand = |thread: &mut Thread| {
         call.note(thread);
         (thread.has_suspended(), thread.may_wait())
-    });
+    };
+    let standing = match with(|thread| (!thread.leaves_rings()).then(|| stand(thread))) {
+        Some(None) => {
+            settle(|| false);
+            with(stand)
+        }
+        standing => standing.flatten(),
+    };
     let idle = standing.is_some_and(|(suspended, may_wait)| !(suspended || may_wait && thread::is_anything_waiting()));
     let found = if idle { call.wait() } else { compute_and_wait(call) };
     with(|thread| thread.has_waited(call.busy(thread, found)));
