@@ -8,8 +8,8 @@ use bywash_manager::combine::{self, Combiner};
 use bywash_manager::thread_ns;
 use bywash_policy::firing;
 use rustix::process::{Pid, getpid};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 /// Where the threads of this process meet. A forked child makes a place of its own.
 #[derive(Default)]
@@ -23,7 +23,9 @@ pub(crate) struct Place {
     many: AtomicBool,
     /// Operations computed by their own threads, as not worth a wait.
     alone: AtomicU32,
-    combiner: Combiner<Lanes>,
+    engine: Arc<dyn Engine>,
+    /// Made when a second thread comes: asking for the number of processors reads a handful of files.
+    combiner: OnceLock<Combiner<Lanes>>,
 }
 
 struct Lanes(Arc<dyn Engine>);
@@ -57,15 +59,24 @@ impl combine::Compute for Lanes {
 }
 
 impl Place {
+    fn new(process: Pid, engine: Arc<dyn Engine>) -> Self {
+        Self { process, first: thread(), many: AtomicBool::new(false), alone: AtomicU32::new(0), engine, combiner: OnceLock::new() }
+    }
+
+    fn combiner(&self) -> &Combiner<Lanes> {
+        let engine = &self.engine;
+        self.combiner.get_or_init(|| Combiner::new(Lanes(engine.clone()), engine.batch_max(), engine.workers()))
+    }
+
     /// Runs an operation together with other threads'. `None` leaves it to the caller: there is nothing to gain, or one of them was lost.
     pub(crate) fn run(&self, session: &Session, operation: &mut Operation<'_>) -> Option<Result<usize>> {
         let algorithm = session.params().algorithm();
-        if !self.combiner.is_worth_joining(algorithm) {
+        if !self.combiner().is_worth_joining(algorithm) {
             return self.is_timed().then(|| self.run_alone(session, operation)).flatten();
         }
         let outcome = Err(Error::EngineFailed { engine: session.client().engine().name().to_owned(), reason: "it panicked".into() });
         let joint = Joint { session: session.clone(), operation: operation.to_owned(), outcome };
-        let Joint { operation: copy, outcome, .. } = self.combiner.run(algorithm, joint)?;
+        let Joint { operation: copy, outcome, .. } = self.combiner().run(algorithm, joint)?;
         Some(outcome.inspect(|&written| copy.copy_back(written, operation)))
     }
 
@@ -78,7 +89,7 @@ impl Place {
         let keyed = session.keyed()?;
         let began_ns = thread_ns();
         let result = keyed.run(operation);
-        self.combiner.observe_alone(session.params().algorithm(), thread_ns().saturating_sub(began_ns));
+        self.combiner().observe_alone(session.params().algorithm(), thread_ns().saturating_sub(began_ns));
         Some(result)
     }
 }
@@ -106,8 +117,7 @@ impl Crowd {
         if let Some(place) = old.as_ref().filter(|place| place.process == process) {
             return place.clone();
         }
-        let combiner = Combiner::new(Lanes(engine.clone()), engine.batch_max(), engine.workers());
-        let place = Arc::new(Place { process, first: thread(), many: AtomicBool::new(false), alone: AtomicU32::new(0), combiner });
+        let place = Arc::new(Place::new(process, engine.clone()));
         let before = self.0.compare_and_swap(&old, Some(place.clone()));
         // The parent's place is left as it is for ever: a lock in it may be held by a thread that does not exist here.
         core::mem::forget(old.clone());

@@ -11,6 +11,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::{ptr, slice};
+use std::sync::OnceLock;
 
 /// One loaded provider: what every context of ours holds on to.
 ///
@@ -19,7 +20,9 @@ pub struct Provider {
     /// Tells it from all others of this process, also from one that was here before.
     number: u64,
     handle: *const CoreHandle,
-    client: Option<Client>,
+    config: Config,
+    /// Made when something is first computed: most programs that load libcrypto's configuration compute nothing of ours.
+    client: OnceLock<Option<Client>>,
     bio_gets: Option<BioGets>,
     bio_read: Option<BioRead>,
 }
@@ -35,9 +38,9 @@ unsafe impl Send for Provider {}
 unsafe impl Sync for Provider {}
 
 impl Provider {
-    fn new(handle: *const CoreHandle, client: Option<Client>, bio_gets: Option<BioGets>, bio_read: Option<BioRead>) -> Self {
+    fn new(handle: *const CoreHandle, config: Config, bio_gets: Option<BioGets>, bio_read: Option<BioRead>) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
-        Self { number: NUMBER.fetch_add(1, Relaxed), handle, client, bio_gets, bio_read }
+        Self { number: NUMBER.fetch_add(1, Relaxed), handle, config, client: OnceLock::new(), bio_gets, bio_read }
     }
 
     /// The provider behind the pointer that libcrypto hands to constructors.
@@ -56,9 +59,14 @@ impl Provider {
         self.number
     }
 
-    /// Access to engines; none if it could not be had, in which case nothing is offered.
+    /// Access to engines; none if it could not be had.
     pub fn client(&self) -> Option<&Client> {
-        self.client.as_ref()
+        self.client.get_or_init(|| guard(None, || Some(Client::new(self.config.clone())))).as_ref()
+    }
+
+    /// Whether there is a client, as far as is known. Where there is none, nothing is offered (any more).
+    fn is_able(&self) -> bool {
+        !matches!(self.client.get(), Some(None))
     }
 
     /// How a decoder reads lines, where the core offers that.
@@ -85,12 +93,12 @@ impl Provider {
     /// One that no program has loaded, for tests of what is made from it.
     #[cfg(test)]
     pub(crate) fn of_no_program(route: bywash_client::Route) -> Self {
-        Self::new(ptr::null(), Some(Client::new(Config { socket: None, route, run: None })), None, None)
+        Self::new(ptr::null(), Config { socket: None, route, run: None }, None, None)
     }
 
     /// What this process computed in its own place, one line for each algorithm used.
     fn log_usage(&self) {
-        let Some(client) = self.client.as_ref().filter(|_| wants_log()) else { return };
+        let Some(client) = self.client.get().and_then(Option::as_ref).filter(|_| wants_log()) else { return };
         for &algorithm in Algorithm::ALL {
             let (operations, bytes) = client.counted(algorithm);
             if operations > 0 {
@@ -183,13 +191,13 @@ pub unsafe extern "C" fn OSSL_provider_init(
         unsafe { connect(handle, entries) };
         let offered = |id| entries.iter().find(|entry| entry.id == id).and_then(|entry| entry.function);
         let get_params = offered(id::GET_PARAMS);
-        let client = guard(None, || Some(Client::new(configuration(handle, get_params))));
+        let config = configuration(handle, get_params);
         pkey::attach();
         // SAFETY: core_dispatch.h fixes the type that goes with the id.
         let bio_gets = offered(id::BIO_GETS).map(|gets| unsafe { transmute::<Function, BioGets>(gets) });
         // SAFETY: as above.
         let bio_read = offered(id::BIO_READ).map(|read| unsafe { transmute::<Function, BioRead>(read) });
-        let provider = Box::new(Provider::new(handle, client, bio_gets, bio_read));
+        let provider = Box::new(Provider::new(handle, config, bio_gets, bio_read));
         // SAFETY: libcrypto gives room for both results.
         unsafe {
             *provctx = Box::into_raw(provider).cast();
@@ -256,7 +264,7 @@ unsafe extern "C" fn get_params(provctx: *mut c_void, params: *mut Param) -> c_i
         // SAFETY: libcrypto hands us its array for the time of the call.
         let mut params = unsafe { ParamsMut::new(params) };
         // SAFETY: libcrypto hands us our own context.
-        let running = unsafe { Provider::from_ptr(provctx) }.is_some_and(|provider| provider.client.is_some());
+        let running = unsafe { Provider::from_ptr(provctx) }.is_some_and(|provider| provider.is_able());
         let done = params.answer(c"name", |param| param.set_utf8(c"Bywash cryptographic offload"))
             && params.answer(c"version", |param| param.set_utf8(VERSION))
             && params.answer(c"buildinfo", |param| param.set_utf8(VERSION))
@@ -271,7 +279,7 @@ unsafe extern "C" fn query_operation(provctx: *mut c_void, wanted: c_int, no_cac
         unsafe { *no_cache = 0 };
     }
     // SAFETY: libcrypto hands us our own context.
-    let able = unsafe { Provider::from_ptr(provctx) }.is_some_and(|provider| provider.client.is_some());
+    let able = unsafe { Provider::from_ptr(provctx) }.is_some_and(|provider| provider.is_able());
     match wanted {
         _ if !able => ptr::null(),
         operation::CIPHER => ciphers::ALGORITHMS.0.as_ptr(),
@@ -289,7 +297,7 @@ unsafe extern "C" fn query_operation(provctx: *mut c_void, wanted: c_int, no_cac
 unsafe extern "C" fn get_capabilities(provctx: *mut c_void, capability: *const c_char, callback: Callback, arg: *mut c_void) -> c_int {
     guard(0, || {
         // SAFETY: libcrypto hands us our own context.
-        let able = unsafe { Provider::from_ptr(provctx) }.is_some_and(|provider| provider.client.is_some());
+        let able = unsafe { Provider::from_ptr(provctx) }.is_some_and(|provider| provider.is_able());
         // SAFETY: libcrypto's arguments, handed on.
         if able { unsafe { pkey::offer_groups(capability, callback, arg) } } else { 0 }
     })
