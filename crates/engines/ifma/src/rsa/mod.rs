@@ -76,9 +76,14 @@ pub struct PublicTask<'a> {
     pub output: &'a mut [u8],
 }
 
-/// Runs a batch with the keys of its size. Public operations leave nothing behind either: what is encrypted is a secret.
+/// Runs a batch with the keys of its size, once each task's buffers are found as long as its key's modulus. Public operations leave nothing behind either: what is
+/// encrypted is a secret.
 macro_rules! run {
-    ($tasks:ident, $sizes:ident, $run:path) => {{
+    ($tasks:ident, [$($buffer:ident),+] as long as the modulus, $sizes:ident, $run:path) => {{
+        crate::assert_batch($tasks.len());
+        for task in $tasks.iter() {
+            $(assert_eq!(task.$buffer.len() * 8, task.key.bits(), concat!(stringify!($buffer), " as long as the modulus"));)+
+        }
         macro_rules! size {
             ($size:ident, $bits:literal) => {
                 stack::wiped::<{ stack::rsa($bits) }, _>(|| {
@@ -101,21 +106,13 @@ macro_rules! run {
     }};
 }
 
-fn assert_spans(bits: usize, input: &[u8], output: &[u8]) {
-    assert_eq!([input.len() * 8, output.len() * 8], [bits; 2], "input and output as long as the modulus");
-}
-
 /// Makes one to eight blindings side by side, in the time of eight private operations.
 ///
 /// # Panics
 /// Where [`crate::is_supported`] says no, without or with more than [`crate::LANES`] tasks, or with keys of different sizes or not as many random
 /// bytes as the modulus has.
 pub fn blind(tasks: &mut [BlindTask<'_>]) {
-    crate::assert_batch(tasks.len());
-    for task in tasks.iter() {
-        assert_eq!(task.random.len() * 8, task.key.bits(), "as many random bytes as the modulus has");
-    }
-    run!(tasks, PrivateSize, blinding::run);
+    run!(tasks, [random] as long as the modulus, PrivateSize, blinding::run);
 }
 
 /// Computes one to eight private operations side by side, in the time of eight.
@@ -124,11 +121,7 @@ pub fn blind(tasks: &mut [BlindTask<'_>]) {
 /// Where [`crate::is_supported`] says no, without or with more than [`crate::LANES`] tasks, or with keys of different sizes or inputs and outputs
 /// of other lengths than the modulus, or a blinding that was not made for a key of the size.
 pub fn private(tasks: &mut [PrivateTask<'_>]) {
-    crate::assert_batch(tasks.len());
-    for task in tasks.iter() {
-        assert_spans(task.key.bits(), task.input, task.output);
-    }
-    run!(tasks, PrivateSize, private::run);
+    run!(tasks, [input, output] as long as the modulus, PrivateSize, private::run);
 }
 
 /// Computes one to eight public operations side by side, in the time of eight with the longest exponent among them.
@@ -136,9 +129,5 @@ pub fn private(tasks: &mut [PrivateTask<'_>]) {
 /// # Panics
 /// As [`private`].
 pub fn public(tasks: &mut [PublicTask<'_>]) {
-    crate::assert_batch(tasks.len());
-    for task in tasks.iter() {
-        assert_spans(task.key.bits(), task.input, task.output);
-    }
-    run!(tasks, PublicSize, public::run);
+    run!(tasks, [input, output] as long as the modulus, PublicSize, public::run);
 }
