@@ -1,17 +1,92 @@
-//! What kernels leave on the stack is wiped.
+//! What kernels leave on the stack is wiped, and RSA has stacks of its own.
 //!
 //! Values that move leave copies behind that no name reaches, and compilers spill registers where they like. So every safe function of this
 //! crate that touches a secret runs in frames of its own, and the stack they lay on is overwritten after it.
+//!
+//! RSA needs some hundred KiB. On the stacks of whichever threads come to compute they would stay, in a server of 64 threads 64 times, and a server that forks copies what
+//! they map each time. So batches of RSA take turns on a few stacks, which stay in the processor's caches, too.
 
+use crate::montgomery::POWERS;
 use crate::vector::V;
+use core::ptr;
+use core::sync::atomic::{
+    AtomicPtr,
+    Ordering::{AcqRel, Relaxed},
+};
+use corosensei::on_stack;
+use corosensei::stack::DefaultStack;
 use zeroize::Zeroize;
 
 /// What Curve25519 and multiples of base points on P-256 need, in registers' widths of 64 bytes; the tests say if it is too little.
 pub(crate) const SMALL: usize = 192;
 
-/// The same of RSA.
+/// The same of making an RSA key ready.
+pub(crate) const RSA_KEY: usize = 768;
+
+/// The same of RSA: numbers, and the powers of the input modulo both primes.
 pub(crate) const fn rsa(bits: usize) -> usize {
-    bits / 2 + 256
+    let digits_of_prime = 10 * bits.div_ceil(1024);
+    bits / 2 + 256 + 2 * digits_of_prime * POWERS
+}
+
+/// Bytes of a stack for RSA; only what is touched takes memory. Builds that optimise little need more than others.
+const STACK_BYTES: usize = 1 << 20;
+/// Stacks that are kept. More than that are there while more batches run at once.
+const KEPT: usize = 8;
+
+/// Stacks that wait. No lock, for the child of a fork may find this in any state; it has copies of those that wait.
+struct Pool([AtomicPtr<DefaultStack>; KEPT]);
+
+impl Pool {
+    const fn new() -> Self {
+        Self([const { AtomicPtr::new(ptr::null_mut()) }; KEPT])
+    }
+
+    /// One that waits, or a new one; none if there is no memory for it.
+    fn take(&self) -> Option<Box<DefaultStack>> {
+        let found = self.0.iter().map(|place| place.swap(ptr::null_mut(), AcqRel)).find(|found| !found.is_null());
+        match found {
+            #[allow(unsafe_code)]
+            // SAFETY: from a box, by `give`, and nobody else's since it was swapped out.
+            Some(stack) => Some(unsafe { Box::from_raw(stack) }),
+            None => DefaultStack::new(STACK_BYTES).ok().map(Box::new),
+        }
+    }
+
+    /// Keeps it for the next one, if there is room.
+    fn give(&self, stack: Box<DefaultStack>) {
+        let stack = Box::into_raw(stack);
+        let is_kept = self.0.iter().any(|place| place.compare_exchange(ptr::null_mut(), stack, AcqRel, Relaxed).is_ok());
+        if !is_kept {
+            #[allow(unsafe_code)]
+            // SAFETY: from the box above, and nobody else's.
+            drop(unsafe { Box::from_raw(stack) });
+        }
+    }
+}
+
+#[cfg(not(test))]
+fn pool() -> &'static Pool {
+    static POOL: Pool = Pool::new();
+    &POOL
+}
+
+/// Each thread's own, so that a test can look at a stack that no other test has used.
+#[cfg(test)]
+fn pool() -> &'static Pool {
+    thread_local! {
+        static POOL: &'static Pool = Box::leak(Box::new(Pool::new()));
+    }
+    POOL.with(|pool| *pool)
+}
+
+/// As [`wiped`], on one of the stacks of RSA.
+pub(crate) fn wiped_apart<const REGISTERS: usize, T>(work: impl FnOnce() -> T) -> T {
+    let Some(mut stack) = pool().take() else { return wiped::<REGISTERS, T>(work) };
+    // A panic is a mistake of the caller's, and costs the stack.
+    let result = on_stack(&mut *stack, || wiped::<REGISTERS, T>(work));
+    pool().give(stack);
+    result
 }
 
 /// Does the work, then overwrites the `REGISTERS` times 64 bytes of stack below the caller, on which it was done.
@@ -38,6 +113,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::testing::{Random, skip_without_ifma};
     use crate::{ed25519, p256, p384, x25519};
+    use corosensei::stack::Stack;
 
     /// What unused stack is painted with.
     const PAINT: u64 = 0xA5A5_5A5A_C33C_3CC3;
@@ -57,15 +133,19 @@ pub(crate) mod tests {
 
     /// Words below the caller that are neither paint nor zero, and how far down the last was that is not paint.
     #[inline(never)]
-    #[allow(unsafe_code)]
     fn leftovers(registers: usize) -> (usize, usize) {
         let here = 0u64;
-        let top = (&raw const here).expose_provenance();
+        leftovers_below((&raw const here).expose_provenance(), DEPTH - 1024, registers)
+    }
+
+    /// The same below an address, in so many bytes of stack that no frame is on.
+    #[allow(unsafe_code)]
+    fn leftovers_below(top: usize, depth: usize, registers: usize) -> (usize, usize) {
         let (mut left, mut deepest) = (0, 0);
         // Frames of what `wipe` calls in builds that inline little lie below what it wipes.
         let wipes_own = 64 * registers..64 * registers + 1024;
-        for down in (OWN / 8..DEPTH / 8 - 128).filter(|down| !wipes_own.contains(&(8 * down))) {
-            // SAFETY: these are bytes of this thread's own stack, which has 16 MiB, below the frame in use; nothing refers to them.
+        for down in (OWN / 8..depth / 8).filter(|down| !wipes_own.contains(&(8 * down))) {
+            // SAFETY: these are bytes of a stack of this thread's, below the frames in use; nothing refers to them.
             let word = unsafe { core::ptr::read_volatile(core::ptr::with_exposed_provenance::<u64>(top - 8 * down)) };
             left += usize::from(word != PAINT && word != 0);
             if word != PAINT {
@@ -81,9 +161,48 @@ pub(crate) mod tests {
         work(); // what is made once for all, as tables are
         paint();
         work();
-        let (left, deepest) = leftovers(registers);
+        check(leftovers(registers), registers);
+    }
+
+    /// The same of work that is done on a stack of [`wiped_apart`].
+    #[track_caller]
+    #[allow(unsafe_code)]
+    pub(crate) fn nothing_left_apart(registers: usize, mut work: impl FnMut()) {
+        work(); // what is made once for all, and the stack
+        let stack = pool().take().unwrap();
+        let (base, depth) = (stack.base().get(), STACK_BYTES / 8 * 7);
+        for down in 1..=depth / 8 {
+            // SAFETY: bytes of a stack above its guard page, on which nothing runs.
+            unsafe { core::ptr::write_volatile(core::ptr::with_exposed_provenance_mut::<u64>(base - 8 * down), PAINT) };
+        }
+        pool().give(stack);
+        work();
+        check(leftovers_below(base, depth, registers), registers);
+    }
+
+    #[track_caller]
+    fn check((left, deepest): (usize, usize), registers: usize) {
         assert_eq!(left, 0, "{left} words of {deepest} bytes were left");
         assert!(deepest >= 64 * registers - OWN, "the stack was overwritten {deepest} bytes deep only");
+    }
+
+    #[test]
+    fn stacks_are_used_again_and_more_are_made_where_more_are_needed() {
+        let pool = Pool::new();
+        let addresses = |stacks: &[Box<DefaultStack>]| stacks.iter().map(|stack| stack.base().get()).collect::<Vec<_>>();
+        let stacks: Vec<_> = (0..KEPT + 2).map(|_| pool.take().unwrap()).collect();
+        let before = addresses(&stacks);
+        stacks.into_iter().for_each(|stack| pool.give(stack));
+        let again: Vec<_> = (0..KEPT).map(|_| pool.take().unwrap()).collect();
+        assert_eq!(addresses(&again), before[..KEPT]);
+        assert!(pool.0.iter().all(|place| place.load(Relaxed).is_null()));
+    }
+
+    #[test]
+    fn a_panic_comes_through_and_the_next_one_has_a_stack() {
+        let panicked = std::panic::catch_unwind(|| wiped_apart::<16, ()>(|| panic!("on purpose")));
+        assert!(panicked.is_err());
+        assert_eq!(wiped_apart::<16, _>(|| 7), 7);
     }
 
     pub(crate) fn on_a_big_stack(work: impl FnOnce() + Send + 'static) {

@@ -60,7 +60,7 @@ impl PrivateKey {
     /// not too unequal, that exponents and coefficient are in range and the coefficient is right. Whether the exponents belong together is
     /// not checked: where they do not, every result is found out and withheld.
     pub fn new(parts: &PrivateParts<'_>) -> Result<Self, Refused> {
-        stack::wiped::<{ stack::rsa(1024) }, _>(|| {
+        stack::wiped::<{ stack::RSA_KEY }, _>(|| {
             Ok(Self(match bits(parts.modulus) {
                 1024 => PrivateSize::Bits1024(Private::new(parts)?),
                 2048 => PrivateSize::Bits2048(Private::new(parts)?),

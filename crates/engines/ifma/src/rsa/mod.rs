@@ -86,7 +86,7 @@ macro_rules! run {
         }
         macro_rules! size {
             ($size:ident, $bits:literal) => {
-                stack::wiped::<{ stack::rsa($bits) }, _>(|| {
+                stack::wiped_apart::<{ stack::rsa($bits) }, _>(|| {
                     $run(
                         per_lane($tasks, |task| match &task.key.0 {
                             $sizes::$size(key) => &**key,

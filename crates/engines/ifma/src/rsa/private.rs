@@ -81,7 +81,7 @@ struct Half<'a, const K: usize> {
     prime: &'a Modulus<K>,
     exponent: [V; K],
     /// The powers of the input.
-    table: Vec<Row>,
+    table: &'a mut [Row; K],
     result: [V; K],
     /// The next factor.
     entry: [V; K],
@@ -103,10 +103,11 @@ impl<'a, const K: usize> Half<'a, K> {
         exponents: [&[u64; K]; LANES],
         prime: &'a Modulus<K>,
         workspace: &mut Workspace<K>,
+        table: &'a mut [Row; K],
         input: &Wide<K>,
     ) -> Self {
         let zero = [V::zero(); K];
-        let mut half = Self { prime, exponent: to_lanes(exponents), table: vec![[V::zero(); POWERS]; K], result: zero, entry: zero };
+        let mut half = Self { prime, exponent: to_lanes(exponents), table, result: zero, entry: zero };
         let one = to_lanes(constants.map(|prime| &prime.one));
         let square = to_lanes(constants.map(|prime| &prime.square));
         let cube = to_lanes(constants.map(|prime| &prime.cube));
@@ -123,14 +124,14 @@ impl<'a, const K: usize> Half<'a, K> {
             if i == 1 {
                 power = *base;
             } else if i > 1 && i % 2 == 0 {
-                for (digit, powers) in power.iter_mut().zip(&self.table) {
+                for (digit, powers) in power.iter_mut().zip(&*self.table) {
                     *digit = powers[i / 2];
                 }
                 self.prime.square(workspace, &mut power, &mut Reader::idle());
             } else if i > 1 {
                 self.prime.multiply(workspace, &mut power, base, &mut Reader::idle());
             }
-            for (&digit, powers) in power.iter().zip(&mut self.table) {
+            for (&digit, powers) in power.iter().zip(&mut *self.table) {
                 powers[i] = digit;
             }
         }
@@ -149,15 +150,18 @@ fn powers<const K: usize, const N: usize>(
     exponents: [&[[u64; K]; 2]; LANES],
     base: &Wide<K>,
 ) -> [[V; K]; 2] {
-    let mut half = |i: usize| Half::new(keys.map(|key| &key.primes[i]), exponents.map(|pair| &pair[i]), &primes[i], workspace, base);
-    let mut halves = [half(0), half(1)];
+    let mut tables = [[[V::zero(); POWERS]; K]; 2];
+    let [table, other_table] = &mut tables;
+    let mut half =
+        |i: usize, table| Half::new(keys.map(|key| &key.primes[i]), exponents.map(|pair| &pair[i]), &primes[i], workspace, table, base);
+    let mut halves = [half(0, table), half(1, other_table)];
     // The lengths of the primes are not secret.
     let bits = keys.iter().flat_map(|key| &key.primes).map(|prime| prime.bits).max().unwrap_or(0);
     for at in (0..bits.div_ceil(WINDOW)).rev().map(|window| window * WINDOW) {
         let [one, other] = &mut halves;
         let mut readers = [
-            Reader::new(&one.table, window(&one.exponent, at), &mut one.entry),
-            Reader::new(&other.table, window(&other.exponent, at), &mut other.entry),
+            Reader::new(&*one.table, window(&one.exponent, at), &mut one.entry),
+            Reader::new(&*other.table, window(&other.exponent, at), &mut other.entry),
         ];
         let first = at + WINDOW >= bits;
         if !first {
