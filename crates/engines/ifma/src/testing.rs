@@ -12,28 +12,24 @@ macro_rules! skip_without_ifma {
 }
 pub(crate) use skip_without_ifma;
 
-/// Numbers that are the same in every run (SplitMix64).
-pub(crate) struct Random(u64);
+/// Numbers that are the same in every run.
+pub(crate) struct Random(fastrand::Rng);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     pub(crate) fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.u64(..)
     }
 
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.word() % end as u64) as usize
+        self.0.usize(..end)
     }
 
     pub(crate) fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| self.word() as u8).collect()
+        core::iter::repeat_with(|| self.0.u8(..)).take(len).collect()
     }
 
     /// Up to `bits` bits.

@@ -31,20 +31,16 @@ pub(crate) struct Planned {
     pub(crate) make: fn() -> Box<dyn Subject>,
 }
 
-/// Numbers that are the same in every run (SplitMix64).
-pub(crate) struct Random(u64);
+/// Numbers that are the same in every run.
+pub(crate) struct Random(fastrand::Rng);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     pub(crate) fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.u64(..)
     }
 
     /// `secret` becomes `bytes` where `fixed` is set, else random. The same instructions and the same numbers drawn either way: a branch here would
@@ -53,7 +49,7 @@ impl Random {
         assert_eq!(secret.len(), bytes.len());
         let mask = black_box(0u8.wrapping_sub(u8::from(fixed)));
         for (secret, byte) in secret.iter_mut().zip(bytes) {
-            *secret = (self.word() as u8 & !mask) | (byte & mask);
+            *secret = (self.0.u8(..) & !mask) | (byte & mask);
         }
     }
 }
