@@ -25,13 +25,13 @@ macro_rules! curve {
             const PRIME: &'static str = $prime;
 
             fn signature(private: &[u8; $n], nonce: &[u8; $n], digest: &[u8]) -> [u8; 2 * $n] {
-                use ::$module::elliptic_curve::{ff::PrimeField, ops::Reduce, point::AffineCoordinates};
+                use ::$module::elliptic_curve::{ff::PrimeField, ops::MulByGeneratorVartime, ops::Reduce, point::AffineCoordinates};
                 let scalar = |bytes: &[u8]| ::$module::Scalar::reduce(&::$module::FieldBytes::try_from(bytes).unwrap());
                 let mut leftmost = [0; $n];
                 let len = digest.len().min($n);
                 leftmost[$n - len..].copy_from_slice(&digest[..len]);
                 let (private, nonce) = (scalar(private), scalar(nonce));
-                let r = scalar(&(::$module::ProjectivePoint::GENERATOR * nonce).to_affine().x());
+                let r = scalar(&::$module::ProjectivePoint::mul_by_generator_vartime(&nonce).to_affine().x());
                 let s = nonce.invert().unwrap() * (scalar(&leftmost) + r * private);
                 let mut signature = [0; 2 * $n];
                 signature[..$n].copy_from_slice(&r.to_repr());
@@ -40,16 +40,17 @@ macro_rules! curve {
             }
 
             fn shared(private: &[u8; $n], peer: &[u8; 2 * $n]) -> [u8; $n] {
+                use ::$module::elliptic_curve::point::AffineCoordinates;
                 let secret = ::$module::SecretKey::from_slice(private).unwrap();
                 let point = ::$module::PublicKey::from_sec1_bytes(&[&[4], &peer[..]].concat()).unwrap();
-                let shared = ::$module::ecdh::diffie_hellman(secret.to_nonzero_scalar(), point.as_affine());
-                shared.raw_secret_bytes()[..].try_into().unwrap()
+                point.to_projective().mul_vartime(&secret.to_nonzero_scalar()).to_affine().x().into()
             }
 
             fn public(private: &[u8; $n]) -> [u8; 2 * $n] {
-                use ::$module::elliptic_curve::sec1::ToSec1Point;
-                let public = ::$module::SecretKey::from_slice(private).unwrap().public_key();
-                public.to_sec1_point(false).as_bytes()[1..].try_into().unwrap()
+                use ::$module::elliptic_curve::{ops::MulByGeneratorVartime, sec1::ToSec1Point};
+                let secret = ::$module::SecretKey::from_slice(private).unwrap();
+                let public = ::$module::ProjectivePoint::mul_by_generator_vartime(&secret.to_nonzero_scalar());
+                public.to_affine().to_sec1_point(false).as_bytes()[1..].try_into().unwrap()
             }
 
             fn kernel_sign(tasks: &[(&[u8; $n], &[u8; $n], &[u8])]) -> Vec<([u8; 2 * $n], bool)> {
@@ -181,12 +182,13 @@ fn agree_matches<const N: usize, const S: usize, C: Curve<N, S>>(privates: &[[u8
     }
 }
 
-fn public_matches<const N: usize, const S: usize, C: Curve<N, S>>(privates: &[[u8; N]]) {
-    for batch in privates.iter().collect::<Vec<_>>().chunks(8) {
-        for (task, public) in batch.iter().zip(C::kernel_public(batch)) {
-            assert_eq!(public, C::public(task), "{task:02x?}");
-        }
+/// Gives the public values.
+fn public_matches<const N: usize, const S: usize, C: Curve<N, S>>(privates: &[[u8; N]]) -> Vec<[u8; S]> {
+    let publics: Vec<_> = privates.iter().map(C::public).collect();
+    for (batch, expected) in privates.iter().collect::<Vec<_>>().chunks(8).zip(publics.chunks(8)) {
+        assert_eq!(C::kernel_public(batch), expected, "{batch:02x?}");
     }
+    publics
 }
 
 fn digests(random: &mut Random) -> Vec<Vec<u8>> {
@@ -203,10 +205,19 @@ fn random_cases<const N: usize, const S: usize, C: Curve<N, S>>(cases: usize, se
         let privates: Vec<[u8; N]> = (0..count).map(|_| scalar::<N, S, C>(&mut random)).collect();
         let nonces: Vec<[u8; N]> = (0..count).map(|_| scalar::<N, S, C>(&mut random)).collect();
         sign_matches::<N, S, C>(&privates, &nonces, &digests);
-        public_matches::<N, S, C>(&privates);
-        let peers: Vec<[u8; S]> = nonces.iter().map(C::public).collect();
-        agree_matches::<N, S, C>(&privates, &peers);
+        let peers = public_matches::<N, S, C>(&privates);
+        agree_matches::<N, S, C>(&nonces, &peers);
     }
+}
+
+/// The same, shared out to a thread for each processor.
+fn random_cases_on_all_processors<const N: usize, const S: usize, C: Curve<N, S>>(cases: usize, seed: u64) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            scope.spawn(move || random_cases::<N, S, C>(cases.div_ceil(threads), seed + thread as u64));
+        }
+    });
 }
 
 fn edges<const N: usize, const S: usize, C: Curve<N, S>>() {
@@ -300,7 +311,7 @@ macro_rules! tests {
             #[ignore = "minutes"]
             fn matches_at_random_a_million_times() {
                 skip_without_ifma!();
-                random_cases::<$n, { 2 * $n }, $curve>(1_000_000, 2);
+                random_cases_on_all_processors::<$n, { 2 * $n }, $curve>(1_000_000, 100);
             }
 
             #[test]
