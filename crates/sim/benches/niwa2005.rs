@@ -9,7 +9,7 @@ use bywash_policy::reload::{Circuits, Reload};
 use bywash_sim::generate::{Reading, generate};
 use bywash_sim::niwa2005::{Model, RATES, TABLE_6, learn, machine};
 use bywash_sim::optimum::optimum;
-use bywash_sim::{Machine, Trace, log, run};
+use bywash_sim::{Machine, Report, Trace, log, parallel, run};
 use std::time::{Duration, Instant};
 
 /// Seeds of the traces that Predict learns from: none of those that are served.
@@ -65,6 +65,9 @@ fn busy_ratios(machine: &Machine, trace: &Trace, matrix: &bywash_policy::reload:
     let begun = Instant::now();
     let least = optimum(machine, trace.iter()).expect("few enough sets") as f64;
     let took = begun.elapsed().as_secs_f64();
+    let tuned = || Tuned::new(circuits, machine.slots, load_ns);
+    let one_by_one = capacity(trace, |stretch| run(machine, trace.iter(), stretch, Circuits::NONE, &mut tuned()));
+    let side_by_side = capacity(trace, |stretch| parallel::run(machine, trace.iter(), stretch, Circuits::NONE, &mut tuned()));
     vec![
         ("Software / Fix-All", software / all),
         ("Oracle / Fix-All", oracle / all),
@@ -74,8 +77,22 @@ fn busy_ratios(machine: &Machine, trace: &Trace, matrix: &bywash_policy::reload:
         ("saved seconds, tuned / Oracle", policy(machine, &mut Tuned::new(circuits, 2, load_ns)) / oracle),
         ("the least possible / Oracle", least / oracle),
         ("saved seconds, tuned, 4 slots / Fix-All", policy(&four, &mut Tuned::new(circuits, 4, load_ns)) / all),
+        ("capacity side by side / serial (p90 < 50 ms)", side_by_side / one_by_one),
         ("seconds to find the least possible", took),
     ]
+}
+
+/// The highest rate, in requests a second, at which nine requests of ten take less than 50 ms; to one part in 64.
+fn capacity(trace: &Trace, mut serve: impl FnMut(f64) -> Report) -> f64 {
+    let (mut rate, mut step) = (50.0, 64.0);
+    for _ in 0..12 {
+        if serve(trace.stretch_to(rate * step)).latency_ns(0.9) < 50_000_000 {
+            rate *= step;
+        } else {
+            step = f64::sqrt(step);
+        }
+    }
+    rate
 }
 
 /// The second half of a log, after Predict has learnt from the first; clients' ciphers as in the paper.

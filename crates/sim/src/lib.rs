@@ -1,7 +1,7 @@
 //! The policies on a virtual clock: a trace in, latency and load out.
 //!
-//! What is simulated here is a machine whose software and whose reconfigurable engine share one queue: requests are served one after the other, each in
-//! software or on its circuit, as niwa2005 has it (s2, s5.4). The [`Reload`](bywash_policy::reload::Reload) objects that decide are the very ones that run live.
+//! What is simulated here is a machine with software and one reconfigurable engine. As niwa2005 has it (s2, s5.4), requests are served one after the other, each in
+//! software or on its circuit. The [`Reload`](bywash_policy::reload::Reload) objects that decide are the very ones that run live.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -10,6 +10,7 @@
 //! | [`log`] | requests of real machines |
 //! | [`machine`] | what requests cost in software and on circuits, and what loading costs |
 //! | [`serial`] | the run itself |
+//! | [`parallel`] | the run of a machine whose software and engine work side by side |
 //! | [`oracle`] | the paper's predictor that sees the future |
 //! | [`mod@optimum`] | the least time in which a trace can be served, whoever decides |
 //! | [`niwa2005`] | that paper's machine, its seven models, its published figures |
@@ -23,6 +24,7 @@ pub mod machine;
 pub mod niwa2005;
 pub mod optimum;
 pub mod oracle;
+pub mod parallel;
 pub mod serial;
 pub mod trace;
 

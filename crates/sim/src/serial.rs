@@ -2,7 +2,7 @@
 
 use crate::machine::Machine;
 use crate::trace::Request;
-use bywash_policy::reload::{Circuits, Holds, Reload, Where};
+use bywash_policy::reload::{Circuit, Circuits, Holds, Reload, Where};
 use hdrhistogram::Histogram;
 
 /// What a run came to. Times are nanoseconds.
@@ -25,7 +25,7 @@ pub struct Report {
 }
 
 impl Report {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Three digits from 1 ns to 2^62 ns, some 146 years: nothing is out of range.
         let latency = Histogram::new_with_bounds(1, 1 << 62, 3).expect("bounds that the histogram takes");
         Self { requests: 0, latency, software_ns: 0, hardware_ns: 0, stalled_ns: 0, loads: 0, elapsed_ns: 0 }
@@ -104,16 +104,17 @@ pub fn run<R: Reload + ?Sized>(
     report
 }
 
-struct Engine<'a> {
-    machine: &'a Machine,
-    loaded: Circuits,
+/// The engine: what it has and what is on its way.
+pub(crate) struct Engine<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) loaded: Circuits,
     /// What is being loaded, and when it is there.
-    loading: Option<(Circuits, u64)>,
+    pub(crate) loading: Option<(Circuits, u64)>,
 }
 
 impl Engine<'_> {
     #[inline]
-    fn advance(&mut self, now: u64) {
+    pub(crate) fn advance(&mut self, now: u64) {
         if let Some((set, there)) = self.loading
             && there <= now
         {
@@ -122,8 +123,16 @@ impl Engine<'_> {
         }
     }
 
+    /// From when on a circuit can compute; `None` if nobody has asked for it.
+    pub(crate) fn there(&self, circuit: Circuit) -> Option<u64> {
+        if self.loaded.contains(circuit) {
+            return Some(0);
+        }
+        self.loading.filter(|(set, _)| set.contains(circuit)).map(|(_, there)| there)
+    }
+
     /// Begins to load a set; says when it is there.
-    fn load(&mut self, now: u64, set: Circuits) -> u64 {
+    pub(crate) fn load(&mut self, now: u64, set: Circuits) -> u64 {
         assert!(self.loading.is_none(), "a load while one is under way");
         assert!(set.len() <= self.machine.slots, "{} circuits in {} slots", set.len(), self.machine.slots);
         let there = now + self.machine.loading_ns(self.loaded, set);

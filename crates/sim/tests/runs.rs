@@ -9,7 +9,7 @@ use bywash_sim::machine::{CircuitCost, Line, Scope};
 use bywash_sim::niwa2005::{self, Model};
 use bywash_sim::optimum::optimum;
 use bywash_sim::trace::Request;
-use bywash_sim::{Machine, Report, Trace, run};
+use bywash_sim::{Machine, Report, Trace, parallel, run};
 use proptest::prelude::*;
 
 fn machine(scope: Scope, slots: usize, load_ns: u64) -> Machine {
@@ -71,6 +71,22 @@ fn run_again(machine: &Machine, trace: &Trace, matrix: &Matrix, name: &str) -> u
         Some(model) => model.run(machine, trace, 0.0, matrix, 7).elapsed_ns,
         None if name == "saved" => policy(&mut Saved::new(10, machine.slots, machine.load_ns, Setting::default())),
         None => policy(&mut Tuned::new(10, machine.slots, machine.load_ns)),
+    }
+}
+
+proptest! {
+    #[test]
+    fn side_by_side(requests in prop::collection::vec(any::<(u8, u8, u16)>(), 1..200), load_us in 1u64..2000) {
+        let machine = machine(Scope::Device, 2, load_us * 1000);
+        let trace = trace(&requests);
+        let policies: [Box<dyn Reload>; 2] =
+            [Box::new(Tuned::new(10, 2, machine.load_ns)), Box::new(Saved::new(10, 2, machine.load_ns, Setting::default()))];
+        for mut policy in policies {
+            let report = parallel::run(&machine, trace.iter(), 1.0, Circuits::NONE, policy.as_mut());
+            prop_assert_eq!(report.requests, requests.len() as u64);
+            prop_assert!(report.software_ns <= report.elapsed_ns, "the processor does one thing at a time");
+            prop_assert!(report.hardware_ns + report.loads.saturating_sub(1) * machine.load_ns <= report.elapsed_ns, "so does the engine, and loading is one of them");
+        }
     }
 }
 

@@ -1,0 +1,61 @@
+//! Software and circuits side by side: what niwa2005 leaves for later (s7.2).
+//!
+//! A request goes, when it arrives, where it is expected to be done first: behind what the processor has to do, behind what the engine has to do on a circuit
+//! that is loaded, or on one that is on its way. Processor and engine each serve first come, first served. What is loaded is decided by a [`Reload`] policy
+//! as in a [serial](crate::serial) run, but where a request runs is not.
+
+use crate::machine::Machine;
+use crate::serial::{Engine, Report};
+use crate::trace::Request;
+use bywash_policy::reload::{Circuits, Holds, Reload};
+
+/// Serves requests that arrive `stretch` times as slowly as they say, on a machine that holds `loaded` at the start. In the report, time in software and on circuits
+/// passes side by side, so that together they may exceed the elapsed time.
+///
+/// # Panics
+/// If the policy asks for a load while one is under way, or for more than there are slots.
+pub fn run<R: Reload + ?Sized>(
+    machine: &Machine,
+    requests: impl Iterator<Item = Request>,
+    stretch: f64,
+    loaded: Circuits,
+    policy: &mut R,
+) -> Report {
+    let mut report = Report::new();
+    let mut engine = Engine { machine, loaded, loading: None };
+    // When processor and engine are done with what they were given.
+    let (mut processor, mut device) = (0u64, 0u64);
+    let (mut first, mut last) = (None, 0);
+    for request in requests {
+        let arrival = (request.arrival * stretch * 1e9) as u64;
+        first.get_or_insert(arrival);
+        engine.advance(arrival);
+        let asked = machine.asked(&request);
+        let step = policy.begin(&asked, Holds { loaded: engine.loaded, loading: engine.loading.is_some() });
+        let (in_software, on_circuit) = (asked.software_ns + machine.overhead_ns, asked.hardware_ns + machine.overhead_ns);
+        let by_processor = processor.max(arrival) + in_software;
+        let there = engine.there(asked.circuit).map(|there| there.max(device).max(arrival) + on_circuit);
+        let end = match there {
+            Some(by_device) if by_device <= by_processor => {
+                report.hardware_ns += on_circuit;
+                device = by_device;
+                by_device
+            }
+            _ => {
+                report.software_ns += in_software;
+                processor = by_processor;
+                by_processor
+            }
+        };
+        if let Some(set) = step.load {
+            // What the engine was given is done first.
+            device = engine.load(device.max(arrival), set);
+            report.loads += 1;
+        }
+        last = last.max(end);
+        report.requests += 1;
+        report.latency.saturating_record(end - arrival);
+    }
+    report.elapsed_ns = last - first.unwrap_or(last);
+    report
+}
