@@ -312,6 +312,8 @@ fn a_partial_engine_passes_with_the_rest_listed_as_skipped() {
 fn wrong_bytes_are_caught() {
     caught(Fault::FlipsABit, Area::Ciphers, Algorithm::Aes256Xts);
     caught(Fault::FlipsABit, Area::Aeads, Algorithm::ChaCha20Poly1305);
+    caught(Fault::FlipsABit, Area::Aeads, Algorithm::Aes128GcmSiv);
+    caught(Fault::FlipsABit, Area::Aeads, Algorithm::Aegis128X4);
     caught(Fault::LosesACarry, Area::Counters, Algorithm::Aes128Ctr);
 }
 
@@ -319,6 +321,8 @@ fn wrong_bytes_are_caught() {
 fn wrong_tags_are_caught() {
     caught(Fault::IgnoresTheTag, Area::Forgeries, Algorithm::Aes256Gcm);
     caught(Fault::IgnoresTheTag, Area::AeadVectors, Algorithm::ChaCha20Poly1305);
+    caught(Fault::IgnoresTheTag, Area::AeadVectors, Algorithm::Aegis256);
+    caught(Fault::ComparesHalfATag, Area::Forgeries, Algorithm::Aes192Ccm);
     caught(Fault::ComparesHalfATag, Area::Forgeries, Algorithm::Aes128Gcm);
     caught(Fault::LeavesPlaintext, Area::Forgeries, Algorithm::Aes192Gcm);
 }
