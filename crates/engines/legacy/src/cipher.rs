@@ -34,13 +34,14 @@ impl Form {
     /// Without vector instructions, on every processor.
     pub const PORTABLE: Self = Self { vector: false };
 
-    /// AVX-512 registers where the processor has F, BW, DQ, VL, VBMI and GFNI, else [`Self::PORTABLE`].
+    /// AVX-512 registers where the processor has F, BW, DQ, VL, VBMI, BITALG and GFNI, else [`Self::PORTABLE`].
     pub fn best() -> Self {
         let vector = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512vbmi")
+            && is_x86_feature_detected!("avx512bitalg")
             && is_x86_feature_detected!("gfni");
         Self { vector }
     }

@@ -8,7 +8,7 @@
 //! # Constant time
 //! | cipher | with AVX-512 | portable |
 //! |---|---|---|
-//! | DES, 3DES | bit-sliced, 256 or 512 blocks: no branch or address depends on key or data | the same code, 64 blocks |
+//! | DES, 3DES | bit-sliced, 256 or 512 blocks, and a few by look-ups in registers: no branch or address depends on key or data | the same code, 64 blocks |
 //! | Serpent | bit-sliced, 32 blocks | the same code, one block |
 //! | Twofish | S-boxes in registers, 64 blocks | **not constant time**: S-boxes are read at places that depend on key and data |
 //! | Camellia | S-boxes by GFNI, 64 blocks | **not constant time**: the S-box is read at places that depend on key and data |
@@ -17,9 +17,10 @@
 //! `cargo bench -p bywash-legacy --bench timing` asks with a statistical test whether the vector forms' times, of key schedules too, depend on key or data.
 //!
 //! # How many blocks it takes
-//! A kernel takes as long for one block as for a group: 256 blocks of DES, 16 of Serpent and RC6, 64 of Twofish and Camellia. So short messages
-//! gain little or lose, and so does the encryption of one stream in CBC mode, whose blocks wait for each other: `cargo bench -p bywash-legacy --bench against_libraries` shows
-//! from which size on a kernel pays. Many streams of DES and 3DES go side by side: [`des::encrypt_cbc_streams`].
+//! A kernel takes as long for one block as for a group: 256 blocks of DES, 16 of Serpent and RC6, 64 of Twofish and Camellia. Up to 24
+//! blocks of DES and 3DES, and a single one of Serpent and RC6, go another way. Still short messages gain little or lose, and so does the
+//! encryption of one stream in CBC mode, whose blocks wait for each other: `cargo bench -p bywash-legacy --bench against_libraries` shows from which
+//! size on a kernel pays. Many streams of DES and 3DES go side by side: [`des::encrypt_cbc_streams`].
 #![cfg(target_arch = "x86_64")]
 #![deny(unsafe_op_in_unsafe_fn)]
 

@@ -30,7 +30,7 @@ pub(crate) const fn slice_of(bit: u8) -> u8 {
 }
 
 /// For each round the slices of the key that make its 48 bits.
-const SCHEDULE: [[u8; 48]; 16] = {
+pub(super) const SCHEDULE: [[u8; 48]; 16] = {
     let mut schedule = [[0; 48]; 16];
     let (mut round, mut turned) = (0, 0);
     while round < 16 {
@@ -48,7 +48,7 @@ const SCHEDULE: [[u8; 48]; 16] = {
 };
 
 /// The slice that becomes bit `i` of L and R after the initial permutation, and where it goes back to at the end.
-const PLACES: [u8; 64] = {
+pub(super) const PLACES: [u8; 64] = {
     let (mut places, mut bit) = ([0; 64], 0);
     while bit < 64 {
         places[bit] = slice_of(INITIAL[bit]);

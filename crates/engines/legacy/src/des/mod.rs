@@ -1,12 +1,12 @@
 //! DES and 3DES (FIPS 46-3, SP 800-67), bit-sliced: one bit of 512 blocks in each AVX-512 register.
 //!
 //! The permutations then cost nothing, and the S-boxes are circuits of some thirty gates for 512 blocks at once. Blocks become slices by
-//! transposing 64 times 64 bits in each lane. The key bits are slices as well, the same for all blocks ([`Des`], [`TripleDes`]) or each
+//! transposing 64 times 64 bits in each lane. A few blocks go another way (`alone`). The key bits are slices as well, the same for all blocks ([`Des`], [`TripleDes`]) or each
 //! block's own ([`encrypt_cbc_streams`]).
 
+mod alone;
 mod circuits;
 mod kernel;
-#[cfg(test)]
 mod sboxes;
 mod streams;
 mod tables;
@@ -15,9 +15,10 @@ pub use streams::{Stream, encrypt_cbc_streams};
 
 use crate::cipher::{BadKey, BlockCipher, Form, assert_whole, in_groups};
 use crate::word::{Word, Ymm, Zmm};
+use alone::RoundKeys;
 use kernel::{Masks, Stage, group};
 use sealed::{Direction, Passes};
-use zeroize::ZeroizeOnDrop;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Bytes in a block.
 const BLOCK: usize = 8;
@@ -28,7 +29,7 @@ pub struct Des {
     #[zeroize(skip)]
     form: Form,
     key: [u8; 8],
-    masks: Masks,
+    schedule: Schedule,
 }
 
 /// **Legacy.** 3DES (TDEA) with two keys (16 bytes) or three (24 bytes), whose parity bits are ignored.
@@ -37,7 +38,14 @@ pub struct TripleDes {
     #[zeroize(skip)]
     form: Form,
     keys: [[u8; 8]; 3],
-    masks: [Masks; 3],
+    schedules: [Schedule; 3],
+}
+
+/// A key as the kernels take it.
+#[derive(Clone, Zeroize)]
+struct Schedule {
+    masks: Masks,
+    alone: RoundKeys,
 }
 
 /// The key of a [`Stream`]: of DES or 3DES.
@@ -81,19 +89,22 @@ impl Passes for TripleDes {
     }
 }
 
-/// For each bit of the key all ones or all zeros.
-fn masks(key: &[u8; 8]) -> Masks {
-    let key = u64::from_le_bytes(*key);
-    std::array::from_fn(|bit| 0u64.wrapping_sub(key >> bit & 1))
+impl Schedule {
+    fn new(key: &[u8; 8]) -> Self {
+        let bits = u64::from_le_bytes(*key);
+        // For each bit of the key all ones or all zeros.
+        Self { masks: std::array::from_fn(|bit| 0u64.wrapping_sub(bits >> bit & 1)), alone: alone::round_keys(key) }
+    }
 }
 
 /// Runs the passes over all blocks.
-fn run(form: Form, stages: &[Stage<'_, Masks>], blocks: &mut [u8]) {
+fn run<const PASSES: usize>(form: Form, passes: [(&Schedule, Direction); PASSES], blocks: &mut [u8]) {
     assert_whole(blocks, BLOCK);
+    let stages = &passes.map(|(schedule, direction)| (&schedule.masks, direction));
     if !form.is_vector() {
         return in_groups!(64 * u64::BYTES, blocks, |blocks| group::<u64, Masks>(stages, blocks));
     }
-    // What is left over goes through half registers if it fits.
+    // What is left over goes through half registers if it fits, or block by block if it is little.
     let whole = match blocks.len() % (64 * Zmm::BYTES) {
         rest if rest <= 64 * Ymm::BYTES => blocks.len() - rest,
         _ => blocks.len(),
@@ -101,6 +112,10 @@ fn run(form: Form, stages: &[Stage<'_, Masks>], blocks: &mut [u8]) {
     let (blocks, rest) = blocks.split_at_mut(whole);
     // SAFETY: the form says that the processor has been asked.
     in_groups!(64 * Zmm::BYTES, blocks, |blocks| unsafe { group_zmm(stages, blocks) });
+    if rest.len() <= alone::BLOCKS_MAX * BLOCK {
+        // SAFETY: as above.
+        return unsafe { alone::run(&passes.map(|(schedule, direction)| (&schedule.alone, direction)), rest) };
+    }
     // SAFETY: as above.
     in_groups!(64 * Ymm::BYTES, rest, |blocks| unsafe { group_ymm(stages, blocks) });
 }
@@ -123,15 +138,15 @@ impl BlockCipher for Des {
     fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
         BadKey::check::<Self>(key)?;
         let key = *key.first_chunk().expect("checked");
-        Ok(Self { form, key, masks: masks(&key) })
+        Ok(Self { form, key, schedule: Schedule::new(&key) })
     }
 
     fn encrypt_blocks(&self, blocks: &mut [u8]) {
-        run(self.form, &[(&self.masks, Direction::Encrypt)], blocks);
+        run(self.form, [(&self.schedule, Direction::Encrypt)], blocks);
     }
 
     fn decrypt_blocks(&self, blocks: &mut [u8]) {
-        run(self.form, &[(&self.masks, Direction::Decrypt)], blocks);
+        run(self.form, [(&self.schedule, Direction::Decrypt)], blocks);
     }
 }
 
@@ -144,16 +159,16 @@ impl BlockCipher for TripleDes {
         BadKey::check::<Self>(key)?;
         let part = |n: usize| *key[8 * n..].first_chunk().expect("checked");
         let keys = [part(0), part(1), part(if key.len() == 24 { 2 } else { 0 })];
-        Ok(Self { form, keys, masks: keys.each_ref().map(masks) })
+        Ok(Self { form, keys, schedules: keys.each_ref().map(Schedule::new) })
     }
 
     fn encrypt_blocks(&self, blocks: &mut [u8]) {
-        let [first, second, third] = &self.masks;
-        run(self.form, &[(first, Direction::Encrypt), (second, Direction::Decrypt), (third, Direction::Encrypt)], blocks);
+        let [first, second, third] = &self.schedules;
+        run(self.form, [(first, Direction::Encrypt), (second, Direction::Decrypt), (third, Direction::Encrypt)], blocks);
     }
 
     fn decrypt_blocks(&self, blocks: &mut [u8]) {
-        let [first, second, third] = &self.masks;
-        run(self.form, &[(third, Direction::Decrypt), (second, Direction::Encrypt), (first, Direction::Decrypt)], blocks);
+        let [first, second, third] = &self.schedules;
+        run(self.form, [(third, Direction::Decrypt), (second, Direction::Encrypt), (first, Direction::Decrypt)], blocks);
     }
 }

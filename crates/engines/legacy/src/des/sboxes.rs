@@ -1,4 +1,4 @@
-//! The S-boxes of FIPS 46-3, for the search of circuits and the test of what it found.
+//! The S-boxes of FIPS 46-3.
 
 /// S1 to S8, row after row.
 pub(crate) const SBOXES: [[u8; 64]; 8] = [
@@ -37,7 +37,7 @@ pub(crate) const SBOXES: [[u8; 64]; 8] = [
 ];
 
 /// What an S-box makes of six bits, the first of which is the most significant: the outer two choose the row.
-pub(crate) fn sbox(sbox: &[u8; 64], x: u8) -> u8 {
+pub(crate) const fn sbox(sbox: &[u8; 64], x: u8) -> u8 {
     let (row, column) = (x >> 4 & 2 | x & 1, x >> 1 & 15);
-    sbox[usize::from(row * 16 + column)]
+    sbox[(row * 16 + column) as usize]
 }
