@@ -4,6 +4,17 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 need "$bywash" "$tls_load"
 unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF
+
+"$bywash" reproduce niwa2005 --quick --out "$scratch/niwa2005" >"$scratch/said" 2>&1 || { cat "$scratch/said"; die "FAILED   reproduce niwa2005"; }
+[ "$(wc -l <"$scratch/niwa2005/table2.csv")" -eq 11 ] || die "FAILED   reproduce niwa2005: table2.csv has not ten ciphers"
+echo "ok       reproduce niwa2005 --quick"
+if command -v openssl >/dev/null; then
+    "$bywash" reproduce takeda --quick --out "$scratch/takeda" >"$scratch/said" 2>&1 || { cat "$scratch/said"; die "FAILED   reproduce takeda"; }
+    grep -q '<polyline' "$scratch/takeda/figure2-cpu.svg" || die "FAILED   reproduce takeda: figure2-cpu.svg shows no line"
+    echo "ok       reproduce takeda --quick"
+else
+    echo "skipped  reproduce takeda: no openssl here: apt-get install openssl"
+fi
 command -v nginx >/dev/null || { echo "skipped  reproduce: no nginx here: apt-get install nginx-light"; exit 0; }
 
 "$bywash" reproduce munetoh --quick --out "$scratch/out" >"$scratch/said" 2>"$scratch/notes" || { cat "$scratch/notes"; die "FAILED   reproduce munetoh"; }

@@ -1,6 +1,6 @@
 //! The papers' experiments, run again: real servers from the distribution, real clients, tables and plots.
 //!
-//! `bywash reproduce` is the door to this crate. An experiment drives programs and nothing else: the `bywash` command, `tls-load`, `openssl`,
+//! `bywash reproduce` is the door to this crate. An experiment with servers drives programs and nothing else: the `bywash` command, `tls-load`, `openssl`,
 //! servers that it starts itself on free ports of 127.0.0.1 and ends by their own process. What it writes (CSV, SVG) lies
 //! beside the README that discusses it, in `experiments/NAME`.
 //!
@@ -14,13 +14,16 @@
 //! A module with a function `run`, and a line in [`EXPERIMENTS`].
 #![forbid(unsafe_code)]
 
+mod ciphers;
 mod load;
 mod munetoh;
+mod niwa2005;
 mod process;
 mod rivals;
 mod sample;
 mod servers;
 mod stage;
+mod takeda;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -35,11 +38,15 @@ pub struct Experiment {
 }
 
 /// All of them.
-pub const EXPERIMENTS: &[Experiment] = &[Experiment {
-    name: "munetoh",
-    title: "public-key accelerators behind TLS servers: table 1, figures 3 and 4, and what the paper left open",
-    run: munetoh::run,
-}];
+pub const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        name: "munetoh",
+        title: "public-key accelerators behind TLS servers: table 1, figures 3 and 4, and what the paper left open",
+        run: munetoh::run,
+    },
+    Experiment { name: "niwa2005", title: "an FPGA for ten ciphers: table 2, one core of today beside it", run: niwa2005::run },
+    Experiment { name: "takeda", title: "a GPU beside the processor: figure 2, the curves of the processor", run: takeda::run },
+];
 
 /// What an experiment is told.
 #[derive(Clone, Debug)]
@@ -52,7 +59,7 @@ pub struct Options {
     pub parts: Vec<String>,
     /// The `bywash` command.
     pub bywash: PathBuf,
-    /// The `tls-load` command.
+    /// The `tls-load` command, which experiments with servers need.
     pub tls_load: PathBuf,
     /// Where tables and plots go.
     pub out: PathBuf,
@@ -108,6 +115,21 @@ impl Experiment {
         std::fs::create_dir_all(&options.out).map_err(|error| io_error("make", &options.out, &error))?;
         (self.run)(options, progress)
     }
+}
+
+/// Checks the names of the parts asked for.
+pub(crate) fn parts(options: &Options, names: &[&str]) -> Result<()> {
+    match options.parts.iter().find(|part| !names.contains(&part.as_str())) {
+        Some(unknown) => Err(Error(format!("no part '{unknown}'; there are {}", names.join(", ")))),
+        None => Ok(()),
+    }
+}
+
+/// Writes a table as NAME.csv, and keeps it.
+pub(crate) fn write_table(options: &Options, outcome: &mut Outcome, name: &str, csv: &str, rows: &impl serde::Serialize) -> Result<()> {
+    let path = options.out.join(format!("{name}.csv"));
+    outcome.tables[name] = serde_json::to_value(rows).unwrap_or_default();
+    std::fs::write(&path, csv).map_err(|error| io_error("write", &path, &error))
 }
 
 pub(crate) fn io_error(verb: &str, path: &Path, error: &std::io::Error) -> Error {

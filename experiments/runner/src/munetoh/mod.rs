@@ -12,7 +12,7 @@ use crate::rivals::{Behind, Engine, Rival};
 use crate::sample::Sample;
 use crate::servers::Server;
 use crate::stage::{Key, PAGES, Stage};
-use crate::{Error, Options, Outcome, Progress, Result, io_error};
+use crate::{Error, Options, Outcome, Progress, Result, parts, write_table};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -33,18 +33,19 @@ const PARTS: [Part; 6] = [
 ];
 
 pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
-    if let Some(unknown) = options.parts.iter().find(|part| PARTS.iter().all(|(name, _)| name != part)) {
-        let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
-        return Err(Error(format!("no part '{unknown}'; there are {}", names.join(", "))));
+    parts(options, &PARTS.map(|(name, _)| name))?;
+    if !options.tls_load.is_file() {
+        let way_out = "build it (cargo build --release -p bywash-tls-load), or name it with --tls-load";
+        return Err(Error(format!("the load generator: {} is not there\n{way_out}", options.tls_load.display())));
     }
-    let mut bench = Bench { options, stage: Stage::new()?, progress, effort: Effort::of(options), tables: serde_json::json!({}) };
-    let mut said = String::new();
+    let mut bench = Bench { options, stage: Stage::new()?, progress, effort: Effort::of(options), outcome: Outcome::default() };
     for (name, part) in PARTS {
         if options.parts.is_empty() || options.parts.iter().any(|wanted| wanted == name) {
-            said += &part(&mut bench)?;
+            let said = part(&mut bench)?;
+            bench.outcome.text += &said;
         }
     }
-    Ok(Outcome { text: said, tables: bench.tables })
+    Ok(bench.outcome)
 }
 
 /// The share of a measurement that comes before it, uncounted.
@@ -72,7 +73,7 @@ struct Bench<'a> {
     stage: Stage,
     progress: &'a mut dyn FnMut(Progress),
     effort: Effort,
-    tables: serde_json::Value,
+    outcome: Outcome,
 }
 
 impl Bench<'_> {
@@ -141,8 +142,6 @@ impl Bench<'_> {
 
     /// Writes a table as NAME.csv, and keeps it.
     fn table(&mut self, name: &str, csv: &str, rows: &impl Serialize) -> Result<()> {
-        let path = self.out(&format!("{name}.csv"));
-        self.tables[name] = serde_json::to_value(rows).unwrap_or_default();
-        std::fs::write(&path, csv).map_err(|error| io_error("write", &path, &error))
+        write_table(self.options, &mut self.outcome, name, csv, rows)
     }
 }
