@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::crowd::{self, Crowd};
 use crate::session::Session;
 use crate::upstream::Upstream;
-use bywash_core::{Algorithm, Engine, Error, Key, KeyReference, Place, Result, SessionParams};
+use bywash_core::{Algorithm, Engine, Error, Key, KeyReference, Place, Result, SessionParams, Solo};
 use bywash_protocol::keys::key_error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -76,6 +76,12 @@ impl Client {
     /// has a cheaper way to do them than a session may take it.
     pub fn keeps(&self, algorithm: Algorithm) -> bool {
         self.0.upstream.keeps(algorithm)
+    }
+
+    /// A cipher for one caller in its own place, where the engine here has one: for an algorithm that this process [keeps](Self::keeps) it is the cheapest
+    /// way. Its work is counted by [`Client::count`].
+    pub fn solo(&self, algorithm: Algorithm) -> Option<Box<dyn Solo>> {
+        self.0.engine.solo(algorithm)
     }
 
     /// Looks a key of the broker's vault up, by its name and, if it is known, its public half: whether it is there and this process may use it.

@@ -5,6 +5,7 @@ use crate::cost::CostSheet;
 use crate::error::{Error, Result};
 use crate::operation::{Data, Direction, Operation};
 use crate::session::SessionParams;
+use crate::solo::Solo;
 use core::any::Any;
 use std::sync::Arc;
 
@@ -59,6 +60,13 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// [`Error::Unsupported`], [`Error::BadKey`], [`Error::EngineFailed`].
     fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>>;
+
+    /// A cipher or AEAD for one caller in its own place, without a key yet; `None`, which is the default, where that is no faster than the libraries that
+    /// programs have anyway.
+    fn solo(&self, algorithm: Algorithm) -> Option<Box<dyn Solo>> {
+        let _ = algorithm;
+        None
+    }
 
     /// Runs a batch to its end, setting each task's outcome. Tasks may belong to different sessions and algorithms.
     /// An engine with lanes overrides this; the default runs one after the other.

@@ -33,6 +33,7 @@ pub mod operation;
 pub mod route;
 pub mod secret;
 pub mod session;
+pub mod solo;
 pub mod time;
 pub mod trace;
 
@@ -45,4 +46,5 @@ pub use operation::{Data, Direction, Operation, OwnedOperation};
 pub use route::{Place, SizeClass};
 pub use secret::SecretBytes;
 pub use session::SessionParams;
+pub use solo::Solo;
 pub use time::Time;

@@ -68,14 +68,20 @@ impl Schedule {
     /// A key for both directions: encryption first.
     pub(crate) fn both(key: &[u8]) -> Result<Box<[Self; 2]>, Error> {
         let mut both = Box::new([Self::empty(), Self::empty()]);
-        let [encrypt, decrypt] = &mut *both;
+        Self::expand_both(&mut both, key)?;
+        Ok(both)
+    }
+
+    /// The same in room that is there.
+    pub(crate) fn expand_both(both: &mut [Self; 2], key: &[u8]) -> Result<(), Error> {
+        let [encrypt, decrypt] = both;
         encrypt.expand(key)?;
         #[allow(unsafe_code)]
         // SAFETY: the processor has the features, as `expand` has asserted.
         unsafe {
             decrypt.invert(encrypt);
         }
-        Ok(both)
+        Ok(())
     }
 
     /// Becomes the schedule of the equivalent inverse cipher (FIPS 197 s5.3.5).
@@ -176,9 +182,16 @@ impl Schedule {
     }
 }
 
+impl Schedule {
+    /// Overwrites the round keys.
+    pub(crate) fn wipe(&mut self) {
+        memory::wipe(&mut self.keys);
+    }
+}
+
 impl Drop for Schedule {
     fn drop(&mut self) {
-        memory::wipe(&mut self.keys);
+        self.wipe();
     }
 }
 

@@ -19,6 +19,16 @@ impl Key {
         Schedule::both(key).map(Self)
     }
 
+    /// Becomes another key, in the same room.
+    pub fn set(&mut self, key: &[u8]) -> Result<(), Error> {
+        Schedule::expand_both(&mut self.0, key)
+    }
+
+    /// Overwrites the key; what it does until another is [set](Self::set) means nothing.
+    pub fn wipe(&mut self) {
+        self.0.iter_mut().for_each(Schedule::wipe);
+    }
+
     /// Encrypts whole blocks. `chain` is the IV, and becomes that of what follows.
     pub fn encrypt(&self, chain: &mut [u8; BLOCK], mut text: Text<'_>) -> Result<(), Error> {
         blocks::check(&text)?;

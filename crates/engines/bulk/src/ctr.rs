@@ -39,6 +39,16 @@ impl Key {
         Ok(Self(schedule))
     }
 
+    /// Becomes another key, in the same room.
+    pub fn set(&mut self, key: &[u8]) -> Result<(), Error> {
+        self.0.expand(key)
+    }
+
+    /// Overwrites the key; what it does until another is [set](Self::set) means nothing.
+    pub fn wipe(&mut self) {
+        self.0.wipe();
+    }
+
     /// Encrypts or decrypts a whole message whose first counter block is given.
     pub fn apply(&self, first: &[u8; BLOCK], mut text: Text<'_>) {
         let range = 0..text.len();

@@ -113,9 +113,16 @@ impl Powers {
     }
 }
 
+impl Powers {
+    /// Overwrites them.
+    pub(crate) fn wipe(&mut self) {
+        memory::wipe(&mut self.table);
+    }
+}
+
 impl Drop for Powers {
     fn drop(&mut self) {
-        memory::wipe(&mut self.table);
+        self.wipe();
     }
 }
 

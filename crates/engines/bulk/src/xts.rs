@@ -15,13 +15,25 @@ pub struct Key {
 impl Key {
     /// Expands 32 or 64 bytes: the key of the data, then that of the tweak. That they differ is for the caller to check.
     pub fn new(key: &[u8]) -> Result<Self, Error> {
+        let mut new = Self { data: Box::new([Schedule::empty(), Schedule::empty()]), tweak: Box::new(Schedule::empty()) };
+        new.set(key)?;
+        Ok(new)
+    }
+
+    /// Becomes another key, in the same room.
+    pub fn set(&mut self, key: &[u8]) -> Result<(), Error> {
         if !matches!(key.len(), 32 | 64) {
             return Err(Error::KeyLength(key.len()));
         }
-        let (data, second) = key.split_at(key.len() / 2);
-        let mut tweak = Box::new(Schedule::empty());
-        tweak.expand(second)?;
-        Ok(Self { data: Schedule::both(data)?, tweak })
+        let (data, tweak) = key.split_at(key.len() / 2);
+        Schedule::expand_both(&mut self.data, data)?;
+        self.tweak.expand(tweak)
+    }
+
+    /// Overwrites the key; what it does until another is [set](Self::set) means nothing.
+    pub fn wipe(&mut self) {
+        self.data.iter_mut().for_each(Schedule::wipe);
+        self.tweak.wipe();
     }
 
     /// Encrypts a data unit.

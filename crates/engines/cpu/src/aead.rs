@@ -221,6 +221,7 @@ impl<P: Pieces> Stream for AeadStream<P> {
 }
 
 /// Streams are not covered by [`SessionParams::check`](bywash_core::SessionParams::check), so they check for themselves.
+#[inline]
 pub(crate) fn check_iv(algorithm: Algorithm, iv: &[u8]) -> Result<()> {
     let (min, max) = match algorithm.kind() {
         Kind::Aead { iv, .. } => iv,
@@ -234,6 +235,7 @@ pub(crate) fn check_iv(algorithm: Algorithm, iv: &[u8]) -> Result<()> {
 }
 
 /// The output must have room for as many bytes as go in.
+#[inline]
 pub(crate) fn check_room(algorithm: Algorithm, data: &Data<'_>) -> Result<()> {
     let (needed, given) = (data.input_len(), data.output_len());
     if given < needed { Err(Error::OutputTooSmall { algorithm, needed, given }) } else { Ok(()) }

@@ -78,7 +78,7 @@ mod pool;
 mod rsa;
 mod xts;
 
-use bywash_core::{Algorithm, Engine, Error, Key, Keyed, Kind, Result, SessionParams, Task};
+use bywash_core::{Algorithm, Engine, Error, Key, Keyed, Kind, Result, SessionParams, Solo, Task};
 use std::sync::OnceLock;
 
 /// The engine's name, in messages and cost sheets.
@@ -160,6 +160,10 @@ impl Engine for CpuEngine {
             tasks if self.lanes => lanes::run(tasks),
             tasks => tasks.iter_mut().for_each(|task| task.outcome = task.keyed.run(&mut task.operation)),
         }
+    }
+
+    fn solo(&self, algorithm: Algorithm) -> Option<Box<dyn Solo>> {
+        if self.kernels { kernels::solo(algorithm) } else { None }
     }
 
     fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {

@@ -344,9 +344,9 @@ fn forged_messages_are_refused() {
     }
 }
 
-/// Where little text becomes much, a context of ours takes over from the default provider's: at any size, at any message, in either direction.
+/// Message after message in one context, in pieces: the key set again or not, the tag set early or late, copies between messages, either direction.
 #[test]
-fn gcm_messages_that_grow() {
+fn gcm_messages_one_after_another() {
     let library = Library::new("here");
     let mut random = Random::new(31);
     for _ in 0..60 {
@@ -377,8 +377,83 @@ fn gcm_messages_that_grow() {
     }
 }
 
-/// A copy made anywhere in a message goes on as its original would, and neither disturbs the other: with little text, much text, and where a context of
-/// ours takes over before the copy is made or after, in one of the two or in both.
+/// Two updates, a copy between them, and all ways to begin anew: with the same IV (CBC) or where it stands (CTR), with another, with the same key and with
+/// another. What can be asked is asked everywhere.
+#[test]
+fn plain_modes_begun_anew_and_copied() {
+    let library = Library::new("here");
+    let mut random = Random::new(41);
+    for name in PLAIN.iter().chain(XTS) {
+        let pair = Pair::new(&library, name);
+        let least = if XTS.contains(name) { 16 } else { 1 };
+        for (first, second) in [1, 15, 16, 17, 255, 4096, 16_385].into_iter().flat_map(|first| [1, 31, 4096].map(|second| (first, second)))
+        {
+            for (encrypt, padding) in [(true, true), (true, false), (false, true), (false, false)] {
+                let (key, iv, other) = (random.bytes(pair.key_len()), random.bytes(16), random.bytes(16));
+                let (data, more, key_anew) =
+                    (random.bytes(first.max(least)), random.bytes(second.max(least)), random.bytes(pair.key_len()));
+                let asked = |context: &Context| {
+                    let updated = if name.contains("ECB") { None } else { context.octets(c"updated-iv", 16) };
+                    (updated, context.octets(c"iv", 16), context.number(c"num"), context.number(c"padding"))
+                };
+                let run = |context: &Context| {
+                    let padded = least > 1 || context.set_padding(padding);
+                    let begun = (context.update(&data), asked(context));
+                    let copy = context.copy();
+                    let went_on = (context.update(&more), asked(context), copy.update(&data), asked(&copy));
+                    let again = copy.copy();
+                    let ended = (context.finish(), copy.finish().is_some(), again.update(&more), asked(&again));
+                    let anew =
+                        [(None, None), (None, Some(&other)), (Some(&key), Some(&iv)), (Some(&key_anew), Some(&iv)), (Some(&key), None)];
+                    let anew = anew.map(|(key, iv)| {
+                        let begun = again.init(None, key.map(Vec::as_slice), iv.map(Vec::as_slice), -1);
+                        (begun, again.update(&more), again.update(&data), asked(&again), again.finish().is_some())
+                    });
+                    (padded, begun, went_on, ended, anew)
+                };
+                let (ours, theirs) = pair.contexts(&key, &iv, encrypt);
+                assert!(run(&ours) == run(&theirs), "{name}: {first} bytes, then {second}; encrypt {encrypt}, padding {padding}");
+                take_reason();
+            }
+        }
+    }
+}
+
+/// One long message by calls of few bytes and of many: positions of all kinds in the block, raw steps, a position that is set back, copies.
+#[test]
+fn plain_modes_in_pieces_of_any_length() {
+    let library = Library::new("here");
+    let mut random = Random::new(42);
+    for name in PLAIN {
+        let pair = Pair::new(&library, name);
+        for (encrypt, padding) in [(true, true), (false, true), (false, false)] {
+            for limit in [40, 700, 3000] {
+                let (key, iv) = (random.bytes(pair.key_len()), random.bytes(16));
+                let (mut ours, mut theirs) = pair.contexts(&key, &iv, encrypt);
+                assert!(ours.set_padding(padding) && theirs.set_padding(padding));
+                let mut total = 0;
+                while total < 40_000 {
+                    let len = random.below(limit);
+                    let (data, raw, set_back) = (random.bytes(len), random.one_in(8), random.one_in(16));
+                    let run = |context: &Context| {
+                        let position = (context.number(c"num"), set_back && context.set_number(c"num", 0));
+                        let stepped = raw.then(|| context.step(&data[..len & !15], true));
+                        (position, stepped, context.update(&data), context.number(c"num"), context.octets(c"iv", 16))
+                    };
+                    assert!(run(&ours) == run(&theirs), "{name}: {total} bytes, then {len}; encrypt {encrypt}, padding {padding}");
+                    total += len;
+                    if random.one_in(20) {
+                        (ours, theirs) = (ours.copy(), theirs.copy());
+                    }
+                }
+                assert_eq!(ours.finish(), theirs.finish(), "{name}: the end; encrypt {encrypt}, padding {padding}");
+                take_reason();
+            }
+        }
+    }
+}
+
+/// A copy made anywhere in a message goes on as its original would, and neither disturbs the other: with little text and much.
 #[test]
 fn a_gcm_context_copied_in_the_midst_of_a_message() {
     let library = Library::new("here");

@@ -12,6 +12,8 @@ pub(super) const BLOCK: usize = WIDE;
 const SIDE_BY_SIDE: usize = 16;
 /// Bytes in them.
 pub(super) const STEP: usize = SIDE_BY_SIDE * BLOCK;
+/// Blocks that a message in pieces begins with: a register of each row.
+pub(super) const FEW: usize = 4;
 /// Blocks that a message begins with at most.
 pub(super) const FIRST: usize = 1 + SIDE_BY_SIDE;
 
@@ -130,9 +132,12 @@ impl State {
         self.0[12] = self.0[12].wrapping_add(SIDE_BY_SIDE as u32);
     }
 
-    /// Says which block comes next.
-    pub(super) fn set_counter(&mut self, counter: u32) {
-        self.0[12] = counter;
+    /// The first blocks of a message in pieces.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+    pub(super) fn begin_few(&mut self, first: &mut [Block; FEW]) {
+        self.few::<1>(first);
+        self.0[12] = FEW as u32;
     }
 
     /// Xors keystream into at most a step of text. Where the last block is not used up, it is left in `last`.

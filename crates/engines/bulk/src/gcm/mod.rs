@@ -20,10 +20,10 @@
 mod kernel;
 mod message;
 
+use crate::Error;
 use crate::aes::{Schedule, with_rounds};
 use crate::ghash::{Powers, reversed_block};
 use crate::memory::{self, BLOCK, Text};
-use crate::{Error, assert_supported};
 use core::arch::x86_64::*;
 use kernel::{Counter, Ending};
 pub use message::Message;
@@ -46,15 +46,26 @@ struct Expanded {
 impl Key {
     /// Expands a key of 16, 24 or 32 bytes.
     pub fn new(key: &[u8]) -> Result<Self, Error> {
-        assert_supported();
-        let mut expanded = Box::new(Expanded { schedule: Schedule::empty(), powers: Powers::empty() });
-        expanded.schedule.expand(key)?;
+        let mut new = Self(Box::new(Expanded { schedule: Schedule::empty(), powers: Powers::empty() }));
+        new.set(key)?;
+        Ok(new)
+    }
+
+    /// Becomes another key, in the same room.
+    pub fn set(&mut self, key: &[u8]) -> Result<(), Error> {
+        self.0.schedule.expand(key)?;
         #[allow(unsafe_code)]
-        // SAFETY: the processor has the features, as just asserted.
+        // SAFETY: the processor has the features, as `expand` has asserted.
         unsafe {
-            expanded.fill_powers();
+            self.0.fill_powers();
         }
-        Ok(Self(expanded))
+        Ok(())
+    }
+
+    /// Overwrites the key; what it does until another is [set](Self::set) means nothing.
+    pub fn wipe(&mut self) {
+        self.0.schedule.wipe();
+        self.0.powers.wipe();
     }
 
     /// Encrypts and writes the tag, as many bytes of it as `tag` has.

@@ -12,14 +12,14 @@ use std::sync::Arc;
 type Outcome<T> = core::result::Result<T, Wrong>;
 
 /// A key of a cipher with a tag.
-trait Cipher: Send + Sync + Sized + 'static {
+pub(super) trait Cipher: Send + Sync + Sized + 'static {
     fn new(key: &[u8]) -> Option<Self>;
     fn seal(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &mut [u8]) -> Outcome<()>;
     fn open(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &[u8]) -> Outcome<()>;
 }
 
 /// One whose messages may come in pieces.
-trait Streaming: Cipher {
+pub(super) trait Streaming: Cipher {
     type Message: Clone + Send + 'static;
 
     fn begin(&self, iv: &[u8]) -> Outcome<Self::Message>;

@@ -2,6 +2,10 @@
 
 mod aead;
 mod modes;
+mod solo;
+mod solo_aead;
+
+pub(crate) use solo::make as solo;
 
 use crate::wrong;
 use bywash_bulk::Text;

@@ -8,14 +8,12 @@ use crate::xts::{KeyedXts, Unit};
 use bywash_bulk::{cbc, ctr, ecb, xts};
 use bywash_core::{Algorithm, Data, Direction, Keyed, Result};
 
-struct Ctr(ctr::Key);
-
 pub(crate) fn open_ctr(algorithm: Algorithm, key: &[u8]) -> Result<Box<dyn Keyed>> {
     let key = ctr::Key::new(key).map_err(|_| failed("the key"))?;
-    Ok(KeyedMode::boxed(algorithm, 1, Ctr(key)))
+    Ok(KeyedMode::boxed(algorithm, 1, key))
 }
 
-impl Mode for Ctr {
+impl Mode for ctr::Key {
     type Message = ctr::Message;
 
     fn begin(&self, iv: &[u8]) -> ctr::Message {
@@ -23,7 +21,7 @@ impl Mode for Ctr {
     }
 
     fn apply(&self, _: Direction, message: &mut ctr::Message, data: Data<'_>) -> core::result::Result<(), Refused> {
-        message.apply(&self.0, text(data).ok_or(Refused)?);
+        message.apply(self, text(data).ok_or(Refused)?);
         Ok(())
     }
 
@@ -32,19 +30,17 @@ impl Mode for Ctr {
     }
 
     fn whole(&self, _: Direction, iv: &[u8], data: Data<'_>) -> core::result::Result<(), Refused> {
-        self.0.apply(&block_of(iv), text(data).ok_or(Refused)?);
+        Self::apply(self, &block_of(iv), text(data).ok_or(Refused)?);
         Ok(())
     }
 }
 
-struct Cbc(cbc::Key);
-
 pub(crate) fn open_cbc(algorithm: Algorithm, key: &[u8]) -> Result<Box<dyn Keyed>> {
     let key = cbc::Key::new(key).map_err(|_| failed("the key"))?;
-    Ok(KeyedMode::boxed(algorithm, 16, Cbc(key)))
+    Ok(KeyedMode::boxed(algorithm, 16, key))
 }
 
-impl Mode for Cbc {
+impl Mode for cbc::Key {
     type Message = [u8; 16];
 
     fn begin(&self, iv: &[u8]) -> [u8; 16] {
@@ -53,7 +49,7 @@ impl Mode for Cbc {
 
     fn apply(&self, direction: Direction, chain: &mut [u8; 16], data: Data<'_>) -> core::result::Result<(), Refused> {
         let text = text(data).ok_or(Refused)?;
-        let done = if direction == Direction::Encrypt { self.0.encrypt(chain, text) } else { self.0.decrypt(chain, text) };
+        let done = if direction == Direction::Encrypt { self.encrypt(chain, text) } else { self.decrypt(chain, text) };
         done.map_err(|_| Refused)
     }
 
@@ -62,21 +58,19 @@ impl Mode for Cbc {
     }
 }
 
-struct Ecb(ecb::Key);
-
 pub(crate) fn open_ecb(algorithm: Algorithm, key: &[u8]) -> Result<Box<dyn Keyed>> {
     let key = ecb::Key::new(key).map_err(|_| failed("the key"))?;
-    Ok(KeyedMode::boxed(algorithm, 16, Ecb(key)))
+    Ok(KeyedMode::boxed(algorithm, 16, key))
 }
 
-impl Mode for Ecb {
+impl Mode for ecb::Key {
     type Message = ();
 
     fn begin(&self, _: &[u8]) {}
 
     fn apply(&self, direction: Direction, (): &mut (), data: Data<'_>) -> core::result::Result<(), Refused> {
         let text = text(data).ok_or(Refused)?;
-        let done = if direction == Direction::Encrypt { self.0.encrypt(text) } else { self.0.decrypt(text) };
+        let done = if direction == Direction::Encrypt { self.encrypt(text) } else { self.decrypt(text) };
         done.map_err(|_| Refused)
     }
 
@@ -85,17 +79,15 @@ impl Mode for Ecb {
     }
 }
 
-struct Xts(xts::Key);
-
 pub(crate) fn open_xts(algorithm: Algorithm, key: &[u8]) -> Result<Box<dyn Keyed>> {
     let key = xts::Key::new(key).map_err(|_| failed("the key"))?;
-    Ok(KeyedXts::boxed(algorithm, Xts(key)))
+    Ok(KeyedXts::boxed(algorithm, key))
 }
 
-impl Unit for Xts {
+impl Unit for xts::Key {
     fn apply(&self, direction: Direction, iv: &[u8], data: Data<'_>) -> core::result::Result<(), Refused> {
         let (text, tweak) = (text(data).ok_or(Refused)?, iv.try_into().map_err(|_| Refused)?);
-        let done = if direction == Direction::Encrypt { self.0.encrypt(tweak, text) } else { self.0.decrypt(tweak, text) };
+        let done = if direction == Direction::Encrypt { self.encrypt(tweak, text) } else { self.decrypt(tweak, text) };
         done.map_err(|_| Refused)
     }
 }

@@ -1,7 +1,7 @@
 //! What stands in for the kernels on processors for which there are none.
 
 use crate::wrong;
-use bywash_core::{Algorithm, Keyed, Result, SecretBytes};
+use bywash_core::{Algorithm, Keyed, Result, SecretBytes, Solo};
 
 /// Whether the kernels can run here.
 pub(crate) fn is_supported() -> bool {
@@ -16,4 +16,9 @@ pub(crate) fn has(_: Algorithm) -> bool {
 /// Opens no session.
 pub(crate) fn open(algorithm: Algorithm, _: &SecretBytes, _: usize) -> Result<Box<dyn Keyed>> {
     Err(wrong(algorithm, "have a kernel on this processor"))
+}
+
+/// No cipher for one caller.
+pub(crate) fn solo(_: Algorithm) -> Option<Box<dyn Solo>> {
+    None
 }

@@ -54,13 +54,13 @@ impl Block {
     /// Brings `iv` up to date.
     fn settle(&mut self) -> Outcome {
         if self.in_stream && self.is_cbc() {
-            self.iv = self.work.stream()?.chaining_value();
+            self.iv = self.work.chaining_value()?;
         }
         Ok(())
     }
 
     /// Puts whole blocks through the cipher.
-    #[inline]
+    #[inline(always)]
     fn crypt(&mut self, data: Data<'_>) -> Outcome {
         if self.work.is_queued(data.input_len()) {
             return self.crypt_whole(data);
@@ -168,13 +168,12 @@ fn unpadded(block: &[u8; BLOCK]) -> Outcome<usize> {
 impl Cipher for Block {
     const GETTABLE: &'static [Param] = params::GETTABLE;
     const SETTABLE: &'static [Param] = params::SETTABLE;
-    const MAY_PASS: bool = true;
 
-    fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self> {
-        Some(Self {
+    fn new(provider: &'static Provider, spec: &'static Spec, work: Work) -> Self {
+        Self {
             provider,
             spec,
-            work: Work::new(provider, spec.algorithm)?,
+            work,
             direction: Direction::Decrypt,
             padding: true,
             num: 0,
@@ -185,7 +184,7 @@ impl Cipher for Block {
             iv_set: false,
             in_stream: false,
             tls: Tls::default(),
-        })
+        }
     }
 
     fn init(&mut self, direction: Direction, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome {
@@ -208,6 +207,7 @@ impl Cipher for Block {
         }
     }
 
+    #[inline]
     fn update(&mut self, io: &mut Io) -> Outcome<usize> {
         self.work.need_key()?;
         if self.tls.version != 0 {

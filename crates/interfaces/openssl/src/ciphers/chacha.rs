@@ -177,12 +177,11 @@ impl Cipher for ChaCha {
         Param::declare_octets(c"tlsivfixed"),
         Param::END,
     ];
-    const MAY_PASS: bool = true;
 
-    fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self> {
-        Some(Self {
+    fn new(_: &'static Provider, spec: &'static Spec, work: Work) -> Self {
+        Self {
             spec,
-            work: Work::new(provider, spec.algorithm)?,
+            work,
             direction: Direction::Decrypt,
             base_nonce: [0; AEAD_IV_LEN],
             nonce: [0; AEAD_IV_LEN],
@@ -191,7 +190,7 @@ impl Cipher for ChaCha {
             tag_len: 0,
             tls: None,
             tls_pad: 0,
-        })
+        }
     }
 
     fn init(&mut self, direction: Direction, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome {

@@ -41,22 +41,26 @@ impl Ctr {
     }
 
     /// Brings the stream to the position.
+    #[inline(always)]
     fn enter_stream(&mut self) -> Outcome {
-        if !self.in_stream {
-            let counter = self.counter(self.position / BLOCK).to_be_bytes();
-            self.work.start(Direction::Encrypt, &counter)?;
-            let used = (self.position % BLOCK) as usize;
-            if used > 0 {
-                self.work.stream()?.update(Data::InPlace(&mut [0; BLOCK as usize][..used]))?;
-            }
-            self.in_stream = true;
+        if self.in_stream { Ok(()) } else { self.begin_stream() }
+    }
+
+    fn begin_stream(&mut self) -> Outcome {
+        let counter = self.counter(self.position / BLOCK).to_be_bytes();
+        self.work.start(Direction::Encrypt, &counter)?;
+        let used = (self.position % BLOCK) as usize;
+        if used > 0 {
+            self.work.skip(Data::InPlace(&mut [0; BLOCK as usize][..used]))?;
         }
+        self.in_stream = true;
         Ok(())
     }
 
+    #[inline(always)]
     fn crypt(&mut self, data: Data<'_>) -> Outcome {
         let len = data.input_len();
-        if self.position.is_multiple_of(BLOCK) && self.work.is_queued(len) {
+        if self.work.is_queued(len) && self.position.is_multiple_of(BLOCK) {
             let iv = self.counter(self.position / BLOCK).to_be_bytes();
             self.work.run(Operation { direction: Direction::Encrypt, iv: &iv, aad: &[], data, tag: &mut [] })?;
             self.in_stream = false;
@@ -72,11 +76,9 @@ impl Ctr {
 impl Cipher for Ctr {
     const GETTABLE: &'static [Param] = params::GETTABLE;
     const SETTABLE: &'static [Param] = params::SETTABLE;
-    const MAY_PASS: bool = true;
 
-    fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self> {
-        let work = Work::new(provider, spec.algorithm)?;
-        Some(Self { spec, work, padding: true, original_iv: [0; 16], base: 0, position: 0, next: [0; 16], in_stream: false })
+    fn new(_: &'static Provider, spec: &'static Spec, work: Work) -> Self {
+        Self { spec, work, padding: true, original_iv: [0; 16], base: 0, position: 0, next: [0; 16], in_stream: false }
     }
 
     /// Both directions are one. Without an IV the counter goes on, at the next block.
@@ -95,7 +97,6 @@ impl Cipher for Ctr {
 
     #[inline]
     fn update(&mut self, io: &mut Io) -> Outcome<usize> {
-        self.work.need_key()?;
         self.step(io)
     }
 
@@ -104,6 +105,7 @@ impl Cipher for Ctr {
         Ok(0)
     }
 
+    #[inline(always)]
     fn step(&mut self, io: &mut Io) -> Outcome<usize> {
         self.work.need_key()?;
         let len = io.len();

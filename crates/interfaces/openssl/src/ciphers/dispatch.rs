@@ -3,6 +3,7 @@
 use super::io::Io;
 use super::passed::{Held, Passed};
 use super::spec::{GETTABLE, Spec};
+use super::work::Work;
 use crate::errors::{Reason, raise, raise_error};
 use crate::ffi::ids::cipher as id;
 use crate::ffi::{DispatchEntry, Function, Param, Params, ParamsMut, guard};
@@ -45,10 +46,8 @@ pub(crate) trait Cipher: Sized {
     const GETTABLE: &'static [Param];
     /// What can be told to a context.
     const SETTABLE: &'static [Param];
-    /// Whether contexts are left to the default provider where the client keeps the algorithm to itself.
-    const MAY_PASS: bool;
 
-    fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self>;
+    fn new(provider: &'static Provider, spec: &'static Spec, work: Work) -> Self;
     /// A new direction, and a key or an IV or both or neither.
     fn init(&mut self, direction: Direction, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome;
     /// Takes text, or associated data where there is no output; gives the bytes put out.

@@ -191,13 +191,12 @@ impl Gcm {
 impl Cipher for Gcm {
     const GETTABLE: &'static [Param] = super::gcm_params::GETTABLE;
     const SETTABLE: &'static [Param] = super::gcm_params::SETTABLE;
-    const MAY_PASS: bool = false;
 
-    fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self> {
-        Some(Self {
+    fn new(provider: &'static Provider, spec: &'static Spec, work: Work) -> Self {
+        Self {
             provider,
             spec,
-            work: Work::new(provider, spec.algorithm)?,
+            work,
             direction: Direction::Decrypt,
             iv: [0; IV_MAX],
             iv_len: AEAD_IV_LEN,
@@ -208,7 +207,7 @@ impl Cipher for Gcm {
             tls_aad: None,
             tls_pad: 0,
             tls_records: 0,
-        })
+        }
     }
 
     fn init(&mut self, direction: Direction, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome {

@@ -96,6 +96,9 @@ impl Gcm {
         if params.is_empty() || params.is_only(c"padding") {
             return Ok(());
         }
+        if let Some(len) = params.only_size(c"ivlen") {
+            return self.resize_iv(len);
+        }
         if let Some(param) = params.get(c"tag") {
             self.take_tag(param)?;
         }

@@ -68,19 +68,23 @@ impl Io {
     }
 
     /// Refuses output that does not fit.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn need_room(&self, len: usize) -> Outcome {
         if self.room < len { fail(Reason::OutputBufferTooSmall, "the output does not fit into the buffer") } else { Ok(()) }
     }
 
     /// Makes buffers that overlap harmless. `lag` bytes of earlier input come out before this input does, so output that lies exactly
     /// that far ahead of the input never catches up with it; any other overlap is undone by a copy.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn untangle(&mut self, lag: usize) {
         let (input, output) = (self.input as usize, self.output as usize);
-        if output + lag == input || output >= input + self.len || input >= output + self.len + lag || self.len == 0 || !self.has_output() {
-            return;
+        if output + lag != input && output < input + self.len && input < output + self.len + lag && self.len > 0 && self.has_output() {
+            self.copy_input();
         }
+    }
+
+    #[cold]
+    fn copy_input(&mut self) {
         let copy = Zeroizing::new(self.input().to_vec());
         self.input = copy.as_ptr();
         self.copy = Some(copy);
@@ -116,7 +120,7 @@ impl Io {
     }
 
     /// Hands `len` bytes of input and as much room to `run`, then moves past both. Call [`Io::untangle`] before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn transform<T>(&mut self, len: usize, run: impl FnOnce(Data<'_>) -> Outcome<T>) -> Outcome<T> {
         self.need_room(len)?;
         assert!(len <= self.len);

@@ -4,23 +4,23 @@
 //! |---|---|
 //! | `dispatch` | the `extern "C"` functions, one set for all, over the trait `Cipher` |
 //! | `io` | the program's buffers: everything that touches a raw pointer |
-//! | `work` | session, stream and accounts of one context |
+//! | `work` | cipher and accounts of one context |
 //! | `block`, `ctr`, `xts`, `gcm`, `chacha` | one mode each |
 //! | `delegated` | the default provider's cipher, for what is left to it |
-//! | `passed` | whole contexts left to the default provider: all in place but GCM |
-//! | `small_gcm` | GCM, left to the default provider until there is much to do |
+//! | `spare` | ciphers between two contexts |
+//! | `passed` | whole contexts left to the default provider: those in place for which the engine has nothing better |
 //!
 //! # Where work runs
 //!
 //! What comes in one piece (an update of ECB, CBC or CTR, an XTS data unit, a TLS record of GCM or ChaCha20-Poly1305) is one operation,
 //! and the routing table says where it runs. An AEAD message in pieces runs in the caller's place: it is over only when the tag is asked for.
+//! A context made where everything stays in place has a cipher to itself, from its first byte on, which costs no more to make than the default provider's.
 //!
 //! # What is left to the default provider
 //!
 //! - CBC as TLS 1.0 to 1.2 use it with a separate MAC (`tls-version`): removing padding and MAC in constant time is its business.
-//! - In place, all but GCM: a context of its own costs less, and most are made for a few bytes. In place is where the routing table keeps
-//!   operations of every size and nobody records them, when the context is made.
-//! - GCM in place until some KiB have come under a key: a TLS handshake makes four contexts for a few hundred bytes each.
+//! - In place, all contexts where the engine has no cipher for one caller ([`Solo`](bywash_core::Solo)): its library is no faster there, and a session costs more
+//!   than the few bytes most contexts are made for. In place is where the routing table keeps operations of every size and nobody records them, when the context is made.
 //! - Decryption with an XTS key of two equal halves, which it allows and [`SessionParams`](bywash_core::SessionParams) does not.
 
 //!
@@ -40,7 +40,7 @@ mod gcm_params;
 mod io;
 mod params;
 mod passed;
-mod small_gcm;
+mod spare;
 mod spec;
 mod work;
 mod xts;
@@ -86,8 +86,8 @@ offer! {
     "AES-128-CTR" Ctr128: ctr::Ctr, Ctr, Aes128Ctr;
     "AES-256-XTS:1.3.111.2.1619.0.1.2" Xts256: xts::Xts, Xts, Aes256Xts;
     "AES-128-XTS:1.3.111.2.1619.0.1.1" Xts128: xts::Xts, Xts, Aes128Xts;
-    "AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46" Gcm256: small_gcm::SmallGcm, Gcm, Aes256Gcm;
-    "AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26" Gcm192: small_gcm::SmallGcm, Gcm, Aes192Gcm;
-    "AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6" Gcm128: small_gcm::SmallGcm, Gcm, Aes128Gcm;
+    "AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46" Gcm256: gcm::Gcm, Gcm, Aes256Gcm;
+    "AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26" Gcm192: gcm::Gcm, Gcm, Aes192Gcm;
+    "AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6" Gcm128: gcm::Gcm, Gcm, Aes128Gcm;
     "ChaCha20-Poly1305" ChaCha: chacha::ChaCha, Stream, ChaCha20Poly1305;
 }

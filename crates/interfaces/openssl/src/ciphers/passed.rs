@@ -1,11 +1,11 @@
-//! A cipher that is left to the default provider as a whole, where nothing is to be handed over.
+//! A cipher that is left to the default provider as a whole: in place, where the engine has none of its own that one caller can have to itself.
 //!
-//! What a handshake does is small: session tickets, random numbers (libcrypto's generator uses AES-CTR and AES-ECB), a few records. There a session of
-//! ours costs more than the work, however fast the CPU engine's kernels are from some KiB up. So these contexts are passed on, unless the client does not keep the
-//! algorithm to itself when they are made. The default provider's functions are called as libcrypto would call them: a jump more, and nothing is copied.
+//! The default provider's functions are called as libcrypto would call them: a jump more, and nothing is copied.
 
 use super::dispatch::{Cipher, Failed, Outcome};
+use super::spare;
 use super::spec::Spec;
+use super::work::Work;
 use crate::delegate::{Delegate, call, functions};
 use crate::ffi::ids::{cipher as id, operation};
 use crate::ffi::{Param, guard};
@@ -96,9 +96,7 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// A context, where the client keeps the algorithm to itself; it is to be ours where there is none.
-    pub(super) fn new(provider: &'static Provider, algorithm: Algorithm) -> Option<Self> {
-        let client = provider.client().filter(|client| keeps(provider, client, algorithm))?;
+    fn new(provider: &'static Provider, client: &'static Client, algorithm: Algorithm) -> Option<Self> {
         let delegate = provider.delegate()?;
         let fns = fns(delegate, algorithm)?;
         let context = NonNull::new(call!(fns, newctx(delegate.provctx()), else ptr::null_mut()))?;
@@ -170,12 +168,6 @@ impl Passed {
         let context = NonNull::new(call!(fns, dupctx(self.data()), else ptr::null_mut())).ok_or(Failed)?;
         Ok(Self { fns, context, client, algorithm, operations: 0, bytes: 0 })
     }
-
-    /// From now on as with a libcrypto that cannot copy contexts of this cipher.
-    #[cfg(test)]
-    pub(super) fn forget_how_to_duplicate(&mut self) {
-        self.fns = Box::leak(Box::new(CipherFns { dupctx: None, ..*self.fns }));
-    }
 }
 
 impl Drop for Passed {
@@ -192,9 +184,18 @@ pub(super) enum Held<C> {
 }
 
 impl<C: Cipher> Held<C> {
+    /// In place a cipher of the engine's for this context alone, or else the default provider's; where operations may go elsewhere, a session's.
     pub(super) fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self> {
-        let passed = if C::MAY_PASS { Passed::new(provider, spec.algorithm) } else { None };
-        passed.map(Self::Passed).or_else(|| C::new(provider, spec).map(Self::Own))
+        let (client, algorithm) = (provider.client()?, spec.algorithm);
+        let kept = keeps(provider, client, algorithm);
+        let solo = if kept { spare::take(algorithm).or_else(|| client.solo(algorithm)) } else { None };
+        if kept
+            && solo.is_none()
+            && let Some(passed) = Passed::new(provider, client, algorithm)
+        {
+            return Some(Self::Passed(passed));
+        }
+        Some(Self::Own(C::new(provider, spec, Work::new(client, algorithm, solo))))
     }
 
     pub(super) fn duplicate(&self) -> Outcome<Self> {
@@ -207,8 +208,58 @@ impl<C: Cipher> Held<C> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::gcm::Gcm;
+    use super::super::io::Io;
+    use super::super::spec::Mode;
     use super::*;
     use bywash_client::Route;
+
+    const GCM: &Spec = &Spec::new(Algorithm::Aes256Gcm, Mode::Gcm);
+
+    fn provider(route: Route) -> &'static Provider {
+        Box::leak(Box::new(Provider::of_no_program(route)))
+    }
+
+    /// A context encrypts a message; its ciphertext.
+    fn sealed(held: &mut Held<Gcm>, key: &[u8; 32]) -> [u8; 64] {
+        let Held::Own(own) = held else { panic!("not ours") };
+        own.init(Direction::Encrypt, Some(key), Some(&[2; 12])).unwrap();
+        let mut text = [7; 64];
+        let at = text.as_mut_ptr();
+        // SAFETY: 64 bytes, in place, for the time of the call.
+        own.update(&mut unsafe { Io::new(at, 64, at, 64) }).unwrap();
+        text
+    }
+
+    #[test]
+    fn in_place_a_context_has_a_cipher_to_itself_where_there_is_one() {
+        let here = provider(Route::Here);
+        let has_solo = here.client().unwrap().solo(Algorithm::Aes256Gcm).is_some();
+        assert_eq!(matches!(Held::<Gcm>::new(here, GCM), Some(Held::Own(_))), has_solo);
+        assert!(matches!(Held::<Gcm>::new(provider(Route::Queue), GCM), Some(Held::Own(_))), "its operations go to a queue");
+    }
+
+    #[test]
+    fn a_cipher_goes_from_context_to_context_without_its_key() {
+        let here = provider(Route::Here);
+        if here.client().unwrap().solo(Algorithm::Aes256Gcm).is_none() {
+            return eprintln!("skipped: this processor has no VAES with AVX-512");
+        }
+        let mut first = Held::<Gcm>::new(here, GCM).unwrap();
+        let expected = sealed(&mut first, &[1; 32]);
+        drop(first);
+        let spare = spare::take(Algorithm::Aes256Gcm).expect("what the context had is kept");
+        assert_eq!(spare.key(), None);
+        spare::keep(Algorithm::Aes256Gcm, spare);
+        let mut second = Held::<Gcm>::new(here, GCM).unwrap();
+        assert!(spare::take(Algorithm::Aes256Gcm).is_none(), "the next context has it");
+        assert_ne!(sealed(&mut second, &[3; 32]), expected);
+        assert_eq!(sealed(&mut second, &[1; 32]), expected);
+        // More than are kept: the rest is given back to the allocator.
+        let many: Vec<_> = (0..20).map(|_| Held::<Gcm>::new(here, GCM).unwrap()).collect();
+        drop(many);
+        assert!((0..20).filter(|_| spare::take(Algorithm::Aes256Gcm).is_some()).count() <= 8);
+    }
 
     #[test]
     fn what_is_believed_of_a_provider_is_not_of_its_successor() {

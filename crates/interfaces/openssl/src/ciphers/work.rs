@@ -1,36 +1,53 @@
-//! What every context works with: a session, a stream on it, and accounts that cost nothing.
+//! What every context works with: a cipher of its own or a session, and accounts that cost nothing.
 
 use super::dispatch::{Failed, Outcome, fail};
 use super::io::Io;
+use super::spare;
 use crate::errors::Reason;
-use crate::provider::Provider;
 use bywash_client::{Client, Session};
-use bywash_core::{Algorithm, Data, Direction, Key, Operation, Place, SessionParams, Stream};
+use bywash_core::{Algorithm, Data, Direction, Key, Operation, Place, SessionParams, Solo, Stream};
+use core::mem;
 
 /// Operations after which the accounts are handed in.
 const FLUSH_AFTER: u64 = 64;
 
-/// Session, stream and accounts of one context.
+/// What computes.
+enum Way {
+    /// In place, and nobody else's: where the client keeps the algorithm to itself and its engine has such a cipher.
+    Solo(Box<dyn Solo>),
+    /// A session, whose whole operations go where the routing table says, and a stream on it for messages in pieces.
+    Shared { session: Option<Session>, stream: Option<(Direction, Box<dyn Stream>)> },
+}
+
+/// Cipher and accounts of one context.
 pub(crate) struct Work {
     client: &'static Client,
     algorithm: Algorithm,
-    session: Option<Session>,
-    stream: Option<(Direction, Box<dyn Stream>)>,
+    way: Way,
+    is_keyed: bool,
     /// The message begun has text, so that no more associated data may come.
     has_text: bool,
     operations: u64,
     bytes: u64,
 }
 
+/// No message has been begun.
+#[cold]
+fn no_message<T>() -> Outcome<T> {
+    fail(Reason::InvalidState, "no message has been begun")
+}
+
 impl Work {
-    pub(crate) fn new(provider: &'static Provider, algorithm: Algorithm) -> Option<Self> {
-        Some(Self { client: provider.client()?, algorithm, session: None, stream: None, has_text: false, operations: 0, bytes: 0 })
+    /// With this cipher, or else with sessions.
+    pub(crate) fn new(client: &'static Client, algorithm: Algorithm, solo: Option<Box<dyn Solo>>) -> Self {
+        let way = solo.map_or(Way::Shared { session: None, stream: None }, Way::Solo);
+        Self { client, algorithm, way, is_keyed: false, has_text: false, operations: 0, bytes: 0 }
     }
 
     /// Whether there is a key.
     #[inline]
     pub(crate) fn is_keyed(&self) -> bool {
-        self.session.is_some()
+        self.is_keyed
     }
 
     /// Refuses to work without a key.
@@ -40,51 +57,87 @@ impl Work {
     }
 
     /// The key, for delegation.
+    #[inline]
     pub(crate) fn key(&self) -> Option<&[u8]> {
-        match self.session.as_ref()?.params().key() {
-            Key::Symmetric(bytes) => Some(bytes),
-            _ => None,
+        match &self.way {
+            Way::Solo(solo) => solo.key(),
+            Way::Shared { session, .. } => match session.as_ref()?.params().key() {
+                Key::Symmetric(bytes) => Some(bytes),
+                _ => None,
+            },
         }
     }
 
-    /// Binds a key. The session stays if it is the same key again, which many programs set for every message.
+    /// Binds a key. Nothing is expanded if it is the same key again, which many programs set for every message.
+    #[inline]
     pub(crate) fn set_key(&mut self, key: &[u8]) -> Outcome {
         if self.key().is_some_and(|old| same_bytes(old, key)) {
             return Ok(());
         }
-        self.forget_key();
-        let params = SessionParams::new(self.algorithm, Key::Symmetric(key.into()))?;
-        self.session = Some(self.client.session(params)?);
+        self.is_keyed = false;
+        match &mut self.way {
+            Way::Solo(solo) => solo.set_key(key)?,
+            Way::Shared { .. } => self.open_session(key)?,
+        }
+        self.is_keyed = true;
         Ok(())
     }
 
-    /// Closes the session.
-    pub(crate) fn forget_key(&mut self) {
-        self.flush();
-        self.stream = None;
-        self.session = None;
+    fn open_session(&mut self, key: &[u8]) -> Outcome {
+        self.forget_key();
+        let params = SessionParams::new(self.algorithm, Key::Symmetric(key.into()))?;
+        self.way = Way::Shared { session: Some(self.client.session(params)?), stream: None };
+        Ok(())
     }
 
-    /// Begins a message in pieces. Allocates once for a key and a direction.
+    /// Wipes the key.
+    pub(crate) fn forget_key(&mut self) {
+        self.flush();
+        self.is_keyed = false;
+        match &mut self.way {
+            Way::Solo(solo) => solo.forget_key(),
+            Way::Shared { session, stream } => (*session, *stream) = (None, None),
+        }
+    }
+
+    /// Begins a message in pieces. Allocates once for a key and a direction, or never.
     #[inline]
     pub(crate) fn start(&mut self, direction: Direction, iv: &[u8]) -> Outcome {
         self.has_text = false;
-        match &mut self.stream {
-            Some((same, stream)) if *same == direction => stream.start(iv)?,
-            _ => {
-                let session = self.session.as_ref().ok_or(Failed)?;
-                self.stream = Some((direction, session.stream(direction, iv)?));
+        match &mut self.way {
+            Way::Solo(solo) => solo.start(direction, iv)?,
+            Way::Shared { stream: Some((same, stream)), .. } if *same == direction => stream.start(iv)?,
+            Way::Shared { session, stream } => {
+                *stream = Some((direction, session.as_ref().ok_or(Failed)?.stream(direction, iv)?));
             }
         }
         Ok(())
     }
 
-    /// The message begun by [`Work::start`].
+    /// The chaining value of the message begun.
+    pub(crate) fn chaining_value(&self) -> Outcome<[u8; 16]> {
+        match &self.way {
+            Way::Solo(solo) => Ok(solo.chaining_value()),
+            Way::Shared { stream: Some((_, stream)), .. } => Ok(stream.chaining_value()),
+            Way::Shared { .. } => no_message(),
+        }
+    }
+
+    /// Takes text of the message begun that is nobody's: it is not counted.
     #[inline(always)]
-    pub(crate) fn stream(&mut self) -> Outcome<&mut dyn Stream> {
-        match &mut self.stream {
-            Some((_, stream)) => Ok(&mut **stream),
-            None => fail(Reason::InvalidState, "no message has been begun"),
+    pub(crate) fn skip(&mut self, data: Data<'_>) -> Outcome {
+        match &mut self.way {
+            Way::Solo(solo) => Ok(solo.update(data)?),
+            Way::Shared { stream: Some((_, stream)), .. } => Ok(stream.update(data)?),
+            Way::Shared { .. } => no_message(),
+        }
+    }
+
+    fn aad(&mut self, aad: &[u8]) -> Outcome {
+        match &mut self.way {
+            Way::Solo(solo) => Ok(solo.aad(aad)?),
+            Way::Shared { stream: Some((_, stream)), .. } => Ok(stream.aad(aad)?),
+            Way::Shared { .. } => no_message(),
         }
     }
 
@@ -92,7 +145,7 @@ impl Work {
     #[inline(always)]
     pub(crate) fn update(&mut self, data: Data<'_>) -> Outcome {
         let bytes = data.input_len();
-        self.stream()?.update(data)?;
+        self.skip(data)?;
         self.count(bytes);
         Ok(())
     }
@@ -117,12 +170,16 @@ impl Work {
         if self.is_late(io) {
             return Err(Failed);
         }
-        Ok(self.stream()?.aad(io.input())?)
+        self.aad(io.input())
     }
 
     /// Ends an AEAD's message: its tag. One without text (GMAC) is an operation as well.
     pub(crate) fn tag(&mut self) -> Outcome<[u8; 16]> {
-        let tag = self.stream()?.finish()?;
+        let tag = match &mut self.way {
+            Way::Solo(solo) => solo.finish()?,
+            Way::Shared { stream: Some((_, stream)), .. } => stream.finish()?,
+            Way::Shared { .. } => return no_message(),
+        };
         if !self.has_text {
             self.count(0);
         }
@@ -132,18 +189,25 @@ impl Work {
     /// Whether an operation of this size is to be handed over.
     #[inline(always)]
     pub(crate) fn is_queued(&self, bytes: usize) -> bool {
-        self.client.place(self.algorithm, bytes) == Place::Queue
+        matches!(self.way, Way::Shared { .. }) && self.client.place(self.algorithm, bytes) == Place::Queue
     }
 
-    /// Runs a whole operation, wherever the routing table says. The session counts it.
-    pub(crate) fn run(&self, mut operation: Operation<'_>) -> Outcome {
-        match &self.session {
-            Some(session) => session.run(&mut operation).map(drop).map_err(Failed::from),
-            None => fail(Reason::NoKeySet, "the context has no key yet"),
+    /// Runs a whole operation, wherever the routing table says. A session counts it itself.
+    #[inline(always)]
+    pub(crate) fn run(&mut self, mut operation: Operation<'_>) -> Outcome {
+        match &mut self.way {
+            Way::Solo(solo) => {
+                let bytes = operation.data.input_len();
+                solo.run(&mut operation)?;
+                self.count(bytes);
+                Ok(())
+            }
+            Way::Shared { session: Some(session), .. } => session.run(&mut operation).map(drop).map_err(Failed::from),
+            Way::Shared { session: None, .. } => fail(Reason::NoKeySet, "the context has no key yet"),
         }
     }
 
-    /// Counts one operation of the stream.
+    /// Counts one operation.
     #[inline(always)]
     pub(crate) fn count(&mut self, bytes: usize) {
         self.operations += 1;
@@ -161,17 +225,23 @@ impl Work {
         }
     }
 
-    /// The same session with a copy of the message begun.
+    /// The same key with a copy of the message begun.
     pub(crate) fn duplicate(&self) -> Outcome<Self> {
-        let stream = match &self.stream {
-            Some((direction, stream)) => Some((*direction, stream.duplicate()?)),
-            None => None,
+        let way = match &self.way {
+            Way::Solo(solo) => Way::Solo(solo.duplicate()?),
+            Way::Shared { session, stream } => {
+                let stream = match stream {
+                    Some((direction, stream)) => Some((*direction, stream.duplicate()?)),
+                    None => None,
+                };
+                Way::Shared { session: session.clone(), stream }
+            }
         };
         Ok(Self {
             client: self.client,
             algorithm: self.algorithm,
-            session: self.session.clone(),
-            stream,
+            way,
+            is_keyed: self.is_keyed,
             has_text: self.has_text,
             operations: 0,
             bytes: 0,
@@ -189,5 +259,8 @@ pub(crate) fn same_bytes(a: &[u8], b: &[u8]) -> bool {
 impl Drop for Work {
     fn drop(&mut self) {
         self.flush();
+        if let Way::Solo(solo) = mem::replace(&mut self.way, Way::Shared { session: None, stream: None }) {
+            spare::keep(self.algorithm, solo);
+        }
     }
 }

@@ -47,6 +47,7 @@ impl Xts {
         Ok(())
     }
 
+    #[inline(always)]
     fn data_unit(&mut self, io: &mut Io) -> Outcome<usize> {
         let len = io.len();
         let iv = self.iv.ok_or(Failed)?;
@@ -74,11 +75,9 @@ impl Xts {
 impl Cipher for Xts {
     const GETTABLE: &'static [Param] = params::GETTABLE;
     const SETTABLE: &'static [Param] = &[Param::declare_size(c"keylen"), Param::END];
-    const MAY_PASS: bool = true;
 
-    fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self> {
-        let work = Work::new(provider, spec.algorithm)?;
-        Some(Self { provider, spec, work, direction: Direction::Decrypt, iv: None, no_iv: [0; BLOCK], weak: None })
+    fn new(provider: &'static Provider, spec: &'static Spec, work: Work) -> Self {
+        Self { provider, spec, work, direction: Direction::Decrypt, iv: None, no_iv: [0; BLOCK], weak: None }
     }
 
     fn init(&mut self, direction: Direction, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome {
@@ -96,6 +95,7 @@ impl Cipher for Xts {
         }
     }
 
+    #[inline]
     fn update(&mut self, io: &mut Io) -> Outcome<usize> {
         io.need_room(io.len())?;
         match self.data_unit(io) {

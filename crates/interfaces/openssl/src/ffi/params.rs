@@ -61,6 +61,15 @@ impl<'a> Params<'a> {
         matches!(self.entries, [param] if param.is(key))
     }
 
+    /// A number, if it is all there is.
+    #[inline]
+    pub fn only_size(&self, key: &CStr) -> Option<usize> {
+        match self.entries {
+            [param] if param.is(key) => param.size(),
+            _ => None,
+        }
+    }
+
     /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -152,6 +161,9 @@ impl Param {
             return None;
         }
         let bytes = self.bytes();
+        if let (UNSIGNED_INTEGER, Ok(bytes)) = (self.data_type, bytes.try_into()) {
+            return Some(u64::from_ne_bytes(bytes));
+        }
         let (most, least) = if cfg!(target_endian = "little") { (bytes.last()?, 0) } else { (bytes.first()?, bytes.len() - 1) };
         if self.data_type == INTEGER && most & 0x80 != 0 {
             return None;

@@ -1,0 +1,141 @@
+/* What one message costs a program that calls EVP, by the default provider and by Bywash in turn, in one process and one thread. See evp-calls.sh.
+
+   evp-calls CONFIGURATION CIPHER,... SIZE,... [enc|dec]
+
+   update    one more piece of a message without end
+   iv        a message under a new IV: init, associated data of 5 bytes if there can be any, text, final, tag
+   key       the same under a new key
+   context   the same with a context of its own, made and freed
+   speed     what `openssl speed -evp` does for an AEAD: IV length, key and IV, padding, text */
+#include <openssl/evp.h>
+#include <openssl/provider.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ROUNDS = 25 };
+
+typedef struct {
+    EVP_CIPHER *cipher;
+    EVP_CIPHER_CTX *context;
+    int is_aead, encrypt, size;
+} Subject;
+
+static unsigned char text[1 << 20], key[64], iv[16], aad[5], tag[16];
+
+static void check(int done, const char *what) {
+    if (done > 0) return;
+    fprintf(stderr, "evp-calls: %s failed\n", what);
+    exit(1);
+}
+
+static void message(const Subject *subject, EVP_CIPHER_CTX *context) {
+    int length;
+    unsigned char rest[32];
+    if (subject->is_aead) check(EVP_CipherUpdate(context, NULL, &length, aad, sizeof aad), "associated data");
+    check(EVP_CipherUpdate(context, text, &length, text, subject->size), "text");
+    if (subject->is_aead && !subject->encrypt) check(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, 16, tag), "the tag");
+    /* The text is noise, so a tag or padding is wrong when decrypting; that costs as much. */
+    (void)EVP_CipherFinal_ex(context, rest, &length);
+    if (subject->is_aead && subject->encrypt) check(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, tag), "the tag");
+}
+
+static void update(const Subject *subject) {
+    int length;
+    check(EVP_CipherUpdate(subject->context, text, &length, text, subject->size), "text");
+}
+
+static void under_iv(const Subject *subject) {
+    check(EVP_CipherInit_ex(subject->context, NULL, NULL, NULL, iv, -1), "init");
+    message(subject, subject->context);
+}
+
+static void under_key(const Subject *subject) {
+    key[0]++;
+    check(EVP_CipherInit_ex(subject->context, NULL, NULL, key, iv, -1), "init");
+    message(subject, subject->context);
+}
+
+static void in_context(const Subject *subject) {
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    check(EVP_CipherInit_ex(context, subject->cipher, NULL, key, iv, subject->encrypt), "init");
+    message(subject, context);
+    EVP_CIPHER_CTX_free(context);
+}
+
+static void speed(const Subject *subject) {
+    int length;
+    if (subject->is_aead) check(EVP_CIPHER_CTX_ctrl(subject->context, EVP_CTRL_AEAD_SET_IVLEN, 12, NULL), "the IV's length");
+    check(EVP_CipherInit_ex(subject->context, NULL, NULL, key, iv, -1), "init");
+    check(EVP_CIPHER_CTX_set_padding(subject->context, 0), "padding");
+    check(EVP_CipherUpdate(subject->context, text, &length, text, subject->size), "text");
+}
+
+static double now_ns(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * 1e9 + time.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void compare(OSSL_LIB_CTX *library, const char *name, const char *what, void (*run)(const Subject *), int size, int encrypt) {
+    Subject subjects[2];
+    double ns[2][ROUNDS];
+    long count = 0;
+    for (int i = 0; i < 2; i++) {
+        Subject *subject = &subjects[i];
+        subject->cipher = EVP_CIPHER_fetch(library, name, i ? "provider=bywash" : "provider=default");
+        check(subject->cipher != NULL, "finding the cipher with both providers");
+        subject->context = EVP_CIPHER_CTX_new();
+        subject->is_aead = (EVP_CIPHER_get_flags(subject->cipher) & EVP_CIPH_FLAG_AEAD_CIPHER) != 0;
+        subject->encrypt = encrypt;
+        subject->size = size;
+        check(EVP_CipherInit_ex(subject->context, subject->cipher, NULL, key, iv, encrypt), "init");
+        double begun = now_ns();
+        for (count = 0; now_ns() - begun < 5e5; count++) run(subject);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < 2; i++) {
+            double begun = now_ns();
+            for (long n = 0; n <= count; n++) run(&subjects[i]);
+            ns[i][round] = (now_ns() - begun) / (count + 1);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        qsort(ns[i], ROUNDS, sizeof ns[i][0], ascending);
+        EVP_CIPHER_CTX_free(subjects[i].context);
+        EVP_CIPHER_free(subjects[i].cipher);
+    }
+    double theirs = ns[0][ROUNDS / 4], ours = ns[1][ROUNDS / 4];
+    printf("%-18s %-8s %7d B   openssl %8.0f ns   bywash %8.0f ns   ratio %5.2f\n", name, what, size, theirs, ours, theirs / ours);
+    fflush(stdout);
+}
+
+int main(int count, char **arguments) {
+    static const struct {
+        const char *name;
+        void (*run)(const Subject *);
+    } PATTERNS[] = {{"update", update}, {"iv", under_iv}, {"key", under_key}, {"context", in_context}, {"speed", speed}};
+    if (count < 4) return fprintf(stderr, "usage: evp-calls CONFIGURATION CIPHER,... SIZE,... [enc|dec]\n"), 2;
+    for (unsigned i = 0; i < sizeof key; i++) key[i] = (unsigned char)(7 * i + 1);
+    OSSL_LIB_CTX *library = OSSL_LIB_CTX_new();
+    check(OSSL_LIB_CTX_load_config(library, arguments[1]), "loading the configuration");
+    char *rest_of_names = NULL;
+    for (char *name = strtok_r(arguments[2], ",", &rest_of_names); name; name = strtok_r(NULL, ",", &rest_of_names)) {
+        for (unsigned i = 0; i < sizeof PATTERNS / sizeof PATTERNS[0]; i++) {
+            char *sizes = strdup(arguments[3]), *rest_of_sizes = NULL;
+            for (char *size = strtok_r(sizes, ",", &rest_of_sizes); size; size = strtok_r(NULL, ",", &rest_of_sizes)) {
+                if (atoi(size) > (int)sizeof text) return fprintf(stderr, "evp-calls: at most 1 MiB\n"), 2;
+                compare(library, name, PATTERNS[i].name, PATTERNS[i].run, atoi(size), count < 5 || strcmp(arguments[4], "dec") != 0);
+            }
+            free(sizes);
+        }
+    }
+    OSSL_LIB_CTX_free(library);
+    return 0;
+}

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# What one message costs a program that calls EVP, by OpenSSL's own provider and by Bywash in turn: the cost of each call matters more than the kernel's where messages
+# are short. Lower quartiles of 25 interleaved rounds of the thread's processor time.
+#
+#   bench/evp-calls.sh                                        the ciphers and sizes of README.md
+#   bench/evp-calls.sh AES-256-GCM,AES-128-CTR 16,1024 dec    ciphers, sizes in bytes, direction
+set -euo pipefail
+. "$(dirname "$0")/../tests/lib.sh"
+module=${MODULE:-$repository/target/release/libbywash_openssl.so}
+need "$module"
+unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF
+cat >"$scratch/both.cnf" <<CONF
+openssl_conf = init
+[init]
+providers = providers
+[providers]
+bywash = bywash
+default = default
+[bywash]
+module = $module
+activate = 1
+route = here
+socket = none
+[default]
+activate = 1
+CONF
+cc -O2 -o "$scratch/evp-calls" "$repository/bench/evp-calls.c" -lcrypto
+$([ "$(nproc)" -lt 2 ] || echo taskset -c 1) "$scratch/evp-calls" "$scratch/both.cnf" "${1:-AES-256-GCM,AES-128-GCM,AES-256-CTR,AES-256-XTS,AES-256-CBC}" \
+    "${2:-16,64,256,1024,16384}" "${3:-enc}"

@@ -1,0 +1,279 @@
+//! Ciphers for one caller, and those of the modes without a tag.
+
+use super::solo_aead::Aead;
+use crate::modes::Mode;
+use crate::xts::Unit;
+use crate::{aead, failed, wrong};
+use bywash_bulk::{cbc, ctr, gcm, xts};
+use bywash_core::{Algorithm, Data, Direction, Error, Kind, Operation, Result, Solo};
+use zeroize::Zeroize;
+
+/// A cipher of the algorithm for one caller, where that gains whoever has OpenSSL at hand. In pieces of a few hundred bytes neither ECB nor ChaCha20-Poly1305 does
+/// (`bench/evp-calls.sh`), and programs have little else to do with them.
+pub(crate) fn make(algorithm: Algorithm) -> Option<Box<dyn Solo>> {
+    use Algorithm as A;
+    Some(match algorithm {
+        A::Aes128Gcm | A::Aes192Gcm | A::Aes256Gcm => Box::new(Aead::<gcm::Key>::new(algorithm)),
+        A::Aes128Cbc | A::Aes192Cbc | A::Aes256Cbc => Box::new(Pieces::<cbc::Key>::new(algorithm, 16)),
+        A::Aes128Ctr | A::Aes192Ctr | A::Aes256Ctr => Box::new(Pieces::<ctr::Key>::new(algorithm, 1)),
+        A::Aes128Xts | A::Aes256Xts => Box::new(Units { algorithm, key: Expanded::none() }),
+        _ => return None,
+    })
+}
+
+/// The longest key: AES-256-XTS has two halves.
+const KEY_MAX: usize = 64;
+
+/// A key as it was given, or none: for copies, and for whoever asks whether it is the same again. Wiped when dropped.
+struct Secret {
+    bytes: [u8; KEY_MAX],
+    len: usize,
+}
+
+impl Secret {
+    const fn none() -> Self {
+        Self { bytes: [0; KEY_MAX], len: 0 }
+    }
+
+    /// Takes a key of the algorithm's length.
+    fn set(&mut self, algorithm: Algorithm, key: &[u8]) -> Result<()> {
+        self.forget();
+        let expected = match algorithm.kind() {
+            Kind::Cipher { key, .. } | Kind::Aead { key, .. } => key,
+            _ => 0,
+        };
+        match self.bytes.get_mut(..key.len()).filter(|_| key.len() == expected) {
+            Some(room) => room.copy_from_slice(key),
+            None => return Err(Error::KeyLength { algorithm, expected, given: key.len() }),
+        }
+        self.len = key.len();
+        Ok(())
+    }
+
+    fn get(&self) -> Option<&[u8]> {
+        (self.len > 0).then_some(&self.bytes[..self.len])
+    }
+
+    fn forget(&mut self) {
+        self.bytes[..self.len].zeroize();
+        self.len = 0;
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// What a key becomes, in room that is used again for the next: to find so much aligned room costs more than to expand a key.
+pub(super) trait Room: Sized {
+    fn new(key: &[u8]) -> Option<Self>;
+    fn set(&mut self, key: &[u8]) -> Option<()>;
+    fn wipe(&mut self);
+}
+
+macro_rules! room {
+    ($($type:ty)*) => {
+        $(impl Room for $type {
+            fn new(key: &[u8]) -> Option<Self> {
+                Self::new(key).ok()
+            }
+
+            fn set(&mut self, key: &[u8]) -> Option<()> {
+                self.set(key).ok()
+            }
+
+            fn wipe(&mut self) {
+                self.wipe();
+            }
+        })*
+    };
+}
+
+room!(gcm::Key ctr::Key cbc::Key xts::Key);
+
+/// A key as it was given, and what it became.
+pub(super) struct Expanded<K: Room> {
+    given: Secret,
+    room: Option<K>,
+}
+
+impl<K: Room> Expanded<K> {
+    pub(super) const fn none() -> Self {
+        Self { given: Secret::none(), room: None }
+    }
+
+    pub(super) fn set(&mut self, algorithm: Algorithm, key: &[u8]) -> Result<()> {
+        self.given.set(algorithm, key)?;
+        let done = match &mut self.room {
+            Some(room) => room.set(key),
+            None => K::new(key).map(|new| self.room = Some(new)),
+        };
+        done.ok_or_else(|| {
+            self.given.forget();
+            failed("the key")
+        })
+    }
+
+    #[inline]
+    pub(super) fn get(&self) -> Option<&K> {
+        self.room.as_ref().filter(|_| self.given.len > 0)
+    }
+
+    #[inline]
+    pub(super) fn given(&self) -> Option<&[u8]> {
+        self.given.get()
+    }
+
+    pub(super) fn forget(&mut self) {
+        if self.given.len > 0 {
+            self.given.forget();
+            self.room.iter_mut().for_each(Room::wipe);
+        }
+    }
+
+    pub(super) fn duplicate(&self, algorithm: Algorithm) -> Result<Self> {
+        let mut copy = Self::none();
+        if let Some(key) = self.given() {
+            copy.set(algorithm, key)?;
+        }
+        Ok(copy)
+    }
+}
+
+/// Called before there is a key, or a message.
+#[cold]
+pub(super) fn too_early<T>(algorithm: Algorithm) -> Result<T> {
+    Err(wrong(algorithm, "work without a key, or without a message begun"))
+}
+
+/// CTR and CBC.
+struct Pieces<M: Mode + Room> {
+    algorithm: Algorithm,
+    block: usize,
+    key: Expanded<M>,
+    message: Option<(Direction, M::Message)>,
+}
+
+impl<M: Mode + Room> Pieces<M> {
+    fn new(algorithm: Algorithm, block: usize) -> Self {
+        Self { algorithm, block, key: Expanded::none(), message: None }
+    }
+
+    #[inline(always)]
+    fn check(&self, data: &Data<'_>) -> Result<()> {
+        let given = data.input_len();
+        if given & (self.block - 1) != 0 {
+            return Err(Error::InputLength { algorithm: self.algorithm, expected: "a multiple of 16 bytes".into(), given });
+        }
+        aead::check_room(self.algorithm, data)
+    }
+}
+
+impl<M: Mode + Room> Solo for Pieces<M> {
+    fn set_key(&mut self, key: &[u8]) -> Result<()> {
+        self.message = None;
+        self.key.set(self.algorithm, key)
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        self.key.given()
+    }
+
+    fn forget_key(&mut self) {
+        self.message = None;
+        self.key.forget();
+    }
+
+    fn start(&mut self, direction: Direction, iv: &[u8]) -> Result<()> {
+        aead::check_iv(self.algorithm, iv)?;
+        let Some(mode) = self.key.get() else { return too_early(self.algorithm) };
+        self.message = Some((direction, mode.begin(iv)));
+        Ok(())
+    }
+
+    fn aad(&mut self, _: &[u8]) -> Result<()> {
+        Err(wrong(self.algorithm, "take associated data"))
+    }
+
+    #[inline]
+    fn update(&mut self, data: Data<'_>) -> Result<()> {
+        self.check(&data)?;
+        match (self.key.get(), &mut self.message) {
+            (Some(mode), Some((direction, message))) => mode.apply(*direction, message, data).map_err(|_| failed("more text")),
+            _ => too_early(self.algorithm),
+        }
+    }
+
+    fn finish(&mut self) -> Result<[u8; 16]> {
+        Err(wrong(self.algorithm, "have a tag"))
+    }
+
+    fn chaining_value(&self) -> [u8; 16] {
+        self.message.as_ref().map_or([0; 16], |(_, message)| M::chaining_value(message))
+    }
+
+    fn run(&mut self, operation: &mut Operation<'_>) -> Result<()> {
+        aead::check_iv(self.algorithm, operation.iv)?;
+        self.check(&operation.data)?;
+        let Some(mode) = self.key.get() else { return too_early(self.algorithm) };
+        mode.whole(operation.direction, operation.iv, operation.data.reborrow()).map_err(|_| failed("the text"))
+    }
+
+    fn duplicate(&self) -> Result<Box<dyn Solo>> {
+        let key = self.key.duplicate(self.algorithm)?;
+        Ok(Box::new(Self { algorithm: self.algorithm, block: self.block, key, message: self.message.clone() }))
+    }
+}
+
+/// XTS: data units, each a whole operation.
+struct Units {
+    algorithm: Algorithm,
+    key: Expanded<xts::Key>,
+}
+
+impl Solo for Units {
+    fn set_key(&mut self, key: &[u8]) -> Result<()> {
+        self.key.set(self.algorithm, key)
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        self.key.given()
+    }
+
+    fn forget_key(&mut self) {
+        self.key.forget();
+    }
+
+    fn start(&mut self, _: Direction, _: &[u8]) -> Result<()> {
+        Err(wrong(self.algorithm, "take a data unit in pieces"))
+    }
+
+    fn aad(&mut self, _: &[u8]) -> Result<()> {
+        Err(wrong(self.algorithm, "take associated data"))
+    }
+
+    fn update(&mut self, _: Data<'_>) -> Result<()> {
+        Err(wrong(self.algorithm, "take a data unit in pieces"))
+    }
+
+    fn finish(&mut self) -> Result<[u8; 16]> {
+        Err(wrong(self.algorithm, "have a tag"))
+    }
+
+    fn chaining_value(&self) -> [u8; 16] {
+        [0; 16]
+    }
+
+    fn run(&mut self, operation: &mut Operation<'_>) -> Result<()> {
+        let Some(xts) = self.key.get() else { return too_early(self.algorithm) };
+        aead::check_iv(self.algorithm, operation.iv)?;
+        aead::check_room(self.algorithm, &operation.data)?;
+        xts.apply(operation.direction, operation.iv, operation.data.reborrow()).map_err(|_| failed("the data unit"))
+    }
+
+    fn duplicate(&self) -> Result<Box<dyn Solo>> {
+        Ok(Box::new(Self { algorithm: self.algorithm, key: self.key.duplicate(self.algorithm)? }))
+    }
+}

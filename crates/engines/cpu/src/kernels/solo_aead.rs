@@ -1,0 +1,114 @@
+//! AEADs for one caller.
+
+use super::aead::Streaming;
+use super::solo::{Expanded, Room, too_early};
+use super::text;
+use crate::aead::{check_iv, check_room};
+use crate::{failed, wrong};
+use bywash_core::{Algorithm, Data, Direction, Error, Operation, Result, Solo};
+
+/// How far a message has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// There is none.
+    End,
+    Aad,
+    Text,
+}
+
+pub(super) struct Aead<C: Streaming + Room> {
+    algorithm: Algorithm,
+    key: Expanded<C>,
+    /// Its room is used again for the next message, under whatever key.
+    message: Option<C::Message>,
+    direction: Direction,
+    at: At,
+}
+
+impl<C: Streaming + Room> Aead<C> {
+    pub(super) fn new(algorithm: Algorithm) -> Self {
+        Self { algorithm, key: Expanded::none(), message: None, direction: Direction::Encrypt, at: At::End }
+    }
+}
+
+impl<C: Streaming + Room> Solo for Aead<C> {
+    fn set_key(&mut self, key: &[u8]) -> Result<()> {
+        self.at = At::End;
+        self.key.set(self.algorithm, key)
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        self.key.given()
+    }
+
+    fn forget_key(&mut self) {
+        (self.message, self.at) = (None, At::End);
+        self.key.forget();
+    }
+
+    #[inline]
+    fn start(&mut self, direction: Direction, iv: &[u8]) -> Result<()> {
+        check_iv(self.algorithm, iv)?;
+        let Some(cipher) = self.key.get() else { return too_early(self.algorithm) };
+        match &mut self.message {
+            Some(message) => cipher.restart(message, iv).map_err(|_| failed("the IV"))?,
+            None => self.message = Some(cipher.begin(iv).map_err(|_| failed("the IV"))?),
+        }
+        (self.direction, self.at) = (direction, At::Aad);
+        Ok(())
+    }
+
+    #[inline]
+    fn aad(&mut self, aad: &[u8]) -> Result<()> {
+        match (self.key.get(), &mut self.message) {
+            (Some(cipher), Some(message)) if self.at == At::Aad => cipher.aad(message, aad).map_err(|_| failed("the associated data")),
+            _ if self.at == At::Text => Err(wrong(self.algorithm, "take associated data after text")),
+            _ => too_early(self.algorithm),
+        }
+    }
+
+    #[inline]
+    fn update(&mut self, data: Data<'_>) -> Result<()> {
+        check_room(self.algorithm, &data)?;
+        let (Some(cipher), Some(message), Some(text), true) = (self.key.get(), &mut self.message, text(data), self.at != At::End) else {
+            return too_early(self.algorithm);
+        };
+        self.at = At::Text;
+        let done = match self.direction {
+            Direction::Decrypt => cipher.decrypt(message, text),
+            _ => cipher.encrypt(message, text),
+        };
+        done.map_err(|_| failed("more text"))
+    }
+
+    #[inline]
+    fn finish(&mut self) -> Result<[u8; 16]> {
+        match (self.key.get(), &self.message) {
+            (Some(cipher), Some(message)) if self.at != At::End => {
+                self.at = At::End;
+                Ok(cipher.tag(message))
+            }
+            _ => too_early(self.algorithm),
+        }
+    }
+
+    fn chaining_value(&self) -> [u8; 16] {
+        [0; 16]
+    }
+
+    fn run(&mut self, operation: &mut Operation<'_>) -> Result<()> {
+        let Operation { direction, iv, aad, data, tag } = operation;
+        check_iv(self.algorithm, iv)?;
+        check_room(self.algorithm, data)?;
+        let (Some(cipher), Some(text)) = (self.key.get(), text(data.reborrow())) else { return too_early(self.algorithm) };
+        match direction {
+            Direction::Decrypt => cipher.open(iv, aad, text, tag).map_err(|_| Error::Authentication),
+            _ => cipher.seal(iv, aad, text, tag).map_err(|_| failed("to encrypt")),
+        }
+    }
+
+    fn duplicate(&self) -> Result<Box<dyn Solo>> {
+        let Self { algorithm, direction, at, .. } = *self;
+        Ok(Box::new(Self { algorithm, key: self.key.duplicate(algorithm)?, message: self.message.clone(), direction, at }))
+    }
+}

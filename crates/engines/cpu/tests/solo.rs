@@ -1,0 +1,168 @@
+//! Ciphers for one caller against sessions of the same engine, which the conformance suite has tested.
+
+use bywash_core::{Algorithm, Data, Direction, Engine, Error, Key, Kind, Operation, SessionParams, Solo};
+use bywash_engine_cpu::CpuEngine;
+
+const DIRECTIONS: [Direction; 2] = [Direction::Encrypt, Direction::Decrypt];
+
+fn bytes(seed: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 31 + seed * 17 + i / 256 + 1) as u8).collect()
+}
+
+/// The algorithms with a cipher for one caller, and the lengths of key, IV and tag. Without the kernels there is none, and nothing to test.
+fn offered() -> Vec<(Algorithm, usize, usize, usize)> {
+    let engine = CpuEngine::new();
+    let offered: Vec<_> = Algorithm::ALL
+        .iter()
+        .filter(|&&algorithm| engine.solo(algorithm).is_some())
+        .map(|&algorithm| match algorithm.kind() {
+            Kind::Cipher { key, iv, .. } => (algorithm, key, iv, 0),
+            Kind::Aead { key, .. } => (algorithm, key, 12, 16),
+            kind => panic!("{algorithm} is no cipher: {kind:?}"),
+        })
+        .collect();
+    if offered.is_empty() {
+        eprintln!("skipped: this processor has no VAES with AVX-512");
+    }
+    offered
+}
+
+/// What a session makes of a whole operation: text and tag.
+fn by_session(
+    algorithm: Algorithm,
+    key: &[u8],
+    direction: Direction,
+    iv: &[u8],
+    aad: &[u8],
+    text: &[u8],
+    tag: &[u8],
+) -> (Vec<u8>, Vec<u8>) {
+    let params = SessionParams::new(algorithm, Key::Symmetric(key.into())).unwrap();
+    let keyed = CpuEngine::new().open(&params).unwrap();
+    let (mut text, mut tag) = (text.to_vec(), tag.to_vec());
+    keyed.run(&mut Operation { direction, iv, aad, data: Data::InPlace(&mut text), tag: &mut tag }).unwrap();
+    (text, tag)
+}
+
+/// The same by one caller's cipher, out of place.
+fn whole(solo: &mut dyn Solo, direction: Direction, iv: &[u8], aad: &[u8], text: &[u8], tag: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let (mut output, mut tag) = (vec![0; text.len()], tag.to_vec());
+    solo.run(&mut Operation { direction, iv, aad, data: Data::Copy { input: text, output: &mut output }, tag: &mut tag }).unwrap();
+    (output, tag)
+}
+
+/// The same in pieces of a size, in place.
+fn in_pieces(solo: &mut dyn Solo, direction: Direction, iv: &[u8], aad: &[u8], text: &[u8], size: usize, tag: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    solo.start(direction, iv).unwrap();
+    if !tag.is_empty() {
+        aad.chunks(size).for_each(|piece| solo.aad(piece).unwrap());
+    }
+    let mut text = text.to_vec();
+    text.chunks_mut(size).for_each(|piece| solo.update(Data::InPlace(piece)).unwrap());
+    let tag = if tag.is_empty() { Vec::new() } else { solo.finish().unwrap().to_vec() };
+    (text, tag)
+}
+
+#[test]
+fn it_gives_the_bytes_of_a_session() {
+    for (algorithm, key_len, iv_len, tag_len) in offered() {
+        let mut solo = CpuEngine::new().solo(algorithm).unwrap();
+        for (seed, len) in [16, 32, 48, 64, 160, 256, 1024, 4096, 16_400].into_iter().enumerate() {
+            let (key, iv, text) = (bytes(seed, key_len), bytes(seed + 1, iv_len), bytes(seed + 2, len));
+            let aad = bytes(seed + 3, if tag_len > 0 { 5 * seed } else { 0 });
+            // Key after key in the same room, now and then the same again.
+            solo.set_key(&key).unwrap();
+            assert_eq!(solo.key(), Some(&key[..]));
+            let sealed = by_session(algorithm, &key, Direction::Encrypt, &iv, &aad, &text, &vec![0; tag_len]);
+            for direction in DIRECTIONS {
+                let (given, expected) = if direction == Direction::Encrypt { (&text, &sealed.0) } else { (&sealed.0, &text) };
+                let tag = if direction == Direction::Encrypt { vec![0; tag_len] } else { sealed.1.clone() };
+                let done = whole(&mut *solo, direction, &iv, &aad, given, &tag);
+                assert_eq!((&done.0, &done.1), (expected, &sealed.1), "{algorithm} {direction:?} {len} whole");
+                if algorithm.is_xts() {
+                    continue;
+                }
+                for size in [16, 48, 112, 4096] {
+                    let done = in_pieces(&mut *solo, direction, &iv, &aad, given, size, &tag);
+                    assert_eq!((&done.0, &done.1), (expected, &sealed.1), "{algorithm} {direction:?} {len} by {size}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_goes_on_by_itself() {
+    for (algorithm, key_len, iv_len, tag_len) in offered().into_iter().filter(|offer| !offer.0.is_xts()) {
+        let mut solo = CpuEngine::new().solo(algorithm).unwrap();
+        let (key, iv, text) = (bytes(1, key_len), bytes(2, iv_len), bytes(3, 96));
+        solo.set_key(&key).unwrap();
+        solo.start(Direction::Encrypt, &iv).unwrap();
+        let (mut head, tail) = (text[..48].to_vec(), &text[48..]);
+        solo.update(Data::InPlace(&mut head)).unwrap();
+        let mut copy = solo.duplicate().unwrap();
+        // Whatever becomes of the original.
+        solo.update(Data::InPlace(&mut [0; 32])).unwrap();
+        solo.forget_key();
+        drop(solo);
+        let mut rest = tail.to_vec();
+        copy.update(Data::InPlace(&mut rest)).unwrap();
+        let tag = if tag_len > 0 { copy.finish().unwrap().to_vec() } else { Vec::new() };
+        let expected = by_session(algorithm, &key, Direction::Encrypt, &iv, &[], &text, &vec![0; tag_len]);
+        assert_eq!(([head, rest].concat(), tag), expected, "{algorithm}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    for (algorithm, key_len, iv_len, tag_len) in offered() {
+        let mut solo = CpuEngine::new().solo(algorithm).unwrap();
+        let (key, iv) = (bytes(1, key_len), bytes(2, iv_len));
+        let run = |solo: &mut dyn Solo, iv: &[u8], tag: &mut [u8]| {
+            solo.run(&mut Operation { direction: Direction::Encrypt, iv, aad: &[], data: Data::InPlace(&mut [0; 32]), tag })
+        };
+        let mut tag = vec![0; tag_len];
+        let refused = |solo: &mut dyn Solo, when: &str| {
+            assert!(solo.key().is_none(), "{algorithm} {when}");
+            assert!(solo.start(Direction::Encrypt, &iv).is_err(), "{algorithm} {when}");
+            assert!(solo.update(Data::InPlace(&mut [0; 16])).is_err(), "{algorithm} {when}");
+            assert!(solo.aad(&[0; 3]).is_err() && solo.finish().is_err(), "{algorithm} {when}");
+            assert!(run(solo, &iv, &mut vec![0; tag_len]).is_err(), "{algorithm} {when}");
+        };
+        refused(&mut *solo, "before a key");
+        assert!(matches!(solo.set_key(&key[1..]), Err(Error::KeyLength { .. })), "{algorithm}");
+        refused(&mut *solo, "after a key of a wrong length");
+        solo.set_key(&key).unwrap();
+        assert!(run(&mut *solo, &[], &mut tag).is_err(), "{algorithm} without an IV");
+        assert!(run(&mut *solo, &iv, &mut tag).is_ok());
+        let short = &mut [0; 15];
+        let data = Data::Copy { input: &[0; 16], output: short };
+        assert!(
+            solo.run(&mut Operation { direction: Direction::Encrypt, iv: &iv, aad: &[], data, tag: &mut tag }).is_err(),
+            "{algorithm} room"
+        );
+        if !algorithm.is_xts() {
+            assert!(solo.update(Data::InPlace(&mut [0; 16])).is_err(), "{algorithm}: no message was begun");
+            solo.start(Direction::Encrypt, &iv).unwrap();
+            solo.set_key(&bytes(9, key_len)).unwrap();
+            assert!(solo.update(Data::InPlace(&mut [0; 16])).is_err(), "{algorithm}: another key ends the message");
+        }
+        solo.forget_key();
+        refused(&mut *solo, "after its key was forgotten");
+    }
+}
+
+#[test]
+fn a_forged_message_leaves_no_text() {
+    for (algorithm, key_len, iv_len, tag_len) in offered().into_iter().filter(|offer| offer.3 > 0) {
+        let mut solo = CpuEngine::new().solo(algorithm).unwrap();
+        solo.set_key(&bytes(1, key_len)).unwrap();
+        let (iv, text) = (bytes(2, iv_len), bytes(3, 100));
+        let (mut sealed, mut tag) = whole(&mut *solo, Direction::Encrypt, &iv, b"aad", &text, &vec![0; tag_len]);
+        tag[tag_len - 1] ^= 1;
+        let mut operation =
+            Operation { direction: Direction::Decrypt, iv: &iv, aad: b"aad", data: Data::InPlace(&mut sealed), tag: &mut tag };
+        assert!(matches!(solo.run(&mut operation), Err(Error::Authentication)), "{algorithm}");
+        assert!(sealed.iter().all(|&byte| byte == 0), "{algorithm}");
+    }
+}
