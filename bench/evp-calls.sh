@@ -15,13 +15,13 @@ openssl_conf = init
 providers = providers
 [providers]
 bywash = bywash
-default = default
+default = default_sect
 [bywash]
 module = $module
 activate = 1
 route = here
 socket = none
-[default]
+[default_sect]
 activate = 1
 CONF
 cc -O2 -o "$scratch/evp-calls" "$repository/bench/evp-calls.c" -lcrypto
