@@ -8,6 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What reaching a broker and coming back is taken to cost where it was not measured: 10 us.
+pub const HANDOVER_NS: f64 = 10_000.0;
+
 /// Everything a broker is told. Start from [`BrokerConfig::new`] and change what differs.
 #[derive(Clone)]
 pub struct BrokerConfig {
@@ -35,8 +38,9 @@ pub struct BrokerConfig {
     pub waiting: Waiting,
     /// Where to serve metrics over HTTP; a loopback address.
     pub metrics: Option<SocketAddr>,
-    /// What a client needs to reach the broker and come back, for the routing table.
-    pub handover_ns: f64,
+    /// Nanoseconds that a client needs to reach the broker and come back, for the routing table; `None` takes what `bywash calibrate --full` has
+    /// measured, else [`HANDOVER_NS`].
+    pub handover_ns: Option<f64>,
     /// How long requests in flight may take to end at shutdown.
     pub drain_bound: Duration,
 }
@@ -57,9 +61,15 @@ impl BrokerConfig {
             geometry: Geometry::default(),
             waiting: Waiting::default(),
             metrics: None,
-            handover_ns: 10_000.0,
+            handover_ns: None,
             drain_bound: Duration::from_secs(5),
         }
+    }
+
+    /// What a client needs to reach the broker and come back, in nanoseconds.
+    pub fn reach_ns(&self) -> f64 {
+        let measured = || self.manager.costs_here().and_then(|costs| costs.reach_broker_ns);
+        self.handover_ns.or_else(measured).unwrap_or(HANDOVER_NS)
     }
 
     pub(crate) fn socket_mode(&self) -> u32 {

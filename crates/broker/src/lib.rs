@@ -64,6 +64,6 @@ mod users;
 mod work;
 
 pub use broker::{Broker, BrokerHandle};
-pub use config::{BrokerConfig, Quotas, Waiting};
+pub use config::{BrokerConfig, HANDOVER_NS, Quotas, Waiting};
 pub use recorder::RecordingEnd;
 pub use stats::{ClientStats, EngineStats, LatencyStats, RunStats, Stats, WorkStats};

@@ -34,7 +34,7 @@ impl Routes {
     /// The first table, which clients are told of.
     pub(crate) fn new(shared: &Shared) -> Self {
         let manager = &shared.config.manager;
-        let table = manager.routes(None, shared.config.handover_ns);
+        let table = manager.routes(None, shared.config.reach_ns());
         shared.board.set_routes(&table);
         let kind = |&algorithm: &Algorithm| {
             let lanes = manager.lanes(algorithm);
@@ -65,7 +65,7 @@ impl Routes {
         let mut changed = self.look_at_sharing(shared, self.looked);
         if served != self.served {
             self.served = served;
-            self.table = manager.routes(Some(&self.table), shared.config.handover_ns);
+            self.table = manager.routes(Some(&self.table), shared.config.reach_ns());
             changed = true;
         }
         if changed {

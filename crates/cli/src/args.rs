@@ -11,6 +11,7 @@ Exit codes:
     3  no broker answers
     4  something may not be read, written or connected to
     5  a configuration file cannot be read or understood
+    6  `bench --fail-under`: something is slower than allowed
   125  `run`: Bywash failed before the command was started
   126  `run`: the command cannot be executed
   127  `run`: there is no such command

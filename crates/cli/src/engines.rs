@@ -124,7 +124,7 @@ fn families(algorithms: &[Algorithm]) -> Vec<(&'static str, Vec<&'static str>)> 
     families
 }
 
-fn family(kind: Kind) -> &'static str {
+pub(crate) fn family(kind: Kind) -> &'static str {
     match kind {
         Kind::Cipher { .. } => "ciphers",
         Kind::Aead { .. } => "AEADs",

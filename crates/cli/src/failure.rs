@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     Permission = 4,
     /// A configuration file cannot be read or understood.
     Config = 5,
+    /// `bench --fail-under`: something is slower than allowed.
+    Slower = 6,
     /// `run`: Bywash itself failed before the command was started.
     RunFailed = 125,
     /// `run`: the command is there but cannot be executed.

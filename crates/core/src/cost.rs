@@ -19,6 +19,16 @@
 //! batch = [[8, 550000.0]]   # [operations, ns of them all in one batch], ascending; public-key operations only
 //! ```
 //!
+//! A thorough calibration adds to each curve
+//!
+//! ```toml
+//! segments = [[0, 47.0, 0.061], [655360, 40100.0, 0.083]]   # [from bytes, ns of an operation of that size, ns of each further byte]
+//! fit_error = 0.012         # how far that is from the points: root mean square of the relative differences
+//! ```
+//!
+//! and the time is then read off the segments, which may step where data outgrows a cache. To the sheet it adds `reach_broker_ns`, what a process
+//! needs to reach a broker and come back. Sheets without all that are as good as before.
+//!
 //! `lanes` and `batch_max` speak of all algorithms alike. Where going together gains for some only, those have a `batch`: the time of
 //! as many operations in one batch on one worker. An engine takes the cheaper way for what is left over, so n operations are
 //! expected to take as many full batches as there are, and for the rest the smallest batch that holds it or one after the other.
@@ -49,6 +59,9 @@ pub struct CostSheet {
     /// Nanoseconds per byte moved to the engine or back.
     #[serde(default)]
     pub transfer_ns_per_byte: f64,
+    /// Nanoseconds that another process needs to reach this engine through a broker and come back, if that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach_broker_ns: Option<f64>,
     /// The curve of each algorithm, by the algorithm's name.
     #[serde(default)]
     pub algorithms: BTreeMap<String, CostCurve>,
@@ -71,11 +84,21 @@ pub struct CostCurve {
     /// or as much as the sheet's lanes say; public-key operations only, whose time does not depend on a size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub batch: Vec<(u64, f64)>,
+    /// `(from bytes, nanoseconds of an operation of that size, nanoseconds of each further byte)`, sizes strictly ascending from 0: straight lines
+    /// fitted to the points, which count instead of them where there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<(u64, f64, f64)>,
+    /// How far the segments are from the points: root mean square of the relative differences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit_error: Option<f64>,
 }
 
 impl CostCurve {
     /// Nanoseconds of one operation of `bytes`; 0 for a curve without points.
     pub fn estimate_ns(&self, bytes: u64) -> f64 {
+        if let Some(&(from, ns, per_byte)) = self.segments.iter().rev().find(|(from, ..)| *from <= bytes) {
+            return ns + per_byte * (bytes - from) as f64;
+        }
         let points = &self.points;
         match points.len() {
             0 => 0.0,
@@ -113,6 +136,7 @@ impl CostSheet {
             batch_max: 1,
             handover_ns: 0.0,
             transfer_ns_per_byte: 0.0,
+            reach_broker_ns: None,
             algorithms: BTreeMap::new(),
         }
     }
@@ -155,8 +179,8 @@ impl CostSheet {
         if self.lanes == 0 || self.batch_max == 0 {
             return bad("lanes, batch_max".into(), "must be at least 1");
         }
-        if !figure(self.handover_ns) || !figure(self.transfer_ns_per_byte) {
-            return bad("handover_ns, transfer_ns_per_byte".into(), "must be a number of at least 0");
+        if ![self.handover_ns, self.transfer_ns_per_byte, self.reach_broker_ns.unwrap_or(0.0)].into_iter().all(figure) {
+            return bad("handover_ns, transfer_ns_per_byte, reach_broker_ns".into(), "must be numbers of at least 0");
         }
         for (name, curve) in &self.algorithms {
             if name.parse::<Algorithm>().map(Algorithm::name) != Ok(name.as_str()) {
@@ -171,6 +195,13 @@ impl CostSheet {
             }
             if !curve.batch.is_empty() && !name.parse::<Algorithm>().is_ok_and(Algorithm::is_public_key) {
                 return bad(format!("algorithms.\"{name}\".batch"), "is for public-key operations; for others say lanes");
+            }
+            let starts = || curve.segments.iter().map(|&(from, ..)| from);
+            if starts().next().is_some_and(|first| first != 0) || !starts().is_sorted_by(|a, b| a < b) {
+                return bad(format!("algorithms.\"{name}\".segments"), "must begin at 0, sizes strictly ascending");
+            }
+            if !curve.segments.iter().all(|&(_, ns, per_byte)| figure(ns) && figure(per_byte)) || !figure(curve.fit_error.unwrap_or(0.0)) {
+                return bad(format!("algorithms.\"{name}\".segments, fit_error"), "must be numbers of at least 0");
             }
             if !figure(curve.setup_ns) || !curve.points.iter().chain(&curve.batch).all(|&(_, ns)| figure(ns)) {
                 return bad(format!("algorithms.\"{name}\""), "times must be numbers of at least 0");
@@ -214,6 +245,33 @@ mod tests {
         assert!(refused("[4,", "[9,").contains("ascending"));
         assert!(refused("600.0", "-1.0").contains("at least 0"));
         assert!(refused("RSA-2048 private", "SHA-256").contains("public-key"));
+    }
+
+    #[test]
+    fn segments_count_instead_of_points_and_may_step() {
+        let more = "segments = [[0, 40.0, 0.1], [2048, 400.0, 0.2]]\nfit_error = 0.01\n";
+        let text = SHEET.replace("lanes = 2\n", "lanes = 2\nreach_broker_ns = 3000.0\n") + more;
+        let sheet = CostSheet::from_toml(&text, "x.toml").unwrap();
+        assert_eq!(CostSheet::from_toml(&sheet.to_toml().unwrap(), "y").unwrap(), sheet);
+        let at = |bytes| sheet.estimate_ns(Algorithm::Aes256Gcm, bytes).unwrap();
+        assert_eq!([0, 1000, 2048, 3048].map(at), [40.0, 140.0, 400.0, 600.0]);
+        assert!((at(2047) - 244.7).abs() < 1e-9);
+        let refused = |from: &str, to: &str| CostSheet::from_toml(&text.replace(from, to), "a.toml").unwrap_err().to_string();
+        assert!(refused("[0, 40.0", "[1, 40.0").contains("begin at 0"));
+        assert!(refused("[2048, 400.0, 0.2]", "[0, 400.0, 0.2]").contains("ascending"));
+        assert!(refused("0.2]", "-0.2]").contains("segments"));
+        assert!(refused("3000.0", "-1.0").contains("reach_broker_ns"));
+    }
+
+    /// What earlier versions wrote has none of what came later, and is written again without it.
+    #[test]
+    fn a_sheet_of_an_earlier_version_is_read() {
+        let sheet = CostSheet::from_toml(SHEET, "x.toml").unwrap();
+        assert_eq!(sheet.reach_broker_ns, None);
+        let curve = sheet.curve(Algorithm::Aes256Gcm).unwrap();
+        assert!(curve.segments.is_empty() && curve.fit_error.is_none());
+        let text = sheet.to_toml().unwrap();
+        assert!(!text.contains("segments") && !text.contains("fit_error") && !text.contains("reach_broker"), "{text}");
     }
 
     #[test]

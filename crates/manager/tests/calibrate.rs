@@ -1,8 +1,11 @@
 //! Calibration of the CPU engine, and the cache: kept, used again, never trusted blindly.
 
+use bywash_core::Place;
+use bywash_core::route::route_index;
 use bywash_core::{Algorithm, Engine, Keyed, Result, SessionParams, Task};
 use bywash_engine_cpu::CpuEngine;
-use bywash_manager::calibrate::{BUDGET, load_or_measure, measure};
+use bywash_manager::calibrate::{BUDGET, keep, load_or_measure, measure};
+use bywash_manager::{Costs, Manager, ManagerConfig};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -90,6 +93,45 @@ fn a_sheet_is_kept_and_used_again() {
     let (second, notes) = load_or_measure(Some(&nested), &CpuEngine::new(), SHORT);
     assert_eq!((first, Vec::<String>::new()), (second, notes));
     assert_eq!(std::fs::read_dir(&nested).unwrap().count(), 1, "no draft is left behind");
+}
+
+/// A version that knew fewer algorithms, no segments and no broker: what it measured counts, what it lacks is measured once.
+#[test]
+fn a_sheet_of_an_earlier_version_is_used_and_completed() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = CpuEngine::new();
+    let (mut old, _) = load_or_measure(Some(folder.path()), &engine, SHORT);
+    old.algorithms.remove(Algorithm::X25519.name());
+    old.algorithms.get_mut(Algorithm::Sha256.name()).unwrap().points = vec![(16, 4321.0), (1024, 8642.0)];
+    keep(folder.path(), &engine, &old).unwrap();
+    let (sheet, notes) = load_or_measure(Some(folder.path()), &engine, SHORT);
+    assert!(notes.len() == 1 && notes[0].contains("lacked: X25519"), "{notes:?}");
+    assert_eq!(sheet.estimate_ns(Algorithm::Sha256, 16), Some(4321.0), "what was measured is not measured again");
+    assert!(sheet.curve(Algorithm::X25519).is_some());
+    assert_eq!(load_or_measure(Some(folder.path()), &engine, SHORT), (sheet, Vec::new()), "and it was kept");
+}
+
+/// The manager that finds a thorough sheet routes by its segments.
+#[test]
+fn a_router_decides_by_a_sheet_that_was_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = CpuEngine::new();
+    let (mut sheet, _) = load_or_measure(Some(folder.path()), &engine, SHORT);
+    let curve = sheet.algorithms.get_mut(Algorithm::Aes128Ctr.name()).unwrap();
+    curve.points = vec![(16, 10.0), (1 << 24, 1e7)];
+    // At 1 MiB a cliff: from there on a card pays, and not below.
+    curve.segments = vec![(0, 10.0, 0.5), (1 << 20, 1e8, 100.0)];
+    keep(folder.path(), &engine, &sheet).unwrap();
+    let card =
+        "engine = \"card\"\nmodelled = true\nhandover_ns = 1e7\n[algorithms.\"AES-128-CTR\"]\npoints = [[16, 10.0], [16777216, 1e7]]\n";
+    let file = folder.path().join("card.toml");
+    std::fs::write(&file, card).unwrap();
+    let engines = ["cpu".to_owned(), format!("board:{}", file.display())].map(|name| name.parse().unwrap());
+    let costs = Costs::Calibrate { cache: Some(folder.path().to_owned()), budget: SHORT };
+    let manager = Manager::new(ManagerConfig { costs, ..ManagerConfig::new(bywash_manager::find(&engines).unwrap().present) }).unwrap();
+    let routes = manager.routes(None, 0.0);
+    let place = |bytes| routes[route_index(Algorithm::Aes128Ctr, bytes)];
+    assert_eq!([1 << 10, 1 << 19, 1 << 20, 1 << 23].map(place), [Place::Here, Place::Here, Place::Queue, Place::Queue]);
 }
 
 #[test]

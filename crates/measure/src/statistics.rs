@@ -1,9 +1,9 @@
 //! Medians, quantiles, and intervals that assume no distribution: times on a shared machine have none with a name.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A figure with the range in which it lies with 95 % confidence.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Lower end.
     pub low: f64,

@@ -12,8 +12,9 @@
 //! k operations take together: [`CostCurve::batch_ns`] instead of the last summand.
 
 use crate::EngineInfo;
-use bywash_core::route::{ROUTES, route_index};
+use bywash_core::route::{ROUTES, SizeClass, route_index};
 use bywash_core::{Algorithm, CostCurve, CostSheet};
+use std::collections::BTreeSet;
 
 /// What is assumed of an operation that is not on the sheet, until one has been seen: 1 ms.
 pub const UNKNOWN_NS: f64 = 1e6;
@@ -71,7 +72,8 @@ impl Estimate {
         factor.value += (ratio - factor.value) * weight;
     }
 
-    /// The sheet as corrected: each point scaled so that the sheet's own estimate at its size is the running one.
+    /// The sheet as corrected: each point scaled so that the sheet's own estimate at its size is the running one, each segment cut at the size
+    /// classes where their corrections differ.
     pub fn sheet(&self) -> CostSheet {
         let mut sheet = self.sheet.clone();
         for &algorithm in Algorithm::ALL {
@@ -79,12 +81,30 @@ impl Estimate {
             for (bytes, ns) in &mut curve.points {
                 *ns = (self.batch_ns(algorithm, *bytes, 1) - self.overhead_ns(*bytes, 1)).max(0.0);
             }
+            curve.segments = self.corrected(algorithm, &curve.segments);
             for (operations, ns) in &mut curve.batch {
                 let count = usize::try_from(*operations).unwrap_or(usize::MAX);
                 *ns = (self.batch_ns(algorithm, 0, count) - self.overhead_ns(0, count)).max(0.0);
             }
         }
         sheet
+    }
+
+    fn corrected(&self, algorithm: Algorithm, segments: &[(u64, f64, f64)]) -> Vec<(u64, f64, f64)> {
+        let classes = || SizeClass::all().skip(1).map(|class| class.bytes_min() as u64);
+        let factor = |bytes: u64| self.factors[index(algorithm, bytes)].value;
+        if segments.is_empty() || classes().chain([0]).all(|bytes| factor(bytes) == 1.0) {
+            return segments.to_vec();
+        }
+        let starts: BTreeSet<u64> = segments.iter().map(|&(from, ..)| from).chain(classes()).collect();
+        let transfer = 2.0 * self.sheet.transfer_ns_per_byte;
+        let cut = |from: u64| {
+            let &(begin, ns, per_byte) = segments.iter().rev().find(|(begin, ..)| *begin <= from)?;
+            let (factor, overhead) = (factor(from), self.overhead_ns(from, 1));
+            let corrected = factor * (overhead + ns + per_byte * (from - begin) as f64) - overhead;
+            Some((from, corrected.max(0.0), (factor * (transfer + per_byte) - transfer).max(0.0)))
+        };
+        starts.into_iter().filter_map(cut).collect()
     }
 
     fn listed_ns(&self, algorithm: Algorithm, bytes: u64, count: usize) -> f64 {
@@ -171,6 +191,25 @@ mod tests {
         assert!((told - estimate.batch_ns(Algorithm::Rsa2048Private, 0, 1)).abs() < 1.0);
         assert!((told - 250_000.0).abs() < 2_000.0, "{told}");
         assert!(CostSheet::from_toml(&sheet.to_toml().unwrap(), "x").is_ok(), "it can be written and read again");
+    }
+
+    #[test]
+    fn segments_are_learnt_from_and_told_with_their_cliffs() {
+        let text = "engine = \"cpu\"\n[algorithms.\"AES-128-CTR\"]\npoints = [[16, 10.0], [1024, 100.0], [65536, 9000.0]]\n\
+            segments = [[0, 9.0, 0.1], [2048, 300.0, 0.2]]\nfit_error = 0.01\n";
+        let mut estimate = Estimate::new(CostSheet::from_toml(text, "test").unwrap(), 1);
+        let before = estimate.batch_ns(Algorithm::Aes128Ctr, 65_536, 1);
+        assert_eq!(before, 300.0 + 0.2 * (65_536.0 - 2048.0));
+        for _ in 0..100 {
+            estimate.observe(Algorithm::Aes128Ctr, 65_536, 1, 2 * before as u64);
+        }
+        let told = estimate.sheet();
+        let at = |bytes| told.estimate_ns(Algorithm::Aes128Ctr, bytes).unwrap();
+        assert!((at(65_536) / before - 2.0).abs() < 0.05, "{}", at(65_536));
+        assert!((at(1024) - 111.4).abs() < 0.1, "{}", at(1024));
+        assert_eq!(at(2047), 9.0 + 0.1 * 2047.0);
+        assert_eq!(at(2048), 300.0, "the step is where it was");
+        assert!(CostSheet::from_toml(&told.to_toml().unwrap(), "x").is_ok(), "it can be written and read again");
     }
 
     #[test]

@@ -94,6 +94,22 @@ mod tests {
         assert_eq!(table[route_index(Algorithm::Rsa2048Private, 256)], Place::Here);
     }
 
+    /// Beyond a cache the processor is slower by a step, which the points of a quick calibration do not show.
+    #[test]
+    fn a_cliff_that_was_measured_moves_the_crossover() {
+        let points = "points = [[0, 10.0], [1000000, 100000.0]]";
+        let cliff = |at: u64| {
+            let ns = 10.0 + 0.1 * at as f64;
+            format!("{points}\nsegments = [[0, 10.0, 0.1], [{at}, {:.1}, 1.0]]\nfit_error = 0.01", 4.0 * ns)
+        };
+        let cpu = |curve: &str| sheet(&format!("engine = \"cpu\"\n[algorithms.\"AES-128-CTR\"]\n{curve}\n"));
+        let far = sheet("engine = \"gpu\"\nhandover_ns = 20000.0\n[algorithms.\"AES-128-CTR\"]\npoints = [[0, 5.0], [1000000, 90000.0]]\n");
+        let route = |curve: &str| crossover(&refresh(&cpu(curve), std::slice::from_ref(&far), 0.0));
+        assert_eq!(route(points), usize::MAX, "without the cliff the engine never gains enough");
+        assert_eq!(route(&cliff(1 << 18)), 1 << 18);
+        assert_eq!(route(&cliff(1 << 20)), 1 << 20);
+    }
+
     #[test]
     fn never_slower_by_its_own_figures() {
         for handover in [0.0, 100.0, 3_000.0, 40_000.0] {

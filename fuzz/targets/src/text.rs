@@ -44,7 +44,7 @@ pub(crate) fn trace_seeds() -> Vec<Vec<u8>> {
 pub(crate) fn sheet_seeds() -> Vec<Vec<u8>> {
     let mut sheet = CostSheet::empty("fpga");
     let points = vec![(16, 40.0), (1024, 200.5), (16384, 3000.0)];
-    let curve = bywash_core::CostCurve { setup_ns: 300.0, points, batch: Vec::new() };
+    let curve = bywash_core::CostCurve { setup_ns: 300.0, points, ..Default::default() };
     sheet.algorithms.insert(Algorithm::Aes256Gcm.name().to_owned(), curve);
     vec![sheet.to_toml().expect("a seed").into_bytes(), b"engine = \"x\"".to_vec()]
 }

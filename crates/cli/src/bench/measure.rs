@@ -1,170 +1,187 @@
-//! Timing: every place in turn, round after round, so that a machine that slows down slows all of them; then medians.
+//! Turns what is to be compared into contenders, and what they reached into cells.
 
-use bywash_core::{Algorithm, Error, Operation, OwnedOperation, Result, SessionParams};
-use bywash_manager::calibrate;
-use rustix::time::{ClockId, clock_gettime};
-use std::sync::Barrier;
-use std::thread;
+use super::job::Job;
+use super::mix::{Mix, Step};
+use super::report::{Cell, Latency, Measured};
+use super::sites::{OPENSSL, Run, Site};
+use bywash_core::{Algorithm, Direction, Error, Result};
+use bywash_manager::limit;
+use bywash_measure::noise::Watch;
+use bywash_measure::statistics::{median, median_interval, paired_ratio, quantile};
+use bywash_measure::turns::{Call, Clock, Contender, Effort, Samples, latencies, take_turns};
+use std::slice::from_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Somewhere operations can run.
-pub(crate) trait Site: Sync {
-    /// What the column is headed with.
-    fn name(&self) -> &str;
-
-    /// Whether its times come from a model.
-    fn is_modelled(&self) -> bool {
-        false
-    }
-
-    /// Whether it has anything to show for this algorithm.
-    fn offers(&self, _algorithm: Algorithm) -> bool {
-        true
-    }
-
-    /// Whether what was measured really ran there.
-    fn confirm(&self, _algorithm: Algorithm) -> Result<()> {
-        Ok(())
-    }
-
-    /// Opens a session there.
-    fn open(&self, params: &SessionParams) -> Result<Box<dyn Work>>;
-}
-
-/// A session somewhere.
-pub(crate) trait Work: Send + Sync {
-    /// Runs one operation to its end.
-    fn run(&self, operation: &mut Operation<'_>) -> Result<()>;
-
-    /// How many operations one run does.
-    fn width(&self) -> usize {
-        1
-    }
-
-    /// A figure that it measured itself, where its operations cannot be run one by one.
-    fn figure(&self) -> Option<Result<Figure>> {
-        None
-    }
-}
-
-/// What time is read from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Clock {
-    Wall,
-    /// The thread's processor time: other load does not count.
-    Cpu,
-}
-
-impl Clock {
-    fn now(self) -> Duration {
-        let time = clock_gettime(if self == Self::Cpu { ClockId::ThreadCPUTime } else { ClockId::Monotonic });
-        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
-    }
-}
-
-/// How long and how often.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Effort {
+/// How everything is measured.
+pub(crate) struct Setting<'a> {
     pub(crate) threads: usize,
-    pub(crate) rounds: usize,
-    /// Of one place in one round.
-    pub(crate) slice: Duration,
-    pub(crate) clock: Clock,
+    pub(crate) batch: usize,
+    pub(crate) effort: Effort,
+    /// Whether each operation is timed by itself as well.
+    pub(crate) latency: bool,
+    /// Set when the user has had enough.
+    pub(crate) stop: &'a AtomicBool,
 }
 
-/// What one place reached.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Figure {
-    /// As one thread sees it.
-    pub(crate) ns_per_op: f64,
-    /// Of all threads together.
-    pub(crate) ops_per_s: f64,
+/// What an entry's cells are of.
+struct Subject {
+    algorithm: Option<Algorithm>,
+    direction: Direction,
+    /// Of one operation, in the mean.
+    bytes: f64,
 }
 
-/// The median figure of each site, in their order; a site that cannot do it has an error.
-pub(crate) fn measure(sites: &[&dyn Site], params: &SessionParams, bytes: usize, effort: Effort) -> Vec<Result<Figure>> {
-    let works: Vec<Result<Box<dyn Work>>> = sites.iter().map(|site| site.open(params)).collect();
-    let mut samples: Vec<Result<Vec<Figure>>> = works.iter().map(|work| work.as_ref().map(|_| Vec::new()).map_err(Clone::clone)).collect();
-    for _ in 0..effort.rounds {
-        for (work, sample) in works.iter().zip(&mut samples) {
-            if let (Ok(work), Ok(figures)) = (work, sample.as_mut()) {
-                let figure = work.figure().unwrap_or_else(|| slice(&**work, params.algorithm(), bytes, effort));
-                match figure {
-                    Ok(figure) => figures.push(figure),
-                    Err(error) => *sample = Err(error),
-                }
+/// A place that takes part.
+struct Entrant<'a> {
+    turns: Contender<'a, Error>,
+    /// What is timed for percentiles, if it is not what takes its turns: one operation a call.
+    singly: Option<Vec<Call<'a, Error>>>,
+}
+
+/// One algorithm at one size in all places, in their order.
+pub(crate) fn of_job(sites: &[&dyn Site], job: &Job, setting: &Setting<'_>, watch: &mut Watch) -> Vec<Cell> {
+    let algorithm = job.params.algorithm();
+    let bytes = if algorithm.is_public_key() { 0 } else { job.operation.input.len() };
+    let subject = Subject { algorithm: Some(algorithm), direction: job.operation.direction, bytes: bytes as f64 };
+    let entrants = sites.iter().map(|site| entrant(*site, job, setting)).collect();
+    cells(sites, entrants, &subject, setting, watch)
+}
+
+fn entrant<'a>(site: &'a dyn Site, job: &Job, setting: &Setting<'_>) -> Result<Entrant<'a>> {
+    let algorithm = job.params.algorithm();
+    if let Some(figure) = site.figure(algorithm) {
+        return Ok(Entrant { turns: Contender::Figure(figure), singly: None });
+    }
+    site.check(job)?;
+    let operations = site.batch(algorithm, setting.batch);
+    let call = |_| -> Result<Call<'a, Error>> {
+        let mut run = site.open(&job.params, job.operation.direction)?;
+        let mut batch = vec![job.operation.clone(); operations];
+        Ok(Box::new(move || run(&mut batch)))
+    };
+    Ok(Entrant { turns: Contender::Calls { threads: (0..setting.threads).map(call).collect::<Result<_>>()?, operations }, singly: None })
+}
+
+/// A mix in all places, and the bytes of its mean operation.
+pub(crate) fn of_mix(sites: &[&dyn Site], mix: &Mix, setting: &Setting<'_>, watch: &mut Watch) -> Result<(usize, Vec<Cell>)> {
+    let steps = mix.steps()?;
+    let (operations, whole) = (steps.len(), steps.iter().map(|step| step.operation.input.len()).sum::<usize>());
+    let entrants = sites.iter().map(|site| mix_entrant(*site, mix, &steps, setting)).collect();
+    let mean = whole as f64 / operations.max(1) as f64;
+    let subject = Subject { algorithm: None, direction: Direction::Compute, bytes: mean };
+    Ok((mean.round() as usize, cells(sites, entrants, &subject, setting, watch)))
+}
+
+fn mix_entrant<'a>(site: &'a dyn Site, mix: &Mix, steps: &[Step], setting: &Setting<'_>) -> Result<Entrant<'a>> {
+    steps.iter().try_for_each(|step| site.check(&Job { params: step.params.clone(), operation: step.operation.clone() }))?;
+    let threads = |at_once| (0..setting.threads).map(|_| walk(site, mix, at_once)).collect::<Result<Vec<_>>>();
+    let singly = if setting.latency { Some(threads(1)?) } else { None };
+    let operations = steps.len();
+    Ok(Entrant { turns: Contender::Calls { threads: threads(operations)?, operations }, singly })
+}
+
+/// Runs so many steps of a mix in each call, from where the last one ended, with sessions opened where keys are new.
+fn walk<'a>(site: &'a dyn Site, mix: &Mix, at_once: usize) -> Result<Call<'a, Error>> {
+    let mut steps: Vec<Step> = mix.steps()?;
+    let mut sessions: Vec<Option<Run<'a>>> = Vec::new();
+    sessions.resize_with(steps.iter().map(|step| step.session + 1).max().unwrap_or(0), || None);
+    let mut next = 0;
+    Ok(Box::new(move || {
+        for _ in 0..at_once {
+            let step = &mut steps[next];
+            let session = &mut sessions[step.session];
+            if step.new_key || session.is_none() {
+                *session = Some(site.open(&step.params, step.operation.direction)?);
             }
+            if let Some(run) = session {
+                run(from_mut(&mut step.operation))?;
+            }
+            next = (next + 1) % steps.len();
+        }
+        Ok(())
+    }))
+}
+
+/// Lets them take turns, and makes a cell of each.
+fn cells(
+    sites: &[&dyn Site],
+    entrants: Vec<Result<Entrant<'_>>>,
+    subject: &Subject,
+    setting: &Setting<'_>,
+    watch: &mut Watch,
+) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = Vec::with_capacity(sites.len());
+    let (mut places, mut contenders, mut singles) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, entrant) in entrants.into_iter().enumerate() {
+        cells.push(Cell::Failed { error: INTERRUPTED.into() });
+        match entrant {
+            Ok(Entrant { turns, singly }) => {
+                places.push(place);
+                contenders.push(turns);
+                singles.push(singly);
+            }
+            Err(error) => cells[place] = Cell::Failed { error: error.to_string() },
         }
     }
-    let confirmed = |(index, sample): (usize, Result<Vec<Figure>>)| {
-        let figures = sample?;
-        sites[index].confirm(params.algorithm())?;
-        Ok(median(figures))
+    let go_on = || !setting.stop.load(Ordering::Relaxed);
+    let mut ghz = Vec::new();
+    let results = take_turns(&mut contenders, setting.effort, &mut || ghz.extend(watch.probe()), &go_on);
+    let ghz = (!ghz.is_empty()).then(|| quantile(&ghz, 0.9));
+    let theirs = places.iter().zip(&results).find(|(place, _)| sites[**place].name() == OPENSSL);
+    let theirs: Option<Vec<f64>> = theirs.and_then(|(_, samples)| samples.as_ref().ok()).map(|samples| samples.ns_per_op.clone());
+    for (((place, samples), contender), single) in places.into_iter().zip(results).zip(contenders).zip(singles) {
+        let site = sites[place];
+        let confirmed = samples.and_then(|samples| subject.algorithm.map_or(Ok(()), |algorithm| site.confirm(algorithm)).map(|()| samples));
+        cells[place] = match confirmed {
+            Err(error) => Cell::Failed { error: error.to_string() },
+            Ok(samples) if samples.ns_per_op.is_empty() => continue,
+            Ok(samples) => {
+                let mut cell = figures(site, subject, &samples, ghz);
+                let rival = theirs.as_ref().filter(|_| site.name() != OPENSSL);
+                cell.against_openssl = rival.map(|theirs| paired_ratio(theirs, &samples.ns_per_op));
+                if setting.latency && go_on() {
+                    cell.latency_ns = percentiles(contender, single, setting.effort);
+                }
+                Cell::Measured(Box::new(cell))
+            }
+        };
+    }
+    cells
+}
+
+/// What a place says that was not measured because the user had had enough.
+pub(crate) const INTERRUPTED: &str = "interrupted before its turn came";
+
+fn figures(site: &dyn Site, subject: &Subject, samples: &Samples, ghz: Option<f64>) -> Measured {
+    let interval = median_interval(&samples.ns_per_op);
+    let ops_per_s = median(&samples.ops_per_s);
+    let bytes = (subject.bytes > 0.0).then_some(subject.bytes);
+    let own_core = site.computes_in_the_calling_thread() && !site.is_modelled();
+    let at_most =
+        subject.algorithm.filter(|_| own_core).and_then(|algorithm| limit::bytes_per_ns(algorithm, subject.direction, || Clock::Cpu.now()));
+    Measured {
+        ns_per_op: interval.mid,
+        ns_interval: [interval.low, interval.high],
+        ops_per_s,
+        mb_per_s: ops_per_s * subject.bytes / 1e6,
+        cycles_per_byte: bytes.zip(ghz).filter(|_| own_core).map(|(bytes, ghz)| interval.mid * ghz / bytes),
+        share_of_limit: bytes.zip(at_most).map(|(bytes, at_most)| bytes / interval.mid / at_most),
+        against_openssl: None,
+        against_baseline: None,
+        latency_ns: None,
+        rounds_ns: samples.ns_per_op.clone(),
+    }
+}
+
+/// As long as all rounds together, a tenth of a second at least.
+fn percentiles(contender: Contender<'_, Error>, singly: Option<Vec<Call<'_, Error>>>, effort: Effort) -> Option<Latency> {
+    let mut threads = match (singly, contender) {
+        (Some(threads), _) | (None, Contender::Calls { threads, .. }) => threads,
+        (None, Contender::Figure(_)) => return None,
     };
-    samples.into_iter().enumerate().map(confirmed).collect()
-}
-
-/// The figure in the middle by time of one operation.
-fn median(mut figures: Vec<Figure>) -> Figure {
-    figures.sort_by(|a, b| a.ns_per_op.total_cmp(&b.ns_per_op));
-    figures.get(figures.len() / 2).copied().unwrap_or(Figure { ns_per_op: 0.0, ops_per_s: 0.0 })
-}
-
-/// All threads start together; each has its own buffers.
-fn slice(work: &dyn Work, algorithm: Algorithm, bytes: usize, effort: Effort) -> Result<Figure> {
-    let start = Barrier::new(effort.threads);
-    let one = || {
-        let ready = calibrate::sample(algorithm, bytes).and_then(|(_, mut operation)| {
-            run_once(work, &mut operation)?;
-            Ok(operation)
-        });
-        start.wait();
-        ready.and_then(|mut operation| spin(work, &mut operation, effort))
-    };
-    let results: Vec<Result<f64>> = thread::scope(|scope| {
-        let others: Vec<_> = (1..effort.threads).map(|_| scope.spawn(one)).collect();
-        let mut results = vec![one()];
-        results.extend(others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))));
-        results
-    });
-    let each: Vec<f64> = results.into_iter().collect::<Result<_>>()?;
-    Ok(Figure { ns_per_op: each.iter().sum::<f64>() / each.len() as f64, ops_per_s: each.iter().map(|ns| 1e9 / ns).sum() })
-}
-
-/// Nanoseconds of one operation. The clock is read once for a growing number of operations, so that reading it does not count.
-fn spin(work: &dyn Work, operation: &mut OwnedOperation, Effort { slice, clock, .. }: Effort) -> Result<f64> {
-    let begun = clock.now();
-    let (mut done, mut step) = (0u64, 1u64);
-    loop {
-        for _ in 0..step {
-            run_once(work, operation)?;
-        }
-        done += step * work.width() as u64;
-        let elapsed = clock.now() - begun;
-        if elapsed >= slice {
-            return Ok((elapsed.as_nanos() as f64 / done as f64).max(0.1));
-        }
-        if elapsed * 16 < slice {
-            step *= 2;
-        }
-    }
-}
-
-/// The sample's signature is not a valid one, which costs as much to find out.
-fn run_once(work: &dyn Work, operation: &mut OwnedOperation) -> Result<()> {
-    match work.run(&mut operation.borrow()) {
-        Err(Error::Authentication) => Ok(()),
-        other => other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_is_the_middle_one() {
-        let figure = |ns_per_op| Figure { ns_per_op, ops_per_s: 1.0 };
-        assert_eq!(median(vec![figure(9.0), figure(1.0), figure(5.0)]).ns_per_op, 5.0);
-    }
+    let time = (effort.slice * u32::try_from(effort.rounds).unwrap_or(u32::MAX)).clamp(Duration::from_millis(100), Duration::from_secs(60));
+    let seen = latencies(&mut threads, time).ok()?;
+    let at = |q| seen.value_at_quantile(q);
+    Some(Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: seen.max(), calls: seen.len() })
 }

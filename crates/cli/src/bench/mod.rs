@@ -1,58 +1,115 @@
-//! `bywash bench`: what operations cost, size by size, in every place where they could run.
+//! `bywash bench`: what operations cost, size by size, in every place where they could run, beside OpenSSL and beside an earlier run.
 
+mod baseline;
+mod choose;
+mod export;
+mod job;
 mod measure;
+mod mix;
 mod openssl;
+mod report;
 mod sites;
 mod sizes;
 mod table;
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::shell::print;
 use crate::terminal::Style;
-use bywash_core::Algorithm;
-use bywash_manager::{EngineName, calibrate};
+use bywash_core::{Algorithm, Direction};
+use bywash_manager::EngineName;
+use bywash_measure::noise::Watch;
+use bywash_measure::turns::{Clock, Effort, clock_ns};
 use indicatif::{ProgressBar, ProgressStyle};
-use measure::{Clock, Effort, Figure, measure};
-use sites::Sites;
+use job::{Job, directions};
+use measure::{INTERRUPTED, Setting};
+use mix::Mix;
+use report::{Cell, Column, Report, Row, Whole, direction_name};
+use sites::{PlaceName, Site, Sites, Wanted};
 use sizes::Sizes;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use table::{Cell, Column, Report, Row};
+use table::Headline;
+
+/// What a process exits with that SIGINT ended, as shells count.
+const INTERRUPTED_CODE: u8 = 130;
 
 /// `bywash bench`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bywash bench aes-256-gcm
-  bywash bench aes-256-gcm chacha20-poly1305 --size 64:4:1M --threads 2
+  bywash bench aes-256-gcm --against openssl
+  bywash bench ciphers aeads --size 16..64K --svg curves.svg
+  bywash bench aes-256-gcm chacha20-poly1305 --size 64,1K,16K --threads 2 --latency
   bywash bench rsa-2048-private x25519 --json
-  bywash bench rsa-2048-private ecdsa-p256-sign --cpu --rounds 3
+  bywash bench --mix tls --against openssl
+  bywash bench gcm --cpu --save-baseline before.json
+  bywash bench gcm --cpu --baseline before.json --fail-under 0.95
+
+Algorithms: a name; a family that `bywash engines` shows (ciphers, AEADs, digests, MACs, RSA, ...);
+or a part of names, such as gcm, aes-256 or sign.
 
 Places: `here` is the calling thread; `lanes` the same with a full batch of public-key operations
-side by side; `queue` a manager in this process; `broker` the running broker, if one answers. With
---cpu `here` and `lanes`, and `openssl`, the system's own by a second of `openssl speed` in every
-round. Rounds are interleaved, figures are medians; the time of one operation is as one thread sees
-it, rates are of all threads together.")]
+side by side; `library` AWS-LC without Bywash's kernels; `queue` a manager in this process; `broker`
+the running broker, if one answers. OpenSSL's ciphers, AEADs, digests and MACs are called in this
+process, their bytes compared with ours first; its public keys cost a second of `openssl speed` in
+every round.
+
+Rounds are interleaved and figures are medians. The time of one operation is as one thread sees it,
+rates are of all threads together. Ratios are medians of each round's ratio, with the interval that
+holds it with 95 % confidence (the range, below six rounds). Cycles are the core's own, from a loop
+of known length run between measurements, not ticks of the time stamp counter. `limit` is the share
+of what the AES unit does if nothing else is done, for AES modes whose blocks do not wait for each
+other. These, and ratios, are the first place's. Latencies include one reading of the clock.
+
+Mixes: `tls`, `files` and `dds` say in their files where sizes and shares come from; your own is a
+file of the same form. A baseline is what --json prints. Ctrl-C prints what was measured so far.")]
 pub(crate) struct Args {
-    /// Algorithms, as `bywash engines` names them; case, spaces and dashes do not matter
-    #[arg(required = true, value_name = "ALG")]
+    /// Algorithms, families or parts of names; case, spaces and dashes do not matter
+    #[arg(required_unless_present_any = ["all", "mix"], value_name = "ALG")]
     algorithms: Vec<String>,
-    /// Sizes: one, several with commas, or FROM:FACTOR:TO; k, M, G are powers of 1024
-    #[arg(long, value_name = "SIZES", default_value = "64:4:1M")]
+    /// All algorithms there are
+    #[arg(long, conflicts_with = "algorithms")]
+    all: bool,
+    /// Traffic as somebody has it: tls, files, dds, or the file of your own; again for more
+    #[arg(long, value_name = "MIX")]
+    mix: Vec<Mix>,
+    /// Sizes with commas between: one, FROM..TO (by factors of 4) or FROM..TO*FACTOR; K, M, G are
+    /// powers of 1024
+    #[arg(long, value_name = "SIZES", default_value = "64..1M")]
     size: Sizes,
+    /// Which way ciphers and AEADs run
+    #[arg(long, value_enum, value_name = "WAY", default_value_t = Ways::Encrypt)]
+    direction: Ways,
     /// Threads that work at the same time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
+    /// Operations that each thread hands over together
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    batch: u16,
     /// Rounds over all places
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
+    /// Seconds of one place at one size, in rounds of --slice each
+    #[arg(long, value_name = "SECONDS", conflicts_with = "rounds", value_parser = seconds)]
+    time: Option<Duration>,
     /// Milliseconds of one place in one round
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     slice: u64,
+    /// Time operations one by one as well: p50, p90, p99, p99.9
+    #[arg(long)]
+    latency: bool,
     /// Count the thread's processor time: the calling thread alone, beside the system's OpenSSL
-    #[arg(long, conflicts_with_all = ["threads", "socket", "engine"])]
+    #[arg(long, conflicts_with_all = ["threads", "socket", "engine", "place"])]
     cpu: bool,
+    /// Measure a rival in the same rounds
+    #[arg(long, value_enum, value_name = "RIVAL")]
+    against: Option<Rival>,
+    /// Measure these places alone [default: here, lanes, queue, and broker if one answers]
+    #[arg(long, value_enum, value_name = "PLACE", value_delimiter = ',')]
+    place: Vec<PlaceName>,
     /// What the place `queue` computes with: cpu, or board:CARD for a modelled card (one that comes
     /// along or the file of its cost sheet); again for more [default: all that are here]
     #[arg(long, value_name = "ENGINE")]
@@ -60,6 +117,18 @@ pub(crate) struct Args {
     /// The broker's socket [default: $BYWASH_SOCKET, else the system's or the session's]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// Keep this run, to compare later ones with
+    #[arg(long, value_name = "FILE")]
+    save_baseline: Option<PathBuf>,
+    /// Compare with a run that was kept
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Exit with 6 if anything is, with confidence, less than so many times as fast as the baseline
+    #[arg(long, value_name = "RATIO", requires = "baseline", value_parser = at_most_ten)]
+    fail_under: Option<f64>,
+    /// Draw throughput against size
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// Print as JSON
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -68,32 +137,228 @@ pub(crate) struct Args {
     csv: bool,
 }
 
-/// Measures and prints; table by table, unless the whole is one JSON text.
+/// Which way ciphers and AEADs run; all else has one way only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Ways {
+    Encrypt,
+    Decrypt,
+    Both,
+}
+
+/// Whom to compare with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Rival {
+    /// The system's OpenSSL 3
+    Openssl,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| (0.001..=3600.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "expected seconds, 0.001 to 3600".into())
+}
+
+fn at_most_ten(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|ratio: &f64| *ratio > 0.0 && *ratio <= 10.0).ok_or_else(|| "expected a ratio above 0, such as 0.95".into())
+}
+
+/// Measures and prints: table by table for people, the whole at the end for programs.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let algorithms = args.algorithms.iter().map(|name| name.parse()).collect::<Result<Vec<Algorithm>, _>>()?;
-    let clock = if args.cpu { Clock::Cpu } else { Clock::Wall };
-    let effort = Effort { threads: args.threads.into(), rounds: args.rounds.into(), slice: Duration::from_millis(args.slice), clock };
-    let sites = if args.cpu { Sites::of_this_thread() } else { Sites::find(args.socket.as_deref(), &args.engine)? };
-    let progress = progress(algorithms.iter().map(|&algorithm| sizes_of(algorithm, args).len() as u64).sum());
-    if args.csv {
-        print(table::CSV_HEADER.as_bytes())?;
-    }
-    let mut reports = Vec::new();
-    for algorithm in algorithms {
-        let report = report(&sites, algorithm, args, effort, &progress);
-        let style = Style::of_stdout();
-        match (args.json, args.csv) {
-            (true, _) => reports.push(report),
-            (_, true) => progress.suspend(|| print(table::as_csv(&report).as_bytes()))?,
-            _ => progress.suspend(|| print((table::as_text(&report, style) + "\n").as_bytes()))?,
+    let algorithms = if args.all { Algorithm::ALL.to_vec() } else { choose::all_of(&args.algorithms)? };
+    let clock = if args.cpu { "cpu" } else { "wall" };
+    let before = args.baseline.as_deref().map(|path| baseline::load(path, args.threads.into(), args.batch.into(), clock)).transpose()?;
+    let openssl = args.against.is_some() || args.cpu;
+    let wanted = Wanted { cpu: args.cpu, places: &args.place, engines: &args.engine, socket: args.socket.as_deref(), openssl };
+    let sites = Sites::find(&wanted)?;
+    let stop = stop_flag()?;
+    let mut bench =
+        Bench { args, sites: &sites, setting: setting(args, &stop), watch: Watch::begin(), progress: progress(&algorithms, args) };
+    let mut whole = Whole {
+        version: env!("CARGO_PKG_VERSION").into(),
+        processor: bywash_manager::calibrate::processor(),
+        openssl: openssl.then(|| bywash_libcrypto::version().ok()).flatten(),
+        threads: args.threads.into(),
+        batch: args.batch.into(),
+        clock: clock.into(),
+        stopped: false,
+        noise: bench.watch.end(),
+        warnings: Vec::new(),
+        reports: Vec::new(),
+    };
+    let mut compared = baseline::Compared::default();
+    for report in bench.subjects(&algorithms) {
+        let report = report(&mut bench)?;
+        if report.rows.is_empty() {
+            break;
+        }
+        whole.reports.push(report);
+        if let Some(before) = &before {
+            whole.noise = bench.watch.end();
+            compared = baseline::compare(&mut whole, before, args.fail_under.unwrap_or(baseline::SLOWER));
+        }
+        if let (false, Some(report)) = (args.json || args.csv, whole.reports.last()) {
+            bench.progress.suspend(|| print((table::as_text(report, &bench.headline()) + "\n").as_bytes()))?;
         }
     }
-    progress.finish_and_clear();
+    whole.stopped = stop.load(Ordering::Relaxed);
+    whole.noise = bench.watch.end();
+    whole.warnings = whole.noise.warnings();
+    bench.progress.finish_and_clear();
+    hand_over(args, &whole)?;
+    Ok(verdict(args, &whole, &compared))
+}
+
+/// Set by Ctrl-C; a second one ends the process at once.
+fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let signal = signal_hook::consts::SIGINT;
+    signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED_CODE.into(), stop.clone())
+        .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
+        .map_err(|error| Failure::failed(format!("cannot catch SIGINT: {error}")))?;
+    Ok(stop)
+}
+
+fn setting<'a>(args: &Args, stop: &'a AtomicBool) -> Setting<'a> {
+    let slice = Duration::from_millis(args.slice);
+    let rounds = args.time.map_or(args.rounds.into(), |time| (time.as_secs_f64() / slice.as_secs_f64()).round().max(1.0) as usize);
+    let clock = if args.cpu { Clock::Cpu } else { Clock::Wall };
+    Setting { threads: args.threads.into(), batch: args.batch.into(), effort: Effort { rounds, slice, clock }, latency: args.latency, stop }
+}
+
+/// Everything but the tables, which have been printed.
+fn hand_over(args: &Args, whole: &Whole) -> Result<(), Failure> {
     if args.json {
-        let text = serde_json::to_string_pretty(&reports).map_err(|error| Failure::failed(error.to_string()))?;
+        let text = serde_json::to_string_pretty(whole).map_err(|error| Failure::failed(error.to_string()))?;
         print((text + "\n").as_bytes())?;
     }
-    Ok(ExitCode::SUCCESS)
+    if args.csv {
+        print(export::as_csv(whole).as_bytes())?;
+    }
+    if let Some(path) = &args.svg {
+        export::as_svg(path, &whole.reports)?;
+    }
+    if let Some(path) = &args.save_baseline {
+        baseline::save(path, whole)?;
+    }
+    Ok(())
+}
+
+/// What is to be said beside the figures, and the exit code.
+fn verdict(args: &Args, whole: &Whole, compared: &baseline::Compared) -> ExitCode {
+    let say = |text: &str| eprintln!("bywash: {text}");
+    if args.latency {
+        say(&format!("reading the clock is in each latency; it takes {:.0} ns", clock_ns()));
+    }
+    if !whole.warnings.is_empty() {
+        say("this machine is noisy; trust ratios of one run, not absolutes:");
+        whole.warnings.iter().for_each(|warning| eprintln!("  {warning}"));
+    }
+    if args.baseline.is_some() {
+        compared.doubts.iter().for_each(|doubt| say(doubt));
+        say(&format!("{} figures compared with the baseline, {} slower", compared.compared, compared.slower.len()));
+        compared.slower.iter().for_each(|line| eprintln!("  {line}"));
+    }
+    if whole.stopped {
+        say("interrupted; what was measured until then is above");
+        return ExitCode::from(INTERRUPTED_CODE);
+    }
+    if args.fail_under.is_some() && compared.compared == 0 {
+        say("nothing of this run is in the baseline; compare the same algorithms, sizes and places");
+        return ExitCode::from(Exit::Failed as u8);
+    }
+    let failed = args.fail_under.is_some() && !compared.slower.is_empty();
+    if failed { ExitCode::from(Exit::Slower as u8) } else { ExitCode::SUCCESS }
+}
+
+/// One run.
+struct Bench<'a> {
+    args: &'a Args,
+    sites: &'a Sites,
+    setting: Setting<'a>,
+    watch: Watch,
+    progress: ProgressBar,
+}
+
+/// Measures one report.
+type Subject<'s> = Box<dyn FnOnce(&mut Bench<'_>) -> Result<Report, Failure> + 's>;
+
+impl Bench<'_> {
+    fn subjects<'s>(&self, algorithms: &[Algorithm]) -> Vec<Subject<'s>> {
+        let ways = self.args.direction;
+        let mut all: Vec<Subject<'s>> = Vec::new();
+        for &algorithm in algorithms {
+            for direction in ways.of(algorithm) {
+                all.push(Box::new(move |bench| Ok(bench.algorithm(algorithm, direction))));
+            }
+        }
+        for mix in self.args.mix.clone() {
+            all.push(Box::new(move |bench| bench.mix(&mix)));
+        }
+        all
+    }
+
+    fn headline(&self) -> Headline {
+        let Setting { threads, batch, effort, .. } = self.setting;
+        let least = self.args.fail_under.unwrap_or(baseline::SLOWER);
+        Headline { threads, batch, rounds: effort.rounds, cpu: self.args.cpu, least, style: Style::of_stdout() }
+    }
+
+    fn algorithm(&mut self, algorithm: Algorithm, direction: Direction) -> Report {
+        let sites = self.sites.offering(algorithm);
+        let mut rows = Vec::new();
+        for &bytes in sizes_of(algorithm, self.args) {
+            let row = self.row(&sites, algorithm, direction, bytes);
+            self.progress.inc(1);
+            if !row.cells.iter().all(is_interrupted) {
+                rows.push(row);
+            }
+        }
+        Report {
+            name: algorithm.name().into(),
+            title: None,
+            direction: direction_name(direction).into(),
+            public_key: algorithm.is_public_key(),
+            places: columns(&sites),
+            rows,
+        }
+    }
+
+    fn row(&mut self, sites: &[&dyn Site], algorithm: Algorithm, direction: Direction, bytes: usize) -> Row {
+        self.progress.set_message(format!("{algorithm} {}", sizes::show(bytes)));
+        let cells = match Job::new(algorithm, direction, bytes) {
+            Ok(job) => measure::of_job(sites, &job, &self.setting, &mut self.watch),
+            Err(error) => sites.iter().map(|_| Cell::Failed { error: error.to_string() }).collect(),
+        };
+        Row { bytes, routed: Some(self.sites.routed(algorithm, bytes).to_owned()), cells }
+    }
+
+    fn mix(&mut self, mix: &Mix) -> Result<Report, Failure> {
+        self.progress.set_message(format!("mix {}", mix.name));
+        let sites = self.sites.one_by_one();
+        let (bytes, cells) = measure::of_mix(&sites, mix, &self.setting, &mut self.watch)?;
+        self.progress.inc(1);
+        let rows = if cells.iter().all(is_interrupted) { Vec::new() } else { vec![Row { bytes, routed: None, cells }] };
+        let (name, title) = (mix.name.clone(), Some(mix.title.clone()));
+        Ok(Report { name, title, direction: "mix".into(), public_key: false, places: columns(&sites), rows })
+    }
+}
+
+impl Ways {
+    /// Those that the algorithm has.
+    fn of(self, algorithm: Algorithm) -> impl Iterator<Item = Direction> {
+        directions(algorithm).iter().copied().filter(move |direction| match direction {
+            Direction::Encrypt => self != Self::Decrypt,
+            Direction::Decrypt => self != Self::Encrypt,
+            Direction::Compute => true,
+        })
+    }
+}
+
+fn columns(sites: &[&dyn Site]) -> Vec<Column> {
+    sites.iter().map(|site| Column { name: site.name().to_owned(), modelled: site.is_modelled() }).collect()
+}
+
+fn is_interrupted(cell: &Cell) -> bool {
+    matches!(cell, Cell::Failed { error } if error == INTERRUPTED)
 }
 
 /// A public-key operation has no size.
@@ -101,40 +366,12 @@ fn sizes_of(algorithm: Algorithm, args: &Args) -> &[usize] {
     if algorithm.is_public_key() { &[0] } else { &args.size.0 }
 }
 
-fn report(sites: &Sites, algorithm: Algorithm, args: &Args, effort: Effort, progress: &ProgressBar) -> Report {
-    let offering = sites.offering(algorithm);
-    let row = |&bytes: &usize| {
-        progress.set_message(format!("{algorithm} {}", sizes::show(bytes)));
-        let cells = match calibrate::sample(algorithm, bytes) {
-            Ok((params, _)) => measure(&offering, &params, bytes, effort).into_iter().map(|figure| cell(figure, bytes)).collect(),
-            Err(error) => offering.iter().map(|_| Cell::Failed { error: error.to_string() }).collect(),
-        };
-        progress.inc(1);
-        Row { bytes, cells, routed: sites.routed(algorithm, bytes).to_owned() }
-    };
-    let column = |site: &dyn measure::Site| Column { name: site.name().to_owned(), modelled: site.is_modelled() };
-    Report {
-        algorithm: algorithm.name(),
-        threads: effort.threads,
-        rounds: effort.rounds,
-        public_key: algorithm.is_public_key(),
-        cpu: args.cpu,
-        places: offering.iter().map(|site| column(*site)).collect(),
-        rows: sizes_of(algorithm, args).iter().map(row).collect(),
-    }
-}
-
-fn cell(figure: bywash_core::Result<Figure>, bytes: usize) -> Cell {
-    match figure {
-        Ok(Figure { ns_per_op, ops_per_s }) => Cell::Measured { ns_per_op, ops_per_s, mb_per_s: ops_per_s * bytes as f64 / 1e6 },
-        Err(error) => Cell::Failed { error: error.to_string() },
-    }
-}
-
 /// To stderr, and only if that is a terminal.
-fn progress(steps: u64) -> ProgressBar {
-    let bar = ProgressBar::new(steps);
+fn progress(algorithms: &[Algorithm], args: &Args) -> ProgressBar {
+    let rows = |&algorithm: &Algorithm| args.direction.of(algorithm).count() * sizes_of(algorithm, args).len();
+    let bar = ProgressBar::new((algorithms.iter().map(rows).sum::<usize>() + args.mix.len()) as u64);
     // The template is a constant that indicatif accepts; a plain bar would do as well.
-    bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let template = "{bar:30} {pos}/{len} {elapsed} (left {eta}) {msg}";
+    bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
 }

@@ -1,10 +1,12 @@
-//! The system's OpenSSL, by its own `openssl speed`: a second of every round, on its own processor time.
+//! The system's OpenSSL: ciphers, AEADs, digests and MACs called in this process; public keys by a second of `openssl speed` in every round.
 
-use super::measure::{Figure, Site, Work};
-use bywash_core::{Algorithm, Error, Operation, Result, SessionParams};
+use super::job::{Job, tolerate};
+use super::sites::{OPENSSL, Run, Site};
+use bywash_core::{Algorithm, Direction, Error, Result, SessionParams};
+use bywash_libcrypto as libcrypto;
 use std::process::Command;
 
-/// Which of its tests, and which of a line's figures.
+/// One of the tests of `openssl speed`, and which of a line's figures.
 struct Test {
     name: &'static str,
     /// What the line begins with.
@@ -38,58 +40,80 @@ fn test(algorithm: Algorithm) -> Option<Test> {
     Some(Test { name, line, field })
 }
 
-/// The `openssl` command of this system.
-pub(crate) struct OpenSsl;
+/// OpenSSL as this system has it.
+pub(crate) struct OpenSsl {
+    /// Looked for once: a machine without it has a column without figures, which says why.
+    pub(crate) version: Result<String>,
+}
+
+impl OpenSsl {
+    pub(crate) fn find() -> Self {
+        Self { version: libcrypto::version() }
+    }
+}
 
 impl Site for OpenSsl {
     fn name(&self) -> &str {
-        "openssl"
+        OPENSSL
     }
 
     fn offers(&self, algorithm: Algorithm) -> bool {
-        test(algorithm).is_some()
+        !algorithm.is_public_key() || test(algorithm).is_some()
     }
 
-    fn open(&self, params: &SessionParams) -> Result<Box<dyn Work>> {
+    fn computes_in_the_calling_thread(&self) -> bool {
+        true
+    }
+
+    fn open(&self, params: &SessionParams, direction: Direction) -> Result<Run<'_>> {
+        self.version.clone()?;
         let algorithm = params.algorithm();
-        let test = test(algorithm).ok_or_else(|| Error::Unsupported { engine: "openssl speed".into(), algorithm })?;
-        Ok(Box::new(Speed(test)))
+        let mut session = libcrypto::Session::open(params, direction)?;
+        Ok(Box::new(move |operations| {
+            operations.iter_mut().try_for_each(|operation| tolerate(session.run(&mut operation.borrow()).map(|()| 0), algorithm))
+        }))
+    }
+
+    /// A rival that computes something else would be no rival.
+    fn check(&self, job: &Job) -> Result<()> {
+        let (mut theirs, mut ours) = (job.operation.clone(), job.operation.clone());
+        self.open(&job.params, job.operation.direction)?(std::slice::from_mut(&mut theirs))?;
+        bywash_manager::here().open(&job.params)?.run(&mut ours.borrow())?;
+        if theirs == ours { Ok(()) } else { Err(failed(format!("its {} gives other bytes than ours", job.params.algorithm()))) }
+    }
+
+    fn figure(&self, algorithm: Algorithm) -> Option<Box<dyn FnMut() -> Result<f64>>> {
+        let test = test(algorithm)?;
+        Some(Box::new(move || test.measure()))
     }
 }
 
-struct Speed(Test);
-
-impl Work for Speed {
-    fn run(&self, _: &mut Operation<'_>) -> Result<()> {
-        self.figure().unwrap_or_else(|| Err(failed("it measures itself".into()))).map(drop)
-    }
-
-    fn figure(&self) -> Option<Result<Figure>> {
+impl Test {
+    /// Nanoseconds of an operation.
+    fn measure(&self) -> Result<f64> {
         // Without the user's configuration: a provider named there, Bywash's own among them, would be measured instead.
-        let run = Command::new("openssl").args(["speed", "-mr", "-seconds", "1", self.0.name]).env("OPENSSL_CONF", "/dev/null").output();
-        Some(match run {
+        let run = Command::new("openssl").args(["speed", "-mr", "-seconds", "1", self.name]).env("OPENSSL_CONF", "/dev/null").output();
+        match run {
             Ok(output) => self.read(&String::from_utf8_lossy(&output.stdout)),
             Err(error) => Err(failed(format!("cannot run `openssl speed`: {error}"))),
-        })
+        }
     }
-}
 
-impl Speed {
-    fn read(&self, text: &str) -> Result<Figure> {
-        let fields = text.lines().find_map(|line| line.strip_prefix(self.0.line));
-        let rate = fields.and_then(|fields| fields.split(':').nth(self.0.field)?.parse::<f64>().ok()).filter(|rate| *rate > 0.0);
-        let rate = rate.ok_or_else(|| failed(format!("`openssl speed -mr {}` printed no figure", self.0.name)))?;
-        Ok(Figure { ns_per_op: 1e9 / rate, ops_per_s: rate })
+    fn read(&self, text: &str) -> Result<f64> {
+        let fields = text.lines().find_map(|line| line.strip_prefix(self.line));
+        let rate = fields.and_then(|fields| fields.split(':').nth(self.field)?.parse::<f64>().ok()).filter(|rate| *rate > 0.0);
+        rate.map(|rate| 1e9 / rate).ok_or_else(|| failed(format!("`openssl speed -mr {}` printed no figure", self.name)))
     }
 }
 
 fn failed(reason: String) -> Error {
-    Error::EngineFailed { engine: "openssl speed".into(), reason }
+    Error::EngineFailed { engine: OPENSSL.into(), reason }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::job::directions;
 
     /// What OpenSSL 3.0 prints.
     const PRINTED: &str = "+R1:rsa\n+F2:1:1024:10241.379310:164768.750000\n+F4:3:256:46858.620690:15524.242424\n\
@@ -97,14 +121,35 @@ mod tests {
 
     #[test]
     fn each_figure_is_found_in_its_line() {
-        let rate = |algorithm| Speed(test(algorithm).unwrap()).read(PRINTED).unwrap().ops_per_s.round();
+        let rate = |algorithm| (1e9 / test(algorithm).unwrap().read(PRINTED).unwrap()).round();
         assert_eq!(rate(Algorithm::Rsa1024Private), 10241.0);
         assert_eq!(rate(Algorithm::Rsa1024Public), 164_769.0);
         assert_eq!(rate(Algorithm::EcdsaP256Sign), 46859.0);
         assert_eq!(rate(Algorithm::EcdsaP256Verify), 15524.0);
         assert_eq!(rate(Algorithm::X25519), 27800.0);
         assert_eq!(rate(Algorithm::Ed25519Sign), 18963.0);
-        let error = Speed(test(Algorithm::X25519).unwrap()).read("").unwrap_err();
+        let error = test(Algorithm::X25519).unwrap().read("").unwrap_err();
         assert!(error.to_string().contains("ecdhx25519"), "{error}");
+    }
+
+    #[test]
+    fn openssl_gives_the_same_bytes_at_every_size() {
+        let rival = OpenSsl::find();
+        if let Err(error) = &rival.version {
+            return println!("skipped: {error}");
+        }
+        let mut agreed = 0;
+        for &algorithm in Algorithm::ALL.iter().filter(|algorithm| !algorithm.is_public_key()) {
+            for &direction in directions(algorithm) {
+                for bytes in [0, 1, 15, 16, 17, 64, 255, 1024, 5000] {
+                    match rival.check(&Job::new(algorithm, direction, bytes).unwrap()) {
+                        Ok(()) => agreed += 1,
+                        Err(Error::Unsupported { .. }) => println!("skipped: this OpenSSL has no {algorithm}"),
+                        Err(error) => panic!("{algorithm} {direction:?} of {bytes} bytes: {error}"),
+                    }
+                }
+            }
+        }
+        assert!(agreed > 300, "only {agreed} comparisons");
     }
 }

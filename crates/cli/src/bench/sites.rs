@@ -1,37 +1,152 @@
-//! The places: here, here in lanes, in this process's queue, at the broker.
+//! The places: here, here in lanes, the library alone, in this process's queue, at the broker, and OpenSSL beside them.
 
-use super::measure::{Site, Work};
+use super::job::{Job, tolerate};
 use super::openssl::OpenSsl;
-use crate::failure::Failure;
-use bywash_client::{Client, Config, Route, Session};
+use crate::failure::{Exit, Failure};
+use bywash_client::{Client, Config, Route};
 use bywash_core::route::route_index;
-use bywash_core::{Algorithm, Data, Engine, Error, Keyed, Operation, Place, Result, SessionParams, Task};
+use bywash_core::{Algorithm, Direction, Engine, Error, Keyed, OwnedOperation, Place, Result, SessionParams, Task};
 use bywash_manager::{EngineName, Manager, ManagerConfig, SessionId};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
-/// The name of work in the calling thread.
+/// Work in the calling thread.
 const HERE: &str = "here";
-/// The name of work in the calling thread, several operations side by side.
+/// Work in the calling thread, several operations side by side.
 const LANES: &str = "lanes";
-/// The name of work by way of a manager in this process.
+/// Work in the calling thread by AWS-LC alone, without our kernels.
+const LIBRARY: &str = "library";
+/// Work by way of a manager in this process.
 const QUEUE: &str = "queue";
-/// The name of work by way of the running broker.
+/// Work by way of the running broker.
 const BROKER: &str = "broker";
+/// The system's OpenSSL.
+pub(crate) const OPENSSL: &str = "openssl";
+
+/// A place as it is named on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum PlaceName {
+    /// The calling thread
+    Here,
+    /// The calling thread, a full batch of public-key operations side by side
+    Lanes,
+    /// The calling thread, by AWS-LC alone
+    Library,
+    /// A manager in this process
+    Queue,
+    /// The running broker
+    Broker,
+}
+
+/// Runs all operations it is given to their end, in one thread.
+pub(crate) type Run<'a> = Box<dyn FnMut(&mut [OwnedOperation]) -> Result<()> + Send + 'a>;
+
+/// Somewhere operations can run.
+pub(crate) trait Site: Sync {
+    /// What the column is headed with.
+    fn name(&self) -> &str;
+
+    /// Whether its times come from a model.
+    fn is_modelled(&self) -> bool {
+        false
+    }
+
+    /// Whether its cycles are the calling core's.
+    fn computes_in_the_calling_thread(&self) -> bool {
+        false
+    }
+
+    /// Whether it has anything to show for this algorithm.
+    fn offers(&self, _algorithm: Algorithm) -> bool {
+        true
+    }
+
+    /// How many operations it takes at once if so many are asked for.
+    fn batch(&self, _algorithm: Algorithm, asked: usize) -> usize {
+        asked
+    }
+
+    /// Whether what would be measured computes the right thing.
+    fn check(&self, _job: &Job) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether what was measured really ran there.
+    fn confirm(&self, _algorithm: Algorithm) -> Result<()> {
+        Ok(())
+    }
+
+    /// Opens a session there, for one thread.
+    fn open(&self, params: &SessionParams, direction: Direction) -> Result<Run<'_>>;
+
+    /// A figure (nanoseconds of an operation) that it measures itself, where its operations cannot be run one by one.
+    fn figure(&self, _algorithm: Algorithm) -> Option<Box<dyn FnMut() -> Result<f64>>> {
+        None
+    }
+}
+
+/// What is to be compared.
+pub(crate) struct Wanted<'a> {
+    /// The calling thread's places alone.
+    pub(crate) cpu: bool,
+    /// These and no others, if any are named.
+    pub(crate) places: &'a [PlaceName],
+    pub(crate) engines: &'a [EngineName],
+    pub(crate) socket: Option<&'a Path>,
+    pub(crate) openssl: bool,
+}
 
 /// All places, and who would choose among them.
 pub(crate) struct Sites {
-    pub(crate) all: Vec<Box<dyn Site>>,
+    all: Vec<Box<dyn Site>>,
     routes: Vec<Place>,
     broker: Option<Client>,
 }
 
 impl Sites {
-    /// The calling thread alone: one by one, by lanes, and the system's OpenSSL.
-    pub(crate) fn of_this_thread() -> Self {
-        let engine = bywash_manager::here();
-        let all: Vec<Box<dyn Site>> = vec![Box::new(Here(engine.clone())), Box::new(Lanes(engine)), Box::new(OpenSsl)];
-        Self { all, routes: Vec::new(), broker: None }
+    /// Looks for them; a broker that does not answer is left out, unless it was asked for.
+    pub(crate) fn find(wanted: &Wanted<'_>) -> core::result::Result<Self, Failure> {
+        use PlaceName as P;
+        let default: &[P] = if wanted.cpu { &[P::Here, P::Lanes] } else { &[P::Here, P::Lanes, P::Queue, P::Broker] };
+        let named = !wanted.places.is_empty();
+        let places = if named { wanted.places } else { default };
+        let has = |place| places.contains(&place);
+        let mut sites = Self { all: Vec::new(), routes: Vec::new(), broker: None };
+        let here = bywash_manager::here();
+        if has(P::Here) {
+            sites.all.push(Box::new(InPlace { name: HERE, engine: here.clone() }));
+        }
+        if has(P::Lanes) {
+            sites.all.push(Box::new(Lanes(here)));
+        }
+        if has(P::Library) {
+            sites.all.push(Box::new(InPlace { name: LIBRARY, engine: bywash_manager::library() }));
+        }
+        if has(P::Queue) {
+            let manager = Manager::new(ManagerConfig::new(bywash_manager::find(wanted.engines)?.present))?;
+            sites.routes = manager.routes(None, 0.0);
+            sites.all.push(Box::new(Queue(manager)));
+        }
+        if has(P::Broker) {
+            sites.find_broker(wanted.socket, named)?;
+        }
+        if wanted.openssl {
+            sites.all.push(Box::new(OpenSsl::find()));
+        }
+        Ok(sites)
+    }
+
+    fn find_broker(&mut self, socket: Option<&Path>, named: bool) -> core::result::Result<(), Failure> {
+        let path = crate::broker_link::socket_path(socket);
+        match crate::broker_link::probe(&path) {
+            Ok(_) => {
+                self.broker = Some(client(&path, Route::Auto));
+                self.all.push(Box::new(Broker(client(&path, Route::Queue))));
+                Ok(())
+            }
+            Err(error) if named => Err(Failure::new(Exit::NoBroker, format!("no broker: {error}; start one with `bywash serve`"))),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Those that have something to show for an algorithm.
@@ -39,18 +154,9 @@ impl Sites {
         self.all.iter().map(|site| &**site).filter(|site| site.offers(algorithm)).collect()
     }
 
-    /// Looks for them; a broker that does not answer is left out.
-    pub(crate) fn find(socket: Option<&Path>, engines: &[EngineName]) -> core::result::Result<Self, Failure> {
-        let manager = Manager::new(ManagerConfig::new(bywash_manager::find(engines)?.present))?;
-        let routes = manager.routes(None, 0.0);
-        let mut all: Vec<Box<dyn Site>> =
-            vec![Box::new(Here(bywash_manager::here())), Box::new(Lanes(bywash_manager::here())), Box::new(Queue(manager))];
-        let path = crate::broker_link::socket_path(socket);
-        let broker = crate::broker_link::probe(&path).is_ok().then(|| client(&path, Route::Auto));
-        if broker.is_some() {
-            all.push(Box::new(Broker(client(&path, Route::Queue))));
-        }
-        Ok(Self { all, routes, broker })
+    /// Those that can run one operation after the other, whatever it is.
+    pub(crate) fn one_by_one(&self) -> Vec<&dyn Site> {
+        self.all.iter().map(|site| &**site).filter(|site| site.name() != LANES).collect()
     }
 
     /// The place that a program's operations would go to: by the broker's table if there is one, else by this process's.
@@ -67,23 +173,40 @@ fn client(path: &Path, route: Route) -> Client {
     Client::new(Config { socket: Some(path.to_owned()), route, ..Config::default() })
 }
 
-struct Here(Arc<dyn Engine>);
-
-impl Site for Here {
-    fn name(&self) -> &str {
-        HERE
-    }
-
-    fn open(&self, params: &SessionParams) -> Result<Box<dyn Work>> {
-        Ok(Box::new(InPlace(self.0.open(params)?)))
-    }
+/// An engine's session in the calling thread; several operations go to the engine together.
+fn on(engine: Arc<dyn Engine>, params: &SessionParams) -> Result<Run<'static>> {
+    let (keyed, algorithm): (Box<dyn Keyed>, _) = (engine.open(params)?, params.algorithm());
+    Ok(Box::new(move |operations| {
+        if let [operation] = operations {
+            return tolerate(keyed.run(&mut operation.borrow()), algorithm);
+        }
+        let mut tasks: Vec<Task<'_>> = operations.iter_mut().map(|operation| Task::new(&*keyed, operation.borrow())).collect();
+        engine.run(&mut tasks);
+        tasks.into_iter().try_for_each(|task| tolerate(task.outcome, algorithm))
+    }))
 }
 
-struct InPlace(Box<dyn Keyed>);
+/// One engine in the calling thread.
+struct InPlace {
+    name: &'static str,
+    engine: Arc<dyn Engine>,
+}
 
-impl Work for InPlace {
-    fn run(&self, operation: &mut Operation<'_>) -> Result<()> {
-        self.0.run(operation).map(drop)
+impl Site for InPlace {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn offers(&self, algorithm: Algorithm) -> bool {
+        self.engine.supports(algorithm)
+    }
+
+    fn computes_in_the_calling_thread(&self) -> bool {
+        true
+    }
+
+    fn open(&self, params: &SessionParams, _: Direction) -> Result<Run<'_>> {
+        on(self.engine.clone(), params)
     }
 }
 
@@ -96,41 +219,19 @@ impl Site for Lanes {
     }
 
     fn offers(&self, algorithm: Algorithm) -> bool {
-        algorithm.is_public_key() && self.0.lanes(algorithm) > 1
+        self.0.supports(algorithm) && self.0.lanes(algorithm) > 1
     }
 
-    fn open(&self, params: &SessionParams) -> Result<Box<dyn Work>> {
-        let lanes = self.0.lanes(params.algorithm());
-        Ok(Box::new(SideBySide { engine: self.0.clone(), keyed: self.0.open(params)?, lanes }))
-    }
-}
-
-struct SideBySide {
-    engine: Arc<dyn Engine>,
-    keyed: Box<dyn Keyed>,
-    lanes: usize,
-}
-
-/// The longest output of a public-key operation: an RSA modulus of 4096 bits.
-const OUTPUT_MAX: usize = 512;
-
-impl Work for SideBySide {
-    fn run(&self, operation: &mut Operation<'_>) -> Result<()> {
-        let Data::Copy { input, .. } = &operation.data else {
-            return Err(Error::Unavailable { what: "lanes take input and output apart".into() });
-        };
-        let mut outputs = vec![[0; OUTPUT_MAX]; self.lanes];
-        let task = |output| {
-            let data = Data::Copy { input, output };
-            Task::new(&*self.keyed, Operation { direction: operation.direction, iv: &[], aad: &[], data, tag: &mut [] })
-        };
-        let mut tasks: Vec<_> = outputs.iter_mut().map(|output| task(output)).collect();
-        self.engine.run(&mut tasks);
-        tasks.into_iter().try_for_each(|task| task.outcome.map(drop))
+    fn computes_in_the_calling_thread(&self) -> bool {
+        true
     }
 
-    fn width(&self) -> usize {
-        self.lanes
+    fn batch(&self, algorithm: Algorithm, _: usize) -> usize {
+        self.0.lanes(algorithm)
+    }
+
+    fn open(&self, params: &SessionParams, _: Direction) -> Result<Run<'_>> {
+        on(self.0.clone(), params)
     }
 }
 
@@ -145,20 +246,37 @@ impl Site for Queue {
         self.0.engines().iter().any(|engine| engine.is_modelled())
     }
 
-    fn open(&self, params: &SessionParams) -> Result<Box<dyn Work>> {
-        let session = self.0.open(0, params.clone())?;
-        Ok(Box::new(Queued { manager: self.0.clone(), session }))
+    fn open(&self, params: &SessionParams, _: Direction) -> Result<Run<'_>> {
+        let queued = Queued { manager: self.0.clone(), session: self.0.open(0, params.clone())?, algorithm: params.algorithm() };
+        Ok(Box::new(move |operations| queued.run(operations)))
     }
 }
 
 struct Queued {
     manager: Arc<Manager>,
     session: SessionId,
+    algorithm: Algorithm,
 }
 
-impl Work for Queued {
-    fn run(&self, operation: &mut Operation<'_>) -> Result<()> {
-        self.manager.run(self.session, operation).map(drop)
+impl Queued {
+    fn run(&self, operations: &mut [OwnedOperation]) -> Result<()> {
+        if let [operation] = operations {
+            let outcome = self.manager.run(self.session, &mut operation.borrow()).map(|done| done.written);
+            return tolerate(outcome, self.algorithm);
+        }
+        let (tell, told) = mpsc::channel();
+        for (index, operation) in operations.iter().enumerate() {
+            let tell = tell.clone();
+            // Nobody listens any more once an operation before it has failed.
+            let on_done = move |completion| drop(tell.send((index, completion)));
+            self.manager.submit(self.session, operation.clone(), Box::new(on_done));
+        }
+        drop(tell);
+        for (index, completion) in told {
+            tolerate(completion.outcome.map(|done| done.written), self.algorithm)?;
+            operations[index] = completion.operation;
+        }
+        Ok(())
     }
 }
 
@@ -186,15 +304,17 @@ impl Site for Broker {
         }
     }
 
-    fn open(&self, params: &SessionParams) -> Result<Box<dyn Work>> {
-        Ok(Box::new(Remote(self.0.session(params.clone())?)))
-    }
-}
-
-struct Remote(Session);
-
-impl Work for Remote {
-    fn run(&self, operation: &mut Operation<'_>) -> Result<()> {
-        self.0.run(operation).map(drop)
+    fn open(&self, params: &SessionParams, _: Direction) -> Result<Run<'_>> {
+        let (session, algorithm) = (self.0.session(params.clone())?, params.algorithm());
+        Ok(Box::new(move |operations| {
+            if let [operation] = operations {
+                return tolerate(session.run(&mut operation.borrow()), algorithm);
+            }
+            let pending: Vec<_> = operations.iter().map(|operation| session.submit(operation.clone())).collect();
+            pending.into_iter().zip(operations).try_for_each(|(pending, operation)| {
+                *operation = pending.wait()?;
+                Ok(())
+            })
+        }))
     }
 }

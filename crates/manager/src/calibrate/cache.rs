@@ -23,7 +23,13 @@ pub fn load_or_measure(folder: Option<&Path>, engine: &dyn Engine, budget: Durat
     let head = header(engine);
     let path = folder.map(|folder| sheet_path(folder, engine));
     match path.as_deref().map(|path| load(path, &head, engine)) {
-        Some(Ok(Some(sheet))) => return (sheet, notes),
+        Some(Ok(Some(mut sheet))) => {
+            if let Some(line) = complete(engine, &mut sheet, budget) {
+                let kept = path.as_deref().map_or(Ok(()), |path| store(path, &head, &sheet));
+                notes.push(line + &kept.map_or_else(|error| format!(", and not kept: {error}"), |()| String::new()));
+            }
+            return (sheet, notes);
+        }
         Some(Err(error)) => notes.push(format!("{error}; measured anew")),
         Some(Ok(None)) | None => {}
     }
@@ -42,6 +48,29 @@ pub fn load_or_measure(folder: Option<&Path>, engine: &dyn Engine, budget: Durat
     (sheet, notes)
 }
 
+/// Measures what an earlier version, which knew fewer algorithms, could not have on its sheet; a line about it if there was any.
+fn complete(engine: &dyn Engine, sheet: &mut CostSheet, budget: Duration) -> Option<String> {
+    let missing: Vec<_> = engine.capabilities().iter().copied().filter(|&algorithm| sheet.curve(algorithm).is_none()).collect();
+    let share = budget * u32::try_from(missing.len()).ok()? / u32::try_from(engine.capabilities().len()).ok()?.max(1);
+    let more = measure(engine, &missing, share).algorithms;
+    let names: Vec<&str> = more.keys().map(String::as_str).collect();
+    let line =
+        (!more.is_empty()).then(|| format!("measured on engine '{}' what its cost sheet lacked: {}", engine.name(), names.join(", ")));
+    sheet.algorithms.extend(more);
+    line
+}
+
+/// Keeps a sheet that was measured on this machine where [`load_or_measure`] finds it; the file's path.
+///
+/// # Errors
+/// [`Error::Config`], naming the file.
+pub fn keep(folder: &Path, engine: &dyn Engine, sheet: &CostSheet) -> Result<PathBuf> {
+    let path = sheet_path(folder, engine);
+    let failed = |error: io::Error| Error::Config { place: path.display().to_string(), reason: format!("cost sheet not kept: {error}") };
+    store(&path, &header(engine), sheet).map_err(failed)?;
+    Ok(path)
+}
+
 /// The file in which the folder keeps this engine's cost sheet, measured on this machine. It need not be there.
 pub fn sheet_path(folder: &Path, engine: &dyn Engine) -> PathBuf {
     folder.join(file_name(engine.name(), &header(engine)))
@@ -58,7 +87,8 @@ fn header(engine: &dyn Engine) -> String {
     )
 }
 
-fn processor() -> String {
+/// The processor as the kernel names it.
+pub fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     model.map_or_else(|| format!("unknown {}", std::env::consts::ARCH), |(_, name)| name.trim().to_owned())

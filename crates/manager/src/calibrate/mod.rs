@@ -2,17 +2,24 @@
 //!
 //! Public-key operations that an engine has lanes for are measured alone and as one full batch.
 //!
+//! [`measure`] is quick: five sizes within a budget, which a program can pay when it starts. [`measure_full`] takes its time: two sizes for each octave
+//! to beyond the caches, with lines [fitted](fit) through them, and batches of every number.
+//!
 //! Each figure is the shortest of several runs, so that other load on the machine does not enter it; the [running estimate](bywash_policy::estimate)
 //! takes care of what real conditions add. A machine is told by its processor's name and the engine's own description: a sheet from
 //! another one is not used.
 
 mod cache;
+mod fit;
+mod full;
 mod samples;
 
-pub use cache::{default_cache, load_or_measure, sheet_path};
+pub use cache::{default_cache, keep, load_or_measure, processor, sheet_path};
 
 use crate::execute;
 use bywash_core::{Algorithm, CostCurve, CostSheet, Engine, Error, Keyed, OwnedOperation, Result, Task};
+pub use fit::{Fit, fit};
+pub use full::{measure_full, sizes};
 pub use samples::sample;
 use std::time::{Duration, Instant};
 
@@ -32,12 +39,7 @@ const TIMES_MIN: u32 = 3;
 /// three times, or only once where even the whole budget is used up. An algorithm
 /// that the engine fails to do is left off the sheet.
 pub fn measure(engine: &dyn Engine, algorithms: &[Algorithm], budget: Duration) -> CostSheet {
-    let mut sheet = CostSheet::empty(engine.name());
-    sheet.modelled = engine.is_modelled();
-    sheet.batch_max = engine.batch_max().max(1);
-    // What public-key operations gain from going together is measured, and stands in their curves.
-    let even = algorithms.iter().filter(|algorithm| !algorithm.is_public_key()).map(|&algorithm| engine.lanes(algorithm));
-    sheet.lanes = even.max().unwrap_or(1).max(1) * engine.workers().max(1);
+    let mut sheet = head(engine, algorithms);
     let end = Instant::now() + budget;
     for (index, &algorithm) in algorithms.iter().enumerate() {
         let share = end.saturating_duration_since(Instant::now()) / (algorithms.len() - index) as u32;
@@ -48,16 +50,22 @@ pub fn measure(engine: &dyn Engine, algorithms: &[Algorithm], budget: Duration) 
     sheet
 }
 
+/// A sheet that has what an engine says of itself, and no curve yet.
+fn head(engine: &dyn Engine, algorithms: &[Algorithm]) -> CostSheet {
+    let mut sheet = CostSheet::empty(engine.name());
+    sheet.modelled = engine.is_modelled();
+    sheet.batch_max = engine.batch_max().max(1);
+    // What public-key operations gain from going together is measured, and stands in their curves.
+    let even = algorithms.iter().filter(|algorithm| !algorithm.is_public_key()).map(|&algorithm| engine.lanes(algorithm));
+    sheet.lanes = even.max().unwrap_or(1).max(1) * engine.workers().max(1);
+    sheet
+}
+
 /// Within `budget`; by `last` at the latest, but for one run of each size.
 fn curve(engine: &dyn Engine, algorithm: Algorithm, budget: Duration, last: Instant) -> Result<CostCurve> {
     let end = Instant::now() + budget;
     let sizes: &[usize] = if algorithm.is_public_key() { &[0] } else { &SIZES };
-    let (params, _) = sample(algorithm, 0)?;
-    let (mut keyed, mut setup_ns) = timed(|| execute::open(engine, &params))?;
-    for _ in 1..TIMES_MIN {
-        let again = timed(|| execute::open(engine, &params))?;
-        (keyed, setup_ns) = (again.0, setup_ns.min(again.1));
-    }
+    let (keyed, setup_ns) = setup(engine, algorithm)?;
     let together = if algorithm.is_public_key() { engine.lanes(algorithm) } else { 1 };
     let parts = sizes.len() + usize::from(together > 1);
     let share = |done: usize| end.saturating_duration_since(Instant::now()) / (parts - done) as u32;
@@ -72,7 +80,18 @@ fn curve(engine: &dyn Engine, algorithm: Algorithm, budget: Duration, last: Inst
         let ns = shortest_ns(engine, &*keyed, &mut vec![operation; together], share(sizes.len()), last)?;
         batch.push((together as u64, ns));
     }
-    Ok(CostCurve { setup_ns, points, batch })
+    Ok(CostCurve { setup_ns, points, batch, ..CostCurve::default() })
+}
+
+/// A session, and the shortest time of opening it.
+fn setup(engine: &dyn Engine, algorithm: Algorithm) -> Result<(Box<dyn Keyed>, f64)> {
+    let (params, _) = sample(algorithm, 0)?;
+    let (mut keyed, mut setup_ns) = timed(|| execute::open(engine, &params))?;
+    for _ in 1..TIMES_MIN {
+        let again = timed(|| execute::open(engine, &params))?;
+        (keyed, setup_ns) = (again.0, setup_ns.min(again.1));
+    }
+    Ok((keyed, setup_ns))
 }
 
 fn timed<T>(act: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {

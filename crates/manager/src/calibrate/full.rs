@@ -1,0 +1,112 @@
+//! The thorough calibration: every algorithm at sizes from 16 bytes to beyond the caches, lines fitted through them, batches of every number.
+
+use super::fit::fit;
+use super::{TIMES_MIN, runs_ns, sample, setup};
+use bywash_core::{Algorithm, CostCurve, CostSheet, Engine, Keyed, Result};
+use std::time::{Duration, Instant};
+
+/// Two sizes for each octave from 16 bytes to 64 MiB, in bytes.
+pub fn sizes() -> Vec<usize> {
+    (8..=52).map(|half| 2f64.powf(f64::from(half) / 2.0).round() as usize).collect()
+}
+
+/// A single operation that takes longer than this is the last size measured.
+const OPERATION_MAX: Duration = Duration::from_millis(40);
+/// Passes over all sizes: a noisy second spoils one pass, not a size.
+const PASSES: usize = 5;
+
+/// Measures these algorithms on an engine. Each size, and each number of operations together, is measured for about `time` in some passes, of
+/// which the shortest counts. `begin` is told of each algorithm before its turn. An algorithm that the engine fails to do is left off the sheet.
+pub fn measure_full(engine: &dyn Engine, algorithms: &[Algorithm], time: Duration, begin: &mut dyn FnMut(Algorithm)) -> CostSheet {
+    let mut sheet = super::head(engine, algorithms);
+    for &algorithm in algorithms {
+        begin(algorithm);
+        if let Ok(curve) = curve(engine, algorithm, time) {
+            sheet.algorithms.insert(algorithm.name().to_owned(), curve);
+        }
+    }
+    sheet
+}
+
+fn curve(engine: &dyn Engine, algorithm: Algorithm, time: Duration) -> Result<CostCurve> {
+    let (keyed, setup_ns) = setup(engine, algorithm)?;
+    if algorithm.is_public_key() {
+        let lanes = engine.lanes(algorithm).max(1);
+        let single = shortest(engine, &*keyed, algorithm, &[(0, 1)], time)?;
+        let together: Vec<_> = (2..=lanes).map(|count| (0, count)).collect();
+        let batch = shortest(engine, &*keyed, algorithm, &together, time)?;
+        let batch = together.iter().zip(batch).map(|(&(_, count), ns)| (count as u64, ns)).collect();
+        return Ok(CostCurve { setup_ns, points: vec![(0, single[0])], batch, ..CostCurve::default() });
+    }
+    let what: Vec<_> = sizes().into_iter().map(|size| (size, 1)).collect();
+    let times = shortest(engine, &*keyed, algorithm, &what, time)?;
+    let points: Vec<(u64, f64)> = what.iter().zip(times).map(|(&(size, _), ns)| (size as u64, ns)).collect();
+    let fitted = fit(&points);
+    let (segments, fit_error) = fitted.map_or((Vec::new(), None), |fit| (fit.segments, Some(fit.error)));
+    Ok(CostCurve { setup_ns, points, segments, fit_error, ..CostCurve::default() })
+}
+
+/// Nanoseconds of each `(size, operations together)`: the shortest of all passes. It ends where a single run takes too long.
+fn shortest(engine: &dyn Engine, keyed: &dyn Keyed, algorithm: Algorithm, what: &[(usize, usize)], time: Duration) -> Result<Vec<f64>> {
+    let slice = time / PASSES as u32;
+    let mut times: Vec<f64> = Vec::with_capacity(what.len());
+    for pass in 0..PASSES {
+        let count = if pass == 0 { what.len() } else { times.len() };
+        for (index, &(size, together)) in what.iter().enumerate().take(count) {
+            let (_, operation) = sample(algorithm, size)?;
+            let mut operations = vec![operation; together];
+            let first = runs_ns(engine, keyed, &mut operations, 1)?;
+            if pass == 0 && index > 0 && first > OPERATION_MAX.as_nanos() as f64 {
+                break;
+            }
+            let best = within(slice, first, |runs| runs_ns(engine, keyed, &mut operations, runs))?;
+            match times.get_mut(index) {
+                Some(ns) => *ns = ns.min(best),
+                None => times.push(best),
+            }
+        }
+    }
+    Ok(times)
+}
+
+/// The shortest of as many measurements as the slice holds.
+fn within(slice: Duration, first: f64, mut measure: impl FnMut(u32) -> Result<f64>) -> Result<f64> {
+    let runs = ((slice.as_nanos() as f64 / 8.0 / first.max(1.0)) as u32).clamp(1, super::RUNS_MAX);
+    let begun = Instant::now();
+    let (mut best, mut count) = (first, 1);
+    while begun.elapsed() < slice || (count < TIMES_MIN && begun.elapsed() < 2 * OPERATION_MAX) {
+        best = best.min(measure(runs)?);
+        count += 1;
+    }
+    Ok(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bywash_engine_cpu::CpuEngine;
+
+    #[test]
+    fn sizes_go_from_a_block_to_beyond_the_caches() {
+        let sizes = sizes();
+        assert_eq!((sizes[0], sizes[2], sizes.last().copied()), (16, 32, Some(64 << 20)));
+        assert!(sizes.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn a_full_sheet_has_segments_and_batches_of_every_number() {
+        let engine = CpuEngine::new();
+        let wanted = [Algorithm::Sha256, Algorithm::X25519];
+        let mut begun = Vec::new();
+        let sheet = measure_full(&engine, &wanted, Duration::from_micros(100), &mut |algorithm| begun.push(algorithm));
+        assert_eq!(begun, wanted);
+        let hash = sheet.curve(Algorithm::Sha256).unwrap();
+        assert!(hash.segments[0].0 == 0 && hash.fit_error.is_some() && hash.points.len() >= 20, "{hash:?}");
+        let last = hash.points.last().unwrap().0;
+        assert!(hash.estimate_ns(last) > 100.0 * hash.estimate_ns(16));
+        let agree = sheet.curve(Algorithm::X25519).unwrap();
+        let counts: Vec<u64> = agree.batch.iter().map(|&(count, _)| count).collect();
+        assert_eq!(counts, (2..=engine.lanes(Algorithm::X25519) as u64).collect::<Vec<_>>());
+        assert_eq!(CostSheet::from_toml(&sheet.to_toml().unwrap(), "x").unwrap(), sheet, "it can be kept");
+    }
+}
