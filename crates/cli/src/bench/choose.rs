@@ -4,7 +4,8 @@ use crate::engines::family;
 use bywash_core::{Algorithm, Error};
 
 /// The algorithms that one word of the command line means, in the order of the table: the one of that name; else all of that family (`ciphers`,
-/// `AEADs`, `RSA`); else all whose names have these words in them one after the other (`gcm`, `aes-256`, `sign`).
+/// `AEADs`, `RSA`); else all whose names have these words in them one after the other (`gcm`, `aes-256`, `sign`). Legacy ones are meant only by words
+/// that mean no other (`camellia`).
 ///
 /// # Errors
 /// [`Error::UnknownAlgorithm`].
@@ -14,9 +15,15 @@ pub(crate) fn algorithms(given: &str) -> Result<Vec<Algorithm>, Error> {
     }
     let wanted = words(given);
     let all = || Algorithm::ALL.iter().copied();
-    let of_family: Vec<_> = all().filter(|algorithm| words(family(algorithm.kind())) == wanted).collect();
-    let by_words = || all().filter(|algorithm| words(algorithm.name()).windows(wanted.len().max(1)).any(|part| part == wanted)).collect();
-    let found = if of_family.is_empty() { by_words() } else { of_family };
+    let is_of_family = |algorithm: &Algorithm| words(family(algorithm.kind())) == wanted;
+    let has_words = |algorithm: &Algorithm| words(algorithm.name()).windows(wanted.len().max(1)).any(|part| part == wanted);
+    let mut found: Vec<_> = all().filter(is_of_family).collect();
+    if found.is_empty() {
+        found = all().filter(has_words).collect();
+    }
+    if found.iter().any(|algorithm| !algorithm.is_legacy()) {
+        found.retain(|algorithm| !algorithm.is_legacy());
+    }
     if found.is_empty() { Err(Error::UnknownAlgorithm { name: given.to_owned() }) } else { Ok(found) }
 }
 
@@ -56,6 +63,8 @@ mod tests {
         assert!(names("digests").contains(&"SHA-256") && !names("digests").contains(&"HMAC-SHA-256"));
         assert!(names("rsa").iter().all(|name| name.starts_with("RSA")));
         assert!(names("private").len() >= 3);
+        assert!(names("ecb").iter().all(|name| name.starts_with("AES")), "legacy ones only where nothing else is meant");
+        assert!(names("camellia").len() >= 3 && names("ciphers").iter().all(|name| !name.starts_with("Camellia")));
     }
 
     #[test]

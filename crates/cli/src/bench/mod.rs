@@ -49,7 +49,8 @@ Examples:
   bywash bench gcm --cpu --baseline before.json --fail-under 0.95
 
 Algorithms: a name; a family that `bywash engines` shows (ciphers, AEADs, digests, MACs, RSA, ...);
-or a part of names, such as gcm, aes-256 or sign.
+or a part of names, such as gcm, aes-256 or sign. Legacy ciphers are meant by words that mean
+nothing else, such as camellia.
 
 Places: `here` is the calling thread; `lanes` the same with a full batch of public-key operations
 side by side; `library` AWS-LC without Bywash's kernels; `queue` a manager in this process; `broker`
@@ -70,7 +71,7 @@ pub(crate) struct Args {
     /// Algorithms, families or parts of names; case, spaces and dashes do not matter
     #[arg(required_unless_present_any = ["all", "mix"], value_name = "ALG")]
     algorithms: Vec<String>,
-    /// All algorithms there are
+    /// All algorithms but legacy ones
     #[arg(long, conflicts_with = "algorithms")]
     all: bool,
     /// Traffic as somebody has it: tls, files, dds, or the file of your own; again for more
@@ -163,7 +164,7 @@ fn at_most_ten(text: &str) -> Result<f64, String> {
 
 /// Measures and prints: table by table for people, the whole at the end for programs.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let algorithms = if args.all { Algorithm::ALL.to_vec() } else { choose::all_of(&args.algorithms)? };
+    let algorithms = if args.all { Algorithm::CURRENT.to_vec() } else { choose::all_of(&args.algorithms)? };
     let clock = if args.cpu { "cpu" } else { "wall" };
     let before = args.baseline.as_deref().map(|path| baseline::load(path, args.threads.into(), args.batch.into(), clock)).transpose()?;
     let openssl = args.against.is_some() || args.cpu;

@@ -87,9 +87,9 @@ fn quick(args: &Args, folder: Option<&Path>, engine: &dyn Engine, progress: &Pro
 /// Interrupted, it keeps nothing: the sheet that was there stays.
 fn thorough(args: &Args, folder: Option<&Path>, engine: &dyn Engine, progress: &ProgressBar) -> Result<CostSheet, Failure> {
     let mut watch = Watch::begin();
-    let algorithms = engine.capabilities();
+    let algorithms: Vec<_> = engine.capabilities().iter().copied().filter(|algorithm| !algorithm.is_legacy()).collect();
     let mut number = 0;
-    let mut sheet = measure_full(engine, algorithms, Duration::from_millis(args.time), &mut |algorithm| {
+    let mut sheet = measure_full(engine, &algorithms, Duration::from_millis(args.time), &mut |algorithm| {
         number += 1;
         progress.set_message(format!("{algorithm} ({number} of {})", algorithms.len()));
         watch.probe();

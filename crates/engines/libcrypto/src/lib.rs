@@ -2,7 +2,7 @@
 //!
 //! `libcrypto.so.3` is loaded at run time; without it everything says so. Algorithms are fetched into a library context of our own with its default
 //! and legacy providers: what `openssl.cnf` names, Bywash's own provider among it, is not measured by mistake. The names are those of
-//! [`Algorithm`], which OpenSSL mostly shares.
+//! [`Algorithm`](bywash_core::Algorithm), which OpenSSL shares.
 //!
 //! A [`Session`] does what a program does that knows OpenSSL well: one context for all messages, of which each sets the IV alone.
 //! It belongs to one thread, so that no lock is measured along.
@@ -10,7 +10,7 @@
 mod functions;
 mod session;
 
-use bywash_core::{Algorithm, Error, Result};
+use bywash_core::{Error, Result};
 use functions::Functions;
 pub use session::Session;
 use std::ffi::CStr;
@@ -27,14 +27,6 @@ pub fn version() -> Result<String> {
     // SAFETY: the function returns a static string for any number; 0 is OPENSSL_VERSION.
     let text = unsafe { CStr::from_ptr((functions.OpenSSL_version)(0)) };
     Ok(text.to_string_lossy().into_owned())
-}
-
-/// Names under which OpenSSL may know an algorithm, the likeliest first.
-fn names(algorithm: Algorithm) -> impl Iterator<Item = String> {
-    let name = algorithm.name();
-    // OpenSSL calls triple DES by what it does: encrypt, decrypt, encrypt.
-    let triple = name.strip_prefix("3DES").map(|mode| format!("DES-EDE3{mode}"));
-    [Some(name.to_owned()), triple].into_iter().flatten()
 }
 
 fn failed(call: &str) -> Error {

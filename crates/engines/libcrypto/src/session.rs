@@ -1,7 +1,7 @@
 //! One algorithm under one key, in one thread.
 
 use crate::functions::{Functions, Param, Pointer};
-use crate::{NAME, failed, names};
+use crate::{NAME, failed};
 use bywash_core::{Algorithm, Data, Direction, Error, Key, Kind, Operation, Result, SessionParams};
 use std::ffi::{CString, c_int, c_uint};
 use std::ptr::{null, null_mut};
@@ -198,7 +198,7 @@ fn unsupported(algorithm: Algorithm) -> Error {
 }
 
 fn fetch(fetch: impl Fn(&CString) -> Pointer, algorithm: Algorithm) -> Result<Pointer> {
-    let found = names(algorithm).filter_map(|name| CString::new(name).ok()).map(|name| fetch(&name)).find(|found| !found.is_null());
+    let found = CString::new(algorithm.name()).map(|name| fetch(&name)).ok().filter(|found| !found.is_null());
     found.ok_or_else(|| unsupported(algorithm))
 }
 

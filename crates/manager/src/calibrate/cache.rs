@@ -33,8 +33,7 @@ pub fn load_or_measure(folder: Option<&Path>, engine: &dyn Engine, budget: Durat
         Some(Err(error)) => notes.push(format!("{error}; measured anew")),
         Some(Ok(None)) | None => {}
     }
-    // Legacy algorithms are for whoever asks for them by name: nothing decides by their cost.
-    let algorithms: Vec<Algorithm> = engine.capabilities().iter().copied().filter(|algorithm| !algorithm.is_legacy()).collect();
+    let algorithms = current(engine);
     let sheet = measure(engine, &algorithms, budget);
     for algorithm in algorithms.iter().filter(|&&algorithm| sheet.curve(algorithm).is_none()) {
         notes.push(format!("engine '{}' failed to do {algorithm}; it is left off its cost sheet", engine.name()));
@@ -48,10 +47,16 @@ pub fn load_or_measure(folder: Option<&Path>, engine: &dyn Engine, budget: Durat
     (sheet, notes)
 }
 
+/// What belongs on an engine's sheet. Legacy algorithms are for whoever asks for them by name: nothing decides by their cost.
+fn current(engine: &dyn Engine) -> Vec<Algorithm> {
+    engine.capabilities().iter().copied().filter(|algorithm| !algorithm.is_legacy()).collect()
+}
+
 /// Measures what an earlier version, which knew fewer algorithms, could not have on its sheet; a line about it if there was any.
 fn complete(engine: &dyn Engine, sheet: &mut CostSheet, budget: Duration) -> Option<String> {
-    let missing: Vec<_> = engine.capabilities().iter().copied().filter(|&algorithm| sheet.curve(algorithm).is_none()).collect();
-    let share = budget * u32::try_from(missing.len()).ok()? / u32::try_from(engine.capabilities().len()).ok()?.max(1);
+    let algorithms = current(engine);
+    let missing: Vec<_> = algorithms.iter().copied().filter(|&algorithm| sheet.curve(algorithm).is_none()).collect();
+    let share = budget * u32::try_from(missing.len()).ok()? / u32::try_from(algorithms.len()).ok()?.max(1);
     let more = measure(engine, &missing, share).algorithms;
     let names: Vec<&str> = more.keys().map(String::as_str).collect();
     let line =

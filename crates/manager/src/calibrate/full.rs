@@ -10,7 +10,7 @@ pub fn sizes() -> Vec<usize> {
     (8..=52).map(|half| 2f64.powf(f64::from(half) / 2.0).round() as usize).collect()
 }
 
-/// A single operation that takes longer than this is the last size measured.
+/// The size from which on a single operation takes longer than this is the last one measured.
 const OPERATION_MAX: Duration = Duration::from_millis(40);
 /// Passes over all sizes: a noisy second spoils one pass, not a size.
 const PASSES: usize = 5;
@@ -46,7 +46,7 @@ fn curve(engine: &dyn Engine, algorithm: Algorithm, time: Duration) -> Result<Co
     Ok(CostCurve { setup_ns, points, segments, fit_error, ..CostCurve::default() })
 }
 
-/// Nanoseconds of each `(size, operations together)`: the shortest of all passes. It ends where a single run takes too long.
+/// Nanoseconds of each `(size, operations together)`: the shortest of all passes. Sizes end where a single run takes too long.
 fn shortest(engine: &dyn Engine, keyed: &dyn Keyed, algorithm: Algorithm, what: &[(usize, usize)], time: Duration) -> Result<Vec<f64>> {
     let slice = time / PASSES as u32;
     let mut times: Vec<f64> = Vec::with_capacity(what.len());
@@ -56,13 +56,13 @@ fn shortest(engine: &dyn Engine, keyed: &dyn Keyed, algorithm: Algorithm, what: 
             let (_, operation) = sample(algorithm, size)?;
             let mut operations = vec![operation; together];
             let first = runs_ns(engine, keyed, &mut operations, 1)?;
-            if pass == 0 && index > 0 && first > OPERATION_MAX.as_nanos() as f64 {
-                break;
-            }
             let best = within(slice, first, |runs| runs_ns(engine, keyed, &mut operations, runs))?;
             match times.get_mut(index) {
                 Some(ns) => *ns = ns.min(best),
                 None => times.push(best),
+            }
+            if pass == 0 && size > 0 && best > OPERATION_MAX.as_nanos() as f64 {
+                break;
             }
         }
     }
