@@ -125,8 +125,12 @@ fn cells(
         }
     }
     let go_on = || !setting.stop.load(Ordering::Relaxed);
+    let limit = || subject.algorithm.and_then(|algorithm| limit::bytes_per_ns(algorithm, subject.direction, || Clock::Cpu.now()));
     let mut ghz = Vec::new();
+    let before = limit();
     let results = take_turns(&mut contenders, setting.effort, &mut || ghz.extend(watch.probe()), &go_on);
+    // What interrupts the loop makes it too low, never too high.
+    let at_most = [before, limit()].into_iter().flatten().reduce(f64::max);
     let ghz = (!ghz.is_empty()).then(|| quantile(&ghz, 0.9));
     let theirs = places.iter().zip(&results).find(|(place, _)| sites[**place].name() == OPENSSL);
     let theirs: Option<Vec<f64>> = theirs.and_then(|(_, samples)| samples.as_ref().ok()).map(|samples| samples.ns_per_op.clone());
@@ -137,7 +141,7 @@ fn cells(
             Err(error) => Cell::Failed { error: error.to_string() },
             Ok(samples) if samples.ns_per_op.is_empty() => continue,
             Ok(samples) => {
-                let mut cell = figures(site, subject, &samples, ghz);
+                let mut cell = figures(site, subject, &samples, (ghz, at_most));
                 let rival = theirs.as_ref().filter(|_| site.name() != OPENSSL);
                 cell.against_openssl = rival.map(|theirs| paired_ratio(theirs, &samples.ns_per_op));
                 if setting.latency && go_on() {
@@ -153,13 +157,12 @@ fn cells(
 /// What a place says that was not measured because the user had had enough.
 pub(crate) const INTERRUPTED: &str = "interrupted before its turn came";
 
-fn figures(site: &dyn Site, subject: &Subject, samples: &Samples, ghz: Option<f64>) -> Measured {
+fn figures(site: &dyn Site, subject: &Subject, samples: &Samples, (ghz, at_most): (Option<f64>, Option<f64>)) -> Measured {
     let interval = median_interval(&samples.ns_per_op);
     let ops_per_s = median(&samples.ops_per_s);
     let bytes = (subject.bytes > 0.0).then_some(subject.bytes);
     let own_core = site.computes_in_the_calling_thread() && !site.is_modelled();
-    let at_most =
-        subject.algorithm.filter(|_| own_core).and_then(|algorithm| limit::bytes_per_ns(algorithm, subject.direction, || Clock::Cpu.now()));
+    let at_most = at_most.filter(|_| own_core);
     Measured {
         ns_per_op: interval.mid,
         ns_interval: [interval.low, interval.high],
