@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Processor time that an unmodified nginx, one worker on one core, needs to send objects over TLS 1.3, as it comes and under `bywash run`: interleaved rounds, medians,
+# every byte verified. Listens on 127.0.0.1 only.
+#
+#   bench/downloads.sh                  objects of 1 MiB; ROUNDS (5) rounds of SECONDS_EACH (2)
+#   bench/downloads.sh 16384 4          objects of so many bytes, over so many connections
+set -euo pipefail
+. "$(dirname "$0")/../tests/lib.sh"
+need "$bywash" "$tls_load"
+unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF LD_PRELOAD
+size=${1:-1048576} connections=${2:-2} rounds=${ROUNDS:-5} seconds=${SECONDS_EACH:-2}
+[ "$(nproc)" -ge 2 ] && server_core="taskset -c 0" client_core="taskset -c 1" || server_core="" client_core=""
+requests=$((256 * 1048576 / (size + 65536) + 1))
+make_certificate rsa
+mkdir "$scratch/www"
+head -c "$size" /dev/urandom >"$scratch/www/object"
+declare -A ports workers
+for name in without with; do
+    ports[$name]=$(free_port)
+    nginx_conf "$scratch/$name.conf" "${ports[$name]}"
+    run=()
+    [ $name = without ] || run=("$bywash" run --quiet --)
+    begin "$scratch/$name.log" $server_core "${run[@]}" nginx -c "$scratch/$name.conf"
+    await_port "${ports[$name]}" "$pid" "$scratch/$name.log"
+    master=$(cat "$scratch/$name.conf.pid")
+    workers[$name]=$(cat "/proc/$master/task/$master/children")
+done
+measure() {
+    local before after _
+    read -r before _ <"/proc/$((${workers[$1]}))/schedstat"
+    $client_core "$tls_load" --connect "127.0.0.1:${ports[$1]}" --sni $host --ca "$scratch/ca.pem" --tls 1.3 --connections "$connections" --seconds "$seconds" \
+        --requests "$requests" --path /object --expect "$scratch/www/object" --json >"$scratch/load" || { cat "$scratch/load" >&2; exit 1; }
+    read -r after _ <"/proc/$((${workers[$1]}))/schedstat"
+    printf '{"name": "%s", "cpu_ns": %d, "load": %s}\n' "$1" $((after - before)) "$(cat "$scratch/load")" >>"$scratch/results"
+}
+for name in without with; do measure $name; done # warms up; not counted
+rm "$scratch/results"
+for _ in $(seq "$rounds"); do for name in without with; do measure $name; done; done
+/usr/bin/python3 - "$scratch/results" "$size" <<'PY'
+import json, statistics, sys
+path, size = sys.argv[1], int(sys.argv[2])
+costs = {}
+for line in map(json.loads, open(path)):
+    costs.setdefault(line["name"], []).append(line["cpu_ns"] / (line["load"]["requests"] * size))
+without, with_ = (statistics.median(costs[name]) for name in ("without", "with"))
+print(f"nginx, TLS 1.3, objects of {size} bytes: {without:.3f} s of processor time a GB without, {with_:.3f} s with Bywash, ratio {without / with_:.2f}")
+PY
