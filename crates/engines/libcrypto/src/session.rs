@@ -220,7 +220,7 @@ fn cipher(f: &'static Functions, algorithm: Algorithm, key: &[u8], direction: Di
             // Both must be told to CCM before the key; 12 and 16 are what calibration uses.
             && (!is_ccm
                 || (f.EVP_CIPHER_CTX_ctrl)(context, CTRL_SET_IV_LEN, 12, null_mut()) == 1
-                    && (encrypts == 0 || (f.EVP_CIPHER_CTX_ctrl)(context, CTRL_SET_TAG, 16, null_mut()) == 1))
+                    && (f.EVP_CIPHER_CTX_ctrl)(context, CTRL_SET_TAG, 16, null_mut()) == 1)
             && (f.EVP_CipherInit_ex2)(context, null_mut(), key.as_ptr(), null(), encrypts, null()) == 1
             && (is_aead || (f.EVP_CIPHER_CTX_set_padding)(context, 0) == 1);
         (f.EVP_CIPHER_free)(cipher);

@@ -154,3 +154,21 @@ fn what_is_forged_misshapen_or_not_there_is_refused() {
     let x25519 = SessionParams::new(Algorithm::X25519, Key::EcPrivate(vec![7; 32].into())).unwrap();
     assert!(matches!(Session::open(&x25519, Direction::Compute), Err(Error::Unsupported { .. })));
 }
+
+#[test]
+fn ccm_opens_what_it_sealed() {
+    if !is_here() {
+        return;
+    }
+    let params = params("AES-128-CCM", "feffe9928665731c6d6a8f9467308308");
+    let session = |direction| Session::open(&params, direction).unwrap();
+    let (mut seal, mut open) = (session(Direction::Encrypt), session(Direction::Decrypt));
+    for len in [0, 1, 16, 100] {
+        let (mut text, mut tag) = (vec![7; len], vec![0; 16]);
+        for (session, direction) in [(&mut seal, Direction::Encrypt), (&mut open, Direction::Decrypt)] {
+            let data = Data::InPlace(&mut text);
+            session.run(&mut Operation { direction, iv: &[1; 12], aad: b"", data, tag: &mut tag }).unwrap();
+        }
+        assert_eq!(text, vec![7; len]);
+    }
+}
