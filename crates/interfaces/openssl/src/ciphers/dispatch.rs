@@ -119,15 +119,20 @@ unsafe fn context_of<'a, C>(context: *mut c_void) -> Outcome<&'a mut C> {
     }
 }
 
-/// The context behind libcrypto's pointer, if it is one that is passed on. Asked before anything else is done, so that little is.
+/// The context behind libcrypto's pointer, if it is one that is passed on; the direction, where there is one, settles what is open. Asked before anything else is done, so
+/// that little is.
 ///
 /// # Safety
 /// As [`context_of`].
 #[inline(always)]
-unsafe fn passed_of<'a, C: 'a>(context: *mut c_void) -> Option<&'a mut Passed> {
+unsafe fn passed_of<'a, C: Cipher + 'a>(context: *mut c_void, direction: Option<Direction>) -> Option<&'a mut Passed> {
     // SAFETY: passed on from the caller.
-    match unsafe { context.cast::<Held<C>>().as_mut() } {
-        Some(Held::Passed(context)) => Some(context),
+    let held = unsafe { context.cast::<Held<C>>().as_mut() }?;
+    if matches!(held, Held::Open(..)) {
+        guard((), || held.settle(direction));
+    }
+    match held {
+        Held::Passed(context) => Some(context),
         _ => None,
     }
 }
@@ -174,7 +179,7 @@ unsafe fn init<C: Cipher>(
     params: *const Param,
 ) -> c_int {
     // SAFETY: libcrypto hands us our own context.
-    if let Some(passed) = unsafe { passed_of::<C>(context) } {
+    if let Some(passed) = unsafe { passed_of::<C>(context, Some(direction)) } {
         return passed.init(direction, key, iv, params);
     }
     guard(0, || {
@@ -238,7 +243,7 @@ unsafe extern "C" fn update<C: Cipher>(
     len: usize,
 ) -> c_int {
     // SAFETY: libcrypto hands us our own context.
-    if let Some(passed) = unsafe { passed_of::<C>(context) } {
+    if let Some(passed) = unsafe { passed_of::<C>(context, None) } {
         return passed.update(out, written, room, input, len);
     }
     // SAFETY: libcrypto hands us our own context and buffers of the lengths it says.
@@ -247,7 +252,7 @@ unsafe extern "C" fn update<C: Cipher>(
 
 unsafe extern "C" fn finish<C: Cipher>(context: *mut c_void, out: *mut u8, written: *mut usize, room: usize) -> c_int {
     // SAFETY: libcrypto hands us our own context.
-    if let Some(passed) = unsafe { passed_of::<C>(context) } {
+    if let Some(passed) = unsafe { passed_of::<C>(context, None) } {
         return passed.finish(out, written, room);
     }
     // SAFETY: libcrypto hands us our own context and a buffer of the length it says.
@@ -263,7 +268,7 @@ unsafe extern "C" fn step<C: Cipher>(
     len: usize,
 ) -> c_int {
     // SAFETY: libcrypto hands us our own context.
-    if let Some(passed) = unsafe { passed_of::<C>(context) } {
+    if let Some(passed) = unsafe { passed_of::<C>(context, None) } {
         return passed.step(out, written, room, input, len);
     }
     // SAFETY: libcrypto hands us our own context and buffers of the lengths it says.
@@ -284,7 +289,7 @@ extern "C" fn gettable_params(_provctx: *mut c_void) -> *const Param {
 
 unsafe extern "C" fn get_ctx_params<C: Cipher>(context: *mut c_void, params: *mut Param) -> c_int {
     // SAFETY: libcrypto hands us our own context.
-    if let Some(passed) = unsafe { passed_of::<C>(context) } {
+    if let Some(passed) = unsafe { passed_of::<C>(context, None) } {
         return passed.get(params);
     }
     guard(0, || {
@@ -295,7 +300,7 @@ unsafe extern "C" fn get_ctx_params<C: Cipher>(context: *mut c_void, params: *mu
 
 unsafe extern "C" fn set_ctx_params<C: Cipher>(context: *mut c_void, params: *const Param) -> c_int {
     // SAFETY: libcrypto hands us our own context.
-    if let Some(passed) = unsafe { passed_of::<C>(context) } {
+    if let Some(passed) = unsafe { passed_of::<C>(context, None) } {
         return passed.set(params);
     }
     guard(0, || {

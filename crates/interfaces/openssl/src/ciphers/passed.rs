@@ -4,7 +4,7 @@
 
 use super::dispatch::{Cipher, Failed, Outcome};
 use super::spare;
-use super::spec::Spec;
+use super::spec::{Mode, Spec};
 use super::work::Work;
 use crate::delegate::{Delegate, call, functions};
 use crate::ffi::ids::{cipher as id, operation};
@@ -181,36 +181,55 @@ impl Drop for Passed {
 pub(super) enum Held<C> {
     Own(C),
     Passed(Passed),
+    /// Which of the two is not settled: of a mode in which the engine is faster in one direction only, and nobody has said which it is.
+    Open(&'static Provider, &'static Spec),
 }
 
 impl<C: Cipher> Held<C> {
     /// In place a cipher of the engine's for this context alone, or else the default provider's; where operations may go elsewhere, a session's.
     pub(super) fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self> {
-        let (client, algorithm) = (provider.client()?, spec.algorithm);
-        let kept = keeps(provider, client, algorithm);
-        let solo = if kept { spare::take(algorithm).or_else(|| client.solo(algorithm)) } else { None };
-        if kept
-            && solo.is_none()
+        let client = provider.client()?;
+        if !keeps(provider, client, spec.algorithm) {
+            return Some(Self::Own(C::new(provider, spec, Work::new(client, spec.algorithm, None))));
+        }
+        // A chain of encryptions is one block at a time for everybody: there is nothing to gain.
+        Some(if spec.mode == Mode::Cbc { Self::Open(provider, spec) } else { Self::in_place(provider, client, spec) })
+    }
+
+    fn in_place(provider: &'static Provider, client: &'static Client, spec: &'static Spec) -> Self {
+        let algorithm = spec.algorithm;
+        let solo = spare::take(algorithm).or_else(|| client.solo(algorithm));
+        if solo.is_none()
             && let Some(passed) = Passed::new(provider, client, algorithm)
         {
-            return Some(Self::Passed(passed));
+            return Self::Passed(passed);
         }
-        Some(Self::Own(C::new(provider, spec, Work::new(client, algorithm, solo))))
+        Self::Own(C::new(provider, spec, Work::new(client, algorithm, solo)))
+    }
+
+    /// Settles what is open: by the first direction, and before there is one as the default provider's.
+    #[cold]
+    pub(super) fn settle(&mut self, direction: Option<Direction>) {
+        let Self::Open(provider, spec) = *self else { return };
+        let Some(client) = provider.client() else { return };
+        let passed = if direction == Some(Direction::Decrypt) { None } else { Passed::new(provider, client, spec.algorithm) };
+        *self = passed.map_or_else(|| Self::in_place(provider, client, spec), Self::Passed);
     }
 
     pub(super) fn duplicate(&self) -> Outcome<Self> {
         match self {
             Self::Own(context) => context.duplicate().map(Self::Own),
             Self::Passed(context) => context.duplicate().map(Self::Passed),
+            Self::Open(provider, spec) => Ok(Self::Open(provider, spec)),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::block::Block;
     use super::super::gcm::Gcm;
     use super::super::io::Io;
-    use super::super::spec::Mode;
     use super::*;
     use bywash_client::Route;
 
@@ -237,6 +256,24 @@ mod tests {
         let has_solo = here.client().unwrap().solo(Algorithm::Aes256Gcm).is_some();
         assert_eq!(matches!(Held::<Gcm>::new(here, GCM), Some(Held::Own(_))), has_solo);
         assert!(matches!(Held::<Gcm>::new(provider(Route::Queue), GCM), Some(Held::Own(_))), "its operations go to a queue");
+    }
+
+    #[test]
+    fn of_cbc_the_first_direction_decides() {
+        const CBC: &Spec = &Spec::new(Algorithm::Aes128Cbc, Mode::Cbc);
+        let here = provider(Route::Here);
+        let has_solo = here.client().unwrap().solo(CBC.algorithm).is_some();
+        let settled = |direction| {
+            let mut held = Held::<Block>::new(here, CBC).unwrap();
+            assert!(matches!(held.duplicate(), Ok(Held::Open(..))));
+            held.settle(direction);
+            held.settle(Some(Direction::Decrypt));
+            held
+        };
+        assert!(matches!(settled(Some(Direction::Encrypt)), Held::Passed(_)));
+        assert!(matches!(settled(None), Held::Passed(_)), "asked or told something before it has a direction");
+        assert_eq!(matches!(settled(Some(Direction::Decrypt)), Held::Own(_)), has_solo);
+        assert!(matches!(Held::<Block>::new(provider(Route::Queue), CBC), Some(Held::Own(_))), "its operations go to a queue");
     }
 
     #[test]
