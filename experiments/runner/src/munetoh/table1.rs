@@ -58,8 +58,9 @@ fn places(bench: &Bench<'_>, bits: usize, more: &[&str], source: &'static str) -
 }
 
 fn rows(said: &str, bits: usize, source: &'static str) -> Option<Vec<Row>> {
-    let reports: serde_json::Value = serde_json::from_str(said).ok()?;
-    let (places, cells) = (reports[0]["places"].as_array()?, reports[0]["rows"][0]["cells"].as_array()?);
+    let said: serde_json::Value = serde_json::from_str(said).ok()?;
+    let report = &said["reports"][0];
+    let (places, cells) = (report["places"].as_array()?, report["rows"][0]["cells"].as_array()?);
     // With a card, only the place that is the card's is of interest.
     let each = places.iter().zip(cells).filter(|(place, _)| source != "modelled" || place["modelled"] == true);
     let row = |(place, cell): (&serde_json::Value, &serde_json::Value)| {
@@ -79,8 +80,8 @@ fn rows(said: &str, bits: usize, source: &'static str) -> Option<Vec<Row>> {
 mod tests {
     use super::*;
 
-    const SAID: &str = r#"[{"places": [{"name": "here", "modelled": false}, {"name": "queue", "modelled": true}],
-        "rows": [{"cells": [{"ns_per_op": 50000.0, "ops_per_s": 20000.0}, {"ns_per_op": 4e7, "ops_per_s": 800.0}]}]}]"#;
+    const SAID: &str = r#"{"reports": [{"places": [{"name": "here", "modelled": false}, {"name": "queue", "modelled": true}],
+        "rows": [{"cells": [{"ns_per_op": 50000.0, "ops_per_s": 20000.0}, {"ns_per_op": 4e7, "ops_per_s": 800.0}]}]}]}"#;
 
     #[test]
     fn measured_and_modelled_are_told_apart() {
