@@ -288,6 +288,12 @@ extern "C" fn gettable_params(_provctx: *mut c_void) -> *const Param {
 }
 
 unsafe extern "C" fn get_ctx_params<C: Cipher>(context: *mut c_void, params: *mut Param) -> c_int {
+    // SAFETY: libcrypto hands us our own context and its array for the time of the call.
+    let open = unsafe { context.cast::<Held<C>>().as_ref() }.filter(|held| matches!(held, Held::Open(..)));
+    if let Some(held) = open {
+        // SAFETY: as above.
+        return guard(0, || c_int::from(held.get_open(&mut unsafe { ParamsMut::new(params) }).is_some_and(|answer| answer.is_ok())));
+    }
     // SAFETY: libcrypto hands us our own context.
     if let Some(passed) = unsafe { passed_of::<C>(context, None) } {
         return passed.get(params);

@@ -8,7 +8,7 @@ use super::spec::{Mode, Spec};
 use super::work::Work;
 use crate::delegate::{Delegate, call, functions};
 use crate::ffi::ids::{cipher as id, operation};
-use crate::ffi::{Param, guard};
+use crate::ffi::{Param, ParamsMut, guard};
 use crate::provider::Provider;
 use bywash_client::Client;
 use bywash_core::{Algorithm, Direction};
@@ -216,6 +216,13 @@ impl<C: Cipher> Held<C> {
         *self = passed.map_or_else(|| Self::in_place(provider, client, spec), Self::Passed);
     }
 
+    /// What is open answers without being settled: libcrypto asks for the length of the key before it says the direction.
+    pub(super) fn get_open(&self, params: &mut ParamsMut<'_>) -> Option<Outcome> {
+        let Self::Open(provider, spec) = *self else { return None };
+        let client = provider.client()?;
+        Some(C::new(provider, spec, Work::new(client, spec.algorithm, None)).get(params))
+    }
+
     pub(super) fn duplicate(&self) -> Outcome<Self> {
         match self {
             Self::Own(context) => context.duplicate().map(Self::Own),
@@ -265,7 +272,10 @@ mod tests {
         let has_solo = here.client().unwrap().solo(CBC.algorithm).is_some();
         let settled = |direction| {
             let mut held = Held::<Block>::new(here, CBC).unwrap();
-            assert!(matches!(held.duplicate(), Ok(Held::Open(..))));
+            let mut nothing = [Param::END];
+            // SAFETY: an array that ends at once.
+            held.get_open(&mut unsafe { ParamsMut::new(nothing.as_mut_ptr()) }).unwrap().unwrap();
+            assert!(matches!(held.duplicate(), Ok(Held::Open(..))), "to be asked settles nothing");
             held.settle(direction);
             held.settle(Some(Direction::Decrypt));
             held
