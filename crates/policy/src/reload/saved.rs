@@ -66,6 +66,25 @@ impl Scores {
         set.iter().map(|circuit| self.of(circuit)).sum::<f64>() / self.weight
     }
 
+    /// The set to be loaded instead of what is, if that gains more than the threshold.
+    pub(super) fn wanted(&self, slots: usize, loaded: Circuits, threshold_ns: f64) -> Option<Circuits> {
+        let best = self.best(slots);
+        (best != loaded && self.sum(best) - self.sum(loaded) > threshold_ns).then_some(best)
+    }
+
+    /// What is answered to a request that has been [added](Self::add).
+    #[inline]
+    pub(super) fn step(&self, asked: &Asked, holds: Holds, slots: usize, threshold_ns: f64) -> Step {
+        if holds.loading || asked.saved_ns() <= 0 {
+            return Step::SOFTWARE;
+        }
+        if holds.loaded.contains(asked.circuit) {
+            return Step::HARDWARE;
+        }
+        // Only a missing circuit's score has grown since the last decision, so only now can another set have become better.
+        Step { place: Where::Software, load: self.wanted(slots, holds.loaded, threshold_ns) }
+    }
+
     fn of(&self, circuit: Circuit) -> f64 {
         self.scores[usize::from(circuit.0)]
     }
@@ -94,16 +113,7 @@ impl Reload for Saved {
     #[inline]
     fn begin(&mut self, asked: &Asked, holds: Holds) -> Step {
         self.scores.add(asked);
-        if holds.loading || asked.saved_ns() <= 0 {
-            return Step::SOFTWARE;
-        }
-        if holds.loaded.contains(asked.circuit) {
-            return Step::HARDWARE;
-        }
-        // Only a missing circuit's score has grown since the last decision, so only now can another set have become better.
-        let best = self.scores.best(self.slots);
-        let gains = best != holds.loaded && self.scores.sum(best) - self.scores.sum(holds.loaded) > self.threshold_ns;
-        Step { place: Where::Software, load: gains.then_some(best) }
+        self.scores.step(asked, holds, self.slots, self.threshold_ns)
     }
 }
 

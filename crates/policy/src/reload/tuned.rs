@@ -6,7 +6,7 @@
 //! late, and changes over only to one that is cheaper by 0.3 %.
 
 use super::saved::{Scores, Setting};
-use super::{Asked, Circuits, Holds, Reload, Step, Where};
+use super::{Asked, Circuits, Holds, Reload, Step};
 
 /// The memories tried, in requests.
 const MEMORIES: [f64; 4] = [30.0, 100.0, 300.0, 1000.0];
@@ -38,7 +38,7 @@ impl Shadow {
         let takes = if hardware { asked.hardware_ns } else { asked.software_ns };
         if self.loading.is_none()
             && !hardware
-            && let Some(best) = wanted(scores, slots, self.loaded, self.threshold_ns)
+            && let Some(best) = scores.wanted(slots, self.loaded, self.threshold_ns)
         {
             self.loading = Some((best, load_ns));
         }
@@ -52,12 +52,6 @@ impl Shadow {
             None => None,
         };
     }
-}
-
-/// The set to be loaded instead of what is, if that gains enough.
-fn wanted(scores: &Scores, slots: usize, loaded: Circuits, threshold_ns: f64) -> Option<Circuits> {
-    let best = scores.best(slots);
-    (best != loaded && scores.sum(best) - scores.sum(loaded) > threshold_ns).then_some(best)
 }
 
 /// Follows the best shadow. See the [module](self).
@@ -127,14 +121,7 @@ impl Reload for Tuned {
             self.left = TERM;
             self.choose();
         }
-        if holds.loading || asked.saved_ns() <= 0 {
-            return Step::SOFTWARE;
-        }
-        if holds.loaded.contains(asked.circuit) {
-            return Step::HARDWARE;
-        }
         let (memory, threshold) = self.followed;
-        let threshold_ns = THRESHOLDS[threshold] * self.load_ns as f64;
-        Step { place: Where::Software, load: wanted(&self.scores[memory], self.slots, holds.loaded, threshold_ns) }
+        self.scores[memory].step(asked, holds, self.slots, THRESHOLDS[threshold] * self.load_ns as f64)
     }
 }
