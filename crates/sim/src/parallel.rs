@@ -7,7 +7,7 @@
 use crate::machine::Machine;
 use crate::serial::{Engine, Report};
 use crate::trace::Request;
-use bywash_policy::reload::{Circuits, Holds, Reload};
+use bywash_policy::reload::{Circuits, Reload};
 
 /// Serves requests that arrive `stretch` times as slowly as they say, on a machine that holds `loaded` at the start. In the report, time in software and on circuits
 /// passes side by side, so that together they may exceed the elapsed time.
@@ -22,7 +22,7 @@ pub fn run<R: Reload + ?Sized>(
     policy: &mut R,
 ) -> Report {
     let mut report = Report::new();
-    let mut engine = Engine { machine, loaded, loading: None };
+    let mut engine = Engine::new(machine, loaded);
     // When processor and engine are done with what they were given.
     let (mut processor, mut device) = (0u64, 0u64);
     let (mut first, mut last) = (None, 0);
@@ -31,7 +31,7 @@ pub fn run<R: Reload + ?Sized>(
         first.get_or_insert(arrival);
         engine.advance(arrival);
         let asked = machine.asked(&request);
-        let step = policy.begin(&asked, Holds { loaded: engine.loaded, loading: engine.loading.is_some() });
+        let step = policy.begin(&asked, engine.holds());
         let (in_software, on_circuit) = (asked.software_ns + machine.overhead_ns, asked.hardware_ns + machine.overhead_ns);
         let by_processor = processor.max(arrival) + in_software;
         let there = engine.there(asked.circuit).map(|there| there.max(device).max(arrival) + on_circuit);
@@ -53,8 +53,7 @@ pub fn run<R: Reload + ?Sized>(
             report.loads += 1;
         }
         last = last.max(end);
-        report.requests += 1;
-        report.latency.saturating_record(end - arrival);
+        report.count(arrival, end);
     }
     report.elapsed_ns = last - first.unwrap_or(last);
     report

@@ -31,6 +31,13 @@ impl Report {
         Self { requests: 0, latency, software_ns: 0, hardware_ns: 0, stalled_ns: 0, loads: 0, elapsed_ns: 0 }
     }
 
+    /// One more request, by when it came and when it was done.
+    #[inline]
+    pub(crate) fn count(&mut self, arrival: u64, end: u64) {
+        self.requests += 1;
+        self.latency.saturating_record(end - arrival);
+    }
+
     /// Time in service: what the same requests would take one right after the other, the loading being as it was.
     pub fn busy_ns(&self) -> u64 {
         self.software_ns + self.hardware_ns + self.stalled_ns
@@ -60,7 +67,7 @@ pub fn run<R: Reload + ?Sized>(
     policy: &mut R,
 ) -> Report {
     let mut report = Report::new();
-    let mut engine = Engine { machine, loaded, loading: None };
+    let mut engine = Engine::new(machine, loaded);
     let (mut free, mut first) = (0u64, None);
     for request in requests {
         let arrival = (request.arrival * stretch * 1e9) as u64;
@@ -68,7 +75,7 @@ pub fn run<R: Reload + ?Sized>(
         let start = arrival.max(free);
         engine.advance(start);
         let asked = machine.asked(&request);
-        let step = policy.begin(&asked, Holds { loaded: engine.loaded, loading: engine.loading.is_some() });
+        let step = policy.begin(&asked, engine.holds());
         let on_circuit = asked.hardware_ns + machine.overhead_ns;
         let end = match (step.place, step.load) {
             (Where::Software, load) => {
@@ -97,8 +104,7 @@ pub fn run<R: Reload + ?Sized>(
         };
         report.loads += u64::from(step.load.is_some());
         free = end;
-        report.requests += 1;
-        report.latency.saturating_record(end - arrival);
+        report.count(arrival, end);
     }
     report.elapsed_ns = free - first.unwrap_or(free);
     report
@@ -106,13 +112,17 @@ pub fn run<R: Reload + ?Sized>(
 
 /// The engine: what it has and what is on its way.
 pub(crate) struct Engine<'a> {
-    pub(crate) machine: &'a Machine,
-    pub(crate) loaded: Circuits,
+    machine: &'a Machine,
+    loaded: Circuits,
     /// What is being loaded, and when it is there.
-    pub(crate) loading: Option<(Circuits, u64)>,
+    loading: Option<(Circuits, u64)>,
 }
 
-impl Engine<'_> {
+impl<'a> Engine<'a> {
+    pub(crate) fn new(machine: &'a Machine, loaded: Circuits) -> Self {
+        Self { machine, loaded, loading: None }
+    }
+
     #[inline]
     pub(crate) fn advance(&mut self, now: u64) {
         if let Some((set, there)) = self.loading
@@ -121,6 +131,11 @@ impl Engine<'_> {
             self.loaded = set;
             self.loading = None;
         }
+    }
+
+    /// What a policy is told of it.
+    pub(crate) fn holds(&self) -> Holds {
+        Holds { loaded: self.loaded, loading: self.loading.is_some() }
     }
 
     /// From when on a circuit can compute; `None` if nobody has asked for it.
