@@ -11,7 +11,7 @@ use crate::ffi::ids::{cipher as id, operation};
 use crate::ffi::{Param, ParamsMut, guard};
 use crate::provider::Provider;
 use bywash_client::Client;
-use bywash_core::{Algorithm, Direction};
+use bywash_core::{Algorithm, Direction, Solo};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
@@ -190,7 +190,7 @@ impl<C: Cipher> Held<C> {
     pub(super) fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self> {
         let client = provider.client()?;
         if !keeps(provider, client, spec.algorithm) {
-            return Some(Self::Own(C::new(provider, spec, Work::new(client, spec.algorithm, None))));
+            return Some(Self::Own(own(provider, client, spec, None)));
         }
         // A chain of encryptions is one block at a time for everybody: there is nothing to gain.
         Some(if spec.mode == Mode::Cbc { Self::Open(provider, spec) } else { Self::in_place(provider, client, spec) })
@@ -204,7 +204,7 @@ impl<C: Cipher> Held<C> {
         {
             return Self::Passed(passed);
         }
-        Self::Own(C::new(provider, spec, Work::new(client, algorithm, solo)))
+        Self::Own(own(provider, client, spec, solo))
     }
 
     /// Settles what is open: by the first direction, and before there is one as the default provider's.
@@ -219,8 +219,7 @@ impl<C: Cipher> Held<C> {
     /// What is open answers without being settled: libcrypto asks for the length of the key before it says the direction.
     pub(super) fn get_open(&self, params: &mut ParamsMut<'_>) -> Option<Outcome> {
         let Self::Open(provider, spec) = *self else { return None };
-        let client = provider.client()?;
-        Some(C::new(provider, spec, Work::new(client, spec.algorithm, None)).get(params))
+        Some(own::<C>(provider, provider.client()?, spec, None).get(params))
     }
 
     pub(super) fn duplicate(&self) -> Outcome<Self> {
@@ -230,6 +229,11 @@ impl<C: Cipher> Held<C> {
             Self::Open(provider, spec) => Ok(Self::Open(provider, spec)),
         }
     }
+}
+
+/// A context of our own, with a cipher to itself or else with sessions.
+fn own<C: Cipher>(provider: &'static Provider, client: &'static Client, spec: &'static Spec, solo: Option<Box<dyn Solo>>) -> C {
+    C::new(provider, spec, Work::new(client, spec.algorithm, solo))
 }
 
 #[cfg(test)]
