@@ -4,7 +4,7 @@ mod support;
 
 use bywash_bulk::{Error, Text};
 use fastrand::Rng;
-use support::{Guarded, random_bytes, supported};
+use support::{Guarded, aead, random_bytes, supported};
 
 /// The tests of one cipher: its module, the second implementation's type, the length of a key, and bytes of text in a step.
 macro_rules! tests {
@@ -13,43 +13,7 @@ macro_rules! tests {
             use super::*;
             use bywash_bulk::aegis::$module::{Key, Message};
 
-            struct Case {
-                key: [u8; $key],
-                nonce: [u8; $key],
-                aad: Vec<u8>,
-                text: Vec<u8>,
-                cipher: Vec<u8>,
-                tag: [u8; 16],
-            }
-
-            impl Case {
-                fn new(random: &mut Rng, len: usize, aad: usize) -> Self {
-                    let [key, nonce] = [0, 1].map(|_| random_bytes(random, $key).try_into().unwrap());
-                    let (aad, text) = (random_bytes(random, aad), random_bytes(random, len));
-                    let (cipher, tag) = <$second>::new(&key, &nonce).encrypt(&text, &aad);
-                    Self { key, nonce, aad, text, cipher, tag }
-                }
-            }
-
-            #[test]
-            fn every_length_in_place_and_apart_at_the_edges_of_pages() {
-                if !supported() {
-                    return;
-                }
-                let (mut random, mut from, mut to) = (Rng::with_seed(1), Guarded::new(), Guarded::new());
-                for len in 0..=4200 {
-                    let aad = random.usize(..300);
-                    let case = Case::new(&mut random, len, aad);
-                    let key = Key::new(&case.key);
-                    let (from, to) = (from.edge(len % 2 == 0, len), to.edge(len % 3 == 0, len));
-                    let mut tag = [0; 16];
-                    from.copy_from_slice(&case.text);
-                    key.seal(&case.nonce, &case.aad, Text::apart(from, to), &mut tag).unwrap();
-                    assert_eq!((&*to, tag), (&case.cipher[..], case.tag), "{len} bytes, {aad} of associated data");
-                    key.open(&case.nonce, &case.aad, Text::in_place(to), &tag).unwrap();
-                    assert!(to == case.text, "{len} bytes in place");
-                }
-            }
+            aead!($key, $key, |key, nonce, aad: &[u8], text: &[u8]| <$second>::new(key, nonce).encrypt(text, aad));
 
             #[test]
             fn long_messages_and_associated_data_at_the_edges_of_pages() {
@@ -134,30 +98,13 @@ macro_rules! tests {
                 let mut random = Rng::with_seed(5);
                 let run = |case: &Case, pieces: &mut dyn FnMut() -> usize| {
                     let key = Key::new(&case.key);
-                    for (seal, given, wanted) in [(true, &case.text, &case.cipher), (false, &case.cipher, &case.text)] {
+                    for seal in [true, false] {
                         let mut message = Message::new(&key, &[0; $key]);
                         message.aad(&[1; 7]).unwrap();
                         message.encrypt(Text::in_place(&mut [2; 9])).unwrap();
                         assert_eq!(message.aad(&[0]), Err(Error::AadAfterText));
                         message.restart(&key, &case.nonce);
-                        let (mut aad, mut text) = (&case.aad[..], given.clone());
-                        while !aad.is_empty() {
-                            let (now, later) = aad.split_at(aad.len().min(pieces()));
-                            message.aad(now).unwrap();
-                            aad = later;
-                        }
-                        let mut rest = &mut text[..];
-                        while !rest.is_empty() {
-                            let (now, later) = rest.split_at_mut(rest.len().min(pieces()));
-                            match seal {
-                                true => message.encrypt(Text::in_place(now)).unwrap(),
-                                false => message.decrypt(Text::in_place(now)).unwrap(),
-                            }
-                            message = message.clone();
-                            rest = later;
-                        }
-                        assert!(text == *wanted, "{} bytes", text.len());
-                        assert_eq!((message.tag(), message.tag()), (case.tag, case.tag), "{} bytes", text.len());
+                        case.in_pieces(message, seal, pieces);
                     }
                 };
                 // Every place where a message of three steps can be cut in two.

@@ -154,3 +154,72 @@ impl Drop for Guarded {
         unsafe { munmap(self.start.byte_sub(PAGE).cast(), 4 * PAGE).unwrap() };
     }
 }
+
+/// What AEADs whose messages may come in pieces are tested with alike: cases by a second implementation, given as a function of key, nonce,
+/// associated data and text to ciphertext and tag; the test of every length; and a message in pieces. `Key`, `Message` and `supported` are those in scope.
+#[allow(unused_macros, reason = "each test uses a part")]
+macro_rules! aead {
+    ($key:literal, $nonce:literal, $sealed:expr) => {
+        struct Case {
+            key: [u8; $key],
+            nonce: [u8; $nonce],
+            aad: Vec<u8>,
+            text: Vec<u8>,
+            cipher: Vec<u8>,
+            tag: [u8; 16],
+        }
+
+        impl Case {
+            fn new(random: &mut Rng, len: usize, aad: usize) -> Self {
+                let key = random_bytes(random, $key).try_into().unwrap();
+                let nonce = random_bytes(random, $nonce).try_into().unwrap();
+                let (aad, text) = (random_bytes(random, aad), random_bytes(random, len));
+                let (cipher, tag) = $sealed(&key, &nonce, &aad, &text);
+                Self { key, nonce, aad, text, cipher, tag }
+            }
+
+            /// Puts all of it through a message that has just begun, in pieces of these lengths, each by a copy of the message before it.
+            fn in_pieces(&self, mut message: Message, seal: bool, pieces: &mut dyn FnMut() -> usize) {
+                let (given, wanted) = if seal { (&self.text, &self.cipher) } else { (&self.cipher, &self.text) };
+                let (mut aad, mut text) = (&self.aad[..], given.clone());
+                while !aad.is_empty() {
+                    let (now, later) = aad.split_at(aad.len().min(pieces()));
+                    message.aad(now).unwrap();
+                    aad = later;
+                }
+                let mut rest = &mut text[..];
+                while !rest.is_empty() {
+                    let (now, later) = rest.split_at_mut(rest.len().min(pieces()));
+                    let now = Text::in_place(now);
+                    if seal { message.encrypt(now) } else { message.decrypt(now) }.unwrap();
+                    message = message.clone();
+                    rest = later;
+                }
+                assert!(text == *wanted, "{} bytes", text.len());
+                assert_eq!((message.tag(), message.tag()), (self.tag, self.tag), "{} bytes", text.len());
+            }
+        }
+
+        #[test]
+        fn every_length_in_place_and_apart_at_the_edges_of_pages() {
+            if !supported() {
+                return;
+            }
+            let (mut random, mut from, mut to) = (Rng::with_seed(1), Guarded::new(), Guarded::new());
+            for len in 0..=4200 {
+                let aad = random.usize(..300);
+                let case = Case::new(&mut random, len, aad);
+                let key = Key::new(&case.key);
+                let (from, to) = (from.edge(len % 2 == 0, len), to.edge(len % 3 == 0, len));
+                let mut tag = [0; 16];
+                from.copy_from_slice(&case.text);
+                key.seal(&case.nonce, &case.aad, Text::apart(from, to), &mut tag).unwrap();
+                assert_eq!((&*to, tag), (&case.cipher[..], case.tag), "{len} bytes, {aad} of associated data");
+                key.open(&case.nonce, &case.aad, Text::in_place(to), &tag).unwrap();
+                assert!(to == case.text, "{len} bytes in place");
+            }
+        }
+    };
+}
+#[allow(unused_imports, reason = "each test uses a part")]
+pub(crate) use aead;
