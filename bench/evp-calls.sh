@@ -9,21 +9,7 @@ set -euo pipefail
 module=${MODULE:-$repository/target/release/libbywash_openssl.so}
 need "$module"
 unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF
-cat >"$scratch/both.cnf" <<CONF
-openssl_conf = init
-[init]
-providers = providers
-[providers]
-bywash = bywash
-default = default_sect
-[bywash]
-module = $module
-activate = 1
-route = here
-socket = none
-[default_sect]
-activate = 1
-CONF
+provider_conf "$module" 'route = here' 'socket = none' >"$scratch/both.cnf"
 cc -O2 -o "$scratch/evp-calls" "$repository/bench/evp-calls.c" -lcrypto
 $([ "$(nproc)" -lt 2 ] || echo taskset -c 1) "$scratch/evp-calls" "$scratch/both.cnf" "${1:-AES-256-GCM,AES-128-GCM,AES-256-CTR,AES-256-XTS,AES-256-CBC}" \
     "${2:-16,64,256,1024,16384}" "${3:-enc}"

@@ -39,6 +39,26 @@ need() {
     for file in "$@"; do [ -x "$file" ] || die "$file is missing: run 'make build' first"; done
 }
 
+# OpenSSL's configuration with a module of ours before the default provider: provider_conf MODULE SETTING...
+provider_conf() {
+    local module=$1
+    shift
+    cat <<CONF
+openssl_conf = init
+[init]
+providers = providers
+[providers]
+bywash = bywash
+default = default_sect
+[bywash]
+module = $module
+activate = 1
+$(printf '%s\n' "$@")
+[default_sect]
+activate = 1
+CONF
+}
+
 # Starts a command in the background and leaves its pid in $pid: begin LOGFILE CMD... It gets a process group of its own, because apache2
 # ends by signalling its whole group, which would be us.
 begin() {

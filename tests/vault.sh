@@ -92,20 +92,7 @@ ok "the same search finds every key in workers that were given key files"
 
 # Plain OPENSSL_CONF, without `bywash run`.
 provider=${BYWASH_PROVIDER:-$(dirname "$bywash")/libbywash_openssl.so}
-cat >"$scratch/openssl.cnf" <<CONF
-openssl_conf = init
-[init]
-providers = providers
-[providers]
-bywash = bywash
-default = default_sect
-[bywash]
-module = $provider
-activate = 1
-socket = $BYWASH_SOCKET
-[default_sect]
-activate = 1
-CONF
+provider_conf "$provider" "socket = $BYWASH_SOCKET" >"$scratch/openssl.cnf"
 export OPENSSL_CONF=$scratch/openssl.cnf
 openssl pkey -in bywash:rsa -pubout -out "$scratch/by-uri" 2>"$scratch/openssl.log" || fail "openssl pkey -in bywash:rsa" "$scratch/openssl.log"
 OPENSSL_CONF=/dev/null openssl pkey -in "$scratch/rsa.secret" -pubout | cmp -s - "$scratch/by-uri" || fail "the public half by URI"
