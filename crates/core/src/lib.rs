@@ -10,6 +10,7 @@
 //! | engine | [`Engine`] | what computes operations; declares [capabilities](Engine::capabilities), decides nothing |
 //! | keyed | [`Keyed`] | a session as one engine holds it: key schedule done, ready to run |
 //! | cost sheet | [`CostSheet`] | what an operation costs on an engine; measured, or written from a data sheet |
+//! | device sheet | [`DeviceSheet`] | what an engine holds, what loading costs it, and what its circuits do |
 //! | place | [`Place`] | where an operation is to run: *here*, in the caller, or in the *queue* of a manager |
 //! | trace | [`trace::Record`] | what is remembered of a request: never a key, never data |
 //!
@@ -26,6 +27,7 @@
 
 pub mod algorithm;
 pub mod cost;
+pub mod device;
 pub mod engine;
 pub mod error;
 pub mod key;
@@ -33,12 +35,14 @@ pub mod operation;
 pub mod route;
 pub mod secret;
 pub mod session;
+pub mod sheets;
 pub mod solo;
 pub mod time;
 pub mod trace;
 
 pub use algorithm::{Algorithm, Kind};
 pub use cost::{CostCurve, CostSheet};
+pub use device::DeviceSheet;
 pub use engine::{Absent, Engine, Keyed, Probe, Stream, Task};
 pub use error::{Error, Result};
 pub use key::{Key, KeyReference, RsaPrivateKey, RsaPublicKey};

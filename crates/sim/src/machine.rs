@@ -1,29 +1,8 @@
 //! What requests cost on a machine with software and one reconfigurable engine.
 
 use crate::trace::Request;
+pub use bywash_core::device::{Line, Scope};
 use bywash_policy::reload::{Asked, Circuit, Circuits};
-
-/// What a request of some size takes: a line.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
-    /// Nanoseconds whatever the size.
-    pub base_ns: f64,
-    /// Nanoseconds per byte.
-    pub ns_per_byte: f64,
-}
-
-impl Line {
-    /// From megabits per second, as data sheets and papers give it.
-    pub fn from_mbps(mbps: f64) -> Self {
-        Self { base_ns: 0.0, ns_per_byte: 8e3 / mbps }
-    }
-
-    /// Nanoseconds for so many bytes.
-    #[inline]
-    pub fn ns(&self, bytes: u32) -> u64 {
-        (self.base_ns + self.ns_per_byte * f64::from(bytes)) as u64
-    }
-}
 
 /// One circuit of the engine.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,15 +13,6 @@ pub struct CircuitCost {
     pub software: Line,
     /// On the circuit.
     pub hardware: Line,
-}
-
-/// What is gone while circuits are loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Everything: the whole device is written, in the same time whatever changes.
-    Device,
-    /// What is replaced: the rest works on, and each slot takes the loading time.
-    Slot,
 }
 
 /// A machine. Requests are served one after the other.
