@@ -2,6 +2,7 @@
 
 use crate::algorithm::Algorithm;
 use crate::cost::CostSheet;
+use crate::device::DeviceSheet;
 use crate::error::{Error, Result};
 use crate::operation::{Data, Direction, Operation};
 use crate::session::SessionParams;
@@ -52,6 +53,11 @@ pub trait Engine: Send + Sync {
 
     /// What it costs, if it knows (a modelled engine does); `None` asks the manager to measure.
     fn cost_sheet(&self) -> Option<CostSheet> {
+        None
+    }
+
+    /// What it can hold and what loading costs, for an engine whose circuits must be loaded before they compute.
+    fn device_sheet(&self) -> Option<&DeviceSheet> {
         None
     }
 

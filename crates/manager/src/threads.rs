@@ -77,9 +77,7 @@ fn do_job(inner: &Arc<Inner>, id: EngineId, job: Job) {
             let mut state = inner.lock();
             let now = inner.now();
             state.judge(now, id, loaded.is_err());
-            if loaded.is_ok() {
-                state.policy.event(now, Event::Loaded(id));
-            }
+            state.policy.event(now, if loaded.is_ok() { Event::Loaded(id) } else { Event::LoadFailed(id) });
             ask_again(inner, state, now);
         }
     }

@@ -26,6 +26,7 @@
 //! | [`firing`] | when an event-driven thread computes what its connections have gathered | yes | by its own kind |
 //! | [`sharing`] | whether operations that processes compute alone come together at the broker | | |
 //! | [`yielding`] | whether a blocking thread offers the processor to others that may join it | | |
+//! | [`reconfigure`] | placement beside an engine whose circuits a [`reload`] policy has loaded | unless waiting is expected to be sooner | by its own circuit's |
 //! | [`reload`] | what a reconfigurable engine should hold, and where a request runs meanwhile | | |
 //! | [`estimate`] | a cost sheet that learns from what it sees | | |
 //!
@@ -44,6 +45,7 @@ pub mod estimate;
 pub mod fifo;
 pub mod firing;
 pub mod placement;
+pub mod reconfigure;
 pub mod reload;
 pub mod routing;
 pub mod sharing;
@@ -54,6 +56,7 @@ pub mod yielding;
 pub use estimate::Estimate;
 pub use fifo::Fifo;
 pub use placement::Placement;
+pub use reconfigure::Reconfigure;
 
 /// The names that [`by_name`] knows.
 pub const NAMES: &[&str] = &["fifo", "placement"];
@@ -171,6 +174,8 @@ pub enum Event<'a> {
     EngineDown(EngineId),
     /// An engine has the circuits that a [`Decision::Load`] asked for.
     Loaded(EngineId),
+    /// An engine could not load them; it holds none of them, nor what had to go for them.
+    LoadFailed(EngineId),
 }
 
 /// What a policy answers.
@@ -233,4 +238,24 @@ pub trait Policy: Send {
 
     /// What is to be done. `batch` comes empty; for [`Decision::Dispatch`] it is filled with the requests, at least one.
     fn decide(&mut self, now: Time, batch: &mut Vec<RequestId>) -> Decision;
+
+    /// What the reconfigurable engine holds, for a policy that sees to one.
+    fn held(&self) -> Option<Held> {
+        None
+    }
+}
+
+/// What a reconfigurable engine holds, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Which engine.
+    pub engine: EngineId,
+    /// What it computes.
+    pub loaded: Vec<Algorithm>,
+    /// What is being loaded, or will be once others have made room.
+    pub loading: Vec<Algorithm>,
+    /// How often circuits were loaded.
+    pub loads: u64,
+    /// Nanoseconds that its requests took less than the other engines would have, as far as those are known.
+    pub saved_ns: i64,
 }

@@ -53,6 +53,11 @@ impl Waiting {
         self.queues[queue].len
     }
 
+    /// The [order](Entry::order) of the next arrival.
+    pub(crate) fn next_order(&self) -> u64 {
+        self.arrivals
+    }
+
     /// The oldest of a queue.
     pub(crate) fn front(&self, queue: usize) -> Option<&Entry> {
         self.entries.get(self.queues[queue].first as usize)

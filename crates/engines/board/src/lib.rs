@@ -31,14 +31,24 @@
 //! Write a sheet like `cards/munetoh-meac32.toml` (`modelled = true`, and no `batch_max`: lanes that must fill up together are another
 //! machine) and name it: `bywash serve --engine board:FILE.toml`.
 
+//! # A reconfigurable device
+//!
+//! An [`Fpga`] is described by a [device sheet](bywash_core::DeviceSheet): it computes what its loaded circuits are for, and nothing else. [`Engine::load`] has
+//! others take their place, which takes the sheet's end-to-end time; meanwhile what is replaced is gone. Each core does one operation after
+//! the other, cores work side by side. It decides nothing: what to load is said by a policy (`bywash_policy::reconfigure`).
+
 #![forbid(unsafe_code)]
 
 mod card;
+mod clock;
+mod cores;
+mod fpga;
 mod interrupt;
 mod lanes;
 mod waiting;
 
-pub use card::Computed;
+pub use clock::Computed;
+pub use fpga::Fpga;
 pub use waiting::Waiting;
 
 use bywash_core::{Algorithm, CostSheet, Engine, Error, Keyed, Operation, Result, SessionParams};
@@ -112,7 +122,7 @@ impl Board {
 
     /// What the true bytes have cost the host's processor.
     pub fn computed(&self) -> Computed {
-        self.card.computed()
+        self.card.clock.computed()
     }
 }
 

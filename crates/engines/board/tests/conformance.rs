@@ -12,3 +12,21 @@ fn card() -> Board {
 }
 
 bywash_conformance::suite!(card());
+
+/// The suite, over niwa2005's device, a thousand times as fast and with room for all of its circuits.
+mod fpga {
+    use bywash_core::{DeviceSheet, Engine};
+    use bywash_engine_board::Fpga;
+
+    fn loaded() -> Fpga {
+        let mut sheet = DeviceSheet::shipped("niwa2005").expect("it comes along").expect("and is sound");
+        (sheet.slots, sheet.area, sheet.overhead_ns) = (Some(sheet.cores.len()), None, 0);
+        sheet.reconfiguration.end_to_end_ns = 1;
+        sheet.circuits.iter_mut().for_each(|circuit| circuit.hardware.ns_per_byte /= 1e3);
+        let fpga = Fpga::new(sheet).expect("a device");
+        fpga.load(fpga.capabilities()).expect("room for all");
+        fpga
+    }
+
+    bywash_conformance::suite!(loaded());
+}

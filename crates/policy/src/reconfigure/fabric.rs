@@ -1,0 +1,77 @@
+//! What a device can hold, as its sheet says.
+
+use crate::reload::{Circuit, Circuits};
+use bywash_core::Algorithm;
+use bywash_core::device::{DeviceSheet, Scope};
+
+/// What a sheet describes. A circuit here is a core of the sheet, with all of its modes.
+#[derive(Clone, Debug)]
+pub struct Fabric {
+    sheet: DeviceSheet,
+}
+
+impl Fabric {
+    /// What a sheet describes.
+    pub fn new(sheet: DeviceSheet) -> Self {
+        Self { sheet }
+    }
+
+    /// How many circuits there are.
+    pub fn circuits(&self) -> usize {
+        self.sheet.cores.len()
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Circuits {
+        Circuits::first(self.circuits())
+    }
+
+    /// The circuit that computes an algorithm.
+    pub fn circuit(&self, algorithm: Algorithm) -> Option<Circuit> {
+        let mode = self.sheet.circuits.iter().find(|mode| mode.algorithm == Some(algorithm))?;
+        Some(Circuit(mode.core as u8))
+    }
+
+    /// What circuits compute.
+    pub fn algorithms(&self, circuits: Circuits) -> Vec<Algorithm> {
+        let modes = self.sheet.circuits.iter().filter(|mode| circuits.contains(Circuit(mode.core as u8)));
+        modes.filter_map(|mode| mode.algorithm).collect()
+    }
+
+    /// The circuits that compute these; `None` if there is not one for each.
+    pub fn set(&self, algorithms: &[Algorithm]) -> Option<Circuits> {
+        algorithms.iter().map(|&algorithm| self.circuit(algorithm)).collect()
+    }
+
+    /// Whether the device has room for these at a time.
+    pub fn fits(&self, circuits: Circuits) -> bool {
+        let slots = self.sheet.slots.is_none_or(|slots| circuits.len() <= slots);
+        let taken: f64 = circuits.iter().filter_map(|circuit| self.sheet.cores.get(usize::from(circuit.0))).map(|core| core.area).sum();
+        slots && self.sheet.area.as_ref().is_none_or(|area| taken <= area.total + 1e-9)
+    }
+
+    /// A set with this circuit in it, and of the others as many as fit beside it.
+    pub fn with(&self, others: Circuits, circuit: Circuit) -> Circuits {
+        others.iter().fold(Circuits::NONE.with(circuit), |set, other| {
+            let more = set.with(other);
+            if self.fits(more) { more } else { set }
+        })
+    }
+
+    /// What still computes while `wanted` takes the place of `loaded`.
+    pub fn kept(&self, loaded: Circuits, wanted: Circuits) -> Circuits {
+        match self.sheet.reconfiguration.scope {
+            Scope::Device => Circuits::NONE,
+            Scope::Slot => loaded.and(wanted),
+        }
+    }
+
+    /// Nanoseconds from the decision until `wanted` is there, where `kept` stays.
+    pub fn loading_ns(&self, kept: Circuits, wanted: Circuits) -> u64 {
+        let once = self.sheet.reconfiguration.end_to_end_ns;
+        match self.sheet.reconfiguration.scope {
+            Scope::Device => once,
+            Scope::Slot => once * wanted.without_all(kept).len() as u64,
+        }
+    }
+}

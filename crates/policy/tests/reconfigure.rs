@@ -1,0 +1,320 @@
+//! The policy for a reconfigurable engine against a small driver that makes up arrivals, loading that fails or takes for ever, engines that go and come back, in
+//! virtual time: nothing is lost, nothing runs where it cannot, nothing is stuck.
+
+use bywash_core::{Algorithm, CostCurve, CostSheet, DeviceSheet, Time, device::Scope};
+use bywash_policy::reconfigure::{Fabric, Reconfigure};
+use bywash_policy::reload::overlap::{AtRandom, Overlap};
+use bywash_policy::reload::{Circuits, Reload, fixed::Fixed, lru::Lru, saved::Saved, saved::Setting, tuned::Tuned};
+use bywash_policy::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Request, RequestId};
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+use std::collections::{BTreeMap, BTreeSet};
+
+const FPGA: EngineId = EngineId(1);
+const CPU: EngineId = EngineId(0);
+const MS: u64 = 1_000_000;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Arrive { circuit: usize, bytes: u64, engines: u64 },
+    Cancel { which: usize },
+    Finish { which: usize, fails: bool },
+    Load { fails: bool },
+    Flip { engine: usize },
+    Pass { ns: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0..11usize, 16..100_000u64, 1..4u64).prop_map(|(circuit, bytes, engines)| Step::Arrive { circuit, bytes, engines }),
+        1 => (0..64usize).prop_map(|which| Step::Cancel { which }),
+        5 => (0..64usize, prop::bool::weighted(0.1)).prop_map(|(which, fails)| Step::Finish { which, fails }),
+        3 => prop::bool::weighted(0.2).prop_map(|fails| Step::Load { fails }),
+        1 => (0..2usize).prop_map(|engine| Step::Flip { engine }),
+        3 => prop_oneof![0..5 * MS, Just(60 * MS), Just(2_000 * MS)].prop_map(|ns| Step::Pass { ns }),
+    ]
+}
+
+fn sheet(name: &str, scope: Scope) -> DeviceSheet {
+    let mut sheet = DeviceSheet::shipped(name).unwrap().unwrap();
+    sheet.reconfiguration.scope = scope;
+    sheet
+}
+
+/// A processor with two workers, and the device: what table 2 says of each.
+fn engines(sheet: &DeviceSheet) -> [EngineInfo; 2] {
+    let info = |name: &str, workers, software: bool| {
+        let curve = |mode: &bywash_core::device::Mode| {
+            let line = if software { mode.software.unwrap() } else { mode.hardware };
+            let points = vec![(0, 0.0), (1000, 1000.0 * line.ns_per_byte)];
+            (mode.algorithm.unwrap().name().to_owned(), CostCurve { points, ..CostCurve::default() })
+        };
+        let costs = CostSheet { algorithms: sheet.circuits.iter().map(curve).collect(), ..CostSheet::empty(name) };
+        EngineInfo { workers, lanes: Lanes::same(1), costs }
+    };
+    [info("cpu", 2, true), info("fpga", 3, false)]
+}
+
+fn reload(which: usize, circuits: usize) -> (Box<dyn Reload>, Circuits) {
+    let load_ns = 60 * MS;
+    match which {
+        0 => (Box::new(Tuned::new(circuits, 2, load_ns)), Circuits::NONE),
+        1 => (Box::new(Saved::new(circuits, 2, load_ns, Setting::default())), Circuits::NONE),
+        2 => (Box::new(Lru::new(2)), Circuits::NONE),
+        3 => (Box::new(Overlap(AtRandom::new(circuits, 2, 7))), Circuits::NONE),
+        _ => (Box::new(Fixed), Circuits::first(2)),
+    }
+}
+
+struct World {
+    policy: Reconfigure,
+    fabric: Fabric,
+    algorithms: Vec<Algorithm>,
+    now: Time,
+    wake: Option<Time>,
+    up: [bool; 2],
+    waiting: BTreeMap<RequestId, Request>,
+    running: Vec<(EngineId, Time, Vec<Request>)>,
+    /// What the device really holds, and what it was told to load.
+    loaded: Circuits,
+    loading: Option<Circuits>,
+    served: BTreeSet<RequestId>,
+    arrivals: u64,
+}
+
+impl World {
+    fn new(sheet: DeviceSheet, which: usize) -> Self {
+        let fabric = Fabric::new(sheet.clone());
+        let (reload, first) = reload(which, fabric.circuits());
+        let policy = Reconfigure::new(&engines(&sheet), FPGA, fabric.clone(), first, reload);
+        let mut algorithms = fabric.algorithms(fabric.all());
+        algorithms.push(Algorithm::Aes256Gcm); // the processor alone does it
+        let (loaded, loading, wake) = (Circuits::NONE, None, None);
+        let (waiting, running, served) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
+        Self { policy, fabric, algorithms, now: Time::ZERO, wake, up: [true; 2], waiting, running, loaded, loading, served, arrivals: 0 }
+    }
+
+    fn act(&mut self, step: &Step) {
+        match *step {
+            Step::Arrive { circuit, bytes, engines } => {
+                let algorithm = self.algorithms[circuit];
+                let engines = EngineSet(if circuit == 10 { 1 } else { engines });
+                let id = RequestId(self.arrivals);
+                self.arrivals += 1;
+                self.arrive(Request { id, client: 1, session: 1, algorithm, bytes, engines, deadline: None });
+            }
+            Step::Cancel { which } => {
+                let Some(id) = self.waiting.keys().nth(which % self.waiting.len().max(1)).copied() else { return };
+                self.waiting.remove(&id);
+                self.served.insert(id);
+                self.policy.event(self.now, Event::Cancelled(id));
+            }
+            Step::Finish { which, fails } if !self.running.is_empty() => self.finish(which % self.running.len(), fails),
+            Step::Finish { .. } => {}
+            Step::Load { fails } => self.loaded(fails),
+            Step::Flip { engine } => {
+                self.up[engine] = !self.up[engine];
+                let id = EngineId(engine as u8);
+                self.policy.event(self.now, if self.up[engine] { Event::EngineUp(id) } else { Event::EngineDown(id) });
+            }
+            Step::Pass { ns } => self.now = self.now + ns,
+        }
+        self.settle();
+    }
+
+    fn arrive(&mut self, request: Request) {
+        self.waiting.insert(request.id, request);
+        self.policy.event(self.now, Event::Arrived(request));
+    }
+
+    fn finish(&mut self, which: usize, fails: bool) {
+        let (engine, since, batch) = self.running.remove(which);
+        let ids: Vec<RequestId> = batch.iter().map(|request| request.id).collect();
+        self.policy.event(self.now, Event::Finished { engine, batch: &ids, service_ns: self.now.since_ns(since) });
+        for mut request in batch {
+            request.engines = if fails { request.engines.without(engine) } else { EngineSet::default() };
+            if request.engines.is_empty() {
+                assert!(self.served.insert(request.id), "{:?} ended twice", request.id);
+            } else {
+                self.arrive(request);
+            }
+        }
+    }
+
+    fn loaded(&mut self, fails: bool) {
+        let Some(set) = self.loading.take() else { return };
+        if fails {
+            self.policy.event(self.now, Event::LoadFailed(FPGA));
+        } else {
+            self.loaded = set;
+            self.policy.event(self.now, Event::Loaded(FPGA));
+        }
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..10_000 {
+            let mut batch = Vec::new();
+            match self.policy.decide(self.now, &mut batch) {
+                Decision::Dispatch(engine) => self.dispatched(engine, &batch),
+                Decision::Load(engine, algorithms) => {
+                    assert!(
+                        engine == FPGA && self.loading.is_none() && self.up[1],
+                        "a load while one is under way, or on an engine that is down"
+                    );
+                    let set = self.fabric.set(&algorithms).unwrap();
+                    assert!(self.fabric.fits(set), "{algorithms:?}");
+                    let kept = self.fabric.kept(self.loaded, set);
+                    let on_fpga = self.running.iter().filter(|(engine, ..)| *engine == FPGA).flat_map(|(.., batch)| batch);
+                    for request in on_fpga {
+                        let circuit = self.fabric.circuit(request.algorithm).unwrap();
+                        assert!(kept.contains(circuit), "{} is taken away while it computes", request.algorithm);
+                    }
+                    (self.loaded, self.loading) = (kept, Some(set));
+                }
+                Decision::WaitUntil(at) => {
+                    assert!(at > self.now, "to wait until now is to spin");
+                    return self.wake = Some(at);
+                }
+                _ => return self.wake = None,
+            }
+        }
+        panic!("decides without end");
+    }
+
+    fn dispatched(&mut self, engine: EngineId, batch: &[RequestId]) {
+        assert!(!batch.is_empty() && self.up[usize::from(engine.0)]);
+        let requests: Vec<Request> =
+            batch.iter().map(|id| self.waiting.remove(id).unwrap_or_else(|| panic!("{id:?} does not wait"))).collect();
+        for request in &requests {
+            assert!(request.engines.contains(engine), "not one of its engines");
+            if engine == FPGA {
+                let circuit = self.fabric.circuit(request.algorithm).unwrap();
+                assert!(self.loaded.contains(circuit), "{} is not loaded", request.algorithm);
+                let others = self.running.iter().filter(|(engine, ..)| *engine == FPGA).flat_map(|(.., batch)| batch);
+                assert!(others.clone().all(|other| self.fabric.circuit(other.algorithm) != Some(circuit)), "two at a time");
+            }
+        }
+        self.running.push((engine, self.now, requests));
+    }
+
+    /// Everything mends; all that ever came must end.
+    fn mend(&mut self) {
+        for engine in 0..2 {
+            if !self.up[engine] {
+                self.act(&Step::Flip { engine });
+            }
+        }
+        for _ in 0..100_000 {
+            if self.waiting.is_empty() && self.running.is_empty() {
+                break;
+            }
+            if self.loading.is_some() {
+                self.act(&Step::Pass { ns: 60 * MS });
+                self.act(&Step::Load { fails: false });
+            } else if !self.running.is_empty() {
+                self.act(&Step::Pass { ns: MS });
+                self.act(&Step::Finish { which: 0, fails: false });
+            } else {
+                let wake = self.wake.expect("requests wait, nothing runs, nothing is loaded, and nobody wants to be asked again");
+                self.now = self.now.max(wake);
+                self.settle();
+            }
+        }
+        assert_eq!(self.served.len() as u64, self.arrivals, "{} wait yet", self.waiting.len());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))), ..ProptestConfig::with_cases(512) })]
+    #[test]
+    fn nothing_is_lost_and_nothing_is_stuck(
+        steps in prop::collection::vec(step(), 1..200),
+        which in 0..5usize,
+        name in prop::sample::select(vec!["niwa2005", "niwa2005-cores"]),
+        slots in prop::bool::ANY,
+    ) {
+        let mut world = World::new(sheet(name, if slots { Scope::Slot } else { Scope::Device }), which);
+        world.settle();
+        steps.iter().for_each(|step| world.act(step));
+        world.mend();
+    }
+}
+
+fn request(id: u64, algorithm: Algorithm, bytes: u64) -> Request {
+    Request { id: RequestId(id), client: 0, session: 0, algorithm, bytes, engines: EngineSet(0b11), deadline: None }
+}
+
+fn decide(policy: &mut Reconfigure, now: Time) -> (Decision, Vec<u64>) {
+    let mut batch = Vec::new();
+    let decision = policy.decide(now, &mut batch);
+    (decision, batch.iter().map(|id| id.0).collect())
+}
+
+fn saved() -> Reconfigure {
+    let sheet = sheet("niwa2005", Scope::Device);
+    let fabric = Fabric::new(sheet.clone());
+    let reload = Saved::new(fabric.circuits(), 2, 60 * MS, Setting { memory: 100.0, threshold: 0.01 });
+    Reconfigure::new(&engines(&sheet), FPGA, fabric, Circuits::NONE, Box::new(reload))
+}
+
+const SLOW: Algorithm = Algorithm::TripleDesEcb;
+
+#[test]
+fn software_goes_on_while_a_circuit_is_loaded_and_the_circuit_takes_over() {
+    let mut policy = saved();
+    policy.event(Time(0), Event::Arrived(request(1, SLOW, 24_000)));
+    assert_eq!(decide(&mut policy, Time(0)).0, Decision::Load(FPGA, vec![SLOW]), "2.5 ms that it would save are worth loading it");
+    assert_eq!(decide(&mut policy, Time(0)), (Decision::Dispatch(CPU), vec![1]), "and this one does not wait for it");
+    assert_eq!(policy.held().unwrap().loading, [SLOW]);
+    policy.event(Time(60 * MS), Event::Loaded(FPGA));
+    policy.event(Time(60 * MS), Event::Arrived(request(2, SLOW, 24_000)));
+    assert_eq!(decide(&mut policy, Time(60 * MS)), (Decision::Dispatch(FPGA), vec![2]));
+    policy.event(Time(60 * MS + 48_000), Event::Finished { engine: FPGA, batch: &[RequestId(2)], service_ns: 48_000 });
+    let held = policy.held().unwrap();
+    assert_eq!((held.loaded, held.loads), (vec![SLOW], 1));
+    assert_eq!(held.saved_ns, (24_000.0 * 8e3 / 75.5) as i64 - 48_000, "what software would have taken longer");
+}
+
+#[test]
+fn who_would_wait_longer_for_the_circuit_than_for_software_does_not() {
+    let mut policy = saved();
+    policy.event(Time(0), Event::Arrived(request(0, SLOW, 24_000)));
+    while decide(&mut policy, Time(0)).0 != Decision::Idle {}
+    // 2.5 ms of software beside 60 ms of loading; 250 ms of software beside loading that is nearly done.
+    policy.event(Time(MS), Event::Arrived(request(1, SLOW, 24_000)));
+    assert_eq!(decide(&mut policy, Time(MS)), (Decision::Dispatch(CPU), vec![1]));
+    policy.event(Time(55 * MS), Event::Arrived(request(2, SLOW, 2_400_000)));
+    assert_eq!(decide(&mut policy, Time(55 * MS)).1, [0u64; 0], "it waits for its circuit");
+    policy.event(Time(60 * MS), Event::Loaded(FPGA));
+    assert_eq!(decide(&mut policy, Time(60 * MS)), (Decision::Dispatch(FPGA), vec![2]));
+}
+
+#[test]
+fn a_load_that_fails_sends_the_waiting_to_software_and_is_tried_again_later() {
+    let mut policy = saved();
+    policy.event(Time(0), Event::Arrived(request(0, SLOW, 24_000_000)));
+    assert_eq!(decide(&mut policy, Time(0)).0, Decision::Load(FPGA, vec![SLOW]));
+    assert_eq!(decide(&mut policy, Time(0)).1, [0u64; 0]);
+    policy.event(Time(MS), Event::LoadFailed(FPGA));
+    assert_eq!(decide(&mut policy, Time(MS)), (Decision::Dispatch(CPU), vec![0]));
+    policy.event(Time(2 * MS), Event::Arrived(request(1, SLOW, 24_000_000)));
+    assert_eq!(decide(&mut policy, Time(2 * MS)).0, Decision::Dispatch(CPU), "no load so soon");
+    policy.event(Time(200 * MS), Event::Arrived(request(2, SLOW, 24_000_000)));
+    assert_eq!(decide(&mut policy, Time(200 * MS)).0, Decision::Load(FPGA, vec![SLOW]));
+}
+
+#[test]
+fn without_another_engine_every_request_gets_its_circuit_oldest_first() {
+    let sheet = sheet("niwa2005", Scope::Device);
+    let fabric = Fabric::new(sheet.clone());
+    let mut policy = Reconfigure::new(&engines(&sheet), FPGA, fabric, Circuits::NONE, Box::new(Fixed));
+    let alone = |id, algorithm| Event::Arrived(Request { engines: EngineSet(0b10), ..request(id, algorithm, 1000) });
+    policy.event(Time(0), alone(1, SLOW));
+    policy.event(Time(0), alone(2, Algorithm::Aes128Ecb));
+    assert_eq!(decide(&mut policy, Time(0)).0, Decision::Load(FPGA, vec![SLOW]));
+    policy.event(Time(0), Event::Loaded(FPGA));
+    assert_eq!(decide(&mut policy, Time(0)), (Decision::Dispatch(FPGA), vec![1]));
+    assert_eq!(decide(&mut policy, Time(0)).0, Decision::Idle, "what computes is not taken away");
+    policy.event(Time(1), Event::Finished { engine: FPGA, batch: &[RequestId(1)], service_ns: 1 });
+    assert_eq!(decide(&mut policy, Time(1)).0, Decision::Load(FPGA, vec![Algorithm::Aes128Ecb, SLOW]));
+}
