@@ -1,7 +1,7 @@
 //! 64 blocks of 16 bytes in 16 registers, by words or by bytes, for ciphers that work on bytes.
 
 use crate::word::Zmm;
-use crate::words::Words;
+use crate::words::{Words, count_words};
 use core::arch::x86_64::*;
 
 /// Bytes of 16 blocks, and of 64.
@@ -46,6 +46,38 @@ pub(crate) fn store(state: [Word; 4], blocks: &mut [u8; GROUP]) {
     for set in 0..4 {
         <Zmm as Words>::store([Zmm(a[set]), Zmm(b[set]), Zmm(c[set]), Zmm(d[set])], &mut blocks[set * SET..]);
     }
+}
+
+/// [`store`], xored into what is there.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
+pub(crate) fn xor_into(state: [Word; 4], blocks: &mut [u8; GROUP]) {
+    let [a, b, c, d] = state;
+    for set in 0..4 {
+        <Zmm as Words>::xor_into([Zmm(a[set]), Zmm(b[set]), Zmm(c[set]), Zmm(d[set])], &mut blocks[set * SET..]);
+    }
+}
+
+/// What [`load`] makes of the blocks from `counter` on, big-endian; it becomes that of the next.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
+pub(crate) fn count(counter: &mut u128) -> [Word; 4] {
+    let mut state = [[_mm512_setzero_si512(); 4]; 4];
+    for set in 0..4 {
+        let words = <Zmm as Words>::count(*counter);
+        for (word, from) in state.iter_mut().zip(words) {
+            word[set] = from.0;
+        }
+        *counter = counter.wrapping_add(SET as u128 / 16);
+    }
+    state
+}
+
+/// The last word of [`count`] where that is all that differs, from the low bits of the counter.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
+pub(crate) fn count_last(low: u32) -> Word {
+    [0, 16, 32, 48].map(|set| count_words(low + set).0)
 }
 
 /// Exchanges byte `i` of register `j` and byte `j` of register `i` in each word. Its own inverse.

@@ -1,6 +1,10 @@
 //! What all ciphers of this crate have in common.
 
+use crate::modes;
 use std::fmt;
+
+/// The longest block of all ciphers.
+pub const BLOCK_MAX: usize = 16;
 
 /// A keyed block cipher that computes many blocks at once.
 pub trait BlockCipher: Sized {
@@ -22,6 +26,12 @@ pub trait BlockCipher: Sized {
     fn encrypt_blocks(&self, blocks: &mut [u8]);
     /// Decrypts each block by itself (ECB), in place. Panics unless the length is a multiple of the block.
     fn decrypt_blocks(&self, blocks: &mut [u8]);
+
+    /// Counter mode: xors the key stream of the blocks from `counter` on into `data`. If that ends within a block, what the block has
+    /// left goes to its places in `open`.
+    fn xor_stream(&self, counter: u128, data: &mut [u8], open: &mut [u8; BLOCK_MAX]) {
+        modes::xor_stream(self, counter, data, open);
+    }
 }
 
 /// How a cipher is computed.
@@ -80,10 +90,13 @@ impl fmt::Display for BadKey {
 
 impl std::error::Error for BadKey {}
 
-/// Runs a kernel that takes whole groups over any number of blocks: the last ones go through a group of their own, filled with zeros.
-/// A macro: a closure would be compiled without the target features.
+/// Runs a kernel that takes whole groups over any number of bytes: the last ones go through a group of their own, filled with zeros, of which
+/// `$after` sees what became of those zeros. A macro: a closure would be compiled without the target features.
 macro_rules! in_groups {
-    ($size:expr, $blocks:expr, |$group:ident| $kernel:expr) => {{
+    ($size:expr, $blocks:expr, |$group:ident| $kernel:expr) => {
+        in_groups!($size, $blocks, |$group| $kernel, |_behind| ())
+    };
+    ($size:expr, $blocks:expr, |$group:ident| $kernel:expr, |$behind:ident| $after:expr) => {{
         let (groups, rest) = $blocks.as_chunks_mut::<{ $size }>();
         for $group in groups {
             $kernel;
@@ -93,13 +106,24 @@ macro_rules! in_groups {
             last[..rest.len()].copy_from_slice(rest);
             let $group = &mut last;
             $kernel;
-            rest.copy_from_slice(&last[..rest.len()]);
-            last[..rest.len()].fill(0);
+            let ($group, $behind) = last.split_at(rest.len());
+            rest.copy_from_slice($group);
+            $after;
+            last.fill(0);
             core::hint::black_box(&mut last); // so that the compiler does not leave that out
         }
     }};
 }
 pub(crate) use in_groups;
+
+/// Keeps what a message that ends within a block has left of it, from the key stream behind the message.
+#[inline(always)]
+pub(crate) fn keep(open: &mut [u8; BLOCK_MAX], len: usize, behind: &[u8]) {
+    let used = len % BLOCK_MAX;
+    if used > 0 {
+        open[used..].copy_from_slice(&behind[..BLOCK_MAX - used]);
+    }
+}
 
 /// What [`BlockCipher::encrypt_blocks`] asks of its caller.
 #[track_caller]

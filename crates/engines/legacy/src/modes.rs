@@ -2,6 +2,7 @@
 //!
 //! One key schedule serves any number of messages: what a mode holds is a message under way, which comes in any number of pieces.
 
+pub use crate::cipher::BLOCK_MAX;
 use crate::cipher::{BlockCipher, Form, assert_whole};
 use crate::word::{Gates, Word, Zmm};
 use core::arch::x86_64::*;
@@ -11,8 +12,6 @@ use zeroize::Zeroize;
 
 /// Bytes that go through the cipher at a time: a group of the widest kernel, and small beside the first-level cache.
 const CHUNK: usize = 4096;
-/// The longest block of all ciphers.
-pub const BLOCK_MAX: usize = 16;
 
 /// Bytes on the stack at the beginning of a line of the cache: registers that straddle two of them take twice as long.
 #[repr(align(64))]
@@ -55,19 +54,9 @@ impl<C: BlockCipher> Ctr<C> {
         xor_bytes(&mut data[..begun], &self.open[from..from + begun]);
         self.unused -= begun;
         data = &mut data[begun..];
-        let length = data.len();
-        let mut aligned = Aligned([0; CHUNK]);
-        let stream = &mut aligned.0;
-        for piece in data.chunks_mut(CHUNK) {
-            let whole = piece.len().next_multiple_of(C::BLOCK);
-            self.fill(cipher, stream, whole);
-            xor(piece, stream);
-            self.unused = whole - piece.len();
-            self.open[..C::BLOCK].copy_from_slice(&stream[whole - C::BLOCK..whole]);
-        }
-        let used = stream.len().min(length.next_multiple_of(C::BLOCK));
-        stream[..used].fill(0);
-        black_box(stream); // so that the compiler does not leave that out
+        cipher.xor_stream(self.counter, data, &mut self.open);
+        self.counter = self.counter.wrapping_add(data.len().div_ceil(C::BLOCK) as u128);
+        self.unused = data.len().next_multiple_of(C::BLOCK) - data.len() + self.unused;
     }
 
     /// The counter of the next block that has not been begun, in the first bytes.
@@ -76,15 +65,26 @@ impl<C: BlockCipher> Ctr<C> {
         chained[..C::BLOCK].copy_from_slice(&self.counter.to_be_bytes()[BLOCK_MAX - C::BLOCK..]);
         chained
     }
+}
 
-    /// The next blocks of key stream, so many bytes.
-    fn fill(&mut self, cipher: &C, stream: &mut [u8; CHUNK], used: usize) {
-        self.counter = match C::BLOCK {
-            8 => count::<8>(stream, used, self.counter),
-            _ => count::<16>(stream, used, self.counter),
+/// [`BlockCipher::xor_stream`] by way of the counters as blocks in memory.
+pub(crate) fn xor_stream<C: BlockCipher>(cipher: &C, mut counter: u128, data: &mut [u8], open: &mut [u8; BLOCK_MAX]) {
+    let length = data.len();
+    let mut aligned = Aligned([0; CHUNK]);
+    let stream = &mut aligned.0;
+    for piece in data.chunks_mut(CHUNK) {
+        let (len, whole) = (piece.len(), piece.len().next_multiple_of(C::BLOCK));
+        counter = match C::BLOCK {
+            8 => count::<8>(stream, whole, counter),
+            _ => count::<16>(stream, whole, counter),
         };
-        cipher.encrypt_blocks(&mut stream[..used]);
+        cipher.encrypt_blocks(&mut stream[..whole]);
+        xor(piece, stream);
+        open[len % C::BLOCK..][..whole - len].copy_from_slice(&stream[len..whole]);
     }
+    let used = stream.len().min(length.next_multiple_of(C::BLOCK));
+    stream[..used].fill(0);
+    black_box(stream); // so that the compiler does not leave that out
 }
 
 /// Cipher block chaining. A message goes one way from its first block to its last, always with the same cipher.

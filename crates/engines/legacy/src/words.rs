@@ -1,6 +1,6 @@
 //! What ciphers of 32-bit words need of a register: one word of each of many blocks in its lanes.
 
-use crate::cipher::{BadKey, BlockCipher, Form, assert_whole, in_groups};
+use crate::cipher::{BLOCK_MAX, BadKey, BlockCipher, Form, assert_whole, in_groups, keep};
 use crate::word::{Gates, Zmm};
 use core::arch::x86_64::*;
 
@@ -24,6 +24,10 @@ pub(crate) trait Words: Gates {
     /// Word `i` of every block in register `i`, from [`Self::GROUP`] bytes of blocks of four little-endian words.
     fn load(blocks: &[u8]) -> [Self; 4];
     fn store(words: [Self; 4], blocks: &mut [u8]);
+    /// Xors the blocks that [`Self::store`] would write into what is there.
+    fn xor_into(words: [Self; 4], blocks: &mut [u8]);
+    /// What [`Self::load`] makes of the blocks from `counter` on, big-endian.
+    fn count(counter: u128) -> [Self; 4];
 }
 
 /// The portable form: one block.
@@ -98,6 +102,17 @@ impl Words for u32 {
         for (word, bytes) in words.into_iter().zip(blocks.as_chunks_mut().0) {
             *bytes = word.to_le_bytes();
         }
+    }
+
+    #[inline(always)]
+    fn xor_into(words: [u32; 4], blocks: &mut [u8]) {
+        let there = Self::load(blocks);
+        Self::store(std::array::from_fn(|i| words[i] ^ there[i]), blocks);
+    }
+
+    #[inline(always)]
+    fn count(counter: u128) -> [u32; 4] {
+        Self::load(&counter.to_be_bytes())
     }
 }
 
@@ -178,6 +193,43 @@ impl Words for Zmm {
             unsafe { _mm512_storeu_si512(blocks[64 * i..].as_mut_ptr().cast(), row.0) }
         }
     }
+
+    #[inline(always)]
+    fn xor_into(words: [Zmm; 4], blocks: &mut [u8]) {
+        let blocks = &mut blocks[..Self::GROUP];
+        for (i, row) in transpose(words).into_iter().enumerate() {
+            let there = blocks[64 * i..].as_mut_ptr();
+            // SAFETY: the slice has the four times 64 bytes, which need no alignment.
+            unsafe { _mm512_storeu_si512(there.cast(), _mm512_xor_si512(row.0, _mm512_loadu_si512(there.cast()))) }
+        }
+    }
+
+    #[inline(always)]
+    fn count(counter: u128) -> [Zmm; 4] {
+        let ([a, b, c, _], low) = (u32::count(counter), counter as u32);
+        if low > u32::MAX - 15 {
+            return Self::load(count_with_carry(counter).as_flattened());
+        }
+        [<Zmm as Words>::splat(a), <Zmm as Words>::splat(b), <Zmm as Words>::splat(c), count_words(low)]
+    }
+}
+
+/// The last words of 16 counters in the order of [`Words::load`], where lane `4 q + r` is block `4 r + q`.
+#[inline(always)]
+pub(crate) fn count_words(low: u32) -> Zmm {
+    // SAFETY: the processor has AVX-512, as the type demands.
+    unsafe {
+        let steps = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+        let turned = _mm512_set4_epi32(0x0c0d_0e0f, 0x0809_0a0b, 0x0405_0607, 0x0001_0203);
+        Zmm(_mm512_shuffle_epi8(_mm512_add_epi32(_mm512_set1_epi32(low as i32), steps), turned))
+    }
+}
+
+/// Counters of which some differ in more than the last word: once in 2^32 blocks.
+#[cold]
+#[inline(never)]
+fn count_with_carry(counter: u128) -> [[u8; BLOCK]; 16] {
+    std::array::from_fn(|i| counter.wrapping_add(i as u128).to_be_bytes())
 }
 
 /// Exchanges word `i` of row `j` and word `j` of row `i` in each quarter of the registers. Its own inverse.
@@ -285,12 +337,34 @@ impl<W: Words, const N: usize> Words for Several<W, N> {
             W::store([a.0[i], b.0[i], c.0[i], d.0[i]], &mut blocks[i * W::GROUP..]);
         }
     }
+
+    #[inline(always)]
+    fn xor_into([a, b, c, d]: [Self; 4], blocks: &mut [u8]) {
+        for i in 0..N {
+            W::xor_into([a.0[i], b.0[i], c.0[i], d.0[i]], &mut blocks[i * W::GROUP..]);
+        }
+    }
+
+    #[inline(always)]
+    fn count(counter: u128) -> [Self; 4] {
+        let mut words = [Self::splat(0); 4];
+        for i in 0..N {
+            let group = W::count(counter.wrapping_add((i * W::GROUP / BLOCK) as u128));
+            for word in 0..4 {
+                words[word].0[i] = group[word];
+            }
+        }
+        words
+    }
 }
 
 /// Bytes of a block of four words.
 const BLOCK: usize = 16;
-/// Bytes of the blocks in one set of registers.
+/// Bytes of the blocks in one set of registers, and in two.
 const NARROW: usize = <Zmm as Words>::GROUP;
+const PAIR: usize = <Pair as Words>::GROUP;
+
+type Pair = Several<Zmm, 2>;
 
 /// A cipher whose blocks are four words, written once for any number of lanes.
 pub(crate) trait WordCipher: Sized {
@@ -317,41 +391,84 @@ impl<C: WordCipher> BlockCipher for C {
     }
 
     fn encrypt_blocks(&self, blocks: &mut [u8]) {
-        run::<_, true>(self, blocks);
+        assert_whole(blocks, BLOCK);
+        run(self, &mut Ecb::<Self, true>(self), blocks);
     }
 
     fn decrypt_blocks(&self, blocks: &mut [u8]) {
-        run::<_, false>(self, blocks);
+        assert_whole(blocks, BLOCK);
+        run(self, &mut Ecb::<Self, false>(self), blocks);
+    }
+
+    fn xor_stream(&self, counter: u128, data: &mut [u8], open: &mut [u8; BLOCK_MAX]) {
+        let len = data.len();
+        run(self, &mut Stream { cipher: self, counter, len, open }, data);
+    }
+}
+
+/// What is done with one group of blocks after the other.
+trait Work {
+    fn group<W: Words>(&mut self, blocks: &mut [u8]);
+
+    /// What became of the zeros with which the last group was filled.
+    fn behind(&mut self, _: &[u8]) {}
+}
+
+/// Each block by itself.
+struct Ecb<'a, C, const ENCRYPT: bool>(&'a C);
+
+impl<C: WordCipher, const ENCRYPT: bool> Work for Ecb<'_, C, ENCRYPT> {
+    #[inline(always)]
+    fn group<W: Words>(&mut self, blocks: &mut [u8]) {
+        let words = W::load(blocks);
+        W::store(if ENCRYPT { self.0.encrypt(words) } else { self.0.decrypt(words) }, blocks);
+    }
+}
+
+/// The key stream of counter mode.
+struct Stream<'a, C> {
+    cipher: &'a C,
+    counter: u128,
+    len: usize,
+    open: &'a mut [u8; BLOCK_MAX],
+}
+
+impl<C: WordCipher> Work for Stream<'_, C> {
+    #[inline(always)]
+    fn group<W: Words>(&mut self, blocks: &mut [u8]) {
+        W::xor_into(self.cipher.encrypt(W::count(self.counter)), blocks);
+        self.counter = self.counter.wrapping_add((W::GROUP / BLOCK) as u128);
+    }
+
+    #[inline(always)]
+    fn behind(&mut self, behind: &[u8]) {
+        keep(self.open, self.len, behind);
     }
 }
 
 /// All blocks, in the cipher's form.
-fn run<C: WordCipher, const ENCRYPT: bool>(cipher: &C, blocks: &mut [u8]) {
-    assert_whole(blocks, BLOCK);
+fn run<C: WordCipher>(cipher: &C, work: &mut impl Work, data: &mut [u8]) {
     match cipher.form().is_vector() {
         // SAFETY: the form says that the processor has been asked.
-        true => unsafe { run_avx512::<C, ENCRYPT>(cipher, blocks) },
-        false => blocks.chunks_exact_mut(BLOCK).for_each(|block| group::<C, u32, ENCRYPT>(cipher, block)),
+        true => unsafe { run_avx512::<C, _>(work, data) },
+        false => in_groups!(BLOCK, data, |block| work.group::<u32>(block), |behind| work.behind(behind)),
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn run_avx512<C: WordCipher, const ENCRYPT: bool>(cipher: &C, blocks: &mut [u8]) {
-    let mut groups = blocks.chunks_exact_mut(C::Wide::GROUP);
+fn run_avx512<C: WordCipher, T: Work>(work: &mut T, data: &mut [u8]) {
+    let mut groups = data.chunks_exact_mut(C::Wide::GROUP);
     for blocks in &mut groups {
-        group::<C, C::Wide, ENCRYPT>(cipher, blocks);
+        work.group::<C::Wide>(blocks);
     }
-    let rest = groups.into_remainder();
-    if rest.len() == BLOCK {
+    let mut pairs = groups.into_remainder().chunks_exact_mut(PAIR);
+    for blocks in &mut pairs {
+        work.group::<Pair>(blocks);
+    }
+    match pairs.into_remainder() {
         // Alone, as each block of a CBC encryption is, it is done sooner in plain registers.
-        return group::<C, u32, ENCRYPT>(cipher, rest);
+        rest if rest.len() <= BLOCK => in_groups!(BLOCK, rest, |block| work.group::<u32>(block), |behind| work.behind(behind)),
+        rest if rest.len() <= NARROW => in_groups!(NARROW, rest, |blocks| work.group::<Zmm>(blocks), |behind| work.behind(behind)),
+        rest => in_groups!(PAIR, rest, |blocks| work.group::<Pair>(blocks), |behind| work.behind(behind)),
     }
-    in_groups!(NARROW, rest, |blocks| group::<C, Zmm, ENCRYPT>(cipher, blocks));
-}
-
-#[inline(always)]
-fn group<C: WordCipher, W: Words, const ENCRYPT: bool>(cipher: &C, blocks: &mut [u8]) {
-    let words = W::load(blocks);
-    let words = if ENCRYPT { cipher.encrypt(words) } else { cipher.decrypt(words) };
-    W::store(words, blocks);
 }

@@ -2,9 +2,11 @@
 //! between affine maps, as that of AES is: two GFNI instructions for 64 bytes.
 
 mod schedule;
+mod stream;
 mod vector;
 
-use crate::cipher::{BadKey, BlockCipher, Form, assert_whole};
+use crate::cipher::{BLOCK_MAX, BadKey, BlockCipher, Form, assert_whole};
+use crate::modes;
 use schedule::{Keys, SBOX, f, reversed, schedule};
 use zeroize::ZeroizeOnDrop;
 
@@ -61,6 +63,15 @@ impl BlockCipher for Camellia {
 
     fn decrypt_blocks(&self, blocks: &mut [u8]) {
         self.run(&self.decryption, blocks);
+    }
+
+    fn xor_stream(&self, counter: u128, data: &mut [u8], open: &mut [u8; BLOCK_MAX]) {
+        let keys = &self.encryption.spread[..vector::KEYS_OF_SIX * self.sixes];
+        match self.form.is_vector() {
+            // SAFETY: the form says that the processor has been asked.
+            true => unsafe { stream::xor_stream(keys, counter, data, open) },
+            false => modes::xor_stream(self, counter, data, open),
+        }
     }
 }
 

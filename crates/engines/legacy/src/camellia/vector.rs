@@ -4,13 +4,13 @@
 //! equivalence (Biryukov, De Canniere, Braeken, Preneel, Eurocrypt 2003): guess the images of some bits under the first map, work out from
 //! the S-box what follows, until all is known or a contradiction shows. The test proves them right on every input.
 
-use crate::bytes::{GROUP, exchange_bytes, load, matrix, store};
+use crate::bytes::{GROUP, Word, exchange_bytes, load, matrix, store};
 use crate::cipher::in_groups;
 use core::arch::x86_64::*;
 use zeroize::Zeroizing;
 
 /// Half of the blocks: its eight bytes, the most significant first.
-type Half = [__m512i; 8];
+pub(super) type Half = [__m512i; 8];
 
 /// A key, each of its bytes eight times over.
 pub(super) type Key = [u64; 8];
@@ -76,31 +76,54 @@ pub(super) fn run(keys: &[Key], blocks: &mut [u8]) {
     in_groups!(GROUP, blocks, |blocks| group(keys, blocks));
 }
 
+/// Not a part of its callers: the compiler finds too few registers then.
+#[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn group(keys: &[Key], blocks: &mut [u8; GROUP]) {
+pub(super) fn group(keys: &[Key], blocks: &mut [u8; GROUP]) {
     let [a, b, c, d] = load(blocks);
-    let (mut left, mut right) = (half(exchange_bytes(a), exchange_bytes(b)), half(exchange_bytes(c), exchange_bytes(d)));
+    let (left, right) = (half(exchange_bytes(a), exchange_bytes(b)), half(exchange_bytes(c), exchange_bytes(d)));
+    store(words(rounds::<false>(keys, left, right)), blocks);
+}
+
+/// All rounds; or, where the first has been done (`BEGUN`), all after it.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
+pub(super) fn rounds<const BEGUN: bool>(keys: &[Key], mut left: Half, mut right: Half) -> (Half, Half) {
     for (n, [first, second, begin, rounds @ .., end]) in keys.as_chunks::<KEYS_OF_SIX>().0.iter().enumerate() {
-        if n == 0 {
-            left = xor_key(left, first);
-        } else {
+        if n > 0 {
             left = xor_key(fl(left, first), begin);
             right = fl_inverse(right, second);
+        } else if !BEGUN {
+            left = xor_key(left, first);
         }
-        for [even, odd] in rounds.as_chunks().0 {
-            right = round(left, right, even);
+        for (two, [even, odd]) in rounds.as_chunks().0.iter().enumerate() {
+            if !BEGUN || n > 0 || two > 0 {
+                right = round(left, right, even);
+            }
             left = round(right, left, odd);
         }
         right = xor_key(right, end);
     }
-    let ([a, b, c, d, e, f, g, h], [i, j, k, l, m, n, o, p]) = (right, left);
-    let words = [exchange_bytes([a, b, c, d]), exchange_bytes([e, f, g, h]), exchange_bytes([i, j, k, l]), exchange_bytes([m, n, o, p])];
-    store(words, blocks);
+    (right, left)
+}
+
+/// What the first round makes of the halves: the left one holds its key then.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
+pub(super) fn first_round(keys: &[Key], left: Half, right: Half) -> (Half, Half) {
+    let left = xor_key(left, &keys[0]);
+    (left, round(left, right, &keys[3]))
+}
+
+/// The words of blocks from their halves.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
+pub(super) fn words(([a, b, c, d, e, f, g, h], [i, j, k, l, m, n, o, p]): (Half, Half)) -> [Word; 4] {
+    [exchange_bytes([a, b, c, d]), exchange_bytes([e, f, g, h]), exchange_bytes([i, j, k, l]), exchange_bytes([m, n, o, p])]
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn half([a, b, c, d]: [__m512i; 4], [e, f, g, h]: [__m512i; 4]) -> Half {
+pub(super) fn half([a, b, c, d]: [__m512i; 4], [e, f, g, h]: [__m512i; 4]) -> Half {
     [a, b, c, d, e, f, g, h]
 }
 

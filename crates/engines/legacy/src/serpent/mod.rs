@@ -1,5 +1,5 @@
 //! Serpent (Anderson, Biham, Knudsen: the submission of 1998), in the bit-sliced form that its authors give: bit `i` of 32 S-boxes in
-//! word `i`, and 32 blocks in two times four AVX-512 registers. The S-boxes are circuits of seven or eight gates.
+//! word `i`, and 64 blocks in four times four AVX-512 registers. The S-boxes are circuits of seven or eight gates.
 
 mod circuits;
 #[cfg(test)]
@@ -68,7 +68,7 @@ fn linear_inverse<W: Words>([a, b, c, d]: [W; 4]) -> [W; 4] {
 
 impl WordCipher for Serpent {
     const NAME: &'static str = "Serpent";
-    type Wide = Several<Zmm, 2>;
+    type Wide = Several<Zmm, 4>;
 
     fn schedule(key: &[u8], form: Form) -> Self {
         Self { form, keys: schedule(key) }

@@ -4,7 +4,8 @@
 mod schedule;
 mod vector;
 
-use crate::cipher::{BadKey, BlockCipher, Form, assert_whole};
+use crate::cipher::{BLOCK_MAX, BadKey, BlockCipher, Form, assert_whole};
+use crate::modes;
 use schedule::{LookUp, SBoxes, mds, schedule};
 use zeroize::ZeroizeOnDrop;
 
@@ -54,6 +55,14 @@ impl BlockCipher for Twofish {
             // SAFETY: the form says that the processor has been asked.
             true => unsafe { vector::run::<false>(self, blocks) },
             false => self.each_block(blocks, Self::decrypt),
+        }
+    }
+
+    fn xor_stream(&self, counter: u128, data: &mut [u8], open: &mut [u8; BLOCK_MAX]) {
+        match self.form.is_vector() {
+            // SAFETY: the form says that the processor has been asked.
+            true => unsafe { vector::xor_stream(self, counter, data, open) },
+            false => modes::xor_stream(self, counter, data, open),
         }
     }
 }

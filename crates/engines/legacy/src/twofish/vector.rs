@@ -6,8 +6,8 @@
 
 use super::schedule::{MDS_POLYNOMIAL, multiply};
 use super::{ROUNDS, Twofish};
-use crate::bytes::{GROUP, Word, exchange_bytes, load, matrix, store};
-use crate::cipher::in_groups;
+use crate::bytes::{GROUP, Word, count, exchange_bytes, load, matrix, store, xor_into};
+use crate::cipher::{BLOCK_MAX, in_groups, keep};
 use crate::word::{Word as _, Zmm};
 use core::arch::x86_64::*;
 
@@ -23,12 +23,18 @@ const fn multiplication(factor: u8) -> i64 {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
 pub(super) fn run<const ENCRYPT: bool>(cipher: &Twofish, blocks: &mut [u8]) {
-    in_groups!(GROUP, blocks, |blocks| group::<ENCRYPT>(cipher, blocks));
+    in_groups!(GROUP, blocks, |blocks| store(group::<ENCRYPT>(cipher, load(blocks)), blocks));
+}
+
+/// [`crate::BlockCipher::xor_stream`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
+pub(super) fn xor_stream(cipher: &Twofish, mut counter: u128, data: &mut [u8], open: &mut [u8; BLOCK_MAX]) {
+    let len = data.len();
+    in_groups!(GROUP, data, |blocks| xor_into(group::<true>(cipher, count(&mut counter)), blocks), |behind| keep(open, len, behind));
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn group<const ENCRYPT: bool>(cipher: &Twofish, blocks: &mut [u8; GROUP]) {
-    let mut state = load(blocks);
+fn group<const ENCRYPT: bool>(cipher: &Twofish, mut state: [Word; 4]) -> [Word; 4] {
     let [first, last] = if ENCRYPT { [0, 4] } else { [4, 0] };
     whiten(&mut state, &cipher.keys[first..]);
     for step in 0..ROUNDS {
@@ -43,7 +49,7 @@ fn group<const ENCRYPT: bool>(cipher: &Twofish, blocks: &mut [u8; GROUP]) {
     let [a, b, c, d] = state;
     state = [c, d, a, b];
     whiten(&mut state, &cipher.keys[last..]);
-    store(state, blocks);
+    state
 }
 
 #[inline]
