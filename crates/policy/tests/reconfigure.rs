@@ -4,7 +4,7 @@
 use bywash_core::{Algorithm, CostCurve, CostSheet, DeviceSheet, Time, device::Scope};
 use bywash_policy::reconfigure::{Fabric, Reconfigure};
 use bywash_policy::reload::overlap::{AtRandom, Overlap};
-use bywash_policy::reload::{Circuits, Reload, fixed::Fixed, lru::Lru, saved::Saved, saved::Setting, tuned::Tuned};
+use bywash_policy::reload::{Circuits, Fit, Reload, fixed::Fixed, lru::Lru, saved::Saved, saved::Setting, tuned::Tuned};
 use bywash_policy::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Request, RequestId};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -56,12 +56,12 @@ fn engines(sheet: &DeviceSheet) -> [EngineInfo; 2] {
 }
 
 fn reload(which: usize, circuits: usize) -> (Box<dyn Reload>, Circuits) {
-    let load_ns = 60 * MS;
+    let (load_ns, fit) = (60 * MS, Fit::slots(circuits, 2));
     match which {
-        0 => (Box::new(Tuned::new(circuits, 2, load_ns)), Circuits::NONE),
-        1 => (Box::new(Saved::new(circuits, 2, load_ns, Setting::default())), Circuits::NONE),
-        2 => (Box::new(Lru::new(2)), Circuits::NONE),
-        3 => (Box::new(Overlap(AtRandom::new(circuits, 2, 7))), Circuits::NONE),
+        0 => (Box::new(Tuned::new(&fit, load_ns)), Circuits::NONE),
+        1 => (Box::new(Saved::new(&fit, load_ns, Setting::default())), Circuits::NONE),
+        2 => (Box::new(Lru::new(&fit)), Circuits::NONE),
+        3 => (Box::new(Overlap::new(AtRandom::new(&fit, 7), &fit)), Circuits::NONE),
         _ => (Box::new(Fixed), Circuits::first(2)),
     }
 }
@@ -162,7 +162,7 @@ impl World {
                         "a load while one is under way, or on an engine that is down"
                     );
                     let set = self.fabric.set(&algorithms).unwrap();
-                    assert!(self.fabric.fits(set), "{algorithms:?}");
+                    assert!(self.fabric.fit().holds(set), "{algorithms:?}");
                     let kept = self.fabric.kept(self.loaded, set);
                     let on_fpga = self.running.iter().filter(|(engine, ..)| *engine == FPGA).flat_map(|(.., batch)| batch);
                     for request in on_fpga {
@@ -253,7 +253,7 @@ fn decide(policy: &mut Reconfigure, now: Time) -> (Decision, Vec<u64>) {
 fn saved() -> Reconfigure {
     let sheet = sheet("niwa2005", Scope::Device);
     let fabric = Fabric::new(sheet.clone());
-    let reload = Saved::new(fabric.circuits(), 2, 60 * MS, Setting { memory: 100.0, threshold: 0.01 });
+    let reload = Saved::new(fabric.fit(), 60 * MS, Setting { memory: 100.0, threshold: 0.01 });
     Reconfigure::new(&engines(&sheet), FPGA, fabric, Circuits::NONE, Box::new(reload))
 }
 

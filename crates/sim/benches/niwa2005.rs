@@ -5,7 +5,7 @@
 
 use bywash_policy::reload::saved::{Saved, Setting};
 use bywash_policy::reload::tuned::Tuned;
-use bywash_policy::reload::{Circuits, Reload};
+use bywash_policy::reload::{Circuits, Fit, Reload};
 use bywash_sim::generate::{Reading, generate};
 use bywash_sim::niwa2005::{Model, RATES, TABLE_6, learn, machine};
 use bywash_sim::optimum::optimum;
@@ -60,12 +60,12 @@ fn busy_ratios(machine: &Machine, trace: &Trace, matrix: &bywash_policy::reload:
     let model = |model: Model| model.run(machine, trace, 0.0, matrix, seed).busy_ns() as f64;
     let policy = |machine: &Machine, policy: &mut dyn Reload| run(machine, trace.iter(), 0.0, Circuits::NONE, policy).busy_ns() as f64;
     let (software, all, oracle) = (model(Model::Software), model(Model::FixAll), model(Model::Oracle));
-    let (circuits, load_ns) = (machine.circuits.len(), machine.load_ns);
-    let four = Machine { slots: 4, ..machine.clone() };
+    let load_ns = machine.load_ns;
+    let four = Machine { fit: Fit::slots(10, 4), ..machine.clone() };
     let begun = Instant::now();
     let least = optimum(machine, trace.iter()).expect("few enough sets") as f64;
     let took = begun.elapsed().as_secs_f64();
-    let tuned = || Tuned::new(circuits, machine.slots, load_ns);
+    let tuned = || Tuned::new(&machine.fit, load_ns);
     let one_by_one = capacity(trace, |stretch| run(machine, trace.iter(), stretch, Circuits::NONE, &mut tuned()));
     let side_by_side = capacity(trace, |stretch| parallel::run(machine, trace.iter(), stretch, Circuits::NONE, &mut tuned()));
     vec![
@@ -73,10 +73,10 @@ fn busy_ratios(machine: &Machine, trace: &Trace, matrix: &bywash_policy::reload:
         ("Oracle / Fix-All", oracle / all),
         ("Nopredict / Oracle", model(Model::Nopredict) / oracle),
         ("Predict / Oracle", model(Model::Predict) / oracle),
-        ("saved seconds / Oracle", policy(machine, &mut Saved::new(circuits, 2, load_ns, Setting::default())) / oracle),
-        ("saved seconds, tuned / Oracle", policy(machine, &mut Tuned::new(circuits, 2, load_ns)) / oracle),
+        ("saved seconds / Oracle", policy(machine, &mut Saved::new(&machine.fit, load_ns, Setting::default())) / oracle),
+        ("saved seconds, tuned / Oracle", policy(machine, &mut Tuned::new(&machine.fit, load_ns)) / oracle),
         ("the least possible / Oracle", least / oracle),
-        ("saved seconds, tuned, 4 slots / Fix-All", policy(&four, &mut Tuned::new(circuits, 4, load_ns)) / all),
+        ("saved seconds, tuned, 4 slots / Fix-All", policy(&four, &mut Tuned::new(&four.fit, load_ns)) / all),
         ("capacity side by side / serial (p90 < 50 ms)", side_by_side / one_by_one),
         ("seconds to find the least possible", took),
     ]
@@ -119,9 +119,9 @@ fn on_a_log(machine: &Machine, path: &str) {
         println!("{:<44} {:>6.3}", model.name(), model.run(machine, &second, 0.0, &matrix, 0).busy_ns() as f64 / all);
     }
     let policy = |policy: &mut dyn Reload| run(machine, second.iter(), 0.0, Circuits::NONE, policy).busy_ns() as f64 / all;
-    let (circuits, slots, load_ns) = (machine.circuits.len(), machine.slots, machine.load_ns);
-    println!("{:<44} {:>6.3}", "saved seconds", policy(&mut Saved::new(circuits, slots, load_ns, Setting::default())));
-    println!("{:<44} {:>6.3}", "saved seconds, tuned", policy(&mut Tuned::new(circuits, slots, load_ns)));
+    let load_ns = machine.load_ns;
+    println!("{:<44} {:>6.3}", "saved seconds", policy(&mut Saved::new(&machine.fit, load_ns, Setting::default())));
+    println!("{:<44} {:>6.3}", "saved seconds, tuned", policy(&mut Tuned::new(&machine.fit, load_ns)));
     let least = optimum(machine, second.iter()).expect("few enough sets") as f64 / all;
     println!("{:<44} {least:>6.3}", "the least possible");
 }

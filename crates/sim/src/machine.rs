@@ -2,26 +2,80 @@
 
 use crate::trace::Request;
 pub use bywash_core::device::{Line, Scope};
-use bywash_policy::reload::{Asked, Circuit, Circuits};
+use bywash_core::{Algorithm, CostCurve, CostSheet, DeviceSheet, Error, Result};
+use bywash_policy::reload::{Asked, Circuit, Circuits, Fit};
 
-/// One circuit of the engine.
+/// What a request of some size takes: a line, or several, one after the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cost {
+    /// From the smallest size on.
+    first: Line,
+    /// From so many bytes on, ascending.
+    then: Vec<(u32, Line)>,
+}
+
+impl From<Line> for Cost {
+    fn from(first: Line) -> Self {
+        Self { first, then: Vec::new() }
+    }
+}
+
+impl From<&CostCurve> for Cost {
+    /// The lines of a curve: its segments, else those between its points.
+    fn from(curve: &CostCurve) -> Self {
+        let through = |from: u64, ns: f64, ns_per_byte: f64| Line { base_ns: ns - ns_per_byte * from as f64, ns_per_byte };
+        let mut lines: Vec<(u32, Line)> = if curve.segments.is_empty() {
+            let pair = |pair: &[(u64, f64)]| {
+                let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
+                (x0 as u32, through(x0, y0, (y1 - y0) / (x1 - x0) as f64))
+            };
+            curve.points.windows(2).map(pair).collect()
+        } else {
+            curve.segments.iter().map(|&(from, ns, ns_per_byte)| (from as u32, through(from, ns, ns_per_byte))).collect()
+        };
+        if lines.is_empty() {
+            return Line { base_ns: curve.estimate_ns(0), ns_per_byte: 0.0 }.into();
+        }
+        let (_, first) = lines.remove(0);
+        Self { first, then: lines }
+    }
+}
+
+impl Cost {
+    /// Nanoseconds for so many bytes.
+    #[inline]
+    pub fn ns(&self, bytes: u32) -> u64 {
+        if self.then.is_empty() {
+            return self.first.ns(bytes);
+        }
+        self.then.iter().rev().find(|(from, _)| *from <= bytes).map_or(self.first, |(_, line)| *line).ns(bytes)
+    }
+}
+
+/// One circuit of the engine: what computes one kind of request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CircuitCost {
     /// Its name.
     pub name: String,
+    /// The algorithm of recordings that it computes.
+    pub algorithm: Option<Algorithm>,
+    /// What is loaded for it. Modes that share a core share this.
+    pub core: Circuit,
     /// In software.
-    pub software: Line,
+    pub software: Cost,
     /// On the circuit.
     pub hardware: Line,
 }
 
-/// A machine. Requests are served one after the other.
+/// A machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// What the engine can hold.
+    /// What requests ask for.
     pub circuits: Vec<CircuitCost>,
-    /// How many of them at a time.
-    pub slots: usize,
+    /// The names of what is loaded.
+    pub cores: Vec<String>,
+    /// What the engine can hold of that.
+    pub fit: Fit,
     /// What is gone while others are loaded.
     pub scope: Scope,
     /// Nanoseconds to load the device, or one slot.
@@ -31,12 +85,37 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// The machine that a sheet describes. Loading takes the end-to-end time. Where the sheet has no software time, that of `processor` is taken; `place`
+    /// (a file name) is named in errors.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a circuit whose software time is on neither.
+    pub fn of(sheet: &DeviceSheet, processor: Option<&CostSheet>, place: &str) -> Result<Self> {
+        let circuit = |mode: &bywash_core::device::Mode| {
+            let measured = || mode.algorithm.zip(processor).and_then(|(algorithm, processor)| processor.curve(algorithm));
+            let software = mode.software.map(Cost::from).or_else(|| measured().map(Cost::from)).ok_or_else(|| Error::Config {
+                place: format!("{place}, circuit '{}'", mode.name),
+                reason: "no software time: give `software`, or an `algorithm` that the cost sheet of the CPU has".to_owned(),
+            })?;
+            let core = Circuit(mode.core as u8);
+            Ok(CircuitCost { name: mode.name.clone(), algorithm: mode.algorithm, core, software, hardware: mode.hardware })
+        };
+        Ok(Self {
+            circuits: sheet.circuits.iter().map(circuit).collect::<Result<_>>()?,
+            cores: sheet.cores.iter().map(|core| core.name.clone()).collect(),
+            fit: Fit::of(sheet),
+            scope: sheet.reconfiguration.scope,
+            load_ns: sheet.reconfiguration.end_to_end_ns,
+            overhead_ns: sheet.overhead_ns,
+        })
+    }
+
     /// What a policy is told of a request.
     #[inline]
     pub fn asked(&self, request: &Request) -> Asked {
         let cost = &self.circuits[usize::from(request.circuit.0)];
-        let Request { circuit, bytes, .. } = *request;
-        Asked { circuit, bytes, software_ns: cost.software.ns(bytes), hardware_ns: cost.hardware.ns(bytes) }
+        let bytes = request.bytes;
+        Asked { circuit: cost.core, bytes, software_ns: cost.software.ns(bytes), hardware_ns: cost.hardware.ns(bytes) }
     }
 
     /// Nanoseconds until `wanted` is there instead of `loaded`.
@@ -55,8 +134,60 @@ impl Machine {
         }
     }
 
-    /// The circuit of that name.
-    pub fn circuit(&self, name: &str) -> Option<Circuit> {
-        self.circuits.iter().position(|circuit| circuit.name == name).map(|place| Circuit(place as u8))
+    /// The circuit that computes an algorithm, as requests of a recording name it.
+    pub fn computes(&self, algorithm: Algorithm) -> Option<Circuit> {
+        self.circuits.iter().position(|circuit| circuit.algorithm == Some(algorithm)).map(|place| Circuit(place as u8))
+    }
+
+    /// The set of cores that would have saved the most time on these requests, were it loaded all the while: exactly, by slots or by area.
+    pub fn best_static(&self, requests: impl Iterator<Item = Request>) -> Circuits {
+        let mut saved = [0i64; bywash_policy::reload::CIRCUITS_MAX];
+        for request in requests {
+            let asked = self.asked(&request);
+            saved[usize::from(asked.circuit.0)] += asked.saved_ns().max(0);
+        }
+        self.fit.best(|core| saved[usize::from(core.0)] as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sheet(name: &str) -> DeviceSheet {
+        DeviceSheet::shipped(name).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_measured_processor_stands_in_where_a_sheet_says_nothing() {
+        let mut device = sheet("niwa2005");
+        device.circuits[5].software = None;
+        let error = Machine::of(&device, None, "d.toml").unwrap_err().to_string();
+        assert!(error.contains("d.toml, circuit 'AES-CBC'") && error.contains("cost sheet"), "{error}");
+        let text = "engine = \"cpu\"\n[algorithms.\"AES-128-CBC\"]\npoints = [[16, 50.0], [1016, 150.0], [16384, 1000.0]]\n";
+        let processor = CostSheet::from_toml(text, "cpu.toml").unwrap();
+        let machine = Machine::of(&device, Some(&processor), "d.toml").unwrap();
+        assert_eq!([16, 516, 1016, 16384].map(|bytes| machine.circuits[5].software.ns(bytes)), [50, 100, 150, 1000]);
+        assert_eq!(machine.computes(Algorithm::Aes128Cbc), Some(Circuit(5)));
+        assert_eq!(machine.circuits[0].software.ns(227_000) / 1000, 3999, "what the sheet says is not replaced");
+    }
+
+    #[test]
+    fn a_curve_and_its_lines_agree() {
+        let text = "engine = \"cpu\"\n[algorithms.\"AES-128-CBC\"]\npoints = [[16, 50.0], [1024, 150.0]]\nsegments = [[0, 40.0, 0.1], [2048, 400.0, 0.2]]\n";
+        let curve = CostSheet::from_toml(text, "cpu.toml").unwrap().algorithms.remove("AES-128-CBC").unwrap();
+        for bytes in [0, 1, 2047, 2048, 1 << 20] {
+            assert_eq!(Cost::from(&curve).ns(bytes), curve.estimate_ns(bytes.into()) as u64, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn modes_of_a_core_are_loaded_together() {
+        let machine = Machine::of(&sheet("niwa2005-cores"), None, "").unwrap();
+        let core = |circuit: u8| machine.asked(&Request { arrival: 0.0, circuit: Circuit(circuit), bytes: 1 }).circuit;
+        assert_eq!([2, 3, 6, 7].map(core), [core(2); 4], "DES and 3DES");
+        let all = (0..10).map(|circuit| Request { arrival: 0.0, circuit: Circuit(circuit), bytes: 1000 });
+        let best = machine.best_static(all);
+        assert!(machine.fit.holds(best) && best.contains(core(2)), "{best:?}");
     }
 }

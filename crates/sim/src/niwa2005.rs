@@ -1,31 +1,15 @@
 //! The machine and the seven models of niwa2005.
 
-use crate::machine::{CircuitCost, Line, Machine, Scope};
+use crate::machine::Machine;
 use crate::oracle::Oracle;
 use crate::serial::{self, Report};
 use crate::trace::Trace;
+use bywash_core::DeviceSheet;
 use bywash_policy::reload::bigram::{Bigram, Matrix, Training};
 use bywash_policy::reload::fixed::Fixed;
 use bywash_policy::reload::lru::Lru;
 use bywash_policy::reload::overlap::{AtRandom, Overlap};
 use bywash_policy::reload::{Circuit, Circuits, Reload};
-
-/// Table 2: cipher, Mbps in software (Pentium 4, 2.2 GHz), Mbps on the FPGA (xc2v8000), per mille of its slices.
-///
-/// Slices are the paper's where it gives those of the xc2v8000; where it gives only those of the xcv1000 (RC6 88 %, AES-CBC 43 %, Serpent 73 %, Twofish 76 %)
-/// they are scaled as AES-ECB's are, 89.4 % there and 48 % here.
-pub const TABLE_2: [(&str, f64, f64, u32); 10] = [
-    ("RC6-ECB", 454.0, 2398.0, 472),
-    ("Camellia", 478.0, 6750.0, 500),
-    ("DES-ECB", 129.0, 4571.0, 130),
-    ("DES-CBC", 104.6, 333.3, 10),
-    ("AES-ECB", 266.7, 8880.0, 480),
-    ("AES-CBC", 170.2, 300.1, 231),
-    ("3DES-ECB", 75.5, 4000.0, 140),
-    ("3DES-CBC", 64.0, 95.2, 10),
-    ("SERPENT", 842.8, 4860.0, 392),
-    ("TWOFISH", 102.6, 1585.0, 408),
-];
 
 /// The rates of table 6, in requests per second. The row printed "50" stands between 500 and 1000 and is 750.
 pub const RATES: [f64; 10] = [10.0, 100.0, 200.0, 500.0, 750.0, 1000.0, 2000.0, 4000.0, 10_000.0, 20_000.0];
@@ -85,24 +69,24 @@ impl Model {
     /// Serves a trace, stretched in time; `matrix` is what Predict has learnt, `seed` what Nopredict draws from. Five and all circuits are held
     /// whatever the machine's slots.
     pub fn run(self, machine: &Machine, trace: &Trace, stretch: f64, matrix: &Matrix, seed: u64) -> Report {
-        let (circuits, slots) = (machine.circuits.len(), machine.slots);
+        let fit = &machine.fit;
         let served = |loaded, policy: &mut dyn Reload| serial::run(machine, trace.iter(), stretch, loaded, policy);
         let none = Circuits::NONE;
         match self {
             Self::Software => served(none, &mut Fixed),
-            Self::Hardware => served(none, &mut Lru::new(slots)),
-            Self::Nopredict => served(none, &mut Overlap(AtRandom::new(circuits, slots, seed))),
-            Self::Predict => served(none, &mut Overlap(Bigram::new(matrix.clone()))),
+            Self::Hardware => served(none, &mut Lru::new(fit)),
+            Self::Nopredict => served(none, &mut Overlap::new(AtRandom::new(fit, seed), fit)),
+            Self::Predict => served(none, &mut Overlap::new(Bigram::new(matrix.clone()), fit)),
             Self::Fix5 => served(five_smallest(), &mut Fixed),
-            Self::FixAll => served(Circuits::first(circuits), &mut Fixed),
-            Self::Oracle => served(none, &mut Overlap(Oracle::new(trace.iter()))),
+            Self::FixAll => served(Circuits::first(fit.circuits()), &mut Fixed),
+            Self::Oracle => served(none, &mut Overlap::new(Oracle::new(machine, trace.iter()), fit)),
         }
     }
 }
 
 /// What Predict learns from traces.
 pub fn learn<'a>(machine: &Machine, traces: impl IntoIterator<Item = &'a Trace>) -> Matrix {
-    let mut training = Training::new(machine.circuits.len());
+    let mut training = Training::new(machine.fit.circuits());
     for trace in traces {
         trace.iter().for_each(|request| training.see(&machine.asked(&request)));
         training.end();
@@ -110,19 +94,20 @@ pub fn learn<'a>(machine: &Machine, traces: impl IntoIterator<Item = &'a Trace>)
     training.matrix()
 }
 
-/// The paper's machine: table 2, two slots, 60 ms to load, 500 ns for each packet (table 5).
+/// What is on the paper's sheet: table 2, two slots, 60 ms to load, 500 ns for each packet (table 5).
+fn sheet() -> DeviceSheet {
+    DeviceSheet::shipped("niwa2005").and_then(Result::ok).expect("a sheet that comes along, and is tested")
+}
+
+/// The paper's machine.
 pub fn machine() -> Machine {
-    let circuits = TABLE_2.iter().map(|&(name, software, hardware, _)| CircuitCost {
-        name: name.to_owned(),
-        software: Line::from_mbps(software),
-        hardware: Line::from_mbps(hardware),
-    });
-    Machine { circuits: circuits.collect(), slots: 2, scope: Scope::Device, load_ns: 60_000_000, overhead_ns: 500 }
+    Machine::of(&sheet(), None, "niwa2005").expect("its sheet has all software times")
 }
 
 /// What Fix5 holds: the five smallest circuits.
 pub fn five_smallest() -> Circuits {
-    let mut by_size: Vec<usize> = (0..TABLE_2.len()).collect();
-    by_size.sort_by_key(|&circuit| TABLE_2[circuit].3);
+    let cores = sheet().cores;
+    let mut by_size: Vec<usize> = (0..cores.len()).collect();
+    by_size.sort_by(|&a, &b| cores[a].area.total_cmp(&cores[b].area));
     by_size[..5].iter().map(|&circuit| Circuit(circuit as u8)).collect()
 }

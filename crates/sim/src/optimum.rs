@@ -14,26 +14,19 @@
 
 use crate::machine::{Machine, Scope};
 use crate::trace::Request;
-use bywash_policy::reload::{Asked, CIRCUITS_MAX, Circuit, Circuits};
+use bywash_policy::reload::{Asked, CIRCUITS_MAX, Circuit, Circuits, Fit};
 use std::collections::VecDeque;
 
 /// The most sets of circuits that are looked at; beyond, the time of a run would be hours.
 pub const SETS_MAX: usize = 100_000;
 
-/// Nanoseconds of the fastest way to serve the requests back to back, from an empty engine. `None` for a machine with more than [`SETS_MAX`] sets or
-/// whose circuits and slots together are more than [`CIRCUITS_MAX`].
+/// Nanoseconds of the fastest way to serve the requests back to back, from an empty engine. `None` for a machine with more than [`SETS_MAX`] sets, one
+/// whose circuits and slots together are more than [`CIRCUITS_MAX`], and one that is loaded slot by slot though areas decide what fits.
 pub fn optimum(machine: &Machine, requests: impl Iterator<Item = Request>) -> Option<u64> {
-    let slots = machine.slots.min(machine.circuits.len());
-    // As many circuits that nobody uses as there are slots: an empty slot holds one of them.
-    let circuits = machine.circuits.len() + slots;
-    if circuits > CIRCUITS_MAX || binomial(circuits, slots) > SETS_MAX {
-        return None;
-    }
-    let sets = subsets(circuits, slots);
-    let empty: Circuits = (machine.circuits.len()..circuits).map(|circuit| Circuit(circuit as u8)).collect();
-    let with = sets.iter().map(|&set| if set == empty { 0 } else { u64::MAX }).collect();
-    let rounds = if machine.scope == Scope::Slot { slots } else { 1 };
-    let mut least = Least { machine, ways: ways(machine, circuits, &sets), sets, with, rounds };
+    let mut least = match machine.scope {
+        Scope::Device => Least::whole_device(machine)?,
+        Scope::Slot => Least::by_slots(machine)?,
+    };
     requests.for_each(|request| least.serve(&machine.asked(&request)));
     least.with.into_iter().min()
 }
@@ -51,24 +44,6 @@ struct Way {
     served: u64,
 }
 
-fn ways(machine: &Machine, circuits: usize, sets: &[Circuits]) -> Vec<Way> {
-    let slots = machine.slots.min(machine.circuits.len());
-    let way = |stays: Circuits| Way {
-        stays,
-        load_ns: match machine.scope {
-            Scope::Device => machine.load_ns,
-            Scope::Slot => machine.load_ns * (slots - stays.len()) as u64,
-        },
-        around: (0..sets.len()).filter(|&set| stays.without_all(sets[set]).is_empty()).collect(),
-        loads: VecDeque::new(),
-        served: 0,
-    };
-    match machine.scope {
-        Scope::Device => vec![way(Circuits::NONE)],
-        Scope::Slot => (0..slots).rev().flat_map(|size| subsets(circuits, size)).map(way).collect(),
-    }
-}
-
 struct Least<'a> {
     machine: &'a Machine,
     sets: Vec<Circuits>,
@@ -79,7 +54,34 @@ struct Least<'a> {
     rounds: usize,
 }
 
-impl Least<'_> {
+impl<'a> Least<'a> {
+    /// Loading takes as long whatever is loaded, so besides the empty engine only sets with no room left matter.
+    fn whole_device(machine: &'a Machine) -> Option<Self> {
+        let mut sets = full_sets(&machine.fit)?;
+        sets.push(Circuits::NONE);
+        let all = Way::new(Circuits::NONE, machine.load_ns, &sets);
+        Some(Self::new(machine, sets, Circuits::NONE, vec![all], 1))
+    }
+
+    fn by_slots(machine: &'a Machine) -> Option<Self> {
+        let slots = machine.fit.most();
+        // As many circuits that nobody uses as there are slots: an empty slot holds one of them.
+        let (real, circuits) = (machine.fit.circuits(), machine.fit.circuits() + slots);
+        if !machine.fit.is_by_slots_alone() || circuits > CIRCUITS_MAX || binomial(circuits, slots) > SETS_MAX {
+            return None;
+        }
+        let sets = subsets(circuits, slots);
+        let way = |stays: Circuits| Way::new(stays, machine.load_ns * (slots - stays.len()) as u64, &sets);
+        let ways = (0..slots).rev().flat_map(|size| subsets(circuits, size)).map(way).collect();
+        let empty = (real..circuits).map(|circuit| Circuit(circuit as u8)).collect();
+        Some(Self::new(machine, sets, empty, ways, slots))
+    }
+
+    fn new(machine: &'a Machine, sets: Vec<Circuits>, empty: Circuits, ways: Vec<Way>, rounds: usize) -> Self {
+        let with = sets.iter().map(|&set| if set == empty { 0 } else { u64::MAX }).collect();
+        Self { machine, sets, with, ways, rounds }
+    }
+
     fn serve(&mut self, asked: &Asked) {
         let slow = asked.software_ns + self.machine.overhead_ns;
         let fast = asked.hardware_ns.min(asked.software_ns) + self.machine.overhead_ns;
@@ -109,6 +111,11 @@ impl Least<'_> {
 }
 
 impl Way {
+    fn new(stays: Circuits, load_ns: u64, sets: &[Circuits]) -> Self {
+        let around = (0..sets.len()).filter(|&set| stays.without_all(sets[set]).is_empty()).collect();
+        Self { stays, load_ns, around, loads: VecDeque::new(), served: 0 }
+    }
+
     /// The least time with which what stays is there.
     fn least(&self, with: &[u64]) -> u64 {
         self.around.iter().fold(u64::MAX, |least, &set| least.min(with[set]))
@@ -134,6 +141,24 @@ impl Way {
         }
         there
     }
+}
+
+/// Every set that fits and that no further circuit fits into; `None` if there are more than [`SETS_MAX`].
+fn full_sets(fit: &Fit) -> Option<Vec<Circuits>> {
+    if fit.is_by_slots_alone() {
+        return (binomial(fit.circuits(), fit.most()) <= SETS_MAX).then(|| subsets(fit.circuits(), fit.most()));
+    }
+    fn extend(fit: &Fit, from: usize, set: Circuits, full: &mut Vec<Circuits>) -> Option<()> {
+        let room_for = |circuit: &Circuit| fit.holds(set.with(*circuit));
+        if !Circuits::first(fit.circuits()).without_all(set).iter().any(|circuit| room_for(&circuit)) {
+            full.push(set);
+            return (full.len() <= SETS_MAX).then_some(());
+        }
+        let next = (from..fit.circuits()).map(|circuit| Circuit(circuit as u8)).filter(room_for);
+        next.into_iter().try_for_each(|circuit| extend(fit, usize::from(circuit.0) + 1, set.with(circuit), full))
+    }
+    let mut full = Vec::new();
+    extend(fit, 0, Circuits::NONE, &mut full).map(|()| full)
 }
 
 /// Every set of `size` of the first `circuits` circuits.
@@ -192,8 +217,9 @@ mod tests {
                 Some(_) if waits == 0 => served,
                 Some((set, there)) => served.min(self.least((at, there, set, None, waits - 1))),
                 None => {
-                    let sets = (0..=self.machine.slots).flat_map(|size| subsets(self.machine.circuits.len(), size));
-                    let others: Vec<Circuits> = sets.filter(|&set| !set.without_all(loaded).is_empty()).collect();
+                    let sets = (0..=self.machine.fit.most()).flat_map(|size| subsets(self.machine.fit.circuits(), size));
+                    let fitting = sets.filter(|&set| self.machine.fit.holds(set));
+                    let others: Vec<Circuits> = fitting.filter(|&set| !set.without_all(loaded).is_empty()).collect();
                     let machine = self.machine;
                     let load = |set| (set, now + machine.loading_ns(loaded, set));
                     let after = others.into_iter().map(|set| self.least((at, now, machine.kept(loaded, set), Some(load(set)), waits)));
@@ -206,20 +232,25 @@ mod tests {
             let asked = &self.asked[at];
             let on_circuit = if loaded.contains(asked.circuit) { asked.hardware_ns } else { u64::MAX };
             let end = now + asked.software_ns.min(on_circuit) + self.machine.overhead_ns;
-            self.least((at + 1, end, loaded, loading, self.machine.slots))
+            self.least((at + 1, end, loaded, loading, self.machine.fit.most()))
         }
     }
 
     fn case(seed: u64) -> (Machine, Vec<Request>) {
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut cost = |_| CircuitCost {
+        let mut cost = |circuit| CircuitCost {
             name: String::new(),
-            software: Line { base_ns: random.u64(1..20) as f64, ns_per_byte: 1.0 },
+            algorithm: None,
+            core: Circuit(circuit),
+            software: Line { base_ns: random.u64(1..20) as f64, ns_per_byte: 1.0 }.into(),
             hardware: Line { base_ns: random.u64(1..10) as f64, ns_per_byte: 0.1 },
         };
         let circuits: Vec<CircuitCost> = (0..3).map(&mut cost).collect();
         let scope = if random.bool() { Scope::Device } else { Scope::Slot };
-        let machine = Machine { circuits, slots: random.usize(1..3), scope, load_ns: random.u64(1..80), overhead_ns: random.u64(0..3) };
+        let areas = [random.u32(1..7), random.u32(1..7), random.u32(1..7)].map(f64::from);
+        let by_area = scope == Scope::Device && random.bool();
+        let fit = if by_area { Fit::area(&areas, 7.0, None) } else { Fit::slots(3, random.usize(1..3)) };
+        let machine = Machine { circuits, cores: Vec::new(), fit, scope, load_ns: random.u64(1..80), overhead_ns: random.u64(0..3) };
         let request = |_| Request { arrival: 0.0, circuit: Circuit(random.u8(0..3)), bytes: random.u32(1..40) };
         (machine, (0..5).map(request).collect())
     }
@@ -227,11 +258,11 @@ mod tests {
     #[test]
     fn it_is_what_trying_everything_finds() {
         let mut loads_pay = 0;
-        for seed in 0..150 {
+        for seed in 0..200 {
             let (machine, requests) = case(seed);
             let asked: Vec<Asked> = requests.iter().map(|request| machine.asked(request)).collect();
             let mut brute = Brute { machine: &machine, asked: &asked, known: BTreeMap::new() };
-            let brute = brute.least((0, 0, Circuits::NONE, None, machine.slots));
+            let brute = brute.least((0, 0, Circuits::NONE, None, machine.fit.most()));
             assert_eq!(optimum(&machine, requests.iter().copied()), Some(brute), "seed {seed}: {machine:?} {requests:?}");
             loads_pay += u32::from(brute < asked.iter().map(|asked| asked.software_ns + machine.overhead_ns).sum());
         }
@@ -241,8 +272,9 @@ mod tests {
     #[test]
     fn a_machine_of_too_many_sets_is_refused() {
         let (mut machine, requests) = case(0);
-        machine.circuits = vec![machine.circuits[0].clone(); 40];
-        machine.slots = 8;
+        machine.fit = Fit::slots(40, 8);
+        assert_eq!(optimum(&machine, requests.iter().copied()), None);
+        (machine.fit, machine.scope) = (Fit::area(&[1.0; 40], 8.5, None), Scope::Device);
         assert_eq!(optimum(&machine, requests.into_iter()), None);
     }
 }

@@ -13,7 +13,7 @@ use bywash_policy::reload::{Circuits, Reload};
 /// passes side by side, so that together they may exceed the elapsed time.
 ///
 /// # Panics
-/// If the policy asks for a load while one is under way, or for more than there are slots.
+/// If the policy asks for a load while one is under way, or for more than fits.
 pub fn run<R: Reload + ?Sized>(
     machine: &Machine,
     requests: impl Iterator<Item = Request>,

@@ -58,7 +58,7 @@ impl Report {
 ///
 /// # Panics
 /// If the policy breaks its word: a request is sent to a circuit that is neither loaded nor asked for, a load is asked for while one is under
-/// way, or more is asked for than there are slots.
+/// way, or more is asked for than fits.
 pub fn run<R: Reload + ?Sized>(
     machine: &Machine,
     requests: impl Iterator<Item = Request>,
@@ -149,7 +149,7 @@ impl<'a> Engine<'a> {
     /// Begins to load a set; says when it is there.
     pub(crate) fn load(&mut self, now: u64, set: Circuits) -> u64 {
         assert!(self.loading.is_none(), "a load while one is under way");
-        assert!(set.len() <= self.machine.slots, "{} circuits in {} slots", set.len(), self.machine.slots);
+        assert!(self.machine.fit.holds(set), "{} circuits, for which there is no room", set.len());
         let there = now + self.machine.loading_ns(self.loaded, set);
         self.loaded = self.machine.kept(self.loaded, set);
         self.loading = Some((set, there));

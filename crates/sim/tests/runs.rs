@@ -3,7 +3,7 @@
 use bywash_policy::reload::bigram::Matrix;
 use bywash_policy::reload::saved::{Saved, Setting};
 use bywash_policy::reload::tuned::Tuned;
-use bywash_policy::reload::{Asked, Circuit, Circuits, Holds, Reload, Step, Where};
+use bywash_policy::reload::{Asked, Circuit, Circuits, Fit, Holds, Reload, Step, Where};
 use bywash_sim::generate::{Reading, generate};
 use bywash_sim::machine::{CircuitCost, Line, Scope};
 use bywash_sim::niwa2005::{self, Model};
@@ -13,7 +13,7 @@ use bywash_sim::{Machine, Report, Trace, parallel, run};
 use proptest::prelude::*;
 
 fn machine(scope: Scope, slots: usize, load_ns: u64) -> Machine {
-    Machine { scope, slots, load_ns, ..niwa2005::machine() }
+    Machine { scope, fit: Fit::slots(10, slots), load_ns, ..niwa2005::machine() }
 }
 
 fn trace(requests: &[(u8, u8, u16)]) -> Trace {
@@ -34,8 +34,8 @@ fn reports(machine: &Machine, trace: &Trace, matrix: &Matrix) -> Vec<(String, Re
         let report = run(machine, trace.iter(), 1.0, Circuits::NONE, policy);
         reports.push((policy.name().to_owned(), report));
     };
-    also(&mut Saved::new(10, machine.slots, machine.load_ns, Setting::default()));
-    also(&mut Tuned::new(10, machine.slots, machine.load_ns));
+    also(&mut Saved::new(&machine.fit, machine.load_ns, Setting::default()));
+    also(&mut Tuned::new(&machine.fit, machine.load_ns));
     reports
 }
 
@@ -69,8 +69,8 @@ fn run_again(machine: &Machine, trace: &Trace, matrix: &Matrix, name: &str) -> u
     let policy = |policy: &mut dyn Reload| run(machine, trace.iter(), 0.0, Circuits::NONE, policy).elapsed_ns;
     match Model::ALL.iter().find(|model| model.name() == name) {
         Some(model) => model.run(machine, trace, 0.0, matrix, 7).elapsed_ns,
-        None if name == "saved" => policy(&mut Saved::new(10, machine.slots, machine.load_ns, Setting::default())),
-        None => policy(&mut Tuned::new(10, machine.slots, machine.load_ns)),
+        None if name == "saved" => policy(&mut Saved::new(&machine.fit, machine.load_ns, Setting::default())),
+        None => policy(&mut Tuned::new(&machine.fit, machine.load_ns)),
     }
 }
 
@@ -80,7 +80,7 @@ proptest! {
         let machine = machine(Scope::Device, 2, load_us * 1000);
         let trace = trace(&requests);
         let policies: [Box<dyn Reload>; 2] =
-            [Box::new(Tuned::new(10, 2, machine.load_ns)), Box::new(Saved::new(10, 2, machine.load_ns, Setting::default()))];
+            [Box::new(Tuned::new(&machine.fit, machine.load_ns)), Box::new(Saved::new(&machine.fit, machine.load_ns, Setting::default()))];
         for mut policy in policies {
             let report = parallel::run(&machine, trace.iter(), 1.0, Circuits::NONE, policy.as_mut());
             prop_assert_eq!(report.requests, requests.len() as u64);
@@ -108,8 +108,23 @@ impl Reload for Once {
 #[test]
 fn a_small_run_by_hand() {
     let cost = |base_ns| Line { base_ns, ns_per_byte: 0.0 };
-    let circuits = (0..2).map(|n| CircuitCost { name: format!("c{n}"), software: cost(100.0), hardware: cost(10.0) }).collect();
-    let machine = Machine { circuits, slots: 1, scope: Scope::Device, load_ns: 150, overhead_ns: 1 };
+    let circuits = (0..2)
+        .map(|n| CircuitCost {
+            name: format!("c{n}"),
+            algorithm: None,
+            core: Circuit(n),
+            software: cost(100.0).into(),
+            hardware: cost(10.0),
+        })
+        .collect();
+    let machine = Machine {
+        circuits,
+        cores: vec!["c0".to_owned(), "c1".to_owned()],
+        fit: Fit::slots(2, 1),
+        scope: Scope::Device,
+        load_ns: 150,
+        overhead_ns: 1,
+    };
     let mut trace = Trace::default();
     for (arrival_ns, circuit) in [(0, 0), (10, 0), (20, 0), (30, 1)] {
         trace.push(Request { arrival: f64::from(arrival_ns) * 1e-9, circuit: Circuit(circuit), bytes: 1 });
@@ -132,8 +147,8 @@ fn the_settings_that_shadows_find_are_nearly_the_best_fixed_ones() {
         let settings = [30.0, 100.0, 300.0, 1000.0]
             .into_iter()
             .flat_map(|memory| [0.1, 0.33, 1.0, 3.0].map(|threshold| Setting { memory, threshold }));
-        let best = settings.map(|setting| busy(&mut Saved::new(10, 2, machine.load_ns, setting))).fold(f64::INFINITY, f64::min);
-        let tuned = busy(&mut Tuned::new(10, 2, machine.load_ns));
+        let best = settings.map(|setting| busy(&mut Saved::new(&machine.fit, machine.load_ns, setting))).fold(f64::INFINITY, f64::min);
+        let tuned = busy(&mut Tuned::new(&machine.fit, machine.load_ns));
         assert!(tuned <= best * 1.02, "seed {seed}: {:.4} of the best fixed setting", tuned / best);
     }
 }

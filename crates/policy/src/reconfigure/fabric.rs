@@ -1,6 +1,6 @@
 //! What a device can hold, as its sheet says.
 
-use crate::reload::{Circuit, Circuits};
+use crate::reload::{Circuit, Circuits, Fit};
 use bywash_core::Algorithm;
 use bywash_core::device::{DeviceSheet, Scope};
 
@@ -8,12 +8,13 @@ use bywash_core::device::{DeviceSheet, Scope};
 #[derive(Clone, Debug)]
 pub struct Fabric {
     sheet: DeviceSheet,
+    fit: Fit,
 }
 
 impl Fabric {
     /// What a sheet describes.
     pub fn new(sheet: DeviceSheet) -> Self {
-        Self { sheet }
+        Self { fit: Fit::of(&sheet), sheet }
     }
 
     /// How many circuits there are.
@@ -43,18 +44,16 @@ impl Fabric {
         algorithms.iter().map(|&algorithm| self.circuit(algorithm)).collect()
     }
 
-    /// Whether the device has room for these at a time.
-    pub fn fits(&self, circuits: Circuits) -> bool {
-        let slots = self.sheet.slots.is_none_or(|slots| circuits.len() <= slots);
-        let taken: f64 = circuits.iter().filter_map(|circuit| self.sheet.cores.get(usize::from(circuit.0))).map(|core| core.area).sum();
-        slots && self.sheet.area.as_ref().is_none_or(|area| taken <= area.total + 1e-9)
+    /// Which sets the device has room for.
+    pub fn fit(&self) -> &Fit {
+        &self.fit
     }
 
     /// A set with this circuit in it, and of the others as many as fit beside it.
     pub fn with(&self, others: Circuits, circuit: Circuit) -> Circuits {
         others.iter().fold(Circuits::NONE.with(circuit), |set, other| {
             let more = set.with(other);
-            if self.fits(more) { more } else { set }
+            if self.fit.holds(more) { more } else { set }
         })
     }
 

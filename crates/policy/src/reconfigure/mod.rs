@@ -139,7 +139,7 @@ impl Reconfigure {
         let ready = self.up && self.device.may_change(now);
         let step = self.reload.begin(&asked, Holds { loaded: self.device.loaded(), loading: !ready });
         let waits = step.place == Where::Hardware && !self.device.loaded().contains(circuit);
-        let load = step.load.filter(|&set| ready && self.device.fabric.fits(set));
+        let load = step.load.filter(|&set| ready && self.device.fabric.fit().holds(set));
         let target = load.unwrap_or_else(|| self.device.target());
         let here = match software {
             None => true,

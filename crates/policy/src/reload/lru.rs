@@ -1,21 +1,21 @@
 //! Everything on the engine, whatever it costs: a request whose circuit is missing waits until it is loaded (niwa2005 s6, Hardware).
 //!
-//! The circuits used least recently give way, as many as there are slots.
+//! The circuits used least recently give way, as many as must.
 
-use super::{Asked, Circuit, Circuits, Holds, Reload, Step, Where};
+use super::{Asked, Circuit, Circuits, Fit, Holds, Reload, Step, Where};
 
 /// Loads what is asked for. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Lru {
-    slots: usize,
-    /// Most recently used first; never more than `slots`.
+    fit: Fit,
+    /// Most recently used first; never more than fit.
     recent: Vec<Circuit>,
 }
 
 impl Lru {
-    /// For an engine with this many slots, at least one.
-    pub fn new(slots: usize) -> Self {
-        Self { slots: slots.max(1), recent: Vec::with_capacity(slots.max(1)) }
+    /// For an engine that holds so much.
+    pub fn new(fit: &Fit) -> Self {
+        Self { fit: fit.clone(), recent: Vec::with_capacity(fit.most() + 1) }
     }
 
     fn touch(&mut self, circuit: Circuit) {
@@ -23,8 +23,10 @@ impl Lru {
             Some(0) => {}
             Some(place) => self.recent[..=place].rotate_right(1),
             None => {
-                self.recent.truncate(self.slots - 1);
                 self.recent.insert(0, circuit);
+                while !self.fit.holds(self.recent.iter().copied().collect()) {
+                    self.recent.pop();
+                }
             }
         }
     }
@@ -51,7 +53,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_gives_way() {
-        let mut policy = Lru::new(2);
+        let mut policy = Lru::new(&Fit::slots(4, 2));
         let mut loaded = Circuits::NONE;
         let mut loads = Vec::new();
         for circuit in [1, 2, 1, 3, 1, 2] {

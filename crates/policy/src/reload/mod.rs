@@ -1,12 +1,12 @@
 //! What a reconfigurable engine should hold: which circuits to load, when, and where a request runs meanwhile.
 //!
-//! An engine of this kind (an FPGA card; anything with a costly switch) holds a few [`Circuits`] at a time. Loading others takes thousands of
+//! An engine of this kind (an FPGA card; anything with a costly switch) holds a few [`Circuits`] at a time, as many as [`Fit`]. Loading others takes thousands of
 //! times as long as a request, and while it lasts requests run in software. A [`Reload`] policy sees every request as it begins
 //! and answers with a [`Step`]: where this one runs, and what is to be loaded from now on.
 //!
 //! | module | what it loads |
 //! |---|---|
-//! | [`fixed`] | nothing, ever: the circuits that were there at the start (niwa2005's Software, Fix5 and Fix-All) |
+//! | [`fixed`] | nothing, ever: the circuits that were there at the start (niwa2005's Software, Fix5 and Fix-All); or one set, once |
 //! | [`lru`] | what the request at hand needs, which waits for it (niwa2005's Hardware) |
 //! | [`overlap`] | what a [`Predictor`](overlap::Predictor) expects next, when a request finds its circuit missing (niwa2005 figure 6: Nopredict, Predict, Oracle) |
 //! | [`bigram`] | that paper's predictor: the table of what follows what |
@@ -17,6 +17,7 @@
 
 pub mod bigram;
 mod circuits;
+mod fit;
 pub mod fixed;
 pub mod lru;
 pub mod overlap;
@@ -25,6 +26,7 @@ pub mod tuned;
 pub mod window;
 
 pub use circuits::{CIRCUITS_MAX, Circuit, Circuits};
+pub use fit::Fit;
 
 /// A request as it begins.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@
 //! the loaded one by a fraction of the time that loading takes. What counts is time, not number: a circuit used less often than another may well save
 //! more, which is why the two most used (niwa2005's Oracle) are not the best two.
 
-use super::{Asked, CIRCUITS_MAX, Circuit, Circuits, Holds, Reload, Step, Where};
+use super::{Asked, CIRCUITS_MAX, Circuit, Circuits, Fit, Holds, Reload, Step, Where};
 
 /// How a [`Saved`] policy weighs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,13 +28,12 @@ pub(super) struct Scores {
     scores: [f64; CIRCUITS_MAX],
     weight: f64,
     growth: f64,
-    circuits: usize,
 }
 
 impl Scores {
-    pub(super) fn new(circuits: usize, memory: f64) -> Self {
+    pub(super) fn new(memory: f64) -> Self {
         let growth = 1.0 / (1.0 - 1.0 / memory.max(1.0 + 1e-9));
-        Self { scores: [0.0; CIRCUITS_MAX], weight: 1.0, growth, circuits: circuits.min(CIRCUITS_MAX) }
+        Self { scores: [0.0; CIRCUITS_MAX], weight: 1.0, growth }
     }
 
     #[inline]
@@ -47,34 +46,16 @@ impl Scores {
         }
     }
 
-    /// The highest-scoring circuits, `slots` of them, those with nothing to gain left out.
-    pub(super) fn best(&self, slots: usize) -> Circuits {
-        let mut best = Circuits::NONE;
-        for _ in 0..slots {
-            let candidates = (0..self.circuits).map(|circuit| Circuit(circuit as u8));
-            let open = candidates.filter(|&circuit| !best.contains(circuit) && self.of(circuit) > 0.0);
-            match open.reduce(|a, b| if self.of(b) > self.of(a) { b } else { a }) {
-                Some(circuit) => best = best.with(circuit),
-                None => break,
-            }
-        }
-        best
-    }
-
-    /// Nanoseconds saved of late by a set.
-    pub(super) fn sum(&self, set: Circuits) -> f64 {
-        set.iter().map(|circuit| self.of(circuit)).sum::<f64>() / self.weight
-    }
-
-    /// The set to be loaded instead of what is, if that gains more than the threshold.
-    pub(super) fn wanted(&self, slots: usize, loaded: Circuits, threshold_ns: f64) -> Option<Circuits> {
-        let best = self.best(slots);
-        (best != loaded && self.sum(best) - self.sum(loaded) > threshold_ns).then_some(best)
+    /// The set to be loaded instead of what is, if that saves more by `threshold_ns`.
+    #[inline]
+    pub(super) fn wanted(&self, fit: &Fit, loaded: Circuits, threshold_ns: f64) -> Option<Circuits> {
+        let loaded: f64 = loaded.iter().map(|circuit| self.of(circuit)).sum();
+        fit.better(loaded + threshold_ns * self.weight, |circuit| self.of(circuit))
     }
 
     /// What is answered to a request that has been [added](Self::add).
     #[inline]
-    pub(super) fn step(&self, asked: &Asked, holds: Holds, slots: usize, threshold_ns: f64) -> Step {
+    pub(super) fn step(&self, asked: &Asked, holds: Holds, fit: &Fit, threshold_ns: f64) -> Step {
         if holds.loading || asked.saved_ns() <= 0 {
             return Step::SOFTWARE;
         }
@@ -82,7 +63,7 @@ impl Scores {
             return Step::HARDWARE;
         }
         // Only a missing circuit's score has grown since the last decision, so only now can another set have become better.
-        Step { place: Where::Software, load: self.wanted(slots, holds.loaded, threshold_ns) }
+        Step { place: Where::Software, load: self.wanted(fit, holds.loaded, threshold_ns) }
     }
 
     fn of(&self, circuit: Circuit) -> f64 {
@@ -94,14 +75,14 @@ impl Scores {
 #[derive(Clone, Debug)]
 pub struct Saved {
     scores: Scores,
-    slots: usize,
+    fit: Fit,
     threshold_ns: f64,
 }
 
 impl Saved {
-    /// For an engine that holds `slots` of so many circuits and takes `load_ns` to load others.
-    pub fn new(circuits: usize, slots: usize, load_ns: u64, setting: Setting) -> Self {
-        Self { scores: Scores::new(circuits, setting.memory), slots, threshold_ns: setting.threshold * load_ns as f64 }
+    /// For an engine that holds so much and takes `load_ns` to load others.
+    pub fn new(fit: &Fit, load_ns: u64, setting: Setting) -> Self {
+        Self { scores: Scores::new(setting.memory), fit: fit.clone(), threshold_ns: setting.threshold * load_ns as f64 }
     }
 }
 
@@ -113,7 +94,7 @@ impl Reload for Saved {
     #[inline]
     fn begin(&mut self, asked: &Asked, holds: Holds) -> Step {
         self.scores.add(asked);
-        self.scores.step(asked, holds, self.slots, self.threshold_ns)
+        self.scores.step(asked, holds, &self.fit, self.threshold_ns)
     }
 }
 
@@ -127,7 +108,7 @@ mod tests {
 
     #[test]
     fn seconds_count_not_requests() {
-        let mut policy = Saved::new(3, 1, 30_000, Setting::default());
+        let mut policy = Saved::new(&Fit::slots(3, 1), 30_000, Setting::default());
         let mut load = None;
         for n in 0..60 {
             let request = if n % 3 == 0 { asked(1, 5_000) } else { asked(2, 1_000) };
@@ -138,24 +119,24 @@ mod tests {
 
     #[test]
     fn it_waits_until_the_gain_is_worth_loading() {
-        let mut policy = Saved::new(2, 1, 30_000, Setting::default());
+        let mut policy = Saved::new(&Fit::slots(2, 1), 30_000, Setting::default());
         let loads = (0..20).filter(|_| policy.begin(&asked(0, 1_000), Holds { loaded: Circuits::NONE, loading: false }).load.is_some());
         assert_eq!(loads.count(), 10, "from the eleventh request on: a third of 30 us, a little of the first faded");
     }
 
     #[test]
     fn old_scores_fade_and_never_overflow() {
-        let mut scores = Scores::new(2, 10.0);
+        let mut scores = Scores::new(10.0);
         (0..1000).for_each(|_| scores.add(&asked(0, 1_000)));
         (0..10_000).for_each(|_| scores.add(&asked(1, 1)));
-        assert!(scores.sum(Circuits::first(2)).is_finite());
-        assert_eq!(scores.best(1), Circuits::NONE.with(Circuit(1)));
+        assert_eq!(scores.wanted(&Fit::slots(2, 1), Circuits::NONE, 1.0), Some(Circuits::NONE.with(Circuit(1))));
+        assert_eq!(scores.wanted(&Fit::slots(2, 2), Circuits::NONE, 1e4), None, "all of it is finite, and little");
     }
 
     #[test]
     fn a_circuit_slower_than_software_is_neither_used_nor_loaded() {
         let slow = Asked { circuit: Circuit(0), bytes: 1, software_ns: 10, hardware_ns: 20 };
-        let mut policy = Saved::new(1, 1, 1, Setting::default());
+        let mut policy = Saved::new(&Fit::slots(1, 1), 1, Setting::default());
         for loaded in [Circuits::NONE, Circuits::first(1)] {
             assert_eq!(policy.begin(&slow, Holds { loaded, loading: false }), Step::SOFTWARE);
         }

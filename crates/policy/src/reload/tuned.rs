@@ -6,7 +6,7 @@
 //! late, and changes over only to one that is cheaper by 0.3 %.
 
 use super::saved::{Scores, Setting};
-use super::{Asked, Circuits, Holds, Reload, Step};
+use super::{Asked, Circuits, Fit, Holds, Reload, Step};
 
 /// The memories tried, in requests.
 const MEMORIES: [f64; 4] = [30.0, 100.0, 300.0, 1000.0];
@@ -33,12 +33,12 @@ struct Shadow {
 }
 
 impl Shadow {
-    fn begin(&mut self, asked: &Asked, scores: &Scores, slots: usize, load_ns: u64) {
+    fn begin(&mut self, asked: &Asked, scores: &Scores, fit: &Fit, load_ns: u64) {
         let hardware = self.loading.is_none() && self.loaded.contains(asked.circuit) && asked.saved_ns() > 0;
         let takes = if hardware { asked.hardware_ns } else { asked.software_ns };
         if self.loading.is_none()
             && !hardware
-            && let Some(best) = scores.wanted(slots, self.loaded, self.threshold_ns)
+            && let Some(best) = scores.wanted(fit, self.loaded, self.threshold_ns)
         {
             self.loading = Some((best, load_ns));
         }
@@ -57,7 +57,7 @@ impl Shadow {
 /// Follows the best shadow. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Tuned {
-    slots: usize,
+    fit: Fit,
     load_ns: u64,
     scores: [Scores; MEMORIES.len()],
     shadows: [[Shadow; THRESHOLDS.len()]; MEMORIES.len()],
@@ -67,8 +67,8 @@ pub struct Tuned {
 }
 
 impl Tuned {
-    /// For an engine that holds `slots` of so many circuits and takes `load_ns` to load others.
-    pub fn new(circuits: usize, slots: usize, load_ns: u64) -> Self {
+    /// For an engine that holds so much and takes `load_ns` to load others.
+    pub fn new(fit: &Fit, load_ns: u64) -> Self {
         let shadow = |threshold: f64| Shadow {
             threshold_ns: threshold * load_ns as f64,
             loaded: Circuits::NONE,
@@ -77,9 +77,9 @@ impl Tuned {
             cost: 0.0,
         };
         Self {
-            slots,
+            fit: fit.clone(),
             load_ns,
-            scores: MEMORIES.map(|memory| Scores::new(circuits, memory)),
+            scores: MEMORIES.map(Scores::new),
             shadows: MEMORIES.map(|_| THRESHOLDS.map(shadow)),
             followed: (1, 1),
             left: TERM,
@@ -114,7 +114,7 @@ impl Reload for Tuned {
     fn begin(&mut self, asked: &Asked, holds: Holds) -> Step {
         for (scores, shadows) in self.scores.iter_mut().zip(&mut self.shadows) {
             scores.add(asked);
-            shadows.iter_mut().for_each(|shadow| shadow.begin(asked, scores, self.slots, self.load_ns));
+            shadows.iter_mut().for_each(|shadow| shadow.begin(asked, scores, &self.fit, self.load_ns));
         }
         self.left -= 1;
         if self.left == 0 {
@@ -122,6 +122,6 @@ impl Reload for Tuned {
             self.choose();
         }
         let (memory, threshold) = self.followed;
-        self.scores[memory].step(asked, holds, self.slots, THRESHOLDS[threshold] * self.load_ns as f64)
+        self.scores[memory].step(asked, holds, &self.fit, THRESHOLDS[threshold] * self.load_ns as f64)
     }
 }
