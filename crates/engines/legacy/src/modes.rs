@@ -56,7 +56,7 @@ impl<C: BlockCipher> Ctr<C> {
         data = &mut data[begun..];
         cipher.xor_stream(self.counter, data, &mut self.open);
         self.counter = self.counter.wrapping_add(data.len().div_ceil(C::BLOCK) as u128);
-        self.unused = data.len().next_multiple_of(C::BLOCK) - data.len() + self.unused;
+        self.unused += data.len().next_multiple_of(C::BLOCK) - data.len();
     }
 
     /// The counter of the next block that has not been begun, in the first bytes.
