@@ -101,12 +101,7 @@ fn on_a_log(machine: &Machine, path: &str) {
     let log =
         log::read(std::io::BufReader::new(file), path, machine.circuits.len() as u8, |_| None).unwrap_or_else(|error| panic!("{error}"));
     let half = log.trace.len() / 2;
-    let part = |range: std::ops::Range<usize>| {
-        let mut part = Trace::default();
-        log.trace.iter().skip(range.start).take(range.len()).for_each(|request| part.push(request));
-        part
-    };
-    let (first, second) = (part(0..half), part(half..log.trace.len()));
+    let (first, second) = (log.trace.part(0..half), log.trace.part(half..log.trace.len()));
     let matrix = learn(machine, [&first]);
     println!(
         "\n{path}: {} requests of {} clients, {} lines unreadable; time of service of the second half / Fix-All",

@@ -10,6 +10,7 @@
 //! | [`log`] | requests of real machines |
 //! | [`machine`] | what requests cost in software and on circuits, and what loading costs |
 //! | [`serial`] | the run itself |
+//! | [`watch`] | what is seen of a run while it lasts |
 //! | [`parallel`] | the run of a machine whose software and engine work side by side |
 //! | [`oracle`] | the paper's predictor that sees the future |
 //! | [`mod@optimum`] | the least time in which a trace can be served, whoever decides |
@@ -27,6 +28,7 @@ pub mod oracle;
 pub mod parallel;
 pub mod serial;
 pub mod trace;
+pub mod watch;
 
 pub use machine::Machine;
 pub use serial::{Report, run};

@@ -85,18 +85,21 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The machine that a sheet describes. Loading takes the end-to-end time. Where the sheet has no software time, that of `processor` is taken; `place`
-    /// (a file name) is named in errors.
+    /// The machine that a sheet describes. Loading takes the end-to-end time. Given a `processor`, software times of all algorithms are that one's, for
+    /// times of two processors are not to be mixed. `place` (a file name) is named in errors.
     ///
     /// # Errors
-    /// [`Error::Config`] for a circuit whose software time is on neither.
+    /// [`Error::Config`] for a circuit that has no software time.
     pub fn of(sheet: &DeviceSheet, processor: Option<&CostSheet>, place: &str) -> Result<Self> {
         let circuit = |mode: &bywash_core::device::Mode| {
-            let measured = || mode.algorithm.zip(processor).and_then(|(algorithm, processor)| processor.curve(algorithm));
-            let software = mode.software.map(Cost::from).or_else(|| measured().map(Cost::from)).ok_or_else(|| Error::Config {
-                place: format!("{place}, circuit '{}'", mode.name),
-                reason: "no software time: give `software`, or an `algorithm` that the cost sheet of the CPU has".to_owned(),
-            })?;
+            let missing = |reason| Error::Config { place: format!("{place}, circuit '{}'", mode.name), reason };
+            let software = match (processor, mode.algorithm, mode.software) {
+                (Some(processor), Some(algorithm), _) => processor.curve(algorithm).map(Cost::from).ok_or_else(|| {
+                    missing(format!("{algorithm} is not on the cost sheet of '{}', which is to give the software times", processor.engine))
+                }),
+                (_, _, Some(software)) => Ok(software.into()),
+                _ => Err(missing("no software time: give `software`, or an `algorithm` and the cost sheet of a CPU".to_owned())),
+            }?;
             let core = Circuit(mode.core as u8);
             Ok(CircuitCost { name: mode.name.clone(), algorithm: mode.algorithm, core, software, hardware: mode.hardware })
         };
@@ -159,17 +162,21 @@ mod tests {
     }
 
     #[test]
-    fn a_measured_processor_stands_in_where_a_sheet_says_nothing() {
+    fn software_times_are_the_sheets_or_a_measured_processors() {
         let mut device = sheet("niwa2005");
-        device.circuits[5].software = None;
+        device.circuits.swap(0, 5);
+        device.circuits.truncate(1);
+        device.circuits[0].software = None;
         let error = Machine::of(&device, None, "d.toml").unwrap_err().to_string();
         assert!(error.contains("d.toml, circuit 'AES-CBC'") && error.contains("cost sheet"), "{error}");
+        let other = CostSheet::from_toml("engine = \"cpu\"\n[algorithms.\"SHA-256\"]\npoints = [[0, 1.0]]\n", "cpu.toml").unwrap();
+        let error = Machine::of(&device, Some(&other), "d.toml").unwrap_err().to_string();
+        assert!(error.contains("AES-128-CBC is not on the cost sheet of 'cpu'"), "{error}");
         let text = "engine = \"cpu\"\n[algorithms.\"AES-128-CBC\"]\npoints = [[16, 50.0], [1016, 150.0], [16384, 1000.0]]\n";
         let processor = CostSheet::from_toml(text, "cpu.toml").unwrap();
         let machine = Machine::of(&device, Some(&processor), "d.toml").unwrap();
-        assert_eq!([16, 516, 1016, 16384].map(|bytes| machine.circuits[5].software.ns(bytes)), [50, 100, 150, 1000]);
-        assert_eq!(machine.computes(Algorithm::Aes128Cbc), Some(Circuit(5)));
-        assert_eq!(machine.circuits[0].software.ns(227_000) / 1000, 3999, "what the sheet says is not replaced");
+        assert_eq!([16, 516, 1016, 16384].map(|bytes| machine.circuits[0].software.ns(bytes)), [50, 100, 150, 1000]);
+        assert_eq!(machine.computes(Algorithm::Aes128Cbc), Some(Circuit(0)));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use crate::machine::Machine;
 use crate::serial::{Engine, Report};
 use crate::trace::Request;
+use crate::watch::{Served, Watch};
 use bywash_policy::reload::{Circuits, Reload};
 
 /// Serves requests that arrive `stretch` times as slowly as they say, on a machine that holds `loaded` at the start. In the report, time in software and on circuits
@@ -20,6 +21,21 @@ pub fn run<R: Reload + ?Sized>(
     stretch: f64,
     loaded: Circuits,
     policy: &mut R,
+) -> Report {
+    watched(machine, requests, stretch, loaded, policy, &mut ())
+}
+
+/// The same, and somebody looks on.
+///
+/// # Panics
+/// As [`run`].
+pub fn watched<R: Reload + ?Sized>(
+    machine: &Machine,
+    requests: impl Iterator<Item = Request>,
+    stretch: f64,
+    loaded: Circuits,
+    policy: &mut R,
+    watch: &mut impl Watch,
 ) -> Report {
     let mut report = Report::new();
     let mut engine = Engine::new(machine, loaded);
@@ -35,25 +51,29 @@ pub fn run<R: Reload + ?Sized>(
         let (in_software, on_circuit) = (asked.software_ns + machine.overhead_ns, asked.hardware_ns + machine.overhead_ns);
         let by_processor = processor.max(arrival) + in_software;
         let there = engine.there(asked.circuit).map(|there| there.max(device).max(arrival) + on_circuit);
-        let end = match there {
-            Some(by_device) if by_device <= by_processor => {
+        let on_device = there.filter(|&by_device| by_device <= by_processor);
+        let (begin, end) = match on_device {
+            Some(by_device) => {
                 report.hardware_ns += on_circuit;
                 device = by_device;
-                by_device
+                (by_device - on_circuit, by_device)
             }
-            _ => {
+            None => {
                 report.software_ns += in_software;
                 processor = by_processor;
-                by_processor
+                (by_processor - in_software, by_processor)
             }
         };
         if let Some(set) = step.load {
             // What the engine was given is done first.
-            device = engine.load(device.max(arrival), set);
+            let begin = device.max(arrival);
+            device = engine.load(begin, set);
+            watch.loads(begin, device, set);
             report.loads += 1;
         }
         last = last.max(end);
         report.count(arrival, end);
+        watch.served(&Served { arrival, begin, end, core: asked.circuit, on_circuit: on_device.is_some() });
     }
     report.elapsed_ns = last - first.unwrap_or(last);
     report

@@ -2,6 +2,7 @@
 
 use crate::machine::Machine;
 use crate::trace::Request;
+use crate::watch::{Served, Watch};
 use bywash_policy::reload::{Circuit, Circuits, Holds, Reload, Where};
 use hdrhistogram::Histogram;
 
@@ -66,6 +67,21 @@ pub fn run<R: Reload + ?Sized>(
     loaded: Circuits,
     policy: &mut R,
 ) -> Report {
+    watched(machine, requests, stretch, loaded, policy, &mut ())
+}
+
+/// The same, and somebody looks on.
+///
+/// # Panics
+/// As [`run`].
+pub fn watched<R: Reload + ?Sized>(
+    machine: &Machine,
+    requests: impl Iterator<Item = Request>,
+    stretch: f64,
+    loaded: Circuits,
+    policy: &mut R,
+    watch: &mut impl Watch,
+) -> Report {
     let mut report = Report::new();
     let mut engine = Engine::new(machine, loaded);
     let (mut free, mut first) = (0u64, None);
@@ -77,34 +93,36 @@ pub fn run<R: Reload + ?Sized>(
         let asked = machine.asked(&request);
         let step = policy.begin(&asked, engine.holds());
         let on_circuit = asked.hardware_ns + machine.overhead_ns;
-        let end = match (step.place, step.load) {
-            (Where::Software, load) => {
-                let in_software = asked.software_ns + machine.overhead_ns;
+        let in_software = asked.software_ns + machine.overhead_ns;
+        let there = engine.loaded.contains(asked.circuit);
+        // A load begins at once, or after a request on a circuit that is there now.
+        let load = step.load.map(|set| {
+            let begin = if step.place == Where::Hardware && there { start + on_circuit } else { start };
+            let loaded = engine.load(begin, set);
+            watch.loads(begin, loaded, set);
+            (set, loaded)
+        });
+        let end = match (step.place, load) {
+            (Where::Software, _) => {
                 report.software_ns += in_software;
-                if let Some(set) = load {
-                    engine.load(start, set);
-                }
                 start + in_software
             }
-            (Where::Hardware, load) if engine.loaded.contains(asked.circuit) => {
+            (Where::Hardware, _) if there => {
                 report.hardware_ns += on_circuit;
-                if let Some(set) = load {
-                    engine.load(start + on_circuit, set);
-                }
                 start + on_circuit
             }
-            (Where::Hardware, Some(set)) if set.contains(asked.circuit) => {
-                let there = engine.load(start, set);
-                engine.advance(there);
-                report.stalled_ns += there - start;
+            (Where::Hardware, Some((set, loaded))) if set.contains(asked.circuit) => {
+                engine.advance(loaded);
+                report.stalled_ns += loaded - start;
                 report.hardware_ns += on_circuit;
-                there + on_circuit
+                loaded + on_circuit
             }
             (Where::Hardware, _) => panic!("{}: to a circuit that is neither there nor asked for", policy.name()),
         };
-        report.loads += u64::from(step.load.is_some());
+        report.loads += u64::from(load.is_some());
         free = end;
         report.count(arrival, end);
+        watch.served(&Served { arrival, begin: start, end, core: asked.circuit, on_circuit: step.place == Where::Hardware });
     }
     report.elapsed_ns = free - first.unwrap_or(free);
     report

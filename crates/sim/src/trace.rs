@@ -55,6 +55,16 @@ impl Trace {
         columns.map(|((&arrival, &bytes), &circuit)| Request { arrival, circuit: Circuit(circuit), bytes })
     }
 
+    /// A part of it, by the places of its requests.
+    #[must_use]
+    pub fn part(&self, places: std::ops::Range<usize>) -> Self {
+        Self {
+            arrivals: self.arrivals[places.clone()].to_vec(),
+            bytes: self.bytes[places.clone()].to_vec(),
+            circuits: self.circuits[places].to_vec(),
+        }
+    }
+
     /// Seconds from the first arrival to the last.
     pub fn span(&self) -> f64 {
         self.arrivals.last().zip(self.arrivals.first()).map_or(0.0, |(last, first)| last - first)

@@ -1,6 +1,10 @@
 //! What must hold of every run, whoever decides.
 
+use bywash_core::DeviceSheet;
 use bywash_policy::reload::bigram::Matrix;
+use bywash_policy::reload::fixed::Static;
+use bywash_policy::reload::lru::Lru;
+use bywash_policy::reload::overlap::{AtRandom, Overlap};
 use bywash_policy::reload::saved::{Saved, Setting};
 use bywash_policy::reload::tuned::Tuned;
 use bywash_policy::reload::{Asked, Circuit, Circuits, Fit, Holds, Reload, Step, Where};
@@ -9,7 +13,8 @@ use bywash_sim::machine::{CircuitCost, Line, Scope};
 use bywash_sim::niwa2005::{self, Model};
 use bywash_sim::optimum::optimum;
 use bywash_sim::trace::Request;
-use bywash_sim::{Machine, Report, Trace, parallel, run};
+use bywash_sim::watch::{Served, Watch};
+use bywash_sim::{Machine, Report, Trace, parallel, run, serial};
 use proptest::prelude::*;
 
 fn machine(scope: Scope, slots: usize, load_ns: u64) -> Machine {
@@ -74,7 +79,72 @@ fn run_again(machine: &Machine, trace: &Trace, matrix: &Matrix, name: &str) -> u
     }
 }
 
+/// What was seen of a run.
+#[derive(Default)]
+struct Seen {
+    served: Vec<Served>,
+    loads: Vec<(u64, u64, Circuits)>,
+}
+
+impl Watch for Seen {
+    fn served(&mut self, served: &Served) {
+        self.served.push(*served);
+    }
+    fn loads(&mut self, begin: u64, there: u64, set: Circuits) {
+        self.loads.push((begin, there, set));
+    }
+}
+
+impl Seen {
+    /// Each request once, in order; on one lane one at a time; none shorter than its service; on a circuit only where one was.
+    fn check(&self, machine: &Machine, trace: &Trace, lane: impl Fn(&Served) -> bool) {
+        assert_eq!(self.served.len(), trace.len());
+        for (request, served) in trace.iter().zip(&self.served) {
+            let asked = machine.asked(&request);
+            let service = if served.on_circuit { asked.hardware_ns } else { asked.software_ns } + machine.overhead_ns;
+            assert_eq!((served.arrival, served.core), ((request.arrival * 1e9) as u64, asked.circuit));
+            assert!(served.begin >= served.arrival && served.end - served.begin >= service, "{served:?}: {service}");
+            let begin = served.end - service;
+            let there = |&&(_, there, set): &&(u64, u64, Circuits)| there <= begin && set.contains(served.core);
+            assert!(!served.on_circuit || self.loads.iter().rev().any(|load| there(&load)), "{served:?} on what was never loaded");
+        }
+        let of_lane: Vec<&Served> = self.served.iter().filter(|served| lane(served)).collect();
+        assert!(of_lane.windows(2).all(|pair| pair[0].end <= pair[1].begin), "first come, first served, one at a time");
+        assert!(self.loads.windows(2).all(|pair| pair[0].1 <= pair[1].0), "one load at a time");
+        assert!(self.loads.iter().all(|&(_, _, set)| machine.fit.holds(set)));
+    }
+}
+
 proptest! {
+    #[test]
+    fn what_is_seen_of_a_run_obeys_the_laws(requests in prop::collection::vec(any::<(u8, u8, u16)>(), 1..200), by_area in any::<bool>(), load_us in 1u64..2000) {
+        let sheet = DeviceSheet::shipped(if by_area { "niwa2005-cores" } else { "niwa2005" }).unwrap().unwrap();
+        let machine = Machine { load_ns: load_us * 1000, ..Machine::of(&sheet, None, "").unwrap() };
+        let trace = trace(&requests);
+        let policies = || -> [Box<dyn Reload>; 5] {
+            let fit = &machine.fit;
+            [
+                Box::new(Tuned::new(fit, machine.load_ns)),
+                Box::new(Saved::new(fit, machine.load_ns, Setting::default())),
+                Box::new(Lru::new(fit)),
+                Box::new(Overlap::new(AtRandom::new(fit, 7), fit)),
+                Box::new(Static(machine.best_static(trace.iter()))),
+            ]
+        };
+        for mut policy in policies() {
+            let mut seen = Seen::default();
+            serial::watched(&machine, trace.iter(), 1.0, Circuits::NONE, policy.as_mut(), &mut seen);
+            seen.check(&machine, &trace, |_| true);
+        }
+        // The one that makes requests wait for their circuit has nothing to do with sides.
+        for mut policy in policies().into_iter().filter(|policy| policy.name() != "hardware") {
+            let mut seen = Seen::default();
+            parallel::watched(&machine, trace.iter(), 1.0, Circuits::NONE, policy.as_mut(), &mut seen);
+            seen.check(&machine, &trace, |served| served.on_circuit);
+            seen.check(&machine, &trace, |served| !served.on_circuit);
+        }
+    }
+
     #[test]
     fn side_by_side(requests in prop::collection::vec(any::<(u8, u8, u16)>(), 1..200), load_us in 1u64..2000) {
         let machine = machine(Scope::Device, 2, load_us * 1000);
