@@ -46,10 +46,12 @@ pub mod limit;
 mod memory;
 #[allow(unsafe_code)] // Single instructions; see its docs.
 mod ordered;
+#[allow(unsafe_code)] // The buffers' pointers; see its docs.
+mod text;
 pub mod xts;
 
 pub use error::Error;
-pub use memory::Text;
+pub use text::Text;
 
 /// Whether this processor has what the kernels need: VAES, VPCLMULQDQ and AVX-512 F, BW, DQ and VL.
 pub fn is_supported() -> bool {

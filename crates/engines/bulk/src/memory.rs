@@ -1,52 +1,13 @@
 //! Everything that goes between memory and registers, and all `unsafe` for it. Each function checks that it stays within its buffers.
 
+pub(crate) use crate::text::{BLOCK, Text, beyond};
 use core::arch::x86_64::*;
-use core::marker::PhantomData;
-use core::ops::Range;
 
-/// Bytes in a block.
-pub(crate) const BLOCK: usize = 16;
 /// Bytes in a register.
 pub(crate) const WIDE: usize = 64;
 
-/// A text: where it is read and where the result is written, either the same bytes or bytes apart.
-pub struct Text<'a> {
-    input: *const u8,
-    output: *mut u8,
-    len: usize,
-    borrow: PhantomData<(&'a [u8], &'a mut [u8])>,
-}
-
-impl<'a> Text<'a> {
-    /// The result replaces the text.
-    pub fn in_place(buffer: &'a mut [u8]) -> Self {
-        let output = buffer.as_mut_ptr();
-        Self { input: output, output, len: buffer.len(), borrow: PhantomData }
-    }
-
-    /// The result goes elsewhere, from `output`'s first byte on.
-    ///
-    /// # Panics
-    /// If `output` is shorter than `input`.
-    pub fn apart(input: &'a [u8], output: &'a mut [u8]) -> Self {
-        assert!(output.len() >= input.len(), "{} bytes of output for {} of input", output.len(), input.len());
-        Self { input: input.as_ptr(), output: output.as_mut_ptr(), len: input.len(), borrow: PhantomData }
-    }
-
-    /// Bytes.
-    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Panics unless `bytes` bytes lie at `at`.
-    #[inline(always)]
-    fn check(&self, at: usize, bytes: usize) {
-        if at > self.len || bytes > self.len - at {
-            beyond();
-        }
-    }
-
+/// Texts in registers.
+impl Text<'_> {
     /// Sixteen blocks.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
@@ -174,35 +135,6 @@ impl<'a> Text<'a> {
             }
         }
     }
-
-    /// Bytes of the input.
-    pub(crate) fn given(&self, range: Range<usize>) -> &[u8] {
-        self.check(range.start, range.len());
-        // SAFETY: they lie within the input, as checked, and nobody writes while the result is held.
-        unsafe { core::slice::from_raw_parts(self.input.add(range.start), range.len()) }
-    }
-
-    /// Bytes of the output.
-    pub(crate) fn done(&self, range: Range<usize>) -> &[u8] {
-        self.check(range.start, range.len());
-        // SAFETY: as above, of the output, whose bytes have values since it was made from a slice.
-        unsafe { core::slice::from_raw_parts(self.output.add(range.start), range.len()) }
-    }
-
-    /// Xors bytes into the text from `at` on.
-    pub(crate) fn xor_bytes(&mut self, at: usize, bytes: &[u8]) {
-        self.check(at, bytes.len());
-        for (i, byte) in bytes.iter().enumerate() {
-            // SAFETY: the byte lies within input and output, as checked.
-            unsafe { self.output.add(at + i).write(self.input.add(at + i).read() ^ byte) };
-        }
-    }
-
-    /// Overwrites the result with zeros.
-    pub(crate) fn wipe(&mut self) {
-        // SAFETY: the output is writable for `len` bytes, and every byte is a valid `u8`.
-        unsafe { core::ptr::write_bytes(self.output, 0, self.len) };
-    }
 }
 
 /// Overwrites key material in a way that the compiler does not leave out, a register's width at a time.
@@ -221,13 +153,6 @@ pub(crate) fn wipe_as<T: Copy>(places: &mut [T], empty: T) {
 pub(crate) fn are_equal(a: &[u8], b: &[u8]) -> bool {
     let difference = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
     a.len() == b.len() && core::hint::black_box(difference) == 0
-}
-
-/// Kept apart, so that the checks are short.
-#[cold]
-#[inline(never)]
-fn beyond() -> ! {
-    panic!("a kernel has a place beyond its buffer");
 }
 
 mod lanes;

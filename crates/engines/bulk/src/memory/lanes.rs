@@ -29,7 +29,7 @@ impl<'a> Lanes<'a> {
 
     /// Gives a text's whole blocks to a lane.
     pub(crate) fn set(&mut self, lane: usize, text: &mut Text<'a>) {
-        self.lanes[lane] = Lane { input: text.input, output: text.output, blocks: text.len / BLOCK };
+        self.lanes[lane] = Lane { input: text.input, output: text.output, blocks: text.len() / BLOCK };
     }
 
     /// Lets a lane repeat what another does from now on.
