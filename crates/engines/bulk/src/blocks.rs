@@ -1,9 +1,9 @@
 //! What ECB, CBC decryption and XTS have in common: whole blocks through the cipher, with something xored in before or after.
 
-use crate::Error;
 use crate::aes::{Schedule, rounds};
 use crate::memory::{BLOCK, Text, WIDE};
 use crate::ordered;
+pub(crate) use crate::text::check_whole as check;
 use core::arch::x86_64::*;
 use core::ops::Range;
 
@@ -13,11 +13,6 @@ pub(crate) const ECB: u8 = 0;
 pub(crate) const CBC: u8 = 1;
 /// A tweak is xored in before and afterwards.
 pub(crate) const XTS: u8 = 2;
-
-/// Refuses what is not whole blocks.
-pub(crate) fn check(text: &Text<'_>) -> Result<(), Error> {
-    if text.len().is_multiple_of(BLOCK) { Ok(()) } else { Err(Error::PartialBlock(text.len())) }
-}
 
 /// Whole blocks. `carry` is the block before the first of them (CBC) or the first one's tweak (XTS), and becomes that of what follows.
 #[inline]

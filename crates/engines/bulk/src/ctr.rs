@@ -18,7 +18,8 @@
 use crate::Error;
 use crate::aes::{Schedule, rounds, with_rounds};
 use crate::ghash::{reversed, reversed_block};
-use crate::memory::{self, BLOCK, Text, WIDE};
+use crate::memory::{BLOCK, Text, WIDE};
+pub use crate::message::{CounterMode, Message};
 use crate::ordered;
 use core::arch::x86_64::*;
 use core::ops::Range;
@@ -54,61 +55,12 @@ impl Key {
         let range = 0..text.len();
         self.run(&mut u128::from_be_bytes(*first), &mut text, range);
     }
+}
 
+impl CounterMode for Key {
     fn run(&self, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
         let schedule = &*self.0;
         with_rounds!(schedule, crypt::<R, BIG>(schedule, next, text, range));
-    }
-}
-
-/// A message that comes in pieces of any length.
-#[derive(Clone)]
-pub struct Message {
-    next: u128,
-    /// What enciphers the block that is not whole yet.
-    stream: [u8; BLOCK],
-    /// How many bytes of it have been used; none if the next byte begins a block.
-    used: usize,
-}
-
-impl Message {
-    /// Begins a message with this counter block.
-    pub fn new(first: &[u8; BLOCK]) -> Self {
-        Self { next: u128::from_be_bytes(*first), stream: [0; BLOCK], used: 0 }
-    }
-
-    /// The next counter block that has not been enciphered.
-    pub fn counter_block(&self) -> [u8; BLOCK] {
-        self.next.to_be_bytes()
-    }
-
-    /// Encrypts or decrypts a piece.
-    pub fn apply(&mut self, key: &Key, mut text: Text<'_>) {
-        let mut at = 0;
-        if self.used > 0 {
-            at = text.len().min(BLOCK - self.used);
-            self.go_on(&mut text, 0..at);
-        }
-        let end = text.len() - (text.len() - at) % BLOCK;
-        key.run(&mut self.next, &mut text, at..end);
-        if end < text.len() {
-            self.stream = [0; BLOCK];
-            key.run(&mut self.next, &mut Text::in_place(&mut self.stream), 0..BLOCK);
-            let range = end..text.len();
-            self.go_on(&mut text, range);
-        }
-    }
-
-    /// Uses up some of the block that is not whole.
-    fn go_on(&mut self, text: &mut Text<'_>, range: Range<usize>) {
-        text.xor_bytes(range.start, &self.stream[self.used..self.used + range.len()]);
-        self.used = (self.used + range.len()) % BLOCK;
-    }
-}
-
-impl Drop for Message {
-    fn drop(&mut self) {
-        memory::wipe(core::slice::from_mut(&mut self.stream));
     }
 }
 

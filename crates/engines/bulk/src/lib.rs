@@ -25,35 +25,56 @@
 //!
 //! # Who calls it
 //! `engines/cpu`, where [`is_supported`] says yes. This crate knows nothing of sessions, policies or OpenSSL, and allocates for keys only.
-#![cfg(target_arch = "x86_64")]
+#![cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #![deny(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
 pub mod aegis;
+#[cfg(target_arch = "x86_64")]
 mod aes;
+#[cfg(target_arch = "x86_64")]
 mod blocks;
+#[cfg(target_arch = "x86_64")]
 pub mod cbc;
+#[cfg(target_arch = "x86_64")]
 pub mod ccm;
+#[cfg(target_arch = "x86_64")]
 pub mod chacha20_poly1305;
+#[cfg(target_arch = "x86_64")]
 pub mod ctr;
+#[cfg(target_arch = "x86_64")]
 pub mod ecb;
 mod error;
+#[cfg(target_arch = "x86_64")]
 pub mod gcm;
+#[cfg(target_arch = "x86_64")]
 pub mod gcm_siv;
+#[cfg(target_arch = "x86_64")]
 mod ghash;
+#[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)] // One loop of one instruction.
 pub mod limit;
+#[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)] // All loads and stores; see its docs.
 mod memory;
+mod message;
+pub mod narrow;
+#[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)] // Single instructions; see its docs.
 mod ordered;
 #[allow(unsafe_code)] // The buffers' pointers; see its docs.
 mod text;
+#[allow(unsafe_code)] // What keeps the compiler from leaving it out.
+mod wipe;
+#[cfg(target_arch = "x86_64")]
 pub mod xts;
 
 pub use error::Error;
 pub use text::Text;
+use wipe::wipe;
 
 /// Whether this processor has what the kernels need: VAES, VPCLMULQDQ and AVX-512 F, BW, DQ and VL.
+#[cfg(target_arch = "x86_64")]
 pub fn is_supported() -> bool {
     is_x86_feature_detected!("vaes")
         && is_x86_feature_detected!("vpclmulqdq")
@@ -66,6 +87,7 @@ pub fn is_supported() -> bool {
 }
 
 /// What a key asks of the processor. Every door to code with the target features is a method of a key, so release builds ask too.
+#[cfg(target_arch = "x86_64")]
 fn assert_supported() {
     assert!(is_supported(), "this processor has no VAES with AVX-512: ask is_supported");
 }

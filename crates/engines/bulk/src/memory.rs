@@ -1,6 +1,7 @@
 //! Everything that goes between memory and registers, and all `unsafe` for it. Each function checks that it stays within its buffers.
 
 pub(crate) use crate::text::{BLOCK, Text, beyond};
+pub(crate) use crate::wipe::{wipe, wipe_as};
 use core::arch::x86_64::*;
 
 /// Bytes in a register.
@@ -135,18 +136,6 @@ impl Text<'_> {
             }
         }
     }
-}
-
-/// Overwrites key material in a way that the compiler does not leave out, a register's width at a time.
-pub(crate) fn wipe<T: Copy + Default>(places: &mut [T]) {
-    wipe_as(places, T::default());
-}
-
-/// The same for what has no default, such as registers.
-pub(crate) fn wipe_as<T: Copy>(places: &mut [T], empty: T) {
-    places.fill(empty);
-    // SAFETY: no instruction at all; but the compiler has to assume that it reads what lies there.
-    unsafe { core::arch::asm!("/* {} */", in(reg) places.as_ptr(), options(nostack, preserves_flags, readonly)) };
 }
 
 /// Whether two tags are the same. All bytes are looked at, whatever the first says.

@@ -1,5 +1,6 @@
 //! What goes through a cipher. Each function checks that it stays within its buffers.
 
+use crate::Error;
 use core::marker::PhantomData;
 use core::ops::Range;
 
@@ -52,10 +53,18 @@ impl<'a> Text<'a> {
     }
 
     /// Bytes of the output.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn done(&self, range: Range<usize>) -> &[u8] {
         self.check(range.start, range.len());
         // SAFETY: as above, of the output, whose bytes have values since it was made from a slice.
         unsafe { core::slice::from_raw_parts(self.output.add(range.start), range.len()) }
+    }
+
+    /// Where a part of the result goes.
+    pub(crate) fn room(&mut self, range: Range<usize>) -> &mut [u8] {
+        self.check(range.start, range.len());
+        // SAFETY: they lie within the output, as checked, and nobody reads or writes while the result is held.
+        unsafe { core::slice::from_raw_parts_mut(self.output.add(range.start), range.len()) }
     }
 
     /// Xors bytes into the text from `at` on.
@@ -68,10 +77,16 @@ impl<'a> Text<'a> {
     }
 
     /// Overwrites the result with zeros.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn wipe(&mut self) {
         // SAFETY: the output is writable for `len` bytes, and every byte is a valid `u8`.
         unsafe { core::ptr::write_bytes(self.output, 0, self.len) };
     }
+}
+
+/// Refuses what is not whole blocks.
+pub(crate) fn check_whole(text: &Text<'_>) -> Result<(), Error> {
+    if text.len().is_multiple_of(BLOCK) { Ok(()) } else { Err(Error::PartialBlock(text.len())) }
 }
 
 /// Kept apart, so that the checks are short.

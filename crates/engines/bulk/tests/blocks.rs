@@ -4,7 +4,7 @@ mod support;
 
 use bywash_bulk::{Error, Text, cbc, ecb, xts};
 use fastrand::Rng;
-use support::{Aes, Guarded, random_bytes, supported, xor};
+use support::{Aes, Guarded, cbc_oracle, random_bytes, supported, xts_oracle};
 
 /// Lengths of whole blocks, long ones among them.
 fn lengths() -> impl Iterator<Item = usize> {
@@ -31,17 +31,6 @@ fn ecb_at_every_length() {
             assert!(out == text[..len], "decrypting {len} bytes");
         }
     }
-}
-
-/// CBC in the words of SP 800-38A s6.2.
-fn cbc_oracle(aes: &Aes, iv: &[u8; 16], text: &[u8]) -> Vec<u8> {
-    let (mut chain, mut out) = (iv.to_vec(), Vec::new());
-    for block in text.chunks(16) {
-        chain = xor(block, &chain);
-        aes.encrypt(&mut chain);
-        out.extend_from_slice(&chain);
-    }
-    out
 }
 
 #[test]
@@ -144,31 +133,6 @@ fn many_messages_within_their_buffers() {
     let (mut part, mut chain) = ([0; 17], [0; 16]);
     let mut tasks = [cbc::Task { key: &key, chain: &mut chain, text: Text::in_place(&mut part) }];
     assert_eq!(cbc::encrypt_many(&mut tasks), Err(Error::PartialBlock(17)));
-}
-
-/// XTS encryption in the words of IEEE 1619 s5.3.
-fn xts_oracle(key: &[u8], tweak: &[u8; 16], text: &[u8]) -> Vec<u8> {
-    let (data, second) = key.split_at(key.len() / 2);
-    let (data, mut first) = (Aes::new(data), *tweak);
-    Aes::new(second).encrypt(&mut first);
-    let mut tweak = u128::from_le_bytes(first);
-    let mut out: Vec<u8> = Vec::new();
-    let one = |block: &[u8], tweak: u128| {
-        let mut block = xor(block, &tweak.to_le_bytes());
-        data.encrypt(&mut block);
-        xor(&block, &tweak.to_le_bytes())
-    };
-    for block in text.chunks(16) {
-        if block.len() < 16 {
-            let last = out.split_off(out.len() - 16);
-            out.extend(one(&[block, &last[block.len()..]].concat(), tweak));
-            out.extend_from_slice(&last[..block.len()]);
-        } else {
-            out.extend(one(block, tweak));
-        }
-        tweak = (tweak << 1) ^ (0x87 * (tweak >> 127));
-    }
-    out
 }
 
 #[test]

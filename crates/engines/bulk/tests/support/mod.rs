@@ -68,6 +68,42 @@ pub(crate) fn xor(text: &[u8], stream: &[u8]) -> Vec<u8> {
     text.iter().zip(stream).map(|(a, b)| a ^ b).collect()
 }
 
+/// CBC in the words of SP 800-38A s6.2.
+pub(crate) fn cbc_oracle(aes: &Aes, iv: &[u8; 16], text: &[u8]) -> Vec<u8> {
+    let (mut chain, mut out) = (iv.to_vec(), Vec::new());
+    for block in text.chunks(16) {
+        chain = xor(block, &chain);
+        aes.encrypt(&mut chain);
+        out.extend_from_slice(&chain);
+    }
+    out
+}
+
+/// XTS encryption in the words of IEEE 1619 s5.3.
+pub(crate) fn xts_oracle(key: &[u8], tweak: &[u8; 16], text: &[u8]) -> Vec<u8> {
+    let (data, second) = key.split_at(key.len() / 2);
+    let (data, mut first) = (Aes::new(data), *tweak);
+    Aes::new(second).encrypt(&mut first);
+    let mut tweak = u128::from_le_bytes(first);
+    let mut out: Vec<u8> = Vec::new();
+    let one = |block: &[u8], tweak: u128| {
+        let mut block = xor(block, &tweak.to_le_bytes());
+        data.encrypt(&mut block);
+        xor(&block, &tweak.to_le_bytes())
+    };
+    for block in text.chunks(16) {
+        if block.len() < 16 {
+            let last = out.split_off(out.len() - 16);
+            out.extend(one(&[block, &last[block.len()..]].concat(), tweak));
+            out.extend_from_slice(&last[..block.len()]);
+        } else {
+            out.extend(one(block, tweak));
+        }
+        tweak = (tweak << 1) ^ (0x87 * (tweak >> 127));
+    }
+    out
+}
+
 /// GCM, SP 800-38D.
 pub(crate) struct Gcm {
     aes: Aes,

@@ -1,0 +1,151 @@
+//! AES on processors without VAES on 512-bit registers: the modes without a tag, written once for registers of any width.
+//!
+//! | path | blocks in a register | needs |
+//! |---|---|---|
+//! | [`Path::Vaes256`] | two | VAES, VPCLMULQDQ, AVX2 |
+//! | [`Path::AesNi`] | one | AES-NI, PCLMULQDQ, AVX |
+//! | [`Path::Armv8`] | one | the cryptographic extensions of Armv8 |
+//!
+//! Eight registers go through the cipher at a time, which hides the latency of a round, and what is left at the end goes through four or eight as well. Where the
+//! 512-bit kernels run, they are faster; these are for the others. Constant time and wiping are as the crate says.
+
+#[cfg(target_arch = "aarch64")]
+mod armv8;
+mod modes;
+mod registers;
+mod schedule;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+mod xts;
+
+pub use crate::message::{CounterMode, Message};
+use crate::text::{BLOCK, Text};
+use crate::{Error, text};
+use core::ops::Range;
+use modes::{CBC, ECB};
+use registers::Work;
+use schedule::Schedule;
+pub use xts::Key as XtsKey;
+
+/// What computes a cipher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// x86-64 with VAES on 256-bit registers.
+    Vaes256,
+    /// x86-64 with AES-NI.
+    AesNi,
+    /// AArch64 with the cryptographic extensions.
+    Armv8,
+}
+
+impl Path {
+    /// The fastest first.
+    pub const ALL: [Self; 3] = [Self::Vaes256, Self::AesNi, Self::Armv8];
+
+    /// The fastest that this processor has.
+    pub fn best() -> Option<Self> {
+        Self::ALL.into_iter().find(|path| path.is_supported())
+    }
+
+    /// Whether this processor has what the path needs.
+    #[cfg(target_arch = "x86_64")]
+    pub fn is_supported(self) -> bool {
+        let basic = is_x86_feature_detected!("aes") && is_x86_feature_detected!("pclmulqdq") && is_x86_feature_detected!("avx");
+        match self {
+            Self::Vaes256 => {
+                basic && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("vaes") && is_x86_feature_detected!("vpclmulqdq")
+            }
+            Self::AesNi => basic,
+            Self::Armv8 => false,
+        }
+    }
+
+    /// Whether this processor has what the path needs.
+    #[cfg(target_arch = "aarch64")]
+    pub fn is_supported(self) -> bool {
+        self == Self::Armv8 && std::arch::is_aarch64_feature_detected!("aes")
+    }
+
+    /// Does the work in the path's registers.
+    ///
+    /// # Panics
+    /// If the processor does not have them.
+    fn run<T: Work>(self, work: T) {
+        assert!(self.is_supported(), "this processor has no {self:?}: ask is_supported");
+        #[allow(unsafe_code)]
+        // SAFETY: the processor has the features, as just asserted.
+        unsafe {
+            match self {
+                #[cfg(target_arch = "x86_64")]
+                Self::Vaes256 => x86::run_256(work),
+                #[cfg(target_arch = "x86_64")]
+                Self::AesNi => x86::run_128(work),
+                #[cfg(target_arch = "aarch64")]
+                Self::Armv8 => armv8::run(work),
+                _ => unreachable!("no processor has the paths of two architectures"),
+            }
+        }
+    }
+}
+
+/// A key for ECB, CBC and CTR. Wiped when dropped.
+pub struct Key {
+    path: Path,
+    schedules: Box<[Schedule; 2]>,
+}
+
+impl Key {
+    /// Expands a key of 16, 24 or 32 bytes.
+    ///
+    /// # Panics
+    /// If the processor does not have what the path needs.
+    pub fn new(path: Path, key: &[u8]) -> Result<Self, Error> {
+        let mut new = Self { path, schedules: Box::new([Schedule::empty(), Schedule::empty()]) };
+        schedule::expand(path, key, &mut new.schedules)?;
+        Ok(new)
+    }
+
+    /// Encrypts or decrypts a whole message in CTR, whose first counter block is given.
+    pub fn ctr(&self, first: &[u8; BLOCK], mut text: Text<'_>) {
+        let range = 0..text.len();
+        self.run(&mut u128::from_be_bytes(*first), &mut text, range);
+    }
+
+    /// Encrypts whole blocks in ECB.
+    pub fn ecb_encrypt(&self, text: Text<'_>) -> Result<(), Error> {
+        self.blocks::<ECB, false>(&mut [0; BLOCK], text)
+    }
+
+    /// Decrypts whole blocks in ECB.
+    pub fn ecb_decrypt(&self, text: Text<'_>) -> Result<(), Error> {
+        self.blocks::<ECB, true>(&mut [0; BLOCK], text)
+    }
+
+    /// Encrypts whole blocks in CBC. `chain` is the IV, and becomes that of what follows.
+    pub fn cbc_encrypt(&self, chain: &mut [u8; BLOCK], mut text: Text<'_>) -> Result<(), Error> {
+        text::check_whole(&text)?;
+        self.path.run(modes::CbcEncryption { schedule: &self.schedules[0], chain, text: &mut text });
+        Ok(())
+    }
+
+    /// Decrypts whole blocks in CBC. `chain` is the IV, and becomes that of what follows.
+    pub fn cbc_decrypt(&self, chain: &mut [u8; BLOCK], text: Text<'_>) -> Result<(), Error> {
+        self.blocks::<CBC, true>(chain, text)
+    }
+
+    fn blocks<const MODE: u8, const DECRYPT: bool>(&self, carry: &mut [u8; BLOCK], mut text: Text<'_>) -> Result<(), Error> {
+        text::check_whole(&text)?;
+        let range = 0..text.len();
+        let schedule = &self.schedules[usize::from(DECRYPT)];
+        self.path.run(modes::Blocks::<MODE, DECRYPT> { schedule, carry, text: &mut text, range });
+        Ok(())
+    }
+}
+
+impl CounterMode for Key {
+    fn run(&self, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
+        self.path.run(modes::Ctr { schedule: &self.schedules[0], next, text, range });
+    }
+}

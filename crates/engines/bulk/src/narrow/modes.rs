@@ -1,0 +1,222 @@
+//! The modes: whole blocks with something xored in before or after, and counters.
+
+use super::registers::{Registers, STEP, STEP_MAX, Work};
+use super::schedule::Schedule;
+use crate::text::{BLOCK, Text};
+use crate::wipe;
+use core::ops::Range;
+
+/// Nothing is xored in.
+pub(super) const ECB: u8 = 0;
+/// The ciphertext block before is xored in afterwards.
+pub(super) const CBC: u8 = 1;
+/// A tweak is xored in before and afterwards.
+pub(super) const XTS: u8 = 2;
+
+/// All rounds; the masks are xored in with the last key, and so for nothing.
+#[inline(always)]
+pub(super) fn rounds<V: Registers, const N: usize, const DECRYPT: bool>(schedule: &Schedule, mut state: [V; N], masks: [V; N]) -> [V; N] {
+    let [first, inner @ .., last] = schedule.keys() else { unreachable!("an expanded key has eleven or more") };
+    let first = V::splat(first);
+    for block in &mut state {
+        *block = block.xor(first);
+    }
+    for key in inner {
+        let key = V::splat(key);
+        for block in &mut state {
+            *block = if DECRYPT { block.decrypt(key) } else { block.encrypt(key) };
+        }
+    }
+    let last = V::splat(last);
+    for (block, mask) in state.iter_mut().zip(masks) {
+        let last = last.xor(mask);
+        *block = if DECRYPT { block.decrypt_last(last) } else { block.encrypt_last(last) };
+    }
+    state
+}
+
+#[inline(always)]
+pub(super) fn load<V: Registers, const N: usize>(bytes: &[u8]) -> [V; N] {
+    let bytes = &bytes[..N * V::BYTES];
+    let mut state = [V::splat(&[0; BLOCK]); N];
+    for (i, block) in state.iter_mut().enumerate() {
+        *block = V::load(&bytes[i * V::BYTES..]);
+    }
+    state
+}
+
+#[inline(always)]
+pub(super) fn store<V: Registers, const N: usize>(state: [V; N], bytes: &mut [u8]) {
+    let bytes = &mut bytes[..N * V::BYTES];
+    for (i, block) in state.into_iter().enumerate() {
+        block.store(&mut bytes[i * V::BYTES..]);
+    }
+}
+
+/// Whole blocks. `carry` is the block before the first of them (CBC) or the first one's tweak (XTS), and becomes that of what follows.
+pub(super) struct Blocks<'a, 't, const MODE: u8, const DECRYPT: bool> {
+    pub(super) schedule: &'a Schedule,
+    pub(super) carry: &'a mut [u8; BLOCK],
+    pub(super) text: &'a mut Text<'t>,
+    pub(super) range: Range<usize>,
+}
+
+/// What is xored in next.
+struct Carry<V> {
+    /// CBC: the blocks before.
+    before: V,
+    /// XTS: the tweaks of a step.
+    tweaks: [V; STEP],
+}
+
+impl<const MODE: u8, const DECRYPT: bool> Work for Blocks<'_, '_, MODE, DECRYPT> {
+    #[inline(always)]
+    fn run<V: Registers>(self) {
+        let Self { schedule, carry, text, range: Range { start: mut at, end } } = self;
+        let bytes = STEP * V::BYTES;
+        let before = V::splat(carry);
+        let mut carried = Carry { before, tweaks: if MODE == XTS { tweaks(carry) } else { [before; STEP] } };
+        while end - at >= bytes {
+            let given = load(text.given(at..at + bytes));
+            store(step::<V, STEP, MODE, DECRYPT>(schedule, given, &mut carried), text.room(at..at + bytes));
+            carried.tweaks = if MODE == XTS { carried.tweaks.map(V::step_on) } else { carried.tweaks };
+            at += bytes;
+        }
+        let mut last = [0; STEP_MAX];
+        store([carried.before], &mut last);
+        carry.copy_from_slice(&last[V::BYTES - BLOCK..V::BYTES]);
+        if at < end {
+            let rest = end - at;
+            last[..rest].copy_from_slice(text.given(at..end));
+            carry.copy_from_slice(&last[rest - BLOCK..rest]);
+            if rest <= bytes / 2 {
+                store(step::<V, { STEP / 2 }, MODE, DECRYPT>(schedule, load(&last), &mut carried), &mut last);
+            } else {
+                store(step::<V, STEP, MODE, DECRYPT>(schedule, load(&last), &mut carried), &mut last);
+            }
+            text.room(at..end).copy_from_slice(&last[..rest]);
+        }
+        if MODE == XTS {
+            store(carried.tweaks, &mut last);
+            carry.copy_from_slice(&last[end - at..][..BLOCK]);
+        }
+        wipe(&mut last);
+    }
+}
+
+/// Some registers of blocks.
+#[inline(always)]
+fn step<V: Registers, const N: usize, const MODE: u8, const DECRYPT: bool>(
+    schedule: &Schedule,
+    given: [V; N],
+    carried: &mut Carry<V>,
+) -> [V; N] {
+    let (mut blocks, mut masks) = (given, [V::splat(&[0; BLOCK]); N]);
+    for (i, mask) in masks.iter_mut().enumerate() {
+        match MODE {
+            CBC => {
+                *mask = given[i].behind(carried.before);
+                carried.before = given[i];
+            }
+            XTS => {
+                *mask = carried.tweaks[i];
+                blocks[i] = given[i].xor(*mask);
+            }
+            _ => {}
+        }
+    }
+    rounds::<V, N, DECRYPT>(schedule, blocks, masks)
+}
+
+/// The tweaks of a step from the first.
+#[inline(always)]
+fn tweaks<V: Registers>(first: &[u8; BLOCK]) -> [V; STEP] {
+    let (mut all, mut next) = ([0; STEP_MAX], *first);
+    for tweak in all.as_chunks_mut::<BLOCK>().0.iter_mut().take(STEP * V::BLOCKS) {
+        *tweak = next;
+        next = next_tweak(next);
+    }
+    let tweaks = load(&all);
+    wipe(&mut all);
+    tweaks
+}
+
+/// The tweak of the block after: times x (IEEE 1619 s5.2).
+#[inline(always)]
+pub(super) fn next_tweak(tweak: [u8; BLOCK]) -> [u8; BLOCK] {
+    let number = u128::from_le_bytes(tweak);
+    (number << 1 ^ 0u128.wrapping_sub(number >> 127) & 0x87).to_le_bytes()
+}
+
+/// CTR over a range of the text, whose first counter block is `next`, which becomes that of what follows.
+pub(super) struct Ctr<'a, 't> {
+    pub(super) schedule: &'a Schedule,
+    pub(super) next: &'a mut u128,
+    pub(super) text: &'a mut Text<'t>,
+    pub(super) range: Range<usize>,
+}
+
+impl Work for Ctr<'_, '_> {
+    #[inline(always)]
+    fn run<V: Registers>(self) {
+        let Self { schedule, next, text, range: Range { start: mut at, end } } = self;
+        let bytes = STEP * V::BYTES;
+        while end - at >= bytes {
+            let given = load(text.given(at..at + bytes));
+            store(rounds::<V, STEP, false>(schedule, counters(next), given), text.room(at..at + bytes));
+            at += bytes;
+        }
+        if at == end {
+            return;
+        }
+        let (rest, mut last, mut after) = (end - at, [0; STEP_MAX], *next);
+        last[..rest].copy_from_slice(text.given(at..end));
+        if rest <= BLOCK {
+            store(rounds::<V::One, 1, false>(schedule, counters(&mut after), load(&last)), &mut last);
+        } else if rest <= bytes / 2 {
+            store(rounds::<V, { STEP / 2 }, false>(schedule, counters(&mut after), load(&last)), &mut last);
+        } else {
+            store(rounds::<V, STEP, false>(schedule, counters(&mut after), load(&last)), &mut last);
+        }
+        text.room(at..end).copy_from_slice(&last[..rest]);
+        *next = next.wrapping_add(rest.div_ceil(BLOCK) as u128);
+        wipe(&mut last);
+    }
+}
+
+/// The next counter blocks.
+#[inline(always)]
+fn counters<V: Registers, const N: usize>(next: &mut u128) -> [V; N] {
+    let (first, blocks) = (*next, N * V::BLOCKS);
+    *next = first.wrapping_add(blocks as u128);
+    if first as u64 > u64::MAX - blocks as u64 { load(&with_carry(first)) } else { V::counters(first) }
+}
+
+/// Counters that differ in more than the low 64 bits.
+#[cold]
+fn with_carry(first: u128) -> [u8; STEP_MAX] {
+    let mut all = [0; STEP_MAX];
+    for (i, block) in all.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
+        *block = first.wrapping_add(i as u128).to_be_bytes();
+    }
+    all
+}
+
+/// CBC encryption of one message, a chain.
+pub(super) struct CbcEncryption<'a, 't> {
+    pub(super) schedule: &'a Schedule,
+    pub(super) chain: &'a mut [u8; BLOCK],
+    pub(super) text: &'a mut Text<'t>,
+}
+
+impl Work for CbcEncryption<'_, '_> {
+    #[inline(always)]
+    fn run<V: Registers>(self) {
+        let mut block = V::One::load(self.chain);
+        for at in (0..self.text.len()).step_by(BLOCK) {
+            block = self.schedule.one::<_, false>(V::One::load(self.text.given(at..at + BLOCK)).xor(block));
+            block.store(self.text.room(at..at + BLOCK));
+        }
+        block.store(self.chain);
+    }
+}

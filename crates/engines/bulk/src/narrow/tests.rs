@@ -1,0 +1,92 @@
+//! Published vectors, in every path that this processor has. `tests/narrow.rs` compares with a second implementation.
+
+use super::*;
+
+fn bytes(hex: &str) -> Vec<u8> {
+    hex.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
+fn paths() -> Vec<Path> {
+    let (has, lacks): (Vec<_>, Vec<_>) = Path::ALL.into_iter().partition(|path| path.is_supported());
+    eprintln!("paths: {has:?}; skipped, because this processor lacks them: {lacks:?}");
+    has
+}
+
+const TEXT: &str =
+    "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e5130c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17ad2b417be66c3710";
+
+/// SP 800-38A: key, then ECB (F.1), CBC (F.2) and CTR (F.5).
+const VECTORS: [[&str; 4]; 3] = [
+    [
+        "2b7e151628aed2a6abf7158809cf4f3c",
+        "3ad77bb40d7a3660a89ecaf32466ef97f5d3d58503b9699de785895a96fdbaaf43b1cd7f598ece23881b00e3ed0306887b0c785e27e8ad3f8223207104725dd4",
+        "7649abac8119b246cee98e9b12e9197d5086cb9b507219ee95db113a917678b273bed6b8e3c1743b7116e69e222295163ff1caa1681fac09120eca307586e1a7",
+        "874d6191b620e3261bef6864990db6ce9806f66b7970fdff8617187bb9fffdff5ae4df3edbd5d35e5b4f09020db03eab1e031dda2fbe03d1792170a0f3009cee",
+    ],
+    [
+        "8e73b0f7da0e6452c810f32b809079e562f8ead2522c6b7b",
+        "bd334f1d6e45f25ff712a214571fa5cc974104846d0ad3ad7734ecb3ecee4eefef7afd2270e2e60adce0ba2face6444e9a4b41ba738d6c72fb16691603c18e0e",
+        "4f021db243bc633d7178183a9fa071e8b4d9ada9ad7dedf4e5e738763f69145a571b242012fb7ae07fa9baac3df102e008b0e27988598881d920a9e64f5615cd",
+        "1abc932417521ca24f2b0459fe7e6e0b090339ec0aa6faefd5ccc2c6f4ce8e941e36b26bd1ebc670d1bd1d665620abf74f78a7f6d29809585a97daec58c6b050",
+    ],
+    [
+        "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4",
+        "f3eed1bdb5d2a03c064b5a7e3db181f8591ccb10d410ed26dc5ba74a31362870b6ed21b99ca6f4f9f153e7b1beafed1d23304b7a39f9f3ff067d8d8f9e24ecc7",
+        "f58c4c04d6e5f1ba779eabfb5f7bfbd69cfc4e967edb808d679f777bc6702c7d39f23369a9d9bacfa530e26304231461b2eb05e2c39be9fcda6c19078c6a9d1b",
+        "601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c52b0930daa23de94ce87017ba2d84988ddfc9c58db67aada613c2dd08457941a6",
+    ],
+];
+
+#[test]
+fn ecb_cbc_and_ctr() {
+    let first = bytes("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff").try_into().unwrap();
+    for (path, [key, ecb, cbc, ctr]) in paths().into_iter().flat_map(|path| VECTORS.map(|vector| (path, vector))) {
+        let (key, mut text) = (Key::new(path, &bytes(key)).unwrap(), bytes(TEXT));
+        key.ecb_encrypt(Text::in_place(&mut text)).unwrap();
+        assert_eq!(text, bytes(ecb), "{path:?}");
+        key.ecb_decrypt(Text::in_place(&mut text)).unwrap();
+        assert_eq!(text, bytes(TEXT), "{path:?}");
+        let iv: [u8; BLOCK] = std::array::from_fn(|i| i as u8);
+        let (mut encrypting, mut decrypting) = (iv, iv);
+        key.cbc_encrypt(&mut encrypting, Text::in_place(&mut text)).unwrap();
+        assert_eq!(text, bytes(cbc), "{path:?}");
+        key.cbc_decrypt(&mut decrypting, Text::in_place(&mut text)).unwrap();
+        assert_eq!(text, bytes(TEXT), "{path:?}");
+        assert_eq!(decrypting, encrypting, "{path:?}");
+        key.ctr(&first, Text::in_place(&mut text));
+        assert_eq!(text, bytes(ctr), "{path:?}");
+    }
+}
+
+/// IEEE 1619-2018, annex B: vectors 2 (two blocks), 15 (17 bytes) and 10's key with its first two blocks.
+#[test]
+fn xts() {
+    let cases = [
+        (
+            "1111111111111111111111111111111122222222222222222222222222222222",
+            "33333333330000000000000000000000",
+            "4444444444444444444444444444444444444444444444444444444444444444",
+            "c454185e6a16936e39334038acef838bfb186fff7480adc4289382ecd6d394f0",
+        ),
+        (
+            "fffefdfcfbfaf9f8f7f6f5f4f3f2f1f0bfbebdbcbbbab9b8b7b6b5b4b3b2b1b0",
+            "9a785634120000000000000000000000",
+            "000102030405060708090a0b0c0d0e0f10",
+            "6c1625db4671522d3d7599601de7ca09ed",
+        ),
+        (
+            "27182818284590452353602874713526624977572470936999595749669676273141592653589793238462643383279502884197169399375105820974944592",
+            "ff000000000000000000000000000000",
+            "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
+            "1c3b3a102f770386e4836c99e370cf9bea00803f5e482357a4ae12d414a3e63b",
+        ),
+    ];
+    for (path, (key, tweak, text, cipher)) in paths().into_iter().flat_map(|path| cases.map(|case| (path, case))) {
+        let (key, tweak) = (XtsKey::new(path, &bytes(key)).unwrap(), bytes(tweak).try_into().unwrap());
+        let mut given = bytes(text);
+        key.encrypt(&tweak, Text::in_place(&mut given)).unwrap();
+        assert_eq!(given, bytes(cipher), "{path:?}");
+        key.decrypt(&tweak, Text::in_place(&mut given)).unwrap();
+        assert_eq!(given, bytes(text), "{path:?}");
+    }
+}
