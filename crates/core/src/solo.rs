@@ -15,7 +15,8 @@ pub trait Solo: Send {
     /// Expands a key; it ends the message begun.
     ///
     /// # Errors
-    /// [`Error::KeyLength`](crate::Error::KeyLength), [`Error::EngineFailed`](crate::Error::EngineFailed). It then has no key.
+    /// [`Error::KeyLength`](crate::Error::KeyLength), [`Error::BadKey`](crate::Error::BadKey) for an XTS key of two equal halves,
+    /// [`Error::EngineFailed`](crate::Error::EngineFailed). It then has no key.
     fn set_key(&mut self, key: &[u8]) -> Result<()>;
 
     /// The key, if there is one.

@@ -132,6 +132,12 @@ fn steal(ecb: &mut CipherContext, encrypts: bool, tweak: u128, tail: &mut [u8]) 
     Ok(())
 }
 
+/// A data unit has at most 2^20 blocks (IEEE 1619-2018 s5.1).
+pub(crate) fn check_unit(algorithm: Algorithm, given: usize) -> Result<()> {
+    let fits = (BLOCK..=BLOCK << 20).contains(&given);
+    if fits { Ok(()) } else { Err(Error::InputLength { algorithm, expected: "16 bytes to 16 MiB".into(), given }) }
+}
+
 /// A session.
 pub(crate) struct KeyedXts<U> {
     algorithm: Algorithm,
@@ -189,10 +195,7 @@ impl<U: Unit> Stream for XtsStream<U> {
 
     fn update(&mut self, data: Data<'_>) -> Result<()> {
         check_room(self.algorithm, &data)?;
-        let given = data.input_len();
-        if !(BLOCK..=BLOCK << 20).contains(&given) {
-            return Err(Error::InputLength { algorithm: self.algorithm, expected: "16 bytes to 16 MiB".into(), given });
-        }
+        check_unit(self.algorithm, data.input_len())?;
         let tweak = self.tweak.take().ok_or_else(|| wrong(self.algorithm, "take a data unit in pieces; start the next one"))?;
         self.xts.apply(self.direction, &tweak, data).map_err(|_| failed("the data unit"))
     }

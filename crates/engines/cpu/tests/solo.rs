@@ -166,3 +166,20 @@ fn a_forged_message_leaves_no_text() {
         assert!(sealed.iter().all(|&byte| byte == 0), "{algorithm}");
     }
 }
+
+#[test]
+fn xts_has_the_limits_of_a_session() {
+    for (algorithm, key_len, iv_len, _) in offered().into_iter().filter(|(algorithm, ..)| algorithm.is_xts()) {
+        let mut solo = CpuEngine::new().solo(algorithm).unwrap();
+        solo.set_key(&bytes(1, key_len)).unwrap();
+        let iv = bytes(2, iv_len);
+        let mut text = vec![0; (16 << 20) + 1];
+        for (len, fits) in [(15, false), (16, true), (16 << 20, true), ((16 << 20) + 1, false)] {
+            let data = Data::InPlace(&mut text[..len]);
+            let done = solo.run(&mut Operation { direction: Direction::Encrypt, iv: &iv, aad: &[], data, tag: &mut [] });
+            assert_eq!(done.is_ok(), fits, "{algorithm}: {len} bytes");
+        }
+        assert!(matches!(solo.set_key(&vec![7; key_len]), Err(Error::BadKey { .. })), "{algorithm}: two equal halves");
+        assert_eq!(solo.key(), None);
+    }
+}

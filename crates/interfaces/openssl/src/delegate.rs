@@ -7,7 +7,7 @@ use crate::ffi::libcrypto::{OSSL_LIB_CTX, OSSL_LIB_CTX_free, OSSL_LIB_CTX_new, O
 use crate::ffi::{AlgorithmEntry, DispatchEntry};
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr::NonNull;
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 
 unsafe extern "C" {
     fn OSSL_PROVIDER_query_operation(provider: *const OSSL_PROVIDER, operation: c_int, no_cache: *mut c_int) -> *const AlgorithmEntry;
@@ -29,10 +29,10 @@ impl Delegate {
     /// The process's one, made on first use; none only where OpenSSL's default provider cannot be loaded.
     ///
     /// It is never taken down: keys and key managers outlive providers, and every thread that has drawn random numbers from it comes
-    /// back to it when the thread ends, whenever that is.
+    /// back to it when the thread ends, whenever that is. No lock: the child of a fork would wait for ever for the thread that was making it.
     pub(crate) fn get() -> Option<&'static Self> {
-        static DELEGATE: OnceLock<Option<Delegate>> = OnceLock::new();
-        DELEGATE.get_or_init(Self::new).as_ref()
+        static DELEGATE: OnceBox<Option<Delegate>> = OnceBox::new();
+        DELEGATE.get_or_init(|| Box::new(Self::new())).as_ref()
     }
 
     fn new() -> Option<Self> {

@@ -11,7 +11,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::{ptr, slice};
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 
 /// One loaded provider: what every context of ours holds on to.
 ///
@@ -21,8 +21,9 @@ pub struct Provider {
     number: u64,
     handle: *const CoreHandle,
     config: Config,
-    /// Made when something is first computed: most programs that load libcrypto's configuration compute nothing of ours.
-    client: OnceLock<Option<Client>>,
+    /// Made when something is first computed: most programs that load libcrypto's configuration compute nothing of ours. No lock: the child of
+    /// a fork would wait for ever for the thread that was making it.
+    client: OnceBox<Option<Client>>,
     bio_gets: Option<BioGets>,
     bio_read: Option<BioRead>,
 }
@@ -40,7 +41,7 @@ unsafe impl Sync for Provider {}
 impl Provider {
     fn new(handle: *const CoreHandle, config: Config, bio_gets: Option<BioGets>, bio_read: Option<BioRead>) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
-        Self { number: NUMBER.fetch_add(1, Relaxed), handle, config, client: OnceLock::new(), bio_gets, bio_read }
+        Self { number: NUMBER.fetch_add(1, Relaxed), handle, config, client: OnceBox::new(), bio_gets, bio_read }
     }
 
     /// The provider behind the pointer that libcrypto hands to constructors.
@@ -61,7 +62,7 @@ impl Provider {
 
     /// Access to engines; none if it could not be had.
     pub fn client(&self) -> Option<&Client> {
-        self.client.get_or_init(|| guard(None, || Some(Client::new(self.config.clone())))).as_ref()
+        self.client.get_or_init(|| Box::new(guard(None, || Some(Client::new(self.config.clone()))))).as_ref()
     }
 
     /// Whether there is a client, as far as is known. Where there is none, nothing is offered (any more).

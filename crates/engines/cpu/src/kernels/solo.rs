@@ -2,9 +2,10 @@
 
 use super::solo_aead::Aead;
 use crate::modes::Mode;
-use crate::xts::Unit;
+use crate::xts::{Unit, check_unit};
 use crate::{aead, failed, wrong};
 use bywash_bulk::{cbc, ctr, gcm, xts};
+use bywash_core::secret::constant_time_eq;
 use bywash_core::{Algorithm, Data, Direction, Error, Kind, Operation, Result, Solo};
 use zeroize::Zeroize;
 
@@ -235,7 +236,13 @@ struct Units {
 
 impl Solo for Units {
     fn set_key(&mut self, key: &[u8]) -> Result<()> {
-        self.key.set(self.algorithm, key)
+        self.key.set(self.algorithm, key)?;
+        let (left, right) = key.split_at(key.len() / 2);
+        if constant_time_eq(left, right) {
+            self.key.forget();
+            return Err(Error::BadKey { algorithm: self.algorithm, reason: "the two halves of an XTS key must differ" });
+        }
+        Ok(())
     }
 
     fn key(&self) -> Option<&[u8]> {
@@ -269,6 +276,7 @@ impl Solo for Units {
     fn run(&mut self, operation: &mut Operation<'_>) -> Result<()> {
         let Some(xts) = self.key.get() else { return too_early(self.algorithm) };
         aead::check_iv(self.algorithm, operation.iv)?;
+        check_unit(self.algorithm, operation.data.input_len())?;
         aead::check_room(self.algorithm, &operation.data)?;
         xts.apply(operation.direction, operation.iv, operation.data.reborrow()).map_err(|_| failed("the data unit"))
     }

@@ -292,7 +292,9 @@ unsafe extern "C" fn get_ctx_params<C: Cipher>(context: *mut c_void, params: *mu
     let open = unsafe { context.cast::<Held<C>>().as_ref() }.filter(|held| matches!(held, Held::Open(..)));
     if let Some(held) = open {
         // SAFETY: as above.
-        return guard(0, || c_int::from(held.get_open(&mut unsafe { ParamsMut::new(params) }).is_some_and(|answer| answer.is_ok())));
+        if let Some(answer) = guard(None, || held.get_open(&mut unsafe { ParamsMut::new(params) })) {
+            return c_int::from(answer.is_ok());
+        }
     }
     // SAFETY: libcrypto hands us our own context.
     if let Some(passed) = unsafe { passed_of::<C>(context, None) } {

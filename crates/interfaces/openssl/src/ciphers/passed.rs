@@ -3,6 +3,7 @@
 //! The default provider's functions are called as libcrypto would call them: a jump more, and nothing is copied.
 
 use super::dispatch::{Cipher, Failed, Outcome};
+use super::params::settled;
 use super::spare;
 use super::spec::{Mode, Spec};
 use super::work::Work;
@@ -15,7 +16,7 @@ use bywash_core::{Algorithm, Direction, Solo};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 
 /// Operations after which the accounts are handed in: a generator of random numbers keeps its context for ever.
 const FLUSH_AFTER: u64 = 64;
@@ -43,13 +44,13 @@ functions! {
 
 /// The default provider's functions for a cipher.
 fn fns(delegate: &Delegate, algorithm: Algorithm) -> Option<&'static CipherFns> {
-    static FOUND: [OnceLock<Option<CipherFns>>; Algorithm::COUNT] = [const { OnceLock::new() }; Algorithm::COUNT];
+    static FOUND: [OnceBox<Option<CipherFns>>; Algorithm::COUNT] = [const { OnceBox::new() }; Algorithm::COUNT];
     let find = || {
         let table = delegate.table(operation::CIPHER, algorithm.name())?;
         // SAFETY: the default provider's dispatch table for a cipher.
         Some(unsafe { CipherFns::of(table) })
     };
-    FOUND.get(usize::from(algorithm.number()))?.get_or_init(find).as_ref()
+    FOUND.get(usize::from(algorithm.number()))?.get_or_init(|| Box::new(find())).as_ref()
 }
 
 /// For how many contexts of a thread the client is believed.
@@ -216,10 +217,12 @@ impl<C: Cipher> Held<C> {
         *self = passed.map_or_else(|| Self::in_place(provider, client, spec), Self::Passed);
     }
 
-    /// What is open answers without being settled: libcrypto asks for the length of the key before it says the direction.
+    /// What is open tells its lengths without being settled: libcrypto asks for the key's before it says the direction. An IV may be asked for by a
+    /// pointer to it, which needs a context to point into.
     pub(super) fn get_open(&self, params: &mut ParamsMut<'_>) -> Option<Outcome> {
-        let Self::Open(provider, spec) = *self else { return None };
-        Some(own::<C>(provider, provider.client()?, spec, None).get(params))
+        let Self::Open(_, spec) = *self else { return None };
+        let answered = params.answer_alone(c"keylen", spec.key_len).or_else(|| params.answer_alone(c"ivlen", spec.iv_len));
+        answered.map(settled)
     }
 
     pub(super) fn duplicate(&self) -> Outcome<Self> {
@@ -242,6 +245,7 @@ mod tests {
     use super::super::gcm::Gcm;
     use super::super::io::Io;
     use super::*;
+    use crate::ffi::abi::{OCTET_PTR, UNSIGNED_INTEGER};
     use bywash_client::Route;
 
     const GCM: &Spec = &Spec::new(Algorithm::Aes256Gcm, Mode::Gcm);
@@ -276,9 +280,16 @@ mod tests {
         let has_solo = here.client().unwrap().solo(CBC.algorithm).is_some();
         let settled = |direction| {
             let mut held = Held::<Block>::new(here, CBC).unwrap();
-            let mut nothing = [Param::END];
-            // SAFETY: an array that ends at once.
-            held.get_open(&mut unsafe { ParamsMut::new(nothing.as_mut_ptr()) }).unwrap().unwrap();
+            let mut len = 0_usize;
+            let mut asked = [Param::new(c"keylen", UNSIGNED_INTEGER, (&raw mut len).cast(), size_of::<usize>()), Param::END];
+            // SAFETY: an array that ends, with room for a length.
+            held.get_open(&mut unsafe { ParamsMut::new(asked.as_mut_ptr()) }).unwrap().unwrap();
+            assert_eq!(len, 16);
+            let mut iv = ptr::null::<u8>();
+            let mut asked = [Param::new(c"updated-iv", OCTET_PTR, (&raw mut iv).cast(), 16), Param::END];
+            // SAFETY: an array that ends, with room for a pointer.
+            assert!(held.get_open(&mut unsafe { ParamsMut::new(asked.as_mut_ptr()) }).is_none());
+            assert!(iv.is_null(), "there is no context that it could point into");
             assert!(matches!(held.duplicate(), Ok(Held::Open(..))), "to be asked settles nothing");
             held.settle(direction);
             held.settle(Some(Direction::Decrypt));

@@ -10,7 +10,7 @@ use crate::ffi::ids::{asym_cipher as a, keyexch as x, keymgmt as k, operation, s
 use crate::ffi::libcrypto::{OSSL_LIB_CTX, OSSL_PROVIDER};
 use crate::ffi::{Callback, Param};
 use core::ffi::{c_char, c_int, c_void};
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 
 type Data = *mut c_void;
 type Bytes = *const u8;
@@ -134,8 +134,8 @@ impl Twin {
     /// The process's twin, made on first use; none only where OpenSSL's default provider cannot be loaded. It is never taken down: the functions
     /// without a context (`import_types`) need it at any time.
     pub(super) fn get() -> Option<&'static Self> {
-        static TWIN: OnceLock<Option<Twin>> = OnceLock::new();
-        TWIN.get_or_init(Self::new).as_ref()
+        static TWIN: OnceBox<Option<Twin>> = OnceBox::new();
+        TWIN.get_or_init(|| Box::new(Self::new())).as_ref()
     }
 
     fn new() -> Option<Self> {
