@@ -80,4 +80,4 @@ pub use readiness::Readiness;
 pub use session::Session;
 
 /// Files that name keys of a vault, and the public halves in them, for interfaces.
-pub use bywash_protocol::{KeyAlgorithm, PublicKey, key_file};
+pub use bywash_protocol::{ForkGuard, KeyAlgorithm, PublicKey, key_file};

@@ -34,6 +34,7 @@ mod key;
 mod keymgmt;
 mod native;
 mod nist;
+mod pairs;
 mod parts;
 mod signature;
 mod tls;

@@ -4,6 +4,7 @@ use super::evp::random_secret;
 use super::gather::compute;
 use super::key::{Kind, TwinKey};
 use super::nist::Nist;
+use super::pairs::{self, Pair};
 use crate::ffi::abi::{OCTET_STRING, UNMODIFIED, UNSIGNED_INTEGER, UTF8_STRING};
 use crate::ffi::ids::keymgmt::{SELECT_DOMAIN_PARAMETERS, SELECT_PRIVATE_KEY, SELECT_PUBLIC_KEY};
 use crate::ffi::{OwnedParams, Param, Params};
@@ -59,13 +60,32 @@ impl Group {
     }
 
     /// How they make the public value of a private key.
-    const fn public_value(self) -> Option<Algorithm> {
+    pub(super) const fn public_value(self) -> Option<Algorithm> {
         match self {
             Self::Nist(Nist::P256) => Some(Algorithm::EcdhP256Public),
             Self::Nist(Nist::P384) => Some(Algorithm::EcdhP384Public),
             Self::X25519 => Some(Algorithm::X25519Public),
             Self::Ed25519 => None,
         }
+    }
+
+    /// A new private key for an agreement.
+    pub(super) fn private_key(self) -> Option<SecretBytes> {
+        let mut private = SecretBytes::zeroed(self.size());
+        match self {
+            // Each try succeeds but for one in 2^32 at most; so many failures would be a broken generator.
+            Self::Nist(curve) => _ = (0..16).find(|_| random_secret(&mut private) && curve.is_scalar(&private))?,
+            Self::X25519 => {
+                if !random_secret(&mut private) {
+                    return None;
+                }
+                // As the default provider keeps them: clamped (RFC 7748 s5).
+                private[0] &= 248;
+                private[31] = private[31] & 127 | 64;
+            }
+            Self::Ed25519 => return None,
+        }
+        Some(private)
     }
 }
 
@@ -255,21 +275,11 @@ impl Curve {
 
     /// A new key pair: random private key, public value from an engine. None sends the caller to the twin.
     pub(super) fn generate(group: Group, client: &Client) -> Option<Self> {
-        let algorithm = group.public_value()?;
-        let mut private = SecretBytes::zeroed(group.size());
-        match group {
-            // Each try succeeds but for one in 2^32 at most; so many failures would be a broken generator.
-            Group::Nist(curve) => _ = (0..16).find(|_| random_secret(&mut private) && curve.is_scalar(&private))?,
-            Group::X25519 => {
-                if !random_secret(&mut private) {
-                    return None;
-                }
-                // As the default provider keeps them: clamped (RFC 7748 s5).
-                private[0] &= 248;
-                private[31] = private[31] & 127 | 64;
-            }
-            Group::Ed25519 => return None,
+        if let Some(Pair { private, public }) = pairs::take(group, client) {
+            return Some(Self { group, public: Some(public), private: Some(private) });
         }
+        let algorithm = group.public_value()?;
+        let private = group.private_key()?;
         let session = client.session(SessionParams::new(algorithm, CoreKey::EcPrivate(private.clone())).ok()?).ok()?;
         let mut public = vec![0; algorithm.output_len(0)];
         compute(&session, &[], &mut public, &mut [])?;
