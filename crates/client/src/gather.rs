@@ -134,10 +134,10 @@ impl Gather {
                 is_chosen
             })
             .collect();
-        let start = thread_ns();
+        let start = self.firing.as_mut().is_some_and(|firing| firing.is_timed(shot)).then(thread_ns);
         let outcomes = if shot.side_by_side { side_by_side(&mut chosen) } else { one_by_one(&mut chosen) };
         if let Some(firing) = &mut self.firing {
-            firing.observe(shot, thread_ns().saturating_sub(start));
+            firing.observe(shot, start.map(|start| thread_ns().saturating_sub(start)));
         }
         for (entry, outcome) in chosen.into_iter().zip(outcomes) {
             done.push(entry.ticket);

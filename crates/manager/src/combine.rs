@@ -318,7 +318,7 @@ impl<C: Compute> Combiner<C> {
         let mut state = self.lock();
         state.running -= 1;
         if computed_here {
-            state.firing.observe(shot, took_ns);
+            state.firing.observe(shot, Some(took_ns));
         }
         if state.led || state.count == 0 || state.hand_over(None) {
             return false;

@@ -29,13 +29,16 @@ use bywash_core::{Algorithm, Kind, Time};
 use std::collections::VecDeque;
 
 /// What suspending a handshake, one more event and the way back cost: switching stacks twice, a look for events, libssl's and the
-/// server's handling of one event. Measured in nginx as 2 to 4 us.
-pub const SUSPENSION_NS: f64 = 4_000.0;
+/// server's handling of one event. Measured in nginx as 2 to 4 us, in haproxy as 6, whose loop makes five system calls for it.
+pub const SUSPENSION_NS: f64 = 6_000.0;
 /// What a thread pays for sleeping until another has computed for it: a futex wait, a wake-up and two context switches. Measured in Apache's event MPM at
 /// 64 connections on one busy core as 20 to 30 us of the kernel's time.
 pub const SLEEP_NS: f64 = 25_000.0;
 /// Of the operations that are not put off, one in so many is to be timed and told to [`Firing::observe_alone`].
 pub const TIMED_EVERY: u32 = 16;
+/// Of a kind's shots the first so many are timed, and then one in [`SHOTS_TIMED_EVERY`]: each time is two system calls, for few operations.
+const SHOTS_TIMED: u32 = 32;
+const SHOTS_TIMED_EVERY: u32 = 4;
 /// While events come, a kind waits for so many times the time of its batch, and at least so long: a turn of the server's loop takes longer than a cheap batch.
 const PATIENCE: f64 = 3.0;
 const PATIENCE_MIN_NS: f64 = 1e6;
@@ -97,12 +100,13 @@ struct Gathered {
     /// What an operation has gained by being put off, lately; none if it is to be found out.
     gain_ns: Option<f64>,
     refused: u32,
+    shots: u32,
 }
 
 impl Gathered {
     fn new(algorithm: Algorithm) -> Self {
         let one_ns = guess_ns(algorithm);
-        Self { arrivals: VecDeque::new(), one_ns, round_ns: ROUND_GUESS * one_ns, gain_ns: None, refused: 0 }
+        Self { arrivals: VecDeque::new(), one_ns, round_ns: ROUND_GUESS * one_ns, gain_ns: None, refused: 0, shots: 0 }
     }
 
     /// What an operation gains in a full batch.
@@ -225,13 +229,22 @@ impl Firing {
         &self.kinds[usize::from(algorithm.number())]
     }
 
-    /// What was decided took so long.
-    pub fn observe(&mut self, shot: Shot, measured_ns: u64) {
+    /// Whether what was decided is to be timed, for [`observe`](Self::observe).
+    pub fn is_timed(&mut self, shot: Shot) -> bool {
+        let kind = self.kind(shot.algorithm);
+        kind.shots = kind.shots.saturating_add(1);
+        kind.shots <= SHOTS_TIMED || kind.shots.is_multiple_of(SHOTS_TIMED_EVERY)
+    }
+
+    /// What was decided is done, and took so long, if it was timed.
+    pub fn observe(&mut self, shot: Shot, measured_ns: Option<u64>) {
         let lanes = self.lanes;
         let kind = self.kind(shot.algorithm);
-        let believed = if shot.side_by_side { &mut kind.round_ns } else { &mut kind.one_ns };
-        let each = measured_ns.max(1) as f64 / if shot.side_by_side { 1.0 } else { shot.count as f64 };
-        *believed += (each.clamp(*believed / LEAP_MAX, *believed * LEAP_MAX) - *believed) * WEIGHT;
+        if let Some(measured_ns) = measured_ns {
+            let believed = if shot.side_by_side { &mut kind.round_ns } else { &mut kind.one_ns };
+            let each = measured_ns.max(1) as f64 / if shot.side_by_side { 1.0 } else { shot.count as f64 };
+            *believed += (each.clamp(*believed / LEAP_MAX, *believed * LEAP_MAX) - *believed) * WEIGHT;
+        }
         let gained = if shot.side_by_side { kind.one_ns - kind.round_ns / shot.count as f64 } else { 0.0 };
         let mean = kind.gain_ns.get_or_insert(kind.one_ns - kind.round_ns / lanes as f64);
         *mean += (gained - *mean) * GAIN_WEIGHT * shot.count as f64;
@@ -355,7 +368,7 @@ mod tests {
             let mut waited = 0;
             for _ in 0..6400 / comes {
                 if firing.is_worth_waiting(Ecdsa, 8) {
-                    firing.observe(shot, if comes > 1 { 33_000 } else { 15_000 });
+                    firing.observe(shot, Some(if comes > 1 { 33_000 } else { 15_000 }));
                     waited += 1;
                 }
             }
@@ -372,15 +385,26 @@ mod tests {
             assert!(firing.is_worth_waiting(Rsa, 2), "round {round}");
             let together = round % 6 == 0;
             let count = if together { 4 } else { 1 };
-            firing.observe(Shot { algorithm: Rsa, count, side_by_side: together }, if together { 550_000 } else { 250_000 });
+            firing.observe(Shot { algorithm: Rsa, count, side_by_side: together }, Some(if together { 550_000 } else { 250_000 }));
         }
+    }
+
+    #[test]
+    fn a_batch_without_a_time_still_says_what_came_together() {
+        let mut firing = Firing::new(8);
+        let lone = Shot { algorithm: Ecdsa, count: 1, side_by_side: false };
+        let timed = (0..1000).filter(|_| firing.is_timed(lone)).count();
+        assert!((200..400).contains(&timed), "{timed} of 1000");
+        (0..100).for_each(|_| firing.observe(lone, None));
+        assert!(!firing.is_worth_waiting(Ecdsa, 8));
+        assert_eq!(firing.known(Ecdsa).one_ns, guess_ns(Ecdsa));
     }
 
     #[test]
     fn times_are_learnt() {
         let mut firing = Firing::new(8);
         for _ in 0..60 {
-            firing.observe(Shot { algorithm: Rsa, count: 8, side_by_side: true }, 250_000 * 5);
+            firing.observe(Shot { algorithm: Rsa, count: 8, side_by_side: true }, Some(250_000 * 5));
             firing.observe_alone(Rsa, 250_000);
         }
         (0..4).for_each(|_| firing.arrived(Time::ZERO, Rsa));

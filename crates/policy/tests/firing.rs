@@ -121,7 +121,7 @@ impl Server<'_> {
         let (one, round) = cost(shot.algorithm);
         let took = if shot.side_by_side { round } else { one * shot.count as u64 };
         self.work(took);
-        self.firing.observe(shot, took);
+        self.firing.observe(shot, Some(took));
         if matches!(shot.algorithm, Algorithm::Rsa2048Private | Algorithm::Rsa4096Private | Algorithm::EcdsaP256Sign) {
             self.batches = (self.batches.0 + 1, self.batches.1 + shot.count);
         }

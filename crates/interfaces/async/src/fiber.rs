@@ -2,6 +2,7 @@
 
 use crate::owners::Listing;
 use crate::real::{self, Ssl};
+use crate::thread::SUSPENDED_MAX;
 use core::ffi::{CStr, c_int};
 use core::mem::ManuallyDrop;
 use core::ops::Range;
@@ -12,8 +13,8 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 /// Bytes of stack for one handshake, and a guard page below it: as many as threads commonly have, for an application's callbacks may need any number of
 /// them (an `sni_callback` of Python's). It is address space; only what is touched takes memory.
 const STACK_BYTES: usize = 8 << 20;
-/// Stacks kept for the next handshakes of a thread.
-const KEPT_STACKS: usize = 32;
+/// Stacks kept for the next handshakes of a thread: all that it may need at the same time, for a new one costs four system calls and its first pages.
+const KEPT_STACKS: usize = SUSPENDED_MAX;
 
 /// How a suspended handshake goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub(crate) struct Fiber {
     pub(crate) reads_by_recv: bool,
     /// Nobody will be told when its operation is done.
     pub(crate) goes_on_untold: bool,
+    /// Its descriptor was seen not to block.
+    pub(crate) is_nonblocking: bool,
     pub(crate) state: State,
     pub(crate) listing: Option<Listing>,
     /// How to suspend it, from its own stack.
@@ -94,6 +97,7 @@ impl Fiber {
             fd,
             reads_by_recv,
             goes_on_untold: false,
+            is_nonblocking: false,
             state: State::Waiting,
             listing: None,
             pause: ptr::null(),

@@ -68,7 +68,11 @@ impl Entry {
     }
 }
 
+/// Whether a descriptor that is being registered is a pipe; one that has just been accepted is none, and the kernel need not be asked.
 fn is_pipe(fd: c_int) -> bool {
+    if descriptors::is_new(fd) {
+        return false;
+    }
     let mut found = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: room for the answer, which is looked at only where there is one.
     unsafe { libc::fstat(fd, found.as_mut_ptr()) == 0 && found.assume_init().st_mode & libc::S_IFMT == libc::S_IFIFO }

@@ -15,7 +15,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::*};
 
 /// Handshakes that one thread suspends at the same time; further ones run in place.
-const SUSPENDED_MAX: usize = 256;
+pub(crate) const SUSPENDED_MAX: usize = 256;
 
 /// Company is who has come in the last so many waits: a server that accepts one connection in each turn sees few at a time, however many there are.
 const RECENT_WAITS: usize = 4;
@@ -65,7 +65,20 @@ struct Running {
     given_up: bool,
     /// Nobody will be told when its operation is done.
     goes_on_untold: bool,
+    /// Its descriptor was seen not to block.
+    is_nonblocking: bool,
     listing: Option<owners::Listing>,
+}
+
+/// The handshake that could be suspended now.
+struct Candidate {
+    number: u64,
+    ssl: Ssl,
+    fd: c_int,
+    /// Nobody will be told when its operation is done.
+    untold: bool,
+    /// Its descriptor was seen not to block.
+    nonblocking: bool,
 }
 
 /// What one thread has suspended.
@@ -187,8 +200,8 @@ unsafe extern "C" fn fiber() -> u64 {
         thread.may_wait = true;
         thread.candidate()
     });
-    let Some(Some((number, ssl, fd, untold))) = candidate else { return 0 };
-    if !is_computing(ssl) || !is_nonblocking(fd) || untold && !is_clients_turn_next(ssl) {
+    let Some(Some(Candidate { number, ssl, fd, untold, nonblocking })) = candidate else { return 0 };
+    if !is_computing(ssl) || !(nonblocking || is_nonblocking(fd)) || untold && !is_clients_turn_next(ssl) {
         return 0;
     }
     if with(|thread| thread.list_running()) == Some(true) { number } else { 0 }
@@ -327,15 +340,17 @@ impl Thread {
     }
 
     /// The handshake that could be suspended now.
-    fn candidate(&mut self) -> Option<(u64, Ssl, c_int, bool)> {
+    fn candidate(&mut self) -> Option<Candidate> {
         let running = self.running.as_mut().filter(|running| !running.given_up && running.fd >= 0 && is_on(&running.stack))?;
         running.goes_on_untold = !self.registry.will_hear(running.fd);
-        let found = (running.number, running.ssl, running.fd, running.goes_on_untold);
-        (self.by_ring || !running.goes_on_untold).then_some(found)
+        let Running { number, ssl, fd, goes_on_untold: untold, is_nonblocking: nonblocking, .. } = *running;
+        (self.by_ring || !untold).then_some(Candidate { number, ssl, fd, untold, nonblocking })
     }
 
+    /// The handshake that runs may be suspended, and is listed from now on; false if the list is full.
     fn list_running(&mut self) -> bool {
         let Some(running) = &mut self.running else { return false };
+        running.is_nonblocking = true;
         if running.listing.is_none() {
             running.listing = owners::list(running.ssl, own_name());
         }
@@ -407,7 +422,7 @@ pub(crate) fn run(mut fiber: Fiber, onward: Onward) -> Option<End> {
     // An application's callback on a fiber may free, or shake, another connection.
     let outer = with(|thread| {
         let (number, ssl, fd, pause, listing) = (fiber.number, fiber.ssl, fiber.fd, fiber.pause, fiber.listing.take());
-        let (reads_by_recv, stack) = (fiber.reads_by_recv, fiber.stack.clone());
+        let (reads_by_recv, is_nonblocking, stack) = (fiber.reads_by_recv, fiber.is_nonblocking, fiber.stack.clone());
         thread.running.replace(Running {
             number,
             ssl,
@@ -417,13 +432,14 @@ pub(crate) fn run(mut fiber: Fiber, onward: Onward) -> Option<End> {
             stack,
             given_up: onward == Onward::GivenUp,
             goes_on_untold: false,
+            is_nonblocking,
             listing,
         })
     });
     let answer = fiber.resume(onward);
     if let Some(running) = with(|thread| core::mem::replace(&mut thread.running, outer.flatten())).flatten() {
         (fiber.fd, fiber.pause, fiber.listing) = (running.fd, running.pause, running.listing);
-        fiber.goes_on_untold = running.goes_on_untold;
+        (fiber.goes_on_untold, fiber.is_nonblocking) = (running.goes_on_untold, running.is_nonblocking);
     }
     let Some(answer) = answer else {
         fiber.state = State::Waiting;

@@ -219,9 +219,6 @@ pub unsafe extern "C" fn epoll_pwait2(
 pub unsafe extern "C" fn epoll_ctl(set: c_int, op: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
     // SAFETY: passed on from the caller.
     let done = unsafe { real::epoll_ctl(set, op, fd, event) };
-    if done == 0 && op != EPOLL_CTL_DEL {
-        descriptors::registered(fd);
-    }
     if done == 0 && has_computer() {
         // SAFETY: the kernel has read it, or it is not used.
         let given = if op == EPOLL_CTL_DEL { None } else { unsafe { event.as_ref() } };
@@ -230,6 +227,9 @@ pub unsafe extern "C" fn epoll_ctl(set: c_int, op: c_int, fd: c_int, event: *mut
             thread.registry.register(fd, registration);
             thread.set_told(fd, false);
         });
+    }
+    if done == 0 && op != EPOLL_CTL_DEL {
+        descriptors::registered(fd);
     }
     done
 }
