@@ -1,5 +1,5 @@
 # The two commands of the README, and the ones behind them. Everything installs what it needs by itself.
-.PHONY: help demo test unit programs evp-test bench build install setup fmt lint docs
+.PHONY: help demo test unit arm programs evp-test bench build install setup fmt lint docs
 .DEFAULT_GOAL := help
 
 help:           ## this list
@@ -8,7 +8,7 @@ help:           ## this list
 demo: build     ## nginx with and without Bywash, side by side, every byte verified
 	@demo/run.sh
 
-test: build unit programs   ## every test
+test: build unit arm programs   ## every test
 
 setup:
 	@scripts/setup
@@ -18,6 +18,9 @@ build: setup    ## the command, the provider and the C library, in target/releas
 
 unit: setup     ## unit, property, conformance and integration tests
 	@cargo test --quiet --workspace --no-fail-fast
+
+arm: setup      ## the kernels for AArch64, checked, and tested by qemu
+	@scripts/arm
 
 programs: build ## real programs and servers under `bywash run`
 	@tests/run.sh

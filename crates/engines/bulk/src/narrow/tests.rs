@@ -90,3 +90,43 @@ fn xts() {
         assert_eq!(given, bytes(text), "{path:?}");
     }
 }
+
+/// What goes through several registers at once is what its blocks are one by one, each by a tweak or counter worked out anew.
+#[test]
+fn long_messages_are_made_of_their_blocks() {
+    let text: Vec<u8> = (0..BLOCK * 71).map(|i| (i * 7 + i / 256) as u8).collect();
+    for path in paths() {
+        let (key, second) = (Key::new(path, &[3; 32]).unwrap(), Key::new(path, &[4; 32]).unwrap());
+        let unit = XtsKey::new(path, &[[3; 32], [4; 32]].concat()).unwrap();
+        let iv = [0xff; BLOCK];
+        let mut tweak = iv;
+        second.ecb_encrypt(Text::in_place(&mut tweak)).unwrap();
+        let all = |work: &dyn Fn(Text<'_>)| {
+            let mut out = vec![0; text.len()];
+            work(Text::apart(&text, &mut out));
+            out
+        };
+        let ecb = all(&|text| key.ecb_decrypt(text).unwrap());
+        let (ctr, cbc) = (all(&|text| key.ctr(&iv, text)), all(&|text| key.cbc_decrypt(&mut [0xff; BLOCK], text).unwrap()));
+        let xts = all(&|text| unit.decrypt(&iv, text).unwrap());
+        let mut number = u128::from_le_bytes(tweak);
+        for at in (0..text.len()).step_by(BLOCK) {
+            let given: [u8; BLOCK] = text[at..at + BLOCK].try_into().unwrap();
+            let before = if at == 0 { iv } else { text[at - BLOCK..at].try_into().unwrap() };
+            let xored = |a: [u8; BLOCK], b: [u8; BLOCK]| (u128::from_ne_bytes(a) ^ u128::from_ne_bytes(b)).to_ne_bytes();
+            let one = |given: &[u8; BLOCK], decrypt: bool| {
+                let mut block = [0; BLOCK];
+                let text = Text::apart(given, &mut block);
+                if decrypt { key.ecb_decrypt(text) } else { key.ecb_encrypt(text) }.unwrap();
+                block
+            };
+            let counter = u128::from_be_bytes(iv).wrapping_add((at / BLOCK) as u128).to_be_bytes();
+            let tweak = number.to_le_bytes();
+            assert_eq!(ecb[at..at + BLOCK], one(&given, true), "ECB at {at}, {path:?}");
+            assert_eq!(ctr[at..at + BLOCK], xored(given, one(&counter, false)), "CTR at {at}, {path:?}");
+            assert_eq!(cbc[at..at + BLOCK], xored(before, one(&given, true)), "CBC at {at}, {path:?}");
+            assert_eq!(xts[at..at + BLOCK], xored(tweak, one(&xored(given, tweak), true)), "XTS at {at}, {path:?}");
+            number = (number << 1) ^ (0x87 * (number >> 127));
+        }
+    }
+}
