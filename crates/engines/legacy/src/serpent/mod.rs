@@ -1,7 +1,9 @@
 //! Serpent (Anderson, Biham, Knudsen: the submission of 1998), in the bit-sliced form that its authors give: bit `i` of 32 S-boxes in
-//! word `i`, and 64 blocks in four times four AVX-512 registers. The S-boxes are circuits of seven or eight gates.
+//! word `i`, and 64 blocks in four times four AVX-512 registers. The S-boxes are circuits of seven or eight gates, and of
+//! nine or ten together with the key.
 
 mod circuits;
+mod keyed;
 #[cfg(test)]
 mod sboxes;
 
@@ -17,6 +19,8 @@ pub struct Serpent {
     #[zeroize(skip)]
     form: Form,
     keys: [[u32; 4]; 33],
+    /// Those of encryption but for the last.
+    mixed: [keyed::Mixed; 32],
 }
 
 /// The key schedule, section 4 of the submission: short keys are ended by a one bit.
@@ -41,7 +45,8 @@ fn schedule(key: &[u8]) -> [[u32; 4]; 33] {
 }
 
 #[inline(always)]
-fn mix<W: Words>([a, b, c, d]: [W; 4], [e, f, g, h]: &[u32; 4]) -> [W; 4] {
+fn mix<W: Words>([a, b, c, d]: [W; 4], keys: &[u32]) -> [W; 4] {
+    let [e, f, g, h, ..] = keys else { unreachable!("a round has four key words") };
     [W::xor(a, W::splat(*e)), W::xor(b, W::splat(*f)), W::xor(c, W::splat(*g)), W::xor(d, W::splat(*h))]
 }
 
@@ -71,7 +76,8 @@ impl WordCipher for Serpent {
     type Wide = Several<Zmm, 4>;
 
     fn schedule(key: &[u8], form: Form) -> Self {
-        Self { form, keys: schedule(key) }
+        let keys = schedule(key);
+        Self { form, keys, mixed: keyed::prepared(&keys) }
     }
 
     fn form(&self) -> Form {
@@ -81,15 +87,14 @@ impl WordCipher for Serpent {
     #[inline(always)]
     fn encrypt<W: Words>(&self, words: [W; 4]) -> [W; 4] {
         let mut state = words;
-        for eight in 0..4 {
-            let keys = &self.keys[8 * eight..][..8];
-            state = linear(s0(mix(state, &keys[0])));
+        for (eight, keys) in self.mixed.as_chunks::<8>().0.iter().enumerate() {
+            state = linear(keyed::s0(state, &keys[0]));
             state = linear(s1(mix(state, &keys[1])));
-            state = linear(s2(mix(state, &keys[2])));
+            state = linear(keyed::s2(state, &keys[2]));
             state = linear(s3(mix(state, &keys[3])));
-            state = linear(s4(mix(state, &keys[4])));
-            state = linear(s5(mix(state, &keys[5])));
-            state = linear(s6(mix(state, &keys[6])));
+            state = linear(keyed::s4(state, &keys[4]));
+            state = linear(keyed::s5(state, &keys[5]));
+            state = linear(keyed::s6(state, &keys[6]));
             state = s7(mix(state, &keys[7]));
             // In the last round a key stands in its place.
             if eight < 3 {
