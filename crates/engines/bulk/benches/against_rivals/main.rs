@@ -1,7 +1,7 @@
 //! The kernels against others, on one core.
 //!
-//! `cargo bench -p bywash-bulk -- [NAME...]` prints a table for each mode whose name contains one of the names: GB/s of one message after another in place, by
-//! size. The contenders of a size take turns within each round, so that whatever else the machine does hits them alike; the time is the
+//! `cargo bench -p bywash-bulk -- [NAME...] [BYTES...]` prints a table for each mode whose name contains one of the names: GB/s of one message after another in
+//! place, by size. The contenders of a size take turns within each round, so that whatever else the machine does hits them alike; the time is the
 //! thread's CPU time. A figure is the fastest round; `to best` is the least of the medians over the rounds of each rival's time to ours; `limit` is
 //! the share of the rate at which the processor enciphers if it does nothing else, measured at the start of each size.
 
@@ -127,7 +127,7 @@ fn to_best(times: &[Vec<f64>]) -> f64 {
     times[1..].iter().map(median).fold(f64::INFINITY, f64::min)
 }
 
-fn table(mode: Mode, key: &[u8]) {
+fn table(mode: Mode, key: &[u8], sizes: &[usize]) {
     let whole: Vec<u8> = if mode == Mode::Xts { (0..2 * key.len() as u8).collect() } else { key.to_vec() };
     let (bits, rounds_of_aes, key) = (8 * key.len(), mode.rounds(key.len()), &whole[..]);
     let mut contenders = vec![("ours", ours::of(mode, key))];
@@ -137,7 +137,7 @@ fn table(mode: Mode, key: &[u8]) {
     print!("{:>8}", "bytes");
     contenders.iter().for_each(|(name, _)| print!("{name:>12}"));
     println!("{:>10}{:>8}", "to best", "limit");
-    for size in SIZES {
+    for &size in sizes {
         let limit = bywash_bulk::limit::round_bytes_per_ns(|| Duration::from_nanos(now())).unwrap_or(f64::NAN);
         let times = rounds(size, &mut contenders);
         let bytes = (size * mode.messages()) as f64;
@@ -156,7 +156,10 @@ fn main() {
         return println!("skipped: this processor has no VAES with AVX-512");
     }
     // cargo itself passes --bench.
-    let names: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
+    let (sizes, names): (Vec<String>, Vec<String>) = arguments.partition(|argument| argument.parse::<usize>().is_ok());
+    let sizes: Vec<usize> = sizes.iter().filter_map(|size| size.parse().ok()).collect();
+    let sizes = if sizes.is_empty() { SIZES.to_vec() } else { sizes };
     println!("{}", rivals::versions());
     let of_aes = [Mode::Gcm, Mode::GcmSiv, Mode::Ccm, Mode::Ctr, Mode::Xts, Mode::Ecb, Mode::CbcDecrypt, Mode::CbcStreams];
     let all = of_aes.into_iter().flat_map(|mode| [(mode, 16), (mode, 32)]).chain([
@@ -168,7 +171,7 @@ fn main() {
     for (mode, len) in all {
         let name = mode.name(8 * len);
         if names.is_empty() || names.iter().any(|wanted| name.contains(wanted.as_str())) {
-            table(mode, &vec![0x42; len]);
+            table(mode, &vec![0x42; len], &sizes);
         }
     }
 }

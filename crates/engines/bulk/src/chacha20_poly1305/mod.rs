@@ -97,27 +97,29 @@ fn lengths(aad: u64, text: u64) -> [u8; 16] {
 fn crypt<const SEAL: bool>(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], text: &mut Text<'_>) -> [u8; TAG] {
     let mut state = State::empty();
     state.set(key, nonce);
+    let mut hash = Poly1305::empty();
+    let mut last = stream::EMPTY;
     // The first blocks are computed together with the one that Poly1305's key is from.
-    let mut first = [stream::EMPTY; stream::FIRST];
-    let goes_at_once = SEAL && text.len() >= stream::STEP;
-    let blocks = if goes_at_once {
-        state.begin_with(text, &mut first[0]);
-        1
+    let at = if SEAL && text.len() >= stream::STEP {
+        state.begin_with(text, &mut last, &mut hash);
+        hash.update(aad);
+        hash.pad();
+        stream::STEP
     } else {
-        state.begin(&mut first, text.len())
-    };
-    let mut hash = Poly1305::new(&first[0].0);
-    hash.update(aad);
-    hash.pad();
-    let at = if goes_at_once { stream::STEP } else { text.len().min((blocks - 1) * stream::BLOCK) };
-    if !SEAL {
-        hash.update(text.given(0..at));
-    }
-    if !goes_at_once {
+        let mut first = [stream::EMPTY; stream::FIRST];
+        let blocks = state.begin(&mut first, &mut hash, text.len());
+        hash.update(aad);
+        hash.pad();
+        let at = text.len().min((blocks - 1) * stream::BLOCK);
+        if !SEAL {
+            hash.update(text.given(0..at));
+        }
         stream::xor(text, 0..at, &first[1..blocks]);
-    }
-    go_on::<SEAL>(&mut state, &mut hash, text, at, if SEAL { 0 } else { at }, &mut first[0]);
-    stream::wipe(&mut first[..blocks]);
+        stream::wipe(&mut first[..blocks]);
+        at
+    };
+    go_on::<SEAL>(&mut state, &mut hash, text, at, if SEAL { 0 } else { at }, &mut last);
+    stream::wipe(core::slice::from_mut(&mut last));
     hash.pad();
     hash.update(&lengths(aad.len() as u64, text.len() as u64));
     hash.tag()

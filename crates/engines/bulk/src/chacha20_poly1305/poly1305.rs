@@ -18,9 +18,15 @@ const MANY: usize = 3 * EIGHT;
 /// A limb's bits.
 const LIMB: u32 = 44;
 const MASK: u64 = (1 << LIMB) - 1;
+/// The highest limb's bits.
+const HIGH_LIMB: u32 = 130 - 2 * LIMB;
+/// Where each power of r from r^1 on stands in [`Poly1305::last`].
+const LAST: [usize; 1 + LANES] = [0, 7, 5, 3, 1, 6, 4, 2, 0];
 
 /// A number below 2^131, least significant word first.
 type Number = [u64; 3];
+/// The same in limbs.
+type Limbs = [u64; 3];
 
 /// The hash of a message.
 #[derive(Clone)]
@@ -52,11 +58,25 @@ impl Drop for Poly1305 {
 }
 
 impl Poly1305 {
+    /// What [`Self::set_key`] gives a key.
+    #[inline]
+    pub(super) fn empty() -> Self {
+        Self { r: [0; 2], pad: [0; 2], h: [0; 3], powers: EMPTY, last: EMPTY, has_powers: false, part: [0; BLOCK], part_len: 0 }
+    }
+
     /// With the first 32 bytes of a block of keystream as key (RFC 8439 s2.6).
     pub(super) fn new(block: &[u8; 64]) -> Self {
+        let mut hash = Self::empty();
+        hash.set_key(block);
+        hash
+    }
+
+    /// Takes the key, before anything is hashed.
+    #[inline]
+    pub(super) fn set_key(&mut self, block: &[u8; 64]) {
         let word = |i: usize| block.as_chunks().0.get(i).map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let r = [word(0) & 0x0FFF_FFFC_0FFF_FFFF, word(1) & 0x0FFF_FFFC_0FFF_FFFC];
-        Self { r, pad: [word(2), word(3)], h: [0; 3], powers: EMPTY, last: EMPTY, has_powers: false, part: [0; BLOCK], part_len: 0 }
+        self.r = [word(0) & 0x0FFF_FFFC_0FFF_FFFF, word(1) & 0x0FFF_FFFC_0FFF_FFFC];
+        self.pad = [word(2), word(3)];
     }
 
     /// Hashes bytes.
@@ -120,7 +140,7 @@ impl Poly1305 {
     pub(super) fn begin(&mut self) -> Wide {
         assert_eq!(self.part_len, 0, "blocks are whole");
         if !self.has_powers {
-            self.make_powers();
+            self.make_all_powers();
         }
         // What was hashed before belongs to the first block.
         Wide { h: limbs(self.h).map(|limb| _mm512_zextsi128_si512(_mm_set_epi64x(0, limb as i64))), later: 0 }
@@ -166,25 +186,44 @@ impl Poly1305 {
         self.h = number(sums.carried().map(|limb| _mm512_reduce_add_epi64(limb) as u64));
     }
 
-    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-    fn make_powers(&mut self) {
-        let r = [self.r[0], self.r[1], 0];
-        let (r, r2) = (limbs(r), limbs(times(r, r)));
-        let lanes = |mask, i: usize, a: [u64; 3]| move |b| _mm512_mask_set1_epi64(b, mask, a[i] as i64);
-        let zero = _mm512_setzero_si512();
-        // r, r, r, r, r^2, r^2, r^2, r^2, and these times r^2 in every other pair.
-        let mut h = [0, 1, 2].map(|i| lanes(0xF0, i, r2)(lanes(0x0F, i, r)(zero)));
-        let one = |i: usize| _mm512_mask_set1_epi64(zero, 0xFF, i64::from(i == 0));
-        h = product([0, 1, 2].map(|i| lanes(0xCC, i, r2)(one(i))), h);
-        // r^4 lies in the last lane; it goes to every other lane.
-        let r4 = h.map(|limb| _mm512_permutexvar_epi64(_mm512_set1_epi64(7), limb));
-        h = product([0, 1, 2].map(|i| _mm512_mask_mov_epi64(one(i), 0xAA, r4[i])), h);
-        self.last.set(h.map(|limb| _mm512_permutexvar_epi64(_mm512_set_epi64(0, 1, 4, 5, 2, 3, 6, 7), limb)));
-        for _ in 0..3 {
-            h = product(h, h);
+    fn make_all_powers(&mut self) {
+        self.make_powers::<0>();
+        self.make_powers::<1>();
+        self.make_powers::<2>();
+        self.make_powers::<3>();
+    }
+
+    /// A stage of four in which the powers of r are made, each with three or four multiplications that do not wait for each other. In words of 64 bits, so that
+    /// they take no time from registers that have other work.
+    #[inline(always)]
+    pub(super) fn make_powers<const STAGE: usize>(&mut self) {
+        let Self { powers, last, .. } = self;
+        match STAGE {
+            0 => {
+                let r = limbs([self.r[0], self.r[1], 0]);
+                let square = times(r, r);
+                last.set(LAST[1], r);
+                last.set(LAST[2], square);
+                last.set(LAST[3], times(square, r));
+                last.set(LAST[4], times(square, square));
+            }
+            1 => {
+                let fourth = last.get(LAST[4]);
+                (1..=4).for_each(|i| last.set(LAST[4 + i], times(fourth, last.get(LAST[i]))));
+                powers.set(0, last.get(LAST[8]));
+            }
+            2 => {
+                let eighth = powers.get(0);
+                powers.set(1, times(eighth, eighth));
+                powers.set(2, times(powers.get(1), eighth));
+                powers.set(3, times(powers.get(1), powers.get(1)));
+            }
+            _ => {
+                let fourth = powers.get(3);
+                (0..4).for_each(|i| powers.set(4 + i, times(fourth, powers.get(i))));
+            }
         }
-        self.powers.set(h.map(|limb| _mm512_permutexvar_epi64(_mm512_set_epi64(7, 3, 5, 1, 6, 2, 4, 0), limb)));
-        self.has_powers = true;
+        self.has_powers |= STAGE == 3;
     }
 
     /// The tag of what was hashed, which ends with a whole block.
@@ -214,33 +253,28 @@ fn folded([low, middle, high]: [u128; 3]) -> Number {
     [low as u64, middle as u64, (high & 3) as u64 + (middle >> 64) as u64]
 }
 
-/// A product modulo p.
-fn times(a: Number, b: Number) -> Number {
-    let mut words = [0u64; 6];
-    for (i, &a) in a.iter().enumerate() {
-        let mut carry = 0;
-        for (j, &b) in b.iter().enumerate() {
-            let sum = u128::from(words[i + j]) + u128::from(a) * u128::from(b) + carry;
-            words[i + j] = sum as u64;
-            carry = sum >> 64;
-        }
-        words[i + 3] = carry as u64;
-    }
+/// A product modulo p of limbs, the middle one of which may be a little too long here as there.
+#[inline(always)]
+fn times(a: Limbs, b: Limbs) -> Limbs {
+    let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
+    let (s1, s2) = (20 * b[1], 20 * b[2]);
+    let low = wide(a[0], b[0]) + wide(a[1], s2) + wide(a[2], s1);
+    let middle = wide(a[0], b[1]) + wide(a[1], b[0]) + wide(a[2], s2) + (low >> LIMB);
+    let high = wide(a[0], b[2]) + wide(a[1], b[1]) + wide(a[2], b[0]) + (middle >> LIMB);
     // What is above 2^130 counts five times.
-    let above = |i: usize| u128::from(words[i] >> 2 | words[i + 1] << 62);
-    let column = |i: usize| u128::from(words[i]) + 5 * above(i + 2);
-    folded([column(0), column(1), u128::from(words[2] & 3) + 5 * above(4)])
+    let low = (low as u64 & MASK) + 5 * (high >> HIGH_LIMB) as u64;
+    [low & MASK, (middle as u64 & MASK) + (low >> LIMB), high as u64 & ((1 << HIGH_LIMB) - 1)]
 }
 
 /// In limbs of 44, 44 and 42 bits, the last a little more.
 #[inline]
-fn limbs([a, b, c]: Number) -> [u64; 3] {
+fn limbs([a, b, c]: Number) -> Limbs {
     [a & MASK, (a >> LIMB | b << (64 - LIMB)) & MASK, b >> (2 * LIMB - 64) | c << (128 - 2 * LIMB)]
 }
 
 /// The number with limbs that may be too long.
 #[inline]
-fn number([a, b, c]: [u64; 3]) -> Number {
+fn number([a, b, c]: Limbs) -> Number {
     let [a, b, c] = [u128::from(a), u128::from(b), u128::from(c)];
     let low = a + (b << LIMB);
     // c 2^88 in columns of 64 bits.
@@ -270,11 +304,15 @@ const EMPTY: Factors = Factors([[0; LANES]; 5]);
 
 impl Factors {
     #[inline]
-    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-    fn set(&mut self, limbs: [__m512i; 3]) {
-        for (words, limb) in self.0.iter_mut().zip(wrapped(limbs)) {
-            memory::set_words(words, limb);
+    fn set(&mut self, i: usize, [a, b, c]: Limbs) {
+        for (words, limb) in self.0.iter_mut().zip([a, b, c, 20 * b, 20 * c]) {
+            words[i] = limb;
         }
+    }
+
+    #[inline]
+    fn get(&self, i: usize) -> Limbs {
+        [0, 1, 2].map(|limb| self.0[limb][i])
     }
 
     /// One for all lanes.
@@ -290,23 +328,6 @@ impl Factors {
     fn each(&self) -> [__m512i; 5] {
         [0, 1, 2, 3, 4].map(|limb| memory::words(&self.0[limb]))
     }
-}
-
-/// With the upper two limbs times 20.
-#[inline]
-#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-fn wrapped([a, b, c]: [__m512i; 3]) -> [__m512i; 5] {
-    let twenty = |limb| _mm512_add_epi64(_mm512_slli_epi64::<4>(limb), _mm512_slli_epi64::<2>(limb));
-    [a, b, c, twenty(b), twenty(c)]
-}
-
-/// Products modulo p, lane by lane.
-#[inline]
-#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-fn product(a: [__m512i; 3], b: [__m512i; 3]) -> [__m512i; 3] {
-    let mut sums = Sums::zero();
-    sums.add(wrapped(a), b);
-    sums.carried()
 }
 
 /// A hash in eight lanes, each of which has every eighth block.
@@ -363,11 +384,11 @@ impl Sums {
         let limb1 = _mm512_add_epi64(low1, _mm512_add_epi64(_mm512_slli_epi64::<8>(high0), _mm512_srli_epi64::<LIMB>(low0)));
         let limb2 = _mm512_add_epi64(low2, _mm512_add_epi64(_mm512_slli_epi64::<8>(high1), _mm512_srli_epi64::<LIMB>(limb1)));
         // And 2^10 of 2^130, which is worth 5.
-        let above = _mm512_add_epi64(_mm512_slli_epi64::<10>(high2), _mm512_srli_epi64::<42>(limb2));
+        let above = _mm512_add_epi64(_mm512_slli_epi64::<10>(high2), _mm512_srli_epi64::<HIGH_LIMB>(limb2));
         let fives = _mm512_add_epi64(above, _mm512_slli_epi64::<2>(above));
         let limb0 = _mm512_add_epi64(_mm512_and_si512(low0, mask), fives);
         let limb1 = _mm512_add_epi64(_mm512_and_si512(limb1, mask), _mm512_srli_epi64::<LIMB>(limb0));
-        [_mm512_and_si512(limb0, mask), limb1, _mm512_and_si512(limb2, _mm512_set1_epi64((1 << 42) - 1))]
+        [_mm512_and_si512(limb0, mask), limb1, _mm512_and_si512(limb2, _mm512_set1_epi64((1 << HIGH_LIMB) - 1))]
     }
 }
 
@@ -402,7 +423,7 @@ mod tests {
         let random: Vec<Number> = (0..40).map(|_| [word(), word(), word() & 3]).collect();
         for &a in edges.iter().chain(&random) {
             for &b in edges.iter().chain(&random) {
-                assert_eq!(canonical(times(a, b)), canonical(slow(a, b)), "{a:x?} times {b:x?}");
+                assert_eq!(canonical(number(times(limbs(a), limbs(b)))), canonical(slow(a, b)), "{a:x?} times {b:x?}");
             }
             assert_eq!(number(limbs(a)), folded(a.map(u128::from)));
         }

@@ -59,10 +59,10 @@ impl State {
         }
     }
 
-    /// The first blocks of a message with so much text, the one for Poly1305's key among them. Returns how many there are.
+    /// The first blocks of a message with so much text, and the hash with the key that is one of them. Returns how many there are.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-    pub(super) fn begin(&mut self, first: &mut [Block; FIRST], text: usize) -> usize {
+    pub(super) fn begin(&mut self, first: &mut [Block; FIRST], hash: &mut Poly1305, text: usize) -> usize {
         let blocks = match text.div_ceil(BLOCK) {
             0..4 => self.few::<1>(first),
             4..8 => self.few::<2>(first),
@@ -72,19 +72,22 @@ impl State {
             }
             _ => {
                 let (one, rest) = first.split_at_mut(1);
-                seventeen(&self.0, &mut one[0], |i, block| memory::set_register(&mut rest[i].0, block));
+                seventeen(&self.0, &mut one[0], hash, |i, block| memory::set_register(&mut rest[i].0, block));
                 FIRST
             }
         };
+        if blocks < FIRST {
+            hash.set_key(&first[0].0);
+        }
         self.0[12] = self.0[12].wrapping_add(blocks as u32);
         blocks
     }
 
-    /// The first blocks of a message with a step of text at least: the one for Poly1305's key, and those that encrypt the step.
+    /// The first blocks of a message with a step of text at least: the one that is the hash's key, and those that encrypt the step.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-    pub(super) fn begin_with(&mut self, text: &mut Text<'_>, first: &mut Block) {
-        seventeen(&self.0, first, |i, block| {
+    pub(super) fn begin_with(&mut self, text: &mut Text<'_>, first: &mut Block, hash: &mut Poly1305) {
+        seventeen(&self.0, first, hash, |i, block| {
             let at = i * BLOCK;
             text.store(at, _mm512_xor_si512(text.load(at), block));
         });
@@ -197,25 +200,29 @@ fn rows<const N: usize>(state: &[u32; 16]) -> [Rows; N] {
 }
 
 /// `x[a] += x[b]`, then `x[d]` xored with it and turned, for each quadruple before the next step: quarter rounds take turns, so that none waits.
+/// After each step of all comes what is to be done `beside`.
 macro_rules! half_quarter_rounds {
-    ([$add:ident $xor:ident $rol:ident] $x:ident, $first:literal $second:literal, $([$a:literal $b:literal $c:literal $d:literal])*) => {
-        $($x[$a] = $add($x[$a], $x[$b]);)*
-        $($x[$d] = $xor($x[$d], $x[$a]);)*
-        $($x[$d] = $rol::<$first>($x[$d]);)*
-        $($x[$c] = $add($x[$c], $x[$d]);)*
-        $($x[$b] = $xor($x[$b], $x[$c]);)*
-        $($x[$b] = $rol::<$second>($x[$b]);)*
+    ($x:ident, $beside:expr, $first:literal $second:literal, $([$a:literal $b:literal $c:literal $d:literal])*) => {
+        $($x[$a] = _mm512_add_epi32($x[$a], $x[$b]);)*
+        ($beside)();
+        $($x[$d] = _mm512_xor_si512($x[$d], $x[$a]);)*
+        ($beside)();
+        $($x[$d] = _mm512_rol_epi32::<$first>($x[$d]);)*
+        ($beside)();
+        $($x[$c] = _mm512_add_epi32($x[$c], $x[$d]);)*
+        ($beside)();
+        $($x[$b] = _mm512_xor_si512($x[$b], $x[$c]);)*
+        ($beside)();
+        $($x[$b] = _mm512_rol_epi32::<$second>($x[$b]);)*
+        ($beside)();
     };
 }
 
 /// Quarter rounds (RFC 8439 s2.1), one step of each after the other.
 macro_rules! quarter_rounds {
-    ($operations:tt $x:ident, $($quadruple:tt)*) => {
-        half_quarter_rounds!($operations $x, 16 12, $($quadruple)*);
-        half_quarter_rounds!($operations $x, 8 7, $($quadruple)*);
-    };
-    ($x:ident, $($quadruple:tt)*) => {
-        quarter_rounds!([_mm512_add_epi32 _mm512_xor_si512 _mm512_rol_epi32] $x, $($quadruple)*);
+    ($x:ident, $beside:expr, $($quadruple:tt)*) => {
+        half_quarter_rounds!($x, $beside, 16 12, $($quadruple)*);
+        half_quarter_rounds!($x, $beside, 8 7, $($quadruple)*);
     };
 }
 
@@ -223,35 +230,28 @@ macro_rules! quarter_rounds {
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
 fn double_round_of_rows(x: &mut Rows) {
-    quarter_rounds!(x, [0 1 2 3]);
+    quarter_rounds!(x, || (), [0 1 2 3]);
     x[1] = _mm512_shuffle_epi32::<0x39>(x[1]);
     x[2] = _mm512_shuffle_epi32::<0x4E>(x[2]);
     x[3] = _mm512_shuffle_epi32::<0x93>(x[3]);
-    quarter_rounds!(x, [0 1 2 3]);
+    quarter_rounds!(x, || (), [0 1 2 3]);
     x[1] = _mm512_shuffle_epi32::<0x93>(x[1]);
     x[2] = _mm512_shuffle_epi32::<0x4E>(x[2]);
     x[3] = _mm512_shuffle_epi32::<0x39>(x[3]);
 }
 
-/// The same of one block: narrow registers take half the time.
-#[inline]
-#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-fn double_round_of_one(x: &mut [__m128i; 4]) {
-    quarter_rounds!([_mm_add_epi32 _mm_xor_si128 _mm_rol_epi32] x, [0 1 2 3]);
-    x[1] = _mm_shuffle_epi32::<0x39>(x[1]);
-    x[2] = _mm_shuffle_epi32::<0x4E>(x[2]);
-    x[3] = _mm_shuffle_epi32::<0x93>(x[3]);
-    quarter_rounds!([_mm_add_epi32 _mm_xor_si128 _mm_rol_epi32] x, [0 1 2 3]);
-    x[1] = _mm_shuffle_epi32::<0x93>(x[1]);
-    x[2] = _mm_shuffle_epi32::<0x4E>(x[2]);
-    x[3] = _mm_shuffle_epi32::<0x39>(x[3]);
-}
-
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
 fn double_round(x: &mut [__m512i; 16]) {
-    quarter_rounds!(x, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
-    quarter_rounds!(x, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
+    double_round_beside(x, || ());
+}
+
+/// 24 times between its instructions, something else.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+fn double_round_beside(x: &mut [__m512i; 16], mut beside: impl FnMut()) {
+    quarter_rounds!(x, beside, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
+    quarter_rounds!(x, beside, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
 }
 
 /// A word of 16 blocks, the block counter counted up.
@@ -283,10 +283,11 @@ fn sixteen(state: &[u32; 16], take: impl FnMut(usize, __m512i)) {
     words_to_blocks(x, state, take);
 }
 
-/// 17 blocks: one in rows beside 16 in words, for which the processor has time to spare. The 16 after the first are given to `take` with their numbers.
+/// 17 blocks: 16 in words, and beside them one in rows, which is the hash's key. It is done when the others are half done, and powers of the key are made beside
+/// the rounds that are left. The 16 after it are given to `take` with their numbers.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-fn seventeen(state: &[u32; 16], first: &mut Block, take: impl FnMut(usize, __m512i)) {
+fn seventeen(state: &[u32; 16], first: &mut Block, hash: &mut Poly1305, take: impl FnMut(usize, __m512i)) {
     let row = |i: usize| {
         let [a, b, c, d] = [0, 1, 2, 3].map(|j| state[4 * i + j] as i32);
         _mm_set_epi32(d, c, b, a)
@@ -295,15 +296,52 @@ fn seventeen(state: &[u32; 16], first: &mut Block, take: impl FnMut(usize, __m51
     let mut later = *state;
     later[12] = later[12].wrapping_add(1);
     let (mut one, mut x) = (start, words(&later));
-    for _ in 0..10 {
-        double_round(&mut x);
-        double_round_of_one(&mut one);
+    for _ in 0..5 {
+        // Two steps of its chain take as long as four that wait for nobody.
+        let mut step = 0;
+        double_round_beside(&mut x, || {
+            step_of_one(&mut one, step);
+            step_of_one(&mut one, step + 1);
+            step += 2;
+        });
     }
     for (place, (one, start)) in first.0.as_chunks_mut().0.iter_mut().zip(one.into_iter().zip(start)) {
         memory::set_block(place, _mm_add_epi32(one, start));
     }
+    hash.set_key(&first.0);
+    double_round(&mut x);
+    hash.make_powers::<0>();
+    double_round(&mut x);
+    hash.make_powers::<1>();
+    double_round(&mut x);
+    hash.make_powers::<2>();
+    double_round(&mut x);
+    hash.make_powers::<3>();
+    double_round(&mut x);
     words_to_blocks(x, &later, take);
     memory::wipe(&mut later);
+}
+
+/// One step of 24 that make a double round of one block in rows.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+fn step_of_one([a, b, c, d]: &mut [__m128i; 4], step: usize) {
+    match step % 12 {
+        0 | 6 => *a = _mm_add_epi32(*a, *b),
+        1 | 7 => *d = _mm_xor_si128(*d, *a),
+        2 => *d = _mm_rol_epi32::<16>(*d),
+        8 => *d = _mm_rol_epi32::<8>(*d),
+        3 | 9 => *c = _mm_add_epi32(*c, *d),
+        4 | 10 => *b = _mm_xor_si128(*b, *c),
+        5 => *b = _mm_rol_epi32::<12>(*b),
+        _ => {
+            *b = _mm_rol_epi32::<7>(*b);
+            // Diagonals become columns, or columns diagonals.
+            let (left, right) = (_mm_shuffle_epi32::<0x39>, _mm_shuffle_epi32::<0x93>);
+            (*b, *d) = if step % 24 < 12 { (left(*b), right(*d)) } else { (right(*b), left(*d)) };
+            *c = _mm_shuffle_epi32::<0x4E>(*c);
+        }
+    }
 }
 
 /// Adds the state that the rounds began with, and turns words of 16 blocks into blocks.
