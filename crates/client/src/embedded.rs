@@ -96,6 +96,7 @@ fn is_managers_fault(error: &Error) -> bool {
     matches!(
         error,
         Error::EngineFailed { .. }
+            | Error::NotRun
             | Error::Unsupported { .. }
             | Error::Unavailable { .. }
             | Error::Timeout { .. }

@@ -51,6 +51,13 @@ pub trait Engine: Send + Sync {
         self.batch_max()
     }
 
+    /// How many operations of this algorithm, in this direction, take less time together than one after the other; [`lanes`](Engine::lanes), which is the
+    /// default, or more. A batch of what waits already may have so many. Nobody waits for company for this alone: it is for operations that take less time than a wait.
+    fn together(&self, algorithm: Algorithm, direction: Direction) -> usize {
+        let _ = direction;
+        self.lanes(algorithm)
+    }
+
     /// What it costs, if it knows (a modelled engine does); `None` asks the manager to measure.
     fn cost_sheet(&self) -> Option<CostSheet> {
         None
@@ -174,7 +181,7 @@ pub struct Task<'a> {
 impl<'a> Task<'a> {
     /// A task not yet run.
     pub fn new(keyed: &'a dyn Keyed, operation: Operation<'a>) -> Self {
-        Self { keyed, operation, outcome: Err(Error::Unavailable { what: "the operation was not run".into() }) }
+        Self { keyed, operation, outcome: Err(Error::NotRun) }
     }
 }
 

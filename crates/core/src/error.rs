@@ -132,6 +132,9 @@ pub enum Error {
         /// What it said.
         reason: String,
     },
+    /// Engine: it was given the operation and said nothing of it. What every [`Task`](crate::Task) says until it is run.
+    #[error("the operation was not run")]
+    NotRun,
     /// Service: the operation was not done within its bound.
     #[error("no answer within {waited_ms} ms from {from}")]
     Timeout {

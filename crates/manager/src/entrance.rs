@@ -22,7 +22,7 @@ impl Inner {
             return if self.lock().draining { Err(shut_down()) } else { Ok(Err(engines)) };
         }
         let kept = keep_input(operation, engines);
-        let Some((request, mut batch, arrival)) = self.begin_lent(session, operation.data.input_len())? else { return Ok(Err(engines)) };
+        let Some((request, mut batch, arrival)) = self.begin_lent(session, operation)? else { return Ok(Err(engines)) };
         let engine = batch.engine;
         let (span, outcome) = self.execute(&mut batch, Some((session, operation)), arrival);
         let direction = operation.direction;
@@ -47,7 +47,7 @@ impl Inner {
     }
 
     /// Offers a request to the policy that can only run at once and here; takes it back if the policy does otherwise.
-    fn begin_lent(self: &Arc<Self>, session: &Session, bytes: usize) -> Result<Option<(Request, Batch, Time)>> {
+    fn begin_lent(self: &Arc<Self>, session: &Session, operation: &Operation<'_>) -> Result<Option<(Request, Batch, Time)>> {
         let mut state = self.lock();
         if state.draining {
             return Err(shut_down());
@@ -60,7 +60,7 @@ impl Inner {
             return Ok(None);
         }
         let now = self.now();
-        let request = session.request(state.number(), bytes, session.engines);
+        let request = session.request(state.number(), operation.direction, operation.data.input_len(), session.engines);
         state.policy.event(now, Event::Arrived(request));
         let mut ended = Vec::new();
         let pumped = self.pump(&mut state, now, &Role::Nobody, Some(request.id), &mut ended);
@@ -92,7 +92,7 @@ impl Inner {
             return (id, None);
         }
         let now = self.now();
-        let request = session.request(id, operation.input.len(), engines);
+        let request = session.request(id, operation.direction, operation.input.len(), engines);
         state.admit(now, request, session, operation, deliver);
         let role = waiter.map_or(Role::Nobody, |waiter| Role::Caller { waiter, own: id });
         let mut ended = Vec::new();

@@ -34,5 +34,5 @@ pub(crate) fn is_engine_fault(error: &Error) -> bool {
 
 /// Whether the error counts against the engine's health.
 pub(crate) fn blames_engine(error: &Error) -> bool {
-    matches!(error, Error::EngineFailed { .. } | Error::Unavailable { .. } | Error::Timeout { .. })
+    matches!(error, Error::EngineFailed { .. } | Error::NotRun | Error::Unavailable { .. } | Error::Timeout { .. })
 }

@@ -183,7 +183,7 @@ impl Inner {
     /// Runs a batch on its engine, with the lent operation as one more task of it.
     pub(crate) fn execute(&self, batch: &mut Batch, lent: Option<(&Session, &mut Operation<'_>)>, start: Time) -> (Span, Result<usize>) {
         let engine = self.engine(batch.engine);
-        let mut outcome = Err(Error::Unavailable { what: "the operation was not run".into() });
+        let mut outcome = Err(Error::NotRun);
         let lent = lent.map(|(session, operation)| {
             let Operation { direction, iv, aad, data, tag } = operation;
             (session, Operation { direction: *direction, iv, aad, data: data.reborrow(), tag }, &mut outcome)

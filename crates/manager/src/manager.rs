@@ -320,7 +320,11 @@ fn check_engines(engines: &[Arc<dyn Engine>]) -> Result<()> {
 }
 
 fn info(engine: &dyn Engine, costs: &CostSheet) -> EngineInfo {
-    EngineInfo { workers: engine.workers().max(1), lanes: Lanes::by(|algorithm| engine.lanes(algorithm)), costs: costs.clone() }
+    EngineInfo {
+        workers: engine.workers().max(1),
+        lanes: Lanes::by(|algorithm, direction| engine.together(algorithm, direction)),
+        costs: costs.clone(),
+    }
 }
 
 fn policy(kind: PolicyKind, engines: &[EngineInfo]) -> Result<Box<dyn bywash_policy::Policy>> {

@@ -131,7 +131,7 @@ pub(crate) struct Item {
 
 impl Item {
     pub(crate) fn new(id: RequestId, session: Arc<Session>, inputs: Arc<Inputs>, outputs: Outputs) -> Self {
-        Self { id, session, inputs, outputs, outcome: Err(Error::Unavailable { what: "the operation was not run".into() }) }
+        Self { id, session, inputs, outputs, outcome: Err(Error::NotRun) }
     }
 
     /// The operation, and the rest of the item beside it.

@@ -1,7 +1,7 @@
 //! Sessions: a slab with generations, so that a stale number is refused instead of reaching somebody else's key.
 
 use crate::execute;
-use bywash_core::{Engine, Error, Keyed, Result, SessionParams};
+use bywash_core::{Direction, Engine, Error, Keyed, Result, SessionParams};
 use bywash_policy::{EngineId, EngineSet, Request, RequestId};
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,8 +121,8 @@ impl Table {
 
 impl Session {
     /// A request of this session, as policies see it.
-    pub(crate) fn request(&self, id: RequestId, bytes: usize, engines: EngineSet) -> Request {
+    pub(crate) fn request(&self, id: RequestId, direction: Direction, bytes: usize, engines: EngineSet) -> Request {
         let (client, session, algorithm) = (self.client, self.id.number(), self.params.algorithm());
-        Request { id, client, session, algorithm, bytes: bytes as u64, engines, deadline: None }
+        Request { id, client, session, algorithm, direction, bytes: bytes as u64, engines, deadline: None }
     }
 }

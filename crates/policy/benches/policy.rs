@@ -4,7 +4,7 @@
 //! people's work too.
 
 use bywash_core::route::{ROUTES, look_up};
-use bywash_core::{Algorithm, CostSheet, Place, Time};
+use bywash_core::{Algorithm, CostSheet, Direction, Place, Time};
 use bywash_policy::{Decision, EngineInfo, EngineSet, Event, Lanes, NAMES, Request, RequestId, by_name, routing};
 use std::hint::black_box;
 use std::sync::atomic::AtomicU8;
@@ -66,8 +66,8 @@ fn policy(name: &str, depth: u64) {
             while arrived - ended < depth {
                 let algorithm = [Algorithm::Aes256Gcm, Algorithm::Rsa2048Private, Algorithm::X25519][arrived as usize % 3];
                 let bytes = if arrived % 2 == 0 { 1_024 } else { 16_384 };
-                let request =
-                    Request { id: RequestId(arrived), client: 1, session: 1, algorithm, bytes, engines: EngineSet(7), deadline: None };
+                let (id, engines, direction) = (RequestId(arrived), EngineSet(7), Direction::Encrypt);
+                let request = Request { id, client: 1, session: 1, algorithm, direction, bytes, engines, deadline: None };
                 policy.event(now, Event::Arrived(request));
                 arrived += 1;
             }

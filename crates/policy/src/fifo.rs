@@ -78,7 +78,7 @@ impl Policy for Fifo {
         let lanes = &self.lanes[usize::from(engine.0)];
         let mut most = usize::MAX;
         while let Some(next) = self.waiting.front(queue) {
-            most = most.min(lanes.of(next.request.algorithm));
+            most = most.min(lanes.of(next.request.algorithm, next.request.direction));
             if batch.len() >= most {
                 break;
             }
@@ -92,16 +92,21 @@ impl Policy for Fifo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bywash_core::{Algorithm, CostSheet};
+    use bywash_core::{Algorithm, CostSheet, Direction};
 
     #[test]
     fn nobody_rides_along_who_gains_nothing() {
-        let lanes = Lanes::by(|algorithm| if algorithm == Algorithm::X25519 { 3 } else { 1 });
-        let mut fifo = Fifo::new(&[EngineInfo { workers: 9, lanes, costs: CostSheet::empty("cpu") }]);
-        let (x, s) = (Algorithm::X25519, Algorithm::Sha256);
-        for (id, algorithm) in [x, x, s, x, x, x, x, s, s].into_iter().enumerate() {
+        let lanes = Lanes::by(|algorithm, direction| match (algorithm, direction) {
+            (Algorithm::X25519, _) | (Algorithm::Aes128Cbc, Direction::Encrypt) => 3,
+            _ => 1,
+        });
+        let mut fifo = Fifo::new(&[EngineInfo { workers: 99, lanes, costs: CostSheet::empty("cpu") }]);
+        let (x, s) = ((Algorithm::X25519, Direction::Compute), (Algorithm::Sha256, Direction::Compute));
+        let (e, d) = ((Algorithm::Aes128Cbc, Direction::Encrypt), (Algorithm::Aes128Cbc, Direction::Decrypt));
+        for (id, (algorithm, direction)) in [x, x, s, x, x, x, x, s, s, e, e, d, d, e].into_iter().enumerate() {
             let engines = EngineSet(1);
-            let request = Request { id: RequestId(id as u64), client: 0, session: 0, algorithm, bytes: 32, engines, deadline: None };
+            let request =
+                Request { id: RequestId(id as u64), client: 0, session: 0, algorithm, direction, bytes: 32, engines, deadline: None };
             fifo.event(Time(0), Event::Arrived(request));
         }
         let mut sizes = Vec::new();
@@ -112,6 +117,6 @@ mod tests {
             }
             sizes.push(batch.len());
         }
-        assert_eq!(sizes, [2, 1, 3, 1, 1, 1]);
+        assert_eq!(sizes, [2, 1, 3, 1, 1, 1, 2, 1, 1, 1]);
     }
 }

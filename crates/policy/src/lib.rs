@@ -39,7 +39,7 @@
 //! What waits and what is free is kept for all policies alike in `waiting.rs` and `workers.rs`.
 #![forbid(unsafe_code)]
 
-use bywash_core::{Algorithm, Time};
+use bywash_core::{Algorithm, Direction, Time};
 
 pub mod estimate;
 pub mod fifo;
@@ -143,6 +143,8 @@ pub struct Request {
     pub session: u32,
     /// What is asked.
     pub algorithm: Algorithm,
+    /// Which way.
+    pub direction: Direction,
     /// Bytes of input.
     pub bytes: u64,
     /// The engines that can do it.
@@ -197,34 +199,39 @@ pub enum Decision {
 pub struct EngineInfo {
     /// Batches it can run at the same time.
     pub workers: usize,
-    /// Operations it gains from in one batch.
+    /// Operations that take less time in one batch.
     pub lanes: Lanes,
     /// What it costs.
     pub costs: bywash_core::CostSheet,
 }
 
-/// How many operations of each algorithm gain from going together in one batch: 1 where nothing does.
+/// How many operations of each algorithm, each way, gain from going together in one batch: 1 where nothing does.
 #[derive(Clone, Debug)]
-pub struct Lanes(Box<[usize; Algorithm::COUNT]>);
+pub struct Lanes(Box<[[usize; WAYS]; Algorithm::COUNT]>);
+
+/// Directions that there are.
+const WAYS: usize = 3;
 
 impl Lanes {
     /// The same for every algorithm.
     pub fn same(lanes: usize) -> Self {
-        Self::by(|_| lanes)
+        Self::by(|_, _| lanes)
     }
 
-    /// What the function says of each algorithm; 0 counts as 1.
-    pub fn by(lanes: impl Fn(Algorithm) -> usize) -> Self {
-        let mut all = Box::new([1; Algorithm::COUNT]);
+    /// What the function says of each algorithm and direction; 0 counts as 1.
+    pub fn by(lanes: impl Fn(Algorithm, Direction) -> usize) -> Self {
+        let mut all = Box::new([[1; WAYS]; Algorithm::COUNT]);
         for &algorithm in Algorithm::ALL {
-            all[usize::from(algorithm.number())] = lanes(algorithm).max(1);
+            for direction in [Direction::Encrypt, Direction::Decrypt, Direction::Compute] {
+                all[usize::from(algorithm.number())][direction as usize] = lanes(algorithm, direction).max(1);
+            }
         }
         Self(all)
     }
 
-    /// Those for one algorithm.
-    pub fn of(&self, algorithm: Algorithm) -> usize {
-        self.0[usize::from(algorithm.number())]
+    /// Those for one algorithm, one way.
+    pub fn of(&self, algorithm: Algorithm, direction: Direction) -> usize {
+        self.0[usize::from(algorithm.number())][direction as usize]
     }
 }
 

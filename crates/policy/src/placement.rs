@@ -1,6 +1,6 @@
 //! Placement by shortest expected completion.
 //!
-//! For every kind of request (algorithm, size class, engines allowed) each engine's expected completion is worked out from its
+//! For every kind of request (algorithm, direction, size class, engines allowed) each engine's expected completion is worked out from its
 //! [running estimate](crate::estimate): now plus service on a free worker; the end of what runs, then of what waits for it, then service,
 //! on a busy one. The kind whose head is oldest goes first, to its best free engine, as one batch of as many as gain from going together there.
 //!
@@ -23,7 +23,7 @@ use crate::waiting::{Entry, Waiting};
 use crate::workers::Workers;
 use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Request, RequestId};
 use bywash_core::route::{ROUTES, route_index};
-use bywash_core::{Algorithm, Time};
+use bywash_core::{Algorithm, Direction, Time};
 
 /// How long a request may be kept waiting for a better engine while an allowed worker is free: 20 ms.
 pub const PATIENCE_NS: u64 = 20_000_000;
@@ -38,7 +38,7 @@ pub struct Placement {
     waiting: Waiting,
     /// What each queue of `waiting` holds.
     kinds: Vec<Kind>,
-    /// The kinds of each algorithm and size class, by [`route_index`]: one for each set of engines seen.
+    /// The kinds of each algorithm and size class, by [`route_index`]: one for each direction and set of engines seen.
     by_route: Vec<Vec<u16>>,
     /// Kinds of which something waits, oldest head first.
     busy: Vec<u16>,
@@ -62,9 +62,10 @@ struct Running {
     expected_end: Time,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Kind {
     algorithm: Algorithm,
+    direction: Direction,
     engines: EngineSet,
 }
 
@@ -112,10 +113,11 @@ impl Placement {
 
     fn kind_of(&mut self, request: &Request) -> u16 {
         let route = route_index(request.algorithm, usize::try_from(request.bytes).unwrap_or(usize::MAX));
-        let known = self.by_route[route].iter().find(|&&kind| self.kinds[usize::from(kind)].engines == request.engines);
+        let own = Kind { algorithm: request.algorithm, direction: request.direction, engines: request.engines };
+        let known = self.by_route[route].iter().find(|&&kind| self.kinds[usize::from(kind)] == own);
         known.copied().unwrap_or_else(|| {
             let kind = self.waiting.add_queue() as u16;
-            self.kinds.push(Kind { algorithm: request.algorithm, engines: request.engines });
+            self.kinds.push(own);
             self.by_route[route].push(kind);
             kind
         })
@@ -154,7 +156,7 @@ impl Placement {
     fn service(&self, engine: EngineId, kind: u16, head: &Entry) -> (f64, f64) {
         let state = &self.engines[usize::from(engine.0)];
         let count = self.waiting.len(usize::from(kind));
-        let lanes = state.lanes.of(head.request.algorithm);
+        let lanes = state.lanes.of(head.request.algorithm, head.request.direction);
         let one = state.estimate.batch_ns(head.request.algorithm, head.request.bytes, count.min(lanes));
         let rounds = count.div_ceil(lanes) as f64 / state.running.len().max(1) as f64;
         (one, rounds.max(1.0))
@@ -204,7 +206,8 @@ impl Placement {
 
     fn dispatch(&mut self, now: Time, place: usize, engine: EngineId, batch: &mut Vec<RequestId>) -> Decision {
         let kind = self.busy[place];
-        let most = self.engines[usize::from(engine.0)].lanes.of(self.kinds[usize::from(kind)].algorithm);
+        let Kind { algorithm, direction, .. } = self.kinds[usize::from(kind)];
+        let most = self.engines[usize::from(engine.0)].lanes.of(algorithm, direction);
         let start = batch.len();
         let mut bytes = 0u64;
         while batch.len() - start < most
@@ -218,7 +221,7 @@ impl Placement {
         self.workers.take(engine);
         let state = &mut self.engines[usize::from(engine.0)];
         let bytes = bytes / count as u64;
-        let takes = state.estimate.batch_ns(self.kinds[usize::from(kind)].algorithm, bytes, count);
+        let takes = state.estimate.batch_ns(algorithm, bytes, count);
         state.running.push(Running { first: batch[start], kind, count, bytes, expected_end: now + takes as u64 });
         Decision::Dispatch(engine)
     }
@@ -283,9 +286,9 @@ mod tests {
 
     fn arrive(policy: &mut Placement, now: Time, ids: std::ops::Range<u64>) {
         for id in ids {
-            let algorithm = Algorithm::Rsa2048Private;
+            let (algorithm, direction) = (Algorithm::Rsa2048Private, Direction::Compute);
             let engines = EngineSet(0b11);
-            let request = Request { id: RequestId(id), client: 0, session: 0, algorithm, bytes: 256, engines, deadline: None };
+            let request = Request { id: RequestId(id), client: 0, session: 0, algorithm, direction, bytes: 256, engines, deadline: None };
             policy.event(now, Event::Arrived(request));
         }
     }

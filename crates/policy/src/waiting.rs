@@ -143,11 +143,11 @@ impl Hasher for IdHasher {
 mod tests {
     use super::*;
     use crate::EngineSet;
-    use bywash_core::Algorithm;
+    use bywash_core::{Algorithm, Direction};
 
     fn request(id: u64) -> Request {
-        let engines = EngineSet(1);
-        Request { id: RequestId(id), client: 0, session: 0, algorithm: Algorithm::X25519, bytes: 32, engines, deadline: None }
+        let (algorithm, direction, engines) = (Algorithm::X25519, Direction::Compute, EngineSet(1));
+        Request { id: RequestId(id), client: 0, session: 0, algorithm, direction, bytes: 32, engines, deadline: None }
     }
 
     #[test]

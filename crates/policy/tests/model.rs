@@ -3,7 +3,7 @@
 //! The driver keeps its own books and checks each decision against them. A failing case is printed by proptest, smallest first, and its
 //! seed is kept in `tests/model.proptest-regressions`, so that it is tried first the next time.
 
-use bywash_core::{Algorithm, CostCurve, CostSheet, Time};
+use bywash_core::{Algorithm, CostCurve, CostSheet, Direction, Time};
 use bywash_policy::placement::PATIENCE_NS;
 use bywash_policy::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, NAMES, Policy, Request, RequestId, by_name};
 use proptest::prelude::*;
@@ -57,7 +57,7 @@ fn engine() -> impl Strategy<Value = EngineInfo> {
             let lanes = workers * batch_max;
             let costs = CostSheet { lanes, batch_max, handover_ns, algorithms: curves.collect(), ..CostSheet::empty("made-up") };
             // Half of the algorithms gain from going together.
-            let lanes = Lanes::by(|algorithm| if algorithm.number() & 1 == 0 { batch_max } else { 1 });
+            let lanes = Lanes::by(|algorithm, _| if algorithm.number() & 1 == 0 { batch_max } else { 1 });
             EngineInfo { workers, lanes, costs }
         })
 }
@@ -105,8 +105,9 @@ impl World {
         match *step {
             Step::Arrive { algorithm, bytes, engines } => {
                 let engines = EngineSet(engines & ((1 << self.infos.len()) - 1));
-                let id = RequestId(self.arrivals);
-                self.arrive(Request { id, client: 1, session: 1, algorithm: ALGORITHMS[algorithm], bytes, engines, deadline: None });
+                let (id, algorithm) = (RequestId(self.arrivals), ALGORITHMS[algorithm]);
+                let direction = if bytes & 1 == 0 { Direction::Encrypt } else { Direction::Decrypt };
+                self.arrive(Request { id, client: 1, session: 1, algorithm, direction, bytes, engines, deadline: None });
             }
             Step::Cancel { which } => self.cancel(which),
             Step::Finish { which, fails } => self.finish(which, fails),
@@ -190,7 +191,7 @@ impl World {
         self.free[place] -= 1;
         let taken: Vec<Waits> = batch.iter().map(|id| self.waiting.remove(id).expect("dispatched though not waiting")).collect();
         assert!(taken.iter().all(|waits| waits.request.engines.contains(engine)), "dispatched to an engine that may not");
-        let most = taken.iter().map(|waits| self.infos[place].lanes.of(waits.request.algorithm)).min();
+        let most = taken.iter().map(|waits| self.infos[place].lanes.of(waits.request.algorithm, waits.request.direction)).min();
         assert!(most.is_some_and(|most| taken.len() <= most), "batch of {}, lanes for {most:?}", taken.len());
         let oldest = taken.iter().map(|waits| waits.order).min().expect("not empty");
         self.check_not_overtaken(engine, oldest);

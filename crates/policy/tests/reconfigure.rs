@@ -1,7 +1,7 @@
 //! The policy for a reconfigurable engine against a small driver that makes up arrivals, loading that fails or takes for ever, engines that go and come back, in
 //! virtual time: nothing is lost, nothing runs where it cannot, nothing is stuck.
 
-use bywash_core::{Algorithm, CostCurve, CostSheet, DeviceSheet, Time, device::Scope};
+use bywash_core::{Algorithm, CostCurve, CostSheet, DeviceSheet, Direction, Time, device::Scope};
 use bywash_policy::reconfigure::{Fabric, Reconfigure};
 use bywash_policy::reload::overlap::{AtRandom, Overlap};
 use bywash_policy::reload::{Circuits, Fit, Reload, fixed::Fixed, lru::Lru, saved::Saved, saved::Setting, tuned::Tuned};
@@ -101,7 +101,8 @@ impl World {
                 let engines = EngineSet(if circuit == 10 { 1 } else { engines });
                 let id = RequestId(self.arrivals);
                 self.arrivals += 1;
-                self.arrive(Request { id, client: 1, session: 1, algorithm, bytes, engines, deadline: None });
+                let direction = Direction::Encrypt;
+                self.arrive(Request { id, client: 1, session: 1, algorithm, direction, bytes, engines, deadline: None });
             }
             Step::Cancel { which } => {
                 let Some(id) = self.waiting.keys().nth(which % self.waiting.len().max(1)).copied() else { return };
@@ -241,7 +242,8 @@ proptest! {
 }
 
 fn request(id: u64, algorithm: Algorithm, bytes: u64) -> Request {
-    Request { id: RequestId(id), client: 0, session: 0, algorithm, bytes, engines: EngineSet(0b11), deadline: None }
+    let (engines, direction) = (EngineSet(0b11), Direction::Encrypt);
+    Request { id: RequestId(id), client: 0, session: 0, algorithm, direction, bytes, engines, deadline: None }
 }
 
 fn decide(policy: &mut Reconfigure, now: Time) -> (Decision, Vec<u64>) {

@@ -251,7 +251,7 @@ impl Outcome {
             Err(Error::NoSession { .. }) => Verdict::NoSession,
             Err(Error::EngineFailed { .. } | Error::Unsupported { .. }) => Verdict::EngineFailed,
             Err(Error::Timeout { .. }) => Verdict::Timeout,
-            Err(Error::Unavailable { .. }) => Verdict::Unavailable,
+            Err(Error::Unavailable { .. } | Error::NotRun) => Verdict::Unavailable,
             Err(Error::Quota { .. }) => Verdict::Quota,
             Err(Error::WrongOperation { what: KEY_RATE, .. }) => Verdict::KeyRate,
             Err(Error::WrongOperation { what: KEY_USE, .. }) => Verdict::KeyUse,

@@ -33,7 +33,7 @@ impl Key {
     pub fn encrypt(&self, chain: &mut [u8; BLOCK], mut text: Text<'_>) -> Result<(), Error> {
         blocks::check(&text)?;
         let [schedule, _] = &*self.0;
-        with_rounds!(schedule, encrypt::<R>(schedule, chain, &mut text));
+        with_rounds!(schedule, encrypt::<R>(schedule, chain, &mut text, 0));
         Ok(())
     }
 
@@ -46,11 +46,12 @@ impl Key {
     }
 }
 
+/// The text from `from` on.
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn encrypt<const R: usize>(key: &Schedule, chain: &mut [u8; BLOCK], text: &mut Text<'_>) {
+fn encrypt<const R: usize>(key: &Schedule, chain: &mut [u8; BLOCK], text: &mut Text<'_>, from: usize) {
     let keys = key.all::<R>().map(|wide| _mm512_castsi512_si128(wide));
     let mut block = memory::block(chain);
-    for at in (0..text.len()).step_by(BLOCK) {
+    for at in (from..text.len()).step_by(BLOCK) {
         let given = _mm_xor_si128(text.load_block(at, BLOCK), keys[0]);
         block = _mm_xor_si128(block, given);
         rounds!(R, round, {

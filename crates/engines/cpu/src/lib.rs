@@ -62,6 +62,8 @@
 
 mod aead;
 mod ccm;
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "what it takes is for kernels"))]
+mod chains;
 mod curve;
 #[allow(unsafe_code)] // The one door to the library; see its docs.
 mod ffi;
@@ -78,7 +80,7 @@ mod pool;
 mod rsa;
 mod xts;
 
-use bywash_core::{Algorithm, Engine, Error, Key, Keyed, Kind, Result, SessionParams, Solo, Task};
+use bywash_core::{Algorithm, Direction, Engine, Error, Key, Keyed, Kind, Result, SessionParams, Solo, Task};
 use std::sync::OnceLock;
 
 /// The engine's name, in messages and cost sheets.
@@ -153,13 +155,28 @@ impl Engine for CpuEngine {
         if self.lanes { lanes::count(algorithm) } else { 1 }
     }
 
+    fn together(&self, algorithm: Algorithm, direction: Direction) -> usize {
+        let chains = match direction {
+            Direction::Encrypt if algorithm.is_legacy() && self.legacy => legacy::chains(algorithm),
+            Direction::Encrypt if self.kernels => kernels::chains(algorithm),
+            _ => 1,
+        };
+        chains.max(self.lanes(algorithm))
+    }
+
     fn run(&self, batch: &mut [Task<'_>]) {
-        match batch {
-            // Alone, an operation is done sooner by the library, and nothing is allocated on the way.
-            [task] => task.outcome = task.keyed.run(&mut task.operation),
-            tasks if self.lanes => lanes::run(tasks),
-            tasks => tasks.iter_mut().for_each(|task| task.outcome = task.keyed.run(&mut task.operation)),
+        // Alone, an operation is done sooner by the library, and nothing is allocated on the way.
+        if let [task] = batch {
+            return alone(task);
         }
+        let mut tasks: Vec<_> = batch.iter_mut().collect();
+        if self.kernels {
+            kernels::encrypt_together(&mut tasks);
+        }
+        if self.legacy {
+            legacy::encrypt_together(&mut tasks);
+        }
+        if self.lanes { lanes::run(tasks) } else { tasks.into_iter().for_each(alone) }
     }
 
     fn solo(&self, algorithm: Algorithm) -> Option<Box<dyn Solo>> {
@@ -188,6 +205,11 @@ impl Engine for CpuEngine {
             (_, key) => curve::open(algorithm, key),
         }
     }
+}
+
+/// Runs a task by its session's own way.
+fn alone(task: &mut Task<'_>) {
+    task.outcome = task.keyed.run(&mut task.operation);
 }
 
 /// Whether there is no library for an algorithm: who wants AEGIS wants its speed, which needs AES instructions.

@@ -102,6 +102,11 @@ impl<M: Mode> KeyedMode<M> {
     pub(crate) fn boxed(algorithm: Algorithm, block: usize, mode: M) -> Box<dyn Keyed> {
         Box::new(Self { algorithm, block, mode: Arc::new(mode) })
     }
+
+    /// The key.
+    pub(crate) fn mode(&self) -> &M {
+        &self.mode
+    }
 }
 
 pub(crate) fn open_ctr(algorithm: Algorithm, key: &[u8]) -> Result<Box<dyn Keyed>> {

@@ -1,6 +1,6 @@
-//! Many messages side by side: sixteen chains, each with its own key and length, and the next message for a chain that ends.
+//! Many messages side by side: sixteen chains, each with its own key and length, and the next message for a chain that ends. The last that is left goes on alone.
 
-use super::Key;
+use super::{Key, encrypt};
 use crate::Error;
 use crate::aes::{KEYS_MAX, Schedule, rounds};
 use crate::blocks::check;
@@ -24,7 +24,7 @@ impl Task<'_> {
     }
 }
 
-/// Encrypts messages of any lengths under any keys, sixteen at a time; keys of one length go together. One that is not whole blocks is an
+/// Encrypts messages of any lengths under any keys, sixteen at a time, best with the longest first; keys of one length go together. One that is not whole blocks is an
 /// error, and nothing is done then.
 pub fn encrypt_many(tasks: &mut [Task<'_>]) -> Result<(), Error> {
     tasks.iter().try_for_each(|task| check(&task.text))?;
@@ -101,7 +101,13 @@ fn run<const R: usize>(tasks: &mut [Task<'_>], sides: &mut Sides) {
                 next += 1;
             }
         }
-        let Some(busy) = owners.iter().position(Option::is_some) else { return };
+        let Some((busy, owner)) = owners.iter().enumerate().find_map(|(lane, owner)| Some((lane, (*owner)?))) else { return };
+        if owners.iter().flatten().count() == 1 {
+            let Task { key, chain, text } = &mut tasks[owner];
+            **chain = sides.chains[busy];
+            let done = text.len() - lanes.left(busy) * BLOCK;
+            return encrypt::<R>(&key.0[0], chain, text, done);
+        }
         for (lane, owner) in owners.iter().enumerate() {
             if owner.is_none() {
                 sides.mirror(lane, busy);

@@ -1,10 +1,12 @@
 //! AES, ChaCha20-Poly1305 and AEGIS by the kernels of `bywash-bulk`, which are as fast as the library at every size or faster, and most so where messages are short.
 
 mod aead;
+mod chains;
 mod modes;
 mod solo;
 mod solo_aead;
 
+pub(crate) use chains::{chains, encrypt_together};
 pub(crate) use solo::make as solo;
 
 use crate::wrong;

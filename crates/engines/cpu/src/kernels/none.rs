@@ -1,7 +1,7 @@
 //! What stands in for the kernels on processors for which there are none.
 
 use crate::wrong;
-use bywash_core::{Algorithm, Keyed, Result, SecretBytes, Solo};
+use bywash_core::{Algorithm, Keyed, Result, SecretBytes, Solo, Task};
 
 /// Whether the kernels can run here.
 pub(crate) fn is_supported() -> bool {
@@ -17,6 +17,14 @@ pub(crate) fn has(_: Algorithm) -> bool {
 pub(crate) fn open(algorithm: Algorithm, _: &SecretBytes, _: usize) -> Result<Box<dyn Keyed>> {
     Err(wrong(algorithm, "have a kernel on this processor"))
 }
+
+/// How many encryptions gain from going together.
+pub(crate) fn chains(_: Algorithm) -> usize {
+    1
+}
+
+/// Leaves the batch as it is.
+pub(crate) fn encrypt_together(_: &mut Vec<&mut Task<'_>>) {}
 
 /// No cipher for one caller.
 pub(crate) fn solo(_: Algorithm) -> Option<Box<dyn Solo>> {

@@ -16,8 +16,8 @@ mod rsa;
 pub(crate) use edwards::Form as Ed25519Form;
 pub(crate) use rsa::{PrivateForm as RsaPrivateForm, PublicForm as RsaPublicForm};
 
-use crate::{curve, rsa as library};
-use bywash_core::{Algorithm, Keyed, Operation, Result, Task};
+use crate::{alone, curve, rsa as library};
+use bywash_core::{Algorithm, Direction, Keyed, Operation, Result, Task};
 use bywash_ifma::LANES;
 
 /// Whether the kernels can run here.
@@ -50,22 +50,25 @@ const fn break_even(algorithm: Algorithm) -> Option<usize> {
 }
 
 /// Runs a batch of tasks of this engine.
-pub(crate) fn run(batch: &mut [Task<'_>]) {
-    let mut tasks: Vec<_> = batch.iter_mut().map(|task| (kernel_of(task.keyed), task)).collect();
+pub(crate) fn run(batch: Vec<&mut Task<'_>>) {
+    let mut tasks: Vec<_> = batch.into_iter().map(|task| (kernel_of(task), task)).collect();
     tasks.sort_by_key(|(algorithm, _)| *algorithm);
     for group in tasks.chunk_by_mut(|(a, _), (b, _)| a == b) {
         for part in group.chunks_mut(LANES) {
             match part[0].0 {
                 Some(algorithm) if break_even(algorithm).is_some_and(|least| part.len() >= least) => together(algorithm, part),
-                _ => part.iter_mut().for_each(|(_, task)| task.outcome = task.keyed.run(&mut task.operation)),
+                _ => part.iter_mut().for_each(|(_, task)| alone(task)),
             }
         }
     }
 }
 
-/// The algorithm whose kernel can take this session's operations.
-fn kernel_of(keyed: &dyn Keyed) -> Option<Algorithm> {
-    let session = keyed.as_any();
+/// The algorithm whose kernel can take the operation.
+fn kernel_of(task: &Task<'_>) -> Option<Algorithm> {
+    if task.operation.direction != Direction::Compute {
+        return None;
+    }
+    let session = task.keyed.as_any();
     let rsa = session.downcast_ref::<library::KeyedRsa>().map(library::KeyedRsa::algorithm);
     rsa.or_else(|| session.downcast_ref::<curve::Session>().map(curve::Session::algorithm))
         .filter(|&algorithm| break_even(algorithm).is_some())
@@ -88,7 +91,7 @@ fn together(algorithm: Algorithm, tasks: &mut [Sorted<'_, '_>]) {
         A::X25519 => side_by_side::<edwards::Agree>(tasks),
         A::X25519Public => side_by_side::<edwards::Public>(tasks),
         A::Ed25519Sign => side_by_side::<edwards::Sign>(tasks),
-        _ => tasks.iter_mut().for_each(|(_, task)| task.outcome = task.keyed.run(&mut task.operation)),
+        _ => tasks.iter_mut().for_each(|(_, task)| alone(task)),
     }
 }
 

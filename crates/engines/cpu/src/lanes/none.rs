@@ -13,10 +13,8 @@ pub(crate) fn count(_: Algorithm) -> usize {
 }
 
 /// One after the other.
-pub(crate) fn run(batch: &mut [Task<'_>]) {
-    for task in batch {
-        task.outcome = task.keyed.run(&mut task.operation);
-    }
+pub(crate) fn run(batch: Vec<&mut Task<'_>>) {
+    batch.into_iter().for_each(crate::alone);
 }
 
 /// An RSA private key as the kernels hold it.

@@ -1,5 +1,9 @@
 //! Legacy ciphers in ECB, CBC and CTR, by the kernels of `bywash-legacy`.
 
+mod chains;
+
+pub(crate) use chains::{chains, encrypt_together};
+
 use crate::ffi::Refused;
 use crate::modes::{KeyedMode, Mode};
 use crate::{failed, wrong};
