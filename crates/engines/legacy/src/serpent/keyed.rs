@@ -12,8 +12,10 @@ use crate::words::Words;
 /// Key words of a round as its S-box takes them.
 pub(super) type Mixed = [u32; 5];
 
-/// Of each S-box: which sums of key words it takes, bit 0 for the first word; and, where an output lacks key words, which one and which. None: the four words one by one.
-const TAKES: [(&[u8], Option<(usize, u8)>); 8] = [
+/// Sums of key words, bit 0 for the first word, that an S-box takes; and, where an output lacks key words, which one and which.
+type Takes = (&'static [u8], Option<(usize, u8)>);
+
+const TAKES: [Takes; 8] = [
     (&[0b0101, 0b1000, 0b1001, 0b0010, 0b0110], Some((2, 0b0010))),
     (PLAIN, None),
     (&[0b0010, 0b0101, 0b0110, 0b1000], None),
@@ -23,6 +25,7 @@ const TAKES: [(&[u8], Option<(usize, u8)>); 8] = [
     (&[0b0110, 0b1000, 0b1001, 0b1100, 0b0010], None),
     (PLAIN, None),
 ];
+/// The four words one by one.
 const PLAIN: &[u8] = &[0b0001, 0b0010, 0b0100, 0b1000];
 
 /// The sum of the words whose bits are set.
