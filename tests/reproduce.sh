@@ -7,6 +7,10 @@ unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF
 
 "$bywash" reproduce niwa2005 --quick --out "$scratch/niwa2005" >"$scratch/said" 2>&1 || { cat "$scratch/said"; die "FAILED   reproduce niwa2005"; }
 [ "$(wc -l <"$scratch/niwa2005/table2.csv")" -eq 11 ] || die "FAILED   reproduce niwa2005: table2.csv has not ten ciphers"
+[ "$(wc -l <"$scratch/niwa2005/table6.csv")" -eq 78 ] || die "FAILED   reproduce niwa2005: table6.csv has not 77 cells"
+for plot in table6 figure7 figures3-5; do
+    grep -q '<polyline' "$scratch/niwa2005/$plot.svg" || die "FAILED   reproduce niwa2005: $plot.svg shows no line"
+done
 echo "ok       reproduce niwa2005 --quick"
 if command -v openssl >/dev/null; then
     "$bywash" reproduce takeda --quick --out "$scratch/takeda" >"$scratch/said" 2>&1 || { cat "$scratch/said"; die "FAILED   reproduce takeda"; }

@@ -17,6 +17,7 @@ Examples:
   bywash reproduce munetoh --quick
   bywash reproduce munetoh --part async --part cgi --out /tmp/some
   bywash reproduce niwa2005 --part table2
+  bywash reproduce niwa2005 --part models --rounds 48
   bywash reproduce takeda --part cpu
 
 Servers are started on free ports of 127.0.0.1 and ended afterwards. Without --quick munetoh takes
@@ -31,7 +32,7 @@ pub(crate) struct Args {
     /// Only see whether all works: seconds instead of minutes, and figures that mean nothing
     #[arg(long)]
     quick: bool,
-    /// Rounds of each measurement; figures are their medians [default: 3, of ciphers 7]
+    /// Rounds of each measurement, seeds of each simulation; figures are their medians [default: 3, of ciphers 7, seeds 24]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     rounds: Option<u16>,
     /// Run this part alone; again for more

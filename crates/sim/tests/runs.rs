@@ -227,8 +227,7 @@ fn the_settings_that_shadows_find_are_nearly_the_best_fixed_ones() {
 fn the_order_of_the_papers_models_under_full_load() {
     let reading = Reading { requests: 100_000, ..Reading::default() };
     let machine = niwa2005::machine();
-    let lessons: Vec<Trace> = (100..103).map(|seed| generate(&reading, seed)).collect();
-    let matrix = niwa2005::learn(&machine, &lessons);
+    let matrix = niwa2005::learn_lessons(&machine, &reading);
     let trace = generate(&reading, 1);
     let busy = |model: Model| model.run(&machine, &trace, 0.0, &matrix, 1).busy_ns();
     let order = [Model::FixAll, Model::Oracle, Model::Predict, Model::Nopredict, Model::Software, Model::Hardware].map(busy);

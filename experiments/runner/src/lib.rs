@@ -44,7 +44,11 @@ pub const EXPERIMENTS: &[Experiment] = &[
         title: "public-key accelerators behind TLS servers: table 1, figures 3 and 4, and what the paper left open",
         run: munetoh::run,
     },
-    Experiment { name: "niwa2005", title: "an FPGA for ten ciphers: table 2, one core of today beside it", run: niwa2005::run },
+    Experiment {
+        name: "niwa2005",
+        title: "an FPGA for ten ciphers: table 2, one core of today beside it; tables 6 to 8, figures 3 to 5 and 7, modelled",
+        run: niwa2005::run,
+    },
     Experiment { name: "takeda", title: "a GPU beside the processor: figure 2, the curves of the processor", run: takeda::run },
 ];
 

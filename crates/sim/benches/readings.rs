@@ -1,0 +1,67 @@
+//! How well readings of niwa2005's generator match its table 6.
+//!
+//! `cargo bench -p bywash-sim --bench readings [-- SEEDS]`, 24 seeds unless told; minutes for each reading. For each: published cells inside the band from the 10 % to the
+//! 90 % quantile over the seeds, with the lightest load at its own quantile and with 90 % throughout, and how far medians are from what is published: the mean of
+//! |ln(median / published)|.
+
+use bywash_measure::statistics::{median, quantile};
+use bywash_sim::generate::{Negative, Reading, Rounding, Sizes, generate};
+use bywash_sim::niwa2005::{LIGHTEST_QUANTILE, Model, RATES, TABLE_6, learn_lessons, machine, row_of_table_6};
+
+fn readings() -> Vec<(&'static str, Reading)> {
+    let best = Reading::default();
+    vec![
+        ("the default", best),
+        ("gaps up to a minute", Reading { longest_gap: 60.0, ..best }),
+        ("gaps up to ten minutes", Reading { longest_gap: 600.0, ..best }),
+        ("gaps up to a day", Reading { longest_gap: 86_400.0, ..best }),
+        ("gaps not rounded", Reading { gaps: Rounding::None, ..best }),
+        ("gaps not rounded, up to a day", Reading { gaps: Rounding::None, longest_gap: 86_400.0, ..best }),
+        ("gaps rounded down", Reading { gaps: Rounding::Down, ..best }),
+        ("negative gaps are 0", Reading { gap_below_0: Negative::Least, ..best }),
+        ("negative gaps are an hour", Reading { gap_below_0: Negative::Most, ..best }),
+        ("runs rounded to the nearest", Reading { runs: Rounding::Nearest, ..best }),
+        ("runs rounded up", Reading { runs: Rounding::Up, ..best }),
+        ("negative runs are 1", Reading { run_below_0: Negative::Least, ..best }),
+        ("negative returns drawn again", Reading { return_below_0: Negative::Redrawn, ..best }),
+        ("negative returns at once", Reading { return_below_0: Negative::Least, ..best }),
+        ("exponential sizes", Reading { sizes: Sizes::Exponential, ..best }),
+        ("sizes by a power law up to 10 MB", Reading { sizes: Sizes::PowerLaw(1e7), ..best }),
+    ]
+}
+
+fn main() {
+    let seeds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(24);
+    println!("{:<40} {:>6} {:>15} {:>9}", "reading", "inside", "90 % throughout", "distance");
+    for (name, reading) in readings() {
+        let [of_its_own, throughout] = match_of(&reading, seeds);
+        println!("{name:<40} {:>6} {:>15} {:>9.3}", of_its_own.0, throughout.0, of_its_own.1);
+    }
+}
+
+/// Cells inside and the mean distance, with the lightest load at its own quantile and without.
+fn match_of(reading: &Reading, seeds: u64) -> [(usize, f64); 2] {
+    let machine = machine();
+    let matrix = learn_lessons(&machine, reading);
+    let mut tables = [const { Vec::new() }; 2];
+    for seed in 0..seeds {
+        let trace = generate(reading, seed);
+        for rate in RATES {
+            let reports = Model::ALL.map(|model| model.run(&machine, &trace, trace.stretch_to(rate), &matrix, seed));
+            let of_its_own = if rate == RATES[0] { LIGHTEST_QUANTILE } else { 0.9 };
+            for (table, q) in tables.iter_mut().zip([of_its_own, 0.9]) {
+                table.push(row_of_table_6(&reports, q));
+            }
+        }
+    }
+    tables.map(|rows| {
+        let cells = (0..RATES.len()).flat_map(|row| (0..7).map(move |model| (row, model))).map(|(row, model)| {
+            let cell: Vec<f64> = rows.iter().skip(row).step_by(RATES.len()).map(|row| row[model]).collect();
+            let published = TABLE_6[row][model];
+            let inside = quantile(&cell, 0.1) <= published && published <= quantile(&cell, 0.9);
+            (usize::from(inside), (median(&cell) / published).ln().abs())
+        });
+        let (inside, distance) = cells.fold((0, 0.0), |sum, cell| (sum.0 + cell.0, sum.1 + cell.1));
+        (inside, distance / 70.0)
+    })
+}

@@ -1,0 +1,61 @@
+//! niwa2005: prediction of what an FPGA should hold. Table 2 is measured; tables 6, 7 and 8 and figures 3, 4, 5 and 7 are simulated, with the very policies
+//! that also run live, on the paper's machine and traces of its generator.
+
+mod bands;
+mod models;
+mod table2;
+mod traces;
+
+use crate::{Options, Outcome, Progress, Result, parts};
+use bywash_sim::generate::Reading;
+
+/// Seeds of a simulation.
+const SEEDS: usize = 24;
+/// What is simulated to see whether all works.
+const QUICK: Reading = Reading { requests: 5_000, ..Reading::BEST };
+
+pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
+    parts(options, &["table2", "models", "traces"])?;
+    let wanted = |part: &str| options.parts.is_empty() || options.parts.iter().any(|wanted| wanted == part);
+    let mut outcome = Outcome::default();
+    if wanted("table2") {
+        table2::run(options, &mut outcome, progress)?;
+    }
+    if wanted("models") {
+        models::run(options, &mut outcome, progress)?;
+    }
+    if wanted("traces") {
+        traces::run(options, &mut outcome, progress)?;
+    }
+    Ok(outcome)
+}
+
+/// How the generator is read, and the seeds of its traces.
+fn simulated(options: &Options) -> (Reading, u64) {
+    let (reading, seeds) = if options.quick { (QUICK, 3) } else { (Reading::BEST, SEEDS) };
+    (reading, options.rounds.unwrap_or(seeds) as u64)
+}
+
+/// Does something for each seed, on all cores; answers in the order of the seeds.
+fn for_each_seed<T: Send>(seeds: u64, progress: &mut dyn FnMut(Progress), work: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = std::sync::atomic::AtomicU64::new(0);
+    let (done, finished) = std::sync::mpsc::channel();
+    let mut answers: Vec<(u64, T)> = std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (done, next, work) = (done.clone(), &next, &work);
+            scope.spawn(move || {
+                loop {
+                    let seed = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    if seed >= seeds || done.send((seed, work(seed))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(done);
+        finished.iter().inspect(|_| progress(Progress::Step)).collect()
+    });
+    answers.sort_by_key(|(seed, _)| *seed);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
