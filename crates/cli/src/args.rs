@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Bench(crate::bench::Args),
     /// Record requests as a trace, of the running broker or of a command
     Record(crate::record::Args),
+    /// Find out what an engine would be worth on some traffic, and who should decide what it holds
+    Simulate(crate::simulate::Args),
     /// Run a paper's experiment again, with real servers and clients
     Reproduce(crate::reproduce::Args),
     /// Watch a broker live: clients, algorithms, engines, rates

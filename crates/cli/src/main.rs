@@ -8,6 +8,7 @@
 //! | `key` | the broker's vault: private keys that no server holds |
 //! | `calibrate`, `bench` | what operations cost, and where they are fastest |
 //! | `reproduce` | the papers' experiments, run again |
+//! | `simulate` | engines that nobody has to hand, on real traffic |
 //! | `doctor` | what stands in the way of that, each finding with the command that mends it |
 //! | `engines` | what can compute here, what it can do, why something is missing |
 //! | `completions`, `man` | for the shell and the manual |
@@ -38,6 +39,7 @@ mod reproduce;
 mod run;
 mod serve;
 mod shell;
+mod simulate;
 mod stats;
 mod terminal;
 mod top;
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Stats(args) => stats::run(&args),

@@ -5,6 +5,7 @@ pub const DEVICES: &[(&str, &str)] = &[
     ("niwa2005", include_str!("../sheets/niwa2005.toml")),
     ("niwa2005-area", include_str!("../sheets/niwa2005-area.toml")),
     ("niwa2005-cores", include_str!("../sheets/niwa2005-cores.toml")),
+    ("gpu-h200", include_str!("../sheets/gpu-h200.toml")),
 ];
 
 #[cfg(test)]

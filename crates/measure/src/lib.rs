@@ -7,6 +7,7 @@
 //! | [`frequency`] | the core's frequency, which turns nanoseconds into cycles |
 //! | [`noise`] | what else the machine did meanwhile, in figures and in words |
 //! | [`plot`] | lines over a common abscissa, as SVG |
+//! | [`timeline`] | what went on when, as SVG |
 //!
 //! It knows no algorithm and no engine: what is measured is a closure.
 #![forbid(unsafe_code)]
@@ -15,4 +16,5 @@ pub mod frequency;
 pub mod noise;
 pub mod plot;
 pub mod statistics;
+pub mod timeline;
 pub mod turns;

@@ -62,12 +62,19 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl Error {
+    /// Of this file.
+    pub(crate) fn new(path: &Path, error: &dyn fmt::Display) -> Self {
+        Self(format!("cannot draw {}: {error}", path.display()))
+    }
+}
+
 /// Draws panels side by side, in rows of three.
 ///
 /// # Errors
 /// Naming the file.
 pub fn draw(path: &Path, panels: &[Panel]) -> Result<(), Error> {
-    let failed = |error: &dyn fmt::Display| Error(format!("cannot draw {}: {error}", path.display()));
+    let failed = |error: &dyn fmt::Display| Error::new(path, error);
     let columns = panels.len().clamp(1, COLUMNS);
     let rows = panels.len().div_ceil(columns).max(1);
     let root = SVGBackend::new(path, (PANEL.0 * columns as u32, PANEL.1 * rows as u32)).into_drawing_area();

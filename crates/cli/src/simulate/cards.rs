@@ -1,0 +1,73 @@
+//! The engines that are compared: their sheets, and the processor beside them.
+
+use crate::failure::{Exit, Failure};
+use bywash_core::{CostSheet, DeviceSheet};
+use bywash_manager::calibrate::{BUDGET, default_cache, load_or_measure};
+use bywash_sim::Machine;
+use bywash_sim::machine::CircuitCost;
+use std::path::Path;
+
+/// An engine and the name by which it was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Card {
+    pub(crate) place: String,
+    pub(crate) sheet: DeviceSheet,
+}
+
+impl Card {
+    /// A sheet that comes along, by its name, or a file.
+    pub(crate) fn find(name: &str) -> Result<Self, Failure> {
+        let sheet = match DeviceSheet::shipped(name) {
+            Some(sheet) => sheet?,
+            None => DeviceSheet::from_toml(&read(name)?, name)?,
+        };
+        Ok(Self { place: name.to_owned(), sheet })
+    }
+
+    /// Its machine, with circuits in the order of `like`, whose numbers the requests bear.
+    pub(crate) fn machine(&self, sheet: &DeviceSheet, processor: Option<&CostSheet>, like: &DeviceSheet) -> Result<Machine, Failure> {
+        let mut machine = Machine::of(sheet, processor, &self.place)?;
+        let find = |wanted: &bywash_core::device::Mode| -> Result<CircuitCost, Failure> {
+            let same = |circuit: &&CircuitCost| match (circuit.algorithm, wanted.algorithm) {
+                (Some(one), Some(other)) => one == other,
+                _ => circuit.name == wanted.name,
+            };
+            machine.circuits.iter().find(same).cloned().ok_or_else(|| {
+                let reason = format!("no circuit for {}, which requests ask for as '{}' has one", wanted.name, like.name);
+                Failure::config(format!("{}: {reason}; engines are compared on the same requests", self.place))
+            })
+        };
+        machine.circuits = like.circuits.iter().map(find).collect::<Result<_, _>>()?;
+        Ok(machine)
+    }
+}
+
+/// What a name stands for if it is no sheet that comes along.
+fn read(name: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(name).map_err(|error| {
+        let known: Vec<&str> = bywash_core::sheets::DEVICES.iter().map(|(name, _)| *name).collect();
+        let failure = Failure::file("read", Path::new(name), &error);
+        Failure::new(failure.exit, format!("{}; sheets that come along: {}", failure.message, known.join(", ")))
+    })
+}
+
+/// The cost sheet of the processor: `here` for this machine's, measured if it is not known, or a file.
+pub(crate) fn processor(name: &str) -> Result<CostSheet, Failure> {
+    if name != "here" {
+        let text = std::fs::read_to_string(name).map_err(|error| Failure::file("read", Path::new(name), &error))?;
+        return Ok(CostSheet::from_toml(&text, name)?);
+    }
+    let engines = bywash_manager::probe().present;
+    let engine = engines.iter().find(|engine| engine.name() == "cpu").ok_or_else(|| Failure::failed("no engine 'cpu' here"))?;
+    let (sheet, notes) = load_or_measure(default_cache().as_deref(), &**engine, BUDGET);
+    notes.iter().for_each(|note| eprintln!("bywash: {note}"));
+    Ok(sheet)
+}
+
+/// Prints a sheet that comes along, to be changed.
+pub(crate) fn text(name: &str) -> Result<&'static str, Failure> {
+    bywash_core::sheets::DEVICES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text).ok_or_else(|| {
+        let known: Vec<&str> = bywash_core::sheets::DEVICES.iter().map(|(name, _)| *name).collect();
+        Failure::new(Exit::Usage, format!("no sheet '{name}' comes along; there are {}", known.join(", ")))
+    })
+}

@@ -1,0 +1,221 @@
+//! `bywash simulate`: what engines that hold a few circuits at a time would make of some traffic, and who should decide what they hold.
+
+mod cards;
+mod export;
+mod outcome;
+mod plots;
+mod policies;
+mod sweep;
+mod text;
+mod traffic;
+
+use crate::failure::{Exit, Failure};
+use crate::shell::print;
+use crate::terminal::Style;
+use bywash_sim::niwa2005::RATES;
+use cards::Card;
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
+use outcome::Plan;
+use policies::{Policy, five_smallest};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use sweep::{Key, Point, Sweep};
+use traffic::Source;
+
+/// Requests per second where nothing says it: in the midst of the paper's table 6.
+const RATE: f64 = 750.0;
+
+/// `bywash simulate`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bywash simulate --preset niwa2005 --seeds 24
+                                        the paper's device, traffic and seven models
+  bywash simulate --trace access.log    a web server's log: every policy, beside the best possible
+  bywash simulate --trace access.log --engine a.toml --engine b.toml --svg plots
+                                        two cards side by side: which is worth its price?
+  bywash simulate --trace trace.csv --engine a.toml --cpu here
+                                        a recording, with software as fast as this machine
+  bywash simulate --sweep rate=100,1000,10000 --sweep slots=1,2,4 --policy tuned,software --csv
+  bywash simulate --sheet niwa2005 > card.toml
+                                        a sheet to start from
+
+Engines are modelled: nothing is measured on them, their sheets say what they take. Policies are the
+very objects that decide live. Requests are served one after the other, in software or on a circuit
+(with --side-by-side on both at once), and each policy is shown as a distance from the optimum: the
+least time in which what fits could serve the same requests, by dynamic programming.
+
+A trace is a log in the Common Log Format, tab-separated with columns host, time and bytes, or a
+recording. Web logs name no ciphers, so the n-th new client uses circuit n modulo their number, of the
+first engine. The first half of a trace is learnt from (predict, static), the second served.
+
+What can be swept: rate (requests per second), slots, area, reconfiguration (ms), overhead (ns).")]
+pub(crate) struct Args {
+    /// An engine's sheet: one that comes along or a file; again for more, side by side [default: niwa2005]
+    #[arg(long, value_name = "SHEET")]
+    engine: Vec<String>,
+    /// An experiment as a whole: engine, policies and rates, where they are not given
+    #[arg(long, value_name = "NAME", value_enum, conflicts_with = "trace")]
+    preset: Option<Preset>,
+    /// Requests of a log or a recording [default: the generator of niwa2005]
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// The share of a trace that is learnt from and not served
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, requires = "trace", value_parser = share)]
+    train: f64,
+    /// Requests to generate
+    #[arg(long, value_name = "N", default_value_t = 610_000, conflicts_with = "trace", value_parser = at_least_one)]
+    requests: usize,
+    /// Requests per second: a trace is stretched to it [default: as a trace says; 750 if generated]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = above_zero)]
+    rate: Option<f64>,
+    /// Who decides what is loaded; several with commas between [default: all]
+    #[arg(long, value_name = "POLICY", value_enum, value_delimiter = ',')]
+    policy: Vec<Policy>,
+    /// Try several values: KEY=VALUE,VALUE; again for more keys, each value with each
+    #[arg(long, value_name = "KEY=VALUES")]
+    sweep: Vec<Sweep>,
+    /// Runs with different seeds; medians are shown, and 10 and 90 % quantiles
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    seeds: u64,
+    /// Software times from the cost sheet of a CPU, as `bywash calibrate` writes it; `here` for this machine's
+    #[arg(long, value_name = "SHEET|here")]
+    cpu: Option<String>,
+    /// Software and circuits work at the same time; requests go where they are done first
+    #[arg(long)]
+    side_by_side: bool,
+    /// Print results as JSON
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print a line for each run as CSV
+    #[arg(long)]
+    csv: bool,
+    /// Draw latency.svg, load.svg and timeline-ENGINE.svg there
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+    /// Print a sheet that comes along, and nothing else
+    #[arg(long, value_name = "NAME", exclusive = true)]
+    sheet: Option<String>,
+}
+
+/// An experiment as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Preset {
+    /// Table 6 of the paper: two circuits at a time, seven models, ten rates
+    Niwa2005,
+    /// The same device by area: as many circuits as there is room for, every policy
+    Niwa2005Area,
+    /// And with modes that share a core
+    Niwa2005Cores,
+}
+
+impl Preset {
+    const fn engine(self) -> &'static str {
+        match self {
+            Self::Niwa2005 => "niwa2005",
+            Self::Niwa2005Area => "niwa2005-area",
+            Self::Niwa2005Cores => "niwa2005-cores",
+        }
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..1.0).contains(share));
+    share.ok_or_else(|| format!("'{text}' is no share; write a number of at least 0 and below 1"))
+}
+
+fn above_zero(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| format!("'{text}' is not a number above 0"))
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("'{text}' is not a number of requests; there must be at least 1"))
+}
+
+/// Simulates.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if let Some(name) = &args.sheet {
+        print(cards::text(name)?.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let default = [args.preset.map_or("niwa2005", Preset::engine).to_owned()];
+    let names = if args.engine.is_empty() { &default[..] } else { &args.engine };
+    let cards: Vec<Card> = names.iter().map(|name| Card::find(name)).collect::<Result<_, _>>()?;
+    let processor = args.cpu.as_deref().map(cards::processor).transpose()?;
+    let policies = policies(args, &cards)?;
+    let points = points(args)?;
+    let plan = Plan {
+        cards: &cards,
+        processor: processor.as_ref(),
+        points: &points,
+        policies: &policies,
+        seeds: args.seeds,
+        side_by_side: args.side_by_side,
+        plots: args.svg.is_some(),
+    };
+    let bar = ProgressBar::new(outcome::steps(&plan));
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {elapsed}").unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style);
+    bar.set_message("learning");
+    let source = Source::new(args, &cards[0].sheet)?;
+    bar.set_message("simulating");
+    let cells = outcome::run(&plan, &source, &mut || bar.inc(1));
+    bar.finish_and_clear();
+    let cells = cells?;
+    let text = if args.json {
+        format!("{:#}\n", export::as_json(&plan, &source.told, &cells))
+    } else if args.csv {
+        export::as_csv(&plan, &cells)
+    } else {
+        text::all(&plan, &source.told, &cells, Style::of_stdout())
+    };
+    print(text.as_bytes())?;
+    if let Some(folder) = &args.svg {
+        for file in plots::draw_all(folder, &plan, &cells)? {
+            eprintln!("bywash: {} drawn", file.display());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn policies(args: &Args, cards: &[Card]) -> Result<Vec<Policy>, Failure> {
+    let no_five = cards.iter().find(|card| five_smallest(&card.sheet).is_none());
+    let refused = |policy: Policy| match (policy, no_five) {
+        (Policy::Hardware, _) if args.side_by_side => Some("makes requests wait for their circuits; nothing runs beside that".to_owned()),
+        (Policy::Fix5, Some(card)) => Some(format!("needs five circuits with their areas; the sheet of '{}' has not", card.sheet.name)),
+        _ => None,
+    };
+    if args.policy.is_empty() {
+        let all: &[Policy] = if args.preset == Some(Preset::Niwa2005) { &Policy::PAPER } else { Policy::value_variants() };
+        return Ok(all.iter().copied().filter(|&policy| refused(policy).is_none()).collect());
+    }
+    match args.policy.iter().find_map(|&policy| Some((policy, refused(policy)?))) {
+        Some((policy, reason)) => Err(Failure::new(Exit::Usage, format!("--policy {}: {reason}", policy.name()))),
+        None => Ok(args.policy.clone()),
+    }
+}
+
+/// What is swept; the rate is among it if it is not a trace's own.
+fn points(args: &Args) -> Result<Vec<Point>, Failure> {
+    let twice = args.sweep.iter().enumerate().find(|(place, sweep)| args.sweep[..*place].iter().any(|other| other.key == sweep.key));
+    if let Some((_, sweep)) = twice {
+        return Err(Failure::new(Exit::Usage, format!("--sweep {}: given twice; write the values with commas between", sweep.key)));
+    }
+    let mut sweeps = args.sweep.clone();
+    let swept = sweeps.iter().any(|sweep| sweep.key == Key::Rate);
+    let rates = match (args.rate, args.preset, &args.trace) {
+        (Some(_), ..) if swept => return Err(Failure::new(Exit::Usage, "--rate: the rate is swept; leave one of both out")),
+        (Some(rate), ..) => Some(vec![rate]),
+        _ if swept => None,
+        (None, Some(Preset::Niwa2005), _) => Some(RATES.to_vec()),
+        (None, _, None) => Some(vec![RATE]),
+        _ => None,
+    };
+    if let Some(values) = rates {
+        sweeps.insert(0, Sweep { key: Key::Rate, values });
+    }
+    Ok(sweep::points(&sweeps))
+}

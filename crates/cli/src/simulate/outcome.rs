@@ -1,0 +1,269 @@
+//! The runs, and what they came to.
+
+use super::cards::Card;
+use super::policies::{Policy, Scene, five_smallest};
+use super::sweep::{Key, Point, apply};
+use super::traffic::Source;
+use crate::failure::{Exit, Failure};
+use bywash_core::CostSheet;
+use bywash_measure::statistics::quantile;
+use bywash_policy::reload::{Circuits, bigram};
+use bywash_sim::niwa2005::learn;
+use bywash_sim::optimum::optimum;
+use bywash_sim::watch::{Served, Watch};
+use bywash_sim::{Machine, Report, Trace};
+
+/// Parts of a run for which the processor's load is told; up to four times as many for a run that takes longer than its requests take to arrive.
+const PARTS: usize = 100;
+
+/// What is to be run.
+pub(crate) struct Plan<'a> {
+    pub(crate) cards: &'a [Card],
+    pub(crate) processor: Option<&'a CostSheet>,
+    /// The rate is among each, if it is not the trace's own.
+    pub(crate) points: &'a [Point],
+    pub(crate) policies: &'a [Policy],
+    pub(crate) seeds: u64,
+    pub(crate) side_by_side: bool,
+    /// Whether the first seed's runs are kept for plots.
+    pub(crate) plots: bool,
+}
+
+/// One run. Times are seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Figures {
+    /// All requests one right after the other, the loading included.
+    pub(crate) total: f64,
+    /// That over the least possible.
+    pub(crate) over_optimum: Option<f64>,
+    pub(crate) mean: f64,
+    pub(crate) p50: f64,
+    pub(crate) p90: f64,
+    pub(crate) p99: f64,
+    pub(crate) max: f64,
+    /// The share of the elapsed time that the processor spent on requests.
+    pub(crate) load: f64,
+    /// How often circuits were loaded.
+    pub(crate) loads: f64,
+    /// The share of requests that ran on circuits.
+    pub(crate) on_circuits: f64,
+    /// Seconds that the processor spent.
+    pub(crate) processor: f64,
+    /// From the first arrival to the end of the last service.
+    pub(crate) elapsed: f64,
+}
+
+/// One policy on one engine at one point.
+pub(crate) struct Cell {
+    pub(crate) card: usize,
+    pub(crate) point: Point,
+    pub(crate) policy: Policy,
+    /// By seed.
+    pub(crate) runs: Vec<Figures>,
+    /// The first seed's, if there are to be plots.
+    pub(crate) first: Option<(Report, Seen)>,
+}
+
+impl Cell {
+    /// A figure's 10 % quantile, median and 90 % quantile over the seeds.
+    pub(crate) fn band(&self, figure: impl Fn(&Figures) -> f64) -> [f64; 3] {
+        let values: Vec<f64> = self.runs.iter().map(figure).collect();
+        [0.1, 0.5, 0.9].map(|q| quantile(&values, q))
+    }
+
+    /// A figure's median.
+    pub(crate) fn median(&self, figure: impl Fn(&Figures) -> f64) -> f64 {
+        self.band(figure)[1]
+    }
+
+    /// The median of the distance from the optimum, if that is known.
+    pub(crate) fn over_optimum(&self) -> Option<f64> {
+        self.runs[0].over_optimum?;
+        Some(self.median(|run| run.over_optimum.unwrap_or(f64::NAN)))
+    }
+}
+
+/// What is seen of a run. Times are nanoseconds.
+#[derive(Clone, Default)]
+pub(crate) struct Seen {
+    on_circuits: u64,
+    first: Option<u64>,
+    /// When each load began, when it was there, and what.
+    pub(crate) loads: Vec<(u64, u64, Circuits)>,
+    /// How long the processor was busy in each part of the time.
+    busy: Vec<u64>,
+    /// How long a part is; 0 if only requests are to be counted.
+    part: u64,
+}
+
+impl Seen {
+    /// For plots of a run whose requests arrive within this time.
+    fn new(elapsed: u64) -> Self {
+        Self { part: (elapsed / PARTS as u64).max(1), ..Self::default() }
+    }
+
+    /// When the first request came.
+    pub(crate) fn origin(&self) -> u64 {
+        self.first.unwrap_or(0)
+    }
+
+    /// The processor's load over time: seconds, share.
+    pub(crate) fn load_over_time(&self) -> Vec<(f64, f64)> {
+        let part = self.part as f64;
+        self.busy.iter().enumerate().map(|(n, &busy)| ((n as f64 + 0.5) * part / 1e9, busy as f64 / part)).collect()
+    }
+
+    fn spent(&mut self, mut begin: u64, end: u64) {
+        while begin < end {
+            while begin / self.part >= 4 * PARTS as u64 {
+                self.busy = self.busy.chunks(2).map(|pair| pair.iter().sum()).collect();
+                self.part *= 2;
+            }
+            let place = (begin / self.part) as usize;
+            if self.busy.len() <= place {
+                self.busy.resize(place + 1, 0);
+            }
+            let until = end.min((place as u64 + 1) * self.part);
+            self.busy[place] += until - begin;
+            begin = until;
+        }
+    }
+}
+
+impl Watch for Seen {
+    fn served(&mut self, served: &Served) {
+        let origin = *self.first.get_or_insert(served.arrival);
+        self.on_circuits += u64::from(served.on_circuit);
+        if self.part > 0 && !served.on_circuit {
+            self.spent(served.begin - origin, served.end - origin);
+        }
+    }
+
+    fn loads(&mut self, begin: u64, there: u64, set: Circuits) {
+        if self.part > 0 {
+            self.loads.push((begin, there, set));
+        }
+    }
+}
+
+/// How many runs a plan has.
+pub(crate) fn steps(plan: &Plan<'_>) -> u64 {
+    (plan.cards.len() * plan.points.len() * plan.policies.len()) as u64 * plan.seeds
+}
+
+/// Runs all of it; `step` is called after each run.
+pub(crate) fn run(plan: &Plan<'_>, source: &Source, step: &mut dyn FnMut()) -> Result<Vec<Cell>, Failure> {
+    let like = &plan.cards[0].sheet;
+    let mut benches = Vec::new();
+    for (place, card) in plan.cards.iter().enumerate() {
+        for machine_point in machine_points(plan.points) {
+            let sheet = apply(&card.sheet, &machine_point).map_err(|reason| Failure::new(Exit::Usage, format!("--sweep {reason}")))?;
+            let machine = card.machine(&sheet, plan.processor, like)?;
+            benches.push(Bench::new(place, machine_point, machine, five_smallest(&sheet), plan, source));
+        }
+    }
+    let mut cells: Vec<Cell> = Vec::new();
+    for seed in 0..plan.seeds {
+        let trace = source.trace(seed);
+        let mut next = 0;
+        for bench in &benches {
+            bench.run(plan, &trace, seed, &mut |card, point, policy, figures, first| {
+                if seed == 0 {
+                    cells.push(Cell { card, point: point.clone(), policy, runs: Vec::new(), first });
+                }
+                cells[next].runs.push(figures);
+                next += 1;
+                step();
+            });
+        }
+    }
+    Ok(cells)
+}
+
+/// The points without their rates, each once.
+fn machine_points(points: &[Point]) -> Vec<Point> {
+    let mut all: Vec<Point> = Vec::new();
+    for point in points.iter().map(without_rate) {
+        if !all.contains(&point) {
+            all.push(point);
+        }
+    }
+    all
+}
+
+fn without_rate(point: &Point) -> Point {
+    point.iter().copied().filter(|(key, _)| *key != Key::Rate).collect()
+}
+
+/// A machine with what was learnt for it.
+struct Bench {
+    card: usize,
+    point: Point,
+    machine: Machine,
+    matrix: bigram::Matrix,
+    best: Circuits,
+    smallest: Circuits,
+}
+
+type Take<'a> = &'a mut dyn FnMut(usize, &Point, Policy, Figures, Option<(Report, Seen)>);
+
+impl Bench {
+    fn new(card: usize, point: Point, machine: Machine, smallest: Option<Circuits>, plan: &Plan<'_>, source: &Source) -> Self {
+        let learns = plan.policies.contains(&Policy::Predict);
+        let matrix = learn(&machine, source.lessons().iter().filter(|_| learns));
+        let best = machine.best_static(source.lessons().iter().flat_map(Trace::iter));
+        Self { card, point, machine, matrix, best, smallest: smallest.unwrap_or_default() }
+    }
+
+    fn run(&self, plan: &Plan<'_>, trace: &Trace, seed: u64, take: Take<'_>) {
+        let Self { machine, matrix, best, smallest, .. } = self;
+        let scene = |side_by_side| Scene { machine, trace, matrix, best: *best, smallest: *smallest, seed, side_by_side };
+        let least = if plan.side_by_side { None } else { optimum(machine, trace.iter()) };
+        let totals: Vec<f64> = plan.policies.iter().map(|&policy| scene(false).run(policy, 0.0, &mut ()).busy_ns() as f64).collect();
+        for point in plan.points.iter().filter(|point| without_rate(point) == self.point) {
+            let rate = point.iter().find(|(key, _)| *key == Key::Rate).map(|(_, rate)| *rate);
+            let stretch = rate.map_or(1.0, |rate| trace.stretch_to(rate));
+            for (&policy, &total) in plan.policies.iter().zip(&totals) {
+                let kept = seed == 0 && plan.plots;
+                let mut seen = if kept { Seen::new((trace.span() * stretch * 1e9) as u64) } else { Seen::default() };
+                let report = scene(plan.side_by_side).run(policy, stretch, &mut seen);
+                let figures = figures(&report, &seen, total, least);
+                take(self.card, point, policy, figures, kept.then_some((report, seen)));
+            }
+        }
+    }
+}
+
+fn figures(report: &Report, seen: &Seen, total: f64, least: Option<u64>) -> Figures {
+    let at = |q| report.latency_ns(q) as f64 / 1e9;
+    Figures {
+        total: total / 1e9,
+        over_optimum: least.map(|least| total / least as f64),
+        mean: report.latency.mean() / 1e9,
+        p50: at(0.5),
+        p90: at(0.9),
+        p99: at(0.99),
+        max: report.latency.max() as f64 / 1e9,
+        load: report.load_factor(),
+        loads: report.loads as f64,
+        on_circuits: seen.on_circuits as f64 / report.requests as f64,
+        processor: report.software_ns as f64 / 1e9,
+        elapsed: report.elapsed_ns as f64 / 1e9,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_over_time_is_bounded_and_nothing_of_it_is_lost() {
+        let mut seen = Seen::new(1000);
+        let served = |arrival, begin, end| Served { arrival, begin, end, core: bywash_policy::reload::Circuit(0), on_circuit: false };
+        seen.served(&served(5, 5, 25));
+        assert_eq!(seen.busy, [10, 10], "from the first arrival on, in parts of ten");
+        seen.served(&served(6, 25, 1_000_000));
+        assert!(seen.busy.len() <= 4 * PARTS && seen.busy.iter().sum::<u64>() == 999_995, "{}", seen.busy.len());
+        assert!(seen.load_over_time().iter().all(|&(_, share)| share <= 1.0));
+    }
+}

@@ -1,0 +1,110 @@
+//! The policies by name, and a run with one of them.
+
+use bywash_core::DeviceSheet;
+use bywash_policy::reload::bigram::{Bigram, Matrix};
+use bywash_policy::reload::fixed::{Fixed, Static};
+use bywash_policy::reload::lru::Lru;
+use bywash_policy::reload::overlap::{AtRandom, Overlap};
+use bywash_policy::reload::saved::{Saved, Setting};
+use bywash_policy::reload::tuned::Tuned;
+use bywash_policy::reload::{Circuit, Circuits, Reload};
+use bywash_sim::oracle::Oracle;
+use bywash_sim::watch::Watch;
+use bywash_sim::{Machine, Report, Trace, parallel, serial};
+use clap::ValueEnum;
+
+/// Who decides what is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Policy {
+    /// Everything in software
+    Software,
+    /// Everything on circuits; a request waits until its own is loaded, the least recently used give way
+    Hardware,
+    /// Software while loading; loads the circuit at hand and others at random
+    Nopredict,
+    /// Software while loading; loads what a table of what follows what expects (niwa2005)
+    Predict,
+    /// The five smallest circuits for ever, whether or not they fit
+    Fix5,
+    /// All circuits for ever, though they do not fit
+    FixAll,
+    /// As predict, but knows what will be asked for
+    Oracle,
+    /// What would have saved the most seconds lately
+    Saved,
+    /// The same, tuning itself
+    Tuned,
+    /// The one set that would have saved most on what was learnt from
+    Static,
+}
+
+impl Policy {
+    /// niwa2005's seven, in the order of its table 6.
+    pub(crate) const PAPER: [Self; 7] =
+        [Self::Software, Self::Hardware, Self::Nopredict, Self::Predict, Self::Fix5, Self::FixAll, Self::Oracle];
+
+    /// Its name on the command line.
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// Whether it keeps to what fits, so that nothing can be better than the optimum.
+    pub(crate) fn keeps_to_what_fits(self) -> bool {
+        !matches!(self, Self::Fix5 | Self::FixAll)
+    }
+
+    /// Whether it knows what cannot be known.
+    pub(crate) fn looks_ahead(self) -> bool {
+        self == Self::Oracle
+    }
+}
+
+/// What a run needs besides its policy.
+pub(crate) struct Scene<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) trace: &'a Trace,
+    /// What [`Policy::Predict`] has learnt.
+    pub(crate) matrix: &'a Matrix,
+    /// What [`Policy::Static`] loads.
+    pub(crate) best: Circuits,
+    /// What [`Policy::Fix5`] holds.
+    pub(crate) smallest: Circuits,
+    pub(crate) seed: u64,
+    pub(crate) side_by_side: bool,
+}
+
+impl Scene<'_> {
+    /// Serves the trace, `stretch` times as slowly as it says.
+    pub(crate) fn run(&self, policy: Policy, stretch: f64, watch: &mut impl Watch) -> Report {
+        let (machine, fit, load_ns) = (self.machine, &self.machine.fit, self.machine.load_ns);
+        let mut loaded = Circuits::NONE;
+        let mut reload: Box<dyn Reload + '_> = match policy {
+            Policy::Software => Box::new(Fixed),
+            Policy::Hardware => Box::new(Lru::new(fit)),
+            Policy::Nopredict => Box::new(Overlap::new(AtRandom::new(fit, self.seed), fit)),
+            Policy::Predict => Box::new(Overlap::new(Bigram::new(self.matrix.clone()), fit)),
+            Policy::Fix5 => {
+                loaded = self.smallest;
+                Box::new(Fixed)
+            }
+            Policy::FixAll => {
+                loaded = Circuits::first(fit.circuits());
+                Box::new(Fixed)
+            }
+            Policy::Oracle => Box::new(Overlap::new(Oracle::new(machine, self.trace.iter()), fit)),
+            Policy::Saved => Box::new(Saved::new(fit, load_ns, Setting::default())),
+            Policy::Tuned => Box::new(Tuned::new(fit, load_ns)),
+            Policy::Static => Box::new(Static(self.best)),
+        };
+        let run = if self.side_by_side { parallel::watched } else { serial::watched };
+        run(machine, self.trace.iter(), stretch, loaded, reload.as_mut(), watch)
+    }
+}
+
+/// The five smallest cores of a sheet; `None` if it does not say how large they are, or has no five.
+pub(crate) fn five_smallest(sheet: &DeviceSheet) -> Option<Circuits> {
+    sheet.area.as_ref()?;
+    let mut by_size: Vec<usize> = (0..sheet.cores.len()).collect();
+    by_size.sort_by(|&a, &b| sheet.cores[a].area.total_cmp(&sheet.cores[b].area));
+    Some(by_size.get(..5)?.iter().map(|&core| Circuit(core as u8)).collect())
+}

@@ -1,0 +1,147 @@
+//! What is tried: figures of the sheet and of the traffic, one by one or each with each.
+
+use bywash_core::DeviceSheet;
+use std::fmt;
+use std::str::FromStr;
+
+/// A figure that can be swept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// Requests per second.
+    Rate,
+    /// Circuits at a time.
+    Slots,
+    /// All there is of the sheet's area.
+    Area,
+    /// Milliseconds to load, device and end to end alike.
+    Reconfiguration,
+    /// Nanoseconds added to every request.
+    Overhead,
+}
+
+const KEYS: [(Key, &str); 5] = [
+    (Key::Rate, "rate"),
+    (Key::Slots, "slots"),
+    (Key::Area, "area"),
+    (Key::Reconfiguration, "reconfiguration"),
+    (Key::Overhead, "overhead"),
+];
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(KEYS.iter().find(|(key, _)| key == self).map_or("", |(_, name)| name))
+    }
+}
+
+/// `KEY=VALUE,VALUE,...`
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sweep {
+    pub(crate) key: Key,
+    pub(crate) values: Vec<f64>,
+}
+
+impl FromStr for Sweep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, values) = text.split_once('=').ok_or_else(|| format!("'{text}' is not of the form KEY=VALUE,VALUE"))?;
+        let key = KEYS.iter().find(|(_, known)| *known == name).map(|(key, _)| *key).ok_or_else(|| {
+            let names: Vec<&str> = KEYS.iter().map(|(_, name)| *name).collect();
+            format!("'{name}' cannot be swept; {} can", names.join(", "))
+        })?;
+        let value = |text: &str| {
+            let figure: f64 = text.trim().parse().map_err(|_| format!("{name}: '{text}' is not a number"))?;
+            let fine = match key {
+                Key::Slots => figure >= 1.0 && figure.fract() == 0.0,
+                Key::Rate | Key::Area => figure > 0.0,
+                Key::Reconfiguration | Key::Overhead => figure >= 0.0,
+            };
+            if fine && figure.is_finite() { Ok(figure) } else { Err(format!("{name}: {text} makes no sense; {}", wanted(key))) }
+        };
+        Ok(Self { key, values: values.split(',').map(value).collect::<Result<_, _>>()? })
+    }
+}
+
+fn wanted(key: Key) -> &'static str {
+    match key {
+        Key::Slots => "a whole number of at least 1 is expected",
+        Key::Rate | Key::Area => "a number above 0 is expected",
+        Key::Reconfiguration | Key::Overhead => "a number of at least 0 is expected",
+    }
+}
+
+/// One value of each key.
+pub(crate) type Point = Vec<(Key, f64)>;
+
+/// Each with each; one empty point if nothing is swept.
+pub(crate) fn points<'a>(sweeps: impl IntoIterator<Item = &'a Sweep>) -> Vec<Point> {
+    let mut points = vec![Point::new()];
+    for Sweep { key, values } in sweeps {
+        let with =
+            |point: &Point| values.iter().map(|&value| point.iter().copied().chain([(*key, value)]).collect()).collect::<Vec<Point>>();
+        points = points.iter().flat_map(with).collect();
+    }
+    points
+}
+
+/// A sheet with the figures of a point in place of its own.
+///
+/// # Errors
+/// Says which circuit does not fit, and which sheet has no area.
+pub(crate) fn apply(sheet: &DeviceSheet, point: &Point) -> Result<DeviceSheet, String> {
+    let mut sheet = sheet.clone();
+    for &(key, value) in point {
+        match key {
+            Key::Rate => {}
+            Key::Slots => sheet.slots = Some(value as usize),
+            Key::Overhead => sheet.overhead_ns = value as u64,
+            Key::Reconfiguration => {
+                sheet.reconfiguration.device_ns = (value * 1e6) as u64;
+                sheet.reconfiguration.end_to_end_ns = (value * 1e6) as u64;
+            }
+            Key::Area => {
+                let name = &sheet.name;
+                let area = sheet.area.as_mut().ok_or_else(|| format!("area: the sheet of '{name}' counts slots alone"))?;
+                area.total = value;
+                if let Some(core) = sheet.cores.iter().find(|core| core.area > value) {
+                    return Err(format!("area={value}: '{}' takes {} on '{name}'", core.name, core.area));
+                }
+            }
+        }
+    }
+    Ok(sheet)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_swept_is_checked() {
+        assert_eq!("slots=1,2".parse(), Ok(Sweep { key: Key::Slots, values: vec![1.0, 2.0] }));
+        let error = |text: &str| text.parse::<Sweep>().unwrap_err();
+        assert!(error("slot=1").contains("rate, slots, area, reconfiguration, overhead can"));
+        for text in ["slots=0", "slots=1.5", "rate=-1", "rate=0", "reconfiguration=-1", "rate=inf", "rate=many", "rate="] {
+            assert!(error(text).starts_with(text.split('=').next().unwrap()), "{text}: {}", error(text));
+        }
+        assert!(error("slots").contains("KEY=VALUE"));
+    }
+
+    #[test]
+    fn each_is_tried_with_each() {
+        let [a, b] = ["slots=1,2", "rate=10,20,30"].map(|text| text.parse::<Sweep>().unwrap());
+        let points = points([&a, &b]);
+        assert_eq!((points.len(), &points[5]), (6, &vec![(Key::Slots, 2.0), (Key::Rate, 30.0)]));
+        assert_eq!(super::points([]), [Point::new()]);
+    }
+
+    #[test]
+    fn a_point_changes_the_sheet() {
+        let sheet = DeviceSheet::shipped("niwa2005-area").unwrap().unwrap();
+        let changed =
+            apply(&sheet, &vec![(Key::Slots, 3.0), (Key::Reconfiguration, 1.5), (Key::Overhead, 9.0), (Key::Area, 60.0)]).unwrap();
+        assert_eq!((changed.slots, changed.reconfiguration.end_to_end_ns, changed.overhead_ns), (Some(3), 1_500_000, 9));
+        let error = apply(&sheet, &vec![(Key::Area, 49.0)]).unwrap_err();
+        assert!(error.contains("area=49") && error.contains("'Camellia' takes 50"), "{error}");
+    }
+}

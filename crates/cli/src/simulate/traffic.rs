@@ -1,0 +1,96 @@
+//! The requests: a log, a recording, or the generator of niwa2005.
+
+use super::Args;
+use crate::failure::Failure;
+use crate::terminal::thousands;
+use bywash_core::DeviceSheet;
+use bywash_policy::reload::Circuit;
+use bywash_sim::generate::{Reading, generate};
+use bywash_sim::{Trace, log};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+/// Seeds of the generated traces that policies learn from: none of those that are served.
+const LESSONS: std::ops::Range<u64> = 1_000_000..1_000_006;
+
+/// Where requests come from.
+pub(crate) enum Traffic {
+    /// A file: what is learnt from, what is served.
+    Log { lesson: Trace, served: Trace },
+    /// The generator.
+    Generated { reading: Reading, lessons: Vec<Trace> },
+}
+
+/// Requests, and what is said of them.
+pub(crate) struct Source {
+    pub(crate) traffic: Traffic,
+    pub(crate) told: Vec<String>,
+}
+
+impl Source {
+    /// As the arguments say; `like` is the engine whose circuits requests are numbered by.
+    pub(crate) fn new(args: &Args, like: &DeviceSheet) -> Result<Self, Failure> {
+        match &args.trace {
+            Some(path) => Self::log(path, args.train, like),
+            None => Ok(Self::generated(args.requests, like)),
+        }
+    }
+
+    fn log(path: &Path, train: f64, like: &DeviceSheet) -> Result<Self, Failure> {
+        let file = File::open(path).map_err(|error| Failure::file("read", path, &error))?;
+        let computes =
+            |algorithm| like.circuits.iter().position(|mode| mode.algorithm == Some(algorithm)).map(|place| Circuit(place as u8));
+        let place = path.display().to_string();
+        let log = log::read(BufReader::new(file), &place, like.circuits.len() as u8, computes)?;
+        let learnt = (log.trace.len() as f64 * train) as usize;
+        let served = log.trace.part(learnt..log.trace.len());
+        if served.is_empty() {
+            return Err(Failure::config(format!("{place}: {} requests, and none is left to serve after --train {train}", log.trace.len())));
+        }
+        let mut told = vec![format!(
+            "{}: {} requests over {}, after {} to learn from",
+            path.file_name().map_or(place.clone(), |name| name.to_string_lossy().into_owned()),
+            thousands(served.len() as u64),
+            super::text::seconds(served.span()),
+            thousands(learnt as u64)
+        )];
+        if log.clients > 0 {
+            told.push(format!("{} clients; the n-th new one uses circuit n modulo {}", thousands(log.clients as u64), like.circuits.len()));
+        }
+        if log.foreign > 0 {
+            told.push(format!("{} requests left out: no circuit of '{}' computes their algorithm", thousands(log.foreign), like.name));
+        }
+        if log.unreadable > 0 {
+            let first: Vec<String> = log.reasons.iter().map(|(line, reason)| format!("line {line}: {reason}")).collect();
+            told.push(format!("lines that cannot be read: {}; {}", thousands(log.unreadable), first.join("; ")));
+        }
+        let lesson = log.trace.part(0..learnt);
+        Ok(Self { traffic: Traffic::Log { lesson, served }, told })
+    }
+
+    fn generated(requests: usize, like: &DeviceSheet) -> Self {
+        let reading = Reading { requests, circuits: like.circuits.len() as u8, ..Reading::default() };
+        let lesson = Reading { requests: requests.min(Reading::default().requests), ..reading };
+        let told =
+            vec![format!("{} requests by the generator of niwa2005, after six other traces to learn from", thousands(requests as u64))];
+        Self { traffic: Traffic::Generated { reading, lessons: LESSONS.map(|seed| generate(&lesson, seed)).collect() }, told }
+    }
+
+    /// The trace of a seed.
+    pub(crate) fn trace(&self, seed: u64) -> std::borrow::Cow<'_, Trace> {
+        use std::borrow::Cow;
+        match &self.traffic {
+            Traffic::Log { served, .. } => Cow::Borrowed(served),
+            Traffic::Generated { reading, .. } => Cow::Owned(generate(reading, seed)),
+        }
+    }
+
+    /// What policies learn from.
+    pub(crate) fn lessons(&self) -> &[Trace] {
+        match &self.traffic {
+            Traffic::Log { lesson, .. } => std::slice::from_ref(lesson),
+            Traffic::Generated { lessons, .. } => lessons,
+        }
+    }
+}
