@@ -23,7 +23,7 @@ command -v nginx >/dev/null || { echo "skipped  reproduce: no nginx here: apt-ge
 
 "$bywash" reproduce munetoh --quick --out "$scratch/out" >"$scratch/said" 2>"$scratch/notes" || { cat "$scratch/notes"; die "FAILED   reproduce munetoh"; }
 ! grep 'connections failed' "$scratch/notes" || die "FAILED   reproduce munetoh: connections failed"
-tables=(table1 servers curves client-certificates pages)
+tables=(table1 waiting servers curves client-certificates pages)
 plots=(figure3-nginx-rsa-2048 figure4-nginx-rsa-2048 pages)
 grep -q 'no haproxy' "$scratch/notes" || { tables+=(haproxy-async); plots+=(haproxy-async); }
 grep -q 'no apache2\|a database behind' "$scratch/notes" || tables+=(cgi)

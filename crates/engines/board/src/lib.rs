@@ -24,7 +24,7 @@
 //! # How the host waits
 //!
 //! The paper's driver sleeps for a fixed time, for the time of an operation is known (munetoh s3). [`Waiting`] has that and its rivals;
-//! `cargo bench -p bywash-engine-board` compares them.
+//! `bywash reproduce munetoh --part waiting` compares them.
 //!
 //! # A card of your own
 //!

@@ -6,6 +6,7 @@ mod database;
 mod matrix;
 mod open_points;
 mod table1;
+mod waiting;
 
 use crate::load::Load;
 use crate::rivals::{Behind, Engine, Rival};
@@ -23,8 +24,9 @@ const CARD_TODAY: Engine = Engine::Card("board:munetoh-meac32-today");
 
 /// A part: its name, and what runs it.
 type Part = (&'static str, fn(&mut Bench<'_>) -> Result<String>);
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 7] = [
     ("table1", table1::run),
+    ("waiting", waiting::run),
     ("matrix", matrix::run),
     ("async", asynchronous::run),
     ("curves", curves::run),
