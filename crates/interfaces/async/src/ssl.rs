@@ -182,7 +182,8 @@ pub(crate) fn give_up(ssl: Ssl, after: After) -> bool {
 /// A call on a connection of another libssl goes there.
 macro_rules! pass_on_private {
     ($name:ident($ssl:ident $(, $arg:ident: $type:ty)*) $(-> $result:ty)?) => {
-        if let Some(found) = private::function($ssl, function_name(concat!(stringify!($name), "\0"))) {
+        const NAME: &CStr = function_name(concat!(stringify!($name), "\0"));
+        if let Some(found) = private::function($ssl, NAME) {
             // SAFETY: the function of that name has this type in every libssl; its duties are the caller's.
             return unsafe { transmute::<*mut c_void, unsafe extern "C" fn(Ssl $(, $type)*) $(-> $result)?>(found)($ssl $(, $arg)*) };
         }
