@@ -9,8 +9,8 @@ use crate::operation::{Data, Direction, Operation};
 /// [`SessionParams`](crate::SessionParams) stand before it, so it checks lengths itself. For callers that make one for a single short message, as a TLS handshake
 /// does: making it, keying it and ending it must cost no more than the message.
 ///
-/// What is true of streams is true here: block modes take whole blocks, XTS takes a data unit by [`run`](Solo::run), and decryption in pieces gives
-/// text away before its tag is known.
+/// What is true of streams is true here: block modes take whole blocks, and decryption in pieces gives text away before its tag is known. XTS, of which there
+/// are no streams, takes a data unit with each [`update`](Solo::update), all under the tweak that [`start`](Solo::start) was given.
 pub trait Solo: Send {
     /// Expands a key; it ends the message begun.
     ///
@@ -28,7 +28,7 @@ pub trait Solo: Send {
     /// Begins a message in pieces.
     ///
     /// # Errors
-    /// [`Error::IvLength`](crate::Error::IvLength), [`Error::WrongOperation`](crate::Error::WrongOperation) without a key and for XTS.
+    /// [`Error::IvLength`](crate::Error::IvLength), [`Error::WrongOperation`](crate::Error::WrongOperation) without a key.
     fn start(&mut self, direction: Direction, iv: &[u8]) -> Result<()>;
 
     /// Takes associated data (AEAD only, before any text).

@@ -43,9 +43,12 @@ impl Schedule {
 
     /// Expands a key of 16, 24 or 32 bytes (FIPS 197 s5.2).
     pub(crate) fn expand(&mut self, key: &[u8]) -> Result<(), Error> {
-        assert_supported();
+        // Room in which a key has been is on a processor that was asked.
+        if self.rounds == 0 {
+            assert_supported();
+        }
         #[allow(unsafe_code)]
-        // SAFETY: the processor has the features, as just asserted.
+        // SAFETY: the processor has the features, as asserted now or when this was first expanded.
         unsafe {
             self.expand_here(key)
         }
@@ -87,12 +90,13 @@ impl Schedule {
     /// Becomes the schedule of the equivalent inverse cipher (FIPS 197 s5.3.5).
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     fn invert(&mut self, of: &Self) {
-        self.rounds = of.rounds;
-        for i in 0..=of.rounds {
-            let key = of.narrow(of.rounds - i);
-            let inner = i > 0 && i < of.rounds;
-            memory::set_block(&mut self.keys[i], if inner { _mm_aesimc_si128(key) } else { key });
-        }
+        let last = of.rounds;
+        self.rounds = last;
+        memory::set_block(&mut self.keys[0], of.narrow(last));
+        rounds!(last, round, {
+            memory::set_block(&mut self.keys[round], _mm_aesimc_si128(of.narrow(last - round)));
+        });
+        memory::set_block(&mut self.keys[last], of.narrow(0));
     }
 
     /// Rounds: 10, 12 or 14.

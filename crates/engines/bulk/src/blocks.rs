@@ -41,6 +41,13 @@ fn several<const R: usize, const MODE: u8, const DECRYPT: bool>(
 ) {
     let Range { start: mut at, end } = range;
     let last = text.load_block(end - BLOCK, BLOCK);
+    if end - at <= WIDE {
+        // A state of its own, of which the compiler leaves out what one register does not need.
+        let mut state = State::<MODE>::new(*carry);
+        registers::<R, 1, MODE, DECRYPT>(key, &mut state, text, at, end - at);
+        *carry = if MODE == XTS { state.tweak_after((end - at) / BLOCK) } else { last };
+        return;
+    }
     let mut state = State::<MODE>::new(*carry);
     if end - at >= 4 * WIDE {
         (state, at) = steps::<R, MODE, DECRYPT>(key, state, text, at, end);

@@ -4,7 +4,7 @@
 mod many;
 
 use crate::Error;
-use crate::aes::{Schedule, rounds, with_rounds};
+use crate::aes::{KEYS_MAX, Schedule, rounds, with_rounds};
 use crate::blocks::{self, CBC};
 use crate::memory::{self, BLOCK, Text};
 use core::arch::x86_64::*;
@@ -30,6 +30,7 @@ impl Key {
     }
 
     /// Encrypts whole blocks. `chain` is the IV, and becomes that of what follows.
+    #[inline]
     pub fn encrypt(&self, chain: &mut [u8; BLOCK], mut text: Text<'_>) -> Result<(), Error> {
         blocks::check(&text)?;
         let [schedule, _] = &*self.0;
@@ -38,6 +39,7 @@ impl Key {
     }
 
     /// Decrypts whole blocks. `chain` is the IV, and becomes that of what follows.
+    #[inline]
     pub fn decrypt(&self, chain: &mut [u8; BLOCK], mut text: Text<'_>) -> Result<(), Error> {
         blocks::check(&text)?;
         let [_, schedule] = &*self.0;
@@ -49,18 +51,42 @@ impl Key {
 /// The text from `from` on.
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 fn encrypt<const R: usize>(key: &Schedule, chain: &mut [u8; BLOCK], text: &mut Text<'_>, from: usize) {
-    let keys = key.all::<R>().map(|wide| _mm512_castsi512_si128(wide));
-    let mut block = memory::block(chain);
-    for at in (from..text.len()).step_by(BLOCK) {
-        let given = _mm_xor_si128(text.load_block(at, BLOCK), keys[0]);
-        block = _mm_xor_si128(block, given);
-        rounds!(R, round, {
-            block = _mm_aesenc_si128(block, keys[round]);
-        });
-        block = _mm_aesenclast_si128(block, keys[R]);
-        text.store_block(at, BLOCK, block);
+    match text.len() - from {
+        0 => {}
+        BLOCK => {
+            let block = key.encrypt_block(_mm_xor_si128(memory::block(chain), text.load_block(from, BLOCK)));
+            text.store_block(from, BLOCK, block);
+            memory::set_block(chain, block);
+        }
+        _ => chain_of::<R>(key, chain, text, from),
     }
-    memory::set_block(chain, block);
+}
+
+/// Two blocks or more. What is xored into the next block goes into the last round key of this one, for nothing else fits between the rounds of a chain
+/// without making it longer.
+#[inline(never)]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn chain_of<const R: usize>(key: &Schedule, chain: &mut [u8; BLOCK], text: &mut Text<'_>, from: usize) {
+    let mut keys = [_mm_setzero_si128(); KEYS_MAX];
+    for (i, narrow) in keys.iter_mut().enumerate().take(R + 1) {
+        *narrow = key.narrow(i);
+    }
+    let last = text.len() - BLOCK;
+    let mut state = _mm_xor_si128(_mm_xor_si128(memory::block(chain), keys[0]), text.load_block(from, BLOCK));
+    for at in (from..last).step_by(BLOCK) {
+        let next = _mm_xor_si128(text.load_block(at + BLOCK, BLOCK), keys[0]);
+        rounds!(R, round, {
+            state = _mm_aesenc_si128(state, keys[round]);
+        });
+        state = _mm_aesenclast_si128(state, _mm_xor_si128(keys[R], next));
+        text.store_block(at, BLOCK, _mm_xor_si128(state, next));
+    }
+    rounds!(R, round, {
+        state = _mm_aesenc_si128(state, keys[round]);
+    });
+    state = _mm_aesenclast_si128(state, keys[R]);
+    text.store_block(last, BLOCK, state);
+    memory::set_block(chain, state);
 }
 
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]

@@ -18,7 +18,7 @@
 use crate::Error;
 use crate::aes::{Schedule, rounds, with_rounds};
 use crate::ghash::{reversed, reversed_block};
-use crate::memory::{BLOCK, Text, WIDE};
+use crate::memory::{self, BLOCK, Text, WIDE};
 pub use crate::message::{CounterMode, Message};
 use crate::ordered;
 use core::arch::x86_64::*;
@@ -58,6 +58,7 @@ impl Key {
 }
 
 impl CounterMode for Key {
+    #[inline]
     fn run(&self, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
         let schedule = &*self.0;
         with_rounds!(schedule, crypt::<R, BIG>(schedule, next, text, range));
@@ -103,10 +104,20 @@ pub(crate) fn four<const ORDER: bool>(next: &mut u128) -> __m512i {
 /// Encrypts or decrypts a range of the text, whose first counter block is `next`.
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 pub(crate) fn crypt<const R: usize, const ORDER: bool>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
-    let Range { start: mut at, end } = range;
-    if end - at <= BLOCK {
-        return block::<R, ORDER>(key, next, text, at, end - at);
+    match range.len() {
+        0 => {}
+        1..=BLOCK => block::<R, ORDER>(key, next, text, range),
+        _ => several::<R, ORDER>(key, next, text, range),
     }
+}
+
+/// More than one block; apart, so that one block is not made to wait for room on the stack.
+#[inline(never)]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn several<const R: usize, const ORDER: bool>(key: &Schedule, first: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
+    let Range { start: mut at, end } = range;
+    let mut number = *first;
+    let next = &mut number;
     if end - at >= STEP {
         at = steps::<R, ORDER>(key, next, text, at, end);
     }
@@ -120,17 +131,16 @@ pub(crate) fn crypt<const R: usize, const ORDER: bool>(key: &Schedule, next: &mu
         }
         at += len;
     }
+    memory::set_number(first, number);
 }
 
-/// At most one block.
+/// One block or the beginning of one.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn block<const R: usize, const ORDER: bool>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, at: usize, len: usize) {
-    if len == 0 {
-        return;
-    }
+fn block<const R: usize, const ORDER: bool>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
+    let (at, len) = (range.start, range.len());
     let number = _mm_set_epi64x((*next >> 64) as i64, *next as i64);
-    *next = advance::<ORDER>(*next, 1);
+    memory::set_number(next, advance::<ORDER>(*next, 1));
     let mut state = _mm_xor_si128(if ORDER == BIG { reversed_block(number) } else { number }, key.narrow(0));
     rounds!(R, round, {
         state = _mm_aesenc_si128(state, key.narrow(round));

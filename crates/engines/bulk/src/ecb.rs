@@ -15,19 +15,32 @@ impl Key {
         Schedule::both(key).map(Self)
     }
 
+    /// Becomes another key, in the same room.
+    pub fn set(&mut self, key: &[u8]) -> Result<(), Error> {
+        Schedule::expand_both(&mut self.0, key)
+    }
+
+    /// Overwrites the key; what it does until another is [set](Self::set) means nothing.
+    pub fn wipe(&mut self) {
+        self.0.iter_mut().for_each(Schedule::wipe);
+    }
+
     /// Encrypts whole blocks.
+    #[inline]
     pub fn encrypt(&self, text: Text<'_>) -> Result<(), Error> {
         let [schedule, _] = &*self.0;
         run::<false>(schedule, text)
     }
 
     /// Decrypts whole blocks.
+    #[inline]
     pub fn decrypt(&self, text: Text<'_>) -> Result<(), Error> {
         let [_, schedule] = &*self.0;
         run::<true>(schedule, text)
     }
 }
 
+#[inline]
 fn run<const DECRYPT: bool>(schedule: &Schedule, mut text: Text<'_>) -> Result<(), Error> {
     blocks::check(&text)?;
     with_rounds!(schedule, crypt::<R, DECRYPT>(schedule, &mut text));

@@ -187,6 +187,15 @@ pub(crate) fn set_block(bytes: &mut [u8; BLOCK], block: __m128i) {
     unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), block) }
 }
 
+/// Writes a number in one piece: who reads it next does so as a register, and would wait for two halves to leave the store buffer.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+pub(crate) fn set_number(place: &mut u128, number: u128) {
+    let register = _mm_set_epi64x((number >> 64) as i64, number as i64);
+    // SAFETY: 16 writable bytes.
+    unsafe { _mm_storeu_si128(core::ptr::from_mut(place).cast(), register) }
+}
+
 /// Four blocks from the table, the first of them `blocks[first]`.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]

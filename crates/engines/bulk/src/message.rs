@@ -32,7 +32,14 @@ impl Message {
     }
 
     /// Encrypts or decrypts a piece.
+    #[inline]
     pub fn apply(&mut self, key: &impl CounterMode, mut text: Text<'_>) {
+        let len = text.len();
+        if self.used == 0 && len.is_multiple_of(BLOCK) { key.run(&mut self.next, &mut text, 0..len) } else { self.apply_parts(key, text) }
+    }
+
+    /// The same where a block is not whole.
+    fn apply_parts(&mut self, key: &impl CounterMode, mut text: Text<'_>) {
         let mut at = 0;
         if self.used > 0 {
             at = text.len().min(BLOCK - self.used);

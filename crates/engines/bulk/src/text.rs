@@ -17,6 +17,7 @@ pub struct Text<'a> {
 
 impl<'a> Text<'a> {
     /// The result replaces the text.
+    #[inline]
     pub fn in_place(buffer: &'a mut [u8]) -> Self {
         let output = buffer.as_mut_ptr();
         Self { input: output, output, len: buffer.len(), borrow: PhantomData }
@@ -26,6 +27,7 @@ impl<'a> Text<'a> {
     ///
     /// # Panics
     /// If `output` is shorter than `input`.
+    #[inline]
     pub fn apart(input: &'a [u8], output: &'a mut [u8]) -> Self {
         assert!(output.len() >= input.len(), "{} bytes of output for {} of input", output.len(), input.len());
         Self { input: input.as_ptr(), output: output.as_mut_ptr(), len: input.len(), borrow: PhantomData }
@@ -33,6 +35,7 @@ impl<'a> Text<'a> {
 
     /// Bytes.
     #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
@@ -85,6 +88,7 @@ impl<'a> Text<'a> {
 }
 
 /// Refuses what is not whole blocks.
+#[inline]
 pub(crate) fn check_whole(text: &Text<'_>) -> Result<(), Error> {
     if text.len().is_multiple_of(BLOCK) { Ok(()) } else { Err(Error::PartialBlock(text.len())) }
 }

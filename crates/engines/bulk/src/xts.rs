@@ -6,6 +6,17 @@ use crate::blocks::{self, XTS};
 use crate::memory::{self, BLOCK, Text};
 use core::arch::x86_64::*;
 
+/// A tweak, enciphered: what data units under one tweak have in common. Wiped when dropped.
+#[derive(Clone)]
+#[repr(align(16))]
+pub struct Tweak([u8; BLOCK]);
+
+impl Drop for Tweak {
+    fn drop(&mut self) {
+        memory::wipe(core::slice::from_mut(&mut self.0));
+    }
+}
+
 /// A pair of keys: that of the data for both directions, and that of the tweak. Wiped when dropped.
 pub struct Key {
     data: Box<[Schedule; 2]>,
@@ -38,27 +49,66 @@ impl Key {
 
     /// Encrypts a data unit.
     pub fn encrypt(&self, tweak: &[u8; BLOCK], text: Text<'_>) -> Result<(), Error> {
-        self.run::<false>(&self.data[0], tweak, text)
+        self.encrypt_under(&self.tweak(tweak), text)
     }
 
     /// Decrypts a data unit.
     pub fn decrypt(&self, tweak: &[u8; BLOCK], text: Text<'_>) -> Result<(), Error> {
-        self.run::<true>(&self.data[1], tweak, text)
+        self.decrypt_under(&self.tweak(tweak), text)
     }
 
-    fn run<const DECRYPT: bool>(&self, schedule: &Schedule, tweak: &[u8; BLOCK], mut text: Text<'_>) -> Result<(), Error> {
+    /// Enciphers a tweak, for [`encrypt_under`](Self::encrypt_under) and [`decrypt_under`](Self::decrypt_under).
+    pub fn tweak(&self, tweak: &[u8; BLOCK]) -> Tweak {
+        let mut enciphered = Tweak([0; BLOCK]);
+        #[allow(unsafe_code)]
+        // SAFETY: a key exists only where the processor has the features.
+        unsafe {
+            encipher(&self.tweak, tweak, &mut enciphered);
+        }
+        enciphered
+    }
+
+    /// Encrypts a data unit under an enciphered tweak.
+    #[inline]
+    pub fn encrypt_under(&self, tweak: &Tweak, text: Text<'_>) -> Result<(), Error> {
+        Self::run::<false>(&self.data[0], tweak, text)
+    }
+
+    /// Decrypts a data unit under an enciphered tweak.
+    #[inline]
+    pub fn decrypt_under(&self, tweak: &Tweak, text: Text<'_>) -> Result<(), Error> {
+        Self::run::<true>(&self.data[1], tweak, text)
+    }
+
+    #[inline]
+    fn run<const DECRYPT: bool>(schedule: &Schedule, tweak: &Tweak, mut text: Text<'_>) -> Result<(), Error> {
         if text.len() < BLOCK {
             return Err(Error::UnitLength(text.len()));
         }
-        let tweak_key = &*self.tweak;
-        with_rounds!(schedule, unit::<R, DECRYPT>(schedule, tweak_key, tweak, &mut text));
+        with_rounds!(schedule, unit::<R, DECRYPT>(schedule, tweak, &mut text));
         Ok(())
     }
 }
 
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn unit<const R: usize, const DECRYPT: bool>(key: &Schedule, tweak_key: &Schedule, tweak: &[u8; BLOCK], text: &mut Text<'_>) {
-    let mut next = tweak_key.encrypt_block(memory::block(tweak));
+fn encipher(key: &Schedule, tweak: &[u8; BLOCK], enciphered: &mut Tweak) {
+    memory::set_block(&mut enciphered.0, key.encrypt_block(memory::block(tweak)));
+}
+
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn unit<const R: usize, const DECRYPT: bool>(key: &Schedule, tweak: &Tweak, text: &mut Text<'_>) {
+    if text.len() == BLOCK {
+        let block = text.load_block(0, BLOCK);
+        return text.store_block(0, BLOCK, one::<DECRYPT>(key, memory::block(&tweak.0), block));
+    }
+    blocks_of::<R, DECRYPT>(key, tweak, text);
+}
+
+/// More than one block; apart, so that one block is not made to wait for room on the stack.
+#[inline(never)]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn blocks_of<const R: usize, const DECRYPT: bool>(key: &Schedule, tweak: &Tweak, text: &mut Text<'_>) {
+    let mut next = memory::block(&tweak.0);
     let rest = text.len() % BLOCK;
     // With a part of a block left over, the last whole block takes part in the stealing.
     let whole = if rest == 0 { text.len() } else { text.len() - rest - BLOCK };

@@ -133,6 +133,7 @@ fn steal(ecb: &mut CipherContext, encrypts: bool, tweak: u128, tail: &mut [u8]) 
 }
 
 /// A data unit has at most 2^20 blocks (IEEE 1619-2018 s5.1).
+#[inline]
 pub(crate) fn check_unit(algorithm: Algorithm, given: usize) -> Result<()> {
     let fits = (BLOCK..=BLOCK << 20).contains(&given);
     if fits { Ok(()) } else { Err(Error::InputLength { algorithm, expected: "16 bytes to 16 MiB".into(), given }) }

@@ -377,6 +377,35 @@ fn gcm_messages_one_after_another() {
     }
 }
 
+/// Three pieces with every boundary between them, after associated data that ends with a block or within one.
+#[test]
+fn every_split_of_a_gcm_message() {
+    let library = Library::new("here");
+    let mut random = Random::new(33);
+    for name in ["AES-128-GCM", "AES-256-GCM"] {
+        let pair = Pair::new(&library, name);
+        let (key, data) = (random.bytes(pair.key_len()), random.bytes(80));
+        for encrypt in [true, false] {
+            let (ours, theirs) = pair.contexts(&key, &[0; 12], encrypt);
+            for (aad_len, total) in
+                [0, 1, 16, 23, 32].into_iter().flat_map(|aad_len| [15, 16, 31, 48, 64, 80].map(|total| (aad_len, total)))
+            {
+                let (iv, aad) = (random.bytes(12), random.bytes(aad_len));
+                for (first, second) in (0..=total).flat_map(|first| (first..=total).map(move |second| (first, second))) {
+                    let run = |context: &Context| {
+                        let begun = context.init(None, None, Some(&iv), -1) && (encrypt || context.set_tag(&[7; 16]));
+                        context.aad(&aad);
+                        let pieces = [0..first, first..second, second..total].map(|piece| context.update(&data[piece]));
+                        (begun, pieces, context.finish(), encrypt.then(|| context.tag(16)))
+                    };
+                    assert_eq!(run(&ours), run(&theirs), "{name}, encrypt {encrypt}: {aad_len}, {total} at {first} and {second}");
+                }
+                take_reason();
+            }
+        }
+    }
+}
+
 /// Two updates, a copy between them, and all ways to begin anew: with the same IV (CBC) or where it stands (CTR), with another, with the same key and with
 /// another. What can be asked is asked everywhere.
 #[test]

@@ -124,6 +124,7 @@ fn check(iv: &[u8], aad: &[u8], text: &Text<'_>, tag: &[u8]) -> Result<(), Error
     if aad.len() as u64 > AAD_MAX { Err(Error::AadLength(aad.len() as u64)) } else { Ok(()) }
 }
 
+#[inline]
 fn check_iv(iv: &[u8]) -> Result<(), Error> {
     if iv.is_empty() || iv.len() as u64 > AAD_MAX { Err(Error::IvLength(iv.len())) } else { Ok(()) }
 }

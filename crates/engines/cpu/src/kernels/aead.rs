@@ -70,6 +70,7 @@ impl Streaming for gcm::Key {
         gcm::Message::new(self, iv)
     }
 
+    #[inline(always)]
     fn restart(&self, message: &mut Self::Message, iv: &[u8]) -> Outcome<()> {
         message.restart(self, iv)
     }
@@ -78,10 +79,12 @@ impl Streaming for gcm::Key {
         message.aad(self, aad)
     }
 
+    #[inline(always)]
     fn encrypt(&self, message: &mut Self::Message, text: Text<'_>) -> Outcome<()> {
         message.encrypt(self, text)
     }
 
+    #[inline(always)]
     fn decrypt(&self, message: &mut Self::Message, text: Text<'_>) -> Outcome<()> {
         message.decrypt(self, text)
     }

@@ -46,6 +46,7 @@ fn opening(algorithm: Algorithm) -> Option<Opening> {
 }
 
 /// The buffers as the kernels take them; `None` if the output is shorter than the input.
+#[inline(always)]
 fn text(data: Data<'_>) -> Option<Text<'_>> {
     match data {
         Data::InPlace(buffer) => Some(Text::in_place(buffer)),

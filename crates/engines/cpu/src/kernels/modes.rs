@@ -20,6 +20,7 @@ impl Mode for ctr::Key {
         ctr::Message::new(&block_of(iv))
     }
 
+    #[inline(always)]
     fn apply(&self, _: Direction, message: &mut ctr::Message, data: Data<'_>) -> core::result::Result<(), Refused> {
         message.apply(self, text(data).ok_or(Refused)?);
         Ok(())
@@ -47,6 +48,7 @@ impl Mode for cbc::Key {
         block_of(iv)
     }
 
+    #[inline(always)]
     fn apply(&self, direction: Direction, chain: &mut [u8; 16], data: Data<'_>) -> core::result::Result<(), Refused> {
         let text = text(data).ok_or(Refused)?;
         let done = if direction == Direction::Encrypt { self.encrypt(chain, text) } else { self.decrypt(chain, text) };
@@ -68,6 +70,7 @@ impl Mode for ecb::Key {
 
     fn begin(&self, _: &[u8]) {}
 
+    #[inline(always)]
     fn apply(&self, direction: Direction, (): &mut (), data: Data<'_>) -> core::result::Result<(), Refused> {
         let text = text(data).ok_or(Refused)?;
         let done = if direction == Direction::Encrypt { self.encrypt(text) } else { self.decrypt(text) };

@@ -1,23 +1,25 @@
 //! Ciphers for one caller, and those of the modes without a tag.
 
 use super::solo_aead::Aead;
+use super::text;
 use crate::modes::Mode;
 use crate::xts::{Unit, check_unit};
 use crate::{aead, failed, wrong};
-use bywash_bulk::{cbc, ctr, gcm, xts};
+use bywash_bulk::{cbc, ctr, ecb, gcm, xts};
 use bywash_core::secret::constant_time_eq;
 use bywash_core::{Algorithm, Data, Direction, Error, Kind, Operation, Result, Solo};
 use zeroize::Zeroize;
 
-/// A cipher of the algorithm for one caller, where that gains whoever has OpenSSL at hand. In pieces of a few hundred bytes neither ECB nor ChaCha20-Poly1305 does
-/// (`bench/evp-calls.sh`), and programs have little else to do with them.
+/// A cipher of the algorithm for one caller, where that gains whoever has OpenSSL at hand. In pieces of a few hundred bytes ChaCha20-Poly1305 does not
+/// (`bench/evp-calls.sh`), and programs have little else to do with it.
 pub(crate) fn make(algorithm: Algorithm) -> Option<Box<dyn Solo>> {
     use Algorithm as A;
     Some(match algorithm {
         A::Aes128Gcm | A::Aes192Gcm | A::Aes256Gcm => Box::new(Aead::<gcm::Key>::new(algorithm)),
         A::Aes128Cbc | A::Aes192Cbc | A::Aes256Cbc => Box::new(Pieces::<cbc::Key>::new(algorithm, 16)),
+        A::Aes128Ecb | A::Aes192Ecb | A::Aes256Ecb => Box::new(Pieces::<ecb::Key>::new(algorithm, 16)),
         A::Aes128Ctr | A::Aes192Ctr | A::Aes256Ctr => Box::new(Pieces::<ctr::Key>::new(algorithm, 1)),
-        A::Aes128Xts | A::Aes256Xts => Box::new(Units { algorithm, key: Expanded::none() }),
+        A::Aes128Xts | A::Aes256Xts => Box::new(Units { algorithm, key: Expanded::none(), message: None }),
         _ => return None,
     })
 }
@@ -51,6 +53,7 @@ impl Secret {
         Ok(())
     }
 
+    #[inline]
     fn get(&self) -> Option<&[u8]> {
         (self.len > 0).then_some(&self.bytes[..self.len])
     }
@@ -92,7 +95,7 @@ macro_rules! room {
     };
 }
 
-room!(gcm::Key ctr::Key cbc::Key xts::Key);
+room!(gcm::Key ctr::Key cbc::Key ecb::Key xts::Key);
 
 /// A key as it was given, and what it became.
 pub(super) struct Expanded<K: Room> {
@@ -105,7 +108,13 @@ impl<K: Room> Expanded<K> {
         Self { given: Secret::none(), room: None }
     }
 
+    /// Nothing is expanded if it is the same key again.
+    #[inline]
     pub(super) fn set(&mut self, algorithm: Algorithm, key: &[u8]) -> Result<()> {
+        if self.given.get().is_some_and(|given| constant_time_eq(given, key)) { Ok(()) } else { self.expand(algorithm, key) }
+    }
+
+    fn expand(&mut self, algorithm: Algorithm, key: &[u8]) -> Result<()> {
         self.given.set(algorithm, key)?;
         let done = match &mut self.room {
             Some(room) => room.set(key),
@@ -149,12 +158,20 @@ pub(super) fn too_early<T>(algorithm: Algorithm) -> Result<T> {
     Err(wrong(algorithm, "work without a key, or without a message begun"))
 }
 
-/// CTR and CBC.
+/// CTR, CBC and ECB.
 struct Pieces<M: Mode + Room> {
     algorithm: Algorithm,
     block: usize,
     key: Expanded<M>,
-    message: Option<(Direction, M::Message)>,
+    message: Option<Begun<M::Message>>,
+}
+
+/// A message begun. Its chaining value does not lie across two cache lines: the next piece reads it out of the store buffer.
+#[derive(Clone)]
+#[repr(C, align(16))]
+struct Begun<T> {
+    message: T,
+    direction: Direction,
 }
 
 impl<M: Mode + Room> Pieces<M> {
@@ -165,10 +182,12 @@ impl<M: Mode + Room> Pieces<M> {
     #[inline(always)]
     fn check(&self, data: &Data<'_>) -> Result<()> {
         let given = data.input_len();
-        if given & (self.block - 1) != 0 {
-            return Err(Error::InputLength { algorithm: self.algorithm, expected: "a multiple of 16 bytes".into(), given });
-        }
-        aead::check_room(self.algorithm, data)
+        if given & (self.block - 1) != 0 { self.not_whole(given) } else { aead::check_room(self.algorithm, data) }
+    }
+
+    #[cold]
+    fn not_whole(&self, given: usize) -> Result<()> {
+        Err(Error::InputLength { algorithm: self.algorithm, expected: "a multiple of 16 bytes".into(), given })
     }
 }
 
@@ -190,7 +209,7 @@ impl<M: Mode + Room> Solo for Pieces<M> {
     fn start(&mut self, direction: Direction, iv: &[u8]) -> Result<()> {
         aead::check_iv(self.algorithm, iv)?;
         let Some(mode) = self.key.get() else { return too_early(self.algorithm) };
-        self.message = Some((direction, mode.begin(iv)));
+        self.message = Some(Begun { message: mode.begin(iv), direction });
         Ok(())
     }
 
@@ -201,8 +220,9 @@ impl<M: Mode + Room> Solo for Pieces<M> {
     #[inline]
     fn update(&mut self, data: Data<'_>) -> Result<()> {
         self.check(&data)?;
-        match (self.key.get(), &mut self.message) {
-            (Some(mode), Some((direction, message))) => mode.apply(*direction, message, data).map_err(|_| failed("more text")),
+        // With a message there is a key.
+        match (&self.key.room, &mut self.message) {
+            (Some(mode), Some(Begun { message, direction })) => mode.apply(*direction, message, data).map_err(|_| failed("more text")),
             _ => too_early(self.algorithm),
         }
     }
@@ -212,7 +232,7 @@ impl<M: Mode + Room> Solo for Pieces<M> {
     }
 
     fn chaining_value(&self) -> [u8; 16] {
-        self.message.as_ref().map_or([0; 16], |(_, message)| M::chaining_value(message))
+        self.message.as_ref().map_or([0; 16], |begun| M::chaining_value(&begun.message))
     }
 
     fn run(&mut self, operation: &mut Operation<'_>) -> Result<()> {
@@ -232,10 +252,12 @@ impl<M: Mode + Room> Solo for Pieces<M> {
 struct Units {
     algorithm: Algorithm,
     key: Expanded<xts::Key>,
+    message: Option<Begun<xts::Tweak>>,
 }
 
 impl Solo for Units {
     fn set_key(&mut self, key: &[u8]) -> Result<()> {
+        self.message = None;
         self.key.set(self.algorithm, key)?;
         let (left, right) = key.split_at(key.len() / 2);
         if constant_time_eq(left, right) {
@@ -250,19 +272,32 @@ impl Solo for Units {
     }
 
     fn forget_key(&mut self) {
+        self.message = None;
         self.key.forget();
     }
 
-    fn start(&mut self, _: Direction, _: &[u8]) -> Result<()> {
-        Err(wrong(self.algorithm, "take a data unit in pieces"))
+    fn start(&mut self, direction: Direction, iv: &[u8]) -> Result<()> {
+        let (Some(xts), Ok(tweak)) = (self.key.get(), iv.try_into()) else {
+            aead::check_iv(self.algorithm, iv)?;
+            return too_early(self.algorithm);
+        };
+        self.message = Some(Begun { message: xts.tweak(tweak), direction });
+        Ok(())
     }
 
     fn aad(&mut self, _: &[u8]) -> Result<()> {
         Err(wrong(self.algorithm, "take associated data"))
     }
 
-    fn update(&mut self, _: Data<'_>) -> Result<()> {
-        Err(wrong(self.algorithm, "take a data unit in pieces"))
+    #[inline]
+    fn update(&mut self, data: Data<'_>) -> Result<()> {
+        check_unit(self.algorithm, data.input_len())?;
+        aead::check_room(self.algorithm, &data)?;
+        let (Some(xts), Some(Begun { message: tweak, direction }), Some(text)) = (&self.key.room, &self.message, text(data)) else {
+            return too_early(self.algorithm);
+        };
+        let done = if *direction == Direction::Encrypt { xts.encrypt_under(tweak, text) } else { xts.decrypt_under(tweak, text) };
+        done.map_err(|_| failed("the data unit"))
     }
 
     fn finish(&mut self) -> Result<[u8; 16]> {
@@ -275,13 +310,15 @@ impl Solo for Units {
 
     fn run(&mut self, operation: &mut Operation<'_>) -> Result<()> {
         let Some(xts) = self.key.get() else { return too_early(self.algorithm) };
-        aead::check_iv(self.algorithm, operation.iv)?;
+        if operation.iv.len() != 16 {
+            return aead::check_iv(self.algorithm, operation.iv);
+        }
         check_unit(self.algorithm, operation.data.input_len())?;
         aead::check_room(self.algorithm, &operation.data)?;
         xts.apply(operation.direction, operation.iv, operation.data.reborrow()).map_err(|_| failed("the data unit"))
     }
 
     fn duplicate(&self) -> Result<Box<dyn Solo>> {
-        Ok(Box::new(Self { algorithm: self.algorithm, key: self.key.duplicate(self.algorithm)? }))
+        Ok(Box::new(Self { algorithm: self.algorithm, key: self.key.duplicate(self.algorithm)?, message: self.message.clone() }))
     }
 }

@@ -189,7 +189,6 @@ impl Cipher for Block {
 
     fn init(&mut self, direction: Direction, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome {
         self.settle()?;
-        self.work.flush();
         (self.num, self.buffered, self.in_stream) = (0, 0, false);
         self.direction = direction;
         self.tls.cipher = None;
@@ -207,13 +206,28 @@ impl Cipher for Block {
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    fn lengths(&self) -> (usize, usize) {
+        (self.spec.key_len, self.spec.iv_len)
+    }
+
+    #[inline(always)]
+    fn lag(&self) -> usize {
+        self.buffered
+    }
+
+    #[inline(always)]
+    fn straight(&mut self, len: usize) -> Option<&mut Work> {
+        let waits = self.buffered != 0 || !len.is_multiple_of(BLOCK) || self.decrypts() && self.padding;
+        if waits || !self.in_stream || self.tls.version != 0 { None } else { self.work.alone() }
+    }
+
+    #[inline(always)]
     fn update(&mut self, io: &mut Io) -> Outcome<usize> {
         self.work.need_key()?;
         if self.tls.version != 0 {
             return self.tls_cipher()?.update(io);
         }
-        io.untangle(self.buffered);
         let room = io.room();
         if self.buffered != 0 {
             self.fill_buffer(io, io.len().min(BLOCK - self.buffered));
@@ -249,7 +263,6 @@ impl Cipher for Block {
         if !len.is_multiple_of(BLOCK) && self.is_cbc() {
             return fail(Reason::CipherOperationFailed, "EVP_Cipher with CBC takes whole blocks");
         }
-        io.untangle(0);
         if len >= BLOCK {
             io.transform(len & !(BLOCK - 1), |data| self.crypt(data))?;
         }
@@ -271,6 +284,11 @@ impl Cipher for Block {
             Some(cipher) => cipher.get(param),
             None => param.set_octet_pointer(core::ptr::null(), tls.mac_size),
         }))
+    }
+
+    #[inline(always)]
+    fn pad(&mut self, padding: bool) {
+        self.padding = padding;
     }
 
     fn set(&mut self, told: Params<'_>) -> Outcome {

@@ -4,10 +4,11 @@ use super::dispatch::{Cipher, Failed, Outcome, fail};
 use super::io::Io;
 use super::params::{number, settled};
 use super::spec::{AEAD_IV_LEN, Spec};
-use super::work::{Work, same_bytes};
+use super::work::Work;
 use crate::errors::Reason;
 use crate::ffi::{Param, Params, ParamsMut};
 use crate::provider::Provider;
+use bywash_core::secret::constant_time_eq;
 use bywash_core::{Data, Direction, Operation};
 
 const TAG_LEN: usize = 16;
@@ -83,7 +84,7 @@ impl ChaCha {
             self.tag = tag;
             return Ok(());
         }
-        if same_bytes(&tag[..self.tag_len], &self.tag[..self.tag_len]) { Ok(()) } else { Err(Failed) }
+        if constant_time_eq(&tag[..self.tag_len], &self.tag[..self.tag_len]) { Ok(()) } else { Err(Failed) }
     }
 
     /// One TLS record: text, then tag.
@@ -93,7 +94,6 @@ impl ChaCha {
             return Err(Failed);
         }
         self.tls = None;
-        io.untangle(0);
         let mut tag = [0; TAG_LEN];
         if !self.encrypts() {
             tag.copy_from_slice(&io.input()[text_len..]);
@@ -213,7 +213,17 @@ impl Cipher for ChaCha {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
+    fn lengths(&self) -> (usize, usize) {
+        (self.spec.key_len, AEAD_IV_LEN)
+    }
+
+    #[inline(always)]
+    fn straight(&mut self, _: usize) -> Option<&mut Work> {
+        if self.begun && self.tls.is_none() { self.work.alone_in_text() } else { None }
+    }
+
+    #[inline(always)]
     fn update(&mut self, io: &mut Io) -> Outcome<usize> {
         if io.len() == 0 {
             return Ok(0);
@@ -238,10 +248,6 @@ impl Cipher for ChaCha {
     }
 
     fn get(&mut self, params: &mut ParamsMut<'_>) -> Outcome {
-        let alone = params.answer_alone(c"keylen", self.spec.key_len).or_else(|| params.answer_alone(c"ivlen", AEAD_IV_LEN));
-        if let Some(done) = alone {
-            return settled(done);
-        }
         settled(
             params.answer_number(c"ivlen", AEAD_IV_LEN as u64)
                 && params.answer_number(c"keylen", self.spec.key_len as u64)
@@ -253,6 +259,8 @@ impl Cipher for ChaCha {
             None => Ok(()),
         }
     }
+
+    fn pad(&mut self, _: bool) {}
 
     fn set(&mut self, params: Params<'_>) -> Outcome {
         if number(params, c"keylen")?.is_some_and(|len| len != self.spec.key_len) {

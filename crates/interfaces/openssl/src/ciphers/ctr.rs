@@ -83,7 +83,6 @@ impl Cipher for Ctr {
 
     /// Both directions are one. Without an IV the counter goes on, at the next block.
     fn init(&mut self, _direction: Direction, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome {
-        self.work.flush();
         self.drop_partial_block();
         if let Some(iv) = iv {
             let Ok(iv) = iv.try_into() else { return fail(Reason::InvalidIvLength, "CTR takes an IV of 16 bytes") };
@@ -95,7 +94,19 @@ impl Cipher for Ctr {
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    fn lengths(&self) -> (usize, usize) {
+        (self.spec.key_len, self.spec.iv_len)
+    }
+
+    #[inline(always)]
+    fn straight(&mut self, len: usize) -> Option<&mut Work> {
+        let work = self.work.alone().filter(|_| self.in_stream)?;
+        self.position += len as u64;
+        Some(work)
+    }
+
+    #[inline(always)]
     fn update(&mut self, io: &mut Io) -> Outcome<usize> {
         self.step(io)
     }
@@ -110,7 +121,6 @@ impl Cipher for Ctr {
         self.work.need_key()?;
         let len = io.len();
         if len > 0 {
-            io.untangle(0);
             io.transform(len, |data| self.crypt(data))?;
         }
         Ok(len)
@@ -127,6 +137,11 @@ impl Cipher for Ctr {
         };
         answers.give(params)?;
         settled(params.answer(c"tls-mac", |param| param.set_octet_pointer(core::ptr::null(), 0)))
+    }
+
+    #[inline(always)]
+    fn pad(&mut self, padding: bool) {
+        self.padding = padding;
     }
 
     fn set(&mut self, told: Params<'_>) -> Outcome {

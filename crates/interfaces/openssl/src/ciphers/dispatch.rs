@@ -1,6 +1,7 @@
 //! The `extern "C"` functions of all ciphers: pointers in, one trait behind.
 
 use super::io::Io;
+use super::params::settled;
 use super::passed::{Held, Passed};
 use super::spec::{GETTABLE, Spec};
 use super::work::Work;
@@ -50,13 +51,26 @@ pub(crate) trait Cipher: Sized {
     fn new(provider: &'static Provider, spec: &'static Spec, work: Work) -> Self;
     /// A new direction, and a key or an IV or both or neither.
     fn init(&mut self, direction: Direction, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome;
-    /// Takes text, or associated data where there is no output; gives the bytes put out.
+    /// The lengths of its key and of its IV as it stands.
+    fn lengths(&self) -> (usize, usize);
+    /// Bytes of earlier input that come out before those of the next call.
+    #[inline(always)]
+    fn lag(&self) -> usize {
+        0
+    }
+    /// The cipher, if it is this context's alone and text of so many bytes goes straight through it, in the midst of a message and with nothing waiting. The text
+    /// is taken for done.
+    fn straight(&mut self, len: usize) -> Option<&mut Work>;
+    /// Takes text, or associated data where there is no output; gives the bytes put out. Buffers are not [tangled](Io::is_tangled).
     fn update(&mut self, io: &mut Io) -> Outcome<usize>;
     /// Ends the message.
     fn finish(&mut self, io: &mut Io) -> Outcome<usize>;
-    /// `EVP_Cipher`: one raw step.
+    /// `EVP_Cipher`: one raw step, with buffers as those of [`update`](Self::update).
     fn step(&mut self, io: &mut Io) -> Outcome<usize>;
+    /// Answers what is asked for, which is not one length alone.
     fn get(&mut self, params: &mut ParamsMut<'_>) -> Outcome;
+    /// Whether the last block is to be filled up.
+    fn pad(&mut self, padding: bool);
     fn set(&mut self, params: Params<'_>) -> Outcome;
     fn duplicate(&self) -> Outcome<Self>;
 }
@@ -119,20 +133,15 @@ unsafe fn context_of<'a, C>(context: *mut c_void) -> Outcome<&'a mut C> {
     }
 }
 
-/// The context behind libcrypto's pointer, if it is one that is passed on; the direction, where there is one, settles what is open. Asked before anything else is done, so
-/// that little is.
+/// The context behind libcrypto's pointer, if it is one that is passed on. Asked before anything else is done, so that little is.
 ///
 /// # Safety
 /// As [`context_of`].
 #[inline(always)]
-unsafe fn passed_of<'a, C: Cipher + 'a>(context: *mut c_void, direction: Option<Direction>) -> Option<&'a mut Passed> {
+unsafe fn passed_of<'a, C: Cipher + 'a>(context: *mut c_void) -> Option<&'a mut Passed> {
     // SAFETY: passed on from the caller.
-    let held = unsafe { context.cast::<Held<C>>().as_mut() }?;
-    if matches!(held, Held::Open(..)) {
-        guard((), || held.settle(direction));
-    }
-    match held {
-        Held::Passed(context) => Some(context),
+    match unsafe { context.cast::<Held<C>>().as_mut() } {
+        Some(Held::Passed(context)) => Some(context),
         _ => None,
     }
 }
@@ -179,7 +188,7 @@ unsafe fn init<C: Cipher>(
     params: *const Param,
 ) -> c_int {
     // SAFETY: libcrypto hands us our own context.
-    if let Some(passed) = unsafe { passed_of::<C>(context, Some(direction)) } {
+    if let Some(passed) = unsafe { passed_of::<C>(context) } {
         return passed.init(direction, key, iv, params);
     }
     guard(0, || {
@@ -187,7 +196,7 @@ unsafe fn init<C: Cipher>(
         let run = || unsafe {
             let context = context_of::<C>(context)?;
             context.init(direction, optional(key.0, key.1), optional(iv.0, iv.1))?;
-            if params.is_null() { Ok(()) } else { context.set(Params::new(params)) }
+            if params.is_null() || tell_padding(context, params) { Ok(()) } else { context.set(Params::new(params)) }
         };
         c_int::from(run().is_ok())
     })
@@ -217,6 +226,43 @@ unsafe extern "C" fn decrypt_init<C: Cipher>(
     unsafe { init::<C>(context, Direction::Decrypt, (key, key_len), (iv, iv_len), params) }
 }
 
+/// Runs one step with buffers that are not tangled.
+#[inline(always)]
+fn untangled<C: Cipher>(context: &mut C, mut io: Io, run: impl FnOnce(&mut C, &mut Io) -> Outcome<usize>) -> Outcome<usize> {
+    let _copy = io.is_tangled(context.lag()).then(|| io.untangle());
+    run(context, &mut io)
+}
+
+/// Answers what libcrypto asks for before every init: one length alone. None if it is something else.
+///
+/// # Safety
+/// `params` is null or a valid array that nothing else uses during the call.
+#[inline(always)]
+unsafe fn answer_length<C: Cipher>(context: &C, params: *mut Param) -> Option<bool> {
+    // SAFETY: passed on from the caller.
+    let param = unsafe { &mut *Param::only(params)?.cast_mut() };
+    let (key_len, iv_len) = context.lengths();
+    let value = if param.is(c"keylen") {
+        key_len
+    } else if param.is(c"ivlen") {
+        iv_len
+    } else {
+        return None;
+    };
+    Some(param.set_number(value as u64))
+}
+
+/// Does what many programs do before every message, also where there is nothing to be filled up: turn padding off. False if it is something else.
+///
+/// # Safety
+/// `params` is null or a valid array.
+#[inline(always)]
+unsafe fn tell_padding<C: Cipher>(context: &mut C, params: *const Param) -> bool {
+    // SAFETY: passed on from the caller.
+    let padding = unsafe { Param::only(params).and_then(|only| (*only).is(c"padding").then(|| (*only).number())) }.flatten();
+    padding.map(|padding| context.pad(padding != 0)).is_some()
+}
+
 /// Runs one step and reports the bytes put out; on failure nothing was.
 ///
 /// # Safety
@@ -234,6 +280,21 @@ unsafe fn report<C: Cipher>(context: *mut c_void, written: *mut usize, run: impl
     })
 }
 
+/// What most calls are: more text of a message under way. None if it is something else.
+#[inline(always)]
+fn go_straight<C: Cipher>(context: &mut C, mut io: Io) -> Option<bool> {
+    let data = io.straight()?;
+    let work = context.straight(data.input_len())?;
+    Some(guard(false, || work.update(data).is_ok()))
+}
+
+/// What all other calls are.
+#[inline(never)]
+unsafe fn take<C: Cipher>(context: *mut c_void, out: *mut u8, written: *mut usize, room: usize, input: *const u8, len: usize) -> c_int {
+    // SAFETY: passed on from the caller.
+    unsafe { report::<C>(context, written, |context| untangled(context, Io::new(out, room, input, len), C::update)) }
+}
+
 unsafe extern "C" fn update<C: Cipher>(
     context: *mut c_void,
     out: *mut u8,
@@ -242,17 +303,25 @@ unsafe extern "C" fn update<C: Cipher>(
     input: *const u8,
     len: usize,
 ) -> c_int {
-    // SAFETY: libcrypto hands us our own context.
-    if let Some(passed) = unsafe { passed_of::<C>(context, None) } {
-        return passed.update(out, written, room, input, len);
-    }
     // SAFETY: libcrypto hands us our own context and buffers of the lengths it says.
-    unsafe { report::<C>(context, written, |context| context.update(&mut Io::new(out, room, input, len))) }
+    unsafe {
+        match context.cast::<Held<C>>().as_mut() {
+            Some(Held::Own(own)) if !written.is_null() => match go_straight(own, Io::new(out, room, input, len)) {
+                Some(done) => {
+                    *written = if done { len } else { 0 };
+                    c_int::from(done)
+                }
+                None => take::<C>(context, out, written, room, input, len),
+            },
+            Some(Held::Passed(passed)) => passed.update(out, written, room, input, len),
+            _ => take::<C>(context, out, written, room, input, len),
+        }
+    }
 }
 
 unsafe extern "C" fn finish<C: Cipher>(context: *mut c_void, out: *mut u8, written: *mut usize, room: usize) -> c_int {
     // SAFETY: libcrypto hands us our own context.
-    if let Some(passed) = unsafe { passed_of::<C>(context, None) } {
+    if let Some(passed) = unsafe { passed_of::<C>(context) } {
         return passed.finish(out, written, room);
     }
     // SAFETY: libcrypto hands us our own context and a buffer of the length it says.
@@ -268,11 +337,11 @@ unsafe extern "C" fn step<C: Cipher>(
     len: usize,
 ) -> c_int {
     // SAFETY: libcrypto hands us our own context.
-    if let Some(passed) = unsafe { passed_of::<C>(context, None) } {
+    if let Some(passed) = unsafe { passed_of::<C>(context) } {
         return passed.step(out, written, room, input, len);
     }
     // SAFETY: libcrypto hands us our own context and buffers of the lengths it says.
-    unsafe { report::<C>(context, written, |context| context.step(&mut Io::new(out, room, input, len))) }
+    unsafe { report::<C>(context, written, |context| untangled(context, Io::new(out, room, input, len), C::step)) }
 }
 
 unsafe extern "C" fn get_params<O: Offered>(params: *mut Param) -> c_int {
@@ -289,32 +358,34 @@ extern "C" fn gettable_params(_provctx: *mut c_void) -> *const Param {
 
 unsafe extern "C" fn get_ctx_params<C: Cipher>(context: *mut c_void, params: *mut Param) -> c_int {
     // SAFETY: libcrypto hands us our own context and its array for the time of the call.
-    let open = unsafe { context.cast::<Held<C>>().as_ref() }.filter(|held| matches!(held, Held::Open(..)));
-    if let Some(held) = open {
-        // SAFETY: as above.
-        if let Some(answer) = guard(None, || held.get_open(&mut unsafe { ParamsMut::new(params) })) {
-            return c_int::from(answer.is_ok());
+    unsafe {
+        match context.cast::<Held<C>>().as_mut() {
+            Some(Held::Own(own)) => match answer_length(own, params) {
+                Some(true) => 1,
+                Some(false) => c_int::from(guard(false, || settled(false).is_ok())),
+                None => guard(0, || c_int::from(own.get(&mut ParamsMut::new(params)).is_ok())),
+            },
+            Some(Held::Passed(passed)) => passed.get(params),
+            None => 0,
         }
     }
-    // SAFETY: libcrypto hands us our own context.
-    if let Some(passed) = unsafe { passed_of::<C>(context, None) } {
-        return passed.get(params);
-    }
-    guard(0, || {
-        // SAFETY: libcrypto hands us our own context and its array for the time of the call.
-        c_int::from(unsafe { context_of::<C>(context).and_then(|context| context.get(&mut ParamsMut::new(params))) }.is_ok())
-    })
 }
 
 unsafe extern "C" fn set_ctx_params<C: Cipher>(context: *mut c_void, params: *const Param) -> c_int {
-    // SAFETY: libcrypto hands us our own context.
-    if let Some(passed) = unsafe { passed_of::<C>(context, None) } {
-        return passed.set(params);
+    // SAFETY: libcrypto hands us our own context and its array for the time of the call.
+    unsafe {
+        match context.cast::<Held<C>>().as_mut() {
+            Some(Held::Own(own)) => {
+                if tell_padding(own, params) {
+                    1
+                } else {
+                    guard(0, || c_int::from(own.set(Params::new(params)).is_ok()))
+                }
+            }
+            Some(Held::Passed(passed)) => passed.set(params),
+            None => 0,
+        }
     }
-    guard(0, || {
-        // SAFETY: libcrypto hands us our own context and its array for the time of the call.
-        c_int::from(unsafe { context_of::<C>(context).and_then(|context| context.set(Params::new(params))) }.is_ok())
-    })
 }
 
 extern "C" fn gettable_ctx_params<C: Cipher>(_context: *mut c_void, _provctx: *mut c_void) -> *const Param {

@@ -3,11 +3,12 @@
 use super::dispatch::{Cipher, Failed, Outcome, fail};
 use super::io::Io;
 use super::spec::{AEAD_IV_LEN, Spec};
-use super::work::{Work, same_bytes};
+use super::work::Work;
 use crate::errors::Reason;
 use crate::ffi::libcrypto::RAND_bytes_ex;
 use crate::ffi::{Param, Params, ParamsMut};
 use crate::provider::Provider;
+use bywash_core::secret::constant_time_eq;
 use bywash_core::{Data, Direction, Operation};
 
 /// Longest IV taken, as in the default provider.
@@ -65,6 +66,20 @@ impl Gcm {
         Ok(())
     }
 
+    /// Sets the IV; it has been checked. One of the usual length is copied in the parts in which kernels read it, for it is read before it is out of the store buffer.
+    #[inline(always)]
+    fn set_iv(&mut self, iv: &[u8]) {
+        match (iv.split_first_chunk::<8>(), self.iv.split_first_chunk_mut::<8>()) {
+            (Some((first, &[a, b, c, d])), Some((to, rest))) => {
+                *to = *first;
+                rest[..4].copy_from_slice(&[a, b, c, d]);
+            }
+            _ => self.iv[..iv.len()].copy_from_slice(iv),
+        }
+        self.iv_len = iv.len();
+        self.iv_state = IvState::Set;
+    }
+
     /// Random bytes for the IV from `offset` on.
     pub(super) fn randomise_iv(&mut self, offset: usize) -> Outcome {
         let delegate = self.provider.delegate().ok_or(Failed)?;
@@ -90,6 +105,7 @@ impl Gcm {
         if self.iv_state == IvState::InUse { Ok(()) } else { self.enter_anew() }
     }
 
+    #[inline(never)]
     fn enter_anew(&mut self) -> Outcome {
         if !self.work.is_keyed() || self.iv_state == IvState::Spent {
             return Err(Failed);
@@ -101,7 +117,7 @@ impl Gcm {
     }
 
     /// Associated data, text or, without input, the end.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, io: &mut Io) -> Outcome<usize> {
         if self.tls_aad.is_some() {
             return self.record(io);
@@ -121,7 +137,7 @@ impl Gcm {
         let tag = self.work.tag()?;
         match wanted {
             None => (self.tag, self.tag_len) = (tag, Some(TAG_LEN)),
-            Some(len) if !same_bytes(&tag[..len], &self.tag[..len]) => return Err(Failed),
+            Some(len) if !constant_time_eq(&tag[..len], &self.tag[..len]) => return Err(Failed),
             Some(_) => {}
         }
         self.iv_state = IvState::Spent;
@@ -141,6 +157,7 @@ impl Gcm {
     }
 
     /// One TLS 1.2 record, in place: explicit IV, text, tag. Whatever happens, the IV is spent.
+    #[inline(never)]
     fn record(&mut self, io: &mut Io) -> Outcome<usize> {
         let done = self.protect(io);
         self.iv_state = IvState::Spent;
@@ -217,9 +234,7 @@ impl Cipher for Gcm {
             if iv.is_empty() || iv.len() > IV_MAX {
                 return fail(Reason::InvalidIvLength, "GCM takes an IV of 1 to 128 bytes");
             }
-            self.iv[..iv.len()].copy_from_slice(iv);
-            self.iv_len = iv.len();
-            self.iv_state = IvState::Set;
+            self.set_iv(iv);
         }
         if let Some(key) = key {
             if key.len() != self.spec.key_len {
@@ -239,7 +254,17 @@ impl Cipher for Gcm {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
+    fn lengths(&self) -> (usize, usize) {
+        (self.spec.key_len, self.iv_len)
+    }
+
+    #[inline(always)]
+    fn straight(&mut self, _: usize) -> Option<&mut Work> {
+        if self.iv_state == IvState::InUse && self.tls_aad.is_none() { self.work.alone_in_text() } else { None }
+    }
+
+    #[inline(always)]
     fn update(&mut self, io: &mut Io) -> Outcome<usize> {
         if io.len() == 0 {
             return Ok(0);
@@ -272,6 +297,9 @@ impl Cipher for Gcm {
     fn get(&mut self, params: &mut ParamsMut<'_>) -> Outcome {
         self.answer(params)
     }
+
+    #[inline(always)]
+    fn pad(&mut self, _: bool) {}
 
     fn set(&mut self, params: Params<'_>) -> Outcome {
         self.tell(params)

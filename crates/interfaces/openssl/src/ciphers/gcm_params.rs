@@ -35,10 +35,6 @@ fn not_octets<T>() -> Outcome<T> {
 
 impl Gcm {
     pub(super) fn answer(&mut self, params: &mut ParamsMut<'_>) -> Outcome {
-        let alone = params.answer_alone(c"keylen", self.spec.key_len).or_else(|| params.answer_alone(c"ivlen", self.iv_len));
-        if let Some(done) = alone {
-            return settled(done);
-        }
         settled(
             params.answer_number(c"ivlen", self.iv_len as u64)
                 && params.answer_number(c"keylen", self.spec.key_len as u64)
@@ -92,10 +88,6 @@ impl Gcm {
     }
 
     pub(super) fn tell(&mut self, params: Params<'_>) -> Outcome {
-        // Padding means nothing here, yet many programs turn it off before every message.
-        if params.is_empty() || params.is_only(c"padding") {
-            return Ok(());
-        }
         if let Some(len) = params.only_size(c"ivlen") {
             return self.resize_iv(len);
         }

@@ -12,8 +12,6 @@ pub(crate) struct Io {
     room: usize,
     input: *const u8,
     len: usize,
-    /// A copy of the input, where output would overwrite it before it is read.
-    copy: Option<Zeroizing<Vec<u8>>>,
 }
 
 impl Io {
@@ -23,7 +21,7 @@ impl Io {
     /// `input` is null or has `len` bytes, `output` is null or has room for `room` bytes, and both stay valid as long as this lives.
     #[inline]
     pub(crate) unsafe fn new(output: *mut u8, room: usize, input: *const u8, len: usize) -> Self {
-        Self { output, room: if output.is_null() { 0 } else { room }, input, len: if input.is_null() { 0 } else { len }, copy: None }
+        Self { output, room: if output.is_null() { 0 } else { room }, input, len: if input.is_null() { 0 } else { len } }
     }
 
     /// Bytes of input left.
@@ -73,21 +71,38 @@ impl Io {
         if self.room < len { fail(Reason::OutputBufferTooSmall, "the output does not fit into the buffer") } else { Ok(()) }
     }
 
-    /// Makes buffers that overlap harmless. `lag` bytes of earlier input come out before this input does, so output that lies exactly
-    /// that far ahead of the input never catches up with it; any other overlap is undone by a copy.
+    /// Input and as much output, if there are both and they are one buffer or apart.
     #[inline(always)]
-    pub(crate) fn untangle(&mut self, lag: usize) {
-        let (input, output) = (self.input as usize, self.output as usize);
-        if output + lag != input && output < input + self.len && input < output + self.len + lag && self.len > 0 && self.has_output() {
-            self.copy_input();
+    pub(crate) fn straight(&mut self) -> Option<Data<'_>> {
+        let Self { output, room, input, len } = *self;
+        if len == 0 || room < len {
+            return None;
         }
+        if ptr::eq(output, input) {
+            // SAFETY: `len` bytes are there to be read and written, and this is the only reference to them while `self` is borrowed.
+            return Some(Data::InPlace(unsafe { slice::from_raw_parts_mut(output, len) }));
+        }
+        let apart = output as usize + len <= input as usize || input as usize + len <= output as usize;
+        // SAFETY: `len` bytes are there in both places, which do not overlap.
+        apart.then(|| unsafe { Data::Copy { input: slice::from_raw_parts(input, len), output: slice::from_raw_parts_mut(output, len) } })
     }
 
+    /// Whether output would overwrite input before it is read. `lag` bytes of earlier input come out before this input does, so output that lies
+    /// exactly that far ahead of the input never catches up with it.
+    #[inline(always)]
+    pub(crate) fn is_tangled(&self, lag: usize) -> bool {
+        let (input, output) = (self.input as usize, self.output as usize);
+        output + lag != input && output < input + self.len && input < output + self.len + lag && self.len > 0 && self.has_output()
+    }
+
+    /// Takes the input from a copy, which makes any overlap harmless. The copy is to outlive this.
     #[cold]
-    fn copy_input(&mut self) {
+    #[inline(never)]
+    #[must_use]
+    pub(crate) fn untangle(&mut self) -> Zeroizing<Vec<u8>> {
         let copy = Zeroizing::new(self.input().to_vec());
         self.input = copy.as_ptr();
-        self.copy = Some(copy);
+        copy
     }
 
     /// Takes input away into a buffer.
@@ -119,7 +134,7 @@ impl Io {
         Ok(())
     }
 
-    /// Hands `len` bytes of input and as much room to `run`, then moves past both. Call [`Io::untangle`] before.
+    /// Hands `len` bytes of input and as much room to `run`, then moves past both. They must not be [tangled](Io::is_tangled).
     #[inline(always)]
     pub(crate) fn transform<T>(&mut self, len: usize, run: impl FnOnce(Data<'_>) -> Outcome<T>) -> Outcome<T> {
         self.need_room(len)?;
@@ -169,7 +184,8 @@ mod tests {
             let base = memory.as_mut_ptr();
             // SAFETY: both ranges lie inside `memory`, which is used through `base` alone until `io` is gone.
             let mut io = unsafe { Io::new(base.add(shift), 20, base.add(20), 20) };
-            io.untangle(0);
+            assert_eq!(io.is_tangled(0), (1..40).contains(&shift) && shift != 20, "shift {shift}");
+            let _copy = io.is_tangled(0).then(|| io.untangle());
             assert!(io.transform(20, flip).is_ok());
             assert_eq!((io.len(), io.room()), (0, 0));
             for index in 0..20 {

@@ -39,10 +39,6 @@ pub(crate) struct Answers<'a> {
 impl Answers<'_> {
     /// Answers all but `tls-mac`.
     pub(crate) fn give(&self, params: &mut ParamsMut<'_>) -> Outcome {
-        let alone = params.answer_alone(c"keylen", self.key_len).or_else(|| params.answer_alone(c"ivlen", self.iv.len()));
-        if let Some(done) = alone {
-            return settled(done);
-        }
         let done = params.answer_number(c"ivlen", self.iv.len() as u64)
             && params.answer_number(c"padding", u64::from(self.padding))
             && params.answer(c"iv", |param| param.set_octets(self.original_iv))

@@ -3,13 +3,12 @@
 //! The default provider's functions are called as libcrypto would call them: a jump more, and nothing is copied.
 
 use super::dispatch::{Cipher, Failed, Outcome};
-use super::params::settled;
 use super::spare;
-use super::spec::{Mode, Spec};
+use super::spec::Spec;
 use super::work::Work;
 use crate::delegate::{Delegate, call, functions};
 use crate::ffi::ids::{cipher as id, operation};
-use crate::ffi::{Param, ParamsMut, guard};
+use crate::ffi::{Param, guard};
 use crate::provider::Provider;
 use bywash_client::Client;
 use bywash_core::{Algorithm, Direction, Solo};
@@ -182,8 +181,6 @@ impl Drop for Passed {
 pub(super) enum Held<C> {
     Own(C),
     Passed(Passed),
-    /// Which of the two is not settled: of a mode in which the engine is faster in one direction only, and nobody has said which it is.
-    Open(&'static Provider, &'static Spec),
 }
 
 impl<C: Cipher> Held<C> {
@@ -193,43 +190,20 @@ impl<C: Cipher> Held<C> {
         if !keeps(provider, client, spec.algorithm) {
             return Some(Self::Own(own(provider, client, spec, None)));
         }
-        // A chain of encryptions is one block at a time for everybody: there is nothing to gain.
-        Some(if spec.mode == Mode::Cbc { Self::Open(provider, spec) } else { Self::in_place(provider, client, spec) })
-    }
-
-    fn in_place(provider: &'static Provider, client: &'static Client, spec: &'static Spec) -> Self {
         let algorithm = spec.algorithm;
         let solo = spare::take(algorithm).or_else(|| client.solo(algorithm));
         if solo.is_none()
             && let Some(passed) = Passed::new(provider, client, algorithm)
         {
-            return Self::Passed(passed);
+            return Some(Self::Passed(passed));
         }
-        Self::Own(own(provider, client, spec, solo))
-    }
-
-    /// Settles what is open: by the first direction, and before there is one as the default provider's.
-    #[cold]
-    pub(super) fn settle(&mut self, direction: Option<Direction>) {
-        let Self::Open(provider, spec) = *self else { return };
-        let Some(client) = provider.client() else { return };
-        let passed = if direction == Some(Direction::Decrypt) { None } else { Passed::new(provider, client, spec.algorithm) };
-        *self = passed.map_or_else(|| Self::in_place(provider, client, spec), Self::Passed);
-    }
-
-    /// What is open tells its lengths without being settled: libcrypto asks for the key's before it says the direction. An IV may be asked for by a
-    /// pointer to it, which needs a context to point into.
-    pub(super) fn get_open(&self, params: &mut ParamsMut<'_>) -> Option<Outcome> {
-        let Self::Open(_, spec) = *self else { return None };
-        let answered = params.answer_alone(c"keylen", spec.key_len).or_else(|| params.answer_alone(c"ivlen", spec.iv_len));
-        answered.map(settled)
+        Some(Self::Own(own(provider, client, spec, solo)))
     }
 
     pub(super) fn duplicate(&self) -> Outcome<Self> {
         match self {
             Self::Own(context) => context.duplicate().map(Self::Own),
             Self::Passed(context) => context.duplicate().map(Self::Passed),
-            Self::Open(provider, spec) => Ok(Self::Open(provider, spec)),
         }
     }
 }
@@ -241,11 +215,10 @@ fn own<C: Cipher>(provider: &'static Provider, client: &'static Client, spec: &'
 
 #[cfg(test)]
 mod tests {
-    use super::super::block::Block;
     use super::super::gcm::Gcm;
     use super::super::io::Io;
+    use super::super::spec::Mode;
     use super::*;
-    use crate::ffi::abi::{OCTET_PTR, UNSIGNED_INTEGER};
     use bywash_client::Route;
 
     const GCM: &Spec = &Spec::new(Algorithm::Aes256Gcm, Mode::Gcm);
@@ -271,34 +244,6 @@ mod tests {
         let has_solo = here.client().unwrap().solo(Algorithm::Aes256Gcm).is_some();
         assert_eq!(matches!(Held::<Gcm>::new(here, GCM), Some(Held::Own(_))), has_solo);
         assert!(matches!(Held::<Gcm>::new(provider(Route::Queue), GCM), Some(Held::Own(_))), "its operations go to a queue");
-    }
-
-    #[test]
-    fn of_cbc_the_first_direction_decides() {
-        const CBC: &Spec = &Spec::new(Algorithm::Aes128Cbc, Mode::Cbc);
-        let here = provider(Route::Here);
-        let has_solo = here.client().unwrap().solo(CBC.algorithm).is_some();
-        let settled = |direction| {
-            let mut held = Held::<Block>::new(here, CBC).unwrap();
-            let mut len = 0_usize;
-            let mut asked = [Param::new(c"keylen", UNSIGNED_INTEGER, (&raw mut len).cast(), size_of::<usize>()), Param::END];
-            // SAFETY: an array that ends, with room for a length.
-            held.get_open(&mut unsafe { ParamsMut::new(asked.as_mut_ptr()) }).unwrap().unwrap();
-            assert_eq!(len, 16);
-            let mut iv = ptr::null::<u8>();
-            let mut asked = [Param::new(c"updated-iv", OCTET_PTR, (&raw mut iv).cast(), 16), Param::END];
-            // SAFETY: an array that ends, with room for a pointer.
-            assert!(held.get_open(&mut unsafe { ParamsMut::new(asked.as_mut_ptr()) }).is_none());
-            assert!(iv.is_null(), "there is no context that it could point into");
-            assert!(matches!(held.duplicate(), Ok(Held::Open(..))), "to be asked settles nothing");
-            held.settle(direction);
-            held.settle(Some(Direction::Decrypt));
-            held
-        };
-        assert!(matches!(settled(Some(Direction::Encrypt)), Held::Passed(_)));
-        assert!(matches!(settled(None), Held::Passed(_)), "asked or told something before it has a direction");
-        assert_eq!(matches!(settled(Some(Direction::Decrypt)), Held::Own(_)), has_solo);
-        assert!(matches!(Held::<Block>::new(provider(Route::Queue), CBC), Some(Held::Own(_))), "its operations go to a queue");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::io::Io;
 use super::spare;
 use crate::errors::Reason;
 use bywash_client::{Client, Session};
+use bywash_core::secret::constant_time_eq;
 use bywash_core::{Algorithm, Data, Direction, Key, Operation, Place, SessionParams, Solo, Stream};
 use core::mem;
 
@@ -50,6 +51,12 @@ impl Work {
         self.is_keyed
     }
 
+    /// Itself, if the cipher is this context's alone.
+    #[inline(always)]
+    pub(crate) fn alone(&mut self) -> Option<&mut Self> {
+        matches!(self.way, Way::Solo(_)).then_some(self)
+    }
+
     /// Refuses to work without a key.
     #[inline]
     pub(crate) fn need_key(&self) -> Outcome {
@@ -71,19 +78,20 @@ impl Work {
     /// Binds a key. Nothing is expanded if it is the same key again, which many programs set for every message.
     #[inline]
     pub(crate) fn set_key(&mut self, key: &[u8]) -> Outcome {
-        if self.key().is_some_and(|old| same_bytes(old, key)) {
-            return Ok(());
-        }
-        self.is_keyed = false;
+        let was_keyed = mem::replace(&mut self.is_keyed, false);
         match &mut self.way {
             Way::Solo(solo) => solo.set_key(key)?,
-            Way::Shared { .. } => self.open_session(key)?,
+            Way::Shared { .. } => self.open_session(key, was_keyed)?,
         }
         self.is_keyed = true;
         Ok(())
     }
 
-    fn open_session(&mut self, key: &[u8]) -> Outcome {
+    #[inline(never)]
+    fn open_session(&mut self, key: &[u8], was_keyed: bool) -> Outcome {
+        if was_keyed && self.key().is_some_and(|old| constant_time_eq(old, key)) {
+            return Ok(());
+        }
         self.forget_key();
         let params = SessionParams::new(self.algorithm, Key::Symmetric(key.into()))?;
         self.way = Way::Shared { session: Some(self.client.session(params)?), stream: None };
@@ -150,6 +158,12 @@ impl Work {
         Ok(())
     }
 
+    /// Itself, if the cipher is this context's alone and the message begun has text.
+    #[inline(always)]
+    pub(crate) fn alone_in_text(&mut self) -> Option<&mut Self> {
+        if self.has_text { self.alone() } else { None }
+    }
+
     /// Whether this is associated data that comes after text.
     #[inline]
     pub(crate) fn is_late(&self, io: &Io) -> bool {
@@ -157,11 +171,10 @@ impl Work {
     }
 
     /// Takes text, where there is output, or associated data of an AEAD's message.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, io: &mut Io) -> Outcome {
         if io.has_output() {
             if io.len() > 0 {
-                io.untangle(0);
                 self.has_text = true;
                 io.transform(io.len(), |data| self.update(data))?;
             }
@@ -247,13 +260,6 @@ impl Work {
             bytes: 0,
         })
     }
-}
-
-/// Whether two byte strings are equal, in time that depends on their lengths alone. For what is compared with every message: the fold
-/// has no branch and goes by vectors, where a comparison byte by byte costs more than the message.
-#[inline]
-pub(crate) fn same_bytes(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && core::hint::black_box(a.iter().zip(b).fold(0, |seen, (x, y)| seen | (x ^ y))) == 0
 }
 
 impl Drop for Work {

@@ -23,6 +23,8 @@ pub(crate) struct Xts {
     work: Work,
     direction: Direction,
     iv: Option<[u8; BLOCK]>,
+    /// The cipher that is this context's alone has key, direction and tweak.
+    begun: bool,
     /// No IV, for programs that ask before they set one.
     no_iv: [u8; BLOCK],
     /// A key of two equal halves. The default provider decrypts with it, for data that exists; sessions refuse it.
@@ -57,7 +59,6 @@ impl Xts {
         if len > DATA_UNIT_MAX {
             return fail(Reason::XtsDataUnitIsTooLarge, "a data unit has at most 2^20 blocks");
         }
-        io.untangle(0);
         if let Some(key) = &self.weak {
             if self.direction == Direction::Encrypt {
                 return Err(Failed);
@@ -67,7 +68,15 @@ impl Xts {
         }
         self.work.need_key()?;
         let direction = self.direction;
-        io.transform(len, |data| self.work.run(Operation { direction, iv: &iv, aad: &[], data, tag: &mut [] }))?;
+        if let Some(work) = self.work.alone() {
+            if !self.begun {
+                work.start(direction, &iv)?;
+                self.begun = true;
+            }
+            io.transform(len, |data| work.update(data))?;
+        } else {
+            io.transform(len, |data| self.work.run(Operation { direction, iv: &iv, aad: &[], data, tag: &mut [] }))?;
+        }
         Ok(len)
     }
 }
@@ -77,11 +86,11 @@ impl Cipher for Xts {
     const SETTABLE: &'static [Param] = &[Param::declare_size(c"keylen"), Param::END];
 
     fn new(provider: &'static Provider, spec: &'static Spec, work: Work) -> Self {
-        Self { provider, spec, work, direction: Direction::Decrypt, iv: None, no_iv: [0; BLOCK], weak: None }
+        Self { provider, spec, work, direction: Direction::Decrypt, iv: None, begun: false, no_iv: [0; BLOCK], weak: None }
     }
 
     fn init(&mut self, direction: Direction, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome {
-        self.direction = direction;
+        (self.direction, self.begun) = (direction, false);
         if let Some(iv) = iv {
             let Ok(iv) = iv.try_into() else { return fail(Reason::InvalidIvLength, "XTS takes a tweak of 16 bytes") };
             self.iv = Some(iv);
@@ -95,7 +104,17 @@ impl Cipher for Xts {
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    fn lengths(&self) -> (usize, usize) {
+        (self.spec.key_len, BLOCK)
+    }
+
+    #[inline(always)]
+    fn straight(&mut self, len: usize) -> Option<&mut Work> {
+        if self.begun && (BLOCK..=DATA_UNIT_MAX).contains(&len) { self.work.alone() } else { None }
+    }
+
+    #[inline(always)]
     fn update(&mut self, io: &mut Io) -> Outcome<usize> {
         io.need_room(io.len())?;
         match self.data_unit(io) {
@@ -117,6 +136,9 @@ impl Cipher for Xts {
         Answers { key_len: self.spec.key_len, padding: true, num: 0, original_iv: iv, iv }.give(params)?;
         settled(params.answer(c"tls-mac", |param| param.set_octet_pointer(core::ptr::null(), 0)))
     }
+
+    #[inline(always)]
+    fn pad(&mut self, _: bool) {}
 
     fn set(&mut self, told: Params<'_>) -> Outcome {
         match params::number(told, c"keylen")? {

@@ -55,10 +55,10 @@ impl<'a> Params<'a> {
         self.entries.iter()
     }
 
-    /// Whether this is all there is.
+    /// Whether there is none.
     #[inline]
-    pub fn is_only(&self, key: &CStr) -> bool {
-        matches!(self.entries, [param] if param.is(key))
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// A number, if it is all there is.
@@ -68,12 +68,6 @@ impl<'a> Params<'a> {
             [param] if param.is(key) => param.size(),
             _ => None,
         }
-    }
-
-    /// Whether there is none.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 }
 
@@ -111,15 +105,6 @@ impl<'a> ParamsMut<'a> {
         self.answer(key, |param| param.set_number(value))
     }
 
-    /// Answers a number, if it is all that is asked for; none if it is not. libcrypto asks so for lengths before every init.
-    #[inline]
-    pub fn answer_alone(&mut self, key: &CStr, value: usize) -> Option<bool> {
-        match &mut *self.entries {
-            [param] if param.is(key) => Some(param.set_number(value as u64)),
-            _ => None,
-        }
-    }
-
     /// The array as libcrypto gave it, to be handed on.
     pub fn as_mut_ptr(&mut self) -> *mut Param {
         self.whole
@@ -132,6 +117,16 @@ impl<'a> ParamsMut<'a> {
 }
 
 impl Param {
+    /// The entry of an array that has but one.
+    ///
+    /// # Safety
+    /// `params` is null or a valid array.
+    #[inline(always)]
+    pub unsafe fn only(params: *const Self) -> Option<*const Self> {
+        // SAFETY: the array is valid up to and with the entry whose key is null.
+        (!params.is_null() && unsafe { !(*params).key.is_null() && (*params.add(1)).key.is_null() }).then_some(params)
+    }
+
     /// Its name.
     pub fn name(&self) -> &CStr {
         // SAFETY: an entry within a valid array has a name that ends in NUL; it lives as long as the array.
@@ -139,7 +134,7 @@ impl Param {
     }
 
     /// Whether that is its name. Programs ask for parameters with every message, so this stops at the first difference.
-    #[inline]
+    #[inline(always)]
     pub fn is(&self, key: &CStr) -> bool {
         // SAFETY: the name ends in NUL, and no byte is read after one that differs, so none after that NUL.
         key.to_bytes_with_nul().iter().enumerate().all(|(index, &byte)| unsafe { *self.key.cast::<u8>().add(index) } == byte)
@@ -156,14 +151,22 @@ impl Param {
     }
 
     /// An unsigned number of up to 64 bits; none if it is of another type, negative or longer.
+    #[inline]
     pub fn number(&self) -> Option<u64> {
         if self.data.is_null() || !matches!(self.data_type, INTEGER | UNSIGNED_INTEGER) {
             return None;
         }
-        let bytes = self.bytes();
-        if let (UNSIGNED_INTEGER, Ok(bytes)) = (self.data_type, bytes.try_into()) {
-            return Some(u64::from_ne_bytes(bytes));
+        match (self.data_type, self.data_size) {
+            // SAFETY: a valid entry has `data_size` bytes at `data`.
+            (UNSIGNED_INTEGER, 8) => Some(unsafe { self.data.cast::<u64>().read_unaligned() }),
+            // SAFETY: as above.
+            (UNSIGNED_INTEGER, 4) => Some(unsafe { self.data.cast::<u32>().read_unaligned() }.into()),
+            _ => self.number_of_any_length(),
         }
+    }
+
+    fn number_of_any_length(&self) -> Option<u64> {
+        let bytes = self.bytes();
         let (most, least) = if cfg!(target_endian = "little") { (bytes.last()?, 0) } else { (bytes.first()?, bytes.len() - 1) };
         if self.data_type == INTEGER && most & 0x80 != 0 {
             return None;
@@ -249,7 +252,19 @@ impl Param {
     }
 
     /// Writes a number, if the room is of a number's type and long enough. No room at all is a question for the size.
+    #[inline]
     pub fn set_number(&mut self, value: u64) -> bool {
+        let word = self.data.cast::<u64>();
+        if self.data_type != UNSIGNED_INTEGER || self.data_size != 8 || word.is_null() || !word.is_aligned() {
+            return self.set_number_of_any_length(value);
+        }
+        // SAFETY: a valid entry has room for `data_size` bytes at `data`, which is aligned.
+        unsafe { word.write(value) };
+        self.return_size = 8;
+        true
+    }
+
+    fn set_number_of_any_length(&mut self, value: u64) -> bool {
         let needed = if value <= u64::from(u32::MAX >> u32::from(self.data_type == INTEGER)) { 4 } else { 8 };
         if !matches!(self.data_type, INTEGER | UNSIGNED_INTEGER) {
             return false;
@@ -261,13 +276,6 @@ impl Param {
         if self.data_size < needed {
             self.return_size = needed;
             return false;
-        }
-        let word = self.data.cast::<u64>();
-        if self.data_size == 8 && word.is_aligned() {
-            // SAFETY: a valid entry has room for `data_size` bytes at `data`, which is aligned.
-            unsafe { word.write(value) };
-            self.return_size = 8;
-            return true;
         }
         self.set_big_endian(&value.to_be_bytes())
     }
