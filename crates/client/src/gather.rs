@@ -211,7 +211,7 @@ fn side_by_side(chosen: &mut [Entry]) -> Vec<Result<usize>> {
     let outcomes = if run.is_ok() { outcomes } else { outcomes.into_iter().map(|_| Err(bug())).collect() };
     first.client().note_batch(first.params().algorithm(), chosen.len() as u64);
     for entry in &*chosen {
-        entry.session.count_here(&entry.operation, start_ns);
+        entry.session.count_here(entry.operation.direction, entry.operation.input.len(), start_ns);
     }
     outcomes
 }

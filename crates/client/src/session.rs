@@ -176,12 +176,17 @@ impl Session {
         Ok(written)
     }
 
-    /// Counts an operation that was run here as one of a batch, begun at `start_ns`.
-    pub(crate) fn count_here(&self, operation: &OwnedOperation, start_ns: u64) {
-        let (upstream, bytes, algorithm) = (self.0.client.upstream(), operation.input.len() as u64, self.0.params.algorithm());
+    /// The key, if the routing table keeps the operation in place.
+    pub(crate) fn keyed_for(&self, operation: &Operation<'_>) -> Option<&dyn Keyed> {
+        self.keyed().filter(|_| self.place(operation) != Place::Queue)
+    }
+
+    /// Counts an operation on so many bytes that was run here as one of a batch, begun at `start_ns`.
+    pub(crate) fn count_here(&self, direction: Direction, bytes: usize, start_ns: u64) {
+        let (upstream, bytes, algorithm) = (self.0.client.upstream(), bytes as u64, self.0.params.algorithm());
         upstream.count(algorithm, 1, bytes);
         if upstream.is_recording() {
-            let (session, direction) = (self.0.number, operation.direction);
+            let session = self.0.number;
             upstream.trace(TraceEntry { arrival_ns: start_ns, start_ns, done_ns: monotonic_ns(), bytes, session, algorithm, direction });
         }
     }

@@ -30,6 +30,27 @@ fn run_checks_computes_and_counts() {
 }
 
 #[test]
+fn many_are_run_and_each_is_answered_in_its_place() {
+    for route in [Route::Here, Route::Queue] {
+        let client = client(route);
+        let (one, other) = (client.session(params()).unwrap(), client.session(params()).unwrap());
+        let (mut first, mut second, mut third) = (*b"bywash", *b"never", *b"two");
+        let operation = |iv, data| Operation { direction: Direction::Encrypt, iv, aad: &[], data, tag: &mut [] };
+        let outcomes = bywash_client::run_many(&mut [
+            (&one, operation(&[0; 16], Data::InPlace(&mut first))),
+            (&other, operation(&[0; 12], Data::InPlace(&mut second))),
+            (&other, operation(&[0; 16], Data::InPlace(&mut third))),
+        ]);
+        assert!(matches!(outcomes[..], [Ok(6), Err(Error::IvLength { .. }), Ok(3)]), "{outcomes:?}");
+        if route == Route::Here {
+            assert_eq!((&first, &second, &third), (b"BYWASH", b"never", b"TWO"));
+            assert_eq!(client.counted(Algorithm::Aes128Ctr), (2, 9));
+        }
+    }
+    assert!(bywash_client::run_many(&mut []).is_empty());
+}
+
+#[test]
 fn a_submitted_operation_comes_back_with_its_output() {
     let session = client(Route::Here).session(params()).unwrap();
     let operation = OwnedOperation {
