@@ -66,4 +66,4 @@ mod work;
 pub use broker::{Broker, BrokerHandle};
 pub use config::{BrokerConfig, HANDOVER_NS, Quotas, Waiting};
 pub use recorder::RecordingEnd;
-pub use stats::{ClientStats, EngineStats, LatencyStats, RunStats, Stats, WorkStats};
+pub use stats::{ClientStats, DeviceStats, EngineStats, LatencyStats, RunStats, Stats, WorkStats};

@@ -1,6 +1,6 @@
 //! [`Stats`] in the text format of Prometheus.
 
-use crate::stats::{EngineStats, LatencyStats, Stats};
+use crate::stats::{DeviceStats, EngineStats, LatencyStats, Stats};
 use bywash_core::{Error, Result};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -76,6 +76,14 @@ fn engine_labels<'a>(engine: &&'a EngineStats) -> Vec<(&'a str, &'a str)> {
     vec![("engine", &engine.name), ("modelled", truth(engine.modelled))]
 }
 
+fn device_labels<'a>((engine, _): &(&'a EngineStats, &DeviceStats)) -> Vec<(&'a str, &'a str)> {
+    engine_labels(engine)
+}
+
+fn circuit_labels<'a>((engine, circuit): &(&'a EngineStats, &'a String)) -> Vec<(&'a str, &'a str)> {
+    [engine_labels(engine), vec![("circuit", circuit)]].concat()
+}
+
 fn latency_labels<'a>(line: &&'a LatencyStats) -> Vec<(&'a str, &'a str)> {
     vec![("engine", &line.engine), ("algorithm", &line.algorithm), ("modelled", truth(line.modelled))]
 }
@@ -120,7 +128,15 @@ impl Picture {
         let head = ("engine_up", "Whether an engine is in use; modelled engines have modelled times", MetricType::Gauge);
         family(e, head, &self.0.engines, engine_labels, |m, engine| gauge(m, u64::from(engine.up)))?;
         let head = ("engine_busy", "Batches an engine works on", MetricType::Gauge);
-        family(e, head, &self.0.engines, engine_labels, |m, engine| gauge(m, engine.busy))
+        family(e, head, &self.0.engines, engine_labels, |m, engine| gauge(m, engine.busy))?;
+        let devices = || self.0.engines.iter().filter_map(|engine| Some((engine, engine.device.as_ref()?)));
+        let head = ("reconfigurations", "How often a reconfigurable engine loaded circuits", MetricType::Counter);
+        family(e, head, devices(), device_labels, |m, (_, device)| count(m, device.reconfigurations))?;
+        let head = ("saved_seconds", "Seconds that its circuits saved, by cost sheets", MetricType::Gauge);
+        family(e, head, devices(), device_labels, |m, (_, device)| m.encode_gauge(&device.saved_s))?;
+        let circuits = devices().flat_map(|(engine, device)| device.loaded.iter().map(move |circuit| (engine, circuit)));
+        let head = ("circuit_loaded", "What a reconfigurable engine holds", MetricType::Gauge);
+        family(e, head, circuits, circuit_labels, |m, _| gauge(m, 1))
     }
 
     fn latencies(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -162,7 +178,13 @@ mod tests {
     #[test]
     fn metrics_are_text_with_labels_and_modelled_engines_are_marked() {
         let stats = Stats {
-            engines: vec![EngineStats { name: "fpga".into(), modelled: true, up: true, ..EngineStats::default() }],
+            engines: vec![EngineStats {
+                name: "fpga".into(),
+                modelled: true,
+                up: true,
+                device: Some(DeviceStats { loaded: vec!["DES-ECB".into()], reconfigurations: 7, saved_s: 1.5, ..DeviceStats::default() }),
+                ..EngineStats::default()
+            }],
             latencies: vec![LatencyStats {
                 engine: "fpga".into(),
                 modelled: true,
@@ -176,6 +198,9 @@ mod tests {
         };
         let text = stats.to_prometheus().unwrap();
         assert!(text.contains("bywash_engine_up{engine=\"fpga\",modelled=\"true\"} 1"), "{text}");
+        assert!(text.contains("bywash_reconfigurations_total{engine=\"fpga\",modelled=\"true\"} 7"), "{text}");
+        assert!(text.contains("bywash_saved_seconds{engine=\"fpga\",modelled=\"true\"} 1.5"), "{text}");
+        assert!(text.contains("bywash_circuit_loaded{engine=\"fpga\",modelled=\"true\",circuit=\"DES-ECB\"} 1"), "{text}");
         assert!(text.contains("bywash_request_seconds_count{engine=\"fpga\",algorithm=\"AES-256-GCM\",modelled=\"true\"} 3"), "{text}");
         assert!(text.contains("le=\"+Inf\",engine=\"fpga\"") && text.ends_with("# EOF\n"), "{text}");
         let back: Stats = serde_json::from_str(&stats.to_json().unwrap()).unwrap();

@@ -2,6 +2,8 @@
 
 use crate::accounts::{Claimed, NO_RUN, Served, Total};
 use crate::broker::Shared;
+use bywash_core::Algorithm;
+use bywash_manager::Held;
 use bywash_protocol::Quota;
 use bywash_protocol::usage::Usage;
 use serde::{Deserialize, Serialize};
@@ -60,6 +62,30 @@ pub struct EngineStats {
     pub busy: u64,
     /// Batches that it was given up on.
     pub stuck: u64,
+    /// What it holds, for a reconfigurable one.
+    pub device: Option<DeviceStats>,
+}
+
+/// What a reconfigurable engine holds, and what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceStats {
+    /// What it computes.
+    pub loaded: Vec<String>,
+    /// What is being loaded, or will be once others have made room.
+    pub loading: Vec<String>,
+    /// How often circuits were loaded.
+    pub reconfigurations: u64,
+    /// Seconds that its requests took less than the other engines are expected to have taken.
+    pub saved_s: f64,
+}
+
+impl DeviceStats {
+    fn of(held: &Held) -> Self {
+        let names = |algorithms: &[Algorithm]| algorithms.iter().map(|algorithm| algorithm.name().to_owned()).collect();
+        let (loaded, loading) = (names(&held.loaded), names(&held.loading));
+        Self { loaded, loading, reconfigurations: held.loads, saved_s: held.saved_ns as f64 / 1e9 }
+    }
 }
 
 /// How long requests took, from their arrival at the manager to their end.
@@ -161,6 +187,7 @@ impl Stats {
             up: status.up,
             busy: status.busy as u64,
             stuck: status.stuck as u64,
+            device: status.held.as_ref().map(DeviceStats::of),
         });
         let engines = engines.collect::<Vec<_>>();
         let (clients, runs) = people(shared, &engines);
@@ -222,7 +249,7 @@ fn people(shared: &Shared, engines: &[EngineStats]) -> (Vec<ClientStats>, Vec<Ru
 }
 
 fn work(served: &Served, claimed: &Claimed, engines: &[EngineStats]) -> Vec<WorkStats> {
-    let line = |algorithm: bywash_core::Algorithm, engine: &str, usage: &Usage| WorkStats {
+    let line = |algorithm: Algorithm, engine: &str, usage: &Usage| WorkStats {
         algorithm: algorithm.name().to_owned(),
         engine: engine.to_owned(),
         operations: usage.operations,

@@ -16,10 +16,11 @@ Examples:
   bywash engines
   bywash engines --legacy
   bywash engines --engine board:munetoh-meac32
+  bywash engines --engine fpga:niwa2005-area
   bywash engines --json | jq -r '.present[].algorithms[]'")]
 pub(crate) struct Args {
-    /// Show this one: cpu, or board:CARD for a modelled card (one that comes along or the file of its
-    /// cost sheet); again for more [default: all that are here]
+    /// Show this one: cpu, board:CARD for a modelled card, or fpga[:DEVICE] for a modelled FPGA (one
+    /// that comes along or the file of its sheet); again for more [default: all that are here]
     #[arg(long, value_name = "ENGINE")]
     engine: Vec<EngineName>,
     /// List legacy ciphers too: DES, 3DES, Camellia, Serpent, Twofish, RC6

@@ -1,5 +1,6 @@
 //! What a manager is told when it is made.
 
+use crate::reload::ReloadName;
 use bywash_core::{CostSheet, Engine, Error, Result};
 use bywash_policy::{EngineInfo, Policy};
 use core::fmt;
@@ -15,6 +16,8 @@ pub struct ManagerConfig {
     pub engines: Vec<Arc<dyn Engine>>,
     /// Who decides.
     pub policy: PolicyKind,
+    /// Who decides what a reconfigurable engine holds, if there is one.
+    pub reload: ReloadName,
     /// Where the cost sheets come from.
     pub costs: Costs,
     /// How long an engine may work on a batch, above an allowance for its bytes, before its requests are given to another.
@@ -33,6 +36,7 @@ impl ManagerConfig {
         Self {
             engines,
             policy: PolicyKind::Placement,
+            reload: ReloadName::default(),
             costs: Costs::Calibrate { cache: crate::calibrate::default_cache(), budget: crate::calibrate::BUDGET },
             stall_bound: Duration::from_secs(10),
             request_bound: Duration::from_secs(60),

@@ -1,7 +1,7 @@
 //! Counters: what ran where.
 
 use bywash_core::Algorithm;
-use bywash_policy::EngineId;
+use bywash_policy::{EngineId, Held};
 
 /// What one engine has done of one algorithm since the manager was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub struct EngineStatus {
     pub faults: u64,
     /// Batches it was given up on and has not come back from.
     pub stuck: usize,
+    /// What it holds, for a reconfigurable one.
+    pub held: Option<Held>,
 }
 
 pub(crate) struct Counters(Vec<[Figures; Algorithm::COUNT]>);

@@ -1,7 +1,7 @@
 //! Which engines this machine has, and which of them are to be used.
 
-use bywash_core::{Absent, Engine, Error, Result};
-use bywash_engine_board::{Board, CARDS};
+use bywash_core::{Absent, Engine, Error, Result, sheets};
+use bywash_engine_board::{Board, CARDS, Fpga};
 use bywash_engine_cpu::CpuEngine;
 use core::str::FromStr;
 use std::sync::{Arc, OnceLock};
@@ -31,14 +31,20 @@ pub fn library() -> Arc<dyn Engine> {
     Arc::new(CpuEngine::without_lanes())
 }
 
-/// An engine as users name it: `cpu`, or `board:` and a card that comes along or the file of its cost sheet.
+/// An engine as users name it: `cpu`; `board:` and a card that comes along or the file of its cost sheet; `fpga`, or `fpga:` and a device that comes along or the
+/// file of its sheet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineName {
     /// `cpu`
     Cpu,
     /// `board:CARD`; modelled.
     Board(String),
+    /// `fpga:DEVICE`; modelled.
+    Fpga(String),
 }
+
+/// The device that `fpga` alone means.
+const FPGA: &str = "niwa2005";
 
 impl FromStr for EngineName {
     type Err = Error;
@@ -46,10 +52,17 @@ impl FromStr for EngineName {
     fn from_str(name: &str) -> Result<Self> {
         match name.split_once(':') {
             None if name == "cpu" => Ok(Self::Cpu),
+            None if name == "fpga" => Ok(Self::Fpga(FPGA.to_owned())),
+            Some(("fpga", device)) if !device.is_empty() => Ok(Self::Fpga(device.to_owned())),
             Some(("board", card)) if !card.is_empty() => Ok(Self::Board(card.to_owned())),
             _ => {
-                let cards: Vec<String> = CARDS.iter().map(|(card, _)| format!("board:{card}")).collect();
-                let reason = format!("no engine '{name}'; there are cpu, {} and board:FILE, a card's cost sheet", cards.join(", "));
+                let cards = CARDS.iter().map(|(card, _)| format!("board:{card}"));
+                let devices = sheets::DEVICES.iter().map(|(device, _)| format!("fpga:{device}"));
+                let names: Vec<String> = cards.chain(devices).collect();
+                let reason = format!(
+                    "no engine '{name}'; there are cpu, {}, board:FILE with a card's cost sheet and fpga:FILE with a device's sheet",
+                    names.join(", ")
+                );
                 Err(Error::Config { place: "engine".into(), reason })
             }
         }
@@ -68,6 +81,7 @@ pub fn find(names: &[EngineName]) -> Result<Engines> {
         match name {
             EngineName::Cpu => Ok(here()),
             EngineName::Board(card) => Ok(Arc::new(Board::find(card)?)),
+            EngineName::Fpga(device) => Ok(Arc::new(Fpga::find(device)?)),
         }
     };
     Ok(Engines { present: names.iter().map(engine).collect::<Result<_>>()?, absent: Vec::new() })
@@ -83,17 +97,20 @@ mod tests {
 
     #[test]
     fn engines_are_those_named_in_that_order() {
-        let names = ["board:munetoh-meac32", "cpu"].map(|text| name(text).unwrap());
+        let names = ["board:munetoh-meac32", "fpga", "cpu"].map(|text| name(text).unwrap());
         let found: Vec<String> = find(&names).unwrap().present.iter().map(|engine| engine.name().to_owned()).collect();
-        assert_eq!(found, ["meac32", "cpu"]);
+        assert_eq!(found, ["meac32", "niwa2005", "cpu"]);
         assert_eq!(find(&[]).unwrap().present.len(), probe().present.len());
     }
 
     #[test]
     fn an_unknown_engine_is_refused_with_those_there_are() {
-        for text in ["fpga", "board", "board:", "cpu:0", ""] {
+        for text in ["gpu", "board", "board:", "fpga:", "cpu:0", ""] {
             let error = name(text).unwrap_err().to_string();
-            assert!(error.contains("board:munetoh-meac32") && error.contains("board:FILE"), "{text}: {error}");
+            assert!(
+                error.contains("board:munetoh-meac32") && error.contains("fpga:niwa2005-area") && error.contains("board:FILE"),
+                "{text}: {error}"
+            );
         }
         let error = find(&[name("board:/nowhere.toml").unwrap()]).err().unwrap().to_string();
         assert!(error.contains("/nowhere.toml"), "{error}");

@@ -11,7 +11,7 @@ use crate::observe::Observer;
 use crate::request::{Completion, Deliver, Done, OnDone, Waiter, Woken};
 use crate::session::{Session, SessionId};
 use crate::state::{EngineState, State};
-use crate::{calibrate, execute};
+use crate::{calibrate, execute, threads};
 use bywash_core::route::{ROUTES, SizeClass};
 use bywash_core::{Algorithm, CostSheet, Engine, Error, Operation, OwnedOperation, Place, Result, SessionParams, Time};
 use bywash_policy::estimate::Estimate;
@@ -29,7 +29,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// A manager over these engines. It starts no thread; with [`Costs::Calibrate`] and no cached sheet it measures for up to the budget.
+    /// A manager over these engines. It starts no thread, but to load what a reconfigurable engine is to hold from the start; with [`Costs::Calibrate`] and no cached sheet it measures for up to the budget.
     ///
     /// # Errors
     /// [`Error::Config`] for no engine, too many, or two of one name.
@@ -46,7 +46,7 @@ impl Manager {
         let state =
             |(info, engine): (&EngineInfo, &Arc<dyn Engine>)| EngineState::new(engine.name(), info.workers, Estimate::of(info), &bounds);
         let engines = infos.iter().zip(&config.engines).map(state).collect();
-        let state = State::new(policy(config.policy, &infos)?, engines, bounds);
+        let state = State::new(policy(&config, &infos)?, engines, bounds);
         let set = |wanted: &dyn Fn(&dyn Engine) -> bool| {
             let ids = (0..config.engines.len() as u8).map(EngineId);
             ids.filter(|id| wanted(&*config.engines[usize::from(id.0)])).fold(EngineSet::default(), EngineSet::with)
@@ -56,7 +56,12 @@ impl Manager {
             capable[usize::from(algorithm.number())] = set(&|engine| engine.supports(algorithm));
         }
         let local = set(&|engine| engine.is_local());
-        Ok(Arc::new(Self { inner: Inner::new(config.engines, local, state), capable, local, notes }))
+        let inner = Inner::new(config.engines, local, state);
+        if inner.engines.iter().any(|engine| engine.device_sheet().is_some()) {
+            // What a device is to hold from the start is loaded before the first request.
+            threads::ask_again(&inner, inner.lock(), inner.now());
+        }
+        Ok(Arc::new(Self { inner, capable, local, notes }))
     }
 
     /// What was worth telling while the manager was made (a cost sheet that had to be measured anew, and why).
@@ -261,16 +266,18 @@ impl Manager {
     pub fn snapshot(&self) -> Snapshot {
         let sessions = self.inner.sessions().len();
         let state = self.inner.lock();
-        let status = |engine: &EngineState| EngineStatus {
+        let held = state.policy.held();
+        let status = |(place, engine): (usize, &EngineState)| EngineStatus {
             name: engine.name.clone(),
             up: engine.up,
             busy: engine.busy,
             faults: engine.faults,
             stuck: engine.stuck,
+            held: held.clone().filter(|held| usize::from(held.engine.0) == place),
         };
         Snapshot {
             usage: state.counters.usage(),
-            engines: state.engines.iter().map(status).collect(),
+            engines: state.engines.iter().enumerate().map(status).collect(),
             sessions,
             in_flight: state.entries.len() + state.lent,
             threads: state.engines.iter().map(|engine| engine.threads).sum::<usize>() + usize::from(state.timer_lives),
@@ -327,13 +334,19 @@ fn info(engine: &dyn Engine, costs: &CostSheet) -> EngineInfo {
     }
 }
 
-fn policy(kind: PolicyKind, engines: &[EngineInfo]) -> Result<Box<dyn bywash_policy::Policy>> {
-    let name = match kind {
-        PolicyKind::Other(make) => return Ok(make(engines)),
-        PolicyKind::Fifo => "fifo",
-        PolicyKind::Placement => "placement",
+fn policy(config: &ManagerConfig, engines: &[EngineInfo]) -> Result<Box<dyn bywash_policy::Policy>> {
+    let bad = |reason: String| Err(Error::Config { place: "policy".into(), reason });
+    let devices = config.engines.iter().enumerate().filter_map(|(place, engine)| Some((EngineId(place as u8), engine.device_sheet()?)));
+    let name = match (config.policy, &devices.collect::<Vec<_>>()[..]) {
+        (PolicyKind::Other(make), _) => return Ok(make(engines)),
+        (PolicyKind::Placement, &[(engine, sheet)]) => return config.reload.policy(engines, engine, sheet),
+        (kind, [(_, sheet), ..]) => {
+            return bad(format!("{kind} does not know what to load into '{}'; placement does, for one such engine", sheet.name));
+        }
+        (PolicyKind::Fifo, []) => "fifo",
+        (PolicyKind::Placement, []) => "placement",
     };
-    bywash_policy::by_name(name, engines).ok_or_else(|| Error::Config { place: "policy".into(), reason: format!("no policy '{name}'") })
+    bywash_policy::by_name(name, engines).map_or_else(|| bad(format!("no policy '{name}'")), Ok)
 }
 
 fn sheets(config: &ManagerConfig) -> (Vec<CostSheet>, Vec<String>) {
@@ -346,8 +359,26 @@ fn sheets(config: &ManagerConfig) -> (Vec<CostSheet>, Vec<String>) {
         Costs::Calibrate { cache, budget } => {
             let (sheet, said) = calibrate::load_or_measure(cache.as_deref(), &**engine, *budget);
             notes.extend(said);
-            sheet
+            on_circuits(config, engine, sheet, *budget)
         }
     };
-    (config.engines.iter().map(sheet).collect(), notes)
+    let sheets = config.engines.iter().map(sheet).collect();
+    if let ([engine], Some(_)) = (&config.engines[..], config.engines.iter().find(|engine| engine.device_sheet().is_some())) {
+        notes.push(format!(
+            "'{}' is alone: what it has not loaded waits until it has; with an engine beside it, as cpu, that goes on",
+            engine.name()
+        ));
+    }
+    (sheets, notes)
+}
+
+/// The sheet, with what a reconfigurable engine has circuits for: to know what these save, legacy ciphers count too.
+fn on_circuits(config: &ManagerConfig, engine: &Arc<dyn Engine>, mut sheet: CostSheet, budget: Duration) -> CostSheet {
+    let devices = config.engines.iter().filter(|other| other.device_sheet().is_some());
+    let wanted = devices.flat_map(|device| device.capabilities()).copied();
+    let missing: Vec<Algorithm> = wanted.filter(|&algorithm| engine.supports(algorithm) && sheet.curve(algorithm).is_none()).collect();
+    if !missing.is_empty() {
+        sheet.algorithms.extend(calibrate::measure(&**engine, &missing, budget).algorithms);
+    }
+    sheet
 }

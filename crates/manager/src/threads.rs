@@ -83,7 +83,8 @@ fn do_job(inner: &Arc<Inner>, id: EngineId, job: Job) {
     }
 }
 
-fn ask_again(inner: &Arc<Inner>, mut state: std::sync::MutexGuard<'_, State>, now: Time) {
+/// Asks the policy what is to be done, in a thread that runs no batch.
+pub(crate) fn ask_again(inner: &Arc<Inner>, mut state: std::sync::MutexGuard<'_, State>, now: Time) {
     let mut ended = Vec::new();
     inner.pump(&mut state, now, &Role::Nobody, None, &mut ended);
     inner.leave(state, ended);

@@ -72,7 +72,8 @@ impl Host {
     fn private(plan: &Plan, workspace: &Workspace) -> Result<Self, Failure> {
         // What cannot be had is `doctor`'s to say, not every run's.
         bywash_protocol::harden_process();
-        let manager = Manager::new(ManagerConfig::new(bywash_manager::find(&plan.engines)?.present))?;
+        let engines = bywash_manager::find(&plan.engines)?.present;
+        let manager = Manager::new(ManagerConfig { reload: plan.reload.clone(), ..ManagerConfig::new(engines) })?;
         let mut config = BrokerConfig::new(workspace.socket(), manager);
         config.run_token = Some(workspace.token().to_owned());
         let broker = Broker::bind(config)?;

@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure};
 use crate::openssl_conf::{ProviderEntry, generate, user_conf};
 use crate::provider;
 use bywash_client::Route;
-use bywash_manager::EngineName;
+use bywash_manager::{EngineName, ReloadName};
 use host::Host;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,7 @@ Examples:
   bywash run -- nginx -g 'daemon off;'
   bywash run --route queue -- openssl speed -evp aes-256-gcm
   bywash run --engine board:munetoh-meac32 -- apache2 -DFOREGROUND
+  bywash run --engine fpga --engine cpu --route queue -- ./server
   bywash run --report report.json --trace trace.csv -- ./server
 
 Without a running broker the run hosts one of its own, which ends with it. A trace is always of
@@ -48,10 +49,15 @@ pub(crate) struct Args {
     /// session's, if one answers]
     #[arg(long, value_name = "PATH", conflicts_with = "trace")]
     socket: Option<PathBuf>,
-    /// What the run's own broker computes with: cpu, or board:CARD for a modelled card (one that
-    /// comes along or the file of its cost sheet); again for more [default: all that are here]
+    /// What the run's own broker computes with: cpu, board:CARD for a modelled card, or
+    /// fpga[:DEVICE] for a modelled FPGA (one that comes along or the file of its sheet); again for
+    /// more [default: all that are here]
     #[arg(long, value_name = "ENGINE", conflicts_with = "socket")]
     engine: Vec<EngineName>,
+    /// Who decides what an FPGA holds: tuned, saved, predict:TRACE (learnt from a recording),
+    /// nopredict, lru or fixed:ALGORITHM,... [default: tuned]
+    #[arg(long, value_name = "POLICY", requires = "engine")]
+    reload: Option<ReloadName>,
     /// The OpenSSL provider's shared object [default: $BYWASH_PROVIDER, else the one near this
     /// executable]
     #[arg(long, value_name = "FILE")]
@@ -83,6 +89,7 @@ pub(crate) struct Plan {
     pub(crate) route: Route,
     pub(crate) socket: Option<PathBuf>,
     pub(crate) engines: Vec<EngineName>,
+    pub(crate) reload: ReloadName,
     pub(crate) provider: Option<PathBuf>,
     pub(crate) no_async: bool,
     pub(crate) json: bool,
@@ -94,11 +101,12 @@ pub(crate) struct Plan {
 
 /// Runs the program.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let Args { route, socket, engine, provider, no_async, json, quiet, report, trace, command } = args;
+    let Args { route, socket, engine, reload, provider, no_async, json, quiet, report, trace, command } = args;
     execute(&Plan {
         route: *route,
         socket: socket.clone(),
         engines: engine.clone(),
+        reload: reload.clone().unwrap_or_default(),
         provider: provider.clone(),
         no_async: *no_async,
         json: *json,

@@ -7,10 +7,10 @@ use crate::failure::{Exit, Failure};
 use crate::key::open_vault;
 use crate::{broker_link, terminal};
 use bywash_broker::{Broker, BrokerConfig, BrokerHandle};
-use bywash_manager::{EngineName, Manager, ManagerConfig};
+use bywash_manager::{EngineName, Manager, ManagerConfig, ReloadName};
 use bywash_vault::Vault;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use settings::{Engine, Mode, Policy, Quotas, Settings};
+use settings::{Engine, Mode, Policy, Quotas, Reload, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::net::SocketAddr;
@@ -26,12 +26,13 @@ Examples:
   bywash serve
   bywash serve --allow-uid 33 --metrics 127.0.0.1:9464
   bywash serve --engine board:munetoh-meac32 --engine cpu
+  bywash serve --engine fpga --engine cpu --reload predict:trace.csv
   bywash serve --config /etc/bywash/broker.toml --log json
 
 The configuration file is TOML; the command line goes above it. Its keys, all optional:
   socket = \"/run/bywash/broker.sock\"     policy = \"placement\"     drain_seconds = 5
   socket_mode = \"0660\"                   allow_uids = [33]        metrics = \"127.0.0.1:9464\"
-  engines = [\"cpu\"]                      allow_gids = [48]
+  engines = [\"cpu\"]                      allow_gids = [48]        reload = \"tuned\"
   keys = \"/var/lib/bywash/keys\"          keys_passphrase = FILE   audit = FILE
   [quotas]
   clients_per_uid_max = 1024             sessions_per_client_max = 4096
@@ -56,10 +57,15 @@ pub(crate) struct Args {
     /// Who decides
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
-    /// What computes: cpu, or board:CARD for a modelled card (one that comes along or the file of its
-    /// cost sheet); again for more [default: all that `bywash engines` finds]
+    /// What computes: cpu, board:CARD for a modelled card, or fpga[:DEVICE] for a modelled FPGA (one
+    /// that comes along or the file of its sheet); again for more [default: all that `bywash engines`
+    /// finds]
     #[arg(long, value_name = "ENGINE")]
     engine: Vec<EngineName>,
+    /// Who decides what an FPGA holds: tuned, saved, predict:TRACE (learnt from a recording),
+    /// nopredict, lru or fixed:ALGORITHM,... [default: tuned]
+    #[arg(long, value_name = "POLICY")]
+    reload: Option<ReloadName>,
     /// Serve Prometheus metrics at this loopback address
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
@@ -115,6 +121,7 @@ impl Args {
             allow_gids: (!self.allow_gid.is_empty()).then(|| self.allow_gid.clone()),
             policy: self.policy,
             engines: (!self.engine.is_empty()).then(|| self.engine.iter().cloned().map(Engine).collect()),
+            reload: self.reload.clone().map(Reload),
             metrics: self.metrics,
             drain_seconds: self.drain_seconds,
             keys: self.keys.clone(),
@@ -134,6 +141,9 @@ fn bind(settings: &Settings) -> Result<Broker, Failure> {
     let mut engines = ManagerConfig::new(bywash_manager::find(&names)?.present);
     if let Some(policy) = settings.policy {
         engines.policy = policy.into();
+    }
+    if let Some(Reload(reload)) = &settings.reload {
+        engines.reload = reload.clone();
     }
     let manager = Manager::new(engines)?;
     manager.notes().iter().for_each(|note| tracing::info!("{note}"));

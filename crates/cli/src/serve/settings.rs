@@ -1,7 +1,7 @@
 //! The broker's settings: a TOML file, and the command line above it.
 
 use crate::failure::{Exit, Failure};
-use bywash_manager::EngineName;
+use bywash_manager::{EngineName, ReloadName};
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) policy: Option<Policy>,
     /// What computes.
     pub(crate) engines: Option<Vec<Engine>>,
+    /// Who decides what a reconfigurable engine holds.
+    pub(crate) reload: Option<Reload>,
     /// Where Prometheus metrics are served.
     pub(crate) metrics: Option<SocketAddr>,
     /// How a drain is bounded, in seconds.
@@ -62,6 +64,19 @@ impl From<Policy> for bywash_manager::PolicyKind {
 pub(crate) struct Engine(pub(crate) EngineName);
 
 impl TryFrom<String> for Engine {
+    type Error = bywash_core::Error;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        name.parse().map(Self)
+    }
+}
+
+/// A policy for a reconfigurable engine by its name.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Reload(pub(crate) ReloadName);
+
+impl TryFrom<String> for Reload {
     type Error = bywash_core::Error;
 
     fn try_from(name: String) -> Result<Self, Self::Error> {
@@ -145,6 +160,7 @@ impl Settings {
             allow_gids: above.allow_gids.or(self.allow_gids),
             policy: above.policy.or(self.policy),
             engines: above.engines.or(self.engines),
+            reload: above.reload.or(self.reload),
             metrics: above.metrics.or(self.metrics),
             drain_seconds: above.drain_seconds.or(self.drain_seconds),
             keys: above.keys.or(self.keys),
@@ -203,6 +219,8 @@ mod tests {
         assert!(policy.contains("line 1, key policy") && policy.contains("`fifo` or `placement`"), "{policy}");
         let engine = parse("engines = [\"cpu\", \"abacus\"]").unwrap_err();
         assert!(engine.contains("line 1, key engines") && engine.contains("no engine 'abacus'"), "{engine}");
+        let reload = parse("reload = \"best\"").unwrap_err();
+        assert!(reload.contains("line 1, key reload") && reload.contains("tuned"), "{reload}");
         let quota = parse("[quotas]\nin_flight_max = -1\n").unwrap_err();
         assert!(quota.contains("line 2, key in_flight_max"), "{quota}");
     }
@@ -218,6 +236,7 @@ mod tests {
         let all = parse(&uncommented.join("\n")).unwrap();
         assert_eq!(all.quotas.in_flight_max, Some(bywash_broker::Quotas::default().in_flight_max));
         assert_eq!((all.policy, all.drain_seconds, all.engines), (Some(Policy::Placement), Some(5), Some(vec![Engine(EngineName::Cpu)])));
+        assert_eq!(all.reload, Some(Reload(ReloadName::default())));
         let mut quotas = bywash_broker::Quotas {
             clients_per_uid_max: 0,
             sessions_per_client_max: 0,

@@ -1,5 +1,6 @@
 //! What happened between two pictures of a broker, per second.
 
+use super::totals::holds;
 use bywash_broker::{ClientStats, Stats};
 use bywash_core::Algorithm;
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ pub(crate) struct Busy {
     pub(crate) busy: u64,
     /// A second.
     pub(crate) operations: u64,
+    /// What it holds, for a reconfigurable one.
+    pub(crate) holds: String,
 }
 
 /// An algorithm in one place.
@@ -87,6 +90,7 @@ impl Rates {
             up: engine.up,
             busy: engine.busy,
             operations: per_second(of_engine(&uses, &engine.name), of_engine(&then, &engine.name)),
+            holds: engine.device.as_ref().map(holds).unwrap_or_default(),
         };
         let each = |(key, sums): (&(&str, &str), &(u64, u64))| {
             let earlier = then.get(key).copied().unwrap_or_default();
@@ -135,7 +139,7 @@ fn clients(before: &Stats, now: &Stats, per_second: impl Fn(u64, u64) -> u64) ->
 mod tests {
     use super::super::{screen, totals::totals};
     use super::*;
-    use bywash_broker::{EngineStats, RunStats, WorkStats};
+    use bywash_broker::{DeviceStats, EngineStats, RunStats, WorkStats};
 
     fn stats(operations: u64) -> Stats {
         let work = vec![WorkStats {
@@ -167,6 +171,23 @@ mod tests {
         for part in ["policy placement", "cpu", "AES-256-GCM", "2,000", "2.0 MB/s", "nginx", "4242"] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
+    }
+
+    #[test]
+    fn what_a_modelled_device_holds_is_shown_as_such() {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let device = DeviceStats {
+            loaded: names(&["DES-ECB", "RC6-128-ECB"]),
+            loading: names(&["AES-128-ECB"]),
+            reconfigurations: 12,
+            saved_s: 3.5,
+        };
+        let mut now = stats(1);
+        now.engines.push(EngineStats { name: "niwa2005".into(), modelled: true, up: true, device: Some(device), ..Default::default() });
+        let line = "holds DES-ECB, RC6-128-ECB, loading AES-128-ECB; 12 reconfigurations, 3.500 s saved";
+        assert!(totals(&now).contains(&format!("{line}, modelled")), "{}", totals(&now));
+        let screen = screen::as_text(&Rates::between(&stats(0), &now, 1.0), 160);
+        assert!(screen.contains(line) && screen.contains("niwa2005 (modelled)"), "{screen}");
     }
 
     #[test]

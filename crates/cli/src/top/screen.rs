@@ -52,10 +52,10 @@ fn engine_table(engines: &[Busy]) -> Table<'_> {
     let rows = engines.iter().map(|engine| {
         let state = if engine.up { "up" } else { "down" };
         let name = if engine.modelled { format!("{} (modelled)", engine.name) } else { engine.name.clone() };
-        let row = Row::new([name, state.into(), engine.busy.to_string(), thousands(engine.operations)]);
+        let row = Row::new([name, state.into(), engine.busy.to_string(), thousands(engine.operations), engine.holds.clone()]);
         row.style(if engine.up { Style::new() } else { Style::new().fg(Color::Red) })
     });
-    table(" engines ", ["engine", "state", "busy", "op/s"], [0, 8, 8, 14], rows)
+    table(" engines ", ["engine", "state", "busy", "op/s", ""], [20, 6, 6, 12, 0], rows)
 }
 
 fn use_table(uses: &[Use]) -> Table<'_> {

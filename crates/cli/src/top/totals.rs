@@ -2,8 +2,16 @@
 
 use super::rates::{is_public_key, work};
 use crate::terminal::{bytes, thousands};
-use bywash_broker::Stats;
+use bywash_broker::{DeviceStats, Stats};
 use std::fmt::Write;
+
+/// What a reconfigurable engine holds, and what came of it.
+pub(super) fn holds(device: &DeviceStats) -> String {
+    let DeviceStats { loaded, loading, reconfigurations, saved_s } = device;
+    let list = |names: &[String]| if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+    let coming = if loading.is_empty() { String::new() } else { format!(", loading {}", list(loading)) };
+    format!("holds {}{coming}; {} reconfigurations, {saved_s:.3} s saved", list(loaded), thousands(*reconfigurations))
+}
 
 /// One line about the broker, one for each engine, one for each algorithm in each place.
 pub(crate) fn totals(now: &Stats) -> String {
@@ -18,6 +26,9 @@ pub(crate) fn totals(now: &Stats) -> String {
     for engine in &now.engines {
         let (state, modelled) = (if engine.up { "up" } else { "down" }, if engine.modelled { ", modelled" } else { "" });
         let _ = writeln!(text, "engine {}: {state}{modelled}, {}", engine.name, engine.description);
+        if let Some(device) = &engine.device {
+            let _ = writeln!(text, "    {}{modelled}", holds(device));
+        }
     }
     let used = work(now);
     if used.is_empty() {
