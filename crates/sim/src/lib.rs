@@ -12,6 +12,7 @@
 //! | [`serial`] | the run itself |
 //! | [`watch`] | what is seen of a run while it lasts |
 //! | [`parallel`] | the run of a machine whose software and engine work side by side |
+//! | [`replay`] | a whole machine: any policy over any engines, to hold a recording of a live run against |
 //! | [`oracle`] | the paper's predictor that sees the future |
 //! | [`mod@optimum`] | the least time in which a trace can be served, whoever decides |
 //! | [`niwa2005`] | that paper's machine, its seven models, its published figures |
@@ -26,6 +27,7 @@ pub mod niwa2005;
 pub mod optimum;
 pub mod oracle;
 pub mod parallel;
+pub mod replay;
 pub mod serial;
 pub mod trace;
 pub mod watch;

@@ -18,6 +18,7 @@ mod ciphers;
 mod load;
 mod munetoh;
 mod niwa2005;
+mod niwa2005_live;
 mod process;
 mod rivals;
 mod sample;
@@ -48,6 +49,11 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "niwa2005",
         title: "an FPGA for ten ciphers: table 2, one core of today beside it; tables 6 to 8, figures 3 to 5 and 7, modelled",
         run: niwa2005::run,
+    },
+    Experiment {
+        name: "niwa2005-live",
+        title: "that FPGA as a modelled engine behind a real broker, and the simulator held against it",
+        run: niwa2005_live::run,
     },
     Experiment { name: "takeda", title: "a GPU beside the processor: figure 2, the curves of the processor", run: takeda::run },
 ];
@@ -100,6 +106,12 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<bywash_core::Error> for Error {
+    fn from(error: bywash_core::Error) -> Self {
+        Self(error.to_string())
+    }
+}
 
 impl From<bywash_measure::plot::Error> for Error {
     fn from(error: bywash_measure::plot::Error) -> Self {

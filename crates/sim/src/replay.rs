@@ -1,0 +1,170 @@
+//! A whole machine on the virtual clock: any [`Policy`], the very object that a manager asks, over engines that cost what their sheets say.
+//!
+//! This is what a recording of a live run is held against: the same requests, at the same times, decided by the same policy. An engine has as many
+//! workers as it says, a batch takes a worker for the time of the sheet, and a reconfigurable one is loaded as long as its device sheet says.
+
+use bywash_core::{Algorithm, Time};
+use bywash_policy::estimate::Estimate;
+use bywash_policy::reconfigure::Fabric;
+use bywash_policy::reload::Circuits;
+use bywash_policy::{Decision, EngineId, EngineInfo, EngineSet, Event, Policy, Request, RequestId};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// A request as it arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When; arrivals are in order.
+    pub at: Time,
+    /// What is asked.
+    pub algorithm: Algorithm,
+    /// Bytes of input.
+    pub bytes: u64,
+    /// The engines that can do it.
+    pub engines: EngineSet,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// Where it ran.
+    pub engine: EngineId,
+    /// When it began there.
+    pub start: Time,
+    /// When it was done.
+    pub done: Time,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Of each request, in the order of arrival; `None` for one that the policy left waiting for ever.
+    pub served: Vec<Option<Served>>,
+    /// How often circuits were loaded.
+    pub loads: u64,
+}
+
+/// What happens at some time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    Finished(EngineId, Time, Vec<RequestId>),
+    Loaded(EngineId),
+}
+
+struct Machine<'a> {
+    policy: &'a mut dyn Policy,
+    costs: Vec<Estimate>,
+    device: Option<Fabric>,
+    loaded: Circuits,
+    now: Time,
+    wake: Option<Time>,
+    to_come: BinaryHeap<Reverse<(Time, u64, Happening)>>,
+    happenings: u64,
+    outcome: Outcome,
+    waiting: BTreeMap<RequestId, Arrival>,
+}
+
+/// Serves these requests, in order of arrival, on these engines, of which one may be a reconfigurable device that holds nothing at the start.
+///
+/// # Panics
+/// If the policy dispatches what does not wait, or decides without end.
+pub fn run(policy: &mut dyn Policy, engines: &[EngineInfo], device: Option<Fabric>, arrivals: &[Arrival]) -> Outcome {
+    let mut machine = Machine {
+        policy,
+        costs: engines.iter().map(Estimate::of).collect(),
+        device,
+        loaded: Circuits::NONE,
+        now: Time::ZERO,
+        wake: None,
+        to_come: BinaryHeap::new(),
+        happenings: 0,
+        outcome: Outcome { served: vec![None; arrivals.len()], loads: 0 },
+        waiting: BTreeMap::new(),
+    };
+    machine.settle();
+    for (number, &arrival) in arrivals.iter().enumerate() {
+        machine.run_until(arrival.at);
+        machine.arrive(RequestId(number as u64), arrival);
+        machine.settle();
+    }
+    machine.run_until(Time(u64::MAX));
+    machine.outcome
+}
+
+impl Machine<'_> {
+    /// Lets everything happen that comes before `end`, or at it.
+    fn run_until(&mut self, end: Time) {
+        loop {
+            let next = self.to_come.peek().map(|Reverse((at, ..))| *at);
+            match (next, self.wake) {
+                (Some(at), wake) if at <= end && wake.is_none_or(|wake| at <= wake) => {
+                    self.now = at;
+                    let happening = self.to_come.pop().map(|Reverse((.., happening))| happening);
+                    happening.into_iter().for_each(|happening| self.happen(happening));
+                }
+                (_, Some(wake)) if wake <= end => self.now = self.now.max(wake),
+                _ => break,
+            }
+            self.settle();
+        }
+        if end < Time(u64::MAX) {
+            self.now = end;
+        }
+    }
+
+    fn arrive(&mut self, id: RequestId, arrival: Arrival) {
+        let Arrival { algorithm, bytes, engines, .. } = arrival;
+        self.waiting.insert(id, arrival);
+        let request = Request { id, client: 0, session: 0, algorithm, bytes, engines, deadline: None };
+        self.policy.event(self.now, Event::Arrived(request));
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Loaded(engine) => self.policy.event(self.now, Event::Loaded(engine)),
+            Happening::Finished(engine, start, batch) => {
+                for id in &batch {
+                    self.outcome.served[id.0 as usize] = Some(Served { engine, start, done: self.now });
+                }
+                let service_ns = self.now.since_ns(start);
+                self.policy.event(self.now, Event::Finished { engine, batch: &batch, service_ns });
+            }
+        }
+    }
+
+    fn put(&mut self, at: Time, happening: Happening) {
+        self.happenings += 1;
+        self.to_come.push(Reverse((at, self.happenings, happening)));
+    }
+
+    fn settle(&mut self) {
+        self.wake = None;
+        for _ in 0..1_000_000 {
+            let mut batch = Vec::new();
+            match self.policy.decide(self.now, &mut batch) {
+                Decision::Dispatch(engine) => {
+                    let requests: Vec<Arrival> = batch.iter().map(|id| self.waiting.remove(id).expect("a request that waits")).collect();
+                    let (count, bytes) = (requests.len(), requests.iter().map(|request| request.bytes).sum::<u64>());
+                    let ns = self.costs[usize::from(engine.0)].batch_ns(requests[0].algorithm, bytes / count as u64, count);
+                    self.put(self.now + ns as u64, Happening::Finished(engine, self.now, batch));
+                }
+                Decision::Load(engine, algorithms) => {
+                    let there = self.load(&algorithms);
+                    self.put(there, Happening::Loaded(engine));
+                }
+                Decision::WaitUntil(at) => return self.wake = Some(at.max(self.now + 1)),
+                _ => return,
+            }
+        }
+        panic!("{} decides without end", self.policy.name());
+    }
+
+    fn load(&mut self, algorithms: &[Algorithm]) -> Time {
+        let Some(device) = &self.device else { return self.now };
+        let wanted = device.set(algorithms).expect("circuits of the device");
+        let ns = device.loading_ns(device.kept(self.loaded, wanted), wanted);
+        self.loaded = wanted;
+        self.outcome.loads += 1;
+        self.now + ns
+    }
+}

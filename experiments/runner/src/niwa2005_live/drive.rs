@@ -1,0 +1,185 @@
+//! A live run: a private broker with its engines, real clients at its socket, and the broker's recording.
+
+use super::loads::{Load, Software, Wanted};
+use crate::{Error, Result, io_error};
+use bywash_broker::{Broker, BrokerConfig};
+use bywash_client::{Client, Config, Route, Session};
+use bywash_core::trace::{HEADER, Record};
+use bywash_core::{Algorithm, CostCurve, CostSheet, DeviceSheet, Engine};
+use bywash_engine_board::{Board, Fpga, Waiting};
+use bywash_manager::calibrate::{measure, sample};
+use bywash_manager::{Costs, Manager, ManagerConfig, ReloadName};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Clients, each a connection and a thread that blocks: as many requests can be under way.
+const CLIENTS: usize = 24;
+/// The least time for the measurement of this machine's processor.
+const BUDGET: Duration = Duration::from_millis(600);
+
+/// In the order of the manager's list.
+type Engines = Vec<Arc<dyn Engine>>;
+
+/// Device and processor.
+pub(super) struct Machine {
+    pub(super) device: DeviceSheet,
+    software: Software,
+    /// What they are believed to cost before anything has run.
+    sheets: Vec<CostSheet>,
+}
+
+/// What a run left behind.
+pub(super) struct Run {
+    /// What the engines cost, as the broker has learnt.
+    pub(super) sheets: Vec<CostSheet>,
+    pub(super) recording: PathBuf,
+    /// In order of arrival.
+    pub(super) records: Vec<Record>,
+    pub(super) loads: u64,
+    pub(super) late: u64,
+    pub(super) reload: String,
+}
+
+impl Machine {
+    /// The machine of a load.
+    pub(super) fn new(load: &Load) -> Result<Self> {
+        let mut device = DeviceSheet::shipped("niwa2005").ok_or_else(|| Error("the sheet niwa2005 is missing".into()))??;
+        let longer = |ns: u64| (ns as f64 * load.stretch()) as u64;
+        device.overhead_ns = longer(device.overhead_ns);
+        device.reconfiguration.device_ns = longer(device.reconfiguration.device_ns);
+        device.reconfiguration.end_to_end_ns = longer(device.reconfiguration.end_to_end_ns);
+        for mode in &mut device.circuits {
+            for line in [Some(&mut mode.hardware), mode.software.as_mut()].into_iter().flatten() {
+                line.ns_per_byte *= load.stretch();
+            }
+        }
+        let mut machine = Self { device, software: load.software, sheets: Vec::new() };
+        let ciphers: Vec<Algorithm> = machine.device.circuits.iter().filter_map(|mode| mode.algorithm).collect();
+        let sheet = |engine: &Arc<dyn Engine>| engine.cost_sheet().unwrap_or_else(|| measure(&**engine, &ciphers, BUDGET));
+        machine.sheets = machine.fresh()?.0.iter().map(sheet).collect();
+        Ok(machine)
+    }
+
+    /// Engines that have done nothing yet: the device, and what computes beside it.
+    fn fresh(&self) -> Result<(Engines, Arc<Fpga>)> {
+        let fpga = Arc::new(Fpga::new(self.device.clone())?);
+        let software: Arc<dyn Engine> = match self.software {
+            Software::Paper => Arc::new(Board::new(self.processor(), Waiting::FixedSleep)?),
+            Software::Here => bywash_manager::here(),
+        };
+        Ok((vec![fpga.clone(), software], fpga))
+    }
+
+    /// The engines, to be asked what they are.
+    pub(super) fn engines(&self) -> Engines {
+        self.fresh().map(|(engines, _)| engines).unwrap_or_default()
+    }
+
+    /// The paper's processor, by the device sheet's own column.
+    fn processor(&self) -> CostSheet {
+        let curve = |mode: &bywash_core::device::Mode| {
+            let (line, far) = (mode.software?, 1 << 20);
+            let points = vec![(0, line.base_ns), (far, line.base_ns + line.ns_per_byte * far as f64)];
+            Some((mode.algorithm?.name().to_owned(), CostCurve { points, ..CostCurve::default() }))
+        };
+        let algorithms = self.device.circuits.iter().filter_map(curve).collect();
+        CostSheet { modelled: true, algorithms, ..CostSheet::empty("pentium4") }
+    }
+}
+
+/// Runs a load; with a rehearsal the load itself, from the sheets that the rehearsal ended with, else a rehearsal.
+pub(super) fn run(machine: &Machine, load: &Load, reload: &ReloadName, rehearsal: Option<&Run>, folder: &Path, quick: bool) -> Result<Run> {
+    let (engines, fpga) = machine.fresh()?;
+    let sheets = rehearsal.map_or(&machine.sheets, |rehearsal| &rehearsal.sheets).clone();
+    let config = ManagerConfig { costs: Costs::Given(sheets), reload: reload.clone(), ..ManagerConfig::new(engines) };
+    let manager = Manager::new(config)?;
+    let requests = load.requests(&machine.device, rehearsal.is_none(), quick)?;
+    let name = if rehearsal.is_some() { "load" } else { "rehearsal" };
+    let (socket, recording) = (folder.join(format!("{name}.sock")), folder.join(format!("{name}.csv")));
+    let broker = Broker::bind(BrokerConfig::new(socket.clone(), manager.clone()))?;
+    let handle = broker.handle();
+    let served = broker.spawn()?;
+    let file = std::fs::File::create(&recording).map_err(|error| io_error("write", &recording, &error))?;
+    handle.start_recording(Box::new(file))?;
+    let made = make_requests(&socket, &requests);
+    let end = handle.stop_recording();
+    handle.shutdown();
+    let _ = served.join();
+    made?;
+    let (records, dropped) = (read(&recording)?, end?.dropped);
+    if records.len() != requests.len() || dropped > 0 {
+        return Err(Error(format!(
+            "{} of {} requests were recorded and {dropped} lost: the machine is too busy",
+            records.len(),
+            requests.len()
+        )));
+    }
+    let (mut sheets, loads, late) = (manager.costs(), fpga.loads(), fpga.computed().late);
+    if rehearsal.is_none() {
+        let distant = manager.engines().iter().zip(&mut sheets).filter(|(engine, _)| !engine.is_local());
+        distant.for_each(|(engine, sheet)| sheet.handover_ns += handover_ns(&records, engine.name()));
+    }
+    Ok(Run { sheets, recording, records, loads, late, reload: reload.to_string() })
+}
+
+/// Has the requests made at their times, by whichever client is free; returns when all are done.
+fn make_requests(socket: &Path, requests: &[Wanted]) -> Result<()> {
+    let config = || Config { socket: Some(socket.to_owned()), route: Route::Queue, run: None };
+    let clients: Vec<Client> = (0..CLIENTS).map(|_| Client::new(config())).collect();
+    let (next, begun) = (AtomicUsize::new(0), Instant::now() + Duration::from_millis(300));
+    let serve = |client: &Client| -> Result<()> {
+        let mut sessions: Vec<(Algorithm, Session)> = Vec::new();
+        while let Some(wanted) = requests.get(next.fetch_add(1, Relaxed)) {
+            let (params, mut operation) = sample(wanted.algorithm, wanted.bytes)?;
+            thread::sleep((begun + Duration::from_secs_f64(wanted.at)).saturating_duration_since(Instant::now()));
+            let known = sessions.iter().position(|(algorithm, _)| *algorithm == wanted.algorithm);
+            let place = known.map_or_else(
+                || {
+                    client.session(params).map(|session| {
+                        sessions.push((wanted.algorithm, session));
+                        sessions.len() - 1
+                    })
+                },
+                Ok,
+            )?;
+            sessions[place].1.run(&mut operation.borrow())?;
+        }
+        Ok(())
+    };
+    let outcomes: Vec<Result<()>> = thread::scope(|scope| {
+        let threads: Vec<_> = clients.iter().map(|client| scope.spawn(|| serve(client))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(Error("a client panicked".into())))).collect()
+    });
+    outcomes.into_iter().collect::<Result<()>>()?;
+    let elsewhere: u64 = clients.iter().map(|client| client.stats()).map(|stats| stats.reruns + stats.overflows).sum();
+    if elsewhere > 0 {
+        return Err(Error(format!(
+            "{elsewhere} requests were run by their clients: the broker did not answer in time; is the machine too busy?"
+        )));
+    }
+    Ok(())
+}
+
+/// What it takes until a thread of an engine has begun, in the median of the requests that found it with nothing to do. The broker's sheets know service times alone.
+fn handover_ns(records: &[Record], engine: &str) -> f64 {
+    let mut done = 0;
+    let mut waits = Vec::new();
+    for record in records.iter().filter(|record| record.engine == engine) {
+        if record.arrival.0 >= done {
+            waits.push(record.start.since_ns(record.arrival) as f64);
+        }
+        done = done.max(record.done.0);
+    }
+    if waits.is_empty() { 0.0 } else { bywash_measure::statistics::median(&waits) }
+}
+
+fn read(path: &Path) -> Result<Vec<Record>> {
+    let text = std::fs::read_to_string(path).map_err(|error| io_error("read", path, &error))?;
+    let lines = text.lines().filter(|line| !line.is_empty() && *line != HEADER);
+    let mut records = lines.map(str::parse).collect::<bywash_core::Result<Vec<Record>>>()?;
+    records.sort_by_key(|record| record.arrival);
+    Ok(records)
+}

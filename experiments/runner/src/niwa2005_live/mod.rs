@@ -1,0 +1,153 @@
+//! niwa2005, live: the paper's device as a modelled engine behind a real broker, and the simulator held against what was recorded there.
+//!
+//! Each load is run twice. A first, shorter run calibrates: the broker corrects its cost sheets by what requests really took, as it always does, and its recording says
+//! how long a thread needs to begin. The second is recorded by the broker's own recording, and its requests are replayed at their times by the simulator, with those
+//! sheets and the same policy.
+//!
+//! The times of the paper's device and processor are stretched by [`STRETCH`], rates and loading alike, so that they are long beside what a busy machine
+//! of two cores needs to wake a thread. The bytes are real all the same.
+
+mod drive;
+mod loads;
+
+use crate::{Error, Options, Outcome, Progress, Result, parts, write_table};
+use bywash_core::trace::Record;
+use bywash_manager::ReloadName;
+use bywash_policy::reconfigure::Fabric;
+use bywash_policy::{EngineId, EngineInfo, EngineSet, Lanes};
+use bywash_sim::replay::{self, Arrival};
+use drive::{Machine, Run};
+use loads::{LOADS, Load};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// How much longer everything takes than in the paper.
+const STRETCH: f64 = 10.0;
+/// The device's place among the engines, and the other's.
+const DEVICE: EngineId = EngineId(0);
+const SOFTWARE: EngineId = EngineId(1);
+
+#[derive(Serialize)]
+struct Row {
+    load: &'static str,
+    figure: &'static str,
+    live: f64,
+    simulated: f64,
+    error_percent: f64,
+    bar_percent: Option<f64>,
+}
+
+/// What is compared, with the bar that the error is to stay within.
+const FIGURES: [(&str, Option<f64>); 7] = [
+    ("mean ms", None),
+    ("p50 ms", Some(10.0)),
+    ("p90 ms", Some(20.0)),
+    ("p99 ms", None),
+    ("requests/s", Some(10.0)),
+    ("on circuits %", None),
+    ("loads", None),
+];
+
+pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
+    parts(options, &LOADS.map(|load| load.name))?;
+    let chosen: Vec<&Load> =
+        LOADS.iter().filter(|load| options.parts.is_empty() || options.parts.iter().any(|part| part == load.name)).collect();
+    progress(Progress::Part("live runs".into(), 2 * chosen.len() as u64));
+    let (mut rows, mut text) = (Vec::new(), format!("Modelled engines behind a real broker; times of the paper's machine x {STRETCH}.\n"));
+    for load in chosen {
+        let compared = compare(load, options, progress)?;
+        tell(load, &compared, &mut text);
+        rows.extend(compared.rows);
+    }
+    let missed = rows.iter().filter(|row| row.bar_percent.is_some_and(|bar| row.error_percent.abs() > bar)).count();
+    let with_bar = rows.iter().filter(|row| row.bar_percent.is_some()).count();
+    let _ = writeln!(text, "{} of {with_bar} figures with a bar are within it.", with_bar - missed);
+    let mut outcome = Outcome { text, ..Outcome::default() };
+    write_table(options, &mut outcome, "sim-against-live", &csv(&rows), &rows)?;
+    Ok(outcome)
+}
+
+struct Compared {
+    rows: Vec<Row>,
+    run: Run,
+    /// Live requests that took half as long again as simulated ones and 5 ms more: the machine was held up.
+    held_up: usize,
+}
+
+fn compare(load: &'static Load, options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Compared> {
+    let folder = tempfile::tempdir().map_err(|error| Error(format!("cannot make a folder for a broker: {error}")))?;
+    let machine = Machine::new(load)?;
+    let rehearsal = drive::run(&machine, load, &load.rehearsed()?, None, folder.path(), options.quick)?;
+    progress(Progress::Step);
+    let reload = load.reload(&rehearsal.recording)?;
+    let run = drive::run(&machine, load, &reload, Some(&rehearsal), folder.path(), options.quick)?;
+    progress(Progress::Step);
+    let served = simulate(&machine, &rehearsal, &reload, &run.records)?;
+    let live = figures(run.records.iter().map(|r| (r.arrival.0, r.done.0, r.engine == machine.device.name)), run.loads);
+    let pairs = || run.records.iter().zip(&served.0);
+    let simulated = figures(pairs().map(|(r, s)| (r.arrival.0, s.done.0, s.engine == DEVICE)), served.1);
+    let slow = |(r, s): &(&Record, &replay::Served)| {
+        let (live, simulated) = (r.done.since_ns(r.arrival), s.done.since_ns(r.arrival));
+        live > simulated + simulated / 2 && live > simulated + 5_000_000
+    };
+    let held_up = pairs().filter(slow).count();
+    let row = |(place, &(figure, bar_percent)): (usize, &(&'static str, Option<f64>))| {
+        let (live, simulated) = (live[place], simulated[place]);
+        Row { load: load.name, figure, live, simulated, error_percent: (simulated / live - 1.0) * 100.0, bar_percent }
+    };
+    Ok(Compared { rows: FIGURES.iter().enumerate().map(row).collect(), run, held_up })
+}
+
+/// The recorded requests on the virtual clock, with the sheets that the rehearsal ended with.
+fn simulate(machine: &Machine, rehearsal: &Run, reload: &ReloadName, records: &[Record]) -> Result<(Vec<replay::Served>, u64)> {
+    let engines: Vec<EngineInfo> = machine
+        .engines()
+        .iter()
+        .zip(&rehearsal.sheets)
+        .map(|(engine, costs)| EngineInfo { workers: engine.workers(), lanes: Lanes::by(|a| engine.lanes(a)), costs: costs.clone() })
+        .collect();
+    let all = EngineSet::default().with(DEVICE).with(SOFTWARE);
+    let arrivals: Vec<Arrival> =
+        records.iter().map(|r| Arrival { at: r.arrival, algorithm: r.algorithm, bytes: r.bytes, engines: all }).collect();
+    let mut policy = reload.policy(&engines, DEVICE, &machine.device)?;
+    let outcome = replay::run(&mut *policy, &engines, Some(Fabric::new(machine.device.clone())), &arrivals);
+    let served: Option<Vec<_>> = outcome.served.into_iter().collect();
+    Ok((served.ok_or_else(|| Error("the simulated policy left a request waiting".into()))?, outcome.loads))
+}
+
+fn figures(requests: impl Iterator<Item = (u64, u64, bool)> + Clone, loads: u64) -> [f64; FIGURES.len()] {
+    let mut ms: Vec<f64> = requests.clone().map(|(arrival, done, _)| done.saturating_sub(arrival) as f64 / 1e6).collect();
+    ms.sort_by(f64::total_cmp);
+    let count = ms.len().max(1) as f64;
+    let quantile = |q| bywash_measure::statistics::quantile(&ms, q);
+    let (first, last) = requests.clone().fold((u64::MAX, 0), |(first, last), (arrival, done, _)| (first.min(arrival), last.max(done)));
+    let on_circuits = requests.filter(|&(.., on_circuit)| on_circuit).count() as f64;
+    let rate = count * 1e9 / last.saturating_sub(first).max(1) as f64;
+    [ms.iter().sum::<f64>() / count, quantile(0.5), quantile(0.9), quantile(0.99), rate, 100.0 * on_circuits / count, loads as f64]
+}
+
+fn tell(load: &Load, compared: &Compared, text: &mut String) {
+    let Compared { rows, run, held_up } = compared;
+    let reload = run.reload.split(':').next().unwrap_or_default();
+    let _ = writeln!(text, "\n{}: {} ({} requests, --reload {reload})\n", load.name, load.about, run.records.len());
+    let _ = writeln!(text, "  {:<14} {:>10} {:>10} {:>8}", "modelled", "live", "simulated", "error");
+    for Row { figure, live, simulated, error_percent, bar_percent, .. } in rows {
+        let bar = bar_percent
+            .map_or(String::new(), |bar| format!("  {} {bar:.0} %", if error_percent.abs() <= bar { "within" } else { "OUTSIDE" }));
+        let _ = writeln!(text, "  {figure:<14} {live:>10.2} {simulated:>10.2} {error_percent:>+7.1}%{bar}");
+    }
+    let _ = writeln!(
+        text,
+        "  {} answers were ready only after their modelled time; {held_up} requests took half as long again, and 5 ms more, than simulated.",
+        run.late
+    );
+}
+
+fn csv(rows: &[Row]) -> String {
+    let mut csv = "load,figure,live,simulated,error_percent,bar_percent\n".to_owned();
+    for Row { load, figure, live, simulated, error_percent, bar_percent } in rows {
+        let bar = bar_percent.map_or(String::new(), |bar| format!("{bar:.0}"));
+        let _ = writeln!(csv, "{load},{figure},{live:.4},{simulated:.4},{error_percent:.2},{bar}");
+    }
+    csv
+}
