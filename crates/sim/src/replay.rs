@@ -3,7 +3,7 @@
 //! This is what a recording of a live run is held against: the same requests, at the same times, decided by the same policy. An engine has as many
 //! workers as it says, a batch takes a worker for the time of the sheet, and a reconfigurable one is loaded as long as its device sheet says.
 
-use bywash_core::{Algorithm, Time};
+use bywash_core::{Algorithm, Direction, Time};
 use bywash_policy::estimate::Estimate;
 use bywash_policy::reconfigure::Fabric;
 use bywash_policy::reload::Circuits;
@@ -18,6 +18,8 @@ pub struct Arrival {
     pub at: Time,
     /// What is asked.
     pub algorithm: Algorithm,
+    /// Which way.
+    pub direction: Direction,
     /// Bytes of input.
     pub bytes: u64,
     /// The engines that can do it.
@@ -113,9 +115,9 @@ impl Machine<'_> {
     }
 
     fn arrive(&mut self, id: RequestId, arrival: Arrival) {
-        let Arrival { algorithm, bytes, engines, .. } = arrival;
+        let Arrival { algorithm, direction, bytes, engines, .. } = arrival;
         self.waiting.insert(id, arrival);
-        let request = Request { id, client: 0, session: 0, algorithm, bytes, engines, deadline: None };
+        let request = Request { id, client: 0, session: 0, algorithm, direction, bytes, engines, deadline: None };
         self.policy.event(self.now, Event::Arrived(request));
     }
 

@@ -1,6 +1,6 @@
 //! A whole machine on the virtual clock: by hand, and against the laws that every run obeys.
 
-use bywash_core::{Algorithm, CostSheet, DeviceSheet, Time};
+use bywash_core::{Algorithm, CostSheet, DeviceSheet, Direction, Time};
 use bywash_policy::reconfigure::{Fabric, Reconfigure};
 use bywash_policy::reload::{Circuits, Fit, tuned::Tuned};
 use bywash_policy::{EngineId, EngineInfo, EngineSet, Fifo, Lanes, Policy};
@@ -14,7 +14,7 @@ fn engine(name: &str, workers: usize, ns_per_byte: f64) -> EngineInfo {
 }
 
 fn arrival(at: u64, bytes: u64, engines: u64) -> Arrival {
-    Arrival { at: Time(at), algorithm: SLOW, bytes, engines: EngineSet(engines) }
+    Arrival { at: Time(at), algorithm: SLOW, direction: Direction::Encrypt, bytes, engines: EngineSet(engines) }
 }
 
 #[test]

@@ -104,11 +104,17 @@ fn simulate(machine: &Machine, rehearsal: &Run, reload: &ReloadName, records: &[
         .engines()
         .iter()
         .zip(&rehearsal.sheets)
-        .map(|(engine, costs)| EngineInfo { workers: engine.workers(), lanes: Lanes::by(|a| engine.lanes(a)), costs: costs.clone() })
+        .map(|(engine, costs)| EngineInfo {
+            workers: engine.workers(),
+            lanes: Lanes::by(|algorithm, direction| engine.together(algorithm, direction)),
+            costs: costs.clone(),
+        })
         .collect();
     let all = EngineSet::default().with(DEVICE).with(SOFTWARE);
-    let arrivals: Vec<Arrival> =
-        records.iter().map(|r| Arrival { at: r.arrival, algorithm: r.algorithm, bytes: r.bytes, engines: all }).collect();
+    let arrivals: Vec<Arrival> = records
+        .iter()
+        .map(|r| Arrival { at: r.arrival, algorithm: r.algorithm, direction: r.direction, bytes: r.bytes, engines: all })
+        .collect();
     let mut policy = reload.policy(&engines, DEVICE, &machine.device)?;
     let outcome = replay::run(&mut *policy, &engines, Some(Fabric::new(machine.device.clone())), &arrivals);
     let served: Option<Vec<_>> = outcome.served.into_iter().collect();
