@@ -5,8 +5,8 @@ use crate::ffi::aead::Aead as LibraryAead;
 use crate::ffi::cipher::CipherContext;
 use crate::{failed, wrong};
 use bywash_core::{Algorithm, Data, Direction, Error, Keyed, Kind, Operation, Result, SecretBytes, Stream};
+use once_cell::race::OnceBox;
 use std::any::Any;
-use std::sync::OnceLock;
 
 /// A keyed AEAD: what library and kernels have to bring, so that sessions are written once.
 pub(crate) trait Aead: Send + Sync + 'static {
@@ -34,11 +34,11 @@ struct Library {
     algorithm: Algorithm,
     key: SecretBytes,
     tag_len: usize,
-    aead: OnceLock<LibraryAead>,
+    aead: OnceBox<LibraryAead>,
 }
 
 pub(crate) fn open(algorithm: Algorithm, key: &SecretBytes, tag_len: usize) -> Result<Box<dyn Keyed>> {
-    Ok(KeyedAead::boxed(algorithm, Library { algorithm, key: key.clone(), tag_len, aead: OnceLock::new() }))
+    Ok(KeyedAead::boxed(algorithm, Library { algorithm, key: key.clone(), tag_len, aead: OnceBox::new() }))
 }
 
 impl Library {
@@ -53,7 +53,7 @@ impl Library {
     #[cold]
     fn expand(&self) -> Result<&LibraryAead> {
         let aead = LibraryAead::new(self.algorithm, &self.key, self.tag_len).map_err(|_| failed("the key"))?;
-        Ok(self.aead.get_or_init(|| aead))
+        Ok(self.aead.get_or_init(|| Box::new(aead)))
     }
 }
 

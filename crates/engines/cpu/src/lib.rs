@@ -81,7 +81,7 @@ mod rsa;
 mod xts;
 
 use bywash_core::{Algorithm, Direction, Engine, Error, Key, Keyed, Kind, Result, SessionParams, Solo, Task};
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 
 /// The engine's name, in messages and cost sheets.
 const NAME: &str = "cpu";
@@ -132,9 +132,10 @@ impl Engine for CpuEngine {
     }
 
     fn capabilities(&self) -> &[Algorithm] {
-        let of_library = |algorithms: &[Algorithm]| algorithms.iter().copied().filter(|&algorithm| !needs_kernels(algorithm)).collect();
-        static ALL: OnceLock<Vec<Algorithm>> = OnceLock::new();
-        static CURRENT: OnceLock<Vec<Algorithm>> = OnceLock::new();
+        let of_library =
+            |algorithms: &[Algorithm]| Box::new(algorithms.iter().copied().filter(|&algorithm| !needs_kernels(algorithm)).collect());
+        static ALL: OnceBox<Vec<Algorithm>> = OnceBox::new();
+        static CURRENT: OnceBox<Vec<Algorithm>> = OnceBox::new();
         match (self.kernels, self.legacy) {
             (true, true) => Algorithm::ALL,
             (true, false) => Algorithm::CURRENT,

@@ -4,7 +4,7 @@ use crate::elliptic;
 use crate::field::{Field, Power, Prime, hex};
 use crate::scalar_mult::Comb;
 use crate::weierstrass::Curve;
-use std::sync::LazyLock;
+use once_cell::race::OnceBox;
 
 /// Digits of 52 bits in a number.
 const D: usize = 5;
@@ -55,8 +55,9 @@ impl Curve<D> for P256 {
     ];
 
     fn comb() -> &'static Comb<Self, D> {
-        #[allow(unsafe_code)] // SAFETY: only kernels ask for the table.
-        static COMB: LazyLock<Comb<P256, D>> = LazyLock::new(|| unsafe { Comb::new() });
-        &COMB
+        static COMB: OnceBox<Comb<P256, D>> = OnceBox::new();
+        #[allow(unsafe_code)]
+        // SAFETY: only kernels ask for the table.
+        COMB.get_or_init(|| Box::new(unsafe { Comb::new() }))
     }
 }

@@ -5,14 +5,14 @@ use crate::curve::{Session, exactly, front};
 use crate::hash::apart;
 use bywash_core::{Error, Keyed, Operation, Result};
 use bywash_ifma::{ed25519, x25519};
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 
 /// An Ed25519 key as the kernels hold it, made when a batch first needs it.
 ///
 /// Two signatures of one message under different public keys give the private key away, and each signature hashes the public key: so what the
 /// kernels computed must be what the library computed, or the library signs.
 #[derive(Default)]
-pub(crate) struct Form(OnceLock<Option<ed25519::Key>>);
+pub(crate) struct Form(OnceBox<Option<ed25519::Key>>);
 
 /// X25519 agreements.
 pub(super) enum Agree {}
@@ -67,7 +67,7 @@ impl Kernel for Sign {
         let Some((session, seed)) = Session::with_private(keyed) else { return Ok(None) };
         let (message, output) = apart(session.algorithm(), &mut operation.data)?;
         let Some((form, library)) = session.ed25519() else { return Ok(None) };
-        let key = form.0.get_or_init(|| Some(ed25519::Key::new(seed)).filter(|key| key.public() == library.public()));
+        let key = form.0.get_or_init(|| Box::new(Some(ed25519::Key::new(seed)).filter(|key| key.public() == library.public())));
         let signature = front(session.algorithm(), output)?;
         Ok(key.as_ref().map(|key| ed25519::SignTask { key, message, signature }))
     }

@@ -5,19 +5,19 @@ use super::blindings::{self, Blindings};
 use crate::rsa::{KeyedRsa, Role};
 use bywash_core::{Keyed, Operation, Result, RsaPrivateKey, RsaPublicKey};
 use bywash_ifma::rsa::{self, Blinding, PrivateKey, PrivateParts, PrivateTask, PublicKey, PublicTask};
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 
 /// A private key as the kernels hold it, made when a batch first needs it: a session that never meets company pays for the copy of its
 /// parts alone.
 pub(crate) struct PrivateForm {
     parts: RsaPrivateKey,
-    key: OnceLock<Option<PrivateKey>>,
+    key: OnceBox<Option<PrivateKey>>,
     pub(super) blindings: Blindings,
 }
 
 impl PrivateForm {
     pub(crate) fn of(parts: &RsaPrivateKey) -> Self {
-        Self { parts: parts.clone(), key: OnceLock::new(), blindings: Blindings::default() }
+        Self { parts: parts.clone(), key: OnceBox::new(), blindings: Blindings::default() }
     }
 
     /// The key; `None` if the kernels refuse it.
@@ -33,7 +33,7 @@ impl PrivateForm {
                 exponent2: &parts.exponent2,
                 coefficient: &parts.coefficient,
             };
-            PrivateKey::new(&parts).ok()
+            Box::new(PrivateKey::new(&parts).ok())
         };
         self.key.get_or_init(make).as_ref()
     }
@@ -48,16 +48,16 @@ impl PrivateForm {
 /// A public key as the kernels hold it.
 pub(crate) struct PublicForm {
     parts: RsaPublicKey,
-    key: OnceLock<Option<PublicKey>>,
+    key: OnceBox<Option<PublicKey>>,
 }
 
 impl PublicForm {
     pub(crate) fn of(parts: &RsaPublicKey) -> Self {
-        Self { parts: parts.clone(), key: OnceLock::new() }
+        Self { parts: parts.clone(), key: OnceBox::new() }
     }
 
     fn key(&self) -> Option<&PublicKey> {
-        self.key.get_or_init(|| PublicKey::new(&self.parts.modulus, &self.parts.exponent).ok()).as_ref()
+        self.key.get_or_init(|| Box::new(PublicKey::new(&self.parts.modulus, &self.parts.exponent).ok())).as_ref()
     }
 }
 

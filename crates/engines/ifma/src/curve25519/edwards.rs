@@ -10,7 +10,7 @@
 use super::field::{DIGITS, Fe, Raised, Wide};
 use crate::LANES;
 use crate::vector::V;
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 use zeroize::Zeroizing;
 
 /// Bits of a scalar's digit.
@@ -200,9 +200,9 @@ impl Point {
     }
 }
 
-/// Made at first use, in about a millisecond; 100 KB.
+/// Made at first use, in about a millisecond; 100 KB. Without a lock, which the child of a fork would wait for if another thread had it.
 fn table() -> &'static [Multiples; PLACES] {
-    static TABLE: OnceLock<Box<[Multiples; PLACES]>> = OnceLock::new();
+    static TABLE: OnceBox<[Multiples; PLACES]> = OnceBox::new();
     #[allow(unsafe_code)]
     // SAFETY: whoever comes here is a kernel, whose caller asked `is_supported`.
     TABLE.get_or_init(|| unsafe { make_table() })

@@ -14,7 +14,8 @@ use bywash_client::{Client, PublicKey, Session};
 use bywash_core::{Algorithm, Key as CoreKey, KeyReference, SessionParams};
 use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use once_cell::race::OnceBox;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Which of our key managers a key belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +111,8 @@ impl Drop for TwinKey {
     }
 }
 
-/// A key. It never changes; what libcrypto calls changing a key puts another in its [`Handle`].
+/// A key. It never changes; what libcrypto calls changing a key puts another in its [`Handle`]. What is made of it at first use is made
+/// without a lock, which the child of a fork would wait for.
 pub(super) struct Key {
     kind: Kind,
     client: Client,
@@ -118,15 +120,15 @@ pub(super) struct Key {
     vault: Option<KeyReference>,
     /// Known without the twin, and all there is to know.
     plain: Option<Parts>,
-    twin: OnceLock<Option<Arc<TwinKey>>>,
-    found: OnceLock<Option<Parts>>,
-    private: OnceLock<Option<Session>>,
-    agreement: OnceLock<Option<Session>>,
-    verification: OnceLock<Option<Session>>,
+    twin: OnceBox<Option<Arc<TwinKey>>>,
+    found: OnceBox<Option<Parts>>,
+    private: OnceBox<Option<Session>>,
+    agreement: OnceBox<Option<Session>>,
+    verification: OnceBox<Option<Session>>,
 }
 
 impl Key {
-    fn make(kind: Kind, client: Client, plain: Option<Parts>, twin: OnceLock<Option<Arc<TwinKey>>>) -> Arc<Self> {
+    fn make(kind: Kind, client: Client, plain: Option<Parts>, twin: OnceBox<Option<Arc<TwinKey>>>) -> Arc<Self> {
         let (found, private, agreement, verification) = Default::default();
         Arc::new(Self { kind, client, vault: None, plain, twin, found, private, agreement, verification })
     }
@@ -134,7 +136,7 @@ impl Key {
     /// A key of a vault, with a twin of its public half.
     pub(super) fn of_vault(kind: Kind, client: Client, reference: KeyReference, twin: Arc<TwinKey>) -> Arc<Self> {
         let (found, private, agreement, verification) = Default::default();
-        let twin = OnceLock::from(Some(twin));
+        let twin = OnceBox::with_value(Box::new(Some(twin)));
         Arc::new(Self { kind, client, vault: Some(reference), plain: None, twin, found, private, agreement, verification })
     }
 
@@ -153,17 +155,17 @@ impl Key {
 
     /// A key without anything in it.
     pub(super) fn empty(kind: Kind, client: Client) -> Arc<Self> {
-        Self::make(kind, client, None, OnceLock::new())
+        Self::make(kind, client, None, OnceBox::new())
     }
 
     /// A key made of its parts.
     pub(super) fn plain(kind: Kind, client: Client, curve: Curve) -> Arc<Self> {
-        Self::make(kind, client, Some(Parts::Curve(curve)), OnceLock::new())
+        Self::make(kind, client, Some(Parts::Curve(curve)), OnceBox::new())
     }
 
     /// A key that the twin has made.
     pub(super) fn of_twin(kind: Kind, client: Client, twin: Arc<TwinKey>) -> Arc<Self> {
-        Self::make(kind, client, None, OnceLock::from(Some(twin)))
+        Self::make(kind, client, None, OnceBox::with_value(Box::new(Some(twin))))
     }
 
     /// Which key manager it belongs to.
@@ -191,14 +193,15 @@ impl Key {
 
     /// Its twin, made now if need be; none only if memory or the default provider fails.
     pub(super) fn twin(&self) -> Option<&Arc<TwinKey>> {
-        self.twin.get_or_init(|| TwinKey::with(self.kind, self.plain.as_ref()).map(Arc::new)).as_ref()
+        self.twin.get_or_init(|| Box::new(TwinKey::with(self.kind, self.plain.as_ref()).map(Arc::new))).as_ref()
     }
 
     fn parts(&self) -> Option<&Parts> {
         if self.plain.is_some() {
             return self.plain.as_ref();
         }
-        self.found.get_or_init(|| Parts::of_twin(self.kind, self.twin()?)).as_ref()
+        let find = || Parts::of_twin(self.kind, self.twin()?);
+        self.found.get_or_init(|| Box::new(find())).as_ref()
     }
 
     fn curve(&self) -> Option<&Curve> {
@@ -235,7 +238,7 @@ impl Key {
             Some(reference) => self.open_at_vault(reference, false),
             None => self.open_private(),
         };
-        self.private.get_or_init(open).as_ref()
+        self.private.get_or_init(|| Box::new(open())).as_ref()
     }
 
     fn open_private(&self) -> Option<Session> {
@@ -247,25 +250,23 @@ impl Key {
 
     /// The session for key agreement.
     pub(super) fn agreement_session(&self) -> Option<&Session> {
-        self.agreement
-            .get_or_init(|| {
-                if let Some(reference) = &self.vault {
-                    return self.open_at_vault(reference, true);
-                }
-                let curve = self.curve()?;
-                self.open(curve.group.agreement()?, CoreKey::EcPrivate(curve.private.clone()?))
-            })
-            .as_ref()
+        let open = || {
+            if let Some(reference) = &self.vault {
+                return self.open_at_vault(reference, true);
+            }
+            let curve = self.curve()?;
+            self.open(curve.group.agreement()?, CoreKey::EcPrivate(curve.private.clone()?))
+        };
+        self.agreement.get_or_init(|| Box::new(open())).as_ref()
     }
 
     /// The session for ECDSA verification.
     pub(super) fn verification_session(&self) -> Option<&Session> {
-        self.verification
-            .get_or_init(|| {
-                let curve = self.curve()?;
-                self.open(curve.group.verification()?, CoreKey::EcPublic(curve.public.clone()?))
-            })
-            .as_ref()
+        let open = || {
+            let curve = self.curve()?;
+            self.open(curve.group.verification()?, CoreKey::EcPublic(curve.public.clone()?))
+        };
+        self.verification.get_or_init(|| Box::new(open())).as_ref()
     }
 }
 
