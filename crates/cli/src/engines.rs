@@ -19,7 +19,7 @@ Examples:
   bywash engines --engine fpga:niwa2005-area
   bywash engines --json | jq -r '.present[].algorithms[]'")]
 pub(crate) struct Args {
-    /// Show this one: cpu, board:CARD for a modelled card, or fpga[:DEVICE] for a modelled FPGA (one
+    /// Show this one: cpu, board:CARD for a modelled card, or fpga or fpga:DEVICE for a modelled FPGA (one
     /// that comes along or the file of its sheet); again for more [default: all that are here]
     #[arg(long, value_name = "ENGINE")]
     engine: Vec<EngineName>,

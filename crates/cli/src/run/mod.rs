@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH", conflicts_with = "trace")]
     socket: Option<PathBuf>,
     /// What the run's own broker computes with: cpu, board:CARD for a modelled card, or
-    /// fpga[:DEVICE] for a modelled FPGA (one that comes along or the file of its sheet); again for
+    /// fpga or fpga:DEVICE for a modelled FPGA (one that comes along or the file of its sheet); again for
     /// more [default: all that are here]
     #[arg(long, value_name = "ENGINE", conflicts_with = "socket")]
     engine: Vec<EngineName>,

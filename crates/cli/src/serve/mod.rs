@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Who decides
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
-    /// What computes: cpu, board:CARD for a modelled card, or fpga[:DEVICE] for a modelled FPGA (one
+    /// What computes: cpu, board:CARD for a modelled card, or fpga or fpga:DEVICE for a modelled FPGA (one
     /// that comes along or the file of its sheet); again for more [default: all that `bywash engines`
     /// finds]
     #[arg(long, value_name = "ENGINE")]

@@ -1,6 +1,4 @@
-//! Which sets of circuits an engine can hold at a time: so many, or as many as there is room for.
-//!
-//! Modes that share a core are one circuit here: they are loaded together and take their place once.
+//! Which sets of circuits an engine can hold at a time.
 
 use super::{CIRCUITS_MAX, Circuit, Circuits};
 use bywash_core::DeviceSheet;
@@ -11,7 +9,9 @@ const GRAIN: f64 = 1000.0;
 /// Steps after which a search in the midst of traffic ends with the best set found so far: some 50 us. Ten circuits need a hundred or two.
 const STEPS_LIVE: u64 = 4096;
 
-/// Which sets fit. See the [module](self).
+/// Which sets of circuits an engine can hold at a time: so many, or as many as there is room for.
+///
+/// Modes that share a core are one circuit here: they are loaded together and take their place once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fit {
     circuits: usize,
