@@ -106,11 +106,6 @@ fn ecb_and_cbc_at_every_length() {
             assert!(in_place(ecb, |text| key.ecb_decrypt(text).unwrap()) == text, "{what}, ECB decryption of {len} bytes");
             let split = 16 * random.usize(..len / 16 + 1);
             let mut chain = iv;
-            let begun = in_place(&text[..split], |text| key.cbc_encrypt(&mut chain, text).unwrap());
-            assert!(begun == cbc[..split], "{what}, CBC encryption of {split} bytes");
-            let ended = apart(&text[split..], |text| key.cbc_encrypt(&mut chain, text).unwrap());
-            assert!(ended == cbc[split..], "{what}, CBC encryption of {len} bytes, the last of them from {split} on");
-            let mut chain = iv;
             let begun = apart(&cbc[..split], |text| key.cbc_decrypt(&mut chain, text).unwrap());
             assert!(begun == text[..split], "{what}, CBC decryption of {split} bytes");
             assert!(chain == *cbc[..split].last_chunk().unwrap_or(&iv), "{what}, what follows {split} bytes");
@@ -160,9 +155,10 @@ fn nothing_beyond_the_buffers_is_touched() {
                 key.ecb_encrypt(Text::apart(input, output)).unwrap();
                 key.ecb_decrypt(Text::in_place(output)).unwrap();
                 assert!(input == output, "{path:?}, ECB, {len} bytes");
-                key.cbc_encrypt(&mut [1; 16], Text::apart(input, output)).unwrap();
-                key.cbc_decrypt(&mut [1; 16], Text::in_place(output)).unwrap();
-                assert!(input == output, "{path:?}, CBC, {len} bytes");
+                input.copy_from_slice(&cbc_oracle(&aes, &[1; 16], input));
+                key.cbc_decrypt(&mut [1; 16], Text::apart(input, output)).unwrap();
+                key.cbc_decrypt(&mut [1; 16], Text::in_place(input)).unwrap();
+                assert!(*output == text[..len] && *input == text[..len], "{path:?}, CBC, {len} bytes");
             }
         }
     }
@@ -176,7 +172,6 @@ fn refusals() {
         let (key, unit) = (Key::new(path, &[7; 16]).unwrap(), XtsKey::new(path, &[7; 32]).unwrap());
         assert_eq!(unit.encrypt(&[0; 16], Text::in_place(&mut [0; 15])), Err(Error::UnitLength(15)));
         assert_eq!(key.ecb_decrypt(Text::in_place(&mut [0; 17])), Err(Error::PartialBlock(17)));
-        assert_eq!(key.cbc_encrypt(&mut [0; 16], Text::in_place(&mut [0; 8])), Err(Error::PartialBlock(8)));
         assert_eq!(key.cbc_decrypt(&mut [0; 16], Text::in_place(&mut [0; 8])), Err(Error::PartialBlock(8)));
     }
     for path in Path::ALL.into_iter().filter(|path| !path.is_supported()) {

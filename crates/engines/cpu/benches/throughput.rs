@@ -1,11 +1,13 @@
 //! What one core does: one-shot operations and streams side by side, by size.
 //!
 //! `cargo bench -p bywash-engine-cpu -- [ALGORITHM...]` prints nanoseconds of one operation and GB/s, as the engine computes and as the
-//! library alone does. All contenders of a size take turns within each round, so that whatever else the machine does hits them alike; the
-//! time is the thread's CPU time; the figure is the median round.
+//! library alone does; for AES without a tag also as the engine would on processors without 512-bit registers, where some of it is the library's.
+//! There the library would do without them as well: `OPENSSL_ia32cap=~0:~0xc0030000` has it believe that there are none, and `~0:~0x600c0030000` that
+//! there is no VAES either. All contenders of a size take turns within each round, so that whatever else the machine does hits them alike; the time is
+//! the thread's CPU time; the figure is the median round.
 
 use bywash_core::{Algorithm, Data, Direction, Engine, Key, Keyed, Kind, Operation, SessionParams, Stream};
-use bywash_engine_cpu::CpuEngine;
+use bywash_engine_cpu::{CpuEngine, Path};
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 
@@ -130,8 +132,14 @@ fn open_ns(algorithm: Algorithm) -> f64 {
 fn bench(algorithm: Algorithm) {
     let Some(keyed) = keyed(CpuEngine::new(), algorithm) else { return println!("{algorithm}: only ciphers and AEADs are measured here") };
     let library = self::keyed(CpuEngine::without_lanes(), algorithm);
+    let is_aes_cipher = matches!(algorithm.kind(), Kind::Cipher { .. }) && !algorithm.is_legacy();
+    let paths: Vec<_> = Path::ALL.into_iter().filter(|path| is_aes_cipher && path.is_supported()).collect();
+    let narrow: Vec<_> = paths.into_iter().map(|path| (path, self::keyed(CpuEngine::on_path(path), algorithm))).collect();
     let mut contenders = contenders("engine", &*keyed, algorithm);
     contenders.extend(library.iter().flat_map(|library| self::contenders("library", &**library, algorithm)));
+    for (path, keyed) in &narrow {
+        contenders.extend(keyed.iter().flat_map(|keyed| self::contenders(&format!("{path:?}"), &**keyed, algorithm)));
+    }
     println!("\n{algorithm}: a session opens in {:.0} ns", open_ns(algorithm));
     print!("{:<24}", "bytes");
     SIZES.iter().for_each(|size| print!("{size:>20}"));

@@ -1,7 +1,7 @@
 //! The CPU engine: every algorithm of Bywash on the processor that the caller runs on, by AWS-LC; AES in all its modes, AEGIS and
-//! ChaCha20-Poly1305 by the kernels of `bywash-bulk`, where the processor has VAES and, for the last, IFMA on 512-bit registers; public-key
-//! operations that come together eight at a time, by the kernels of `bywash-ifma`, where it has AVX-512 IFMA; and legacy ciphers, for
-//! whoever opens a session of one by name, by `bywash-legacy`.
+//! ChaCha20-Poly1305 by the kernels of `bywash-bulk`, where the processor has VAES and, for the last, IFMA on 512-bit registers; AES
+//! without a tag also where it has VAES on 256-bit registers only; public-key operations that come together eight at a time, by the kernels
+//! of `bywash-ifma`, where it has AVX-512 IFMA; and legacy ciphers, for whoever opens a session of one by name, by `bywash-legacy`.
 //!
 //! AWS-LC is linked in statically with all its symbols prefixed, so it lives in one process with the OpenSSL of an unmodified program.
 //! It picks its code by CPU features at run time: VAES and VPCLMULQDQ on 512-bit registers for GCM and XTS, AES-NI for the other
@@ -81,6 +81,7 @@ mod rsa;
 mod xts;
 
 use bywash_core::{Algorithm, Direction, Engine, Error, Key, Keyed, Kind, Result, SessionParams, Solo, Task};
+pub use kernels::narrow::Path;
 use once_cell::race::OnceBox;
 
 /// The engine's name, in messages and cost sheets.
@@ -91,18 +92,33 @@ const NAME: &str = "cpu";
 pub struct CpuEngine {
     lanes: bool,
     kernels: bool,
+    narrow: Option<Path>,
     legacy: bool,
 }
 
 impl CpuEngine {
     /// With lanes for public-key operations if the processor has AVX-512 IFMA, and with the AES kernels if it has VAES on 512-bit registers.
     pub fn new() -> Self {
-        Self { lanes: lanes::is_supported(), kernels: kernels::is_supported(), legacy: legacy::IS_HERE }
+        let (lanes, kernels) = (lanes::is_supported(), kernels::is_supported());
+        Self { lanes, kernels, narrow: kernels::narrow::best(), legacy: legacy::IS_HERE }
+    }
+
+    /// [`Self::without_lanes`] but for the AES kernels of a path, as on a processor that has nothing wider. For comparison and tests.
+    ///
+    /// # Panics
+    /// When a session is opened, if the processor does not have the path.
+    pub fn on_path(path: Path) -> Self {
+        Self { narrow: Some(path), ..Self::without_lanes() }
     }
 
     /// Without kernels, whatever the processor has: the library computes everything, one by one. Legacy ciphers, which it does not have, are missing.
     pub fn without_lanes() -> Self {
-        Self { lanes: false, kernels: false, legacy: false }
+        Self { lanes: false, kernels: false, narrow: None, legacy: false }
+    }
+
+    /// The path of an algorithm for which there is no wider kernel.
+    fn narrow_path(&self, algorithm: Algorithm) -> Option<Path> {
+        self.narrow.filter(|&path| !self.kernels && kernels::narrow::has(path, algorithm))
     }
 }
 
@@ -124,7 +140,8 @@ impl Engine for CpuEngine {
         let has = |algorithm| self.kernels && kernels::has(algorithm);
         let aes = if has(Algorithm::Aes128Gcm) { "; AES 4 blocks at a time" } else { "" };
         let chacha = if has(Algorithm::ChaCha20Poly1305) { "; ChaCha20 16 blocks at a time" } else { "" };
-        format!("{}; {found}{lanes}{aes}{chacha}", ffi::library::version())
+        let narrow = if self.narrow_path(Algorithm::Aes128Ctr).is_some() { "; AES without a tag 2 blocks at a time" } else { "" };
+        format!("{}; {found}{lanes}{aes}{chacha}{narrow}", ffi::library::version())
     }
 
     fn is_local(&self) -> bool {
@@ -190,6 +207,7 @@ impl Engine for CpuEngine {
             (_, Key::Symmetric(key)) if algorithm.is_legacy() && self.legacy => legacy::open(algorithm, key),
             _ if algorithm.is_legacy() => Err(Error::Unsupported { engine: NAME.to_owned(), algorithm }),
             (_, Key::Symmetric(key)) if self.kernels && kernels::has(algorithm) => kernels::open(algorithm, key, params.tag_len()),
+            (_, Key::Symmetric(key)) if let Some(path) = self.narrow_path(algorithm) => kernels::narrow::open(path, algorithm, key),
             (Kind::Aead { .. }, Key::Symmetric(_)) if needs_kernels(algorithm) => {
                 Err(Error::Unsupported { algorithm, engine: NAME.to_owned() })
             }

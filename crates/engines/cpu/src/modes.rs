@@ -50,9 +50,16 @@ impl Mode for Ctr {
     }
 }
 
-struct Cbc {
+pub(crate) struct Cbc {
     encrypt: AesKey,
     decrypt: AesKey,
+}
+
+impl Cbc {
+    pub(crate) fn new(key: &[u8]) -> Result<Self> {
+        let expand = |direction| AesKey::new(key, direction).map_err(|_| failed("the key"));
+        Ok(Self { encrypt: expand(Direction::Encrypt)?, decrypt: expand(Direction::Decrypt)? })
+    }
 }
 
 impl Mode for Cbc {
@@ -115,9 +122,7 @@ pub(crate) fn open_ctr(algorithm: Algorithm, key: &[u8]) -> Result<Box<dyn Keyed
 }
 
 pub(crate) fn open_cbc(algorithm: Algorithm, key: &[u8]) -> Result<Box<dyn Keyed>> {
-    let expand = |direction| AesKey::new(key, direction).map_err(|_| failed("the key"));
-    let mode = Cbc { encrypt: expand(Direction::Encrypt)?, decrypt: expand(Direction::Decrypt)? };
-    Ok(KeyedMode::boxed(algorithm, 16, mode))
+    Ok(KeyedMode::boxed(algorithm, 16, Cbc::new(key)?))
 }
 
 pub(crate) fn open_ecb(algorithm: Algorithm, key: &[u8]) -> Result<Box<dyn Keyed>> {

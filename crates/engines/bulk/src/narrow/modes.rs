@@ -71,66 +71,91 @@ struct Carry<V> {
 
 impl<const MODE: u8, const DECRYPT: bool> Work for Blocks<'_, '_, MODE, DECRYPT> {
     #[inline(always)]
-    fn run<V: Registers>(self) {
-        let Self { schedule, carry, text, range: Range { start: mut at, end } } = self;
-        let bytes = STEP * V::BYTES;
-        let before = V::splat(carry);
-        let mut carried = Carry { before, tweaks: if MODE == XTS { tweaks(carry) } else { [before; STEP] } };
-        while end - at >= bytes {
-            let given = load(text.given(at..at + bytes));
-            store(step::<V, STEP, MODE, DECRYPT>(schedule, given, &mut carried), text.room(at..at + bytes));
+    fn run<V: Registers>(mut self) {
+        if self.range.len() >= STEP * V::BYTES {
+            self.steps::<V>();
+        }
+        // Groups of four do not wait for each other, and the processor has several at work.
+        while !self.range.is_empty() {
+            match self.range.len() / BLOCK {
+                1 => self.few::<V::One, 1>(),
+                2 => self.few::<V::One, 2>(),
+                3 => self.few::<V::One, 3>(),
+                _ => self.few::<V::One, 4>(),
+            }
+        }
+    }
+}
+
+impl<const MODE: u8, const DECRYPT: bool> Blocks<'_, '_, MODE, DECRYPT> {
+    /// All whole steps, of which there is one at least.
+    #[inline(always)]
+    fn steps<V: Registers>(&mut self) {
+        let before = V::splat(self.carry);
+        let mut carried = Carry { before, tweaks: if MODE == XTS { tweaks(self.carry) } else { [before; STEP] } };
+        while self.range.len() >= STEP * V::BYTES {
+            self.step::<V, STEP>(&mut carried);
             if MODE == XTS {
                 // No `map`: it would be compiled without the target features.
                 for tweak in &mut carried.tweaks {
                     *tweak = tweak.step_on();
                 }
             }
-            at += bytes;
         }
-        let mut last = [0; STEP_MAX];
-        store([carried.before], &mut last);
-        carry.copy_from_slice(&last[V::BYTES - BLOCK..V::BYTES]);
-        if at < end {
-            let rest = end - at;
-            last[..rest].copy_from_slice(text.given(at..end));
-            carry.copy_from_slice(&last[rest - BLOCK..rest]);
-            if rest <= bytes / 2 {
-                store(step::<V, { STEP / 2 }, MODE, DECRYPT>(schedule, load(&last), &mut carried), &mut last);
-            } else {
-                store(step::<V, STEP, MODE, DECRYPT>(schedule, load(&last), &mut carried), &mut last);
-            }
-            text.room(at..end).copy_from_slice(&last[..rest]);
-        }
-        if MODE == XTS {
-            store(carried.tweaks, &mut last);
-            carry.copy_from_slice(&last[end - at..][..BLOCK]);
-        }
-        wipe(&mut last);
-    }
-}
-
-/// Some registers of blocks.
-#[inline(always)]
-fn step<V: Registers, const N: usize, const MODE: u8, const DECRYPT: bool>(
-    schedule: &Schedule,
-    given: [V; N],
-    carried: &mut Carry<V>,
-) -> [V; N] {
-    let (mut blocks, mut masks) = (given, [V::splat(&[0; BLOCK]); N]);
-    for (i, mask) in masks.iter_mut().enumerate() {
+        let mut last = [0; STEP_MAX / STEP];
         match MODE {
             CBC => {
-                *mask = given[i].behind(carried.before);
-                carried.before = given[i];
+                store([carried.before], &mut last);
+                self.carry.copy_from_slice(&last[V::BYTES - BLOCK..V::BYTES]);
             }
             XTS => {
-                *mask = carried.tweaks[i];
-                blocks[i] = given[i].xor(*mask);
+                store([carried.tweaks[0]], &mut last);
+                self.carry.copy_from_slice(&last[..BLOCK]);
             }
             _ => {}
         }
+        wipe(&mut last);
     }
-    rounds::<V, N, DECRYPT>(schedule, blocks, masks)
+
+    /// The next few blocks, in registers of one.
+    #[inline(always)]
+    fn few<V: Registers, const N: usize>(&mut self) {
+        let before = V::splat(self.carry);
+        let mut carried = Carry { before, tweaks: [before; STEP] };
+        if MODE == XTS {
+            for tweak in &mut carried.tweaks[..N] {
+                *tweak = V::load(self.carry);
+                *self.carry = next_tweak(*self.carry);
+            }
+        }
+        self.step::<V, N>(&mut carried);
+        if MODE == CBC {
+            carried.before.store(self.carry);
+        }
+    }
+
+    /// The next registers of blocks.
+    #[inline(always)]
+    fn step<V: Registers, const N: usize>(&mut self, carried: &mut Carry<V>) {
+        let next = self.range.start..self.range.start + N * V::BYTES;
+        let given = load::<V, N>(self.text.given(next.clone()));
+        let (mut blocks, mut masks) = (given, [V::splat(&[0; BLOCK]); N]);
+        for (i, mask) in masks.iter_mut().enumerate() {
+            match MODE {
+                CBC => {
+                    *mask = given[i].behind(carried.before);
+                    carried.before = given[i];
+                }
+                XTS => {
+                    *mask = carried.tweaks[i];
+                    blocks[i] = given[i].xor(*mask);
+                }
+                _ => {}
+            }
+        }
+        store(rounds::<V, N, DECRYPT>(self.schedule, blocks, masks), self.text.room(next.clone()));
+        self.range.start = next.end;
+    }
 }
 
 /// The tweaks of a step from the first.
@@ -171,22 +196,30 @@ impl Work for Ctr<'_, '_> {
             store(rounds::<V, STEP, false>(schedule, counters(next), given), text.room(at..at + bytes));
             at += bytes;
         }
-        if at == end {
-            return;
+        match end - at {
+            0 => {}
+            1..=BLOCK => part::<V::One, 1, BLOCK>(schedule, next, text, at..end),
+            rest if rest <= 4 * BLOCK => part::<V::One, 4, { 4 * BLOCK }>(schedule, next, text, at..end),
+            rest if rest <= bytes / 2 => part::<V, { STEP / 2 }, STEP_MAX>(schedule, next, text, at..end),
+            _ => part::<V, STEP, STEP_MAX>(schedule, next, text, at..end),
         }
-        let (rest, mut last, mut after) = (end - at, [0; STEP_MAX], *next);
-        last[..rest].copy_from_slice(text.given(at..end));
-        if rest <= BLOCK {
-            store(rounds::<V::One, 1, false>(schedule, counters(&mut after), load(&last)), &mut last);
-        } else if rest <= bytes / 2 {
-            store(rounds::<V, { STEP / 2 }, false>(schedule, counters(&mut after), load(&last)), &mut last);
-        } else {
-            store(rounds::<V, STEP, false>(schedule, counters(&mut after), load(&last)), &mut last);
-        }
-        text.room(at..end).copy_from_slice(&last[..rest]);
-        *next = next.wrapping_add(rest.div_ceil(BLOCK) as u128);
-        wipe(&mut last);
     }
+}
+
+/// What is left of CTR and fits into some registers, which have no more than `ROOM` bytes.
+#[inline(always)]
+fn part<V: Registers, const N: usize, const ROOM: usize>(schedule: &Schedule, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
+    let (len, mut after) = (range.len(), *next);
+    *next = next.wrapping_add(len.div_ceil(BLOCK) as u128);
+    if len == N * V::BYTES {
+        let given = load(text.given(range.clone()));
+        return store(rounds::<V, N, false>(schedule, counters(&mut after), given), text.room(range));
+    }
+    let mut last = [0; ROOM];
+    last[..len].copy_from_slice(text.given(range.clone()));
+    store(rounds::<V, N, false>(schedule, counters(&mut after), load(&last)), &mut last);
+    text.room(range).copy_from_slice(&last[..len]);
+    wipe(&mut last);
 }
 
 /// The next counter blocks.
@@ -205,23 +238,4 @@ fn with_carry(first: u128) -> [u8; STEP_MAX] {
         *block = first.wrapping_add(i as u128).to_be_bytes();
     }
     all
-}
-
-/// CBC encryption of one message, a chain.
-pub(super) struct CbcEncryption<'a, 't> {
-    pub(super) schedule: &'a Schedule,
-    pub(super) chain: &'a mut [u8; BLOCK],
-    pub(super) text: &'a mut Text<'t>,
-}
-
-impl Work for CbcEncryption<'_, '_> {
-    #[inline(always)]
-    fn run<V: Registers>(self) {
-        let mut block = V::One::load(self.chain);
-        for at in (0..self.text.len()).step_by(BLOCK) {
-            block = self.schedule.one::<_, false>(V::One::load(self.text.given(at..at + BLOCK)).xor(block));
-            block.store(self.text.room(at..at + BLOCK));
-        }
-        block.store(self.chain);
-    }
 }

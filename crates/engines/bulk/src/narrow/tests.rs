@@ -46,13 +46,10 @@ fn ecb_cbc_and_ctr() {
         assert_eq!(text, bytes(ecb), "{path:?}");
         key.ecb_decrypt(Text::in_place(&mut text)).unwrap();
         assert_eq!(text, bytes(TEXT), "{path:?}");
-        let iv: [u8; BLOCK] = std::array::from_fn(|i| i as u8);
-        let (mut encrypting, mut decrypting) = (iv, iv);
-        key.cbc_encrypt(&mut encrypting, Text::in_place(&mut text)).unwrap();
-        assert_eq!(text, bytes(cbc), "{path:?}");
-        key.cbc_decrypt(&mut decrypting, Text::in_place(&mut text)).unwrap();
-        assert_eq!(text, bytes(TEXT), "{path:?}");
-        assert_eq!(decrypting, encrypting, "{path:?}");
+        let (mut chain, mut decrypted) = (std::array::from_fn(|i| i as u8), bytes(cbc));
+        key.cbc_decrypt(&mut chain, Text::in_place(&mut decrypted)).unwrap();
+        assert_eq!(decrypted, bytes(TEXT), "{path:?}");
+        assert_eq!(chain, bytes(cbc)[48..], "{path:?}");
         key.ctr(&first, Text::in_place(&mut text));
         assert_eq!(text, bytes(ctr), "{path:?}");
     }

@@ -3,6 +3,7 @@
 mod aead;
 mod chains;
 mod modes;
+pub(crate) mod narrow;
 mod solo;
 mod solo_aead;
 

@@ -30,3 +30,34 @@ pub(crate) fn encrypt_together(_: &mut Vec<&mut Task<'_>>) {}
 pub(crate) fn solo(_: Algorithm) -> Option<Box<dyn Solo>> {
     None
 }
+
+/// No paths either.
+pub(crate) mod narrow {
+    use bywash_core::{Algorithm, Keyed, Result};
+
+    /// What computes a cipher: nothing here.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Path {}
+
+    impl Path {
+        /// None.
+        pub const ALL: [Self; 0] = [];
+
+        /// Never asked.
+        pub fn is_supported(self) -> bool {
+            match self {}
+        }
+    }
+
+    pub(crate) fn best() -> Option<Path> {
+        None
+    }
+
+    pub(crate) fn has(path: Path, _: Algorithm) -> bool {
+        match path {}
+    }
+
+    pub(crate) fn open(path: Path, _: Algorithm, _: &[u8]) -> Result<Box<dyn Keyed>> {
+        match path {}
+    }
+}

@@ -1,0 +1,123 @@
+//! AES in the modes without a tag on processors without VAES on 512-bit registers, by the kernels of `bywash_bulk::narrow` where they are at least as fast as
+//! the library: with VAES-256 all but CBC encryption and short CBC decryption, with AES-NI AES-128-XTS.
+
+use super::text;
+use crate::failed;
+use crate::ffi::Refused;
+use crate::modes::{self, KeyedMode, Mode, block_of};
+use crate::xts::{KeyedXts, Unit};
+pub use bywash_bulk::narrow::Path;
+use bywash_bulk::narrow::{Key, Message, XtsKey};
+use bywash_core::{Algorithm, Data, Direction, Keyed, Result};
+
+/// The path for this processor, if it has one and nothing wider.
+pub(crate) fn best() -> Option<Path> {
+    if super::is_supported() { None } else { Path::best() }
+}
+
+/// Whether the path's kernel is at least as fast as the library for the algorithm.
+pub(crate) fn has(path: Path, algorithm: Algorithm) -> bool {
+    use Algorithm as A;
+    match algorithm {
+        // The library has no code for these; it is put together from its ECB.
+        A::Aes128Xts => path != Path::Armv8,
+        A::Aes128Ecb | A::Aes192Ecb | A::Aes256Ecb | A::Aes128Cbc | A::Aes192Cbc | A::Aes256Cbc => path == Path::Vaes256,
+        A::Aes128Ctr | A::Aes192Ctr | A::Aes256Ctr | A::Aes256Xts => path == Path::Vaes256,
+        _ => false,
+    }
+}
+
+/// Opens a session of an algorithm with a kernel.
+pub(crate) fn open(path: Path, algorithm: Algorithm, bytes: &[u8]) -> Result<Box<dyn Keyed>> {
+    use Algorithm as A;
+    if algorithm.is_xts() {
+        return Ok(KeyedXts::boxed(algorithm, XtsKey::new(path, bytes).map_err(|_| failed("the key"))?));
+    }
+    let key = Key::new(path, bytes).map_err(|_| failed("the key"))?;
+    Ok(match algorithm {
+        A::Aes128Ecb | A::Aes192Ecb | A::Aes256Ecb => KeyedMode::boxed(algorithm, 16, Ecb(key)),
+        A::Aes128Cbc | A::Aes192Cbc | A::Aes256Cbc => {
+            let library = modes::Cbc::new(bytes)?;
+            KeyedMode::boxed(algorithm, 16, Cbc { library, decrypt: key })
+        }
+        _ => KeyedMode::boxed(algorithm, 1, Ctr(key)),
+    })
+}
+
+struct Ctr(Key);
+
+impl Mode for Ctr {
+    type Message = Message;
+
+    fn begin(&self, iv: &[u8]) -> Message {
+        Message::new(&block_of(iv))
+    }
+
+    fn apply(&self, _: Direction, message: &mut Message, data: Data<'_>) -> core::result::Result<(), Refused> {
+        message.apply(&self.0, text(data).ok_or(Refused)?);
+        Ok(())
+    }
+
+    fn chaining_value(message: &Message) -> [u8; 16] {
+        message.counter_block()
+    }
+
+    fn whole(&self, _: Direction, iv: &[u8], data: Data<'_>) -> core::result::Result<(), Refused> {
+        self.0.ctr(&block_of(iv), text(data).ok_or(Refused)?);
+        Ok(())
+    }
+}
+
+/// Bytes up to which the library decrypts CBC sooner: it has less to do before the first block.
+const SHORT_CBC: usize = 256;
+
+/// Encryption is a chain, which wider registers do not shorten: it is the library's.
+struct Cbc {
+    library: modes::Cbc,
+    decrypt: Key,
+}
+
+impl Mode for Cbc {
+    type Message = [u8; 16];
+
+    fn begin(&self, iv: &[u8]) -> [u8; 16] {
+        block_of(iv)
+    }
+
+    fn apply(&self, direction: Direction, chain: &mut [u8; 16], data: Data<'_>) -> core::result::Result<(), Refused> {
+        if direction == Direction::Encrypt || data.input_len() <= SHORT_CBC {
+            return self.library.apply(direction, chain, data);
+        }
+        self.decrypt.cbc_decrypt(chain, text(data).ok_or(Refused)?).map_err(|_| Refused)
+    }
+
+    fn chaining_value(chain: &[u8; 16]) -> [u8; 16] {
+        *chain
+    }
+}
+
+struct Ecb(Key);
+
+impl Mode for Ecb {
+    type Message = ();
+
+    fn begin(&self, _: &[u8]) {}
+
+    fn apply(&self, direction: Direction, (): &mut (), data: Data<'_>) -> core::result::Result<(), Refused> {
+        let text = text(data).ok_or(Refused)?;
+        let done = if direction == Direction::Encrypt { self.0.ecb_encrypt(text) } else { self.0.ecb_decrypt(text) };
+        done.map_err(|_| Refused)
+    }
+
+    fn chaining_value((): &()) -> [u8; 16] {
+        [0; 16]
+    }
+}
+
+impl Unit for XtsKey {
+    fn apply(&self, direction: Direction, iv: &[u8], data: Data<'_>) -> core::result::Result<(), Refused> {
+        let (text, tweak) = (text(data).ok_or(Refused)?, iv.try_into().map_err(|_| Refused)?);
+        let done = if direction == Direction::Encrypt { self.encrypt(tweak, text) } else { self.decrypt(tweak, text) };
+        done.map_err(|_| Refused)
+    }
+}
