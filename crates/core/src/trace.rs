@@ -85,9 +85,31 @@ impl FromStr for Record {
     }
 }
 
+/// Reads a recording, which is in the order in which requests ended: its requests in the order in which they arrived. `place` (a file name) is named in errors.
+///
+/// # Errors
+/// [`Error::Config`], naming the line that cannot be read.
+pub fn by_arrival(text: &str, place: &str) -> Result<Vec<Record>> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.is_empty() && *line != HEADER);
+    let record = |(number, line): (usize, &str)| {
+        line.parse().map_err(|error: Error| Error::Config { place: format!("{place}, line {}", number + 1), reason: error.to_string() })
+    };
+    let mut records = lines.map(record).collect::<Result<Vec<Record>>>()?;
+    records.sort_by_key(|record| record.arrival);
+    Ok(records)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recording_is_read_in_the_order_of_arrival() {
+        let (late, soon) = ("1300,1,7,AES-256-GCM,encrypt,16,here,1300,1400", "1200,1,7,AES-256-GCM,encrypt,16384,here,1200,2310");
+        let records = by_arrival(&format!("{HEADER}\n{late}\n{soon}\n"), "t.csv").unwrap();
+        assert_eq!(records.iter().map(Record::to_string).collect::<Vec<_>>(), [soon, late]);
+        assert!(by_arrival(&format!("{HEADER}\n{late}\nx\n"), "t.csv").unwrap_err().to_string().contains("t.csv, line 3"));
+    }
 
     #[test]
     fn lines_round_trip() {

@@ -1,6 +1,6 @@
 //! Who decides what a reconfigurable engine holds, as users name it.
 
-use bywash_core::trace::{HEADER, Record};
+use bywash_core::trace::by_arrival;
 use bywash_core::{Algorithm, DeviceSheet, Error, Result};
 use bywash_policy::reconfigure::{Fabric, Reconfigure};
 use bywash_policy::reload::bigram::{Bigram, Training};
@@ -115,17 +115,10 @@ fn learn(sheet: &DeviceSheet, path: &str) -> Result<Training> {
     let fabric = Fabric::new(sheet.clone());
     let mut training = Training::new(fabric.circuits());
     let mut seen = 0u64;
-    let mut records = Vec::new();
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty() && *line != HEADER) {
-        let record: Record = line.parse().map_err(|error: Error| bad(format!("{path}, line {}", number + 1), error.to_string()))?;
-        records.push((record.arrival, record.algorithm, record.bytes));
-    }
-    // A recording is in the order in which requests ended.
-    records.sort_by_key(|&(arrival, ..)| arrival);
-    for (_, algorithm, bytes) in records {
-        let Some(circuit) = fabric.circuit(algorithm) else { continue };
+    for record in by_arrival(&text, path)? {
+        let Some(circuit) = fabric.circuit(record.algorithm) else { continue };
         seen += 1;
-        training.see(&Asked { circuit, bytes: u32::try_from(bytes).unwrap_or(u32::MAX), software_ns: 0, hardware_ns: 0 });
+        training.see(&Asked { circuit, bytes: u32::try_from(record.bytes).unwrap_or(u32::MAX), software_ns: 0, hardware_ns: 0 });
     }
     if seen == 0 {
         return Err(bad(path.to_owned(), format!("the trace has no request that device '{}' has a circuit for", sheet.name)));
@@ -136,6 +129,7 @@ fn learn(sheet: &DeviceSheet, path: &str) -> Result<Training> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bywash_core::trace::HEADER;
     use bywash_policy::reload::Circuit;
 
     fn sheet() -> DeviceSheet {

@@ -10,7 +10,7 @@
 //! their algorithms, and the caller says which circuit computes each.
 //!
 //! A line that cannot be read is never dropped in silence: it is counted, and the first of them are kept with their numbers and reasons. A request that
-//! arrives before the one above it is an error of the whole file.
+//! arrives before the one above it is an error of the whole log. A recording is in the order in which requests ended, and is put in that of arrival.
 
 use crate::trace::{Request, Trace};
 use bywash_core::trace::{HEADER, Record};
@@ -49,7 +49,8 @@ pub struct Log {
 /// # Errors
 /// [`Error::Config`], naming file and line, for a log that cannot be read at all, is out of order, or has no request.
 pub fn read(mut lines: impl BufRead, place: &str, circuits: u8, computes: impl Fn(Algorithm) -> Option<Circuit>) -> Result<Log> {
-    let mut reader = Reader { place, circuits, form: None, clients: HashMap::new(), begin: None, last: 0.0, log: Log::default() };
+    let mut reader =
+        Reader { place, circuits, form: None, clients: HashMap::new(), begin: None, last: 0.0, recorded: Vec::new(), log: Log::default() };
     let (mut line, mut number) = (Vec::new(), 0);
     loop {
         line.clear();
@@ -60,6 +61,7 @@ pub fn read(mut lines: impl BufRead, place: &str, circuits: u8, computes: impl F
             Err(error) => return Err(config(format!("{place}, line {number}"), error.to_string())),
         }
     }
+    reader.put_recorded();
     reader.log.clients = reader.clients.len();
     if !reader.log.trace.is_empty() {
         return Ok(reader.log);
@@ -98,6 +100,8 @@ struct Reader<'a> {
     /// When the first request came.
     begin: Option<f64>,
     last: f64,
+    /// A recording's requests, in the order in which they ended.
+    recorded: Vec<Entry>,
     log: Log,
 }
 
@@ -115,8 +119,13 @@ impl Reader<'_> {
             Form::Tabs(columns) => self.tabs(line, columns).map(Some),
             Form::Recording => recorded(line, computes),
         };
+        let is_recording = matches!(form, Form::Recording);
         self.form = Some(form);
         match entry {
+            Ok(Some(entry)) if is_recording => {
+                self.recorded.push(entry);
+                Ok(())
+            }
             Ok(Some(entry)) => self.push(number, &entry),
             Ok(None) => {
                 self.log.foreign += 1;
@@ -161,6 +170,15 @@ impl Reader<'_> {
         self.last = arrival;
         self.log.trace.push(Request { arrival, circuit: entry.circuit, bytes: entry.bytes });
         Ok(())
+    }
+
+    /// The requests of a recording, in the order in which they arrived.
+    fn put_recorded(&mut self) {
+        self.recorded.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        let begin = self.recorded.first().map_or(0.0, |entry| entry.seconds);
+        for Entry { seconds, circuit, bytes } in self.recorded.drain(..) {
+            self.log.trace.push(Request { arrival: seconds - begin, circuit, bytes });
+        }
     }
 
     /// The circuit of a client: that of its number, in order of appearance.
@@ -262,6 +280,13 @@ mod tests {
         .unwrap();
         assert_eq!(requests(&log), [(0.0, 3, 64)]);
         assert_eq!((log.foreign, log.unreadable, log.reasons[0].0), (1, 1, 4));
+    }
+
+    #[test]
+    fn what_ended_last_may_have_arrived_first() {
+        let line = |arrival, done| format!("{arrival},1,7,AES-128-CBC,encrypt,{done},here,{arrival},{done}\n");
+        let log = log(&format!("{HEADER}\n{}{}", line(2000, 2500), line(1000, 3000))).unwrap();
+        assert_eq!(requests(&log), [(0.0, 3, 3000), (1e-6, 3, 2500)]);
     }
 
     #[test]

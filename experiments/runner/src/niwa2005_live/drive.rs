@@ -4,7 +4,7 @@ use super::loads::{Load, Software, Wanted};
 use crate::{Error, Result, io_error};
 use bywash_broker::{Broker, BrokerConfig};
 use bywash_client::{Client, Config, Route, Session};
-use bywash_core::trace::{HEADER, Record};
+use bywash_core::trace::{Record, by_arrival};
 use bywash_core::{Algorithm, CostCurve, CostSheet, DeviceSheet, Engine};
 use bywash_engine_board::{Board, Fpga, Waiting};
 use bywash_manager::calibrate::{measure, sample};
@@ -74,8 +74,8 @@ impl Machine {
     }
 
     /// The engines, to be asked what they are.
-    pub(super) fn engines(&self) -> Engines {
-        self.fresh().map(|(engines, _)| engines).unwrap_or_default()
+    pub(super) fn engines(&self) -> Result<Engines> {
+        Ok(self.fresh()?.0)
     }
 
     /// The paper's processor, by the device sheet's own column.
@@ -178,8 +178,5 @@ fn handover_ns(records: &[Record], engine: &str) -> f64 {
 
 fn read(path: &Path) -> Result<Vec<Record>> {
     let text = std::fs::read_to_string(path).map_err(|error| io_error("read", path, &error))?;
-    let lines = text.lines().filter(|line| !line.is_empty() && *line != HEADER);
-    let mut records = lines.map(str::parse).collect::<bywash_core::Result<Vec<Record>>>()?;
-    records.sort_by_key(|record| record.arrival);
-    Ok(records)
+    Ok(by_arrival(&text, &path.display().to_string())?)
 }

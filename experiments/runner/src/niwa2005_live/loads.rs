@@ -153,3 +153,20 @@ impl Load {
 fn whole(bytes: f64) -> usize {
     (bytes.clamp(16.0, 2e6) as usize).next_multiple_of(16)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_come_in_order_and_a_rehearsal_has_others() {
+        let device = DeviceSheet::shipped("niwa2005").unwrap().unwrap();
+        for load in LOADS {
+            let [rehearsal, own] = [true, false].map(|rehearsal| load.requests(&device, rehearsal, false).unwrap());
+            assert_eq!(own.len(), (load.rate * load.seconds) as usize, "{}", load.name);
+            assert!(rehearsal.len() * 3 <= own.len() && own.iter().zip(&rehearsal).any(|(a, b)| a.bytes != b.bytes), "{}", load.name);
+            assert!(own.windows(2).all(|pair| pair[0].at <= pair[1].at), "{}", load.name);
+            assert!(own.iter().all(|wanted| wanted.bytes >= 16 && wanted.bytes.is_multiple_of(16)), "{}", load.name);
+        }
+    }
+}
