@@ -12,6 +12,9 @@ pub(super) struct Band {
 }
 
 impl Band {
+    /// The columns of [`csv`](Self::csv).
+    pub(super) const COLUMNS: &str = "modelled_median,modelled_low,modelled_high";
+
     pub(super) fn of(values: &[f64]) -> Self {
         let [low, median, high] = [0.1, 0.5, 0.9].map(|q| quantile(values, q));
         Self { low, median, high }
@@ -28,7 +31,7 @@ impl Band {
         }
     }
 
-    /// For a CSV: `median,low,high`.
+    /// For a CSV.
     pub(super) fn csv(&self) -> String {
         let Self { low, median, high } = self;
         format!("{median:.6},{low:.6},{high:.6}")

@@ -88,21 +88,21 @@ fn cumulated(values: &mut [f64]) -> Vec<f64> {
 struct Share {
     cipher: String,
     published: f64,
-    simulated: Band,
+    modelled: Band,
     place: Place,
 }
 
 fn table_7(options: &Options, outcome: &mut Outcome, all: &[Seed]) -> Result<()> {
     let share = |(cipher, circuit): (usize, &bywash_sim::machine::CircuitCost)| {
-        let simulated = Band::of(&all.iter().map(|seed| seed.shares[cipher]).collect::<Vec<_>>());
-        Share { cipher: circuit.name.clone(), published: TABLE_7[cipher], simulated, place: simulated.place(TABLE_7[cipher]) }
+        let modelled = Band::of(&all.iter().map(|seed| seed.shares[cipher]).collect::<Vec<_>>());
+        Share { cipher: circuit.name.clone(), published: TABLE_7[cipher], modelled, place: modelled.place(TABLE_7[cipher]) }
     };
     let rows: Vec<Share> = machine().circuits.iter().enumerate().map(share).collect();
-    let mut csv = "cipher,published,median,low,high,published_is\n".to_owned();
+    let mut csv = format!("cipher,published,{},published_is\n", Band::COLUMNS);
     let mut text = "\nTable 7, modelled: share of each cipher in the requests, median (10-90 %) [published]\n".to_owned();
-    for Share { cipher, published, simulated, place } in &rows {
-        let _ = writeln!(csv, "{cipher},{published},{},{}", simulated.csv(), place.name());
-        let Band { low, median, high } = simulated;
+    for Share { cipher, published, modelled, place } in &rows {
+        let _ = writeln!(csv, "{cipher},{published},{},{}", modelled.csv(), place.name());
+        let Band { low, median, high } = modelled;
         let _ = writeln!(text, "{cipher:<10} {median:>8.4} ({low:.4}-{high:.4}) [{published:.4}{}]", place.mark());
     }
     let software: f64 = rows.iter().zip(&machine().circuits).map(|(row, circuit)| row.published * circuit.software.ns(24_000) as f64).sum();
@@ -120,7 +120,7 @@ fn table_7(options: &Options, outcome: &mut Outcome, all: &[Seed]) -> Result<()>
 struct Point {
     x: f64,
     formula: f64,
-    simulated: Band,
+    modelled: Band,
 }
 
 fn figures(options: &Options, outcome: &mut Outcome, all: &[Seed]) -> Result<()> {
@@ -128,17 +128,17 @@ fn figures(options: &Options, outcome: &mut Outcome, all: &[Seed]) -> Result<()>
     outcome.text += "\nFigures 3 to 5, modelled: share no greater than x, by the paper's formula and in generated traces (median)\n";
     for (place, Figure { name, title, x, formula }) in FIGURES.into_iter().enumerate() {
         let point = |(index, x): (usize, f64)| {
-            let simulated = Band::of(&all.iter().map(|seed| seed.below[place][index]).collect::<Vec<_>>());
-            Point { x, formula: (formula.b - formula.a / x).max(0.0), simulated }
+            let modelled = Band::of(&all.iter().map(|seed| seed.below[place][index]).collect::<Vec<_>>());
+            Point { x, formula: (formula.b - formula.a / x).max(0.0), modelled }
         };
         let rows: Vec<Point> = points().enumerate().map(point).collect();
-        let mut csv = "x,formula,median,low,high\n".to_owned();
+        let mut csv = format!("x,formula,{}\n", Band::COLUMNS);
         let _ = writeln!(outcome.text, "{title}");
-        for Point { x, formula, simulated } in &rows {
-            let _ = writeln!(csv, "{x},{formula:.6},{}", simulated.csv());
+        for Point { x, formula, modelled } in &rows {
+            let _ = writeln!(csv, "{x},{formula:.6},{}", modelled.csv());
         }
-        for Point { x, formula, simulated } in rows.iter().step_by(3).take(4) {
-            let _ = writeln!(outcome.text, "{x:>8} {formula:>8.4} {:>8.4}", simulated.median);
+        for Point { x, formula, modelled } in rows.iter().step_by(3).take(4) {
+            let _ = writeln!(outcome.text, "{x:>8} {formula:>8.4} {:>8.4}", modelled.median);
         }
         write_table(options, outcome, name, &csv, &rows)?;
         let line = |name: &str, y: &dyn Fn(&Point) -> f64| -> Line { (name.to_owned(), rows.iter().map(|row| (row.x, y(row))).collect()) };
@@ -148,9 +148,9 @@ fn figures(options: &Options, outcome: &mut Outcome, all: &[Seed]) -> Result<()>
             y: "share no greater than that",
             scale: Scale::LogBoth,
             lines: vec![
-                line("median of seeds", &|row| row.simulated.median),
-                line("10 % of seeds", &|row| row.simulated.low),
-                line("90 % of seeds", &|row| row.simulated.high),
+                line("median of seeds", &|row| row.modelled.median),
+                line("10 % of seeds", &|row| row.modelled.low),
+                line("90 % of seeds", &|row| row.modelled.high),
             ],
             marks: vec![line("the paper's formula", &|row| row.formula)],
         });
