@@ -2,8 +2,9 @@
 
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
+use crate::terminal::bar_style;
 use bywash_experiments::{EXPERIMENTS, Experiment, Options, Progress};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,10 +19,11 @@ Examples:
   bywash reproduce munetoh --part async --part cgi --out /tmp/some
   bywash reproduce niwa2005 --part table2
   bywash reproduce niwa2005 --part models --rounds 48
+  bywash reproduce niwa2005-live --part bursts
   bywash reproduce takeda --part cpu
 
 Servers are started on free ports of 127.0.0.1 and ended afterwards. Without --quick munetoh takes
-some twenty minutes, the others one or two; all want a machine that does nothing else.")]
+some twenty minutes, the others one to three; all want a machine that does nothing else.")]
 pub(crate) struct Args {
     /// The experiment, by its paper's key
     #[arg(value_name = "NAME", required_unless_present = "list")]
@@ -78,9 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn show(bar: &ProgressBar, progress: Progress) {
     match progress {
         Progress::Part(what, steps) => {
-            let style =
-                ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {elapsed}").unwrap_or_else(|_| ProgressStyle::default_bar());
-            bar.set_style(style);
+            bar.set_style(bar_style());
             bar.reset();
             bar.set_length(steps);
             bar.set_message(what);
@@ -100,7 +100,7 @@ fn find(name: &str) -> Result<&'static Experiment, Failure> {
 fn list() -> Result<ExitCode, Failure> {
     let mut text = String::new();
     for Experiment { name, title, .. } in EXPERIMENTS {
-        let _ = writeln!(text, "{name:<10} {title}");
+        let _ = writeln!(text, "{name:<14} {title}");
     }
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

@@ -1,5 +1,6 @@
 //! Colour only where somebody looks, and numbers as people read them.
 
+use indicatif::ProgressStyle;
 use std::io::IsTerminal;
 
 /// Whether to colour.
@@ -52,6 +53,12 @@ pub(crate) fn colour_on_stderr() -> bool {
 /// <https://no-color.org>: set and not empty means none.
 fn wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// A bar with what is under way and how many steps of it are done.
+pub(crate) fn bar_style() -> ProgressStyle {
+    // The template is a constant that indicatif accepts; a plain bar would do as well.
+    ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {elapsed}").unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 /// `12345` as `12,345`.

@@ -30,8 +30,8 @@
 //! | [`reload`] | what a reconfigurable engine should hold, and where a request runs meanwhile | | |
 //! | [`estimate`] | a cost sheet that learns from what it sees | | |
 //!
-//! The properties are checked in `tests/model.rs` by a driver that makes up arrivals, engines, failures and cancellations;
-//! `benches/policy.rs` measures what a request costs.
+//! The properties are checked in `tests/model.rs` by a driver that makes up arrivals, engines, failures and cancellations, those of [`reconfigure`] in
+//! `tests/reconfigure.rs`; `benches/policy.rs` measures what a request costs.
 //!
 //! # Adding a policy
 //!
@@ -237,7 +237,7 @@ impl Lanes {
 
 /// A policy: events and a time in, decisions out.
 pub trait Policy: Send {
-    /// The name by which it is chosen: `fifo`, `placement`.
+    /// The name by which it is chosen: `fifo`, `placement`; `tuned` and so on for one that sees to a reconfigurable engine.
     fn name(&self) -> &'static str;
 
     /// Something happened.

@@ -1,7 +1,8 @@
 //! The policies on a virtual clock: a trace in, latency and load out.
 //!
-//! What is simulated here is a machine with software and one reconfigurable engine. As niwa2005 has it (s2, s5.4), requests are served one after the other, each in
-//! software or on its circuit. The [`Reload`](bywash_policy::reload::Reload) objects that decide are the very ones that run live.
+//! What is simulated here is a machine with software and one reconfigurable engine; [`replay`] alone has more engines. As niwa2005 has it (s2, s5.4), requests are served
+//! one after the other, each in software or on its circuit, or [side by side](parallel). The [`Reload`](bywash_policy::reload::Reload) objects that decide are the very ones
+//! that run live.
 //!
 //! | module | what it is |
 //! |---|---|

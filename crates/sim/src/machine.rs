@@ -137,11 +137,6 @@ impl Machine {
         }
     }
 
-    /// The circuit that computes an algorithm, as requests of a recording name it.
-    pub fn computes(&self, algorithm: Algorithm) -> Option<Circuit> {
-        self.circuits.iter().position(|circuit| circuit.algorithm == Some(algorithm)).map(|place| Circuit(place as u8))
-    }
-
     /// The set of cores that would have saved the most time on these requests, were it loaded all the while: exactly, by slots or by area.
     pub fn best_static(&self, requests: impl Iterator<Item = Request>) -> Circuits {
         let mut saved = [0i64; bywash_policy::reload::CIRCUITS_MAX];
@@ -176,7 +171,6 @@ mod tests {
         let processor = CostSheet::from_toml(text, "cpu.toml").unwrap();
         let machine = Machine::of(&device, Some(&processor), "d.toml").unwrap();
         assert_eq!([16, 516, 1016, 16384].map(|bytes| machine.circuits[0].software.ns(bytes)), [50, 100, 150, 1000]);
-        assert_eq!(machine.computes(Algorithm::Aes128Cbc), Some(Circuit(0)));
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl Model {
             Self::Hardware => served(none, &mut Lru::new(fit)),
             Self::Nopredict => served(none, &mut Overlap::new(AtRandom::new(fit, seed), fit)),
             Self::Predict => served(none, &mut Overlap::new(Bigram::new(matrix.clone()), fit)),
-            Self::Fix5 => served(five_smallest(), &mut Fixed),
+            Self::Fix5 => served(five_smallest(&sheet()).expect("ten circuits with their areas"), &mut Fixed),
             Self::FixAll => served(Circuits::first(fit.circuits()), &mut Fixed),
             Self::Oracle => served(none, &mut Overlap::new(Oracle::new(machine, trace.iter()), fit)),
         }
@@ -134,10 +134,10 @@ pub fn machine() -> Machine {
     Machine::of(&sheet(), None, "niwa2005").expect("its sheet has all software times")
 }
 
-/// What Fix5 holds: the five smallest circuits.
-pub fn five_smallest() -> Circuits {
-    let cores = sheet().cores;
-    let mut by_size: Vec<usize> = (0..cores.len()).collect();
-    by_size.sort_by(|&a, &b| cores[a].area.total_cmp(&cores[b].area));
-    by_size[..5].iter().map(|&circuit| Circuit(circuit as u8)).collect()
+/// What Fix5 holds: the five smallest cores of a sheet; `None` if it does not say how large they are, or has no five.
+pub fn five_smallest(sheet: &DeviceSheet) -> Option<Circuits> {
+    sheet.area.as_ref()?;
+    let mut by_size: Vec<usize> = (0..sheet.cores.len()).collect();
+    by_size.sort_by(|&a, &b| sheet.cores[a].area.total_cmp(&sheet.cores[b].area));
+    Some(by_size.get(..5)?.iter().map(|&core| Circuit(core as u8)).collect())
 }

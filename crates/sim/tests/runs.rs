@@ -7,7 +7,7 @@ use bywash_policy::reload::lru::Lru;
 use bywash_policy::reload::overlap::{AtRandom, Overlap};
 use bywash_policy::reload::saved::{Saved, Setting};
 use bywash_policy::reload::tuned::Tuned;
-use bywash_policy::reload::{Asked, Circuit, Circuits, Fit, Holds, Reload, Step, Where};
+use bywash_policy::reload::{Asked, Circuit, Circuits, Fit, Reload};
 use bywash_sim::generate::{Reading, generate};
 use bywash_sim::machine::{CircuitCost, Line, Scope};
 use bywash_sim::niwa2005::{self, Model};
@@ -137,7 +137,7 @@ proptest! {
             seen.check(&machine, &trace, |_| true);
         }
         // The one that makes requests wait for their circuit has nothing to do with sides.
-        for mut policy in policies().into_iter().filter(|policy| policy.name() != "hardware") {
+        for mut policy in policies().into_iter().filter(|policy| policy.name() != "lru") {
             let mut seen = Seen::default();
             parallel::watched(&machine, trace.iter(), 1.0, Circuits::NONE, policy.as_mut(), &mut seen);
             seen.check(&machine, &trace, |served| served.on_circuit);
@@ -157,21 +157,6 @@ proptest! {
             prop_assert!(report.software_ns <= report.elapsed_ns, "the processor does one thing at a time");
             prop_assert!(report.hardware_ns + report.loads.saturating_sub(1) * machine.load_ns <= report.elapsed_ns, "so does the engine, and loading is one of them");
         }
-    }
-}
-
-/// Loads one set at the first request and stays with it.
-struct Once(Circuits);
-
-impl Reload for Once {
-    fn name(&self) -> &'static str {
-        "once"
-    }
-
-    fn begin(&mut self, asked: &Asked, holds: Holds) -> Step {
-        let load = (!holds.loading && holds.loaded != self.0).then_some(self.0);
-        let place = if holds.loaded.contains(asked.circuit) { Where::Hardware } else { Where::Software };
-        Step { place, load }
     }
 }
 
@@ -199,7 +184,7 @@ fn a_small_run_by_hand() {
     for (arrival_ns, circuit) in [(0, 0), (10, 0), (20, 0), (30, 1)] {
         trace.push(Request { arrival: f64::from(arrival_ns) * 1e-9, circuit: Circuit(circuit), bytes: 1 });
     }
-    let report = run(&machine, trace.iter(), 1.0, Circuits::NONE, &mut Once(Circuits::first(1)));
+    let report = run(&machine, trace.iter(), 1.0, Circuits::NONE, &mut Static(Circuits::first(1)));
     // Software 0-101 and 101-202, loaded at 150; hardware 202-213; the other circuit in software 213-314.
     assert_eq!((report.software_ns, report.hardware_ns, report.loads, report.elapsed_ns), (303, 11, 1, 314));
     let mut latencies: Vec<u64> = report.latency.iter_recorded().map(|value| value.value_iterated_to()).collect();

@@ -42,6 +42,17 @@ impl Card {
     }
 }
 
+/// Engines of one name, such as copies of one sheet with other prices, get their places behind it.
+pub(crate) fn tell_apart(mut cards: Vec<Card>) -> Vec<Card> {
+    let names: Vec<String> = cards.iter().map(|card| card.sheet.name.clone()).collect();
+    for (card, name) in cards.iter_mut().zip(&names) {
+        if names.iter().filter(|other| *other == name).count() > 1 {
+            card.sheet.name = format!("{name} ({})", card.place);
+        }
+    }
+    cards
+}
+
 /// What a name stands for if it is no sheet that comes along.
 fn read(name: &str) -> Result<String, Failure> {
     std::fs::read_to_string(name).map_err(|error| {
@@ -70,4 +81,17 @@ pub(crate) fn text(name: &str) -> Result<&'static str, Failure> {
         let known: Vec<&str> = bywash_core::sheets::DEVICES.iter().map(|(name, _)| *name).collect();
         Failure::new(Exit::Usage, format!("no sheet '{name}' comes along; there are {}", known.join(", ")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_a_sheet_are_told_apart() {
+        let card = |sheet: &str, place: &str| Card { place: place.to_owned(), ..Card::find(sheet).unwrap() };
+        let cards = tell_apart(vec![card("niwa2005", "a.toml"), card("gpu-h200", "gpu-h200"), card("niwa2005", "b.toml")]);
+        let names: Vec<&str> = cards.iter().map(|card| card.sheet.name.as_str()).collect();
+        assert_eq!(names, ["niwa2005 (a.toml)", "gpu-h200", "niwa2005 (b.toml)"]);
+    }
 }

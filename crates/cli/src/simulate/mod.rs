@@ -11,13 +11,13 @@ mod traffic;
 
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
-use crate::terminal::Style;
-use bywash_sim::niwa2005::RATES;
+use crate::terminal::{Style, bar_style};
+use bywash_sim::niwa2005::{RATES, five_smallest};
 use cards::Card;
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use outcome::Plan;
-use policies::{Policy, five_smallest};
+use policies::Policy;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use sweep::{Key, Point, Sweep};
@@ -41,14 +41,15 @@ Examples:
   bywash simulate --sheet niwa2005 > card.toml
                                         a sheet to start from
 
-Engines are modelled: nothing is measured on them, their sheets say what they take. Policies are the
-very objects that decide live. Requests are served one after the other, in software or on a circuit
-(with --side-by-side on both at once), and each policy is shown as a distance from the optimum: the
-least time in which what fits could serve the same requests, by dynamic programming.
+Engines are modelled: nothing is measured on them, their sheets say what they take. tuned, saved,
+predict, nopredict and hardware are the very objects that decide live, where hardware is called lru.
+Requests are served one after the other, in software or on a circuit (with --side-by-side on both at
+once), and each policy is shown as a distance from the optimum: the least time in which what fits
+could serve the same requests, by dynamic programming.
 
 A trace is a log in the Common Log Format, tab-separated with columns host, time and bytes, or a
-recording. Web logs name no ciphers, so the n-th new client uses circuit n modulo their number, of the
-first engine. The first half of a trace is learnt from (predict, static), the second served.
+recording. Web logs name no ciphers, so the n-th new client uses circuit n modulo their number, of
+the first engine. The first half of a trace is learnt from (predict, static), the second served.
 
 What can be swept: rate (requests per second), slots, area, reconfiguration (ms), overhead (ns).")]
 pub(crate) struct Args {
@@ -143,7 +144,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let default = [args.preset.map_or("niwa2005", Preset::engine).to_owned()];
     let names = if args.engine.is_empty() { &default[..] } else { &args.engine };
-    let cards: Vec<Card> = names.iter().map(|name| Card::find(name)).collect::<Result<_, _>>()?;
+    let cards = cards::tell_apart(names.iter().map(|name| Card::find(name)).collect::<Result<_, _>>()?);
     let processor = args.cpu.as_deref().map(cards::processor).transpose()?;
     let policies = policies(args, &cards)?;
     let points = points(args)?;
@@ -157,8 +158,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         plots: args.svg.is_some(),
     };
     let bar = ProgressBar::new(outcome::steps(&plan));
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {elapsed}").unwrap_or_else(|_| ProgressStyle::default_bar());
-    bar.set_style(style);
+    bar.set_style(bar_style());
     bar.set_message("learning");
     let source = Source::new(args, &cards[0].sheet)?;
     bar.set_message("simulating");

@@ -1,14 +1,14 @@
 //! The runs, and what they came to.
 
 use super::cards::Card;
-use super::policies::{Policy, Scene, five_smallest};
+use super::policies::{Policy, Scene};
 use super::sweep::{Key, Point, apply};
 use super::traffic::Source;
 use crate::failure::{Exit, Failure};
 use bywash_core::CostSheet;
 use bywash_measure::statistics::quantile;
 use bywash_policy::reload::{Circuits, bigram};
-use bywash_sim::niwa2005::learn;
+use bywash_sim::niwa2005::{five_smallest, learn};
 use bywash_sim::optimum::optimum;
 use bywash_sim::watch::{Served, Watch};
 use bywash_sim::{Machine, Report, Trace};

@@ -1,13 +1,12 @@
 //! The policies by name, and a run with one of them.
 
-use bywash_core::DeviceSheet;
 use bywash_policy::reload::bigram::{Bigram, Matrix};
 use bywash_policy::reload::fixed::{Fixed, Static};
 use bywash_policy::reload::lru::Lru;
 use bywash_policy::reload::overlap::{AtRandom, Overlap};
 use bywash_policy::reload::saved::{Saved, Setting};
 use bywash_policy::reload::tuned::Tuned;
-use bywash_policy::reload::{Circuit, Circuits, Reload};
+use bywash_policy::reload::{Circuits, Reload};
 use bywash_sim::oracle::Oracle;
 use bywash_sim::watch::Watch;
 use bywash_sim::{Machine, Report, Trace, parallel, serial};
@@ -99,12 +98,4 @@ impl Scene<'_> {
         let run = if self.side_by_side { parallel::watched } else { serial::watched };
         run(machine, self.trace.iter(), stretch, loaded, reload.as_mut(), watch)
     }
-}
-
-/// The five smallest cores of a sheet; `None` if it does not say how large they are, or has no five.
-pub(crate) fn five_smallest(sheet: &DeviceSheet) -> Option<Circuits> {
-    sheet.area.as_ref()?;
-    let mut by_size: Vec<usize> = (0..sheet.cores.len()).collect();
-    by_size.sort_by(|&a, &b| sheet.cores[a].area.total_cmp(&sheet.cores[b].area));
-    Some(by_size.get(..5)?.iter().map(|&core| Circuit(core as u8)).collect())
 }

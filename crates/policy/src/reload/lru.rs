@@ -34,7 +34,7 @@ impl Lru {
 
 impl Reload for Lru {
     fn name(&self) -> &'static str {
-        "hardware"
+        "lru"
     }
 
     fn begin(&mut self, asked: &Asked, holds: Holds) -> Step {

@@ -5,7 +5,7 @@
 //! it would hold, when that would be loaded, and what each request would have cost it. The live policy follows the shadow that was cheapest of
 //! late, and changes over only to one that is cheaper by 0.3 %.
 
-use super::saved::{Scores, Setting};
+use super::saved::Scores;
 use super::{Asked, Circuits, Fit, Holds, Reload, Step};
 
 /// The memories tried, in requests.
@@ -84,11 +84,6 @@ impl Tuned {
             followed: (1, 1),
             left: TERM,
         }
-    }
-
-    /// The setting that the live engine follows.
-    pub fn setting(&self) -> Setting {
-        Setting { memory: MEMORIES[self.followed.0], threshold: THRESHOLDS[self.followed.1] }
     }
 
     fn choose(&mut self) {
