@@ -1,6 +1,6 @@
 //! Traces: what is remembered of a request. Never a key, never data, never an address.
 //!
-//! The text form is CSV with a header line, one request a line, times in nanoseconds since the recording began:
+//! The text form is CSV with a header line, one request a line in the order in which they ended, times in nanoseconds since the recording began:
 //!
 //! ```csv
 //! arrival_ns,client,session,algorithm,direction,bytes,engine,start_ns,done_ns
