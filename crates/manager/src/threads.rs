@@ -1,7 +1,7 @@
 //! The manager's own threads: workers of an engine, and one timer. None exists before it is needed; none wakes without a reason.
 
 use crate::inner::{Inner, Role};
-use crate::request::Ended;
+use crate::request::{Batch, Ended};
 use crate::state::{Job, State};
 use bywash_core::{Error, Time};
 use bywash_policy::{EngineId, Event};
@@ -30,16 +30,22 @@ pub(crate) fn ring(inner: &Arc<Inner>, state: &mut State, now: Time, id: EngineI
         Err(_) if engine.threads > engine.stuck => {}
         Err(error) => {
             let what = format!("cannot start a thread for engine '{}': {error}; see `ulimit -u`", engine.name);
-            if let Some(Job::Run(batch)) = engine.ready.back() {
-                let number = batch.number;
-                state.give_up(now, number, Some(Error::Unavailable { what }), ended);
+            match engine.ready.back() {
+                Some(&Job::Run(Batch { number, .. })) => state.give_up(now, number, Some(Error::Unavailable { what }), ended),
+                Some(Job::Load(_)) => {
+                    engine.ready.pop_back();
+                    engine.faults += 1;
+                    state.policy.event(now, Event::LoadFailed(id));
+                }
+                _ => {}
             }
         }
     }
 }
 
 fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(body).map(drop)
+    // A name is a sheet's, which may have any characters in it; the system takes all but one.
+    std::thread::Builder::new().name(name.replace('\0', "?")).stack_size(STACK_BYTES).spawn(body).map(drop)
 }
 
 fn work(inner: &Arc<Inner>, id: EngineId) {
@@ -135,4 +141,14 @@ fn tick(inner: &Arc<Inner>, mut state: std::sync::MutexGuard<'_, State>, now: Ti
     }
     inner.pump(&mut state, now, &Role::Nobody, None, &mut ended);
     inner.leave(state, ended);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_started_whatever_the_engine_is_called() {
+        spawn("bw-a\0b-0".into(), || ()).unwrap();
+    }
 }

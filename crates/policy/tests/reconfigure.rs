@@ -320,3 +320,38 @@ fn without_another_engine_every_request_gets_its_circuit_oldest_first() {
     policy.event(Time(1), Event::Finished { engine: FPGA, batch: &[RequestId(1)], service_ns: 1 });
     assert_eq!(decide(&mut policy, Time(1)).0, Decision::Load(FPGA, vec![Algorithm::Aes128Ecb, SLOW]));
 }
+
+#[test]
+fn a_circuit_whose_times_change_owes_nothing_once_nothing_waits_for_it() {
+    let mut policy = saved();
+    let (mut now, mut id) = (Time(0), 0);
+    let mut arrive = |policy: &mut Reconfigure, now, bytes| {
+        id += 1;
+        policy.event(now, Event::Arrived(request(id, SLOW, bytes)));
+    };
+    // What the circuit is given to do, one after the other, each of them taking so long.
+    let work = |policy: &mut Reconfigure, now: &mut Time, each_ns: u64| {
+        let mut done = 0;
+        while let (Decision::Dispatch(FPGA), batch) = decide(policy, *now) {
+            *now = *now + each_ns;
+            let batch: Vec<RequestId> = batch.into_iter().map(RequestId).collect();
+            policy.event(*now, Event::Finished { engine: FPGA, batch: &batch, service_ns: each_ns });
+            done += 1;
+        }
+        done
+    };
+    arrive(&mut policy, now, 24_000);
+    while decide(&mut policy, now).0 != Decision::Idle {}
+    now = Time(60 * MS);
+    policy.event(now, Event::Finished { engine: CPU, batch: &[RequestId(1)], service_ns: 3 * MS });
+    policy.event(now, Event::Loaded(FPGA));
+    for _ in 0..20 {
+        // 48 us each, as the sheet says, one by one; then many that wait, and of which each takes less than was expected when it came.
+        for _ in 0..60 {
+            arrive(&mut policy, now, 24_000);
+            assert_eq!(work(&mut policy, &mut now, 48_000), 1, "the circuit is idle, and software takes 50 times as long");
+        }
+        (0..30).for_each(|_| arrive(&mut policy, now, 24_000));
+        assert_eq!(work(&mut policy, &mut now, 1_000), 30);
+    }
+}

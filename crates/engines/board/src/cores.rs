@@ -56,7 +56,7 @@ impl Cores {
             self.there[core] = stays;
         }
         let once = self.sheet.reconfiguration.end_to_end_ns;
-        let takes = if self.sheet.reconfiguration.scope == Scope::Slot { once * new } else { once };
+        let takes = if self.sheet.reconfiguration.scope == Scope::Slot { once.saturating_mul(new) } else { once };
         self.loading = true;
         Ok((wanted, start + takes))
     }

@@ -71,6 +71,8 @@ unsafe fn shake(ssl: Ssl, handshake: Handshake) -> c_int {
             }
         }
     };
+    // The server had the descriptor in its hands meanwhile, and may have made it one that blocks.
+    fiber.is_nonblocking &= !onward;
     loop {
         if onward {
             // A call on a handshake begins with an empty error queue; so does its continuation.

@@ -67,7 +67,8 @@ impl Device {
     }
 
     pub(super) fn owe(&mut self, circuit: Circuit, ns: u64) {
-        self.owed_ns[usize::from(circuit.0)] += ns;
+        let owed = &mut self.owed_ns[usize::from(circuit.0)];
+        *owed = owed.saturating_add(ns);
     }
 
     pub(super) fn settle(&mut self, circuit: Circuit, ns: u64) {

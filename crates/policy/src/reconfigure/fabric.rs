@@ -70,7 +70,7 @@ impl Fabric {
         let once = self.sheet.reconfiguration.end_to_end_ns;
         match self.sheet.reconfiguration.scope {
             Scope::Device => once,
-            Scope::Slot => once * wanted.without_all(kept).len() as u64,
+            Scope::Slot => once.saturating_mul(wanted.without_all(kept).len() as u64),
         }
     }
 }

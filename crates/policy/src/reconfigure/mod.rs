@@ -134,7 +134,7 @@ impl Reconfigure {
         let (software, hardware_ns) = (self.software_ns(&request), self.hardware_ns(&request));
         let bytes = u32::try_from(request.bytes).unwrap_or(u32::MAX);
         // What nothing else can do costs, where its circuit is missing, the loading of it.
-        let loading = || hardware_ns + self.device.fabric.loading_ns(Circuits::NONE, Circuits::NONE.with(circuit));
+        let loading = || hardware_ns.saturating_add(self.device.fabric.loading_ns(Circuits::NONE, Circuits::NONE.with(circuit)));
         let asked = Asked { circuit, bytes, software_ns: software.unwrap_or_else(loading), hardware_ns };
         let ready = self.up && self.device.may_change(now);
         let step = self.reload.begin(&asked, Holds { loaded: self.device.loaded(), loading: !ready });
@@ -175,6 +175,12 @@ impl Reconfigure {
         self.others.event(now, Event::Arrived(request));
     }
 
+    /// A request that waited for a circuit waits no more. Its time is believed otherwise by now than when it was added; an empty queue has none.
+    fn waits_no_more(&mut self, circuit: Circuit, request: &Request) {
+        let is_last = self.waiting.len(usize::from(circuit.0)) == 0;
+        self.device.settle(circuit, if is_last { u64::MAX } else { self.hardware_ns(request) });
+    }
+
     /// Sends what waits for circuits that are not there to the other engines, as far as they can do it.
     fn evict(&mut self, now: Time, from: Circuits) {
         for circuit in from.iter() {
@@ -196,7 +202,7 @@ impl Reconfigure {
 
     fn cancelled(&mut self, now: Time, id: RequestId) {
         match self.waiting.cancel(id) {
-            Some((queue, entry)) => self.device.settle(Circuit(queue as u8), self.hardware_ns(&entry.request)),
+            Some((queue, entry)) => self.waits_no_more(Circuit(queue as u8), &entry.request),
             None => {
                 self.software.settle(id);
                 self.others.event(now, Event::Cancelled(id));
@@ -219,9 +225,8 @@ impl Reconfigure {
 
     fn dispatch(&mut self, now: Time, circuit: Circuit, batch: &mut Vec<RequestId>) -> Option<Decision> {
         let request = self.waiting.pop(usize::from(circuit.0))?.request;
-        let ns = self.hardware_ns(&request);
-        self.device.settle(circuit, ns);
-        self.device.begin(circuit, request, now + ns);
+        self.waits_no_more(circuit, &request);
+        self.device.begin(circuit, request, now + self.hardware_ns(&request));
         batch.push(request.id);
         Some(Decision::Dispatch(self.engine))
     }

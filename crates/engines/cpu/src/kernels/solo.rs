@@ -115,15 +115,18 @@ impl<K: Room> Expanded<K> {
     }
 
     fn expand(&mut self, algorithm: Algorithm, key: &[u8]) -> Result<()> {
-        self.given.set(algorithm, key)?;
-        let done = match &mut self.room {
-            Some(room) => room.set(key),
-            None => K::new(key).map(|new| self.room = Some(new)),
-        };
-        done.ok_or_else(|| {
+        let done = self.given.set(algorithm, key).and_then(|()| {
+            let done = match &mut self.room {
+                Some(room) => room.set(key),
+                None => K::new(key).map(|new| self.room = Some(new)),
+            };
+            done.ok_or_else(|| failed("the key"))
+        });
+        if done.is_err() {
             self.given.forget();
-            failed("the key")
-        })
+            self.room.iter_mut().for_each(Room::wipe);
+        }
+        done
     }
 
     #[inline]

@@ -72,7 +72,11 @@ pub(super) fn take(group: Group, client: &Client) -> Option<Pair> {
         Err(false) => None,
         Err(true) => {
             // Not within the thread's state: engine and random generator are others' code.
-            let mut made = make(group, client)?;
+            let Some(mut made) = make(group, client) else {
+                // To find that out costs a key: it is not asked again with every pair.
+                with(group, |ready| ready.asked = 0);
+                return None;
+            };
             let first = made.pop();
             with(group, |ready| ready.keep(made));
             first
