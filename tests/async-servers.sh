@@ -349,8 +349,9 @@ check nginx-ecdsa-tls1.2 nginx_shakes ecdsa 1.2 "ECDSA-P256"
 check nginx-ecdsa-tls1.3 nginx_shakes ecdsa 1.3 "ECDSA-P256"
 check nginx-p384-tls1.2 nginx_shakes p384 1.2 "ECDSA-P384 sign" 2
 check nginx-p384-tls1.3 nginx_shakes p384 1.3 "ECDSA-P384 sign" 2
-check nginx-ed25519-tls1.2 nginx_shakes ed25519 1.2 "Ed25519 sign" 2
-check nginx-ed25519-tls1.3 nginx_shakes ed25519 1.3 "Ed25519 sign" 2
+# The library signs in some 10 us: how many are worth putting off is the policy's to say.
+check nginx-ed25519-tls1.2 nginx_shakes ed25519 1.2 "Ed25519 sign"
+check nginx-ed25519-tls1.3 nginx_shakes ed25519 1.3 "Ed25519 sign"
 check group-secp384r1-tls1.2 nginx_agrees 1.2
 check group-secp384r1-tls1.3 nginx_agrees 1.3
 check haproxy haproxy_shakes ""
