@@ -5,16 +5,12 @@ mod support;
 use bywash_bulk::Text;
 use bywash_bulk::ctr::{Key, Message};
 use fastrand::Rng;
-use support::{Aes, Guarded, random_bytes, supported, xor};
+use support::{Aes, Guarded, ctr_in_pieces, ctr_oracle, random_bytes, supported};
 
 fn apply(key: &Key, first: &[u8; 16], text: &[u8]) -> Vec<u8> {
     let mut out = text.to_vec();
     key.apply(first, Text::in_place(&mut out));
     out
-}
-
-fn oracle(aes: &Aes, first: u128, text: &[u8]) -> Vec<u8> {
-    xor(text, &aes.keystream((0..text.len().div_ceil(16)).map(|i| first.wrapping_add(i as u128))))
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -59,7 +55,7 @@ fn every_length() {
         let bytes = random_bytes(&mut random, key_len);
         let (key, aes) = (Key::new(&bytes).unwrap(), Aes::new(&bytes));
         let text = random_bytes(&mut random, 65_600);
-        let cipher = oracle(&aes, 5, &text);
+        let cipher = ctr_oracle(&aes, 5, &text);
         for len in (0..=4096).chain(65_500..=65_600) {
             assert!(apply(&key, &5u128.to_be_bytes(), &text[..len]) == cipher[..len], "{len} bytes");
         }
@@ -78,7 +74,7 @@ fn counters_wrap() {
         for back in 0..70 {
             let first = end.wrapping_sub(back);
             for len in [16, 64, 100, 500, 2000] {
-                assert!(apply(&key, &first.to_be_bytes(), &text[..len]) == oracle(&aes, first, &text[..len]), "{first:x}, {len} bytes");
+                assert!(apply(&key, &first.to_be_bytes(), &text[..len]) == ctr_oracle(&aes, first, &text[..len]), "{first:x}, {len} bytes");
             }
             let mut message = Message::new(&first.to_be_bytes());
             message.apply(&key, Text::in_place(&mut text.clone()[..160]));
@@ -94,20 +90,7 @@ fn pieces_split_at_every_boundary() {
     }
     let mut random = Rng::with_seed(3);
     let bytes = random_bytes(&mut random, 32);
-    let (key, aes) = (Key::new(&bytes).unwrap(), Aes::new(&bytes));
-    let text = random_bytes(&mut random, 1300);
-    let cipher = oracle(&aes, 1 << 40, &text);
-    for split in 0..=text.len() {
-        let (mut message, mut out) = (Message::new(&(1u128 << 40).to_be_bytes()), text.clone());
-        let (first, second) = out.split_at_mut(split);
-        message.apply(&key, Text::in_place(first));
-        let third = random.usize(..second.len() + 1);
-        let (second, third) = second.split_at_mut(third);
-        message.clone().apply(&key, Text::in_place(&mut second.to_vec()));
-        message.apply(&key, Text::in_place(second));
-        message.apply(&key, Text::in_place(third));
-        assert!(out == cipher, "split at {split}");
-    }
+    ctr_in_pieces(&mut random, "AES-256", &Key::new(&bytes).unwrap(), &Aes::new(&bytes), 1300);
 }
 
 #[test]
@@ -125,7 +108,7 @@ fn nothing_beyond_the_buffers_is_touched() {
             let (input, output) = (from.edge(at_end, len), to.edge(at_end, len));
             input.copy_from_slice(&text[..len]);
             key.apply(&[0; 16], Text::apart(input, output));
-            assert!(output == oracle(&aes, 0, input), "{len} bytes");
+            assert!(output == ctr_oracle(&aes, 0, input), "{len} bytes");
         }
     }
 }

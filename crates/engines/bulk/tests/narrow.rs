@@ -5,17 +5,13 @@ mod support;
 use bywash_bulk::narrow::{Key, Path, XtsKey};
 use bywash_bulk::{Error, Text, ctr::Message};
 use fastrand::Rng;
-use support::{Aes, Guarded, cbc_oracle, random_bytes, xor, xts_oracle};
+use support::{Aes, Guarded, cbc_oracle, ctr_in_pieces, ctr_oracle, random_bytes, xts_oracle};
 
 /// The paths that can be tested here; says which cannot.
 fn paths() -> Vec<Path> {
     let (has, lacks): (Vec<_>, Vec<_>) = Path::ALL.into_iter().partition(|path| path.is_supported());
     eprintln!("paths: {has:?}; skipped, because this processor lacks them: {lacks:?}");
     has
-}
-
-fn ctr_oracle(aes: &Aes, first: u128, text: &[u8]) -> Vec<u8> {
-    xor(text, &aes.keystream((0..text.len().div_ceil(16)).map(|i| first.wrapping_add(i as u128))))
 }
 
 /// Keys of all lengths in all paths, each with the second implementation's.
@@ -77,18 +73,7 @@ fn counters_wrap() {
 fn pieces_split_at_every_boundary() {
     let mut random = Rng::with_seed(3);
     for (what, key, aes) in keys(&mut random) {
-        let text = random_bytes(&mut random, 700);
-        let cipher = ctr_oracle(&aes, 1 << 40, &text);
-        for split in 0..=text.len() {
-            let (mut message, mut out) = (Message::new(&(1u128 << 40).to_be_bytes()), text.clone());
-            let (first, second) = out.split_at_mut(split);
-            message.apply(&key, Text::in_place(first));
-            let third = random.usize(..second.len() + 1);
-            let (second, third) = second.split_at_mut(third);
-            message.apply(&key, Text::in_place(second));
-            message.apply(&key, Text::in_place(third));
-            assert!(out == cipher, "{what}, split at {split}");
-        }
+        ctr_in_pieces(&mut random, &what, &key, &aes, 700);
     }
 }
 

@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit, consts::U16};
+use bywash_bulk::Text;
+use bywash_bulk::ctr::{CounterMode, Message};
 use fastrand::Rng;
 use ghash::{GHash, universal_hash::UniversalHash};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
@@ -66,6 +68,28 @@ impl Aes {
 
 pub(crate) fn xor(text: &[u8], stream: &[u8]) -> Vec<u8> {
     text.iter().zip(stream).map(|(a, b)| a ^ b).collect()
+}
+
+/// CTR by single blocks: the text under counters from `first` on.
+pub(crate) fn ctr_oracle(aes: &Aes, first: u128, text: &[u8]) -> Vec<u8> {
+    xor(text, &aes.keystream((0..text.len().div_ceil(16)).map(|i| first.wrapping_add(i as u128))))
+}
+
+/// CTR of a text of so many bytes in three pieces, split at every boundary, the middle one also by a copy of the message.
+pub(crate) fn ctr_in_pieces(random: &mut Rng, what: &str, key: &impl CounterMode, aes: &Aes, len: usize) {
+    let text = random_bytes(random, len);
+    let cipher = ctr_oracle(aes, 1 << 40, &text);
+    for split in 0..=text.len() {
+        let (mut message, mut out) = (Message::new(&(1u128 << 40).to_be_bytes()), text.clone());
+        let (first, second) = out.split_at_mut(split);
+        message.apply(key, Text::in_place(first));
+        let third = random.usize(..second.len() + 1);
+        let (second, third) = second.split_at_mut(third);
+        message.clone().apply(key, Text::in_place(&mut second.to_vec()));
+        message.apply(key, Text::in_place(second));
+        message.apply(key, Text::in_place(third));
+        assert!(out == cipher, "{what}, split at {split}");
+    }
 }
 
 /// CBC in the words of SP 800-38A s6.2.
