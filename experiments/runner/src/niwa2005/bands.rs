@@ -1,5 +1,6 @@
 //! A published figure beside the band of simulated ones.
 
+use bywash_measure::plot::Line;
 use bywash_measure::statistics::quantile;
 use serde::Serialize;
 
@@ -29,6 +30,17 @@ impl Band {
         } else {
             Place::Inside
         }
+    }
+
+    /// As lines of a plot, over what they were measured at.
+    pub(super) fn lines(bands: &[(f64, Self)]) -> Vec<Line> {
+        let line = |name: &str, of: fn(&Self) -> f64| (name.to_owned(), bands.iter().map(|(x, band)| (*x, of(band))).collect());
+        vec![line("median of seeds", |band| band.median), line("10 % of seeds", |band| band.low), line("90 % of seeds", |band| band.high)]
+    }
+
+    /// Both ends and the middle, in another unit.
+    pub(super) fn times(self, factor: f64) -> Self {
+        Self { low: self.low * factor, median: self.median * factor, high: self.high * factor }
     }
 
     /// For a CSV.

@@ -178,18 +178,14 @@ fn panel_6(model: Model, cells: &[Cell]) -> Panel {
     let (scale, y) = if model == Model::Oracle { (1e3, "milliseconds") } else { (1.0, "relative to Oracle") };
     let of_model =
         || cells.iter().filter(|cell| cell.model == model.name() && (cell.rate > RATES[0]) == (cell.quantile > LIGHTEST_QUANTILE));
-    let line = |name: &str, of: &dyn Fn(&Cell) -> f64| (name.to_owned(), of_model().map(|cell| (cell.rate, of(cell) * scale)).collect());
+    let bands: Vec<_> = of_model().map(|cell| (cell.rate, cell.modelled.times(scale))).collect();
     Panel {
         title: format!("{}, modelled: 90 % quantile of latency", model.name()),
         x: "requests per second (10: 81 % quantile)",
         y,
         scale: Scale::LogBoth,
-        lines: vec![
-            line("median of seeds", &|cell| cell.modelled.median),
-            line("10 % of seeds", &|cell| cell.modelled.low),
-            line("90 % of seeds", &|cell| cell.modelled.high),
-        ],
-        marks: vec![line("published", &|cell| cell.published)],
+        lines: Band::lines(&bands),
+        marks: vec![("published".to_owned(), of_model().map(|cell| (cell.rate, cell.published * scale)).collect())],
     }
 }
 

@@ -3,7 +3,7 @@
 use super::bands::{Band, Place};
 use super::{for_each_seed, simulated};
 use crate::{Options, Outcome, Progress, Result, write_table};
-use bywash_measure::plot::{Line, Panel, Scale, draw};
+use bywash_measure::plot::{Panel, Scale, draw};
 use bywash_sim::generate::{Formula, GAP, RETURN, RUN, Reading, generate_for};
 use bywash_sim::niwa2005::machine;
 use serde::Serialize;
@@ -141,18 +141,13 @@ fn figures(options: &Options, outcome: &mut Outcome, all: &[Seed]) -> Result<()>
             let _ = writeln!(outcome.text, "{x:>8} {formula:>8.4} {:>8.4}", modelled.median);
         }
         write_table(options, outcome, name, &csv, &rows)?;
-        let line = |name: &str, y: &dyn Fn(&Point) -> f64| -> Line { (name.to_owned(), rows.iter().map(|row| (row.x, y(row))).collect()) };
         panels.push(Panel {
             title: format!("{title} (modelled)"),
             x,
             y: "share no greater than that",
             scale: Scale::LogBoth,
-            lines: vec![
-                line("median of seeds", &|row| row.modelled.median),
-                line("10 % of seeds", &|row| row.modelled.low),
-                line("90 % of seeds", &|row| row.modelled.high),
-            ],
-            marks: vec![line("the paper's formula", &|row| row.formula)],
+            lines: Band::lines(&rows.iter().map(|row| (row.x, row.modelled)).collect::<Vec<_>>()),
+            marks: vec![("the paper's formula".to_owned(), rows.iter().map(|row| (row.x, row.formula)).collect())],
         });
     }
     Ok(draw(&options.out.join("figures3-5.svg"), &panels)?)
