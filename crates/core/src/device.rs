@@ -69,6 +69,16 @@ pub enum Scope {
     Slot,
 }
 
+impl Scope {
+    /// Nanoseconds to load so many circuits that are not there, where loading the device, or one slot, takes `once_ns`.
+    pub fn loading_ns(self, once_ns: u64, new: usize) -> u64 {
+        match self {
+            Self::Device => once_ns,
+            Self::Slot => once_ns.saturating_mul(new as u64),
+        }
+    }
+}
+
 /// What loading other circuits costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reconfiguration {

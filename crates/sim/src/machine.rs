@@ -123,18 +123,12 @@ impl Machine {
 
     /// Nanoseconds until `wanted` is there instead of `loaded`.
     pub fn loading_ns(&self, loaded: Circuits, wanted: Circuits) -> u64 {
-        match self.scope {
-            Scope::Device => self.load_ns,
-            Scope::Slot => self.load_ns * wanted.without_all(loaded).len() as u64,
-        }
+        self.scope.loading_ns(self.load_ns, wanted.without_all(loaded).len())
     }
 
     /// What still computes while `wanted` takes the place of `loaded`.
     pub fn kept(&self, loaded: Circuits, wanted: Circuits) -> Circuits {
-        match self.scope {
-            Scope::Device => Circuits::NONE,
-            Scope::Slot => loaded.and(wanted),
-        }
+        loaded.kept(wanted, self.scope)
     }
 
     /// The set of cores that would have saved the most time on these requests, were it loaded all the while: exactly, by slots or by area.

@@ -1,6 +1,6 @@
 //! The cores of a reconfigurable device on a clock that somebody else reads: what is there, when it is free, what loading takes.
 
-use bywash_core::device::{DeviceSheet, Scope};
+use bywash_core::device::{DeviceSheet, Reconfiguration, Scope};
 use bywash_core::{Algorithm, Time};
 
 /// Why something cannot be done, in words.
@@ -46,19 +46,18 @@ impl Cores {
             wanted[self.core(algorithm).ok_or_else(|| format!("its sheet has no circuit for {algorithm}"))?] = true;
         }
         self.check_room(&wanted)?;
+        let Reconfiguration { scope, end_to_end_ns, .. } = self.sheet.reconfiguration;
         let (mut start, mut new) = (now, 0);
         for (core, &wanted) in wanted.iter().enumerate() {
-            let stays = self.there[core] && wanted && self.sheet.reconfiguration.scope == Scope::Slot;
+            let stays = self.there[core] && wanted && scope == Scope::Slot;
             if self.there[core] && !stays {
                 start = start.max(self.free[core]);
             }
-            new += u64::from(wanted && !stays);
+            new += usize::from(wanted && !stays);
             self.there[core] = stays;
         }
-        let once = self.sheet.reconfiguration.end_to_end_ns;
-        let takes = if self.sheet.reconfiguration.scope == Scope::Slot { once.saturating_mul(new) } else { once };
         self.loading = true;
-        Ok((wanted, start + takes))
+        Ok((wanted, start + scope.loading_ns(end_to_end_ns, new)))
     }
 
     /// What was loaded is there.

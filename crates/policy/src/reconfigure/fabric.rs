@@ -2,7 +2,7 @@
 
 use crate::reload::{Circuit, Circuits, Fit};
 use bywash_core::Algorithm;
-use bywash_core::device::{DeviceSheet, Scope};
+use bywash_core::device::{DeviceSheet, Reconfiguration};
 
 /// What a sheet describes. A circuit here is a core of the sheet, with all of its modes.
 #[derive(Clone, Debug)]
@@ -59,18 +59,12 @@ impl Fabric {
 
     /// What still computes while `wanted` takes the place of `loaded`.
     pub fn kept(&self, loaded: Circuits, wanted: Circuits) -> Circuits {
-        match self.sheet.reconfiguration.scope {
-            Scope::Device => Circuits::NONE,
-            Scope::Slot => loaded.and(wanted),
-        }
+        loaded.kept(wanted, self.sheet.reconfiguration.scope)
     }
 
     /// Nanoseconds from the decision until `wanted` is there, where `kept` stays.
     pub fn loading_ns(&self, kept: Circuits, wanted: Circuits) -> u64 {
-        let once = self.sheet.reconfiguration.end_to_end_ns;
-        match self.sheet.reconfiguration.scope {
-            Scope::Device => once,
-            Scope::Slot => once.saturating_mul(wanted.without_all(kept).len() as u64),
-        }
+        let Reconfiguration { scope, end_to_end_ns, .. } = self.sheet.reconfiguration;
+        scope.loading_ns(end_to_end_ns, wanted.without_all(kept).len())
     }
 }

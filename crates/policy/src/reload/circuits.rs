@@ -1,5 +1,7 @@
 //! Circuits and sets of them.
 
+use bywash_core::device::Scope;
+
 /// The most circuits that a policy tells apart.
 pub const CIRCUITS_MAX: usize = 64;
 
@@ -43,6 +45,15 @@ impl Circuits {
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
+    }
+
+    /// What of these still computes while `wanted` takes their place.
+    #[must_use]
+    pub const fn kept(self, wanted: Self, scope: Scope) -> Self {
+        match scope {
+            Scope::Device => Self::NONE,
+            Scope::Slot => self.and(wanted),
+        }
     }
 
     /// Whether a circuit is in it.
