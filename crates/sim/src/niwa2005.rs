@@ -14,6 +14,7 @@ use bywash_policy::reload::overlap::{AtRandom, Overlap};
 use bywash_policy::reload::{Circuit, Circuits, Reload};
 use std::borrow::Borrow;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 /// The rates of table 6, in requests per second. The row printed "50" stands between 500 and 1000 and is 750.
 pub const RATES: [f64; 10] = [10.0, 100.0, 200.0, 500.0, 750.0, 1000.0, 2000.0, 4000.0, 10_000.0, 20_000.0];
@@ -85,17 +86,30 @@ impl Model {
 
     /// The same, and somebody looks on.
     pub fn watched(self, machine: &Machine, trace: &Trace, stretch: f64, matrix: &Matrix, seed: u64, watch: &mut impl Watch) -> Report {
+        static SMALLEST: LazyLock<Circuits> = LazyLock::new(|| five_smallest(&sheet()).expect("ten circuits with their areas"));
+        let (loaded, mut policy) = self.policy(machine, trace, matrix, *SMALLEST, seed);
+        serial::watched(machine, trace.iter(), stretch, loaded, policy.as_mut(), watch)
+    }
+
+    /// What is loaded at the start, and who decides from then on. `smallest` is what Fix5 holds; the rest as in [`run`](Self::run).
+    pub fn policy<'a>(
+        self,
+        machine: &'a Machine,
+        trace: &'a Trace,
+        matrix: &Matrix,
+        smallest: Circuits,
+        seed: u64,
+    ) -> (Circuits, Box<dyn Reload + 'a>) {
         let fit = &machine.fit;
-        let mut served = |loaded, policy: &mut dyn Reload| serial::watched(machine, trace.iter(), stretch, loaded, policy, &mut *watch);
         let none = Circuits::NONE;
         match self {
-            Self::Software => served(none, &mut Fixed),
-            Self::Hardware => served(none, &mut Lru::new(fit)),
-            Self::Nopredict => served(none, &mut Overlap::new(AtRandom::new(fit, seed), fit)),
-            Self::Predict => served(none, &mut Overlap::new(Bigram::new(matrix.clone()), fit)),
-            Self::Fix5 => served(five_smallest(&sheet()).expect("ten circuits with their areas"), &mut Fixed),
-            Self::FixAll => served(Circuits::first(fit.circuits()), &mut Fixed),
-            Self::Oracle => served(none, &mut Overlap::new(Oracle::new(machine, trace.iter()), fit)),
+            Self::Software => (none, Box::new(Fixed)),
+            Self::Hardware => (none, Box::new(Lru::new(fit))),
+            Self::Nopredict => (none, Box::new(Overlap::new(AtRandom::new(fit, seed), fit))),
+            Self::Predict => (none, Box::new(Overlap::new(Bigram::new(matrix.clone()), fit))),
+            Self::Fix5 => (smallest, Box::new(Fixed)),
+            Self::FixAll => (Circuits::first(fit.circuits()), Box::new(Fixed)),
+            Self::Oracle => (none, Box::new(Overlap::new(Oracle::new(machine, trace.iter()), fit))),
         }
     }
 }

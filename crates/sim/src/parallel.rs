@@ -43,7 +43,7 @@ pub fn watched<R: Reload + ?Sized>(
     let (mut processor, mut device) = (0u64, 0u64);
     let (mut first, mut last) = (None, 0);
     for request in requests {
-        let arrival = (request.arrival * stretch * 1e9) as u64;
+        let arrival = request.arrival_ns(stretch);
         first.get_or_insert(arrival);
         engine.advance(arrival);
         let asked = machine.asked(&request);

@@ -86,7 +86,7 @@ pub fn watched<R: Reload + ?Sized>(
     let mut engine = Engine::new(machine, loaded);
     let (mut free, mut first) = (0u64, None);
     for request in requests {
-        let arrival = (request.arrival * stretch * 1e9) as u64;
+        let arrival = request.arrival_ns(stretch);
         first.get_or_insert(arrival);
         let start = arrival.max(free);
         engine.advance(start);

@@ -13,6 +13,14 @@ pub struct Request {
     pub bytes: u32,
 }
 
+impl Request {
+    /// When it arrives, in nanoseconds, if all arrive `stretch` times as slowly as they say.
+    #[inline]
+    pub fn arrival_ns(&self, stretch: f64) -> u64 {
+        (self.arrival * stretch * 1e9) as u64
+    }
+}
+
 /// Requests, 13 bytes for each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {

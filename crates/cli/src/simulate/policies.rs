@@ -1,13 +1,11 @@
 //! The policies by name, and a run with one of them.
 
-use bywash_policy::reload::bigram::{Bigram, Matrix};
-use bywash_policy::reload::fixed::{Fixed, Static};
-use bywash_policy::reload::lru::Lru;
-use bywash_policy::reload::overlap::{AtRandom, Overlap};
+use bywash_policy::reload::bigram::Matrix;
+use bywash_policy::reload::fixed::Static;
 use bywash_policy::reload::saved::{Saved, Setting};
 use bywash_policy::reload::tuned::Tuned;
 use bywash_policy::reload::{Circuits, Reload};
-use bywash_sim::oracle::Oracle;
+use bywash_sim::niwa2005::Model;
 use bywash_sim::watch::Watch;
 use bywash_sim::{Machine, Report, Trace, parallel, serial};
 use clap::ValueEnum;
@@ -76,24 +74,18 @@ impl Scene<'_> {
     /// Serves the trace, `stretch` times as slowly as it says.
     pub(crate) fn run(&self, policy: Policy, stretch: f64, watch: &mut impl Watch) -> Report {
         let (machine, fit, load_ns) = (self.machine, &self.machine.fit, self.machine.load_ns);
-        let mut loaded = Circuits::NONE;
-        let mut reload: Box<dyn Reload + '_> = match policy {
-            Policy::Software => Box::new(Fixed),
-            Policy::Hardware => Box::new(Lru::new(fit)),
-            Policy::Nopredict => Box::new(Overlap::new(AtRandom::new(fit, self.seed), fit)),
-            Policy::Predict => Box::new(Overlap::new(Bigram::new(self.matrix.clone()), fit)),
-            Policy::Fix5 => {
-                loaded = self.smallest;
-                Box::new(Fixed)
-            }
-            Policy::FixAll => {
-                loaded = Circuits::first(fit.circuits());
-                Box::new(Fixed)
-            }
-            Policy::Oracle => Box::new(Overlap::new(Oracle::new(machine, self.trace.iter()), fit)),
-            Policy::Saved => Box::new(Saved::new(fit, load_ns, Setting::default())),
-            Policy::Tuned => Box::new(Tuned::new(fit, load_ns)),
-            Policy::Static => Box::new(Static(self.best)),
+        let of_paper = |model: Model| model.policy(machine, self.trace, self.matrix, self.smallest, self.seed);
+        let (loaded, mut reload): (_, Box<dyn Reload + '_>) = match policy {
+            Policy::Software => of_paper(Model::Software),
+            Policy::Hardware => of_paper(Model::Hardware),
+            Policy::Nopredict => of_paper(Model::Nopredict),
+            Policy::Predict => of_paper(Model::Predict),
+            Policy::Fix5 => of_paper(Model::Fix5),
+            Policy::FixAll => of_paper(Model::FixAll),
+            Policy::Oracle => of_paper(Model::Oracle),
+            Policy::Saved => (Circuits::NONE, Box::new(Saved::new(fit, load_ns, Setting::default()))),
+            Policy::Tuned => (Circuits::NONE, Box::new(Tuned::new(fit, load_ns))),
+            Policy::Static => (Circuits::NONE, Box::new(Static(self.best))),
         };
         let run = if self.side_by_side { parallel::watched } else { serial::watched };
         run(machine, self.trace.iter(), stretch, loaded, reload.as_mut(), watch)
