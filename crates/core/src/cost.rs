@@ -34,6 +34,7 @@
 //! expected to take as many full batches as there are, and for the rest the smallest batch that holds it or one after the other.
 
 use crate::algorithm::Algorithm;
+use crate::device::Line;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -112,6 +113,14 @@ impl CostCurve {
                 line.max(points[0].1 / 10.0)
             }
         }
+    }
+}
+
+impl From<Line> for CostCurve {
+    fn from(line: Line) -> Self {
+        const FAR: u64 = 1 << 20;
+        let points = vec![(0, line.base_ns), (FAR, line.base_ns + line.ns_per_byte * FAR as f64)];
+        Self { points, ..Self::default() }
     }
 }
 
@@ -272,6 +281,15 @@ mod tests {
         assert!(curve.segments.is_empty() && curve.fit_error.is_none());
         let text = sheet.to_toml().unwrap();
         assert!(!text.contains("segments") && !text.contains("fit_error") && !text.contains("reach_broker"), "{text}");
+    }
+
+    #[test]
+    fn a_line_is_a_curve_of_the_same_times() {
+        let line = Line { base_ns: 100.0, ns_per_byte: 0.5 };
+        let curve = CostCurve::from(line);
+        for bytes in [0u32, 1000, 10_000_000] {
+            assert_eq!(curve.estimate_ns(u64::from(bytes)), line.ns(bytes) as f64);
+        }
     }
 
     #[test]

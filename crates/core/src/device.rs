@@ -165,6 +165,11 @@ impl DeviceSheet {
     pub fn shipped(name: &str) -> Option<Result<Self>> {
         crate::sheets::DEVICES.iter().find(|(device, _)| *device == name).map(|(name, text)| Self::from_toml(text, name))
     }
+
+    /// The circuit that computes an algorithm.
+    pub fn circuit(&self, algorithm: Algorithm) -> Option<&Mode> {
+        self.circuits.iter().find(|mode| mode.algorithm == Some(algorithm))
+    }
 }
 
 /// A sheet as it is written.

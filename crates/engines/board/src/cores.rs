@@ -2,13 +2,14 @@
 
 use bywash_core::device::{DeviceSheet, Reconfiguration, Scope};
 use bywash_core::{Algorithm, Time};
+use std::sync::Arc;
 
 /// Why something cannot be done, in words.
 pub(crate) type Refusal = String;
 
 /// What the device holds. Cores are numbered as on the sheet.
 pub(crate) struct Cores {
-    sheet: DeviceSheet,
+    sheet: Arc<DeviceSheet>,
     /// Of each core, whether it can be given work.
     there: Vec<bool>,
     /// Of each core, when it has done what it was given.
@@ -18,13 +19,13 @@ pub(crate) struct Cores {
 }
 
 impl Cores {
-    pub(crate) fn new(sheet: DeviceSheet) -> Self {
+    pub(crate) fn new(sheet: Arc<DeviceSheet>) -> Self {
         let count = sheet.cores.len();
         Self { sheet, there: vec![false; count], free: vec![Time::ZERO; count], loading: false, loads: 0 }
     }
 
     fn core(&self, algorithm: Algorithm) -> Option<usize> {
-        self.sheet.circuits.iter().find(|mode| mode.algorithm == Some(algorithm)).map(|mode| mode.core)
+        self.sheet.circuit(algorithm).map(|mode| mode.core)
     }
 
     /// Gives the circuit of an algorithm work of so long; when that is done.
@@ -102,7 +103,7 @@ mod tests {
     const DES: Algorithm = Algorithm::DesEcb;
 
     fn cores(name: &str) -> Cores {
-        Cores::new(DeviceSheet::shipped(name).unwrap().unwrap())
+        Cores::new(Arc::new(DeviceSheet::shipped(name).unwrap().unwrap()))
     }
 
     fn loaded(mut cores: Cores, algorithms: &[Algorithm]) -> Cores {
@@ -138,7 +139,7 @@ mod tests {
     fn slot_by_slot_the_rest_works_on() {
         let mut sheet = DeviceSheet::shipped("niwa2005").unwrap().unwrap();
         sheet.reconfiguration.scope = Scope::Slot;
-        let mut cores = loaded(Cores::new(sheet), &[AES, RC6]);
+        let mut cores = loaded(Cores::new(Arc::new(sheet)), &[AES, RC6]);
         let (wanted, there) = cores.load(Time(MS), &[AES, DES]).unwrap();
         assert_eq!(there, Time(61 * MS), "one slot");
         assert_eq!(cores.take(Time(MS), AES, 5), Ok(Time(MS + 5)));

@@ -3,7 +3,7 @@
 use crate::clock::{Clock, Computed};
 use crate::cores::Cores;
 use crate::waiting::Waiting;
-use bywash_core::device::Mode;
+use bywash_core::device::{Line, Mode};
 use bywash_core::{Algorithm, CostCurve, CostSheet, DeviceSheet, Engine, Error, Keyed, Operation, Result, SessionParams, sheets};
 use bywash_engine_cpu::CpuEngine;
 use std::any::Any;
@@ -12,14 +12,13 @@ use std::time::Duration;
 
 /// A modelled FPGA card. See the [crate's page](crate).
 pub struct Fpga {
-    sheet: DeviceSheet,
     capabilities: Vec<Algorithm>,
     bytes: CpuEngine,
     device: Arc<Device>,
 }
 
 struct Device {
-    name: String,
+    sheet: Arc<DeviceSheet>,
     clock: Clock,
     cores: Mutex<Cores>,
 }
@@ -30,7 +29,7 @@ impl Device {
     }
 
     fn failed(&self, reason: String) -> Error {
-        Error::EngineFailed { engine: self.name.clone(), reason }
+        Error::EngineFailed { engine: self.sheet.name.clone(), reason }
     }
 }
 
@@ -67,10 +66,15 @@ impl Fpga {
                 algorithm.map_or("names no algorithm".to_owned(), |algorithm| format!("is for {algorithm}, which this machine lacks"));
             return bad("circuits", format!("'{name}' {why}, so that its bytes cannot be computed"));
         }
-        let capabilities = Algorithm::ALL.iter().copied().filter(|&algorithm| mode(&sheet, algorithm).is_some()).collect();
-        let device =
-            Device { name: sheet.name.clone(), clock: Clock::new(Waiting::FixedSleep), cores: Mutex::new(Cores::new(sheet.clone())) };
-        Ok(Self { sheet, capabilities, bytes, device: Arc::new(device) })
+        let capabilities = Algorithm::ALL.iter().copied().filter(|&algorithm| sheet.circuit(algorithm).is_some()).collect();
+        let sheet = Arc::new(sheet);
+        let cores = Mutex::new(Cores::new(sheet.clone()));
+        let device = Arc::new(Device { sheet, clock: Clock::new(Waiting::FixedSleep), cores });
+        Ok(Self { capabilities, bytes, device })
+    }
+
+    fn sheet(&self) -> &DeviceSheet {
+        &self.device.sheet
     }
 
     /// What it can compute now.
@@ -89,22 +93,19 @@ impl Fpga {
     }
 }
 
-fn mode(sheet: &DeviceSheet, algorithm: Algorithm) -> Option<&Mode> {
-    sheet.circuits.iter().find(|mode| mode.algorithm == Some(algorithm))
-}
-
 impl Engine for Fpga {
     fn name(&self) -> &str {
-        &self.sheet.name
+        &self.sheet().name
     }
 
     fn describe(&self) -> String {
-        let room = match (self.sheet.slots, &self.sheet.area) {
-            (Some(slots), _) => format!("{slots} of {} circuits at a time", self.sheet.cores.len()),
-            (None, Some(area)) => format!("as many of {} circuits as fit in {} {}", self.sheet.cores.len(), area.total, area.unit),
-            (None, None) => format!("{} circuits", self.sheet.cores.len()),
+        let DeviceSheet { slots, area, cores, reconfiguration, .. } = self.sheet();
+        let room = match (slots, area) {
+            (Some(slots), _) => format!("{slots} of {} circuits at a time", cores.len()),
+            (None, Some(area)) => format!("as many of {} circuits as fit in {} {}", cores.len(), area.total, area.unit),
+            (None, None) => format!("{} circuits", cores.len()),
         };
-        let loading = Duration::from_nanos(self.sheet.reconfiguration.end_to_end_ns);
+        let loading = Duration::from_nanos(reconfiguration.end_to_end_ns);
         format!("a modelled FPGA, {room}, {loading:?} to load; its bytes are computed by the CPU")
     }
 
@@ -118,31 +119,26 @@ impl Engine for Fpga {
 
     /// One for each core that may be there, and one that loads.
     fn workers(&self) -> usize {
-        let cores = self.sheet.cores.len();
-        self.sheet.slots.map_or(cores, |slots| slots.min(cores)) + 1
+        let cores = self.sheet().cores.len();
+        self.sheet().slots.map_or(cores, |slots| slots.min(cores)) + 1
     }
 
     fn cost_sheet(&self) -> Option<CostSheet> {
-        let curve = |mode: &Mode| {
-            let (base, far) = (mode.hardware.base_ns, 1 << 20);
-            let points = vec![(0, base), (far, base + mode.hardware.ns_per_byte * far as f64)];
-            Some((mode.algorithm?.name().to_owned(), CostCurve { points, ..CostCurve::default() }))
-        };
-        let algorithms = self.sheet.circuits.iter().filter_map(curve).collect();
-        let handover_ns = self.sheet.overhead_ns as f64;
+        let curve = |mode: &Mode| Some((mode.algorithm?.name().to_owned(), CostCurve::from(mode.hardware)));
+        let algorithms = self.sheet().circuits.iter().filter_map(curve).collect();
+        let handover_ns = self.sheet().overhead_ns as f64;
         Some(CostSheet { modelled: true, lanes: self.workers(), handover_ns, algorithms, ..CostSheet::empty(self.name()) })
     }
 
     fn device_sheet(&self) -> Option<&DeviceSheet> {
-        Some(&self.sheet)
+        Some(self.sheet())
     }
 
     fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {
         let algorithm = params.algorithm();
-        let mode = mode(&self.sheet, algorithm).ok_or_else(|| Error::Unsupported { engine: self.name().to_owned(), algorithm })?;
+        let mode = self.sheet().circuit(algorithm).ok_or_else(|| Error::Unsupported { engine: self.name().to_owned(), algorithm })?;
         let bytes = self.bytes.open(params)?;
-        let (line, overhead_ns) = (mode.hardware, self.sheet.overhead_ns);
-        Ok(Box::new(Session { algorithm, bytes, line, overhead_ns, device: self.device.clone() }))
+        Ok(Box::new(Session { algorithm, bytes, line: mode.hardware, device: self.device.clone() }))
     }
 
     /// Takes as long as the sheet says, end to end.
@@ -160,15 +156,14 @@ impl Engine for Fpga {
 struct Session {
     algorithm: Algorithm,
     bytes: Box<dyn Keyed>,
-    line: bywash_core::device::Line,
-    overhead_ns: u64,
+    line: Line,
     device: Arc<Device>,
 }
 
 impl Keyed for Session {
     fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
         let bytes = u32::try_from(operation.data.input_len()).unwrap_or(u32::MAX);
-        let service_ns = self.overhead_ns.saturating_add(self.line.ns(bytes));
+        let service_ns = self.device.sheet.overhead_ns.saturating_add(self.line.ns(bytes));
         let clock = &self.device.clock;
         let due = self.device.cores().take(clock.now(), self.algorithm, service_ns);
         let due = due.map_err(|reason| self.device.failed(reason))?;

@@ -29,8 +29,7 @@ impl Fabric {
 
     /// The circuit that computes an algorithm.
     pub fn circuit(&self, algorithm: Algorithm) -> Option<Circuit> {
-        let mode = self.sheet.circuits.iter().find(|mode| mode.algorithm == Some(algorithm))?;
-        Some(Circuit(mode.core as u8))
+        self.sheet.circuit(algorithm).map(|mode| Circuit(mode.core as u8))
     }
 
     /// What circuits compute.

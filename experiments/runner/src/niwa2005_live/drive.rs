@@ -4,6 +4,7 @@ use super::loads::{Load, Software, Wanted};
 use crate::{Error, Result, io_error};
 use bywash_broker::{Broker, BrokerConfig};
 use bywash_client::{Client, Config, Route, Session};
+use bywash_core::device::Mode;
 use bywash_core::trace::{Record, by_arrival};
 use bywash_core::{Algorithm, CostCurve, CostSheet, DeviceSheet, Engine};
 use bywash_engine_board::{Board, Fpga, Waiting};
@@ -80,11 +81,7 @@ impl Machine {
 
     /// The paper's processor, by the device sheet's own column.
     fn processor(&self) -> CostSheet {
-        let curve = |mode: &bywash_core::device::Mode| {
-            let (line, far) = (mode.software?, 1 << 20);
-            let points = vec![(0, line.base_ns), (far, line.base_ns + line.ns_per_byte * far as f64)];
-            Some((mode.algorithm?.name().to_owned(), CostCurve { points, ..CostCurve::default() }))
-        };
+        let curve = |mode: &Mode| Some((mode.algorithm?.name().to_owned(), CostCurve::from(mode.software?)));
         let algorithms = self.device.circuits.iter().filter_map(curve).collect();
         CostSheet { modelled: true, algorithms, ..CostSheet::empty("pentium4") }
     }
