@@ -13,6 +13,8 @@ pub(crate) const ECB: u8 = 0;
 pub(crate) const CBC: u8 = 1;
 /// A tweak is xored in before and afterwards.
 pub(crate) const XTS: u8 = 2;
+/// Bytes up to which each block has a register to itself.
+const FEW: usize = 8 * BLOCK;
 
 /// Whole blocks. `carry` is the block before the first of them (CBC) or the first one's tweak (XTS), and becomes that of what follows.
 #[inline]
@@ -26,11 +28,27 @@ pub(crate) fn run<const R: usize, const MODE: u8, const DECRYPT: bool>(
     match range.len() {
         0 => {}
         BLOCK => one::<MODE, DECRYPT>(key, carry, text, range.start),
+        len if len <= FEW => few::<R, MODE, DECRYPT>(key, carry, text, range),
         _ => several::<R, MODE, DECRYPT>(key, carry, text, range),
     }
 }
 
-/// More than one block; apart, so that one block is not made to wait for room on the stack.
+/// Two to eight blocks.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn few<const R: usize, const MODE: u8, const DECRYPT: bool>(key: &Schedule, carry: &mut __m128i, text: &mut Text<'_>, range: Range<usize>) {
+    match range.len() / BLOCK {
+        2 => exactly::<R, 2, MODE, DECRYPT>(key, carry, text, range.start),
+        3 => exactly::<R, 3, MODE, DECRYPT>(key, carry, text, range.start),
+        4 => exactly::<R, 4, MODE, DECRYPT>(key, carry, text, range.start),
+        5 => exactly::<R, 5, MODE, DECRYPT>(key, carry, text, range.start),
+        6 => exactly::<R, 6, MODE, DECRYPT>(key, carry, text, range.start),
+        7 => exactly::<R, 7, MODE, DECRYPT>(key, carry, text, range.start),
+        _ => exactly::<R, 8, MODE, DECRYPT>(key, carry, text, range.start),
+    }
+}
+
+/// More than eight blocks; apart, so that fewer are not made to wait for room on the stack.
 #[inline(never)]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 fn several<const R: usize, const MODE: u8, const DECRYPT: bool>(
@@ -41,13 +59,6 @@ fn several<const R: usize, const MODE: u8, const DECRYPT: bool>(
 ) {
     let Range { start: mut at, end } = range;
     let last = text.load_block(end - BLOCK, BLOCK);
-    if end - at <= WIDE {
-        // A state of its own, of which the compiler leaves out what one register does not need.
-        let mut state = State::<MODE>::new(*carry);
-        registers::<R, 1, MODE, DECRYPT>(key, &mut state, text, at, end - at);
-        *carry = if MODE == XTS { state.tweak_after((end - at) / BLOCK) } else { last };
-        return;
-    }
     let mut state = State::<MODE>::new(*carry);
     if end - at >= 4 * WIDE {
         (state, at) = steps::<R, MODE, DECRYPT>(key, state, text, at, end);
@@ -78,6 +89,61 @@ fn one<const MODE: u8, const DECRYPT: bool>(key: &Schedule, carry: &mut __m128i,
         XTS => next_tweak(*carry),
         _ => given,
     };
+}
+
+/// So many blocks, at most eight, a register for each. One or two registers would hold them all, but what a caller has just written then comes from the store buffer late where it
+/// lies across two cache lines, or was written in other pieces; and so few rounds wait for each other in any case.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn exactly<const R: usize, const N: usize, const MODE: u8, const DECRYPT: bool>(
+    key: &Schedule,
+    carry: &mut __m128i,
+    text: &mut Text<'_>,
+    at: usize,
+) {
+    let mut blocks: [__m128i; N] = text.load_blocks(at);
+    let mut masks = [_mm_setzero_si128(); N];
+    match MODE {
+        CBC => {
+            masks[0] = *carry;
+            masks[1..].copy_from_slice(&blocks[..N - 1]);
+            *carry = blocks[N - 1];
+        }
+        XTS => {
+            let state = State::<MODE>::new(*carry);
+            masks = core::array::from_fn(|i| lane(state.carry[i / 4], i % 4));
+            *carry = state.tweak_after(N);
+        }
+        _ => {}
+    }
+    let first = key.narrow(0);
+    for (block, mask) in blocks.iter_mut().zip(masks) {
+        *block = _mm_xor_si128(*block, if MODE == XTS { _mm_xor_si128(first, mask) } else { first });
+    }
+    rounds!(R, number, {
+        let key = key.narrow(number);
+        for block in &mut blocks {
+            *block = if DECRYPT { ordered::decrypt_round_of_one(*block, key) } else { ordered::encrypt_round_of_one(*block, key) };
+        }
+    });
+    let last = key.narrow(R);
+    for (block, mask) in blocks.iter_mut().zip(masks) {
+        let key = _mm_xor_si128(last, mask);
+        *block = if DECRYPT { _mm_aesdeclast_si128(*block, key) } else { _mm_aesenclast_si128(*block, key) };
+    }
+    text.store_blocks(at, blocks);
+}
+
+/// One of four blocks.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn lane(blocks: __m512i, i: usize) -> __m128i {
+    match i {
+        0 => _mm512_castsi512_si128(blocks),
+        1 => _mm512_extracti32x4_epi32::<1>(blocks),
+        2 => _mm512_extracti32x4_epi32::<2>(blocks),
+        _ => _mm512_extracti32x4_epi32::<3>(blocks),
+    }
 }
 
 /// What is xored in next.

@@ -109,6 +109,26 @@ impl Text<'_> {
         }
     }
 
+    /// A few blocks, each by itself.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    pub(crate) fn load_blocks<const N: usize>(&self, at: usize) -> [__m128i; N] {
+        self.check(at, N * BLOCK);
+        // SAFETY: the bytes lie within the input, as checked.
+        core::array::from_fn(|i| unsafe { _mm_loadu_si128(self.input.add(at + i * BLOCK).cast()) })
+    }
+
+    /// A few blocks of result, each by itself.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    pub(crate) fn store_blocks<const N: usize>(&mut self, at: usize, blocks: [__m128i; N]) {
+        self.check(at, N * BLOCK);
+        for (i, block) in blocks.into_iter().enumerate() {
+            // SAFETY: the bytes lie within the output, which is as long as the input at least.
+            unsafe { _mm_storeu_si128(self.output.add(at + i * BLOCK).cast(), block) };
+        }
+    }
+
     /// One block or the beginning of one, zeros behind it.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]

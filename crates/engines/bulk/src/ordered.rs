@@ -42,6 +42,18 @@ pub(crate) fn encrypt_round_of_one(state: __m128i, key: __m128i) -> __m128i {
     result
 }
 
+/// One round of decryption on one block.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+pub(crate) fn decrypt_round_of_one(state: __m128i, key: __m128i) -> __m128i {
+    let result;
+    // SAFETY: as above.
+    unsafe {
+        asm!("vaesdec {}, {}, {}", lateout(xmm_reg) result, in(xmm_reg) state, in(xmm_reg) key, options(nomem, nostack, preserves_flags));
+    }
+    result
+}
+
 /// Carry-less products of 64-bit halves: bit 0 of `WHICH` names that of `a`, bit 4 that of `b`.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
