@@ -12,10 +12,11 @@
 //! A product is a program of such steps (`program`), made once for a number of digits, and one piece of assembly runs it (`tile`).
 //!
 //! # What it costs
-//! Measured on Zen 4: one multiply-and-add in a cycle, result after four. Among multiplications, four additions, masked loads or two stores
-//! to twenty of them cost nothing; where they stand together an addition costs a quarter of a multiplication, a store
-//! more than one. So tables are read, sums made and columns subtracted beside the multiplications of a tile, and two exponentiations
-//! take turns, so that one multiplies while the other carries.
+//! Measured on Zen 4: one multiply-and-add in a cycle, result after four. Beside a row of twenty, ten additions, masked loads or a digit of a
+//! sum cost nothing, and the exchange of a column for another one in memory costs a cycle; where they stand together an addition costs a
+//! quarter of a multiplication, a store more than two. So tables are read, sums made, columns subtracted and exchanged beside the
+//! multiplications of a tile, and two exponentiations take turns, so that one multiplies while the other carries. A quotient is found
+//! before the multiplications by the one before it, which would wait for nine cycles else.
 //!
 //! From three tiles on, tiles are saved for additions and stores (Karatsuba): `a_i b_j + a_j b_i` is `(a_i + a_j) (b_i + b_j)` less
 //! two tiles that are needed anyway. In the reduction this holds where neither quotient is the first and both are known, that is

@@ -30,60 +30,68 @@ impl Place {
     }
 }
 
-/// What is done with up to four places, called a to d in [`super::tile`].
+/// What is done with the places of a step, called as in [`super::tile`]. A code that begins with `Put` first stores all columns to p and takes
+/// those at o instead; one that ends with `AndSum` puts e + f to g as well. Beside multiplications both cost next to nothing.
 #[derive(Clone, Copy)]
 #[repr(u64)]
 pub(super) enum Code {
-    /// All columns are zero.
-    Clear,
-    /// The columns at a.
-    Load,
-    /// Columns to a.
-    Store,
     /// Adds a b.
     Product,
+    PutProduct,
+    PutProductAndSum,
     /// Adds a b - c - d.
     ProductLess,
     /// Adds a b for two sums.
     Sums,
+    PutSums,
+    PutSumsAndSum,
     /// Adds a b - c - d for two sums.
     SumsLess,
     /// Adds each product of different digits of the sum b once.
     Unlike,
+    PutUnlike,
     /// Adds the squares of the digits of the sum b.
     Like,
     /// Doubles the columns, and adds b b.
     Square,
+    PutSquare,
+    PutSquareAndSum,
     /// Doubles the columns, and adds b b for a sum.
     SquareOfSum,
+    PutSquareOfSum,
+    PutSquareOfSumAndSum,
     /// Doubles the columns.
     Twice,
     /// Adds the columns at a.
     More,
     /// Adds d to the lower columns; adds quotients times b that clear them, and stores the quotients to a. At c is -1 / modulus mod 2^52.
     Reduce,
-    /// Upper columns to a; then all columns are zero.
-    StoreUpper,
+    ReduceAndSum,
+    PutReduce,
+    PutReduceAndSum,
+    /// The upper columns become the lower, the upper zero.
+    Shift,
     /// Adds d to the lower columns, and makes digits of them at a.
     Digits,
     /// Makes digits of the upper columns at a: the end.
     UpperDigits,
     /// a + b to c.
     Sum,
-    End,
     /// A digit of a power.
     Read,
-    /// Doubles the columns, and adds b b; b + d to c.
-    SquareAndSum,
-    /// Adds a b; a + d to c.
-    ProductAndSum,
+    End,
 }
 
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct Step {
     code: Code,
+    /// a to d.
     places: [Place; 4],
+    /// e to g.
+    sum: [Place; 3],
+    /// p and o.
+    put: [Place; 2],
 }
 
 /// Registers of a sum: digits and the lanes that have an eleventh, 1.
@@ -128,8 +136,12 @@ impl Layout {
 
     /// Registers of a workspace.
     pub(super) const fn workspace(self) -> usize {
-        let own = if self.is_sparing() { self.tiles } else { 0 };
-        TILE * (self.tiles + 2) + COLUMNS * own + SUM * 3 * self.pairs()
+        self.owns() + if self.is_sparing() { COLUMNS * self.tiles + SUM * 3 * self.pairs() } else { 0 }
+    }
+
+    /// Registers before the first of [`Self::own`]: quotients, columns, zeros.
+    const fn owns(self) -> usize {
+        TILE * self.tiles + 2 * COLUMNS
     }
 
     const fn tile(base: Base, i: usize) -> Place {
@@ -149,107 +161,100 @@ impl Layout {
         Self::tile(Base::Workspace, i)
     }
 
-    /// The upper columns of a diagonal.
-    const fn upper(self) -> Place {
+    /// The columns of the last diagonal.
+    const fn columns(self) -> Place {
         Self::tile(Base::Workspace, self.tiles)
     }
 
-    /// Those of the diagonal before; zeros, which nothing is ever written to, before the first.
+    /// What nothing is ever written to.
+    const fn zeros(self) -> Place {
+        Self::tile(Base::Workspace, self.tiles + 2)
+    }
+
+    /// The upper columns of the diagonal before.
     const fn upper_before(self, diagonal: usize) -> Place {
-        Self::tile(Base::Workspace, if diagonal > 0 { self.tiles } else { self.tiles + 1 })
+        if diagonal > 0 { Self::tile(Base::Workspace, self.tiles + 1) } else { self.zeros() }
     }
 
     /// The product of tiles with the same index: of the factors, and then of quotients and modulus as well.
     const fn own(self, i: usize) -> Place {
-        Place::new(Base::Workspace, TILE * (self.tiles + 2) + COLUMNS * i)
+        Place::new(Base::Workspace, self.owns() + COLUMNS * i)
     }
 
     /// A sum of two tiles of a factor, 0 or 1, or of the quotients, 2.
     const fn sum(self, of: usize, i: usize, j: usize) -> Place {
-        Place::new(Base::Workspace, TILE * (self.tiles + 2) + COLUMNS * self.tiles + SUM * (of * self.pairs() + j * (j - 1) / 2 + i))
+        Place::new(Base::Workspace, self.owns() + COLUMNS * self.tiles + SUM * (of * self.pairs() + j * (j - 1) / 2 + i))
     }
 
     /// `x = x * x / R` where `square`, or else `x = x * y / R`.
     pub(super) fn product(self, square: bool) -> Vec<Step> {
-        let mut steps = Steps(Vec::new());
-        let factor = if square { Base::X } else { Base::Y };
+        let mut steps = Steps::new();
         if self.is_sparing() {
-            self.sums(&mut steps, square);
+            self.owns_of_factors(&mut steps, square);
         }
         for diagonal in 0..2 * self.tiles - 1 {
-            if diagonal > 0 {
-                steps.push(Code::StoreUpper, [self.upper()]);
-            }
-            if self.is_sparing() && diagonal > 1 && diagonal <= self.tiles {
-                self.own_quotients(&mut steps, diagonal - 1);
-                steps.push::<0>(Code::Clear, []);
-            }
             match self.is_sparing() {
                 true => self.sparing(&mut steps, diagonal, square),
-                false => self.plain(&mut steps, diagonal, factor),
+                false => self.plain(&mut steps, diagonal, if square { Base::X } else { Base::Y }),
             }
             self.finish(&mut steps, diagonal);
         }
         steps.push(Code::UpperDigits, [Self::tile(Base::X, self.tiles - 1)]);
-        steps.0
+        steps.all
     }
 
-    /// Sums of tiles of the factors, and products of tiles with the same index.
-    fn sums(self, steps: &mut Steps, square: bool) {
+    /// Products of tiles with the same index. The columns of the first are those of the first diagonal.
+    fn owns_of_factors(self, steps: &mut Steps, square: bool) {
+        for (i, j) in (1..self.tiles).flat_map(|j| (0..j).map(move |i| (i, j))) {
+            for (of, base) in [Base::X, Base::Y].into_iter().enumerate().take(if square { 1 } else { 2 }) {
+                steps.wanted.push(Sum {
+                    diagonal: i + j,
+                    quotient: 0,
+                    places: [Self::tile(base, i), Self::tile(base, j), self.sum(of, i, j)],
+                });
+            }
+        }
         for j in 0..self.tiles {
             let [x, y] = [Base::X, Base::Y].map(|base| Self::tile(base, j));
-            // The first of the sums beside the product.
-            match (square, j > 0) {
-                (true, false) => steps.push(Code::Square, [x, x]),
-                (true, true) => steps.push(Code::SquareAndSum, [x, x, self.sum(0, 0, j), Self::tile(Base::X, 0)]),
-                (false, false) => steps.push(Code::Product, [x, y]),
-                (false, true) => steps.push(Code::ProductAndSum, [x, y, self.sum(0, 0, j), Self::tile(Base::X, 0)]),
+            match (square, j) {
+                (true, 0) => steps.push(Code::Square, [x, x]),
+                (true, _) => steps.push_with_sum([Code::PutSquare, Code::PutSquareAndSum], [x, x]),
+                (false, 0) => steps.push(Code::Product, [x, y]),
+                (false, _) => steps.push_with_sum([Code::PutProduct, Code::PutProductAndSum], [x, y]),
             }
-            steps.push(Code::Store, [self.own(j)]);
-            steps.push::<0>(Code::Clear, []);
-            for i in 0..j {
-                if i > 0 {
-                    steps.push(Code::Sum, [Self::tile(Base::X, i), x, self.sum(0, i, j)]);
-                }
-                if !square {
-                    steps.push(Code::Sum, [Self::tile(Base::Y, i), y, self.sum(1, i, j)]);
-                }
-            }
+            steps.put = [self.own(j), if j + 1 < self.tiles { self.zeros() } else { self.own(0) }];
         }
     }
 
     /// What the quotients of tile `j` are needed for later.
-    fn own_quotients(self, steps: &mut Steps, j: usize) {
-        steps.push(Code::Load, [self.own(j)]);
-        let [quotients, modulus] = [Self::quotients(j), Self::tile(Base::Modulus, j)];
-        match j > 1 {
-            true => steps.push(Code::ProductAndSum, [quotients, modulus, self.sum(2, 1, j), Self::quotients(1)]),
-            false => steps.push(Code::Product, [quotients, modulus]),
+    fn own_of_quotients(self, steps: &mut Steps, j: usize) {
+        for i in 1..j {
+            let places = [Self::quotients(i), Self::quotients(j), self.sum(2, i, j)];
+            steps.wanted.push(Sum { diagonal: i + j, quotient: j, places });
         }
-        steps.push(Code::Store, [self.own(j)]);
-        for i in 2..j {
-            steps.push(Code::Sum, [Self::quotients(i), quotients, self.sum(2, i, j)]);
-        }
+        steps.put = [self.columns(), self.own(j)];
+        steps.push_with_sum([Code::PutProduct, Code::PutProductAndSum], [Self::quotients(j), Self::tile(Base::Modulus, j)]);
+        steps.put = [self.own(j), self.zeros()];
     }
 
     /// A diagonal of both products, but for the quotients of this diagonal.
     fn plain(self, steps: &mut Steps, diagonal: usize, factor: Base) {
+        steps.put = [self.columns(), self.zeros()];
+        let mut products = vec![];
         let half = Self::tile(Base::X, diagonal / 2);
         match factor {
-            Base::X => {
-                for i in pairs(diagonal, self.tiles, 0) {
-                    steps.push(Code::Product, [Self::tile(Base::X, i), Self::tile(Base::X, diagonal - i)]);
-                }
-                match diagonal.is_multiple_of(2) {
-                    true => steps.push(Code::Square, [half, half]),
-                    false => steps.push::<0>(Code::Twice, []),
-                }
-            }
-            _ => {
-                for i in on(diagonal, self.tiles) {
-                    steps.push(Code::Product, [Self::tile(Base::X, i), Self::tile(factor, diagonal - i)]);
-                }
-            }
+            Base::X => products.extend(pairs(diagonal, self.tiles, 0).map(|i| [Self::tile(Base::X, i), Self::tile(Base::X, diagonal - i)])),
+            _ => products.extend(on(diagonal, self.tiles).map(|i| [Self::tile(Base::X, i), Self::tile(factor, diagonal - i)])),
+        }
+        let mut is_first = diagonal > 0;
+        let mut choose = |codes: [Code; 2]| codes[usize::from(core::mem::take(&mut is_first))];
+        for places in products {
+            steps.push(choose([Code::Product, Code::PutProduct]), places);
+        }
+        match (factor, diagonal % 2) {
+            (Base::X, 0) => steps.push(choose([Code::Square, Code::PutSquare]), [half, half]),
+            (Base::X, _) => steps.push::<0>(Code::Twice, []),
+            _ => {}
         }
         for i in on(diagonal, self.tiles).start..self.tiles.min(diagonal) {
             steps.push(Code::Product, [Self::quotients(i), Self::tile(Base::Modulus, diagonal - i)]);
@@ -258,12 +263,25 @@ impl Layout {
 
     /// The same with fewer products.
     fn sparing(self, steps: &mut Steps, diagonal: usize, square: bool) {
+        let last = 2 * self.tiles - 2;
+        if diagonal == last {
+            steps.push::<0>(Code::Shift, []);
+        } else if diagonal > 1 && diagonal <= self.tiles {
+            self.own_of_quotients(steps, diagonal - 1);
+        } else if diagonal > 0 {
+            steps.put = [self.columns(), self.zeros()];
+        }
         let sum = |of, i| self.sum(of, i, diagonal - i);
         let factors = pairs(diagonal, self.tiles, 0);
+        let quotients = pairs(diagonal, self.tiles, 1);
+        steps.ensure(diagonal, false);
         for i in factors.clone().rev() {
+            let is_first = i + 1 == factors.end;
             match (square, i == factors.start) {
+                (true, true) if is_first => steps.push_with_sum([Code::PutSquareOfSum, Code::PutSquareOfSumAndSum], [sum(0, i); 2]),
                 (true, true) => steps.push(Code::SquareOfSum, [sum(0, i); 2]),
-                (true, false) => steps.push(Code::Unlike, [sum(0, i); 2]),
+                (true, false) => steps.push(if is_first { Code::PutUnlike } else { Code::Unlike }, [sum(0, i); 2]),
+                (false, _) if is_first => steps.push_with_sum([Code::PutSums, Code::PutSumsAndSum], [sum(0, i), sum(1, i)]),
                 (false, _) => steps.push(Code::Sums, [sum(0, i), sum(1, i)]),
             }
         }
@@ -272,14 +290,15 @@ impl Layout {
                 steps.push(Code::Like, [sum(0, i); 2]);
             }
         }
-        if diagonal.is_multiple_of(2) {
+        if diagonal > 0 && diagonal.is_multiple_of(2) {
             steps.push(Code::More, [self.own(diagonal / 2)]);
         }
         if diagonal > 0 && diagonal < self.tiles {
             let [quotients, modulus] = [Self::quotients(0), Self::tile(Base::Modulus, diagonal)];
             steps.push(Code::ProductLess, [quotients, modulus, self.own(0), self.own(diagonal)]);
         }
-        for i in pairs(diagonal, self.tiles, 1) {
+        steps.ensure(diagonal, true);
+        for i in quotients {
             let j = diagonal - i;
             steps.push(Code::SumsLess, [sum(2, i), self.modulus_sum(Base::Modulus, i, j), self.own(i), self.own(j)]);
         }
@@ -287,21 +306,23 @@ impl Layout {
 
     /// Quotients that clear the lower columns or, in the upper half, their digits, as no diagonal to come needs this tile of `x` as a factor.
     fn finish(self, steps: &mut Steps, diagonal: usize) {
-        match diagonal < self.tiles {
-            true => {
-                let quotients = Self::quotients(diagonal);
-                steps.push(Code::Reduce, [quotients, Self::tile(Base::Modulus, 0), self.inverse(), self.upper_before(diagonal)]);
+        let upper = self.upper_before(diagonal);
+        if diagonal < self.tiles {
+            let places = [Self::quotients(diagonal), Self::tile(Base::Modulus, 0), self.inverse(), upper];
+            match self.is_sparing() && diagonal == 0 {
+                true => steps.push_with_sum([Code::PutReduce, Code::PutReduceAndSum], places),
+                false => steps.push_with_sum([Code::Reduce, Code::ReduceAndSum], places),
             }
-            false => {
-                let x = Self::tile(Base::X, diagonal - self.tiles);
-                steps.push(Code::Digits, [x, x, x, self.upper_before(diagonal)]);
-            }
+        } else {
+            let x = Self::tile(Base::X, diagonal - self.tiles);
+            let has_shifted = self.is_sparing() && diagonal == 2 * self.tiles - 2;
+            steps.push(Code::Digits, [x, x, x, if has_shifted { self.zeros() } else { upper }]);
         }
     }
 
     /// The sums of tiles of the modulus `y`, to where they belong in `x`.
     pub(super) fn sums_of_modulus(self) -> Vec<Step> {
-        let mut steps = Steps(Vec::new());
+        let mut steps = Steps::new();
         for j in 0..if self.is_sparing() { self.tiles } else { 0 } {
             for i in 0..j {
                 steps.push(Code::Sum, [Self::tile(Base::Y, i), Self::tile(Base::Y, j), self.modulus_sum(Base::X, i, j)]);
@@ -312,43 +333,80 @@ impl Layout {
 
     /// `x = y * modulus`, twice as long.
     pub(super) fn wide(self) -> Vec<Step> {
-        let mut steps = Steps(Vec::new());
+        let mut steps = Steps::new();
+        steps.put = [self.columns(), self.zeros()];
         for diagonal in 0..2 * self.tiles - 1 {
-            if diagonal > 0 {
-                steps.push(Code::StoreUpper, [self.upper()]);
-            }
-            for i in on(diagonal, self.tiles) {
-                steps.push(Code::Product, [Self::tile(Base::Y, i), Self::tile(Base::Modulus, diagonal - i)]);
+            for (nth, i) in on(diagonal, self.tiles).enumerate() {
+                let code = if diagonal > 0 && nth == 0 { Code::PutProduct } else { Code::Product };
+                steps.push(code, [Self::tile(Base::Y, i), Self::tile(Base::Modulus, diagonal - i)]);
             }
             let x = Self::tile(Base::X, diagonal);
             steps.push(Code::Digits, [x, x, x, self.upper_before(diagonal)]);
         }
         steps.push(Code::UpperDigits, [Self::tile(Base::X, 2 * self.tiles - 1)]);
-        steps.0
+        steps.all
     }
 }
 
 /// Reads so many digits of a power.
 pub(super) fn read(digits: usize) -> Vec<Step> {
-    let mut steps = Steps(Vec::new());
+    let mut steps = Steps::new();
     for _ in 0..digits {
         steps.push::<0>(Code::Read, []);
     }
     steps.end()
 }
 
+/// A sum of two tiles that is yet to be made.
+struct Sum {
+    /// Which needs it.
+    diagonal: usize,
+    /// Which quotients it waits for, if any.
+    quotient: usize,
+    /// Both, and where it goes.
+    places: [Place; 3],
+}
+
 /// A program being written.
-struct Steps(Vec<Step>);
+struct Steps {
+    all: Vec<Step>,
+    /// Not made yet.
+    wanted: Vec<Sum>,
+    /// Where a `Put` puts the columns, and whence it takes others.
+    put: [Place; 2],
+}
 
 impl Steps {
+    fn new() -> Self {
+        Self { all: Vec::new(), wanted: Vec::new(), put: [Place::new(Base::Workspace, 0); 2] }
+    }
+
     fn push<const N: usize>(&mut self, code: Code, places: [Place; N]) {
-        let mut all = [Place::new(Base::Workspace, 0); 4];
+        let nowhere = Place::new(Base::Workspace, 0);
+        let mut all = [nowhere; 4];
         all[..N].copy_from_slice(&places);
-        self.0.push(Step { code, places: all });
+        self.all.push(Step { code, places: all, sum: [nowhere; 3], put: self.put });
+    }
+
+    /// A step that can make a sum beside what else it does, and does so if one is wanted: the code for each case.
+    fn push_with_sum<const N: usize>(&mut self, codes: [Code; 2], places: [Place; N]) {
+        let most_urgent = self.wanted.iter().enumerate().min_by_key(|(_, sum)| sum.diagonal).map(|(i, _)| i);
+        self.push(codes[usize::from(most_urgent.is_some())], places);
+        if let (Some(i), Some(step)) = (most_urgent, self.all.last_mut()) {
+            step.sum = self.wanted.remove(i).places;
+        }
+    }
+
+    /// Makes the sums that a diagonal needs now.
+    fn ensure(&mut self, diagonal: usize, quotients: bool) {
+        let is_due = |sum: &mut Sum| sum.diagonal == diagonal && (quotients || sum.quotient == 0);
+        for sum in self.wanted.extract_if(.., is_due).collect::<Vec<_>>() {
+            self.push(Code::Sum, sum.places);
+        }
     }
 
     fn end(mut self) -> Vec<Step> {
         self.push::<0>(Code::End, []);
-        self.0
+        self.all
     }
 }

@@ -42,27 +42,35 @@ macro_rules! nothing {
     };
 }
 
-/// A digit of the sum of the digits at `a` and `d`, to `c`; register 31 has the carry, register 30 the digit at `a`.
+/// A digit of the sum of the digits at `e` and `f`, to `g`; register 31 has the carry.
 macro_rules! sum_beside {
-    ($i:tt $($place:tt)*) => {
+    (@ $digit:literal $i:tt) => {
         concat!(
-            "vpaddq zmm30, zmm30, zmm31\n",
-            "vpaddq zmm30, zmm30, [{d}+64*",
-            $i,
-            "]\n",
-            "vpsrlq zmm31, zmm30, 52\n",
-            "vpandq zmm30, zmm30, [{constants}]{{1to8}}\n",
-            "vmovdqa64 [{c}+64*",
-            $i,
-            "], zmm30\n",
+            "vpaddq zmm31, zmm31, [{e}+64*", $i, "]\n",
+            "vpaddq zmm", $digit, ", zmm31, [{f}+64*", $i, "]\n",
+            "vpsrlq zmm31, zmm", $digit, ", 52\n",
+            "vpandq zmm", $digit, ", zmm", $digit, ", [{constants}]{{1to8}}\n",
+            "vmovdqa64 [{g}+64*", $i, "], zmm", $digit, "\n",
         )
     };
+    ($i:tt $($place:tt)*) => { sum_beside!(@ 30 $i) };
 }
 
-/// The same where the digit at `a` is in another register.
-macro_rules! sum_of_own {
-    ($i:tt $even:literal $odd:literal $upper:literal $b:literal) => {
-        concat!("vmovdqa64 zmm30, zmm", $b, "\n", sum_beside!($i))
+/// The same beside a reduction, which needs register 30 for itself.
+macro_rules! sum_beside_reduction {
+    ($i:tt $($place:tt)*) => { sum_beside!(@ 21 $i) };
+}
+
+/// Before the row that is the first to touch it: the upper column to `p`, and another from `o`.
+macro_rules! put {
+    (0 $even:literal $odd:literal $upper:literal $b:literal) => {
+        concat!(
+            put!(@ 0), put!(@ 1), put!(@ 2), put!(@ 3), put!(@ 4), put!(@ 5), put!(@ 6), put!(@ 7), put!(@ 8), put!(@ 9), put!(@ 10)
+        )
+    };
+    ($i:tt $even:literal $odd:literal $upper:literal $b:literal) => { put!(@ $upper) };
+    (@ $column:tt) => {
+        concat!(store_to!("p" "64" $column "0" $column), "vmovdqa64 zmm", $column, ", [{o}+64*", $column, "]\n")
     };
 }
 
@@ -100,35 +108,49 @@ macro_rules! carry_once_and_read {
     ($($row:tt)*) => { concat!(carry_once!($($row)*), read!($($row)*)) };
 }
 
+macro_rules! carry_once_and_sum {
+    ($($row:tt)*) => { concat!(carry_once!($($row)*), sum_beside!($($row)*)) };
+}
+
+macro_rules! carries_and_sum {
+    ($($row:tt)*) => { concat!(carries!($($row)*), sum_beside!($($row)*)) };
+}
+
+macro_rules! carries_and_less_and_read {
+    ($($row:tt)*) => { concat!(carries_and_less!($($row)*), read!($($row)*)) };
+}
+
 macro_rules! less_and_read {
     ($($row:tt)*) => { concat!(less!($($row)*), read!($($row)*)) };
 }
 
-/// All of `a * b`.
+/// All of `a * b`, with something before each row and something beside it.
 macro_rules! product {
-    ($beside:ident [$($column:literal)*] []) => { "" };
-    ($beside:ident [$column:literal $($columns:literal)*] [($i:tt $($place:tt)*) $($rows:tt)*]) => {
+    ($before:ident $beside:ident [$($column:literal)*] []) => { "" };
+    ($before:ident $beside:ident [$column:literal $($columns:literal)*] [($i:tt $($place:tt)*) $($rows:tt)*]) => {
         concat!(
+            $before!($i $($place)*),
             "vmovdqa64 zmm30, [{a}+64*", $i, "]\n",
             row!("l" 30 [$column $($columns)*] [20 21 22 23 24 25 26 27 28 29]),
             row!("h" 30 [$($columns)*] [20 21 22 23 24 25 26 27 28 29]),
             $beside!($i $($place)*),
-            product!($beside [$($columns)*] [$($rows)*])
+            product!($before $beside [$($columns)*] [$($rows)*])
         )
     };
 }
 
 /// Each product of different digits of `b` once.
 macro_rules! unlike {
-    ($beside:ident [$zero:literal $($columns:literal)*] $rows:tt) => { unlike!(@ $beside [$($columns)*] $rows) };
-    (@ $beside:ident [$($column:literal)*] [($($row:tt)*)]) => { $beside!($($row)*) };
-    (@ $beside:ident [$first:literal $second:literal $($columns:literal)*]
+    ($before:ident $beside:ident [$zero:literal $($columns:literal)*] $rows:tt) => { unlike!(@ $before $beside [$($columns)*] $rows) };
+    (@ $before:ident $beside:ident [$($column:literal)*] [($($row:tt)*)]) => { concat!($before!($($row)*), $beside!($($row)*)) };
+    (@ $before:ident $beside:ident [$first:literal $second:literal $($columns:literal)*]
         [($i:tt $even:literal $odd:literal $upper:literal $a:literal) $(($j:tt $e:literal $o:literal $u:literal $b:literal))*]) => {
         concat!(
+            $before!($i $even $odd $upper $a),
             row!("l" $a [$first $second $($columns)*] [$($b)*]),
             row!("h" $a [$second $($columns)*] [$($b)*]),
             $beside!($i $even $odd $upper $a),
-            unlike!(@ $beside [$($columns)*] [$(($j $e $o $u $b))*])
+            unlike!(@ $before $beside [$($columns)*] [$(($j $e $o $u $b))*])
         )
     };
 }
@@ -153,40 +175,82 @@ macro_rules! like {
 }
 
 /// Ten quotients, stored at `a`, times the modulus at `b`. A column becomes a multiple of 2^52 by the addition of a lower half, which one need not
-/// know: what is carried is the column over 2^52, rounded up.
+/// know: what is carried is the column over 2^52, rounded up. The quotients are in registers 30 and 20 in turn, so that the next one is found
+/// before the multiplications by the last; the first two digits of the modulus are read from memory, and register 21 is free.
 macro_rules! reduction {
-    ($beside:ident [$($column:literal)*] []) => { "" };
-    ($beside:ident [$column:literal $next:literal $($columns:literal)*] [($i:tt $($place:tt)*) $($rows:tt)*]) => {
+    ($before:ident $beside:ident [$column:literal $($columns:literal)*] $rows:tt) => {
+        concat!(quotient!(30 $column), reduction!(@ $before $beside 30 20 [$column $($columns)*] $rows))
+    };
+    (@ $before:ident $beside:ident $q:literal $other:literal [$($column:literal)*] []) => { "" };
+    (@ $before:ident $beside:ident $q:literal $other:literal [$column:literal $next:literal $third:literal $($columns:literal)*]
+        [($i:tt $($place:tt)*) $($rows:tt)*]) => {
         concat!(
-            "vpxorq zmm30, zmm30, zmm30\n",
-            "vpmadd52luq zmm30, zmm", $column, ", [{c}]\n",
             "vpaddq zmm", $column, ", zmm", $column, ", [{constants}]{{1to8}}\n",
             "vpsraq zmm", $column, ", zmm", $column, ", 52\n",
-            "vpmadd52huq zmm", $column, ", zmm30, zmm20\n",
-            "vpmadd52luq zmm", $next, ", zmm30, zmm21\n",
+            "vpmadd52huq zmm", $column, ", zmm", $q, ", [{b}]\n",
+            "vpmadd52luq zmm", $next, ", zmm", $q, ", [{b}+64]\n",
             "vpaddq zmm", $next, ", zmm", $next, ", zmm", $column, "\n",
-            row!("l" 30 [$($columns)*] [22 23 24 25 26 27 28 29]),
-            row!("h" 30 [$($columns)*] [21 22 23 24 25 26 27 28 29]),
-            "vmovdqa64 [{a}+64*", $i, "], zmm30\n",
+            reduction!(? $other $next $($rows)*),
+            $before!($i $($place)*),
+            "vpmadd52luq zmm", $third, ", zmm", $q, ", zmm22\n",
+            "vpmadd52huq zmm", $third, ", zmm", $q, ", [{b}+64]\n",
+            row!("l" $q [$($columns)*] [23 24 25 26 27 28 29]),
+            row!("h" $q [$($columns)*] [22 23 24 25 26 27 28 29]),
+            "vmovdqa64 [{a}+64*", $i, "], zmm", $q, "\n",
             $beside!($i $($place)*),
-            reduction!($beside [$next $($columns)*] [$($rows)*])
+            reduction!(@ $before $beside $other $q [$next $third $($columns)*] [$($rows)*])
         )
+    };
+    (? $other:literal $next:literal) => { "" };
+    (? $other:literal $next:literal $($rows:tt)+) => { quotient!($other $next) };
+}
+
+/// Lower columns to `p`, and others from `o`.
+macro_rules! put_lower {
+    ($i:tt $even:literal $odd:literal $upper:literal $b:literal) => { put!(@ $i) };
+}
+
+/// Before the row that is the first to touch it: the upper column to `p`, and another from `o`.
+macro_rules! put_upper {
+    ($i:tt $even:literal $odd:literal $upper:literal $b:literal) => { put!(@ $upper) };
+}
+
+/// The quotient that clears a column.
+macro_rules! quotient {
+    ($q:literal $column:literal) => {
+        concat!("vpxorq xmm", $q, ", xmm", $q, ", xmm", $q, "\n", "vpmadd52luq zmm", $q, ", zmm", $column, ", [{c}]\n")
     };
 }
 
-/// The places c and d, for pieces that need them; the step is the one before the next.
-macro_rules! places_c_and_d {
+/// Places of the step to their registers; the step is the one before the next. What a reader needs comes to registers e to g.
+macro_rules! places {
+    ($(($place:literal $base:literal $at:literal))*) => {
+        concat!($(
+            "mov {next:e}, [{step}", $base, "]\n",
+            "mov {", $place, "}, [{constants}+{next}+{at_bases}]\n",
+            "mov {next:e}, [{step}", $at, "]\n",
+            "add {", $place, "}, {next}\n",
+        )*)
+    };
+    (less) => { places!(("c" "-56" "-52") ("d" "-48" "-44")) };
+    (sum) => { concat!("vpxorq xmm31, xmm31, xmm31\n", places!(("e" "-40" "-36") ("f" "-32" "-28") ("g" "-24" "-20"))) };
+    (put) => { places!(("p" "-16" "-12") ("o" "-8" "-4")) };
+    (read) => {
+        concat!("mov {e}, [{constants}+{at_masks}]\n", "mov {f}, [{constants}+{at_rows}]\n", "mov {g}, [{constants}+{at_to}]\n")
+    };
+}
+
+/// The lanes in which the last sum has an eleventh digit.
+macro_rules! end_of_sum {
     () => {
-        concat!(
-            "mov {next:e}, [{step}-16]\n",
-            "mov {c}, [{bases}+{next}]\n",
-            "mov {next:e}, [{step}-12]\n",
-            "add {c}, {next}\n",
-            "mov {next:e}, [{step}-8]\n",
-            "mov {d}, [{bases}+{next}]\n",
-            "mov {next:e}, [{step}-4]\n",
-            "add {d}, {next}\n",
-        )
+        concat!("vptestmq k7, zmm31, zmm31\n", "kmovb [{g}+640], k7\n")
+    };
+}
+
+/// The upper columns become the lower.
+macro_rules! shift {
+    ($i:tt $even:literal $odd:literal $upper:literal $b:literal) => {
+        concat!("vmovdqa64 zmm", $i, ", zmm", $upper, "\nvpxorq xmm", $upper, ", xmm", $upper, ", xmm", $upper, "\n")
     };
 }
 
@@ -201,25 +265,6 @@ macro_rules! clear {
     ($i:tt $even:literal $odd:literal $upper:literal $b:literal) => {
         concat!("vpxorq xmm", $even, ", xmm", $even, ", xmm", $even, "\n", "vpxorq xmm", $odd, ", xmm", $odd, ", xmm", $odd, "\n")
     };
-}
-
-/// Columns from `a`.
-macro_rules! load {
-    ($i:tt $even:literal $odd:literal $upper:literal $b:literal) => {
-        concat!("vmovdqa64 zmm", $even, ", [{a}+128*", $i, "]\n", "vmovdqa64 zmm", $odd, ", [{a}+128*", $i, "+64]\n")
-    };
-}
-
-/// Columns to `a`.
-macro_rules! store {
-    ($i:tt $even:literal $odd:literal $upper:literal $b:literal) => {
-        concat!(store_to!("a" "128" $i "0" $even), store_to!("a" "128" $i "64" $odd))
-    };
-}
-
-/// The upper columns to `a`.
-macro_rules! store_upper {
-    ($i:tt $even:literal $odd:literal $upper:literal $b:literal) => { store_to!("a" "64" $i "0" $upper) };
 }
 
 /// In halves: whole registers keep the multipliers waiting where no multiplications stand between.
@@ -280,17 +325,25 @@ macro_rules! sum {
 /// A part of reading a digit of a power: of the powers in every group of eight the one with the row's number, where that is the one wanted
 /// in the group (the mask) and the group is (`k3` to `k6`).
 macro_rules! read {
-    (8 $($place:tt)*) => { "vmovdqa64 [{to}], zmm31\n" };
+    (8 $($place:tt)*) => { "vmovdqa64 [{g}], zmm31\n" };
     (9 $($place:tt)*) => { "" };
-    (0 $($place:tt)*) => { concat!("vpxorq xmm31, xmm31, xmm31\n", read!(@ 0)) };
-    (@ $i:tt) => {
+    (0 $($place:tt)*) => { concat!("vpxorq xmm31, xmm31, xmm31\n", read!(@ 30 0)) };
+    (@ $mask:literal $i:tt) => {
         concat!(
-            "vmovdqa64 zmm30, [{masks}+64*", $i, "]\n",
-            "vpternlogq zmm31{{k3}}, zmm30, [{rows}+64*", $i, "], 0xF8\n",
-            "vpternlogq zmm31{{k4}}, zmm30, [{rows}+64*8+64*", $i, "], 0xF8\n",
-            "vpternlogq zmm31{{k5}}, zmm30, [{rows}+64*16+64*", $i, "], 0xF8\n",
-            "vpternlogq zmm31{{k6}}, zmm30, [{rows}+64*24+64*", $i, "], 0xF8\n",
+            "vmovdqa64 zmm", $mask, ", [{e}+64*", $i, "]\n",
+            "vpternlogq zmm31{{k3}}, zmm", $mask, ", [{f}+64*", $i, "], 0xF8\n",
+            "vpternlogq zmm31{{k4}}, zmm", $mask, ", [{f}+64*8+64*", $i, "], 0xF8\n",
+            "vpternlogq zmm31{{k5}}, zmm", $mask, ", [{f}+64*16+64*", $i, "], 0xF8\n",
+            "vpternlogq zmm31{{k6}}, zmm", $mask, ", [{f}+64*24+64*", $i, "], 0xF8\n",
         )
     };
-    ($i:tt $($place:tt)*) => { read!(@ $i) };
+    ($i:tt $($place:tt)*) => { read!(@ 30 $i) };
+}
+
+/// The same beside a reduction, which needs register 30 for itself.
+macro_rules! read_beside_reduction {
+    (8 $($place:tt)*) => { read!(8) };
+    (9 $($place:tt)*) => { read!(9) };
+    (0 $($place:tt)*) => { concat!("vpxorq xmm31, xmm31, xmm31\n", read!(@ 21 0)) };
+    ($i:tt $($place:tt)*) => { read!(@ 21 $i) };
 }
