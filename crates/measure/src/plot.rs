@@ -9,7 +9,7 @@ const PANEL: (u32, u32) = (560, 420);
 /// Panels side by side before a new row begins.
 const COLUMNS: usize = 3;
 /// Told apart by people with any colour vision (Okabe and Ito), black first.
-const COLOURS: [RGBColor; 6] = [
+pub(crate) const COLOURS: [RGBColor; 6] = [
     RGBColor(0, 0, 0),
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),

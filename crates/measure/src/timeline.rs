@@ -1,6 +1,6 @@
 //! What went on when: rows of bars over time, as SVG.
 
-use crate::plot::Error;
+use crate::plot::{COLOURS, Error};
 use plotters::prelude::*;
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn drawn(path: &Path, title: &str, x: &str, rows: &[Row]) -> Result<(), Box<dyn 
     let least = end * LEAST / f64::from(WIDTH);
     for (place, (_, bars)) in rows.iter().rev().enumerate() {
         let edge = |row: usize| SegmentValue::Exact(row as i32);
-        let colour = RGBColor(0, 114, 178);
+        let colour = COLOURS[1];
         let bar = |&(from, to): &(f64, f64)| {
             let mut bar = Rectangle::new([(from, edge(place)), (to.max(from + least), edge(place + 1))], colour.filled());
             bar.set_margin(4, 4, 0, 0);

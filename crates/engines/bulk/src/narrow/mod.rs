@@ -74,14 +74,10 @@ impl Path {
         self == Self::Armv8 && std::arch::is_aarch64_feature_detected!("aes")
     }
 
-    /// Does the work in the path's registers.
-    ///
-    /// # Panics
-    /// If the processor does not have them.
+    /// Does the work in the path's registers. All work needs a key, which exists only where [`schedule::expand`] found them.
     fn run<T: Work>(self, work: T) {
-        assert!(self.is_supported(), "this processor has no {self:?}: ask is_supported");
         #[allow(unsafe_code)]
-        // SAFETY: the processor has the features, as just asserted.
+        // SAFETY: the processor has the features, as `expand` has asserted.
         unsafe {
             match self {
                 #[cfg(target_arch = "x86_64")]
@@ -108,9 +104,7 @@ impl Key {
     /// # Panics
     /// If the processor does not have what the path needs.
     pub fn new(path: Path, key: &[u8]) -> Result<Self, Error> {
-        let mut new = Self { path, schedules: Box::new([Schedule::empty(), Schedule::empty()]) };
-        schedule::expand(path, key, &mut new.schedules)?;
-        Ok(new)
+        Ok(Self { path, schedules: schedule::both(path, key)? })
     }
 
     /// Encrypts or decrypts a whole message in CTR, whose first counter block is given.

@@ -40,28 +40,41 @@ impl Drop for Schedule {
     }
 }
 
-/// Fills the schedules of both directions from a key of 16, 24 or 32 bytes.
-pub(super) fn expand(path: Path, key: &[u8], both: &mut [Schedule; 2]) -> Result<(), Error> {
+/// The schedules of encryption and decryption.
+pub(super) fn both(path: Path, key: &[u8]) -> Result<Box<[Schedule; 2]>, Error> {
+    let mut both = Box::new([Schedule::empty(), Schedule::empty()]);
+    let [encrypt, decrypt] = &mut *both;
+    expand(path, key, encrypt, Some(decrypt))?;
+    Ok(both)
+}
+
+/// Fills the schedule of encryption, and if asked to that of decryption, from a key of 16, 24 or 32 bytes.
+///
+/// # Panics
+/// If the processor does not have what the path needs. This is the one door to the path's registers.
+pub(super) fn expand(path: Path, key: &[u8], encrypt: &mut Schedule, decrypt: Option<&mut Schedule>) -> Result<(), Error> {
+    assert!(path.is_supported(), "this processor has no {path:?}: ask is_supported");
     if !matches!(key.len(), 16 | 24 | 32) {
         return Err(Error::KeyLength(key.len()));
     }
-    path.run(Expansion { key, both });
+    path.run(Expansion { key, encrypt, decrypt });
     Ok(())
 }
 
 struct Expansion<'a> {
     key: &'a [u8],
-    both: &'a mut [Schedule; 2],
+    encrypt: &'a mut Schedule,
+    decrypt: Option<&'a mut Schedule>,
 }
 
 impl Work for Expansion<'_> {
     #[inline(always)]
     fn run<V: Registers>(self) {
-        let [encrypt, decrypt] = self.both;
-        let given = self.key.len() / 4;
+        let Self { key, encrypt, decrypt } = self;
+        let given = key.len() / 4;
         encrypt.rounds = given + 6;
         let words = encrypt.keys.as_flattened_mut().as_chunks_mut::<4>().0;
-        words[..given].copy_from_slice(self.key.as_chunks().0);
+        words[..given].copy_from_slice(key.as_chunks().0);
         let mut constant = 1u8;
         for i in given..4 * (given + 7) {
             let mut word = u32::from_le_bytes(words[i - 1]);
@@ -73,6 +86,7 @@ impl Work for Expansion<'_> {
             }
             words[i] = (word ^ u32::from_le_bytes(words[i - given])).to_le_bytes();
         }
+        let Some(decrypt) = decrypt else { return };
         decrypt.rounds = encrypt.rounds;
         for (i, key) in encrypt.keys().iter().rev().enumerate() {
             let inner = i > 0 && i < encrypt.rounds;

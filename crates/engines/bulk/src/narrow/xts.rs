@@ -3,7 +3,7 @@
 use super::Path;
 use super::modes::{Blocks, XTS, next_tweak};
 use super::registers::{Registers, Work};
-use super::schedule::{Schedule, expand};
+use super::schedule::{Schedule, both, expand};
 use crate::text::{BLOCK, Text};
 use crate::{Error, wipe};
 
@@ -11,7 +11,7 @@ use crate::{Error, wipe};
 pub struct Key {
     path: Path,
     data: Box<[Schedule; 2]>,
-    tweak: Box<[Schedule; 2]>,
+    tweak: Box<Schedule>,
 }
 
 impl Key {
@@ -23,11 +23,9 @@ impl Key {
         if !matches!(key.len(), 32 | 64) {
             return Err(Error::KeyLength(key.len()));
         }
-        let both = || Box::new([Schedule::empty(), Schedule::empty()]);
-        let mut new = Self { path, data: both(), tweak: both() };
         let (data, tweak) = key.split_at(key.len() / 2);
-        expand(path, data, &mut new.data)?;
-        expand(path, tweak, &mut new.tweak)?;
+        let mut new = Self { path, data: both(path, data)?, tweak: Box::new(Schedule::empty()) };
+        expand(path, tweak, &mut new.tweak, None)?;
         Ok(new)
     }
 
@@ -45,7 +43,7 @@ impl Key {
         if text.len() < BLOCK {
             return Err(Error::UnitLength(text.len()));
         }
-        let (schedule, tweak_schedule) = (&self.data[usize::from(DECRYPT)], &self.tweak[0]);
+        let (schedule, tweak_schedule) = (&self.data[usize::from(DECRYPT)], &*self.tweak);
         self.path.run(Unit::<DECRYPT> { schedule, tweak_schedule, tweak, text: &mut text });
         Ok(())
     }

@@ -2,8 +2,8 @@
 //! the first round makes of them is computed once.
 
 use super::BLOCK;
-use super::vector::{Half, Key, first_round, group, half, rounds, words};
-use crate::bytes::{GROUP, count_last, exchange_bytes, xor_into};
+use super::vector::{Half, Key, enciphered, first_round, half, rounds, words};
+use crate::bytes::{GROUP, count, count_last, exchange_bytes, xor_into};
 use crate::cipher::{BLOCK_MAX, in_groups, keep};
 use core::arch::x86_64::*;
 
@@ -62,11 +62,6 @@ fn begun_group(keys: &[Key], begun: &Begun, low: u32, blocks: &mut [u8; GROUP]) 
 /// A group in which some counters differ in more than the last word.
 #[cold]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn with_carry(keys: &[Key], counter: u128, blocks: &mut [u8; GROUP]) {
-    let mut stream = [0; GROUP];
-    for (i, block) in stream.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
-        *block = counter.wrapping_add(i as u128).to_be_bytes();
-    }
-    group(keys, &mut stream);
-    blocks.iter_mut().zip(stream).for_each(|(byte, other)| *byte ^= other);
+fn with_carry(keys: &[Key], mut counter: u128, blocks: &mut [u8; GROUP]) {
+    xor_into(enciphered(keys, count(&mut counter)), blocks);
 }

@@ -79,10 +79,16 @@ pub(super) fn run(keys: &[Key], blocks: &mut [u8]) {
 /// Not a part of its callers: the compiler finds too few registers then.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-pub(super) fn group(keys: &[Key], blocks: &mut [u8; GROUP]) {
-    let [a, b, c, d] = load(blocks);
+fn group(keys: &[Key], blocks: &mut [u8; GROUP]) {
+    store(enciphered(keys, load(blocks)), blocks);
+}
+
+/// The words of 64 blocks after all rounds.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
+pub(super) fn enciphered(keys: &[Key], [a, b, c, d]: [Word; 4]) -> [Word; 4] {
     let (left, right) = (half(exchange_bytes(a), exchange_bytes(b)), half(exchange_bytes(c), exchange_bytes(d)));
-    store(words(rounds::<false>(keys, left, right)), blocks);
+    words(rounds::<false>(keys, left, right))
 }
 
 /// All rounds; or, where the first has been done (`BEGUN`), all after it.
