@@ -40,6 +40,7 @@ pub mod cbc;
 pub mod ccm;
 #[cfg(target_arch = "x86_64")]
 pub mod chacha20_poly1305;
+mod checks;
 #[cfg(target_arch = "x86_64")]
 pub mod ctr;
 #[cfg(target_arch = "x86_64")]

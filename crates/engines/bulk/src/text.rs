@@ -56,7 +56,6 @@ impl<'a> Text<'a> {
     }
 
     /// Bytes of the output.
-    #[cfg(target_arch = "x86_64")]
     pub(crate) fn done(&self, range: Range<usize>) -> &[u8] {
         self.check(range.start, range.len());
         // SAFETY: as above, of the output, whose bytes have values since it was made from a slice.
@@ -80,7 +79,6 @@ impl<'a> Text<'a> {
     }
 
     /// Overwrites the result with zeros.
-    #[cfg(target_arch = "x86_64")]
     pub(crate) fn wipe(&mut self) {
         // SAFETY: the output is writable for `len` bytes, and every byte is a valid `u8`.
         unsafe { core::ptr::write_bytes(self.output, 0, self.len) };

@@ -132,8 +132,8 @@ fn open_ns(algorithm: Algorithm) -> f64 {
 fn bench(algorithm: Algorithm) {
     let Some(keyed) = keyed(CpuEngine::new(), algorithm) else { return println!("{algorithm}: only ciphers and AEADs are measured here") };
     let library = self::keyed(CpuEngine::without_lanes(), algorithm);
-    let is_aes_cipher = matches!(algorithm.kind(), Kind::Cipher { .. }) && !algorithm.is_legacy();
-    let paths: Vec<_> = Path::ALL.into_iter().filter(|path| is_aes_cipher && path.is_supported()).collect();
+    let has_paths = algorithm.name().starts_with("AES-");
+    let paths: Vec<_> = Path::ALL.into_iter().filter(|path| has_paths && path.is_supported()).collect();
     let narrow: Vec<_> = paths.into_iter().map(|path| (path, self::keyed(CpuEngine::on_path(path), algorithm))).collect();
     let mut contenders = contenders("engine", &*keyed, algorithm);
     contenders.extend(library.iter().flat_map(|library| self::contenders("library", &**library, algorithm)));

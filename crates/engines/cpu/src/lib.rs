@@ -1,6 +1,6 @@
 //! The CPU engine: every algorithm of Bywash on the processor that the caller runs on, by AWS-LC; AES in all its modes, AEGIS and
-//! ChaCha20-Poly1305 by the kernels of `bywash-bulk`, where the processor has VAES and, for the last, IFMA on 512-bit registers; AES
-//! without a tag also where it has VAES on 256-bit registers only; public-key operations that come together eight at a time, by the kernels
+//! ChaCha20-Poly1305 by the kernels of `bywash-bulk`, where the processor has VAES and, for the last, IFMA on 512-bit registers; GCM also where
+//! it has AES-NI only, and AES without a tag where it has VAES on 256-bit registers; public-key operations that come together eight at a time, by the kernels
 //! of `bywash-ifma`, where it has AVX-512 IFMA; and legacy ciphers, for whoever opens a session of one by name, by `bywash-legacy`.
 //!
 //! AWS-LC is linked in statically with all its symbols prefixed, so it lives in one process with the OpenSSL of an unmodified program.
@@ -140,7 +140,11 @@ impl Engine for CpuEngine {
         let has = |algorithm| self.kernels && kernels::has(algorithm);
         let aes = if has(Algorithm::Aes128Gcm) { "; AES 4 blocks at a time" } else { "" };
         let chacha = if has(Algorithm::ChaCha20Poly1305) { "; ChaCha20 16 blocks at a time" } else { "" };
-        let narrow = if self.narrow_path(Algorithm::Aes128Ctr).is_some() { "; AES without a tag 2 blocks at a time" } else { "" };
+        let narrow = match self.narrow_path(Algorithm::Aes128Gcm) {
+            Some(_) if self.narrow_path(Algorithm::Aes128Ctr).is_some() => "; AES 2 blocks at a time",
+            Some(_) => "; AES-GCM by kernels",
+            None => "",
+        };
         format!("{}; {found}{lanes}{aes}{chacha}{narrow}", ffi::library::version())
     }
 
@@ -198,7 +202,10 @@ impl Engine for CpuEngine {
     }
 
     fn solo(&self, algorithm: Algorithm) -> Option<Box<dyn Solo>> {
-        if self.kernels { kernels::solo(algorithm) } else { None }
+        if self.kernels {
+            return kernels::solo(algorithm);
+        }
+        self.narrow.and_then(|path| kernels::narrow::solo(path, algorithm))
     }
 
     fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {
@@ -207,7 +214,9 @@ impl Engine for CpuEngine {
             (_, Key::Symmetric(key)) if algorithm.is_legacy() && self.legacy => legacy::open(algorithm, key),
             _ if algorithm.is_legacy() => Err(Error::Unsupported { engine: NAME.to_owned(), algorithm }),
             (_, Key::Symmetric(key)) if self.kernels && kernels::has(algorithm) => kernels::open(algorithm, key, params.tag_len()),
-            (_, Key::Symmetric(key)) if let Some(path) = self.narrow_path(algorithm) => kernels::narrow::open(path, algorithm, key),
+            (_, Key::Symmetric(key)) if let Some(path) = self.narrow_path(algorithm) => {
+                kernels::narrow::open(path, algorithm, key, params.tag_len())
+            }
             (Kind::Aead { .. }, Key::Symmetric(_)) if needs_kernels(algorithm) => {
                 Err(Error::Unsupported { algorithm, engine: NAME.to_owned() })
             }

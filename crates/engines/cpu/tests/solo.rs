@@ -1,7 +1,7 @@
 //! Ciphers for one caller against sessions of the same engine, which the conformance suite has tested.
 
 use bywash_core::{Algorithm, Data, Direction, Engine, Error, Key, Kind, Operation, SessionParams, Solo};
-use bywash_engine_cpu::CpuEngine;
+use bywash_engine_cpu::{CpuEngine, Path};
 
 const DIRECTIONS: [Direction; 2] = [Direction::Encrypt, Direction::Decrypt];
 
@@ -9,20 +9,31 @@ fn bytes(seed: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 31 + seed * 17 + i / 256 + 1) as u8).collect()
 }
 
-/// The algorithms with a cipher for one caller, and the lengths of key, IV and tag. Without the kernels there is none, and nothing to test.
-fn offered() -> Vec<(Algorithm, usize, usize, usize)> {
-    let engine = CpuEngine::new();
-    let offered: Vec<_> = Algorithm::ALL
-        .iter()
-        .filter(|&&algorithm| engine.solo(algorithm).is_some())
-        .map(|&algorithm| match algorithm.kind() {
-            Kind::Cipher { key, iv, .. } => (algorithm, key, iv, 0),
-            Kind::Aead { key, .. } => (algorithm, key, 12, 16),
+/// The engine, and as it is on processors without 512-bit registers.
+fn engines() -> Vec<CpuEngine> {
+    let mut engines = vec![CpuEngine::new()];
+    for path in Path::ALL {
+        match path.is_supported() {
+            true => engines.push(CpuEngine::on_path(path)),
+            false => eprintln!("skipped: {path:?}, which this processor has not"),
+        }
+    }
+    engines
+}
+
+/// The algorithms with a cipher for one caller, and the lengths of key, IV and tag. Without kernels there is none, and nothing to test.
+fn offered() -> Vec<(CpuEngine, Algorithm, usize, usize, usize)> {
+    let engines = engines().into_iter().flat_map(|engine| Algorithm::ALL.iter().map(move |&algorithm| (engine, algorithm)));
+    let offered: Vec<_> = engines
+        .filter(|(engine, algorithm)| engine.solo(*algorithm).is_some())
+        .map(|(engine, algorithm)| match algorithm.kind() {
+            Kind::Cipher { key, iv, .. } => (engine, algorithm, key, iv, 0),
+            Kind::Aead { key, .. } => (engine, algorithm, key, 12, 16),
             kind => panic!("{algorithm} is no cipher: {kind:?}"),
         })
         .collect();
     if offered.is_empty() {
-        eprintln!("skipped: this processor has no VAES with AVX-512");
+        eprintln!("skipped: this processor has no AES instructions for which there are kernels");
     }
     offered
 }
@@ -65,8 +76,8 @@ fn in_pieces(solo: &mut dyn Solo, direction: Direction, iv: &[u8], aad: &[u8], t
 
 #[test]
 fn it_gives_the_bytes_of_a_session() {
-    for (algorithm, key_len, iv_len, tag_len) in offered() {
-        let mut solo = CpuEngine::new().solo(algorithm).unwrap();
+    for (engine, algorithm, key_len, iv_len, tag_len) in offered() {
+        let mut solo = engine.solo(algorithm).unwrap();
         for (seed, len) in [16, 32, 48, 64, 160, 256, 1024, 4096, 16_400].into_iter().enumerate() {
             let (key, iv, text) = (bytes(seed, key_len), bytes(seed + 1, iv_len), bytes(seed + 2, len));
             let aad = bytes(seed + 3, if tag_len > 0 { 5 * seed } else { 0 });
@@ -100,8 +111,8 @@ fn it_gives_the_bytes_of_a_session() {
 
 #[test]
 fn a_copy_goes_on_by_itself() {
-    for (algorithm, key_len, iv_len, tag_len) in offered().into_iter().filter(|offer| !offer.0.is_xts()) {
-        let mut solo = CpuEngine::new().solo(algorithm).unwrap();
+    for (engine, algorithm, key_len, iv_len, tag_len) in offered().into_iter().filter(|offer| !offer.1.is_xts()) {
+        let mut solo = engine.solo(algorithm).unwrap();
         let (key, iv, text) = (bytes(1, key_len), bytes(2, iv_len), bytes(3, 96));
         solo.set_key(&key).unwrap();
         solo.start(Direction::Encrypt, &iv).unwrap();
@@ -122,8 +133,8 @@ fn a_copy_goes_on_by_itself() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    for (algorithm, key_len, iv_len, tag_len) in offered() {
-        let mut solo = CpuEngine::new().solo(algorithm).unwrap();
+    for (engine, algorithm, key_len, iv_len, tag_len) in offered() {
+        let mut solo = engine.solo(algorithm).unwrap();
         let (key, iv) = (bytes(1, key_len), bytes(2, iv_len));
         let run = |solo: &mut dyn Solo, iv: &[u8], tag: &mut [u8]| {
             solo.run(&mut Operation { direction: Direction::Encrypt, iv, aad: &[], data: Data::InPlace(&mut [0; 32]), tag })
@@ -159,8 +170,8 @@ fn what_cannot_be_is_refused() {
 
 #[test]
 fn a_forged_message_leaves_no_text() {
-    for (algorithm, key_len, iv_len, tag_len) in offered().into_iter().filter(|offer| offer.3 > 0) {
-        let mut solo = CpuEngine::new().solo(algorithm).unwrap();
+    for (engine, algorithm, key_len, iv_len, tag_len) in offered().into_iter().filter(|offer| offer.4 > 0) {
+        let mut solo = engine.solo(algorithm).unwrap();
         solo.set_key(&bytes(1, key_len)).unwrap();
         let (iv, text) = (bytes(2, iv_len), bytes(3, 100));
         let (mut sealed, mut tag) = whole(&mut *solo, Direction::Encrypt, &iv, b"aad", &text, &vec![0; tag_len]);
@@ -174,8 +185,8 @@ fn a_forged_message_leaves_no_text() {
 
 #[test]
 fn xts_has_the_limits_of_a_session() {
-    for (algorithm, key_len, iv_len, _) in offered().into_iter().filter(|(algorithm, ..)| algorithm.is_xts()) {
-        let mut solo = CpuEngine::new().solo(algorithm).unwrap();
+    for (engine, algorithm, key_len, iv_len, _) in offered().into_iter().filter(|offer| offer.1.is_xts()) {
+        let mut solo = engine.solo(algorithm).unwrap();
         solo.set_key(&bytes(1, key_len)).unwrap();
         let iv = bytes(2, iv_len);
         let mut text = vec![0; (16 << 20) + 1];

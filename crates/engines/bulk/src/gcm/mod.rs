@@ -22,18 +22,15 @@ mod message;
 
 use crate::Error;
 use crate::aes::{Schedule, with_rounds};
+use crate::checks::{AAD_MAX, TEXT_MAX, check, check_iv};
 use crate::ghash::{Powers, reversed_block};
 use crate::memory::{self, BLOCK, Text};
 use core::arch::x86_64::*;
 use kernel::{Counter, Ending};
 pub use message::Message;
 
-/// Text under one IV: 2^32 - 2 blocks (SP 800-38D s5.2.1.1).
-const TEXT_MAX: u64 = (1 << 36) - 32;
 /// An IV that is the beginning of the first counter block.
 const IV: usize = 12;
-/// Associated data, and IVs.
-const AAD_MAX: u64 = (1 << 61) - 1;
 
 /// A key with all that is made from it: round keys and 48 powers of the hash key, 1 KiB. Wiped when dropped.
 pub struct Key(Box<Expanded>);
@@ -111,22 +108,6 @@ impl Expanded {
             }
         }
     }
-}
-
-fn check(iv: &[u8], aad: &[u8], text: &Text<'_>, tag: &[u8]) -> Result<(), Error> {
-    check_iv(iv)?;
-    if tag.is_empty() || tag.len() > BLOCK {
-        return Err(Error::TagLength(tag.len()));
-    }
-    if text.len() as u64 > TEXT_MAX {
-        return Err(Error::TextLength(text.len() as u64));
-    }
-    if aad.len() as u64 > AAD_MAX { Err(Error::AadLength(aad.len() as u64)) } else { Ok(()) }
-}
-
-#[inline]
-fn check_iv(iv: &[u8]) -> Result<(), Error> {
-    if iv.is_empty() || iv.len() as u64 > AAD_MAX { Err(Error::IvLength(iv.len())) } else { Ok(()) }
 }
 
 /// The two lengths in bits, as the number of the block that ends the hash.

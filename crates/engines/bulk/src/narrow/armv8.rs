@@ -1,7 +1,7 @@
 //! Registers of AArch64.
 #![allow(unsafe_code, reason = "single instructions, and loads and stores within slices")]
 
-use super::registers::{Registers, Work};
+use super::registers::{FOLD, Registers, Work};
 use crate::text::BLOCK;
 use core::arch::aarch64::*;
 use core::arch::asm;
@@ -29,9 +29,22 @@ macro_rules! aes {
         let result;
         // SAFETY: register arithmetic on declared registers; the processor has the AES instructions.
         unsafe {
-            asm!(".arch_extension aes", $($instruction),+, s = inout(vreg) $state => result, z = in(vreg) zero(), options(pure, nomem, nostack));
+            asm!(".arch_extension aes", $($instruction),+, s = inout(vreg) $state => result, z = in(vreg) zero(), options(nomem, nostack));
         }
         Neon(result)
+    }};
+}
+
+/// The carry-less product of two halves: both low ones, or both high ones. Who has the AES instructions has these.
+macro_rules! product {
+    ($instruction:literal, $halves:literal, $a:expr, $b:expr) => {{
+        let product;
+        // SAFETY: register arithmetic on declared registers; the processor has the instruction.
+        unsafe {
+            asm!(concat!(".arch_extension aes\n", $instruction, " {p:v}.1q, {a:v}.", $halves, ", {b:v}.", $halves),
+                p = lateout(vreg) product, a = in(vreg) $a, b = in(vreg) $b, options(nomem, nostack));
+        }
+        Neon(product)
     }};
 }
 
@@ -108,13 +121,68 @@ impl Registers for Neon {
     fn step_on(self) -> Self {
         // SAFETY: the processor has NEON.
         let (out, on) = unsafe { (vextq_u8::<15>(self.0, zero()), vextq_u8::<15>(zero(), self.0)) };
-        let folded;
-        // SAFETY: register arithmetic on declared registers; who has the AES instructions has this one.
-        unsafe {
-            let polynomial = vreinterpretq_u8_u64(vdupq_n_u64(0x87));
-            asm!(".arch_extension aes", "pmull {f:v}.1q, {o:v}.1d, {p:v}.1d", f = lateout(vreg) folded, o = in(vreg) out, p = in(vreg) polynomial,
-                options(pure, nomem, nostack));
+        // SAFETY: the processor has NEON.
+        let polynomial = unsafe { vreinterpretq_u8_u64(vdupq_n_u64(0x87)) };
+        Self(on).xor(product!("pmull", "1d", out, polynomial))
+    }
+
+    #[inline(always)]
+    fn of_one(one: Self) -> Self {
+        one
+    }
+
+    #[inline(always)]
+    fn first(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn sum(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn reversed(self) -> Self {
+        // SAFETY: the processor has NEON.
+        Self(unsafe { vrev64q_u8(self.0) }).exchanged()
+    }
+
+    #[inline(always)]
+    fn count<const N: usize>(next: &mut Self) -> [Self; N] {
+        let mut blocks = [*next; N];
+        for block in &mut blocks {
+            *block = next.reversed();
+            // SAFETY: the processor has NEON.
+            next.0 = unsafe { vreinterpretq_u8_u32(vaddq_u32(vreinterpretq_u32_u8(next.0), vsetq_lane_u32::<0>(1, vdupq_n_u32(0)))) };
         }
-        Self(on).xor(Self(folded))
+        blocks
+    }
+
+    #[inline(always)]
+    fn encrypt_in_order(self, key: Self) -> Self {
+        self.encrypt(key)
+    }
+
+    #[inline(always)]
+    fn products(self, other: Self) -> [Self; 3] {
+        let exchanged = other.exchanged();
+        let middle = product!("pmull", "1d", self.0, exchanged.0).xor(product!("pmull2", "2d", self.0, exchanged.0));
+        [product!("pmull", "1d", self.0, other.0), middle, product!("pmull2", "2d", self.0, other.0)]
+    }
+
+    #[inline(always)]
+    fn folded(self) -> Self {
+        // SAFETY: the processor has NEON.
+        let polynomial = unsafe { vreinterpretq_u8_u64(vdupq_n_u64(FOLD)) };
+        self.exchanged().xor(product!("pmull", "1d", self.0, polynomial))
+    }
+}
+
+impl Neon {
+    /// The halves in the other order.
+    #[inline(always)]
+    fn exchanged(self) -> Self {
+        // SAFETY: the processor has NEON.
+        Self(unsafe { vextq_u8::<8>(self.0, self.0) })
     }
 }

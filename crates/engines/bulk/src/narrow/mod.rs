@@ -1,4 +1,4 @@
-//! AES on processors without VAES on 512-bit registers: the modes without a tag, written once for registers of any width.
+//! AES on processors without VAES on 512-bit registers: GCM ([`gcm`]) and the modes without a tag, written once for registers of any width.
 //!
 //! | path | blocks in a register | needs |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! From 4 KiB up VAES-256 does 1.5 to 2.7 times what OpenSSL 3.0's code for AES-NI does, and AES-NI 0.8 to 1.2 times; XTS gains least, whose tweaks go
 //! through the same pipes (Zen 4, 2 busy cores, in place, 2026-11-22). CBC encryption is a chain, which wider registers do not shorten, and so not here.
 //!
-//! `engines/cpu` calls VAES-256 for all of these modes, and AES-NI for AES-128-XTS only, for which AWS-LC has no code; in the others AES-NI is 0.7 to 1.1
+//! `engines/cpu` calls both for GCM, VAES-256 for the other modes, and AES-NI besides for AES-128-XTS, for which AWS-LC has no code; in the others AES-NI is 0.7 to 1.1
 //! times as fast as AWS-LC from 1 KiB up, and there to test this text with. No engine calls Armv8: qemu tests it, and no such processor was there to measure.
 //!
 //! Eight registers go through the cipher at a time, which hides the latency of a round, and what is left at the end goes through in fewer. Where the
@@ -17,6 +17,8 @@
 
 #[cfg(target_arch = "aarch64")]
 mod armv8;
+pub mod gcm;
+mod ghash;
 mod modes;
 mod registers;
 mod schedule;
@@ -105,6 +107,17 @@ impl Key {
     /// If the processor does not have what the path needs.
     pub fn new(path: Path, key: &[u8]) -> Result<Self, Error> {
         Ok(Self { path, schedules: schedule::both(path, key)? })
+    }
+
+    /// Becomes another key, in the same room.
+    pub fn set(&mut self, key: &[u8]) -> Result<(), Error> {
+        let [encrypt, decrypt] = &mut *self.schedules;
+        schedule::expand(self.path, key, encrypt, Some(decrypt))
+    }
+
+    /// Overwrites the key; what it does until another is [set](Self::set) means nothing.
+    pub fn wipe(&mut self) {
+        self.schedules.iter_mut().for_each(Schedule::wipe);
     }
 
     /// Encrypts or decrypts a whole message in CTR, whose first counter block is given.

@@ -7,12 +7,15 @@ pub(super) const STEP: usize = 8;
 /// Bytes of a step in the widest registers of this module.
 pub(super) const STEP_MAX: usize = STEP * 2 * BLOCK;
 
+/// x^127 + x^126 + x^121: the upper half of GHASH's polynomial in the reversed order, whose lower half is 1 (SP 800-38D s6.3).
+pub(super) const FOLD: u64 = 0xC200_0000_0000_0000;
+
 /// Blocks side by side.
 ///
 /// Every method must end up inside the `#[target_feature]` function that called it, hence `inline(always)` throughout.
 pub(super) trait Registers: Copy {
     /// A register of one block.
-    type One: Registers;
+    type One: Registers<One = Self::One>;
     /// Blocks in a register, at most two.
     const BLOCKS: usize;
     /// Bytes.
@@ -41,6 +44,24 @@ pub(super) trait Registers: Copy {
     fn counters<const N: usize>(first: u128) -> [Self; N];
     /// Each block as a tweak of XTS that serves a [`STEP`] later: times x^8 for each block in a register (IEEE 1619 s5.2).
     fn step_on(self) -> Self;
+
+    /// One block, and zeros behind it.
+    fn of_one(one: Self::One) -> Self;
+    /// The first block.
+    fn first(self) -> Self::One;
+    /// The sum of all blocks.
+    fn sum(self) -> Self::One;
+    /// Each block's bytes in the other order.
+    fn reversed(self) -> Self;
+    /// The counter blocks of GCM (SP 800-38D s6.5) from a byte-reversed one on, whose low 32 bits wrap; it becomes that of what follows.
+    fn count<const N: usize>(next: &mut Self::One) -> [Self; N];
+    /// [`Self::encrypt`], which stays where it is written. A compiler that is free to puts all products behind all rounds, and the processor then sees
+    /// too few instructions that do not wait for each other.
+    fn encrypt_in_order(self, key: Self) -> Self;
+    /// The carry-less products of each block of `self` and that of `other`, in three parts that overlap by half: low, middle, high. They stay as well.
+    fn products(self, other: Self) -> [Self; 3];
+    /// Each block with its halves exchanged, and its low half times [`FOLD`] added.
+    fn folded(self) -> Self;
 }
 
 /// What is done in a path's registers.

@@ -20,6 +20,11 @@ impl Schedule {
         Self { keys: [[0; BLOCK]; KEYS_MAX], rounds: 0 }
     }
 
+    /// Overwrites the keys.
+    pub(super) fn wipe(&mut self) {
+        wipe(&mut self.keys);
+    }
+
     /// The keys of all rounds, that before the first round first.
     #[inline(always)]
     pub(super) fn keys(&self) -> &[[u8; BLOCK]] {
@@ -36,7 +41,7 @@ impl Schedule {
 
 impl Drop for Schedule {
     fn drop(&mut self) {
-        wipe(&mut self.keys);
+        self.wipe();
     }
 }
 

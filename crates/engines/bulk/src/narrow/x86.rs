@@ -1,8 +1,9 @@
 //! Registers of x86-64.
 #![allow(unsafe_code, reason = "single instructions, and loads and stores within slices")]
 
-use super::registers::{Registers, Work};
+use super::registers::{FOLD, Registers, Work};
 use crate::text::BLOCK;
+use core::arch::asm;
 use core::arch::x86_64::*;
 
 /// One block.
@@ -28,6 +29,40 @@ pub(super) fn run_256<T: Work>(work: T) {
 /// A block's number in two halves.
 fn halves(number: u128) -> (i64, i64) {
     ((number >> 64) as i64, number as i64)
+}
+
+/// Instructions on two registers that stay in their places among others of their kind: to the compiler they do more than their result.
+macro_rules! in_order {
+    ($($name:ident: $type:ty, $class:ident, $features:literal, $instruction:literal;)*) => {
+        $(#[inline]
+        #[target_feature(enable = $features)]
+        fn $name(a: $type, b: $type) -> $type {
+            let result;
+            // SAFETY: register arithmetic on declared registers, by an instruction that the processor has.
+            unsafe {
+                asm!($instruction, r = lateout($class) result, a = in($class) a, b = in($class) b, options(nomem, nostack, preserves_flags));
+            }
+            result
+        })*
+    };
+}
+
+in_order! {
+    round_128: __m128i, xmm_reg, "aes,pclmulqdq,avx", "vaesenc {r}, {a}, {b}";
+    low_128: __m128i, xmm_reg, "aes,pclmulqdq,avx", "vpclmulqdq {r}, {a}, {b}, 0x00";
+    high_128: __m128i, xmm_reg, "aes,pclmulqdq,avx", "vpclmulqdq {r}, {a}, {b}, 0x11";
+    crossed_128: __m128i, xmm_reg, "aes,pclmulqdq,avx", "vpclmulqdq {r}, {a}, {b}, 0x01";
+    round_256: __m256i, ymm_reg, "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "vaesenc {r}, {a}, {b}";
+    low_256: __m256i, ymm_reg, "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "vpclmulqdq {r}, {a}, {b}, 0x00";
+    high_256: __m256i, ymm_reg, "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "vpclmulqdq {r}, {a}, {b}, 0x11";
+    crossed_256: __m256i, ymm_reg, "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "vpclmulqdq {r}, {a}, {b}, 0x01";
+}
+
+/// What reverses a block's bytes by a shuffle.
+#[inline(always)]
+fn reversal() -> __m128i {
+    // SAFETY: every x86-64 has it.
+    unsafe { _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) }
 }
 
 // Values of both types exist only within the two functions above: on that rest all the `unsafe` blocks below.
@@ -101,10 +136,7 @@ impl Registers for Xmm {
         let mut blocks = [Self::splat(&[0; BLOCK]); N];
         for (i, block) in blocks.iter_mut().enumerate() {
             // SAFETY: the processor has AVX.
-            block.0 = unsafe {
-                let reverse = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-                _mm_shuffle_epi8(_mm_add_epi64(_mm_set_epi64x(high, low), _mm_set_epi64x(0, i as i64)), reverse)
-            };
+            block.0 = unsafe { _mm_shuffle_epi8(_mm_add_epi64(_mm_set_epi64x(high, low), _mm_set_epi64x(0, i as i64)), reversal()) };
         }
         blocks
     }
@@ -115,6 +147,62 @@ impl Registers for Xmm {
         unsafe {
             let folded = _mm_clmulepi64_si128::<0x00>(_mm_bsrli_si128::<15>(self.0), _mm_set1_epi64x(0x87));
             Self(_mm_xor_si128(_mm_bslli_si128::<1>(self.0), folded))
+        }
+    }
+
+    #[inline(always)]
+    fn of_one(one: Self) -> Self {
+        one
+    }
+
+    #[inline(always)]
+    fn first(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn sum(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn reversed(self) -> Self {
+        // SAFETY: the processor has AVX.
+        Self(unsafe { _mm_shuffle_epi8(self.0, reversal()) })
+    }
+
+    #[inline(always)]
+    fn count<const N: usize>(next: &mut Self) -> [Self; N] {
+        let mut blocks = [*next; N];
+        for (i, block) in blocks.iter_mut().enumerate() {
+            // SAFETY: the processor has AVX.
+            block.0 = unsafe { _mm_shuffle_epi8(_mm_add_epi32(next.0, _mm_set_epi32(0, 0, 0, i as i32)), reversal()) };
+        }
+        // SAFETY: as above.
+        next.0 = unsafe { _mm_add_epi32(next.0, _mm_set_epi32(0, 0, 0, N as i32)) };
+        blocks
+    }
+
+    #[inline(always)]
+    fn encrypt_in_order(self, key: Self) -> Self {
+        // SAFETY: the processor has AES-NI.
+        Self(unsafe { round_128(self.0, key.0) })
+    }
+
+    #[inline(always)]
+    fn products(self, other: Self) -> [Self; 3] {
+        let (a, b) = (self.0, other.0);
+        // SAFETY: the processor has PCLMULQDQ.
+        let (low, crossed, high) = unsafe { (low_128(a, b), (crossed_128(a, b), crossed_128(b, a)), high_128(a, b)) };
+        [Self(low), Self(crossed.0).xor(Self(crossed.1)), Self(high)]
+    }
+
+    #[inline(always)]
+    fn folded(self) -> Self {
+        // SAFETY: the processor has PCLMULQDQ.
+        unsafe {
+            let product = _mm_clmulepi64_si128::<0x00>(self.0, _mm_set1_epi64x(FOLD as i64));
+            Self(_mm_xor_si128(_mm_shuffle_epi32::<0x4E>(self.0), product))
         }
     }
 }
@@ -195,9 +283,9 @@ impl Registers for Ymm {
         for (i, pair) in blocks.iter_mut().enumerate() {
             // SAFETY: the processor has AVX2.
             pair.0 = unsafe {
-                let reverse = _mm256_broadcastsi128_si256(_mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
                 let first = _mm256_broadcastsi128_si256(_mm_set_epi64x(high, low));
-                _mm256_shuffle_epi8(_mm256_add_epi64(first, _mm256_set_epi64x(0, 2 * i as i64 + 1, 0, 2 * i as i64)), reverse)
+                let numbers = _mm256_add_epi64(first, _mm256_set_epi64x(0, 2 * i as i64 + 1, 0, 2 * i as i64));
+                _mm256_shuffle_epi8(numbers, _mm256_broadcastsi128_si256(reversal()))
             };
         }
         blocks
@@ -209,6 +297,70 @@ impl Registers for Ymm {
         unsafe {
             let folded = _mm256_clmulepi64_epi128::<0x00>(_mm256_bsrli_epi128::<14>(self.0), _mm256_set1_epi64x(0x87));
             Self(_mm256_xor_si256(_mm256_bslli_epi128::<2>(self.0), folded))
+        }
+    }
+
+    #[inline(always)]
+    fn of_one(one: Xmm) -> Self {
+        // SAFETY: the processor has AVX.
+        Self(unsafe { _mm256_zextsi128_si256(one.0) })
+    }
+
+    #[inline(always)]
+    fn first(self) -> Xmm {
+        // SAFETY: the processor has AVX.
+        Xmm(unsafe { _mm256_castsi256_si128(self.0) })
+    }
+
+    #[inline(always)]
+    fn sum(self) -> Xmm {
+        // SAFETY: the processor has AVX2.
+        Xmm(unsafe { _mm_xor_si128(_mm256_castsi256_si128(self.0), _mm256_extracti128_si256::<1>(self.0)) })
+    }
+
+    #[inline(always)]
+    fn reversed(self) -> Self {
+        // SAFETY: the processor has AVX2.
+        Self(unsafe { _mm256_shuffle_epi8(self.0, _mm256_broadcastsi128_si256(reversal())) })
+    }
+
+    #[inline(always)]
+    fn count<const N: usize>(next: &mut Xmm) -> [Self; N] {
+        // SAFETY: the processor has AVX2.
+        let first = unsafe { _mm256_broadcastsi128_si256(next.0) };
+        let mut blocks = [Self(first); N];
+        for (i, pair) in blocks.iter_mut().enumerate() {
+            // SAFETY: as above.
+            pair.0 = unsafe {
+                let numbers = _mm256_add_epi32(first, _mm256_set_epi32(0, 0, 0, 2 * i as i32 + 1, 0, 0, 0, 2 * i as i32));
+                _mm256_shuffle_epi8(numbers, _mm256_broadcastsi128_si256(reversal()))
+            };
+        }
+        // SAFETY: as above.
+        next.0 = unsafe { _mm_add_epi32(next.0, _mm_set_epi32(0, 0, 0, 2 * N as i32)) };
+        blocks
+    }
+
+    #[inline(always)]
+    fn encrypt_in_order(self, key: Self) -> Self {
+        // SAFETY: the processor has VAES.
+        Self(unsafe { round_256(self.0, key.0) })
+    }
+
+    #[inline(always)]
+    fn products(self, other: Self) -> [Self; 3] {
+        let (a, b) = (self.0, other.0);
+        // SAFETY: the processor has VPCLMULQDQ.
+        let (low, crossed, high) = unsafe { (low_256(a, b), (crossed_256(a, b), crossed_256(b, a)), high_256(a, b)) };
+        [Self(low), Self(crossed.0).xor(Self(crossed.1)), Self(high)]
+    }
+
+    #[inline(always)]
+    fn folded(self) -> Self {
+        // SAFETY: the processor has VPCLMULQDQ.
+        unsafe {
+            let product = _mm256_clmulepi64_epi128::<0x00>(self.0, _mm256_set1_epi64x(FOLD as i64));
+            Self(_mm256_xor_si256(_mm256_shuffle_epi32::<0x4E>(self.0), product))
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::aead::{Aead, KeyedAead, NoPieces, Pieces};
 use crate::failed;
 use crate::ffi::Refused;
 use bywash_bulk::aegis::{aegis128l, aegis128x4, aegis256};
+use bywash_bulk::narrow::gcm as narrow_gcm;
 use bywash_bulk::{Error as Wrong, Text, ccm, chacha20_poly1305, gcm, gcm_siv};
 use bywash_core::{Algorithm, Data, Direction, Error, Keyed, Result};
 use std::sync::Arc;
@@ -13,9 +14,13 @@ type Outcome<T> = core::result::Result<T, Wrong>;
 
 /// A key of a cipher with a tag.
 pub(super) trait Cipher: Send + Sync + Sized + 'static {
-    fn new(key: &[u8]) -> Option<Self>;
     fn seal(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &mut [u8]) -> Outcome<()>;
     fn open(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &[u8]) -> Outcome<()>;
+}
+
+/// One that takes nothing but the key's bytes.
+trait FromBytes: Cipher {
+    fn new(key: &[u8]) -> Option<Self>;
 }
 
 /// One whose messages may come in pieces.
@@ -37,11 +42,19 @@ fn nonce<'a, T: TryFrom<&'a [u8]>>(iv: &'a [u8]) -> Outcome<T> {
 
 macro_rules! ciphers {
     ($($module:ident, |$key:ident| $new:expr;)*) => {
-        $(impl Cipher for $module::Key {
+        $(impl FromBytes for $module::Key {
             fn new($key: &[u8]) -> Option<Self> {
                 $new
             }
+        }
 
+        cipher!($module::Key);)*
+    };
+}
+
+macro_rules! cipher {
+    ($key:ty) => {
+        impl Cipher for $key {
             fn seal(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &mut [u8]) -> Outcome<()> {
                 self.seal(nonce(iv)?, aad, text, tag)
             }
@@ -49,7 +62,7 @@ macro_rules! ciphers {
             fn open(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &[u8]) -> Outcome<()> {
                 self.open(nonce(iv)?, aad, text, tag)
             }
-        })*
+        }
     };
 }
 
@@ -63,36 +76,45 @@ ciphers! {
     aegis256, |key| key.try_into().ok().map(Self::new);
 }
 
-impl Streaming for gcm::Key {
-    type Message = gcm::Message;
+cipher!(narrow_gcm::Key);
 
-    fn begin(&self, iv: &[u8]) -> Outcome<Self::Message> {
-        gcm::Message::new(self, iv)
-    }
+/// GCM, whose messages are given the key again with every piece.
+macro_rules! gcm {
+    ($($module:ident)*) => {
+        $(impl Streaming for $module::Key {
+                type Message = $module::Message;
 
-    #[inline(always)]
-    fn restart(&self, message: &mut Self::Message, iv: &[u8]) -> Outcome<()> {
-        message.restart(self, iv)
-    }
+                fn begin(&self, iv: &[u8]) -> Outcome<Self::Message> {
+                    $module::Message::new(self, iv)
+                }
 
-    fn aad(&self, message: &mut Self::Message, aad: &[u8]) -> Outcome<()> {
-        message.aad(self, aad)
-    }
+                #[inline(always)]
+                fn restart(&self, message: &mut Self::Message, iv: &[u8]) -> Outcome<()> {
+                    message.restart(self, iv)
+                }
 
-    #[inline(always)]
-    fn encrypt(&self, message: &mut Self::Message, text: Text<'_>) -> Outcome<()> {
-        message.encrypt(self, text)
-    }
+                fn aad(&self, message: &mut Self::Message, aad: &[u8]) -> Outcome<()> {
+                    message.aad(self, aad)
+                }
 
-    #[inline(always)]
-    fn decrypt(&self, message: &mut Self::Message, text: Text<'_>) -> Outcome<()> {
-        message.decrypt(self, text)
-    }
+                #[inline(always)]
+                fn encrypt(&self, message: &mut Self::Message, text: Text<'_>) -> Outcome<()> {
+                    message.encrypt(self, text)
+                }
 
-    fn tag(&self, message: &Self::Message) -> [u8; 16] {
-        message.tag(self)
-    }
+                #[inline(always)]
+                fn decrypt(&self, message: &mut Self::Message, text: Text<'_>) -> Outcome<()> {
+                    message.decrypt(self, text)
+                }
+
+                fn tag(&self, message: &Self::Message) -> [u8; 16] {
+                    message.tag(self)
+                }
+            })*
+    };
 }
+
+gcm!(gcm narrow_gcm);
 
 /// Ciphers whose messages hold all that they need of the key.
 macro_rules! streaming {
@@ -154,20 +176,21 @@ pub(super) fn opening(algorithm: Algorithm) -> Option<Opening> {
     })
 }
 
-fn open<C: Streaming>(algorithm: Algorithm, key: &[u8], tag_len: usize) -> Result<Box<dyn Keyed>> {
-    Ok(KeyedAead::boxed(algorithm, Kernel::<C>::new(key, tag_len)?))
+fn open<C: Streaming + FromBytes>(algorithm: Algorithm, key: &[u8], tag_len: usize) -> Result<Box<dyn Keyed>> {
+    Ok(boxed(algorithm, C::new(key).ok_or_else(|| failed("the key"))?, tag_len))
 }
 
-fn open_whole<C: Cipher>(algorithm: Algorithm, key: &[u8], tag_len: usize) -> Result<Box<dyn Keyed>> {
-    Ok(KeyedAead::boxed(algorithm, WholeKernel(Kernel::<C>::new(key, tag_len)?)))
+/// A session of an expanded key.
+pub(super) fn boxed<C: Streaming>(algorithm: Algorithm, key: C, tag_len: usize) -> Box<dyn Keyed> {
+    KeyedAead::boxed(algorithm, Kernel { tag_len, key: Arc::new(key) })
+}
+
+fn open_whole<C: FromBytes>(algorithm: Algorithm, key: &[u8], tag_len: usize) -> Result<Box<dyn Keyed>> {
+    let key = Arc::new(C::new(key).ok_or_else(|| failed("the key"))?);
+    Ok(KeyedAead::boxed(algorithm, WholeKernel(Kernel { tag_len, key })))
 }
 
 impl<C: Cipher> Kernel<C> {
-    fn new(key: &[u8], tag_len: usize) -> Result<Self> {
-        let key = C::new(key).ok_or_else(|| failed("the key"))?;
-        Ok(Self { tag_len, key: Arc::new(key) })
-    }
-
     fn encrypt(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &mut [u8]) -> Result<()> {
         let text = text(data).filter(|_| tag.len() == self.tag_len).ok_or_else(|| failed("to encrypt"))?;
         self.key.seal(iv, aad, text, tag).map_err(|_| failed("to encrypt"))

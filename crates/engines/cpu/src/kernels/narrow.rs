@@ -1,14 +1,16 @@
-//! AES in the modes without a tag on processors without VAES on 512-bit registers, by the kernels of `bywash_bulk::narrow` where they are at least as fast as
-//! the library: with VAES-256 all but CBC encryption and short CBC decryption, with AES-NI AES-128-XTS.
+//! AES on processors without VAES on 512-bit registers, by the kernels of `bywash_bulk::narrow` where they are at least as fast as the library: with VAES-256 all
+//! but CBC encryption, short CBC decryption and CCM, with AES-NI GCM and AES-128-XTS.
 
-use super::text;
+use super::solo::{Pieces, Room};
+use super::solo_aead::Aead;
+use super::{aead, text};
 use crate::failed;
 use crate::ffi::Refused;
 use crate::modes::{self, KeyedMode, Mode, block_of};
 use crate::xts::{KeyedXts, Unit};
 pub use bywash_bulk::narrow::Path;
-use bywash_bulk::narrow::{Key, Message, XtsKey};
-use bywash_core::{Algorithm, Data, Direction, Keyed, Result};
+use bywash_bulk::narrow::{Key, Message, XtsKey, gcm};
+use bywash_core::{Algorithm, Data, Direction, Keyed, Result, Solo};
 
 /// The path for this processor, if it has one and nothing wider.
 pub(crate) fn best() -> Option<Path> {
@@ -23,13 +25,17 @@ pub(crate) fn has(path: Path, algorithm: Algorithm) -> bool {
         A::Aes128Xts => path != Path::Armv8,
         A::Aes128Ecb | A::Aes192Ecb | A::Aes256Ecb | A::Aes128Cbc | A::Aes192Cbc | A::Aes256Cbc => path == Path::Vaes256,
         A::Aes128Ctr | A::Aes192Ctr | A::Aes256Ctr | A::Aes256Xts => path == Path::Vaes256,
+        A::Aes128Gcm | A::Aes192Gcm | A::Aes256Gcm => path != Path::Armv8,
         _ => false,
     }
 }
 
 /// Opens a session of an algorithm with a kernel.
-pub(crate) fn open(path: Path, algorithm: Algorithm, bytes: &[u8]) -> Result<Box<dyn Keyed>> {
+pub(crate) fn open(path: Path, algorithm: Algorithm, bytes: &[u8], tag_len: usize) -> Result<Box<dyn Keyed>> {
     use Algorithm as A;
+    if matches!(algorithm, A::Aes128Gcm | A::Aes192Gcm | A::Aes256Gcm) {
+        return Ok(aead::boxed(algorithm, gcm::Key::new(path, bytes).map_err(|_| failed("the key"))?, tag_len));
+    }
     if algorithm.is_xts() {
         return Ok(KeyedXts::boxed(algorithm, XtsKey::new(path, bytes).map_err(|_| failed("the key"))?));
     }
@@ -43,6 +49,57 @@ pub(crate) fn open(path: Path, algorithm: Algorithm, bytes: &[u8]) -> Result<Box
         _ => KeyedMode::boxed(algorithm, 1, Ctr(key)),
     })
 }
+
+/// A cipher of the algorithm for one caller, where there is a kernel. XTS has none: its tweak is enciphered with each data unit.
+pub(crate) fn solo(path: Path, algorithm: Algorithm) -> Option<Box<dyn Solo>> {
+    use Algorithm as A;
+    Some(match algorithm {
+        _ if !has(path, algorithm) => return None,
+        A::Aes128Gcm | A::Aes192Gcm | A::Aes256Gcm => Box::new(Aead::<gcm::Key>::new(algorithm, path)),
+        A::Aes128Ecb | A::Aes192Ecb | A::Aes256Ecb => Box::new(Pieces::<Ecb>::new(algorithm, 16, path)),
+        A::Aes128Ctr | A::Aes192Ctr | A::Aes256Ctr => Box::new(Pieces::<Ctr>::new(algorithm, 1, path)),
+        _ => return None,
+    })
+}
+
+impl Room for gcm::Key {
+    type Path = Path;
+
+    fn new(path: Path, key: &[u8]) -> Option<Self> {
+        Self::new(path, key).ok()
+    }
+
+    fn set(&mut self, key: &[u8]) -> Option<()> {
+        self.set(key).ok()
+    }
+
+    fn wipe(&mut self) {
+        self.wipe();
+    }
+}
+
+/// The same for a mode of [`Key`].
+macro_rules! room {
+    ($($mode:ident)*) => {
+        $(impl Room for $mode {
+            type Path = Path;
+
+            fn new(path: Path, key: &[u8]) -> Option<Self> {
+                Key::new(path, key).ok().map(Self)
+            }
+
+            fn set(&mut self, key: &[u8]) -> Option<()> {
+                self.0.set(key).ok()
+            }
+
+            fn wipe(&mut self) {
+                self.0.wipe();
+            }
+        })*
+    };
+}
+
+room!(Ecb Ctr);
 
 struct Ctr(Key);
 

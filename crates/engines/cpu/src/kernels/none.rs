@@ -33,7 +33,7 @@ pub(crate) fn solo(_: Algorithm) -> Option<Box<dyn Solo>> {
 
 /// No paths either.
 pub(crate) mod narrow {
-    use bywash_core::{Algorithm, Keyed, Result};
+    use bywash_core::{Algorithm, Keyed, Result, Solo};
 
     /// What computes a cipher: nothing here.
     #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,11 @@ pub(crate) mod narrow {
         match path {}
     }
 
-    pub(crate) fn open(path: Path, _: Algorithm, _: &[u8]) -> Result<Box<dyn Keyed>> {
+    pub(crate) fn solo(path: Path, _: Algorithm) -> Option<Box<dyn Solo>> {
+        match path {}
+    }
+
+    pub(crate) fn open(path: Path, _: Algorithm, _: &[u8], _: usize) -> Result<Box<dyn Keyed>> {
         match path {}
     }
 }

@@ -15,11 +15,11 @@ use zeroize::Zeroize;
 pub(crate) fn make(algorithm: Algorithm) -> Option<Box<dyn Solo>> {
     use Algorithm as A;
     Some(match algorithm {
-        A::Aes128Gcm | A::Aes192Gcm | A::Aes256Gcm => Box::new(Aead::<gcm::Key>::new(algorithm)),
-        A::Aes128Cbc | A::Aes192Cbc | A::Aes256Cbc => Box::new(Pieces::<cbc::Key>::new(algorithm, 16)),
-        A::Aes128Ecb | A::Aes192Ecb | A::Aes256Ecb => Box::new(Pieces::<ecb::Key>::new(algorithm, 16)),
-        A::Aes128Ctr | A::Aes192Ctr | A::Aes256Ctr => Box::new(Pieces::<ctr::Key>::new(algorithm, 1)),
-        A::Aes128Xts | A::Aes256Xts => Box::new(Units { algorithm, key: Expanded::none(), message: None }),
+        A::Aes128Gcm | A::Aes192Gcm | A::Aes256Gcm => Box::new(Aead::<gcm::Key>::new(algorithm, ())),
+        A::Aes128Cbc | A::Aes192Cbc | A::Aes256Cbc => Box::new(Pieces::<cbc::Key>::new(algorithm, 16, ())),
+        A::Aes128Ecb | A::Aes192Ecb | A::Aes256Ecb => Box::new(Pieces::<ecb::Key>::new(algorithm, 16, ())),
+        A::Aes128Ctr | A::Aes192Ctr | A::Aes256Ctr => Box::new(Pieces::<ctr::Key>::new(algorithm, 1, ())),
+        A::Aes128Xts | A::Aes256Xts => Box::new(Units { algorithm, key: Expanded::none(()), message: None }),
         _ => return None,
     })
 }
@@ -72,7 +72,10 @@ impl Drop for Secret {
 
 /// What a key becomes, in room that is used again for the next: to find so much aligned room costs more than to expand a key.
 pub(super) trait Room: Sized {
-    fn new(key: &[u8]) -> Option<Self>;
+    /// What computes it, where there is a choice.
+    type Path: Copy + Send;
+
+    fn new(path: Self::Path, key: &[u8]) -> Option<Self>;
     fn set(&mut self, key: &[u8]) -> Option<()>;
     fn wipe(&mut self);
 }
@@ -80,7 +83,9 @@ pub(super) trait Room: Sized {
 macro_rules! room {
     ($($type:ty)*) => {
         $(impl Room for $type {
-            fn new(key: &[u8]) -> Option<Self> {
+            type Path = ();
+
+            fn new((): (), key: &[u8]) -> Option<Self> {
                 Self::new(key).ok()
             }
 
@@ -99,13 +104,14 @@ room!(gcm::Key ctr::Key cbc::Key ecb::Key xts::Key);
 
 /// A key as it was given, and what it became.
 pub(super) struct Expanded<K: Room> {
+    path: K::Path,
     given: Secret,
     room: Option<K>,
 }
 
 impl<K: Room> Expanded<K> {
-    pub(super) const fn none() -> Self {
-        Self { given: Secret::none(), room: None }
+    pub(super) const fn none(path: K::Path) -> Self {
+        Self { path, given: Secret::none(), room: None }
     }
 
     /// Nothing is expanded if it is the same key again.
@@ -118,7 +124,7 @@ impl<K: Room> Expanded<K> {
         let done = self.given.set(algorithm, key).and_then(|()| {
             let done = match &mut self.room {
                 Some(room) => room.set(key),
-                None => K::new(key).map(|new| self.room = Some(new)),
+                None => K::new(self.path, key).map(|new| self.room = Some(new)),
             };
             done.ok_or_else(|| failed("the key"))
         });
@@ -147,7 +153,7 @@ impl<K: Room> Expanded<K> {
     }
 
     pub(super) fn duplicate(&self, algorithm: Algorithm) -> Result<Self> {
-        let mut copy = Self::none();
+        let mut copy = Self::none(self.path);
         if let Some(key) = self.given() {
             copy.set(algorithm, key)?;
         }
@@ -162,7 +168,7 @@ pub(super) fn too_early<T>(algorithm: Algorithm) -> Result<T> {
 }
 
 /// CTR, CBC and ECB.
-struct Pieces<M: Mode + Room> {
+pub(super) struct Pieces<M: Mode + Room> {
     algorithm: Algorithm,
     block: usize,
     key: Expanded<M>,
@@ -178,8 +184,8 @@ struct Begun<T> {
 }
 
 impl<M: Mode + Room> Pieces<M> {
-    fn new(algorithm: Algorithm, block: usize) -> Self {
-        Self { algorithm, block, key: Expanded::none(), message: None }
+    pub(super) fn new(algorithm: Algorithm, block: usize, path: M::Path) -> Self {
+        Self { algorithm, block, key: Expanded::none(path), message: None }
     }
 
     #[inline(always)]

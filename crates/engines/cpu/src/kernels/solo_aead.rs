@@ -26,8 +26,8 @@ pub(super) struct Aead<C: Streaming + Room> {
 }
 
 impl<C: Streaming + Room> Aead<C> {
-    pub(super) fn new(algorithm: Algorithm) -> Self {
-        Self { algorithm, key: Expanded::none(), message: None, direction: Direction::Encrypt, at: At::End }
+    pub(super) fn new(algorithm: Algorithm, path: C::Path) -> Self {
+        Self { algorithm, key: Expanded::none(path), message: None, direction: Direction::Encrypt, at: At::End }
     }
 }
 

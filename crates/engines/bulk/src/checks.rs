@@ -1,0 +1,31 @@
+//! What GCM asks of its callers on every path, and how tags are compared.
+
+use crate::Error;
+use crate::text::{BLOCK, Text};
+
+/// Text under one IV: 2^32 - 2 blocks (SP 800-38D s5.2.1.1).
+pub(crate) const TEXT_MAX: u64 = (1 << 36) - 32;
+/// Associated data, and IVs.
+pub(crate) const AAD_MAX: u64 = (1 << 61) - 1;
+
+pub(crate) fn check(iv: &[u8], aad: &[u8], text: &Text<'_>, tag: &[u8]) -> Result<(), Error> {
+    check_iv(iv)?;
+    if tag.is_empty() || tag.len() > BLOCK {
+        return Err(Error::TagLength(tag.len()));
+    }
+    if text.len() as u64 > TEXT_MAX {
+        return Err(Error::TextLength(text.len() as u64));
+    }
+    if aad.len() as u64 > AAD_MAX { Err(Error::AadLength(aad.len() as u64)) } else { Ok(()) }
+}
+
+#[inline]
+pub(crate) fn check_iv(iv: &[u8]) -> Result<(), Error> {
+    if iv.is_empty() || iv.len() as u64 > AAD_MAX { Err(Error::IvLength(iv.len())) } else { Ok(()) }
+}
+
+/// Whether two tags are the same. All bytes are looked at, whatever the first says.
+pub(crate) fn are_equal(a: &[u8], b: &[u8]) -> bool {
+    let difference = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
+    a.len() == b.len() && core::hint::black_box(difference) == 0
+}
