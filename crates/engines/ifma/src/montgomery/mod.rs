@@ -15,13 +15,14 @@
 //! Measured on Zen 4: one multiply-and-add in a cycle, result after four. Beside a row of twenty, ten additions, masked loads or a digit of a
 //! sum cost nothing, and the exchange of a column for another one in memory costs a cycle; where they stand together an addition costs a
 //! quarter of a multiplication, a store more than two. So tables are read, sums made, columns subtracted and exchanged beside the
-//! multiplications of a tile, and two exponentiations take turns, so that one multiplies while the other carries. A quotient is found
+//! multiplications of a tile, and two exponentiations take turns in one program ([`Pair`]), so that one multiplies while the other carries. A quotient is found
 //! before the multiplications by the one before it, which would wait for nine cycles else.
 //!
 //! From three tiles on, tiles are saved for additions and stores (Karatsuba): `a_i b_j + a_j b_i` is `(a_i + a_j) (b_i + b_j)` less
 //! two tiles that are needed anyway. In the reduction this holds where neither quotient is the first and both are known, that is
 //! everywhere but along two edges of the square of tiles. Products of factors and of quotients with the same index are subtracted as one.
 
+mod pair;
 mod program;
 #[macro_use]
 mod rows;
@@ -31,11 +32,12 @@ mod tests;
 mod tile;
 
 use crate::vector::{DIGIT, RADIX, V};
-use program::{Layout, Step};
-use tile::run;
+use program::{BASES, Layout, Step};
+use tile::{Memory, run};
 use zeroize::Zeroize;
 
-pub(crate) use table::{POWERS, Reader, Row, WINDOW};
+pub(crate) use pair::{Pair, Side};
+pub(crate) use table::{POWERS, Row, WINDOW};
 
 /// Digits along a tile's side.
 pub(crate) const TILE: usize = 10;
@@ -80,15 +82,16 @@ impl<const K: usize> Drop for Workspace<K> {
     }
 }
 
-/// Runs a program of [`Layout`] for as many digits as the slices are for, which it takes as its four bases.
+/// Runs a program of [`Layout`] for one side and as many digits as the slices are for, which it takes as its bases.
 #[allow(unsafe_code)]
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn execute(program: &[Step], x: &mut [V], y: &[V], modulus: &[V], workspace: &mut [V], reader: &mut Reader<'_>) {
-    let bases = [x.as_mut_ptr(), y.as_ptr().cast_mut(), modulus.as_ptr().cast_mut(), workspace.as_mut_ptr()];
-    // SAFETY: this function asks for the features as well. Each base is as long as programs for its digits reach, and they write to `x` and
-    // the workspace only.
-    unsafe { run(program, &bases, reader) };
+fn execute(program: &[Step], x: &mut [V], y: &[V], modulus: &[V], workspace: &mut [V]) {
+    let mut bases = [core::ptr::null_mut(); BASES];
+    bases[..4].copy_from_slice(&[x.as_mut_ptr(), y.as_ptr().cast_mut(), modulus.as_ptr().cast_mut(), workspace.as_mut_ptr()]);
+    // SAFETY: this function asks for the features as well. Each base is as long as programs for its digits reach, they write to `x` and the
+    // workspace only, and those for one side read nothing.
+    unsafe { run(program, &mut Memory::new(bases, &[])) };
 }
 
 /// Eight odd moduli of at most 52 `K` - 2 bits.
@@ -114,7 +117,7 @@ impl<const K: usize> Modulus<K> {
         place.extend(digits);
         place.push(inverse);
         place.resize(layout.modulus(), V::zero());
-        execute(&layout.sums_of_modulus(), &mut place, &digits, &[], &mut [], &mut Reader::idle());
+        execute(&layout.sums_of_modulus(), &mut place, &digits, &[], &mut []);
         Self { place }
     }
 
@@ -124,21 +127,21 @@ impl<const K: usize> Modulus<K> {
 
     /// `x = x * x / R`, as [`Self::multiply`].
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-    pub(crate) fn square(&self, workspace: &mut Workspace<K>, x: &mut [V; K], reader: &mut Reader<'_>) {
-        execute(&workspace.square, x, &[], &self.place, &mut workspace.place, reader);
+    pub(crate) fn square(&self, workspace: &mut Workspace<K>, x: &mut [V; K]) {
+        execute(&workspace.square, x, &[], &self.place, &mut workspace.place);
     }
 
     /// `x = x * y / R`, below twice the modulus when `x * y` is below R times the modulus.
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-    pub(crate) fn multiply(&self, workspace: &mut Workspace<K>, x: &mut [V; K], y: &[V; K], reader: &mut Reader<'_>) {
-        execute(&workspace.multiply, x, y, &self.place, &mut workspace.place, reader);
+    pub(crate) fn multiply(&self, workspace: &mut Workspace<K>, x: &mut [V; K], y: &[V; K]) {
+        execute(&workspace.multiply, x, y, &self.place, &mut workspace.place);
     }
 
     /// `x` times the modulus.
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     pub(crate) fn multiply_wide(&self, workspace: &mut Workspace<K>, x: &[V; K]) -> Wide<K> {
         let mut product = [[V::zero(); K]; 2];
-        execute(&Layout::new(K).wide(), product.as_flattened_mut(), x, &self.place, &mut workspace.place, &mut Reader::idle());
+        execute(&Layout::new(K).wide(), product.as_flattened_mut(), x, &self.place, &mut workspace.place);
         product
     }
 
@@ -149,14 +152,14 @@ impl<const K: usize> Modulus<K> {
     pub(crate) fn enter(&self, workspace: &mut Workspace<K>, x: &Wide<K>, powers: [&[V; K]; 3]) -> [V; K] {
         let [one, square, cube] = powers;
         let [mut low, mut high] = *x;
-        self.multiply(workspace, &mut low, square, &mut Reader::idle());
-        self.multiply(workspace, &mut high, cube, &mut Reader::idle());
+        self.multiply(workspace, &mut low, square);
+        self.multiply(workspace, &mut high, cube);
         for (low, high) in low.iter_mut().zip(high) {
             *low = V::add(*low, high);
         }
         carry(&mut low);
         // The sum is below four times the modulus.
-        self.multiply(workspace, &mut low, one, &mut Reader::idle());
+        self.multiply(workspace, &mut low, one);
         low
     }
 
@@ -166,7 +169,7 @@ impl<const K: usize> Modulus<K> {
     pub(crate) fn leave(&self, workspace: &mut Workspace<K>, x: &mut [V; K]) {
         let mut one = [V::zero(); K];
         one[0] = V::splat(1);
-        self.multiply(workspace, x, &one, &mut Reader::idle());
+        self.multiply(workspace, x, &one);
         self.subtract_once(x);
     }
 

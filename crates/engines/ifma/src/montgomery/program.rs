@@ -2,7 +2,7 @@
 
 use super::{SPARE, TILE};
 
-/// Where tiles are found.
+/// Where tiles are found. A program for two sides has the first three twice.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub(super) enum Base {
@@ -14,27 +14,30 @@ pub(super) enum Base {
     Workspace,
 }
 
-/// A base, and registers of 64 bytes from there.
+/// How many bases there are.
+pub(super) const BASES: usize = 7;
+
+/// Bytes from a base, a multiple of 64, and bytes into the bases.
 #[derive(Clone, Copy)]
-#[repr(C)]
-pub(super) struct Place {
-    /// Bytes into the bases.
-    base: u32,
-    /// Bytes from the base.
-    at: u32,
-}
+#[repr(transparent)]
+pub(super) struct Place(u32);
 
 impl Place {
     const fn new(base: Base, at: usize) -> Self {
-        Self { base: base as u32 * 8, at: at as u32 * 64 }
+        Self(at as u32 * 64 + base as u32 * 8)
+    }
+
+    /// The same place of the other side.
+    const fn other(self) -> Self {
+        Self(if self.0 % 64 < Base::Workspace as u32 * 8 { self.0 + 32 } else { self.0 })
     }
 }
 
 /// What is done with the places of a step, called as in [`super::tile`]. A code that begins with `Put` first stores all columns to p and takes
 /// those at o instead; one that ends with `AndSum` puts e + f to g as well. Beside multiplications both cost next to nothing.
 #[derive(Clone, Copy)]
-#[repr(u64)]
-pub(super) enum Code {
+#[repr(u32)]
+enum Code {
     /// Adds a b.
     Product,
     PutProduct,
@@ -73,25 +76,53 @@ pub(super) enum Code {
     Shift,
     /// Adds d to the lower columns, and makes digits of them at a.
     Digits,
-    /// Makes digits of the upper columns at a: the end.
+    /// Makes digits of the upper columns at a. All columns are zero then.
     UpperDigits,
     /// a + b to c.
     Sum,
     /// A digit of a power.
     Read,
+    /// The next reader, which reads to b.
+    Next,
     End,
 }
 
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct Step {
-    code: Code,
+    /// Twice the code, and one more where a digit is read as well.
+    piece: u32,
     /// a to d.
     places: [Place; 4],
     /// e to g.
     sum: [Place; 3],
     /// p and o.
     put: [Place; 2],
+}
+
+/// Codes of which there is a piece that reads.
+const READING: [Code; 9] = [
+    Code::Product,
+    Code::PutProduct,
+    Code::ProductLess,
+    Code::SumsLess,
+    Code::Square,
+    Code::PutSquare,
+    Code::SquareOfSum,
+    Code::PutSquareOfSum,
+    Code::Reduce,
+];
+
+impl Step {
+    fn can_read(&self) -> bool {
+        READING.iter().any(|&code| self.piece == 2 * code as u32)
+    }
+
+    /// The same step of the other side.
+    fn other(&self) -> Self {
+        let Self { piece, places, sum, put } = *self;
+        Self { piece, places: places.map(Place::other), sum: sum.map(Place::other), put: put.map(Place::other) }
+    }
 }
 
 /// Registers of a sum: digits and the lanes that have an eleventh, 1.
@@ -188,6 +219,47 @@ impl Layout {
 
     /// `x = x * x / R` where `square`, or else `x = x * y / R`.
     pub(super) fn product(self, square: bool) -> Vec<Step> {
+        ended(self.steps(square))
+    }
+
+    /// The same of both sides.
+    pub(super) fn products(self, square: bool) -> Vec<Step> {
+        ended(both_sides(&self.steps(square)).collect())
+    }
+
+    /// Reads `y` of both sides, beside so many squarings of `x`; multiplies `x` by `y` where there are squarings.
+    pub(super) fn window(self, squarings: usize) -> Vec<Step> {
+        let digits = TILE * self.tiles;
+        let square = self.steps(true);
+        let mut steps = Steps::new();
+        let mut read = 0;
+        let y = Self::tile(Base::Y, 0);
+        steps.push(Code::Next, [y, y]);
+        let count = |steps: &mut Steps, read: &mut usize| {
+            *read += 1;
+            if *read == digits {
+                steps.push(Code::Next, [y.other(), y.other()]);
+            }
+        };
+        for mut step in (0..squarings).flat_map(|_| both_sides(&square)) {
+            let reads = step.can_read() && read < 2 * digits;
+            step.piece += u32::from(reads);
+            steps.all.push(step);
+            if reads {
+                count(&mut steps, &mut read);
+            }
+        }
+        while read < 2 * digits {
+            steps.push::<0>(Code::Read, []);
+            count(&mut steps, &mut read);
+        }
+        if squarings > 0 {
+            steps.all.extend(both_sides(&self.steps(false)));
+        }
+        ended(steps.all)
+    }
+
+    fn steps(self, square: bool) -> Vec<Step> {
         let mut steps = Steps::new();
         if self.is_sparing() {
             self.owns_of_factors(&mut steps, square);
@@ -328,7 +400,7 @@ impl Layout {
                 steps.push(Code::Sum, [Self::tile(Base::Y, i), Self::tile(Base::Y, j), self.modulus_sum(Base::X, i, j)]);
             }
         }
-        steps.end()
+        ended(steps.all)
     }
 
     /// `x = y * modulus`, twice as long.
@@ -344,17 +416,20 @@ impl Layout {
             steps.push(Code::Digits, [x, x, x, self.upper_before(diagonal)]);
         }
         steps.push(Code::UpperDigits, [Self::tile(Base::X, 2 * self.tiles - 1)]);
-        steps.all
+        ended(steps.all)
     }
 }
 
-/// Reads so many digits of a power.
-pub(super) fn read(digits: usize) -> Vec<Step> {
-    let mut steps = Steps::new();
-    for _ in 0..digits {
-        steps.push::<0>(Code::Read, []);
-    }
-    steps.end()
+/// The steps of one side, and then of the other.
+fn both_sides(steps: &[Step]) -> impl Iterator<Item = Step> {
+    steps.iter().copied().chain(steps.iter().map(Step::other))
+}
+
+/// A program of the steps.
+fn ended(steps: Vec<Step>) -> Vec<Step> {
+    let mut steps = Steps { all: steps, ..Steps::new() };
+    steps.push::<0>(Code::End, []);
+    steps.all
 }
 
 /// A sum of two tiles that is yet to be made.
@@ -385,7 +460,7 @@ impl Steps {
         let nowhere = Place::new(Base::Workspace, 0);
         let mut all = [nowhere; 4];
         all[..N].copy_from_slice(&places);
-        self.all.push(Step { code, places: all, sum: [nowhere; 3], put: self.put });
+        self.all.push(Step { piece: 2 * code as u32, places: all, sum: [nowhere; 3], put: self.put });
     }
 
     /// A step that can make a sum beside what else it does, and does so if one is wanted: the code for each case.
@@ -403,10 +478,5 @@ impl Steps {
         for sum in self.wanted.extract_if(.., is_due).collect::<Vec<_>>() {
             self.push(Code::Sum, sum.places);
         }
-    }
-
-    fn end(mut self) -> Vec<Step> {
-        self.push::<0>(Code::End, []);
-        self.all
     }
 }

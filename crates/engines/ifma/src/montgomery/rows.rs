@@ -49,7 +49,7 @@ macro_rules! sum_beside {
             "vpaddq zmm31, zmm31, [{e}+64*", $i, "]\n",
             "vpaddq zmm", $digit, ", zmm31, [{f}+64*", $i, "]\n",
             "vpsrlq zmm31, zmm", $digit, ", 52\n",
-            "vpandq zmm", $digit, ", zmm", $digit, ", [{constants}]{{1to8}}\n",
+            "vpandq zmm", $digit, ", zmm", $digit, ", [{memory}]{{1to8}}\n",
             "vmovdqa64 [{g}+64*", $i, "], zmm", $digit, "\n",
         )
     };
@@ -185,7 +185,7 @@ macro_rules! reduction {
     (@ $before:ident $beside:ident $q:literal $other:literal [$column:literal $next:literal $third:literal $($columns:literal)*]
         [($i:tt $($place:tt)*) $($rows:tt)*]) => {
         concat!(
-            "vpaddq zmm", $column, ", zmm", $column, ", [{constants}]{{1to8}}\n",
+            "vpaddq zmm", $column, ", zmm", $column, ", [{memory}]{{1to8}}\n",
             "vpsraq zmm", $column, ", zmm", $column, ", 52\n",
             "vpmadd52huq zmm", $column, ", zmm", $q, ", [{b}]\n",
             "vpmadd52luq zmm", $next, ", zmm", $q, ", [{b}+64]\n",
@@ -222,22 +222,22 @@ macro_rules! quotient {
     };
 }
 
-/// Places of the step to their registers; the step is the one before the next. What a reader needs comes to registers e to g.
+/// Places of the step to their registers; the step is the one before the next, but for a and b. What a reader needs comes to registers e to g.
 macro_rules! places {
-    ($(($place:literal $base:literal $at:literal))*) => {
+    ($(($place:literal $at:literal))*) => {
         concat!($(
-            "mov {next:e}, [{step}", $base, "]\n",
-            "mov {", $place, "}, [{constants}+{next}+{at_bases}]\n",
-            "mov {next:e}, [{step}", $at, "]\n",
-            "add {", $place, "}, {next}\n",
+            "mov {", $place, ":e}, [{step}", $at, "]\n",
+            "mov {next:e}, {", $place, ":e}\n",
+            "and {next:e}, 56\n",
+            "and {", $place, ":e}, -64\n",
+            "add {", $place, "}, [{memory}+{next}+{at_bases}]\n",
         )*)
     };
-    (less) => { places!(("c" "-56" "-52") ("d" "-48" "-44")) };
-    (sum) => { concat!("vpxorq xmm31, xmm31, xmm31\n", places!(("e" "-40" "-36") ("f" "-32" "-28") ("g" "-24" "-20"))) };
-    (put) => { places!(("p" "-16" "-12") ("o" "-8" "-4")) };
-    (read) => {
-        concat!("mov {e}, [{constants}+{at_masks}]\n", "mov {f}, [{constants}+{at_rows}]\n", "mov {g}, [{constants}+{at_to}]\n")
-    };
+    (factors) => { places!(("a" "+4") ("b" "+8")) };
+    (less) => { places!(("c" "-28") ("d" "-24")) };
+    (sum) => { concat!("vpxorq xmm31, xmm31, xmm31\n", places!(("e" "-20") ("f" "-16") ("g" "-12"))) };
+    (put) => { places!(("p" "-8") ("o" "-4")) };
+    (read) => { concat!("mov {e}, [{memory}+{at_masks}]\n", "mov {f}, [{memory}+{at_rows}]\n", "mov {g}, [{memory}+{at_to}]\n") };
 }
 
 /// The lanes in which the last sum has an eleventh digit.
@@ -302,8 +302,8 @@ macro_rules! digits {
         concat!(
             "vpaddq zmm", $column, ", zmm", $column, ", zmm31\n",
             "vpsraq zmm31, zmm", $column, ", 52\n",
-            "vpandq zmm", $column, ", zmm", $column, ", [{constants}]{{1to8}}\n",
-            store_to!("a" "64" $i "0" $column),
+            "vpandq zmm", $column, ", zmm", $column, ", [{memory}]{{1to8}}\n",
+            "vmovdqa64 [{a}+64*", $i, "], zmm", $column, "\n",
             digits!([$($columns)*] [$($rest)*])
         )
     };
@@ -316,7 +316,7 @@ macro_rules! sum {
             "vpaddq zmm", $b, ", zmm", $b, ", [{a}+64*", $i, "]\n",
             "vpaddq zmm", $b, ", zmm", $b, ", zmm30\n",
             "vpsrlq zmm30, zmm", $b, ", 52\n",
-            "vpandq zmm", $b, ", zmm", $b, ", [{constants}]{{1to8}}\n",
+            "vpandq zmm", $b, ", zmm", $b, ", [{memory}]{{1to8}}\n",
             store_to!("c" "64" $i "0" $b),
         )
     };

@@ -1,7 +1,7 @@
 //! Against `num-bigint`: products and squares of every number of digits in use, of random and edge operands in the lanes of one batch.
 #![allow(unsafe_code)] // Every test asks the processor first.
 
-use super::{Modulus, Reader, Workspace};
+use super::{Modulus, Workspace};
 use crate::LANES;
 use crate::digits::{Order, from_bytes, from_lanes, to_bytes, to_lanes};
 use crate::testing::{Random, skip_without_ifma};
@@ -73,8 +73,8 @@ fn products_are_right<const K: usize>(rounds: usize) {
             let [mut product, mut square]: [[V; K]; 2] = [lanes(&a), lanes(&a)];
             // SAFETY: the test has asked the processor.
             unsafe {
-                group.multiply(&mut workspace, &mut product, &lanes(&b), &mut Reader::idle());
-                group.square(&mut workspace, &mut square, &mut Reader::idle());
+                group.multiply(&mut workspace, &mut product, &lanes(&b));
+                group.square(&mut workspace, &mut square);
             }
             let (product, square) = (from_lanes(&product), from_lanes(&square));
             for (lane, modulus) in moduli.iter().enumerate() {

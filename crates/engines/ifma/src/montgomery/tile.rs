@@ -4,79 +4,73 @@
 //! them together spills registers as it likes.
 #![allow(unsafe_code)] // Assembly; everything that it touches is declared.
 
-use super::program::Step;
+use super::program::{BASES, Step};
 use super::table::{Reader, Row};
 use crate::vector::{DIGIT, V};
 use core::arch::asm;
 use core::mem::offset_of;
+use core::ptr::{null, null_mut};
 
 /// What the assembly finds behind its pointer.
 #[repr(C)]
-struct Memory {
+pub(super) struct Memory<'a> {
     /// A digit's bits, and one more.
     constants: V,
     /// From the last tile of digits.
     carry: V,
-    bases: [*mut V; 4],
-    /// Of the reader.
+    bases: [*mut V; BASES],
+    /// The next reader.
+    next: *const Reader<'a>,
+    /// Of the last reader.
     masks: *const V,
     rows: *const Row,
     to: *mut V,
 }
 
-/// Runs the program, and has the reader read a digit after each product of tiles.
+impl<'a> Memory<'a> {
+    /// Programs have their bases in this order, and one reader after the other.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+    pub(super) fn new(bases: [*mut V; BASES], readers: &'a [Reader<'a>]) -> Self {
+        Self {
+            constants: V::from_array([DIGIT, DIGIT + 1, 0, 0, 0, 0, 0, 0]),
+            carry: V::zero(),
+            bases,
+            next: readers.as_ptr(),
+            masks: null(),
+            rows: null(),
+            to: null_mut(),
+        }
+    }
+}
+
+/// Runs the program.
 ///
 /// # Safety
-/// The processor has the features. At the bases lies as much as the program's steps reach, and no reference is in use to what they write.
+/// The processor has the features. At the bases lies as much as the program's steps reach, there are as many readers as it asks for, with as many
+/// digits, and no reference is in use to what they write.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Reader<'_>) {
-    let mut nowhere = V::zero();
-    let (rows, to, mut left) = reader.rest(&mut nowhere);
-    let mut memory = Memory {
-        constants: V::from_array([DIGIT, DIGIT + 1, 0, 0, 0, 0, 0, 0]),
-        carry: V::zero(),
-        bases: *bases,
-        masks: reader.masks.as_ptr(),
-        rows,
-        to,
-    };
-    let [group0, group1, group2, group3] = reader.groups;
-    // SAFETY: the caller's promise; the reader's rows and digits are as many as it says. All registers are declared.
+pub(super) unsafe fn run(program: &[Step], memory: &mut Memory<'_>) {
+    // SAFETY: the caller's promise. All registers are declared.
     unsafe {
         asm!(
             tile!(each clear),
             "jmp 4f",
-            // A digit has been read. The last one is read again and again.
+            // A digit has been read.
             "3:",
-            "sub {left}, 1",
-            "adc {left}, 0",
-            "jz 4f",
-            "add qword ptr [{constants}+{at_rows}], 64*32",
-            "add qword ptr [{constants}+{at_to}], 64",
+            "add qword ptr [{memory}+{at_rows}], 64*32",
+            "add qword ptr [{memory}+{at_to}], 64",
             // The next step.
             "4:",
-            "mov {next:e}, [{step}+8]",
-            "mov {a}, [{constants}+{next}+{at_bases}]",
-            "mov {next:e}, [{step}+12]",
-            "add {a}, {next}",
-            "mov {next:e}, [{step}+16]",
-            "mov {b}, [{constants}+{next}+{at_bases}]",
-            "mov {next:e}, [{step}+20]",
-            "add {b}, {next}",
-            // Each code has a piece that reads and one that does not.
+            places!(factors),
             "lea {o}, [rip + 5f]",
-            "mov {next}, [{step}]",
-            "lea {next}, [{o} + 8*{next}]",
-            "add {step}, 80",
-            "cmp {left}, 1",
-            "sbb {o:e}, {o:e}",
-            "lea {o:e}, [4*{o:e}+4]",
-            "add {next}, {o}",
-            "lea {o}, [rip + 5f]",
-            "movsxd {next}, dword ptr [{next}]",
+            "mov {next:e}, [{step}]",
+            "add {step}, 40",
+            "movsxd {next}, dword ptr [{o} + 4*{next}]",
             "add {next}, {o}",
             "jmp {next}",
+            // Each code has a piece that reads and one that does not, or the same twice.
             ".p2align 2",
             "5:",
             ".long 20f-5b, 21f-5b, 22f-5b, 23f-5b, 24f-5b, 24f-5b, 26f-5b, 27f-5b, 28f-5b, 28f-5b",
@@ -84,7 +78,7 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             ".long 40f-5b, 40f-5b, 42f-5b, 43f-5b, 44f-5b, 45f-5b, 46f-5b, 46f-5b, 48f-5b, 49f-5b",
             ".long 50f-5b, 51f-5b, 52f-5b, 52f-5b, 54f-5b, 54f-5b, 56f-5b, 56f-5b, 58f-5b, 59f-5b",
             ".long 60f-5b, 60f-5b, 62f-5b, 62f-5b, 64f-5b, 64f-5b, 66f-5b, 66f-5b, 68f-5b, 68f-5b",
-            ".long 70f-5b, 70f-5b, 72f-5b, 72f-5b, 74f-5b, 74f-5b, 9f-5b, 9f-5b",
+            ".long 70f-5b, 70f-5b, 72f-5b, 72f-5b, 74f-5b, 74f-5b, 76f-5b, 76f-5b, 9f-5b, 9f-5b",
             // Product.
             "20:",
             tile!(each load_digit),
@@ -134,7 +128,7 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             tile!(each load_digit),
             tile!(product nothing carries),
             "kandb k1, k1, k2",
-            "vpaddq zmm19{{k1}}, zmm19, [{constants}+8]{{1to8}}",
+            "vpaddq zmm19{{k1}}, zmm19, [{memory}+8]{{1to8}}",
             "jmp 4b",
             // PutSums.
             "30:",
@@ -144,7 +138,7 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             tile!(each load_digit),
             tile!(product put carries),
             "kandb k1, k1, k2",
-            "vpaddq zmm19{{k1}}, zmm19, [{constants}+8]{{1to8}}",
+            "vpaddq zmm19{{k1}}, zmm19, [{memory}+8]{{1to8}}",
             "jmp 4b",
             // PutSumsAndSum.
             "32:",
@@ -155,7 +149,7 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             tile!(each load_digit),
             tile!(product put carries_and_sum),
             "kandb k1, k1, k2",
-            "vpaddq zmm19{{k1}}, zmm19, [{constants}+8]{{1to8}}",
+            "vpaddq zmm19{{k1}}, zmm19, [{memory}+8]{{1to8}}",
             end_of_sum!(),
             "jmp 4b",
             // SumsLess.
@@ -166,7 +160,7 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             tile!(each load_digit),
             tile!(product nothing carries_and_less),
             "kandb k1, k1, k2",
-            "vpaddq zmm19{{k1}}, zmm19, [{constants}+8]{{1to8}}",
+            "vpaddq zmm19{{k1}}, zmm19, [{memory}+8]{{1to8}}",
             "jmp 4b",
             "35:",
             places!(less),
@@ -176,7 +170,7 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             tile!(each load_digit),
             tile!(product nothing carries_and_less_and_read),
             "kandb k1, k1, k2",
-            "vpaddq zmm19{{k1}}, zmm19, [{constants}+8]{{1to8}}",
+            "vpaddq zmm19{{k1}}, zmm19, [{memory}+8]{{1to8}}",
             "jmp 3b",
             // Unlike.
             "36:",
@@ -196,7 +190,7 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             "kmovb k1, [{b}+640]",
             tile!(each load_digit),
             tile!(each like),
-            "vpaddq zmm19{{k1}}, zmm19, [{constants}+8]{{1to8}}",
+            "vpaddq zmm19{{k1}}, zmm19, [{memory}+8]{{1to8}}",
             "jmp 4b",
             // Square.
             "42:",
@@ -239,7 +233,7 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             tile!(each load_digit),
             tile!(unlike nothing carry_once),
             tile!(each twice_and_like),
-            "vpaddq zmm19{{k1}}, zmm19, [{constants}+8]{{1to8}}",
+            "vpaddq zmm19{{k1}}, zmm19, [{memory}+8]{{1to8}}",
             "jmp 4b",
             "49:",
             places!(read),
@@ -247,7 +241,7 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             tile!(each load_digit),
             tile!(unlike nothing carry_once_and_read),
             tile!(each twice_and_like),
-            "vpaddq zmm19{{k1}}, zmm19, [{constants}+8]{{1to8}}",
+            "vpaddq zmm19{{k1}}, zmm19, [{memory}+8]{{1to8}}",
             "jmp 3b",
             // PutSquareOfSum.
             "50:",
@@ -256,7 +250,7 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             tile!(each load_digit),
             tile!(unlike put carry_once),
             tile!(each twice_and_like),
-            "vpaddq zmm19{{k1}}, zmm19, [{constants}+8]{{1to8}}",
+            "vpaddq zmm19{{k1}}, zmm19, [{memory}+8]{{1to8}}",
             "jmp 4b",
             "51:",
             places!(put),
@@ -265,7 +259,7 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             tile!(each load_digit),
             tile!(unlike put carry_once_and_read),
             tile!(each twice_and_like),
-            "vpaddq zmm19{{k1}}, zmm19, [{constants}+8]{{1to8}}",
+            "vpaddq zmm19{{k1}}, zmm19, [{memory}+8]{{1to8}}",
             "jmp 3b",
             // PutSquareOfSumAndSum.
             "52:",
@@ -275,7 +269,7 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             tile!(each load_digit),
             tile!(unlike put carry_once_and_sum),
             tile!(each twice_and_like),
-            "vpaddq zmm19{{k1}}, zmm19, [{constants}+8]{{1to8}}",
+            "vpaddq zmm19{{k1}}, zmm19, [{memory}+8]{{1to8}}",
             end_of_sum!(),
             "jmp 4b",
             // Twice.
@@ -337,15 +331,18 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             "68:",
             places!(less),
             tile!(more_lower),
-            "vmovdqa64 zmm31, [{constants}+{at_carry}]",
+            "vmovdqa64 zmm31, [{memory}+{at_carry}]",
             digits!([0 1 2 3 4 5 6 7 8 9] [0 1 2 3 4 5 6 7 8 9]),
-            "vmovdqa64 [{constants}+{at_carry}], zmm31",
+            "vmovdqa64 [{memory}+{at_carry}], zmm31",
             "jmp 4b",
             // UpperDigits.
             "70:",
-            "vmovdqa64 zmm31, [{constants}+{at_carry}]",
+            "vmovdqa64 zmm31, [{memory}+{at_carry}]",
             digits!([10 11 12 13 14 15 16 17 18 19] [0 1 2 3 4 5 6 7 8 9]),
-            "jmp 9f",
+            "vpxorq xmm31, xmm31, xmm31",
+            "vmovdqa64 [{memory}+{at_carry}], zmm31",
+            tile!(each clear),
+            "jmp 4b",
             // Sum.
             "72:",
             places!(less),
@@ -360,10 +357,23 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             places!(read),
             tile!(each read),
             "jmp 3b",
+            // Next.
+            "76:",
+            "mov {a}, [{memory}+{at_next}]",
+            "add qword ptr [{memory}+{at_next}], {reader}",
+            "kmovb k3, [{a}+{at_groups}]",
+            "kmovb k4, [{a}+{at_groups}+1]",
+            "kmovb k5, [{a}+{at_groups}+2]",
+            "kmovb k6, [{a}+{at_groups}+3]",
+            "mov [{memory}+{at_to}], {b}",
+            "lea {b}, [{a}+{at_reader_masks}]",
+            "mov [{memory}+{at_masks}], {b}",
+            "mov {b}, [{a}+{at_reader_rows}]",
+            "mov [{memory}+{at_rows}], {b}",
+            "jmp 4b",
             "9:",
             step = inout(reg) program.as_ptr() => _,
-            constants = in(reg) &raw mut memory,
-            left = inout(reg) left,
+            memory = in(reg) core::ptr::from_mut(memory),
             a = out(reg) _,
             b = out(reg) _,
             c = out(reg) _,
@@ -374,16 +384,17 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             p = out(reg) _,
             o = out(reg) _,
             next = out(reg) _,
-            at_carry = const offset_of!(Memory, carry),
-            at_bases = const offset_of!(Memory, bases),
-            at_masks = const offset_of!(Memory, masks),
-            at_rows = const offset_of!(Memory, rows),
-            at_to = const offset_of!(Memory, to),
-            in("k3") group0,
-            in("k4") group1,
-            in("k5") group2,
-            in("k6") group3,
-            out("k1") _, out("k2") _, out("k7") _,
+            at_carry = const offset_of!(Memory<'_>, carry),
+            at_bases = const offset_of!(Memory<'_>, bases),
+            at_next = const offset_of!(Memory<'_>, next),
+            at_masks = const offset_of!(Memory<'_>, masks),
+            at_rows = const offset_of!(Memory<'_>, rows),
+            at_to = const offset_of!(Memory<'_>, to),
+            reader = const size_of::<Reader<'_>>(),
+            at_reader_masks = const offset_of!(Reader<'_>, masks),
+            at_groups = const offset_of!(Reader<'_>, groups),
+            at_reader_rows = const offset_of!(Reader<'_>, rows),
+            out("k1") _, out("k2") _, out("k3") _, out("k4") _, out("k5") _, out("k6") _, out("k7") _,
             out("zmm0") _, out("zmm1") _, out("zmm2") _, out("zmm3") _, out("zmm4") _, out("zmm5") _, out("zmm6") _, out("zmm7") _,
             out("zmm8") _, out("zmm9") _, out("zmm10") _, out("zmm11") _, out("zmm12") _, out("zmm13") _, out("zmm14") _, out("zmm15") _,
             out("zmm16") _, out("zmm17") _, out("zmm18") _, out("zmm19") _, out("zmm20") _, out("zmm21") _, out("zmm22") _, out("zmm23") _,
@@ -391,5 +402,4 @@ pub(super) unsafe fn run(program: &[Step], bases: &[*mut V; 4], reader: &mut Rea
             options(nostack),
         );
     }
-    reader.leave(left);
 }

@@ -12,7 +12,7 @@ use super::key::Private;
 use super::{private, public};
 use crate::LANES;
 use crate::digits::{Order, per_lane, read, to_lanes};
-use crate::montgomery::{Reader, Workspace};
+use crate::montgomery::Workspace;
 use crate::vector::{RADIX, V};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -79,7 +79,7 @@ fn compute<const K: usize, const N: usize>(keys: [&Private<K, N>; LANES], random
     let mut factors =
         Factors { hide: public::power(public, &n, &mut workspace, &r), reveal: private::power(&keys, inverses.each_ref(), &r) };
     for factor in [&mut factors.hide, &mut factors.reveal] {
-        n.multiply(&mut workspace, factor, &square, &mut Reader::idle());
+        n.multiply(&mut workspace, factor, &square);
     }
     r.zeroize();
     inverses.as_flattened_mut().as_flattened_mut().zeroize();

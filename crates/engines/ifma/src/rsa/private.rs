@@ -7,7 +7,7 @@ use super::key::Private;
 use super::public;
 use crate::LANES;
 use crate::digits::{Order, from_lanes, per_lane, read, to_bytes, to_lanes};
-use crate::montgomery::{Modulus, POWERS, Reader, Row, WINDOW, Wide, Workspace, carry};
+use crate::montgomery::{Modulus, POWERS, Pair, Row, Side, WINDOW, Wide, Workspace, carry};
 use crate::vector::{RADIX, V};
 use zeroize::Zeroize;
 
@@ -40,9 +40,9 @@ fn compute<const K: usize, const N: usize>(
     let mut workspace = Workspace::<N>::new();
     let mut factors = Factors { hide: to_lanes(blindings.map(|[hide, _]| hide)), reveal: to_lanes(blindings.map(|[_, reveal]| reveal)) };
     let mut hidden = input;
-    n.multiply(&mut workspace, &mut hidden, &factors.hide, &mut Reader::idle());
+    n.multiply(&mut workspace, &mut hidden, &factors.hide);
     let mut result = power(&keys, keys.map(|key| &key.exponents), &hidden);
-    n.multiply(&mut workspace, &mut result, &factors.reveal, &mut Reader::idle());
+    n.multiply(&mut workspace, &mut result, &factors.reveal);
     n.subtract_once(&mut result);
     let again = public::power(public, &n, &mut workspace, &result);
     let mut verified = u8::MAX;
@@ -52,8 +52,8 @@ fn compute<const K: usize, const N: usize>(
     let results = from_lanes(&result);
     result.zeroize();
     // The squares belong together as well, and cost less than new ones.
-    n.square(&mut workspace, &mut factors.hide, &mut Reader::idle());
-    n.square(&mut workspace, &mut factors.reveal, &mut Reader::idle());
+    n.square(&mut workspace, &mut factors.hide);
+    n.square(&mut workspace, &mut factors.reveal);
     (results, verified, factors)
 }
 
@@ -97,6 +97,7 @@ impl<const K: usize> Drop for Half<'_, K> {
 }
 
 impl<'a, const K: usize> Half<'a, K> {
+    /// With the first two powers, of which the factor is the second.
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     fn new(
         constants: [&Constants<K>; LANES],
@@ -106,41 +107,42 @@ impl<'a, const K: usize> Half<'a, K> {
         table: &'a mut [Row; K],
         input: &Wide<K>,
     ) -> Self {
-        let zero = [V::zero(); K];
-        let mut half = Self { prime, exponent: to_lanes(exponents), table, result: zero, entry: zero };
         let one = to_lanes(constants.map(|prime| &prime.one));
         let square = to_lanes(constants.map(|prime| &prime.square));
         let cube = to_lanes(constants.map(|prime| &prime.cube));
         let base = prime.enter(workspace, input, [&one, &square, &cube]);
-        half.fill(workspace, &one, &base);
+        let mut half = Self { prime, exponent: to_lanes(exponents), table, result: one, entry: base };
+        half.keep(0);
+        half.result = base;
+        half.keep(1);
         half
     }
 
-    /// The powers of `base`.
+    /// The result is a power.
+    #[inline]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-    fn fill(&mut self, workspace: &mut Workspace<K>, one: &[V; K], base: &[V; K]) {
-        let mut power = *one;
-        for i in 0..POWERS {
-            if i == 1 {
-                power = *base;
-            } else if i > 1 && i % 2 == 0 {
-                for (digit, powers) in power.iter_mut().zip(&*self.table) {
-                    *digit = powers[i / 2];
-                }
-                self.prime.square(workspace, &mut power, &mut Reader::idle());
-            } else if i > 1 {
-                self.prime.multiply(workspace, &mut power, base, &mut Reader::idle());
-            }
-            for (&digit, powers) in power.iter().zip(&mut *self.table) {
-                powers[i] = digit;
-            }
+    fn keep(&mut self, power: usize) {
+        for (&digit, powers) in self.result.iter().zip(&mut *self.table) {
+            powers[power] = digit;
         }
-        power.zeroize();
+    }
+
+    /// The result becomes a power that is kept.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+    fn recall(&mut self, power: usize) {
+        for (digit, powers) in self.result.iter_mut().zip(&*self.table) {
+            *digit = powers[power];
+        }
+    }
+
+    /// For products of the result and the factor.
+    fn side(&mut self) -> Side<'_, K> {
+        Side { modulus: self.prime, x: &mut self.result, y: &mut self.entry }
     }
 }
 
-/// The base to the power of its exponent modulo each prime, fully reduced. The two take turns: while one waits for the carries of its square,
-/// the other one multiplies.
+/// The base to the power of its exponent modulo each prime, fully reduced.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
 fn powers<const K: usize, const N: usize>(
@@ -155,29 +157,36 @@ fn powers<const K: usize, const N: usize>(
     let mut half =
         |i: usize, table| Half::new(keys.map(|key| &key.primes[i]), exponents.map(|pair| &pair[i]), &primes[i], workspace, table, base);
     let mut halves = [half(0, table), half(1, other_table)];
+    let pair = Pair::new();
+    for power in 2..POWERS {
+        match power % 2 {
+            0 => {
+                for half in &mut halves {
+                    half.recall(power / 2);
+                }
+                pair.square(workspace, halves.each_mut().map(Half::side));
+            }
+            _ => pair.multiply(workspace, halves.each_mut().map(Half::side)),
+        }
+        for half in &mut halves {
+            half.keep(power);
+        }
+    }
     // The lengths of the primes are not secret.
     let bits = keys.iter().flat_map(|key| &key.primes).map(|prime| prime.bits).max().unwrap_or(0);
     for at in (0..bits.div_ceil(WINDOW)).rev().map(|window| window * WINDOW) {
         let [one, other] = &mut halves;
-        let mut readers = [
-            Reader::new(&*one.table, window(&one.exponent, at), &mut one.entry),
-            Reader::new(&*other.table, window(&other.exponent, at), &mut other.entry),
+        let indices = [window(&one.exponent, at), window(&other.exponent, at)];
+        let sides = [
+            Side { modulus: one.prime, x: &mut one.result, y: &mut one.entry },
+            Side { modulus: other.prime, x: &mut other.result, y: &mut other.entry },
         ];
-        let first = at + WINDOW >= bits;
-        if !first {
-            for _ in 0..WINDOW {
-                one.prime.square(workspace, &mut one.result, &mut readers[0]);
-                other.prime.square(workspace, &mut other.result, &mut readers[1]);
-            }
-        }
-        for reader in readers {
-            reader.finish();
-        }
-        for half in &mut halves {
-            match first {
-                true => half.result = half.entry,
-                false => half.prime.multiply(workspace, &mut half.result, &half.entry, &mut Reader::idle()),
-            }
+        let tables = [&*one.table, &*other.table];
+        if at + WINDOW < bits {
+            pair.window(workspace, sides, tables, indices);
+        } else {
+            pair.read(workspace, sides, tables, indices);
+            (one.result, other.result) = (one.entry, other.entry);
         }
     }
     for half in &mut halves {
@@ -208,9 +217,9 @@ fn recombine<const K: usize, const N: usize>(
     let coefficient = to_lanes(keys.map(|key| &key.coefficient));
     let [p, q] = primes;
     let [mut quotient, mut other] = *halves;
-    p.multiply(workspace, &mut quotient, &coefficient, &mut Reader::idle());
+    p.multiply(workspace, &mut quotient, &coefficient);
     // q is below R / 4, so that its remainder may be a factor modulo p even where q is the longer.
-    p.multiply(workspace, &mut other, &coefficient, &mut Reader::idle());
+    p.multiply(workspace, &mut other, &coefficient);
     p.subtract(&mut quotient, &mut other);
     let mut sum = q.multiply_wide(workspace, &quotient);
     for (sum, digit) in sum[0].iter_mut().zip(&halves[1]) {

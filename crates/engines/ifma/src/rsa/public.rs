@@ -5,7 +5,7 @@ use super::constants::Constants;
 use super::key::Public;
 use crate::LANES;
 use crate::digits::{Order, from_lanes, per_lane, read, to_bytes, to_lanes};
-use crate::montgomery::{Modulus, Reader, Workspace};
+use crate::montgomery::{Modulus, Workspace};
 use crate::vector::{RADIX, V};
 
 pub(super) fn run<const N: usize>(keys: [&Public<N>; LANES], tasks: &mut [PublicTask<'_>]) {
@@ -40,23 +40,23 @@ pub(super) fn power<const N: usize>(
     let constants = keys.map(|key| &key.modulus);
     let mut entered = *base;
     let square = to_lanes(constants.map(|constants| &constants.square));
-    modulus.multiply(workspace, &mut entered, &square, &mut Reader::idle());
+    modulus.multiply(workspace, &mut entered, &square);
     let top = keys.iter().map(|key| key.exponent_bits).max().unwrap_or(1) - 1;
     // Lanes with a shorter exponent square a one until theirs begins.
     let mut result = to_lanes(constants.map(|constants| &constants.one));
     select(bit(&keys, top), &mut result, &entered);
     for at in (1..top).rev() {
-        modulus.square(workspace, &mut result, &mut Reader::idle());
+        modulus.square(workspace, &mut result);
         let set = bit(&keys, at);
         if set != 0 {
             let mut multiplied = result;
-            modulus.multiply(workspace, &mut multiplied, &entered, &mut Reader::idle());
+            modulus.multiply(workspace, &mut multiplied, &entered);
             select(set, &mut result, &multiplied);
         }
     }
-    modulus.square(workspace, &mut result, &mut Reader::idle());
+    modulus.square(workspace, &mut result);
     // Exponents are odd. The factor that is not in Montgomery form takes the result out of it.
-    modulus.multiply(workspace, &mut result, base, &mut Reader::idle());
+    modulus.multiply(workspace, &mut result, base);
     modulus.subtract_once(&mut result);
     result
 }
