@@ -257,6 +257,14 @@ pub(crate) fn words(words: &[u64; WIDE / 8]) -> __m512i {
     unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 
+/// Writes eight words.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+pub(crate) fn set_words(words: &mut [u64; WIDE / 8], register: __m512i) {
+    // SAFETY: 64 writable bytes.
+    unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), register) }
+}
+
 /// Up to 64 bytes of `bytes` from `at` on, zeros behind them.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]

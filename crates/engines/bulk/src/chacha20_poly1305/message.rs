@@ -28,13 +28,8 @@ struct Progress {
 impl Message {
     /// Begins a message.
     pub fn new(key: &Key, nonce: &[u8; 12]) -> Self {
-        let progress = Progress {
-            state: State::empty(),
-            hash: Poly1305::new(&[0; 64]),
-            stream: [stream::EMPTY; stream::FEW],
-            aad_len: 0,
-            text_len: 0,
-        };
+        let progress =
+            Progress { state: State::empty(), hash: Poly1305::empty(), stream: [stream::EMPTY; stream::FEW], aad_len: 0, text_len: 0 };
         let mut message = Self(Box::new(progress));
         message.restart(key, nonce);
         message
@@ -49,7 +44,7 @@ impl Message {
         unsafe {
             message.state.begin_few(&mut message.stream);
         }
-        message.hash = Poly1305::new(&message.stream[0].0);
+        message.hash = Poly1305::new(message.stream[0].key());
         (message.aad_len, message.text_len) = (0, 0);
     }
 

@@ -3,8 +3,12 @@
 //! A number below 2^130 is three words of 64 bits for one block after another, and three limbs of 44, 44 and 42 bits in the lanes of registers. Side by
 //! side, up to eight eights are multiplied by powers of r and added up before carries are taken.
 
+mod number;
+
+use super::rounds;
 use crate::memory;
 use core::arch::x86_64::*;
+use number::{HIGH_LIMB, LIMB, Limbs, MASK, Number, limbs, number, plus, plus_block, times, times_r};
 
 const BLOCK: usize = 16;
 /// Blocks side by side.
@@ -13,20 +17,12 @@ const LANES: usize = 8;
 pub(super) const EIGHT: usize = LANES * BLOCK;
 /// Eights that are added up before carries are taken.
 pub(super) const EIGHTS: usize = 8;
+/// Of those, the ones that go into lanes in a step. Blocks after them go through words: a step of ChaCha20 lasts as long as 40 of them.
+pub(super) const FRONT: usize = 3;
 /// From how many bytes on the powers of r are worth computing.
 const MANY: usize = 3 * EIGHT;
-/// A limb's bits.
-const LIMB: u32 = 44;
-const MASK: u64 = (1 << LIMB) - 1;
-/// The highest limb's bits.
-const HIGH_LIMB: u32 = 130 - 2 * LIMB;
 /// Where each power of r from r^1 on stands in [`Poly1305::last`].
-const LAST: [usize; 1 + LANES] = [0, 7, 5, 3, 1, 6, 4, 2, 0];
-
-/// A number below 2^131, least significant word first.
-type Number = [u64; 3];
-/// The same in limbs.
-type Limbs = [u64; 3];
+const LAST: [usize; LANES] = [7, 5, 3, 1, 6, 4, 2, 0];
 
 /// The hash of a message.
 #[derive(Clone)]
@@ -34,10 +30,10 @@ pub(super) struct Poly1305 {
     r: [u64; 2],
     pad: [u64; 2],
     h: Number,
-    /// Powers of r, made when there are many blocks: r^8, r^16, ..., r^64, of which each is a factor of all lanes.
-    powers: Factors,
-    /// r^8, r^4, r^7, r^3, r^6, r^2, r^5, r: the order in which registers have eight blocks.
+    /// r^8, r^4, r^7, r^3, r^6, r^2, r^5, r, made when there are many blocks: the order in which registers have eight of them.
     last: Factors,
+    /// Eighth powers of those, of which each is a factor of all lanes.
+    powers: Factors,
     has_powers: bool,
     /// Bytes of a block that is not whole yet.
     part: [u8; BLOCK],
@@ -64,19 +60,43 @@ impl Poly1305 {
         Self { r: [0; 2], pad: [0; 2], h: [0; 3], powers: EMPTY, last: EMPTY, has_powers: false, part: [0; BLOCK], part_len: 0 }
     }
 
-    /// With the first 32 bytes of a block of keystream as key (RFC 8439 s2.6).
-    pub(super) fn new(block: &[u8; 64]) -> Self {
+    /// With a key of four words.
+    pub(super) fn new(key: [u64; 4]) -> Self {
         let mut hash = Self::empty();
-        hash.set_key(block);
+        hash.set_key(key);
         hash
     }
 
     /// Takes the key, before anything is hashed.
     #[inline]
-    pub(super) fn set_key(&mut self, block: &[u8; 64]) {
-        let word = |i: usize| block.as_chunks().0.get(i).map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        self.r = [word(0) & 0x0FFF_FFFC_0FFF_FFFF, word(1) & 0x0FFF_FFFC_0FFF_FFFC];
-        self.pad = [word(2), word(3)];
+    pub(super) fn set_key(&mut self, [r0, r1, pad0, pad1]: [u64; 4]) {
+        let [r0, r1, _] = rounds::here([r0 & 0x0FFF_FFFC_0FFF_FFFF, r1 & 0x0FFF_FFFC_0FFF_FFFC, 0]);
+        self.r = [r0, r1];
+        self.pad = [pad0, pad1];
+    }
+
+    /// Takes the key and what is hashed first, filled up with zeros.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+    pub(super) fn start(&mut self, key: [u64; 4], aad: &[u8]) {
+        self.set_key(key);
+        match aad.len() {
+            0 => {}
+            1..=BLOCK => {
+                let mut block = [0; BLOCK];
+                memory::set_block(&mut block, memory::short(aad));
+                self.block(&block);
+            }
+            _ => self.update_whole(aad),
+        }
+    }
+
+    /// Hashes bytes, filled up with zeros. Apart, so that what is in registers stays there where there are none.
+    #[inline(never)]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+    fn update_whole(&mut self, bytes: &[u8]) {
+        self.update(bytes);
+        self.pad();
     }
 
     /// Hashes bytes.
@@ -119,19 +139,10 @@ impl Poly1305 {
         }
     }
 
+    /// Hashes a block, after whole ones.
     #[inline]
-    fn block(&mut self, block: &[u8; BLOCK]) {
-        let number = u128::from_le_bytes(*block);
-        let (h0, carry) = self.h[0].overflowing_add(number as u64);
-        let sum = u128::from(self.h[1]) + (number >> 64) + u128::from(carry);
-        let h = [h0, sum as u64, self.h[2] + 1 + (sum >> 64) as u64];
-        let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
-        let [r0, r1] = self.r;
-        // 2^130 is 5, and r1 is a multiple of 4: 2^128 r1 is 5 / 4 r1.
-        let s1 = r1 + (r1 >> 2);
-        let low = wide(h[0], r0) + wide(h[1], s1);
-        let high = wide(h[0], r1) + wide(h[1], r0) + wide(h[2], s1);
-        self.h = folded([low, high, wide(h[2], r0)]);
+    pub(super) fn block(&mut self, block: &[u8; BLOCK]) {
+        self.h = times_r(plus_block(self.h, block), self.r);
     }
 
     /// Goes on side by side. Between this and [`Self::end`] there are eights alone, one at least.
@@ -140,7 +151,7 @@ impl Poly1305 {
     pub(super) fn begin(&mut self) -> Wide {
         assert_eq!(self.part_len, 0, "blocks are whole");
         if !self.has_powers {
-            self.make_all_powers();
+            self.make_powers();
         }
         // What was hashed before belongs to the first block.
         Wide { h: limbs(self.h).map(|limb| _mm512_zextsi128_si512(_mm_set_epi64x(0, limb as i64))), later: 0 }
@@ -155,7 +166,7 @@ impl Poly1305 {
         for (i, eight) in front.iter().enumerate() {
             self.add_eight(&mut sums, eight, front.len() - i);
         }
-        wide.take(sums, last);
+        wide.take(sums, eight_blocks(last));
     }
 
     /// What was hashed, moved on by so many eights.
@@ -165,7 +176,7 @@ impl Poly1305 {
         let mut sums = Sums::zero();
         match eights - 1 + wide.later {
             0 => sums.low = wide.h,
-            by => sums.add(self.powers.all(by - 1), wide.h),
+            by => sums.add(self.powers.all(LAST[by - 1]), wide.h),
         }
         sums
     }
@@ -174,56 +185,105 @@ impl Poly1305 {
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
     pub(super) fn add_eight(&self, sums: &mut Sums, eight: &[u8; EIGHT], left: usize) {
-        sums.add(self.powers.all(left - 1), eight_blocks(eight));
+        sums.add(self.powers.all(LAST[left - 1]), eight_blocks(eight));
+    }
+
+    /// Hashes eight eights, given as 16 registers.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+    pub(super) fn add_registers(&self, wide: &mut Wide, registers: &[__m512i; 2 * EIGHTS]) {
+        let mut sums = self.sums(wide, EIGHTS);
+        for (i, &[first, second]) in registers.as_chunks().0.iter().enumerate() {
+            match EIGHTS - 1 - i {
+                0 => return wide.take(sums, limbs_of_blocks(first, second)),
+                left => sums.add(self.powers.all(LAST[left - 1]), limbs_of_blocks(first, second)),
+            }
+        }
+    }
+
+    /// Goes on in steps. Between this and [`Self::end_steps`] there are steps alone, one at least.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+    pub(super) fn begin_steps(&mut self) -> Both {
+        let mut both = Both { lanes: self.begin(), words: self.h };
+        both.lanes.h = [_mm512_setzero_si512(); 3];
+        both.lanes.later = 1;
+        both
+    }
+
+    /// Begins a step: what is in words is moved on by the eights that go into lanes, what is in lanes by all.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+    pub(super) fn begin_step(&self, both: &mut Both) -> Sums {
+        both.words = number(times(limbs(both.words), self.powers.get(LAST[FRONT - 1])));
+        self.sums(&both.lanes, EIGHTS)
+    }
+
+    /// A block behind the first eights of a step, where it is called.
+    #[inline(always)]
+    pub(super) fn add_block(&self, both: &mut Both, block: &[u8; BLOCK]) {
+        both.words = rounds::here(times_r(plus_block(both.words, block), self.r));
+    }
+
+    /// Ends what the first eights of a step add up to.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+    pub(super) fn end_front(both: &mut Both, sums: Sums, last: &[u8; EIGHT]) {
+        both.lanes.take(sums, eight_blocks(last));
+    }
+
+    /// Back to one block after another.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+    pub(super) fn end_steps(&mut self, both: Both) {
+        let lanes = limbs(self.sum(&both.lanes));
+        self.h = plus(number(times(lanes, self.powers.get(LAST[EIGHTS - FRONT - 1]))), both.words);
     }
 
     /// Back to one block after another.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
     pub(super) fn end(&mut self, wide: Wide) {
+        self.h = self.sum(&wide);
+    }
+
+    /// What the lanes add up to.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+    fn sum(&self, wide: &Wide) -> Number {
         let mut sums = Sums::zero();
         sums.add(self.last.each(), wide.h);
-        self.h = number(sums.carried().map(|limb| _mm512_reduce_add_epi64(limb) as u64));
+        number(sums.carried().map(|limb| _mm512_reduce_add_epi64(limb) as u64))
     }
 
-    fn make_all_powers(&mut self) {
-        self.make_powers::<0>();
-        self.make_powers::<1>();
-        self.make_powers::<2>();
-        self.make_powers::<3>();
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+    fn make_powers(&mut self) {
+        let mut lowest = self.lowest();
+        (0..LANES).for_each(|n| lowest.make(n));
+        self.set_powers(&lowest, |power| power);
     }
 
-    /// A stage of four in which the powers of r are made, each with three or four multiplications that do not wait for each other. In words of 64 bits, so that
-    /// they take no time from registers that have other work.
-    #[inline(always)]
-    pub(super) fn make_powers<const STAGE: usize>(&mut self) {
-        let Self { powers, last, .. } = self;
-        match STAGE {
-            0 => {
-                let r = limbs([self.r[0], self.r[1], 0]);
-                let square = times(r, r);
-                last.set(LAST[1], r);
-                last.set(LAST[2], square);
-                last.set(LAST[3], times(square, r));
-                last.set(LAST[4], times(square, square));
-            }
-            1 => {
-                let fourth = last.get(LAST[4]);
-                (1..=4).for_each(|i| last.set(LAST[4 + i], times(fourth, last.get(LAST[i]))));
-                powers.set(0, last.get(LAST[8]));
-            }
-            2 => {
-                let eighth = powers.get(0);
-                powers.set(1, times(eighth, eighth));
-                powers.set(2, times(powers.get(1), eighth));
-                powers.set(3, times(powers.get(1), powers.get(1)));
-            }
-            _ => {
-                let fourth = powers.get(3);
-                (0..4).for_each(|i| powers.set(4 + i, times(fourth, powers.get(i))));
-            }
+    /// Begins to make the powers of r.
+    #[inline]
+    pub(super) fn lowest(&self) -> Lowest {
+        Lowest { r: self.r, power: [self.r[0], self.r[1], 0], words: [[0; LANES]; 3] }
+    }
+
+    /// Takes r to r^8, and squares them three times, after each time with something else to do, through which the power goes.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+    pub(super) fn set_powers(&mut self, lowest: &Lowest, mut beside: impl FnMut([__m512i; 3]) -> [__m512i; 3]) {
+        let [low, middle, high] = [0, 1, 2].map(|word| memory::words(&lowest.words[word]));
+        let mut power = limbs_of(low, middle, _mm512_slli_epi64::<{ 128 - 2 * LIMB }>(high));
+        self.last.set(power);
+        for _ in 0..3 {
+            let mut square = Sums::zero();
+            square.add(factors(power), power);
+            power = beside(square.carried());
         }
-        self.has_powers |= STAGE == 3;
+        self.powers.set(power);
+        self.has_powers = true;
     }
 
     /// The tag of what was hashed, which ends with a whole block.
@@ -242,71 +302,79 @@ impl Poly1305 {
     }
 }
 
-/// Modulo p, below 2^130 and a little, the number that three columns of 64 bits make.
-#[inline]
-fn folded([low, middle, high]: [u128; 3]) -> Number {
-    let middle = middle + (low >> 64);
-    let high = high + (middle >> 64);
-    let above = high >> 2;
-    let low = u128::from(low as u64) + 5 * above;
-    let middle = u128::from(middle as u64) + (low >> 64);
-    [low as u64, middle as u64, (high & 3) as u64 + (middle >> 64) as u64]
-}
-
-/// A product modulo p of limbs, the middle one of which may be a little too long here as there.
-#[inline(always)]
-fn times(a: Limbs, b: Limbs) -> Limbs {
-    let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
-    let (s1, s2) = (20 * b[1], 20 * b[2]);
-    let low = wide(a[0], b[0]) + wide(a[1], s2) + wide(a[2], s1);
-    let middle = wide(a[0], b[1]) + wide(a[1], b[0]) + wide(a[2], s2) + (low >> LIMB);
-    let high = wide(a[0], b[2]) + wide(a[1], b[1]) + wide(a[2], b[0]) + (middle >> LIMB);
-    // What is above 2^130 counts five times.
-    let low = (low as u64 & MASK) + 5 * (high >> HIGH_LIMB) as u64;
-    [low & MASK, (middle as u64 & MASK) + (low >> LIMB), high as u64 & ((1 << HIGH_LIMB) - 1)]
-}
-
-/// In limbs of 44, 44 and 42 bits, the last a little more.
-#[inline]
-fn limbs([a, b, c]: Number) -> Limbs {
-    [a & MASK, (a >> LIMB | b << (64 - LIMB)) & MASK, b >> (2 * LIMB - 64) | c << (128 - 2 * LIMB)]
-}
-
-/// The number with limbs that may be too long.
-#[inline]
-fn number([a, b, c]: Limbs) -> Number {
-    let [a, b, c] = [u128::from(a), u128::from(b), u128::from(c)];
-    let low = a + (b << LIMB);
-    // c 2^88 in columns of 64 bits.
-    let middle = (low >> 64) + ((c << (2 * LIMB - 64)) & u128::from(u64::MAX));
-    folded([u128::from(low as u64), middle, c >> (128 - 2 * LIMB)])
-}
-
 /// Limbs of eight blocks, in the order of [`Poly1305::last`].
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-fn eight_blocks(bytes: &[u8; EIGHT]) -> [__m512i; 3] {
+pub(super) fn eight_blocks(bytes: &[u8; EIGHT]) -> [__m512i; 3] {
     let [first, second] = bytes.as_chunks().0 else { unreachable!("128 bytes are twice 64") };
-    let (first, second) = (memory::register(first), memory::register(second));
-    let (low, high) = (_mm512_unpacklo_epi64(first, second), _mm512_unpackhi_epi64(first, second));
+    limbs_of_blocks(memory::register(first), memory::register(second))
+}
+
+/// The same of the registers that have them.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+fn limbs_of_blocks(first: __m512i, second: __m512i) -> [__m512i; 3] {
+    // With a whole block's bit 128.
+    limbs_of(_mm512_unpacklo_epi64(first, second), _mm512_unpackhi_epi64(first, second), _mm512_set1_epi64(1 << (128 - 2 * LIMB)))
+}
+
+/// Limbs of eight numbers, of which `top` has the bits from 128 on where the highest limb has them.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+fn limbs_of(low: __m512i, high: __m512i, top: __m512i) -> [__m512i; 3] {
     let mask = _mm512_set1_epi64(MASK as i64);
     let middle = _mm512_or_si512(_mm512_srli_epi64::<LIMB>(low), _mm512_slli_epi64::<{ 64 - LIMB }>(high));
-    // A whole block's bit 128.
-    let one = _mm512_set1_epi64(1 << (128 - 2 * LIMB));
-    [_mm512_and_si512(low, mask), _mm512_and_si512(middle, mask), _mm512_or_si512(_mm512_srli_epi64::<{ 2 * LIMB - 64 }>(high), one)]
+    [_mm512_and_si512(low, mask), _mm512_and_si512(middle, mask), _mm512_or_si512(_mm512_srli_epi64::<{ 2 * LIMB - 64 }>(high), top)]
+}
+
+/// r to r^8, one after another: made in words of 64 bits, so that they take no time from registers that have other work. Wiped when dropped.
+pub(super) struct Lowest {
+    r: [u64; 2],
+    power: Number,
+    /// Each word of the powers, in the order of [`Poly1305::last`].
+    words: [[u64; LANES]; 3],
+}
+
+impl Lowest {
+    /// Makes r^(n + 1), where it is called; first those before.
+    #[inline(always)]
+    pub(super) fn make(&mut self, n: usize) {
+        for (words, word) in self.words.iter_mut().zip(self.power) {
+            words[LAST[n]] = word;
+        }
+        self.power = rounds::here(times_r(self.power, self.r));
+    }
+}
+
+impl Drop for Lowest {
+    fn drop(&mut self) {
+        memory::wipe(&mut self.r);
+        memory::wipe(&mut self.power);
+        memory::wipe(self.words.as_flattened_mut());
+    }
 }
 
 /// Limbs of eight factors, and the upper two times 20, because 2^132 is 4 times 5.
 #[derive(Clone)]
+#[repr(align(64))]
 struct Factors([[u64; LANES]; 5]);
 
 const EMPTY: Factors = Factors([[0; LANES]; 5]);
 
+/// Limbs as a factor.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+fn factors([a, b, c]: [__m512i; 3]) -> [__m512i; 5] {
+    let [twenty_b, twenty_c] = [b, c].map(|limb| _mm512_add_epi64(_mm512_slli_epi64::<4>(limb), _mm512_slli_epi64::<2>(limb)));
+    [a, b, c, twenty_b, twenty_c]
+}
+
 impl Factors {
     #[inline]
-    fn set(&mut self, i: usize, [a, b, c]: Limbs) {
-        for (words, limb) in self.0.iter_mut().zip([a, b, c, 20 * b, 20 * c]) {
-            words[i] = limb;
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+    fn set(&mut self, limbs: [__m512i; 3]) {
+        for (words, limb) in self.0.iter_mut().zip(factors(limbs)) {
+            memory::set_words(words, limb);
         }
     }
 
@@ -341,11 +409,24 @@ impl Wide {
     /// Takes the sums, and the eight that ends them.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-    pub(super) fn take(&mut self, mut sums: Sums, last: &[u8; EIGHT]) {
-        for (sum, limb) in sums.low.iter_mut().zip(eight_blocks(last)) {
+    pub(super) fn take(&mut self, mut sums: Sums, last: [__m512i; 3]) {
+        for (sum, limb) in sums.low.iter_mut().zip(last) {
             *sum = _mm512_add_epi64(*sum, limb);
         }
         *self = Self { h: sums.carried(), later: 1 };
+    }
+}
+
+/// The hash over steps of 1 KiB, of which [`FRONT`] eights go into lanes and the blocks after them one after another through words, which nothing else needs there.
+/// Wiped when dropped.
+pub(super) struct Both {
+    lanes: Wide,
+    words: Number,
+}
+
+impl Drop for Both {
+    fn drop(&mut self) {
+        memory::wipe(&mut self.words);
     }
 }
 
@@ -389,43 +470,5 @@ impl Sums {
         let limb0 = _mm512_add_epi64(_mm512_and_si512(low0, mask), fives);
         let limb1 = _mm512_add_epi64(_mm512_and_si512(limb1, mask), _mm512_srli_epi64::<LIMB>(limb0));
         [_mm512_and_si512(limb0, mask), limb1, _mm512_and_si512(limb2, _mm512_set1_epi64((1 << HIGH_LIMB) - 1))]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The same modulo p, by bits.
-    fn slow(a: Number, b: Number) -> Number {
-        let double = |[x, y, z]: Number| folded([u128::from(x) << 1, u128::from(y) << 1, u128::from(z) << 1]);
-        let add = |a: Number, b: Number| folded([0, 1, 2].map(|i| u128::from(a[i]) + u128::from(b[i])));
-        let bits = (0..131).rev().map(|bit| b[bit / 64] >> (bit % 64) & 1);
-        bits.fold([0; 3], |sum, bit| if bit == 1 { add(double(sum), a) } else { double(sum) })
-    }
-
-    /// Fully reduced.
-    fn canonical(x: Number) -> Number {
-        let (a, carry) = x[0].overflowing_add(5);
-        let (b, carry) = x[1].overflowing_add(u64::from(carry));
-        let c = x[2] + u64::from(carry);
-        if c > 3 { [a, b, c & 3] } else { x }
-    }
-
-    #[test]
-    fn products_are_right() {
-        let edges = [[0; 3], [1, 0, 0], [u64::MAX, u64::MAX, 3], [u64::MAX - 4, u64::MAX, 3], [u64::MAX, u64::MAX, 4], [0, 1 << 63, 2]];
-        let mut state = 1u64;
-        let mut word = || {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            state ^ state >> 29
-        };
-        let random: Vec<Number> = (0..40).map(|_| [word(), word(), word() & 3]).collect();
-        for &a in edges.iter().chain(&random) {
-            for &b in edges.iter().chain(&random) {
-                assert_eq!(canonical(number(times(limbs(a), limbs(b)))), canonical(slow(a, b)), "{a:x?} times {b:x?}");
-            }
-            assert_eq!(number(limbs(a)), folded(a.map(u128::from)));
-        }
     }
 }

@@ -1,7 +1,8 @@
 //! ChaCha20 (RFC 8439 s2.4): 16 blocks side by side, a word of each in one register; and few blocks with a row of four in each register, which
 //! takes less time for them.
 
-use super::poly1305::{EIGHT, EIGHTS, Poly1305, Wide};
+use super::poly1305::{Both, EIGHT, FRONT, Poly1305};
+use super::rounds::{self, Words, double_round, quarter_round};
 use crate::memory::{self, Text, WIDE};
 use core::arch::x86_64::*;
 use core::ops::Range;
@@ -21,6 +22,15 @@ pub(super) const FIRST: usize = 1 + SIDE_BY_SIDE;
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct Block(pub(super) [u8; BLOCK]);
+
+impl Block {
+    /// What begins it: the hash's key, if it is a message's first (RFC 8439 s2.6).
+    #[inline]
+    pub(super) fn key(&self) -> [u64; 4] {
+        let words = self.0.as_chunks().0;
+        [0, 1, 2, 3].map(|i| u64::from_le_bytes(words[i]))
+    }
+}
 
 /// No keystream yet.
 pub(super) const EMPTY: Block = Block([0; BLOCK]);
@@ -59,10 +69,10 @@ impl State {
         }
     }
 
-    /// The first blocks of a message with so much text, and the hash with the key that is one of them. Returns how many there are.
+    /// The first blocks of a message with so much text, and the hash with the key that is one of them and the associated data. Returns how many there are.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-    pub(super) fn begin(&mut self, first: &mut [Block; FIRST], hash: &mut Poly1305, text: usize) -> usize {
+    pub(super) fn begin(&mut self, first: &mut [Block; FIRST], aad: &[u8], hash: &mut Poly1305, text: usize) -> usize {
         let blocks = match text.div_ceil(BLOCK) {
             0..4 => self.few::<1>(first),
             4..8 => self.few::<2>(first),
@@ -71,27 +81,28 @@ impl State {
                 SIDE_BY_SIDE
             }
             _ => {
-                let (one, rest) = first.split_at_mut(1);
-                seventeen(&self.0, &mut one[0], hash, |i, block| memory::set_register(&mut rest[i].0, block));
+                seventeen(&self.0, aad, hash, |i, block| memory::set_register(&mut first[1 + i].0, block));
                 FIRST
             }
         };
         if blocks < FIRST {
-            hash.set_key(&first[0].0);
+            hash.start(first[0].key(), aad);
         }
         self.0[12] = self.0[12].wrapping_add(blocks as u32);
         blocks
     }
 
-    /// The first blocks of a message with a step of text at least: the one that is the hash's key, and those that encrypt the step.
+    /// The first blocks of a message with a step of text at least: the one that is the hash's key, and those that encrypt the step, which is returned as well.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-    pub(super) fn begin_with(&mut self, text: &mut Text<'_>, first: &mut Block, hash: &mut Poly1305) {
-        seventeen(&self.0, first, hash, |i, block| {
-            let at = i * BLOCK;
-            text.store(at, _mm512_xor_si512(text.load(at), block));
+    pub(super) fn begin_with(&mut self, text: &mut Text<'_>, aad: &[u8], hash: &mut Poly1305) -> [__m512i; SIDE_BY_SIDE] {
+        let mut done = [_mm512_setzero_si512(); SIDE_BY_SIDE];
+        seventeen(&self.0, aad, hash, |i, block| {
+            done[i] = _mm512_xor_si512(text.load(i * BLOCK), block);
+            text.store(i * BLOCK, done[i]);
         });
         self.0[12] = self.0[12].wrapping_add(FIRST as u32);
+        done
     }
 
     /// `4 * N` blocks.
@@ -115,20 +126,25 @@ impl State {
     /// Xors keystream into a step of text, and meanwhile hashes as many bytes of it from `hashed` on: of the result, or of what is given.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-    pub(super) fn step<const SEAL: bool>(&mut self, text: &mut Text<'_>, at: usize, hashed: usize, hash: &Poly1305, wide: &mut Wide) {
+    pub(super) fn step<const SEAL: bool>(&mut self, text: &mut Text<'_>, at: usize, hashed: usize, hash: &Poly1305, both: &mut Both) {
         let range = hashed..hashed + STEP;
-        let eights: &[[u8; EIGHT]] = if SEAL { text.done(range) } else { text.given(range) }.as_chunks().0;
-        let mut sums = hash.sums(wide, EIGHTS);
-        let mut x = words(&self.0);
-        for (i, eight) in eights[..EIGHTS - 1].iter().enumerate() {
-            double_round(&mut x);
-            hash.add_eight(&mut sums, eight, EIGHTS - 1 - i);
+        let bytes = if SEAL { text.done(range) } else { text.given(range) };
+        let (front, rest) = bytes.split_at(FRONT * EIGHT);
+        let (front, rest): (&[[u8; EIGHT]], &[[[u8; 16]; 4]]) = (front.as_chunks().0, rest.as_chunks().0.as_chunks().0);
+        let mut sums = hash.begin_step(both);
+        let mut x = words(&self.0, 0);
+        for i in 0..FRONT - 1 {
+            double_round!(x, quarter => hash.add_block(both, &rest[i][quarter]));
+            hash.add_eight(&mut sums, &front[i], FRONT - 1 - i);
         }
-        wide.take(sums, &eights[EIGHTS - 1]);
-        for _ in EIGHTS - 1..10 {
-            double_round(&mut x);
+        Poly1305::end_front(both, sums, &front[FRONT - 1]);
+        for blocks in &rest[FRONT - 1..] {
+            double_round!(x, quarter => hash.add_block(both, &blocks[quarter]));
         }
-        words_to_blocks(x, &self.0, |i, block| {
+        for _ in rest.len()..10 {
+            double_round!(x);
+        }
+        words_to_blocks(x, &self.0, 0, |i, block| {
             let at = at + i * BLOCK;
             text.store(at, _mm512_xor_si512(text.load(at), block));
         });
@@ -199,30 +215,13 @@ fn rows<const N: usize>(state: &[u32; 16]) -> [Rows; N] {
     all
 }
 
-/// `x[a] += x[b]`, then `x[d]` xored with it and turned, for each quadruple before the next step: quarter rounds take turns, so that none waits.
-/// After each step of all comes what is to be done `beside`.
-macro_rules! half_quarter_rounds {
-    ($x:ident, $beside:expr, $first:literal $second:literal, $([$a:literal $b:literal $c:literal $d:literal])*) => {
-        $($x[$a] = _mm512_add_epi32($x[$a], $x[$b]);)*
-        ($beside)();
-        $($x[$d] = _mm512_xor_si512($x[$d], $x[$a]);)*
-        ($beside)();
-        $($x[$d] = _mm512_rol_epi32::<$first>($x[$d]);)*
-        ($beside)();
-        $($x[$c] = _mm512_add_epi32($x[$c], $x[$d]);)*
-        ($beside)();
-        $($x[$b] = _mm512_xor_si512($x[$b], $x[$c]);)*
-        ($beside)();
-        $($x[$b] = _mm512_rol_epi32::<$second>($x[$b]);)*
-        ($beside)();
-    };
-}
-
-/// Quarter rounds (RFC 8439 s2.1), one step of each after the other.
-macro_rules! quarter_rounds {
-    ($x:ident, $beside:expr, $($quadruple:tt)*) => {
-        half_quarter_rounds!($x, $beside, 16 12, $($quadruple)*);
-        half_quarter_rounds!($x, $beside, 8 7, $($quadruple)*);
+/// A half of a quarter round of four blocks in rows.
+macro_rules! half_round_of_rows {
+    ($x:ident, $first:literal $second:literal) => {
+        $x[0] = _mm512_add_epi32($x[0], $x[1]);
+        $x[3] = _mm512_rol_epi32::<$first>(_mm512_xor_si512($x[3], $x[0]));
+        $x[2] = _mm512_add_epi32($x[2], $x[3]);
+        $x[1] = _mm512_rol_epi32::<$second>(_mm512_xor_si512($x[1], $x[2]));
     };
 }
 
@@ -230,44 +229,33 @@ macro_rules! quarter_rounds {
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
 fn double_round_of_rows(x: &mut Rows) {
-    quarter_rounds!(x, || (), [0 1 2 3]);
+    half_round_of_rows!(x, 16 12);
+    half_round_of_rows!(x, 8 7);
     x[1] = _mm512_shuffle_epi32::<0x39>(x[1]);
     x[2] = _mm512_shuffle_epi32::<0x4E>(x[2]);
     x[3] = _mm512_shuffle_epi32::<0x93>(x[3]);
-    quarter_rounds!(x, || (), [0 1 2 3]);
+    half_round_of_rows!(x, 16 12);
+    half_round_of_rows!(x, 8 7);
     x[1] = _mm512_shuffle_epi32::<0x93>(x[1]);
     x[2] = _mm512_shuffle_epi32::<0x4E>(x[2]);
     x[3] = _mm512_shuffle_epi32::<0x39>(x[3]);
 }
 
+/// A word of 16 blocks, the block counter counted up; the first of them is the `skipped`th after the next.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-fn double_round(x: &mut [__m512i; 16]) {
-    double_round_beside(x, || ());
-}
-
-/// 24 times between its instructions, something else.
-#[inline]
-#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-fn double_round_beside(x: &mut [__m512i; 16], mut beside: impl FnMut()) {
-    quarter_rounds!(x, beside, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
-    quarter_rounds!(x, beside, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
-}
-
-/// A word of 16 blocks, the block counter counted up.
-#[inline]
-#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-fn word(state: &[u32; 16], i: usize) -> __m512i {
+fn word(state: &[u32; 16], skipped: i32, i: usize) -> __m512i {
     let word = _mm512_set1_epi32(state[i] as i32);
-    if i == 12 { _mm512_add_epi32(word, _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)) } else { word }
+    let counts = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    if i == 12 { _mm512_add_epi32(word, _mm512_add_epi32(counts, _mm512_set1_epi32(skipped))) } else { word }
 }
 
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-fn words(state: &[u32; 16]) -> [__m512i; 16] {
-    let mut words = [_mm512_setzero_si512(); 16];
-    for (i, x) in words.iter_mut().enumerate() {
-        *x = word(state, i);
+fn words(state: &[u32; 16], skipped: i32) -> Words {
+    let mut words = [[_mm512_setzero_si512(); 4]; 4];
+    for (i, x) in words.as_flattened_mut().iter_mut().enumerate() {
+        *x = word(state, skipped, i);
     }
     words
 }
@@ -276,84 +264,56 @@ fn words(state: &[u32; 16]) -> [__m512i; 16] {
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
 fn sixteen(state: &[u32; 16], take: impl FnMut(usize, __m512i)) {
-    let mut x = words(state);
+    let mut x = words(state, 0);
     for _ in 0..10 {
-        double_round(&mut x);
+        double_round!(x);
     }
-    words_to_blocks(x, state, take);
+    words_to_blocks(x, state, 0, take);
 }
 
-/// 17 blocks: 16 in words, and beside them one in rows, which is the hash's key. It is done when the others are half done, and powers of the key are made beside
-/// the rounds that are left. The 16 after it are given to `take` with their numbers.
+/// 17 blocks: 16 in words of registers, and beside them one in words of 32 bits, which is the hash's key. It is done when the others are half done, and powers of the key
+/// are made beside the rounds that are left. The 16 after it are given to `take` with their numbers.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-fn seventeen(state: &[u32; 16], first: &mut Block, hash: &mut Poly1305, take: impl FnMut(usize, __m512i)) {
-    let row = |i: usize| {
-        let [a, b, c, d] = [0, 1, 2, 3].map(|j| state[4 * i + j] as i32);
-        _mm_set_epi32(d, c, b, a)
-    };
-    let start = [row(0), row(1), row(2), row(3)];
-    let mut later = *state;
-    later[12] = later[12].wrapping_add(1);
-    let (mut one, mut x) = (start, words(&later));
+fn seventeen(state: &[u32; 16], aad: &[u8], hash: &mut Poly1305, take: impl FnMut(usize, __m512i)) {
+    let (mut one, mut x) = (*state, words(state, 1));
     for _ in 0..5 {
-        // Two steps of its chain take as long as four that wait for nobody.
-        let mut step = 0;
-        double_round_beside(&mut x, || {
-            step_of_one(&mut one, step);
-            step_of_one(&mut one, step + 1);
-            step += 2;
-        });
+        // Of its double rounds two.
+        double_round!(x, quarter => round_of_one(&mut one, quarter % 2));
     }
-    for (place, (one, start)) in first.0.as_chunks_mut().0.iter_mut().zip(one.into_iter().zip(start)) {
-        memory::set_block(place, _mm_add_epi32(one, start));
-    }
-    hash.set_key(&first.0);
-    double_round(&mut x);
-    hash.make_powers::<0>();
-    double_round(&mut x);
-    hash.make_powers::<1>();
-    double_round(&mut x);
-    hash.make_powers::<2>();
-    double_round(&mut x);
-    hash.make_powers::<3>();
-    double_round(&mut x);
-    words_to_blocks(x, &later, take);
-    memory::wipe(&mut later);
+    let word = |i: usize| u64::from(one[i].wrapping_add(state[i]));
+    let [r0, r1, pad0] = rounds::here([0, 2, 4].map(|i| word(i) | word(i + 1) << 32));
+    hash.start([r0, r1, pad0, word(6) | word(7) << 32], aad);
+    memory::wipe(&mut one);
+    let mut lowest = hash.lowest();
+    double_round!(x, quarter => lowest.make(quarter));
+    double_round!(x, quarter => lowest.make(4 + quarter));
+    hash.set_powers(&lowest, |power| {
+        double_round!(x);
+        rounds::here_wide(power)
+    });
+    words_to_blocks(x, state, 1, take);
 }
 
-/// One step of 24 that make a double round of one block in rows.
-#[inline]
-#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-fn step_of_one([a, b, c, d]: &mut [__m128i; 4], step: usize) {
-    match step % 12 {
-        0 | 6 => *a = _mm_add_epi32(*a, *b),
-        1 | 7 => *d = _mm_xor_si128(*d, *a),
-        2 => *d = _mm_rol_epi32::<16>(*d),
-        8 => *d = _mm_rol_epi32::<8>(*d),
-        3 | 9 => *c = _mm_add_epi32(*c, *d),
-        4 | 10 => *b = _mm_xor_si128(*b, *c),
-        5 => *b = _mm_rol_epi32::<12>(*b),
-        _ => {
-            *b = _mm_rol_epi32::<7>(*b);
-            // Diagonals become columns, or columns diagonals.
-            let (left, right) = (_mm_shuffle_epi32::<0x39>, _mm_shuffle_epi32::<0x93>);
-            (*b, *d) = if step % 24 < 12 { (left(*b), right(*d)) } else { (right(*b), left(*d)) };
-            *c = _mm_shuffle_epi32::<0x4E>(*c);
-        }
+/// A round of one block, of columns or, `turned` by 1, of diagonals.
+#[inline(always)]
+fn round_of_one(x: &mut [u32; 16], turned: usize) {
+    for i in 0..4 {
+        let [a, b, c, d] = [i, 4 + (i + turned) % 4, 8 + (i + 2 * turned) % 4, 12 + (i + 3 * turned) % 4];
+        [x[a], x[b], x[c], x[d]] = quarter_round([x[a], x[b], x[c], x[d]]);
     }
 }
 
 /// Adds the state that the rounds began with, and turns words of 16 blocks into blocks.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-fn words_to_blocks(mut x: [__m512i; 16], state: &[u32; 16], mut take: impl FnMut(usize, __m512i)) {
-    for (i, x) in x.iter_mut().enumerate() {
-        *x = _mm512_add_epi32(*x, word(state, i));
+fn words_to_blocks(mut x: Words, state: &[u32; 16], skipped: i32, mut take: impl FnMut(usize, __m512i)) {
+    for (i, x) in x.as_flattened_mut().iter_mut().enumerate() {
+        *x = _mm512_add_epi32(*x, word(state, skipped, i));
     }
     let mut rows = [[_mm512_setzero_si512(); 4]; 4];
     for row in 0..4 {
-        let [a, b, c, d] = [x[4 * row], x[4 * row + 1], x[4 * row + 2], x[4 * row + 3]];
+        let [a, b, c, d] = x[row];
         let (ab, cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
         rows[0][row] = _mm512_unpacklo_epi64(ab, cd);
         rows[1][row] = _mm512_unpackhi_epi64(ab, cd);
