@@ -72,16 +72,17 @@ impl Estimate {
         factor.value += (ratio - factor.value) * weight;
     }
 
-    /// The sheet as corrected: each point scaled so that the sheet's own estimate at its size is the running one, each segment cut at the size
-    /// classes where their corrections differ.
+    /// The sheet as corrected: its own estimate at each size is the running one. Each point is scaled by the correction of its size, each segment cut at the size
+    /// classes where their corrections differ; where there are points alone, the lines between them become segments.
     pub fn sheet(&self) -> CostSheet {
         let mut sheet = self.sheet.clone();
         for &algorithm in Algorithm::ALL {
             let Some(curve) = sheet.algorithms.get_mut(algorithm.name()) else { continue };
+            let segments = self.corrected(algorithm, curve);
             for (bytes, ns) in &mut curve.points {
                 *ns = (self.batch_ns(algorithm, *bytes, 1) - self.overhead_ns(*bytes, 1)).max(0.0);
             }
-            curve.segments = self.corrected(algorithm, &curve.segments);
+            curve.segments = segments;
             for (operations, ns) in &mut curve.batch {
                 let count = usize::try_from(*operations).unwrap_or(usize::MAX);
                 *ns = (self.batch_ns(algorithm, 0, count) - self.overhead_ns(0, count)).max(0.0);
@@ -90,12 +91,13 @@ impl Estimate {
         sheet
     }
 
-    fn corrected(&self, algorithm: Algorithm, segments: &[(u64, f64, f64)]) -> Vec<(u64, f64, f64)> {
+    fn corrected(&self, algorithm: Algorithm, curve: &CostCurve) -> Vec<Segment> {
         let classes = || SizeClass::all().skip(1).map(|class| class.bytes_min() as u64);
         let factor = |bytes: u64| self.factors[index(algorithm, bytes)].value;
-        if segments.is_empty() || classes().chain([0]).all(|bytes| factor(bytes) == 1.0) {
-            return segments.to_vec();
+        if classes().chain([0]).all(|bytes| factor(bytes) == 1.0) {
+            return curve.segments.clone();
         }
+        let segments = if curve.segments.is_empty() { lines(curve) } else { curve.segments.clone() };
         let starts: BTreeSet<u64> = segments.iter().map(|&(from, ..)| from).chain(classes()).collect();
         let transfer = 2.0 * self.sheet.transfer_ns_per_byte;
         let cut = |from: u64| {
@@ -120,6 +122,17 @@ impl Estimate {
     fn overhead_ns(&self, bytes: u64, count: usize) -> f64 {
         self.sheet.handover_ns + 2.0 * self.sheet.transfer_ns_per_byte * bytes as f64 * count as f64
     }
+}
+
+/// From bytes, nanoseconds of an operation of that size, nanoseconds of each further byte.
+type Segment = (u64, f64, f64);
+
+/// The lines of a curve that has points alone, the first from 0, the last without end; none for fewer than two points, which say the same of every size.
+fn lines(curve: &CostCurve) -> Vec<Segment> {
+    let at = |bytes: u64| curve.estimate_ns(bytes);
+    let below_first = curve.points.first().filter(|point| point.0 > 0 && curve.points.len() > 1).map(|_| 0);
+    let sizes: Vec<u64> = below_first.into_iter().chain(curve.points.iter().map(|point| point.0)).collect();
+    sizes.windows(2).map(|pair| (pair[0], at(pair[0]), (at(pair[1]) - at(pair[0])) / (pair[1] - pair[0]) as f64)).collect()
 }
 
 fn index(algorithm: Algorithm, bytes: u64) -> usize {
@@ -191,6 +204,25 @@ mod tests {
         assert!((told - estimate.batch_ns(Algorithm::Rsa2048Private, 0, 1)).abs() < 1.0);
         assert!((told - 250_000.0).abs() < 2_000.0, "{told}");
         assert!(CostSheet::from_toml(&sheet.to_toml().unwrap(), "x").is_ok(), "it can be written and read again");
+    }
+
+    #[test]
+    fn what_was_learnt_between_two_points_is_told_too() {
+        for points in ["[[0, 100.0], [1048576, 900000.0]]", "[[16, 20.0], [1048576, 900000.0]]"] {
+            let text = format!("engine = \"fpga\"\nhandover_ns = 500.0\n[algorithms.\"DES-ECB\"]\npoints = {points}\n");
+            let mut estimate = Estimate::new(CostSheet::from_toml(&text, "test").unwrap(), 1);
+            for _ in 0..100 {
+                estimate.observe(Algorithm::DesEcb, 24_000, 1, 90_000);
+            }
+            let told = estimate.sheet();
+            assert!((told.estimate_ns(Algorithm::DesEcb, 24_000).unwrap() - 90_000.0).abs() < 2_000.0);
+            for bytes in [0, 16, 1000, 16_384, 24_000, 32_767, 32_768, 1 << 20, 3 << 20] {
+                let (told, believed) =
+                    (told.estimate_ns(Algorithm::DesEcb, bytes).unwrap(), estimate.batch_ns(Algorithm::DesEcb, bytes, 1));
+                assert!((told - believed).abs() < 1.0, "{bytes} bytes: {told} told, {believed} believed");
+            }
+            assert!(CostSheet::from_toml(&told.to_toml().unwrap(), "x").is_ok(), "it can be written and read again");
+        }
     }
 
     #[test]
