@@ -129,9 +129,17 @@ impl Picture {
         family(e, head, &self.0.engines, engine_labels, |m, engine| gauge(m, u64::from(engine.up)))?;
         let head = ("engine_busy", "Batches an engine works on", MetricType::Gauge);
         family(e, head, &self.0.engines, engine_labels, |m, engine| gauge(m, engine.busy))?;
+        let head = ("engine_faults", "Batches and loads in which an engine failed or stalled", MetricType::Counter);
+        family(e, head, &self.0.engines, engine_labels, |m, engine| count(m, engine.faults))?;
+        let head = ("engine_stuck", "Batches and loads that an engine has not come back from", MetricType::Gauge);
+        family(e, head, &self.0.engines, engine_labels, |m, engine| gauge(m, engine.stuck))?;
         let devices = || self.0.engines.iter().filter_map(|engine| Some((engine, engine.device.as_ref()?)));
         let head = ("reconfigurations", "How often a reconfigurable engine loaded circuits", MetricType::Counter);
         family(e, head, devices(), device_labels, |m, (_, device)| count(m, device.reconfigurations))?;
+        let head = ("failed_reconfigurations", "How often that failed, or took too long", MetricType::Counter);
+        family(e, head, devices(), device_labels, |m, (_, device)| count(m, device.failed_reconfigurations))?;
+        let head = ("meanwhile", "Requests that other engines began while circuits were loaded", MetricType::Counter);
+        family(e, head, devices(), device_labels, |m, (_, device)| count(m, device.meanwhile))?;
         let head = ("saved_seconds", "Seconds that its circuits saved, by cost sheets", MetricType::Gauge);
         family(e, head, devices(), device_labels, |m, (_, device)| m.encode_gauge(&device.saved_s))?;
         let circuits = devices().flat_map(|(engine, device)| device.loaded.iter().map(move |circuit| (engine, circuit)));
@@ -182,7 +190,14 @@ mod tests {
                 name: "fpga".into(),
                 modelled: true,
                 up: true,
-                device: Some(DeviceStats { loaded: vec!["DES-ECB".into()], reconfigurations: 7, saved_s: 1.5, ..DeviceStats::default() }),
+                stuck: 1,
+                device: Some(DeviceStats {
+                    loaded: vec!["DES-ECB".into()],
+                    reconfigurations: 7,
+                    failed_reconfigurations: 2,
+                    saved_s: 1.5,
+                    ..DeviceStats::default()
+                }),
                 ..EngineStats::default()
             }],
             latencies: vec![LatencyStats {
@@ -199,6 +214,8 @@ mod tests {
         let text = stats.to_prometheus().unwrap();
         assert!(text.contains("bywash_engine_up{engine=\"fpga\",modelled=\"true\"} 1"), "{text}");
         assert!(text.contains("bywash_reconfigurations_total{engine=\"fpga\",modelled=\"true\"} 7"), "{text}");
+        assert!(text.contains("bywash_engine_stuck{engine=\"fpga\",modelled=\"true\"} 1"), "{text}");
+        assert!(text.contains("bywash_failed_reconfigurations_total{engine=\"fpga\",modelled=\"true\"} 2"), "{text}");
         assert!(text.contains("bywash_saved_seconds{engine=\"fpga\",modelled=\"true\"} 1.5"), "{text}");
         assert!(text.contains("bywash_circuit_loaded{engine=\"fpga\",modelled=\"true\",circuit=\"DES-ECB\"} 1"), "{text}");
         assert!(text.contains("bywash_request_seconds_count{engine=\"fpga\",algorithm=\"AES-256-GCM\",modelled=\"true\"} 3"), "{text}");

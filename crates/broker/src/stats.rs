@@ -60,7 +60,9 @@ pub struct EngineStats {
     pub up: bool,
     /// Batches it works on.
     pub busy: u64,
-    /// Batches that it was given up on.
+    /// Batches and loads in which it failed or stalled.
+    pub faults: u64,
+    /// Batches and loads that it was given up on and has not come back from.
     pub stuck: u64,
     /// What it holds, for a reconfigurable one.
     pub device: Option<DeviceStats>,
@@ -76,6 +78,10 @@ pub struct DeviceStats {
     pub loading: Vec<String>,
     /// How often circuits were loaded.
     pub reconfigurations: u64,
+    /// How often that failed.
+    pub failed_reconfigurations: u64,
+    /// Requests that the other engines began while circuits were loaded.
+    pub meanwhile: u64,
     /// Seconds that its requests took less than the other engines are expected to have taken.
     pub saved_s: f64,
 }
@@ -84,7 +90,14 @@ impl DeviceStats {
     fn of(held: &Held) -> Self {
         let names = |algorithms: &[Algorithm]| algorithms.iter().map(|algorithm| algorithm.name().to_owned()).collect();
         let (loaded, loading) = (names(&held.loaded), names(&held.loading));
-        Self { loaded, loading, reconfigurations: held.loads, saved_s: held.saved_ns as f64 / 1e9 }
+        Self {
+            loaded,
+            loading,
+            reconfigurations: held.loads,
+            failed_reconfigurations: held.failed_loads,
+            meanwhile: held.meanwhile,
+            saved_s: held.saved_ns as f64 / 1e9,
+        }
     }
 }
 
@@ -186,6 +199,7 @@ impl Stats {
             modelled: engine.is_modelled(),
             up: status.up,
             busy: status.busy as u64,
+            faults: status.faults,
             stuck: status.stuck as u64,
             device: status.held.as_ref().map(DeviceStats::of),
         });

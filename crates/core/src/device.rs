@@ -90,6 +90,13 @@ pub struct Reconfiguration {
     pub end_to_end_ns: u64,
 }
 
+impl Reconfiguration {
+    /// Nanoseconds from the decision until so many circuits that are not there can be used.
+    pub fn loading_ns(&self, new: usize) -> u64 {
+        self.scope.loading_ns(self.end_to_end_ns, new)
+    }
+}
+
 /// How much there is of what circuits take up.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]

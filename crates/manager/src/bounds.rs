@@ -1,8 +1,8 @@
 //! Bounds: what is done about engines that fail or stall, and about requests that wait too long.
 
 use crate::request::{Ended, Entry};
-use crate::state::{Job, Running, State};
-use bywash_core::{Error, Time};
+use crate::state::{EngineState, Job, Loading, Running, State};
+use bywash_core::{Algorithm, Error, Time};
 use bywash_policy::{EngineId, Event, RequestId};
 
 /// Figures that do not change while a manager lives, in nanoseconds.
@@ -16,6 +16,9 @@ pub(crate) struct Bounds {
 
 /// An engine slower than 10 MB/s counts as stalled.
 const STALL_NS_PER_BYTE: u64 = 100;
+/// Loading may take so many times as long as the device's sheet says, and a second.
+const LOADING_TIMES: u64 = 4;
+const LOADING_NS: u64 = 1_000_000_000;
 /// Probation does not grow beyond a minute.
 const PROBATION_NS_MAX: u64 = 60_000_000_000;
 /// A timer that is later than this was held up itself, and judges nobody.
@@ -25,6 +28,11 @@ impl Bounds {
     /// When a batch begun now counts as stalled.
     pub(crate) fn deadline(&self, now: Time, bytes: u64) -> Time {
         now + self.stall_ns + bytes.saturating_mul(STALL_NS_PER_BYTE)
+    }
+
+    /// When loading begun now counts as stalled, where the sheet, if there is one, says that it takes so long.
+    pub(crate) fn loading_deadline(&self, now: Time, sheet_ns: Option<u64>) -> Time {
+        now + sheet_ns.map_or(self.stall_ns, |ns| ns.saturating_mul(LOADING_TIMES).saturating_add(LOADING_NS))
     }
 }
 
@@ -72,21 +80,72 @@ impl State {
         for number in stalled {
             self.give_up(now, number, None, ended);
         }
+        for id in (0..self.engines.len() as u8).map(EngineId) {
+            if matches!(self.engine(id).loading, Loading::Since(_, deadline) if deadline <= now) {
+                self.give_up_loading(now, id);
+            }
+        }
         self.expire(now, ended);
-        for index in 0..self.engines.len() {
-            let engine = &mut self.engines[index];
-            if !engine.up && engine.up_at <= now {
+        for id in (0..self.engines.len() as u8).map(EngineId) {
+            let engine = self.engine(id);
+            if engine.returns_at().is_some_and(|at| at <= now) {
                 engine.up = true;
-                self.policy.event(now, Event::EngineUp(EngineId(index as u8)));
+                self.policy.event(now, Event::EngineUp(id));
             }
         }
         self.schedule_scan();
+    }
+
+    /// Circuits are to be loaded, which the device's sheet, if there is one, says to take so long. Where earlier loading is stuck it has failed at once: false.
+    pub(crate) fn begin_loading(&mut self, now: Time, id: EngineId, circuits: Vec<Algorithm>, sheet_ns: Option<u64>) -> bool {
+        let deadline = self.bounds.loading_deadline(now, sheet_ns);
+        let engine = self.engine(id);
+        if engine.loading != Loading::No {
+            self.policy.event(now, Event::LoadFailed(id));
+            return false;
+        }
+        engine.loading = Loading::Since(now, deadline);
+        engine.ready.push_back(Job::Load(circuits));
+        self.scan_by(deadline);
+        true
+    }
+
+    /// Loading has come back. If it was given up nobody is told: what the engine holds now it is not believed to hold, and has loaded again.
+    pub(crate) fn end_loading(&mut self, now: Time, id: EngineId, well: bool) {
+        let engine = self.engine(id);
+        if core::mem::replace(&mut engine.loading, Loading::No) == Loading::Lost {
+            engine.stuck = engine.stuck.saturating_sub(1);
+            if let Some(at) = engine.returns_at() {
+                self.scan_by(at);
+            }
+            return;
+        }
+        self.judge(now, id, !well);
+        self.policy.event(now, if well { Event::Loaded(id) } else { Event::LoadFailed(id) });
+    }
+
+    /// Gives loading up that stalled: the engine is down until it comes back.
+    fn give_up_loading(&mut self, now: Time, id: EngineId) {
+        let engine = self.engine(id);
+        engine.faults += 1;
+        let queued = engine.ready.len();
+        engine.ready.retain(|job| !matches!(job, Job::Load(_)));
+        let begun = engine.ready.len() == queued;
+        engine.stuck += usize::from(begun);
+        engine.loading = if begun { Loading::Lost } else { Loading::No };
+        self.policy.event(now, Event::LoadFailed(id));
+        self.take_down(now, id);
     }
 
     /// Whoever enforces bounds was held up (the process stopped, the machine overloaded), and with it, likely, those who are bound.
     fn begin_bounds_anew(&mut self, now: Time) {
         for run in self.running.values_mut() {
             run.deadline = now + run.deadline.since_ns(run.start);
+        }
+        for engine in &mut self.engines {
+            if let Loading::Since(start, deadline) = &mut engine.loading {
+                *deadline = now + deadline.since_ns(*start);
+            }
         }
         for entry in self.entries.values_mut() {
             entry.expires = now + self.bounds.request_ns;
@@ -105,7 +164,7 @@ impl State {
         state.stuck += usize::from(state.ready.len() == queued);
         let from = format!("engine '{}'", state.name);
         let error = reason.unwrap_or(Error::Timeout { from, waited_ms: service_ns / 1_000_000 });
-        self.policy.event(now, Event::Finished { engine, batch: &requests, service_ns });
+        self.policy.event(now, Event::Finished { engine, batch: &requests, service_ns: None });
         for id in requests.into_iter().filter(|&id| Some(id) != lent) {
             self.retry(now, id, engine, error.clone(), ended);
         }
@@ -127,8 +186,12 @@ impl State {
     fn schedule_scan(&mut self) {
         let stalls = self.running.values().map(|run| run.deadline);
         let queue = self.entries.values().find(|entry| entry.batch.is_none()).map(|entry| entry.expires);
-        let probations = self.engines.iter().filter(|engine| !engine.up).map(|engine| engine.up_at);
-        self.scan = stalls.chain(queue).chain(probations).min();
+        let probations = self.engines.iter().filter_map(EngineState::returns_at);
+        let loading = self.engines.iter().filter_map(|engine| match engine.loading {
+            Loading::Since(_, deadline) => Some(deadline),
+            Loading::No | Loading::Lost => None,
+        });
+        self.scan = stalls.chain(queue).chain(probations).chain(loading).min();
     }
 }
 
@@ -137,8 +200,7 @@ mod tests {
     use super::*;
     use crate::request::Deliver;
     use crate::session::Table;
-    use crate::state::EngineState;
-    use bywash_core::{Algorithm, CostSheet, Direction, Key, OwnedOperation, SecretBytes, SessionParams};
+    use bywash_core::{CostSheet, Direction, Key, OwnedOperation, SecretBytes, SessionParams};
     use bywash_policy::estimate::Estimate;
     use bywash_policy::{EngineInfo, EngineSet, Lanes};
 
@@ -201,6 +263,57 @@ mod tests {
         assert!(ended.is_empty());
         assert!(state.engines.iter().all(|engine| engine.up && engine.busy == 1 && engine.faults == 0));
         assert!(state.due().unwrap() > much_later);
+    }
+
+    #[test]
+    fn loading_that_does_not_come_back_takes_its_engine_down_until_it_does() {
+        let (mut state, device) = (state(), EngineId(1));
+        const SHEET_NS: u64 = 60_000_000;
+        assert!(state.begin_loading(Time(0), device, vec![Algorithm::DesEcb], Some(SHEET_NS)));
+        assert!(matches!(state.engines[1].ready.pop_front(), Some(Job::Load(_))), "a thread takes it");
+        let due = state.due().unwrap();
+        assert_eq!(due, Time(LOADING_TIMES * SHEET_NS + LOADING_NS));
+        let mut ended = vec![];
+        state.enforce(due, &mut ended);
+        let figures = |state: &State| (state.engines[1].up, state.engines[1].stuck, state.engines[1].faults);
+        assert_eq!(figures(&state), (false, 1, 1));
+        assert_eq!(dispatch(&mut state, due), 1, "the other engine goes on, alone");
+        assert!(!state.begin_loading(due, device, vec![Algorithm::DesEcb], None), "no second thread is lost");
+        let later = due + 100 * BOUNDS.probation_ns;
+        state.enforce(later, &mut ended);
+        assert_eq!(figures(&state), (false, 1, 1), "its probation is over, and it hangs");
+        state.end_loading(later, device, true);
+        state.enforce(later, &mut ended);
+        assert_eq!(figures(&state), (true, 0, 1));
+        assert!(ended.is_empty() && state.begin_loading(later, device, vec![Algorithm::DesEcb], None));
+    }
+
+    #[test]
+    fn loading_that_no_thread_began_is_given_up_and_nothing_is_stuck() {
+        let mut state = state();
+        assert!(state.begin_loading(Time(0), EngineId(1), vec![Algorithm::DesEcb], None));
+        let due = state.due().unwrap();
+        assert_eq!(due, Time(BOUNDS.stall_ns), "an engine without a sheet has what a batch has");
+        state.enforce(due, &mut vec![]);
+        assert!(state.engines[1].ready.is_empty() && state.engines[1].stuck == 0);
+        assert_eq!((state.engines[1].up, state.engines[1].loading), (false, Loading::No));
+    }
+
+    #[test]
+    fn what_fails_teaches_no_time() {
+        let mut state = state();
+        let believed = |state: &State| state.engines[0].estimate.batch_ns(Algorithm::Aes128Ctr, 1, 1);
+        let at_first = believed(&state);
+        for well in [false, true] {
+            let mut requests = vec![];
+            while state.policy.decide(Time(0), &mut requests) != bywash_policy::Decision::Dispatch(EngineId(0)) {
+                requests.clear();
+            }
+            let mut batch = state.batch(Time(0), EngineId(0), requests, None);
+            batch.items[0].outcome = if well { Ok(1) } else { Err(Error::NotRun) };
+            state.finish(batch, crate::state::Span { start: Time(0), done: Time(9_000_000) }, None, &mut vec![]);
+            assert_eq!(believed(&state) != at_first, well);
+        }
     }
 
     #[test]

@@ -44,9 +44,9 @@ pub struct EngineStatus {
     pub up: bool,
     /// Batches it works on or is about to.
     pub busy: usize,
-    /// Batches in which it failed or stalled, since the manager was made.
+    /// Batches and loads in which it failed or stalled, since the manager was made.
     pub faults: u64,
-    /// Batches it was given up on and has not come back from.
+    /// Batches and loads it was given up on and has not come back from.
     pub stuck: usize,
     /// What it holds, for a reconfigurable one.
     pub held: Option<Held>,

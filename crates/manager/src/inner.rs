@@ -110,8 +110,10 @@ impl Inner {
                     }
                 }
                 Decision::Load(engine, circuits) => {
-                    state.engine(engine).ready.push_back(Job::Load(circuits));
-                    threads::ring(self, state, now, engine, ended);
+                    let sheet_ns = self.engine(engine).device_sheet().map(|sheet| sheet.reconfiguration.loading_ns(circuits.len()));
+                    if state.begin_loading(now, engine, circuits, sheet_ns) {
+                        threads::ring(self, state, now, engine, ended);
+                    }
                 }
                 Decision::WaitUntil(at) => {
                     // A time that has passed would make the timer spin.

@@ -41,6 +41,17 @@ pub(crate) struct EngineState {
     pub(crate) probation_ns: u64,
     pub(crate) up_at: Time,
     pub(crate) estimate: Estimate,
+    pub(crate) loading: Loading,
+}
+
+/// Whether circuits are being loaded into an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loading {
+    No,
+    /// Since when, and when it counts as stalled.
+    Since(Time, Time),
+    /// It was given up, and its thread has not come back.
+    Lost,
 }
 
 impl EngineState {
@@ -59,7 +70,13 @@ impl EngineState {
             probation_ns: bounds.probation_ns,
             up_at: Time::ZERO,
             estimate,
+            loading: Loading::No,
         }
+    }
+
+    /// When an engine that is down is tried again: not while its loading is stuck.
+    pub(crate) fn returns_at(&self) -> Option<Time> {
+        Some(self.up_at).filter(|_| !self.up && self.loading != Loading::Lost)
     }
 }
 
@@ -199,7 +216,8 @@ impl State {
         }
         self.engine(engine).busy -= 1;
         let service_ns = span.done.since_ns(span.start);
-        self.policy.event(span.done, Event::Finished { engine, batch: &requests, service_ns });
+        let well = lent.is_none_or(|lent| lent.outcome.is_ok()) && items.iter().all(|item| item.outcome.is_ok());
+        self.policy.event(span.done, Event::Finished { engine, batch: &requests, service_ns: well.then_some(service_ns) });
         let mut good = Vec::with_capacity(requests.len());
         let mut faulty = false;
         if let Some(lent) = lent {
@@ -225,15 +243,21 @@ impl State {
                 }
             }
         }
-        self.learn(engine, &good, service_ns);
+        self.count(engine, &good, service_ns);
+        if well {
+            self.learn(engine, &good, service_ns);
+        }
         self.judge(span.done, engine, faulty);
     }
 
-    /// Counts what was done, and corrects the cost sheet where a batch was all of one kind.
-    fn learn(&mut self, engine: EngineId, good: &[(Algorithm, u64)], service_ns: u64) {
+    fn count(&mut self, engine: EngineId, good: &[(Algorithm, u64)], service_ns: u64) {
         for &(algorithm, bytes) in good {
             self.counters.add(engine, algorithm, bytes, service_ns / good.len() as u64);
         }
+    }
+
+    /// Corrects the cost sheet by a batch that went well, where it was all of one kind.
+    fn learn(&mut self, engine: EngineId, good: &[(Algorithm, u64)], service_ns: u64) {
         let Some((&(algorithm, bytes), rest)) = good.split_first() else { return };
         let class = |algorithm, bytes: u64| (algorithm, SizeClass::of(algorithm, bytes as usize));
         if rest.iter().all(|&(other, size)| class(other, size) == class(algorithm, bytes)) {

@@ -4,7 +4,7 @@ use crate::inner::{Inner, Role};
 use crate::request::{Batch, Ended};
 use crate::state::{Job, State};
 use bywash_core::{Error, Time};
-use bywash_policy::{EngineId, Event};
+use bywash_policy::EngineId;
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -34,8 +34,7 @@ pub(crate) fn ring(inner: &Arc<Inner>, state: &mut State, now: Time, id: EngineI
                 Some(&Job::Run(Batch { number, .. })) => state.give_up(now, number, Some(Error::Unavailable { what }), ended),
                 Some(Job::Load(_)) => {
                     engine.ready.pop_back();
-                    engine.faults += 1;
-                    state.policy.event(now, Event::LoadFailed(id));
+                    state.end_loading(now, id, false);
                 }
                 _ => {}
             }
@@ -82,8 +81,7 @@ fn do_job(inner: &Arc<Inner>, id: EngineId, job: Job) {
             let loaded = crate::execute::load(inner.engine(id), &circuits);
             let mut state = inner.lock();
             let now = inner.now();
-            state.judge(now, id, loaded.is_err());
-            state.policy.event(now, if loaded.is_ok() { Event::Loaded(id) } else { Event::LoadFailed(id) });
+            state.end_loading(now, id, loaded.is_ok());
             ask_again(inner, state, now);
         }
     }

@@ -1,17 +1,18 @@
 //! A reconfigurable engine beside the processor, on the real clock: right bytes, nothing lost, whatever is loaded, fails or is shut down meanwhile.
 
+mod common;
+
 use bywash_core::{
     Algorithm, CostSheet, DeviceSheet, Direction, Engine, Error, Key, Keyed, Kind, OwnedOperation, Result, SecretBytes, SessionParams,
 };
 use bywash_engine_board::Fpga;
 use bywash_engine_cpu::CpuEngine;
 use bywash_manager::{Completion, Costs, Manager, ManagerConfig, PolicyKind, ReloadName};
+use common::{Gate, HANG};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
-
-const HANG: Duration = Duration::from_secs(120);
 
 /// The paper's device with circuits a thousand times as fast, beside software that is told to be slow.
 fn sheet() -> DeviceSheet {
@@ -114,11 +115,27 @@ fn alone_the_device_serves_everything_itself() {
     assert!(fpga.loads() >= 5, "ten ciphers, two slots: {}", fpga.loads());
 }
 
+/// What becomes of loading.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Loads {
+    Well,
+    Panic,
+    /// It does not come back before it is told to; then it has failed.
+    Hang,
+}
+
 /// A device that cannot be loaded, or fails at every so many operations.
 struct Broken {
     fpga: Fpga,
-    loads: bool,
+    loads: Loads,
     operations: AtomicUsize,
+    gate: Gate,
+}
+
+impl Broken {
+    fn new(loads: Loads) -> Arc<Self> {
+        Arc::new(Self { fpga: Fpga::new(sheet()).unwrap(), loads, operations: AtomicUsize::new(0), gate: Gate::default() })
+    }
 }
 
 impl Engine for Broken {
@@ -151,21 +168,45 @@ impl Engine for Broken {
         self.fpga.run(batch);
     }
     fn load(&self, circuits: &[Algorithm]) -> Result<()> {
-        if self.loads { self.fpga.load(circuits) } else { panic!("the test device panics when it is loaded, as it was told to") }
+        match self.loads {
+            Loads::Well => self.fpga.load(circuits),
+            Loads::Panic => panic!("the test device panics when it is loaded, as it was told to"),
+            Loads::Hang => {
+                self.gate.pass();
+                Err(Error::EngineFailed { engine: "broken".into(), reason: "it hung".into() })
+            }
+        }
     }
 }
 
 #[test]
 fn a_device_that_fails_or_cannot_be_loaded_loses_no_request() {
-    for loads in [true, false] {
-        let device = Arc::new(Broken { fpga: Fpga::new(sheet()).unwrap(), loads, operations: AtomicUsize::new(0) });
-        let manager = manager(vec![device, cpu()], "lru");
+    for loads in [Loads::Well, Loads::Panic] {
+        let manager = manager(vec![Broken::new(loads), cpu()], "lru");
         drive(&manager, 300);
         let status = &manager.snapshot().engines[0];
         assert!(status.faults > 0, "it did fail: {status:?}");
-        assert_eq!(loads, status.held.as_ref().is_some_and(|held| !held.loaded.is_empty() || held.saved_ns != 0), "{status:?}");
+        let held = status.held.as_ref().unwrap();
+        assert_eq!(loads == Loads::Well, !held.loaded.is_empty() || held.saved_ns != 0, "{status:?}");
+        assert_eq!(loads == Loads::Panic, held.failed_loads > 0, "{status:?}");
         assert!(manager.shutdown(HANG));
     }
+}
+
+#[test]
+fn a_device_that_hangs_when_it_is_loaded_loses_no_request() {
+    let device = Broken::new(Loads::Hang);
+    let manager = manager(vec![device.clone(), cpu()], "lru");
+    drive(&manager, 300);
+    let status = manager.snapshot().engines.remove(0);
+    assert_eq!((status.up, status.stuck), (false, 1), "{status:?}");
+    let held = status.held.unwrap();
+    assert_eq!((held.loads, held.failed_loads, held.loading), (1, 1, vec![]));
+    device.gate.open();
+    while manager.snapshot().engines[0].stuck > 0 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!(manager.shutdown(HANG));
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn policy(name: &str, depth: u64) {
             }
             now = now + 5_000;
             let (engine, mut batch) = running.pop_front().expect("something runs");
-            policy.event(now, Event::Finished { engine, batch: &batch, service_ns: 5_000 });
+            policy.event(now, Event::Finished { engine, batch: &batch, service_ns: Some(5_000) });
             ended += batch.len() as u64;
             batch.clear();
             spare.push(batch);

@@ -14,7 +14,7 @@
 //!
 //! A request whose engine failed arrives anew, under its old id, with that engine taken out of its set. Every batch dispatched ends
 //! with one [`Event::Finished`], failed or not; until then its worker is taken, even across [`Event::EngineDown`] and
-//! [`Event::EngineUp`]. A request none of whose engines is up simply waits: telling its owner is the driver's affair.
+//! [`Event::EngineUp`]. Every load ends with one [`Event::Loaded`] or [`Event::LoadFailed`]; a policy does not ask for the next at the same time. A request none of whose engines is up simply waits: telling its owner is the driver's affair.
 //!
 //! # What is here
 //!
@@ -167,8 +167,8 @@ pub enum Event<'a> {
         engine: EngineId,
         /// The requests of the batch.
         batch: &'a [RequestId],
-        /// How long the engine took for the whole batch.
-        service_ns: u64,
+        /// How long the engine took for the whole batch; `None` if not all of it went well, for such a time says nothing of the next.
+        service_ns: Option<u64>,
     },
     /// An engine can be used (again). Every engine of the driver's list is up at the start.
     EngineUp(EngineId),
@@ -176,7 +176,7 @@ pub enum Event<'a> {
     EngineDown(EngineId),
     /// An engine has the circuits that a [`Decision::Load`] asked for.
     Loaded(EngineId),
-    /// An engine could not load them; it holds none of them, nor what had to go for them.
+    /// An engine could not load them, or not in time; it holds none of them, nor what had to go for them.
     LoadFailed(EngineId),
 }
 
@@ -261,8 +261,12 @@ pub struct Held {
     pub loaded: Vec<Algorithm>,
     /// What is being loaded, or will be once others have made room.
     pub loading: Vec<Algorithm>,
-    /// How often circuits were loaded.
+    /// How often circuits were loaded, or should have been.
     pub loads: u64,
+    /// How often that failed.
+    pub failed_loads: u64,
+    /// Requests that the other engines began while circuits were loaded.
+    pub meanwhile: u64,
     /// Nanoseconds that its requests took less than the other engines would have, as far as those are known.
     pub saved_ns: i64,
 }

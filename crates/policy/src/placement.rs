@@ -130,12 +130,14 @@ impl Placement {
         }
     }
 
-    fn finished(&mut self, engine: EngineId, batch: &[RequestId], service_ns: u64) {
+    fn finished(&mut self, engine: EngineId, batch: &[RequestId], service_ns: Option<u64>) {
         self.workers.give(engine);
         let state = &mut self.engines[usize::from(engine.0)];
         if let Some(place) = state.running.iter().position(|running| Some(&running.first) == batch.first()) {
             let done = state.running.swap_remove(place);
-            state.estimate.observe(self.kinds[usize::from(done.kind)].algorithm, done.bytes, done.count, service_ns);
+            if let Some(service_ns) = service_ns {
+                state.estimate.observe(self.kinds[usize::from(done.kind)].algorithm, done.bytes, done.count, service_ns);
+            }
         }
     }
 
@@ -308,7 +310,7 @@ mod tests {
         arrive(&mut policy, Time(0), 0..9);
         assert_eq!(decide(&mut policy, Time(0)), (CARD, 8));
         assert!(matches!(decide(&mut policy, Time(0)), (Decision::WaitUntil(_), 0)), "the card will be free and done sooner");
-        policy.event(Time(90_000), Event::Finished { engine: EngineId(1), batch: &[RequestId(0)], service_ns: 90_000 });
+        policy.event(Time(90_000), Event::Finished { engine: EngineId(1), batch: &[RequestId(0)], service_ns: Some(90_000) });
         assert_eq!(decide(&mut policy, Time(90_000)), (CARD, 1));
         assert_eq!(decide(&mut policy, Time(90_000)), (Decision::Idle, 0));
     }

@@ -136,7 +136,7 @@ impl World {
         let (engine, since, batch) = self.running.remove(which % self.running.len());
         let ids: Vec<RequestId> = batch.iter().map(|request| request.id).collect();
         self.free[usize::from(engine.0)] += 1;
-        self.policy.event(self.now, Event::Finished { engine, batch: &ids, service_ns: self.now.since_ns(since) });
+        self.policy.event(self.now, Event::Finished { engine, batch: &ids, service_ns: Some(self.now.since_ns(since)).filter(|_| !fails) });
         for mut request in batch {
             request.engines = request.engines.without(engine);
             if fails && !request.engines.is_empty() {

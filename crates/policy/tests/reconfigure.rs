@@ -2,7 +2,7 @@
 //! virtual time: nothing is lost, nothing runs where it cannot, nothing is stuck.
 
 use bywash_core::{Algorithm, CostCurve, CostSheet, DeviceSheet, Direction, Time, device::Scope};
-use bywash_policy::reconfigure::{Fabric, Reconfigure};
+use bywash_policy::reconfigure::{Fabric, RETRY_NS, Reconfigure};
 use bywash_policy::reload::overlap::{AtRandom, Overlap};
 use bywash_policy::reload::{Circuits, Fit, Reload, fixed::Fixed, lru::Lru, saved::Saved, saved::Setting, tuned::Tuned};
 use bywash_policy::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Request, RequestId};
@@ -131,7 +131,7 @@ impl World {
     fn finish(&mut self, which: usize, fails: bool) {
         let (engine, since, batch) = self.running.remove(which);
         let ids: Vec<RequestId> = batch.iter().map(|request| request.id).collect();
-        self.policy.event(self.now, Event::Finished { engine, batch: &ids, service_ns: self.now.since_ns(since) });
+        self.policy.event(self.now, Event::Finished { engine, batch: &ids, service_ns: Some(self.now.since_ns(since)).filter(|_| !fails) });
         for mut request in batch {
             request.engines = if fails { request.engines.without(engine) } else { EngineSet::default() };
             if request.engines.is_empty() {
@@ -271,7 +271,7 @@ fn software_goes_on_while_a_circuit_is_loaded_and_the_circuit_takes_over() {
     policy.event(Time(60 * MS), Event::Loaded(FPGA));
     policy.event(Time(60 * MS), Event::Arrived(request(2, SLOW, 24_000)));
     assert_eq!(decide(&mut policy, Time(60 * MS)), (Decision::Dispatch(FPGA), vec![2]));
-    policy.event(Time(60 * MS + 48_000), Event::Finished { engine: FPGA, batch: &[RequestId(2)], service_ns: 48_000 });
+    policy.event(Time(60 * MS + 48_000), Event::Finished { engine: FPGA, batch: &[RequestId(2)], service_ns: Some(48_000) });
     let held = policy.held().unwrap();
     assert_eq!((held.loaded, held.loads), (vec![SLOW], 1));
     assert_eq!(held.saved_ns, (24_000.0 * 8e3 / 75.5) as i64 - 48_000, "what software would have taken longer");
@@ -317,7 +317,7 @@ fn without_another_engine_every_request_gets_its_circuit_oldest_first() {
     policy.event(Time(0), Event::Loaded(FPGA));
     assert_eq!(decide(&mut policy, Time(0)), (Decision::Dispatch(FPGA), vec![1]));
     assert_eq!(decide(&mut policy, Time(0)).0, Decision::Idle, "what computes is not taken away");
-    policy.event(Time(1), Event::Finished { engine: FPGA, batch: &[RequestId(1)], service_ns: 1 });
+    policy.event(Time(1), Event::Finished { engine: FPGA, batch: &[RequestId(1)], service_ns: Some(1) });
     assert_eq!(decide(&mut policy, Time(1)).0, Decision::Load(FPGA, vec![Algorithm::Aes128Ecb, SLOW]));
 }
 
@@ -335,7 +335,7 @@ fn a_circuit_whose_times_change_owes_nothing_once_nothing_waits_for_it() {
         while let (Decision::Dispatch(FPGA), batch) = decide(policy, *now) {
             *now = *now + each_ns;
             let batch: Vec<RequestId> = batch.into_iter().map(RequestId).collect();
-            policy.event(*now, Event::Finished { engine: FPGA, batch: &batch, service_ns: each_ns });
+            policy.event(*now, Event::Finished { engine: FPGA, batch: &batch, service_ns: Some(each_ns) });
             done += 1;
         }
         done
@@ -343,7 +343,7 @@ fn a_circuit_whose_times_change_owes_nothing_once_nothing_waits_for_it() {
     arrive(&mut policy, now, 24_000);
     while decide(&mut policy, now).0 != Decision::Idle {}
     now = Time(60 * MS);
-    policy.event(now, Event::Finished { engine: CPU, batch: &[RequestId(1)], service_ns: 3 * MS });
+    policy.event(now, Event::Finished { engine: CPU, batch: &[RequestId(1)], service_ns: Some(3 * MS) });
     policy.event(now, Event::Loaded(FPGA));
     for _ in 0..20 {
         // 48 us each, as the sheet says, one by one; then many that wait, and of which each takes less than was expected when it came.
@@ -354,4 +354,110 @@ fn a_circuit_whose_times_change_owes_nothing_once_nothing_waits_for_it() {
         (0..30).for_each(|_| arrive(&mut policy, now, 24_000));
         assert_eq!(work(&mut policy, &mut now, 1_000), 30);
     }
+}
+
+#[test]
+fn what_waits_for_a_processor_that_goes_down_turns_to_its_circuit_and_back() {
+    let mut policy = saved();
+    // Small ones, for which nothing is loaded; two run, three wait.
+    (0..5).for_each(|id| policy.event(Time(0), Event::Arrived(request(id, SLOW, 16))));
+    assert_eq!(decide(&mut policy, Time(0)), (Decision::Dispatch(CPU), vec![0]));
+    assert_eq!(decide(&mut policy, Time(0)), (Decision::Dispatch(CPU), vec![1]));
+    assert_eq!(decide(&mut policy, Time(0)).0, Decision::Idle);
+    policy.event(Time(1), Event::EngineDown(CPU));
+    assert_eq!(decide(&mut policy, Time(1)).0, Decision::Load(FPGA, vec![SLOW]), "they need it now");
+    policy.event(Time(2), Event::Arrived(request(5, SLOW, 16)));
+    policy.event(Time(3), Event::Cancelled(RequestId(3)));
+    policy.event(Time(60 * MS), Event::Loaded(FPGA));
+    let mut done = Vec::new();
+    while let (Decision::Dispatch(FPGA), batch) = decide(&mut policy, Time(60 * MS)) {
+        policy.event(Time(60 * MS), Event::Finished { engine: FPGA, batch: &[RequestId(batch[0])], service_ns: Some(32) });
+        done.extend(batch);
+    }
+    assert_eq!(done, [2, 4, 5]);
+    // Another cipher has to wait for its circuit until the processor is back.
+    policy.event(Time(61 * MS), Event::Arrived(request(6, Algorithm::DesEcb, 16)));
+    assert_eq!(decide(&mut policy, Time(61 * MS)).0, Decision::Load(FPGA, vec![Algorithm::DesEcb, SLOW]));
+    policy.event(Time(62 * MS), Event::LoadFailed(FPGA));
+    assert!(matches!(decide(&mut policy, Time(62 * MS)).0, Decision::WaitUntil(_)));
+    policy.event(Time(63 * MS), Event::Finished { engine: CPU, batch: &[RequestId(0)], service_ns: None });
+    policy.event(Time(63 * MS), Event::EngineUp(CPU));
+    assert_eq!(decide(&mut policy, Time(63 * MS)), (Decision::Dispatch(CPU), vec![6]));
+}
+
+#[test]
+fn with_everything_down_requests_go_to_whatever_comes_back_first() {
+    for first in [CPU, FPGA] {
+        let mut policy = saved();
+        policy.event(Time(0), Event::EngineDown(CPU));
+        policy.event(Time(0), Event::EngineDown(FPGA));
+        policy.event(Time(0), Event::Arrived(request(1, SLOW, 16)));
+        assert_eq!(decide(&mut policy, Time(0)).0, Decision::Idle);
+        policy.event(Time(1), Event::EngineUp(first));
+        let next = if first == CPU { (Decision::Dispatch(CPU), vec![1]) } else { (Decision::Load(FPGA, vec![SLOW]), vec![]) };
+        assert_eq!(decide(&mut policy, Time(1)), next);
+    }
+}
+
+#[test]
+fn batches_that_fail_teach_no_times_and_save_none() {
+    let mut policy = saved();
+    policy.event(Time(0), Event::Arrived(request(0, SLOW, 24_000)));
+    while decide(&mut policy, Time(0)).0 != Decision::Idle {}
+    policy.event(Time(MS), Event::Finished { engine: CPU, batch: &[RequestId(0)], service_ns: None });
+    policy.event(Time(60 * MS), Event::Loaded(FPGA));
+    // A circuit that fails at once, or after a second, is still believed to take 48 us, and software 2.5 ms.
+    for (id, now) in (1..40).map(|id| (id, Time(61 * MS + id * 1000 * MS))) {
+        policy.event(now, Event::Arrived(request(id, SLOW, 24_000)));
+        assert_eq!(decide(&mut policy, now), (Decision::Dispatch(FPGA), vec![id]));
+        policy.event(now + (id % 2) * 999 * MS, Event::Finished { engine: FPGA, batch: &[RequestId(id)], service_ns: None });
+        policy.event(now + (id % 2) * 999 * MS, Event::Arrived(Request { engines: EngineSet(0b01), ..request(id, SLOW, 24_000) }));
+        assert_eq!(decide(&mut policy, now + 999 * MS), (Decision::Dispatch(CPU), vec![id]));
+        policy.event(now + 999 * MS, Event::Finished { engine: CPU, batch: &[RequestId(id)], service_ns: None });
+    }
+    assert_eq!(policy.held().unwrap().saved_ns, 0);
+}
+
+#[test]
+fn loading_that_goes_on_failing_is_tried_less_and_less_often() {
+    let sheet = sheet("niwa2005", Scope::Device);
+    let fabric = Fabric::new(sheet.clone());
+    let mut policy = Reconfigure::new(&engines(&sheet), FPGA, fabric, Circuits::NONE, Box::new(Fixed));
+    policy.event(Time(0), Event::Arrived(Request { engines: EngineSet(0b10), ..request(1, SLOW, 1000) }));
+    let mut now = Time(0);
+    let mut pauses = Vec::new();
+    for _ in 0..12 {
+        assert_eq!(decide(&mut policy, now).0, Decision::Load(FPGA, vec![SLOW]));
+        policy.event(now, Event::LoadFailed(FPGA));
+        let Decision::WaitUntil(again) = decide(&mut policy, now).0 else { panic!("nobody would ask again") };
+        pauses.push(again.since_ns(now) / RETRY_NS);
+        now = again;
+    }
+    assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600]);
+    assert_eq!(decide(&mut policy, now).0, Decision::Load(FPGA, vec![SLOW]));
+    policy.event(now, Event::Loaded(FPGA));
+    let held = policy.held().unwrap();
+    assert_eq!((held.loads, held.failed_loads), (13, 12));
+    policy.event(now, Event::Arrived(Request { engines: EngineSet(0b10), ..request(2, Algorithm::DesEcb, 1000) }));
+    assert_eq!(decide(&mut policy, now), (Decision::Dispatch(FPGA), vec![1]));
+    policy.event(now, Event::Finished { engine: FPGA, batch: &[RequestId(1)], service_ns: Some(1) });
+    assert!(matches!(decide(&mut policy, now).0, Decision::Load(..)));
+    policy.event(now, Event::LoadFailed(FPGA));
+    let Decision::WaitUntil(again) = decide(&mut policy, now).0 else { panic!("nobody would ask again") };
+    assert_eq!(again.since_ns(now), RETRY_NS, "what once went well begins anew");
+}
+
+#[test]
+fn what_the_processor_does_while_circuits_are_loaded_is_counted() {
+    let mut policy = saved();
+    policy.event(Time(0), Event::Arrived(request(0, SLOW, 24_000)));
+    assert_eq!(decide(&mut policy, Time(0)).0, Decision::Load(FPGA, vec![SLOW]));
+    assert_eq!(decide(&mut policy, Time(0)).0, Decision::Dispatch(CPU));
+    policy.event(Time(0), Event::Arrived(request(1, Algorithm::Aes256Gcm, 16)));
+    assert_eq!(decide(&mut policy, Time(0)).0, Decision::Dispatch(CPU));
+    policy.event(Time(60 * MS), Event::Loaded(FPGA));
+    policy.event(Time(60 * MS), Event::Finished { engine: CPU, batch: &[RequestId(0)], service_ns: Some(1) });
+    policy.event(Time(60 * MS), Event::Arrived(request(2, Algorithm::Aes256Gcm, 16)));
+    assert_eq!(decide(&mut policy, Time(60 * MS)).0, Decision::Dispatch(CPU));
+    assert_eq!(policy.held().unwrap().meanwhile, 2);
 }

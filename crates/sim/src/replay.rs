@@ -128,7 +128,7 @@ impl Machine<'_> {
                 for id in &batch {
                     self.outcome.served[id.0 as usize] = Some(Served { engine, start, done: self.now });
                 }
-                let service_ns = self.now.since_ns(start);
+                let service_ns = Some(self.now.since_ns(start));
                 self.policy.event(self.now, Event::Finished { engine, batch: &batch, service_ns });
             }
         }

@@ -1,7 +1,7 @@
 //! What happened between two pictures of a broker, per second.
 
-use super::totals::holds;
-use bywash_broker::{ClientStats, Stats};
+use super::totals::{holds, troubles};
+use bywash_broker::{ClientStats, EngineStats, Stats};
 use bywash_core::Algorithm;
 use std::collections::BTreeMap;
 
@@ -27,8 +27,8 @@ pub(crate) struct Busy {
     pub(crate) busy: u64,
     /// A second.
     pub(crate) operations: u64,
-    /// What it holds, for a reconfigurable one.
-    pub(crate) holds: String,
+    /// What went wrong with it, if anything did, and what it holds, for a reconfigurable one.
+    pub(crate) remarks: String,
 }
 
 /// An algorithm in one place.
@@ -73,6 +73,17 @@ pub(super) fn work(stats: &Stats) -> Work<'_> {
     all
 }
 
+fn remarks(engine: &EngineStats) -> String {
+    let both = [troubles(engine), engine.device.as_ref().map(holds).unwrap_or_default()];
+    both.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// An engine's name, or `here`; a modelled engine is said to be one.
+pub(super) fn place(stats: &Stats, engine: &str) -> String {
+    let modelled = stats.engines.iter().any(|each| each.name == engine && each.modelled);
+    if modelled { format!("{engine} (modelled)") } else { engine.to_owned() }
+}
+
 /// Whether bytes say nothing about this algorithm.
 pub(super) fn is_public_key(algorithm: &str) -> bool {
     algorithm.parse().is_ok_and(Algorithm::is_public_key)
@@ -84,20 +95,20 @@ impl Rates {
         let per_second = |now: u64, before: u64| (now.saturating_sub(before) as f64 / seconds.max(1e-3)).round() as u64;
         let (then, uses) = (work(before), work(now));
         let of_engine = |work: &Work<'_>, name: &str| work.iter().filter(|((_, engine), _)| *engine == name).map(|(_, sums)| sums.0).sum();
-        let engine = |engine: &bywash_broker::EngineStats| Busy {
+        let engine = |engine: &EngineStats| Busy {
             name: engine.name.clone(),
             modelled: engine.modelled,
             up: engine.up,
             busy: engine.busy,
             operations: per_second(of_engine(&uses, &engine.name), of_engine(&then, &engine.name)),
-            holds: engine.device.as_ref().map(holds).unwrap_or_default(),
+            remarks: remarks(engine),
         };
         let each = |(key, sums): (&(&str, &str), &(u64, u64))| {
             let earlier = then.get(key).copied().unwrap_or_default();
             Use {
                 algorithm: key.0.to_owned(),
                 public_key: is_public_key(key.0),
-                place: key.1.to_owned(),
+                place: place(now, key.1),
                 operations: per_second(sums.0, earlier.0),
                 bytes: per_second(sums.1, earlier.1),
                 total: sums.0,
@@ -180,13 +191,24 @@ mod tests {
             loaded: names(&["DES-ECB", "RC6-128-ECB"]),
             loading: names(&["AES-128-ECB"]),
             reconfigurations: 12,
+            failed_reconfigurations: 1,
+            meanwhile: 1234,
             saved_s: 3.5,
         };
         let mut now = stats(1);
-        now.engines.push(EngineStats { name: "niwa2005".into(), modelled: true, up: true, device: Some(device), ..Default::default() });
-        let line = "holds DES-ECB, RC6-128-ECB, loading AES-128-ECB; 12 reconfigurations, 3.500 s saved";
-        assert!(totals(&now).contains(&format!("{line}, modelled")), "{}", totals(&now));
-        let screen = screen::as_text(&Rates::between(&stats(0), &now, 1.0), 160);
+        let fpga = EngineStats { name: "niwa2005".into(), modelled: true, device: Some(device), ..Default::default() };
+        now.engines.push(EngineStats { faults: 3, stuck: 1, ..fpga });
+        let work = WorkStats { algorithm: "DES-ECB".into(), engine: "niwa2005".into(), operations: 7, ..Default::default() };
+        now.runs[0].work.push(work);
+        let line = "holds DES-ECB, RC6-128-ECB, loading AES-128-ECB; 12 reconfigurations (1 failed), 1,234 requests elsewhere meanwhile, 3.500 s saved";
+        for said in [
+            &format!("{line}, modelled"),
+            "engine niwa2005: down, modelled, 3 faults, 1 stuck",
+            "DES-ECB              niwa2005 (modelled) ",
+        ] {
+            assert!(totals(&now).contains(said), "{}", totals(&now));
+        }
+        let screen = screen::as_text(&Rates::between(&stats(0), &now, 1.0), 200);
         assert!(screen.contains(line) && screen.contains("niwa2005 (modelled)"), "{screen}");
     }
 

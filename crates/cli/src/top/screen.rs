@@ -52,7 +52,7 @@ fn engine_table(engines: &[Busy]) -> Table<'_> {
     let rows = engines.iter().map(|engine| {
         let state = if engine.up { "up" } else { "down" };
         let name = if engine.modelled { format!("{} (modelled)", engine.name) } else { engine.name.clone() };
-        let row = Row::new([name, state.into(), engine.busy.to_string(), thousands(engine.operations), engine.holds.clone()]);
+        let row = Row::new([name, state.into(), engine.busy.to_string(), thousands(engine.operations), engine.remarks.clone()]);
         row.style(if engine.up { Style::new() } else { Style::new().fg(Color::Red) })
     });
     table(" engines ", ["engine", "state", "busy", "op/s", ""], [20, 6, 6, 12, 0], rows)
@@ -63,7 +63,7 @@ fn use_table(uses: &[Use]) -> Table<'_> {
         let rate = if each.public_key { String::new() } else { format!("{}/s", bytes(each.bytes)) };
         Row::new([each.algorithm.clone(), each.place.clone(), thousands(each.operations), rate, thousands(each.total)])
     });
-    table(" algorithms ", ["algorithm", "where", "op/s", "rate", "so far"], [0, 12, 14, 14, 18], rows)
+    table(" algorithms ", ["algorithm", "where", "op/s", "rate", "so far"], [0, 20, 14, 14, 18], rows)
 }
 
 fn client_table(clients: &[Client]) -> Table<'_> {

@@ -1,16 +1,27 @@
 //! A broker's totals since its start, for `bywash stats`.
 
-use super::rates::{is_public_key, work};
+use super::rates::{is_public_key, place, work};
 use crate::terminal::{bytes, thousands};
-use bywash_broker::{DeviceStats, Stats};
+use bywash_broker::{DeviceStats, EngineStats, Stats};
 use std::fmt::Write;
 
 /// What a reconfigurable engine holds, and what came of it.
 pub(super) fn holds(device: &DeviceStats) -> String {
-    let DeviceStats { loaded, loading, reconfigurations, saved_s } = device;
+    let DeviceStats { loaded, loading, reconfigurations, failed_reconfigurations, meanwhile, saved_s } = device;
     let list = |names: &[String]| if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
     let coming = if loading.is_empty() { String::new() } else { format!(", loading {}", list(loading)) };
-    format!("holds {}{coming}; {} reconfigurations, {saved_s:.3} s saved", list(loaded), thousands(*reconfigurations))
+    let failed = if *failed_reconfigurations > 0 { format!(" ({} failed)", thousands(*failed_reconfigurations)) } else { String::new() };
+    let [loads, meanwhile] = [*reconfigurations, *meanwhile].map(thousands);
+    format!(
+        "holds {}{coming}; {loads} reconfigurations{failed}, {meanwhile} requests elsewhere meanwhile, {saved_s:.3} s saved",
+        list(loaded)
+    )
+}
+
+/// What went wrong with an engine, if anything did.
+pub(super) fn troubles(engine: &EngineStats) -> String {
+    let counts = [(engine.faults, "faults"), (engine.stuck, "stuck")].into_iter().filter(|&(count, _)| count > 0);
+    counts.map(|(count, what)| format!("{} {what}", thousands(count))).collect::<Vec<_>>().join(", ")
 }
 
 /// One line about the broker, one for each engine, one for each algorithm in each place.
@@ -25,7 +36,8 @@ pub(crate) fn totals(now: &Stats) -> String {
     );
     for engine in &now.engines {
         let (state, modelled) = (if engine.up { "up" } else { "down" }, if engine.modelled { ", modelled" } else { "" });
-        let _ = writeln!(text, "engine {}: {state}{modelled}, {}", engine.name, engine.description);
+        let troubles = Some(troubles(engine)).filter(|said| !said.is_empty()).map_or(String::new(), |said| format!(", {said}"));
+        let _ = writeln!(text, "engine {}: {state}{modelled}{troubles}, {}", engine.name, engine.description);
         if let Some(device) = &engine.device {
             let _ = writeln!(text, "    {}{modelled}", holds(device));
         }
@@ -36,7 +48,8 @@ pub(crate) fn totals(now: &Stats) -> String {
     }
     for ((algorithm, engine), (operations, size)) in &used {
         let size = if is_public_key(algorithm) { String::new() } else { bytes(*size) };
-        let _ = writeln!(text, "{algorithm:<20} {engine:<10} {:>16} operations {size:>12}", thousands(*operations));
+        let place = place(now, engine);
+        let _ = writeln!(text, "{algorithm:<20} {place:<20} {:>16} operations {size:>12}", thousands(*operations));
     }
     let refused: u64 = now.quotas_hit.values().sum();
     if refused + now.denied + now.corrupt > 0 {

@@ -1,6 +1,6 @@
 //! The cores of a reconfigurable device on a clock that somebody else reads: what is there, when it is free, what loading takes.
 
-use bywash_core::device::{DeviceSheet, Reconfiguration, Scope};
+use bywash_core::device::{DeviceSheet, Scope};
 use bywash_core::{Algorithm, Time};
 use std::sync::Arc;
 
@@ -47,10 +47,10 @@ impl Cores {
             wanted[self.core(algorithm).ok_or_else(|| format!("its sheet has no circuit for {algorithm}"))?] = true;
         }
         self.check_room(&wanted)?;
-        let Reconfiguration { scope, end_to_end_ns, .. } = self.sheet.reconfiguration;
+        let reconfiguration = self.sheet.reconfiguration;
         let (mut start, mut new) = (now, 0);
         for (core, &wanted) in wanted.iter().enumerate() {
-            let stays = self.there[core] && wanted && scope == Scope::Slot;
+            let stays = self.there[core] && wanted && reconfiguration.scope == Scope::Slot;
             if self.there[core] && !stays {
                 start = start.max(self.free[core]);
             }
@@ -58,7 +58,7 @@ impl Cores {
             self.there[core] = stays;
         }
         self.loading = true;
-        Ok((wanted, start + scope.loading_ns(end_to_end_ns, new)))
+        Ok((wanted, start + reconfiguration.loading_ns(new)))
     }
 
     /// What was loaded is there.

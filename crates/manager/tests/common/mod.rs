@@ -54,7 +54,7 @@ impl Gate {
         *self.0.lock().unwrap() = true;
         self.1.notify_all();
     }
-    fn pass(&self) {
+    pub(crate) fn pass(&self) {
         let guard = self.1.wait_timeout_while(self.0.lock().unwrap(), HANG, |open| !*open).unwrap();
         assert!(!guard.1.timed_out(), "the gate was never opened");
     }

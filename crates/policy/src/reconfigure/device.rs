@@ -1,12 +1,10 @@
 //! What the engine holds, what is on its way, and what its circuits have to do.
 
 use super::fabric::Fabric;
+use super::{RETRY_NS, RETRY_NS_MAX};
 use crate::reload::{Circuit, Circuits};
 use crate::{Request, RequestId};
 use bywash_core::Time;
-
-/// Loading that takes so many times as long as the sheet says, and a second, is no longer waited for.
-pub const OVERDUE: u64 = 4;
 
 /// A change of what is held.
 #[derive(Clone, Copy)]
@@ -26,19 +24,22 @@ pub(super) struct Device {
     /// What new requests may be given to.
     loaded: Circuits,
     change: Option<Change>,
-    /// After a failure, from when on it may be tried again.
+    /// After a failure, from when on it may be tried again, and how long after a further one.
     not_before: Time,
+    retry_ns: u64,
     /// What each circuit works on, with its expected end.
     running: Vec<Option<(Request, Time)>>,
     /// Expected time of all that waits for each circuit.
     owed_ns: Vec<u64>,
     loads: u64,
+    failed_loads: u64,
 }
 
 impl Device {
     pub(super) fn new(fabric: Fabric) -> Self {
         let (running, owed_ns) = (vec![None; fabric.circuits()], vec![0; fabric.circuits()]);
-        Self { fabric, loaded: Circuits::NONE, change: None, not_before: Time::ZERO, running, owed_ns, loads: 0 }
+        let (loaded, change, not_before) = (Circuits::NONE, None, Time::ZERO);
+        Self { fabric, loaded, change, not_before, retry_ns: RETRY_NS, running, owed_ns, loads: 0, failed_loads: 0 }
     }
 
     /// What new requests may be given to at once.
@@ -59,6 +60,16 @@ impl Device {
     /// How often circuits were loaded.
     pub(super) fn loads(&self) -> u64 {
         self.loads
+    }
+
+    /// How often that failed.
+    pub(super) fn failed_loads(&self) -> u64 {
+        self.failed_loads
+    }
+
+    /// Whether circuits are being loaded.
+    pub(super) fn is_loading(&self) -> bool {
+        self.change.is_some_and(|change| change.loading.is_some())
     }
 
     /// Whether others may be asked for.
@@ -94,7 +105,11 @@ impl Device {
         let change = self.change.or_else(|| load.map(|to| self.planned(to, 0))).filter(|change| change.to.contains(circuit));
         match change {
             None => Time(u64::MAX),
-            Some(Change { loading: Some((since, ns)), .. }) => (since + ns).max(now) + free.since_ns(now),
+            Some(Change { loading: Some((since, ns)), .. }) => {
+                // What overruns is expected to overrun by as much again.
+                let overrun_ns = now.since_ns(since + ns);
+                (since + ns).max(now) + overrun_ns + free.since_ns(now)
+            }
             Some(Change { leaving, to, .. }) => {
                 let gone = leaving.iter().map(|circuit| self.free(now, circuit)).max().unwrap_or(now);
                 gone + self.fabric.loading_ns(self.loaded.without_all(leaving), to) + free.since_ns(now)
@@ -135,28 +150,20 @@ impl Device {
         if let Some(change) = self.change.take() {
             self.loaded = change.to;
         }
+        self.retry_ns = RETRY_NS;
     }
 
     /// What was loaded is not there, nor is what had to go for it.
-    pub(super) fn failed(&mut self, not_before: Time) {
+    pub(super) fn failed(&mut self, now: Time) {
         self.change = None;
-        self.not_before = not_before;
-    }
-
-    /// Whether loading takes so long that nobody should wait for it.
-    pub(super) fn is_overdue(&self, now: Time) -> bool {
-        self.overdue_at().is_some_and(|at| now >= at)
-    }
-
-    fn overdue_at(&self) -> Option<Time> {
-        let (since, ns) = self.change?.loading?;
-        Some(since + ns.saturating_mul(OVERDUE) + 1_000_000_000)
+        self.failed_loads += 1;
+        self.not_before = now + self.retry_ns;
+        self.retry_ns = self.retry_ns.saturating_mul(2).min(RETRY_NS_MAX);
     }
 
     /// When to look again, if nothing happens before.
     pub(super) fn wake(&self, now: Time) -> Option<Time> {
-        let again = Some(self.not_before).filter(|&at| self.change.is_none() && at > now);
-        again.or_else(|| self.overdue_at().filter(|&at| at > now))
+        Some(self.not_before).filter(|&at| self.change.is_none() && at > now)
     }
 
     /// Whether a circuit can take now what came in that order.

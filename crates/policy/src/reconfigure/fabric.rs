@@ -2,7 +2,7 @@
 
 use crate::reload::{Circuit, Circuits, Fit};
 use bywash_core::Algorithm;
-use bywash_core::device::{DeviceSheet, Reconfiguration};
+use bywash_core::device::DeviceSheet;
 
 /// What a sheet describes. A circuit here is a core of the sheet, with all of its modes.
 #[derive(Clone, Debug)]
@@ -63,7 +63,6 @@ impl Fabric {
 
     /// Nanoseconds from the decision until `wanted` is there, where `kept` stays.
     pub fn loading_ns(&self, kept: Circuits, wanted: Circuits) -> u64 {
-        let Reconfiguration { scope, end_to_end_ns, .. } = self.sheet.reconfiguration;
-        scope.loading_ns(end_to_end_ns, wanted.without_all(kept).len())
+        self.sheet.reconfiguration.loading_ns(wanted.without_all(kept).len())
     }
 }

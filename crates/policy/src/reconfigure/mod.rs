@@ -13,13 +13,16 @@
 //!
 //! # Nothing is stuck
 //!
-//! When loading fails ([`Event::LoadFailed`]), when it takes [`OVERDUE`] times as long as the sheet says, or when the engine goes down, what waits for it goes to the others. What
-//! no other engine can do waits on, and the oldest such request has its circuit loaded next. Between a failure and the next attempt lie [`RETRY_NS`].
+//! When loading fails ([`Event::LoadFailed`]) or the engine goes down, what waits for it goes to the others. What no other engine can do now waits on, and the
+//! oldest such request has its circuit loaded next. Between a failure and the next attempt lie [`RETRY_NS`], twice as long after each failure in a row, at
+//! most [`RETRY_NS_MAX`]. How long loading may take before it has failed is the driver's affair. When the other engines go down, what waits for them and has a
+//! circuit turns to that.
 //!
 //! Each circuit takes one request at a time, oldest first: two requests for the same circuit never overtake each other there.
 
 mod device;
 mod fabric;
+mod software;
 
 use crate::estimate::Estimate;
 use crate::placement::Placement;
@@ -28,13 +31,14 @@ use crate::waiting::Waiting;
 use crate::{Decision, EngineId, EngineInfo, Event, Held, Policy, Request, RequestId};
 use bywash_core::Time;
 use device::Device;
-use std::collections::BTreeMap;
+use software::Software;
 
-pub use device::OVERDUE;
 pub use fabric::Fabric;
 
 /// How long after a failure the next loading may begin: 100 ms.
 pub const RETRY_NS: u64 = 100_000_000;
+/// The same after many failures in a row: a minute.
+pub const RETRY_NS_MAX: u64 = 60_000_000_000;
 
 /// The policy. See the [module](self).
 pub struct Reconfigure {
@@ -48,44 +52,8 @@ pub struct Reconfigure {
     software: Software,
     up: bool,
     saved_ns: i64,
-}
-
-/// What the other engines have to do, as far as it is known when a request arrives.
-#[derive(Default)]
-struct Software {
-    workers: u64,
-    /// Expected time of each request given to them and not done.
-    owed: BTreeMap<RequestId, u64>,
-    owed_ns: u64,
-    /// When each of their batches began, by its first request, with its expected time and how many there are in it.
-    running: BTreeMap<RequestId, (Time, u64, usize)>,
-}
-
-impl Software {
-    fn owe(&mut self, id: RequestId, ns: u64) {
-        if let Some(before) = self.owed.insert(id, ns) {
-            self.owed_ns -= before;
-        }
-        self.owed_ns += ns;
-    }
-
-    fn settle(&mut self, id: RequestId) {
-        self.owed_ns -= self.owed.remove(&id).unwrap_or(0);
-        self.running.remove(&id);
-    }
-
-    fn begin(&mut self, now: Time, batch: &[RequestId]) {
-        let ns = batch.iter().filter_map(|id| self.owed.get(id)).sum();
-        self.running.extend(batch.first().map(|&first| (first, (now, ns, batch.len()))));
-    }
-
-    /// When one more request would be begun.
-    fn available(&self, now: Time) -> Time {
-        let done: u64 = self.running.values().map(|&(since, ns, _)| now.since_ns(since).min(ns)).sum();
-        let begun: usize = self.running.values().map(|&(.., count)| count).sum();
-        let free = self.running.len() < self.workers as usize && begun >= self.owed.len();
-        if free { now } else { now + self.owed_ns.saturating_sub(done) / self.workers.max(1) }
-    }
+    /// Requests that the others began while circuits were loaded.
+    meanwhile: u64,
 }
 
 impl Reconfigure {
@@ -99,8 +67,6 @@ impl Reconfigure {
         for _ in 0..fabric.circuits() {
             waiting.add_queue();
         }
-        let others = engines.iter().enumerate().filter(|&(place, _)| place != usize::from(engine.0));
-        let workers = others.map(|(_, info)| info.workers as u64).sum();
         let mut device = Device::new(fabric);
         if !first.is_empty() {
             device.change(first, 0);
@@ -112,9 +78,10 @@ impl Reconfigure {
             estimate: Estimate::of(info),
             waiting,
             others: Placement::new(engines),
-            software: Software { workers, ..Software::default() },
+            software: Software::beside(engine, engines),
             up: true,
             saved_ns: 0,
+            meanwhile: 0,
         }
     }
 
@@ -122,9 +89,9 @@ impl Reconfigure {
         self.estimate.batch_ns(request.algorithm, request.bytes, 1) as u64
     }
 
-    /// What the best of these engines takes; `None` without one.
+    /// What the best of the other engines takes; `None` if none can do it now.
     fn software_ns(&self, request: &Request) -> Option<u64> {
-        let engines = request.engines.without(self.engine).iter().filter_map(|id| self.others.estimate(id));
+        let engines = self.software.able(request).iter().filter_map(|id| self.others.estimate(id));
         engines.map(|estimate| estimate.batch_ns(request.algorithm, request.bytes, 1) as u64).min()
     }
 
@@ -169,10 +136,9 @@ impl Reconfigure {
     }
 
     fn give_to_others(&mut self, now: Time, request: Request) {
-        let request = Request { engines: request.engines.without(self.engine), ..request };
         let ns = self.software_ns(&request).unwrap_or(0);
-        self.software.owe(request.id, ns);
-        self.others.event(now, Event::Arrived(request));
+        self.software.owe(request, ns);
+        self.others.event(now, Event::Arrived(Request { engines: request.engines.without(self.engine), ..request }));
     }
 
     /// A request that waited for a circuit waits no more. Its time is believed otherwise by now than when it was added; an empty queue has none.
@@ -181,12 +147,12 @@ impl Reconfigure {
         self.device.settle(circuit, if is_last { u64::MAX } else { self.hardware_ns(request) });
     }
 
-    /// Sends what waits for circuits that are not there to the other engines, as far as they can do it.
+    /// Sends what waits for these circuits to the other engines, as far as they can do it now.
     fn evict(&mut self, now: Time, from: Circuits) {
         for circuit in from.iter() {
             let mut kept = Vec::new();
             while let Some(entry) = self.waiting.pop(usize::from(circuit.0)) {
-                if entry.request.engines.without(self.engine).is_empty() {
+                if self.software.able(&entry.request).is_empty() {
                     kept.push(entry.request);
                 } else {
                     self.give_to_others(now, entry.request);
@@ -200,6 +166,39 @@ impl Reconfigure {
         }
     }
 
+    /// Takes back from the other engines what none of them can do now, if there is a circuit for it.
+    fn take_back(&mut self, now: Time) {
+        for request in self.software.stranded() {
+            let circuit = self.device.fabric.circuit(request.algorithm).filter(|_| request.engines.contains(self.engine));
+            if let Some(circuit) = circuit {
+                self.cancelled(now, request.id);
+                self.give_to_circuit(now, circuit, request, self.hardware_ns(&request));
+            }
+        }
+    }
+
+    /// The engine, or another, goes down or comes back: what cannot be done where it waits goes where it can.
+    fn set_up(&mut self, now: Time, engine: EngineId, up: bool) {
+        if engine == self.engine {
+            self.up = up;
+        } else {
+            self.software.set_up(engine, up);
+            self.others.event(now, if up { Event::EngineUp(engine) } else { Event::EngineDown(engine) });
+        }
+        let others_lost = (engine == self.engine) == up;
+        match (others_lost, self.up) {
+            (true, true) => self.take_back(now),
+            (true, false) => {}
+            (false, true) => self.evict(now, self.absent()),
+            (false, false) => self.evict(now, self.device.fabric.all()),
+        }
+    }
+
+    /// Circuits that are neither there nor on their way.
+    fn absent(&self) -> Circuits {
+        self.device.fabric.all().without_all(self.device.loaded()).without_all(self.device.target())
+    }
+
     fn cancelled(&mut self, now: Time, id: RequestId) {
         match self.waiting.cancel(id) {
             Some((queue, entry)) => self.waits_no_more(Circuit(queue as u8), &entry.request),
@@ -210,8 +209,8 @@ impl Reconfigure {
         }
     }
 
-    fn finished(&mut self, batch: &[RequestId], service_ns: u64) {
-        let Some(done) = batch.first().and_then(|&id| self.device.finish(id)) else { return };
+    fn finished(&mut self, batch: &[RequestId], service_ns: Option<u64>) {
+        let (Some(done), Some(service_ns)) = (batch.first().and_then(|&id| self.device.finish(id)), service_ns) else { return };
         self.estimate.observe(done.algorithm, done.bytes, 1, service_ns);
         self.saved_ns += self.software_ns(&done).map_or(0, |software| software as i64 - service_ns as i64);
     }
@@ -268,22 +267,16 @@ impl Policy for Reconfigure {
             }
             Event::Loaded(engine) if engine == self.engine => self.device.arrived(),
             Event::LoadFailed(engine) if engine == self.engine => {
-                self.device.failed(now + RETRY_NS);
-                self.evict(now, self.device.fabric.all().without_all(self.device.loaded()));
+                self.device.failed(now);
+                self.evict(now, self.absent());
             }
-            Event::EngineDown(engine) if engine == self.engine => {
-                self.up = false;
-                self.evict(now, self.device.fabric.all());
-            }
-            Event::EngineUp(engine) if engine == self.engine => self.up = true,
+            Event::EngineDown(engine) => self.set_up(now, engine, false),
+            Event::EngineUp(engine) => self.set_up(now, engine, true),
             _ => self.others.event(now, event),
         }
     }
 
     fn decide(&mut self, now: Time, batch: &mut Vec<RequestId>) -> Decision {
-        if self.device.is_overdue(now) {
-            self.evict(now, self.device.fabric.all().without_all(self.device.loaded()));
-        }
         if self.up {
             let next = self.runnable().and_then(|circuit| self.dispatch(now, circuit, batch));
             if let Some(decision) = next.or_else(|| self.load(now)) {
@@ -294,6 +287,7 @@ impl Policy for Reconfigure {
         match (self.others.decide(now, batch), own) {
             (decision @ Decision::Dispatch(_), _) => {
                 self.software.begin(now, batch);
+                self.meanwhile += if self.device.is_loading() { batch.len() as u64 } else { 0 };
                 decision
             }
             (Decision::WaitUntil(other), Some(own)) => Decision::WaitUntil(other.min(own)),
@@ -309,6 +303,8 @@ impl Policy for Reconfigure {
             loaded: algorithms(self.device.loaded()),
             loading: algorithms(self.device.arriving()),
             loads: self.device.loads(),
+            failed_loads: self.device.failed_loads(),
+            meanwhile: self.meanwhile,
             saved_ns: self.saved_ns,
         })
     }
