@@ -110,6 +110,11 @@ impl<M: Mode> KeyedMode<M> {
         Box::new(Self { algorithm, block, mode: Arc::new(mode) })
     }
 
+    /// Bytes of a block.
+    pub(crate) fn block(&self) -> usize {
+        self.block
+    }
+
     /// The key.
     pub(crate) fn mode(&self) -> &M {
         &self.mode

@@ -78,8 +78,11 @@ fn together_is_as_alone() {
             (params, keyed)
         })
         .collect();
-    for (count, longest) in [(2, 512), (3, 512), (17, 4096), (40, 300), (100, 1024), (700, 700), (9, 40_000)] {
-        let mut messages = messages(&sessions, count, longest, &mut numbers);
+    let all = [(2, 512), (3, 512), (17, 4096), (40, 300), (100, 1024), (700, 700), (9, 40_000)].map(|size| (&sessions[..], size));
+    // Sessions that are alone, with keys of each length.
+    let one_key = sessions.chunks(4).flat_map(|sessions| [(&sessions[..1], (16, 1024)), (&sessions[..1], (40, 3000))]);
+    for (sessions, (count, longest)) in all.into_iter().chain(one_key) {
+        let mut messages = messages(sessions, count, longest, &mut numbers);
         let mut tasks: Vec<_> = messages
             .iter_mut()
             .map(|message| {
@@ -95,6 +98,39 @@ fn together_is_as_alone() {
             assert_eq!(outcome, Ok(len), "{algorithm} of {len} bytes among {count}");
             assert!(message.output[..len] == message.expected, "{algorithm} of {len} bytes among {count}");
             assert!(message.output[len..].iter().all(|byte| *byte == 0xEE), "{algorithm} of {len} bytes among {count}: beyond its end");
+        }
+    }
+}
+
+/// Messages that are not whole blocks, or have no room for their result, among others.
+#[test]
+fn what_is_wrong_fails_alone() {
+    let engine = CpuEngine::new();
+    let mut numbers = Numbers(2);
+    // Legacy ciphers take for granted what every session has checked.
+    for algorithm in CHAINS.into_iter().filter(|algorithm| !algorithm.is_legacy()) {
+        let params = params(algorithm, &mut numbers);
+        let keyed = engine.open(&params).unwrap();
+        let iv = numbers.bytes(algorithm.usual_iv_len());
+        let given: Vec<Vec<u8>> = (0..40).map(|i| numbers.bytes(if i == 3 { 1021 } else { 1024 })).collect();
+        let mut outputs: Vec<Vec<u8>> = (0..40).map(|i| vec![0; if i == 7 { 1023 } else { 1024 }]).collect();
+        let mut tasks: Vec<_> = given
+            .iter()
+            .zip(&mut outputs)
+            .map(|(input, output)| {
+                let data = Data::Copy { input, output };
+                Task::new(&*keyed, Operation { direction: Direction::Encrypt, iv: &iv, aad: &[], data, tag: &mut [] })
+            })
+            .collect();
+        engine.run(&mut tasks);
+        let outcomes: Vec<_> = tasks.into_iter().map(|task| task.outcome).collect();
+        for (i, (outcome, output)) in outcomes.iter().zip(&outputs).enumerate() {
+            if i == 3 || i == 7 {
+                assert!(outcome.is_err(), "{algorithm}: message {i} is wrong");
+            } else {
+                assert_eq!(*outcome, Ok(1024), "{algorithm}: message {i}");
+                assert!(*output == alone(algorithm, &params, Direction::Encrypt, &iv, &given[i]), "{algorithm}: message {i}");
+            }
         }
     }
 }

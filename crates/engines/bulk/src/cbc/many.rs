@@ -24,63 +24,65 @@ impl Task<'_> {
     }
 }
 
-/// Encrypts messages of any lengths under any keys, sixteen at a time, best with the longest first; keys of one length go together. One that is not whole blocks is an
-/// error, and nothing is done then.
+/// Encrypts messages of any lengths under any keys, sixteen at a time, best with the longest first; keys of one length go together, and take least time where they are the
+/// same. One that is not whole blocks is an error, and nothing is done then.
 pub fn encrypt_many(tasks: &mut [Task<'_>]) -> Result<(), Error> {
     tasks.iter().try_for_each(|task| check(&task.text))?;
-    let mut sides = Sides::new();
     #[allow(unsafe_code)]
     // SAFETY: a key exists only where the processor has the features; without a task there is nothing to run.
     unsafe {
-        if tasks.iter().any(|task| task.schedule().rounds() == 10) {
-            run::<10>(tasks, &mut sides);
-        }
-        if tasks.iter().any(|task| task.schedule().rounds() == 12) {
-            run::<12>(tasks, &mut sides);
-        }
-        if tasks.iter().any(|task| task.schedule().rounds() == 14) {
-            run::<14>(tasks, &mut sides);
-        }
+        run_some::<10>(tasks);
+        run_some::<12>(tasks);
+        run_some::<14>(tasks);
     }
     Ok(())
 }
 
-/// Round keys and chaining values of each lane. Wiped when dropped.
-#[repr(align(64))]
-struct Sides {
-    keys: [[[u8; BLOCK]; LANES]; KEYS_MAX],
-    chains: [[u8; BLOCK]; LANES],
+/// Runs the tasks whose keys have so many rounds.
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn run_some<const R: usize>(tasks: &mut [Task<'_>]) {
+    let mut of_length = tasks.iter().filter(|task| task.schedule().rounds() == R).map(|task| task.key);
+    let Some(key) = of_length.next() else { return };
+    if of_length.all(|other| core::ptr::eq(key, other)) {
+        run::<R, true>(tasks, None, &key.0[0]);
+    } else {
+        run::<R, false>(tasks, Some(&mut LaneKeys([[[0; BLOCK]; LANES]; KEYS_MAX])), &key.0[0]);
+    }
 }
 
-impl Sides {
-    const fn new() -> Self {
-        Self { keys: [[[0; BLOCK]; LANES]; KEYS_MAX], chains: [[0; BLOCK]; LANES] }
-    }
+/// Round keys of each lane. Wiped when dropped.
+#[repr(align(64))]
+struct LaneKeys([[[u8; BLOCK]; LANES]; KEYS_MAX]);
 
-    fn set(&mut self, lane: usize, task: &Task<'_>) {
-        self.chains[lane] = *task.chain;
-        for (i, keys) in self.keys.iter_mut().enumerate().take(task.schedule().rounds() + 1) {
-            keys[lane] = *task.schedule().bytes(i);
+impl LaneKeys {
+    fn set(&mut self, lane: usize, schedule: &Schedule) {
+        for (i, keys) in self.0.iter_mut().enumerate().take(schedule.rounds() + 1) {
+            keys[lane] = *schedule.bytes(i);
         }
     }
 
     fn mirror(&mut self, lane: usize, of: usize) {
-        self.chains[lane] = self.chains[of];
-        for keys in &mut self.keys {
+        for keys in &mut self.0 {
             keys[lane] = keys[of];
         }
     }
 }
 
-impl Drop for Sides {
+impl Drop for LaneKeys {
     fn drop(&mut self) {
-        memory::wipe(self.keys.as_flattened_mut());
+        memory::wipe(self.0.as_flattened_mut());
     }
 }
 
+/// Chaining values of each lane.
+#[repr(align(64))]
+struct Chains([[u8; BLOCK]; LANES]);
+
+/// The tasks whose keys have `R` rounds. Either all have the `SHARED` key, or there are `keys` of each lane.
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn run<const R: usize>(tasks: &mut [Task<'_>], sides: &mut Sides) {
+fn run<const R: usize, const SHARED: bool>(tasks: &mut [Task<'_>], mut keys: Option<&mut LaneKeys>, shared: &Schedule) {
     let mut lanes = Lanes::empty();
+    let mut chains = Chains([[0; BLOCK]; LANES]);
     let mut owners: [Option<usize>; LANES] = [None; LANES];
     let mut next = 0;
     loop {
@@ -89,13 +91,16 @@ fn run<const R: usize>(tasks: &mut [Task<'_>], sides: &mut Sides) {
                 continue;
             }
             if let Some(done) = owner.take() {
-                *tasks[done].chain = sides.chains[lane];
+                *tasks[done].chain = chains.0[lane];
             }
             while next < tasks.len() && (tasks[next].schedule().rounds() != R || tasks[next].text.len() == 0) {
                 next += 1;
             }
             if let Some(task) = tasks.get_mut(next) {
-                sides.set(lane, task);
+                chains.0[lane] = *task.chain;
+                if let Some(keys) = &mut keys {
+                    keys.set(lane, task.schedule());
+                }
                 lanes.set(lane, &mut task.text);
                 *owner = Some(next);
                 next += 1;
@@ -104,44 +109,50 @@ fn run<const R: usize>(tasks: &mut [Task<'_>], sides: &mut Sides) {
         let Some((busy, owner)) = owners.iter().enumerate().find_map(|(lane, owner)| Some((lane, (*owner)?))) else { return };
         if owners.iter().flatten().count() == 1 {
             let Task { key, chain, text } = &mut tasks[owner];
-            **chain = sides.chains[busy];
+            **chain = chains.0[busy];
             let done = text.len() - lanes.left(busy) * BLOCK;
             return encrypt::<R>(&key.0[0], chain, text, done);
         }
-        for (lane, owner) in owners.iter().enumerate() {
-            if owner.is_none() {
-                sides.mirror(lane, busy);
-                lanes.mirror(lane, busy);
+        for (lane, _) in owners.iter().enumerate().filter(|(_, owner)| owner.is_none()) {
+            chains.0[lane] = chains.0[busy];
+            if let Some(keys) = &mut keys {
+                keys.mirror(lane, busy);
+            }
+            lanes.mirror(lane, busy);
+        }
+        let burst = lanes.burst();
+        match &keys {
+            Some(keys) if !SHARED => chain::<R>(&mut chains, burst, |round, quad| memory::four(&keys.0[round], 4 * quad)),
+            _ => {
+                let keys = shared.all::<R>();
+                chain::<R>(&mut chains, burst, |round, _| keys[round]);
             }
         }
-        chain::<R>(sides, lanes.burst());
     }
 }
 
-/// Enciphers a burst.
-#[inline(never)]
+/// Enciphers a burst with the round keys of each four lanes.
+#[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn chain<const R: usize>(sides: &mut Sides, mut burst: Burst<'_, '_>) {
-    let keys = &sides.keys;
-    let quads = |blocks: &[[u8; BLOCK]; LANES]| [0, 4, 8, 12].map(|first| memory::four(blocks, first));
-    let mut chains = quads(&sides.chains);
+fn chain<const R: usize>(chains: &mut Chains, mut burst: Burst<'_, '_>, keys: impl Fn(usize, usize) -> __m512i) {
+    let mut state = [0, 4, 8, 12].map(|first| memory::four(&chains.0, first));
     for i in 0..burst.blocks() {
         let given = burst.load(i);
-        for (j, (chain, given)) in chains.iter_mut().zip(given).enumerate() {
-            *chain = _mm512_ternarylogic_epi64::<0x96>(*chain, given, memory::four(&keys[0], 4 * j));
+        for (j, (state, given)) in state.iter_mut().zip(given).enumerate() {
+            *state = _mm512_ternarylogic_epi64::<0x96>(*state, given, keys(0, j));
         }
         rounds!(R, round, {
-            for (j, chain) in chains.iter_mut().enumerate() {
-                *chain = ordered::encrypt_round(*chain, memory::four(&keys[round], 4 * j));
+            for (j, state) in state.iter_mut().enumerate() {
+                *state = ordered::encrypt_round(*state, keys(round, j));
             }
         });
-        for (j, chain) in chains.iter_mut().enumerate() {
-            *chain = _mm512_aesenclast_epi128(*chain, memory::four(&keys[R], 4 * j));
+        for (j, state) in state.iter_mut().enumerate() {
+            *state = _mm512_aesenclast_epi128(*state, keys(R, j));
         }
-        burst.store(i, chains);
+        burst.store(i, state);
     }
-    for (j, chain) in chains.into_iter().enumerate() {
-        memory::set_four(&mut sides.chains, 4 * j, chain);
+    for (j, state) in state.into_iter().enumerate() {
+        memory::set_four(&mut chains.0, 4 * j, state);
     }
     burst.finish();
 }
