@@ -129,7 +129,11 @@ int main(int count, char **arguments) {
     check(OSSL_LIB_CTX_load_config(library, arguments[1]), "loading the configuration");
     char *rest_of_names = NULL;
     for (char *name = strtok_r(arguments[2], ",", &rest_of_names); name; name = strtok_r(NULL, ",", &rest_of_names)) {
-        for (unsigned i = 0; i < sizeof PATTERNS / sizeof PATTERNS[0]; i++) {
+        EVP_CIPHER *ours = EVP_CIPHER_fetch(library, name, "provider=bywash");
+        int offered = ours != NULL;
+        EVP_CIPHER_free(ours);
+        if (!offered) printf("%-18s is not offered by bywash: programs find the default provider's\n", name);
+        for (unsigned i = 0; offered && i < sizeof PATTERNS / sizeof PATTERNS[0]; i++) {
             char *sizes = strdup(arguments[3]), *rest_of_sizes = NULL;
             for (char *size = strtok_r(sizes, ",", &rest_of_sizes); size; size = strtok_r(NULL, ",", &rest_of_sizes)) {
                 if (atoi(size) > (int)sizeof text) return fprintf(stderr, "evp-calls: at most 1 MiB\n"), 2;

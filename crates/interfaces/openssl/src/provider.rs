@@ -5,7 +5,7 @@ use crate::errors::{REASON_STRINGS, Reason, connect, disconnect, raise};
 use crate::ffi::ids::{core as id, operation};
 use crate::ffi::{AlgorithmEntry, Callback, CoreHandle, DispatchEntry, Function, Param, ParamsMut, Table, guard};
 use crate::{ciphers, keys, pkey};
-use bywash_client::{Client, Config};
+use bywash_client::{Client, Config, Route};
 use bywash_core::Algorithm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
@@ -68,6 +68,11 @@ impl Provider {
     /// Whether there is a client, as far as is known. Where there is none, nothing is offered (any more).
     fn is_able(&self) -> bool {
         !matches!(self.client.get(), Some(None))
+    }
+
+    /// Whether operations may leave this process, as far as can be told before anything is computed.
+    fn may_leave(&self) -> bool {
+        self.config.route == Route::Queue || self.config.socket.as_ref().is_some_and(|socket| socket.exists())
     }
 
     /// How a decoder reads lines, where the core offers that.
@@ -280,10 +285,9 @@ unsafe extern "C" fn query_operation(provctx: *mut c_void, wanted: c_int, no_cac
         unsafe { *no_cache = 0 };
     }
     // SAFETY: libcrypto hands us our own context.
-    let able = unsafe { Provider::from_ptr(provctx) }.is_some_and(|provider| provider.is_able());
+    let Some(provider) = unsafe { Provider::from_ptr(provctx) }.filter(|provider| provider.is_able()) else { return ptr::null() };
     match wanted {
-        _ if !able => ptr::null(),
-        operation::CIPHER => ciphers::ALGORITHMS.0.as_ptr(),
+        operation::CIPHER => ciphers::offered(provider.may_leave()).as_ptr(),
         operation::KEYMGMT => pkey::KEYMGMT.0.as_ptr(),
         operation::SIGNATURE => pkey::SIGNATURE.0.as_ptr(),
         operation::ASYM_CIPHER => pkey::ASYM_CIPHER.0.as_ptr(),

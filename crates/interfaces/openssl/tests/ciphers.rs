@@ -58,6 +58,17 @@ fn ciphers_describe_themselves_alike() {
 }
 
 #[test]
+fn what_can_only_be_passed_on_is_not_offered() {
+    let alone = Library::alone("here");
+    assert!(alone.find("ChaCha20-Poly1305", "provider=bywash").is_none(), "each of its contexts would be the default provider's");
+    take_reason();
+    let found = |library: &Library, name| library.find(name, "?provider=bywash").expect("somebody has it").provider().to_owned();
+    assert_eq!([found(&alone, "ChaCha20-Poly1305"), found(&alone, "AES-256-GCM")], ["default", "bywash"]);
+    assert_eq!(found(&Library::alone("queue"), "ChaCha20-Poly1305"), "bywash", "its operations go to a queue");
+    assert_eq!(found(&Library::new("here"), "ChaCha20-Poly1305"), "bywash", "its operations may be recorded");
+}
+
+#[test]
 fn aliases_and_object_identifiers_are_found() {
     let library = Library::new("auto");
     for name in ["AES256", "2.16.840.1.101.3.4.1.2", "id-aes256-GCM", "aes-128-gcm", "1.3.111.2.1619.0.1.2"] {

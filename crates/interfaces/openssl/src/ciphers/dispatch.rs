@@ -295,7 +295,9 @@ unsafe fn take<C: Cipher>(context: *mut c_void, out: *mut u8, written: *mut usiz
     unsafe { report::<C>(context, written, |context| untangled(context, Io::new(out, room, input, len), C::update)) }
 }
 
-unsafe extern "C" fn update<C: Cipher>(
+/// Text of a context of our own; apart, so that one that is passed on goes through no more than a jump.
+#[inline(never)]
+unsafe extern "C" fn update_own<C: Cipher>(
     context: *mut c_void,
     out: *mut u8,
     written: *mut usize,
@@ -303,7 +305,7 @@ unsafe extern "C" fn update<C: Cipher>(
     input: *const u8,
     len: usize,
 ) -> c_int {
-    // SAFETY: libcrypto hands us our own context and buffers of the lengths it says.
+    // SAFETY: passed on from libcrypto.
     unsafe {
         match context.cast::<Held<C>>().as_mut() {
             Some(Held::Own(own)) if !written.is_null() => match go_straight(own, Io::new(out, room, input, len)) {
@@ -313,9 +315,24 @@ unsafe extern "C" fn update<C: Cipher>(
                 }
                 None => take::<C>(context, out, written, room, input, len),
             },
-            Some(Held::Passed(passed)) => passed.update(out, written, room, input, len),
             _ => take::<C>(context, out, written, room, input, len),
         }
+    }
+}
+
+unsafe extern "C" fn update<C: Cipher>(
+    context: *mut c_void,
+    out: *mut u8,
+    written: *mut usize,
+    room: usize,
+    input: *const u8,
+    len: usize,
+) -> c_int {
+    // SAFETY: libcrypto hands us our own context and buffers of the lengths it says.
+    match unsafe { passed_of::<C>(context) } {
+        Some(passed) => passed.update(out, written, room, input, len),
+        // SAFETY: as above.
+        None => unsafe { update_own::<C>(context, out, written, room, input, len) },
     }
 }
 

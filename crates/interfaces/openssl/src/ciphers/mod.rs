@@ -21,6 +21,7 @@
 //! - CBC as TLS 1.0 to 1.2 use it with a separate MAC (`tls-version`): removing padding and MAC in constant time is its business.
 //! - In place, all contexts where the engine has no cipher for one caller ([`Solo`](bywash_core::Solo)): its library is no faster there, and a session costs more
 //!   than the few bytes most contexts are made for. In place is where the routing table keeps operations of every size and nobody records them, when the context is made.
+//! - ChaCha20-Poly1305 altogether where nothing can leave the process: no route to a queue, and no broker's socket when libcrypto asks.
 //! - Decryption with an XTS key of two equal halves, which it allows and [`SessionParams`](bywash_core::SessionParams) does not.
 
 //!
@@ -50,6 +51,12 @@ use bywash_core::Algorithm;
 use dispatch::{Offered, functions};
 use spec::{Mode, Spec};
 
+/// What a provider offers that may hand its operations to a broker, or not. One that may not leaves ChaCha20-Poly1305 to the default provider altogether: it would
+/// pass every context on to it, and not even a jump is lost to a program that never finds it here.
+pub fn offered(may_leave: bool) -> &'static [AlgorithmEntry] {
+    if may_leave { ALGORITHMS.0 } else { &ALGORITHMS.0[1..] }
+}
+
 macro_rules! offer {
     ($($name:literal $marker:ident: $context:ty, $mode:ident, $algorithm:ident;)*) => {
         $(
@@ -59,8 +66,8 @@ macro_rules! offer {
                 const SPEC: &'static Spec = &Spec::new(Algorithm::$algorithm, Mode::$mode);
             }
         )*
-        /// What is offered, under the default provider's names (`providers/implementations/include/prov/names.h`).
-        pub static ALGORITHMS: Table<&[AlgorithmEntry]> = Table(&[
+        /// What can be offered, the one first that is left out in place; under the default provider's names (`providers/implementations/include/prov/names.h`).
+        static ALGORITHMS: Table<&[AlgorithmEntry]> = Table(&[
             $({
                 const FUNCTIONS: &[DispatchEntry] = &functions::<$marker>();
                 const NAMES: &core::ffi::CStr = match core::ffi::CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) {
@@ -75,6 +82,7 @@ macro_rules! offer {
 }
 
 offer! {
+    "ChaCha20-Poly1305" ChaCha: chacha::ChaCha, Stream, ChaCha20Poly1305;
     "AES-256-ECB:2.16.840.1.101.3.4.1.41" Ecb256: block::Block, Ecb, Aes256Ecb;
     "AES-192-ECB:2.16.840.1.101.3.4.1.21" Ecb192: block::Block, Ecb, Aes192Ecb;
     "AES-128-ECB:2.16.840.1.101.3.4.1.1" Ecb128: block::Block, Ecb, Aes128Ecb;
@@ -89,5 +97,4 @@ offer! {
     "AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46" Gcm256: gcm::Gcm, Gcm, Aes256Gcm;
     "AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26" Gcm192: gcm::Gcm, Gcm, Aes192Gcm;
     "AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6" Gcm128: gcm::Gcm, Gcm, Aes128Gcm;
-    "ChaCha20-Poly1305" ChaCha: chacha::ChaCha, Stream, ChaCha20Poly1305;
 }

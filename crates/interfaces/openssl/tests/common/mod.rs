@@ -19,14 +19,21 @@ pub fn module() -> PathBuf {
     module
 }
 
-/// A configuration with Bywash first, for this route.
+/// A configuration with Bywash first, for this route. What stays in place might find a broker, as far as is known at first, so that all is offered: its socket is
+/// a file that is none.
 pub fn configuration(route: &str, folder: &Path) -> PathBuf {
+    let socket = if route == "queue" { "none".into() } else { folder.join(format!("{route}.cnf")) };
+    configuration_with(route, &socket, folder)
+}
+
+fn configuration_with(route: &str, socket: &Path, folder: &Path) -> PathBuf {
     let file = folder.join(format!("{route}.cnf"));
     let module = module();
     let text = format!(
         "openssl_conf = init\n[init]\nproviders = providers\n[providers]\nbywash = bywash\ndefault = default_sect\n\
-         [bywash]\nmodule = {}\nactivate = 1\nroute = {route}\nsocket = none\n[default_sect]\nactivate = 1\n",
-        module.display()
+         [bywash]\nmodule = {}\nactivate = 1\nroute = {route}\nsocket = {}\n[default_sect]\nactivate = 1\n",
+        module.display(),
+        socket.display()
     );
     std::fs::write(&file, text).expect("a temporary folder can be written");
     file
@@ -42,6 +49,17 @@ impl Library {
     pub fn new(route: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = configuration(route, folder.path());
+        Self::load(&file, folder)
+    }
+
+    /// Without any broker's socket.
+    pub fn alone(route: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = configuration_with(route, Path::new("none"), folder.path());
+        Self::load(&file, folder)
+    }
+
+    fn load(file: &Path, folder: tempfile::TempDir) -> Self {
         let file = CString::new(file.to_str().expect("a plain path")).expect("a plain path");
         let context = unsafe { OSSL_LIB_CTX_new() };
         assert!(!context.is_null());
@@ -50,10 +68,15 @@ impl Library {
     }
 
     pub fn cipher(&self, name: &str, provider: &str) -> Cipher {
-        let (name, query) = (CString::new(name).unwrap(), CString::new(format!("provider={provider}")).unwrap());
-        let cipher = unsafe { EVP_CIPHER_fetch(self.context, name.as_ptr(), query.as_ptr()) };
-        assert!(!cipher.is_null(), "{provider} does not offer {name:?}: {}", last_error());
-        Cipher(cipher)
+        let found = self.find(name, &format!("provider={provider}"));
+        found.unwrap_or_else(|| panic!("{provider} does not offer {name:?}: {}", last_error()))
+    }
+
+    /// The cipher that the properties find, if there is one.
+    pub fn find(&self, name: &str, properties: &str) -> Option<Cipher> {
+        let (name, properties) = (CString::new(name).unwrap(), CString::new(properties).unwrap());
+        let cipher = unsafe { EVP_CIPHER_fetch(self.context, name.as_ptr(), properties.as_ptr()) };
+        (!cipher.is_null()).then_some(Cipher(cipher))
     }
 }
 
