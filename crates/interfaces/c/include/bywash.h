@@ -206,6 +206,22 @@ bywash_status bywash_client_status(const bywash_client *client,
 bywash_status bywash_run(const bywash_session *session,
                          bywash_operation *operation);
 
+// Runs `count` operations that are there together, each on the session at the same place: `operations[i]` on `sessions[i]`, which may be the same for several.
+// Those that the routing table keeps in this process go side by side where that gains: CBC encryptions and public-key operations of any sessions of one client.
+//
+// Each operation's own outcome, what `bywash_run` would return, is written to its place in `statuses`. Returns `BYWASH_STATUS_OK` if all are that, or else the
+// status of the first that is not, which `bywash_error_message` names; the others have been run all the same.
+//
+// What one operation writes (output, tag) no other may read or write. If one does, or an array is null, nothing is run, no status is written, and
+// `BYWASH_STATUS_ERROR_ARGUMENT` is returned. With a `count` of 0 there is nothing to do.
+//
+// # Safety
+// The arrays must be valid for `count` entries or null, each session valid or null, every buffer for its length.
+bywash_status bywash_run_many(const bywash_session *const *sessions,
+                              bywash_operation *operations,
+                              bywash_status *statuses,
+                              size_t count);
+
 // Hands one operation over and returns at once. Input, IV, AAD and tag are copied; of `output` only `output_len`, the room, is used.
 //
 // # Safety

@@ -63,9 +63,20 @@ impl OperationParts {
         if overlap(output, tag) { argument("output overlaps tag") } else { Ok(()) }
     }
 
+    /// All buffers: where, how long, and whether they are written.
+    pub(crate) fn buffers(&self) -> [(*const u8, usize, bool); 5] {
+        [
+            (self.iv, self.iv_len, false),
+            (self.aad, self.aad_len, false),
+            (self.input, self.input_len, false),
+            (self.output.cast_const(), self.output_len, true),
+            (self.tag.cast_const(), self.tag_len, true),
+        ]
+    }
+
     /// # Safety
     /// Every buffer must be valid for its length, or null, and be left alone during `'a`.
-    unsafe fn borrow<'a>(&self, kind: Kind) -> Result<Operation<'a>, Failure> {
+    pub(crate) unsafe fn borrow<'a>(&self, kind: Kind) -> Result<Operation<'a>, Failure> {
         let cipher = matches!(kind, Kind::Cipher { .. } | Kind::Aead { .. });
         let in_place = cipher && self.input_len > 0 && self.input == self.output.cast_const();
         if in_place && self.output_len < self.input_len {

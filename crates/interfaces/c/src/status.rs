@@ -65,7 +65,7 @@ pub(crate) fn argument<T>(what: impl Into<String>) -> Result<T, Failure> {
 }
 
 impl Failure {
-    fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         let Failure::Client(error) = self else { return Status::ErrorArgument };
         match error {
             Error::UnknownAlgorithm { .. } => Status::ErrorAlgorithm,
@@ -100,6 +100,13 @@ fn remember(message: String) {
     let text = CString::new(message.replace('\0', "?")).unwrap_or_default();
     // While a thread is being torn down its message has nowhere to go, and nobody to read it.
     let _ = MESSAGE.try_with(|place| *place.borrow_mut() = text);
+}
+
+/// Remembers the failure of one of several operations; its status.
+pub(crate) fn note_at(place: usize, failure: Failure) -> Status {
+    let status = failure.status();
+    remember(format!("operation {place}: {}", failure.message()));
+    status
 }
 
 /// Runs the body of a C function: its failure becomes a status and a message, and so does a panic.
