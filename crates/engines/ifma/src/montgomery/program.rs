@@ -1,6 +1,7 @@
 //! What a product consists of: steps on tiles, in the order in which [`super::tile::run`] takes them. They depend on the number of digits alone.
 
 use super::{SPARE, TILE};
+use std::collections::VecDeque;
 
 /// Where tiles are found. A program for two sides has the first three twice.
 #[derive(Clone, Copy)]
@@ -27,6 +28,11 @@ impl Place {
         Self(at as u32 * 64 + base as u32 * 8)
     }
 
+    /// The upper of the columns there.
+    const fn upper(self) -> Self {
+        Self(self.0 + TILE as u32 * 64)
+    }
+
     /// The same place of the other side.
     const fn other(self) -> Self {
         Self(if self.0 % 64 < Base::Workspace as u32 * 8 { self.0 + 32 } else { self.0 })
@@ -42,6 +48,7 @@ enum Code {
     Product,
     PutProduct,
     PutProductAndSum,
+    PutProductAndDigits,
     /// Adds a b - c - d.
     ProductLess,
     /// Adds a b for two sums.
@@ -59,6 +66,7 @@ enum Code {
     Square,
     PutSquare,
     PutSquareAndSum,
+    PutSquareAndDigits,
     /// Doubles the columns, and adds b b for a sum.
     SquareOfSum,
     PutSquareOfSum,
@@ -72,6 +80,7 @@ enum Code {
     ReduceAndSum,
     PutReduce,
     PutReduceAndSum,
+    PutReduceAndDigits,
     /// The upper columns become the lower, the upper zero.
     Shift,
     /// Adds d to the lower columns, and makes digits of them at a.
@@ -117,12 +126,6 @@ impl Step {
     fn can_read(&self) -> bool {
         READING.iter().any(|&code| self.piece == 2 * code as u32)
     }
-
-    /// The same step of the other side.
-    fn other(&self) -> Self {
-        let Self { piece, places, sum, put } = *self;
-        Self { piece, places: places.map(Place::other), sum: sum.map(Place::other), put: put.map(Place::other) }
-    }
 }
 
 /// Registers of a sum: digits and the lanes that have an eleventh, 1.
@@ -167,7 +170,7 @@ impl Layout {
 
     /// Registers of a workspace.
     pub(super) const fn workspace(self) -> usize {
-        self.owns() + if self.is_sparing() { COLUMNS * self.tiles + SUM * 3 * self.pairs() } else { 0 }
+        self.owns() + if self.is_sparing() { COLUMNS * (self.tiles + 2) + SUM * 3 * self.pairs() } else { 0 }
     }
 
     /// Registers before the first of [`Self::own`]: quotients, columns, zeros.
@@ -207,72 +210,103 @@ impl Layout {
         if diagonal > 0 { Self::tile(Base::Workspace, self.tiles + 1) } else { self.zeros() }
     }
 
-    /// The product of tiles with the same index: of the factors, and then of quotients and modulus as well.
-    const fn own(self, i: usize) -> Place {
+    /// The product of tiles with the same index: of the factors, and then of quotients and modulus as well. The last one has two places
+    /// that are used in turn.
+    const fn own(self, i: usize, turn: usize) -> Place {
+        let i = if i + 1 < self.tiles { i } else { i + turn };
         Place::new(Base::Workspace, self.owns() + COLUMNS * i)
+    }
+
+    /// The last columns of a product whose digits are made beside the next.
+    const fn late(self) -> Place {
+        Place::new(Base::Workspace, self.owns() + COLUMNS * (self.tiles + 1))
     }
 
     /// A sum of two tiles of a factor, 0 or 1, or of the quotients, 2.
     const fn sum(self, of: usize, i: usize, j: usize) -> Place {
-        Place::new(Base::Workspace, self.owns() + COLUMNS * self.tiles + SUM * (of * self.pairs() + j * (j - 1) / 2 + i))
+        let sums = self.owns() + COLUMNS * (self.tiles + 2);
+        Place::new(Base::Workspace, sums + SUM * (of * self.pairs() + j * (j - 1) / 2 + i))
     }
 
     /// `x = x * x / R` where `square`, or else `x = x * y / R`.
     pub(super) fn product(self, square: bool) -> Vec<Step> {
-        ended(self.steps(square))
+        let mut steps = Steps::new();
+        self.add(&mut steps, square, true);
+        steps.end()
     }
 
     /// The same of both sides.
     pub(super) fn products(self, square: bool) -> Vec<Step> {
-        ended(both_sides(&self.steps(square)).collect())
+        let mut steps = Steps::new();
+        self.add_both(&mut steps, square, true);
+        steps.end()
     }
 
     /// Reads `y` of both sides, beside so many squarings of `x`; multiplies `x` by `y` where there are squarings.
     pub(super) fn window(self, squarings: usize) -> Vec<Step> {
-        let digits = TILE * self.tiles;
-        let square = self.steps(true);
-        let mut steps = Steps::new();
-        let mut read = 0;
-        let y = Self::tile(Base::Y, 0);
-        steps.push(Code::Next, [y, y]);
-        let count = |steps: &mut Steps, read: &mut usize| {
-            *read += 1;
-            if *read == digits {
-                steps.push(Code::Next, [y.other(), y.other()]);
-            }
-        };
-        for mut step in (0..squarings).flat_map(|_| both_sides(&square)) {
-            let reads = step.can_read() && read < 2 * digits;
-            step.piece += u32::from(reads);
-            steps.all.push(step);
-            if reads {
-                count(&mut steps, &mut read);
-            }
+        let mut squares = Steps::new();
+        for _ in 0..squarings {
+            self.add_both(&mut squares, true, false);
         }
-        while read < 2 * digits {
+        let mut steps = Steps { all: Vec::new(), ..squares };
+        let mut reader = ReaderOf { layout: self, read: 0 };
+        reader.count(&mut steps, 0);
+        for mut step in squares.all {
+            let reads = u32::from(step.can_read() && !reader.is_done());
+            step.piece += reads;
+            steps.all.push(step);
+            reader.count(&mut steps, reads as usize);
+        }
+        while !reader.is_done() {
             steps.push::<0>(Code::Read, []);
-            count(&mut steps, &mut read);
+            reader.count(&mut steps, 1);
         }
         if squarings > 0 {
-            steps.all.extend(both_sides(&self.steps(false)));
+            self.add_both(&mut steps, false, true);
         }
-        ended(steps.all)
+        steps.end()
     }
 
-    fn steps(self, square: bool) -> Vec<Step> {
-        let mut steps = Steps::new();
+    /// A product of each side.
+    fn add_both(self, steps: &mut Steps, square: bool, is_last: bool) {
+        for side in [0, 1] {
+            steps.side = side;
+            self.add(steps, square, is_last && side == 1);
+        }
+        steps.side = 0;
+    }
+
+    /// A product. Unless it is the last of its program, its last digits may be left to the next.
+    fn add(self, steps: &mut Steps, square: bool, is_last: bool) {
         if self.is_sparing() {
-            self.owns_of_factors(&mut steps, square);
+            self.owns_of_factors(steps, square);
         }
         for diagonal in 0..2 * self.tiles - 1 {
-            match self.is_sparing() {
-                true => self.sparing(&mut steps, diagonal, square),
-                false => self.plain(&mut steps, diagonal, if square { Base::X } else { Base::Y }),
+            if self.is_sparing() && !is_last && diagonal == 2 * self.tiles - 2 {
+                self.leave(steps);
+                return;
             }
-            self.finish(&mut steps, diagonal);
+            match self.is_sparing() {
+                true => self.sparing(steps, diagonal, square),
+                false => self.plain(steps, diagonal, if square { Base::X } else { Base::Y }),
+            }
+            if !self.is_sparing() || is_last || diagonal + 3 != 2 * self.tiles {
+                self.finish(steps, diagonal);
+            }
         }
         steps.push(Code::UpperDigits, [Self::tile(Base::X, self.tiles - 1)]);
-        steps.all
+    }
+
+    /// Leaves three tiles of digits to the next product: nothing multiplies beside them here. The columns of the last diagonal but one are
+    /// stored when it begins; those of the last are a product that is stored already.
+    fn leave(self, steps: &mut Steps) {
+        let own = self.own(self.tiles - 1, steps.side);
+        let x = |i| Self::tile(Base::X, self.tiles - 3 + i);
+        let columns = [(self.late(), self.upper_before(1)), (self.late().upper(), own), (own.upper(), self.zeros())];
+        for (i, (columns, more)) in columns.into_iter().enumerate() {
+            let places = [columns, more, x(i)].map(|place| steps.place(place));
+            steps.late.push_back(places);
+        }
     }
 
     /// Products of tiles with the same index. The columns of the first are those of the first diagonal.
@@ -286,15 +320,21 @@ impl Layout {
                 });
             }
         }
+        if !steps.late.is_empty() {
+            steps.put = [self.late(), self.zeros()];
+        }
         for j in 0..self.tiles {
             let [x, y] = [Base::X, Base::Y].map(|base| Self::tile(base, j));
-            match (square, j) {
-                (true, 0) => steps.push(Code::Square, [x, x]),
-                (true, _) => steps.push_with_sum([Code::PutSquare, Code::PutSquareAndSum], [x, x]),
-                (false, 0) => steps.push(Code::Product, [x, y]),
-                (false, _) => steps.push_with_sum([Code::PutProduct, Code::PutProductAndSum], [x, y]),
+            let is_put = j > 0 || !steps.late.is_empty();
+            match (square, j > 0) {
+                (true, false) if is_put => steps.push_with_sum([Code::PutSquare, Code::PutSquareAndSum], [x, x]),
+                (true, false) => steps.push(Code::Square, [x, x]),
+                (true, true) => steps.push_with_more([Code::PutSquare, Code::PutSquareAndSum, Code::PutSquareAndDigits], [x, x]),
+                (false, false) if is_put => steps.push_with_sum([Code::PutProduct, Code::PutProductAndSum], [x, y]),
+                (false, false) => steps.push(Code::Product, [x, y]),
+                (false, true) => steps.push_with_more([Code::PutProduct, Code::PutProductAndSum, Code::PutProductAndDigits], [x, y]),
             }
-            steps.put = [self.own(j), if j + 1 < self.tiles { self.zeros() } else { self.own(0) }];
+            steps.put = [self.own(j, steps.side), if j + 1 < self.tiles { self.zeros() } else { self.own(0, 0) }];
         }
     }
 
@@ -304,9 +344,9 @@ impl Layout {
             let places = [Self::quotients(i), Self::quotients(j), self.sum(2, i, j)];
             steps.wanted.push(Sum { diagonal: i + j, quotient: j, places });
         }
-        steps.put = [self.columns(), self.own(j)];
+        steps.put = [self.columns(), self.own(j, steps.side)];
         steps.push_with_sum([Code::PutProduct, Code::PutProductAndSum], [Self::quotients(j), Self::tile(Base::Modulus, j)]);
-        steps.put = [self.own(j), self.zeros()];
+        steps.put = [self.own(j, steps.side), self.zeros()];
     }
 
     /// A diagonal of both products, but for the quotients of this diagonal.
@@ -363,16 +403,17 @@ impl Layout {
             }
         }
         if diagonal > 0 && diagonal.is_multiple_of(2) {
-            steps.push(Code::More, [self.own(diagonal / 2)]);
+            steps.push(Code::More, [self.own(diagonal / 2, steps.side)]);
         }
         if diagonal > 0 && diagonal < self.tiles {
             let [quotients, modulus] = [Self::quotients(0), Self::tile(Base::Modulus, diagonal)];
-            steps.push(Code::ProductLess, [quotients, modulus, self.own(0), self.own(diagonal)]);
+            steps.push(Code::ProductLess, [quotients, modulus, self.own(0, steps.side), self.own(diagonal, steps.side)]);
         }
         steps.ensure(diagonal, true);
         for i in quotients {
             let j = diagonal - i;
-            steps.push(Code::SumsLess, [sum(2, i), self.modulus_sum(Base::Modulus, i, j), self.own(i), self.own(j)]);
+            steps
+                .push(Code::SumsLess, [sum(2, i), self.modulus_sum(Base::Modulus, i, j), self.own(i, steps.side), self.own(j, steps.side)]);
         }
     }
 
@@ -382,7 +423,7 @@ impl Layout {
         if diagonal < self.tiles {
             let places = [Self::quotients(diagonal), Self::tile(Base::Modulus, 0), self.inverse(), upper];
             match self.is_sparing() && diagonal == 0 {
-                true => steps.push_with_sum([Code::PutReduce, Code::PutReduceAndSum], places),
+                true => steps.push_with_more([Code::PutReduce, Code::PutReduceAndSum, Code::PutReduceAndDigits], places),
                 false => steps.push_with_sum([Code::Reduce, Code::ReduceAndSum], places),
             }
         } else {
@@ -400,7 +441,7 @@ impl Layout {
                 steps.push(Code::Sum, [Self::tile(Base::Y, i), Self::tile(Base::Y, j), self.modulus_sum(Base::X, i, j)]);
             }
         }
-        ended(steps.all)
+        steps.end()
     }
 
     /// `x = y * modulus`, twice as long.
@@ -416,20 +457,32 @@ impl Layout {
             steps.push(Code::Digits, [x, x, x, self.upper_before(diagonal)]);
         }
         steps.push(Code::UpperDigits, [Self::tile(Base::X, 2 * self.tiles - 1)]);
-        ended(steps.all)
+        steps.end()
     }
 }
 
-/// The steps of one side, and then of the other.
-fn both_sides(steps: &[Step]) -> impl Iterator<Item = Step> {
-    steps.iter().copied().chain(steps.iter().map(Step::other))
+/// Counts the digits that a program reads: those of one side, then those of the other.
+struct ReaderOf {
+    layout: Layout,
+    read: usize,
 }
 
-/// A program of the steps.
-fn ended(steps: Vec<Step>) -> Vec<Step> {
-    let mut steps = Steps { all: steps, ..Steps::new() };
-    steps.push::<0>(Code::End, []);
-    steps.all
+impl ReaderOf {
+    fn is_done(&self) -> bool {
+        self.read == 2 * TILE * self.layout.tiles
+    }
+
+    /// So many more have been read. At the beginning of a side the next reader is called.
+    fn count(&mut self, steps: &mut Steps, more: usize) {
+        let was = self.read;
+        self.read += more;
+        let y = Layout::tile(Base::Y, 0);
+        if self.read == 0 {
+            steps.push(Code::Next, [y, y]);
+        } else if was < self.read && self.read == TILE * self.layout.tiles {
+            steps.push(Code::Next, [y.other(), y.other()]);
+        }
+    }
 }
 
 /// A sum of two tiles that is yet to be made.
@@ -447,19 +500,30 @@ struct Steps {
     all: Vec<Step>,
     /// Not made yet.
     wanted: Vec<Sum>,
+    /// Columns of another product, twice, and where their digits go, in this order.
+    late: VecDeque<[Place; 3]>,
     /// Where a `Put` puts the columns, and whence it takes others.
     put: [Place; 2],
+    /// 0 or 1: that of [`Base`], or the other.
+    side: usize,
 }
 
 impl Steps {
     fn new() -> Self {
-        Self { all: Vec::new(), wanted: Vec::new(), put: [Place::new(Base::Workspace, 0); 2] }
+        Self { all: Vec::new(), wanted: Vec::new(), late: VecDeque::new(), put: [Place::new(Base::Workspace, 0); 2], side: 0 }
+    }
+
+    /// Where a place is on the side.
+    fn place(&self, place: Place) -> Place {
+        if self.side == 0 { place } else { place.other() }
     }
 
     fn push<const N: usize>(&mut self, code: Code, places: [Place; N]) {
         let nowhere = Place::new(Base::Workspace, 0);
         let mut all = [nowhere; 4];
-        all[..N].copy_from_slice(&places);
+        for (all, place) in all.iter_mut().zip(places) {
+            *all = self.place(place);
+        }
         self.all.push(Step { piece: 2 * code as u32, places: all, sum: [nowhere; 3], put: self.put });
     }
 
@@ -467,8 +531,27 @@ impl Steps {
     fn push_with_sum<const N: usize>(&mut self, codes: [Code; 2], places: [Place; N]) {
         let most_urgent = self.wanted.iter().enumerate().min_by_key(|(_, sum)| sum.diagonal).map(|(i, _)| i);
         self.push(codes[usize::from(most_urgent.is_some())], places);
-        if let (Some(i), Some(step)) = (most_urgent, self.all.last_mut()) {
-            step.sum = self.wanted.remove(i).places;
+        if let Some(i) = most_urgent {
+            let sum = self.wanted.remove(i).places.map(|place| self.place(place));
+            self.beside(sum);
+        }
+    }
+
+    /// The same for a step that can make late digits instead, which come first.
+    fn push_with_more<const N: usize>(&mut self, [plain, with_sum, with_digits]: [Code; 3], places: [Place; N]) {
+        match self.late.pop_front() {
+            Some(late) => {
+                self.push(with_digits, places);
+                self.beside(late);
+            }
+            None => self.push_with_sum([plain, with_sum], places),
+        }
+    }
+
+    /// What is done beside the last step.
+    fn beside(&mut self, places: [Place; 3]) {
+        if let Some(step) = self.all.last_mut() {
+            step.sum = places;
         }
     }
 
@@ -478,5 +561,10 @@ impl Steps {
         for sum in self.wanted.extract_if(.., is_due).collect::<Vec<_>>() {
             self.push(Code::Sum, sum.places);
         }
+    }
+
+    fn end(mut self) -> Vec<Step> {
+        self.push::<0>(Code::End, []);
+        self.all
     }
 }

@@ -42,13 +42,13 @@ macro_rules! nothing {
     };
 }
 
-/// A digit of the sum of the digits at `e` and `f`, to `g`; register 31 has the carry.
+/// A digit of the sum of digits or columns at `e` and `f`, to `g`; register 31 has the carry.
 macro_rules! sum_beside {
     (@ $digit:literal $i:tt) => {
         concat!(
             "vpaddq zmm31, zmm31, [{e}+64*", $i, "]\n",
             "vpaddq zmm", $digit, ", zmm31, [{f}+64*", $i, "]\n",
-            "vpsrlq zmm31, zmm", $digit, ", 52\n",
+            "vpsraq zmm31, zmm", $digit, ", 52\n",
             "vpandq zmm", $digit, ", zmm", $digit, ", [{memory}]{{1to8}}\n",
             "vmovdqa64 [{g}+64*", $i, "], zmm", $digit, "\n",
         )
@@ -236,6 +236,7 @@ macro_rules! places {
     (factors) => { places!(("a" "+4") ("b" "+8")) };
     (less) => { places!(("c" "-28") ("d" "-24")) };
     (sum) => { concat!("vpxorq xmm31, xmm31, xmm31\n", places!(("e" "-20") ("f" "-16") ("g" "-12"))) };
+    (digits) => { concat!("vmovdqa64 zmm31, [{memory}+{at_carry}]\n", places!(("e" "-20") ("f" "-16") ("g" "-12"))) };
     (put) => { places!(("p" "-8") ("o" "-4")) };
     (read) => { concat!("mov {e}, [{memory}+{at_masks}]\n", "mov {f}, [{memory}+{at_rows}]\n", "mov {g}, [{memory}+{at_to}]\n") };
 }
@@ -244,6 +245,20 @@ macro_rules! places {
 macro_rules! end_of_sum {
     () => {
         concat!("vptestmq k7, zmm31, zmm31\n", "kmovb [{g}+640], k7\n")
+    };
+}
+
+/// The carry of the last digits.
+macro_rules! end_of_digits {
+    () => {
+        "vmovdqa64 [{memory}+{at_carry}], zmm31\n"
+    };
+}
+
+/// Nothing is carried to the next digits.
+macro_rules! no_carry {
+    () => {
+        concat!("vpxorq xmm31, xmm31, xmm31\n", end_of_digits!())
     };
 }
 

@@ -1,7 +1,7 @@
 //! Against `num-bigint`: products and squares of every number of digits in use, of random and edge operands in the lanes of one batch.
 #![allow(unsafe_code)] // Every test asks the processor first.
 
-use super::{Modulus, Workspace};
+use super::{Modulus, POWERS, Pair, Side, WINDOW, Workspace};
 use crate::LANES;
 use crate::digits::{Order, from_bytes, from_lanes, to_bytes, to_lanes};
 use crate::testing::{Random, skip_without_ifma};
@@ -53,6 +53,15 @@ fn operand<const K: usize>(random: &mut Random, modulus: &BigUint) -> BigUint {
     }
 }
 
+fn group<const K: usize>(moduli: &[BigUint; LANES]) -> Modulus<K> {
+    let inverses = moduli.each_ref().map(|modulus| {
+        let base = BigUint::from(DIGIT + 1);
+        digits::<1>(&(&base - (modulus % &base).modinv(&base).expect("odd")))[0]
+    });
+    // SAFETY: the test has asked the processor.
+    unsafe { Modulus::new(lanes(moduli), V::from_array(inverses)) }
+}
+
 fn products_are_right<const K: usize>(rounds: usize) {
     skip_without_ifma!();
     let mut random = Random::new(K as u64);
@@ -61,12 +70,7 @@ fn products_are_right<const K: usize>(rounds: usize) {
     let mut workspace = unsafe { Workspace::<K>::new() };
     for _ in 0..rounds {
         let moduli: [BigUint; LANES] = core::array::from_fn(|_| modulus::<K>(&mut random));
-        let inverses = moduli.each_ref().map(|modulus| {
-            let base = BigUint::from(DIGIT + 1);
-            digits::<1>(&(&base - (modulus % &base).modinv(&base).expect("odd")))[0]
-        });
-        // SAFETY: the test has asked the processor.
-        let group = unsafe { Modulus::<K>::new(lanes(&moduli), V::from_array(inverses)) };
+        let group = group::<K>(&moduli);
         for _ in 0..8 {
             let [a, b]: [[BigUint; LANES]; 2] =
                 core::array::from_fn(|_| core::array::from_fn(|lane| operand::<K>(&mut random, &moduli[lane])));
@@ -117,4 +121,102 @@ fn products_of_60_digits() {
 #[test]
 fn products_of_80_digits() {
     products_are_right::<80>(10);
+}
+
+/// What both sides compute in one program, whose last digits are made beside the product that follows.
+fn pairs_are_right<const K: usize>(rounds: usize) {
+    skip_without_ifma!();
+    let mut random = Random::new(1000 + K as u64);
+    let r = BigUint::from(1u8) << (K * RADIX as usize);
+    let pair = Pair::<K>::new();
+    // SAFETY: the test has asked the processor.
+    let mut workspace = unsafe { Workspace::<K>::new() };
+    for _ in 0..rounds {
+        let moduli: [[BigUint; LANES]; 2] = core::array::from_fn(|_| core::array::from_fn(|_| modulus::<K>(&mut random)));
+        let groups = moduli.each_ref().map(group::<K>);
+        let mut operands = || -> [[BigUint; LANES]; 2] {
+            core::array::from_fn(|side| core::array::from_fn(|lane| operand::<K>(&mut random, &moduli[side][lane])))
+        };
+        let x = operands();
+        let powers: [[[BigUint; LANES]; 2]; POWERS] = core::array::from_fn(|_| operands());
+        let mut tables = [[[V::ZERO; POWERS]; K]; 2];
+        for (i, powers) in powers.iter().enumerate() {
+            for (table, power) in tables.iter_mut().zip(powers) {
+                for (row, digit) in table.iter_mut().zip(lanes::<K>(power)) {
+                    row[i] = digit;
+                }
+            }
+        }
+        let indices: [[usize; LANES]; 2] = core::array::from_fn(|_| core::array::from_fn(|_| random.below(POWERS)));
+        let chosen: [[BigUint; LANES]; 2] =
+            core::array::from_fn(|side| core::array::from_fn(|lane| powers[indices[side][lane]][side][lane].clone()));
+        let mut run = |what: &dyn Fn(&mut Workspace<K>, [Side<'_, K>; 2])| {
+            let (mut xs, mut ys) = (x.each_ref().map(lanes::<K>), chosen.each_ref().map(lanes::<K>));
+            let ([x, other_x], [y, other_y]) = (xs.each_mut(), ys.each_mut());
+            let sides = [Side { modulus: &groups[0], x, y }, Side { modulus: &groups[1], x: other_x, y: other_y }];
+            what(&mut workspace, sides);
+            (xs.each_ref().map(from_lanes), ys.each_ref().map(from_lanes))
+        };
+        let tables = tables.each_ref();
+        // SAFETY: the test has asked the processor.
+        let (squares, products, read, raised) = unsafe {
+            let indices = indices.map(|indices| V::from_array(indices.map(|index| index as u64)));
+            (
+                run(&|workspace, sides| pair.square(workspace, sides)).0,
+                run(&|workspace, sides| pair.multiply(workspace, sides)).0,
+                run(&|workspace, mut sides| {
+                    for side in &mut sides {
+                        *side.y = [V::ZERO; K];
+                    }
+                    pair.read(workspace, sides, tables, indices);
+                })
+                .1,
+                run(&|workspace, mut sides| {
+                    for side in &mut sides {
+                        *side.y = [V::ZERO; K];
+                    }
+                    pair.window(workspace, sides, tables, indices);
+                })
+                .0,
+            )
+        };
+        for (side, lane) in (0..2).flat_map(|side| (0..LANES).map(move |lane| (side, lane))) {
+            let (x, y, modulus) = (&x[side][lane], &chosen[side][lane], &moduli[side][lane]);
+            assert_eq!(&number(&read[side][lane]), y);
+            let inverse = r.modinv(modulus).expect("odd");
+            let times = |a: &BigUint, b: &BigUint| a * b * &inverse % modulus;
+            let power = (0..WINDOW).fold(x.clone(), |power, _| times(&power, &power));
+            for (found, expected) in [(&squares, times(x, x)), (&products, times(x, y)), (&raised, times(&power, y))] {
+                assert!(found[side][lane].iter().all(|&digit| digit <= DIGIT));
+                let found = number(&found[side][lane]);
+                assert!(found < modulus << 1u8);
+                assert_eq!(found % modulus, expected, "side {side}, {x:x} and {y:x} mod {modulus:x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pairs_of_10_digits() {
+    pairs_are_right::<10>(40);
+}
+
+#[test]
+fn pairs_of_20_digits() {
+    pairs_are_right::<20>(20);
+}
+
+#[test]
+fn pairs_of_30_digits() {
+    pairs_are_right::<30>(20);
+}
+
+#[test]
+fn pairs_of_40_digits() {
+    pairs_are_right::<40>(20);
+}
+
+#[test]
+fn pairs_of_80_digits() {
+    pairs_are_right::<80>(5);
 }
