@@ -127,3 +127,69 @@ fn long_messages_are_made_of_their_blocks() {
         }
     }
 }
+
+/// McGrew and Viega, "The Galois/Counter Mode of Operation", test cases 16 (an IV of 12 bytes) and 17 (of 8, which is hashed): AES-256, 60 bytes of text and 20 of
+/// associated data.
+#[test]
+fn gcm() {
+    let key = "feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308";
+    let text = "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39";
+    let aad = bytes("feedfacedeadbeeffeedfacedeadbeefabaddad2");
+    let cases = [
+        (
+            "cafebabefacedbaddecaf888",
+            "522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f662",
+            "76fc6ece0f4e1768cddf8853bb2d551b",
+        ),
+        (
+            "cafebabefacedbad",
+            "c3762df1ca787d32ae47c13bf19844cbaf1ae14d0b976afac52ff7d79bba9de0feb582d33934a4f0954cc2363bc73f7862ac430e64abe499f47c9b1f",
+            "3a337dbf46a792c45e454913fe2ea8f2",
+        ),
+    ];
+    for (path, (iv, cipher, tag)) in paths().into_iter().flat_map(|path| cases.map(|case| (path, case))) {
+        let (key, iv, mut given, mut made) = (gcm::Key::new(path, &bytes(key)).unwrap(), bytes(iv), bytes(text), [0; BLOCK]);
+        key.seal(&iv, &aad, Text::in_place(&mut given), &mut made).unwrap();
+        assert_eq!((&given, &made[..]), (&bytes(cipher), &bytes(tag)[..]), "{path:?}");
+        key.open(&iv, &aad, Text::in_place(&mut given), &made).unwrap();
+        assert_eq!(given, bytes(text), "{path:?}");
+        made[0] ^= 1;
+        assert_eq!(key.open(&iv, &aad, Text::in_place(&mut bytes(cipher)), &made), Err(Error::Authentication), "{path:?}");
+    }
+}
+
+/// What several registers make of a message at once is what counter mode and GHASH make of it block by block, at lengths about a step and several.
+#[test]
+fn gcm_is_counter_mode_and_a_hash_bit_by_bit() {
+    let double = |y: u128| (y >> 1) ^ ((0xE1 << 120) * (y & 1));
+    let product =
+        |x: u128, y: u128| (0..128).fold((0, y), |(sum, y), bit| (if x >> (127 - bit) & 1 == 1 { sum ^ y } else { sum }, double(y))).0;
+    let hashed = |y: u128, bytes: &[u8], h: u128| {
+        bytes.chunks(BLOCK).fold(y, |y, part| {
+            let mut block = [0; BLOCK];
+            block[..part.len()].copy_from_slice(part);
+            product(y ^ u128::from_be_bytes(block), h)
+        })
+    };
+    let (long, aad) = ((0..1100).map(|i| (i * 7 + i / 256) as u8).collect::<Vec<_>>(), [7; 45]);
+    for path in paths() {
+        let (key, plain) = (gcm::Key::new(path, &[3; 24]).unwrap(), Key::new(path, &[3; 24]).unwrap());
+        let one = |number: u128| {
+            let mut block = number.to_be_bytes();
+            plain.ecb_encrypt(Text::in_place(&mut block)).unwrap();
+            u128::from_be_bytes(block)
+        };
+        let (h, before) = (one(0), u128::from_be_bytes([9; BLOCK]) >> 32 << 32 | 1);
+        for len in (0..300).chain(500..=540).chain([767, 768, 769, 1024, 1100]) {
+            let (mut expected, mut given, mut tag) = (long[..len].to_vec(), vec![0; len], [0; BLOCK]);
+            plain.ctr(&(before + 1).to_be_bytes(), Text::in_place(&mut expected));
+            let y = hashed(hashed(0, &aad, h), &expected, h) ^ (8 * aad.len() as u128) << 64 ^ 8 * len as u128;
+            key.seal(&[9; 12], &aad, Text::apart(&long[..len], &mut given), &mut tag).unwrap();
+            assert!(given == expected && u128::from_be_bytes(tag) == product(y, h) ^ one(before), "{path:?}, {len} bytes");
+            let mut message = gcm::Message::new(&key, &[9; 12]).unwrap();
+            aad.chunks(17).for_each(|piece| message.aad(&key, piece).unwrap());
+            given.chunks_mut(307).for_each(|piece| message.decrypt(&key, Text::in_place(piece)).unwrap());
+            assert!(given == long[..len] && message.tag(&key) == tag, "{path:?}, {len} bytes in pieces");
+        }
+    }
+}
