@@ -19,7 +19,7 @@
 //! # How many blocks it takes
 //! A kernel takes as long for one block as for a group: 256 blocks of DES, 16 of Serpent and RC6, 64 of Twofish and Camellia. Up to 24
 //! blocks of DES and 3DES, and a single one of Serpent and RC6, go another way. Still short messages gain little or lose, and so does the
-//! encryption of one stream in CBC mode, whose blocks wait for each other: `cargo bench -p bywash-legacy --bench against_libraries` shows from which
+//! encryption of one stream in CBC mode, whose blocks wait for each other (DES and 3DES 0.85 to 0.9 times as fast as OpenSSL's tables, which are not constant time): `cargo bench -p bywash-legacy --bench against_libraries` shows from which
 //! size on a kernel pays. Many streams of DES and 3DES go side by side: [`des::encrypt_cbc_streams`].
 #![cfg(target_arch = "x86_64")]
 #![deny(unsafe_op_in_unsafe_fn)]
