@@ -1,4 +1,5 @@
 //! Device sheets: engines that hold a few circuits at a time, FPGA cards above all. What they hold, what loading costs, what circuits cost.
+//! A card whose circuits are all there at once is one of them, with nothing to load.
 //!
 //! The text form is TOML:
 //!
@@ -9,9 +10,10 @@
 //! price = 1200.0                         # optional, in any currency
 //! slots = 2                              # circuits at a time; this or `area`, or both
 //! area = { unit = "% of its slices", total = 100.0 }
+//! lanes = 1                              # requests that it computes side by side, of whichever circuits; 1 unless told
 //! overhead_ns = 500                      # added to every request
 //!
-//! [reconfiguration]
+//! [reconfiguration]                      # may be left out where loading takes no time
 //! scope = "device"                       # "device": all of it is written; "slot": what is replaced, the rest works on
 //! device_ns = 60.0e6                     # to write the device, or one slot
 //! end_to_end_ns = 60.0e6                 # from the decision to the first request, reading the bitstream included; unless told, as the device
@@ -36,6 +38,9 @@ use toml::Spanned;
 
 /// The most circuits on one sheet.
 pub const CIRCUITS_MAX: usize = 64;
+
+/// The most requests that an engine computes side by side.
+pub const LANES_MAX: usize = 4096;
 
 /// What an operation of some size takes: a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -91,6 +96,9 @@ pub struct Reconfiguration {
 }
 
 impl Reconfiguration {
+    /// Of an engine whose circuits are there as soon as they are wanted.
+    pub const NONE: Self = Self { scope: Scope::Slot, device_ns: 0, end_to_end_ns: 0 };
+
     /// Nanoseconds from the decision until so many circuits that are not there can be used.
     pub fn loading_ns(&self, new: usize) -> u64 {
         self.scope.loading_ns(self.end_to_end_ns, new)
@@ -146,6 +154,8 @@ pub struct DeviceSheet {
     pub slots: Option<usize>,
     /// What cores take up; `None` if only slots count.
     pub area: Option<Area>,
+    /// Requests that it computes side by side, whichever circuits they need.
+    pub lanes: usize,
     /// Nanoseconds added to every request.
     pub overhead_ns: u64,
     /// What loading costs.
@@ -189,8 +199,9 @@ struct Written {
     price: Option<Spanned<f64>>,
     slots: Option<Spanned<i64>>,
     area: Option<Spanned<Area>>,
+    lanes: Option<Spanned<i64>>,
     overhead_ns: Option<Spanned<f64>>,
-    reconfiguration: WrittenReconfiguration,
+    reconfiguration: Option<WrittenReconfiguration>,
     circuits: Spanned<Vec<WrittenCircuit>>,
 }
 
@@ -233,7 +244,9 @@ impl Reader<'_> {
     }
 
     fn sheet(&self, written: Written) -> Result<DeviceSheet> {
-        let slots = written.slots.map(|slots| self.slots(&slots)).transpose()?;
+        let slots = written.slots.map(|slots| self.count("slots", &slots, usize::MAX, "an engine holds at least 1 circuit")).transpose()?;
+        let lanes = "an engine computes 1 to 4096 requests side by side";
+        let lanes = written.lanes.map_or(Ok(1), |count| self.count("lanes", &count, LANES_MAX, lanes))?;
         if let Some(area) = &written.area {
             self.positive("area.total", &Spanned::new(area.span(), area.get_ref().total))?;
         }
@@ -250,18 +263,17 @@ impl Reader<'_> {
             price: written.price.map(|price| self.figure("price", &price)).transpose()?,
             slots,
             area,
+            lanes,
             overhead_ns: written.overhead_ns.map_or(Ok(0.0), |overhead| self.figure("overhead_ns", &overhead))? as u64,
-            reconfiguration: self.reconfiguration(&written.reconfiguration)?,
+            reconfiguration: written.reconfiguration.map_or(Ok(Reconfiguration::NONE), |loading| self.reconfiguration(&loading))?,
             cores,
             circuits,
         })
     }
 
-    fn slots(&self, slots: &Spanned<i64>) -> Result<usize> {
-        match usize::try_from(*slots.get_ref()) {
-            Ok(1..) => Ok(*slots.get_ref() as usize),
-            _ => Err(self.error(&slots.span(), format!("slots: {} given; an engine holds at least 1 circuit", slots.get_ref()))),
-        }
+    fn count(&self, key: &str, written: &Spanned<i64>, most: usize, why: &str) -> Result<usize> {
+        let count = usize::try_from(*written.get_ref()).ok().filter(|count| (1..=most).contains(count));
+        count.ok_or_else(|| self.error(&written.span(), format!("{key}: {} given; {why}", written.get_ref())))
     }
 
     fn reconfiguration(&self, written: &WrittenReconfiguration) -> Result<Reconfiguration> {
@@ -408,7 +420,7 @@ hardware = { ns_per_byte = 30 }
     #[test]
     fn a_sheet_is_read() {
         let sheet = DeviceSheet::from_toml(SHEET, "card.toml").unwrap();
-        assert_eq!((sheet.slots, sheet.overhead_ns, sheet.price), (Some(2), 500, None));
+        assert_eq!((sheet.slots, sheet.lanes, sheet.overhead_ns, sheet.price), (Some(2), 1, 500, None));
         let reconfiguration = Reconfiguration { scope: Scope::Device, device_ns: 49_000_000, end_to_end_ns: 850_000_000 };
         assert_eq!(sheet.reconfiguration, reconfiguration);
         assert_eq!(sheet.cores, [Core { name: "AES".to_owned(), area: 48.0 }], "two modes, counted once");
@@ -428,6 +440,8 @@ hardware = { ns_per_byte = 30 }
         let cases = [
             ("slots = 2", "slots = 0", 4, "slots"),
             ("slots = 2", "slot = 2", 4, "slot"),
+            ("slots = 2", "slots = 2\nlanes = 0", 5, "lanes: 0 given"),
+            ("slots = 2", "slots = 2\nlanes = 4097", 5, "1 to 4096"),
             ("total = 100.0", "total = -1.0", 5, "area.total"),
             ("overhead_ns = 500", "overhead_ns = -1", 6, "overhead_ns"),
             ("scope = \"device\"", "scope = \"half\"", 9, "half"),

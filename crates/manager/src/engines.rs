@@ -57,7 +57,7 @@ impl FromStr for EngineName {
             Some(("board", card)) if !card.is_empty() => Ok(Self::Board(card.to_owned())),
             _ => {
                 let cards = CARDS.iter().map(|(card, _)| format!("board:{card}"));
-                let devices = sheets::DEVICES.iter().map(|(device, _)| format!("fpga:{device}"));
+                let devices = sheets::fpgas().map(|device| format!("fpga:{device}"));
                 let names: Vec<String> = cards.chain(devices).collect();
                 let reason = format!(
                     "no engine '{name}'; there are cpu, {}, board:FILE with a card's cost sheet and fpga:FILE with a device's sheet",

@@ -1,7 +1,7 @@
 //! The policies on a virtual clock: a trace in, latency and load out.
 //!
 //! What is simulated here is a machine with software and one reconfigurable engine; [`replay`] alone has more engines. As niwa2005 has it (s2, s5.4), requests are served
-//! one after the other, each in software or on its circuit, or [side by side](parallel). The [`Reload`](bywash_policy::reload::Reload) objects that decide are the very ones
+//! one after the other, each in software or on its circuit, or [side by side](parallel); an engine of several lanes serves as many at a time. The [`Reload`](bywash_policy::reload::Reload) objects that decide are the very ones
 //! that run live.
 //!
 //! | module | what it is |
@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 pub mod generate;
+mod lanes;
 pub mod log;
 pub mod machine;
 pub mod niwa2005;

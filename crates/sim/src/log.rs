@@ -66,7 +66,10 @@ pub fn read(mut lines: impl BufRead, place: &str, circuits: u8, computes: impl F
     if !reader.log.trace.is_empty() {
         return Ok(reader.log);
     }
-    let why = reader.log.reasons.first().map_or("it is empty".to_owned(), |(number, reason)| format!("line {number}: {reason}"));
+    let why = reader.log.reasons.first().map_or_else(
+        || if reader.form.is_some() { "a header, and nothing below it" } else { "it is empty" }.to_owned(),
+        |(number, reason)| format!("line {number}: {reason}"),
+    );
     Err(config(
         place.to_owned(),
         format!("no request in it ({why}); Common Log Format, TSV with a header, or what `bywash record` writes is read"),
@@ -293,6 +296,7 @@ mod tests {
     fn what_is_wrong_is_said_with_its_place() {
         let error = |text: &str| log(text).unwrap_err().to_string();
         assert!(error("").contains("empty"), "{}", error(""));
+        assert!(error("host\ttime\tbytes\n").contains("a header, and nothing below it"));
         assert!(error("hello\n").contains("line 1: no time in brackets"), "{}", error("hello\n"));
         assert!(error("who\ttime\tbytes\n").contains("'host'"));
         let late = error("host\ttime\tbytes\na\t5\t1\na\t4\t1\n");

@@ -3,7 +3,7 @@
 use crate::trace::Request;
 pub use bywash_core::device::{Line, Scope};
 use bywash_core::{Algorithm, CostCurve, CostSheet, DeviceSheet, Error, Result};
-use bywash_policy::reload::{Asked, Circuit, Circuits, Fit};
+use bywash_policy::reload::{Asked, CIRCUITS_MAX, Circuit, Circuits, Fit};
 
 /// What a request of some size takes: a line, or several, one after the other.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,6 +80,8 @@ pub struct Machine {
     pub scope: Scope,
     /// Nanoseconds to load the device, or one slot.
     pub load_ns: u64,
+    /// Requests that the engine computes side by side, at least 1.
+    pub lanes: usize,
     /// Nanoseconds added to every request.
     pub overhead_ns: u64,
 }
@@ -95,7 +97,11 @@ impl Machine {
             let missing = |reason| Error::Config { place: format!("{place}, circuit '{}'", mode.name), reason };
             let software = match (processor, mode.algorithm, mode.software) {
                 (Some(processor), Some(algorithm), _) => processor.curve(algorithm).map(Cost::from).ok_or_else(|| {
-                    missing(format!("{algorithm} is not on the cost sheet of '{}', which is to give the software times", processor.engine))
+                    let way = if algorithm.is_legacy() { "; `bywash calibrate --legacy` measures such ciphers" } else { "" };
+                    missing(format!(
+                        "{algorithm} is not on the cost sheet of '{}', which is to give the software times{way}",
+                        processor.engine
+                    ))
                 }),
                 (_, _, Some(software)) => Ok(software.into()),
                 _ => Err(missing("no software time: give `software`, or an `algorithm` and the cost sheet of a CPU".to_owned())),
@@ -109,6 +115,7 @@ impl Machine {
             fit: Fit::of(sheet),
             scope: sheet.reconfiguration.scope,
             load_ns: sheet.reconfiguration.end_to_end_ns,
+            lanes: sheet.lanes,
             overhead_ns: sheet.overhead_ns,
         })
     }
@@ -133,11 +140,17 @@ impl Machine {
 
     /// The set of cores that would have saved the most time on these requests, were it loaded all the while: exactly, by slots or by area.
     pub fn best_static(&self, requests: impl Iterator<Item = Request>) -> Circuits {
-        let mut saved = [0i64; bywash_policy::reload::CIRCUITS_MAX];
+        let mut saved = [0i64; CIRCUITS_MAX];
         for request in requests {
             let asked = self.asked(&request);
-            saved[usize::from(asked.circuit.0)] += asked.saved_ns().max(0);
+            let saved = &mut saved[usize::from(asked.circuit.0)];
+            *saved = saved.saturating_add(asked.saved_ns().max(0));
         }
+        self.best_for(&saved)
+    }
+
+    /// The same from the nanoseconds that each core would have saved.
+    pub fn best_for(&self, saved: &[i64; CIRCUITS_MAX]) -> Circuits {
         self.fit.best(|core| saved[usize::from(core.0)] as f64)
     }
 }

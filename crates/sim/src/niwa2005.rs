@@ -135,7 +135,29 @@ pub fn learn<T: Borrow<Trace>>(machine: &Machine, traces: impl IntoIterator<Item
 
 /// What Predict learns from the traces of [`LESSONS`], in the reading in which it is to serve.
 pub fn learn_lessons(machine: &Machine, reading: &Reading) -> Matrix {
-    learn(machine, LESSONS.map(|seed| generate(reading, seed)))
+    let new = || Training::new(machine.fit.circuits());
+    let learnt = each_lesson(reading, new, |training, trace| {
+        trace.iter().for_each(|request| training.see(&machine.asked(&request)));
+        training.end();
+    });
+    learnt.iter().skip(1).fold(learnt[0].clone(), |all, training| all.and(training)).matrix()
+}
+
+/// Shows the traces of [`LESSONS`], none longer than the paper's own, to as many pupils as there are processors: each trace to one of them. What they have learnt is
+/// to be put together in a way in which their order does not matter.
+pub fn each_lesson<T: Send>(reading: &Reading, new: impl Fn() -> T + Sync, teach: impl Fn(&mut T, &Trace) + Sync) -> Vec<T> {
+    let reading = Reading { requests: reading.requests.min(Reading::default().requests), ..*reading };
+    let pupils = std::thread::available_parallelism().map_or(1, usize::from).min(LESSONS.count());
+    let learn = |first: usize| {
+        let mut pupil = new();
+        LESSONS.skip(first).step_by(pupils).for_each(|seed| teach(&mut pupil, &generate(&reading, seed)));
+        pupil
+    };
+    std::thread::scope(|scope| {
+        let learn = &learn;
+        let threads: Vec<_> = (0..pupils).map(|first| scope.spawn(move || learn(first))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a lesson")).collect()
+    })
 }
 
 /// What is on the paper's sheet: table 2, two slots, 60 ms to load, 500 ns for each packet (table 5).

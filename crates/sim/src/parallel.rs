@@ -1,9 +1,10 @@
 //! Software and circuits side by side: what niwa2005 leaves for later (s7.2).
 //!
 //! A request goes, when it arrives, where it is expected to be done first: behind what the processor has to do, behind what the engine has to do on a circuit
-//! that is loaded, or on one that is on its way. Processor and engine each serve first come, first served. What is loaded is decided by a [`Reload`] policy
+//! that is loaded, or on one that is on its way. Processor and engine each serve first come, first served; the engine on as many lanes as it has. What is loaded is decided by a [`Reload`] policy
 //! as in a [serial](crate::serial) run, but where a request runs is not.
 
+use crate::lanes::Lanes;
 use crate::machine::Machine;
 use crate::serial::{Engine, Report};
 use crate::trace::Request;
@@ -39,8 +40,9 @@ pub fn watched<R: Reload + ?Sized>(
 ) -> Report {
     let mut report = Report::new();
     let mut engine = Engine::new(machine, loaded);
-    // When processor and engine are done with what they were given.
-    let (mut processor, mut device) = (0u64, 0u64);
+    // When the processor is done with what it was given.
+    let mut processor = 0u64;
+    let mut device = Lanes::new(machine.lanes);
     let (mut first, mut last) = (None, 0);
     for request in requests {
         let arrival = request.arrival_ns(stretch);
@@ -50,12 +52,12 @@ pub fn watched<R: Reload + ?Sized>(
         let step = policy.begin(&asked, engine.holds());
         let (in_software, on_circuit) = (asked.software_ns + machine.overhead_ns, asked.hardware_ns + machine.overhead_ns);
         let by_processor = processor.max(arrival) + in_software;
-        let there = engine.there(asked.circuit).map(|there| there.max(device).max(arrival) + on_circuit);
+        let there = engine.there(asked.circuit).map(|there| there.max(device.free()).max(arrival) + on_circuit);
         let on_device = there.filter(|&by_device| by_device <= by_processor);
         let (begin, end) = match on_device {
             Some(by_device) => {
                 report.hardware_ns += on_circuit;
-                device = by_device;
+                device.take(by_device);
                 (by_device - on_circuit, by_device)
             }
             None => {
@@ -66,9 +68,10 @@ pub fn watched<R: Reload + ?Sized>(
         };
         if let Some(set) = step.load {
             // What the engine was given is done first.
-            let begin = device.max(arrival);
-            device = engine.load(begin, set);
-            watch.loads(begin, device, set);
+            let begin = device.done().max(arrival);
+            let there = engine.load(begin, set);
+            device.close_until(there);
+            watch.loads(begin, there, set);
             report.loads += 1;
         }
         last = last.max(end);

@@ -1,5 +1,9 @@
 //! The run: one request after the other, in software or on its circuit, while circuits are loaded beside.
+//!
+//! Where the engine has several lanes, as many requests are served at a time, as by a server with a thread for each: whichever thread is free first takes the next
+//! request, and waits for the processor or for the engine. A load waits for what the engine was given before.
 
+use crate::lanes::Lanes;
 use crate::machine::Machine;
 use crate::trace::Request;
 use crate::watch::{Served, Watch};
@@ -39,7 +43,7 @@ impl Report {
         self.latency.saturating_record(end - arrival);
     }
 
-    /// Time in service: what the same requests would take one right after the other, the loading being as it was.
+    /// Time in service: on one lane, what the same requests would take one right after the other, the loading being as it was.
     pub fn busy_ns(&self) -> u64 {
         self.software_ns + self.hardware_ns + self.stalled_ns
     }
@@ -84,47 +88,56 @@ pub fn watched<R: Reload + ?Sized>(
 ) -> Report {
     let mut report = Report::new();
     let mut engine = Engine::new(machine, loaded);
-    let (mut free, mut first) = (0u64, None);
+    let (mut threads, mut first) = (Lanes::new(machine.lanes), None);
+    // When processor and engine are done with what they were given.
+    let (mut processor, mut device) = (0u64, 0u64);
     for request in requests {
         let arrival = request.arrival_ns(stretch);
         first.get_or_insert(arrival);
-        let start = arrival.max(free);
+        let start = arrival.max(threads.free());
         engine.advance(start);
         let asked = machine.asked(&request);
         let step = policy.begin(&asked, engine.holds());
         let on_circuit = asked.hardware_ns + machine.overhead_ns;
         let in_software = asked.software_ns + machine.overhead_ns;
         let there = engine.loaded.contains(asked.circuit);
-        // A load begins at once, or after a request on a circuit that is there now.
+        // A load begins when the engine has nothing else to do, this request on a circuit that is there now included.
         let load = step.load.map(|set| {
-            let begin = if step.place == Where::Hardware && there { start + on_circuit } else { start };
+            let begin = device.max(if step.place == Where::Hardware && there { start + on_circuit } else { start });
             let loaded = engine.load(begin, set);
             watch.loads(begin, loaded, set);
             (set, loaded)
         });
-        let end = match (step.place, load) {
+        let (begin, end) = match (step.place, load) {
             (Where::Software, _) => {
                 report.software_ns += in_software;
-                start + in_software
+                let begin = start.max(processor);
+                processor = begin + in_software;
+                (begin, processor)
             }
             (Where::Hardware, _) if there => {
                 report.hardware_ns += on_circuit;
-                start + on_circuit
+                (start, start + on_circuit)
             }
             (Where::Hardware, Some((set, loaded))) if set.contains(asked.circuit) => {
                 engine.advance(loaded);
+                threads.close_until(loaded);
                 report.stalled_ns += loaded - start;
                 report.hardware_ns += on_circuit;
-                loaded + on_circuit
+                (start, loaded + on_circuit)
             }
             (Where::Hardware, _) => panic!("{}: to a circuit that is neither there nor asked for", policy.name()),
         };
         report.loads += u64::from(load.is_some());
-        free = end;
+        threads.take(end);
+        let on_circuit = step.place == Where::Hardware;
+        if on_circuit {
+            device = device.max(end);
+        }
         report.count(arrival, end);
-        watch.served(&Served { arrival, begin: start, end, core: asked.circuit, on_circuit: step.place == Where::Hardware });
+        watch.served(&Served { arrival, begin, end, core: asked.circuit, on_circuit });
     }
-    report.elapsed_ns = free - first.unwrap_or(free);
+    report.elapsed_ns = threads.done() - first.unwrap_or(threads.done());
     report
 }
 

@@ -2,7 +2,7 @@
 
 use bywash_core::DeviceSheet;
 use bywash_policy::reload::bigram::Matrix;
-use bywash_policy::reload::fixed::Static;
+use bywash_policy::reload::fixed::{Fixed, Static};
 use bywash_policy::reload::lru::Lru;
 use bywash_policy::reload::overlap::{AtRandom, Overlap};
 use bywash_policy::reload::saved::{Saved, Setting};
@@ -96,30 +96,49 @@ impl Watch for Seen {
 }
 
 impl Seen {
-    /// Each request once, in order; on one lane one at a time; none shorter than its service; on a circuit only where one was.
-    fn check(&self, machine: &Machine, trace: &Trace, lane: impl Fn(&Served) -> bool) {
+    /// Each request once, none shorter than its service, on a circuit only where one was and nothing was being written; one in software at a time, and on
+    /// circuits as many as there are lanes.
+    fn check(&self, machine: &Machine, trace: &Trace) {
         assert_eq!(self.served.len(), trace.len());
+        let service = |served: &Served, request: &Request| {
+            let asked = machine.asked(request);
+            if served.on_circuit { asked.hardware_ns + machine.overhead_ns } else { asked.software_ns + machine.overhead_ns }
+        };
+        let (mut in_software, mut on_circuits) = (Vec::new(), Vec::new());
         for (request, served) in trace.iter().zip(&self.served) {
-            let asked = machine.asked(&request);
-            let service = if served.on_circuit { asked.hardware_ns } else { asked.software_ns } + machine.overhead_ns;
+            let (asked, service) = (machine.asked(&request), service(served, &request));
             assert_eq!((served.arrival, served.core), ((request.arrival * 1e9) as u64, asked.circuit));
             assert!(served.begin >= served.arrival && served.end - served.begin >= service, "{served:?}: {service}");
             let begin = served.end - service;
             let there = |&&(_, there, set): &&(u64, u64, Circuits)| there <= begin && set.contains(served.core);
             assert!(!served.on_circuit || self.loads.iter().rev().any(|load| there(&load)), "{served:?} on what was never loaded");
+            let written = |&(from, there, _): &(u64, u64, Circuits)| machine.scope == Scope::Device && from < served.end && begin < there;
+            assert!(!served.on_circuit || !self.loads.iter().any(written), "{served:?} on what is being written");
+            if served.on_circuit { on_circuits.push((begin, served.end)) } else { in_software.push((begin, served.end)) }
         }
-        let of_lane: Vec<&Served> = self.served.iter().filter(|served| lane(served)).collect();
-        assert!(of_lane.windows(2).all(|pair| pair[0].end <= pair[1].begin), "first come, first served, one at a time");
+        at_most(1, &in_software);
+        at_most(machine.lanes, &on_circuits);
         assert!(self.loads.windows(2).all(|pair| pair[0].1 <= pair[1].0), "one load at a time");
         assert!(self.loads.iter().all(|&(_, _, set)| machine.fit.holds(set)));
     }
 }
 
+/// First come, first served, and never more at a time than there are lanes.
+fn at_most(lanes: usize, spans: &[(u64, u64)]) {
+    assert!(spans.is_sorted_by_key(|span| span.0), "first come, first served");
+    let mut ends = vec![0; lanes];
+    for &(begin, end) in spans {
+        let lane = (0..lanes).min_by_key(|&lane| ends[lane]).unwrap();
+        assert!(ends[lane] <= begin, "more than {lanes} at a time at {begin}");
+        ends[lane] = end;
+    }
+}
+
 proptest! {
     #[test]
-    fn what_is_seen_of_a_run_obeys_the_laws(requests in prop::collection::vec(any::<(u8, u8, u16)>(), 1..200), by_area in any::<bool>(), load_us in 1u64..2000) {
+    fn what_is_seen_of_a_run_obeys_the_laws(requests in prop::collection::vec(any::<(u8, u8, u16)>(), 1..200), by_area in any::<bool>(), load_us in 1u64..2000, lanes in 1usize..6) {
         let sheet = DeviceSheet::shipped(if by_area { "niwa2005-cores" } else { "niwa2005" }).unwrap().unwrap();
-        let machine = Machine { load_ns: load_us * 1000, ..Machine::of(&sheet, None, "").unwrap() };
+        let machine = Machine { load_ns: load_us * 1000, lanes, ..Machine::of(&sheet, None, "").unwrap() };
         let trace = trace(&requests);
         let policies = || -> [Box<dyn Reload>; 5] {
             let fit = &machine.fit;
@@ -133,15 +152,18 @@ proptest! {
         };
         for mut policy in policies() {
             let mut seen = Seen::default();
-            serial::watched(&machine, trace.iter(), 1.0, Circuits::NONE, policy.as_mut(), &mut seen);
-            seen.check(&machine, &trace, |_| true);
+            let report = serial::watched(&machine, trace.iter(), 1.0, Circuits::NONE, policy.as_mut(), &mut seen);
+            seen.check(&machine, &trace);
+            let all: Vec<_> = seen.served.iter().map(|served| (served.begin, served.end)).collect();
+            prop_assert!(lanes > 1 || all.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{}: one at a time", policy.name());
+            prop_assert!(report.busy_ns() <= report.elapsed_ns * lanes as u64, "{}: no lane is busier than time passes", policy.name());
         }
         // The one that makes requests wait for their circuit has nothing to do with sides.
         for mut policy in policies().into_iter().filter(|policy| policy.name() != "lru") {
             let mut seen = Seen::default();
-            parallel::watched(&machine, trace.iter(), 1.0, Circuits::NONE, policy.as_mut(), &mut seen);
-            seen.check(&machine, &trace, |served| served.on_circuit);
-            seen.check(&machine, &trace, |served| !served.on_circuit);
+            let report = parallel::watched(&machine, trace.iter(), 1.0, Circuits::NONE, policy.as_mut(), &mut seen);
+            seen.check(&machine, &trace);
+            prop_assert!(report.software_ns <= report.elapsed_ns && report.hardware_ns <= report.elapsed_ns * lanes as u64, "{}", policy.name());
         }
     }
 
@@ -178,6 +200,7 @@ fn a_small_run_by_hand() {
         fit: Fit::slots(2, 1),
         scope: Scope::Device,
         load_ns: 150,
+        lanes: 1,
         overhead_ns: 1,
     };
     let mut trace = Trace::default();
@@ -190,6 +213,27 @@ fn a_small_run_by_hand() {
     let mut latencies: Vec<u64> = report.latency.iter_recorded().map(|value| value.value_iterated_to()).collect();
     latencies.sort_unstable();
     assert_eq!(latencies, [101, 192, 193, 284]);
+}
+
+/// munetoh s3: 32 lanes of 40 ms are 800 operations a second, whatever more is asked for; below that nobody waits.
+#[test]
+fn the_card_of_munetoh_saturates_at_800_a_second() {
+    let machine = Machine::of(&DeviceSheet::shipped("munetoh").unwrap().unwrap(), None, "").unwrap();
+    let mut trace = Trace::default();
+    (0..8000).for_each(|n| trace.push(Request { arrival: f64::from(n) / 1000.0, circuit: Circuit(0), bytes: 128 }));
+    let all = Circuits::first(1);
+    for (rate, throughput, slowest_ms) in [(700.0, 700.0, 40), (1000.0, 800.0, 2032), (5000.0, 800.0, 8406)] {
+        let serial = run(&machine, trace.iter(), trace.stretch_to(rate), all, &mut Fixed);
+        assert_eq!((serial.software_ns, serial.hardware_ns), (0, 8000 * 40_000_000));
+        let reached = serial.requests as f64 / (serial.elapsed_ns as f64 / 1e9);
+        assert!((reached / throughput - 1.0).abs() < 0.01, "{rate}: {reached}");
+        let slowest = serial.latency.max() / 1_000_000;
+        assert!(slowest.abs_diff(slowest_ms) <= 10, "{rate}: {slowest} ms");
+        let report = parallel::run(&machine, trace.iter(), trace.stretch_to(rate), all, &mut Fixed);
+        assert!(report.elapsed_ns <= serial.elapsed_ns && report.latency.max() <= serial.latency.max(), "{rate}: the processor helps");
+    }
+    let software = run(&machine, trace.iter(), 0.0, Circuits::NONE, &mut Fixed);
+    assert_eq!(software.elapsed_ns, 8000 * 60_000_000, "32 threads, and one processor: table 1");
 }
 
 #[test]
@@ -206,6 +250,13 @@ fn the_settings_that_shadows_find_are_nearly_the_best_fixed_ones() {
         let tuned = busy(&mut Tuned::new(&machine.fit, machine.load_ns));
         assert!(tuned <= best * 1.02, "seed {seed}: {:.4} of the best fixed setting", tuned / best);
     }
+}
+
+#[test]
+fn what_is_learnt_does_not_depend_on_how_many_learn() {
+    let (machine, reading) = (niwa2005::machine(), Reading { requests: 3000, ..Reading::default() });
+    let alone = niwa2005::learn(&machine, niwa2005::LESSONS.map(|seed| generate(&reading, seed)));
+    assert_eq!(format!("{:?}", niwa2005::learn_lessons(&machine, &reading)), format!("{alone:?}"));
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl Device {
 }
 
 impl Fpga {
-    /// A device that [comes along](sheets::DEVICES), or the one that a file describes. It holds nothing yet.
+    /// A device that [comes along](sheets::fpgas), or the one that a file describes. It holds nothing yet.
     ///
     /// # Errors
     /// [`Error::Config`], naming file, line and key.
@@ -42,7 +42,7 @@ impl Fpga {
         if let Some(sheet) = DeviceSheet::shipped(name) {
             return Self::new(sheet?);
         }
-        let devices: Vec<&str> = sheets::DEVICES.iter().map(|(name, _)| *name).collect();
+        let devices: Vec<&str> = sheets::fpgas().collect();
         let unreadable = |error: std::io::Error| Error::Config {
             place: format!("fpga:{name}"),
             reason: format!("{error}; it is neither the sheet of a device nor one of the devices that come along: {}", devices.join(", ")),
@@ -58,6 +58,12 @@ impl Fpga {
         let bad = |key: &str, reason: String| Err(Error::Config { place: format!("device sheet '{}', key {key}", sheet.name), reason });
         if !sheet.modelled {
             return bad("modelled", "this engine is a model: write modelled = true".to_owned());
+        }
+        if sheet.lanes != 1 {
+            return bad(
+                "lanes",
+                "an FPGA's core computes one request after the other; a card of lanes is `board:CARD`, by its cost sheet".to_owned(),
+            );
         }
         let bytes = CpuEngine::new();
         let lacking = sheet.circuits.iter().find(|mode| !mode.algorithm.is_some_and(|algorithm| bytes.supports(algorithm)));

@@ -54,6 +54,12 @@ fn no_answer_and_no_circuit_comes_before_its_time() {
 }
 
 #[test]
+fn a_card_of_lanes_is_no_fpga() {
+    let refused = Fpga::find("munetoh").err().unwrap().to_string();
+    assert!(refused.contains("key lanes") && refused.contains("board:CARD"), "{refused}");
+}
+
+#[test]
 fn what_cannot_be_loaded_is_refused_in_words_and_what_is_there_stays() {
     let fpga = Fpga::new(sheet("niwa2005")).unwrap();
     fpga.load(&[Algorithm::DesEcb]).unwrap();

@@ -84,6 +84,16 @@ impl Training {
         self.before = Window::new(INTERVAL_BYTES);
     }
 
+    /// What another has learnt from other traces, added to this. Traces that have not [ended](Self::end) teach no more than they have.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        for (&what, count) in &other.follows {
+            *self.follows.entry(what).or_default() += count;
+        }
+        self.used.iter_mut().zip(&other.used).for_each(|(used, more)| *used += more);
+        self
+    }
+
     /// The matrix.
     pub fn matrix(&self) -> Matrix {
         let most_used = leaders(&self.used, 1).map_or(Circuits::NONE, |leaders| leaders.circuits());

@@ -3,8 +3,11 @@
 use super::{CIRCUITS_MAX, Circuit, Circuits};
 use bywash_core::DeviceSheet;
 
-/// Areas are counted to a thousandth of their unit, so that sums are exact.
-const GRAIN: f64 = 1000.0;
+/// Areas are counted in parts of the whole, whatever their unit and however large: 64 circuits, each as large as the device, are no more than a `u64` holds.
+const PARTS: f64 = 1e12;
+
+/// By how many parts a set may be larger than the device: so much is lost where 64 areas are rounded.
+const SLACK: u64 = 1000;
 
 /// Steps after which a search in the midst of traffic ends with the best set found so far: some 50 us. Ten circuits need a hundred or two.
 const STEPS_LIVE: u64 = 4096;
@@ -28,11 +31,13 @@ impl Fit {
         Self { circuits, slots: slots.clamp(1, circuits.max(1)), areas: Vec::new(), total: 0 }
     }
 
-    /// As many circuits as there is room for, and slots. The area of each is rounded up to a thousandth.
+    /// As many circuits as there is room for, and slots. Areas and their sum are in one unit, finite and above 0, and no circuit is larger than the whole.
     pub fn area(areas: &[f64], total: f64, slots: Option<usize>) -> Self {
         let fit = Self::slots(areas.len(), slots.unwrap_or(usize::MAX));
-        let areas: Vec<u64> = areas[..fit.circuits].iter().map(|area| (area * GRAIN).ceil() as u64).collect();
-        let total = (total * GRAIN) as u64;
+        // One that does not fit does not fit, however much larger it is.
+        let parts = |area: &f64| ((area / total).min(2.0) * PARTS).round() as u64;
+        let areas: Vec<u64> = areas[..fit.circuits].iter().map(parts).collect();
+        let total = PARTS as u64 + SLACK;
         let mut largest = areas.clone();
         largest.sort_unstable_by(|a, b| b.cmp(a));
         let always = largest[..fit.slots].iter().sum::<u64>() <= total;
@@ -204,6 +209,18 @@ mod tests {
         assert!(!Fit::area(&[50.0, 30.0, 20.0], 100.0, Some(2)).holds(set(&[0, 1, 2])), "both count");
         assert!(Fit::area(&[50.0, 50.0, 50.0], 100.0, Some(2)).is_by_slots_alone(), "any two fit");
         assert!(Fit::area(&[0.1, 0.2], 0.3, None).holds(set(&[0, 1])), "in floating point their sum is more");
+    }
+
+    #[test]
+    fn the_unit_of_areas_does_not_matter() {
+        for unit in [1e-300, 1e-6, 1.0, 1e13, 1e16, 1e17, 1e300] {
+            let fit = Fit::area(&[60.0, 50.0, 30.0, 20.0].map(|area| area * unit), 100.0 * unit, None);
+            assert!(fit.holds(set(&[1, 2, 3])) && !fit.holds(set(&[0, 1])) && !fit.holds(Circuits::first(4)), "{unit:e}");
+            let many = Fit::area(&[unit; 64], unit, None);
+            assert!(many.holds(set(&[63])) && !many.holds(set(&[0, 63])) && !many.holds(Circuits::first(64)), "{unit:e}");
+            assert_eq!(many.best(|circuit| f64::from(circuit.0)), set(&[63]), "{unit:e}");
+        }
+        assert!(!Fit::area(&[1.0], 1e-300, None).holds(set(&[0])), "more than the whole");
     }
 
     #[test]

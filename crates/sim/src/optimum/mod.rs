@@ -23,8 +23,11 @@ use std::collections::VecDeque;
 pub const SETS_MAX: usize = 100_000;
 
 /// Nanoseconds of the fastest way to serve the requests back to back, from an empty engine. `None` for a machine with more than [`SETS_MAX`] sets, or 5,000 if it is
-/// loaded slot by slot.
+/// loaded slot by slot, and for one that serves several requests at a time.
 pub fn optimum(machine: &Machine, requests: impl Iterator<Item = Request>) -> Option<u64> {
+    if machine.lanes > 1 {
+        return None;
+    }
     let times = requests.map(|request| Times::of(machine, &machine.asked(&request)));
     Some(match machine.scope {
         Scope::Device => {
@@ -176,7 +179,8 @@ mod tests {
         let areas = [random.u32(1..7), random.u32(1..7), random.u32(1..7)].map(f64::from);
         let by_area = random.bool();
         let fit = if by_area { Fit::area(&areas, 7.0, None) } else { Fit::slots(3, random.usize(1..3)) };
-        let machine = Machine { circuits, cores: Vec::new(), fit, scope, load_ns: random.u64(1..80), overhead_ns: random.u64(0..3) };
+        let machine =
+            Machine { circuits, cores: Vec::new(), fit, scope, load_ns: random.u64(1..80), lanes: 1, overhead_ns: random.u64(0..3) };
         let request = |_| Request { arrival: 0.0, circuit: Circuit(random.u8(0..4)), bytes: random.u32(1..40) };
         (machine, (0..5).map(request).collect())
     }
