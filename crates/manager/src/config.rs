@@ -16,8 +16,8 @@ pub struct ManagerConfig {
     pub engines: Vec<Arc<dyn Engine>>,
     /// Who decides.
     pub policy: PolicyKind,
-    /// Who decides what a reconfigurable engine holds, if there is one.
-    pub reload: ReloadName,
+    /// Who decides what the reconfigurable engine holds; [`ReloadName::default`] unless told. Told without such an engine it is an error.
+    pub reload: Option<ReloadName>,
     /// Where the cost sheets come from.
     pub costs: Costs,
     /// How long an engine may work on a batch, above an allowance for its bytes, before its requests are given to another.
@@ -36,7 +36,7 @@ impl ManagerConfig {
         Self {
             engines,
             policy: PolicyKind::Placement,
-            reload: ReloadName::default(),
+            reload: None,
             costs: Costs::Calibrate { cache: crate::calibrate::default_cache(), budget: crate::calibrate::BUDGET },
             stall_bound: Duration::from_secs(10),
             request_bound: Duration::from_secs(60),

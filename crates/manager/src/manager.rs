@@ -339,14 +339,27 @@ fn policy(config: &ManagerConfig, engines: &[EngineInfo]) -> Result<Box<dyn bywa
     let devices = config.engines.iter().enumerate().filter_map(|(place, engine)| Some((EngineId(place as u8), engine.device_sheet()?)));
     let name = match (config.policy, &devices.collect::<Vec<_>>()[..]) {
         (PolicyKind::Other(make), _) => return Ok(make(engines)),
-        (PolicyKind::Placement, &[(engine, sheet)]) => return config.reload.policy(engines, engine, sheet),
+        (PolicyKind::Placement, &[(engine, sheet)]) => {
+            return config.reload.clone().unwrap_or_default().policy(engines, engine, sheet);
+        }
         (kind, [(_, sheet), ..]) => {
             return bad(format!("{kind} does not know what to load into '{}'; placement does, for one such engine", sheet.name));
         }
+        (_, []) if config.reload.is_some() => return Err(nothing_to_load(config)),
         (PolicyKind::Fifo, []) => "fifo",
         (PolicyKind::Placement, []) => "placement",
     };
     bywash_policy::by_name(name, engines).map_or_else(|| bad(format!("no policy '{name}'")), Ok)
+}
+
+fn nothing_to_load(config: &ManagerConfig) -> Error {
+    let (reload, names) =
+        (config.reload.clone().unwrap_or_default(), config.engines.iter().map(|engine| engine.name()).collect::<Vec<_>>());
+    let reason = format!(
+        "{reload} decides what a reconfigurable engine holds, and among the engines here ({}) there is none; add one (--engine fpga), or leave reload out",
+        names.join(", ")
+    );
+    Error::Config { place: "reload".into(), reason }
 }
 
 fn sheets(config: &ManagerConfig) -> (Vec<CostSheet>, Vec<String>) {
@@ -357,9 +370,12 @@ fn sheets(config: &ManagerConfig) -> (Vec<CostSheet>, Vec<String>) {
             given.or_else(|| engine.cost_sheet()).unwrap_or_else(|| CostSheet::empty(engine.name()))
         }
         Costs::Calibrate { cache, budget } => {
-            let (sheet, said) = calibrate::load_or_measure(cache.as_deref(), &**engine, *budget);
+            // To know what circuits save, legacy ciphers count too.
+            let devices = config.engines.iter().filter(|other| other.device_sheet().is_some());
+            let computed: Vec<Algorithm> = devices.flat_map(|device| device.capabilities()).copied().collect();
+            let (sheet, said) = calibrate::load_or_measure_with(&computed, cache.as_deref(), &**engine, *budget);
             notes.extend(said);
-            on_circuits(config, engine, sheet, *budget)
+            sheet
         }
     };
     let sheets = config.engines.iter().map(sheet).collect();
@@ -370,15 +386,4 @@ fn sheets(config: &ManagerConfig) -> (Vec<CostSheet>, Vec<String>) {
         ));
     }
     (sheets, notes)
-}
-
-/// The sheet, with what a reconfigurable engine has circuits for: to know what these save, legacy ciphers count too.
-fn on_circuits(config: &ManagerConfig, engine: &Arc<dyn Engine>, mut sheet: CostSheet, budget: Duration) -> CostSheet {
-    let devices = config.engines.iter().filter(|other| other.device_sheet().is_some());
-    let wanted = devices.flat_map(|device| device.capabilities()).copied();
-    let missing: Vec<Algorithm> = wanted.filter(|&algorithm| engine.supports(algorithm) && sheet.curve(algorithm).is_none()).collect();
-    if !missing.is_empty() {
-        sheet.algorithms.extend(calibrate::measure(&**engine, &missing, budget).algorithms);
-    }
-    sheet
 }

@@ -4,7 +4,7 @@ use bywash_core::Place;
 use bywash_core::route::route_index;
 use bywash_core::{Algorithm, Engine, Keyed, Result, SessionParams, Task};
 use bywash_engine_cpu::CpuEngine;
-use bywash_manager::calibrate::{BUDGET, keep, load_or_measure, measure};
+use bywash_manager::calibrate::{BUDGET, keep, load_or_measure, load_or_measure_with, measure};
 use bywash_manager::{Costs, Manager, ManagerConfig};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
@@ -109,6 +109,23 @@ fn a_sheet_of_an_earlier_version_is_used_and_completed() {
     assert_eq!(sheet.estimate_ns(Algorithm::Sha256, 16), Some(4321.0), "what was measured is not measured again");
     assert!(sheet.curve(Algorithm::X25519).is_some());
     assert_eq!(load_or_measure(Some(folder.path()), &engine, SHORT), (sheet, Vec::new()), "and it was kept");
+}
+
+/// Legacy ciphers are measured for who asks, kept, and there from then on; nobody else pays for them.
+#[test]
+fn legacy_ciphers_are_on_a_sheet_once_somebody_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = CpuEngine::new();
+    let (plain, _) = load_or_measure(Some(folder.path()), &engine, SHORT);
+    assert!(plain.curve(Algorithm::DesCbc).is_none());
+    let asked = [Algorithm::DesCbc, Algorithm::Rc6_128Ecb];
+    let (sheet, notes) = load_or_measure_with(&asked, Some(folder.path()), &engine, SHORT);
+    assert!(notes.len() == 1 && notes[0].contains("DES-CBC") && notes[0].contains("RC6-128-ECB"), "{notes:?}");
+    assert!(asked.iter().all(|&algorithm| sheet.curve(algorithm).is_some()) && sheet.curve(Algorithm::DesEcb).is_none());
+    assert_eq!(sheet.algorithms.len(), plain.algorithms.len() + 2);
+    assert_eq!(load_or_measure(Some(folder.path()), &engine, SHORT), (sheet, Vec::new()), "it stays");
+    let (anew, _) = load_or_measure_with(&asked, None, &engine, SHORT);
+    assert!(asked.iter().all(|&algorithm| anew.curve(algorithm).is_some()));
 }
 
 /// The manager that finds a thorough sheet routes by its segments.

@@ -30,7 +30,8 @@ fn slow_cpu() -> CostSheet {
 }
 
 fn manager(engines: Vec<Arc<dyn Engine>>, reload: &str) -> Arc<Manager> {
-    let config = ManagerConfig { costs: Costs::Given(vec![slow_cpu()]), reload: reload.parse().unwrap(), ..ManagerConfig::new(engines) };
+    let config =
+        ManagerConfig { costs: Costs::Given(vec![slow_cpu()]), reload: Some(reload.parse().unwrap()), ..ManagerConfig::new(engines) };
     Manager::new(config).unwrap()
 }
 
@@ -234,5 +235,7 @@ fn what_does_not_know_how_to_load_is_refused() {
     let fifo = ManagerConfig { policy: PolicyKind::Fifo, engines: two[..1].to_vec(), ..config() };
     assert!(refused(fifo).contains("fifo does not know what to load into 'niwa2005'"));
     let set = "fixed:DES-ECB,DES-CBC,RC6-128-ECB".parse::<ReloadName>().unwrap();
-    assert!(refused(ManagerConfig { reload: set, engines: two[..1].to_vec(), ..config() }).contains("no room"));
+    assert!(refused(ManagerConfig { reload: Some(set.clone()), engines: two[..1].to_vec(), ..config() }).contains("no room"));
+    let nothing = refused(ManagerConfig { reload: Some(set), engines: vec![cpu()], ..config() });
+    assert!(nothing.contains("reload") && nothing.contains("(cpu) there is none; add one (--engine fpga)"), "{nothing}");
 }

@@ -6,8 +6,8 @@ mod show;
 use crate::failure::Failure;
 use crate::shell::print;
 use crate::terminal::Style;
-use bywash_core::{CostSheet, Engine};
-use bywash_manager::calibrate::{BUDGET, default_cache, keep, load_or_measure, measure_full, sheet_path};
+use bywash_core::{Algorithm, CostSheet, Engine};
+use bywash_manager::calibrate::{BUDGET, default_cache, keep, load_or_measure_with, measure_full, sheet_path};
 use bywash_measure::noise::Watch;
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,7 @@ Examples:
   bywash calibrate                         show what is known, measure what is not
   bywash calibrate --force                 measure again, on a quiet machine
   bywash calibrate --full --svg fit.svg    measure thoroughly, and draw what came out
+  bywash calibrate --legacy                DES, 3DES, Camellia, Serpent, Twofish and RC6 as well
   bywash calibrate --json
 
 A broker, and every program with its own manager, reads the cost sheets that are written here. The
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     /// Measure thoroughly, whatever cost sheet there is
     #[arg(long)]
     full: bool,
+    /// Measure legacy ciphers too: DES, 3DES, Camellia, Serpent, Twofish, RC6
+    #[arg(long)]
+    legacy: bool,
     /// Milliseconds of each figure of the thorough calibration
     #[arg(long, value_name = "MS", default_value_t = 8, requires = "full", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     time: u64,
@@ -75,11 +79,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The legacy ciphers that are to be measured.
+fn legacy(args: &Args, engine: &dyn Engine) -> Vec<Algorithm> {
+    engine.capabilities().iter().copied().filter(|algorithm| args.legacy && algorithm.is_legacy()).collect()
+}
+
 fn quick(args: &Args, folder: Option<&Path>, engine: &dyn Engine, progress: &ProgressBar) -> Result<CostSheet, Failure> {
     if args.force {
         forget(folder, engine)?;
     }
-    let (sheet, notes) = load_or_measure(folder, engine, BUDGET);
+    let (sheet, notes) = load_or_measure_with(&legacy(args, engine), folder, engine, BUDGET);
     notes.iter().for_each(|note| progress.suspend(|| eprintln!("bywash: {note}")));
     Ok(sheet)
 }
@@ -87,7 +96,7 @@ fn quick(args: &Args, folder: Option<&Path>, engine: &dyn Engine, progress: &Pro
 /// Interrupted, it keeps nothing: the sheet that was there stays.
 fn thorough(args: &Args, folder: Option<&Path>, engine: &dyn Engine, progress: &ProgressBar) -> Result<CostSheet, Failure> {
     let mut watch = Watch::begin();
-    let algorithms: Vec<_> = engine.capabilities().iter().copied().filter(|algorithm| !algorithm.is_legacy()).collect();
+    let algorithms: Vec<_> = engine.capabilities().iter().copied().filter(|algorithm| args.legacy || !algorithm.is_legacy()).collect();
     let mut number = 0;
     let mut sheet = measure_full(engine, &algorithms, Duration::from_millis(args.time), &mut |algorithm| {
         number += 1;

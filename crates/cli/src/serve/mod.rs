@@ -142,9 +142,7 @@ fn bind(settings: &Settings) -> Result<Broker, Failure> {
     if let Some(policy) = settings.policy {
         engines.policy = policy.into();
     }
-    if let Some(Reload(reload)) = &settings.reload {
-        engines.reload = reload.clone();
-    }
+    engines.reload = settings.reload.as_ref().map(|Reload(reload)| reload.clone());
     let manager = Manager::new(engines)?;
     manager.notes().iter().for_each(|note| tracing::info!("{note}"));
     let modelled = manager.engines().iter().filter(|engine| engine.is_modelled());

@@ -16,15 +16,26 @@ pub fn default_cache() -> Option<PathBuf> {
 /// The engine's cost sheet: its own if it has one, else the one kept in the folder, else measured and kept. Beside it, lines for the log. A
 /// folder that cannot be read or written is worth a line, never a failure.
 pub fn load_or_measure(folder: Option<&Path>, engine: &dyn Engine, budget: Duration) -> (CostSheet, Vec<String>) {
+    load_or_measure_with(&[], folder, engine, budget)
+}
+
+/// The same, and these algorithms are on the sheet too if the engine can do them: legacy ones are on none unless somebody asks.
+pub fn load_or_measure_with(
+    asked_for: &[Algorithm],
+    folder: Option<&Path>,
+    engine: &dyn Engine,
+    budget: Duration,
+) -> (CostSheet, Vec<String>) {
     if let Some(sheet) = engine.cost_sheet() {
         return (sheet, Vec::new());
     }
     let mut notes = Vec::new();
+    let algorithms = wanted(engine, asked_for);
     let head = header(engine);
     let path = folder.map(|folder| sheet_path(folder, engine));
     match path.as_deref().map(|path| load(path, &head, engine)) {
         Some(Ok(Some(mut sheet))) => {
-            if let Some(line) = complete(engine, &mut sheet, budget) {
+            if let Some(line) = complete(engine, &algorithms, &mut sheet, budget) {
                 let kept = path.as_deref().map_or(Ok(()), |path| store(path, &head, &sheet));
                 notes.push(line + &kept.map_or_else(|error| format!(", and not kept: {error}"), |()| String::new()));
             }
@@ -33,7 +44,6 @@ pub fn load_or_measure(folder: Option<&Path>, engine: &dyn Engine, budget: Durat
         Some(Err(error)) => notes.push(format!("{error}; measured anew")),
         Some(Ok(None)) | None => {}
     }
-    let algorithms = current(engine);
     let sheet = measure(engine, &algorithms, budget);
     for algorithm in algorithms.iter().filter(|&&algorithm| sheet.curve(algorithm).is_none()) {
         notes.push(format!("engine '{}' failed to do {algorithm}; it is left off its cost sheet", engine.name()));
@@ -47,14 +57,14 @@ pub fn load_or_measure(folder: Option<&Path>, engine: &dyn Engine, budget: Durat
     (sheet, notes)
 }
 
-/// What belongs on an engine's sheet. Legacy algorithms are for whoever asks for them by name: nothing decides by their cost.
-fn current(engine: &dyn Engine) -> Vec<Algorithm> {
-    engine.capabilities().iter().copied().filter(|algorithm| !algorithm.is_legacy()).collect()
+/// What belongs on an engine's sheet. Legacy algorithms are for whoever asks for them by name: nothing else decides by their cost.
+fn wanted(engine: &dyn Engine, asked_for: &[Algorithm]) -> Vec<Algorithm> {
+    let wanted = |algorithm: &Algorithm| !algorithm.is_legacy() || asked_for.contains(algorithm);
+    engine.capabilities().iter().copied().filter(wanted).collect()
 }
 
-/// Measures what an earlier version, which knew fewer algorithms, could not have on its sheet; a line about it if there was any.
-fn complete(engine: &dyn Engine, sheet: &mut CostSheet, budget: Duration) -> Option<String> {
-    let algorithms = current(engine);
+/// Measures what the sheet lacks because nobody asked for it, or an earlier version did not know it; a line about it if there was any.
+fn complete(engine: &dyn Engine, algorithms: &[Algorithm], sheet: &mut CostSheet, budget: Duration) -> Option<String> {
     let missing: Vec<_> = algorithms.iter().copied().filter(|&algorithm| sheet.curve(algorithm).is_none()).collect();
     let share = budget * u32::try_from(missing.len()).ok()? / u32::try_from(algorithms.len()).ok()?.max(1);
     let more = measure(engine, &missing, share).algorithms;

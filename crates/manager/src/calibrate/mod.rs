@@ -14,7 +14,7 @@ mod fit;
 mod full;
 mod samples;
 
-pub use cache::{default_cache, keep, load_or_measure, processor, sheet_path};
+pub use cache::{default_cache, keep, load_or_measure, load_or_measure_with, processor, sheet_path};
 
 use crate::execute;
 use bywash_core::{Algorithm, CostCurve, CostSheet, Engine, Error, Keyed, OwnedOperation, Result, Task};

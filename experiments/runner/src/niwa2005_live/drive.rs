@@ -91,7 +91,7 @@ impl Machine {
 pub(super) fn run(machine: &Machine, load: &Load, reload: &ReloadName, rehearsal: Option<&Run>, folder: &Path, quick: bool) -> Result<Run> {
     let (engines, fpga) = machine.fresh()?;
     let sheets = rehearsal.map_or(&machine.sheets, |rehearsal| &rehearsal.sheets).clone();
-    let config = ManagerConfig { costs: Costs::Given(sheets), reload: reload.clone(), ..ManagerConfig::new(engines) };
+    let config = ManagerConfig { costs: Costs::Given(sheets), reload: Some(reload.clone()), ..ManagerConfig::new(engines) };
     let manager = Manager::new(config)?;
     let requests = load.requests(&machine.device, rehearsal.is_none(), quick)?;
     let name = if rehearsal.is_some() { "load" } else { "rehearsal" };
