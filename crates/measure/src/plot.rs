@@ -6,6 +6,10 @@ use std::fmt;
 use std::path::Path;
 
 const PANEL: (u32, u32) = (560, 420);
+/// The most points of a line that are marked: beyond, marks would hide it.
+const MARKED: usize = 40;
+/// The least value on a logarithmic axis, as a fraction of the greatest; values at 0 are below it.
+const RANGE: f64 = 1e-9;
 /// Panels side by side before a new row begins.
 const COLUMNS: usize = 3;
 /// Told apart by people with any colour vision (Okabe and Ito), black first.
@@ -94,6 +98,21 @@ pub fn size(bytes: f64) -> String {
         .map_or_else(|| format!("{bytes:.0}"), |(value, unit)| format!("{}{unit}", (value * 10.0).round() / 10.0))
 }
 
+/// Where a legend may be, in the order in which corners are preferred.
+const CORNERS: [SeriesLabelPosition; 4] =
+    [SeriesLabelPosition::UpperLeft, SeriesLabelPosition::UpperRight, SeriesLabelPosition::LowerLeft, SeriesLabelPosition::LowerRight];
+
+/// The corner in whose quarter of the plot the fewest points are.
+fn legend(crowded: &[usize; CORNERS.len()]) -> SeriesLabelPosition {
+    let least = (0..CORNERS.len()).min_by_key(|&corner| crowded[corner]).unwrap_or(0);
+    CORNERS[least].clone()
+}
+
+/// Six digits, as many as anybody wants to read on an axis.
+pub(crate) fn plain(value: &f64) -> String {
+    format!("{value:.5e}").parse::<f64>().map_or_else(|_| value.to_string(), |value| value.to_string())
+}
+
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
@@ -101,12 +120,12 @@ impl Panel {
     fn draw(&self, area: &Area<'_>) -> Drawn {
         let points = || self.lines.iter().chain(&self.marks).flat_map(|(_, points)| points);
         let greatest = |values: &mut dyn Iterator<Item = f64>| values.fold(f64::MIN_POSITIVE, f64::max);
-        let least = |values: &mut dyn Iterator<Item = f64>| values.fold(f64::INFINITY, f64::min).clamp(1e-3, 1e9);
+        let least = |values: &mut dyn Iterator<Item = f64>, most: f64| values.filter(|value| *value > most * RANGE).fold(most, f64::min);
         let (right, top) = (greatest(&mut points().map(|point| point.0)) * 1.05, greatest(&mut points().map(|point| point.1)) * 1.2);
-        let (left, bottom) = (least(&mut points().map(|point| point.0)) / 1.2, least(&mut points().map(|point| point.1)) / 1.5);
-        let plain = |value: &f64| format!("{}", (value * 1000.0).round() / 1000.0);
+        let (left, bottom) = (least(&mut points().map(|point| point.0), right) / 1.2, least(&mut points().map(|point| point.1), top) / 1.5);
         match self.scale {
-            Scale::Linear => self.chart(area, 0.0..right, 0.0..top, &plain),
+            // Room above the lines for the legend.
+            Scale::Linear => self.chart(area, 0.0..right, 0.0..top * (1.0 + 0.04 * self.lines.len() as f64), &plain),
             Scale::LogY => self.chart(area, 0.0..right, (bottom..top).log_scale(), &plain),
             Scale::LogBoth => self.chart(area, (left..right).log_scale(), (bottom..top).log_scale(), &plain),
             Scale::Sizes => {
@@ -131,26 +150,27 @@ impl Panel {
             .y_label_area_size(60)
             .build_cartesian_2d(x, y)?;
         let mut mesh = chart.configure_mesh();
-        mesh.x_desc(self.x).y_desc(self.y).light_line_style(TRANSPARENT);
-        if self.scale == Scale::Sizes {
-            mesh.x_label_formatter(x_label);
-        }
+        mesh.x_desc(self.x).y_desc(self.y).light_line_style(TRANSPARENT).x_label_formatter(x_label).y_label_formatter(&plain);
         mesh.draw()?;
+        let mut crowded = [0; CORNERS.len()];
+        let (width, height) = area.dim_in_pixel();
+        for &point in self.lines.iter().chain(&self.marks).flat_map(|(_, points)| points) {
+            let (x, y) = chart.backend_coord(&point);
+            let (left, top) = area.get_base_pixel();
+            let (right_half, lower_half) = (x - left > width as i32 / 2, y - top > height as i32 / 2);
+            crowded[usize::from(lower_half) * 2 + usize::from(right_half)] += 1;
+        }
         let mut colours = COLOURS.iter().cycle();
         for ((name, points), &colour) in self.lines.iter().zip(&mut colours) {
-            let line = LineSeries::new(points.iter().copied(), colour.stroke_width(2)).point_size(3);
+            let line =
+                LineSeries::new(points.iter().copied(), colour.stroke_width(2)).point_size(if points.len() > MARKED { 0 } else { 3 });
             chart.draw_series(line)?.label(name).legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
         }
         for ((name, points), &colour) in self.marks.iter().zip(&mut colours) {
             let marks = points.iter().map(|&point| Cross::new(point, 3, colour.stroke_width(1)));
             chart.draw_series(marks)?.label(name).legend(move |(x, y)| Cross::new((x + 9, y), 4, colour.stroke_width(1)));
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .background_style(WHITE.mix(0.8))
-            .border_style(TRANSPARENT)
-            .draw()?;
+        chart.configure_series_labels().position(legend(&crowded)).background_style(WHITE.mix(0.8)).border_style(TRANSPARENT).draw()?;
         Ok(())
     }
 }
@@ -173,6 +193,11 @@ mod tests {
             assert_eq!(text.contains("\n64K\n"), scale == Scale::Sizes, "{text}");
         }
         assert!(draw("/nowhere/plot.svg".as_ref(), &[]).unwrap_err().to_string().contains("/nowhere/plot.svg"));
+    }
+
+    #[test]
+    fn axes_have_no_more_digits_than_are_read() {
+        assert_eq!([0.15000000000000002, 2000.0, 0.0001, 0.0].map(|value| plain(&value)), ["0.15", "2000", "0.0001", "0"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What went on when: rows of bars over time, as SVG.
 
-use crate::plot::{COLOURS, Error};
+use crate::plot::{COLOURS, Error, plain};
 use plotters::prelude::*;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ pub type Row = (String, Vec<(f64, f64)>);
 const WIDTH: u32 = 1200;
 const ROW: u32 = 28;
 /// Bars less wide than this are drawn as wide, in pixels: there are more of them than of pixels.
-const LEAST: f64 = 0.5;
+const LEAST: f64 = 1.5;
 
 /// Draws rows, the first one on top.
 ///
@@ -29,12 +29,20 @@ fn drawn(path: &Path, title: &str, x: &str, rows: &[Row]) -> Result<(), Box<dyn 
         .margin(10)
         .x_label_area_size(40)
         .y_label_area_size(130)
-        .build_cartesian_2d(0.0..end, (0..rows.len() as i32).into_segmented())?;
+        .build_cartesian_2d(0.0..end, (0..rows.len().saturating_sub(1) as i32).into_segmented())?;
     let name = |place: &SegmentValue<i32>| match place {
         SegmentValue::CenterOf(row) => rows.iter().rev().nth(*row as usize).map(|(name, _)| name.clone()).unwrap_or_default(),
         _ => String::new(),
     };
-    chart.configure_mesh().x_desc(x).y_label_formatter(&name).y_labels(rows.len()).disable_y_mesh().light_line_style(TRANSPARENT).draw()?;
+    chart
+        .configure_mesh()
+        .x_desc(x)
+        .x_label_formatter(&plain)
+        .y_label_formatter(&name)
+        .y_labels(rows.len())
+        .disable_y_mesh()
+        .light_line_style(TRANSPARENT)
+        .draw()?;
     let least = end * LEAST / f64::from(WIDTH);
     for (place, (_, bars)) in rows.iter().rev().enumerate() {
         let edge = |row: usize| SegmentValue::Exact(row as i32);
@@ -64,6 +72,7 @@ mod tests {
         assert!(["alpha", "beta", "what when", "seconds"].iter().all(|word| text.contains(word)), "{text}");
         assert_eq!(text.matches("fill=\"#0072B2\"").count(), 3, "{text}");
         assert!(text.find("alpha") > text.find("beta"), "drawn from the bottom up");
+        assert_eq!(text.matches("text-anchor=\"end\"").count(), 2, "one label for each row: {text}");
         assert!(draw("/nowhere/t.svg".as_ref(), "t", "x", &rows).unwrap_err().to_string().contains("/nowhere/t.svg"));
     }
 }
