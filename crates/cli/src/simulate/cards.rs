@@ -1,8 +1,8 @@
 //! The engines that are compared: their sheets, and the processor beside them.
 
 use crate::failure::{Exit, Failure};
-use bywash_core::{CostSheet, DeviceSheet};
-use bywash_manager::calibrate::{BUDGET, default_cache, load_or_measure};
+use bywash_core::{Algorithm, CostSheet, DeviceSheet};
+use bywash_manager::calibrate::{BUDGET, default_cache, load_or_measure_with};
 use bywash_sim::Machine;
 use bywash_sim::machine::CircuitCost;
 use std::path::Path;
@@ -62,15 +62,17 @@ fn read(name: &str) -> Result<String, Failure> {
     })
 }
 
-/// The cost sheet of the processor: `here` for this machine's, measured if it is not known, or a file.
-pub(crate) fn processor(name: &str) -> Result<CostSheet, Failure> {
+/// The cost sheet of the processor: `here` for this machine's, measured where it is not known, or a file. What the cards compute has been asked for, so this
+/// machine's sheet has it even if it is legacy.
+pub(crate) fn processor(name: &str, cards: &[Card]) -> Result<CostSheet, Failure> {
     if name != "here" {
         let text = std::fs::read_to_string(name).map_err(|error| Failure::file("read", Path::new(name), &error))?;
         return Ok(CostSheet::from_toml(&text, name)?);
     }
     let engines = bywash_manager::probe().present;
     let engine = engines.iter().find(|engine| engine.name() == "cpu").ok_or_else(|| Failure::failed("no engine 'cpu' here"))?;
-    let (sheet, notes) = load_or_measure(default_cache().as_deref(), &**engine, BUDGET);
+    let computed: Vec<Algorithm> = cards.iter().flat_map(|card| &card.sheet.circuits).filter_map(|circuit| circuit.algorithm).collect();
+    let (sheet, notes) = load_or_measure_with(&computed, default_cache().as_deref(), &**engine, BUDGET);
     notes.iter().for_each(|note| eprintln!("bywash: {note}"));
     Ok(sheet)
 }

@@ -8,8 +8,9 @@ use std::fmt::Write;
 /// Each figure: its name, with its unit, and how it is had.
 type Figure = (&'static str, fn(&Figures) -> f64);
 
-const FIGURES: [Figure; 12] = [
+const FIGURES: [Figure; 13] = [
     ("total_s", |run| run.total),
+    ("capacity_per_s", |run| run.capacity()),
     ("over_optimum", |run| run.over_optimum.unwrap_or(f64::NAN)),
     ("mean_s", |run| run.mean),
     ("p50_s", |run| run.p50),
@@ -28,7 +29,7 @@ pub(crate) fn as_json(plan: &Plan<'_>, told: &[String], cells: &[Cell]) -> Value
     let engines = plan.cards.iter().enumerate().map(|(place, card)| {
         let results: Vec<Value> = cells.iter().filter(|cell| cell.card == place).map(result).collect();
         let sheet = &card.sheet;
-        json!({ "name": sheet.name, "source": sheet.source, "modelled": true, "price": sheet.price, "results": results })
+        json!({ "name": sheet.name, "source": sheet.source, "modelled": true, "lanes": sheet.lanes, "price": sheet.price, "results": results })
     });
     json!({
         "modelled": true,

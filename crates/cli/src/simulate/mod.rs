@@ -2,6 +2,7 @@
 
 mod cards;
 mod export;
+mod lessons;
 mod outcome;
 mod plots;
 mod policies;
@@ -37,6 +38,8 @@ Examples:
                                         two cards side by side: which is worth its price?
   bywash simulate --trace trace.csv --engine a.toml --cpu here
                                         a recording, with software as fast as this machine
+  bywash simulate --trace tls.csv --engine munetoh --side-by-side
+                                        RSA on a card of 32 lanes, and on the processor beside it
   bywash simulate --sweep rate=100,1000,10000 --sweep slots=1,2,4 --policy tuned,software --csv
   bywash simulate --sheet niwa2005 > card.toml
                                         a sheet to start from
@@ -51,7 +54,7 @@ A trace is a log in the Common Log Format, tab-separated with columns host, time
 recording. Web logs name no ciphers, so the n-th new client uses circuit n modulo their number, of
 the first engine. The first half of a trace is learnt from (predict, static), the second served.
 
-What can be swept: rate (requests per second), slots, area, reconfiguration (ms), overhead (ns).")]
+What can be swept: rate (requests per second), slots, area, lanes, reconfiguration (ms), overhead (ns).")]
 pub(crate) struct Args {
     /// An engine's sheet: one that comes along or a file; again for more, side by side [default: niwa2005]
     #[arg(long, value_name = "SHEET")]
@@ -145,7 +148,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let default = [args.preset.map_or("niwa2005", Preset::engine).to_owned()];
     let names = if args.engine.is_empty() { &default[..] } else { &args.engine };
     let cards = cards::tell_apart(names.iter().map(|name| Card::find(name)).collect::<Result<_, _>>()?);
-    let processor = args.cpu.as_deref().map(cards::processor).transpose()?;
+    let processor = args.cpu.as_deref().map(|name| cards::processor(name, &cards)).transpose()?;
     let policies = policies(args, &cards)?;
     let points = points(args)?;
     let plan = Plan {
@@ -160,9 +163,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let bar = ProgressBar::new(outcome::steps(&plan));
     bar.set_style(bar_style());
     bar.set_message("learning");
-    let source = Source::new(args, &cards[0].sheet)?;
+    let source = Source::new(args, &cards[0].sheet, lessons::any_learns(&policies))?;
+    let benches = outcome::prepare(&plan, &source)?;
     bar.set_message("simulating");
-    let cells = outcome::run(&plan, &source, &mut || bar.inc(1));
+    let cells = outcome::run(&plan, &source, &benches, &mut || bar.inc(1));
     bar.finish_and_clear();
     let cells = cells?;
     let text = if args.json {

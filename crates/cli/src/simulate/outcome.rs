@@ -1,20 +1,24 @@
 //! The runs, and what they came to.
 
 use super::cards::Card;
+use super::lessons::{Learnt, learn};
 use super::policies::{Policy, Scene};
 use super::sweep::{Key, Point, apply};
 use super::traffic::Source;
 use crate::failure::{Exit, Failure};
 use bywash_core::CostSheet;
 use bywash_measure::statistics::quantile;
-use bywash_policy::reload::{Circuits, bigram};
-use bywash_sim::niwa2005::{five_smallest, learn};
+use bywash_policy::reload::Circuits;
+use bywash_sim::niwa2005::five_smallest;
 use bywash_sim::optimum::optimum;
 use bywash_sim::watch::{Served, Watch};
 use bywash_sim::{Machine, Report, Trace};
 
 /// Parts of a run for which the processor's load is told; up to four times as many for a run that takes longer than its requests take to arrive.
 const PARTS: usize = 100;
+
+/// Nanoseconds that a run may take, some 146 years: times and their sums are within what 64 bits hold, and latencies within the histogram.
+const CLOCK: f64 = (1u64 << 62) as f64;
 
 /// What is to be run.
 pub(crate) struct Plan<'a> {
@@ -32,7 +36,8 @@ pub(crate) struct Plan<'a> {
 /// One run. Times are seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figures {
-    /// All requests one right after the other, the loading included.
+    pub(crate) requests: f64,
+    /// All requests without a pause between them, the loading included.
     pub(crate) total: f64,
     /// That over the least possible.
     pub(crate) over_optimum: Option<f64>,
@@ -51,6 +56,13 @@ pub(crate) struct Figures {
     pub(crate) processor: f64,
     /// From the first arrival to the end of the last service.
     pub(crate) elapsed: f64,
+}
+
+impl Figures {
+    /// Requests a second that are served if there is always one waiting.
+    pub(crate) fn capacity(&self) -> f64 {
+        self.requests / self.total
+    }
 }
 
 /// One policy on one engine at one point.
@@ -151,22 +163,30 @@ pub(crate) fn steps(plan: &Plan<'_>) -> u64 {
     (plan.cards.len() * plan.points.len() * plan.policies.len()) as u64 * plan.seeds
 }
 
-/// Runs all of it; `step` is called after each run.
-pub(crate) fn run(plan: &Plan<'_>, source: &Source, step: &mut dyn FnMut()) -> Result<Vec<Cell>, Failure> {
+/// The machines of a plan, each with what was learnt for it.
+pub(crate) fn prepare(plan: &Plan<'_>, source: &Source) -> Result<Vec<Bench>, Failure> {
     let like = &plan.cards[0].sheet;
-    let mut benches = Vec::new();
+    let (mut places, mut machines) = (Vec::new(), Vec::new());
     for (place, card) in plan.cards.iter().enumerate() {
-        for machine_point in machine_points(plan.points) {
-            let sheet = apply(&card.sheet, &machine_point).map_err(|reason| Failure::new(Exit::Usage, format!("--sweep {reason}")))?;
-            let machine = card.machine(&sheet, plan.processor, like)?;
-            benches.push(Bench::new(place, machine_point, machine, five_smallest(&sheet), plan, source));
+        for point in machine_points(plan.points) {
+            let sheet = apply(&card.sheet, &point).map_err(|reason| Failure::new(Exit::Usage, format!("--sweep {reason}")))?;
+            machines.push(card.machine(&sheet, plan.processor, like)?);
+            places.push((place, point, five_smallest(&sheet).unwrap_or_default()));
         }
     }
+    let learnt = learn(&machines, plan.policies, source);
+    let bench = |(((card, point, smallest), machine), learnt)| Bench { card, point, machine, learnt, smallest };
+    Ok(places.into_iter().zip(machines).zip(learnt).map(bench).collect())
+}
+
+/// Runs all of it; `step` is called after each run.
+pub(crate) fn run(plan: &Plan<'_>, source: &Source, benches: &[Bench], step: &mut dyn FnMut()) -> Result<Vec<Cell>, Failure> {
     let mut cells: Vec<Cell> = Vec::new();
     for seed in 0..plan.seeds {
         let trace = source.trace(seed);
         let mut next = 0;
-        for bench in &benches {
+        for bench in benches {
+            bench.check(plan, &trace)?;
             bench.run(plan, &trace, seed, &mut |card, point, policy, figures, first| {
                 if seed == 0 {
                     cells.push(Cell { card, point: point.clone(), policy, runs: Vec::new(), first });
@@ -196,37 +216,45 @@ fn without_rate(point: &Point) -> Point {
 }
 
 /// A machine with what was learnt for it.
-struct Bench {
+pub(crate) struct Bench {
     card: usize,
     point: Point,
     machine: Machine,
-    matrix: bigram::Matrix,
-    best: Circuits,
+    learnt: Learnt,
     smallest: Circuits,
 }
 
 type Take<'a> = &'a mut dyn FnMut(usize, &Point, Policy, Figures, Option<(Report, Seen)>);
 
 impl Bench {
-    fn new(card: usize, point: Point, machine: Machine, smallest: Option<Circuits>, plan: &Plan<'_>, source: &Source) -> Self {
-        let learns = plan.policies.contains(&Policy::Predict);
-        let matrix = learn(&machine, source.lessons().iter().filter(|_| learns));
-        let best = machine.best_static(source.lessons().iter().flat_map(Trace::iter));
-        Self { card, point, machine, matrix, best, smallest: smallest.unwrap_or_default() }
+    /// Whether the clock holds the longest that the requests could take.
+    fn check(&self, plan: &Plan<'_>, trace: &Trace) -> Result<(), Failure> {
+        let machine = &self.machine;
+        let longest_load = machine.load_ns as f64 * machine.fit.most() as f64;
+        let longest = |request| {
+            let asked = machine.asked(&request);
+            asked.software_ns.max(asked.hardware_ns) as f64 + machine.overhead_ns as f64 + longest_load
+        };
+        let slowest = plan.points.iter().map(|point| stretch(point, trace)).fold(0.0, f64::max);
+        if trace.span() * slowest * 1e9 + trace.iter().map(longest).sum::<f64>() < CLOCK {
+            return Ok(());
+        }
+        let name = &plan.cards[self.card].sheet.name;
+        let reason = "could take 146 years and more for these requests, which no clock here holds; see to its sheet, --rate and --sweep";
+        Err(Failure::config(format!("'{name}' {reason}")))
     }
 
     fn run(&self, plan: &Plan<'_>, trace: &Trace, seed: u64, take: Take<'_>) {
-        let Self { machine, matrix, best, smallest, .. } = self;
-        let scene = |side_by_side| Scene { machine, trace, matrix, best: *best, smallest: *smallest, seed, side_by_side };
+        let Self { machine, learnt, smallest, .. } = self;
+        let scene = Scene { machine, trace, learnt, smallest: *smallest, seed, side_by_side: plan.side_by_side };
         let least = if plan.side_by_side { None } else { optimum(machine, trace.iter()) };
-        let totals: Vec<f64> = plan.policies.iter().map(|&policy| scene(false).run(policy, 0.0, &mut ()).busy_ns() as f64).collect();
+        let totals: Vec<f64> = plan.policies.iter().map(|&policy| scene.run(policy, 0.0, &mut ()).elapsed_ns as f64).collect();
         for point in plan.points.iter().filter(|point| without_rate(point) == self.point) {
-            let rate = point.iter().find(|(key, _)| *key == Key::Rate).map(|(_, rate)| *rate);
-            let stretch = rate.map_or(1.0, |rate| trace.stretch_to(rate));
+            let stretch = stretch(point, trace);
             for (&policy, &total) in plan.policies.iter().zip(&totals) {
                 let kept = seed == 0 && plan.plots;
                 let mut seen = if kept { Seen::new((trace.span() * stretch * 1e9) as u64) } else { Seen::default() };
-                let report = scene(plan.side_by_side).run(policy, stretch, &mut seen);
+                let report = scene.run(policy, stretch, &mut seen);
                 let figures = figures(&report, &seen, total, least);
                 take(self.card, point, policy, figures, kept.then_some((report, seen)));
             }
@@ -234,9 +262,16 @@ impl Bench {
     }
 }
 
+/// How much more slowly than the trace says requests come at a point.
+fn stretch(point: &Point, trace: &Trace) -> f64 {
+    let rate = point.iter().find(|(key, _)| *key == Key::Rate).map(|(_, rate)| *rate);
+    rate.map_or(1.0, |rate| trace.stretch_to(rate))
+}
+
 fn figures(report: &Report, seen: &Seen, total: f64, least: Option<u64>) -> Figures {
     let at = |q| report.latency_ns(q) as f64 / 1e9;
     Figures {
+        requests: report.requests as f64,
         total: total / 1e9,
         over_optimum: least.map(|least| total / least as f64),
         mean: report.latency.mean() / 1e9,

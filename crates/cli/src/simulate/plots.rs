@@ -91,22 +91,30 @@ fn load(plan: &Plan<'_>, cells: &[Cell]) -> Vec<Panel> {
         let line = |policy: &Policy| -> Line {
             let of_policy = cells.iter().filter(|cell| here(cell, card) && cell.policy == *policy);
             let points = if over_rate {
-                of_policy.filter_map(|cell| Some((rates(cell)?, cell.median(|run| run.load).max(1e-6)))).collect()
+                of_policy
+                    .filter_map(|cell| Some((rates(cell)?, cell.median(|run| run.load))))
+                    .filter(|point| point.1 > 0.0)
+                    .map(percent)
+                    .collect()
             } else {
-                of_policy.filter_map(|cell| cell.first.as_ref()).flat_map(|(_, seen)| seen.load_over_time()).collect()
+                of_policy.filter_map(|cell| cell.first.as_ref()).flat_map(|(_, seen)| seen.load_over_time()).map(percent).collect()
             };
             (policy.name(), points)
         };
         Panel {
             title: format!("{} (modelled)", title(plan, card, &other(&plan.points[0]))),
             x: if over_rate { "requests per second" } else { "seconds" },
-            y: "share of the processor's time",
+            y: "processor busy, %",
             scale: if over_rate { Scale::LogBoth } else { Scale::Linear },
             lines: plan.policies.iter().filter(|policy| is_drawn(plan, **policy)).map(line).collect(),
             marks: Vec::new(),
         }
     };
     (0..plan.cards.len()).map(panel).collect()
+}
+
+fn percent((x, share): (f64, f64)) -> (f64, f64) {
+    (x, 100.0 * share)
 }
 
 /// When each core was there, and last the loading itself.

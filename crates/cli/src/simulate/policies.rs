@@ -1,6 +1,6 @@
 //! The policies by name, and a run with one of them.
 
-use bywash_policy::reload::bigram::Matrix;
+use super::lessons::Learnt;
 use bywash_policy::reload::fixed::Static;
 use bywash_policy::reload::saved::{Saved, Setting};
 use bywash_policy::reload::tuned::Tuned;
@@ -60,10 +60,7 @@ impl Policy {
 pub(crate) struct Scene<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) trace: &'a Trace,
-    /// What [`Policy::Predict`] has learnt.
-    pub(crate) matrix: &'a Matrix,
-    /// What [`Policy::Static`] loads.
-    pub(crate) best: Circuits,
+    pub(crate) learnt: &'a Learnt,
     /// What [`Policy::Fix5`] holds.
     pub(crate) smallest: Circuits,
     pub(crate) seed: u64,
@@ -74,7 +71,7 @@ impl Scene<'_> {
     /// Serves the trace, `stretch` times as slowly as it says.
     pub(crate) fn run(&self, policy: Policy, stretch: f64, watch: &mut impl Watch) -> Report {
         let (machine, fit, load_ns) = (self.machine, &self.machine.fit, self.machine.load_ns);
-        let of_paper = |model: Model| model.policy(machine, self.trace, self.matrix, self.smallest, self.seed);
+        let of_paper = |model: Model| model.policy(machine, self.trace, &self.learnt.matrix, self.smallest, self.seed);
         let (loaded, mut reload): (_, Box<dyn Reload + '_>) = match policy {
             Policy::Software => of_paper(Model::Software),
             Policy::Hardware => of_paper(Model::Hardware),
@@ -85,7 +82,7 @@ impl Scene<'_> {
             Policy::Oracle => of_paper(Model::Oracle),
             Policy::Saved => (Circuits::NONE, Box::new(Saved::new(fit, load_ns, Setting::default()))),
             Policy::Tuned => (Circuits::NONE, Box::new(Tuned::new(fit, load_ns))),
-            Policy::Static => (Circuits::NONE, Box::new(Static(self.best))),
+            Policy::Static => (Circuits::NONE, Box::new(Static(self.learnt.best))),
         };
         let run = if self.side_by_side { parallel::watched } else { serial::watched };
         run(machine, self.trace.iter(), stretch, loaded, reload.as_mut(), watch)

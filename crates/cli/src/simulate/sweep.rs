@@ -1,6 +1,7 @@
 //! What is tried: figures of the sheet and of the traffic, one by one or each with each.
 
 use bywash_core::DeviceSheet;
+use bywash_core::device::LANES_MAX;
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,16 +14,19 @@ pub(crate) enum Key {
     Slots,
     /// All there is of the sheet's area.
     Area,
+    /// Requests side by side.
+    Lanes,
     /// Milliseconds to load, device and end to end alike.
     Reconfiguration,
     /// Nanoseconds added to every request.
     Overhead,
 }
 
-const KEYS: [(Key, &str); 5] = [
+const KEYS: [(Key, &str); 6] = [
     (Key::Rate, "rate"),
     (Key::Slots, "slots"),
     (Key::Area, "area"),
+    (Key::Lanes, "lanes"),
     (Key::Reconfiguration, "reconfiguration"),
     (Key::Overhead, "overhead"),
 ];
@@ -53,6 +57,7 @@ impl FromStr for Sweep {
             let figure: f64 = text.trim().parse().map_err(|_| format!("{name}: '{text}' is not a number"))?;
             let fine = match key {
                 Key::Slots => figure >= 1.0 && figure.fract() == 0.0,
+                Key::Lanes => (1.0..=LANES_MAX as f64).contains(&figure) && figure.fract() == 0.0,
                 Key::Rate | Key::Area => figure > 0.0,
                 Key::Reconfiguration | Key::Overhead => figure >= 0.0,
             };
@@ -65,6 +70,7 @@ impl FromStr for Sweep {
 fn wanted(key: Key) -> &'static str {
     match key {
         Key::Slots => "a whole number of at least 1 is expected",
+        Key::Lanes => "a whole number from 1 to 4096 is expected",
         Key::Rate | Key::Area => "a number above 0 is expected",
         Key::Reconfiguration | Key::Overhead => "a number of at least 0 is expected",
     }
@@ -93,7 +99,12 @@ pub(crate) fn apply(sheet: &DeviceSheet, point: &Point) -> Result<DeviceSheet, S
     for &(key, value) in point {
         match key {
             Key::Rate => {}
+            Key::Slots if value as usize > sheet.cores.len() => {
+                let (name, most) = (&sheet.name, sheet.cores.len());
+                return Err(format!("slots={value}: '{name}' has {most} circuits to hold, so 1 to {most} can be tried"));
+            }
             Key::Slots => sheet.slots = Some(value as usize),
+            Key::Lanes => sheet.lanes = value as usize,
             Key::Overhead => sheet.overhead_ns = value as u64,
             Key::Reconfiguration => {
                 sheet.reconfiguration.device_ns = (value * 1e6) as u64;
@@ -120,8 +131,10 @@ mod tests {
     fn what_is_swept_is_checked() {
         assert_eq!("slots=1,2".parse(), Ok(Sweep { key: Key::Slots, values: vec![1.0, 2.0] }));
         let error = |text: &str| text.parse::<Sweep>().unwrap_err();
-        assert!(error("slot=1").contains("rate, slots, area, reconfiguration, overhead can"));
-        for text in ["slots=0", "slots=1.5", "rate=-1", "rate=0", "reconfiguration=-1", "rate=inf", "rate=many", "rate="] {
+        assert!(error("slot=1").contains("rate, slots, area, lanes, reconfiguration, overhead can"));
+        for text in
+            ["slots=0", "slots=1.5", "lanes=0", "lanes=5000", "rate=-1", "rate=0", "reconfiguration=-1", "rate=inf", "rate=many", "rate="]
+        {
             assert!(error(text).starts_with(text.split('=').next().unwrap()), "{text}: {}", error(text));
         }
         assert!(error("slots").contains("KEY=VALUE"));
@@ -143,5 +156,8 @@ mod tests {
         assert_eq!((changed.slots, changed.reconfiguration.end_to_end_ns, changed.overhead_ns), (Some(3), 1_500_000, 9));
         let error = apply(&sheet, &vec![(Key::Area, 49.0)]).unwrap_err();
         assert!(error.contains("area=49") && error.contains("'Camellia' takes 50"), "{error}");
+        assert_eq!(apply(&sheet, &vec![(Key::Lanes, 32.0), (Key::Slots, 10.0)]).unwrap().lanes, 32);
+        let error = apply(&sheet, &vec![(Key::Slots, 11.0)]).unwrap_err();
+        assert!(error.contains("slots=11") && error.contains("1 to 10"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! Results for people.
 
 use super::cards::Card;
-use super::outcome::{Cell, Plan};
+use super::outcome::{Cell, Figures, Plan};
 use super::policies::Policy;
 use super::sweep::{Key, Point};
 use crate::terminal::Style;
@@ -28,7 +28,7 @@ pub(crate) fn all(plan: &Plan<'_>, told: &[String], cells: &[Cell], style: Style
             text += &compared(plan, cells, point, style);
         }
     }
-    text + &legend(plan)
+    text + &legend(plan, cells)
 }
 
 fn of_card(cells: &[Cell], card: usize) -> Vec<&Cell> {
@@ -37,16 +37,22 @@ fn of_card(cells: &[Cell], card: usize) -> Vec<&Cell> {
 
 /// An engine in a line.
 pub(crate) fn describe(sheet: &DeviceSheet) -> String {
-    let area = sheet.area.as_ref().map(|area| format!("{} {}", area.total, area.unit));
-    let room = match (sheet.slots, area) {
-        (Some(slots), None) => format!("{slots} of {} circuits at a time", sheet.cores.len()),
-        (Some(slots), Some(area)) => format!("{slots} of {} circuits at a time, in {area}", sheet.cores.len()),
-        (None, area) => format!("of {} circuits as many as fit in {}", sheet.cores.len(), area.unwrap_or_default()),
+    let circuits = sheet.cores.len();
+    let room = match (sheet.slots.filter(|&slots| slots < circuits), &sheet.area) {
+        (None, None) if circuits == 1 => format!("one circuit, {}", sheet.cores[0].name),
+        (None, None) => format!("all {circuits} circuits at once"),
+        (Some(slots), None) => format!("{slots} of {circuits} circuits at a time"),
+        (Some(slots), Some(area)) => format!("{slots} of {circuits} circuits at a time, in {} {}", area.total, area.unit),
+        (None, Some(area)) => format!("of {circuits} circuits as many as fit in {} {}", area.total, area.unit),
     };
+    let lanes = if sheet.lanes > 1 { format!(", {} requests side by side", sheet.lanes) } else { String::new() };
     let whole = if sheet.reconfiguration.scope == Scope::Device { "the device" } else { "a slot" };
-    let load = format!("{} to load {whole}", seconds(sheet.reconfiguration.end_to_end_ns as f64 / 1e9));
+    let load = match sheet.reconfiguration.end_to_end_ns {
+        0 => "nothing to load".to_owned(),
+        ns => format!("{} to load {whole}", seconds(ns as f64 / 1e9)),
+    };
     let price = sheet.price.map(|price| format!(", price {price}")).unwrap_or_default();
-    format!("{}: {room}, {load}{price} ({})", sheet.name, sheet.source)
+    format!("{}: {room}{lanes}, {load}{price} ({})", sheet.name, sheet.source)
 }
 
 fn table(cells: &[&Cell], plan: &Plan<'_>) -> String {
@@ -62,7 +68,7 @@ fn table(cells: &[&Cell], plan: &Plan<'_>) -> String {
         row.extend([cell.median(|run| run.mean), cell.median(|run| run.p50)].map(seconds));
         row.push(banded(cell.band(|run| run.p90), plan));
         row.push(seconds(cell.median(|run| run.p99)));
-        row.push(short(cell.median(|run| run.load)));
+        row.push(percent(cell.median(|run| run.load)));
         row.push(format!("{}", cell.median(|run| run.loads)));
         row.push(format!("{:.0} %", 100.0 * cell.median(|run| run.on_circuits)));
         rows.push(row);
@@ -103,7 +109,8 @@ fn compared(plan: &Plan<'_>, cells: &[Cell], point: &Point, style: Style) -> Str
         row("mean", &|_, cell| seconds(cell.median(|run| run.mean))),
         row("p90", &|_, cell| seconds(cell.median(|run| run.p90))),
         row("p99", &|_, cell| seconds(cell.median(|run| run.p99))),
-        row("processor load", &|_, cell| short(cell.median(|run| run.load))),
+        row("processor load", &|_, cell| percent(cell.median(|run| run.load))),
+        row("requests/s at most", &|_, cell| short(cell.median(Figures::capacity))),
     ];
     if plan.policies.contains(&Policy::Software) && !plan.side_by_side {
         let software = |cell: &Cell| at(cell.card, Policy::Software).map_or(f64::NAN, |software| software.median(|run| run.total));
@@ -112,7 +119,7 @@ fn compared(plan: &Plan<'_>, cells: &[Cell], point: &Point, style: Style) -> Str
         if plan.cards.iter().any(|card| card.sheet.price.is_some()) {
             let per_price =
                 |card: &Card, cell: &Cell| Some(seconds(relieved(cell)? * 1000.0 / card.sheet.price.filter(|price| *price > 0.0)?));
-            rows.push(row("the same for a price of 1000", &|card, cell| per_price(card, cell).unwrap_or_else(dash)));
+            rows.push(row("  for a price of 1000", &|card, cell| per_price(card, cell).unwrap_or_else(dash)));
         }
     }
     let place: Vec<String> = point.iter().map(|(key, value)| format!(", {key} {value}")).collect();
@@ -125,10 +132,17 @@ fn relief(software: &Cell, cell: &Cell) -> f64 {
     an_hour(software) - an_hour(cell)
 }
 
-fn legend(plan: &Plan<'_>) -> String {
-    let mut text = "\ntotal: all requests one right after the other, loading included; x optimum: over the least possible for what fits; mean to p99: from\n\
-        arrival to the end of service; load: share of the elapsed time that the processor spends on requests\n"
+fn legend(plan: &Plan<'_>, cells: &[Cell]) -> String {
+    let mut text = "\ntotal: for all requests without a pause between them, loading included; x optimum: over the least possible for what fits; mean to p99:\n\
+        from arrival to the end of service; load: share of the elapsed time that the processor spends on requests\n"
         .to_owned();
+    text += &idle(cells);
+    if plan.cards.iter().any(|card| card.sheet.lanes > 1) {
+        text += "an engine that serves several requests at a time has as many threads before it; its optimum is not known\n";
+    }
+    if plan.cards.len() > 1 {
+        text += "requests/s at most: of this traffic, were one always waiting\n";
+    }
     if plan.cards.len() > 1 && plan.policies.contains(&Policy::Software) && !plan.side_by_side {
         text += "times software: software's total over this one's; relieved an hour: processor time that the engine saves in an hour of such traffic\n";
     }
@@ -144,11 +158,28 @@ fn legend(plan: &Plan<'_>) -> String {
     text
 }
 
+/// Below this load in software no engine is bought for what it relieves.
+const IDLE: f64 = 0.05;
+
+/// Said of traffic that hardly occupies the processor, even at the highest rate.
+fn idle(cells: &[Cell]) -> String {
+    let loads: Vec<f64> = cells.iter().filter(|cell| cell.policy == Policy::Software).map(|cell| cell.median(|run| run.load)).collect();
+    let most = loads.iter().copied().fold(0.0, f64::max);
+    if loads.is_empty() || most >= IDLE {
+        return String::new();
+    }
+    format!(
+        "in software this traffic takes {} of the processor: engines shorten waiting here, they relieve little; --rate asks for more of it\n",
+        percent(most)
+    )
+}
+
 fn unit(key: Key) -> &'static str {
     match key {
         Key::Rate => "rate/s",
         Key::Slots => "slots",
         Key::Area => "area",
+        Key::Lanes => "lanes",
         Key::Reconfiguration => "reconf. ms",
         Key::Overhead => "overhead ns",
     }
@@ -181,12 +212,19 @@ pub(crate) fn seconds(seconds: f64) -> String {
     format!("{} {unit}", short(value))
 }
 
+/// A share as people read it.
+fn percent(share: f64) -> String {
+    format!("{} %", short(100.0 * share))
+}
+
 /// Three digits.
 fn short(figure: f64) -> String {
     if figure == 0.0 || !figure.is_finite() {
         return if figure == 0.0 { "0".to_owned() } else { "-".to_owned() };
     }
-    let digits = (2 - figure.abs().log10().floor() as i32).clamp(0, 4);
+    // As rounded: 99.96 is 100.
+    let rounded: f64 = format!("{figure:.2e}").parse().unwrap_or(figure);
+    let digits = (2 - rounded.abs().log10().floor() as i32).clamp(0, 4);
     format!("{figure:.*}", digits as usize)
 }
 
@@ -200,7 +238,7 @@ mod tests {
             [0.0, 5.08e-4, 0.0934, 1.89, 41.6, 288.0, 40_000.0, 360_000.0].map(seconds),
             ["0 s", "508 us", "93.4 ms", "1.89 s", "41.6 s", "288 s", "40000 s", "100 h"]
         );
-        assert_eq!([0.123_456, 1.0, 12.34, 1234.5].map(short), ["0.123", "1.00", "12.3", "1234"]);
+        assert_eq!([0.123_456, 1.0, 12.34, 99.96, 1234.5].map(short), ["0.123", "1.00", "12.3", "100", "1234"]);
     }
 
     #[test]

@@ -6,20 +6,18 @@ use crate::terminal::thousands;
 use bywash_core::DeviceSheet;
 use bywash_policy::reload::Circuit;
 use bywash_sim::generate::{Reading, generate};
+use bywash_sim::niwa2005::{LESSONS, each_lesson};
 use bywash_sim::{Trace, log};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-
-/// Seeds of the generated traces that policies learn from: none of those that are served.
-const LESSONS: std::ops::Range<u64> = 1_000_000..1_000_006;
 
 /// Where requests come from.
 pub(crate) enum Traffic {
     /// A file: what is learnt from, what is served.
     Log { lesson: Trace, served: Trace },
     /// The generator.
-    Generated { reading: Reading, lessons: Vec<Trace> },
+    Generated(Reading),
 }
 
 /// Requests, and what is said of them.
@@ -29,11 +27,11 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// As the arguments say; `like` is the engine whose circuits requests are numbered by.
-    pub(crate) fn new(args: &Args, like: &DeviceSheet) -> Result<Self, Failure> {
+    /// As the arguments say; `like` is the engine whose circuits requests are numbered by, `learns` says whether any policy learns.
+    pub(crate) fn new(args: &Args, like: &DeviceSheet, learns: bool) -> Result<Self, Failure> {
         match &args.trace {
             Some(path) => Self::log(path, args.train, like),
-            None => Ok(Self::generated(args.requests, like)),
+            None => Ok(Self::generated(args.requests, like, learns)),
         }
     }
 
@@ -69,12 +67,11 @@ impl Source {
         Ok(Self { traffic: Traffic::Log { lesson, served }, told })
     }
 
-    fn generated(requests: usize, like: &DeviceSheet) -> Self {
+    fn generated(requests: usize, like: &DeviceSheet, learns: bool) -> Self {
         let reading = Reading { requests, circuits: like.circuits.len() as u8, ..Reading::default() };
-        let lesson = Reading { requests: requests.min(Reading::default().requests), ..reading };
-        let told =
-            vec![format!("{} requests by the generator of niwa2005, after six other traces to learn from", thousands(requests as u64))];
-        Self { traffic: Traffic::Generated { reading, lessons: LESSONS.map(|seed| generate(&lesson, seed)).collect() }, told }
+        let lessons = if learns { format!(", after {} other traces to learn from", LESSONS.count()) } else { String::new() };
+        let told = vec![format!("{} requests by the generator of niwa2005{lessons}", thousands(requests as u64))];
+        Self { traffic: Traffic::Generated(reading), told }
     }
 
     /// The trace of a seed.
@@ -82,15 +79,19 @@ impl Source {
         use std::borrow::Cow;
         match &self.traffic {
             Traffic::Log { served, .. } => Cow::Borrowed(served),
-            Traffic::Generated { reading, .. } => Cow::Owned(generate(reading, seed)),
+            Traffic::Generated(reading) => Cow::Owned(generate(reading, seed)),
         }
     }
 
-    /// What policies learn from.
-    pub(crate) fn lessons(&self) -> &[Trace] {
+    /// Shows what policies learn from to some pupils, each trace to one of them.
+    pub(crate) fn teach<T: Send>(&self, new: impl Fn() -> T + Sync, teach: impl Fn(&mut T, &Trace) + Sync) -> Vec<T> {
         match &self.traffic {
-            Traffic::Log { lesson, .. } => std::slice::from_ref(lesson),
-            Traffic::Generated { lessons, .. } => lessons,
+            Traffic::Log { lesson, .. } => {
+                let mut pupil = new();
+                teach(&mut pupil, lesson);
+                vec![pupil]
+            }
+            Traffic::Generated(reading) => each_lesson(reading, new, teach),
         }
     }
 }
