@@ -12,6 +12,22 @@ for plot in table6 figure7 figures3-5; do
     grep -q '<polyline' "$scratch/niwa2005/$plot.svg" || die "FAILED   reproduce niwa2005: $plot.svg shows no line"
 done
 echo "ok       reproduce niwa2005 --quick"
+
+live=$scratch/niwa2005-live
+"$bywash" reproduce niwa2005-live --quick --out "$live" >"$scratch/said" 2>&1 || { cat "$scratch/said"; die "FAILED   reproduce niwa2005-live"; }
+[ "$(wc -l <"$live/sim-against-live.csv")" -eq 29 ] || die "FAILED   reproduce niwa2005-live: sim-against-live.csv has not 4 loads of 7 figures"
+for load in bursts drift predict processor; do
+    recording=$live/recording-$load.csv
+    said=$(sed -n "s/^$load: .*(\([0-9]*\) requests.*/\1/p" "$scratch/said")
+    # Every request is there once, begun after it came and done after it began, on one of the two engines.
+    awk -F, -v said="$said" 'NR > 1 { n += $8 >= $1 && $9 >= $8 && ($7 == "niwa2005" || $7 == "pentium4" || $7 == "cpu") } END { exit !(said > 0 && n == said && NR == n + 1) }' \
+        "$recording" || die "FAILED   reproduce niwa2005-live: $recording has not $said requests, each served once"
+    "$bywash" simulate --trace "$recording" --engine niwa2005 >"$scratch/simulated" 2>&1 || { cat "$scratch/simulated"; die "FAILED   simulate --trace $recording"; }
+    taken=$(sed -n 's/.*: \([0-9]*\) requests over .* after \([0-9]*\) to learn from.*/\1 + \2/p' "$scratch/simulated")
+    [ "$((taken))" -eq "$said" ] || { cat "$scratch/simulated"; die "FAILED   simulate --trace $recording: not $said requests"; }
+    grep -q 'modelled' "$scratch/simulated" || die "FAILED   simulate --trace $recording: does not say that its engine is modelled"
+done
+echo "ok       reproduce niwa2005-live --quick, and its recordings in simulate"
 if command -v openssl >/dev/null; then
     "$bywash" reproduce takeda --quick --out "$scratch/takeda" >"$scratch/said" 2>&1 || { cat "$scratch/said"; die "FAILED   reproduce takeda"; }
     grep -q '<polyline' "$scratch/takeda/figure2-cpu.svg" || die "FAILED   reproduce takeda: figure2-cpu.svg shows no line"

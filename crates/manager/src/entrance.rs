@@ -39,7 +39,7 @@ impl Inner {
             }
             outcome => {
                 let Span { start, done } = span;
-                let outcome = outcome.map(|written| Done { written, engine, start, done });
+                let outcome = outcome.map(|written| Done { written, engine, dispatched: start, start, done });
                 self.show(request, direction, arrival, done, &outcome);
                 outcome.map(Ok)
             }

@@ -56,12 +56,12 @@ impl Inner {
         if !self.observers.any() {
             return;
         }
-        let (engine, start, done) = match outcome {
-            Ok(done) => (self.engine(done.engine).name(), done.start, done.done),
-            Err(_) => ("", now, now),
+        let (engine, dispatched, start, done) = match outcome {
+            Ok(done) => (self.engine(done.engine).name(), done.dispatched, done.start, done.done),
+            Err(_) => ("", now, now, now),
         };
         let outcome = outcome.as_ref().map(|_| ());
-        self.observers.tell(&Observation { request, direction, engine, arrival, start, done, outcome });
+        self.observers.tell(&Observation { request, direction, engine, arrival, dispatched, start, done, outcome });
     }
 
     pub(crate) fn drain(&self, bound: Duration) -> bool {

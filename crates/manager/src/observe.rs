@@ -18,6 +18,8 @@ pub struct Observation<'a> {
     pub engine: &'a str,
     /// When it arrived, since the manager was made.
     pub arrival: Time,
+    /// When it was given to its engine.
+    pub dispatched: Time,
     /// When its engine began.
     pub start: Time,
     /// When it ended.

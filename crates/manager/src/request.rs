@@ -12,7 +12,9 @@ pub struct Done {
     pub written: usize,
     /// Which engine did it; [`Manager::engine_name`](crate::Manager::engine_name) has its name.
     pub engine: EngineId,
-    /// When the engine began, since the manager was made.
+    /// When it was given to the engine, since the manager was made.
+    pub dispatched: Time,
+    /// When the engine began.
     pub start: Time,
     /// When the result was there.
     pub done: Time,

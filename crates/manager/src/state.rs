@@ -209,11 +209,13 @@ impl State {
     /// A batch has come back. Its requests end, or arrive anew without this engine.
     pub(crate) fn finish(&mut self, batch: Batch, span: Span, lent: Option<&Lent<'_>>, ended: &mut Vec<Ended>) {
         let Batch { number, engine, requests, items } = batch;
-        if !items.is_empty() && self.running.remove(&number).is_none() {
+        let watched = self.running.remove(&number);
+        if !items.is_empty() && watched.is_none() {
             let state = self.engine(engine);
             state.stuck = state.stuck.saturating_sub(1);
             return;
         }
+        let dispatched = watched.map_or(span.start, |running| running.start);
         self.engine(engine).busy -= 1;
         let service_ns = span.done.since_ns(span.start);
         let well = lent.is_none_or(|lent| lent.outcome.is_ok()) && items.iter().all(|item| item.outcome.is_ok());
@@ -239,7 +241,7 @@ impl State {
                         good.push((entry.request.algorithm, entry.request.bytes));
                     }
                     let Span { start, done } = span;
-                    self.end(id, outcome.map(|written| Done { written, engine, start, done }), ended);
+                    self.end(id, outcome.map(|written| Done { written, engine, dispatched, start, done }), ended);
                 }
             }
         }

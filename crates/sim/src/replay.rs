@@ -1,7 +1,8 @@
 //! A whole machine on the virtual clock: any [`Policy`], the very object that a manager asks, over engines that cost what their sheets say.
 //!
 //! This is what a recording of a live run is held against: the same requests, at the same times, decided by the same policy. An engine has as many
-//! workers as it says, a batch takes a worker for the time of the sheet, and a reconfigurable one is loaded as long as its device sheet says.
+//! workers as it says, a batch takes a worker for the time of the sheet, and a reconfigurable one is loaded as long as its device sheet says. To that comes
+//! what the machine needs to hand work over, as it was measured.
 
 use bywash_core::{Algorithm, Direction, Time};
 use bywash_policy::estimate::Estimate;
@@ -24,6 +25,15 @@ pub struct Arrival {
     pub bytes: u64,
     /// The engines that can do it.
     pub engines: EngineSet,
+}
+
+/// What the machine takes beside its engine's own time, once per batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handover {
+    /// Nanoseconds from the policy's decision until a thread of the engine begins.
+    pub reach_ns: u64,
+    /// Nanoseconds from the end of the engine's time until that thread has noticed.
+    pub return_ns: u64,
 }
 
 /// What became of a request.
@@ -56,6 +66,7 @@ enum Happening {
 struct Machine<'a> {
     policy: &'a mut dyn Policy,
     costs: Vec<Estimate>,
+    handovers: Vec<Cycle<'a>>,
     device: Option<Fabric>,
     loaded: Circuits,
     now: Time,
@@ -66,14 +77,32 @@ struct Machine<'a> {
     waiting: BTreeMap<RequestId, Arrival>,
 }
 
-/// Serves these requests, in order of arrival, on these engines, of which one may be a reconfigurable device that holds nothing at the start.
+/// Samples, taken in their order, again and again.
+struct Cycle<'a>(std::iter::Cycle<std::slice::Iter<'a, Handover>>);
+
+impl Cycle<'_> {
+    fn next(&mut self) -> Handover {
+        self.0.next().copied().unwrap_or_default()
+    }
+}
+
+/// Serves these requests, in order of arrival, on these engines, of which one may be a reconfigurable device that holds nothing at the start. `handovers` has what
+/// was measured of each engine, one for each of its batches in their order, and is gone through again and again; no sample, or no list, is no time.
 ///
 /// # Panics
 /// If the policy dispatches what does not wait, or decides without end.
-pub fn run(policy: &mut dyn Policy, engines: &[EngineInfo], device: Option<Fabric>, arrivals: &[Arrival]) -> Outcome {
+pub fn run(
+    policy: &mut dyn Policy,
+    engines: &[EngineInfo],
+    handovers: &[Vec<Handover>],
+    device: Option<Fabric>,
+    arrivals: &[Arrival],
+) -> Outcome {
+    let measured = |engine: usize| handovers.get(engine).map_or(&[][..], Vec::as_slice);
     let mut machine = Machine {
         policy,
         costs: engines.iter().map(Estimate::of).collect(),
+        handovers: (0..engines.len()).map(|engine| Cycle(measured(engine).iter().cycle())).collect(),
         device,
         loaded: Circuits::NONE,
         now: Time::ZERO,
@@ -148,7 +177,9 @@ impl Machine<'_> {
                     let requests: Vec<Arrival> = batch.iter().map(|id| self.waiting.remove(id).expect("a request that waits")).collect();
                     let (count, bytes) = (requests.len(), requests.iter().map(|request| request.bytes).sum::<u64>());
                     let ns = self.costs[usize::from(engine.0)].batch_ns(requests[0].algorithm, bytes / count as u64, count);
-                    self.put(self.now + ns as u64, Happening::Finished(engine, self.now, batch));
+                    let Handover { reach_ns, return_ns } = self.handovers[usize::from(engine.0)].next();
+                    let start = self.now + reach_ns;
+                    self.put(start + ns as u64 + return_ns, Happening::Finished(engine, start, batch));
                 }
                 Decision::Load(engine, algorithms) => {
                     let there = self.load(&algorithms);

@@ -4,7 +4,7 @@ use bywash_core::{Algorithm, CostSheet, DeviceSheet, Direction, Time};
 use bywash_policy::reconfigure::{Fabric, Reconfigure};
 use bywash_policy::reload::{Circuits, Fit, tuned::Tuned};
 use bywash_policy::{EngineId, EngineInfo, EngineSet, Fifo, Lanes, Policy};
-use bywash_sim::replay::{Arrival, run};
+use bywash_sim::replay::{Arrival, Handover, run};
 
 const SLOW: Algorithm = Algorithm::TripleDesEcb;
 
@@ -20,9 +20,19 @@ fn arrival(at: u64, bytes: u64, engines: u64) -> Arrival {
 #[test]
 fn one_worker_serves_one_after_the_other() {
     let engines = [engine("cpu", 1, 10.0)];
-    let outcome = run(&mut Fifo::new(&engines), &engines, None, &[arrival(0, 100, 1), arrival(400, 100, 1), arrival(5000, 10, 1)]);
+    let outcome = run(&mut Fifo::new(&engines), &engines, &[], None, &[arrival(0, 100, 1), arrival(400, 100, 1), arrival(5000, 10, 1)]);
     let times: Vec<_> = outcome.served.iter().map(|served| served.map(|served| (served.start.0, served.done.0)).unwrap()).collect();
     assert_eq!(times, [(0, 1000), (1000, 2000), (5000, 5100)]);
+}
+
+#[test]
+fn what_handing_over_took_is_paid_in_turn_by_every_batch() {
+    let engines = [engine("cpu", 1, 10.0)];
+    let handovers = [vec![Handover { reach_ns: 7, return_ns: 100 }, Handover { reach_ns: 1, return_ns: 0 }]];
+    let arrivals = [arrival(0, 100, 1), arrival(400, 100, 1), arrival(5000, 10, 1)];
+    let outcome = run(&mut Fifo::new(&engines), &engines, &handovers, None, &arrivals);
+    let times: Vec<_> = outcome.served.iter().map(|served| served.map(|served| (served.start.0, served.done.0)).unwrap()).collect();
+    assert_eq!(times, [(7, 1107), (1108, 2108), (5007, 5207)]);
 }
 
 #[test]
@@ -35,7 +45,7 @@ fn a_device_takes_over_once_it_is_loaded_and_every_request_is_served_once_by_its
         Reconfigure::new(&engines, EngineId(1), fabric, Circuits::NONE, Box::new(reload))
     };
     let arrivals: Vec<_> = (0..2000).map(|n| arrival(n * 3_000_000, 20_000 + n % 7 * 1000, 0b11)).collect();
-    let replay = || run(&mut make() as &mut dyn Policy, &engines, Some(Fabric::new(sheet.clone())), &arrivals);
+    let replay = || run(&mut make() as &mut dyn Policy, &engines, &[], Some(Fabric::new(sheet.clone())), &arrivals);
     let outcome = replay();
     let served: Vec<_> = outcome.served.iter().map(|served| served.expect("served")).collect();
     assert_eq!(outcome.loads, 1);

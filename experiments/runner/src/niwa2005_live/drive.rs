@@ -9,10 +9,11 @@ use bywash_core::trace::{Record, by_arrival};
 use bywash_core::{Algorithm, CostCurve, CostSheet, DeviceSheet, Engine};
 use bywash_engine_board::{Board, Fpga, Waiting};
 use bywash_manager::calibrate::{measure, sample};
-use bywash_manager::{Costs, Manager, ManagerConfig, ReloadName};
+use bywash_manager::{Costs, Manager, ManagerConfig, Observation, ReloadName};
+use bywash_sim::replay::Handover;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -34,8 +35,10 @@ pub(super) struct Machine {
 
 /// What a run left behind.
 pub(super) struct Run {
-    /// What the engines cost, as the broker has learnt.
+    /// What the engines cost: a modelled one what its sheet says, another what the broker has learnt.
     pub(super) sheets: Vec<CostSheet>,
+    /// What each engine's batches took beside that.
+    pub(super) handovers: Vec<Vec<Handover>>,
     pub(super) recording: PathBuf,
     /// In order of arrival.
     pub(super) records: Vec<Record>,
@@ -99,6 +102,7 @@ pub(super) fn run(machine: &Machine, load: &Load, reload: &ReloadName, rehearsal
     let broker = Broker::bind(BrokerConfig::new(socket.clone(), manager.clone()))?;
     let handle = broker.handle();
     let served = broker.spawn()?;
+    let seen = watch(&manager);
     let file = std::fs::File::create(&recording).map_err(|error| io_error("write", &recording, &error))?;
     handle.start_recording(Box::new(file))?;
     let made = make_requests(&socket, &requests);
@@ -114,12 +118,44 @@ pub(super) fn run(machine: &Machine, load: &Load, reload: &ReloadName, rehearsal
             requests.len()
         )));
     }
-    let (mut sheets, loads, late) = (manager.costs(), fpga.loads(), fpga.computed().late);
-    if rehearsal.is_none() {
-        let distant = manager.engines().iter().zip(&mut sheets).filter(|(engine, _)| !engine.is_local());
-        distant.for_each(|(engine, sheet)| sheet.handover_ns += handover_ns(&records, engine.name()));
+    let (loads, late) = (fpga.loads(), fpga.computed().late);
+    let modelled = manager.engines().iter().zip(&machine.sheets).map(|(engine, sheet)| engine.is_modelled().then_some(sheet));
+    let sheets = modelled.clone().zip(manager.costs()).map(|(own, learnt)| own.cloned().unwrap_or(learnt)).collect();
+    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_engine = |(engine, sheet): (&Arc<dyn Engine>, Option<&CostSheet>)| {
+        seen.iter().filter(|seen| seen.engine == engine.name()).map(|seen| seen.handover(sheet)).collect()
+    };
+    let handovers = manager.engines().iter().zip(modelled).map(of_engine).collect();
+    Ok(Run { sheets, handovers, recording, records, loads, late, reload: reload.to_string() })
+}
+
+/// A request as the broker's manager saw it served.
+struct Seen {
+    engine: String,
+    algorithm: Algorithm,
+    bytes: u64,
+    reach_ns: u64,
+    service_ns: u64,
+}
+
+impl Seen {
+    /// What was beside the engine's own time. Of an engine that is not modelled its sheet is learnt from that time, and has it all.
+    fn handover(&self, modelled: Option<&CostSheet>) -> Handover {
+        let own_ns = modelled.and_then(|sheet| sheet.estimate_ns(self.algorithm, self.bytes));
+        Handover { reach_ns: self.reach_ns, return_ns: own_ns.map_or(0, |ns| self.service_ns.saturating_sub(ns as u64)) }
     }
-    Ok(Run { sheets, recording, records, loads, late, reload: reload.to_string() })
+}
+
+/// Notes what a manager serves from now on, in the order in which it ends.
+fn watch(manager: &Manager) -> Arc<Mutex<Vec<Seen>>> {
+    let all = Arc::new(Mutex::new(Vec::new()));
+    let notes = all.clone();
+    manager.observe(Arc::new(move |end: &Observation<'_>| {
+        let (reach_ns, service_ns) = (end.start.since_ns(end.dispatched), end.done.since_ns(end.start));
+        let (engine, algorithm, bytes) = (end.engine.to_owned(), end.request.algorithm, end.request.bytes);
+        notes.lock().unwrap_or_else(PoisonError::into_inner).push(Seen { engine, algorithm, bytes, reach_ns, service_ns });
+    }));
+    all
 }
 
 /// Has the requests made at their times, by whichever client is free; returns when all are done.
@@ -158,19 +194,6 @@ fn make_requests(socket: &Path, requests: &[Wanted]) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-/// What it takes until a thread of an engine has begun, in the median of the requests that found it with nothing to do. The broker's sheets know service times alone.
-fn handover_ns(records: &[Record], engine: &str) -> f64 {
-    let mut done = 0;
-    let mut waits = Vec::new();
-    for record in records.iter().filter(|record| record.engine == engine) {
-        if record.arrival.0 >= done {
-            waits.push(record.start.since_ns(record.arrival) as f64);
-        }
-        done = done.max(record.done.0);
-    }
-    if waits.is_empty() { 0.0 } else { bywash_measure::statistics::median(&waits) }
 }
 
 fn read(path: &Path) -> Result<Vec<Record>> {

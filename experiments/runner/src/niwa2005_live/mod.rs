@@ -1,8 +1,8 @@
 //! niwa2005, live: the paper's device as a modelled engine behind a real broker, and the simulator held against what was recorded there.
 //!
-//! Each load is run twice. A first, shorter run calibrates: the broker corrects its cost sheets by what requests really took, as it always does, and its recording says
-//! how long a thread needs to begin. The second is recorded by the broker's own recording, and its requests are replayed at their times by the simulator, with those
-//! sheets and the same policy.
+//! Each load is run twice. A first, shorter run calibrates: the broker corrects its cost sheets by what requests really took, as it always does, and of each batch
+//! is noted what handing it over took: until a thread had begun, and from the end of the modelled time until that thread had noticed. The second is recorded by the broker's own
+//! recording, and its requests are replayed at their times by the simulator, with the same policy, those sheets, and those times of handing over, one after the other.
 //!
 //! The times of the paper's device and processor are stretched by [`STRETCH`], rates and loading alike, so that they are long beside what a busy machine
 //! of two cores needs to wake a thread. The bytes are real all the same.
@@ -10,7 +10,7 @@
 mod drive;
 mod loads;
 
-use crate::{Error, Options, Outcome, Progress, Result, parts, write_table};
+use crate::{Error, Options, Outcome, Progress, Result, io_error, parts, write_table};
 use bywash_core::trace::Record;
 use bywash_manager::ReloadName;
 use bywash_policy::reconfigure::Fabric;
@@ -86,6 +86,8 @@ fn compare(load: &'static Load, options: &Options, progress: &mut dyn FnMut(Prog
     progress(Progress::Step);
     let reload = load.reload(&rehearsal.recording)?;
     let run = drive::run(&machine, load, &reload, Some(&rehearsal), folder.path(), options.quick)?;
+    let kept = options.out.join(format!("recording-{}.csv", load.name));
+    std::fs::copy(&run.recording, &kept).map_err(|error| io_error("write", &kept, &error))?;
     progress(Progress::Step);
     let served = simulate(&machine, &rehearsal, &reload, &run.records)?;
     let live = figures(run.records.iter().map(|r| (r.arrival.0, r.done.0, r.engine == machine.device.name)), run.loads);
@@ -105,7 +107,7 @@ fn compare(load: &'static Load, options: &Options, progress: &mut dyn FnMut(Prog
     Ok(Compared { rows: FIGURES.iter().enumerate().map(row).collect(), run, held_up })
 }
 
-/// The recorded requests on the virtual clock, with the sheets that the rehearsal ended with.
+/// The recorded requests on the virtual clock, with the sheets that the rehearsal ended with and the times of handing over that it measured.
 fn simulate(machine: &Machine, rehearsal: &Run, reload: &ReloadName, records: &[Record]) -> Result<(Vec<replay::Served>, u64)> {
     let engines: Vec<EngineInfo> = machine
         .engines()?
@@ -123,7 +125,7 @@ fn simulate(machine: &Machine, rehearsal: &Run, reload: &ReloadName, records: &[
         .map(|r| Arrival { at: r.arrival, algorithm: r.algorithm, direction: r.direction, bytes: r.bytes, engines: all })
         .collect();
     let mut policy = reload.policy(&engines, DEVICE, &machine.device)?;
-    let outcome = replay::run(&mut *policy, &engines, Some(Fabric::new(machine.device.clone())), &arrivals);
+    let outcome = replay::run(&mut *policy, &engines, &rehearsal.handovers, Some(Fabric::new(machine.device.clone())), &arrivals);
     let served: Option<Vec<_>> = outcome.served.into_iter().collect();
     Ok((served.ok_or_else(|| Error("the simulated policy left a request waiting".into()))?, outcome.loads))
 }
