@@ -96,6 +96,26 @@ fn pieces_of_any_length_are_the_message() {
     }
 }
 
+/// A little associated data is hashed with the first blocks, on every way that a text's length can take.
+#[test]
+fn little_associated_data_with_texts_of_any_way() {
+    if !supported() {
+        return;
+    }
+    let mut random = Rng::with_seed(9);
+    for len in [0, 1, 64, 300, 700, 1023, 1024, 1025, 2047, 2048, 2049, 3072, 4103] {
+        for aad in (0..=34).chain([127, 128, 129, 383, 384, 385]) {
+            let case = Case::new(&mut random, len, aad);
+            let (mut text, mut tag) = (case.text.clone(), [0; 16]);
+            let key = Key::new(&case.key);
+            key.seal(&case.nonce, &case.aad, Text::in_place(&mut text), &mut tag).unwrap();
+            assert!(text == case.cipher && tag == case.tag, "{len} bytes, {aad} of associated data");
+            key.open(&case.nonce, &case.aad, Text::in_place(&mut text), &tag).unwrap();
+            assert!(text == case.text, "{len} bytes, {aad} of associated data");
+        }
+    }
+}
+
 #[test]
 fn what_is_wrong_is_refused() {
     if !supported() {

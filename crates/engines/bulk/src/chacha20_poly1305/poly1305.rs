@@ -342,7 +342,9 @@ impl Lowest {
         for (words, word) in self.words.iter_mut().zip(self.power) {
             words[LAST[n]] = word;
         }
-        self.power = rounds::here(times_r(self.power, self.r));
+        if n + 1 < LANES {
+            self.power = rounds::here(times_r(self.power, self.r));
+        }
     }
 }
 
