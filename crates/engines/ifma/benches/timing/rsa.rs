@@ -19,10 +19,14 @@ pub(crate) fn subjects() -> Vec<Planned> {
     ]
 }
 
-/// A key's numbers, in the order of [`PrivateParts`].
+/// A key's numbers, in the order of [`PrivateParts`]; those below a prime as long as a prime.
 fn parts() -> [Vec<u8>; 7] {
     let key = OpenSsl::load().generate_rsa(BITS);
-    ["n", "e", "rsa-factor1", "rsa-factor2", "rsa-exponent1", "rsa-exponent2", "rsa-coefficient1"].map(|name| key.number(name))
+    ["n", "e", "rsa-factor1", "rsa-factor2", "rsa-exponent1", "rsa-exponent2", "rsa-coefficient1"].map(|name| {
+        let number = key.number(name);
+        let zeros = if name == "n" || name == "e" { 0 } else { BYTES / 2 - number.len() };
+        [vec![0; zeros], number].concat()
+    })
 }
 
 fn private_key([modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient]: &[Vec<u8>; 7]) -> PrivateKey {
