@@ -1,6 +1,7 @@
 //! How well readings of niwa2005's generator match its table 6.
 //!
-//! `cargo bench -p bywash-sim --bench readings [-- SEEDS]`, 24 seeds unless told; minutes for each reading. For each: published cells inside the band from the 10 % to the
+//! `cargo bench -p bywash-sim --bench readings [-- FROM..TO [READING]]`; some half minute for each reading. Seeds 0..24 unless told, those by which the default was chosen; judge on
+//! others, 2000..2024 for one. With a part of a reading's name, only such readings. For each: published cells inside the band from the 10 % to the
 //! 90 % quantile over the seeds, with the lightest load at its own quantile and with 90 % throughout, and how far medians are from what is published: the mean of
 //! |ln(median / published)|.
 
@@ -10,6 +11,7 @@ use bywash_sim::niwa2005::{LIGHTEST_QUANTILE, Model, RATES, TABLE_6, learn_lesso
 
 fn readings() -> Vec<(&'static str, Reading)> {
     let best = Reading::default();
+    let few = Reading { gaps: Rounding::Up, runs: Rounding::Up, return_below_0: Negative::Redrawn, ..best };
     vec![
         ("the default", best),
         ("gaps up to a minute", Reading { longest_gap: 60.0, ..best }),
@@ -26,25 +28,33 @@ fn readings() -> Vec<(&'static str, Reading)> {
         ("negative returns drawn again", Reading { return_below_0: Negative::Redrawn, ..best }),
         ("negative returns at once", Reading { return_below_0: Negative::Least, ..best }),
         ("exponential sizes", Reading { sizes: Sizes::Exponential, ..best }),
+        // Clients never leave, so that few make a whole trace, and everything is rounded up.
+        ("few clients", few),
+        ("few clients, gaps to the nearest", Reading { gaps: Rounding::Nearest, ..few }),
+        ("few clients, gaps to the nearest, up to a day", Reading { gaps: Rounding::Nearest, longest_gap: 86_400.0, ..few }),
         ("sizes by a power law up to 10 MB", Reading { sizes: Sizes::PowerLaw(1e7), ..best }),
     ]
 }
 
 fn main() {
-    let seeds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(24);
-    println!("{:<40} {:>6} {:>15} {:>9}", "reading", "inside", "90 % throughout", "distance");
-    for (name, reading) in readings() {
-        let [of_its_own, throughout] = match_of(&reading, seeds);
-        println!("{name:<40} {:>6} {:>15} {:>9.3}", of_its_own.0, throughout.0, of_its_own.1);
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let seeds = arguments.first().map_or(0..24, |range| {
+        let ends = range.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+        ends.filter(|seeds| !seeds.is_empty()).unwrap_or_else(|| panic!("'{range}' is no range of seeds; write FROM..TO"))
+    });
+    println!("seeds {seeds:?}\n{:<46} {:>6} {:>15} {:>9}", "reading", "inside", "90 % throughout", "distance");
+    for (name, reading) in readings().into_iter().filter(|(name, _)| arguments.get(1).is_none_or(|part| name.contains(part.as_str()))) {
+        let [of_its_own, throughout] = match_of(&reading, seeds.clone());
+        println!("{name:<46} {:>6} {:>15} {:>9.3}", of_its_own.0, throughout.0, of_its_own.1);
     }
 }
 
 /// Cells inside and the mean distance, with the lightest load at its own quantile and without.
-fn match_of(reading: &Reading, seeds: u64) -> [(usize, f64); 2] {
+fn match_of(reading: &Reading, seeds: std::ops::Range<u64>) -> [(usize, f64); 2] {
     let machine = machine();
     let matrix = learn_lessons(&machine, reading);
     let mut tables = [const { Vec::new() }; 2];
-    for seed in 0..seeds {
+    for seed in seeds {
         let trace = generate(reading, seed);
         for rate in RATES {
             let reports = Model::ALL.map(|model| model.run(&machine, &trace, trace.stretch_to(rate), &matrix, seed));

@@ -130,27 +130,40 @@ pub enum Sizes {
 /// A trace by the generator; the same seed makes the same trace, on every machine.
 pub fn generate(reading: &Reading, seed: u64) -> Trace {
     let mut trace = Trace::with_capacity(reading.requests);
-    generate_for(reading, seed, |request, _| trace.push(request));
+    requests(reading, seed).for_each(|(request, _)| trace.push(request));
     trace
 }
 
-/// The same, request by request, each with the number of its client.
-pub fn generate_for(reading: &Reading, seed: u64, mut take: impl FnMut(Request, u32)) {
+/// The same, request by request as they are asked for, each with the number of its client. What is kept of clients grows with their number.
+pub fn requests(reading: &Reading, seed: u64) -> impl Iterator<Item = (Request, u32)> + use<> {
     let mut generator = Generator::new(reading, seed);
     let mut now = 0.0;
     let (mut client, mut left) = (0, 0.0);
-    for _ in 0..reading.requests {
+    (0..reading.requests).map(move |_| {
         now += generator.gap();
         if left < 1.0 {
             (client, left) = (generator.client(now), generator.run());
         }
         left -= 1.0;
         let circuit = Circuit(generator.circuits[client as usize]);
-        take(Request { arrival: now, circuit, bytes: generator.size() }, client);
+        let request = Request { arrival: now, circuit, bytes: generator.size() };
         if left < 1.0 {
             generator.leave(now, client);
         }
-    }
+        (request, client)
+    })
+}
+
+/// Requests without end in little memory: trace after trace, of one seed after the other, each beginning where the one before ended.
+pub fn endless(reading: Reading, first_seed: u64) -> impl Iterator<Item = Request> {
+    let (mut begun, mut last) = (0.0, 0.0);
+    (first_seed..).flat_map(move |seed| requests(&reading, seed).enumerate()).map(move |(place, (request, _))| {
+        if place == 0 {
+            begun = last;
+        }
+        last = begun + request.arrival;
+        Request { arrival: last, ..request }
+    })
 }
 
 struct Generator {
@@ -266,6 +279,19 @@ mod tests {
         let reading = Reading { requests: 5000, ..Reading::default() };
         assert_eq!(generate(&reading, 1), generate(&reading, 1));
         assert_ne!(generate(&reading, 1), generate(&reading, 2));
+    }
+
+    #[test]
+    fn traces_without_end_go_on_where_one_ends() {
+        let reading = Reading { requests: 100, ..Reading::default() };
+        let long: Vec<Request> = endless(reading, 7).take(250).collect();
+        assert!(long.is_sorted_by_key(|request| request.arrival));
+        for (seed, part) in [(7, 0..100), (8, 100..200), (9, 200..250)] {
+            let begun = if part.start == 0 { 0.0 } else { long[part.start - 1].arrival };
+            for (request, (alone, _)) in long[part].iter().zip(requests(&reading, seed)) {
+                assert_eq!(*request, Request { arrival: begun + alone.arrival, ..alone });
+            }
+        }
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //!
 //! What memory and threshold are best depends on the traffic: how long runs of one circuit are, how dear loading is beside a request. So
 //! every setting of a small grid is played through beside the live one, each on an engine of its own that is only reckoned: a *shadow*. A shadow knows what
-//! it would hold, when that would be loaded, and what each request would have cost it. The live policy follows the shadow that was cheapest of
+//! it would hold, when that would be loaded, and what each request would have cost it. How long a load takes in time of service is seen of the live engine: where requests are rare, it is done
+//! before the next one. The live policy follows the shadow that was cheapest of
 //! late, and changes over only to one that is cheaper by 0.3 %.
 
-use super::saved::Scores;
+use super::saved::{Scores, Setting};
 use super::{Asked, Circuits, Fit, Holds, Reload, Step};
 
 /// The memories tried, in requests.
@@ -13,11 +14,18 @@ const MEMORIES: [f64; 4] = [30.0, 100.0, 300.0, 1000.0];
 /// The thresholds tried, as fractions of the loading time.
 const THRESHOLDS: [f64; 4] = [0.1, 0.33, 1.0, 3.0];
 /// Requests between two choices of the shadow to follow.
-const TERM: u32 = 512;
+const TERM: u32 = 64;
 /// What a term counts for one term later.
-const FADE: f64 = 0.995;
+const FADE: f64 = 0.9994;
+/// What the newest load counts for in their mean.
+const NEWEST_LOAD: f64 = 1.0 / 16.0;
 /// How much cheaper another shadow must be to be followed instead: 0.3 %.
 const MARGIN: f64 = 0.003;
+
+/// All settings that are tried.
+pub fn settings() -> impl Iterator<Item = Setting> {
+    MEMORIES.into_iter().flat_map(|memory| THRESHOLDS.map(|threshold| Setting { memory, threshold }))
+}
 
 /// An engine that is only reckoned. Its clock runs by its own requests, one after the other.
 #[derive(Clone, Debug)]
@@ -58,12 +66,39 @@ impl Shadow {
 #[derive(Clone, Debug)]
 pub struct Tuned {
     fit: Fit,
-    load_ns: u64,
     scores: [Scores; MEMORIES.len()],
     shadows: [[Shadow; THRESHOLDS.len()]; MEMORIES.len()],
     /// Which memory and threshold the live engine follows.
     followed: (usize, usize),
     left: u32,
+    loading: Loading,
+}
+
+/// How long the loads of the live engine take, in time of service: as long as they do where one request follows the other, nothing where requests are so rare that a
+/// load is done before the next.
+#[derive(Clone, Debug)]
+struct Loading {
+    /// What the sheet says: no load takes longer.
+    load_ns: u64,
+    /// The mean of those seen of late.
+    seen_ns: f64,
+    /// Served since the one under way began.
+    under_way_ns: Option<u64>,
+}
+
+impl Loading {
+    /// A request begins.
+    fn see(&mut self, asked: &Asked, holds: Holds) {
+        match (&mut self.under_way_ns, holds.loading) {
+            (Some(served), true) => *served += asked.software_ns,
+            (Some(served), false) => {
+                let took = (*served).min(self.load_ns) as f64;
+                self.seen_ns += (took - self.seen_ns) * NEWEST_LOAD;
+                self.under_way_ns = None;
+            }
+            (None, _) => {}
+        }
+    }
 }
 
 impl Tuned {
@@ -78,11 +113,11 @@ impl Tuned {
         };
         Self {
             fit: fit.clone(),
-            load_ns,
             scores: MEMORIES.map(Scores::new),
             shadows: MEMORIES.map(|_| THRESHOLDS.map(shadow)),
             followed: (1, 1),
             left: TERM,
+            loading: Loading { load_ns, seen_ns: load_ns as f64, under_way_ns: None },
         }
     }
 
@@ -107,9 +142,11 @@ impl Reload for Tuned {
     }
 
     fn begin(&mut self, asked: &Asked, holds: Holds) -> Step {
+        self.loading.see(asked, holds);
+        let load_ns = self.loading.seen_ns as u64;
         for (scores, shadows) in self.scores.iter_mut().zip(&mut self.shadows) {
             scores.add(asked);
-            shadows.iter_mut().for_each(|shadow| shadow.begin(asked, scores, &self.fit, self.load_ns));
+            shadows.iter_mut().for_each(|shadow| shadow.begin(asked, scores, &self.fit, load_ns));
         }
         self.left -= 1;
         if self.left == 0 {
@@ -117,6 +154,37 @@ impl Reload for Tuned {
             self.choose();
         }
         let (memory, threshold) = self.followed;
-        self.scores[memory].step(asked, holds, &self.fit, THRESHOLDS[threshold] * self.load_ns as f64)
+        let step = self.scores[memory].step(asked, holds, &self.fit, THRESHOLDS[threshold] * self.loading.load_ns as f64);
+        if step.load.is_some() {
+            self.loading.under_way_ns = Some(asked.software_ns);
+        }
+        step
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Circuit;
+    use super::*;
+
+    fn asked(software_ns: u64) -> Asked {
+        Asked { circuit: Circuit(0), bytes: 1, software_ns, hardware_ns: 1 }
+    }
+
+    #[test]
+    fn a_load_takes_what_is_served_meanwhile_and_never_more_than_it_does() {
+        let (loading, idle) = (Holds { loaded: Circuits::NONE, loading: true }, Holds { loaded: Circuits::NONE, loading: false });
+        let seen = |served: u64, rounds: u32| {
+            let mut loads = Loading { load_ns: 1000, seen_ns: 1000.0, under_way_ns: None };
+            for _ in 0..rounds {
+                loads.under_way_ns = Some(served);
+                loads.see(&asked(served), loading);
+                loads.see(&asked(served), idle);
+            }
+            loads.seen_ns
+        };
+        assert!((seen(5, 200) - 10.0).abs() < 0.1, "the request that asked for it, and one more: {}", seen(5, 200));
+        assert!((seen(700, 200) - 1000.0).abs() < f64::EPSILON);
+        assert!((seen(0, 1) - 937.5).abs() < f64::EPSILON, "one load counts a sixteenth");
     }
 }

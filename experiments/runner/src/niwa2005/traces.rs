@@ -4,7 +4,7 @@ use super::bands::{Band, Place};
 use super::{for_each_seed, simulated};
 use crate::{Options, Outcome, Progress, Result, write_table};
 use bywash_measure::plot::{Panel, Scale, draw};
-use bywash_sim::generate::{Formula, GAP, RETURN, RUN, Reading, generate_for};
+use bywash_sim::generate::{Formula, GAP, RETURN, RUN, Reading, requests};
 use bywash_sim::niwa2005::machine;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -58,7 +58,7 @@ fn one(reading: &Reading, seed: u64) -> Seed {
     // The client at hand, how many of its requests are counted, when the last request arrived; when each other client's last one did.
     let mut at_hand: Option<(u32, f64, f64)> = None;
     let mut last = HashMap::new();
-    generate_for(reading, seed, |request, client| {
+    for (request, client) in requests(reading, seed) {
         counts[usize::from(request.circuit.0)] += 1;
         let mut length = 1.0;
         if let Some((before, so_far, arrival)) = at_hand {
@@ -72,7 +72,7 @@ fn one(reading: &Reading, seed: u64) -> Seed {
             }
         }
         at_hand = Some((client, length, request.arrival));
-    });
+    }
     runs.extend(at_hand.map(|(_, length, _)| length));
     let shares = counts.map(|count| count as f64 / reading.requests as f64);
     Seed { shares, below: [runs, gaps, returns].map(|mut values| cumulated(&mut values)) }
