@@ -48,6 +48,8 @@ pub enum Scale {
     Linear,
     /// The ordinate.
     LogY,
+    /// The abscissa.
+    LogX,
     /// Both.
     LogBoth,
     /// Both, and the abscissa is labelled as sizes in bytes: 16, 1K, 1M.
@@ -127,6 +129,7 @@ impl Panel {
             // Room above the lines for the legend.
             Scale::Linear => self.chart(area, 0.0..right, 0.0..top * (1.0 + 0.04 * self.lines.len() as f64), &plain),
             Scale::LogY => self.chart(area, 0.0..right, (bottom..top).log_scale(), &plain),
+            Scale::LogX => self.chart(area, (left..right).log_scale(), 0.0..top, &plain),
             Scale::LogBoth => self.chart(area, (left..right).log_scale(), (bottom..top).log_scale(), &plain),
             Scale::Sizes => {
                 // Room above the lines for the legend.
@@ -183,7 +186,7 @@ mod tests {
     fn every_line_is_named_in_the_picture() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plot.svg");
-        for scale in [Scale::Linear, Scale::LogY, Scale::LogBoth, Scale::Sizes] {
+        for scale in [Scale::Linear, Scale::LogY, Scale::LogX, Scale::LogBoth, Scale::Sizes] {
             let lines = vec![("alpha".to_owned(), vec![(1.0, 10.0), (2.0, 20.0)]), ("beta".to_owned(), vec![(1.0, 1.0), (2e6, 400.0)])];
             let marks = vec![("gamma".to_owned(), vec![(4.0, 2.0)])];
             let panel = || Panel { title: "both".into(), x: "load", y: "rate", scale, lines: lines.clone(), marks: marks.clone() };
