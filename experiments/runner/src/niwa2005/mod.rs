@@ -8,6 +8,7 @@ mod traces;
 
 use crate::{Options, Outcome, Progress, Result, parts};
 use bywash_sim::generate::Reading;
+use core::ops::Range;
 
 /// Seeds of a simulation.
 const SEEDS: usize = 24;
@@ -31,15 +32,15 @@ pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Resu
 }
 
 /// How the generator is read, and the seeds of its traces.
-fn simulated(options: &Options) -> (Reading, u64) {
+fn simulated(options: &Options) -> (Reading, Range<u64>) {
     let (reading, seeds) = if options.quick { (QUICK, 3) } else { (Reading::BEST, SEEDS) };
-    (reading, options.rounds.unwrap_or(seeds) as u64)
+    (reading, 0..options.rounds.unwrap_or(seeds) as u64)
 }
 
 /// Does something for each seed, on all cores; answers in the order of the seeds.
-fn for_each_seed<T: Send>(seeds: u64, progress: &mut dyn FnMut(Progress), work: impl Fn(u64) -> T + Sync) -> Vec<T> {
+fn for_each_seed<T: Send>(seeds: Range<u64>, progress: &mut dyn FnMut(Progress), work: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let next = std::sync::atomic::AtomicU64::new(0);
+    let next = std::sync::atomic::AtomicU64::new(seeds.start);
     let (done, finished) = std::sync::mpsc::channel();
     let mut answers: Vec<(u64, T)> = std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -47,7 +48,7 @@ fn for_each_seed<T: Send>(seeds: u64, progress: &mut dyn FnMut(Progress), work: 
             scope.spawn(move || {
                 loop {
                     let seed = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    if seed >= seeds || done.send((seed, work(seed))).is_err() {
+                    if seed >= seeds.end || done.send((seed, work(seed))).is_err() {
                         return;
                     }
                 }

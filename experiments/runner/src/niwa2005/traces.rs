@@ -41,7 +41,7 @@ struct Seed {
 
 pub(super) fn run(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<()> {
     let (reading, seeds) = simulated(options);
-    progress(Progress::Part("table 7, figures 3 to 5 (modelled)".into(), seeds));
+    progress(Progress::Part("table 7, figures 3 to 5 (modelled)".into(), seeds.end));
     let all = for_each_seed(seeds, progress, |seed| one(&reading, seed));
     table_7(options, outcome, &all)?;
     figures(options, outcome, &all)
@@ -145,7 +145,7 @@ fn figures(options: &Options, outcome: &mut Outcome, all: &[Seed]) -> Result<()>
             title: format!("{title} (modelled)"),
             x,
             y: "share no greater than that",
-            scale: Scale::LogBoth,
+            scale: Scale::LogX,
             lines: Band::lines(&rows.iter().map(|row| (row.x, row.modelled)).collect::<Vec<_>>()),
             marks: vec![("the paper's formula".to_owned(), rows.iter().map(|row| (row.x, row.formula)).collect())],
         });
