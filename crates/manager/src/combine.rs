@@ -472,12 +472,13 @@ mod tests {
             doubler.set_shut(false);
             assert!(first.join().unwrap(), "one batch each, and more wait");
         });
-        assert!(!combiner.lend(X25519, number(10)), "it finds eight and computes them, but another was asked to lead");
+        assert!(!combiner.lend(X25519, number(10)), "it finds a full batch and computes one, but another was asked to lead");
         let rounds = std::iter::repeat_with(|| combiner.lead_on()).take_while(|&again| again).count();
         assert_eq!(combiner.lock().count, 0);
         let sizes = doubler.sizes.lock().unwrap().clone();
         assert_eq!((sizes.len(), sizes.iter().sum::<usize>()), (rounds + 3, 14), "{sizes:?}");
-        assert_eq!(sizes[..2], [1, 8], "{sizes:?}");
+        // Whatever has waited for 2 ms goes before what is full, so that the eight may come later.
+        assert!(sizes[0] == 1 && sizes.iter().filter(|&&size| size == 8).count() == 1, "{sizes:?}");
     }
 
     #[test]
