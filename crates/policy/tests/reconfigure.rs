@@ -470,3 +470,43 @@ fn what_the_processor_does_while_circuits_are_loaded_is_counted() {
     assert_eq!(decide(&mut policy, Time(60 * MS)).0, Decision::Dispatch(CPU));
     assert_eq!(policy.held().unwrap().meanwhile, 2);
 }
+
+#[test]
+fn times_beyond_every_clock_add_up_to_no_more_than_it_holds() {
+    let sheet = sheet("niwa2005", Scope::Device);
+    let fabric = Fabric::new(sheet.clone());
+    let mut engines = engines(&sheet);
+    for engine in &mut engines {
+        for curve in engine.costs.algorithms.values_mut() {
+            curve.points = vec![(0, 1e300)];
+        }
+    }
+    let reload = Saved::new(fabric.fit(), 60 * MS, Setting { memory: 100.0, threshold: 0.01 });
+    let mut policy = Reconfigure::new(&engines, FPGA, fabric, Circuits::NONE, Box::new(reload));
+    let mut dispatched = Vec::new();
+    for id in 0..6 {
+        policy.event(Time(id), Event::Arrived(request(id, SLOW, 24_000)));
+        while let (Decision::Dispatch(CPU), batch) = decide(&mut policy, Time(id)) {
+            dispatched.extend(batch);
+        }
+    }
+    assert_eq!(dispatched, [0, 1], "two workers");
+    for id in 0..6 {
+        policy.event(Time(MS), Event::Finished { engine: CPU, batch: &[RequestId(id)], service_ns: Some(MS) });
+        while let (Decision::Dispatch(CPU), batch) = decide(&mut policy, Time(MS)) {
+            dispatched.extend(batch);
+        }
+    }
+    assert_eq!(dispatched, [0, 1, 2, 3, 4, 5]);
+    // What a circuit saves of them is no more either.
+    policy.event(Time(2 * MS), Event::EngineDown(CPU));
+    (6..10).for_each(|id| policy.event(Time(2 * MS), Event::Arrived(request(id, SLOW, 24_000))));
+    assert_eq!(decide(&mut policy, Time(2 * MS)).0, Decision::Load(FPGA, vec![SLOW]));
+    policy.event(Time(3 * MS), Event::Loaded(FPGA));
+    policy.event(Time(3 * MS), Event::EngineUp(CPU));
+    for id in 6..10 {
+        assert_eq!(decide(&mut policy, Time(3 * MS)), (Decision::Dispatch(FPGA), vec![id]));
+        policy.event(Time(3 * MS), Event::Finished { engine: FPGA, batch: &[RequestId(id)], service_ns: Some(1) });
+    }
+    assert_eq!(policy.held().unwrap().saved_ns, i64::MAX);
+}

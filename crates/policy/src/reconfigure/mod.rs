@@ -212,7 +212,9 @@ impl Reconfigure {
     fn finished(&mut self, batch: &[RequestId], service_ns: Option<u64>) {
         let (Some(done), Some(service_ns)) = (batch.first().and_then(|&id| self.device.finish(id)), service_ns) else { return };
         self.estimate.observe(done.algorithm, done.bytes, 1, service_ns);
-        self.saved_ns += self.software_ns(&done).map_or(0, |software| software as i64 - service_ns as i64);
+        let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+        let saved_ns = self.software_ns(&done).map_or(0, |software| ns(software) - ns(service_ns));
+        self.saved_ns = self.saved_ns.saturating_add(saved_ns);
     }
 
     /// The circuit with the oldest request that it can take now.

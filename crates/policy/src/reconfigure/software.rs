@@ -11,7 +11,8 @@ pub(super) struct Software {
     up: EngineSet,
     /// What was given to them and is not done.
     owed: BTreeMap<RequestId, Owed>,
-    owed_ns: u64,
+    /// Wider than any one time, so that no sheet makes it overflow.
+    owed_ns: u128,
     /// When each of their batches began, by its first request, with its expected time and how many there are in it.
     running: BTreeMap<RequestId, (Time, u64, usize)>,
 }
@@ -43,20 +44,20 @@ impl Software {
     pub(super) fn owe(&mut self, request: Request, ns: u64) {
         self.settle(request.id);
         self.owed.insert(request.id, Owed { request, ns, begun: false });
-        self.owed_ns += ns;
+        self.owed_ns += u128::from(ns);
     }
 
     pub(super) fn settle(&mut self, id: RequestId) {
-        self.owed_ns -= self.owed.remove(&id).map_or(0, |owed| owed.ns);
+        self.owed_ns -= self.owed.remove(&id).map_or(0, |owed| u128::from(owed.ns));
         self.running.remove(&id);
     }
 
     pub(super) fn begin(&mut self, now: Time, batch: &[RequestId]) {
-        let mut ns = 0;
+        let mut ns = 0u64;
         for id in batch {
             if let Some(owed) = self.owed.get_mut(id) {
                 owed.begun = true;
-                ns += owed.ns;
+                ns = ns.saturating_add(owed.ns);
             }
         }
         self.running.extend(batch.first().map(|&first| (first, (now, ns, batch.len()))));
@@ -71,9 +72,10 @@ impl Software {
     /// When one more request would be begun.
     pub(super) fn available(&self, now: Time) -> Time {
         let workers: u64 = self.up.iter().map(|id| self.workers[usize::from(id.0)]).sum();
-        let done: u64 = self.running.values().map(|&(since, ns, _)| now.since_ns(since).min(ns)).sum();
+        let done: u128 = self.running.values().map(|&(since, ns, _)| u128::from(now.since_ns(since).min(ns))).sum();
         let begun: usize = self.running.values().map(|&(.., count)| count).sum();
         let free = self.running.len() < workers as usize && begun >= self.owed.len();
-        if free { now } else { now + self.owed_ns.saturating_sub(done) / workers.max(1) }
+        let wait_ns = self.owed_ns.saturating_sub(done) / u128::from(workers.max(1));
+        if free { now } else { now + u64::try_from(wait_ns).unwrap_or(u64::MAX) }
     }
 }
