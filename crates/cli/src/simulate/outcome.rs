@@ -90,7 +90,7 @@ impl Cell {
 
     /// The median of the distance from the optimum, if that is known.
     pub(crate) fn over_optimum(&self) -> Option<f64> {
-        self.runs[0].over_optimum?;
+        self.runs.iter().try_for_each(|run| run.over_optimum.map(drop))?;
         Some(self.median(|run| run.over_optimum.unwrap_or(f64::NAN)))
     }
 }

@@ -139,6 +139,8 @@ fn legend(plan: &Plan<'_>, cells: &[Cell]) -> String {
     text += &idle(cells);
     if plan.cards.iter().any(|card| card.sheet.lanes > 1) {
         text += "an engine that serves several requests at a time has as many threads before it; its optimum is not known\n";
+    } else if !plan.side_by_side && cells.iter().any(|cell| cell.over_optimum().is_none()) {
+        text += "-: not known, for there are too many sets of circuits for so many requests\n";
     }
     if plan.cards.len() > 1 {
         text += "requests/s at most: of this traffic, were one always waiting\n";

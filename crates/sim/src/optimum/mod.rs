@@ -21,26 +21,38 @@ use std::collections::VecDeque;
 
 /// The most sets of circuits that are looked at; beyond, the time of a run would be hours.
 pub const SETS_MAX: usize = 100_000;
+/// The most loads that are kept in mind, 16 bytes each.
+const LOADS_MAX: usize = 1 << 25;
+/// They are counted once in so many requests.
+const COUNT_EVERY: usize = 256;
 
 /// Nanoseconds of the fastest way to serve the requests back to back, from an empty engine. `None` for a machine with more than [`SETS_MAX`] sets, or 5,000 if it is
-/// loaded slot by slot, and for one that serves several requests at a time.
-pub fn optimum(machine: &Machine, requests: impl Iterator<Item = Request>) -> Option<u64> {
+/// loaded slot by slot, and for one that serves several requests at a time; slot by slot also where sets, requests and loading times together would take
+/// many minutes or gigabytes.
+pub fn optimum(machine: &Machine, requests: impl ExactSizeIterator<Item = Request>) -> Option<u64> {
     if machine.lanes > 1 {
         return None;
     }
     let times = requests.map(|request| Times::of(machine, &machine.asked(&request)));
-    Some(match machine.scope {
+    match machine.scope {
         Scope::Device => {
             let mut least = device::WholeDevice::new(machine)?;
             times.for_each(|times| least.serve(&times));
-            least.least()
+            Some(least.least())
         }
-        Scope::Slot => {
-            let mut least = slots::BySlots::new(machine)?;
-            times.for_each(|times| least.serve(&times));
-            least.least()
+        Scope::Slot => by_slots(machine, times, LOADS_MAX),
+    }
+}
+
+fn by_slots(machine: &Machine, requests: impl ExactSizeIterator<Item = Times>, loads_max: usize) -> Option<u64> {
+    let mut least = slots::BySlots::new(machine, requests.len())?;
+    for (place, times) in requests.enumerate() {
+        if place % COUNT_EVERY == 0 && least.loads() > loads_max {
+            return None;
         }
-    })
+        least.serve(&times);
+    }
+    Some(least.least())
 }
 
 /// How long one request takes.
@@ -206,5 +218,19 @@ mod tests {
         assert_eq!(optimum(&machine, requests.iter().copied()), None);
         (machine.fit, machine.scope) = (Fit::area(&[1.0; 40], 8.5, None), Scope::Device);
         assert_eq!(optimum(&machine, requests.into_iter()), None);
+    }
+
+    /// Of 12 slots, each of 4,096 sets needs up to 12 steps a request; loads that are never done are all kept in mind.
+    #[test]
+    fn what_would_take_too_long_or_all_memory_is_refused() {
+        let (mut machine, requests) = case(0);
+        let long = |count: usize| requests.iter().copied().cycle().take(count).collect::<Vec<_>>().into_iter();
+        (machine.fit, machine.scope) = (Fit::slots(12, 12), Scope::Slot);
+        assert!(optimum(&machine, long(100)).is_some());
+        assert_eq!(optimum(&machine, long(610_000)), None);
+        (machine.fit, machine.load_ns) = (Fit::slots(3, 2), 1 << 60);
+        // Around none and around each of the three alone more can be loaded.
+        let least = |loads_max| by_slots(&machine, long(1000).map(|request| Times::of(&machine, &machine.asked(&request))), loads_max);
+        assert_eq!((least(4 * 768 - 1), least(4 * 768)), (None, optimum(&machine, long(1000))));
     }
 }

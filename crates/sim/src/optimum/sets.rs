@@ -75,6 +75,11 @@ impl Lattice {
         &self.less[from as usize..self.ends[place] as usize]
     }
 
+    /// How many ways there are to leave one circuit out of a set.
+    pub(super) fn steps(&self) -> usize {
+        self.less.len()
+    }
+
     /// The most circuits that can be added to each set.
     pub(super) fn room(&self) -> Vec<usize> {
         let mut room = vec![0; self.sets.len()];

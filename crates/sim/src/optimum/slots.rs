@@ -12,6 +12,8 @@ use crate::machine::Machine;
 
 /// The most sets that are looked at: each costs some twenty times as much as where the whole device is loaded.
 const SETS_MAX: usize = 5_000;
+/// The most steps, some minutes: a request takes as many as sets come from others by one circuit, times the most circuits that are held.
+const STEPS_MAX: u64 = 40_000_000_000;
 
 pub(super) struct BySlots {
     load_ns: u64,
@@ -32,9 +34,13 @@ struct Way {
 }
 
 impl BySlots {
-    pub(super) fn new(machine: &Machine) -> Option<Self> {
+    pub(super) fn new(machine: &Machine, requests: usize) -> Option<Self> {
         let lattice = Lattice::new(&machine.fit, SETS_MAX)?;
         let room = lattice.room();
+        let steps = (lattice.steps() * (room[0] + 1)) as u64;
+        if steps.saturating_mul(requests as u64) > STEPS_MAX {
+            return None;
+        }
         let mut with = vec![u64::MAX; lattice.sets.len()];
         with[0] = 0;
         let coming = vec![vec![u64::MAX; lattice.sets.len()]; room[0] + 1];
@@ -62,6 +68,11 @@ impl BySlots {
             }
             *with += takes;
         }
+    }
+
+    /// How many loads are kept in mind: around every set those of the requests that its longest load outlasts.
+    pub(super) fn loads(&self) -> usize {
+        self.ways.iter().map(|way| way.loads.begun.len()).sum()
     }
 
     /// Of the loads that are under way around each set, those that can be there by now, or for which the request at hand waits.
