@@ -36,7 +36,7 @@ pub unsafe extern "C" fn bywash_run_many(
 ) -> Status {
     guard(|| {
         // SAFETY: the caller's promise.
-        let sessions = unsafe { array(sessions.cast_mut(), count, "sessions") }?;
+        let sessions = unsafe { read_array(sessions, count, "sessions") }?;
         // SAFETY: as above.
         let (parts, statuses) = unsafe { (array(operations, count, "operations")?, array(statuses, count, "statuses")?) };
         check_apart(parts)?;
@@ -62,6 +62,19 @@ pub unsafe extern "C" fn bywash_run_many(
         }
         Ok(first)
     })
+}
+
+/// An array of the caller's that is only read: several threads may use it at one time.
+///
+/// # Safety
+/// A non-null pointer must be valid for reading `count` entries during `'a`, and nobody may write them meanwhile.
+unsafe fn read_array<'a, T>(entries: *const T, count: usize, name: &str) -> Result<&'a [T], Failure> {
+    check(entries.cast(), count.saturating_mul(size_of::<T>()), name)?;
+    if count == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: not null and not longer than the address space by the check; validity is the caller's promise.
+    Ok(unsafe { slice::from_raw_parts(entries, count) })
 }
 
 /// An array of the caller's.
@@ -101,7 +114,8 @@ fn check_apart(operations: &[OperationParts]) -> Result<(), Failure> {
             buffers.push(Buffer { begin, end: begin.saturating_add(len), is_written, of });
         }
     }
-    buffers.retain(|buffer| buffer.begin < buffer.end);
+    // A null pointer leads nowhere; its operation fails by itself.
+    buffers.retain(|buffer| buffer.begin != 0 && buffer.begin < buffer.end);
     buffers.sort_unstable_by_key(|buffer| buffer.begin);
     // Of the buffers so far, the one that reaches furthest, and the one of those that are written; each of any operation, and of any other than that one's.
     let (mut any, mut written) = (Furthest::default(), Furthest::default());
@@ -174,6 +188,8 @@ mod tests {
         assert!(!apart(&[parts((0, 64), (100, 64)), parts((300, 8), (93, 8))]), "both write the same");
         assert!(apart(&[parts((0, 64), (100, 64)), parts((164, 8), (92, 8))]), "side by side");
         assert!(apart(&[parts((0, 64), (100, 64)), parts((300, 0), (110, 0))]), "nothing is nowhere");
+        let nowhere = || OperationParts { output: null_mut(), ..parts((0, 9), (0, 9)) };
+        assert!(apart(&[nowhere(), nowhere()]), "both write to null, of which each is told");
         // The first's own output, within what it reads, does not hide that it reaches the second's.
         assert!(!apart(&[parts((0, 500), (10, 5)), parts((900, 8), (400, 8))]));
         assert!(!apart(&[parts((900, 8), (400, 8)), parts((0, 500), (10, 5))]));
