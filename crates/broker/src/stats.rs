@@ -82,7 +82,8 @@ pub struct DeviceStats {
     pub failed_reconfigurations: u64,
     /// Requests that the other engines began while circuits were loaded.
     pub meanwhile: u64,
-    /// Seconds that its requests took less than the other engines are expected to have taken.
+    /// Seconds of service that its requests took less than the other engines are expected to have taken; below 0 where they took more, as on circuits that are
+    /// slower and help because the others are busy.
     pub saved_s: f64,
 }
 

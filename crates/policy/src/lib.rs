@@ -267,6 +267,8 @@ pub struct Held {
     pub failed_loads: u64,
     /// Requests that the other engines began while circuits were loaded.
     pub meanwhile: u64,
-    /// Nanoseconds that its requests took less than the other engines would have, as far as those are known.
+    /// Nanoseconds that its requests took less than the other engines would have, as far as those are known: service on the real clock against expected service.
+    /// Below 0 where circuits are slower than the others and help because those are busy, or where a loaded machine wakes the engine's threads late: a wait for others that is
+    /// spared is not counted.
     pub saved_ns: i64,
 }

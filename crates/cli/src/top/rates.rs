@@ -210,6 +210,8 @@ mod tests {
         }
         let screen = screen::as_text(&Rates::between(&stats(0), &now, 1.0), 200);
         assert!(screen.contains(line) && screen.contains("niwa2005 (modelled)"), "{screen}");
+        now.engines.iter_mut().filter_map(|engine| engine.device.as_mut()).for_each(|device| device.saved_s = -4.5);
+        assert!(totals(&now).contains(" meanwhile, 4.500 s slower than elsewhere, modelled"), "{}", totals(&now));
     }
 
     #[test]

@@ -12,10 +12,8 @@ pub(super) fn holds(device: &DeviceStats) -> String {
     let coming = if loading.is_empty() { String::new() } else { format!(", loading {}", list(loading)) };
     let failed = if *failed_reconfigurations > 0 { format!(" ({} failed)", thousands(*failed_reconfigurations)) } else { String::new() };
     let [loads, meanwhile] = [*reconfigurations, *meanwhile].map(thousands);
-    format!(
-        "holds {}{coming}; {loads} reconfigurations{failed}, {meanwhile} requests elsewhere meanwhile, {saved_s:.3} s saved",
-        list(loaded)
-    )
+    let saved = if *saved_s < 0.0 { format!("{:.3} s slower than elsewhere", -saved_s) } else { format!("{saved_s:.3} s saved") };
+    format!("holds {}{coming}; {loads} reconfigurations{failed}, {meanwhile} requests elsewhere meanwhile, {saved}", list(loaded))
 }
 
 /// What went wrong with an engine, if anything did.
