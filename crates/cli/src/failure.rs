@@ -58,6 +58,7 @@ impl Failure {
             std::io::ErrorKind::PermissionDenied => (Exit::Permission, "choose another place, or mend its permissions"),
             std::io::ErrorKind::NotFound if verb == "read" => (Exit::Failed, "check the path"),
             std::io::ErrorKind::NotFound => (Exit::Failed, "check that its folder exists"),
+            _ if verb == "read" => (Exit::Failed, "check that it is the file meant"),
             _ => (Exit::Failed, "check the path and the space left on it"),
         };
         Self::new(exit, format!("cannot {verb} {}: {error}; {way_out}", path.display()))

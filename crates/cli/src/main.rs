@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     };
     outcome.unwrap_or_else(|failure| {
         let style = terminal::Style::of_stderr();
-        eprintln!("{} {failure}", style.bad("bywash:"));
+        terminal::say!("{} {failure}", style.bad("bywash:"));
         ExitCode::from(failure.exit as u8)
     })
 }

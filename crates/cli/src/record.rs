@@ -3,6 +3,7 @@
 use crate::broker_link::{Link, socket_path};
 use crate::failure::Failure;
 use crate::run::{self, Plan};
+use crate::terminal::say;
 use bywash_client::Route;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
@@ -79,7 +80,7 @@ fn attached(args: &Args) -> Result<(), Failure> {
     }
     let (written, dropped) = link.stop_recording()?;
     if !args.quiet {
-        eprintln!("bywash: {}", told(&args.output, written, dropped));
+        say!("bywash: {}", told(&args.output, written, dropped));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
-use crate::terminal::bar_style;
+use crate::terminal::{bar_style, say};
 use bywash_experiments::{EXPERIMENTS, Experiment, Options, Progress};
 use indicatif::ProgressBar;
 use std::fmt::Write;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let outcome = outcome.map_err(|error| Failure::failed(error.to_string()))?;
     let text = if args.json { format!("{:#}\n", outcome.tables) } else { outcome.text };
     print(text.as_bytes())?;
-    eprintln!("bywash: tables and plots are in {}", options.out.display());
+    say!("bywash: tables and plots are in {}", options.out.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -86,7 +86,7 @@ fn show(bar: &ProgressBar, progress: Progress) {
             bar.set_message(what);
         }
         Progress::Step => bar.inc(1),
-        Progress::Note(what) => bar.suspend(|| eprintln!("bywash: {what}")),
+        Progress::Note(what) => bar.suspend(|| say!("bywash: {what}")),
     }
 }
 

@@ -3,6 +3,15 @@
 use indicatif::ProgressStyle;
 use std::io::IsTerminal;
 
+/// A line on stderr; a reader that has gone away (`2>&1 | head`) is no failure, where `eprintln!` would panic and change the exit code.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+pub(crate) use say;
+
 /// Whether to colour.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {

@@ -167,7 +167,13 @@ impl Reader<'_> {
     fn push(&mut self, number: u64, entry: &Entry) -> Result<()> {
         let arrival = entry.seconds - *self.begin.get_or_insert(entry.seconds);
         if arrival < self.last {
-            let reason = format!("time: {} s before the line above; sort the log by time first", self.last - arrival);
+            let sorted = match self.form {
+                Some(Form::Tabs(_)) => "sort what is below its header by its column `time`",
+                _ => {
+                    "sort it first, as servers do not that stamp requests when they begin: LC_ALL=C sort -s -t ' ' -k4.9,4.12n -k4.5,4.7M -k4.2,4.3n -k4.14,4.21"
+                }
+            };
+            let reason = format!("time: {} s before the line above; {sorted}", self.last - arrival);
             return Err(config(format!("{}, line {number}", self.place), reason));
         }
         self.last = arrival;

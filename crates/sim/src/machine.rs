@@ -104,7 +104,9 @@ impl Machine {
                     ))
                 }),
                 (_, _, Some(software)) => Ok(software.into()),
-                _ => Err(missing("no software time: give `software`, or an `algorithm` and the cost sheet of a CPU".to_owned())),
+                _ => Err(missing(
+                    "no software time: give `software`, or an `algorithm` and the cost sheet of a CPU, as `--cpu here`".to_owned(),
+                )),
             }?;
             let core = Circuit(mode.core as u8);
             Ok(CircuitCost { name: mode.name.clone(), algorithm: mode.algorithm, core, software, hardware: mode.hardware })

@@ -14,7 +14,7 @@ mod table;
 
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
-use crate::terminal::Style;
+use crate::terminal::{Style, say};
 use bywash_core::{Algorithm, Direction};
 use bywash_manager::EngineName;
 use bywash_measure::noise::Watch;
@@ -245,18 +245,18 @@ fn hand_over(args: &Args, whole: &Whole) -> Result<(), Failure> {
 
 /// What is to be said beside the figures, and the exit code.
 fn verdict(args: &Args, whole: &Whole, compared: &baseline::Compared) -> ExitCode {
-    let say = |text: &str| eprintln!("bywash: {text}");
+    let say = |text: &str| say!("bywash: {text}");
     if args.latency {
         say(&format!("reading the clock is in each latency; it takes {:.0} ns", clock_ns()));
     }
     if !whole.warnings.is_empty() {
         say("this machine is noisy; trust ratios of one run, not absolutes:");
-        whole.warnings.iter().for_each(|warning| eprintln!("  {warning}"));
+        whole.warnings.iter().for_each(|warning| say!("  {warning}"));
     }
     if args.baseline.is_some() {
         compared.doubts.iter().for_each(|doubt| say(doubt));
         say(&format!("{} figures compared with the baseline, {} slower", compared.compared, compared.slower.len()));
-        compared.slower.iter().for_each(|line| eprintln!("  {line}"));
+        compared.slower.iter().for_each(|line| say!("  {line}"));
     }
     if whole.stopped {
         say("interrupted; what was measured until then is above");

@@ -2,11 +2,13 @@
 
 use super::job::{Job, tolerate};
 use super::openssl::OpenSsl;
+use crate::broker_link::Link;
 use crate::failure::{Exit, Failure};
 use bywash_client::{Client, Config, Route};
 use bywash_core::route::route_index;
 use bywash_core::{Algorithm, Direction, Engine, Error, Keyed, OwnedOperation, Place, Result, SessionParams, Task};
 use bywash_manager::{EngineName, Manager, ManagerConfig, SessionId};
+use bywash_protocol::StatsFormat;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
@@ -141,7 +143,7 @@ impl Sites {
         match crate::broker_link::probe(&path) {
             Ok(_) => {
                 self.broker = Some(client(&path, Route::Auto));
-                self.all.push(Box::new(Broker(client(&path, Route::Queue))));
+                self.all.push(Box::new(Broker { client: client(&path, Route::Queue), modelled: serves_a_model(&path)? }));
                 Ok(())
             }
             Err(error) if named => Err(Failure::new(Exit::NoBroker, format!("no broker: {error}; start one with `bywash serve`"))),
@@ -167,6 +169,12 @@ impl Sites {
         };
         if place == Place::Here { HERE } else { queue }
     }
+}
+
+/// Whether a broker has an engine whose times come from a model; what it served may have gone there.
+fn serves_a_model(path: &Path) -> core::result::Result<bool, Failure> {
+    let stats = crate::top::parse(&Link::connect(path)?.stats(StatsFormat::Json)?)?;
+    Ok(stats.engines.iter().any(|engine| engine.modelled))
 }
 
 fn client(path: &Path, route: Route) -> Client {
@@ -287,16 +295,23 @@ impl Drop for Queued {
     }
 }
 
-struct Broker(Client);
+struct Broker {
+    client: Client,
+    modelled: bool,
+}
 
 impl Site for Broker {
     fn name(&self) -> &str {
         BROKER
     }
 
+    fn is_modelled(&self) -> bool {
+        self.modelled
+    }
+
     /// A client whose broker goes away works by itself, which is not what is measured here.
     fn confirm(&self, algorithm: Algorithm) -> Result<()> {
-        match self.0.counted(algorithm) {
+        match self.client.counted(algorithm) {
             (0, _) => Ok(()),
             (here, _) => {
                 Err(Error::Unavailable { what: format!("{here} operations ran here instead, the broker did not take them; see its log") })
@@ -305,7 +320,7 @@ impl Site for Broker {
     }
 
     fn open(&self, params: &SessionParams, _: Direction) -> Result<Run<'_>> {
-        let (session, algorithm) = (self.0.session(params.clone())?, params.algorithm());
+        let (session, algorithm) = (self.client.session(params.clone())?, params.algorithm());
         Ok(Box::new(move |operations| {
             if let [operation] = operations {
                 return tolerate(session.run(&mut operation.borrow()), algorithm);

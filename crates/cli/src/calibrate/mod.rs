@@ -5,7 +5,7 @@ mod show;
 
 use crate::failure::Failure;
 use crate::shell::print;
-use crate::terminal::Style;
+use crate::terminal::{Style, say};
 use bywash_core::{Algorithm, CostSheet, Engine};
 use bywash_manager::calibrate::{BUDGET, default_cache, keep, load_or_measure_with, measure_full, sheet_path};
 use bywash_measure::noise::Watch;
@@ -89,7 +89,7 @@ fn quick(args: &Args, folder: Option<&Path>, engine: &dyn Engine, progress: &Pro
         forget(folder, engine)?;
     }
     let (sheet, notes) = load_or_measure_with(&legacy(args, engine), folder, engine, BUDGET);
-    notes.iter().for_each(|note| progress.suspend(|| eprintln!("bywash: {note}")));
+    notes.iter().for_each(|note| progress.suspend(|| say!("bywash: {note}")));
     Ok(sheet)
 }
 
@@ -115,7 +115,7 @@ fn thorough(args: &Args, folder: Option<&Path>, engine: &dyn Engine, progress: &
     if let Some(folder) = folder {
         keep(folder, engine, &sheet)?;
     }
-    notes.iter().for_each(|note| progress.suspend(|| eprintln!("bywash: {note}")));
+    notes.iter().for_each(|note| progress.suspend(|| say!("bywash: {note}")));
     Ok(sheet)
 }
 

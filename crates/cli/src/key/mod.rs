@@ -10,6 +10,7 @@ mod source;
 mod token;
 
 use crate::failure::Failure;
+use crate::terminal::say;
 use bywash_core::KeyReference;
 use bywash_protocol::key_file;
 use bywash_protocol::keys::{KeyAlgorithm, KeyCommand};
@@ -168,13 +169,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             let private = from.as_deref().map(|from| source::read(from, passphrase_file.as_deref(), token)).transpose()?;
             let command = KeyCommand::Rotate { name, private: private.as_deref(), grace_s: grace.as_secs() };
             told(name, "rotated", &Place::find(place)?.change(&command)?);
-            eprintln!(
+            say!(
                 "bywash: its certificates are for the old key: get one for the new key, and write the key file again (`bywash key uri {name}`)"
             );
         }
         Command::Policy { name, policy, place } => {
             Place::find(place)?.change(&KeyCommand::Policy { name, policy: policy.policy() })?;
-            eprintln!("bywash: key bywash:{name} now follows the new policy");
+            say!("bywash: key bywash:{name} now follows the new policy");
         }
         Command::Remove { name, yes: false, .. } => {
             return Err(Failure::new(
@@ -184,14 +185,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         Command::Remove { name, place, .. } => {
             Place::find(place)?.change(&KeyCommand::Remove { name })?;
-            eprintln!("bywash: key bywash:{name} is removed");
+            say!("bywash: key bywash:{name} is removed");
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn told(name: &str, done: &str, public: &[u8]) {
-    eprintln!("bywash: key bywash:{name} {done}, SHA-256 {}", bywash_vault::material::fingerprint(public));
+    say!("bywash: key bywash:{name} {done}, SHA-256 {}", bywash_vault::material::fingerprint(public));
 }
 
 fn parse_grace(text: &str) -> Result<Duration, String> {

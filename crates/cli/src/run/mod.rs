@@ -12,6 +12,7 @@ pub(crate) mod workspace;
 use crate::failure::{Exit, Failure};
 use crate::openssl_conf::{ProviderEntry, generate, user_conf};
 use crate::provider;
+use crate::terminal::say;
 use bywash_client::Route;
 use bywash_manager::{EngineName, ReloadName};
 use host::Host;
@@ -126,7 +127,7 @@ pub(crate) fn execute(plan: &Plan) -> Result<ExitCode, Failure> {
     let host = Host::find(plan, &workspace, &mut notes).map_err(before)?;
     let mut command = prepare(plan, module, &workspace, &host.socket, &mut notes).map_err(before)?;
     if !plan.quiet {
-        notes.iter().for_each(|note| eprintln!("bywash: note: {note}"));
+        notes.iter().for_each(|note| say!("bywash: note: {note}"));
     }
     let status = child::run(&mut command);
     let finished = host.finish();
@@ -134,7 +135,7 @@ pub(crate) fn execute(plan: &Plan) -> Result<ExitCode, Failure> {
     let status = status?;
     match finished {
         Ok((account, traced)) => tell(plan, status, &account, traced.as_deref())?,
-        Err(failure) if !plan.quiet => eprintln!("bywash: no summary: {failure}"),
+        Err(failure) if !plan.quiet => say!("bywash: no summary: {failure}"),
         Err(_) => {}
     }
     Ok(ExitCode::from(status))
@@ -187,12 +188,12 @@ fn tell(plan: &Plan, status: u8, account: &Account, traced: Option<&str>) -> Res
         std::fs::write(path, format!("{report}\n")).map_err(|error| Failure::file("write", path, &error))?;
     }
     if plan.json {
-        eprintln!("{report}");
+        say!("{report}");
     } else if !plan.quiet {
-        eprintln!("bywash: {}", account.summary(&command[0]));
+        say!("bywash: {}", account.summary(&command[0]));
     }
     if let Some(traced) = traced.filter(|_| !plan.quiet) {
-        eprintln!("bywash: {traced}");
+        say!("bywash: {traced}");
     }
     Ok(())
 }

@@ -39,6 +39,9 @@ The configuration file is TOML; the command line goes above it. Its keys, all op
   in_flight_max = 256                    control_rate_max = 20000
   connect_rate_max = 200                 arena_mib_per_uid_max = 4096
 
+A modelled engine's bytes are computed by the processor, so none is faster live than that: where its
+sheet asks for less, live times are the processor's, and only `bywash simulate` shows the sheet's.
+
 SIGTERM and SIGINT drain: new requests are refused, old ones are finished; a second one ends at
 once. BYWASH_LOG=debug logs more.")]
 pub(crate) struct Args {

@@ -1,6 +1,7 @@
 //! The engines that are compared: their sheets, and the processor beside them.
 
 use crate::failure::{Exit, Failure};
+use crate::terminal::say;
 use bywash_core::{Algorithm, CostSheet, DeviceSheet};
 use bywash_manager::calibrate::{BUDGET, default_cache, load_or_measure_with};
 use bywash_sim::Machine;
@@ -58,7 +59,10 @@ fn read(name: &str) -> Result<String, Failure> {
     std::fs::read_to_string(name).map_err(|error| {
         let known: Vec<&str> = bywash_core::sheets::DEVICES.iter().map(|(name, _)| *name).collect();
         let failure = Failure::file("read", Path::new(name), &error);
-        Failure::new(failure.exit, format!("{}; sheets that come along: {}", failure.message, known.join(", ")))
+        Failure::new(
+            if failure.exit == Exit::Failed { Exit::Config } else { failure.exit },
+            format!("{}; sheets that come along: {}", failure.message, known.join(", ")),
+        )
     })
 }
 
@@ -73,7 +77,7 @@ pub(crate) fn processor(name: &str, cards: &[Card]) -> Result<CostSheet, Failure
     let engine = engines.iter().find(|engine| engine.name() == "cpu").ok_or_else(|| Failure::failed("no engine 'cpu' here"))?;
     let computed: Vec<Algorithm> = cards.iter().flat_map(|card| &card.sheet.circuits).filter_map(|circuit| circuit.algorithm).collect();
     let (sheet, notes) = load_or_measure_with(&computed, default_cache().as_deref(), &**engine, BUDGET);
-    notes.iter().for_each(|note| eprintln!("bywash: {note}"));
+    notes.iter().for_each(|note| say!("bywash: {note}"));
     Ok(sheet)
 }
 

@@ -12,7 +12,7 @@ mod traffic;
 
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
-use crate::terminal::{Style, bar_style};
+use crate::terminal::{Style, bar_style, say};
 use bywash_sim::niwa2005::{RATES, five_smallest};
 use cards::Card;
 use clap::ValueEnum;
@@ -66,10 +66,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// The share of a trace that is learnt from and not served
-    #[arg(long, value_name = "SHARE", default_value_t = 0.5, requires = "trace", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, requires = "trace", allow_negative_numbers = true, value_parser = share)]
     train: f64,
     /// Requests to generate
-    #[arg(long, value_name = "N", default_value_t = 610_000, conflicts_with = "trace", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 610_000, conflicts_with = "trace", allow_negative_numbers = true, value_parser = at_least_one)]
     requests: usize,
     /// Requests per second: a trace is stretched to it [default: as a trace says; 750 if generated]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = above_zero)]
@@ -139,6 +139,13 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("'{text}' is not a number of requests; there must be at least 1"))
 }
 
+impl Args {
+    /// Whether requests are to come at a rate that was asked for.
+    fn gives_a_rate(&self) -> bool {
+        self.rate.is_some() || self.sweep.iter().any(|sweep| sweep.key == Key::Rate)
+    }
+}
+
 /// Simulates.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(name) = &args.sheet {
@@ -179,7 +186,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     print(text.as_bytes())?;
     if let Some(folder) = &args.svg {
         for file in plots::draw_all(folder, &plan, &cells)? {
-            eprintln!("bywash: {} drawn", file.display());
+            say!("bywash: {} drawn", file.display());
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -30,21 +30,30 @@ impl Source {
     /// As the arguments say; `like` is the engine whose circuits requests are numbered by, `learns` says whether any policy learns.
     pub(crate) fn new(args: &Args, like: &DeviceSheet, learns: bool) -> Result<Self, Failure> {
         match &args.trace {
-            Some(path) => Self::log(path, args.train, like),
+            Some(path) => Self::log(path, args, like),
             None => Ok(Self::generated(args.requests, like, learns)),
         }
     }
 
-    fn log(path: &Path, train: f64, like: &DeviceSheet) -> Result<Self, Failure> {
+    fn log(path: &Path, args: &Args, like: &DeviceSheet) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| Failure::file("read", path, &error))?;
         let computes =
             |algorithm| like.circuits.iter().position(|mode| mode.algorithm == Some(algorithm)).map(|place| Circuit(place as u8));
         let place = path.display().to_string();
         let log = log::read(BufReader::new(file), &place, like.circuits.len() as u8, computes)?;
-        let learnt = (log.trace.len() as f64 * train) as usize;
+        let learnt = (log.trace.len() as f64 * args.train) as usize;
         let served = log.trace.part(learnt..log.trace.len());
         if served.is_empty() {
-            return Err(Failure::config(format!("{place}: {} requests, and none is left to serve after --train {train}", log.trace.len())));
+            return Err(Failure::config(format!(
+                "{place}: {} requests, and none is left to serve after --train {}",
+                log.trace.len(),
+                args.train
+            )));
+        }
+        if args.gives_a_rate() && served.span() == 0.0 {
+            let reason =
+                "what is served arrives all at once, so it cannot be stretched to a rate; leave the rate out, or give a longer trace";
+            return Err(Failure::config(format!("{place}: {reason}")));
         }
         let mut told = vec![format!(
             "{}: {} requests over {}, after {} to learn from",
@@ -61,7 +70,11 @@ impl Source {
         }
         if log.unreadable > 0 {
             let first: Vec<String> = log.reasons.iter().map(|(line, reason)| format!("line {line}: {reason}")).collect();
-            told.push(format!("lines that cannot be read: {}; {}", thousands(log.unreadable), first.join("; ")));
+            let cut = if log.unreadable > first.len() as u64 { format!("the first {}: ", first.len()) } else { String::new() };
+            told.push(format!("lines that cannot be read: {}; {cut}{}", thousands(log.unreadable), first.join("; ")));
+        }
+        if args.seeds > 1 {
+            told.push("a trace is the same for every seed: only nopredict, which loads at random, differs".to_owned());
         }
         let lesson = log.trace.part(0..learnt);
         Ok(Self { traffic: Traffic::Log { lesson, served }, told })
