@@ -245,8 +245,8 @@ impl Reader<'_> {
 
     fn sheet(&self, written: Written) -> Result<DeviceSheet> {
         let slots = written.slots.map(|slots| self.count("slots", &slots, usize::MAX, "an engine holds at least 1 circuit")).transpose()?;
-        let lanes = "an engine computes 1 to 4096 requests side by side";
-        let lanes = written.lanes.map_or(Ok(1), |count| self.count("lanes", &count, LANES_MAX, lanes))?;
+        let lanes = format!("an engine computes 1 to {LANES_MAX} requests side by side");
+        let lanes = written.lanes.map_or(Ok(1), |count| self.count("lanes", &count, LANES_MAX, &lanes))?;
         if let Some(area) = &written.area {
             self.positive("area.total", &Spanned::new(area.span(), area.get_ref().total))?;
         }
