@@ -44,9 +44,9 @@ fn run_some<const R: usize>(tasks: &mut [Task<'_>]) {
     let mut of_length = tasks.iter().filter(|task| task.schedule().rounds() == R).map(|task| task.key);
     let Some(key) = of_length.next() else { return };
     if of_length.all(|other| core::ptr::eq(key, other)) {
-        run::<R, true>(tasks, None, &key.0[0]);
+        run::<R>(tasks, None, &key.0[0]);
     } else {
-        run::<R, false>(tasks, Some(&mut LaneKeys([[[0; BLOCK]; LANES]; KEYS_MAX])), &key.0[0]);
+        run::<R>(tasks, Some(&mut LaneKeys([[[0; BLOCK]; LANES]; KEYS_MAX])), &key.0[0]);
     }
 }
 
@@ -78,9 +78,9 @@ impl Drop for LaneKeys {
 #[repr(align(64))]
 struct Chains([[u8; BLOCK]; LANES]);
 
-/// The tasks whose keys have `R` rounds. Either all have the `SHARED` key, or there are `keys` of each lane.
+/// The tasks whose keys have `R` rounds. Where there are no `keys` of each lane all have the `shared` one.
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn run<const R: usize, const SHARED: bool>(tasks: &mut [Task<'_>], mut keys: Option<&mut LaneKeys>, shared: &Schedule) {
+fn run<const R: usize>(tasks: &mut [Task<'_>], mut keys: Option<&mut LaneKeys>, shared: &Schedule) {
     let mut lanes = Lanes::empty();
     let mut chains = Chains([[0; BLOCK]; LANES]);
     let mut owners: [Option<usize>; LANES] = [None; LANES];
@@ -122,8 +122,8 @@ fn run<const R: usize, const SHARED: bool>(tasks: &mut [Task<'_>], mut keys: Opt
         }
         let burst = lanes.burst();
         match &keys {
-            Some(keys) if !SHARED => chain::<R>(&mut chains, burst, |round, quad| memory::four(&keys.0[round], 4 * quad)),
-            _ => {
+            Some(keys) => chain::<R>(&mut chains, burst, |round, quad| memory::four(&keys.0[round], 4 * quad)),
+            None => {
                 let keys = shared.all::<R>();
                 chain::<R>(&mut chains, burst, |round, _| keys[round]);
             }
