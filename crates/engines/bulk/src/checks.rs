@@ -24,6 +24,23 @@ pub(crate) fn check_iv(iv: &[u8]) -> Result<(), Error> {
     if iv.is_empty() || iv.len() as u64 > AAD_MAX { Err(Error::IvLength(iv.len())) } else { Ok(()) }
 }
 
+/// The length of a message's associated data with a further piece.
+#[inline]
+pub(crate) fn aad_with(aad_len: u64, text_len: u64, piece: &[u8]) -> Result<u64, Error> {
+    if text_len > 0 {
+        return Err(Error::AadAfterText);
+    }
+    let len = aad_len.saturating_add(piece.len() as u64);
+    if len > AAD_MAX { Err(Error::AadLength(len)) } else { Ok(len) }
+}
+
+/// The length of a message's text with a further piece.
+#[inline]
+pub(crate) fn text_with(text_len: u64, piece: &Text<'_>) -> Result<u64, Error> {
+    let len = text_len.saturating_add(piece.len() as u64);
+    if len > TEXT_MAX { Err(Error::TextLength(len)) } else { Ok(len) }
+}
+
 /// Whether two tags are the same. All bytes are looked at, whatever the first says.
 pub(crate) fn are_equal(a: &[u8], b: &[u8]) -> bool {
     let difference = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));

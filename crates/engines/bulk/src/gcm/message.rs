@@ -1,9 +1,10 @@
 //! A message that comes in pieces.
 
 use super::kernel::{self, Counter, Ending, STEP};
-use super::{AAD_MAX, Expanded, IV, Key, TEXT_MAX, check_iv, lengths};
+use super::{Expanded, IV, Key, lengths};
 use crate::Error;
 use crate::aes::with_rounds;
+use crate::checks::{aad_with, check_iv, text_with};
 use crate::ghash::reversed_block;
 use crate::memory::{self, BLOCK, Text};
 use core::arch::x86_64::*;
@@ -64,13 +65,7 @@ impl Message {
 
     /// Takes associated data.
     pub fn aad(&mut self, key: &Key, aad: &[u8]) -> Result<(), Error> {
-        if self.text_len > 0 {
-            return Err(Error::AadAfterText);
-        }
-        let len = self.aad_len.saturating_add(aad.len() as u64);
-        if len > AAD_MAX {
-            return Err(Error::AadLength(len));
-        }
+        aad_with(self.aad_len, self.text_len, aad)?;
         #[allow(unsafe_code)]
         // SAFETY: as above.
         unsafe {
@@ -102,10 +97,7 @@ impl Message {
 
     #[inline]
     fn update<const SEAL: bool>(&mut self, key: &Key, mut text: Text<'_>) -> Result<(), Error> {
-        let len = self.text_len.saturating_add(text.len() as u64);
-        if len > TEXT_MAX {
-            return Err(Error::TextLength(len));
-        }
+        let len = text_with(self.text_len, &text)?;
         let key = &*key.0;
         match text.len() {
             0 => {}
@@ -278,6 +270,7 @@ fn crypt<const R: usize, const SEAL: bool>(message: &mut Message, key: &Expanded
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checks::{AAD_MAX, TEXT_MAX};
 
     #[test]
     fn nothing_is_left_of_a_message() {

@@ -22,7 +22,7 @@ mod message;
 
 use crate::Error;
 use crate::aes::{Schedule, with_rounds};
-use crate::checks::{AAD_MAX, TEXT_MAX, check, check_iv};
+use crate::checks::check;
 use crate::ghash::{Powers, reversed_block};
 use crate::memory::{self, BLOCK, Text};
 use core::arch::x86_64::*;

@@ -1,7 +1,8 @@
 //! A message that comes in pieces.
 
 use super::kernel::Pass;
-use super::{AAD_MAX, Expanded, IV, Key, TEXT_MAX, check_iv, lengths};
+use super::{Expanded, IV, Key, lengths};
+use crate::checks::{aad_with, check_iv, text_with};
 use crate::narrow::registers::{Registers, Work};
 use crate::text::{BLOCK, Text};
 use crate::{Error, wipe};
@@ -49,14 +50,8 @@ impl Message {
 
     /// Takes associated data.
     pub fn aad(&mut self, key: &Key, mut aad: &[u8]) -> Result<(), Error> {
-        if self.text_len > 0 {
-            return Err(Error::AadAfterText);
-        }
-        let (used, len) = (used(self.aad_len), self.aad_len.saturating_add(aad.len() as u64));
-        if len > AAD_MAX {
-            return Err(Error::AadLength(len));
-        }
-        self.aad_len = len;
+        let used = used(self.aad_len);
+        self.aad_len = aad_with(self.aad_len, self.text_len, aad)?;
         if used > 0 {
             let (now, later) = aad.split_at(aad.len().min(BLOCK - used));
             self.part[used..used + now.len()].copy_from_slice(now);
@@ -94,10 +89,7 @@ impl Message {
     }
 
     fn update<const SEAL: bool>(&mut self, key: &Key, mut text: Text<'_>) -> Result<(), Error> {
-        let total = self.text_len.saturating_add(text.len() as u64);
-        if total > TEXT_MAX {
-            return Err(Error::TextLength(total));
-        }
+        let total = text_with(self.text_len, &text)?;
         if text.len() == 0 {
             return Ok(());
         }

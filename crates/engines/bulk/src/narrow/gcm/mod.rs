@@ -15,7 +15,7 @@ use super::ghash::Powers;
 use super::registers::{Registers, Work};
 use super::schedule::{Schedule, expand};
 use crate::Error;
-use crate::checks::{AAD_MAX, TEXT_MAX, are_equal, check, check_iv};
+use crate::checks::{are_equal, check};
 use crate::text::{BLOCK, Text};
 use kernel::Pass;
 pub use message::Message;
