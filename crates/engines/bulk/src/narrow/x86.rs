@@ -2,8 +2,8 @@
 #![allow(unsafe_code, reason = "single instructions, and loads and stores within slices")]
 
 use super::registers::{FOLD, Registers, Work};
+use crate::ordered::in_order;
 use crate::text::BLOCK;
-use core::arch::asm;
 use core::arch::x86_64::*;
 
 /// One block.
@@ -29,22 +29,6 @@ pub(super) fn run_256<T: Work>(work: T) {
 /// A block's number in two halves.
 fn halves(number: u128) -> (i64, i64) {
     ((number >> 64) as i64, number as i64)
-}
-
-/// Instructions on two registers that stay in their places among others of their kind: to the compiler they do more than their result.
-macro_rules! in_order {
-    ($($name:ident: $type:ty, $class:ident, $features:literal, $instruction:literal;)*) => {
-        $(#[inline]
-        #[target_feature(enable = $features)]
-        fn $name(a: $type, b: $type) -> $type {
-            let result;
-            // SAFETY: register arithmetic on declared registers, by an instruction that the processor has.
-            unsafe {
-                asm!($instruction, r = lateout($class) result, a = in($class) a, b = in($class) b, options(nomem, nostack, preserves_flags));
-            }
-            result
-        })*
-    };
 }
 
 in_order! {
