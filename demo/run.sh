@@ -3,7 +3,8 @@
 #
 # Three servers run at once, each its own nginx with one worker: as it comes, under `bywash run`, and with whole operations, the private key's above all, sent to a
 # broker process (`--route queue`), which is what keeping keys and work out of the server's process costs. They are loaded in turn,
-# in interleaved rounds, so that a noisy moment hits all alike; the table shows medians. ROUNDS=3 demo/run.sh is quicker, ROUNDS=15 steadier.
+# load by load, so that a noisy moment hits all alike; the table shows medians, and of the ratios the median of the rounds' own. ROUNDS=3 demo/run.sh is quicker,
+# ROUNDS=15 steadier.
 set -euo pipefail
 . "$(dirname "$0")/../tests/lib.sh"
 need "$bywash" "$tls_load"
@@ -29,37 +30,43 @@ start() {
     masters[$column]=$(cat "$scratch/$column.conf.pid")
 }
 
-# Processor ticks that processes have used so far.
-ticks() {
-    local pid sum=0 fields
+# Nanoseconds of processor time that the threads of processes have used so far. Ticks, of 10 ms, would be too coarse for loads of half a second.
+busy() {
+    local pid thread ns sum=0
     for pid in "$@"; do
-        read -ra fields <<<"$(sed 's/.*) //' "/proc/$pid/stat")" # what follows the name, which may hold spaces
-        sum=$((sum + fields[11] + fields[12]))
-    done
+        for thread in "/proc/$pid/task/"*; do
+            read -r ns _ <"$thread/schedstat" && sum=$((sum + ns))
+        done
+    done 2>/dev/null # a thread that has ended meanwhile
     echo $sum
 }
-nginx_ticks() { ticks "${masters[$1]}" $(cat "/proc/${masters[$1]}/task/${masters[$1]}/children"); }
-broker_ticks() { if [ "${servers[$1]}" = "${masters[$1]}" ]; then echo 0; else ticks "${servers[$1]}"; fi; }
+nginx_busy() { busy "${masters[$1]}" $(cat "/proc/${masters[$1]}/task/${masters[$1]}/children"); }
+broker_busy() { if [ "${servers[$1]}" = "${masters[$1]}" ]; then echo 0; else busy "${servers[$1]}"; fi; }
 
 # Loads one server and notes what came of it: measure COLUMN WHAT tls-load-options...
 measure() {
     local column=$1 what=$2 nginx broker
     shift 2
-    nginx=$(nginx_ticks "$column") broker=$(broker_ticks "$column")
+    nginx=$(nginx_busy "$column") broker=$(broker_busy "$column")
     $client_core "$tls_load" --connect "127.0.0.1:${ports[$column]}" --sni $host --ca "$scratch/ca.pem" --json "$@" >"$scratch/load" || failed=1
-    printf '{"column": "%s", "what": "%s", "nginx_ticks": %d, "broker_ticks": %d, "load": %s}\n' "$column" "$what" \
-        $(($(nginx_ticks "$column") - nginx)) $(($(broker_ticks "$column") - broker)) "$(cat "$scratch/load")" >>"$scratch/results"
+    printf '{"column": "%s", "what": "%s", "nginx_ns": %d, "broker_ns": %d, "load": %s}\n' "$column" "$what" \
+        $(($(nginx_busy "$column") - nginx)) $(($(broker_busy "$column") - broker)) "$(cat "$scratch/load")" >>"$scratch/results"
+}
+
+# One load of each server, right after each other.
+all() {
+    local column
+    for column in "${columns[@]}"; do measure "$column" "$@"; done
 }
 
 round() {
-    local column=$1 seconds=$2
+    local version
     for version in 1.2 1.3; do
-        measure "$column" "full handshakes, TLS $version" --tls $version --connections 8 --seconds "$seconds" \
-            --path /1k --expect "$scratch/www/1k"
+        all "full handshakes, TLS $version" --tls $version --connections 8 --seconds "$1" --path /1k --expect "$scratch/www/1k"
     done
     # So many that the server hardly sleeps: with a few it does the more often the sooner it is done, and each time costs more than a request.
-    measure "$column" "1 KiB files, TLS 1.3, kept connections" --connections 16 --seconds 0.5 --requests 1500 --path /1k --expect "$scratch/www/1k"
-    measure "$column" "16 MiB file, TLS 1.3" --connections 2 --seconds 0.5 --requests 12 --path /16m --expect "$scratch/www/16m"
+    all "1 KiB files, TLS 1.3, kept connections" --connections 16 --seconds 0.5 --requests 1500 --path /1k --expect "$scratch/www/1k"
+    all "16 MiB file, TLS 1.3" --connections 2 --seconds 0.5 --requests 12 --path /16m --expect "$scratch/www/16m"
 }
 
 say "making an RSA-2048 certificate and files of random bytes in $scratch"
@@ -73,12 +80,12 @@ start queue "$bywash" run --quiet --report "$scratch/queue.report" --route queue
 say "$(nginx -v 2>&1 | sed 's/.*: //'), $(openssl version | cut -d' ' -f1,2); ${server_core:+server on core 0, client on core 1; }$rounds interleaved rounds"
 
 failed=0
-for column in "${columns[@]}"; do round "$column" 0.3; done # warms caches and pages; not counted
+round 0.3 # warms caches and pages; not counted
 rm "$scratch/results"
 for number in $(seq "$rounds"); do
     say "round $number of $rounds"
-    for column in "${columns[@]}"; do round "$column" 1.2; done
+    round 1.2
 done
 for column in "${columns[@]}"; do end "${servers[$column]}"; done
-/usr/bin/python3 "$repository/demo/table.py" "$(getconf CLK_TCK)" "$scratch/results" "$scratch/bywash.report" "$scratch/queue.report" || failed=1
+/usr/bin/python3 "$repository/demo/table.py" "$scratch/results" "$scratch/bywash.report" "$scratch/queue.report" || failed=1
 exit $failed

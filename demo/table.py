@@ -1,6 +1,6 @@
-"""The demo's table: medians of the rounds, side by side, and in words where Bywash is slower.
+"""The demo's table: medians of the rounds and of their ratios, side by side, and in words where Bywash is slower.
 
-    table.py TICKS_PER_SECOND RESULTS BYWASH_REPORT QUEUE_REPORT
+    table.py RESULTS BYWASH_REPORT QUEUE_REPORT
 """
 
 import json
@@ -8,9 +8,8 @@ import sys
 from collections import defaultdict
 from statistics import median
 
-ticks_per_second = float(sys.argv[1])
-rows = [json.loads(line) for line in open(sys.argv[2])]
-reports = {name: json.load(open(path))["account"] for name, path in zip(("bywash", "queue"), sys.argv[3:])}
+rows = [json.loads(line) for line in open(sys.argv[1])]
+reports = {name: json.load(open(path))["account"] for name, path in zip(("bywash", "queue"), sys.argv[2:])}
 COLUMNS = ("without", "bywash", "queue")
 MARGIN = 1.03  # what two medians of a shared machine may differ by without meaning anything
 
@@ -18,8 +17,8 @@ MARGIN = 1.03  # what two medians of a shared machine may differ by without mean
 def figures(row):
     """What is shown of one load: {name: (value, whether more is better)}."""
     load, kept = row["load"], "handshakes" not in row["what"]
-    seconds = (row["nginx_ticks"] + row["broker_ticks"]) / ticks_per_second
-    at_broker = row["broker_ticks"] / ticks_per_second
+    seconds = (row["nginx_ns"] + row["broker_ns"]) / 1e9
+    at_broker = row["broker_ns"] / 1e9
     latency = load["request_us" if kept else "handshake_us"]
     shown = {}
     if "16 MiB" in row["what"]:
@@ -67,10 +66,12 @@ for what, values in seen.items():
             continue
         line = f"  {name:40}{number(middle['without']):>10}"
         for column in COLUMNS[1:]:
-            ratio = middle[column] / middle["without"] if middle["without"] else None
+            # Of each round by itself: what slows the machine for a while slows both of a round.
+            ratios = [of / alone for of, alone in zip(values[name, column], values[name, "without"]) if alone]
+            ratio = median(ratios) if ratios else None
             line += f"{number(middle[column]):>10}" + (f"{ratio:7.2f}x" if ratio is not None and better[name] is not None else f"{'':8}")
             if ratio and better[name] is not None and (1 / ratio if better[name] else ratio) > MARGIN:
-                slower.append((column, f"{what}: {name} {number(middle['without'])} -> {number(middle[column])}"))
+                slower.append((column, f"{what}: {name} {ratio:.2f}x"))
         print(line)
 
 print("\nwithout: nginx as Debian ships it. Bywash: the same under `bywash run`. queue: private-key and other whole operations sent to a broker process; record encryption, a stream, stays in place.\nratio: to nginx alone; above 1 is better for rates, below 1 for times.")
