@@ -22,8 +22,7 @@ pub fn run_many(operations: &mut [(&Session, Operation<'_>)]) -> Vec<Result<usiz
         match session.keyed_for(operation) {
             Some(keyed) => {
                 let facts = (place, *session, operation.direction, operation.data.input_len());
-                let Operation { direction, iv, aad, data, tag } = operation;
-                batch.push((facts, Task::new(keyed, Operation { direction: *direction, iv, aad, data: data.reborrow(), tag })));
+                batch.push((facts, Task::new(keyed, operation.reborrow())));
             }
             None => outcomes[place] = session.run(operation),
         }

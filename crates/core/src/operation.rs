@@ -93,6 +93,12 @@ pub struct Operation<'a> {
 }
 
 impl Operation<'_> {
+    /// The same operation in the same buffers, borrowed again for a shorter time.
+    pub fn reborrow(&mut self) -> Operation<'_> {
+        let Self { direction, iv, aad, data, tag } = self;
+        Operation { direction: *direction, iv, aad, data: data.reborrow(), tag }
+    }
+
     /// A copy that can wait without its caller's buffers.
     pub fn to_owned(&self) -> OwnedOperation {
         let input: &[u8] = match &self.data {

@@ -186,10 +186,7 @@ impl Inner {
     pub(crate) fn execute(&self, batch: &mut Batch, lent: Option<(&Session, &mut Operation<'_>)>, start: Time) -> (Span, Result<usize>) {
         let engine = self.engine(batch.engine);
         let mut outcome = Err(Error::NotRun);
-        let lent = lent.map(|(session, operation)| {
-            let Operation { direction, iv, aad, data, tag } = operation;
-            (session, Operation { direction: *direction, iv, aad, data: data.reborrow(), tag }, &mut outcome)
-        });
+        let lent = lent.map(|(session, operation)| (session, operation.reborrow(), &mut outcome));
         if batch.items.is_empty() {
             // The way of a lone request: nothing is allocated.
             if let Some((session, operation, outcome)) = lent {

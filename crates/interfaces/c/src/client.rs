@@ -142,7 +142,7 @@ pub unsafe extern "C" fn bywash_stats_of(client: *const ClientHandle, algorithm:
 pub unsafe extern "C" fn bywash_client_status(client: *const ClientHandle, words: *mut c_char, len: usize) -> Status {
     guard(|| {
         // SAFETY: the caller's promise.
-        let (client, place) = unsafe { (borrow(client, "client")?, write(words.cast(), len, "words")?) };
+        let (client, place) = unsafe { (borrow(client, "client")?, write(words.cast::<u8>(), len, "words")?) };
         let Some((end, room)) = place.split_last_mut() else { return argument("len is 0: there is no room for words") };
         let status = client.0.status();
         let fits = (0..=room.len().min(status.len())).rev().find(|&end| status.is_char_boundary(end)).unwrap_or(0);

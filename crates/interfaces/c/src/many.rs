@@ -1,12 +1,11 @@
 //! Operations that are there together.
 
 use crate::operation::OperationParts;
-use crate::pointer::{borrow, check};
+use crate::pointer::{borrow, read, write};
 use crate::session::SessionHandle;
 use crate::status::{Failure, Status, argument, guard, note_at};
 use bywash_client::{Session, run_many};
 use bywash_core::Operation;
-use core::slice;
 
 /// Bytes of one operation in the caller's memory.
 struct Buffer {
@@ -35,14 +34,15 @@ pub unsafe extern "C" fn bywash_run_many(
     count: usize,
 ) -> Status {
     guard(|| {
-        // SAFETY: the caller's promise.
-        let sessions = unsafe { read_array(sessions, count, "sessions") }?;
+        // SAFETY: the caller's promise. The sessions are only read: several threads may use that array at one time.
+        let sessions = unsafe { read(sessions, count, "sessions") }?;
         // SAFETY: as above.
-        let (parts, statuses) = unsafe { (array(operations, count, "operations")?, array(statuses, count, "statuses")?) };
+        let (parts, statuses) = unsafe { (write(operations, count, "operations")?, write(statuses, count, "statuses")?) };
         check_apart(parts)?;
         // SAFETY: no operation's buffers are written by another, as just checked; the rest is the caller's promise.
         let mut outcomes: Vec<_> = sessions.iter().zip(&*parts).map(|(&session, parts)| unsafe { prepare(session, parts) }).collect();
-        let mut ready: Vec<_> = outcomes.iter_mut().filter_map(|outcome| outcome.as_mut().ok()).map(reborrowed).collect();
+        let ready = outcomes.iter_mut().filter_map(|outcome| outcome.as_mut().ok());
+        let mut ready: Vec<_> = ready.map(|(session, operation)| (*session, operation.reborrow())).collect();
         let mut done = run_many(&mut ready).into_iter();
         let mut first = Status::Ok;
         for (place, outcome) in outcomes.into_iter().enumerate() {
@@ -64,32 +64,6 @@ pub unsafe extern "C" fn bywash_run_many(
     })
 }
 
-/// An array of the caller's that is only read: several threads may use it at one time.
-///
-/// # Safety
-/// A non-null pointer must be valid for reading `count` entries during `'a`, and nobody may write them meanwhile.
-unsafe fn read_array<'a, T>(entries: *const T, count: usize, name: &str) -> Result<&'a [T], Failure> {
-    check(entries.cast(), count.saturating_mul(size_of::<T>()), name)?;
-    if count == 0 {
-        return Ok(&[]);
-    }
-    // SAFETY: not null and not longer than the address space by the check; validity is the caller's promise.
-    Ok(unsafe { slice::from_raw_parts(entries, count) })
-}
-
-/// An array of the caller's.
-///
-/// # Safety
-/// A non-null pointer must be valid for reading and writing `count` entries during `'a`, and nobody else may touch them meanwhile.
-unsafe fn array<'a, T>(entries: *mut T, count: usize, name: &str) -> Result<&'a mut [T], Failure> {
-    check(entries.cast(), count.saturating_mul(size_of::<T>()), name)?;
-    if count == 0 {
-        return Ok(&mut []);
-    }
-    // SAFETY: not null and not longer than the address space by the check; validity is the caller's promise.
-    Ok(unsafe { slice::from_raw_parts_mut(entries, count) })
-}
-
 /// # Safety
 /// As [`bywash_run_many`], and no other operation touches what this one writes.
 unsafe fn prepare<'a>(session: *const SessionHandle, parts: &OperationParts) -> Result<(&'a Session, Operation<'a>), Failure> {
@@ -97,12 +71,6 @@ unsafe fn prepare<'a>(session: *const SessionHandle, parts: &OperationParts) -> 
     let SessionHandle(session) = unsafe { borrow(session, "session") }?;
     // SAFETY: as above.
     Ok((session, unsafe { parts.borrow(session.params().algorithm().kind()) }?))
-}
-
-/// The same for as long as the outcome is waited for.
-fn reborrowed<'b>((session, operation): &'b mut (&Session, Operation<'_>)) -> (&'b Session, Operation<'b>) {
-    let Operation { direction, iv, aad, data, tag } = operation;
-    (*session, Operation { direction: *direction, iv, aad, data: data.reborrow(), tag })
 }
 
 /// Rust's rule, that what is written is reached by nobody else, between the operations; within one it is checked where it is borrowed.

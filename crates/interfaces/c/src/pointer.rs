@@ -4,13 +4,14 @@ use crate::status::{Failure, argument};
 use core::ffi::{CStr, c_char};
 use core::slice;
 
-/// Whether `len` bytes may begin at this pointer.
-pub(crate) fn check(pointer: *const u8, len: usize, name: &str) -> Result<(), Failure> {
+/// Whether `len` entries may begin at this pointer.
+pub(crate) fn check<T>(pointer: *const T, len: usize, name: &str) -> Result<(), Failure> {
     if pointer.is_null() && len > 0 {
         return argument(format!("{name} is null but its length is {len}"));
     }
-    if isize::try_from(len).is_err() || (pointer as usize).checked_add(len).is_none() {
-        return argument(format!("{name}: {len} bytes are more than memory holds"));
+    let bytes = len.saturating_mul(size_of::<T>());
+    if isize::try_from(bytes).is_err() || (pointer as usize).checked_add(bytes).is_none() {
+        return argument(format!("{name}: {bytes} bytes are more than memory holds"));
     }
     Ok(())
 }
@@ -18,8 +19,8 @@ pub(crate) fn check(pointer: *const u8, len: usize, name: &str) -> Result<(), Fa
 /// A slice to read.
 ///
 /// # Safety
-/// A non-null pointer must be valid for reading `len` bytes during `'a`, and nobody may write them meanwhile.
-pub(crate) unsafe fn read<'a>(pointer: *const u8, len: usize, name: &str) -> Result<&'a [u8], Failure> {
+/// A non-null pointer must be aligned and valid for reading `len` entries during `'a`, and nobody may write them meanwhile.
+pub(crate) unsafe fn read<'a, T>(pointer: *const T, len: usize, name: &str) -> Result<&'a [T], Failure> {
     check(pointer, len, name)?;
     if len == 0 {
         return Ok(&[]);
@@ -31,9 +32,9 @@ pub(crate) unsafe fn read<'a>(pointer: *const u8, len: usize, name: &str) -> Res
 /// A slice to write.
 ///
 /// # Safety
-/// A non-null pointer must be valid for reading and writing `len` bytes during `'a`, and nobody else may touch them meanwhile.
-pub(crate) unsafe fn write<'a>(pointer: *mut u8, len: usize, name: &str) -> Result<&'a mut [u8], Failure> {
-    check(pointer, len, name)?;
+/// A non-null pointer must be aligned and valid for reading and writing `len` entries during `'a`, and nobody else may touch them meanwhile.
+pub(crate) unsafe fn write<'a, T>(pointer: *mut T, len: usize, name: &str) -> Result<&'a mut [T], Failure> {
+    check(pointer.cast_const(), len, name)?;
     if len == 0 {
         return Ok(&mut []);
     }
@@ -120,9 +121,11 @@ mod tests {
         let byte = 0u8;
         // SAFETY: refused before anything is read.
         assert!(unsafe { read(&raw const byte, usize::MAX, "input") }.is_err());
+        // SAFETY: as above; so many entries of two bytes are more than memory holds, so many bytes would not be.
+        assert!(unsafe { read((&raw const byte).cast::<[u8; 2]>(), isize::MAX as usize / 2 + 1, "entries") }.is_err());
         // SAFETY: as above.
-        assert!(unsafe { read(core::ptr::null(), 1, "input") }.is_err());
+        assert!(unsafe { read(core::ptr::null::<u8>(), 1, "input") }.is_err());
         // SAFETY: nothing is read for length 0.
-        assert!(unsafe { read(core::ptr::null(), 0, "input") }.is_ok());
+        assert!(unsafe { read(core::ptr::null::<u8>(), 0, "input") }.is_ok());
     }
 }
