@@ -9,10 +9,10 @@
 //! | cipher | with AVX-512 | portable |
 //! |---|---|---|
 //! | DES, 3DES | bit-sliced, 256 or 512 blocks, and a few by look-ups in registers: no branch or address depends on key or data | the same code, 64 blocks |
-//! | Serpent | bit-sliced, 64 blocks | the same code, one block |
+//! | Serpent | bit-sliced, 80 blocks | the same code, one block |
 //! | Twofish | S-boxes in registers, 64 blocks | **not constant time**: S-boxes are read at places that depend on key and data |
 //! | Camellia | S-boxes by GFNI, 64 blocks | **not constant time**: the S-box is read at places that depend on key and data |
-//! | RC6 | multiplications and rotations whose time does not depend on what they work on, 64 blocks | the same code, one block |
+//! | RC6 | multiplications and rotations whose time does not depend on what they work on, 80 blocks | the same code, one block |
 //!
 //! `cargo bench -p bywash-legacy --bench timing` asks with a statistical test whether the vector forms' times, of key schedules too, depend on key or data.
 //!

@@ -244,140 +244,26 @@ fn transpose([a, b, c, d]: [Zmm; 4]) -> [Zmm; 4] {
     }
 }
 
-/// Several registers side by side: the processor works on one while another waits for its result.
-#[derive(Clone, Copy)]
-pub(crate) struct Several<W, const N: usize>([W; N]);
-
-/// The value of an expression for each register, written over `$first`. A loop: a closure would be compiled without the target features.
-macro_rules! each {
-    ($first:expr, $i:ident => $value:expr) => {{
-        let mut result = $first;
-        for $i in 0..N {
-            result.0[$i] = $value;
-        }
-        result
-    }};
-}
-
-impl<W: Gates, const N: usize> Gates for Several<W, N> {
-    #[inline(always)]
-    fn xor(a: Self, b: Self) -> Self {
-        each!(a, i => W::xor(a.0[i], b.0[i]))
-    }
-
-    #[inline(always)]
-    fn gate<const TABLE: i32>(a: Self, b: Self, c: Self) -> Self {
-        each!(a, i => W::gate::<TABLE>(a.0[i], b.0[i], c.0[i]))
-    }
-}
-
-impl<W: Words, const N: usize> Words for Several<W, N> {
-    const GROUP: usize = N * W::GROUP;
-
-    #[inline(always)]
-    fn splat(word: u32) -> Self {
-        Self([W::splat(word); N])
-    }
-
-    #[inline(always)]
-    fn add(a: Self, b: Self) -> Self {
-        each!(a, i => W::add(a.0[i], b.0[i]))
-    }
-
-    #[inline(always)]
-    fn sub(a: Self, b: Self) -> Self {
-        each!(a, i => W::sub(a.0[i], b.0[i]))
-    }
-
-    #[inline(always)]
-    fn mul(a: Self, b: Self) -> Self {
-        each!(a, i => W::mul(a.0[i], b.0[i]))
-    }
-
-    #[inline(always)]
-    fn shl<const BITS: u32>(self) -> Self {
-        each!(self, i => self.0[i].shl::<BITS>())
-    }
-
-    #[inline(always)]
-    fn rotate_left<const BITS: i32>(self) -> Self {
-        each!(self, i => self.0[i].rotate_left::<BITS>())
-    }
-
-    #[inline(always)]
-    fn rotate_right<const BITS: i32>(self) -> Self {
-        each!(self, i => self.0[i].rotate_right::<BITS>())
-    }
-
-    #[inline(always)]
-    fn rotate_left_by(self, by: Self) -> Self {
-        each!(self, i => self.0[i].rotate_left_by(by.0[i]))
-    }
-
-    #[inline(always)]
-    fn rotate_right_by(self, by: Self) -> Self {
-        each!(self, i => self.0[i].rotate_right_by(by.0[i]))
-    }
-
-    #[inline(always)]
-    fn load(blocks: &[u8]) -> [Self; 4] {
-        let mut words = [Self::splat(0); 4];
-        for i in 0..N {
-            let group = W::load(&blocks[i * W::GROUP..]);
-            for word in 0..4 {
-                words[word].0[i] = group[word];
-            }
-        }
-        words
-    }
-
-    #[inline(always)]
-    fn store([a, b, c, d]: [Self; 4], blocks: &mut [u8]) {
-        for i in 0..N {
-            W::store([a.0[i], b.0[i], c.0[i], d.0[i]], &mut blocks[i * W::GROUP..]);
-        }
-    }
-
-    #[inline(always)]
-    fn xor_into([a, b, c, d]: [Self; 4], blocks: &mut [u8]) {
-        for i in 0..N {
-            W::xor_into([a.0[i], b.0[i], c.0[i], d.0[i]], &mut blocks[i * W::GROUP..]);
-        }
-    }
-
-    #[inline(always)]
-    fn count(counter: u128) -> [Self; 4] {
-        let mut words = [Self::splat(0); 4];
-        for i in 0..N {
-            let group = W::count(counter.wrapping_add((i * W::GROUP / BLOCK) as u128));
-            for word in 0..4 {
-                words[word].0[i] = group[word];
-            }
-        }
-        words
-    }
-}
-
 /// Bytes of a block of four words.
 const BLOCK: usize = 16;
-/// Bytes of the blocks in one set of registers, and in two.
-const NARROW: usize = <Zmm as Words>::GROUP;
-const PAIR: usize = <Pair as Words>::GROUP;
-
-type Pair = Several<Zmm, 2>;
+/// Bytes of the blocks in the lanes of four registers, which are a set.
+const SET: usize = <Zmm as Words>::GROUP;
+/// Sets side by side: the processor works on one while another waits for its results. Five leave room for keys and intermediate values in the 32 registers.
+const WIDE: usize = 5;
+const NARROW: usize = 4;
+const PAIR: usize = 2;
 
 /// A cipher whose blocks are four words, written once for any number of lanes.
 pub(crate) trait WordCipher: Sized {
     /// See [`BlockCipher::NAME`].
     const NAME: &'static str;
-    /// The lanes for long messages: so many registers that their latencies hide behind each other.
-    type Wide: Words;
 
     /// The key schedule, for a key of 16, 24 or 32 bytes.
     fn schedule(key: &[u8], form: Form) -> Self;
     fn form(&self) -> Form;
-    fn encrypt<W: Words>(&self, words: [W; 4]) -> [W; 4];
-    fn decrypt<W: Words>(&self, words: [W; 4]) -> [W; 4];
+    /// Encrypts the blocks of several sets.
+    fn encrypt<W: Words, const N: usize>(&self, sets: &mut [[W; 4]; N]);
+    fn decrypt<W: Words, const N: usize>(&self, sets: &mut [[W; 4]; N]);
 }
 
 impl<C: WordCipher> BlockCipher for C {
@@ -392,23 +278,24 @@ impl<C: WordCipher> BlockCipher for C {
 
     fn encrypt_blocks(&self, blocks: &mut [u8]) {
         assert_whole(blocks, BLOCK);
-        run(self, &mut Ecb::<Self, true>(self), blocks);
+        run(self.form(), &mut Ecb::<Self, true>(self), blocks);
     }
 
     fn decrypt_blocks(&self, blocks: &mut [u8]) {
         assert_whole(blocks, BLOCK);
-        run(self, &mut Ecb::<Self, false>(self), blocks);
+        run(self.form(), &mut Ecb::<Self, false>(self), blocks);
     }
 
     fn xor_stream(&self, counter: u128, data: &mut [u8], open: &mut [u8; BLOCK_MAX]) {
         let len = data.len();
-        run(self, &mut Stream { cipher: self, counter, len, open }, data);
+        run(self.form(), &mut Stream { cipher: self, counter, len, open }, data);
     }
 }
 
 /// What is done with one group of blocks after the other.
 trait Work {
-    fn group<W: Words>(&mut self, blocks: &mut [u8]);
+    /// The blocks of `N` sets.
+    fn group<W: Words, const N: usize>(&mut self, blocks: &mut [u8]);
 
     /// What became of the zeros with which the last group was filled.
     fn behind(&mut self, _: &[u8]) {}
@@ -419,9 +306,19 @@ struct Ecb<'a, C, const ENCRYPT: bool>(&'a C);
 
 impl<C: WordCipher, const ENCRYPT: bool> Work for Ecb<'_, C, ENCRYPT> {
     #[inline(always)]
-    fn group<W: Words>(&mut self, blocks: &mut [u8]) {
-        let words = W::load(blocks);
-        W::store(if ENCRYPT { self.0.encrypt(words) } else { self.0.decrypt(words) }, blocks);
+    fn group<W: Words, const N: usize>(&mut self, blocks: &mut [u8]) {
+        let mut sets = [[W::splat(0); 4]; N];
+        for (i, set) in sets.iter_mut().enumerate() {
+            *set = W::load(&blocks[i * W::GROUP..]);
+        }
+        if ENCRYPT {
+            self.0.encrypt(&mut sets)
+        } else {
+            self.0.decrypt(&mut sets)
+        }
+        for (i, set) in sets.into_iter().enumerate() {
+            W::store(set, &mut blocks[i * W::GROUP..]);
+        }
     }
 }
 
@@ -435,9 +332,16 @@ struct Stream<'a, C> {
 
 impl<C: WordCipher> Work for Stream<'_, C> {
     #[inline(always)]
-    fn group<W: Words>(&mut self, blocks: &mut [u8]) {
-        W::xor_into(self.cipher.encrypt(W::count(self.counter)), blocks);
-        self.counter = self.counter.wrapping_add((W::GROUP / BLOCK) as u128);
+    fn group<W: Words, const N: usize>(&mut self, blocks: &mut [u8]) {
+        let mut sets = [[W::splat(0); 4]; N];
+        for set in &mut sets {
+            *set = W::count(self.counter);
+            self.counter = self.counter.wrapping_add((W::GROUP / BLOCK) as u128);
+        }
+        self.cipher.encrypt(&mut sets);
+        for (i, set) in sets.into_iter().enumerate() {
+            W::xor_into(set, &mut blocks[i * W::GROUP..]);
+        }
     }
 
     #[inline(always)]
@@ -447,28 +351,40 @@ impl<C: WordCipher> Work for Stream<'_, C> {
 }
 
 /// All blocks, in the cipher's form.
-fn run<C: WordCipher>(cipher: &C, work: &mut impl Work, data: &mut [u8]) {
-    match cipher.form().is_vector() {
+fn run(form: Form, work: &mut impl Work, data: &mut [u8]) {
+    match form.is_vector() {
         // SAFETY: the form says that the processor has been asked.
-        true => unsafe { run_avx512::<C, _>(work, data) },
-        false => in_groups!(BLOCK, data, |block| work.group::<u32>(block), |behind| work.behind(behind)),
+        true => unsafe { run_avx512(work, data) },
+        false => in_groups!(BLOCK, data, |block| work.group::<u32, 1>(block), |behind| work.behind(behind)),
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn run_avx512<C: WordCipher, T: Work>(work: &mut T, data: &mut [u8]) {
-    let mut groups = data.chunks_exact_mut(C::Wide::GROUP);
-    for blocks in &mut groups {
-        work.group::<C::Wide>(blocks);
-    }
-    let mut pairs = groups.into_remainder().chunks_exact_mut(PAIR);
-    for blocks in &mut pairs {
-        work.group::<Pair>(blocks);
-    }
-    match pairs.into_remainder() {
+fn run_avx512<T: Work>(work: &mut T, data: &mut [u8]) {
+    let rest = whole_groups::<T, WIDE>(work, data);
+    let rest = whole_groups::<T, NARROW>(work, rest);
+    match whole_groups::<T, PAIR>(work, rest) {
         // Alone, as each block of a CBC encryption is, it is done sooner in plain registers.
-        rest if rest.len() <= BLOCK => in_groups!(BLOCK, rest, |block| work.group::<u32>(block), |behind| work.behind(behind)),
-        rest if rest.len() <= NARROW => in_groups!(NARROW, rest, |blocks| work.group::<Zmm>(blocks), |behind| work.behind(behind)),
-        rest => in_groups!(PAIR, rest, |blocks| work.group::<Pair>(blocks), |behind| work.behind(behind)),
+        rest if rest.len() <= BLOCK => in_groups!(BLOCK, rest, |block| work.group::<u32, 1>(block), |behind| work.behind(behind)),
+        rest if rest.len() <= SET => in_groups!(SET, rest, |blocks| work.group::<Zmm, 1>(blocks), |behind| work.behind(behind)),
+        rest => in_groups!(PAIR * SET, rest, |blocks| work.group::<Zmm, PAIR>(blocks), |behind| work.behind(behind)),
     }
+}
+
+/// All groups of `N` sets; what is left is the caller's.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn whole_groups<'d, T: Work, const N: usize>(work: &mut T, data: &'d mut [u8]) -> &'d mut [u8] {
+    let mut groups = data.chunks_exact_mut(N * SET);
+    for blocks in &mut groups {
+        group::<T, N>(work, blocks);
+    }
+    groups.into_remainder()
+}
+
+/// Not a part of its caller: the compiler finds too few registers then.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn group<T: Work, const N: usize>(work: &mut T, blocks: &mut [u8]) {
+    work.group::<Zmm, N>(blocks);
 }
