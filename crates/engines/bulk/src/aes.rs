@@ -11,7 +11,11 @@ pub(crate) const KEYS_MAX: usize = 15;
 /// loops of so many instructions as loops, and then the state in memory.
 macro_rules! rounds {
     ($rounds:ident, $round:ident, $body:block) => {
-        rounds!(@ $round $body 1 2 3 4 5 6 7 8 9);
+        rounds!(@ $round $body 1);
+        rounds!(after_first $rounds, $round, $body);
+    };
+    (after_first $rounds:ident, $round:ident, $body:block) => {
+        rounds!(@ $round $body 2 3 4 5 6 7 8 9);
         if $rounds > 10 {
             rounds!(@ $round $body 10 11);
         }

@@ -20,7 +20,7 @@
 use crate::Error;
 use crate::aes::{Schedule, rounds, with_rounds};
 use crate::ctr::{self, LITTLE};
-use crate::ghash::{POWERS, Powers};
+use crate::ghash::Powers;
 use crate::memory::{self, BLOCK, Text, WIDE};
 use core::arch::x86_64::*;
 
@@ -30,6 +30,8 @@ const LENGTH_MAX: u64 = 1 << 36;
 const NONCE: usize = 12;
 /// Up to how many blocks of text or of associated data the lowest sixteen powers do.
 const FEW: usize = 32;
+/// Powers of the hash key for more.
+const MANY: usize = 48;
 
 /// A key from which those of each nonce are derived. Wiped when dropped.
 pub struct Key(Box<Generating>);
@@ -110,7 +112,7 @@ fn derive<const R: usize>(key: &Generating, nonce: &[u8; NONCE], longest: usize,
         0..=1 => 1,
         2..=4 => 4,
         5..=FEW => 16,
-        _ => POWERS,
+        _ => MANY,
     };
     derived.powers.fill_lowest(_mm512_castsi512_si128(halves), derived.count);
     let mut keys = [0; WIDE];

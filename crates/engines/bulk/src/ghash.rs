@@ -5,15 +5,17 @@
 //! product of two reversed numbers asks for x^127, and so gives a product of two entries as an entry and that of a block and an entry as a block.
 
 use crate::memory::{self, BLOCK};
-use crate::ordered::product;
 use core::arch::x86_64::*;
 
-/// Blocks that one reduction can serve.
-pub(crate) const POWERS: usize = 48;
+mod crossed;
+pub(crate) use crossed::{Crossed, PARTS, Run};
+
+/// Blocks that one reduction can serve: those of a text of 1 KiB and its lengths.
+pub(crate) const POWERS: usize = 68;
 /// x^127 + x^126 + x^121, the upper half of the field's polynomial in the reversed order, whose lower half is 1.
 const POLYNOMIAL: i64 = 0xC200_0000_0000_0000_u64 as i64;
 
-/// H^48 to H^1, and three blocks of zeros behind them for what reads four at a time.
+/// H^68 to H^1, and three blocks of zeros behind them for what reads four at a time.
 #[repr(align(64))]
 pub(crate) struct Powers {
     table: [[u8; BLOCK]; POWERS + 3],
@@ -49,10 +51,13 @@ impl Powers {
         let eighth = highest(quad[1]);
         (quad[2], quad[3]) = (multiply(quad[0], eighth), multiply(quad[1], eighth));
         let sixteenth = highest(quad[3]);
-        for sixteen in (0..POWERS / 16).rev().take(count.div_ceil(16)) {
+        for sixteen in 0..count.div_ceil(16) {
             for (i, four) in quad.iter_mut().enumerate() {
-                memory::set_four(&mut self.table, 16 * sixteen + 12 - 4 * i, *four);
-                *four = multiply(*four, sixteenth);
+                let highest = 16 * sixteen + 4 * (i + 1);
+                if highest <= POWERS {
+                    memory::set_four(&mut self.table, POWERS - highest, *four);
+                    *four = multiply(*four, sixteenth);
+                }
             }
         }
     }
@@ -62,12 +67,6 @@ impl Powers {
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     pub(crate) fn from(&self, k: usize) -> __m512i {
         memory::four(&self.table, POWERS - k)
-    }
-
-    /// H^k to H^(k-15).
-    #[inline]
-    pub(crate) fn sixteen(&self, k: usize) -> &[[u8; BLOCK]; 16] {
-        self.table[POWERS - k..].first_chunk().expect("there are 16 powers from H^16 on")
     }
 
     /// H^k, k from 1.
@@ -144,18 +143,21 @@ fn doubled(number: __m128i) -> __m128i {
     _mm_xor_si128(shifted, _mm_and_si128(out, _mm_set_epi64x(POLYNOMIAL, 1)))
 }
 
+/// Where each byte of a block comes from in the other order.
+const REVERSAL: [u8; BLOCK] = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
+
 /// Each block's bytes in the other order.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 pub(crate) fn reversed(blocks: __m512i) -> __m512i {
-    _mm512_shuffle_epi8(blocks, _mm512_broadcast_i32x4(_mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)))
+    _mm512_shuffle_epi8(blocks, _mm512_broadcast_i32x4(memory::block(&REVERSAL)))
 }
 
 /// A block's bytes in the other order.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 pub(crate) fn reversed_block(block: __m128i) -> __m128i {
-    _mm_shuffle_epi8(block, _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+    _mm_shuffle_epi8(block, memory::block(&REVERSAL))
 }
 
 #[inline]
@@ -190,18 +192,6 @@ impl Sums {
         self.low = _mm512_xor_si512(self.low, _mm512_clmulepi64_epi128::<0x00>(a, b));
         self.high = _mm512_xor_si512(self.high, _mm512_clmulepi64_epi128::<0x11>(a, b));
         self.middle = _mm512_ternarylogic_epi64::<0x96>(self.middle, crossed.0, crossed.1);
-    }
-
-    /// Adds the lanes' products, in four parts; between them something else can be done, to which instructions the order is kept.
-    #[inline]
-    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    pub(crate) fn add_part(&mut self, part: usize, a: __m512i, b: __m512i) {
-        match part {
-            0 => self.low = _mm512_xor_si512(self.low, product::<0x00>(a, b)),
-            1 => self.high = _mm512_xor_si512(self.high, product::<0x11>(a, b)),
-            2 => self.middle = _mm512_xor_si512(self.middle, product::<0x01>(a, b)),
-            _ => self.middle = _mm512_xor_si512(self.middle, product::<0x10>(a, b)),
-        }
     }
 
     /// Adds one product.

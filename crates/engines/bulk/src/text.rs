@@ -33,6 +33,12 @@ impl<'a> Text<'a> {
         Self { input: input.as_ptr(), output: output.as_mut_ptr(), len: input.len(), borrow: PhantomData }
     }
 
+    /// The same text for a while: a copy that a compiler can keep in registers.
+    #[inline]
+    pub(crate) fn borrowed(&mut self) -> Text<'_> {
+        Text { borrow: PhantomData, ..*self }
+    }
+
     /// Bytes.
     #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
     #[inline]

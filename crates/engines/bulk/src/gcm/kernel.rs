@@ -1,25 +1,22 @@
-//! Counter mode and GHASH in one pass.
+//! Texts of at most 256 bytes: counter mode and GHASH in one pass.
 
 use super::Expanded;
-use crate::aes::{KEYS_MAX, rounds};
-use crate::ghash::{BlockSums, POWERS, Sums, reversed, reversed_block};
+use crate::aes::rounds;
+use crate::ghash::{BlockSums, Sums, reversed, reversed_block};
 use crate::memory::{self, BLOCK, Text, WIDE};
 use crate::ordered;
 use core::arch::x86_64::*;
 use core::ops::Range;
 
-/// Bytes that go through the cipher at once: four registers, which hides the latency of a round.
-pub(super) const STEP: usize = 4 * WIDE;
-
 /// The next counter blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Counter {
     /// The block's other 96 bits in each lane, byte-reversed.
-    base: __m512i,
+    pub(super) base: __m512i,
     /// The next block's counter.
     pub(super) next: u32,
     /// Whether anybody may know it: it comes from an IV of 12 bytes. From other IVs it comes through the hash key.
-    is_public: bool,
+    pub(super) is_public: bool,
 }
 
 impl Counter {
@@ -35,7 +32,7 @@ impl Counter {
     /// The next four.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    fn four(&mut self) -> __m512i {
+    pub(super) fn four(&mut self) -> __m512i {
         let counters =
             _mm512_add_epi32(_mm512_set1_epi32(self.next as i32), _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0));
         self.next = self.next.wrapping_add(4);
@@ -51,42 +48,12 @@ impl Counter {
         block
     }
 
-    /// The next sixteen, given the four with which they begin; and the four after them. Only the last byte changes within 256 blocks, so that
-    /// most need no reversal; but nothing depends on a counter that is not public.
+    /// The block with such a counter in each lane, byte-reversed.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    fn sixteen(&mut self, first: &mut __m512i) -> [__m512i; 4] {
-        let stays = self.is_public && self.next & 0xFF <= 0xFF - 19;
-        let mut all = [*first; 4];
-        self.next = self.next.wrapping_add(16);
-        if stays {
-            all[1] = _mm512_add_epi32(*first, last_byte(4));
-            all[2] = _mm512_add_epi32(*first, last_byte(8));
-            all[3] = _mm512_add_epi32(*first, last_byte(12));
-            *first = _mm512_add_epi32(*first, last_byte(16));
-        } else {
-            self.next = self.next.wrapping_sub(12);
-            all[1] = self.four();
-            all[2] = self.four();
-            all[3] = self.four();
-            *first = self.peek();
-        }
-        all
+    pub(super) fn same(self, counter: u32) -> __m512i {
+        _mm512_mask_mov_epi32(self.base, 0x1111, _mm512_set1_epi32(counter as i32))
     }
-
-    #[inline]
-    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    fn peek(self) -> __m512i {
-        let mut copy = self;
-        copy.four()
-    }
-}
-
-/// A number for the last byte of each block.
-#[inline]
-#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn last_byte(number: i32) -> __m512i {
-    _mm512_broadcast_i32x4(_mm_set_epi32(number << 24, 0, 0, 0))
 }
 
 /// What turns a hash into a tag, and associated data that has yet to be hashed.
@@ -123,135 +90,6 @@ impl Ending {
         self.blocks = 1;
         self.first = _mm512_zextsi128_si512(sum);
     }
-}
-
-/// Enciphers the counters, xors the text in, and meanwhile, if asked to, hashes four registers of other blocks. `SEAL` is there to have one
-/// function for each place that calls it, which the compiler then inlines.
-#[inline]
-#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn step<const R: usize, const SEAL: bool, const HASH: bool>(
-    keys: &[__m512i; KEYS_MAX],
-    counters: [__m512i; 4],
-    text: [__m512i; 4],
-    hash: &mut Hash<'_>,
-    blocks: [__m512i; 4],
-) -> [__m512i; 4] {
-    let mut state = counters;
-    for register in &mut state {
-        *register = _mm512_xor_si512(*register, keys[0]);
-    }
-    let mut added = blocks;
-    added[0] = _mm512_xor_si512(blocks[0], hash.y);
-    let powers = hash.powers.sixteen(if HASH { hash.power } else { POWERS });
-    rounds!(R, round, {
-        for (i, register) in state.iter_mut().enumerate() {
-            *register = ordered::encrypt_round(*register, keys[round]);
-            if HASH && round % 2 == 1 && round < 8 {
-                hash.sums.add_part(i, added[round / 2], memory::four(powers, 4 * (round / 2)));
-            }
-        }
-    });
-    for (register, text) in state.iter_mut().zip(text) {
-        *register = _mm512_aesenclast_epi128(*register, _mm512_xor_si512(keys[R], text));
-    }
-    if HASH {
-        hash.next();
-    }
-    state
-}
-
-/// GHASH over steps: 48 blocks, as far as there are as many, with one reduction.
-struct Hash<'a> {
-    powers: &'a crate::ghash::Powers,
-    sums: Sums,
-    /// The hash so far in the first lane, where it has yet to be added to the next block.
-    y: __m512i,
-    /// The power of the next block.
-    power: usize,
-    steps: usize,
-}
-
-impl<'a> Hash<'a> {
-    #[inline]
-    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    fn new(key: &'a Expanded, y: __m128i, steps: usize) -> Self {
-        let power = (steps * STEP / BLOCK).min(POWERS);
-        Self { powers: &key.powers, sums: Sums::zero(), y: _mm512_zextsi128_si512(y), power, steps }
-    }
-
-    /// The `i`th register of a step.
-    #[inline]
-    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    fn add(&mut self, mut blocks: __m512i, i: usize) {
-        if i == 0 {
-            blocks = _mm512_xor_si512(blocks, self.y);
-        }
-        self.sums.add(blocks, self.powers.from(self.power - 4 * i));
-    }
-
-    /// A step is done.
-    #[inline]
-    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    fn next(&mut self) {
-        self.steps -= 1;
-        self.power -= STEP / BLOCK;
-        self.y = _mm512_setzero_si512();
-        if self.power == 0 {
-            self.y = _mm512_zextsi128_si512(self.sums.reduced());
-            self.sums = Sums::zero();
-            self.power = (self.steps * STEP / BLOCK).min(POWERS);
-        }
-    }
-}
-
-/// Whole steps of text from `at` on. Returns the hash, continued from `y`.
-#[inline(never)]
-#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-pub(super) fn steps<const R: usize, const SEAL: bool>(
-    key: &Expanded,
-    counter: &mut Counter,
-    y: __m128i,
-    text: &mut Text<'_>,
-    mut at: usize,
-    steps: usize,
-) -> __m128i {
-    let keys = key.schedule.all::<R>();
-    let mut hash = Hash::new(key, y, steps);
-    let mut first = counter.peek();
-    let mut blocks = [_mm512_setzero_si512(); 4];
-    if SEAL {
-        // The hash follows one step behind the cipher.
-        let plain = text.load_step(at);
-        let cipher = step::<R, SEAL, false>(&keys, counter.sixteen(&mut first), plain, &mut hash, blocks);
-        text.store_step(at, cipher);
-        blocks = reversed_all(cipher);
-        at += STEP;
-    }
-    for _ in usize::from(SEAL)..steps {
-        let loaded = text.load_step(at);
-        if !SEAL {
-            blocks = reversed_all(loaded);
-        }
-        let done = step::<R, SEAL, true>(&keys, counter.sixteen(&mut first), loaded, &mut hash, blocks);
-        text.store_step(at, done);
-        if SEAL {
-            blocks = reversed_all(done);
-        }
-        at += STEP;
-    }
-    if SEAL {
-        for (i, blocks) in blocks.into_iter().enumerate() {
-            hash.add(blocks, i);
-        }
-        hash.next();
-    }
-    _mm512_castsi512_si128(hash.y)
-}
-
-#[inline]
-#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn reversed_all(blocks: [__m512i; 4]) -> [__m512i; 4] {
-    [reversed(blocks[0]), reversed(blocks[1]), reversed(blocks[2]), reversed(blocks[3])]
 }
 
 /// At most 256 bytes. With `LAST` they end the message, and the result is the tag; otherwise they are whole blocks and it is the hash.
