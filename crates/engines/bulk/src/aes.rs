@@ -169,12 +169,18 @@ impl Schedule {
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     pub(crate) fn encrypt_block(&self, block: __m128i) -> __m128i {
+        self.encrypt_block_in(self.rounds, block)
+    }
+
+    /// The same in so many rounds, where a compiler knows them.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+    pub(crate) fn encrypt_block_in(&self, rounds: usize, block: __m128i) -> __m128i {
         let mut state = _mm_xor_si128(block, self.narrow(0));
-        let last = self.rounds;
-        rounds!(last, round, {
+        rounds!(rounds, round, {
             state = _mm_aesenc_si128(state, self.narrow(round));
         });
-        _mm_aesenclast_si128(state, self.narrow(last))
+        _mm_aesenclast_si128(state, self.narrow(rounds))
     }
 
     /// One block deciphered, with the inverse cipher's keys.

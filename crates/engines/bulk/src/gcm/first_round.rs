@@ -24,11 +24,10 @@ pub(super) struct FirstRound {
 }
 
 impl FirstRound {
-    /// Of the blocks from the counter's next on.
+    /// Of the blocks from this one on, in each lane.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    pub(super) fn new(schedule: &Schedule, counter: Counter) -> Self {
-        let block = reversed(counter.same(counter.next));
+    pub(super) fn new(schedule: &Schedule, block: __m512i) -> Self {
         let places = _mm512_broadcast_i32x4(memory::block(&OF_FIRST_COLUMN));
         // Lane `l` has blocks l, 4 + l, 8 + l and 12 + l, the first of them in its last four bytes.
         let numbers = _mm512_set_epi32(3, 15, 11, 7, 2, 14, 10, 6, 1, 13, 9, 5, 0, 12, 8, 4);
@@ -92,7 +91,7 @@ mod tests {
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     fn are_same(schedule: &Schedule, block: [u8; 16], next: u32, is_public: bool) {
         let mut counter = Counter { next, ..Counter::after(memory::block(&block), is_public) };
-        let mut first = FirstRound::new(schedule, counter);
+        let mut first = FirstRound::new(schedule, reversed(counter.same(next)));
         let mut plain = counter;
         for turn in 0..40 {
             for (i, blocks) in first.sixteen(schedule, &mut counter).into_iter().enumerate() {

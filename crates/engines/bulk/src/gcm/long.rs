@@ -31,11 +31,11 @@ macro_rules! each {
 
 /// All rounds of `N` registers but the first and the last, and beside them, evenly, so many parts of something else.
 macro_rules! rounds_beside {
-    ($key:expr, $state:ident, [$rounds:ident, $len:ident], $parts:expr, $part:ident => $beside:expr, $round_key:ident => $each_round:block) => {
+    ($key:expr, $state:ident, [$rounds:ident, $len:ident], $parts:expr, $part:ident => $beside:expr) => {
         rounds!(after_first $rounds, round, {
-            let $round_key = $key.schedule.wide(round);
+            let round_key = $key.schedule.wide(round);
             each!($len, i, {
-                $state[i] = ordered::encrypt_round($state[i], $round_key);
+                $state[i] = ordered::encrypt_round($state[i], round_key);
                 let (slot, slots) = ((round - 2) * $len + i, ($rounds - 2) * $len);
                 let ($part, next) = (slot * $parts / slots, (slot + 1) * $parts / slots);
                 if $part < next {
@@ -46,20 +46,8 @@ macro_rules! rounds_beside {
                     $beside;
                 }
             });
-            $each_round
         });
     };
-}
-
-/// Where counter blocks begin.
-#[derive(Clone, Copy)]
-pub(super) struct From {
-    /// The block before the first of the message.
-    pub(super) before: __m128i,
-    /// Whether anybody may know it.
-    pub(super) is_public: bool,
-    /// How many blocks have been used.
-    pub(super) used: u32,
 }
 
 /// What goes on from unit to unit.
@@ -76,14 +64,12 @@ struct Long<'a> {
 }
 
 impl<'a> Long<'a> {
+    /// `first` is the next counter block in each lane; so many blocks are to be hashed.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    fn new(key: &'a Expanded, from: From, y: __m128i, text: &'a mut Text<'_>, at: usize, blocks: usize) -> Self {
-        let mut counter = Counter::after(from.before, from.is_public);
-        counter.next = counter.next.wrapping_add(from.used);
-        let first = FirstRound::new(&key.schedule, counter);
-        let mut new =
-            Self { key, counter, first, run: Run::new(&key.powers, &key.crossed, y, 0), after_run: blocks, text: text.borrowed(), at };
+    fn new(key: &'a Expanded, counter: Counter, first: __m512i, y: __m128i, text: Text<'a>, at: usize, blocks: usize) -> Self {
+        let first = FirstRound::new(&key.schedule, first);
+        let mut new = Self { key, counter, first, run: Run::new(&key.powers, &key.crossed, y, 0), after_run: blocks, text, at };
         new.begin_run(y);
         new
     }
@@ -119,7 +105,7 @@ impl<'a> Long<'a> {
         if N > 4 {
             state[4..].copy_from_slice(&self.first.sixteen(&key.schedule, &mut self.counter));
         }
-        rounds_beside!(key, state, [R, N], PARTS * P / 2, part => self.run.part(part, hashed), _key => {});
+        rounds_beside!(key, state, [R, N], PARTS * P / 2, part => self.run.part(part, hashed));
         let last = key.schedule.wide(R);
         self.last::<N, 0>(last, &mut state);
         if N > 4 {
@@ -187,12 +173,13 @@ impl<'a> Long<'a> {
         four
     }
 
-    /// The last one to four registers, which end the message; the result is the tag. It takes the block whose encipherment masks the tag, the one that ends the hash, and what has yet
-    /// to be hashed `before`.
+    /// The last one to four registers, which end the message; the result is the tag. It takes what masks the tag, the block that ends the hash, and what has yet to be hashed
+    /// `before`.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     fn end<const R: usize, const N: usize, const SEAL: bool>(self, [mask, lengths]: [__m128i; 2], before: &[__m512i; FOUR]) -> __m128i {
-        let Self { key, mut counter, mut first, mut run, mut text, at, .. } = self;
+        let Self { mut counter, mut first, mut run, mut text, at, .. } = self;
+        let key = ordered::again(self.key);
         let rest = text.len() - at - (N - 1) * WIDE;
         let blocks = (text.len() - at).div_ceil(BLOCK) + 1;
         let mut given = [_mm512_setzero_si512(); N];
@@ -200,13 +187,11 @@ impl<'a> Long<'a> {
         let hashed = if SEAL { 4 * FOUR } else { 0 };
         run.one(hashed + blocks - 1, _mm512_zextsi128_si512(lengths));
         if !SEAL {
-            run.registers(given);
+            run.registers::<R, N, 0>(given);
         }
         let sixteen = first.sixteen(&key.schedule, &mut counter);
         let mut state: [__m512i; N] = core::array::from_fn(|i| sixteen[i]);
-        let mut mask = _mm_aesenc_si128(_mm_xor_si128(mask, key.schedule.narrow(0)), key.schedule.narrow(1));
-        rounds_beside!(key, state, [R, N], if SEAL { PARTS * FOUR / 2 } else { 0 }, part => run.part(part, before),
-            round_key => { mask = ordered::encrypt_round_of_one(mask, _mm512_castsi512_si128(round_key)) });
+        rounds_beside!(key, state, [R, N], if SEAL { PARTS * FOUR / 2 } else { 0 }, part => run.part(part, before));
         let last = key.schedule.wide(R);
         each!(N, i, {
             state[i] = _mm512_aesenclast_epi128(state[i], _mm512_xor_si512(last, given[i]));
@@ -220,17 +205,17 @@ impl<'a> Long<'a> {
         });
         if SEAL {
             run.advance(hashed);
-            run.registers(state);
+            run.registers::<R, N, 1>(state);
         }
-        _mm_xor_si128(reversed_block(run.reduced()), _mm_aesenclast_si128(mask, _mm512_castsi512_si128(last)))
+        _mm_xor_si128(reversed_block(run.reduced()), mask)
     }
 }
 
 impl Run<'_> {
-    /// Adds up to four registers of blocks as they stand in memory, the next of the run.
+    /// Adds up to four registers of blocks as they stand in memory, the next of the run. `R` and `PLACE` as in [`Long::unit`].
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    fn registers<const N: usize>(&mut self, blocks: [__m512i; N]) {
+    fn registers<const R: usize, const N: usize, const PLACE: usize>(&mut self, blocks: [__m512i; N]) {
         let mut all = blocks.map(|blocks| reversed(blocks));
         all[0] = _mm512_xor_si512(all[0], self.y());
         match N {
@@ -253,19 +238,25 @@ impl Run<'_> {
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 pub(super) fn whole<const R: usize, const SEAL: bool>(
     key: &Expanded,
-    from: From,
+    before: __m128i,
+    is_public: bool,
     y: __m128i,
     text: &mut Text<'_>,
     lengths: __m128i,
 ) -> __m128i {
     let (steps, blocks) = ((text.len() - 1) / STEP, text.len().div_ceil(BLOCK) + 1);
-    let mut long = Long::new(key, from, y, text, 0, blocks);
+    // Not by way of a counter in a word, for which it would wait.
+    let first = reversed_block(_mm_add_epi32(reversed_block(before), _mm_set_epi32(0, 0, 0, 1)));
+    let (counter, first) = (Counter::after(before, is_public), _mm512_broadcast_i32x4(first));
+    let mut long = Long::new(key, counter, first, y, text.borrowed(), 0, blocks);
+    // Early, where least is beside it.
+    let mask = ordered::again(key).schedule.encrypt_block_in(R, before);
     let four = long.steps::<R, SEAL>(steps);
     match (long.text.len() - long.at).div_ceil(WIDE) {
-        1 => long.end::<R, 1, SEAL>([from.before, lengths], &four),
-        2 => long.end::<R, 2, SEAL>([from.before, lengths], &four),
-        3 => long.end::<R, 3, SEAL>([from.before, lengths], &four),
-        _ => long.end::<R, 4, SEAL>([from.before, lengths], &four),
+        1 => long.end::<R, 1, SEAL>([mask, lengths], &four),
+        2 => long.end::<R, 2, SEAL>([mask, lengths], &four),
+        3 => long.end::<R, 3, SEAL>([mask, lengths], &four),
+        _ => long.end::<R, 4, SEAL>([mask, lengths], &four),
     }
 }
 
@@ -274,17 +265,20 @@ pub(super) fn whole<const R: usize, const SEAL: bool>(
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 pub(super) fn steps<const R: usize, const SEAL: bool>(
     key: &Expanded,
-    from: From,
+    counter: &mut Counter,
     y: __m128i,
     text: &mut Text<'_>,
     at: usize,
     steps: usize,
 ) -> __m128i {
-    let mut long = Long::new(key, from, y, text, at, steps * STEP / BLOCK);
+    let from = Counter { base: counter.base, next: counter.next, is_public: counter.is_public };
+    let first = reversed(from.same(from.next));
+    let mut long = Long::new(key, from, first, y, text.borrowed(), at, steps * STEP / BLOCK);
     let four = long.steps::<R, SEAL>(steps);
+    counter.next = long.counter.next;
     if !SEAL {
         return _mm512_castsi512_si128(long.run.y());
     }
-    long.run.registers(four);
+    long.run.registers::<R, FOUR, 2>(four);
     long.run.reduced()
 }

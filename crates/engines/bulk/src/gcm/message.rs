@@ -1,7 +1,7 @@
 //! A message that comes in pieces.
 
 use super::kernel::{self, Counter, Ending};
-use super::long::{self, From, STEP};
+use super::long::{self, STEP};
 use super::{Expanded, IV, Key, lengths};
 use crate::Error;
 use crate::aes::with_rounds;
@@ -250,10 +250,7 @@ fn crypt<const R: usize, const SEAL: bool>(message: &mut Message, key: &Expanded
     }
     let steps = (text.len() - at) / STEP;
     if steps > 0 {
-        let used = counter.next.wrapping_sub(Counter::after(before, message.has_public_counter).next);
-        let from = From { before, is_public: message.has_public_counter, used };
-        y = long::steps::<R, SEAL>(key, from, y, text, at, steps);
-        counter.next = counter.next.wrapping_add((steps * STEP / BLOCK) as u32);
+        y = long::steps::<R, SEAL>(key, &mut counter, y, text, at, steps);
         at += steps * STEP;
     }
     let whole = (text.len() - at) / BLOCK * BLOCK;

@@ -30,7 +30,6 @@ use crate::ghash::{Crossed, Powers, reversed_block};
 use crate::memory::{self, BLOCK, Text};
 use core::arch::x86_64::*;
 use kernel::{Counter, Ending};
-use long::From;
 pub use message::Message;
 
 /// An IV that is the beginning of the first counter block.
@@ -145,7 +144,7 @@ fn crypt<const R: usize, const SEAL: bool>(key: &Expanded, iv: &[u8], aad: &[u8]
     let is_public = iv.len() == IV;
     if text.len() > long::STEP {
         let y = key.powers.absorb(_mm_setzero_si128(), aad);
-        return long::whole::<R, SEAL>(key, From { before, is_public, used: 0 }, y, text, lengths);
+        return long::whole::<R, SEAL>(key, before, is_public, y, text, lengths);
     }
     let mut ending = Ending::new(before, lengths);
     let mut y = _mm_setzero_si128();
