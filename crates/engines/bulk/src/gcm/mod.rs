@@ -143,7 +143,8 @@ fn crypt<const R: usize, const SEAL: bool>(key: &Expanded, iv: &[u8], aad: &[u8]
     let lengths = lengths(aad.len() as u64, text.len() as u64);
     let is_public = iv.len() == IV;
     if text.len() > long::STEP {
-        let y = key.powers.absorb(_mm_setzero_si128(), aad);
+        let none = _mm_setzero_si128();
+        let y = if aad.is_empty() { none } else { key.powers.absorb(none, aad) };
         return long::whole::<R, SEAL>(key, before, is_public, y, text, lengths);
     }
     let mut ending = Ending::new(before, lengths);
