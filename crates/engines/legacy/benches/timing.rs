@@ -1,6 +1,7 @@
 //! Whether the time of a vector kernel depends on key or data: the test of dudect, as `cargo bench -p bywash-ifma --bench timing` describes it.
 //!
-//! `cargo bench -p bywash-legacy --bench timing -- [--seconds=10] [NAME...]` measures key schedules, and encryption and decryption of some blocks.
+//! `cargo bench -p bywash-legacy --bench timing -- [--seconds=10] [NAME...]` measures key schedules, encryption and decryption of some blocks, and encryption
+//! of one alone.
 
 #[path = "../../ifma/benches/timing/harness.rs"]
 mod harness;
@@ -22,6 +23,7 @@ enum Part {
     Schedule,
     Encryption,
     Decryption,
+    OneBlock,
 }
 
 struct Measured<C> {
@@ -54,17 +56,19 @@ impl<C: BlockCipher> Subject for Measured<C> {
             Part::Schedule => self.cipher = C::new(self.key()).expect("a key"),
             Part::Encryption => self.cipher.encrypt_blocks(data),
             Part::Decryption => self.cipher.decrypt_blocks(data),
+            Part::OneBlock => self.cipher.encrypt_blocks(&mut data[..C::BLOCK]),
         }
         black_box(&self.cipher);
     }
 }
 
-fn subjects<C: BlockCipher + 'static>(names: [&'static str; 3]) -> [Planned; 3] {
-    let [schedule, encryption, decryption] = names;
+fn subjects<C: BlockCipher + 'static>(names: [&'static str; 4]) -> [Planned; 4] {
+    let [schedule, encryption, decryption, one_block] = names;
     [
         Planned { name: schedule, leaks: false, make: || Box::new(Measured::<C>::new(Part::Schedule)) },
         Planned { name: encryption, leaks: false, make: || Box::new(Measured::<C>::new(Part::Encryption)) },
         Planned { name: decryption, leaks: false, make: || Box::new(Measured::<C>::new(Part::Decryption)) },
+        Planned { name: one_block, leaks: false, make: || Box::new(Measured::<C>::new(Part::OneBlock)) },
     ]
 }
 
@@ -76,12 +80,12 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let all = [
-        subjects::<Des>(["DES schedule", "DES encryption", "DES decryption"]),
-        subjects::<TripleDes>(["3DES schedule", "3DES encryption", "3DES decryption"]),
-        subjects::<Serpent>(["Serpent schedule", "Serpent encryption", "Serpent decryption"]),
-        subjects::<Twofish>(["Twofish schedule", "Twofish encryption", "Twofish decryption"]),
-        subjects::<Camellia>(["Camellia schedule", "Camellia encryption", "Camellia decryption"]),
-        subjects::<Rc6>(["RC6 schedule", "RC6 encryption", "RC6 decryption"]),
+        subjects::<Des>(["DES schedule", "DES encryption", "DES decryption", "DES alone"]),
+        subjects::<TripleDes>(["3DES schedule", "3DES encryption", "3DES decryption", "3DES alone"]),
+        subjects::<Serpent>(["Serpent schedule", "Serpent encryption", "Serpent decryption", "Serpent alone"]),
+        subjects::<Twofish>(["Twofish schedule", "Twofish encryption", "Twofish decryption", "Twofish alone"]),
+        subjects::<Camellia>(["Camellia schedule", "Camellia encryption", "Camellia decryption", "Camellia alone"]),
+        subjects::<Rc6>(["RC6 schedule", "RC6 encryption", "RC6 decryption", "RC6 alone"]),
     ];
     harness::run(all.into_iter().flatten())
 }

@@ -1,6 +1,7 @@
 //! Camellia (Aoki, Ichikawa, Kanda, Matsui, Moriai, Nakajima, Tokita; RFC 3713). Its S-boxes are inversions in a field of 256 elements
-//! between affine maps, as that of AES is: two GFNI instructions for 64 bytes.
+//! between affine maps, as that of AES is: two GFNI instructions for 64 bytes, or for the bytes of one block where few come.
 
+mod alone;
 mod schedule;
 mod stream;
 mod vector;
@@ -67,7 +68,7 @@ impl BlockCipher for Camellia {
 
     fn xor_stream(&self, counter: u128, data: &mut [u8], open: &mut [u8; BLOCK_MAX]) {
         let keys = &self.encryption.spread[..vector::KEYS_OF_SIX * self.sixes];
-        match self.form.is_vector() {
+        match self.form.is_vector() && data.len() > vector::FEW {
             // SAFETY: the form says that the processor has been asked.
             true => unsafe { stream::xor_stream(keys, counter, data, open) },
             false => modes::xor_stream(self, counter, data, open),

@@ -4,6 +4,8 @@
 //! equivalence (Biryukov, De Canniere, Braeken, Preneel, Eurocrypt 2003): guess the images of some bits under the first map, work out from
 //! the S-box what follows, until all is known or a contradiction shows. The test proves them right on every input.
 
+use super::BLOCK;
+use super::alone::one;
 use crate::bytes::{GROUP, Word, exchange_bytes, load, matrix, store};
 use crate::cipher::in_groups;
 use core::arch::x86_64::*;
@@ -40,14 +42,14 @@ pub(super) fn carried(keys: &[u64]) -> Zeroizing<[u64; KEYS_MAX]> {
 }
 
 /// Before the inversion: the images of the bits, and of zero.
-const BEFORE: [u8; 8] = [0x01, 0x19, 0xb1, 0xab, 0xa7, 0x93, 0x61, 0xd9];
-const BEFORE_ZERO: i32 = 0x08;
+pub(super) const BEFORE: [u8; 8] = [0x01, 0x19, 0xb1, 0xab, 0xa7, 0x93, 0x61, 0xd9];
+pub(super) const BEFORE_ZERO: i32 = 0x08;
 /// After it.
-const AFTER: [u8; 8] = [0xf1, 0xbb, 0x8e, 0x09, 0xfa, 0xd7, 0x21, 0xe1];
-const AFTER_ZERO: u8 = 0x6e;
+pub(super) const AFTER: [u8; 8] = [0xf1, 0xbb, 0x8e, 0x09, 0xfa, 0xd7, 0x21, 0xe1];
+pub(super) const AFTER_ZERO: u8 = 0x6e;
 
 /// The map after which each byte is turned left.
-const fn turned(columns: [u8; 8], bits: u32) -> [u8; 8] {
+pub(super) const fn turned(columns: [u8; 8], bits: u32) -> [u8; 8] {
     let (mut turned, mut bit) = (columns, 0);
     while bit < 8 {
         turned[bit] = columns[bit].rotate_left(bits);
@@ -57,7 +59,7 @@ const fn turned(columns: [u8; 8], bits: u32) -> [u8; 8] {
 }
 
 /// The map before which each byte is turned left by one place.
-const fn of_turned(columns: [u8; 8]) -> [u8; 8] {
+pub(super) const fn of_turned(columns: [u8; 8]) -> [u8; 8] {
     let [a, b, c, d, e, f, g, h] = columns;
     [b, c, d, e, f, g, h, a]
 }
@@ -71,8 +73,17 @@ macro_rules! sbox {
     }};
 }
 
+/// Bytes up to which blocks one by one are done sooner than a group.
+pub(super) const FEW: usize = 2 * BLOCK;
+
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
 pub(super) fn run(keys: &[Key], blocks: &mut [u8]) {
+    if blocks.len() <= FEW {
+        for block in blocks.as_chunks_mut().0 {
+            one(keys, block);
+        }
+        return;
+    }
     in_groups!(GROUP, blocks, |blocks| group(keys, blocks));
 }
 
@@ -179,13 +190,14 @@ fn round([a, b, c, d, e, f, g, h]: Half, to: Half, key: &Key) -> Half {
     result
 }
 
+/// Each byte shifted left by one place; its first bit alone, as the last.
+pub(super) const UP: i64 = matrix([2, 4, 8, 16, 32, 64, 128, 0]);
+pub(super) const FIRST: i64 = matrix([0, 0, 0, 0, 0, 0, 0, 1]);
+
 /// `right ^ ((left & key) <<< 1)` for the words of a half and the first of the key.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
 fn turn_into_right(x: &mut Half, key: &Key) {
-    /// Each byte shifted left by one place; its first bit alone, as the last.
-    const UP: i64 = matrix([2, 4, 8, 16, 32, 64, 128, 0]);
-    const FIRST: i64 = matrix([0, 0, 0, 0, 0, 0, 0, 1]);
     let mut kept = [x[0]; 4];
     for i in 0..4 {
         kept[i] = _mm512_and_si512(x[i], key_byte(key, i));

@@ -1,6 +1,7 @@
 //! Twofish (Schneier, Kelsey, Whiting, Wagner, Hall, Ferguson: the submission of 1998). Its S-boxes depend on the key; each has 256 bytes,
 //! four AVX-512 registers, in which `vpermi2b` looks 64 bytes up at once.
 
+mod alone;
 mod schedule;
 mod vector;
 
@@ -59,7 +60,7 @@ impl BlockCipher for Twofish {
     }
 
     fn xor_stream(&self, counter: u128, data: &mut [u8], open: &mut [u8; BLOCK_MAX]) {
-        match self.form.is_vector() {
+        match self.form.is_vector() && data.len() > vector::FEW {
             // SAFETY: the form says that the processor has been asked.
             true => unsafe { vector::xor_stream(self, counter, data, open) },
             false => modes::xor_stream(self, counter, data, open),

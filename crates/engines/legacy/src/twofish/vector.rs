@@ -5,14 +5,14 @@
 //! multiplies whole registers. No address depends on anything secret.
 
 use super::schedule::{MDS_POLYNOMIAL, multiply};
-use super::{ROUNDS, Twofish};
+use super::{BLOCK, ROUNDS, Twofish, alone};
 use crate::bytes::{GROUP, Word, count, exchange_bytes, load, matrix, store, xor_into};
 use crate::cipher::{BLOCK_MAX, in_groups, keep};
 use crate::word::{Word as _, Zmm};
 use core::arch::x86_64::*;
 
 /// The matrix over bits of the multiplication by a factor.
-const fn multiplication(factor: u8) -> i64 {
+pub(super) const fn multiplication(factor: u8) -> i64 {
     let (mut columns, mut bit) = ([0; 8], 0);
     while bit < 8 {
         columns[bit] = multiply(1 << bit, factor, MDS_POLYNOMIAL);
@@ -21,8 +21,14 @@ const fn multiplication(factor: u8) -> i64 {
     matrix(columns)
 }
 
+/// Bytes up to which blocks one by one are done sooner than a group.
+pub(super) const FEW: usize = 4 * BLOCK;
+
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
 pub(super) fn run<const ENCRYPT: bool>(cipher: &Twofish, blocks: &mut [u8]) {
+    if blocks.len() <= FEW {
+        return alone::run::<ENCRYPT>(cipher, blocks);
+    }
     in_groups!(GROUP, blocks, |blocks| store(group::<ENCRYPT>(cipher, load(blocks)), blocks));
 }
 
