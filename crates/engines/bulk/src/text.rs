@@ -34,6 +34,7 @@ impl<'a> Text<'a> {
     }
 
     /// The same text for a while: a copy that a compiler can keep in registers.
+    #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(crate) fn borrowed(&mut self) -> Text<'_> {
         Text { borrow: PhantomData, ..*self }
