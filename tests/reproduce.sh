@@ -8,6 +8,7 @@ unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF
 "$bywash" reproduce niwa2005 --quick --out "$scratch/niwa2005" >"$scratch/said" 2>&1 || { cat "$scratch/said"; die "FAILED   reproduce niwa2005"; }
 [ "$(wc -l <"$scratch/niwa2005/table2.csv")" -eq 11 ] || die "FAILED   reproduce niwa2005: table2.csv has not ten ciphers"
 [ "$(wc -l <"$scratch/niwa2005/table6.csv")" -eq 78 ] || die "FAILED   reproduce niwa2005: table6.csv has not 77 cells"
+[ "$(wc -l <"$scratch/niwa2005/side-by-side.csv")" -eq 7 ] || die "FAILED   reproduce niwa2005: side-by-side.csv has not six policies"
 for plot in table6 figure7 figures3-5; do
     grep -q '<polyline' "$scratch/niwa2005/$plot.svg" || die "FAILED   reproduce niwa2005: $plot.svg shows no line"
 done

@@ -67,7 +67,11 @@ fn busy_ratios(machine: &Machine, trace: &Trace, matrix: &Matrix, seed: u64) -> 
     let begun = Instant::now();
     let least = optimum(machine, trace.iter()).expect("few enough sets") as f64;
     let took = begun.elapsed().as_secs_f64();
+    let begun = Instant::now();
+    let bound = bywash_sim::optimum::least(machine, trace.iter(), true).ns as f64;
+    let bound_took = begun.elapsed().as_secs_f64();
     let tuned = || Tuned::new(&machine.fit, load_ns);
+    let together = parallel::run(machine, trace.iter(), 0.0, Circuits::NONE, &mut tuned()).elapsed_ns as f64;
     let one_by_one = capacity(trace, |stretch| run(machine, trace.iter(), stretch, Circuits::NONE, &mut tuned()));
     let side_by_side = capacity(trace, |stretch| parallel::run(machine, trace.iter(), stretch, Circuits::NONE, &mut tuned()));
     vec![
@@ -81,6 +85,8 @@ fn busy_ratios(machine: &Machine, trace: &Trace, matrix: &Matrix, seed: u64) -> 
         ("saved seconds, tuned, 4 slots / Fix-All", policy(&four, &mut Tuned::new(&four.fit, load_ns)) / all),
         ("capacity side by side / serial (p90 < 50 ms)", side_by_side / one_by_one),
         ("seconds to find the least possible", took),
+        ("side by side, saved seconds, tuned / the bound", together / bound),
+        ("seconds to find the bound", bound_took),
     ]
 }
 

@@ -1,7 +1,8 @@
 //! How well readings of niwa2005's generator match its table 6.
 //!
 //! `cargo bench -p bywash-sim --bench readings [-- FROM..TO [READING]]`; some half minute for each reading. Seeds 0..24 unless told, those by which the default was chosen; judge on
-//! others, 2000..2024 for one. With a part of a reading's name, only such readings. For each: published cells inside the band from the 10 % to the
+//! others, 2000..2024 for one. With a part of a reading's name, only such readings, and which cells of
+//! each lie outside. For each: published cells inside the band from the 10 % to the
 //! 90 % quantile over the seeds, with the lightest load at its own quantile and with 90 % throughout, and how far medians are from what is published: the mean of
 //! |ln(median / published)|.
 
@@ -45,12 +46,22 @@ fn main() {
     println!("seeds {seeds:?}\n{:<46} {:>6} {:>15} {:>9}", "reading", "inside", "90 % throughout", "distance");
     for (name, reading) in readings().into_iter().filter(|(name, _)| arguments.get(1).is_none_or(|part| name.contains(part.as_str()))) {
         let [of_its_own, throughout] = match_of(&reading, seeds.clone());
-        println!("{name:<46} {:>6} {:>15} {:>9.3}", of_its_own.0, throughout.0, of_its_own.1);
+        println!("{name:<46} {:>6} {:>15} {:>9.3}", of_its_own.inside, throughout.inside, of_its_own.distance);
+        if arguments.len() > 1 {
+            of_its_own.outside.iter().for_each(|cell| println!("    {cell}"));
+        }
     }
 }
 
+/// What table 6 came to.
+struct Match {
+    inside: usize,
+    outside: Vec<String>,
+    distance: f64,
+}
+
 /// Cells inside and the mean distance, with the lightest load at its own quantile and without.
-fn match_of(reading: &Reading, seeds: std::ops::Range<u64>) -> [(usize, f64); 2] {
+fn match_of(reading: &Reading, seeds: std::ops::Range<u64>) -> [Match; 2] {
     let machine = machine();
     let matrix = learn_lessons(&machine, reading);
     let mut tables = [const { Vec::new() }; 2];
@@ -65,13 +76,24 @@ fn match_of(reading: &Reading, seeds: std::ops::Range<u64>) -> [(usize, f64); 2]
         }
     }
     tables.map(|rows| {
-        let cells = (0..RATES.len()).flat_map(|row| (0..7).map(move |model| (row, model))).map(|(row, model)| {
-            let cell: Vec<f64> = rows.iter().skip(row).step_by(RATES.len()).map(|row| row[model]).collect();
-            let published = TABLE_6[row][model];
-            let inside = quantile(&cell, 0.1) <= published && published <= quantile(&cell, 0.9);
-            (usize::from(inside), (median(&cell) / published).ln().abs())
-        });
-        let (inside, distance) = cells.fold((0, 0.0), |sum, cell| (sum.0 + cell.0, sum.1 + cell.1));
-        (inside, distance / 70.0)
+        let mut answer = Match { inside: 0, outside: Vec::new(), distance: 0.0 };
+        for (row, rate) in RATES.into_iter().enumerate() {
+            for model in Model::ALL {
+                let values: Vec<f64> = rows.iter().skip(row).step_by(RATES.len()).map(|row| row[model as usize]).collect();
+                let published = TABLE_6[row][model as usize];
+                let [low, high] = [0.1, 0.9].map(|q| quantile(&values, q));
+                if (low..=high).contains(&published) {
+                    answer.inside += 1;
+                } else {
+                    let below = values.iter().filter(|value| **value < published).count() * 100 / values.len();
+                    answer.outside.push(format!(
+                        "{:<10} {rate:>6}/s: {published:<9.3} published, {low:.3} to {high:.3}, {below} % of seeds below it",
+                        model.name()
+                    ));
+                }
+                answer.distance += (median(&values) / published).ln().abs() / 70.0;
+            }
+        }
+        answer
     })
 }

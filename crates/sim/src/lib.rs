@@ -1,8 +1,8 @@
 //! The policies on a virtual clock: a trace in, latency and load out.
 //!
-//! What is simulated here is a machine with software and one reconfigurable engine; [`replay`] alone has more engines. As niwa2005 has it (s2, s5.4), requests are served
-//! one after the other, each in software or on its circuit, or [side by side](parallel); an engine of several lanes serves as many at a time. The [`Reload`](bywash_policy::reload::Reload) objects that decide are the very ones
-//! that run live.
+//! What is simulated here is a machine with one processor and one reconfigurable engine; [`replay`] alone has more engines, and no bound is known there. As niwa2005 has it (s2, s5.4),
+//! requests are served one after the other, each in software or on its circuit, or [side by side](parallel); an engine of several lanes serves as many at a time.
+//! The [`Reload`](bywash_policy::reload::Reload) objects that decide are the very ones that run live.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! | [`parallel`] | the run of a machine whose software and engine work side by side |
 //! | [`replay`] | a whole machine: any policy over any engines, to hold a recording of a live run against |
 //! | [`oracle`] | the paper's predictor that sees the future |
-//! | [`mod@optimum`] | the least time in which a trace can be served, whoever decides |
+//! | [`mod@optimum`] | the least time in which a trace can be served, whoever decides; side by side a bound of it |
 //! | [`niwa2005`] | that paper's machine, its seven models, its published figures |
 //!
 //! A run depends on its inputs and seeds alone: no clock, no order of hashing, no function of the platform's mathematical library.

@@ -1,8 +1,9 @@
 //! Software and circuits side by side: what niwa2005 leaves for later (s7.2).
 //!
-//! A request goes, when it arrives, where it is expected to be done first: behind what the processor has to do, behind what the engine has to do on a circuit
-//! that is loaded, or on one that is on its way. Processor and engine each serve first come, first served; the engine on as many lanes as it has. What is loaded is decided by a [`Reload`] policy
-//! as in a [serial](crate::serial) run, but where a request runs is not.
+//! A request goes where it is expected to be done first: behind what the processor has to do, behind what the engine has to do on a circuit
+//! that is loaded, or on one that is on its way. That is decided when it has arrived and one of both has nothing left to do, for sooner nobody would begin with it. Processor and engine each
+//! serve first come, first served; the engine on as many lanes as it has. What is loaded is decided by a [`Reload`] policy as in a [serial](crate::serial) run, but where a
+//! request runs is not.
 
 use crate::lanes::Lanes;
 use crate::machine::Machine;
@@ -47,12 +48,13 @@ pub fn watched<R: Reload + ?Sized>(
     for request in requests {
         let arrival = request.arrival_ns(stretch);
         first.get_or_insert(arrival);
-        engine.advance(arrival);
+        let now = arrival.max(processor.min(device.free()));
+        engine.advance(now);
         let asked = machine.asked(&request);
         let step = policy.begin(&asked, engine.holds());
         let (in_software, on_circuit) = (asked.software_ns + machine.overhead_ns, asked.hardware_ns + machine.overhead_ns);
-        let by_processor = processor.max(arrival) + in_software;
-        let there = engine.there(asked.circuit).map(|there| there.max(device.free()).max(arrival) + on_circuit);
+        let by_processor = processor.max(now) + in_software;
+        let there = engine.there(asked.circuit).map(|there| there.max(device.free()).max(now) + on_circuit);
         let on_device = there.filter(|&by_device| by_device <= by_processor);
         let (begin, end) = match on_device {
             Some(by_device) => {
@@ -68,7 +70,7 @@ pub fn watched<R: Reload + ?Sized>(
         };
         if let Some(set) = step.load {
             // What the engine was given is done first.
-            let begin = device.done().max(arrival);
+            let begin = device.done().max(now);
             let there = engine.load(begin, set);
             device.close_until(there);
             watch.loads(begin, there, set);

@@ -11,7 +11,7 @@ use bywash_policy::reload::{Asked, Circuit, Circuits, Fit, Reload};
 use bywash_sim::generate::{Reading, generate};
 use bywash_sim::machine::{CircuitCost, Line, Scope};
 use bywash_sim::niwa2005::{self, Model};
-use bywash_sim::optimum::optimum;
+use bywash_sim::optimum::{least, optimum};
 use bywash_sim::trace::Request;
 use bywash_sim::watch::{Served, Watch};
 use bywash_sim::{Machine, Report, Trace, parallel, run, serial};
@@ -123,6 +123,18 @@ impl Seen {
     }
 }
 
+/// Every policy that needs no lesson and keeps to what fits.
+fn policies(machine: &Machine, trace: &Trace) -> [Box<dyn Reload>; 5] {
+    let fit = &machine.fit;
+    [
+        Box::new(Tuned::new(fit, machine.load_ns)),
+        Box::new(Saved::new(fit, machine.load_ns, Setting::default())),
+        Box::new(Lru::new(fit)),
+        Box::new(Overlap::new(AtRandom::new(fit, 7), fit)),
+        Box::new(Static(machine.best_static(trace.iter()))),
+    ]
+}
+
 /// First come, first served, and never more at a time than there are lanes.
 fn at_most(lanes: usize, spans: &[(u64, u64)]) {
     assert!(spans.is_sorted_by_key(|span| span.0), "first come, first served");
@@ -135,22 +147,32 @@ fn at_most(lanes: usize, spans: &[(u64, u64)]) {
 }
 
 proptest! {
+    /// Side by side, and on several lanes one after the other; whole devices and slots, by number and by area.
+    #[test]
+    fn no_policy_beats_the_bound(requests in prop::collection::vec(any::<(u8, u8, u16)>(), 1..200), by_area in any::<bool>(), by_slot in any::<bool>(), load_us in 0u64..2000, lanes in 1usize..6) {
+        let sheet = DeviceSheet::shipped(if by_area { "niwa2005-cores" } else { "niwa2005" }).unwrap().unwrap();
+        let scope = if by_slot { Scope::Slot } else { Scope::Device };
+        let machine = Machine { load_ns: load_us * 1000, lanes, scope, ..Machine::of(&sheet, None, "").unwrap() };
+        let trace = trace(&requests);
+        let bound = least(&machine, trace.iter(), true).ns;
+        let alone = least(&machine, trace.iter(), false);
+        prop_assert!(alone.is_exact == (lanes == 1) && alone.ns >= bound, "{} {}", alone.ns, bound);
+        for mut policy in policies(&machine, &trace) {
+            let report = run(&machine, trace.iter(), 0.0, Circuits::NONE, policy.as_mut());
+            prop_assert!(report.elapsed_ns >= alone.ns, "{}: {} < {:?}", policy.name(), report.elapsed_ns, alone);
+        }
+        for mut policy in policies(&machine, &trace).into_iter().filter(|policy| policy.name() != "lru") {
+            let report = parallel::run(&machine, trace.iter(), 0.0, Circuits::NONE, policy.as_mut());
+            prop_assert!(report.elapsed_ns >= bound, "{}: {} < {}", policy.name(), report.elapsed_ns, bound);
+        }
+    }
+
     #[test]
     fn what_is_seen_of_a_run_obeys_the_laws(requests in prop::collection::vec(any::<(u8, u8, u16)>(), 1..200), by_area in any::<bool>(), load_us in 1u64..2000, lanes in 1usize..6) {
         let sheet = DeviceSheet::shipped(if by_area { "niwa2005-cores" } else { "niwa2005" }).unwrap().unwrap();
         let machine = Machine { load_ns: load_us * 1000, lanes, ..Machine::of(&sheet, None, "").unwrap() };
         let trace = trace(&requests);
-        let policies = || -> [Box<dyn Reload>; 5] {
-            let fit = &machine.fit;
-            [
-                Box::new(Tuned::new(fit, machine.load_ns)),
-                Box::new(Saved::new(fit, machine.load_ns, Setting::default())),
-                Box::new(Lru::new(fit)),
-                Box::new(Overlap::new(AtRandom::new(fit, 7), fit)),
-                Box::new(Static(machine.best_static(trace.iter()))),
-            ]
-        };
-        for mut policy in policies() {
+        for mut policy in policies(&machine, &trace) {
             let mut seen = Seen::default();
             let report = serial::watched(&machine, trace.iter(), 1.0, Circuits::NONE, policy.as_mut(), &mut seen);
             seen.check(&machine, &trace);
@@ -159,7 +181,7 @@ proptest! {
             prop_assert!(report.busy_ns() <= report.elapsed_ns * lanes as u64, "{}: no lane is busier than time passes", policy.name());
         }
         // The one that makes requests wait for their circuit has nothing to do with sides.
-        for mut policy in policies().into_iter().filter(|policy| policy.name() != "lru") {
+        for mut policy in policies(&machine, &trace).into_iter().filter(|policy| policy.name() != "lru") {
             let mut seen = Seen::default();
             let report = parallel::watched(&machine, trace.iter(), 1.0, Circuits::NONE, policy.as_mut(), &mut seen);
             seen.check(&machine, &trace);
@@ -257,6 +279,23 @@ fn what_is_learnt_does_not_depend_on_how_many_learn() {
     let (machine, reading) = (niwa2005::machine(), Reading { requests: 3000, ..Reading::default() });
     let alone = niwa2005::learn(&machine, niwa2005::LESSONS.map(|seed| generate(&reading, seed)));
     assert_eq!(format!("{:?}", niwa2005::learn_lessons(&machine, &reading)), format!("{alone:?}"));
+}
+
+/// Where all requests wait, policies see time pass and load one set after the other; the best possible is no longer far away.
+#[test]
+fn side_by_side_is_no_slower_under_full_load() {
+    let (machine, trace) = (niwa2005::machine(), generate(&Reading { requests: 100_000, ..Reading::default() }, 1));
+    let bound = least(&machine, trace.iter(), true).ns;
+    let new = || -> [Box<dyn Reload>; 2] {
+        let (fit, load_ns) = (&machine.fit, machine.load_ns);
+        [Box::new(Saved::new(fit, load_ns, Setting::default())), Box::new(Tuned::new(fit, load_ns))]
+    };
+    for (mut one, mut other) in new().into_iter().zip(new()) {
+        let serial = run(&machine, trace.iter(), 0.0, Circuits::NONE, one.as_mut()).elapsed_ns;
+        let parallel = parallel::run(&machine, trace.iter(), 0.0, Circuits::NONE, other.as_mut());
+        assert!(parallel.loads > 10 && parallel.elapsed_ns < serial, "{} loads: {} {serial}", parallel.loads, parallel.elapsed_ns);
+        assert!((parallel.elapsed_ns as f64) < 1.6 * bound as f64, "{} {bound}", parallel.elapsed_ns);
+    }
 }
 
 #[test]

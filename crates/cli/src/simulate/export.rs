@@ -1,17 +1,18 @@
 //! Results for programs.
 
 use super::outcome::{Cell, Figures, Plan};
-use super::sweep::Point;
+use super::sweep::{Point, shown};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 /// Each figure: its name, with its unit, and how it is had.
 type Figure = (&'static str, fn(&Figures) -> f64);
 
-const FIGURES: [Figure; 13] = [
+const FIGURES: [Figure; 14] = [
     ("total_s", |run| run.total),
     ("capacity_per_s", |run| run.capacity()),
     ("over_optimum", |run| run.over_optimum.unwrap_or(f64::NAN)),
+    ("over_bound", |run| run.over_bound),
     ("mean_s", |run| run.mean),
     ("p50_s", |run| run.p50),
     ("p90_s", |run| run.p90),
@@ -64,7 +65,7 @@ pub(crate) fn as_csv(plan: &Plan<'_>, cells: &[Cell]) -> String {
     let names: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
     let mut text = format!("engine,modelled,{keys}policy,seed,{}\n", names.join(","));
     for cell in cells {
-        let values: String = cell.point.iter().map(|(_, value)| format!("{value},")).collect();
+        let values: String = cell.point.iter().map(|(_, value)| format!("{},", shown(*value))).collect();
         for (seed, run) in cell.runs.iter().enumerate() {
             let figures: Vec<String> = FIGURES.iter().map(|(_, figure)| figure(run)).map(written).collect();
             let name = quoted(&plan.cards[cell.card].sheet.name);

@@ -1,5 +1,6 @@
 //! `bywash simulate`: what engines that hold a few circuits at a time would make of some traffic, and who should decide what they hold.
 
+mod advice;
 mod cards;
 mod export;
 mod lessons;
@@ -48,7 +49,8 @@ Engines are modelled: nothing is measured on them, their sheets say what they ta
 predict, nopredict and hardware are the very objects that decide live, where hardware is called lru.
 Requests are served one after the other, in software or on a circuit (with --side-by-side on both at
 once), and each policy is shown as a distance from the optimum: the least time in which what fits
-could serve the same requests, by dynamic programming.
+could serve the same requests, by dynamic programming. Where that is not known, as with
+--side-by-side, it is over a time below which no schedule comes, and marked <=.
 
 A trace is a log in the Common Log Format, tab-separated with columns host, time and bytes, or a
 recording. Web logs name no ciphers, so the n-th new client uses circuit n modulo their number, of

@@ -10,7 +10,7 @@ use bywash_core::CostSheet;
 use bywash_measure::statistics::quantile;
 use bywash_policy::reload::Circuits;
 use bywash_sim::niwa2005::five_smallest;
-use bywash_sim::optimum::optimum;
+use bywash_sim::optimum::{Least, least};
 use bywash_sim::watch::{Served, Watch};
 use bywash_sim::{Machine, Report, Trace};
 
@@ -39,8 +39,10 @@ pub(crate) struct Figures {
     pub(crate) requests: f64,
     /// All requests without a pause between them, the loading included.
     pub(crate) total: f64,
-    /// That over the least possible.
+    /// That over the least possible, if this is known.
     pub(crate) over_optimum: Option<f64>,
+    /// That over what is known to be no more than the least possible, which is that itself if it is known.
+    pub(crate) over_bound: f64,
     pub(crate) mean: f64,
     pub(crate) p50: f64,
     pub(crate) p90: f64,
@@ -88,10 +90,9 @@ impl Cell {
         self.band(figure)[1]
     }
 
-    /// The median of the distance from the optimum, if that is known.
-    pub(crate) fn over_optimum(&self) -> Option<f64> {
-        self.runs.iter().try_for_each(|run| run.over_optimum.map(drop))?;
-        Some(self.median(|run| run.over_optimum.unwrap_or(f64::NAN)))
+    /// Whether the optimum is known, of every seed.
+    pub(crate) fn knows_optimum(&self) -> bool {
+        self.runs.iter().all(|run| run.over_optimum.is_some())
     }
 }
 
@@ -247,7 +248,7 @@ impl Bench {
     fn run(&self, plan: &Plan<'_>, trace: &Trace, seed: u64, take: Take<'_>) {
         let Self { machine, learnt, smallest, .. } = self;
         let scene = Scene { machine, trace, learnt, smallest: *smallest, seed, side_by_side: plan.side_by_side };
-        let least = if plan.side_by_side { None } else { optimum(machine, trace.iter()) };
+        let least = least(machine, trace.iter(), plan.side_by_side);
         let totals: Vec<f64> = plan.policies.iter().map(|&policy| scene.run(policy, 0.0, &mut ()).elapsed_ns as f64).collect();
         for point in plan.points.iter().filter(|point| without_rate(point) == self.point) {
             let stretch = stretch(point, trace);
@@ -268,12 +269,13 @@ fn stretch(point: &Point, trace: &Trace) -> f64 {
     rate.map_or(1.0, |rate| trace.stretch_to(rate))
 }
 
-fn figures(report: &Report, seen: &Seen, total: f64, least: Option<u64>) -> Figures {
+fn figures(report: &Report, seen: &Seen, total: f64, least: Least) -> Figures {
     let at = |q| report.latency_ns(q) as f64 / 1e9;
     Figures {
         requests: report.requests as f64,
         total: total / 1e9,
-        over_optimum: least.map(|least| total / least as f64),
+        over_optimum: least.is_exact.then(|| total / least.ns as f64),
+        over_bound: total / least.ns as f64,
         mean: report.latency.mean() / 1e9,
         p50: at(0.5),
         p90: at(0.9),

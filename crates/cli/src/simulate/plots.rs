@@ -2,7 +2,7 @@
 
 use super::outcome::{Cell, Plan};
 use super::policies::Policy;
-use super::sweep::{Key, Point};
+use super::sweep::{Key, Point, named};
 use super::text::common;
 use crate::failure::Failure;
 use bywash_measure::plot::{Line, Panel, Scale, draw};
@@ -45,8 +45,7 @@ fn file_name(name: &str) -> String {
 }
 
 fn title(plan: &Plan<'_>, card: usize, point: &Point) -> String {
-    let point: Vec<String> = point.iter().map(|(key, value)| format!(", {key} {value}")).collect();
-    format!("{}{}", plan.cards[card].sheet.name, point.concat())
+    format!("{}{}", plan.cards[card].sheet.name, named(point))
 }
 
 /// For each engine a panel with its policies; for several, one more with the engines.

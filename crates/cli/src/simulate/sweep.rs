@@ -79,6 +79,16 @@ fn wanted(key: Key) -> &'static str {
 /// One value of each key.
 pub(crate) type Point = Vec<(Key, f64)>;
 
+/// A value as it was meant: not three hundred digits of a power of ten.
+pub(crate) fn shown(value: f64) -> String {
+    if value == 0.0 || (1e-6..1e15).contains(&value) { value.to_string() } else { format!("{value:e}") }
+}
+
+/// As part of a title: each value with its key.
+pub(crate) fn named(point: &Point) -> String {
+    point.iter().map(|(key, value)| format!(", {key} {}", shown(*value))).collect()
+}
+
 /// Each with each; one empty point if nothing is swept.
 pub(crate) fn points<'a>(sweeps: impl IntoIterator<Item = &'a Sweep>) -> Vec<Point> {
     let mut points = vec![Point::new()];
@@ -138,6 +148,12 @@ mod tests {
             assert!(error(text).starts_with(text.split('=').next().unwrap()), "{text}: {}", error(text));
         }
         assert!(error("slots").contains("KEY=VALUE"));
+    }
+
+    #[test]
+    fn values_are_shown_as_they_were_meant() {
+        assert_eq!([0.0, 750.0, 0.25, 1e300, 1e-9].map(shown), ["0", "750", "0.25", "1e300", "1e-9"]);
+        assert_eq!(named(&vec![(Key::Rate, 1e300), (Key::Slots, 2.0)]), ", rate 1e300, slots 2");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Results for people.
 
+use super::advice::advice;
 use super::cards::Card;
 use super::outcome::{Cell, Figures, Plan};
 use super::policies::Policy;
-use super::sweep::{Key, Point};
+use super::sweep::{Key, Point, named, shown};
 use crate::terminal::Style;
 use bywash_core::DeviceSheet;
 use bywash_core::device::Scope;
@@ -17,11 +18,13 @@ pub(crate) fn all(plan: &Plan<'_>, told: &[String], cells: &[Cell], style: Style
     let mut text = format!("{}\n", style.warn(MODELLED));
     told.iter().for_each(|line| text += &format!("{line}\n"));
     if plan.side_by_side {
-        text += "software and circuits side by side; the optimum is that of one request after the other, and not shown\n";
+        text += "software and circuits side by side\n";
     }
     for (place, card) in plan.cards.iter().enumerate() {
         text += &format!("\n{}\n", style.bold(&describe(&card.sheet)));
-        text += &table(&of_card(cells, place), plan);
+        let cells: Vec<&Cell> = cells.iter().filter(|cell| cell.card == place).collect();
+        text += &table(&cells, plan);
+        text += &advice(plan, &cells);
     }
     if plan.cards.len() > 1 {
         for point in plan.points {
@@ -29,10 +32,6 @@ pub(crate) fn all(plan: &Plan<'_>, told: &[String], cells: &[Cell], style: Style
         }
     }
     text + &legend(plan, cells)
-}
-
-fn of_card(cells: &[Cell], card: usize) -> Vec<&Cell> {
-    cells.iter().filter(|cell| cell.card == card).collect()
 }
 
 /// An engine in a line.
@@ -61,7 +60,7 @@ fn table(cells: &[&Cell], plan: &Plan<'_>) -> String {
     head.extend(["policy", "total", "x optimum", "mean", "p50", "p90", "p99", "load", "loads", "on circuits"].map(str::to_owned));
     let mut rows = vec![head];
     for cell in cells {
-        let mut row: Vec<String> = cell.point.iter().map(|(_, value)| value.to_string()).collect();
+        let mut row: Vec<String> = cell.point.iter().map(|(_, value)| shown(*value)).collect();
         row.push(cell.policy.name() + if cell.policy.keeps_to_what_fits() { "" } else { " *" });
         row.push(seconds(cell.median(|run| run.total)));
         row.push(over_optimum(cell, plan));
@@ -76,10 +75,14 @@ fn table(cells: &[&Cell], plan: &Plan<'_>) -> String {
     aligned(&rows, keys.len() + 1)
 }
 
+/// How many times the least time possible a policy takes, or takes at most.
 fn over_optimum(cell: &Cell, plan: &Plan<'_>) -> String {
-    let Some(median) = cell.over_optimum() else { return "-".to_owned() };
-    let [low, _, high] = cell.band(|run| run.over_optimum.unwrap_or(f64::NAN));
-    if plan.seeds > 1 { format!("{median:.3} ({low:.3}-{high:.3})") } else { format!("{median:.3}") }
+    let [low, median, high] = cell.band(|run| run.over_bound);
+    if !median.is_finite() {
+        return "-".to_owned();
+    }
+    let at_most = if cell.knows_optimum() { "" } else { "<=" };
+    if plan.seeds > 1 { format!("{at_most}{median:.3} ({low:.3}-{high:.3})") } else { format!("{at_most}{median:.3}") }
 }
 
 fn banded([low, median, high]: [f64; 3], plan: &Plan<'_>) -> String {
@@ -122,8 +125,7 @@ fn compared(plan: &Plan<'_>, cells: &[Cell], point: &Point, style: Style) -> Str
             rows.push(row("  for a price of 1000", &|card, cell| per_price(card, cell).unwrap_or_else(dash)));
         }
     }
-    let place: Vec<String> = point.iter().map(|(key, value)| format!(", {key} {value}")).collect();
-    format!("\n{}\n{}", style.bold(&format!("side by side, policy {}{}", policy.name(), place.concat())), aligned(&rows, 1))
+    format!("\n{}\n{}", style.bold(&format!("side by side, policy {}{}", policy.name(), named(point))), aligned(&rows, 1))
 }
 
 /// Seconds of the processor's time that an engine saves in an hour of such traffic.
@@ -136,11 +138,17 @@ fn legend(plan: &Plan<'_>, cells: &[Cell]) -> String {
     let mut text = "\ntotal: for all requests without a pause between them, loading included; x optimum: over the least possible for what fits; mean to p99:\n\
         from arrival to the end of service; load: share of the elapsed time that the processor spends on requests\n"
         .to_owned();
+    let first = &plan.points[0];
+    if plan.points.iter().flat_map(|point| point.iter().zip(first)).any(|(one, other)| one.0 != Key::Rate && one.1 != other.1) {
+        text += "will do: within a tenth of the least total of all values tried, each with its fastest policy that knows no future\n";
+    }
     text += &idle(cells);
     if plan.cards.iter().any(|card| card.sheet.lanes > 1) {
-        text += "an engine that serves several requests at a time has as many threads before it; its optimum is not known\n";
-    } else if !plan.side_by_side && cells.iter().any(|cell| cell.over_optimum().is_none()) {
-        text += "-: not known, for there are too many sets of circuits for so many requests\n";
+        text += "an engine that serves several requests at a time has as many threads before it\n";
+    }
+    if cells.iter().any(|cell| !cell.knows_optimum()) {
+        text += "<=: at most, over a time below which no schedule comes; the optimum itself is not known side by side, of several lanes, or where there are too many\n\
+            sets of circuits for so many requests\n";
     }
     if plan.cards.len() > 1 {
         text += "requests/s at most: of this traffic, were one always waiting\n";
@@ -215,14 +223,17 @@ pub(crate) fn seconds(seconds: f64) -> String {
 }
 
 /// A share as people read it.
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{} %", short(100.0 * share))
 }
 
 /// Three digits.
-fn short(figure: f64) -> String {
+pub(crate) fn short(figure: f64) -> String {
     if figure == 0.0 || !figure.is_finite() {
         return if figure == 0.0 { "0".to_owned() } else { "-".to_owned() };
+    }
+    if figure.abs() >= 1e15 {
+        return format!("{figure:.2e}");
     }
     // As rounded: 99.96 is 100.
     let rounded: f64 = format!("{figure:.2e}").parse().unwrap_or(figure);
@@ -240,7 +251,7 @@ mod tests {
             [0.0, 5.08e-4, 0.0934, 1.89, 41.6, 288.0, 40_000.0, 360_000.0].map(seconds),
             ["0 s", "508 us", "93.4 ms", "1.89 s", "41.6 s", "288 s", "40000 s", "100 h"]
         );
-        assert_eq!([0.123_456, 1.0, 12.34, 99.96, 1234.5].map(short), ["0.123", "1.00", "12.3", "100", "1234"]);
+        assert_eq!([0.123_456, 1.0, 12.34, 99.96, 1234.5, 1e300].map(short), ["0.123", "1.00", "12.3", "100", "1234", "1.00e300"]);
     }
 
     #[test]

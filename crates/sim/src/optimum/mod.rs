@@ -9,10 +9,14 @@
 //! Both need to know when the first of the loads begun so far around one set is there. Of those not yet done at a request the one begun first is done first, for
 //! `f` never falls from request to request; and one that is done need not be looked at again later, for to have it and not use it costs no more than to wait. So each request costs
 //! as many steps as there are sets.
+//!
+//! Where software and circuits work side by side, the least time is not known, but a bound below it (`bound`).
 
+mod bound;
 mod device;
 mod sets;
 mod slots;
+mod weighted;
 
 use crate::machine::{Machine, Scope};
 use crate::trace::Request;
@@ -25,6 +29,30 @@ pub const SETS_MAX: usize = 100_000;
 const LOADS_MAX: usize = 1 << 25;
 /// They are counted once in so many requests.
 const COUNT_EVERY: usize = 256;
+
+/// What is known of the least time in which requests can be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Least {
+    /// Nanoseconds: no way to serve them takes less.
+    pub ns: u64,
+    /// Whether one takes just that.
+    pub is_exact: bool,
+}
+
+/// The least time in which requests that all wait from the start can be served in the order of arrival, from an empty engine: exactly where [`optimum`] knows it, else a bound.
+///
+/// Given `side_by_side`, or if the engine has several lanes, processor and engine work at the same time, each in the order of arrival; the bound of that is described in
+/// `bound`. Where there are too many sets of circuits to look at, a bound takes all to fit at once.
+pub fn least<I: ExactSizeIterator<Item = Request> + Clone>(machine: &Machine, requests: I, side_by_side: bool) -> Least {
+    if side_by_side || machine.lanes > 1 {
+        return Least { ns: bound::side_by_side(machine, &requests), is_exact: false };
+    }
+    let fastest = |request: Request| Times::of(machine, &machine.asked(&request)).fast;
+    match optimum(machine, requests.clone()) {
+        Some(ns) => Least { ns, is_exact: true },
+        None => Least { ns: requests.map(fastest).fold(0, u64::saturating_add), is_exact: false },
+    }
+}
 
 /// Nanoseconds of the fastest way to serve the requests back to back, from an empty engine. `None` for a machine with more than [`SETS_MAX`] sets, or 5,000 if it is
 /// loaded slot by slot, and for one that serves several requests at a time; slot by slot also where sets, requests and loading times together would take

@@ -11,7 +11,7 @@ use super::{Loads, Times, sets::Lattice};
 use crate::machine::Machine;
 
 /// The most sets that are looked at: each costs some twenty times as much as where the whole device is loaded.
-const SETS_MAX: usize = 5_000;
+pub(super) const SETS_MAX: usize = 5_000;
 /// The most steps, some minutes: a request takes as many as sets come from others by one circuit, times the most circuits that are held.
 const STEPS_MAX: u64 = 40_000_000_000;
 

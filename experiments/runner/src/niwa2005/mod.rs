@@ -1,13 +1,17 @@
 //! niwa2005: prediction of what an FPGA should hold. Table 2 is measured; tables 6, 7 and 8 and figures 3, 4, 5 and 7 are simulated, with the very policies
-//! that also run live, on the paper's machine and traces of its generator.
+//! that also run live, on the paper's machine and traces of its generator; so is what it leaves for later, software and circuits side by side.
 
 mod bands;
 mod models;
+mod side_by_side;
 mod table2;
 mod traces;
 
 use crate::{Options, Outcome, Progress, Result, parts};
-use bywash_sim::generate::Reading;
+use bywash_policy::reload::bigram::Matrix;
+use bywash_sim::Machine;
+use bywash_sim::generate::{Reading, generate};
+use bywash_sim::niwa2005::{learn, learn_lessons};
 use core::ops::Range;
 
 /// Seeds of a simulation.
@@ -16,7 +20,7 @@ const SEEDS: usize = 24;
 const QUICK: Reading = Reading { requests: 5_000, ..Reading::BEST };
 
 pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
-    parts(options, &["table2", "models", "traces"])?;
+    parts(options, &["table2", "models", "side-by-side", "traces"])?;
     let wanted = |part: &str| options.parts.is_empty() || options.parts.iter().any(|wanted| wanted == part);
     let mut outcome = Outcome::default();
     if wanted("table2") {
@@ -24,6 +28,9 @@ pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Resu
     }
     if wanted("models") {
         models::run(options, &mut outcome, progress)?;
+    }
+    if wanted("side-by-side") {
+        side_by_side::run(options, &mut outcome, progress)?;
     }
     if wanted("traces") {
         traces::run(options, &mut outcome, progress)?;
@@ -35,6 +42,11 @@ pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Resu
 fn simulated(options: &Options) -> (Reading, Range<u64>) {
     let (reading, seeds) = if options.quick { (QUICK, 3) } else { (Reading::BEST, SEEDS) };
     (reading, 0..options.rounds.unwrap_or(seeds) as u64)
+}
+
+/// What Predict has learnt.
+fn lessons(options: &Options, machine: &Machine, reading: &Reading) -> Matrix {
+    if options.quick { learn(machine, [generate(reading, 1_000)]) } else { learn_lessons(machine, reading) }
 }
 
 /// Does something for each seed, on all cores; answers in the order of the seeds.

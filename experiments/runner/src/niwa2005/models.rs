@@ -1,12 +1,12 @@
 //! Tables 6 and 8 and figure 7: the seven models on generated traces at ten rates.
 
 use super::bands::{Band, Place, short};
-use super::{for_each_seed, simulated};
+use super::{for_each_seed, lessons, simulated};
 use crate::{Options, Outcome, Progress, Result, write_table};
 use bywash_measure::plot::{Panel, Scale, draw};
 use bywash_policy::reload::Circuits;
 use bywash_sim::generate::{Reading, generate};
-use bywash_sim::niwa2005::{LIGHTEST_QUANTILE, Model, RATES, TABLE_6, learn, learn_lessons, machine, row_of_table_6};
+use bywash_sim::niwa2005::{LIGHTEST_QUANTILE, Model, RATES, TABLE_6, machine, row_of_table_6};
 use bywash_sim::watch::{Served, Watch};
 use bywash_sim::{Machine, Report};
 use core::ops::Range;
@@ -52,7 +52,7 @@ pub(super) fn run(options: &Options, outcome: &mut Outcome, progress: &mut dyn F
     let machine = machine();
     let fresh = FRESH..FRESH + seeds.end;
     progress(Progress::Part("tables 6 and 8, figure 7 (modelled)".into(), 2 * seeds.end));
-    let matrix = if options.quick { learn(&machine, [generate(&reading, 1_000)]) } else { learn_lessons(&machine, &reading) };
+    let matrix = lessons(options, &machine, &reading);
     let mut run = |seeds: Range<u64>| for_each_seed(seeds, progress, |seed| one(&machine, &reading, &matrix, seed));
     let all = run(seeds);
     table_6(options, outcome, &all)?;
@@ -296,6 +296,7 @@ fn full(points: &[(f64, f64)]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bywash_sim::niwa2005::learn;
 
     #[test]
     fn where_the_processor_is_full() {
