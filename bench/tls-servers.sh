@@ -4,12 +4,13 @@
 #
 #   bench/tls-servers.sh                              the whole table
 #   bench/tls-servers.sh nginx rsa2048,rsa4096 1.2 64 servers, keys, versions, connections: any of them as a comma-separated list
+#   RESUME=1 bench/tls-servers.sh nginx rsa2048       sessions are resumed by tickets, and each connection fetches a small page, without which TLS 1.3 sees no ticket
 #   LOAD=0.7 bench/tls-servers.sh nginx rsa2048 1.2   not as many as can be, but 0.7 of what the server manages without Bywash, in an open loop: latencies
 set -euo pipefail
 . "$(dirname "$0")/../tests/lib.sh"
 need "$bywash" "$tls_load"
 unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF LD_PRELOAD
-rounds=${ROUNDS:-5} seconds=${SECONDS_EACH:-2} load=${LOAD:-}
+rounds=${ROUNDS:-5} seconds=${SECONDS_EACH:-2} load=${LOAD:-} resume=${RESUME:-}
 list() { tr , ' ' <<<"$1"; }
 servers=$(list "${1:-nginx,haproxy,haproxy-async}") keys=$(list "${2:-rsa2048,rsa3072,rsa4096,ecdsa,p384,ed25519}")
 versions=$(list "${3:-1.2,1.3}") connections=$(list "${4:-1,8,64}")
@@ -22,6 +23,8 @@ certificate() {
     cat "$scratch/$key.pem" "$scratch/$key.key" >"$scratch/$key.both"
 }
 
+mkdir "$scratch/www"
+head -c 1024 /dev/urandom >"$scratch/www/small"
 declare -A ports masters
 # start NAME SERVER KEY [COMMAND...]
 start() {
@@ -32,6 +35,7 @@ start() {
         nginx)
             nginx_conf "$conf" "${ports[$name]}"
             sed -i "s#$scratch/rsa\.#$scratch/$key.#" "$conf"
+            [ -z "$resume" ] || sed -i 's/ssl_session_tickets off/ssl_session_tickets on/' "$conf"
             begin "$conf.out" $server_core "$@" nginx -c "$conf"
             ;;
         haproxy | haproxy-async)
@@ -64,7 +68,7 @@ measure() {
     shift 3
     before=$(cpu_ns "${masters[$name]}")
     $client_core "$tls_load" --connect "127.0.0.1:${ports[$name]}" --sni $host --ca "$scratch/ca.pem" --tls "$version" --connections "$count" \
-        --seconds "$seconds" --json "$@" >"$scratch/load" || { cat "$scratch/load" >&2; exit 1; }
+        --seconds "$seconds" --json ${resume:+--resume --path /small} "$@" >"$scratch/load" || { cat "$scratch/load" >&2; exit 1; }
     printf '{"name": "%s", "cpu_ns": %d, "load": %s}\n' "$name" $(($(cpu_ns "${masters[$name]}") - before)) "$(cat "$scratch/load")" >>"$scratch/results"
 }
 

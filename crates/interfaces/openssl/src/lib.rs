@@ -22,6 +22,7 @@
 //! | [`ffi`] | the provider ABI, parameters, libcrypto's public functions: written by hand, no private structures |
 //! | [`provider`] | entry point, configuration, the table of what is offered |
 //! | [`ciphers`] | ciphers and AEADs, behaving as the default provider's |
+//! | [`kdf`] | key derivation of TLS 1.2 and 1.3 |
 //! | [`pkey`] | key management, signatures, decryption, key exchange |
 //! | [`keys`] | keys of a broker's vault: the files and URIs that name them |
 //! | [`delegate`] | the default provider in a private library context, for all that Bywash does not do itself |
@@ -37,6 +38,7 @@ pub mod ciphers;
 pub mod delegate;
 pub mod errors;
 pub mod ffi;
+pub mod kdf;
 pub mod keys;
 pub mod pkey;
 pub mod provider;

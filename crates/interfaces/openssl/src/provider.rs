@@ -4,7 +4,7 @@ use crate::delegate::Delegate;
 use crate::errors::{REASON_STRINGS, Reason, connect, disconnect, raise};
 use crate::ffi::ids::{core as id, operation};
 use crate::ffi::{AlgorithmEntry, Callback, CoreHandle, DispatchEntry, Function, Param, ParamsMut, Table, guard};
-use crate::{ciphers, keys, pkey};
+use crate::{ciphers, kdf, keys, pkey};
 use bywash_client::{Client, Config, Route};
 use bywash_core::Algorithm;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -288,6 +288,7 @@ unsafe extern "C" fn query_operation(provctx: *mut c_void, wanted: c_int, no_cac
     let Some(provider) = unsafe { Provider::from_ptr(provctx) }.filter(|provider| provider.is_able()) else { return ptr::null() };
     match wanted {
         operation::CIPHER => ciphers::offered(provider.may_leave()).as_ptr(),
+        operation::KDF => kdf::KDF.0.as_ptr(),
         operation::KEYMGMT => pkey::KEYMGMT.0.as_ptr(),
         operation::SIGNATURE => pkey::SIGNATURE.0.as_ptr(),
         operation::ASYM_CIPHER => pkey::ASYM_CIPHER.0.as_ptr(),

@@ -71,7 +71,7 @@ configure '' > "$cache/plain.cnf"
 # Every data file with an algorithm that Bywash offers, and those that use them on the way (key wrapping, MACs, random numbers).
 [ $# -gt 0 ] || set -- evpciph_aes_common evpciph_aes_cts evpciph_aes_stitched evpciph_aes_wrap evpciph_aes_siv evpciph_chacha \
     evppkey_rsa evppkey_rsa_common evppkey_ecc evppkey_ecdh evppkey_ecdsa evppkey_ecx evppkey_kas evppkey_mismatch evppkey_brainpool \
-    evpmac_common evprand evppbe_pkcs12
+    evpkdf_tls11_prf evpkdf_tls12_prf evpkdf_tls13_kdf evpmac_common evprand evppbe_pkcs12
 
 # One data file under one configuration: sets passed, errors, skipped, and leaves the lines of failed tests in LOG.failed.
 run() {

@@ -20,12 +20,26 @@ pub mod core {
 /// `OSSL_OP_*`.
 pub mod operation {
     pub const CIPHER: i32 = 2;
+    pub const KDF: i32 = 4;
     pub const KEYMGMT: i32 = 10;
     pub const KEYEXCH: i32 = 11;
     pub const SIGNATURE: i32 = 12;
     pub const ASYM_CIPHER: i32 = 13;
     pub const DECODER: i32 = 21;
     pub const STORE: i32 = 22;
+}
+
+/// `OSSL_FUNC_KDF_*`.
+pub mod kdf {
+    pub const NEWCTX: i32 = 1;
+    pub const DUPCTX: i32 = 2;
+    pub const FREECTX: i32 = 3;
+    pub const RESET: i32 = 4;
+    pub const DERIVE: i32 = 5;
+    pub const GETTABLE_CTX_PARAMS: i32 = 7;
+    pub const SETTABLE_CTX_PARAMS: i32 = 8;
+    pub const GET_CTX_PARAMS: i32 = 10;
+    pub const SET_CTX_PARAMS: i32 = 11;
 }
 
 /// `OSSL_FUNC_DECODER_*`.

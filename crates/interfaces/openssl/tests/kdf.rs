@@ -1,0 +1,217 @@
+//! Key derivation against the default provider: the same parameters in any order and any pieces, the same bytes, the same answers.
+
+#![allow(clippy::undocumented_unsafe_blocks, reason = "tests call libcrypto as its manual pages say, with buffers that outlive the calls")]
+
+mod common;
+
+use bywash_openssl::ffi::abi::{OCTET_STRING, UTF8_STRING};
+use bywash_openssl::ffi::libcrypto::*;
+use bywash_openssl::ffi::{OwnedParams, Param};
+use common::*;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr;
+
+#[link(name = "crypto")]
+unsafe extern "C" {
+    fn EVP_KDF_fetch(ctx: *mut OSSL_LIB_CTX, algorithm: *const c_char, properties: *const c_char) -> *mut c_void;
+    fn EVP_KDF_free(kdf: *mut c_void);
+    fn EVP_KDF_get0_provider(kdf: *const c_void) -> *const OSSL_PROVIDER;
+    fn EVP_KDF_CTX_new(kdf: *const c_void) -> *mut c_void;
+    fn EVP_KDF_CTX_free(ctx: *mut c_void);
+    fn EVP_KDF_CTX_dup(ctx: *const c_void) -> *mut c_void;
+    fn EVP_KDF_CTX_reset(ctx: *mut c_void);
+    fn EVP_KDF_CTX_set_params(ctx: *mut c_void, params: *const Param) -> c_int;
+    fn EVP_KDF_CTX_get_kdf_size(ctx: *mut c_void) -> usize;
+    fn EVP_KDF_derive(ctx: *mut c_void, key: *mut u8, keylen: usize, params: *const Param) -> c_int;
+}
+
+/// A context of one provider's.
+struct Kdf(*mut c_void);
+
+impl Kdf {
+    fn new(library: &Library, name: &CStr, provider: &str) -> Self {
+        let properties = CString::new(format!("provider={provider}")).unwrap();
+        // The context keeps what was fetched.
+        unsafe {
+            let kdf = EVP_KDF_fetch(library.context, name.as_ptr(), properties.as_ptr());
+            assert!(!kdf.is_null(), "{provider} does not offer {name:?}");
+            let context = EVP_KDF_CTX_new(kdf);
+            EVP_KDF_free(kdf);
+            assert!(!context.is_null());
+            Self(context)
+        }
+    }
+
+    fn set(&self, mut params: OwnedParams) -> c_int {
+        unsafe { EVP_KDF_CTX_set_params(self.0, params.as_ptr()) }
+    }
+
+    /// The answer, the value, and the reason where there is none.
+    fn derive(&self, len: usize, mut params: OwnedParams) -> (c_int, Vec<u8>, String) {
+        let mut out = vec![0; len];
+        take_reason();
+        let done = unsafe { EVP_KDF_derive(self.0, out.as_mut_ptr(), len, params.as_ptr()) };
+        if done != 1 {
+            out.fill(0);
+        }
+        (done, out, take_reason())
+    }
+}
+
+impl Drop for Kdf {
+    fn drop(&mut self) {
+        unsafe { EVP_KDF_CTX_free(self.0) };
+    }
+}
+
+fn pair(library: &Library, name: &CStr) -> [Kdf; 2] {
+    ["bywash", "default"].map(|provider| Kdf::new(library, name, provider))
+}
+
+/// Random bytes, as many as one of these says.
+fn some(random: &mut Random, lengths: &[usize]) -> Vec<u8> {
+    let length = lengths[random.below(lengths.len())];
+    random.bytes(length)
+}
+
+/// The same calls on both; both answer alike.
+fn agree(pair: &[Kdf; 2], len: usize, params: impl Fn() -> OwnedParams, what: &str) -> (c_int, Vec<u8>, String) {
+    let [ours, theirs] = pair.each_ref().map(|kdf| kdf.derive(len, params()));
+    assert_eq!(ours, theirs, "{what}");
+    ours
+}
+
+#[test]
+fn programs_find_ours_first() {
+    let library = Library::new("auto");
+    for name in [c"TLS1-PRF", c"TLS13-KDF"] {
+        unsafe {
+            let kdf = EVP_KDF_fetch(library.context, name.as_ptr(), ptr::null());
+            let provider = CStr::from_ptr(OSSL_PROVIDER_get0_name(EVP_KDF_get0_provider(kdf)));
+            assert_eq!(provider, c"bywash");
+            EVP_KDF_free(kdf);
+        }
+    }
+}
+
+#[test]
+fn tls_1_2_derives_the_same() {
+    let library = Library::new("auto");
+    let mut random = Random::new(12);
+    for round in 0..600 {
+        let pair = pair(&library, c"TLS1-PRF");
+        let digest = ["SHA256", "sha2-384", "SHA384", "SHA-256", "MD5-SHA1", "SHA512", "SHA1"][random.below(7)];
+        let secret = some(&mut random, &[1, 32, 48, 66, 128, 200]);
+        let seeds: Vec<Vec<u8>> = (0..random.below(5)).map(|_| some(&mut random, &[0, 13, 32, 64])).collect();
+        let params = || {
+            let begun = OwnedParams::new().utf8(c"digest", digest).octets(c"secret", &secret);
+            seeds.iter().fold(begun, |params, seed| params.octets(c"seed", seed))
+        };
+        let what = format!("{round}: {digest}, a secret of {}, seeds {seeds:x?}", secret.len());
+        let len = [1, 12, 40, 48, 104, 255][random.below(6)];
+        agree(&pair, len, params, &what);
+        // Seeds are added to, all else stays.
+        let more = || OwnedParams::new().octets(c"seed", &seeds.concat());
+        agree(&pair, len, more, &format!("{what}, again"));
+        for kdf in &pair {
+            unsafe { EVP_KDF_CTX_reset(kdf.0) };
+        }
+        agree(&pair, len, more, &format!("{what}, after a reset"));
+    }
+}
+
+#[test]
+fn tls_1_3_derives_the_same() {
+    let library = Library::new("auto");
+    let mut random = Random::new(13);
+    for round in 0..1000 {
+        let pair = pair(&library, c"TLS13-KDF");
+        let digest = ["SHA256", "SHA384", "SHA2-384", "SHA512"][random.below(4)];
+        let mode = ["EXTRACT_ONLY", "EXPAND_ONLY", "EXTRACT_AND_EXPAND"][[0, 0, 0, 1, 1, 1, 2][random.below(7)]];
+        let label = some(&mut random, &[2, 7, 7, 12, 12, 249, 250]);
+        let fields: Vec<(&CStr, Vec<u8>)> = vec![
+            (c"key", some(&mut random, &[0, 32, 48, 56])),
+            (c"salt", some(&mut random, &[0, 32, 48])),
+            (c"prefix", b"tls13 ".to_vec()),
+            (c"label", label),
+            (c"data", some(&mut random, &[0, 32, 48, 64, 65])),
+        ];
+        let left_out: Vec<bool> = fields.iter().map(|_| random.one_in(6)).collect();
+        let given = || fields.iter().zip(&left_out).filter(|&(_, &left_out)| !left_out).map(|(field, _)| field);
+        let begun = || OwnedParams::new().utf8(c"mode", mode).utf8(c"digest", digest);
+        let params = || given().fold(begun(), |params, (name, bytes)| params.octets(name, bytes));
+        let what = format!("{round}: {digest}, {mode}, {:x?}", given().collect::<Vec<_>>());
+        let len = [12, 16, 32, 48, 100][random.below(5)];
+        agree(&pair, len, params, &what);
+        let one_by_one = || {
+            pair.each_ref().map(|kdf| {
+                unsafe { EVP_KDF_CTX_reset(kdf.0) };
+                given().map(|(name, bytes)| kdf.set(OwnedParams::new().octets(name, bytes))).chain([kdf.set(begun())]).collect::<Vec<_>>()
+            })
+        };
+        let [ours, theirs] = one_by_one();
+        assert_eq!(ours, theirs, "{what}, one by one");
+        agree(&pair, len, OwnedParams::new, &format!("{what}, one by one"));
+    }
+}
+
+#[test]
+fn modes_are_numbers_as_well() {
+    let library = Library::new("auto");
+    for mode in 0..4 {
+        let pair = pair(&library, c"TLS13-KDF");
+        let number = |params: OwnedParams| params.number(c"mode", mode).utf8(c"digest", "SHA256");
+        let params = || {
+            number(OwnedParams::new()).octets(c"key", &[7; 32]).octets(c"prefix", b"tls13 ").octets(c"label", b"key").octets(c"data", b"")
+        };
+        let (done, ..) = agree(&pair, 32, params, &format!("mode {mode}"));
+        assert_eq!(done, c_int::from(mode == 1 || mode == 2));
+    }
+}
+
+#[test]
+fn what_is_missing_or_malformed_is_refused_alike() {
+    let library = Library::new("auto");
+    let prf = || OwnedParams::new().utf8(c"digest", "SHA256").octets(c"secret", &[1; 48]).octets(c"seed", &[2; 77]);
+    type Case = (&'static str, fn() -> OwnedParams);
+    let cases: [Case; 6] = [
+        ("nothing", OwnedParams::new),
+        ("no digest", || OwnedParams::new().octets(c"secret", &[1; 48]).octets(c"seed", &[2; 77])),
+        ("no secret", || OwnedParams::new().utf8(c"digest", "SHA256").octets(c"seed", &[2; 77])),
+        ("no seed", || OwnedParams::new().utf8(c"digest", "SHA256").octets(c"secret", &[1; 48])),
+        ("a digest that nobody has", || OwnedParams::new().utf8(c"digest", "SHA257")),
+        ("a seed too long", || {
+            OwnedParams::new().utf8(c"digest", "SHA256").octets(c"secret", &[1; 48]).octets(c"seed", &[2; 1000]).octets(c"seed", &[2; 25])
+        }),
+    ];
+    for (what, params) in cases {
+        let (done, ..) = agree(&pair(&library, c"TLS1-PRF"), 12, params, what);
+        assert_ne!(done, 1, "{what}");
+    }
+    let (done, ..) = agree(&pair(&library, c"TLS1-PRF"), 0, prf, "no room");
+    assert_ne!(done, 1);
+    let nobodys = || prf().utf8(c"properties", "provider=nobody");
+    let (done, ..) = agree(&pair(&library, c"TLS1-PRF"), 12, nobodys, "a digest of a provider that is not there");
+    assert_ne!(done, 1);
+    // Of a wrong type.
+    let mut secret = [1_u8; 48];
+    for (key, data_type) in [(c"secret", UTF8_STRING), (c"digest", OCTET_STRING)] {
+        let params = [Param::new(key, data_type, secret.as_mut_ptr().cast(), 48), Param::END];
+        let answers = pair(&library, c"TLS1-PRF").map(|kdf| unsafe { EVP_KDF_CTX_set_params(kdf.0, params.as_ptr()) });
+        assert_eq!(answers[0], answers[1], "{key:?}");
+    }
+}
+
+#[test]
+fn contexts_say_their_size_and_are_copied() {
+    let library = Library::new("auto");
+    let [ours, theirs] = pair(&library, c"TLS1-PRF");
+    assert_eq!(unsafe { EVP_KDF_CTX_get_kdf_size(ours.0) }, unsafe { EVP_KDF_CTX_get_kdf_size(theirs.0) });
+    let [ours, theirs] = pair(&library, c"TLS13-KDF");
+    let params = || OwnedParams::new().utf8(c"mode", "EXPAND_ONLY").utf8(c"digest", "SHA384").octets(c"key", &[7; 48]);
+    assert_eq!((ours.set(params()), theirs.set(params())), (1, 1));
+    let copy = Kdf(unsafe { EVP_KDF_CTX_dup(ours.0) });
+    drop(ours);
+    let rest = || OwnedParams::new().octets(c"prefix", b"tls13 ").octets(c"label", b"iv").octets(c"data", b"");
+    assert_eq!(copy.derive(12, rest()), theirs.derive(12, rest()));
+}
