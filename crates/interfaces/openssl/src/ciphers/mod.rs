@@ -8,6 +8,7 @@
 //! | `block`, `ctr`, `xts`, `gcm`, `chacha` | one mode each |
 //! | `delegated` | the default provider's cipher, for what is left to it |
 //! | `spare` | ciphers between two contexts |
+//! | `leftovers` | the stack, wiped when a context is freed |
 //! | `passed` | whole contexts left to the default provider: those in place for which the engine has nothing better |
 //!
 //! # Where work runs
@@ -39,6 +40,7 @@ mod dispatch;
 mod gcm;
 mod gcm_params;
 mod io;
+mod leftovers;
 mod params;
 mod passed;
 mod spare;

@@ -2,7 +2,7 @@
 
 use super::dispatch::{Failed, Outcome, fail};
 use super::io::Io;
-use super::spare;
+use super::{leftovers, spare};
 use crate::errors::Reason;
 use bywash_client::{Client, Session};
 use bywash_core::secret::constant_time_eq;
@@ -30,6 +30,8 @@ pub(crate) struct Work {
     has_text: bool,
     operations: u64,
     bytes: u64,
+    /// So much text went through the cipher that it may have left round keys on the stack.
+    leaves: bool,
 }
 
 /// No message has been begun.
@@ -42,7 +44,7 @@ impl Work {
     /// With this cipher, or else with sessions.
     pub(crate) fn new(client: &'static Client, algorithm: Algorithm, solo: Option<Box<dyn Solo>>) -> Self {
         let way = solo.map_or(Way::Shared { session: None, stream: None }, Way::Solo);
-        Self { client, algorithm, way, is_keyed: false, has_text: false, operations: 0, bytes: 0 }
+        Self { client, algorithm, way, is_keyed: false, has_text: false, operations: 0, bytes: 0, leaves: false }
     }
 
     /// Whether there is a key.
@@ -234,6 +236,7 @@ impl Work {
     pub(crate) fn flush(&mut self) {
         if self.operations > 0 {
             self.client.count(self.algorithm, self.operations, self.bytes);
+            self.leaves |= self.bytes >= leftovers::FROM;
             (self.operations, self.bytes) = (0, 0);
         }
     }
@@ -258,6 +261,7 @@ impl Work {
             has_text: self.has_text,
             operations: 0,
             bytes: 0,
+            leaves: false,
         })
     }
 }
@@ -267,6 +271,9 @@ impl Drop for Work {
         self.flush();
         if let Way::Solo(solo) = mem::replace(&mut self.way, Way::Shared { session: None, stream: None }) {
             spare::keep(self.algorithm, solo);
+        }
+        if self.leaves {
+            leftovers::wipe();
         }
     }
 }

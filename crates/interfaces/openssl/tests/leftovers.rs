@@ -1,0 +1,162 @@
+//! When a context has been freed, nothing of its key is left on the stack.
+
+mod common;
+
+use common::{Cipher, Context, Library};
+
+/// Bytes of stack that are looked at, more than any cipher uses.
+const DEPTH: usize = 256 << 10;
+/// Bytes just below the caller, where frames of the test's own lie.
+const OWN: usize = 256;
+const PAINT: u64 = 0xA5A5_5A5A_C33C_3CC3;
+const NAMES: [&str; 9] =
+    ["AES-128-CTR", "AES-256-CTR", "AES-128-CBC", "AES-256-CBC", "AES-128-ECB", "AES-256-ECB", "AES-256-XTS", "AES-128-GCM", "AES-256-GCM"];
+const SIZES: [usize; 12] = [16, 32, 48, 80, 128, 144, 256, 320, 512, 1024, 4096, 70_000];
+
+/// Product in GF(2^8) (FIPS 197 s4.2).
+fn times(a: u8, b: u8) -> u8 {
+    (0..8).fold((0u8, a), |(sum, a), bit| (sum ^ (a & 0u8.wrapping_sub(b >> bit & 1)), a << 1 ^ (0x1B & 0u8.wrapping_sub(a >> 7)))).0
+}
+
+fn substitute(byte: u8) -> u8 {
+    let inverse = (0..254).fold(1, |power, _| times(power, byte));
+    (0..5).fold(0x63, |sum, turn| sum ^ inverse.rotate_left(turn))
+}
+
+/// The round keys of a key (FIPS 197 s5.2).
+fn expand(key: &[u8]) -> Vec<[u8; 16]> {
+    let length = key.len() / 4;
+    let mut words: Vec<[u8; 4]> = key.chunks_exact(4).map(|word| word.try_into().unwrap()).collect();
+    let mut constant = 1;
+    for i in length..4 * (length + 7) {
+        let mut word = words[i - 1];
+        if i % length == 0 {
+            word.rotate_left(1);
+            word = word.map(substitute);
+            word[0] ^= constant;
+            constant = times(constant, 2);
+        } else if length > 6 && i % length == 4 {
+            word = word.map(substitute);
+        }
+        words.push(core::array::from_fn(|j| words[i - length][j] ^ word[j]));
+    }
+    words.chunks_exact(4).map(|words| words.concat().try_into().unwrap()).collect()
+}
+
+/// What a round key is in the equivalent inverse cipher (FIPS 197 s5.3.5).
+fn inverted(key: &[u8; 16]) -> [u8; 16] {
+    core::array::from_fn(|i| {
+        let factors = [14, 11, 13, 9];
+        (0..4).fold(0, |sum, j| sum ^ times(key[i / 4 * 4 + j], factors[(j + 4 - i % 4) % 4]))
+    })
+}
+
+#[inline(never)]
+fn paint() {
+    let mut stack = [0u64; DEPTH / 8];
+    // SAFETY: each is a valid place for a write.
+    stack.iter_mut().for_each(|word| unsafe { core::ptr::write_volatile(word, PAINT) });
+    core::hint::black_box(&mut stack);
+}
+
+/// How far below the caller parts of these keys lie, and how far down the stack has been used.
+#[inline(never)]
+fn found(parts: &[u64]) -> (Vec<usize>, usize) {
+    let here = 0u64;
+    let top = (&raw const here).expose_provenance();
+    let (mut places, mut deepest) = (Vec::new(), 0);
+    for down in (OWN / 8..(DEPTH - 4096) / 8).map(|words| 8 * words) {
+        // SAFETY: bytes of this thread's stack, below the frames in use; nothing refers to them.
+        let word = unsafe { core::ptr::read_volatile(core::ptr::with_exposed_provenance::<u64>(top - down)) };
+        if word != PAINT {
+            deepest = down;
+        }
+        if parts.contains(&word) {
+            places.push(down);
+        }
+    }
+    (places, deepest)
+}
+
+/// One message in one context, which is then freed.
+#[inline(never)]
+fn message(cipher: &Cipher, key: &[u8], text: &[u8], encrypt: i32) {
+    let context = Context::new();
+    assert!(context.init(Some(cipher), Some(key), Some(&[9; 16]), encrypt));
+    context.set_padding(false);
+    assert!(context.update(text).is_some());
+}
+
+fn key_of(cipher: &Cipher) -> Vec<u8> {
+    (0..cipher.number(c"keylen") as u8).map(|i| i.wrapping_mul(73) ^ 0x5E).collect()
+}
+
+/// Halves of all round keys, of either direction.
+fn parts_of(name: &str, key: &[u8]) -> Vec<u64> {
+    let keys = if name.ends_with("XTS") { key.chunks_exact(key.len() / 2).collect() } else { vec![key] };
+    let rounds: Vec<[u8; 16]> = keys.into_iter().flat_map(expand).collect();
+    let all = rounds.iter().copied().chain(rounds.iter().map(inverted));
+    all.flat_map(|key| [0, 8].map(|at| u64::from_le_bytes(key[at..at + 8].try_into().unwrap()))).collect()
+}
+
+#[test]
+fn round_keys_are_those_of_the_standard() {
+    // FIPS 197, appendix A.1.
+    let keys = expand(&u128::to_be_bytes(0x2b7e151628aed2a6abf7158809cf4f3c));
+    assert_eq!((keys.len(), u128::from_be_bytes(keys[10])), (11, 0xd014f9a8c9ee2589e13f0cc8b6630ca6));
+    // Appendix A.3.
+    let key: Vec<u8> = (0x603deb1015ca71be2b73aef0857d7781u128.to_be_bytes().into_iter())
+        .chain(0x1f352c073b6108d72d9810a30914dff4u128.to_be_bytes())
+        .collect();
+    let keys = expand(&key);
+    assert_eq!((keys.len(), u128::from_be_bytes(keys[14])), (15, 0xfe4890d1e6188d0b046df344706c631e));
+    // The first column of FIPS 197 s5.3.3's inverse of what MixColumns makes of db 13 53 45.
+    let mut mixed = [0; 16];
+    mixed[..4].copy_from_slice(&[0x8e, 0x4d, 0xa1, 0xbc]);
+    assert_eq!(inverted(&mixed)[..4], [0xdb, 0x13, 0x53, 0x45]);
+}
+
+#[test]
+fn a_freed_context_leaves_no_round_key_on_the_stack() {
+    let work = || {
+        let library = Library::alone("here");
+        let (mut deepest_of_all, mut left) = (0, Vec::new());
+        for name in NAMES {
+            let cipher = library.cipher(name, "bywash");
+            let key = key_of(&cipher);
+            let parts = parts_of(name, &key);
+            for (size, encrypt) in SIZES.into_iter().flat_map(|size| [(size, 1), (size, 0)]) {
+                let text = vec![3; size];
+                message(&cipher, &key, &text, encrypt); // what is made once for all
+                paint();
+                message(&cipher, &key, &text, encrypt);
+                let (places, deepest) = found(&parts);
+                deepest_of_all = deepest_of_all.max(deepest);
+                if let (Some(first), Some(last)) = (places.first(), places.last()) {
+                    left.push(format!("{name}, {size} bytes, direction {encrypt}: {} parts {first} to {last} bytes below", places.len()));
+                }
+            }
+        }
+        assert!(left.is_empty(), "frames reached {deepest_of_all} bytes down, and of round keys were left\n{}", left.join("\n"));
+    };
+    std::thread::Builder::new().stack_size(16 << 20).spawn(work).unwrap().join().unwrap();
+}
+
+/// Leaves the words on the stack, as a careless cipher would.
+#[inline(never)]
+fn plant(words: &[u64]) {
+    let mut copy = [0; 1024];
+    copy[512..512 + words.len()].copy_from_slice(words);
+    std::hint::black_box(&mut copy);
+}
+
+#[test]
+fn what_is_left_is_found() {
+    let work = || {
+        let parts = parts_of("AES-256-CTR", &[7; 32]);
+        paint();
+        plant(&parts[..30]);
+        assert_eq!(found(&parts).0.len(), 30);
+    };
+    std::thread::Builder::new().stack_size(16 << 20).spawn(work).unwrap().join().unwrap();
+}
