@@ -133,6 +133,9 @@ impl Picture {
         family(e, head, &self.0.engines, engine_labels, |m, engine| count(m, engine.faults))?;
         let head = ("engine_stuck", "Batches and loads that an engine has not come back from", MetricType::Gauge);
         family(e, head, &self.0.engines, engine_labels, |m, engine| gauge(m, engine.stuck))?;
+        let models = self.0.engines.iter().filter(|engine| engine.late.is_some());
+        let head = ("engine_late", "Answers of a modelled engine that came later than its model says", MetricType::Counter);
+        family(e, head, models, engine_labels, |m, engine| count(m, engine.late.unwrap_or_default()))?;
         let devices = || self.0.engines.iter().filter_map(|engine| Some((engine, engine.device.as_ref()?)));
         let head = ("reconfigurations", "How often a reconfigurable engine loaded circuits", MetricType::Counter);
         family(e, head, devices(), device_labels, |m, (_, device)| count(m, device.reconfigurations))?;
@@ -191,6 +194,7 @@ mod tests {
                 modelled: true,
                 up: true,
                 stuck: 1,
+                late: Some(5),
                 device: Some(DeviceStats {
                     loaded: vec!["DES-ECB".into()],
                     reconfigurations: 7,
@@ -215,6 +219,7 @@ mod tests {
         assert!(text.contains("bywash_engine_up{engine=\"fpga\",modelled=\"true\"} 1"), "{text}");
         assert!(text.contains("bywash_reconfigurations_total{engine=\"fpga\",modelled=\"true\"} 7"), "{text}");
         assert!(text.contains("bywash_engine_stuck{engine=\"fpga\",modelled=\"true\"} 1"), "{text}");
+        assert!(text.contains("bywash_engine_late_total{engine=\"fpga\",modelled=\"true\"} 5"), "{text}");
         assert!(text.contains("bywash_failed_reconfigurations_total{engine=\"fpga\",modelled=\"true\"} 2"), "{text}");
         assert!(text.contains("bywash_saved_seconds{engine=\"fpga\",modelled=\"true\"} 1.5"), "{text}");
         assert!(text.contains("bywash_circuit_loaded{engine=\"fpga\",modelled=\"true\",circuit=\"DES-ECB\"} 1"), "{text}");

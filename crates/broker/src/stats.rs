@@ -64,6 +64,8 @@ pub struct EngineStats {
     pub faults: u64,
     /// Batches and loads that it was given up on and has not come back from.
     pub stuck: u64,
+    /// Of a modelled engine: answers that came later than its model says, for their bytes took the processor longer. Not counted where absent.
+    pub late: Option<u64>,
     /// What it holds, for a reconfigurable one.
     pub device: Option<DeviceStats>,
 }
@@ -202,6 +204,7 @@ impl Stats {
             busy: status.busy as u64,
             faults: status.faults,
             stuck: status.stuck as u64,
+            late: engine.late(),
             device: status.held.as_ref().map(DeviceStats::of),
         });
         let engines = engines.collect::<Vec<_>>();

@@ -27,6 +27,12 @@ pub trait Engine: Send + Sync {
         false
     }
 
+    /// Of a modelled engine: operations since it was made whose bytes were ready only after the model's time. They really took longer than the model says, which is
+    /// what managers and policies see and go by. `None`, the default, where nothing of the kind is counted.
+    fn late(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether it computes on the processor of the thread that calls it, with nothing beyond that thread which could fail to answer. A
     /// manager lets blocked callers work on such an engine themselves; any other is given threads of its own and watched.
     fn is_local(&self) -> bool {

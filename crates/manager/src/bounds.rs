@@ -25,14 +25,14 @@ const PROBATION_NS_MAX: u64 = 60_000_000_000;
 const LATE_NS: u64 = 200_000_000;
 
 impl Bounds {
-    /// When a batch begun now counts as stalled.
-    pub(crate) fn deadline(&self, now: Time, bytes: u64) -> Time {
-        now + self.stall_ns + bytes.saturating_mul(STALL_NS_PER_BYTE)
+    /// How long a batch may run before it counts as stalled.
+    pub(crate) fn batch_ns(&self, bytes: u64) -> u64 {
+        self.stall_ns.saturating_add(bytes.saturating_mul(STALL_NS_PER_BYTE))
     }
 
-    /// When loading begun now counts as stalled, where the sheet, if there is one, says that it takes so long.
-    pub(crate) fn loading_deadline(&self, now: Time, sheet_ns: Option<u64>) -> Time {
-        now + sheet_ns.map_or(self.stall_ns, |ns| ns.saturating_mul(LOADING_TIMES).saturating_add(LOADING_NS))
+    /// The same of loading, which the sheet, if there is one, says to take so long.
+    pub(crate) fn loading_ns(&self, sheet_ns: Option<u64>) -> u64 {
+        sheet_ns.map_or(self.stall_ns, |ns| ns.saturating_mul(LOADING_TIMES).saturating_add(LOADING_NS))
     }
 }
 
@@ -80,13 +80,13 @@ impl State {
         for number in stalled {
             self.give_up(now, number, None, ended);
         }
-        for id in (0..self.engines.len() as u8).map(EngineId) {
-            if matches!(self.engine(id).loading, Loading::Since(_, deadline) if deadline <= now) {
+        for id in self.ids() {
+            if matches!(self.engine(id).loading, Loading::Under { deadline, .. } if deadline <= now) {
                 self.give_up_loading(now, id);
             }
         }
         self.expire(now, ended);
-        for id in (0..self.engines.len() as u8).map(EngineId) {
+        for id in self.ids() {
             let engine = self.engine(id);
             if engine.returns_at().is_some_and(|at| at <= now) {
                 engine.up = true;
@@ -98,41 +98,49 @@ impl State {
 
     /// Circuits are to be loaded, which the device's sheet, if there is one, says to take so long. Where earlier loading is stuck it has failed at once: false.
     pub(crate) fn begin_loading(&mut self, now: Time, id: EngineId, circuits: Vec<Algorithm>, sheet_ns: Option<u64>) -> bool {
-        let deadline = self.bounds.loading_deadline(now, sheet_ns);
+        let bound_ns = self.bounds.loading_ns(sheet_ns);
+        let deadline = now + bound_ns;
         let engine = self.engine(id);
         if engine.loading != Loading::No {
             self.policy.event(now, Event::LoadFailed(id));
             return false;
         }
-        engine.loading = Loading::Since(now, deadline);
+        engine.loading = Loading::Under { bound_ns, deadline };
         engine.ready.push_back(Job::Load(circuits));
         self.scan_by(deadline);
         true
     }
 
-    /// Loading has come back. If it was given up nobody is told: what the engine holds now it is not believed to hold, and has loaded again.
-    pub(crate) fn end_loading(&mut self, now: Time, id: EngineId, well: bool) {
-        let engine = self.engine(id);
-        if core::mem::replace(&mut engine.loading, Loading::No) == Loading::Lost {
-            engine.stuck = engine.stuck.saturating_sub(1);
-            if let Some(at) = engine.returns_at() {
-                self.scan_by(at);
-            }
-            return;
+    /// Loading has come back; if it was given up, after its failure was told.
+    pub(crate) fn end_loading(&mut self, now: Time, id: EngineId, circuits: &[Algorithm], well: bool) {
+        if core::mem::replace(&mut self.engine(id).loading, Loading::No) == Loading::Lost {
+            return self.loading_returned(now, id, circuits, well);
         }
         self.judge(now, id, !well);
         self.policy.event(now, if well { Event::Loaded(id) } else { Event::LoadFailed(id) });
+    }
+
+    /// Loading that was given up has come back. Its engine answers again: if all went well it is tried at once, whatever probation is left.
+    fn loading_returned(&mut self, now: Time, id: EngineId, circuits: &[Algorithm], well: bool) {
+        let engine = self.engine(id);
+        engine.stuck = engine.stuck.saturating_sub(1);
+        if well {
+            engine.up_at = engine.up_at.min(now);
+        }
+        if let Some(at) = engine.returns_at() {
+            self.scan_by(at);
+        }
+        if well {
+            self.policy.event(now, Event::LoadReturned(id, circuits));
+        }
     }
 
     /// Gives loading up that stalled: the engine is down until it comes back.
     fn give_up_loading(&mut self, now: Time, id: EngineId) {
         let engine = self.engine(id);
         engine.faults += 1;
-        let queued = engine.ready.len();
-        engine.ready.retain(|job| !matches!(job, Job::Load(_)));
-        let begun = engine.ready.len() == queued;
-        engine.stuck += usize::from(begun);
-        engine.loading = if begun { Loading::Lost } else { Loading::No };
+        let is_stuck = engine.give_up(|job| matches!(job, Job::Load(_)));
+        engine.loading = if is_stuck { Loading::Lost } else { Loading::No };
         self.policy.event(now, Event::LoadFailed(id));
         self.take_down(now, id);
     }
@@ -140,11 +148,11 @@ impl State {
     /// Whoever enforces bounds was held up (the process stopped, the machine overloaded), and with it, likely, those who are bound.
     fn begin_bounds_anew(&mut self, now: Time) {
         for run in self.running.values_mut() {
-            run.deadline = now + run.deadline.since_ns(run.start);
+            run.deadline = now + run.bound_ns;
         }
         for engine in &mut self.engines {
-            if let Loading::Since(start, deadline) = &mut engine.loading {
-                *deadline = now + deadline.since_ns(*start);
+            if let Loading::Under { bound_ns, deadline } = &mut engine.loading {
+                *deadline = now + *bound_ns;
             }
         }
         for entry in self.entries.values_mut() {
@@ -159,9 +167,7 @@ impl State {
         let state = self.engine(engine);
         state.busy -= 1;
         state.faults += 1;
-        let queued = state.ready.len();
-        state.ready.retain(|job| !matches!(job, Job::Run(batch) if batch.number == number));
-        state.stuck += usize::from(state.ready.len() == queued);
+        state.give_up(|job| matches!(job, Job::Run(batch) if batch.number == number));
         let from = format!("engine '{}'", state.name);
         let error = reason.unwrap_or(Error::Timeout { from, waited_ms: service_ns / 1_000_000 });
         self.policy.event(now, Event::Finished { engine, batch: &requests, service_ns: None });
@@ -188,7 +194,7 @@ impl State {
         let queue = self.entries.values().find(|entry| entry.batch.is_none()).map(|entry| entry.expires);
         let probations = self.engines.iter().filter_map(EngineState::returns_at);
         let loading = self.engines.iter().filter_map(|engine| match engine.loading {
-            Loading::Since(_, deadline) => Some(deadline),
+            Loading::Under { deadline, .. } => Some(deadline),
             Loading::No | Loading::Lost => None,
         });
         self.scan = stalls.chain(queue).chain(probations).chain(loading).min();
@@ -208,7 +214,11 @@ mod tests {
 
     /// Two engines of one worker each, and four requests of 1 byte.
     fn state() -> State {
-        let info = || EngineInfo { workers: 1, lanes: Lanes::same(1), costs: CostSheet::empty("x") };
+        state_with_lanes(1)
+    }
+
+    fn state_with_lanes(lanes: usize) -> State {
+        let info = || EngineInfo { workers: 1, lanes: Lanes::same(lanes), costs: CostSheet::empty("x") };
         let engine = |name| EngineState::new(name, 1, Estimate::of(&info()), &BOUNDS);
         let policy = bywash_policy::by_name("fifo", &[info(), info()]).unwrap();
         let mut state = State::new(policy, vec![engine("a"), engine("b")], BOUNDS);
@@ -262,7 +272,9 @@ mod tests {
         state.enforce(much_later, &mut ended);
         assert!(ended.is_empty());
         assert!(state.engines.iter().all(|engine| engine.up && engine.busy == 1 && engine.faults == 0));
-        assert!(state.due().unwrap() > much_later);
+        assert_eq!(state.due().unwrap(), much_later + state.bounds.batch_ns(1));
+        state.enforce(much_later + much_later.0, &mut ended);
+        assert_eq!(state.due().unwrap(), much_later + much_later.0 + state.bounds.batch_ns(1), "nor is it more patient each time");
     }
 
     #[test]
@@ -282,10 +294,27 @@ mod tests {
         let later = due + 100 * BOUNDS.probation_ns;
         state.enforce(later, &mut ended);
         assert_eq!(figures(&state), (false, 1, 1), "its probation is over, and it hangs");
-        state.end_loading(later, device, true);
+        state.end_loading(later, device, &[], false);
         state.enforce(later, &mut ended);
         assert_eq!(figures(&state), (true, 0, 1));
         assert!(ended.is_empty() && state.begin_loading(later, device, vec![Algorithm::DesEcb], None));
+    }
+
+    #[test]
+    fn loading_that_comes_back_well_after_all_ends_its_engines_probation() {
+        for well in [true, false] {
+            let (mut state, device, circuits) = (state(), EngineId(1), [Algorithm::DesEcb]);
+            state.bounds.probation_ns = 60_000_000_000;
+            state.engines[1].probation_ns = state.bounds.probation_ns;
+            state.begin_loading(Time(0), device, circuits.to_vec(), None);
+            state.engines[1].ready.pop_front();
+            let due = state.due().unwrap();
+            state.enforce(due, &mut vec![]);
+            assert!(!state.engines[1].up);
+            state.end_loading(due + 1, device, &circuits, well);
+            state.enforce(due + 1, &mut vec![]);
+            assert_eq!(state.engines[1].up, well, "what failed late has its probation before it");
+        }
     }
 
     #[test]
@@ -313,6 +342,23 @@ mod tests {
             batch.items[0].outcome = if well { Ok(1) } else { Err(Error::NotRun) };
             state.finish(batch, crate::state::Span { start: Time(0), done: Time(9_000_000) }, None, &mut vec![]);
             assert_eq!(believed(&state) != at_first, well);
+        }
+    }
+
+    #[test]
+    fn a_batch_teaches_its_time_whatever_clients_did_wrong_in_part_of_it() {
+        let (good, forged, failed) = (|| Ok(1), || Err(Error::Authentication), || Err(Error::NotRun));
+        for (outcomes, teaches) in [([good(), forged()], true), ([forged(), forged()], false), ([good(), failed()], false)] {
+            let mut state = state_with_lanes(2);
+            let believed = |state: &State| state.engines[0].estimate.batch_ns(Algorithm::Aes128Ctr, 1, 1);
+            let at_first = believed(&state);
+            let mut requests = vec![];
+            assert_eq!(state.policy.decide(Time(0), &mut requests), bywash_policy::Decision::Dispatch(EngineId(0)));
+            let mut batch = state.batch(Time(0), EngineId(0), requests, None);
+            batch.items.iter_mut().zip(&outcomes).for_each(|(item, outcome)| item.outcome = outcome.clone());
+            state.finish(batch, crate::state::Span { start: Time(0), done: Time(9_000_000) }, None, &mut vec![]);
+            assert_eq!(believed(&state) != at_first, teaches, "{outcomes:?}");
+            assert_eq!(state.engines[0].faults > 0, outcomes.contains(&failed()));
         }
     }
 

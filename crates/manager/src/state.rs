@@ -48,8 +48,11 @@ pub(crate) struct EngineState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loading {
     No,
-    /// Since when, and when it counts as stalled.
-    Since(Time, Time),
+    /// How long it may take before it counts as stalled, and until when.
+    Under {
+        bound_ns: u64,
+        deadline: Time,
+    },
     /// It was given up, and its thread has not come back.
     Lost,
 }
@@ -74,6 +77,15 @@ impl EngineState {
         }
     }
 
+    /// Takes a job back that no thread has picked up; else its thread counts as stuck: true.
+    pub(crate) fn give_up(&mut self, is_it: impl Fn(&Job) -> bool) -> bool {
+        let queued = self.ready.len();
+        self.ready.retain(|job| !is_it(job));
+        let is_stuck = self.ready.len() == queued;
+        self.stuck += usize::from(is_stuck);
+        is_stuck
+    }
+
     /// When an engine that is down is tried again: not while its loading is stuck.
     pub(crate) fn returns_at(&self) -> Option<Time> {
         Some(self.up_at).filter(|_| !self.up && self.loading != Loading::Lost)
@@ -87,6 +99,8 @@ pub(crate) struct Running {
     /// The one of them that its caller runs in its own buffers, and that nobody can take over.
     pub(crate) lent: Option<RequestId>,
     pub(crate) start: Time,
+    /// How long it may run before it counts as stalled, and until when.
+    pub(crate) bound_ns: u64,
     pub(crate) deadline: Time,
 }
 
@@ -141,6 +155,10 @@ impl State {
             requests_ever: 0,
             batches_ever: 0,
         }
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = EngineId> + use<> {
+        (0..self.engines.len() as u8).map(EngineId)
     }
 
     pub(crate) fn engine(&mut self, id: EngineId) -> &mut EngineState {
@@ -198,9 +216,10 @@ impl State {
         }
         self.engine(engine).busy += 1;
         if !items.is_empty() {
-            let deadline = self.bounds.deadline(now, bytes);
+            let bound_ns = self.bounds.batch_ns(bytes);
+            let deadline = now + bound_ns;
             let lent = lent.filter(|id| requests.contains(id));
-            self.running.insert(number, Running { engine, requests: requests.clone(), lent, start: now, deadline });
+            self.running.insert(number, Running { engine, requests: requests.clone(), lent, start: now, bound_ns, deadline });
             self.scan_by(deadline);
         }
         Batch { number, engine, requests, items }
@@ -218,52 +237,44 @@ impl State {
         let dispatched = watched.map_or(span.start, |running| running.start);
         self.engine(engine).busy -= 1;
         let service_ns = span.done.since_ns(span.start);
-        let well = lent.is_none_or(|lent| lent.outcome.is_ok()) && items.iter().all(|item| item.outcome.is_ok());
-        self.policy.event(span.done, Event::Finished { engine, batch: &requests, service_ns: well.then_some(service_ns) });
-        let mut good = Vec::with_capacity(requests.len());
-        let mut faulty = false;
-        if let Some(lent) = lent {
-            match lent.outcome {
-                Ok(_) => good.push((lent.request.algorithm, lent.request.bytes)),
-                Err(error) => faulty |= blames_engine(error),
-            }
-        }
+        let outcomes = || lent.iter().map(|lent| lent.outcome).chain(items.iter().map(|item| &item.outcome));
+        let teaches = teaches(outcomes());
+        let faulty = outcomes().any(|outcome| outcome.as_ref().is_err_and(blames_engine));
+        self.policy.event(span.done, Event::Finished { engine, batch: &requests, service_ns: teaches.then_some(service_ns) });
+        let mut computed = Vec::with_capacity(requests.len());
+        computed.extend(lent.map(|lent| Computed::of(&lent.request, lent.outcome)));
         for Item { id, outputs, outcome, .. } in items {
             let Some(entry) = self.entries.get_mut(&id) else { continue };
             entry.outputs = Some(outputs);
+            computed.push(Computed::of(&entry.request, &outcome));
             match outcome {
-                Err(error) if is_engine_fault(&error) => {
-                    faulty |= blames_engine(&error);
-                    self.retry(span.done, id, engine, error, ended);
-                }
+                Err(error) if is_engine_fault(&error) => self.retry(span.done, id, engine, error, ended),
                 outcome => {
-                    if outcome.is_ok() {
-                        good.push((entry.request.algorithm, entry.request.bytes));
-                    }
                     let Span { start, done } = span;
                     self.end(id, outcome.map(|written| Done { written, engine, dispatched, start, done }), ended);
                 }
             }
         }
-        self.count(engine, &good, service_ns);
-        if well {
-            self.learn(engine, &good, service_ns);
+        self.count(engine, &computed, service_ns);
+        if teaches {
+            self.learn(engine, &computed, service_ns);
         }
         self.judge(span.done, engine, faulty);
     }
 
-    fn count(&mut self, engine: EngineId, good: &[(Algorithm, u64)], service_ns: u64) {
-        for &(algorithm, bytes) in good {
-            self.counters.add(engine, algorithm, bytes, service_ns / good.len() as u64);
+    /// What went well, each with its share of the time.
+    fn count(&mut self, engine: EngineId, computed: &[Computed], service_ns: u64) {
+        for each in computed.iter().filter(|each| each.well) {
+            self.counters.add(engine, each.algorithm, each.bytes, service_ns / computed.len() as u64);
         }
     }
 
-    /// Corrects the cost sheet by a batch that went well, where it was all of one kind.
-    fn learn(&mut self, engine: EngineId, good: &[(Algorithm, u64)], service_ns: u64) {
-        let Some((&(algorithm, bytes), rest)) = good.split_first() else { return };
-        let class = |algorithm, bytes: u64| (algorithm, SizeClass::of(algorithm, bytes as usize));
-        if rest.iter().all(|&(other, size)| class(other, size) == class(algorithm, bytes)) {
-            self.engine(engine).estimate.observe(algorithm, bytes, good.len(), service_ns);
+    /// Corrects the cost sheet by a batch that teaches, where it was all of one kind.
+    fn learn(&mut self, engine: EngineId, computed: &[Computed], service_ns: u64) {
+        let class = |each: &Computed| (each.algorithm, SizeClass::of(each.algorithm, each.bytes as usize));
+        let Some((&first, rest)) = computed.split_first() else { return };
+        if rest.iter().all(|other| class(other) == class(&first)) {
+            self.engine(engine).estimate.observe(first.algorithm, first.bytes, computed.len(), service_ns);
         }
     }
 
@@ -302,6 +313,34 @@ impl State {
     pub(crate) fn is_quiet(&self) -> bool {
         self.entries.is_empty() && self.lent == 0
     }
+}
+
+/// A request of a batch that has come back.
+#[derive(Clone, Copy)]
+struct Computed {
+    algorithm: Algorithm,
+    bytes: u64,
+    well: bool,
+}
+
+impl Computed {
+    fn of(request: &Request, outcome: &Result<usize>) -> Self {
+        Self { algorithm: request.algorithm, bytes: request.bytes, well: outcome.is_ok() }
+    }
+}
+
+/// Whether the time of a batch tells what the next will take: the engine failed none of it, and something went well. A message with a wrong tag has been
+/// computed like the others; a batch of nothing else may have been refused unseen.
+fn teaches<'a>(outcomes: impl Iterator<Item = &'a Result<usize>>) -> bool {
+    let mut well = false;
+    for outcome in outcomes {
+        match outcome {
+            Ok(_) => well = true,
+            Err(error) if is_engine_fault(error) => return false,
+            Err(_) => {}
+        }
+    }
+    well
 }
 
 /// The request of a batch that was run in its caller's buffers.

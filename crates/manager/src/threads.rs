@@ -34,7 +34,7 @@ pub(crate) fn ring(inner: &Arc<Inner>, state: &mut State, now: Time, id: EngineI
                 Some(&Job::Run(Batch { number, .. })) => state.give_up(now, number, Some(Error::Unavailable { what }), ended),
                 Some(Job::Load(_)) => {
                     engine.ready.pop_back();
-                    state.end_loading(now, id, false);
+                    state.end_loading(now, id, &[], false);
                 }
                 _ => {}
             }
@@ -81,7 +81,7 @@ fn do_job(inner: &Arc<Inner>, id: EngineId, job: Job) {
             let loaded = crate::execute::load(inner.engine(id), &circuits);
             let mut state = inner.lock();
             let now = inner.now();
-            state.end_loading(now, id, loaded.is_ok());
+            state.end_loading(now, id, &circuits, loaded.is_ok());
             ask_again(inner, state, now);
         }
     }

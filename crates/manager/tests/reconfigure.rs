@@ -95,7 +95,11 @@ fn every_policy_serves_every_request_and_those_that_load_do_load() {
         let fpga = Arc::new(Fpga::new(sheet()).unwrap());
         let manager = manager(vec![fpga.clone(), cpu()], reload);
         drive(&manager, 400);
-        let held = manager.snapshot().engines[0].held.clone().unwrap();
+        let held = || manager.snapshot().engines[0].held.clone().unwrap();
+        while !held().loading.is_empty() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let held = held();
         assert_eq!(held.loads, fpga.loads(), "{reload}");
         match reload {
             "fixed" => assert_eq!((held.loads, fpga.computed().operations), (0, 0)),
@@ -106,6 +110,23 @@ fn every_policy_serves_every_request_and_those_that_load_do_load() {
         assert!(manager.snapshot().engines[1].held.is_none());
         assert!(manager.shutdown(HANG));
     }
+}
+
+#[test]
+fn a_device_that_promises_more_than_the_processor_can_keep_is_believed_what_it_really_takes() {
+    let mut sheet = sheet();
+    sheet.overhead_ns = 0;
+    sheet.circuits.iter_mut().for_each(|circuit| circuit.hardware.ns_per_byte = 1e-6);
+    let fpga = Arc::new(Fpga::new(sheet).unwrap());
+    let manager = manager(vec![fpga.clone(), cpu()], "lru");
+    drive(&manager, 400);
+    assert_eq!(fpga.late(), Some(fpga.computed().operations), "960 bytes in less than a nanosecond");
+    let [promised, learnt] = [fpga.cost_sheet().unwrap(), manager.costs().remove(0)];
+    for &algorithm in fpga.capabilities() {
+        let [promised, learnt] = [&promised, &learnt].map(|sheet| sheet.estimate_ns(algorithm, 960).unwrap());
+        assert!(learnt > promised * 10.0, "{algorithm}: {promised} promised, {learnt} learnt");
+    }
+    assert!(manager.shutdown(HANG));
 }
 
 #[test]
@@ -123,6 +144,8 @@ enum Loads {
     Panic,
     /// It does not come back before it is told to; then it has failed.
     Hang,
+    /// It does not come back before it is told to; then all is well.
+    Late,
 }
 
 /// A device that cannot be loaded, or fails at every so many operations.
@@ -176,6 +199,10 @@ impl Engine for Broken {
                 self.gate.pass();
                 Err(Error::EngineFailed { engine: "broken".into(), reason: "it hung".into() })
             }
+            Loads::Late => {
+                self.gate.pass();
+                self.fpga.load(circuits)
+            }
         }
     }
 }
@@ -196,18 +223,26 @@ fn a_device_that_fails_or_cannot_be_loaded_loses_no_request() {
 
 #[test]
 fn a_device_that_hangs_when_it_is_loaded_loses_no_request() {
-    let device = Broken::new(Loads::Hang);
-    let manager = manager(vec![device.clone(), cpu()], "lru");
-    drive(&manager, 300);
-    let status = manager.snapshot().engines.remove(0);
-    assert_eq!((status.up, status.stuck), (false, 1), "{status:?}");
-    let held = status.held.unwrap();
-    assert_eq!((held.loads, held.failed_loads, held.loading), (1, 1, vec![]));
-    device.gate.open();
-    while manager.snapshot().engines[0].stuck > 0 {
-        thread::sleep(Duration::from_millis(1));
+    for loads in [Loads::Hang, Loads::Late] {
+        let device = Broken::new(loads);
+        let manager = manager(vec![device.clone(), cpu()], "lru");
+        drive(&manager, 300);
+        let status = manager.snapshot().engines.remove(0);
+        assert_eq!((status.up, status.stuck), (false, 1), "{status:?}");
+        let held = status.held.unwrap();
+        assert_eq!((held.loads, held.failed_loads, held.loading, held.loaded), (1, 1, vec![], vec![]));
+        device.gate.open();
+        while manager.snapshot().engines[0].stuck > 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let status = || manager.snapshot().engines.remove(0);
+        assert_eq!(status().held.unwrap().loaded, device.fpga.loaded(), "what came late is there");
+        assert_eq!(status().held.unwrap().loaded.is_empty(), loads == Loads::Hang);
+        while loads == Loads::Late && !status().up {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(manager.shutdown(HANG));
     }
-    assert!(manager.shutdown(HANG));
 }
 
 #[test]

@@ -14,7 +14,7 @@
 //!
 //! A request whose engine failed arrives anew, under its old id, with that engine taken out of its set. Every batch dispatched ends
 //! with one [`Event::Finished`], failed or not; until then its worker is taken, even across [`Event::EngineDown`] and
-//! [`Event::EngineUp`]. Every load ends with one [`Event::Loaded`] or [`Event::LoadFailed`]; a policy does not ask for the next at the same time. A request none of whose engines is up simply waits: telling its owner is the driver's affair.
+//! [`Event::EngineUp`]. Every load ends with one [`Event::Loaded`] or [`Event::LoadFailed`]; a policy does not ask for the next at the same time. What failed for want of an answer may come back after all: [`Event::LoadReturned`]. A request none of whose engines is up simply waits: telling its owner is the driver's affair.
 //!
 //! # What is here
 //!
@@ -167,7 +167,8 @@ pub enum Event<'a> {
         engine: EngineId,
         /// The requests of the batch.
         batch: &'a [RequestId],
-        /// How long the engine took for the whole batch; `None` if not all of it went well, for such a time says nothing of the next.
+        /// How long the engine took for the whole batch; `None` if the engine failed any of it, or if nothing of it went well, for such a time says nothing of
+        /// the next. A message with a wrong tag among others that went well was computed as they were.
         service_ns: Option<u64>,
     },
     /// An engine can be used (again). Every engine of the driver's list is up at the start.
@@ -178,6 +179,8 @@ pub enum Event<'a> {
     Loaded(EngineId),
     /// An engine could not load them, or not in time; it holds none of them, nor what had to go for them.
     LoadFailed(EngineId),
+    /// Loading that had failed for want of an answer has come back, well after all: the engine holds these circuits and no others.
+    LoadReturned(EngineId, &'a [Algorithm]),
 }
 
 /// What a policy answers.

@@ -16,12 +16,40 @@ const MS: u64 = 1_000_000;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Arrive { circuit: usize, bytes: u64, engines: u64 },
-    Cancel { which: usize },
-    Finish { which: usize, fails: bool },
-    Load { fails: bool },
-    Flip { engine: usize },
-    Pass { ns: u64 },
+    Arrive {
+        circuit: usize,
+        bytes: u64,
+        engines: u64,
+    },
+    Cancel {
+        which: usize,
+    },
+    Finish {
+        which: usize,
+        fails: bool,
+    },
+    Load {
+        end: Ending,
+    },
+    /// Loading that was given up comes back.
+    Return {
+        well: bool,
+    },
+    Flip {
+        engine: usize,
+    },
+    Pass {
+        ns: u64,
+    },
+}
+
+/// How loading ends.
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    Well,
+    Fails,
+    /// It is given up, and may come back later.
+    Lost,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -29,7 +57,8 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (0..11usize, 16..100_000u64, 1..4u64).prop_map(|(circuit, bytes, engines)| Step::Arrive { circuit, bytes, engines }),
         1 => (0..64usize).prop_map(|which| Step::Cancel { which }),
         5 => (0..64usize, prop::bool::weighted(0.1)).prop_map(|(which, fails)| Step::Finish { which, fails }),
-        3 => prop::bool::weighted(0.2).prop_map(|fails| Step::Load { fails }),
+        3 => prop_oneof![8 => Just(Ending::Well), 1 => Just(Ending::Fails), 1 => Just(Ending::Lost)].prop_map(|end| Step::Load { end }),
+        1 => prop::bool::ANY.prop_map(|well| Step::Return { well }),
         1 => (0..2usize).prop_map(|engine| Step::Flip { engine }),
         3 => prop_oneof![0..5 * MS, Just(60 * MS), Just(2_000 * MS)].prop_map(|ns| Step::Pass { ns }),
     ]
@@ -78,6 +107,8 @@ struct World {
     /// What the device really holds, and what it was told to load.
     loaded: Circuits,
     loading: Option<Circuits>,
+    /// What was being loaded when that was given up.
+    lost: Option<Circuits>,
     served: BTreeSet<RequestId>,
     arrivals: u64,
 }
@@ -89,9 +120,10 @@ impl World {
         let policy = Reconfigure::new(&engines(&sheet), FPGA, fabric.clone(), first, reload);
         let mut algorithms = fabric.algorithms(fabric.all());
         algorithms.push(Algorithm::Aes256Gcm); // the processor alone does it
-        let (loaded, loading, wake) = (Circuits::NONE, None, None);
+        let (loaded, loading, lost, wake) = (Circuits::NONE, None, None, None);
         let (waiting, running, served) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
-        Self { policy, fabric, algorithms, now: Time::ZERO, wake, up: [true; 2], waiting, running, loaded, loading, served, arrivals: 0 }
+        let (now, up, arrivals) = (Time::ZERO, [true; 2], 0);
+        Self { policy, fabric, algorithms, now, wake, up, waiting, running, loaded, loading, lost, served, arrivals }
     }
 
     fn act(&mut self, step: &Step) {
@@ -112,7 +144,8 @@ impl World {
             }
             Step::Finish { which, fails } if !self.running.is_empty() => self.finish(which % self.running.len(), fails),
             Step::Finish { .. } => {}
-            Step::Load { fails } => self.loaded(fails),
+            Step::Load { end } => self.loaded(end),
+            Step::Return { well } => self.returned(well),
             Step::Flip { engine } => {
                 self.up[engine] = !self.up[engine];
                 let id = EngineId(engine as u8);
@@ -142,13 +175,25 @@ impl World {
         }
     }
 
-    fn loaded(&mut self, fails: bool) {
+    fn loaded(&mut self, end: Ending) {
         let Some(set) = self.loading.take() else { return };
-        if fails {
-            self.policy.event(self.now, Event::LoadFailed(FPGA));
-        } else {
+        match end {
+            Ending::Well => {
+                self.loaded = set;
+                self.policy.event(self.now, Event::Loaded(FPGA));
+            }
+            Ending::Fails => self.policy.event(self.now, Event::LoadFailed(FPGA)),
+            Ending::Lost => {
+                self.lost = Some(set);
+                self.policy.event(self.now, Event::LoadFailed(FPGA));
+            }
+        }
+    }
+
+    fn returned(&mut self, well: bool) {
+        if let Some(set) = self.lost.take().filter(|_| well) {
             self.loaded = set;
-            self.policy.event(self.now, Event::Loaded(FPGA));
+            self.policy.event(self.now, Event::LoadReturned(FPGA, &self.fabric.algorithms(set)));
         }
     }
 
@@ -164,6 +209,10 @@ impl World {
                     );
                     let set = self.fabric.set(&algorithms).unwrap();
                     assert!(self.fabric.fit().holds(set), "{algorithms:?}");
+                    if self.lost.is_some() {
+                        self.policy.event(self.now, Event::LoadFailed(FPGA));
+                        continue;
+                    }
                     let kept = self.fabric.kept(self.loaded, set);
                     let on_fpga = self.running.iter().filter(|(engine, ..)| *engine == FPGA).flat_map(|(.., batch)| batch);
                     for request in on_fpga {
@@ -206,6 +255,7 @@ impl World {
 
     /// Everything mends, or all but the processor; all that ever came and can be done must end.
     fn mend(&mut self, processor: bool) {
+        self.act(&Step::Return { well: processor });
         for (engine, up) in [processor, true].into_iter().enumerate() {
             if self.up[engine] != up {
                 self.act(&Step::Flip { engine });
@@ -217,7 +267,7 @@ impl World {
             }
             if self.loading.is_some() {
                 self.act(&Step::Pass { ns: 60 * MS });
-                self.act(&Step::Load { fails: false });
+                self.act(&Step::Load { end: Ending::Well });
             } else if !self.running.is_empty() {
                 self.act(&Step::Pass { ns: MS });
                 self.act(&Step::Finish { which: 0, fails: false });
@@ -454,6 +504,25 @@ fn loading_that_goes_on_failing_is_tried_less_and_less_often() {
     policy.event(now, Event::LoadFailed(FPGA));
     let Decision::WaitUntil(again) = decide(&mut policy, now).0 else { panic!("nobody would ask again") };
     assert_eq!(again.since_ns(now), RETRY_NS, "what once went well begins anew");
+}
+
+#[test]
+fn loading_that_comes_back_after_all_is_believed_and_ends_the_waiting() {
+    let mut policy = saved();
+    for now in [0, 1000 * MS, 2000 * MS].map(Time) {
+        policy.event(now, Event::Arrived(request(now.0, SLOW, 24_000_000)));
+        while !matches!(decide(&mut policy, now).0, Decision::Load(..)) {}
+        policy.event(now, Event::LoadFailed(FPGA));
+    }
+    while decide(&mut policy, Time(2000 * MS)).0 != Decision::Idle {}
+    let soon = Time(2001 * MS);
+    policy.event(soon, Event::LoadReturned(FPGA, &[SLOW]));
+    assert_eq!(policy.held().unwrap().loaded, [SLOW]);
+    policy.event(soon, Event::Arrived(request(1, SLOW, 24_000_000)));
+    assert_eq!(decide(&mut policy, soon), (Decision::Dispatch(FPGA), vec![1]));
+    policy.event(soon, Event::Finished { engine: FPGA, batch: &[RequestId(1)], service_ns: Some(MS) });
+    policy.event(soon, Event::Arrived(Request { engines: EngineSet(0b10), ..request(2, Algorithm::DesEcb, 16) }));
+    assert!(matches!(decide(&mut policy, soon).0, Decision::Load(..)), "no failure is held against it");
 }
 
 #[test]

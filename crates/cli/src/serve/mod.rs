@@ -41,6 +41,8 @@ The configuration file is TOML; the command line goes above it. Its keys, all op
 
 A modelled engine's bytes are computed by the processor, so none is faster live than that: where its
 sheet asks for less, live times are the processor's, and only `bywash simulate` shows the sheet's.
+`bywash stats` counts such answers as later than modelled. Who decides goes by what they really
+took, so such an engine is given little.
 
 SIGTERM and SIGINT drain: new requests are refused, old ones are finished; a second one ends at
 once. BYWASH_LOG=debug logs more.")]

@@ -62,6 +62,7 @@ impl Source {
             super::text::seconds(served.span()),
             thousands(learnt as u64)
         )];
+        told.extend(coarse(&served));
         if log.clients > 0 {
             told.push(format!("{} clients; the n-th new one uses circuit n modulo {}", thousands(log.clients as u64), like.circuits.len()));
         }
@@ -107,4 +108,15 @@ impl Source {
             Traffic::Generated(reading) => each_lesson(reading, new, teach),
         }
     }
+}
+
+/// What times in whole seconds, as servers log them, do to the figures.
+fn coarse(served: &Trace) -> Option<String> {
+    if served.len() < 2 || served.iter().any(|request| request.arrival.fract() != 0.0) {
+        return None;
+    }
+    let so_far = "its times are whole seconds: what came within one is taken to arrive at once, and waits longer than it really did";
+    // The first and the last second are each part of one, so that the span is known to a second more or less.
+    let share = 100.0 / served.span().max(1.0);
+    Some(if share < 2.0 { so_far.to_owned() } else { format!("{so_far}; rates are known to some {share:.0} %") })
 }

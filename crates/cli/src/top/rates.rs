@@ -197,19 +197,25 @@ mod tests {
         };
         let mut now = stats(1);
         let fpga = EngineStats { name: "niwa2005".into(), modelled: true, device: Some(device), ..Default::default() };
-        now.engines.push(EngineStats { faults: 3, stuck: 1, ..fpga });
+        now.engines.push(EngineStats { faults: 3, stuck: 1, late: Some(1500), ..fpga });
         let work = WorkStats { algorithm: "DES-ECB".into(), engine: "niwa2005".into(), operations: 7, ..Default::default() };
         now.runs[0].work.push(work);
         let line = "holds DES-ECB, RC6-128-ECB, loading AES-128-ECB; 12 reconfigurations (1 failed), 1,234 requests elsewhere meanwhile, 3.500 s saved";
         for said in [
             &format!("{line}, modelled"),
-            "engine niwa2005: down, modelled, 3 faults, 1 stuck",
+            "engine niwa2005: down, modelled, 3 faults, 1 stuck, 1,500 answers later than modelled,",
             "DES-ECB              niwa2005 (modelled) ",
         ] {
             assert!(totals(&now).contains(said), "{}", totals(&now));
         }
-        let screen = screen::as_text(&Rates::between(&stats(0), &now, 1.0), 200);
-        assert!(screen.contains(line) && screen.contains("niwa2005 (modelled)"), "{screen}");
+        for width in [80, 100, 200] {
+            let screen = screen::as_text(&Rates::between(&stats(0), &now, 1.0), width);
+            let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+            let last = line.rsplit(' ').next().unwrap_or_default();
+            assert!(words.contains("niwa2005 (modelled)") && words.contains("meanwhile,") && words.contains(last), "{screen}");
+            assert!(screen.lines().all(|line| line.chars().count() <= width.into()), "{screen}");
+            assert!(["AES-256-GCM", "DES-ECB", "nginx", "kB/s"].iter().all(|cell| words.contains(cell)), "{screen}");
+        }
         now.engines.iter_mut().filter_map(|engine| engine.device.as_mut()).for_each(|device| device.saved_s = -4.5);
         assert!(totals(&now).contains(" meanwhile, 4.500 s slower than elsewhere, modelled"), "{}", totals(&now));
     }

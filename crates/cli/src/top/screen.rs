@@ -7,23 +7,37 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Row, Table, Widget};
+use std::array;
+
+/// A table's columns: each with its heading and the least that it is wide, so that columns do not jump with every figure.
+type Columns<const N: usize> = [(&'static str, usize); N];
+/// What is in a table: of each row its cells, of several lines perhaps, and how it looks.
+type Rows<const N: usize> = Vec<([String; N], Style)>;
+
+const ENGINES: Columns<5> = [("engine", 18), ("state", 5), ("busy", 4), ("op/s", 9), ("", 0)];
+const USES: Columns<5> = [("algorithm", 16), ("where", 18), ("op/s", 9), ("rate", 10), ("so far", 11)];
+const CLIENTS: Columns<6> = [("command", 16), ("pid", 7), ("uid", 6), ("sessions", 8), ("op/s", 9), ("rate", 10)];
+/// Between two columns.
+const GAP: usize = 2;
 
 /// Draws everything; what does not fit is cut off at the bottom of its table.
 pub(crate) fn draw(rates: &Rates, area: Rect, buffer: &mut Buffer) {
-    let engines = rates.engines.len() as u16 + 3;
-    let uses = rates.uses.len() as u16 + 3;
-    let parts = Layout::vertical([Constraint::Length(1), Constraint::Length(engines), Constraint::Length(uses), Constraint::Min(3)]);
-    let [head, top, middle, bottom] = parts.areas(area);
+    let engines = engine_rows(&rates.engines, area.width.into());
+    let uses = use_rows(&rates.uses);
+    let [top, middle] = [height(&engines), height(&uses)].map(Constraint::Length);
+    let [head, top, middle, bottom] = Layout::vertical([Constraint::Length(1), top, middle, Constraint::Min(3)]).areas(area);
     title(rates).render(head, buffer);
-    engine_table(&rates.engines).render(top, buffer);
-    use_table(&rates.uses).render(middle, buffer);
-    client_table(&rates.clients).render(bottom, buffer);
+    table(" engines ", &ENGINES, engines).render(top, buffer);
+    table(" algorithms ", &USES, uses).render(middle, buffer);
+    table(" clients ", &CLIENTS, client_rows(&rates.clients)).render(bottom, buffer);
 }
 
 /// The whole screen as lines of text, as high as it needs to be.
 pub(crate) fn as_text(rates: &Rates, width: u16) -> String {
-    let height = 10 + rates.engines.len() + rates.uses.len() + rates.clients.len();
-    let area = Rect::new(0, 0, width, u16::try_from(height).unwrap_or(u16::MAX / width.max(1)));
+    let heights =
+        [height(&engine_rows(&rates.engines, width.into())), height(&use_rows(&rates.uses)), height(&client_rows(&rates.clients))];
+    let height = heights.into_iter().fold(1, u16::saturating_add);
+    let area = Rect::new(0, 0, width, height.min(u16::MAX / width.max(1)));
     let mut buffer = Buffer::empty(area);
     draw(rates, area, &mut buffer);
     let line = |y| (0..area.width).filter_map(|x| buffer.cell((x, y))).map(|cell| cell.symbol()).collect::<String>();
@@ -33,7 +47,7 @@ pub(crate) fn as_text(rates: &Rates, width: u16) -> String {
 fn title(rates: &Rates) -> Line<'_> {
     let state = if rates.draining { "draining" } else { "serving" };
     let text = format!(
-        "bywash top  {state}, policy {}, {} clients, {} sessions, {} in flight   q quits",
+        "{state}, policy {}, {} clients, {} sessions, {} in flight   q quits",
         rates.policy,
         rates.clients.len(),
         thousands(rates.sessions),
@@ -42,35 +56,79 @@ fn title(rates: &Rates) -> Line<'_> {
     Line::styled(text, Style::new().add_modifier(Modifier::BOLD))
 }
 
-fn table<'a, const N: usize>(name: &'a str, head: [&'static str; N], widths: [u16; N], rows: impl Iterator<Item = Row<'a>>) -> Table<'a> {
-    let widths = widths.map(|width| if width == 0 { Constraint::Fill(1) } else { Constraint::Length(width) });
-    let head = Row::new(head).style(Style::new().add_modifier(Modifier::DIM));
-    Table::new(rows, widths).header(head).block(Block::new().borders(Borders::TOP).title(name))
-}
-
-fn engine_table(engines: &[Busy]) -> Table<'_> {
-    let rows = engines.iter().map(|engine| {
-        let state = if engine.up { "up" } else { "down" };
+/// What is wrong with an engine, and what it holds, stands beside its figures, in as many lines as that takes.
+fn engine_rows(engines: &[Busy], width: usize) -> Rows<5> {
+    let row = |engine: &Busy| {
         let name = if engine.modelled { format!("{} (modelled)", engine.name) } else { engine.name.clone() };
-        let row = Row::new([name, state.into(), engine.busy.to_string(), thousands(engine.operations), engine.remarks.clone()]);
-        row.style(if engine.up { Style::new() } else { Style::new().fg(Color::Red) })
-    });
-    table(" engines ", ["engine", "state", "busy", "op/s", ""], [20, 6, 6, 12, 0], rows)
+        let state = if engine.up { "up" } else { "down" };
+        let style = if engine.up { Style::new() } else { Style::new().fg(Color::Red) };
+        ([name, state.into(), engine.busy.to_string(), thousands(engine.operations), String::new()], style)
+    };
+    let mut rows: Rows<5> = engines.iter().map(row).collect();
+    let used: usize = widths(&ENGINES, &rows).iter().map(|width| width + GAP).sum();
+    for (row, engine) in rows.iter_mut().zip(engines) {
+        row.0[4] = wrapped(&engine.remarks, width.saturating_sub(used - GAP));
+    }
+    rows
 }
 
-fn use_table(uses: &[Use]) -> Table<'_> {
-    let rows = uses.iter().map(|each| {
+fn use_rows(uses: &[Use]) -> Rows<5> {
+    let row = |each: &Use| {
         let rate = if each.public_key { String::new() } else { format!("{}/s", bytes(each.bytes)) };
-        Row::new([each.algorithm.clone(), each.place.clone(), thousands(each.operations), rate, thousands(each.total)])
-    });
-    table(" algorithms ", ["algorithm", "where", "op/s", "rate", "so far"], [0, 20, 14, 14, 18], rows)
+        ([each.algorithm.clone(), each.place.clone(), thousands(each.operations), rate, thousands(each.total)], Style::new())
+    };
+    uses.iter().map(row).collect()
 }
 
-fn client_table(clients: &[Client]) -> Table<'_> {
-    let rows = clients.iter().map(|client| {
-        let names = [client.pid, client.uid, client.sessions].map(|number| number.to_string());
-        let [pid, uid, sessions] = names;
-        Row::new([client.command.clone(), pid, uid, sessions, thousands(client.operations), format!("{}/s", bytes(client.bytes))])
+fn client_rows(clients: &[Client]) -> Rows<6> {
+    let row = |client: &Client| {
+        let [pid, uid, sessions] = [client.pid, client.uid, client.sessions].map(|number| number.to_string());
+        let rate = format!("{}/s", bytes(client.bytes));
+        ([client.command.clone(), pid, uid, sessions, thousands(client.operations), rate], Style::new())
+    };
+    clients.iter().map(row).collect()
+}
+
+/// Each column as wide as the widest that is in it.
+fn widths<const N: usize>(columns: &Columns<N>, rows: &Rows<N>) -> [usize; N] {
+    let widest = |cell: &String| cell.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    array::from_fn(|place| {
+        let (head, least) = columns[place];
+        rows.iter().map(|(cells, _)| widest(&cells[place])).fold(head.len().max(least), usize::max)
+    })
+}
+
+/// Lines of a row.
+fn lines<const N: usize>(cells: &[String; N]) -> u16 {
+    cells.iter().map(|cell| cell.lines().count()).max().unwrap_or(0).max(1) as u16
+}
+
+/// Lines of a table with its title, its heading and an empty one.
+fn height<const N: usize>(rows: &Rows<N>) -> u16 {
+    rows.iter().map(|(cells, _)| lines(cells)).fold(3, u16::saturating_add)
+}
+
+fn table<'a, const N: usize>(name: &'a str, columns: &Columns<N>, rows: Rows<N>) -> Table<'a> {
+    let widths = widths(columns, &rows).map(|width| Constraint::Length(width as u16));
+    let head = Row::new(columns.map(|(head, _)| head)).style(Style::new().add_modifier(Modifier::DIM));
+    let rows = rows.into_iter().map(|(cells, style)| {
+        let height = lines(&cells);
+        Row::new(cells).height(height).style(style)
     });
-    table(" clients ", ["command", "pid", "uid", "sessions", "op/s", "rate"], [0, 9, 7, 9, 14, 14], rows)
+    Table::new(rows, widths).column_spacing(GAP as u16).header(head).block(Block::new().borders(Borders::TOP).title(name))
+}
+
+/// Broken between words into lines of at most so many characters, but for words that are longer.
+fn wrapped(text: &str, width: usize) -> String {
+    let (mut broken, mut used) = (String::new(), 0);
+    for word in text.split(' ') {
+        let more = word.chars().count();
+        let fits = used + 1 + more <= width;
+        if !broken.is_empty() {
+            broken.push(if fits { ' ' } else { '\n' });
+        }
+        used = if fits && !broken.is_empty() { used + 1 + more } else { more };
+        broken.push_str(word);
+    }
+    broken
 }

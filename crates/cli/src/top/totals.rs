@@ -16,10 +16,11 @@ pub(super) fn holds(device: &DeviceStats) -> String {
     format!("holds {}{coming}; {loads} reconfigurations{failed}, {meanwhile} requests elsewhere meanwhile, {saved}", list(loaded))
 }
 
-/// What went wrong with an engine, if anything did.
+/// What went wrong with an engine, or with its model, if anything did.
 pub(super) fn troubles(engine: &EngineStats) -> String {
-    let counts = [(engine.faults, "faults"), (engine.stuck, "stuck")].into_iter().filter(|&(count, _)| count > 0);
-    counts.map(|(count, what)| format!("{} {what}", thousands(count))).collect::<Vec<_>>().join(", ")
+    let counts = [(engine.faults, "faults"), (engine.stuck, "stuck"), (engine.late.unwrap_or(0), "answers later than modelled")];
+    let some = counts.into_iter().filter(|&(count, _)| count > 0);
+    some.map(|(count, what)| format!("{} {what}", thousands(count))).collect::<Vec<_>>().join(", ")
 }
 
 /// One line about the broker, one for each engine, one for each algorithm in each place.

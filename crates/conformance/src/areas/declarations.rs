@@ -39,6 +39,7 @@ fn cost_sheet(checker: &mut Checker<'_>, sheet: &CostSheet) {
     let mut expect = |holds: bool, what: String| checker.check_engine(None, holds, || what);
     expect(again.as_ref() == Ok(sheet), format!("the cost sheet does not survive being written and read: {:?}", again.err()));
     expect(sheet.engine == engine.name(), format!("the cost sheet is of '{}'", sheet.engine));
+    expect(engine.late().is_none() || engine.is_modelled(), "it is late by no model: only a modelled engine is".into());
     expect(sheet.modelled == engine.is_modelled(), "engine and cost sheet differ on whether they are modelled".into());
     for &algorithm in engine.capabilities() {
         let priced = sheet.estimate_ns(algorithm, 1024).is_some_and(|ns| ns.is_finite() && ns > 0.0);

@@ -119,6 +119,10 @@ impl Engine for Fpga {
         true
     }
 
+    fn late(&self) -> Option<u64> {
+        Some(self.computed().late)
+    }
+
     fn capabilities(&self) -> &[Algorithm] {
         &self.capabilities
     }

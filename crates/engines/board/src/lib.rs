@@ -19,7 +19,8 @@
 //! hand-over, transfer both ways, computation. The time of computing the true bytes is no part of that: it is spent while
 //! the answer is withheld anyway, on the host's processor, and [counted](Board::computed) so that whoever reports the host's processor
 //! time can subtract it. Where the sheet asks for less than the processor itself needs the model cannot keep up; such
-//! operations are counted as [late](Computed::late).
+//! operations are counted as [late](bywash_core::Engine::late). Whoever measures them, as a manager does for its policy, sees what they really took: a card faster than
+//! the processor that stands in for it gains nothing here, whatever its sheet says. `bywash simulate` goes by the sheet.
 //!
 //! # How the host waits
 //!
@@ -30,7 +31,7 @@
 //!
 //! Write a sheet like `cards/munetoh-meac32.toml` (`modelled = true`, and no `batch_max`: lanes that must fill up together are another
 //! machine) and name it: `bywash serve --engine board:FILE.toml`.
-
+//!
 //! # A reconfigurable device
 //!
 //! An [`Fpga`] is described by a [device sheet](bywash_core::DeviceSheet): it computes what its loaded circuits are for, and nothing else. [`Engine::load`] has
@@ -138,6 +139,10 @@ impl Engine for Board {
 
     fn is_modelled(&self) -> bool {
         true
+    }
+
+    fn late(&self) -> Option<u64> {
+        Some(self.computed().late)
     }
 
     fn capabilities(&self) -> &[Algorithm] {

@@ -161,6 +161,14 @@ impl Device {
         self.retry_ns = self.retry_ns.saturating_mul(2).min(RETRY_NS_MAX);
     }
 
+    /// What was thought to have failed has come back well: the engine holds this, unless others are to take its place already.
+    pub(super) fn returned(&mut self, set: Circuits) {
+        if self.change.is_none() {
+            self.loaded = set;
+        }
+        (self.not_before, self.retry_ns) = (Time::ZERO, RETRY_NS);
+    }
+
     /// When to look again, if nothing happens before.
     pub(super) fn wake(&self, now: Time) -> Option<Time> {
         Some(self.not_before).filter(|&at| self.change.is_none() && at > now)

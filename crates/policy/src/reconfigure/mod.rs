@@ -15,8 +15,8 @@
 //!
 //! When loading fails ([`Event::LoadFailed`]) or the engine goes down, what waits for it goes to the others. What no other engine can do now waits on, and the
 //! oldest such request has its circuit loaded next. Between a failure and the next attempt lie [`RETRY_NS`], twice as long after each failure in a row, at
-//! most [`RETRY_NS_MAX`]. How long loading may take before it has failed is the driver's affair. When the other engines go down, what waits for them and has a
-//! circuit turns to that.
+//! most [`RETRY_NS_MAX`]. How long loading may take before it has failed is the driver's affair; if it comes back after all ([`Event::LoadReturned`]), its circuits are
+//! there, and nothing need be tried again. When the other engines go down, what waits for them and has a circuit turns to that.
 //!
 //! Each circuit takes one request at a time, oldest first: two requests for the same circuit never overtake each other there.
 
@@ -271,6 +271,11 @@ impl Policy for Reconfigure {
             Event::LoadFailed(engine) if engine == self.engine => {
                 self.device.failed(now);
                 self.evict(now, self.absent());
+            }
+            Event::LoadReturned(engine, circuits) if engine == self.engine => {
+                if let Some(set) = self.device.fabric.set(circuits) {
+                    self.device.returned(set);
+                }
             }
             Event::EngineDown(engine) => self.set_up(now, engine, false),
             Event::EngineUp(engine) => self.set_up(now, engine, true),

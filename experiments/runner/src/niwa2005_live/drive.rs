@@ -43,6 +43,7 @@ pub(super) struct Run {
     /// In order of arrival.
     pub(super) records: Vec<Record>,
     pub(super) loads: u64,
+    /// Answers of modelled engines that came later than their models say.
     pub(super) late: u64,
     pub(super) reload: String,
 }
@@ -118,7 +119,7 @@ pub(super) fn run(machine: &Machine, load: &Load, reload: &ReloadName, rehearsal
             requests.len()
         )));
     }
-    let (loads, late) = (fpga.loads(), fpga.computed().late);
+    let (loads, late) = (fpga.loads(), manager.engines().iter().filter_map(|engine| engine.late()).sum());
     let modelled = manager.engines().iter().zip(&machine.sheets).map(|(engine, sheet)| engine.is_modelled().then_some(sheet));
     let sheets = modelled.clone().zip(manager.costs()).map(|(own, learnt)| own.cloned().unwrap_or(learnt)).collect();
     let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
