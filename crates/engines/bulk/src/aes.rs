@@ -62,13 +62,13 @@ impl Schedule {
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     pub(crate) fn expand_here(&mut self, key: &[u8]) -> Result<(), Error> {
-        self.rounds = key.len() / 4 + 6;
         match key.len() {
             16 => self.expand_words::<4>(key),
             24 => self.expand_words::<6>(key),
             32 => self.expand_words::<8>(key),
             given => return Err(Error::KeyLength(given)),
         }
+        self.rounds = key.len() / 4 + 6;
         Ok(())
     }
 

@@ -218,7 +218,7 @@ pub(crate) fn set_number(place: &mut u128, number: u128) {
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 pub(crate) fn four(blocks: &[[u8; BLOCK]], first: usize) -> __m512i {
-    if first + 4 > blocks.len() {
+    if blocks.len() < 4 || first > blocks.len() - 4 {
         beyond();
     }
     // SAFETY: 64 readable bytes from `first` on, as checked.
@@ -229,7 +229,7 @@ pub(crate) fn four(blocks: &[[u8; BLOCK]], first: usize) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 pub(crate) fn set_four(blocks: &mut [[u8; BLOCK]], first: usize, four: __m512i) {
-    if first + 4 > blocks.len() {
+    if blocks.len() < 4 || first > blocks.len() - 4 {
         beyond();
     }
     // SAFETY: 64 writable bytes from `first` on, as checked.

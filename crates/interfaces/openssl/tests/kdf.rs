@@ -4,65 +4,13 @@
 
 mod common;
 
-use bywash_openssl::ffi::abi::{OCTET_STRING, UTF8_STRING};
+use bywash_openssl::ffi::abi::{OCTET_PTR, OCTET_STRING, UTF8_PTR, UTF8_STRING};
 use bywash_openssl::ffi::libcrypto::*;
 use bywash_openssl::ffi::{OwnedParams, Param};
+use common::kdf::*;
 use common::*;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
-
-#[link(name = "crypto")]
-unsafe extern "C" {
-    fn EVP_KDF_fetch(ctx: *mut OSSL_LIB_CTX, algorithm: *const c_char, properties: *const c_char) -> *mut c_void;
-    fn EVP_KDF_free(kdf: *mut c_void);
-    fn EVP_KDF_get0_provider(kdf: *const c_void) -> *const OSSL_PROVIDER;
-    fn EVP_KDF_CTX_new(kdf: *const c_void) -> *mut c_void;
-    fn EVP_KDF_CTX_free(ctx: *mut c_void);
-    fn EVP_KDF_CTX_dup(ctx: *const c_void) -> *mut c_void;
-    fn EVP_KDF_CTX_reset(ctx: *mut c_void);
-    fn EVP_KDF_CTX_set_params(ctx: *mut c_void, params: *const Param) -> c_int;
-    fn EVP_KDF_CTX_get_kdf_size(ctx: *mut c_void) -> usize;
-    fn EVP_KDF_derive(ctx: *mut c_void, key: *mut u8, keylen: usize, params: *const Param) -> c_int;
-}
-
-/// A context of one provider's.
-struct Kdf(*mut c_void);
-
-impl Kdf {
-    fn new(library: &Library, name: &CStr, provider: &str) -> Self {
-        let properties = CString::new(format!("provider={provider}")).unwrap();
-        // The context keeps what was fetched.
-        unsafe {
-            let kdf = EVP_KDF_fetch(library.context, name.as_ptr(), properties.as_ptr());
-            assert!(!kdf.is_null(), "{provider} does not offer {name:?}");
-            let context = EVP_KDF_CTX_new(kdf);
-            EVP_KDF_free(kdf);
-            assert!(!context.is_null());
-            Self(context)
-        }
-    }
-
-    fn set(&self, mut params: OwnedParams) -> c_int {
-        unsafe { EVP_KDF_CTX_set_params(self.0, params.as_ptr()) }
-    }
-
-    /// The answer, the value, and the reason where there is none.
-    fn derive(&self, len: usize, mut params: OwnedParams) -> (c_int, Vec<u8>, String) {
-        let mut out = vec![0; len];
-        take_reason();
-        let done = unsafe { EVP_KDF_derive(self.0, out.as_mut_ptr(), len, params.as_ptr()) };
-        if done != 1 {
-            out.fill(0);
-        }
-        (done, out, take_reason())
-    }
-}
-
-impl Drop for Kdf {
-    fn drop(&mut self) {
-        unsafe { EVP_KDF_CTX_free(self.0) };
-    }
-}
 
 fn pair(library: &Library, name: &CStr) -> [Kdf; 2] {
     ["bywash", "default"].map(|provider| Kdf::new(library, name, provider))
@@ -199,6 +147,73 @@ fn what_is_missing_or_malformed_is_refused_alike() {
         let params = [Param::new(key, data_type, secret.as_mut_ptr().cast(), 48), Param::END];
         let answers = pair(&library, c"TLS1-PRF").map(|kdf| unsafe { EVP_KDF_CTX_set_params(kdf.0, params.as_ptr()) });
         assert_eq!(answers[0], answers[1], "{key:?}");
+    }
+}
+
+/// Arrays that no release's libssl makes: whoever makes them gets what the default provider says.
+#[test]
+fn unusual_arrays_are_answered_alike() {
+    let library = Library::new("auto");
+    let (mut bytes, mut others) = (*b"a secret of some 32 bytes at all", *b"another of as many bytes as that");
+    let mut pointer: *mut c_void = bytes.as_mut_ptr().cast();
+    let octets = |key: &CStr, bytes: &mut [u8]| Param::new(key, OCTET_STRING, bytes.as_mut_ptr().cast(), bytes.len());
+    let text = |key: &CStr, text: &'static CStr, len: usize| Param::new(key, UTF8_STRING, text.as_ptr().cast_mut().cast::<c_void>(), len);
+    let pointed = |key: &CStr, data_type, place: &mut *mut c_void| Param::new(key, data_type, ptr::from_mut(place).cast(), 32);
+    let null = |key: &CStr| Param::new(key, OCTET_STRING, ptr::null_mut(), 0);
+    let tls_1_2 = [text(c"digest", c"SHA256", 6), octets(c"secret", &mut bytes), octets(c"seed", &mut bytes)];
+    let tls_1_3 = [
+        text(c"mode", c"EXPAND_ONLY", 11),
+        text(c"digest", c"SHA256", 6),
+        octets(c"key", &mut bytes),
+        octets(c"prefix", &mut bytes[..6]),
+        octets(c"label", &mut bytes[..3]),
+        octets(c"data", &mut bytes),
+    ];
+    let mut sha384: *mut c_void = c"SHA384".as_ptr().cast_mut().cast();
+    let strange = [
+        null(c"secret"),
+        null(c"seed"),
+        null(c"key"),
+        null(c"salt"),
+        null(c"prefix"),
+        null(c"label"),
+        null(c"data"),
+        octets(c"secret", &mut others),
+        octets(c"key", &mut others),
+        octets(c"salt", &mut others),
+        octets(c"label", &mut others[..5]),
+        octets(c"data", &mut others),
+        text(c"digest", c"SHA384", 6),
+        text(c"digest", c"SHA256xyz", 6),
+        text(c"mode", c"EXTRACT_ONLY", 12),
+        text(c"mode", c"EXPAND_ONLYx", 11),
+        text(c"engine", c"nobody", 6),
+        text(c"properties", c"", 0),
+        text(c"properties", c"provider=nobody", 15),
+        text(c"unheard-of", c"x", 1),
+        pointed(c"secret", OCTET_PTR, &mut pointer),
+        pointed(c"seed", OCTET_PTR, &mut pointer),
+        pointed(c"key", OCTET_PTR, &mut pointer),
+        pointed(c"digest", UTF8_PTR, &mut sha384),
+        pointed(c"mode", UTF8_PTR, &mut sha384),
+    ];
+    for (name, usual) in [(c"TLS1-PRF", &tls_1_2[..]), (c"TLS13-KDF", &tls_1_3[..])] {
+        for (index, &entry) in strange.iter().enumerate() {
+            // Among the others, in the place of the one of its name, before all and behind all.
+            let is_same = |param: &&Param| unsafe { CStr::from_ptr(param.key) == CStr::from_ptr(entry.key) };
+            let instead: Vec<Param> = usual.iter().filter(|param| !is_same(param)).copied().chain([entry]).collect();
+            for array in [instead, [&[entry], usual].concat(), [usual, &[entry]].concat()] {
+                let array = [&array[..], &[Param::END]].concat();
+                let answers = pair(&library, name).map(|kdf| {
+                    let mut out = [0; 32];
+                    let done = unsafe { EVP_KDF_derive(kdf.0, out.as_mut_ptr(), 32, array.as_ptr()) };
+                    if done == 1 { Some(out) } else { None }
+                });
+                let names: Vec<_> =
+                    array.iter().take_while(|param| !param.key.is_null()).map(|param| unsafe { CStr::from_ptr(param.key) }).collect();
+                assert_eq!(answers[0], answers[1], "{name:?}, entry {index} among {names:?}");
+            }
+        }
     }
 }
 

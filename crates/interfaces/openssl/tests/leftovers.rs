@@ -2,7 +2,10 @@
 
 mod common;
 
+use bywash_openssl::ffi::OwnedParams;
+use common::kdf::Kdf;
 use common::{Cipher, Context, Library};
+use std::ffi::CStr;
 
 /// Bytes of stack that are looked at, more than any cipher uses.
 const DEPTH: usize = 256 << 10;
@@ -11,7 +14,9 @@ const OWN: usize = 256;
 const PAINT: u64 = 0xA5A5_5A5A_C33C_3CC3;
 const NAMES: [&str; 9] =
     ["AES-128-CTR", "AES-256-CTR", "AES-128-CBC", "AES-256-CBC", "AES-128-ECB", "AES-256-ECB", "AES-256-XTS", "AES-128-GCM", "AES-256-GCM"];
-const SIZES: [usize; 12] = [16, 32, 48, 80, 128, 144, 256, 320, 512, 1024, 4096, 70_000];
+const LONGEST: usize = 70_000;
+const SIZES: [usize; 12] = [16, 32, 48, 80, 128, 144, 256, 320, 512, 1024, 4096, LONGEST];
+const IV: [u8; 16] = [9; 16];
 
 /// Product in GF(2^8) (FIPS 197 s4.2).
 fn times(a: u8, b: u8) -> u8 {
@@ -51,6 +56,16 @@ fn inverted(key: &[u8; 16]) -> [u8; 16] {
     })
 }
 
+/// A block after the first round (FIPS 197 s5.1): of a block that is known it gives the key away.
+fn after_first_round(keys: &[[u8; 16]], block: [u8; 16]) -> [u8; 16] {
+    let state: [u8; 16] = core::array::from_fn(|i| substitute(block[i] ^ keys[0][i]));
+    let shifted: [u8; 16] = core::array::from_fn(|i| state[(i + 4 * (i % 4)) % 16]);
+    core::array::from_fn(|i| {
+        let factors = [2, 3, 1, 1];
+        (0..4).fold(keys[1][i], |sum, j| sum ^ times(shifted[i / 4 * 4 + j], factors[(j + 4 - i % 4) % 4]))
+    })
+}
+
 #[inline(never)]
 fn paint() {
     let mut stack = [0u64; DEPTH / 8];
@@ -82,7 +97,7 @@ fn found(parts: &[u64]) -> (Vec<usize>, usize) {
 #[inline(never)]
 fn message(cipher: &Cipher, key: &[u8], text: &[u8], encrypt: i32) {
     let context = Context::new();
-    assert!(context.init(Some(cipher), Some(key), Some(&[9; 16]), encrypt));
+    assert!(context.init(Some(cipher), Some(key), Some(&IV), encrypt));
     context.set_padding(false);
     assert!(context.update(text).is_some());
 }
@@ -91,12 +106,19 @@ fn key_of(cipher: &Cipher) -> Vec<u8> {
     (0..cipher.number(c"keylen") as u8).map(|i| i.wrapping_mul(73) ^ 0x5E).collect()
 }
 
-/// Halves of all round keys, of either direction.
+/// Halves of all round keys, of either direction, and of GCM's counter blocks after the first round that half which 256 of them share.
 fn parts_of(name: &str, key: &[u8]) -> Vec<u64> {
     let keys = if name.ends_with("XTS") { key.chunks_exact(key.len() / 2).collect() } else { vec![key] };
     let rounds: Vec<[u8; 16]> = keys.into_iter().flat_map(expand).collect();
     let all = rounds.iter().copied().chain(rounds.iter().map(inverted));
-    all.flat_map(|key| [0, 8].map(|at| u64::from_le_bytes(key[at..at + 8].try_into().unwrap()))).collect()
+    let half = |block: &[u8; 16], at: usize| u64::from_le_bytes(block[at..at + 8].try_into().unwrap());
+    let mut parts: Vec<u64> = all.flat_map(|key| [0, 8].map(|at| half(&key, at))).collect();
+    if name.ends_with("GCM") {
+        let keys = expand(key);
+        let counter = |number: u32| core::array::from_fn(|i| if i < 12 { IV[i] } else { number.to_be_bytes()[i - 12] });
+        parts.extend((0..=LONGEST as u32 / 16 / 256).map(|group| half(&after_first_round(&keys, counter(256 * group)), 8)));
+    }
+    parts
 }
 
 #[test]
@@ -114,6 +136,10 @@ fn round_keys_are_those_of_the_standard() {
     let mut mixed = [0; 16];
     mixed[..4].copy_from_slice(&[0x8e, 0x4d, 0xa1, 0xbc]);
     assert_eq!(inverted(&mixed)[..4], [0xdb, 0x13, 0x53, 0x45]);
+    // Appendix B: the state at the start of round 2.
+    let keys = expand(&u128::to_be_bytes(0x2b7e151628aed2a6abf7158809cf4f3c));
+    let state = after_first_round(&keys, u128::to_be_bytes(0x3243f6a8885a308d313198a2e0370734));
+    assert_eq!(u128::from_be_bytes(state), 0xa49c7ff2689f352b6b5bea43026a5049);
 }
 
 #[test]
@@ -140,6 +166,43 @@ fn a_freed_context_leaves_no_round_key_on_the_stack() {
         assert!(left.is_empty(), "frames reached {deepest_of_all} bytes down, and of round keys were left\n{}", left.join("\n"));
     };
     std::thread::Builder::new().stack_size(16 << 20).spawn(work).unwrap().join().unwrap();
+}
+
+/// One derivation in one context, which is then freed.
+#[inline(never)]
+fn derivation(library: &Library, name: &CStr, params: &dyn Fn() -> OwnedParams, len: usize) -> Vec<u8> {
+    let (done, out, _) = Kdf::new(library, name, "bywash").derive(len, params());
+    assert_eq!(done, 1);
+    out
+}
+
+#[test]
+fn a_derivation_leaves_nothing_of_its_result_on_the_stack() {
+    let work = || {
+        let library = Library::alone("here");
+        type Case = (&'static CStr, fn() -> OwnedParams, usize);
+        let cases: [Case; 5] = [
+            (c"TLS1-PRF", || OwnedParams::new().utf8(c"digest", "SHA384").octets(c"secret", &[5; 48]).octets(c"seed", &[6; 77]), 48),
+            (c"TLS1-PRF", || OwnedParams::new().utf8(c"digest", "SHA256").octets(c"secret", &[5; 48]).octets(c"seed", &[6; 77]), 104),
+            (c"TLS13-KDF", || tls_1_3("EXPAND_ONLY").octets(c"key", &[5; 32]).octets(c"data", &[7; 32]), 32),
+            (c"TLS13-KDF", || tls_1_3("EXTRACT_ONLY").octets(c"key", &[5; 32]).octets(c"salt", &[7; 32]), 32),
+            (c"TLS13-KDF", || tls_1_3("EXTRACT_ONLY"), 32),
+        ];
+        for (index, (name, params, len)) in cases.into_iter().enumerate() {
+            let expected = derivation(&library, name, &params, len);
+            let parts: Vec<u64> = expected.chunks_exact(8).map(|part| u64::from_le_bytes(part.try_into().unwrap())).collect();
+            paint();
+            // The result itself is on the heap.
+            drop(derivation(&library, name, &params, len));
+            let (places, deepest) = found(&parts);
+            assert!(places.is_empty(), "case {index}, frames reached {deepest} bytes down: parts of the result are left at {places:?}");
+        }
+    };
+    std::thread::Builder::new().stack_size(16 << 20).spawn(work).unwrap().join().unwrap();
+}
+
+fn tls_1_3(mode: &str) -> OwnedParams {
+    OwnedParams::new().utf8(c"mode", mode).utf8(c"digest", "SHA256").octets(c"prefix", b"tls13 ").octets(c"label", b"derived")
 }
 
 /// Leaves the words on the stack, as a careless cipher would.

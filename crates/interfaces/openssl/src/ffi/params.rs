@@ -238,13 +238,22 @@ impl Param {
         str::from_utf8(&bytes[..end]).ok()
     }
 
+    /// A string that lies in the entry itself, as far as its NUL, wherever that is: OpenSSL's own providers read names so.
+    pub fn text(&self) -> Option<&str> {
+        if self.data.is_null() || self.data_type != UTF8_STRING {
+            return None;
+        }
+        // SAFETY: a valid string ends in NUL, within its size or just behind it.
+        unsafe { CStr::from_ptr(self.data.cast()) }.to_str().ok()
+    }
+
     fn pointed(&self) -> Option<&[u8]> {
         if self.data.is_null() {
             return None;
         }
         // SAFETY: an entry of a pointer type holds a pointer at `data`, and `data_size` bytes are where that points.
         let target = unsafe { *self.data.cast::<*const u8>() };
-        if target.is_null() {
+        if target.is_null() || self.data_size > isize::MAX as usize {
             return None;
         }
         // SAFETY: as above.

@@ -1,6 +1,6 @@
 //! The derivations themselves.
 
-use super::hmac::{Hash, Hmac, Value, zeros};
+use super::hmac::{Hash, Hmac, zeros};
 
 /// Longest label with its prefix, and longest context, in an `HkdfLabel` as the default provider makes them.
 const LABEL_MAX: usize = 249;
@@ -9,13 +9,16 @@ const CONTEXT_MAX: usize = 64;
 /// The pseudorandom function of TLS 1.2 (RFC 5246 section 5), label and seeds in one. None only where the library fails.
 pub(super) fn prf(hash: Hash, secret: &[u8], seed: &[u8], out: &mut [u8]) -> Option<()> {
     let len = hash.len();
+    let (mut chained, mut next, mut value) = (zeros(), zeros(), zeros());
     Hmac::with(hash, secret, |hmac| {
-        let mut chained = hmac.of(&[seed])?;
+        hmac.of(&[seed], &mut chained)?;
         let mut pieces = out.chunks_mut(len).peekable();
         while let Some(piece) = pieces.next() {
-            piece.copy_from_slice(&hmac.of(&[&chained[..len], seed])?[..piece.len()]);
+            hmac.of(&[&chained[..len], seed], &mut value)?;
+            piece.copy_from_slice(&value[..piece.len()]);
             if pieces.peek().is_some() {
-                chained = hmac.of(&[&chained[..len]])?;
+                hmac.of(&[&chained[..len]], &mut next)?;
+                chained.copy_from_slice(&next[..]);
             }
         }
         Some(())
@@ -30,13 +33,13 @@ pub(super) fn expand_label(hash: Hash, secret: &[u8], [prefix, label, context]: 
     let out_len = u16::try_from(out.len()).ok()?.to_be_bytes();
     let head = [out_len[0], out_len[1], (prefix.len() + label.len()) as u8];
     let context_len = [context.len() as u8];
+    let (mut before, mut value) = (zeros(), zeros());
     Hmac::with(hash, secret, |hmac| {
-        let mut before: Option<Value> = None;
         for (index, piece) in out.chunks_mut(hash.len()).enumerate() {
-            let before_it = before.as_ref().map_or(&[][..], |value| &value[..hash.len()]);
-            let value = hmac.of(&[before_it, &head, prefix, label, &context_len, context, &[index as u8 + 1]])?;
+            let before_it = if index == 0 { &[][..] } else { &before[..hash.len()] };
+            hmac.of(&[before_it, &head, prefix, label, &context_len, context, &[index as u8 + 1]], &mut value)?;
             piece.copy_from_slice(&value[..piece.len()]);
-            before = Some(value);
+            before.copy_from_slice(&value[..]);
         }
         Some(())
     })
@@ -62,8 +65,12 @@ pub(super) fn next_secret(
     };
     let nothing = zeros();
     let input = input.unwrap_or(&nothing[..hash.len()]);
-    let secret = Hmac::with(hash, &salt[..salt_len], |hmac| hmac.of(&[input]))?;
-    out.copy_from_slice(secret.get(..hash.len()).filter(|secret| secret.len() == out.len())?);
+    if out.len() != hash.len() {
+        return None;
+    }
+    let mut secret = zeros();
+    Hmac::with(hash, &salt[..salt_len], |hmac| hmac.of(&[input], &mut secret))?;
+    out.copy_from_slice(&secret[..hash.len()]);
     Some(())
 }
 

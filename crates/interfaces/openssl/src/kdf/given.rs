@@ -2,6 +2,7 @@
 
 use super::derive::{expand_label, next_secret, prf};
 use super::hmac::Hash;
+use crate::ffi::abi::OCTET_STRING;
 use crate::ffi::{OwnedParams, Param, Params};
 use core::ffi::CStr;
 use zeroize::Zeroizing;
@@ -28,17 +29,22 @@ pub(super) trait Given: Clone + 'static {
 
 /// The hash function that a parameter names, if it is one of ours.
 fn hash_of(param: &Param) -> Option<Hash> {
-    param.utf8().and_then(Hash::of)
+    param.text().and_then(Hash::of)
 }
 
-/// Whether a parameter says which of several implementations libcrypto is to fetch.
-fn is_query(param: &Param) -> bool {
-    param.is(c"properties") && param.utf8() != Some("")
+/// Whether a parameter leaves it to libcrypto which of several implementations is fetched.
+fn is_no_query(param: &Param) -> bool {
+    param.is(c"properties") && param.text() == Some("")
 }
 
-/// Whether an octet string has as many bytes as it says.
+/// Whether an octet string is there, with as many bytes as it says. One that is null is an error in some places and nothing in others.
 fn is_whole(param: &Param) -> bool {
-    param.octets().is_some_and(|bytes| bytes.len() == param.data_size)
+    !param.data.is_null() && param.data_type == OCTET_STRING && param.octets().is_some_and(|bytes| bytes.len() == param.data_size)
+}
+
+/// Whether one of these stands in the array twice: which of them counts differs from release to release.
+fn names_twice(params: Params<'_>, names: &[&CStr]) -> bool {
+    names.iter().any(|name| params.iter().filter(|param| param.is(name)).count() > 1)
 }
 
 fn told(params: OwnedParams, key: &'static CStr, bytes: Option<&Bytes>) -> OwnedParams {
@@ -65,15 +71,19 @@ impl Given for Tls12 {
         let mut seeds = 0;
         let ours = params.iter().all(|param| {
             if param.is(c"seed") {
-                seeds += param.data_size;
+                seeds = param.data_size.saturating_add(seeds);
             }
             match () {
                 () if param.is(c"digest") => hash_of(param).is_some(),
-                () if param.is(c"secret") || param.is(c"seed") => is_whole(param),
-                () => !is_query(param),
+                () if param.is(c"secret") => is_whole(param),
+                // libssl gives those that it has none of as null.
+                () if param.is(c"seed") => {
+                    is_whole(param) || param.data.is_null() && param.data_size == 0 && param.data_type == OCTET_STRING
+                }
+                () => is_no_query(param),
             }
         });
-        if !ours || self.seed.len() + seeds > SEED_MAX {
+        if !ours || self.seed.len().saturating_add(seeds) > SEED_MAX || names_twice(params, &[c"digest", c"secret"]) {
             return false;
         }
         // Grown at once, so that no copy is left behind.
@@ -117,7 +127,7 @@ pub(super) struct Tls13 {
 const OCTETS: [&CStr; 5] = [c"key", c"salt", c"prefix", c"label", c"data"];
 
 fn mode_of(param: &Param) -> Option<u64> {
-    let mode = param.number().or_else(|| match param.utf8()? {
+    let mode = param.number().or_else(|| match param.text()? {
         "EXTRACT_ONLY" => Some(EXTRACT_ONLY),
         "EXPAND_ONLY" => Some(EXPAND_ONLY),
         _ => None,
@@ -140,11 +150,12 @@ impl Given for Tls13 {
             () if param.is(c"mode") => mode_of(param).is_some(),
             // What an empty one means differs from name to name.
             () if place(param).is_some() => is_whole(param) && (param.data_size > 0 || param.is(c"data")),
-            () => !is_query(param),
+            () => is_no_query(param),
         };
         // OpenSSL 3.0 forgets its data whenever it is told anything else, and wants the mode first: what comes in pieces is left to whichever release this is.
         let comes_whole = self.mode.is_none() && params.get(c"mode").is_some();
-        if !comes_whole || !params.iter().all(is_ours) {
+        let is_twice = names_twice(params, &OCTETS) || names_twice(params, &[c"digest", c"mode"]);
+        if !comes_whole || is_twice || !params.iter().all(is_ours) {
             return false;
         }
         for param in params.iter() {

@@ -98,9 +98,8 @@ impl Hmac {
         if keyed { run(&mut hmac) } else { None }
     }
 
-    /// The MAC of these parts, one after the other.
-    pub(super) fn of(&mut self, parts: &[&[u8]]) -> Option<Value> {
-        let mut value = zeros();
+    /// The MAC of these parts, one after the other, into a place that its caller wipes: handed out by value, each move would leave a copy.
+    pub(super) fn of(&mut self, parts: &[&[u8]], value: &mut Value) -> Option<()> {
         let mut len = 0;
         let context = &raw mut self.context;
         // SAFETY: a keyed context; parts of the lengths they say; room for the longest value that a hash of ours has.
@@ -109,7 +108,7 @@ impl Hmac {
             let done = is_ready
                 && parts.iter().all(|part| HMAC_Update(context, part.as_ptr(), part.len()) == 1)
                 && HMAC_Final(context, value.as_mut_ptr(), &raw mut len) == 1;
-            done.then_some(value)
+            done.then_some(())
         }
     }
 }

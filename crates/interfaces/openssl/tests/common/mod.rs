@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "tests call libcrypto as its manual pages say, with buffers that outlive the calls")]
 
+pub mod kdf;
+
 use bywash_openssl::ffi::Param;
 use bywash_openssl::ffi::abi::{OCTET_STRING, UNSIGNED_INTEGER};
 use bywash_openssl::ffi::libcrypto::*;
