@@ -42,9 +42,16 @@ fn is_whole(param: &Param) -> bool {
     !param.data.is_null() && param.data_type == OCTET_STRING && param.octets().is_some_and(|bytes| bytes.len() == param.data_size)
 }
 
-/// Whether one of these stands in the array twice: which of them counts differs from release to release.
-fn names_twice(params: Params<'_>, names: &[&CStr]) -> bool {
-    names.iter().any(|name| params.iter().filter(|param| param.is(name)).count() > 1)
+/// Names that an array has had so far, by number. Where one stands twice, which of them counts differs from release to release.
+#[derive(Default)]
+struct Names(u8);
+
+impl Names {
+    fn is_new(&mut self, number: usize) -> bool {
+        let is_new = self.0 >> number & 1 == 0;
+        self.0 |= 1 << number;
+        is_new
+    }
 }
 
 fn told(params: OwnedParams, key: &'static CStr, bytes: Option<&Bytes>) -> OwnedParams {
@@ -68,14 +75,14 @@ impl Given for Tls12 {
     }
 
     fn take(&mut self, params: Params<'_>) -> bool {
-        let mut seeds = 0;
+        let (mut seeds, mut names) = (0, Names::default());
         let ours = params.iter().all(|param| {
             if param.is(c"seed") {
                 seeds = param.data_size.saturating_add(seeds);
             }
             match () {
-                () if param.is(c"digest") => hash_of(param).is_some(),
-                () if param.is(c"secret") => is_whole(param),
+                () if param.is(c"digest") => names.is_new(0) && hash_of(param).is_some(),
+                () if param.is(c"secret") => names.is_new(1) && is_whole(param),
                 // libssl gives those that it has none of as null.
                 () if param.is(c"seed") => {
                     is_whole(param) || param.data.is_null() && param.data_size == 0 && param.data_type == OCTET_STRING
@@ -83,7 +90,7 @@ impl Given for Tls12 {
                 () => is_no_query(param),
             }
         });
-        if !ours || self.seed.len().saturating_add(seeds) > SEED_MAX || names_twice(params, &[c"digest", c"secret"]) {
+        if !ours || self.seed.len().saturating_add(seeds) > SEED_MAX {
             return false;
         }
         // Grown at once, so that no copy is left behind.
@@ -145,17 +152,17 @@ impl Given for Tls13 {
     }
 
     fn take(&mut self, params: Params<'_>) -> bool {
-        let is_ours = |param: &Param| match () {
-            () if param.is(c"digest") => hash_of(param).is_some(),
-            () if param.is(c"mode") => mode_of(param).is_some(),
+        let mut names = Names::default();
+        let is_ours = |param: &Param| match place(param) {
             // What an empty one means differs from name to name.
-            () if place(param).is_some() => is_whole(param) && (param.data_size > 0 || param.is(c"data")),
-            () => is_no_query(param),
+            Some(place) => names.is_new(place) && is_whole(param) && (param.data_size > 0 || param.is(c"data")),
+            None if param.is(c"digest") => names.is_new(OCTETS.len()) && hash_of(param).is_some(),
+            None if param.is(c"mode") => names.is_new(OCTETS.len() + 1) && mode_of(param).is_some(),
+            None => is_no_query(param),
         };
         // OpenSSL 3.0 forgets its data whenever it is told anything else, and wants the mode first: what comes in pieces is left to whichever release this is.
         let comes_whole = self.mode.is_none() && params.get(c"mode").is_some();
-        let is_twice = names_twice(params, &OCTETS) || names_twice(params, &[c"digest", c"mode"]);
-        if !comes_whole || is_twice || !params.iter().all(is_ours) {
+        if !comes_whole || !params.iter().all(is_ours) {
             return false;
         }
         for param in params.iter() {
