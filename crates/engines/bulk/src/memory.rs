@@ -214,13 +214,19 @@ pub(crate) fn set_number(place: &mut u128, number: u128) {
     unsafe { _mm_storeu_si128(core::ptr::from_mut(place).cast(), register) }
 }
 
+/// That a table has four blocks from this one on, whatever number it is.
+#[inline]
+fn check_four(blocks: &[[u8; BLOCK]], first: usize) {
+    if blocks.len() < 4 || first > blocks.len() - 4 {
+        beyond();
+    }
+}
+
 /// Four blocks from the table, the first of them `blocks[first]`.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 pub(crate) fn four(blocks: &[[u8; BLOCK]], first: usize) -> __m512i {
-    if blocks.len() < 4 || first > blocks.len() - 4 {
-        beyond();
-    }
+    check_four(blocks, first);
     // SAFETY: 64 readable bytes from `first` on, as checked.
     unsafe { _mm512_loadu_si512(blocks.as_ptr().add(first).cast()) }
 }
@@ -229,9 +235,7 @@ pub(crate) fn four(blocks: &[[u8; BLOCK]], first: usize) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 pub(crate) fn set_four(blocks: &mut [[u8; BLOCK]], first: usize, four: __m512i) {
-    if blocks.len() < 4 || first > blocks.len() - 4 {
-        beyond();
-    }
+    check_four(blocks, first);
     // SAFETY: 64 writable bytes from `first` on, as checked.
     unsafe { _mm512_storeu_si512(blocks.as_mut_ptr().add(first).cast(), four) }
 }
