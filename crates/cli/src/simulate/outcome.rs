@@ -39,10 +39,10 @@ pub(crate) struct Figures {
     pub(crate) requests: f64,
     /// All requests without a pause between them, the loading included.
     pub(crate) total: f64,
-    /// That over the least possible, if this is known.
-    pub(crate) over_optimum: Option<f64>,
-    /// That over what is known to be no more than the least possible, which is that itself if it is known.
+    /// That over what is known to be no more than the least possible.
     pub(crate) over_bound: f64,
+    /// Whether that is the least possible itself.
+    pub(crate) knows_optimum: bool,
     pub(crate) mean: f64,
     pub(crate) p50: f64,
     pub(crate) p90: f64,
@@ -92,7 +92,7 @@ impl Cell {
 
     /// Whether the optimum is known, of every seed.
     pub(crate) fn knows_optimum(&self) -> bool {
-        self.runs.iter().all(|run| run.over_optimum.is_some())
+        self.runs.iter().all(|run| run.knows_optimum)
     }
 }
 
@@ -274,8 +274,8 @@ fn figures(report: &Report, seen: &Seen, total: f64, least: Least) -> Figures {
     Figures {
         requests: report.requests as f64,
         total: total / 1e9,
-        over_optimum: least.is_exact.then(|| total / least.ns as f64),
         over_bound: total / least.ns as f64,
+        knows_optimum: least.is_exact,
         mean: report.latency.mean() / 1e9,
         p50: at(0.5),
         p90: at(0.9),
