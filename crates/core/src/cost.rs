@@ -9,6 +9,7 @@
 //! batch_max = 1             # operations that gain from going together
 //! handover_ns = 0.0         # to reach the engine and come back, once per batch
 //! transfer_ns_per_byte = 0.0
+//! switch_ns = 0.0           # to turn to another session than that of the request before; left out where it is nothing
 //!
 //! [algorithms."AES-256-GCM"]
 //! setup_ns = 180.0          # to open a session
@@ -60,6 +61,10 @@ pub struct CostSheet {
     /// Nanoseconds per byte moved to the engine or back.
     #[serde(default)]
     pub transfer_ns_per_byte: f64,
+    /// Nanoseconds that the engine pays beside the operation when a request is of another session than the one before on the same worker, as where it holds
+    /// one key schedule at a time; so does the first request that it ever serves. 0 where sessions do not matter. It is in no estimate of an operation.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub switch_ns: f64,
     /// Nanoseconds that another process needs to reach this engine through a broker and come back, if that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach_broker_ns: Option<f64>,
@@ -70,6 +75,10 @@ pub struct CostSheet {
 
 fn one() -> usize {
     1
+}
+
+fn is_zero(figure: &f64) -> bool {
+    *figure == 0.0
 }
 
 /// What one algorithm costs as a function of size: straight lines between measured points, continued beyond the last.
@@ -145,6 +154,7 @@ impl CostSheet {
             batch_max: 1,
             handover_ns: 0.0,
             transfer_ns_per_byte: 0.0,
+            switch_ns: 0.0,
             reach_broker_ns: None,
             algorithms: BTreeMap::new(),
         }
@@ -188,8 +198,9 @@ impl CostSheet {
         if self.lanes == 0 || self.batch_max == 0 {
             return bad("lanes, batch_max".into(), "must be at least 1");
         }
-        if ![self.handover_ns, self.transfer_ns_per_byte, self.reach_broker_ns.unwrap_or(0.0)].into_iter().all(figure) {
-            return bad("handover_ns, transfer_ns_per_byte, reach_broker_ns".into(), "must be numbers of at least 0");
+        let reach_ns = self.reach_broker_ns.unwrap_or(0.0);
+        if ![self.handover_ns, self.transfer_ns_per_byte, self.switch_ns, reach_ns].into_iter().all(figure) {
+            return bad("handover_ns, transfer_ns_per_byte, switch_ns, reach_broker_ns".into(), "must be numbers of at least 0");
         }
         for (name, curve) in &self.algorithms {
             if name.parse::<Algorithm>().map(Algorithm::name) != Ok(name.as_str()) {
@@ -241,6 +252,17 @@ mod tests {
     }
 
     #[test]
+    fn what_a_change_of_session_costs_is_read_and_written() {
+        let text = SHEET.replace("lanes = 2\n", "lanes = 1\nswitch_ns = 22600000.0\n");
+        let sheet = CostSheet::from_toml(&text, "x.toml").unwrap();
+        assert_eq!(sheet.switch_ns, 22.6e6);
+        assert_eq!(CostSheet::from_toml(&sheet.to_toml().unwrap(), "y").unwrap(), sheet);
+        assert_eq!(sheet.estimate_ns(Algorithm::Aes256Gcm, 16), Some(50.0), "no operation is known to pay it");
+        let refused = CostSheet::from_toml(&text.replace("22600000.0", "-1.0"), "a.toml").unwrap_err().to_string();
+        assert!(refused.contains("switch_ns"), "{refused}");
+    }
+
+    #[test]
     fn batches_are_taken_the_cheaper_way() {
         let text = "engine = \"cpu\"\n[algorithms.\"RSA-2048 private\"]\npoints = [[0, 250.0]]\nbatch = [[4, 500.0], [8, 600.0]]\n";
         let sheet = CostSheet::from_toml(text, "x.toml").unwrap();
@@ -280,7 +302,10 @@ mod tests {
         let curve = sheet.curve(Algorithm::Aes256Gcm).unwrap();
         assert!(curve.segments.is_empty() && curve.fit_error.is_none());
         let text = sheet.to_toml().unwrap();
-        assert!(!text.contains("segments") && !text.contains("fit_error") && !text.contains("reach_broker"), "{text}");
+        assert!(
+            !text.contains("segments") && !text.contains("fit_error") && !text.contains("reach_broker") && !text.contains("switch_ns"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Policy for Fifo {
             Event::Finished { engine, .. } => self.workers.give(engine),
             Event::EngineUp(engine) => self.workers.set_up(engine, true),
             Event::EngineDown(engine) => self.workers.set_up(engine, false),
-            Event::Loaded(_) | Event::LoadFailed(_) | Event::LoadReturned(..) => {}
+            _ => {}
         }
     }
 

@@ -16,6 +16,9 @@
 //! with one [`Event::Finished`], failed or not; until then its worker is taken, even across [`Event::EngineDown`] and
 //! [`Event::EngineUp`]. Every load ends with one [`Event::Loaded`] or [`Event::LoadFailed`]; a policy does not ask for the next at the same time. What failed for want of an answer may come back after all: [`Event::LoadReturned`]. A request none of whose engines is up simply waits: telling its owner is the driver's affair.
 //!
+//! Clients and sessions are told of for those policies that look at whose a request is. A driver may leave that out: an unknown client is a
+//! [`Tenant::default`], an unknown session one that was opened when its first request came.
+//!
 //! # What is here
 //!
 //! | module | what it is | work-conserving | no request is overtaken |
@@ -153,6 +156,22 @@ pub struct Request {
     pub deadline: Option<Time>,
 }
 
+/// What a client was promised by whoever runs the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tenant {
+    /// Its share of an engine's time beside the shares of the others that have work; 0 counts as 1.
+    pub weight: u32,
+    /// For a client of the deadline class: nanoseconds from a request's arrival until it should be done.
+    pub goal_ns: Option<u64>,
+}
+
+impl Default for Tenant {
+    /// Weight 1, no goal: what a client is of which nothing is known.
+    fn default() -> Self {
+        Self { weight: 1, goal_ns: None }
+    }
+}
+
 /// What happens to a policy.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -170,6 +189,29 @@ pub enum Event<'a> {
         /// How long the engine took for the whole batch; `None` if the engine failed any of it, or if nothing of it went well, for such a time says nothing of
         /// the next. A message with a wrong tag among others that went well was computed as they were.
         service_ns: Option<u64>,
+    },
+    /// A client is there. Its requests, if any came before, were those of a [`Tenant::default`].
+    ClientJoined {
+        /// Which.
+        client: u32,
+        /// What it was promised.
+        tenant: Tenant,
+    },
+    /// A client is gone, and with it its sessions; of its requests those that were dispatched still finish, and the driver cancels the others.
+    ClientLeft(u32),
+    /// A client has opened a session.
+    SessionOpened {
+        /// Whose.
+        client: u32,
+        /// The client's number for it.
+        session: u32,
+    },
+    /// A client has closed a session: no further request comes of it.
+    SessionClosed {
+        /// Whose.
+        client: u32,
+        /// The client's number for it.
+        session: u32,
     },
     /// An engine can be used (again). Every engine of the driver's list is up at the start.
     EngineUp(EngineId),

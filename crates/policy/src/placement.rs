@@ -241,7 +241,7 @@ impl Policy for Placement {
             Event::Finished { engine, batch, service_ns } => self.finished(engine, batch, service_ns),
             Event::EngineUp(engine) => self.workers.set_up(engine, true),
             Event::EngineDown(engine) => self.workers.set_up(engine, false),
-            Event::Loaded(_) | Event::LoadFailed(_) | Event::LoadReturned(..) => {}
+            _ => {}
         }
     }
 

@@ -29,6 +29,7 @@ pub mod niwa2005;
 pub mod optimum;
 pub mod oracle;
 pub mod parallel;
+mod presence;
 pub mod replay;
 pub mod serial;
 pub mod trace;

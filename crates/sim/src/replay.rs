@@ -2,8 +2,11 @@
 //!
 //! This is what a recording of a live run is held against: the same requests, at the same times, decided by the same policy. An engine has as many
 //! workers as it says, a batch takes a worker for the time of the sheet, and a reconfigurable one is loaded as long as its device sheet says. To that comes
-//! what the machine needs to hand work over, as it was measured.
+//! what the machine needs to hand work over, as it was measured, and what the sheet says that a change of session costs.
+//!
+//! The policy is told of clients and sessions: they come with their first request, and go when their last one has ended.
 
+use crate::presence::{Owner, Presence};
 use bywash_core::{Algorithm, Direction, Time};
 use bywash_policy::estimate::Estimate;
 use bywash_policy::reconfigure::Fabric;
@@ -25,6 +28,16 @@ pub struct Arrival {
     pub bytes: u64,
     /// The engines that can do it.
     pub engines: EngineSet,
+    /// Whose it is.
+    pub client: u32,
+    /// The client's session.
+    pub session: u32,
+}
+
+impl Arrival {
+    fn owner(&self) -> Owner {
+        (self.client, self.session)
+    }
 }
 
 /// What the machine takes beside its engine's own time, once per batch.
@@ -59,13 +72,17 @@ pub struct Outcome {
 /// What happens at some time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
-    Finished(EngineId, Time, Vec<RequestId>),
+    /// The last is whose key the worker holds now.
+    Finished(EngineId, Time, Vec<RequestId>, Owner),
     Loaded(EngineId),
 }
 
 struct Machine<'a> {
     policy: &'a mut dyn Policy,
     costs: Vec<Estimate>,
+    keys: Vec<Keys>,
+    presence: Presence,
+    arrivals: &'a [Arrival],
     handovers: Vec<Cycle<'a>>,
     device: Option<Fabric>,
     loaded: Circuits,
@@ -75,6 +92,26 @@ struct Machine<'a> {
     happenings: u64,
     outcome: Outcome,
     waiting: BTreeMap<RequestId, Arrival>,
+}
+
+/// Whose keys the idle workers of an engine hold, and what it costs to turn to another's.
+struct Keys {
+    idle: Vec<Option<Owner>>,
+    switch_ns: u64,
+}
+
+impl Keys {
+    fn of(engine: &EngineInfo) -> Self {
+        Self { idle: vec![None; engine.workers], switch_ns: engine.costs.switch_ns as u64 }
+    }
+
+    /// Takes a worker, one that holds the first request's key if there is one, and says how long it needs for all changes of a batch of these.
+    fn take(&mut self, owners: impl Iterator<Item = Owner> + Clone) -> u64 {
+        let first = owners.clone().next();
+        let place = self.idle.iter().position(|&held| held == first).or_else(|| self.idle.len().checked_sub(1));
+        let mut held = place.and_then(|place| self.idle.swap_remove(place));
+        owners.map(|owner| if held.replace(owner) == Some(owner) { 0 } else { self.switch_ns }).sum()
+    }
 }
 
 /// Samples, taken in their order, again and again.
@@ -102,6 +139,9 @@ pub fn run(
     let mut machine = Machine {
         policy,
         costs: engines.iter().map(Estimate::of).collect(),
+        keys: engines.iter().map(Keys::of).collect(),
+        arrivals,
+        presence: Presence::of(arrivals.iter().map(Arrival::owner)),
         handovers: (0..engines.len()).map(|engine| Cycle(measured(engine).iter().cycle())).collect(),
         device,
         loaded: Circuits::NONE,
@@ -144,21 +184,26 @@ impl Machine<'_> {
     }
 
     fn arrive(&mut self, id: RequestId, arrival: Arrival) {
-        let Arrival { algorithm, direction, bytes, engines, .. } = arrival;
+        let Arrival { algorithm, direction, bytes, engines, client, session, .. } = arrival;
+        self.presence.arrives(arrival.owner(), self.now, self.policy);
         self.waiting.insert(id, arrival);
-        let request = Request { id, client: 0, session: 0, algorithm, direction, bytes, engines, deadline: None };
+        let request = Request { id, client, session, algorithm, direction, bytes, engines, deadline: None };
         self.policy.event(self.now, Event::Arrived(request));
     }
 
     fn happen(&mut self, happening: Happening) {
         match happening {
             Happening::Loaded(engine) => self.policy.event(self.now, Event::Loaded(engine)),
-            Happening::Finished(engine, start, batch) => {
+            Happening::Finished(engine, start, batch, held) => {
+                self.keys[usize::from(engine.0)].idle.push(Some(held));
                 for id in &batch {
                     self.outcome.served[id.0 as usize] = Some(Served { engine, start, done: self.now });
                 }
                 let service_ns = Some(self.now.since_ns(start));
                 self.policy.event(self.now, Event::Finished { engine, batch: &batch, service_ns });
+                for id in &batch {
+                    self.presence.ends(self.arrivals[id.0 as usize].owner(), self.now, self.policy);
+                }
             }
         }
     }
@@ -178,8 +223,9 @@ impl Machine<'_> {
                     let (count, bytes) = (requests.len(), requests.iter().map(|request| request.bytes).sum::<u64>());
                     let ns = self.costs[usize::from(engine.0)].batch_ns(requests[0].algorithm, bytes / count as u64, count);
                     let Handover { reach_ns, return_ns } = self.handovers[usize::from(engine.0)].next();
-                    let start = self.now + reach_ns;
-                    self.put(start + ns as u64 + return_ns, Happening::Finished(engine, start, batch));
+                    let switches_ns = self.keys[usize::from(engine.0)].take(requests.iter().map(Arrival::owner));
+                    let (start, held) = (self.now + reach_ns, requests[count - 1].owner());
+                    self.put(start + switches_ns + ns as u64 + return_ns, Happening::Finished(engine, start, batch, held));
                 }
                 Decision::Load(engine, algorithms) => {
                     let there = self.load(&algorithms);

@@ -3,7 +3,8 @@
 use bywash_core::{Algorithm, CostSheet, DeviceSheet, Direction, Time};
 use bywash_policy::reconfigure::{Fabric, Reconfigure};
 use bywash_policy::reload::{Circuits, Fit, tuned::Tuned};
-use bywash_policy::{EngineId, EngineInfo, EngineSet, Fifo, Lanes, Policy};
+
+use bywash_policy::{Decision, EngineId, EngineInfo, EngineSet, Event, Fifo, Lanes, Policy, RequestId};
 use bywash_sim::replay::{Arrival, Handover, run};
 
 const SLOW: Algorithm = Algorithm::TripleDesEcb;
@@ -14,7 +15,7 @@ fn engine(name: &str, workers: usize, ns_per_byte: f64) -> EngineInfo {
 }
 
 fn arrival(at: u64, bytes: u64, engines: u64) -> Arrival {
-    Arrival { at: Time(at), algorithm: SLOW, direction: Direction::Encrypt, bytes, engines: EngineSet(engines) }
+    Arrival { at: Time(at), algorithm: SLOW, direction: Direction::Encrypt, bytes, engines: EngineSet(engines), client: 1, session: 1 }
 }
 
 #[test]
@@ -23,6 +24,51 @@ fn one_worker_serves_one_after_the_other() {
     let outcome = run(&mut Fifo::new(&engines), &engines, &[], None, &[arrival(0, 100, 1), arrival(400, 100, 1), arrival(5000, 10, 1)]);
     let times: Vec<_> = outcome.served.iter().map(|served| served.map(|served| (served.start.0, served.done.0)).unwrap()).collect();
     assert_eq!(times, [(0, 1000), (1000, 2000), (5000, 5100)]);
+}
+
+#[test]
+fn a_change_of_session_costs_what_the_sheet_says_and_the_first_request_pays_too() {
+    let mut engines = [engine("module", 1, 10.0)];
+    engines[0].costs.switch_ns = 500.0;
+    let of = |client, session| Arrival { client, session, ..arrival(0, 100, 1) };
+    let outcome = run(&mut Fifo::new(&engines), &engines, &[], None, &[of(1, 1), of(1, 1), of(1, 2), of(2, 2), of(2, 2)]);
+    let ends: Vec<_> = outcome.served.iter().map(|served| served.unwrap().done.0).collect();
+    assert_eq!(ends, [1500, 2500, 4000, 5500, 6500]);
+}
+
+/// Keeps what it is told of who is there, and else does as fifo.
+struct Listening(Fifo, Vec<String>);
+
+impl Policy for Listening {
+    fn name(&self) -> &'static str {
+        "listening"
+    }
+
+    fn event(&mut self, now: Time, event: Event<'_>) {
+        match event {
+            Event::ClientJoined { client, .. } => self.1.push(format!("{client} joined")),
+            Event::ClientLeft(client) => self.1.push(format!("{client} left")),
+            Event::SessionOpened { client, session } => self.1.push(format!("{client}.{session} opened")),
+            Event::SessionClosed { client, session } => self.1.push(format!("{client}.{session} closed")),
+            Event::Arrived(request) => self.1.push(format!("{}.{}", request.client, request.session)),
+            _ => {}
+        }
+        self.0.event(now, event);
+    }
+
+    fn decide(&mut self, now: Time, batch: &mut Vec<RequestId>) -> Decision {
+        self.0.decide(now, batch)
+    }
+}
+
+#[test]
+fn a_policy_is_told_who_comes_and_goes() {
+    let engines = [engine("cpu", 1, 10.0)];
+    let of = |at, client, session| Arrival { client, session, ..arrival(at, 100, 1) };
+    let mut policy = Listening(Fifo::new(&engines), Vec::new());
+    run(&mut policy, &engines, &[], None, &[of(0, 1, 1), of(1, 1, 2), of(5000, 1, 1)]);
+    let heard = "1 joined, 1.1 opened, 1.1, 1.2 opened, 1.2, 1.2 closed, 1.1, 1.1 closed, 1 left";
+    assert_eq!(policy.1.join(", "), heard);
 }
 
 #[test]

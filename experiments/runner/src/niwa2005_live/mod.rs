@@ -124,7 +124,15 @@ fn simulate(machine: &Machine, rehearsal: &Run, reload: &ReloadName, records: &[
     let all = EngineSet::default().with(DEVICE).with(SOFTWARE);
     let arrivals: Vec<Arrival> = records
         .iter()
-        .map(|r| Arrival { at: r.arrival, algorithm: r.algorithm, direction: r.direction, bytes: r.bytes, engines: all })
+        .map(|r| Arrival {
+            at: r.arrival,
+            algorithm: r.algorithm,
+            direction: r.direction,
+            bytes: r.bytes,
+            engines: all,
+            client: r.client,
+            session: r.session,
+        })
         .collect();
     let mut policy = reload.policy(&engines, DEVICE, &machine.device)?;
     let outcome = replay::run(&mut *policy, &engines, &rehearsal.handovers, Some(Fabric::new(machine.device.clone())), &arrivals);
