@@ -31,9 +31,10 @@
 //! | [`yielding`] | whether a blocking thread offers the processor to others that may join it | | |
 //! | [`reconfigure`] | placement beside an engine whose circuits a [`reload`] policy has loaded | unless waiting is expected to be sooner | by its own circuit's |
 //! | [`reload`] | what a reconfigurable engine should hold, and where a request runs meanwhile | | |
+//! | [`schedule`] | schedulers for a module that many share: fair, by deadline, exclusive and more | see there | see there |
 //! | [`estimate`] | a cost sheet that learns from what it sees | | |
 //!
-//! The properties are checked in `tests/model.rs` by a driver that makes up arrivals, engines, failures and cancellations, those of [`reconfigure`] in
+//! The properties are checked in `tests/model.rs` by a driver that makes up arrivals, engines, failures and cancellations, those of [`schedule`] in `tests/schedule.rs`, those of [`reconfigure`] in
 //! `tests/reconfigure.rs`; `benches/policy.rs` measures what a request costs.
 //!
 //! # Adding a policy
@@ -51,6 +52,7 @@ pub mod placement;
 pub mod reconfigure;
 pub mod reload;
 pub mod routing;
+pub mod schedule;
 pub mod sharing;
 mod waiting;
 mod workers;
@@ -61,10 +63,20 @@ pub use fifo::Fifo;
 pub use placement::Placement;
 pub use reconfigure::Reconfigure;
 
-/// The names that [`by_name`] knows.
-pub const NAMES: &[&str] = &["fifo", "placement"];
+/// The names that [`by_name`] knows: two that look at operations alone, and those of [`schedule`].
+pub const NAMES: &[&str] = &{
+    let mut names = [""; 2 + schedule::NAMES.len()];
+    (names[0], names[1]) = ("fifo", "placement");
+    let mut place = 0;
+    while place < schedule::NAMES.len() {
+        names[2 + place] = schedule::NAMES[place];
+        place += 1;
+    }
+    names
+};
 
-/// A policy by its name, for these engines; `None` for a name not in [`NAMES`].
+/// A policy by its name, for these engines; `None` for a name not in [`NAMES`]. Schedulers may have parameters, `rr:quantum=2ms`; what is wrong with one that is not
+/// understood [`schedule::parse`] says.
 ///
 /// # Panics
 /// With more than [`ENGINES_MAX`] engines.
@@ -72,7 +84,7 @@ pub fn by_name(name: &str, engines: &[EngineInfo]) -> Option<Box<dyn Policy>> {
     match name {
         "fifo" => Some(Box::new(Fifo::new(engines))),
         "placement" => Some(Box::new(Placement::new(engines))),
-        _ => None,
+        _ => schedule::parse(name).ok().map(|chosen| chosen.policy(engines)),
     }
 }
 
@@ -290,6 +302,11 @@ pub trait Policy: Send {
 
     /// What is to be done. `batch` comes empty; for [`Decision::Dispatch`] it is filled with the requests, at least one.
     fn decide(&mut self, now: Time, batch: &mut Vec<RequestId>) -> Decision;
+
+    /// How many requests wanted to be done by a time that could not be promised, and went on without that promise.
+    fn demoted(&self) -> u64 {
+        0
+    }
 
     /// What the reconfigurable engine holds, for a policy that sees to one.
     fn held(&self) -> Option<Held> {

@@ -49,6 +49,11 @@ impl Waiting {
         self.index.is_empty()
     }
 
+    /// Whether this request waits.
+    pub(crate) fn contains(&self, id: RequestId) -> bool {
+        self.index.contains_key(&id)
+    }
+
     pub(crate) fn len(&self, queue: usize) -> usize {
         self.queues[queue].len
     }

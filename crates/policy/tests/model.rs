@@ -55,7 +55,8 @@ fn engine() -> impl Strategy<Value = EngineInfo> {
                 Some((algorithm.name().to_owned(), CostCurve { points: vec![(16, cost?), (65_536, cost? * 20.0)], ..Default::default() }))
             });
             let lanes = workers * batch_max;
-            let costs = CostSheet { lanes, batch_max, handover_ns, algorithms: curves.collect(), ..CostSheet::empty("made-up") };
+            let switch_ns = if batch_max == 1 { handover_ns } else { 0.0 };
+            let costs = CostSheet { lanes, batch_max, handover_ns, switch_ns, algorithms: curves.collect(), ..CostSheet::empty("made-up") };
             // Half of the algorithms gain from going together.
             let lanes = Lanes::by(|algorithm, _| if algorithm.number() & 1 == 0 { batch_max } else { 1 });
             EngineInfo { workers, lanes, costs }
@@ -107,7 +108,8 @@ impl World {
                 let engines = EngineSet(engines & ((1 << self.infos.len()) - 1));
                 let (id, algorithm) = (RequestId(self.arrivals), ALGORITHMS[algorithm]);
                 let direction = if bytes & 1 == 0 { Direction::Encrypt } else { Direction::Decrypt };
-                self.arrive(Request { id, client: 1, session: 1, algorithm, direction, bytes, engines, deadline: None });
+                let (client, session) = (bytes as u32 % 3, bytes as u32 % 2);
+                self.arrive(Request { id, client, session, algorithm, direction, bytes, engines, deadline: None });
             }
             Step::Cancel { which } => self.cancel(which),
             Step::Finish { which, fails } => self.finish(which, fails),
@@ -199,8 +201,12 @@ impl World {
         self.running.push((engine, self.now, taken.iter().map(|waits| waits.request).collect()));
     }
 
-    /// The starvation bound: the head of a batch overtakes nobody that may run there and has lost patience (FIFO: nobody at all).
+    /// The starvation bound: the head of a batch overtakes nobody that may run there and has lost patience (FIFO: nobody at all). Schedulers have bounds of their own:
+    /// `tests/schedule.rs`.
     fn check_not_overtaken(&self, engine: EngineId, oldest: u64) {
+        if is_scheduler(self.policy.name()) {
+            return;
+        }
         let patience = if self.policy.name() == "fifo" { 0 } else { PATIENCE_NS };
         for waits in self.waiting.values() {
             let overtaken = waits.request.engines.contains(engine) && waits.order < oldest;
@@ -211,6 +217,9 @@ impl World {
     /// Work conservation: what waits though it could run waits for a busy engine that is allowed to it, not longer than its patience, and the
     /// policy has asked to be woken.
     fn check_rest(&self, wakes: bool) {
+        if is_scheduler(self.policy.name()) {
+            return self.check_nobody_is_forgotten(wakes);
+        }
         for waits in self.waiting.values() {
             let set = waits.request.engines;
             let could = |engine: &EngineId| set.contains(*engine) && self.up[usize::from(engine.0)];
@@ -224,6 +233,19 @@ impl World {
         }
     }
 
+    /// A scheduler gives each request to one engine to wait for: if all of its engines that are up have nothing to do, it is waited for on purpose, and
+    /// only by those who say so.
+    fn check_nobody_is_forgotten(&self, wakes: bool) {
+        let waits_on_purpose = matches!(self.policy.name(), "exclusive" | "anticipatory" | "default");
+        for waits in self.waiting.values() {
+            let may = |engine: usize| waits.request.engines.contains(EngineId(engine as u8)) && self.up[engine];
+            let mut engines = (0..self.infos.len()).filter(|&engine| may(engine)).peekable();
+            if engines.peek().is_some() && engines.all(|engine| self.free[engine] == self.infos[engine].workers) {
+                assert!(waits_on_purpose && wakes, "{waits:?} waits for nothing, {}", self.policy.name());
+            }
+        }
+    }
+
     /// Brings every engine up and ends every batch until nothing is left to do.
     fn drain(&mut self) {
         for engine in 0..self.infos.len() {
@@ -232,7 +254,7 @@ impl World {
             }
         }
         self.settle();
-        for _ in 0..=self.arrivals {
+        for _ in 0..=4 * self.arrivals {
             self.pass(1_000);
             self.finish(0, false);
             self.settle();
@@ -242,6 +264,10 @@ impl World {
         }
         assert!(self.running.is_empty() && self.waiting.values().all(|waits| waits.request.engines.is_empty()), "something is left over");
     }
+}
+
+fn is_scheduler(name: &str) -> bool {
+    bywash_policy::schedule::NAMES.contains(&name)
 }
 
 fn run(name: &str, engines: &[EngineInfo], steps: &[Step]) -> World {

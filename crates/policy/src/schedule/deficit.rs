@@ -1,0 +1,105 @@
+//! Deficit round robin (Shreedhar and Varghese 1995), by tenant and in time.
+//!
+//! Tenants with something waiting take turns. With each turn a tenant is given a quantum of time times its weight, and is served while what it has been given covers
+//! the expected cost of its oldest request, a change of session included; what is left it keeps as long as it has something waiting. What an operation took
+//! longer or less than expected is settled when it ends.
+//!
+//! *Work-conserving*. *Fairness*: two tenants that both have work differ, in time over weight, by at most a quantum and the longest operation of each. *Starvation
+//! bound*: a round of quanta times weights, as many rounds as the dearest request takes quanta.
+
+use super::tenants::Tenants;
+use super::{Choice, Discipline, Head, Module, News};
+use bywash_core::Time;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A turn's time at weight 1 if nothing else is said: 2 ms.
+pub const QUANTUM_NS: u64 = 2_000_000;
+
+/// Tenants in turn, by weight. See the [module](self).
+pub struct Deficit {
+    quantum_ns: f64,
+    tenants: Tenants,
+    ring: VecDeque<u32>,
+    /// What each tenant of the ring has been given and not used.
+    credit_ns: BTreeMap<u32, f64>,
+    /// Whether the first of the ring has been given its quantum for this turn.
+    given: bool,
+}
+
+impl Deficit {
+    /// With this quantum.
+    pub fn new(quantum_ns: u64) -> Self {
+        let (tenants, ring, credit_ns) = (Tenants::default(), VecDeque::new(), BTreeMap::new());
+        Self { quantum_ns: quantum_ns.max(1) as f64, tenants, ring, credit_ns, given: false }
+    }
+
+    fn use_up(&mut self, client: u32, ns: f64) {
+        if let Some(credit) = self.credit_ns.get_mut(&client) {
+            *credit -= ns;
+        }
+    }
+
+    /// Gives everybody as many quanta as the first one to be served needs: rounds in which nobody is served take no time.
+    fn give_rounds(&mut self, heads: &BTreeMap<u32, Head>, module: &Module) {
+        let quantum = |client: u32| self.quantum_ns * self.tenants.weight(client);
+        let missing = heads.iter().map(|(&client, head)| (module.cost_ns(&head.request) - self.credit_ns[&client]) / quantum(client));
+        let rounds = (missing.fold(f64::INFINITY, f64::min).ceil() - 1.0).max(0.0);
+        for &client in heads.keys() {
+            let given = rounds * self.quantum_ns * self.tenants.weight(client);
+            self.use_up(client, -given);
+        }
+    }
+}
+
+/// The oldest request of each tenant.
+pub(super) fn oldest_by_client(module: &Module) -> BTreeMap<u32, Head> {
+    let mut oldest = BTreeMap::<u32, Head>::new();
+    for head in module.heads() {
+        let known = oldest.entry(head.request.client).or_insert(head);
+        if head.order < known.order {
+            *known = head;
+        }
+    }
+    oldest
+}
+
+impl Discipline for Deficit {
+    fn tell(&mut self, _now: Time, news: News<'_>, _module: &Module) {
+        self.tenants.tell(news);
+        match news {
+            News::Arrived(request) if !self.credit_ns.contains_key(&request.client) => {
+                self.credit_ns.insert(request.client, 0.0);
+                self.ring.push_back(request.client);
+            }
+            News::Begun { owner, expected_ns, .. } => self.use_up(owner.client, expected_ns),
+            News::Ended { owner, more_ns } => self.use_up(owner.client, more_ns),
+            _ => {}
+        }
+    }
+
+    fn choose(&mut self, _now: Time, module: &Module) -> Choice {
+        let heads = oldest_by_client(module);
+        let mut in_vain = 0;
+        while let Some(&client) = self.ring.front() {
+            let Some(head) = heads.get(&client) else {
+                self.ring.pop_front();
+                self.credit_ns.remove(&client);
+                self.given = false;
+                continue;
+            };
+            if in_vain == heads.len() {
+                self.give_rounds(&heads, module);
+            }
+            if !std::mem::replace(&mut self.given, true) {
+                self.use_up(client, -self.quantum_ns * self.tenants.weight(client));
+            }
+            if self.credit_ns[&client] >= module.cost_ns(&head.request) {
+                return Choice::Serve(head.owner());
+            }
+            self.ring.rotate_left(1);
+            self.given = false;
+            in_vain += 1;
+        }
+        Choice::Nothing
+    }
+}
