@@ -14,6 +14,7 @@
 //! | [`watch`] | what is seen of a run while it lasts |
 //! | [`parallel`] | the run of a machine whose software and engine work side by side |
 //! | [`replay`] | a whole machine: any policy over any engines, to hold a recording of a live run against |
+//! | [`shared`] | one module that many programs want at once: any policy, and what becomes of each program |
 //! | [`oracle`] | the paper's predictor that sees the future |
 //! | [`mod@optimum`] | the least time in which a trace can be served, whoever decides; side by side a bound of it |
 //! | [`niwa2005`] | that paper's machine, its seven models, its published figures |
@@ -32,6 +33,7 @@ pub mod parallel;
 mod presence;
 pub mod replay;
 pub mod serial;
+pub mod shared;
 pub mod trace;
 pub mod watch;
 

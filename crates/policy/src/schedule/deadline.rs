@@ -1,7 +1,8 @@
 //! Earliest deadline first, as far as deadlines can be met, over another discipline for all else.
 //!
 //! A request has a deadline if it says so, or if its tenant has a goal. Such a request is admitted to the class of deadlines if, as things are expected to go, it and all that
-//! were admitted before it are done in time; an operation that is under way is waited for, and each one is reckoned with a change of session. Whoever is *refused is demoted*: it
+//! were admitted before it are done in time; an operation that is under way is waited for, and each one is reckoned with a change of session.
+//! A request behind one of its own session that was not admitted is not either, as it is served after that. Whoever is *refused is demoted*: it
 //! waits among the others, where the discipline below decides, and is counted ([`Policy::demoted`](crate::Policy::demoted)). Its result comes late, not never.
 //!
 //! So that the class does not starve the rest, it may use a *share* of the module's time and no more, in the long run; a class that was quiet may use [`BURST_NS`] at
@@ -55,9 +56,11 @@ impl Deadlines {
         let cost_ns = module.service_ns(request) + module.switch_ns();
         self.allowance_ns = BURST_NS.min(self.allowance_ns + now.since_ns(self.allowance_at) as f64 * self.share);
         self.allowance_at = now;
-        let key = (due, request.id);
-        self.admitted.insert(key, (Owner::of(request), cost_ns));
-        if cost_ns <= self.allowance_ns && self.all_in_time(now, key, module) {
+        let (key, owner) = ((due, request.id), Owner::of(request));
+        let promised = self.admitted.values().filter(|(other, _)| *other == owner).count();
+        self.admitted.insert(key, (owner, cost_ns));
+        let all_before_it_promised = module.waiting_of(owner) <= promised + 1;
+        if all_before_it_promised && cost_ns <= self.allowance_ns && self.all_in_time(now, key, module) {
             self.allowance_ns -= cost_ns;
             self.due.insert(request.id, due);
         } else {

@@ -8,7 +8,7 @@
 //! bound*: a round of quanta times weights, as many rounds as the dearest request takes quanta.
 
 use super::tenants::Tenants;
-use super::{Choice, Discipline, Head, Module, News};
+use super::{Choice, Discipline, Module, News};
 use bywash_core::Time;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -40,27 +40,17 @@ impl Deficit {
     }
 
     /// Gives everybody as many quanta as the first one to be served needs: rounds in which nobody is served take no time.
-    fn give_rounds(&mut self, heads: &BTreeMap<u32, Head>, module: &Module) {
-        let quantum = |client: u32| self.quantum_ns * self.tenants.weight(client);
-        let missing = heads.iter().map(|(&client, head)| (module.cost_ns(&head.request) - self.credit_ns[&client]) / quantum(client));
+    fn give_rounds(&mut self, module: &Module) {
+        let heads = self.ring.iter().filter_map(|&client| Some((client, module.oldest_of(client)?)));
+        let missing = heads.map(|(client, head)| {
+            let credit_ns = self.credit_ns.get(&client).copied().unwrap_or(0.0);
+            (module.cost_ns(head.request) - credit_ns) / (self.quantum_ns * self.tenants.weight(client))
+        });
         let rounds = (missing.fold(f64::INFINITY, f64::min).ceil() - 1.0).max(0.0);
-        for &client in heads.keys() {
-            let given = rounds * self.quantum_ns * self.tenants.weight(client);
-            self.use_up(client, -given);
+        for (&client, credit_ns) in &mut self.credit_ns {
+            *credit_ns += rounds * self.quantum_ns * self.tenants.weight(client);
         }
     }
-}
-
-/// The oldest request of each tenant.
-pub(super) fn oldest_by_client(module: &Module) -> BTreeMap<u32, Head> {
-    let mut oldest = BTreeMap::<u32, Head>::new();
-    for head in module.heads() {
-        let known = oldest.entry(head.request.client).or_insert(head);
-        if head.order < known.order {
-            *known = head;
-        }
-    }
-    oldest
 }
 
 impl Discipline for Deficit {
@@ -78,22 +68,21 @@ impl Discipline for Deficit {
     }
 
     fn choose(&mut self, _now: Time, module: &Module) -> Choice {
-        let heads = oldest_by_client(module);
         let mut in_vain = 0;
         while let Some(&client) = self.ring.front() {
-            let Some(head) = heads.get(&client) else {
+            let Some(head) = module.oldest_of(client) else {
                 self.ring.pop_front();
                 self.credit_ns.remove(&client);
                 self.given = false;
                 continue;
             };
-            if in_vain == heads.len() {
-                self.give_rounds(&heads, module);
+            if in_vain == self.ring.len() {
+                self.give_rounds(module);
             }
             if !std::mem::replace(&mut self.given, true) {
                 self.use_up(client, -self.quantum_ns * self.tenants.weight(client));
             }
-            if self.credit_ns[&client] >= module.cost_ns(&head.request) {
+            if self.credit_ns[&client] >= module.cost_ns(head.request) {
                 return Choice::Serve(head.owner());
             }
             self.ring.rotate_left(1);

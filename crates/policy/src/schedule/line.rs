@@ -26,6 +26,10 @@ impl Line {
         self.len
     }
 
+    pub(crate) fn len_of(&self, owner: Owner) -> usize {
+        self.queues.get(&owner).map_or(0, |&queue| self.waiting.len(queue))
+    }
+
     /// Appends a request that came at that time; not one that waits here already.
     pub(crate) fn push(&mut self, request: Request, arrived: Time) -> bool {
         if self.waiting.contains(request.id) {
@@ -63,6 +67,12 @@ impl Line {
     /// The oldest of every session in which something waits.
     pub(crate) fn fronts(&self) -> impl Iterator<Item = &Entry> {
         self.queues.values().filter_map(|&queue| self.waiting.front(queue))
+    }
+
+    /// The oldest of every session of a client.
+    pub(crate) fn fronts_of(&self, client: u32) -> impl Iterator<Item = &Entry> {
+        let (first, last) = (Owner { client, session: 0 }, Owner { client, session: u32::MAX });
+        self.queues.range(first..=last).filter_map(|(_, &queue)| self.waiting.front(queue))
     }
 
     /// Takes everything out, oldest first.

@@ -112,8 +112,8 @@ pub enum Choice {
     Nothing,
 }
 
-impl From<Option<Head>> for Choice {
-    fn from(head: Option<Head>) -> Self {
+impl From<Option<Head<'_>>> for Choice {
+    fn from(head: Option<Head<'_>>) -> Self {
         head.map_or(Self::Nothing, |head| Self::Serve(head.owner()))
     }
 }

@@ -20,23 +20,23 @@ pub struct Module {
 
 /// A request at the head of its session's queue.
 #[derive(Clone, Copy, Debug)]
-pub struct Head {
+pub struct Head<'a> {
     /// What is asked.
-    pub request: Request,
+    pub request: &'a Request,
     /// Since when it waits.
     pub arrived: Time,
     /// Running number of arrivals.
     pub order: u64,
 }
 
-impl Head {
-    fn of(entry: &Entry) -> Self {
-        Self { request: entry.request, arrived: entry.arrived, order: entry.order }
+impl<'a> Head<'a> {
+    fn of(entry: &'a Entry) -> Self {
+        Self { request: &entry.request, arrived: entry.arrived, order: entry.order }
     }
 
     /// Whose it is.
     pub fn owner(&self) -> Owner {
-        Owner::of(&self.request)
+        Owner::of(self.request)
     }
 }
 
@@ -65,19 +65,29 @@ impl Module {
         }
     }
 
-    /// The oldest request of every session in which something waits.
-    pub fn heads(&self) -> impl Iterator<Item = Head> {
+    /// The oldest request of every session in which something waits, in the order of clients and their sessions.
+    pub fn heads(&self) -> impl Iterator<Item = Head<'_>> {
         self.line.fronts().map(Head::of)
     }
 
     /// The oldest request of a session.
-    pub fn head(&self, owner: Owner) -> Option<Head> {
+    pub fn head(&self, owner: Owner) -> Option<Head<'_>> {
         self.line.front(owner).map(Head::of)
     }
 
     /// The request that has waited longest.
-    pub fn oldest(&self) -> Option<Head> {
+    pub fn oldest(&self) -> Option<Head<'_>> {
         self.heads().min_by_key(|head| head.order)
+    }
+
+    /// The request of a client that has waited longest.
+    pub fn oldest_of(&self, client: u32) -> Option<Head<'_>> {
+        self.line.fronts_of(client).map(Head::of).min_by_key(|head| head.order)
+    }
+
+    /// How many requests of a session wait.
+    pub fn waiting_of(&self, owner: Owner) -> usize {
+        self.line.len_of(owner)
     }
 
     /// Whether anybody but this session waits.

@@ -30,7 +30,7 @@ impl Discipline for Shortest {
         if let Some(aged) = module.oldest().filter(|head| now.since_ns(head.arrived) >= self.age_ns) {
             return Choice::Serve(aged.owner());
         }
-        let cost = |head: &Head| module.cost_ns(&head.request);
+        let cost = |head: &Head<'_>| module.cost_ns(head.request);
         module.heads().min_by(|a, b| cost(a).total_cmp(&cost(b)).then(a.order.cmp(&b.order))).into()
     }
 }

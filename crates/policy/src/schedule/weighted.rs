@@ -8,9 +8,8 @@
 //! while estimates are wrong, by their error for one operation). *Starvation bound*: a tenant's next request is begun when each other one has
 //! had as much over its weight and one operation more.
 
-use super::deficit::oldest_by_client;
 use super::tenants::Tenants;
-use super::{Choice, Discipline, Module, News};
+use super::{Choice, Discipline, Head, Module, News};
 use bywash_core::Time;
 use std::collections::BTreeMap;
 
@@ -47,10 +46,19 @@ impl Discipline for Weighted {
     }
 
     fn choose(&mut self, _now: Time, module: &Module) -> Choice {
-        let heads = oldest_by_client(module);
-        let tag = |client: &u32| self.tags.get(client).copied().unwrap_or(self.virtual_ns);
-        let next =
-            heads.iter().map(|(client, head)| (tag(client), head)).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.order.cmp(&b.1.order)));
+        let (mut next, mut known): (Option<(f64, Head<'_>)>, _) = (None, None);
+        for head in module.heads() {
+            // Heads come client by client.
+            let client = head.request.client;
+            let tag = match known {
+                Some((same, tag)) if same == client => tag,
+                _ => self.tags.get(&client).copied().unwrap_or(self.virtual_ns),
+            };
+            known = Some((client, tag));
+            if next.is_none_or(|(least, first)| tag < least || tag == least && head.order < first.order) {
+                next = Some((tag, head));
+            }
+        }
         let Some((tag, head)) = next else { return Choice::Nothing };
         self.virtual_ns = self.virtual_ns.max(tag);
         Choice::Serve(head.owner())
