@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// that comes along or the file of its sheet); again for more [default: all that are here]
     #[arg(long, value_name = "ENGINE")]
     engine: Vec<EngineName>,
-    /// List legacy ciphers too: DES, 3DES, Camellia, Serpent, Twofish, RC6
+    /// List legacy ciphers and hashes too: DES, 3DES, Camellia, Serpent, Twofish, RC6, MD5, SHA-1, RIPEMD-160
     #[arg(long)]
     legacy: bool,
     /// Print as JSON
@@ -109,7 +109,7 @@ fn as_text(engines: &Engines, legacy: bool, style: Style) -> String {
     text
 }
 
-/// The family of ciphers for old data.
+/// The family of ciphers and hashes for old data.
 const LEGACY: &str = "legacy";
 
 /// The capabilities by what they are for, in the order of the algorithm table.

@@ -113,7 +113,7 @@ impl Client {
         Ok(Session::new(self.clone(), params, keyed, self.0.sessions.fetch_add(1, Relaxed)))
     }
 
-    /// Counts work done in place through a [`Stream`](bywash_core::Stream). [`Session::run`] counts its own.
+    /// Counts work done in place through a [`Stream`](bywash_core::Stream). [`Session::run`] and [`Session::hashing`] count their own.
     #[inline]
     pub fn count(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
         self.0.upstream.count(algorithm, operations, bytes);

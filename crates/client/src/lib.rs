@@ -58,6 +58,7 @@
 mod attempts;
 mod client;
 mod config;
+mod counted;
 mod crowd;
 mod embedded;
 mod gather;

@@ -1,6 +1,7 @@
 //! Sessions as a program holds them.
 
 use crate::client::{Client, Fate};
+use crate::counted::Counted;
 use crate::crowd;
 use crate::link::Link;
 use crate::pending::{Pending, Promise, pair};
@@ -10,7 +11,7 @@ use crate::remote::Remote;
 use crate::traced::Traced;
 use crate::upstream::{Queue, View};
 use arc_swap::ArcSwapOption;
-use bywash_core::{Direction, Error, Key, Keyed, Operation, OwnedOperation, Place, Result, SessionParams, Stream};
+use bywash_core::{Direction, Error, Hashing, Key, Keyed, Kind, Operation, OwnedOperation, Place, Result, SessionParams, Stream};
 use bywash_protocol::keys::key_error;
 use bywash_protocol::{TraceEntry, monotonic_ns};
 use once_cell::race::OnceBox;
@@ -97,6 +98,17 @@ impl Session {
         let algorithm = self.0.params.algorithm();
         let keyed = self.0.keyed.as_ref().ok_or(Error::WrongOperation { algorithm, what: "work in pieces with a key of a vault" })?;
         Ok(Box::new(Traced::new(self.clone(), keyed.stream(direction, iv)?, direction)))
+    }
+
+    /// A digest or MAC of messages in pieces, in the caller's place. Each message is counted when it is finished: callers do not use [`Client::count`].
+    ///
+    /// # Errors
+    /// [`Error::WrongOperation`] for what is no digest or MAC; those of [`Keyed::hashing`].
+    pub fn hashing(&self) -> Result<Box<dyn Hashing>> {
+        let algorithm = self.0.params.algorithm();
+        let hashes = matches!(algorithm.kind(), Kind::Digest { .. } | Kind::Mac { .. });
+        let keyed = self.0.keyed.as_ref().filter(|_| hashes).ok_or(Error::WrongOperation { algorithm, what: "hash" })?;
+        Ok(Box::new(Counted::new(self.clone(), keyed.hashing()?)))
     }
 
     pub(crate) fn client(&self) -> &Client {

@@ -8,8 +8,11 @@ use bywash_core::{Algorithm, Direction, Kind, RsaPrivateKey, RsaPublicKey};
 use chacha20poly1305::{ChaCha20Poly1305, aead::AeadInOut};
 use ghash::{GHash, universal_hash::UniversalHash};
 use hmac::{Hmac, Mac};
+use md5::Md5;
 use num_bigint::BigUint;
 use polyval::Polyval;
+use ripemd::Ripemd160;
+use sha1::Sha1;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 use xts_mode::Xts128;
 
@@ -228,10 +231,18 @@ pub(crate) fn hash(algorithm: Algorithm, key: &[u8], text: &[u8]) -> Vec<u8> {
         mac.finalize().into_bytes().to_vec()
     }
     match algorithm {
+        Algorithm::Md5 => Md5::digest(text).to_vec(),
+        Algorithm::Sha1 => Sha1::digest(text).to_vec(),
+        Algorithm::Ripemd160 => Ripemd160::digest(text).to_vec(),
+        Algorithm::Sha224 | Algorithm::Sha256 | Algorithm::Sha384 | Algorithm::Sha512 => sha(algorithm.output_len(0) * 8, text),
+        Algorithm::HmacMd5 => mac::<Hmac<Md5>>(key, text),
+        Algorithm::HmacSha1 => mac::<Hmac<Sha1>>(key, text),
+        Algorithm::HmacSha224 => mac::<Hmac<Sha224>>(key, text),
         Algorithm::HmacSha256 => mac::<Hmac<Sha256>>(key, text),
         Algorithm::HmacSha384 => mac::<Hmac<Sha384>>(key, text),
         Algorithm::HmacSha512 => mac::<Hmac<Sha512>>(key, text),
-        _ => sha(algorithm.output_len(0) * 8, text),
+        Algorithm::HmacRipemd160 => mac::<Hmac<Ripemd160>>(key, text),
+        _ => panic!("{algorithm}: the suite has no second implementation of it"),
     }
 }
 

@@ -219,6 +219,15 @@ algorithms! {
     Aegis128L = 87, "AEGIS-128L", aead(16, 16);
     Aegis128X4 = 88, "AEGIS-128X4", aead(16, 16);
     Aegis256 = 89, "AEGIS-256", aead(32, 32);
+    // Hashes that programs of the cryptodev interface ask for; all but SHA-224 legacy.
+    Md5 = 90, "MD5", Kind::Digest { output: 16 };
+    Sha1 = 91, "SHA-1", Kind::Digest { output: 20 };
+    Sha224 = 92, "SHA-224", Kind::Digest { output: 28 };
+    Ripemd160 = 93, "RIPEMD-160", Kind::Digest { output: 20 };
+    HmacMd5 = 94, "HMAC-MD5", Kind::Mac { output: 16 };
+    HmacSha1 = 95, "HMAC-SHA-1", Kind::Mac { output: 20 };
+    HmacSha224 = 96, "HMAC-SHA-224", Kind::Mac { output: 28 };
+    HmacRipemd160 = 97, "HMAC-RIPEMD-160", Kind::Mac { output: 20 };
 }
 
 impl Algorithm {
@@ -228,11 +237,22 @@ impl Algorithm {
     /// Those that are not [legacy](Self::is_legacy): what is offered, measured and listed where nobody asks for more.
     pub const CURRENT: &'static [Algorithm] = &current::<{ count_current() }>();
 
-    /// Whether it is a cipher for old data alone: DES, 3DES (withdrawn by SP 800-131A), Camellia, Serpent, Twofish, RC6. An engine that has it
-    /// computes it for whoever opens a session of it by name; nothing else ever chooses it.
+    /// Whether it is for old data and old protocols alone: a [legacy cipher](Self::is_legacy_cipher) or a [legacy hash](Self::is_legacy_hash). An engine that
+    /// has it computes it for whoever opens a session of it by name; nothing else ever chooses it.
     pub const fn is_legacy(self) -> bool {
+        self.is_legacy_cipher() || self.is_legacy_hash()
+    }
+
+    /// Whether it is a cipher for old data: DES, 3DES (withdrawn by SP 800-131A), Camellia, Serpent, Twofish, RC6. They have kernels of their own and no library.
+    pub const fn is_legacy_cipher(self) -> bool {
         let number = self.number();
         Self::DesEcb.number() <= number && number <= Self::Rc6_256Ctr.number()
+    }
+
+    /// Whether it is a hash for old data: MD5 and SHA-1, whose collisions have been found (RFC 6151, RFC 6194), RIPEMD-160, whose values are too short to be safe
+    /// from them, or the HMAC of one. The HMACs are not known to be broken, but nothing new needs them.
+    pub const fn is_legacy_hash(self) -> bool {
+        matches!(self, Self::Md5 | Self::Sha1 | Self::Ripemd160 | Self::HmacMd5 | Self::HmacSha1 | Self::HmacRipemd160)
     }
 
     /// The number under which it travels in protocols and traces.
@@ -353,8 +373,10 @@ mod tests {
     fn legacy_algorithms_are_no_current_ones() {
         assert!(Algorithm::DesEcb.is_legacy() && Algorithm::Serpent128Cbc.is_legacy() && Algorithm::Rc6_256Ctr.is_legacy());
         assert!(!Algorithm::Ed25519Sign.is_legacy() && !Algorithm::Aes128Cbc.is_legacy());
+        assert!(Algorithm::Md5.is_legacy() && Algorithm::HmacSha1.is_legacy() && !Algorithm::HmacSha224.is_legacy());
+        assert!(Algorithm::ALL.iter().all(|algorithm| !(algorithm.is_legacy_cipher() && algorithm.is_legacy_hash())));
         assert!(Algorithm::CURRENT.iter().all(|algorithm| !algorithm.is_legacy()));
-        assert_eq!(Algorithm::CURRENT.len() + 42, Algorithm::COUNT);
+        assert_eq!(Algorithm::CURRENT.len() + 42 + 6, Algorithm::COUNT);
     }
 
     #[test]

@@ -129,6 +129,14 @@ pub trait Keyed: Send + Sync + Any {
         Err(Error::Unavailable { what: "this engine does not take a message in pieces".into() })
     }
 
+    /// Starts a digest or MAC of a message that arrives in pieces. Only for engines that work in the caller's place.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where there is no such thing, which is the default; [`Error::EngineFailed`].
+    fn hashing(&self) -> Result<Box<dyn Hashing>> {
+        Err(Error::Unavailable { what: "this engine does not hash in pieces".into() })
+    }
+
     /// For an engine's own [`run`](Engine::run), to find its type again.
     fn as_any(&self) -> &dyn Any;
 }
@@ -172,6 +180,33 @@ pub trait Stream: Send {
     /// # Errors
     /// [`Error::EngineFailed`].
     fn duplicate(&self) -> Result<Box<dyn Stream>>;
+}
+
+/// A digest or MAC of a message in pieces ([`Keyed::hashing`]): message after message under the same key.
+pub trait Hashing: Send {
+    /// Takes more of the message.
+    ///
+    /// # Errors
+    /// [`Error::EngineFailed`].
+    fn update(&mut self, data: &[u8]) -> Result<()>;
+
+    /// Writes the value into the front of `out` and returns its length in bytes. It is then as after [`reset`](Self::reset).
+    ///
+    /// # Errors
+    /// [`Error::OutputTooSmall`], which leaves the message as it was; [`Error::EngineFailed`].
+    fn finish(&mut self, out: &mut [u8]) -> Result<usize>;
+
+    /// Forgets the message: the next piece begins another, under the same key.
+    ///
+    /// # Errors
+    /// [`Error::EngineFailed`].
+    fn reset(&mut self) -> Result<()>;
+
+    /// A copy in the same state, which goes its own way.
+    ///
+    /// # Errors
+    /// [`Error::EngineFailed`].
+    fn duplicate(&self) -> Result<Box<dyn Hashing>>;
 }
 
 /// One operation of a batch.

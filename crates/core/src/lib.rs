@@ -43,7 +43,7 @@ pub mod trace;
 pub use algorithm::{Algorithm, Kind};
 pub use cost::{CostCurve, CostSheet};
 pub use device::DeviceSheet;
-pub use engine::{Absent, Engine, Keyed, Probe, Stream, Task};
+pub use engine::{Absent, Engine, Hashing, Keyed, Probe, Stream, Task};
 pub use error::{Error, Result};
 pub use key::{Key, KeyReference, RsaPrivateKey, RsaPublicKey};
 pub use operation::{Data, Direction, Operation, OwnedOperation};

@@ -21,7 +21,7 @@ Examples:
   bywash calibrate                         show what is known, measure what is not
   bywash calibrate --force                 measure again, on a quiet machine
   bywash calibrate --full --svg fit.svg    measure thoroughly, and draw what came out
-  bywash calibrate --legacy                DES, 3DES, Camellia, Serpent, Twofish and RC6 as well
+  bywash calibrate --legacy                DES, 3DES, Camellia and others, MD5, SHA-1 and RIPEMD-160 as well
   bywash calibrate --json
 
 A broker, and every program with its own manager, reads the cost sheets that are written here. The
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Measure thoroughly, whatever cost sheet there is
     #[arg(long)]
     full: bool,
-    /// Measure legacy ciphers too: DES, 3DES, Camellia, Serpent, Twofish, RC6
+    /// Measure legacy ciphers and hashes too: DES, 3DES, Camellia, Serpent, Twofish, RC6, MD5, SHA-1, RIPEMD-160
     #[arg(long)]
     legacy: bool,
     /// Milliseconds of each figure of the thorough calibration
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The legacy ciphers that are to be measured.
+/// The legacy algorithms that are to be measured.
 fn legacy(args: &Args, engine: &dyn Engine) -> Vec<Algorithm> {
     engine.capabilities().iter().copied().filter(|algorithm| args.legacy && algorithm.is_legacy()).collect()
 }

@@ -19,8 +19,8 @@
 //! | GCM, GCM-SIV, ChaCha20-Poly1305 by the library | `EVP_AEAD_CTX` | no lock, no allocation |
 //! | CTR, CBC, CCM by the library | `AES_KEY` | no lock, no allocation |
 //! | ECB, XTS by the library | a few `EVP_CIPHER_CTX` behind try-locks (`pool`) | one uncontended lock; an allocation only past eight threads at once |
-//! | SHA-2 | nothing | no lock, no allocation |
-//! | HMAC | `HMAC_CTX` with both pads hashed | copied to the stack |
+//! | digests | nothing | no lock, no allocation |
+//! | HMAC | the hashes of both pads | copied to the stack |
 //! | RSA | `RSA` | the library's own lock around blinding factors |
 //! | P-256, P-384 | `EC_KEY` | the library allocates points |
 //! | X25519, Ed25519 | 32 and 64 bytes | nothing |
@@ -40,7 +40,7 @@
 //!
 //! # What guards secrets
 //!
-//! - AES, GHASH, ChaCha20, Poly1305, SHA-2, X25519, Ed25519, P-256 and P-384 run in constant time in the library's assembly for x86-64 and AArch64.
+//! - AES, GHASH, ChaCha20, Poly1305, the hashes, X25519, Ed25519, P-256 and P-384 run in constant time in the library's assembly for x86-64 and AArch64.
 //! - Each RSA private result is raised to e and compared before it leaves: a computing fault gives away no factor. Library and kernels
 //!   blind besides. What fails in a kernel is wiped and computed again by the library.
 //! - The kernels' Ed25519 public key, which goes into each signature's hash, is compared with the library's.
@@ -153,15 +153,14 @@ impl Engine for CpuEngine {
     }
 
     fn capabilities(&self) -> &[Algorithm] {
-        let of_library =
-            |algorithms: &[Algorithm]| Box::new(algorithms.iter().copied().filter(|&algorithm| !needs_kernels(algorithm)).collect());
-        static ALL: OnceBox<Vec<Algorithm>> = OnceBox::new();
-        static CURRENT: OnceBox<Vec<Algorithm>> = OnceBox::new();
+        static FOUND: [[OnceBox<Vec<Algorithm>>; 2]; 2] = [const { [const { OnceBox::new() }; 2] }; 2];
         match (self.kernels, self.legacy) {
             (true, true) => Algorithm::ALL,
-            (true, false) => Algorithm::CURRENT,
-            (false, true) => ALL.get_or_init(|| of_library(Algorithm::ALL)),
-            (false, false) => CURRENT.get_or_init(|| of_library(Algorithm::CURRENT)),
+            _ => FOUND[usize::from(self.kernels)][usize::from(self.legacy)].get_or_init(|| {
+                let has =
+                    |algorithm: Algorithm| (self.legacy || !algorithm.is_legacy_cipher()) && (self.kernels || !needs_kernels(algorithm));
+                Box::new(Algorithm::ALL.iter().copied().filter(|&algorithm| has(algorithm)).collect())
+            }),
         }
     }
 
@@ -179,7 +178,7 @@ impl Engine for CpuEngine {
 
     fn together(&self, algorithm: Algorithm, direction: Direction) -> usize {
         let chains = match direction {
-            Direction::Encrypt if algorithm.is_legacy() && self.legacy => legacy::chains(algorithm),
+            Direction::Encrypt if algorithm.is_legacy_cipher() && self.legacy => legacy::chains(algorithm),
             Direction::Encrypt if self.kernels => kernels::chains(algorithm),
             _ => 1,
         };
@@ -211,8 +210,8 @@ impl Engine for CpuEngine {
     fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {
         let algorithm = params.algorithm();
         match (algorithm.kind(), params.key()) {
-            (_, Key::Symmetric(key)) if algorithm.is_legacy() && self.legacy => legacy::open(algorithm, key),
-            _ if algorithm.is_legacy() => Err(Error::Unsupported { engine: NAME.to_owned(), algorithm }),
+            (_, Key::Symmetric(key)) if algorithm.is_legacy_cipher() && self.legacy => legacy::open(algorithm, key),
+            _ if algorithm.is_legacy_cipher() => Err(Error::Unsupported { engine: NAME.to_owned(), algorithm }),
             (_, Key::Symmetric(key)) if self.kernels && kernels::has(algorithm) => kernels::open(algorithm, key, params.tag_len()),
             (_, Key::Symmetric(key)) if let Some(path) = self.narrow_path(algorithm) => {
                 kernels::narrow::open(path, algorithm, key, params.tag_len())
@@ -226,7 +225,7 @@ impl Engine for CpuEngine {
             (Kind::Cipher { .. }, Key::Symmetric(key)) if algorithm.is_xts() => xts::open(algorithm, key),
             (Kind::Cipher { block: 1, .. }, Key::Symmetric(key)) => modes::open_ctr(algorithm, key),
             (Kind::Cipher { .. }, Key::Symmetric(key)) => modes::open_cbc(algorithm, key),
-            (Kind::Digest { .. }, Key::None) => Ok(Box::new(hash::Digest::new(algorithm))),
+            (Kind::Digest { .. }, Key::None) => hash::open_digest(algorithm),
             (Kind::Mac { .. }, Key::Symmetric(key)) => hash::open_mac(algorithm, key),
             (Kind::RsaPrivate { .. }, Key::RsaPrivate(key)) => rsa::open_private(algorithm, key),
             (Kind::RsaPublic { .. }, Key::RsaPublic(key)) => rsa::open_public(algorithm, key),

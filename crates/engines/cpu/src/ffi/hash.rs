@@ -1,92 +1,95 @@
-//! SHA-2 and HMAC over it.
+//! The library's hash functions.
 
-use super::{Refused, accepted, lc, refused};
-use bywash_core::Algorithm;
-use core::ptr::null_mut;
+use super::{Refused, accepted, lc, wipe};
 
-/// Hashes `input` into the front of `output`; `Refused` if the algorithm is no digest or `output` is too short.
-pub(crate) fn digest(algorithm: Algorithm, input: &[u8], output: &mut [u8]) -> Result<usize, Refused> {
-    let size = match algorithm {
-        Algorithm::Sha256 => 32,
-        Algorithm::Sha384 => 48,
-        Algorithm::Sha512 => 64,
-        _ => return Err(Refused),
-    };
-    let output = output.get_mut(..size).ok_or(Refused)?;
-    // SAFETY: the input is readable for its length, the output has the digest's size.
-    let written = unsafe {
-        match size {
-            32 => lc::SHA256(input.as_ptr(), input.len(), output.as_mut_ptr()),
-            48 => lc::SHA384(input.as_ptr(), input.len(), output.as_mut_ptr()),
-            _ => lc::SHA512(input.as_ptr(), input.len(), output.as_mut_ptr()),
-        }
-    };
-    if written.is_null() { Err(refused()) } else { Ok(size) }
+/// A hash function in the midst of a message. The library's contexts are plain data without pointers, so a copy is a copy of their bytes; they are wiped on drop.
+pub(crate) trait Hash: Sized + Send + Sync + 'static {
+    /// Bytes of a value.
+    const SIZE: usize;
+    /// Bytes of a block, at most [`BLOCK_MAX`].
+    const BLOCK: usize;
+
+    /// Before the first byte of a message.
+    fn new() -> Result<Self, Refused>;
+
+    /// Forgets the message.
+    fn reset(&mut self) -> Result<(), Refused>;
+
+    /// Takes more of the message.
+    fn update(&mut self, data: &[u8]) -> Result<(), Refused>;
+
+    /// Ends the message and writes its value to the front of `out`; `Refused` if that is too short. Only [`reset`](Self::reset) and
+    /// [`copy_from`](Self::copy_from) are of use then.
+    fn finish(&mut self, out: &mut [u8]) -> Result<(), Refused>;
+
+    /// Becomes a copy of another: in its own place, so that no third copy is left on the stack.
+    fn copy_from(&mut self, other: &Self);
 }
 
-/// A keyed HMAC: both pads hashed, ready to be copied for each message.
-pub(crate) struct Hmac {
-    context: Box<lc::HMAC_CTX>,
+/// Bytes of the longest block (SHA-384 and SHA-512).
+pub(crate) const BLOCK_MAX: usize = 128;
+/// Bytes of the longest value (SHA-512).
+pub(crate) const SIZE_MAX: usize = 64;
+
+/// The value of a message in one piece, at the front of `out`.
+pub(crate) fn digest<H: Hash>(message: &[u8], out: &mut [u8]) -> Result<(), Refused> {
+    let mut state = H::new()?;
+    state.update(message)?;
+    state.finish(out)
 }
 
-impl Hmac {
-    /// Keys it; any key length.
-    pub(crate) fn new(algorithm: Algorithm, key: &[u8]) -> Result<Self, Refused> {
-        // SAFETY: these take no argument and return pointers to constants.
-        let method = unsafe {
-            match algorithm {
-                Algorithm::HmacSha256 => lc::EVP_sha256(),
-                Algorithm::HmacSha384 => lc::EVP_sha384(),
-                Algorithm::HmacSha512 => lc::EVP_sha512(),
-                _ => return Err(Refused),
+macro_rules! hashes {
+    ($($name:ident: $context:ident, $size:literal of $block:literal, $init:ident, $update:ident, $last:ident, $doc:literal;)*) => {$(
+        #[doc = $doc]
+        pub(crate) struct $name(lc::$context);
+
+        impl Hash for $name {
+            const SIZE: usize = $size;
+            const BLOCK: usize = $block;
+
+            fn new() -> Result<Self, Refused> {
+                // SAFETY: integers and arrays of integers, for which zero is a value.
+                let mut fresh = Self(unsafe { core::mem::zeroed() });
+                fresh.reset()?;
+                Ok(fresh)
             }
-        };
-        let mut keyed = Self::empty();
-        // SAFETY: an empty context; a slice's pointer is never null, so an empty key is a key and not "the same as before".
-        accepted(unsafe { lc::HMAC_Init_ex(&mut *keyed.context, key.as_ptr().cast(), key.len(), method, null_mut()) })?;
-        Ok(keyed)
-    }
 
-    fn empty() -> Self {
-        // SAFETY: HMAC_CTX is plain data for which zero is the empty state (HMAC_CTX_init).
-        Self { context: Box::new(unsafe { core::mem::zeroed() }) }
-    }
-
-    /// Length of the MAC in bytes.
-    fn size(&self) -> usize {
-        // SAFETY: the context is keyed and only read.
-        unsafe { lc::HMAC_size(&*self.context) }
-    }
-
-    /// The MAC of `input` into the front of `output`. Works on a copy on the stack, so threads do not meet and nothing is allocated.
-    pub(crate) fn compute(&self, input: &[u8], output: &mut [u8]) -> Result<usize, Refused> {
-        let size = self.size();
-        let output = output.get_mut(..size).ok_or(Refused)?;
-        let mut copy = core::mem::MaybeUninit::<lc::HMAC_CTX>::uninit();
-        let copy = copy.as_mut_ptr();
-        // SAFETY: HMAC_CTX holds no pointer into itself, so a copied one is a keyed one (HMAC_CTX_copy_ex is memcpy); `output` has room for
-        // the MAC; the copy is wiped whatever happens.
-        unsafe {
-            lc::HMAC_CTX_copy_ex(copy, &*self.context);
-            let mut code = lc::HMAC_Update(copy, input.as_ptr(), input.len());
-            if code == 1 {
-                code = lc::HMAC_Final(copy, output.as_mut_ptr(), null_mut());
+            fn reset(&mut self) -> Result<(), Refused> {
+                // SAFETY: ours, and writable.
+                accepted(unsafe { lc::$init(&mut self.0) })
             }
-            lc::HMAC_CTX_cleanup(copy);
-            accepted(code)?;
+
+            fn update(&mut self, data: &[u8]) -> Result<(), Refused> {
+                // SAFETY: ours, and begun; the data is readable for its length.
+                accepted(unsafe { lc::$update(&mut self.0, data.as_ptr().cast(), data.len()) })
+            }
+
+            fn finish(&mut self, out: &mut [u8]) -> Result<(), Refused> {
+                let out = out.get_mut(..$size).ok_or(Refused)?;
+                // SAFETY: ours, and begun; `out` has the length of a value, which is what is written.
+                accepted(unsafe { lc::$last(out.as_mut_ptr(), &mut self.0) })
+            }
+
+            fn copy_from(&mut self, other: &Self) {
+                self.0 = other.0;
+            }
         }
-        Ok(size)
-    }
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: ours, writable for its size, and without a value that zeros would not be; not used again.
+                wipe(unsafe { core::slice::from_raw_parts_mut((&raw mut self.0).cast(), size_of_val(&self.0)) });
+            }
+        }
+    )*};
 }
 
-impl Drop for Hmac {
-    fn drop(&mut self) {
-        // SAFETY: ours; clean-up wipes the whole context.
-        unsafe { lc::HMAC_CTX_cleanup(&mut *self.context) };
-    }
+hashes! {
+    Md5: MD5_CTX, 16 of 64, MD5_Init, MD5_Update, MD5_Final, "MD5 (RFC 1321).";
+    Sha1: SHA_CTX, 20 of 64, SHA1_Init, SHA1_Update, SHA1_Final, "SHA-1 (FIPS 180-4 s6.1).";
+    Sha224: SHA256_CTX, 28 of 64, SHA224_Init, SHA224_Update, SHA224_Final, "SHA-224 (FIPS 180-4 s6.3).";
+    Sha256: SHA256_CTX, 32 of 64, SHA256_Init, SHA256_Update, SHA256_Final, "SHA-256 (FIPS 180-4 s6.2).";
+    Sha384: SHA512_CTX, 48 of 128, SHA384_Init, SHA384_Update, SHA384_Final, "SHA-384 (FIPS 180-4 s6.5).";
+    Sha512: SHA512_CTX, 64 of 128, SHA512_Init, SHA512_Update, SHA512_Final, "SHA-512 (FIPS 180-4 s6.4).";
+    Ripemd160: RIPEMD160_CTX, 20 of 64, RIPEMD160_Init, RIPEMD160_Update, RIPEMD160_Final, "RIPEMD-160 (ISO/IEC 10118-3).";
 }
-
-// SAFETY: the context holds pointers to constants only.
-unsafe impl Send for Hmac {}
-// SAFETY: once keyed it is only read.
-unsafe impl Sync for Hmac {}

@@ -5,9 +5,8 @@
 //! 0 or not below n (one in 2^32 for P-256), which leaves no bias. With a good random source the hash changes nothing; with one that repeats
 //! itself the nonce is still a secret function of key and digest, as in RFC 6979. The library mixes key and digest into its own likewise.
 
-use crate::ffi::hash::digest;
+use crate::ffi::hash::{Sha512, digest};
 use crate::ffi::random;
-use bywash_core::Algorithm;
 use zeroize::Zeroizing;
 
 /// Bytes of randomness that go into one try.
@@ -28,7 +27,7 @@ pub(super) fn draw<const N: usize>(nonce: &mut [u8; N], order: &[u8; N], private
     for _ in 0..TRIES {
         random::fill(&mut input[..RANDOM]).ok()?;
         let mut hash = Zeroizing::new([0; 64]);
-        digest(Algorithm::Sha512, &input[..len], &mut *hash).ok()?;
+        digest::<Sha512>(&input[..len], &mut *hash).ok()?;
         nonce.copy_from_slice(&hash[..N]);
         if is_scalar(nonce, order) {
             return Some(());
