@@ -25,6 +25,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/interfaces/async/link", &[]),
     ("crates/interfaces/async", &["crates/interfaces/async/link"]),
     ("crates/interfaces/openssl", &["crates/core", "crates/client", "crates/interfaces/async/link"]),
+    ("crates/interfaces/cryptodev/abi", &[]),
+    // A transport of its own may stand in line above this one, which all of them carry requests to.
+    ("crates/interfaces/cryptodev", &["crates/core", "crates/client", "crates/interfaces/cryptodev/abi"]),
     ("crates/interfaces/*", &["crates/core", "crates/client"]),
     ("crates/sim", &["crates/core", "crates/policy"]),
     (

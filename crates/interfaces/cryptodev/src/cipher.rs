@@ -1,0 +1,106 @@
+//! The cipher of a session.
+
+use crate::bounce::{PIECE, QUEUED_PIECE};
+use bywash_client::{Client, Session};
+use bywash_core::{Algorithm, Data, Direction, Key, Operation, Place, Result, SessionParams};
+
+/// What a mode does with its IV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// None: every block stands for itself.
+    Ecb,
+    /// The last block of ciphertext is the next IV.
+    Cbc,
+    /// The counter goes on, from the next whole block.
+    Ctr,
+    /// A data unit's number, which does not go on.
+    Xts,
+    /// No cipher at all: what comes in goes out.
+    Null,
+    /// A nonce, which must not go on.
+    Gcm,
+    /// A nonce with the length of its counter before it.
+    Ccm,
+}
+
+impl Mode {
+    pub(crate) const fn is_aead(self) -> bool {
+        matches!(self, Self::Gcm | Self::Ccm)
+    }
+}
+
+/// A cipher that programs can ask for, with the algorithms that its key lengths choose.
+#[derive(Debug)]
+pub(crate) struct CipherKind {
+    /// As the kernel calls it: `cbc(aes)`.
+    pub(crate) name: &'static str,
+    pub(crate) mode: Mode,
+    /// What the length of data must be a multiple of.
+    pub(crate) block: usize,
+    /// Bytes of IV that are read from the program.
+    pub(crate) iv: usize,
+    pub(crate) algorithms: &'static [Algorithm],
+}
+
+/// The cipher of a session; the IV that goes on is the session's.
+#[derive(Clone)]
+pub(crate) struct Cipher {
+    pub(crate) kind: &'static CipherKind,
+    /// None for the cipher that changes nothing.
+    keyed: Option<Session>,
+}
+
+impl Cipher {
+    /// `None` if no algorithm of the kind has keys of this length.
+    pub(crate) fn open(client: &Client, kind: &'static CipherKind, key: &[u8]) -> Option<Result<Self>> {
+        if kind.mode == Mode::Null {
+            return key.is_empty().then_some(Ok(Self { kind, keyed: None }));
+        }
+        let algorithm = kind.algorithms.iter().copied().find(|algorithm| key_len(*algorithm) == key.len())?;
+        let keyed = SessionParams::new(algorithm, Key::Symmetric(key.into())).and_then(|params| client.session(params));
+        Some(keyed.map(|keyed| Self { kind, keyed: Some(keyed) }))
+    }
+
+    /// How much of a message of this length is computed at once.
+    pub(crate) fn piece(&self, client: &Client, length: usize) -> usize {
+        let queued = self.keyed.as_ref().is_some_and(|keyed| client.place(keyed.params().algorithm(), length) == Place::Queue);
+        if queued { QUEUED_PIECE } else { PIECE }
+    }
+
+    /// Enciphers or deciphers in place, and leaves the IV with which a next piece goes on.
+    pub(crate) fn run(&self, direction: Direction, iv: &mut [u8; 16], text: &mut [u8]) -> Result<()> {
+        let Some(keyed) = self.keyed.as_ref().filter(|_| !text.is_empty()) else { return Ok(()) };
+        let (mode, width) = (self.kind.mode, self.kind.iv);
+        let chained = (mode == Mode::Cbc && direction == Direction::Decrypt).then(|| last_block(text, width));
+        let data = Data::InPlace(text);
+        keyed.run(&mut Operation { direction, iv: &iv[..width], aad: &[], data, tag: &mut [] })?;
+        match (mode, chained) {
+            (Mode::Cbc, Some(block)) => *iv = block,
+            (Mode::Cbc, None) => *iv = last_block(text, width),
+            (Mode::Ctr, _) => *iv = (u128::from_be_bytes(*iv)).wrapping_add(text.len().div_ceil(16) as u128).to_be_bytes(),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn last_block(text: &[u8], width: usize) -> [u8; 16] {
+    let mut block = [0; 16];
+    block[..width].copy_from_slice(&text[text.len() - width..]);
+    block
+}
+
+fn key_len(algorithm: Algorithm) -> usize {
+    match algorithm.kind() {
+        bywash_core::Kind::Cipher { key, .. } | bywash_core::Kind::Aead { key, .. } => key,
+        _ => 0,
+    }
+}
+
+impl CipherKind {
+    /// The lengths of its keys, in words.
+    pub(crate) fn key_lengths(&self) -> String {
+        let lengths: Vec<String> = self.algorithms.iter().map(|algorithm| key_len(*algorithm).to_string()).collect();
+        if lengths.is_empty() { "0".to_owned() } else { lengths.join(", ") }
+    }
+}

@@ -1,0 +1,121 @@
+//! An open file of the device.
+
+use crate::crypt::Crypt;
+use crate::errno::Errno;
+use crate::memory::{Memory, Program};
+use crate::open;
+use crate::refusal::Refusal;
+use crate::table::Table;
+use bywash_client::Client;
+use bywash_cryptodev_abi::{freebsd, linux};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// What a request that went well answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// What `ioctl` returns.
+    Value(i32),
+    /// The transport makes a new descriptor of the same description and writes its number to the argument, a `u32`, itself.
+    NewDescriptor,
+}
+
+/// What `poll` says of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Readiness {
+    /// A queued operation is done: `CIOCASYNCFETCH` has an answer.
+    pub readable: bool,
+    /// There is room for another: `CIOCASYNCCRYPT` takes it.
+    pub writable: bool,
+}
+
+/// One open file description of `/dev/crypto`; its sessions end with it. Shared by threads.
+pub struct Device {
+    client: Client,
+    table: Table,
+    /// How often it came into the world by a fork.
+    life: AtomicU32,
+}
+
+impl Device {
+    /// A device that computes with this client.
+    pub fn new(client: Client) -> Self {
+        Self { client, table: Table::default(), life: AtomicU32::new(0) }
+    }
+
+    /// What `ioctl(descriptor, number, argument)` does, in a program that has this memory.
+    ///
+    /// # Errors
+    /// The error number that the program gets.
+    #[inline]
+    pub fn request(&self, number: u32, argument: u64, memory: &dyn Memory) -> Result<Answer, Errno> {
+        self.explained(number, argument, memory).map_err(|refusal| refusal.errno())
+    }
+
+    /// The same, with a sentence of what was wrong.
+    ///
+    /// # Errors
+    /// The error number that the program gets, and why.
+    pub fn explained(&self, number: u32, argument: u64, memory: &dyn Memory) -> Result<Answer, Refusal> {
+        self.linux(number, argument, Program(memory)).map_err(|refusal| refusal.named(name(number)))
+    }
+
+    /// What `poll` says of it.
+    pub fn readiness(&self) -> Readiness {
+        Readiness { readable: false, writable: true }
+    }
+
+    /// How many sessions are open.
+    pub fn sessions(&self) -> usize {
+        self.table.len()
+    }
+
+    /// A device with a copy of each session in its state, for a child of fork that has memory of its own.
+    /// In the copy, what [`became_child`](Self::became_child) says is so.
+    pub fn copy_for_child(&self) -> Self {
+        let child = Self { client: self.client.clone(), table: self.table.duplicate(), life: AtomicU32::new(self.life()) };
+        child.became_child();
+        child
+    }
+
+    /// Says that this process is a child of fork and this device its copy of the parent's. A session opened before does not go on with a counter
+    /// where the parent goes on with it, until it is given an IV. No lock, no allocation.
+    pub fn became_child(&self) {
+        self.life.fetch_add(1, Relaxed);
+    }
+
+    fn life(&self) -> u32 {
+        self.life.load(Relaxed)
+    }
+
+    fn linux(&self, number: u32, argument: u64, program: Program<'_>) -> Result<Answer, Refusal> {
+        match number {
+            linux::CIOCCRYPT => {
+                let mut crypt = Crypt::prepare(&self.table, program, argument)?;
+                crypt.run(&self.client, self.life(), program)?;
+                crypt.answer(program, argument)?;
+            }
+            linux::CIOCGSESSION => self.open(argument, program)?,
+            linux::CIOCFSESSION => self.table.remove(program.take_u32(argument)?),
+            linux::CIOCASYMFEAT => program.give_u32(argument, 0)?,
+            linux::CRIOGET => return Ok(Answer::NewDescriptor),
+            _ => return Err(Refusal::invalid(format!("{number:#010x} is no request of /dev/crypto"))),
+        }
+        Ok(Answer::Value(0))
+    }
+
+    fn open(&self, argument: u64, program: Program<'_>) -> Result<(), Refusal> {
+        let mut asked: linux::SessionOp = program.take::<_, { size_of::<linux::SessionOp>() }>(argument)?;
+        asked.ses = self.table.add(open::open(&self.client, program, self.life(), &asked)?)?;
+        let answered = program.give::<_, { size_of::<linux::SessionOp>() }>(argument, &asked);
+        answered.inspect_err(|_| self.table.remove(asked.ses))
+    }
+}
+
+/// Whether an ioctl number is of `/dev/crypto`, in Linux's or FreeBSD's dialect, for filters.
+pub fn is_request(number: u32) -> bool {
+    linux::REQUESTS.iter().chain(&freebsd::REQUESTS).any(|(request, _)| *request == number)
+}
+
+fn name(number: u32) -> &'static str {
+    linux::REQUESTS.iter().chain(&freebsd::REQUESTS).find(|(request, _)| *request == number).map_or("ioctl", |(_, name)| name)
+}

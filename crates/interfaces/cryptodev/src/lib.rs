@@ -1,0 +1,28 @@
+//! What `/dev/crypto` does with a request, whoever carries it.
+//!
+//! A transport (a preload library, a supervisor, a character device in user space) catches the program's `open` and `ioctl`, makes a [`Device`] for each open
+//! file, and hands it every request together with the [`Memory`] of the program, which may be its own or another process's.
+//! The device knows sessions and what each request means; where an operation is computed is for the client to say, piece by piece.
+#![forbid(unsafe_code)]
+
+mod bounce;
+mod cipher;
+mod crypt;
+mod device;
+mod errno;
+mod kinds;
+mod memory;
+mod open;
+mod refusal;
+mod session;
+mod table;
+
+pub use device::{Answer, Device, Readiness, is_request};
+pub use errno::Errno;
+pub use memory::Memory;
+pub use refusal::Refusal;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+//! Requests to a device, from a program whose memory is made up.
+
+mod ciphers;
