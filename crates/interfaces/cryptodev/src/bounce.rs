@@ -36,6 +36,14 @@ fn on_stack<const SIZE: usize, T>(length: usize, work: impl FnOnce(&mut [u8]) ->
     answer
 }
 
+/// Lends a buffer of exactly this length, and wipes it.
+///
+/// # Errors
+/// [`Errno::ENOMEM`]; those of the work.
+pub(crate) fn with_all<T>(length: usize, work: impl FnOnce(&mut [u8]) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    if length <= PIECE { with_piece(length, work) } else { work(&mut Wiped::zeroed(length)?) }
+}
+
 /// Bytes on the heap, wiped when dropped.
 pub(crate) struct Wiped(Vec<u8>);
 

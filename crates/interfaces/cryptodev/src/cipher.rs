@@ -27,6 +27,11 @@ impl Mode {
     pub(crate) const fn is_aead(self) -> bool {
         matches!(self, Self::Gcm | Self::Ccm)
     }
+
+    /// Whether it enciphers any length without padding.
+    pub(crate) const fn is_stream(self) -> bool {
+        matches!(self, Self::Ctr | Self::Null) || self.is_aead()
+    }
 }
 
 /// A cipher that programs can ask for, with the algorithms that its key lengths choose.
@@ -59,6 +64,11 @@ impl Cipher {
         let algorithm = kind.algorithms.iter().copied().find(|algorithm| key_len(*algorithm) == key.len())?;
         let keyed = SessionParams::new(algorithm, Key::Symmetric(key.into())).and_then(|params| client.session(params));
         Some(keyed.map(|keyed| Self { kind, keyed: Some(keyed) }))
+    }
+
+    /// The session at the client; none for the cipher that changes nothing.
+    pub(crate) fn keyed(&self) -> Option<&Session> {
+        self.keyed.as_ref()
     }
 
     /// How much of a message of this length is computed at once.

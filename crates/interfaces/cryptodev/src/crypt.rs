@@ -1,14 +1,17 @@
 //! `CIOCCRYPT`: enciphering, deciphering and hashing.
 
-use crate::bounce::{PIECE, Wiped, with_piece};
+use crate::bounce::{PIECE, QUEUED_PIECE, Wiped, with_piece};
 use crate::cipher::{Cipher, Mode};
+use crate::hash::{Digest, Hash, Message};
 use crate::memory::Program;
 use crate::refusal::Refusal;
 use crate::session::{Session, State};
 use crate::table::Table;
 use bywash_client::Client;
 use bywash_core::Direction;
-use bywash_cryptodev_abi::linux::{COP_DECRYPT, COP_ENCRYPT, COP_FLAG_WRITE_IV, CryptOp};
+use bywash_cryptodev_abi::linux::{
+    COP_DECRYPT, COP_ENCRYPT, COP_FLAG_FINAL, COP_FLAG_NO_ZC, COP_FLAG_RESET, COP_FLAG_UPDATE, COP_FLAG_WRITE_IV, CryptOp,
+};
 use std::sync::Arc;
 
 /// Longest XTS data unit: 2^20 blocks (IEEE 1619-2018 s5.1).
@@ -22,6 +25,8 @@ pub(crate) struct Crypt {
     iv: [u8; 16],
     /// How much of it is the program's: 0 if none was given.
     iv_len: usize,
+    /// The value of the hash, if the message ends here.
+    digest: Digest,
 }
 
 impl Crypt {
@@ -38,7 +43,7 @@ impl Crypt {
         };
         let mut iv = [0; 16];
         program.read("iv", asked.iv, &mut iv[..iv_len])?;
-        Ok(Self { asked, session, iv, iv_len })
+        Ok(Self { asked, session, iv, iv_len, digest: Digest::NONE })
     }
 
     /// Computes.
@@ -46,22 +51,36 @@ impl Crypt {
     /// # Errors
     /// In this order: no such operation, a length that the cipher does not take, data that cannot be read or written.
     pub(crate) fn run(&mut self, client: &Client, life: u32, program: Program<'_>) -> Result<(), Refusal> {
-        let direction = direction(self.asked.op)?;
+        let way = direction(self.asked.op)?;
         let session = Arc::clone(&self.session);
         let mut state = session.state();
+        let begins = self.asked.flags == 0 || self.asked.flags & COP_FLAG_RESET != 0;
+        if session.hash.is_some() && begins {
+            state.message.reset()?;
+        }
         if let Some(cipher) = &session.cipher {
             self.set_iv(cipher, life, &mut state)?;
         }
-        self.data(client, program, &session, &mut state, direction)?;
+        self.data(client, program, &session, &mut state, way, begins)?;
         self.iv = state.iv;
+        if let Some(hash) = session.hash.as_ref().filter(|_| self.ends() && self.digest.bytes().is_empty()) {
+            self.digest = state.message.finish(hash)?;
+        }
         Ok(())
+    }
+
+    /// Whether the message ends with this request, and its digest is to be written.
+    fn ends(&self) -> bool {
+        let flags = self.asked.flags;
+        flags & COP_FLAG_FINAL != 0 || flags & COP_FLAG_UPDATE == 0 || self.asked.len == 0
     }
 
     /// Writes the answer.
     ///
     /// # Errors
-    /// The IV or the argument cannot be written.
+    /// The digest, the IV or the argument cannot be written.
     pub(crate) fn answer(&self, program: Program<'_>, argument: u64) -> Result<(), Refusal> {
+        program.write("mac", self.asked.mac, self.digest.bytes())?;
         if self.asked.flags & COP_FLAG_WRITE_IV != 0 {
             program.write("iv", self.asked.iv, &self.iv[..self.iv_len])?;
         }
@@ -83,36 +102,83 @@ impl Crypt {
         state.set_iv(kind.mode, life, (self.iv_len > 0).then_some(&self.iv))
     }
 
-    fn data(&self, client: &Client, program: Program<'_>, session: &Session, state: &mut State, way: Direction) -> Result<(), Refusal> {
+    fn data(
+        &mut self,
+        client: &Client,
+        program: Program<'_>,
+        session: &Session,
+        state: &mut State,
+        way: Direction,
+        begins: bool,
+    ) -> Result<(), Refusal> {
         let length = self.asked.len as usize;
-        let whole = session.cipher.as_ref().is_some_and(|cipher| cipher.kind.mode == Mode::Xts);
+        let unit = session.cipher.as_ref().is_some_and(|cipher| cipher.kind.mode == Mode::Xts);
+        let message = begins && self.ends() && length <= QUEUED_PIECE;
+        let whole = session.hash.as_ref().filter(|hash| message && hash.is_queued(client, length));
         let piece = match &session.cipher {
-            _ if length <= PIECE => PIECE,
-            Some(_) if whole => length,
-            Some(cipher) => cipher.piece(client, length),
-            None => PIECE,
+            _ if unit || whole.is_some() => length,
+            Some(cipher) if length > PIECE => cipher.piece(client, length),
+            _ => PIECE,
         };
+        let mut pass = Pass { program, session, state, way, whole, digest: Digest::NONE };
         if piece <= PIECE {
-            return with_piece(length, |buffer| self.pieces(program, session, state, way, buffer));
+            with_piece(length, |buffer| pass.all(&self.asked, buffer))?;
+        } else {
+            program.probe("src", pass.source(&self.asked), length)?;
+            pass.all(&self.asked, &mut Wiped::zeroed(piece.min(length))?)?;
         }
-        program.probe("src", self.asked.src, length)?;
-        self.pieces(program, session, state, way, &mut Wiped::zeroed(piece.min(length))?)
+        self.digest = pass.digest;
+        Ok(())
+    }
+}
+
+/// The way of the data through cipher and hash.
+struct Pass<'a> {
+    program: Program<'a>,
+    session: &'a Session,
+    state: &'a mut State,
+    way: Direction,
+    /// The hash, if the message comes in one piece and goes where the routing table says.
+    whole: Option<&'a Hash>,
+    digest: Digest,
+}
+
+impl Pass<'_> {
+    /// Where the data are: the module, told to decipher by a session that only hashes, hashes what `dst` points to, unless it copies.
+    fn source(&self, asked: &CryptOp) -> u64 {
+        let backwards = self.session.cipher.is_none() && self.way == Direction::Decrypt && asked.flags & COP_FLAG_NO_ZC == 0;
+        if backwards { asked.dst } else { asked.src }
     }
 
     /// All of the data, as much at once as the buffer holds.
-    fn pieces(&self, program: Program<'_>, session: &Session, state: &mut State, way: Direction, buffer: &mut [u8]) -> Result<(), Refusal> {
-        let length = self.asked.len as usize;
+    fn all(&mut self, asked: &CryptOp, buffer: &mut [u8]) -> Result<(), Refusal> {
+        let (length, source) = (asked.len as usize, self.source(asked));
+        let what = if source == asked.src { "src" } else { "dst" };
         let mut done = 0;
         while done < length {
-            let text = &mut buffer[..];
-            let now = text.len().min(length - done);
-            let text = &mut text[..now];
-            program.read("src", offset(self.asked.src, done), text)?;
-            if let Some(cipher) = &session.cipher {
-                cipher.run(way, &mut state.iv, text)?;
-                program.write("dst", offset(self.asked.dst, done), text)?;
+            let now = buffer.len().min(length - done);
+            let text = &mut buffer[..now];
+            self.program.read(what, offset(source, done), text)?;
+            if self.way == Direction::Encrypt {
+                self.hash(text)?;
+            }
+            if let Some(cipher) = &self.session.cipher {
+                cipher.run(self.way, &mut self.state.iv, text)?;
+                self.program.write("dst", offset(asked.dst, done), text)?;
+            }
+            if self.way == Direction::Decrypt {
+                self.hash(text)?;
             }
             done += now;
+        }
+        Ok(())
+    }
+
+    fn hash(&mut self, text: &[u8]) -> Result<(), Refusal> {
+        match (&self.session.hash, self.whole) {
+            (None, _) => {}
+            (Some(_), Some(hash)) => self.digest = Message::whole(hash, text)?,
+            (Some(hash), None) => self.state.message.update(hash, text)?,
         }
         Ok(())
     }

@@ -1,11 +1,13 @@
 //! An open file of the device.
 
+use crate::auth::Auth;
 use crate::crypt::Crypt;
 use crate::errno::Errno;
 use crate::memory::{Memory, Program};
-use crate::open;
 use crate::refusal::Refusal;
+use crate::ring::Ring;
 use crate::table::Table;
+use crate::{copy, freebsd as opencrypto, freebsd_crypt, info, open};
 use bywash_client::Client;
 use bywash_cryptodev_abi::{freebsd, linux};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -32,6 +34,7 @@ pub struct Readiness {
 pub struct Device {
     client: Client,
     table: Table,
+    ring: Ring,
     /// How often it came into the world by a fork.
     life: AtomicU32,
 }
@@ -39,7 +42,7 @@ pub struct Device {
 impl Device {
     /// A device that computes with this client.
     pub fn new(client: Client) -> Self {
-        Self { client, table: Table::default(), life: AtomicU32::new(0) }
+        Self { client, table: Table::default(), ring: Ring::default(), life: AtomicU32::new(0) }
     }
 
     /// What `ioctl(descriptor, number, argument)` does, in a program that has this memory.
@@ -56,12 +59,12 @@ impl Device {
     /// # Errors
     /// The error number that the program gets, and why.
     pub fn explained(&self, number: u32, argument: u64, memory: &dyn Memory) -> Result<Answer, Refusal> {
-        self.linux(number, argument, Program(memory)).map_err(|refusal| refusal.named(name(number)))
+        self.answer(number, argument, Program(memory)).map_err(|refusal| refusal.named(name(number)))
     }
 
     /// What `poll` says of it.
     pub fn readiness(&self) -> Readiness {
-        Readiness { readable: false, writable: true }
+        self.ring.readiness()
     }
 
     /// How many sessions are open.
@@ -72,7 +75,8 @@ impl Device {
     /// A device with a copy of each session in its state, for a child of fork that has memory of its own.
     /// In the copy, what [`became_child`](Self::became_child) says is so.
     pub fn copy_for_child(&self) -> Self {
-        let child = Self { client: self.client.clone(), table: self.table.duplicate(), life: AtomicU32::new(self.life()) };
+        let child =
+            Self { client: self.client.clone(), table: self.table.duplicate(), ring: Ring::default(), life: AtomicU32::new(self.life()) };
         child.became_child();
         child
     }
@@ -87,6 +91,29 @@ impl Device {
         self.life.load(Relaxed)
     }
 
+    fn answer(&self, number: u32, argument: u64, program: Program<'_>) -> Result<Answer, Refusal> {
+        if number != linux::CIOCCRYPT && freebsd::REQUESTS.iter().any(|(request, _)| *request == number) {
+            self.freebsd(number, argument, program)
+        } else {
+            self.linux(number, argument, program)
+        }
+    }
+
+    fn freebsd(&self, number: u32, argument: u64, program: Program<'_>) -> Result<Answer, Refusal> {
+        match number {
+            freebsd::CIOCCRYPT => freebsd_crypt::crypt(&self.table, program, argument)?,
+            freebsd::CIOCCRYPTAEAD => freebsd_crypt::aead(&self.table, &self.client, program, argument)?,
+            freebsd::CIOCGSESSION => opencrypto::open(&self.table, &self.client, program, self.life(), argument)?,
+            freebsd::CIOCGSESSION2 => opencrypto::open2(&self.table, &self.client, program, self.life(), argument)?,
+            freebsd::CIOCFSESSION => opencrypto::close(&self.table, program, argument)?,
+            freebsd::CIOCFINDDEV => opencrypto::find(program, argument)?,
+            freebsd::CIOCASYMFEAT => program.give_u32(argument, 0)?,
+            freebsd::CRIOGET => return Ok(Answer::NewDescriptor),
+            _ => return Err(Refusal::new(Errno::EOPNOTSUPP, "arithmetic with large numbers is not computed here; CIOCASYMFEAT says so")),
+        }
+        Ok(Answer::Value(0))
+    }
+
     fn linux(&self, number: u32, argument: u64, program: Program<'_>) -> Result<Answer, Refusal> {
         match number {
             linux::CIOCCRYPT => {
@@ -96,6 +123,21 @@ impl Device {
             }
             linux::CIOCGSESSION => self.open(argument, program)?,
             linux::CIOCFSESSION => self.table.remove(program.take_u32(argument)?),
+            linux::CIOCAUTHCRYPT => {
+                let mut auth = Auth::prepare(&self.table, program, argument)?;
+                auth.run(&self.client, self.life(), program)?;
+                auth.answer(program, argument)?;
+            }
+            linux::CIOCASYNCCRYPT => {
+                let crypt = Crypt::prepare(&self.table, program, argument)?;
+                if crypt.asked.flags & linux::COP_FLAG_NO_ZC != 0 {
+                    return Err(Refusal::invalid("flags has NO_ZC (8), which a queued request cannot have; leave it out"));
+                }
+                self.ring.queue(crypt, |crypt| crypt.run(&self.client, self.life(), program))?;
+            }
+            linux::CIOCASYNCFETCH => self.ring.fetch()?.answer(program, argument)?,
+            linux::CIOCGSESSINFO => info::info(&self.table, program, argument)?,
+            linux::CIOCCPHASH => copy::copy(&self.table, program, argument)?,
             linux::CIOCASYMFEAT => program.give_u32(argument, 0)?,
             linux::CRIOGET => return Ok(Answer::NewDescriptor),
             _ => return Err(Refusal::invalid(format!("{number:#010x} is no request of /dev/crypto"))),

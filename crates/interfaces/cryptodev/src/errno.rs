@@ -23,6 +23,8 @@ macro_rules! errnos {
 errnos! {
     /// No such session to copy a hash from or to.
     ENOENT = 2;
+    /// More data than one request takes (FreeBSD's dialect).
+    E2BIG = 7;
     /// An engine failed.
     EIO = 5;
     /// No memory.

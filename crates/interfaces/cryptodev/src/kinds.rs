@@ -1,8 +1,9 @@
 //! The ciphers that programs can ask for, by the names of the kernel.
 
 use crate::cipher::{CipherKind, Mode};
+use crate::hash::HashKind;
 use bywash_core::Algorithm::{self, *};
-use bywash_cryptodev_abi::linux;
+use bywash_cryptodev_abi::{freebsd, linux};
 
 const fn kind(name: &'static str, mode: Mode, block: usize, iv: usize, algorithms: &'static [Algorithm]) -> CipherKind {
     CipherKind { name, mode, block, iv, algorithms }
@@ -39,4 +40,72 @@ pub(crate) fn linux_cipher(identifier: u32) -> Option<&'static CipherKind> {
 /// The name of an identifier in Linux's dialect, for messages.
 pub(crate) fn linux_name(identifier: u32) -> &'static str {
     linux::ALGORITHMS.iter().find(|(number, _)| *number == identifier).map_or("no identifier of /dev/crypto", |(_, name)| name)
+}
+
+macro_rules! hashes {
+    ($($identifier:ident => $name:literal $algorithm:ident,)*) => {
+        /// The hash that Linux's dialect gives this identifier.
+        pub(crate) fn linux_hash(identifier: u32) -> Option<&'static HashKind> {
+            Some(match identifier {
+                $(linux::$identifier => {
+                    static KIND: HashKind = HashKind { name: $name, algorithm: Algorithm::$algorithm };
+                    &KIND
+                })*
+                _ => return None,
+            })
+        }
+    };
+}
+
+hashes! {
+    CRYPTO_MD5 => "md5" Md5,
+    CRYPTO_SHA1 => "sha1" Sha1,
+    CRYPTO_RIPEMD160 => "rmd160" Ripemd160,
+    CRYPTO_SHA2_224 => "sha224" Sha224,
+    CRYPTO_SHA2_256 => "sha256" Sha256,
+    CRYPTO_SHA2_384 => "sha384" Sha384,
+    CRYPTO_SHA2_512 => "sha512" Sha512,
+    CRYPTO_MD5_HMAC => "hmac(md5)" HmacMd5,
+    CRYPTO_SHA1_HMAC => "hmac(sha1)" HmacSha1,
+    CRYPTO_RIPEMD160_HMAC => "hmac(rmd160)" HmacRipemd160,
+    CRYPTO_SHA2_224_HMAC => "hmac(sha224)" HmacSha224,
+    CRYPTO_SHA2_256_HMAC => "hmac(sha256)" HmacSha256,
+    CRYPTO_SHA2_384_HMAC => "hmac(sha384)" HmacSha384,
+    CRYPTO_SHA2_512_HMAC => "hmac(sha512)" HmacSha512,
+}
+
+static NULL_CBC: CipherKind = kind("cbc(cipher_null)", Mode::Null, 4, 0, &[]);
+static CHACHA20_POLY1305: CipherKind = kind("rfc7539(chacha20,poly1305)", Mode::Gcm, 1, 12, &[ChaCha20Poly1305]);
+
+/// The cipher that FreeBSD's dialect gives this identifier, if it is computed here.
+pub(crate) fn freebsd_cipher(identifier: u32) -> Option<&'static CipherKind> {
+    Some(match identifier {
+        freebsd::CRYPTO_DES_CBC => &DES_CBC,
+        freebsd::CRYPTO_3DES_CBC => &TRIPLE_DES_CBC,
+        freebsd::CRYPTO_AES_CBC => &AES_CBC,
+        freebsd::CRYPTO_NULL_CBC => &NULL_CBC,
+        freebsd::CRYPTO_CAMELLIA_CBC => &CAMELLIA_CBC,
+        freebsd::CRYPTO_AES_XTS => &AES_XTS,
+        freebsd::CRYPTO_AES_ICM => &AES_CTR,
+        freebsd::CRYPTO_AES_NIST_GCM_16 => &AES_GCM,
+        freebsd::CRYPTO_AES_CCM_16 => &AES_CCM,
+        freebsd::CRYPTO_CHACHA20_POLY1305 => &CHACHA20_POLY1305,
+        _ => return None,
+    })
+}
+
+/// The hash that FreeBSD's dialect gives this identifier, if it is computed here.
+pub(crate) fn freebsd_hash(identifier: u32) -> Option<&'static HashKind> {
+    linux_hash(match identifier {
+        freebsd::CRYPTO_MD5 | freebsd::CRYPTO_SHA1 => identifier,
+        freebsd::CRYPTO_MD5_HMAC | freebsd::CRYPTO_SHA1_HMAC | freebsd::CRYPTO_RIPEMD160_HMAC => identifier,
+        freebsd::CRYPTO_SHA2_256_HMAC | freebsd::CRYPTO_SHA2_384_HMAC | freebsd::CRYPTO_SHA2_512_HMAC => identifier,
+        freebsd::CRYPTO_RIPEMD160 => linux::CRYPTO_RIPEMD160,
+        freebsd::CRYPTO_SHA2_224 => linux::CRYPTO_SHA2_224,
+        freebsd::CRYPTO_SHA2_256 => linux::CRYPTO_SHA2_256,
+        freebsd::CRYPTO_SHA2_384 => linux::CRYPTO_SHA2_384,
+        freebsd::CRYPTO_SHA2_512 => linux::CRYPTO_SHA2_512,
+        freebsd::CRYPTO_SHA2_224_HMAC => linux::CRYPTO_SHA2_224_HMAC,
+        _ => return None,
+    })
 }

@@ -5,17 +5,27 @@
 //! The device knows sessions and what each request means; where an operation is computed is for the client to say, piece by piece.
 #![forbid(unsafe_code)]
 
+mod aead;
+mod auth;
 mod bounce;
 mod cipher;
+mod copy;
 mod crypt;
 mod device;
 mod errno;
+mod freebsd;
+mod freebsd_crypt;
+mod hash;
+mod info;
 mod kinds;
 mod memory;
 mod open;
 mod refusal;
+mod ring;
 mod session;
+mod srtp;
 mod table;
+mod tls;
 
 pub use device::{Answer, Device, Readiness, is_request};
 pub use errno::Errno;

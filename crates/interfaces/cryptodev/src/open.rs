@@ -2,12 +2,13 @@
 
 use crate::bounce::wipe;
 use crate::cipher::{Cipher, CipherKind};
-use crate::kinds::{linux_cipher, linux_name};
+use crate::hash::{Hash, HashKind};
+use crate::kinds::{linux_cipher, linux_hash, linux_name};
 use crate::memory::Program;
 use crate::refusal::Refusal;
 use crate::session::Session;
 use bywash_client::Client;
-use bywash_cryptodev_abi::linux::{CRYPTO_CIPHER_MAX_KEY_LEN, SessionOp};
+use bywash_cryptodev_abi::linux::{CRYPTO_CIPHER_MAX_KEY_LEN, CRYPTO_HMAC_MAX_KEY_LEN, SessionOp};
 
 /// Makes the session that is asked for.
 ///
@@ -21,11 +22,15 @@ pub(crate) fn open(client: &Client, program: Program<'_>, life: u32, asked: &Ses
         0 => None,
         identifier => Some(linux_cipher(identifier).ok_or_else(|| unknown("cipher", identifier))?),
     };
-    if asked.mac != 0 {
-        return Err(unknown("mac", asked.mac));
-    }
+    let hash = match asked.mac {
+        0 => None,
+        identifier => Some(linux_hash(identifier).ok_or_else(|| unknown("mac", identifier))?),
+    };
+    // A cipher that makes tags has no use for a hash; the module forgets it.
+    let hash = hash.filter(|_| !cipher.is_some_and(|kind| kind.mode.is_aead()));
     let cipher = cipher.map(|kind| open_cipher(client, program, kind, asked)).transpose()?;
-    Ok(Session::new(cipher, life))
+    let hash = hash.map(|kind| open_hash(client, program, kind, asked)).transpose()?;
+    Ok(Session::new(cipher, hash, life))
 }
 
 fn open_cipher(client: &Client, program: Program<'_>, kind: &'static CipherKind, asked: &SessionOp) -> Result<Cipher, Refusal> {
@@ -38,6 +43,21 @@ fn open_cipher(client: &Client, program: Program<'_>, kind: &'static CipherKind,
         Some(opened) => opened.map_err(Refusal::from),
         None => Err(Refusal::invalid(format!("keylen is {length}: {} takes keys of {} bytes", kind.name, kind.key_lengths()))),
     });
+    wipe(&mut key);
+    opened
+}
+
+fn open_hash(client: &Client, program: Program<'_>, kind: &'static HashKind, asked: &SessionOp) -> Result<Hash, Refusal> {
+    let length = asked.mackeylen as usize;
+    if length > CRYPTO_HMAC_MAX_KEY_LEN {
+        return Err(Refusal::invalid(format!("mackeylen is {length}; a hash's key has at most {CRYPTO_HMAC_MAX_KEY_LEN} bytes")));
+    }
+    // A digest's key is read if there is one, and not used.
+    let wanted = kind.is_keyed() || asked.mackey != 0;
+    let length = if wanted { length } else { 0 };
+    let mut key = [0; CRYPTO_HMAC_MAX_KEY_LEN];
+    let read = program.read("mackey", asked.mackey, &mut key[..length]);
+    let opened = read.and_then(|()| Hash::open(client, kind, &key[..length]).map_err(Refusal::from));
     wipe(&mut key);
     opened
 }

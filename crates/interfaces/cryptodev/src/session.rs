@@ -1,13 +1,26 @@
 //! A session of a program: a cipher, a hash, or both.
 
 use crate::cipher::{Cipher, Mode};
+use crate::hash::{Hash, Message};
 use crate::refusal::Refusal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A session of a program. Cipher and hash are two sessions at the client, each of which runs every operation where the routing table says.
 pub(crate) struct Session {
     pub(crate) cipher: Option<Cipher>,
+    pub(crate) hash: Option<Hash>,
+    /// What a program of FreeBSD's dialect said when it opened the session.
+    pub(crate) lengths: Lengths,
     state: Mutex<State>,
+}
+
+/// Lengths that FreeBSD's dialect fixes with the session, in bytes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Lengths {
+    /// Of the IV or nonce.
+    pub(crate) nonce: usize,
+    /// Of the tag or digest.
+    pub(crate) mac: usize,
 }
 
 /// What one request leaves to the next.
@@ -17,11 +30,19 @@ pub(crate) struct State {
     pub(crate) iv: [u8; 16],
     /// In which life of the device it was come by: in a child of fork it is the parent's, who goes on with it.
     pub(crate) life: u32,
+    /// The message under way.
+    pub(crate) message: Message,
+    /// An AEAD's sessions at the client for tags that are not of full length: each length has its own.
+    pub(crate) truncated: Vec<(usize, bywash_client::Session)>,
 }
 
 impl Session {
-    pub(crate) fn new(cipher: Option<Cipher>, life: u32) -> Self {
-        Self { cipher, state: Mutex::new(State { life, ..State::default() }) }
+    pub(crate) fn new(cipher: Option<Cipher>, hash: Option<Hash>, life: u32) -> Self {
+        Self { cipher, hash, lengths: Lengths::default(), state: Mutex::new(State { life, ..State::default() }) }
+    }
+
+    pub(crate) fn with_lengths(self, lengths: Lengths) -> Self {
+        Self { lengths, ..self }
     }
 
     /// Its state, for one request at a time.
@@ -32,8 +53,10 @@ impl Session {
     /// A copy in the same state.
     pub(crate) fn duplicate(&self) -> Self {
         let state = self.state();
-        let copy = State { iv: state.iv, life: state.life };
-        Self { cipher: self.cipher.clone(), state: Mutex::new(copy) }
+        // A message that cannot be copied begins anew: its engine is out of memory.
+        let message = state.message.duplicate().unwrap_or_default();
+        let copy = State { iv: state.iv, life: state.life, message, truncated: state.truncated.clone() };
+        Self { cipher: self.cipher.clone(), hash: self.hash.clone(), lengths: self.lengths, state: Mutex::new(copy) }
     }
 }
 

@@ -101,7 +101,7 @@ mod tests {
         let table = Table::default();
         let mut seen = std::collections::HashSet::new();
         for _ in 0..1000 {
-            let number = table.add(Session::new(None, 0)).unwrap();
+            let number = table.add(Session::new(None, None, 0)).unwrap();
             assert!(seen.insert(number));
             table.remove(number);
             assert_eq!(table.get(number).err().unwrap().errno(), Errno::EINVAL);
