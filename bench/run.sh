@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 
 # Lines of crate and benchmark, as the manifests have them.
 list() {
-    for manifest in $(grep -l '^\[\[bench\]\]' crates/*/Cargo.toml crates/*/*/Cargo.toml); do
+    for manifest in $(grep -l '^\[\[bench\]\]' crates/*/Cargo.toml crates/*/*/Cargo.toml crates/*/*/*/Cargo.toml); do
         awk -F'"' '/^\[/ { kind = $0 } /^name = / { if (kind == "[package]") crate = $2; if (kind == "[[bench]]") print crate, $2 }' "$manifest"
     done
 }

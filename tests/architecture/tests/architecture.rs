@@ -26,6 +26,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/interfaces/async", &["crates/interfaces/async/link"]),
     ("crates/interfaces/openssl", &["crates/core", "crates/client", "crates/interfaces/async/link"]),
     ("crates/interfaces/cryptodev/abi", &[]),
+    ("crates/interfaces/cryptodev/cuse", &["crates/client", "crates/interfaces/cryptodev"]),
+    ("crates/interfaces/cryptodev/supervisor", &["crates/client", "crates/interfaces/cryptodev"]),
     // A transport of its own may stand in line above this one, which all of them carry requests to.
     ("crates/interfaces/cryptodev", &["crates/core", "crates/client", "crates/interfaces/cryptodev/abi"]),
     ("crates/interfaces/*", &["crates/core", "crates/client"]),
@@ -42,6 +44,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/client",
             "crates/sim",
             "crates/measure",
+            // It serves programs that nothing can be loaded into from the process that starts them: `bywash run --static`.
+            "crates/interfaces/cryptodev/supervisor",
+            // The device of a whole machine: `bywash cuse`.
+            "crates/interfaces/cryptodev/cuse",
             // A rival in `bywash bench`.
             "crates/engines/libcrypto",
             "experiments/runner",

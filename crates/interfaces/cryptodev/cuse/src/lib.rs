@@ -1,0 +1,30 @@
+//! `/dev/crypto` as a character device in user space (CUSE), for every program of a machine whose kernel has `/dev/cuse`.
+//!
+//! The kernel turns opens, requests and polls of the device into messages ([`wire`]) that this crate answers with a [`bywash_cryptodev::Device`] for each
+//! open file description. Nothing is loaded into programs, and nothing watches them.
+//!
+//! # The program's memory
+//!
+//! A message carries only the argument's address. What lies there is fetched by asking the kernel to send the request again with it: first the argument
+//! itself, then what it points to, then the request is computed, then the kernel is asked to send it a last time with room for what is to
+//! be written. A request is computed once, whatever the number of messages.
+//!
+//! # Deviations, beside those of the dispatcher
+//!
+//! - What a request reads, its argument included, is at most 128 KiB, and so is what it writes: that is what the kernel carries in a message. More is E2BIG.
+//! - CRIOGET is EOPNOTSUPP: nothing can put a descriptor into a program here. The device can be opened again, or its descriptor dup'ed.
+//! - 16 bytes are read at an IV's address, also of ciphers whose IV is shorter: 8 readable bytes at the very end of a mapping are EFAULT.
+//! - The asynchronous pair is EOPNOTSUPP where an operation reads the program's memory after its request has ended.
+//! - Requests of 32-bit programs are ENOTTY. FreeBSD's dialect is EINVAL.
+//! - A signal does not break a request off; a killed program's request is computed to its end.
+#![forbid(unsafe_code)]
+
+mod fetched;
+mod reads;
+mod server;
+pub mod wire;
+
+pub use server::{Error, serve, serve_device};
+
+/// Where the kernel offers to make character devices.
+pub const CUSE: &str = "/dev/cuse";

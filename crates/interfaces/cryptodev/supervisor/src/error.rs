@@ -1,0 +1,45 @@
+//! What keeps a program from running under the filter.
+
+use rustix::io::Errno;
+use std::path::PathBuf;
+
+/// What keeps a program from running under the filter.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The kernel has no user notification, or a sandbox around us forbids it.
+    #[error(
+        "this kernel does not let a process answer another's system calls ({errno}); needed is Linux 5.9 or later with CONFIG_SECCOMP_FILTER, \
+         and no sandbox that forbids seccomp(2)"
+    )]
+    Unsupported {
+        /// What it said.
+        errno: Errno,
+    },
+    /// There is a listener already above us.
+    #[error(
+        "a process can have one listener for its system calls, and there is one around this run: a run with --static within another, or a \
+         container whose calls are watched; leave out the inner --static, or run outside of the container"
+    )]
+    Nested,
+    /// The program's file gives it rights that the filter takes away.
+    #[error(
+        "{} is setuid or setgid: under a filter of system calls the kernel ignores that; run bywash as that user instead, or run the \
+         program without --static", .program.display()
+    )]
+    Privileged {
+        /// The program.
+        program: PathBuf,
+    },
+    /// The command has not been started.
+    #[error("the program has not been started; start the command first")]
+    NotStarted,
+    /// Something that the system refused.
+    #[error("cannot have {what}: {errno}; see ulimit -a")]
+    System {
+        /// What was wanted.
+        what: &'static str,
+        /// What it said.
+        errno: Errno,
+    },
+}

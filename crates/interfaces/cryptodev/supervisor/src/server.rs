@@ -1,0 +1,187 @@
+//! What becomes of a stopped call: opens of `/dev/crypto` get a descriptor, requests on one of those are answered, all else goes on to the kernel.
+
+use crate::description::{Description, Descriptions};
+use crate::listener::{Listener, Notification, Verdict};
+use crate::memory::StoppedMemory;
+use crate::pool::Work;
+use bywash_client::Client;
+use bywash_cryptodev::{Answer, Device, Errno, Memory};
+use bywash_cryptodev_abi::linux::{CIOCASYNCCRYPT, CIOCASYNCFETCH};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The path that is ours, as the program's memory has it.
+const PATH: &[u8] = b"/dev/crypto\0";
+
+/// Answers what one filter stops.
+pub(crate) struct Server {
+    pub(crate) listener: Listener,
+    pub(crate) descriptions: Arc<Descriptions>,
+    pub(crate) client: Client,
+    pub(crate) explain: Option<crate::Explain>,
+}
+
+/// A stopped call and what it is to us.
+pub(crate) struct Call {
+    notification: Notification,
+    target: Target,
+}
+
+enum Target {
+    Open(Open),
+    /// A request to one of our descriptions.
+    Request(Arc<Description>),
+    Other,
+}
+
+/// How a path is opened, by which call.
+enum Open {
+    Flags {
+        path: u64,
+        flags: u64,
+    },
+    /// `struct open_how`, which begins with the flags.
+    How {
+        path: u64,
+        how: u64,
+    },
+}
+
+impl Work for Server {
+    type Call = Call;
+
+    fn next(&self) -> Option<Call> {
+        // An error on a listener that is ours and open means that the kernel can tell us nothing any more.
+        let notification = self.listener.receive().ok().flatten()?;
+        let [first, second, third, ..] = notification.arguments;
+        let target = match notification.call {
+            libc::SYS_ioctl => self.descriptions.find(notification.thread, first).map_or(Target::Other, Target::Request),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_open => Target::Open(Open::Flags { path: first, flags: second }),
+            libc::SYS_openat => Target::Open(Open::Flags { path: second, flags: third }),
+            libc::SYS_openat2 => Target::Open(Open::How { path: second, how: third }),
+            _ => Target::Other,
+        };
+        Some(Call { notification, target })
+    }
+
+    fn is_slow(&self, call: &Call) -> bool {
+        matches!(&call.target, Target::Request(description) if description.is_slow())
+    }
+
+    fn answer(&self, call: Call) {
+        let id = call.notification.id;
+        // A panic is a defect; the program hears of an error, and is not left waiting for ever.
+        let verdict = catch_unwind(AssertUnwindSafe(|| self.verdict(&call))).unwrap_or(Verdict::Error(libc::EIO));
+        self.listener.answer(id, verdict);
+    }
+
+    fn over(&self) {
+        self.descriptions.stop();
+    }
+}
+
+impl Server {
+    fn verdict(&self, call: &Call) -> Verdict {
+        let notification = &call.notification;
+        let memory = StoppedMemory::new(&self.listener, notification.id, notification.thread);
+        match &call.target {
+            Target::Other => Verdict::Continue,
+            Target::Open(open) => self.open(notification, open, &memory).unwrap_or_else(|errno| Verdict::Error(errno.0)),
+            Target::Request(description) => {
+                let begin = Instant::now();
+                let verdict = self.request(notification, description, &memory);
+                description.took(begin.elapsed());
+                verdict.map_or_else(|errno| Verdict::Error(errno.0), Verdict::Value)
+            }
+        }
+    }
+
+    /// Whatever is not plainly an open of the device is the kernel's to judge: it reads path and flags again, so that a program that changes them
+    /// meanwhile deceives nobody but itself.
+    fn open(&self, notification: &Notification, open: &Open, memory: &StoppedMemory<'_>) -> Result<Verdict, Errno> {
+        let (Open::Flags { path, .. } | Open::How { path, .. }) = *open;
+        let mut name = [0; PATH.len()];
+        if memory.read_some(path, &mut name) != Ok(PATH.len()) || name != PATH {
+            return Ok(Verdict::Continue);
+        }
+        let flags = match *open {
+            Open::Flags { flags, .. } => flags,
+            Open::How { how, .. } => {
+                let mut flags = [0; 8];
+                memory.read(how, &mut flags)?;
+                u64::from_ne_bytes(flags)
+            }
+        };
+        // The kernel's `int`; bits above it are refused by openat2 and cut off by the others.
+        let flags = flags as i32;
+        let has = |flag| flags & flag == flag;
+        if has(libc::O_PATH) {
+            return Ok(Verdict::Continue);
+        } else if has(libc::O_CREAT | libc::O_EXCL) {
+            return Err(Errno(libc::EEXIST));
+        } else if has(libc::O_DIRECTORY) {
+            return Err(Errno(libc::ENOTDIR));
+        }
+        // Our own table being full is the system's failure, as the program sees it.
+        let theirs = self.descriptions.open(Device::new(self.client.clone())).map_err(|_| Errno(libc::ENFILE))?;
+        match self.listener.give(notification.id, theirs.as_fd(), has(libc::O_CLOEXEC), true) {
+            Ok(_) => Ok(Verdict::Answered),
+            // Without ADDFD_FLAG_SEND (Linux 5.14) the number is answered in a second step.
+            Err(rustix::io::Errno::INVAL) => {
+                self.listener.give(notification.id, theirs.as_fd(), has(libc::O_CLOEXEC), false).map(Verdict::Value).map_err(errno)
+            }
+            Err(error) => Err(errno(error)),
+        }
+    }
+
+    fn request(&self, notification: &Notification, description: &Description, memory: &StoppedMemory<'_>) -> Result<i32, Errno> {
+        let [fd, request, argument, ..] = notification.arguments;
+        // The kernel takes the lower half of a request too.
+        let request = request as u32;
+        let answer = description.device.explained(request, argument, memory).map_err(|refusal| {
+            if let Some(explain) = &self.explain {
+                explain(&refusal.to_string());
+            }
+            refusal.errno()
+        });
+        let theirs = || description.checked(copy_of(notification.thread, fd as i32)?);
+        if request == CIOCASYNCCRYPT || request == CIOCASYNCFETCH {
+            // Should poll not learn of it, the program still learns of everything by asking.
+            let _ = description.tell(&description.device.readiness(), theirs);
+        }
+        match answer? {
+            Answer::Value(value) => Ok(value),
+            Answer::NewDescriptor => {
+                // A place that cannot be written is found out before there is a descriptor that nobody knows of.
+                memory.write(argument, &(-1i32).to_ne_bytes())?;
+                let theirs = theirs().map_err(errno)?;
+                let number = self.listener.give(notification.id, theirs.as_fd(), false, false).map_err(errno)?;
+                memory.write(argument, &number.to_ne_bytes()).map(|()| 0)
+            }
+        }
+    }
+}
+
+/// A copy of a stopped thread's descriptor.
+fn copy_of(thread: u32, fd: i32) -> Result<OwnedFd, rustix::io::Errno> {
+    let open = |number: i32| pidfd_open(Pid::from_raw(number).ok_or(rustix::io::Errno::SRCH)?, PidfdFlags::empty());
+    let process = match open(thread as i32) {
+        // It is not the first thread of its process.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => open(process_of(thread).ok_or(rustix::io::Errno::SRCH)?),
+        other => other,
+    }?;
+    pidfd_getfd(process, fd, PidfdGetfdFlags::empty())
+}
+
+fn process_of(thread: u32) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
+fn errno(error: rustix::io::Errno) -> Errno {
+    Errno(error.raw_os_error())
+}

@@ -1,0 +1,306 @@
+// A program that nothing can be loaded into: linked statically by the tests, which run it under the supervisor.
+//
+// Each part says what is wrong on stderr and exits with 1; what the dispatcher does not know is exit status 77.
+#define _GNU_SOURCE
+#include <crypto/cryptodev.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHECK(what) do { if (!(what)) { fprintf(stderr, "client.c:%d: %s: %s\n", __LINE__, #what, strerror(errno)); exit(1); } } while (0)
+#define FAILS(call, number) do { errno = 0; CHECK((call) == -1 && errno == (number)); } while (0)
+
+// SP 800-38A F.2.1: AES-128-CBC, first block.
+static const uint8_t KEY[16] = {0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6, 0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf, 0x4f, 0x3c};
+static const uint8_t IV[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+static const uint8_t PLAIN[16] = {0x6b, 0xc1, 0xbe, 0xe2, 0x2e, 0x40, 0x9f, 0x96, 0xe9, 0x3d, 0x7e, 0x11, 0x73, 0x93, 0x17, 0x2a};
+static const uint8_t CIPHER[16] = {0x76, 0x49, 0xab, 0xac, 0x81, 0x19, 0xb2, 0x46, 0xce, 0xe9, 0x8e, 0x9b, 0x12, 0xe9, 0x19, 0x7d};
+
+static int device(void) {
+    int fd = open("/dev/crypto", O_RDWR);
+    CHECK(fd >= 0);
+    return fd;
+}
+
+static uint32_t session(int fd) {
+    struct session_op op = {.cipher = CRYPTO_AES_CBC, .keylen = 16, .key = (void *)KEY};
+    CHECK(ioctl(fd, CIOCGSESSION, &op) == 0);
+    return op.ses;
+}
+
+static int encrypt(int fd, uint32_t ses, const uint8_t *in, uint8_t *out, size_t length) {
+    struct crypt_op op = {.ses = ses, .op = COP_ENCRYPT, .len = length, .src = (void *)in, .dst = out, .iv = (void *)IV};
+    return ioctl(fd, CIOCCRYPT, &op);
+}
+
+static void right(int fd, uint32_t ses) {
+    uint8_t out[16];
+    CHECK(encrypt(fd, ses, PLAIN, out, 16) == 0);
+    CHECK(memcmp(out, CIPHER, 16) == 0);
+}
+
+static void once(void) {
+    int fd = device();
+    right(fd, session(fd));
+    struct stat stat;
+    CHECK(fstat(fd, &stat) == 0);
+    CHECK((fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0);
+    CHECK(close(fd) == 0);
+    fd = syscall(SYS_openat, AT_FDCWD, "/dev/crypto", O_RDWR | O_CLOEXEC, 0);
+    CHECK(fd >= 0 && (fcntl(fd, F_GETFD) & FD_CLOEXEC));
+    uint64_t how[3] = {O_RDWR};
+    fd = syscall(SYS_openat2, AT_FDCWD, "/dev/crypto", how, sizeof how);
+    CHECK(fd >= 0);
+    right(fd, session(fd));
+}
+
+static void elsewhere(void) {
+    struct crypt_op op = {0};
+    int null = open("/dev/null", O_RDWR), fd = device();
+    CHECK(null >= 0);
+    FAILS(ioctl(null, CIOCCRYPT, &op), ENOTTY);
+    FAILS(ioctl(-1, CIOCCRYPT, &op), EBADF);
+    FAILS(ioctl(1000, CIOCCRYPT, &op), EBADF);
+    FAILS(ioctl(fd, _IOWR('c', 250, uint32_t), &op), EINVAL);
+    FAILS(open("/dev/crypto", O_RDWR | O_CREAT | O_EXCL, 0600), EEXIST);
+    FAILS(open("/dev/crypto", O_RDONLY | O_DIRECTORY), ENOTDIR);
+    FAILS(open("/dev/crypto-not", O_RDWR), ENOENT);
+    FAILS(open((char *)16, O_RDWR), EFAULT);
+    // The number now means another description: the request follows it.
+    int other = device();
+    uint32_t ses = session(other);
+    session(fd), session(fd);
+    int kept = dup(fd);
+    CHECK(dup2(other, fd) == fd);
+    right(fd, ses);
+    CHECK(dup2(null, fd) == fd);
+    FAILS(ioctl(fd, CIOCCRYPT, &op), ENOTTY);
+    session(kept);
+}
+
+static void faults(void) {
+    int fd = device();
+    uint32_t ses = session(fd);
+    uint8_t out[16];
+    FAILS(ioctl(fd, CIOCCRYPT, NULL), EFAULT);
+    FAILS(ioctl(fd, CIOCCRYPT, (void *)8), EFAULT);
+    FAILS(encrypt(fd, ses, (void *)64, out, 16), EFAULT);
+    FAILS(encrypt(fd, ses, PLAIN, (void *)64, 16), EFAULT);
+    FAILS(encrypt(fd, ses, PLAIN, (void *)PLAIN, 16), EFAULT);  // read-only memory
+    FAILS(encrypt(fd, ses, PLAIN, out, 15), EINVAL);
+    FAILS(encrypt(fd, ses + 1000, PLAIN, out, 16), EINVAL);
+    // A text that begins just before a page that is not there.
+    uint8_t *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(pages != MAP_FAILED && munmap(pages + 4096, 4096) == 0);
+    FAILS(encrypt(fd, ses, pages + 4088, out, 16), EFAULT);
+    memcpy(pages + 4080, PLAIN, 16);
+    CHECK(encrypt(fd, ses, pages + 4080, out, 16) == 0 && memcmp(out, CIPHER, 16) == 0);
+    // The structure itself at the end of a page, and in the first bytes of one.
+    struct crypt_op op = {.ses = ses, .len = 16, .src = (void *)PLAIN, .dst = out, .iv = (void *)IV};
+    memcpy(pages + 4096 - sizeof op, &op, sizeof op);
+    CHECK(ioctl(fd, CIOCCRYPT, pages + 4096 - sizeof op) == 0);
+    memcpy(pages, &op, sizeof op);
+    CHECK(ioctl(fd, CIOCCRYPT, pages) == 0);
+    FAILS(ioctl(fd, CIOCCRYPT, pages + 4096 - sizeof op + 1), EFAULT);
+    right(fd, ses);
+}
+
+static void forks(void) {
+    int fd = device();
+    uint32_t ses = session(fd);
+    right(fd, ses);
+    pid_t child = fork();
+    for (int i = 0; i < 200; i++)
+        right(fd, ses);
+    if (child == 0)
+        _exit(0);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    right(fd, ses);
+    // The child's copy keeps the description alive after ours is closed.
+    int pipes[2];
+    CHECK(pipe(pipes) == 0);
+    child = fork();
+    if (child == 0) {
+        char byte;
+        CHECK(read(pipes[0], &byte, 1) == 1);
+        right(fd, ses);
+        _exit(0);
+    }
+    close(fd);
+    CHECK(write(pipes[1], "x", 1) == 1);
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void dups(void) {
+    int fd = device(), copy = dup(fd), clone = -1;
+    uint32_t ses = session(copy);
+    CHECK(ioctl(fd, CRIOGET, &clone) == 0 && clone > copy);
+    FAILS(ioctl(fd, CRIOGET, (void *)8), EFAULT);
+    right(fd, ses), right(copy, ses), right(clone, ses);
+    close(fd), close(copy);
+    right(clone, ses);
+    int stranger = device();
+    uint8_t out[16];
+    FAILS(encrypt(stranger, ses, PLAIN, out, 16), EINVAL);
+    close(clone);
+    // Descriptors that must be free again.
+    CHECK(device() == copy);
+}
+
+static void *work(void *shared) {
+    int fd = shared ? *(int *)shared : device();
+    uint32_t ses = session(fd);
+    uint8_t big[16384] = {0}, out[16384];
+    for (int i = 0; i < 300; i++) {
+        right(fd, ses);
+        if (i % 30 == 0)
+            CHECK(encrypt(fd, ses, big, out, sizeof big) == 0);
+    }
+    return NULL;
+}
+
+static void threads(void) {
+    pthread_t all[16];
+    int fd = device();
+    for (int i = 0; i < 16; i++)
+        CHECK(pthread_create(&all[i], NULL, work, i % 2 ? &fd : NULL) == 0);
+    for (int i = 0; i < 16; i++)
+        pthread_join(all[i], NULL);
+}
+
+static void asynchronous(void) {
+    int fd = device();
+    uint32_t ses = session(fd);
+    struct pollfd poller = {.fd = fd, .events = POLLIN | POLLOUT};
+    CHECK(poll(&poller, 1, 0) == 1 && poller.revents == POLLOUT);
+    uint8_t out[64][16];
+    for (int round = 0; round < 2; round++) {
+        int taken = 0;
+        for (; taken <= 64; taken++) {
+            struct crypt_op op = {.ses = ses, .op = COP_ENCRYPT, .len = 16, .src = (void *)PLAIN, .dst = out[taken % 64], .iv = (void *)IV};
+            if (ioctl(fd, CIOCASYNCCRYPT, &op) != 0) {
+                if (taken == 0 && errno == EINVAL)
+                    exit(77);
+                CHECK(errno == EBUSY);
+                break;
+            }
+        }
+        CHECK(taken == 64);
+        CHECK(poll(&poller, 1, 10000) == 1 && (poller.revents & POLLIN));
+        for (int i = 0; i < 64; i++) {
+            struct crypt_op op = {0};
+            struct pollfd done = {.fd = fd, .events = POLLIN};
+            CHECK(poll(&done, 1, 10000) == 1 && done.revents == POLLIN);
+            CHECK(ioctl(fd, CIOCASYNCFETCH, &op) == 0);
+            CHECK(memcmp(out[i], CIPHER, 16) == 0);
+        }
+        CHECK(poll(&poller, 1, 0) == 1 && poller.revents == POLLOUT);
+        struct crypt_op op = {0};
+        FAILS(ioctl(fd, CIOCASYNCFETCH, &op), EBUSY);
+    }
+}
+
+static volatile sig_atomic_t alarms;
+static void on_alarm(int number) { alarms += number == SIGALRM; }
+
+static void interrupted(void) {
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    struct itimerval timer = {.it_interval = {.tv_usec = 200}, .it_value = {.tv_usec = 200}};
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &timer, NULL) == 0);
+    int fd = device();
+    uint32_t ses = session(fd);
+    uint8_t big[65536] = {0}, out[65536];
+    for (int i = 0; i < 500 || alarms < 20; i++) {
+        right(fd, ses);
+        CHECK(encrypt(fd, ses, big, out, sizeof big) == 0);
+        CHECK(session(fd) != ses);
+    }
+}
+
+static void leak(void) {
+    for (int i = 0; i < 10000; i++) {
+        int fd = device();
+        uint32_t ses = session(fd);
+        if (i % 100 == 0)
+            right(fd, ses);
+        CHECK(close(fd) == 0);
+    }
+}
+
+// Tells that it is there, waits for a line, and goes on: for tests that kill somebody meanwhile.
+static void waits(void) {
+    int fd = device();
+    uint32_t ses = session(fd);
+    right(fd, ses);
+    puts("ready"), fflush(stdout);
+    getchar();
+    uint8_t out[16];
+    errno = 0;
+    int result = encrypt(fd, ses, PLAIN, out, 16);
+    printf("%s\n", result == 0 ? "answered" : strerror(errno));
+    errno = 0;
+    result = open("/etc/passwd", O_RDONLY);
+    printf("%s\n", result >= 0 ? "opened" : strerror(errno));
+}
+
+static void forever(void) {
+    int fd = device();
+    uint32_t ses = session(fd);
+    uint8_t big[65536] = {0}, out[65536];
+    puts("ready"), fflush(stdout);
+    for (;;)
+        CHECK(encrypt(fd, ses, big, out, sizeof big) == 0);
+}
+
+static int by_number(const void *a, const void *b) {
+    double difference = *(const double *)a - *(const double *)b;
+    return (difference > 0) - (difference < 0);
+}
+
+// Median nanoseconds of a call, by batches of 100.
+static void bench(size_t length) {
+    enum { BATCHES = 201, CALLS = 100 };
+    int fd = device();
+    uint32_t ses = session(fd);
+    uint8_t *text = calloc(2, length);
+    double times[BATCHES];
+    for (int batch = 0; batch < BATCHES; batch++) {
+        struct timespec begin, end;
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        for (int i = 0; i < CALLS; i++)
+            CHECK(encrypt(fd, ses, text, text + length, length) == 0);
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        times[batch] = ((end.tv_sec - begin.tv_sec) * 1e9 + (end.tv_nsec - begin.tv_nsec)) / CALLS;
+    }
+    qsort(times, BATCHES, sizeof *times, by_number);
+    printf("%.0f\n", times[BATCHES / 2]);
+}
+
+int main(int count, char **words) {
+    const struct { const char *name; void (*part)(void); } PARTS[] = {
+        {"once", once}, {"elsewhere", elsewhere}, {"faults", faults}, {"forks", forks}, {"dups", dups}, {"threads", threads},
+        {"asynchronous", asynchronous}, {"interrupted", interrupted}, {"leak", leak}, {"waits", waits}, {"forever", forever},
+    };
+    if (count == 3 && strcmp(words[1], "bench") == 0)
+        return bench(strtoul(words[2], NULL, 10)), 0;
+    for (size_t i = 0; count == 2 && i < sizeof PARTS / sizeof *PARTS; i++)
+        if (strcmp(words[1], PARTS[i].name) == 0)
+            return PARTS[i].part(), 0;
+    fprintf(stderr, "client: no such part\n");
+    return 2;
+}

@@ -1,0 +1,193 @@
+//! A statically linked program under the supervisor, part by part (`client.c`), and what happens when either of them is killed.
+
+use bywash_client::{Client, Config, Route};
+use bywash_cryptodev_supervisor::{Supervision, Supervisor, support};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Whether this machine can run these tests; if not, the reason has been printed.
+fn client() -> Option<&'static Path> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        support().map_err(|error| error.to_string())?;
+        // A test that starts itself again has built it already, and others run it meanwhile.
+        if let Some(program) = std::env::var_os("BYWASH_TEST_PROGRAM") {
+            return Ok(program.into());
+        }
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cryptodev-client");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O2", "-static", "-pthread", "-I"]).arg(here.join("../abi/include"));
+        let output = compiler.arg(here.join("tests/client.c")).arg("-o").arg(&program).output();
+        match output {
+            Err(error) => Err(format!("no C compiler: {error}")),
+            Ok(output) if !output.status.success() => Err(format!("cc -static: {}", String::from_utf8_lossy(&output.stderr))),
+            Ok(_) => Ok(program),
+        }
+    });
+    match built {
+        Ok(program) => Some(program),
+        Err(reason) => {
+            eprintln!("skipped: {reason}");
+            None
+        }
+    }
+}
+
+fn start(command: &mut Command) -> (Child, Supervisor) {
+    let supervision = Supervision::prepare(command).unwrap();
+    let child = command.spawn().unwrap();
+    let client = Client::new(Config { route: Route::Here, ..Config::default() });
+    let supervisor = supervision.begin(client, Some(Box::new(|why| eprintln!("explained: {why}")))).unwrap();
+    (child, supervisor)
+}
+
+/// Runs a part to its end; nothing of it is left then.
+fn run(part: &str) -> Option<ExitStatus> {
+    let (mut child, supervisor) = start(Command::new(client()?).arg(part));
+    let status = child.wait().unwrap();
+    supervisor.wait();
+    until(|| supervisor.open_descriptions() == 0, "descriptions are open after the program's end");
+    Some(status)
+}
+
+fn passes(part: &str) {
+    if let Some(status) = run(part) {
+        if status.code() == Some(77) {
+            eprintln!("skipped: the dispatcher does not know this part's requests");
+            return;
+        }
+        assert!(status.success(), "{part}: {status}");
+    }
+}
+
+fn until(condition: impl Fn() -> bool, what: &str) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn opens_encrypts_and_closes() {
+    passes("once");
+}
+
+#[test]
+fn other_files_and_other_requests_are_the_kernels() {
+    passes("elsewhere");
+}
+
+#[test]
+fn bad_pointers_are_errors() {
+    passes("faults");
+}
+
+#[test]
+fn parent_and_child_go_on_with_live_contexts() {
+    passes("forks");
+}
+
+#[test]
+fn copies_of_a_descriptor_share_its_sessions() {
+    passes("dups");
+}
+
+#[test]
+fn many_threads() {
+    passes("threads");
+}
+
+#[test]
+fn poll_tells_of_the_asynchronous_pair() {
+    passes("asynchronous");
+}
+
+#[test]
+fn signals_meanwhile_change_nothing() {
+    passes("interrupted");
+}
+
+#[test]
+fn ten_thousand_opens_leave_nothing() {
+    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let Some(status) = run("once") else { return };
+    assert!(status.success());
+    let before = descriptors();
+    passes("leak");
+    // Other tests of this process have descriptors of their own.
+    until(|| descriptors() < before + 100, "descriptors are left behind");
+}
+
+#[test]
+fn a_program_that_is_not_there_says_so_and_is_not_the_filters_fault() {
+    if client().is_none() {
+        return;
+    }
+    let mut command = Command::new("/no/such/program");
+    let supervision = Supervision::prepare(&mut command).unwrap();
+    assert_eq!(command.spawn().unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    assert!(supervision.why().is_none());
+}
+
+#[test]
+fn a_listener_within_a_listener_is_refused_in_words() {
+    // The inner run is this test again, under the outer one's filter.
+    if std::env::var_os("BYWASH_TEST_INNER").is_some() {
+        let mut command = Command::new("/bin/true");
+        let supervision = Supervision::prepare(&mut command).unwrap();
+        assert!(command.spawn().is_err());
+        let why = supervision.why().unwrap().to_string();
+        assert!(why.contains("inner --static"), "{why}");
+        return;
+    }
+    if client().is_none() {
+        return;
+    }
+    let name = "a_listener_within_a_listener_is_refused_in_words";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let (mut child, supervisor) = start(command.args([name, "--exact"]).env("BYWASH_TEST_INNER", "1"));
+    assert!(child.wait().unwrap().success());
+    supervisor.wait();
+}
+
+#[test]
+fn a_killed_program_leaves_nothing_and_holds_up_nobody() {
+    let Some(client) = client() else { return };
+    for _ in 0..20 {
+        let (mut child, supervisor) = start(Command::new(client).arg("forever").stdout(Stdio::piped()));
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        supervisor.wait();
+        until(|| supervisor.open_descriptions() == 0, "a killed program's description stays");
+    }
+}
+
+/// What is left when the supervisor is killed: this test again is the supervisor.
+#[test]
+fn a_killed_supervisor_leaves_no_program_hanging() {
+    let Some(client) = client() else { return };
+    if std::env::var_os("BYWASH_TEST_SUPERVISOR").is_some() {
+        let (mut child, _supervisor) = start(Command::new(client).arg("waits"));
+        child.wait().unwrap();
+        return;
+    }
+    let name = "a_killed_supervisor_leaves_no_program_hanging";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([name, "--exact", "--nocapture"]).env("BYWASH_TEST_SUPERVISOR", "1").env("BYWASH_TEST_PROGRAM", client);
+    let mut supervisor = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(supervisor.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(said.any(|line| line.ends_with("ready")));
+    let mut stdin = supervisor.stdin.take().unwrap();
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
+    writeln!(stdin).unwrap();
+    let said: Vec<String> = said.collect();
+    assert_eq!(said, ["Function not implemented"; 2]);
+}
