@@ -40,13 +40,16 @@ impl From<i32> for Wrong {
     }
 }
 
+/// What a check does.
+type Run = Box<dyn Fn(&dyn Port) -> Outcome>;
+
 /// One question with its answer.
 pub struct Check {
     /// Its name, unique: `cipher/aes-cbc-128/encrypt`.
     pub name: String,
     /// Where the module answers otherwise: how, and why Bywash does not.
     pub deviation: Option<&'static str>,
-    run: Box<dyn Fn(&dyn Port) -> Outcome>,
+    run: Run,
 }
 
 impl Check {
