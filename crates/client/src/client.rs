@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::crowd::{self, Crowd};
 use crate::session::Session;
 use crate::upstream::Upstream;
-use bywash_core::{Algorithm, Engine, Error, Key, KeyReference, Place, Result, SessionParams, Solo};
+use bywash_core::{Algorithm, CrtExp, Engine, Error, Key, KeyReference, ModExp, Place, Result, SessionParams, Solo};
 use bywash_protocol::keys::key_error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -117,6 +117,25 @@ impl Client {
     #[inline]
     pub fn count(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
         self.0.upstream.count(algorithm, operations, bytes);
+    }
+
+    /// `base ^ exponent mod modulus` with numbers that come without a session, in the caller's place, into all of `out`. It is not counted: no algorithm's
+    /// figures are of such numbers.
+    ///
+    /// # Errors
+    /// Those of [`Engine::mod_exp`].
+    pub fn mod_exp(&self, numbers: &ModExp<'_>, out: &mut [u8]) -> Result<()> {
+        numbers.check(out.len())?;
+        self.0.engine.mod_exp(numbers, out)
+    }
+
+    /// The same by the Chinese remainder theorem.
+    ///
+    /// # Errors
+    /// Those of [`Engine::crt_exp`].
+    pub fn crt_exp(&self, numbers: &CrtExp<'_>, out: &mut [u8]) -> Result<()> {
+        numbers.check(out.len())?;
+        self.0.engine.crt_exp(numbers, out)
     }
 
     /// Operations and bytes that this process ran in place. A forked child starts from 0.

@@ -73,6 +73,43 @@ fn the_stream_is_the_engines_own() {
 }
 
 #[test]
+fn messages_hashed_in_pieces_are_counted_when_they_end() {
+    let client = Client::new(Config { route: Route::Here, ..Config::default() });
+    let session = client.session(SessionParams::new(Algorithm::Sha1, Key::None).unwrap()).unwrap();
+    let mut hashing = session.hashing().unwrap();
+    hashing.update(b"broken").unwrap();
+    hashing.reset().unwrap();
+    hashing.update(b"a").unwrap();
+    let mut copy = hashing.duplicate().unwrap();
+    let (mut value, mut copied) = ([0; 20], [0; 20]);
+    for (hashing, value) in [(&mut hashing, &mut value), (&mut copy, &mut copied)] {
+        hashing.update(b"bc").unwrap();
+        assert_eq!(hashing.finish(value), Ok(20));
+    }
+    // FIPS 180-4's first example.
+    assert_eq!(value[..4], [0xA9, 0x99, 0x3E, 0x36]);
+    assert_eq!(value, copied);
+    assert_eq!(client.counted(Algorithm::Sha1), (2, 6));
+    let key = Key::Symmetric((&[0x20; 16]).into());
+    let cipher = client.session(SessionParams::new(Algorithm::Aes128Ctr, key).unwrap()).unwrap();
+    assert_eq!(cipher.hashing().err(), Some(Error::WrongOperation { algorithm: Algorithm::Aes128Ctr, what: "hash" }));
+}
+
+#[test]
+fn numbers_need_no_session() {
+    use bywash_core::{CrtExp, ModExp};
+    let client = Client::new(Config { route: Route::Here, ..Config::default() });
+    let mut out = [0xA5; 2];
+    client.mod_exp(&ModExp { base: &[4], exponent: &[13], modulus: &[0x01, 0xF1] }, &mut out).unwrap();
+    assert_eq!(out, [0x01, 0xBD], "4^13 mod 497 is 445");
+    assert!(client.mod_exp(&ModExp { base: &[4], exponent: &[13], modulus: &[0x01, 0xF1] }, &mut out[..1]).is_err());
+    client.crt_exp(&CrtExp { base: &[5], p: &[11], q: &[7], dp: &[3], dq: &[1], qinv: &[8] }, &mut out).unwrap();
+    assert_eq!(out, [0, 26], "5^13 mod 77 is 26");
+    let toy = Client::with_engine(Config::default(), Arc::new(Toy));
+    assert!(matches!(toy.mod_exp(&ModExp { base: &[4], exponent: &[13], modulus: &[7] }, &mut out), Err(Error::Unavailable { .. })));
+}
+
+#[test]
 fn without_a_broker_the_table_says_here_and_the_route_overrides_it() {
     assert_eq!(client(Route::Auto).place(Algorithm::Rsa2048Private, 256), Place::Here);
     assert_eq!(client(Route::Here).place(Algorithm::Rsa2048Private, 256), Place::Here);

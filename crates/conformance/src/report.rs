@@ -12,7 +12,7 @@ pub enum Area {
     CipherVectors,
     /// GCM and ChaCha20-Poly1305 against NIST and Wycheproof.
     AeadVectors,
-    /// SHA-2 and HMAC against NIST, RFC 4231 and Wycheproof.
+    /// Digests and HMACs against NIST, RFC 1321, 2202, 2286 and 4231, RIPEMD-160's authors and Wycheproof.
     HashVectors,
     /// RSA against NIST and Wycheproof, the padding done here.
     RsaVectors,

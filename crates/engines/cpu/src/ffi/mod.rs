@@ -15,6 +15,7 @@ pub(crate) mod library;
 pub(crate) mod number;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod random;
+pub(crate) mod residue;
 pub(crate) mod rsa;
 pub(crate) mod x25519;
 

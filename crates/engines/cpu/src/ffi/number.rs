@@ -19,6 +19,11 @@ impl Number {
         self.0.as_ptr()
     }
 
+    /// For calls that write it while `self` lives.
+    pub(super) fn as_mut_ptr(&self) -> *mut lc::BIGNUM {
+        self.0.as_ptr()
+    }
+
     /// For calls that take it over.
     pub(super) fn into_raw(self) -> *mut lc::BIGNUM {
         let raw = self.0.as_ptr();
