@@ -1,0 +1,169 @@
+//! The gate between requests and forks.
+//!
+//! A child of fork has its parent's memory as it was at that moment, so no thread may be in the midst of a change then: a fork waits until nobody is inside, and
+//! nobody enters until it is over. The handlers are registered when the library is loaded, before those of the program: so they run last before the fork,
+//! when the program's own have their locks already. A program whose handler takes a lock that it also holds around `ioctl` (the textbook's use of
+//! `pthread_atfork`) would wait for ever the other way round.
+//!
+//! A signal handler may interrupt a request of its own thread, and fork, or ask something itself. A flag of the thread says so: such a fork does not wait
+//! for its own thread's request, which goes on in both processes; such a request is refused with `EBUSY` (a lock of the session may be held below it).
+
+use crate::table;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::SeqCst};
+use libc::timespec;
+
+/// Threads inside.
+static ACTIVE: AtomicU32 = AtomicU32::new(0);
+/// 1 while a thread forks.
+static FORKING: AtomicU32 = AtomicU32::new(0);
+/// A fork did not wait for the end of another thread's request: what that thread was changing is unusable in the child.
+static BROKEN: AtomicBool = AtomicBool::new(false);
+/// The process whose memory this is; a child of vfork sees its parent's number here. 0 before the first open.
+static OWNER: AtomicI32 = AtomicI32::new(0);
+
+/// A request ends within microseconds here and within seconds at a broker. One that a signal handler has jumped out of never does.
+const PATIENCE_ROUNDS: u32 = 100;
+static ROUND: timespec = timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+thread_local! {
+    /// Whether this thread is inside, or forks.
+    static BUSY: Cell<bool> = const { Cell::new(false) };
+    /// [`BUSY`] before the fork.
+    static WAS_BUSY: Cell<bool> = const { Cell::new(false) };
+    /// Forks under way in this thread: more than one if a signal handler forks during a fork.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Being inside.
+pub(crate) struct Inside(());
+
+/// Goes in; waits while another thread forks. `None` if this thread is inside already, interrupted by a signal handler.
+#[inline]
+pub(crate) fn enter() -> Option<Inside> {
+    if BUSY.replace(true) {
+        return None;
+    }
+    loop {
+        ACTIVE.fetch_add(1, SeqCst);
+        if FORKING.load(SeqCst) == 0 {
+            return Some(Inside(()));
+        }
+        leave();
+        wait(&FORKING, 1);
+    }
+}
+
+impl Drop for Inside {
+    #[inline]
+    fn drop(&mut self) {
+        leave();
+        BUSY.set(false);
+    }
+}
+
+#[inline]
+fn leave() {
+    ACTIVE.fetch_sub(1, SeqCst);
+    if FORKING.load(SeqCst) != 0 {
+        wake(&ACTIVE);
+    }
+}
+
+/// Whether what the library holds in this process can be used.
+pub(crate) fn is_broken() -> bool {
+    BROKEN.load(SeqCst)
+}
+
+/// This process uses the library.
+pub(crate) fn claim() {
+    // SAFETY: asks for a number.
+    OWNER.store(unsafe { libc::getpid() }, SeqCst);
+}
+
+/// Whether this is the process whose memory this is. A child of vfork is not: what it closes stays open in its parent.
+pub(crate) fn is_owner() -> bool {
+    // SAFETY: as above.
+    OWNER.load(SeqCst) == unsafe { libc::getpid() }
+}
+
+fn wait(word: &AtomicU32, value: u32) {
+    crate::real::keeping_errno(|| {
+        // SAFETY: a futex wait on a word of ours, with a time that is ours too. Waking early is harmless: all callers look again.
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, value, &raw const ROUND) };
+    });
+}
+
+fn wake(word: &AtomicU32) {
+    crate::real::keeping_errno(|| {
+        // SAFETY: wakes whoever waits on a word of ours.
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX) };
+    });
+}
+
+/// Before the fork.
+extern "C" fn prepare() {
+    if DEPTH.replace(DEPTH.get() + 1) > 0 {
+        return;
+    }
+    let busy = BUSY.replace(true);
+    WAS_BUSY.set(busy);
+    while FORKING.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
+        wait(&FORKING, 1);
+    }
+    for _ in 0..PATIENCE_ROUNDS {
+        let active = ACTIVE.load(SeqCst);
+        if active <= u32::from(busy) {
+            return;
+        }
+        wait(&ACTIVE, active);
+    }
+}
+
+/// After it, in the parent.
+extern "C" fn parent() {
+    let depth = DEPTH.get().saturating_sub(1);
+    DEPTH.set(depth);
+    if depth == 0 {
+        BUSY.set(WAS_BUSY.get());
+        FORKING.store(0, SeqCst);
+        wake(&FORKING);
+    }
+}
+
+/// After it, in the child, whose only thread is this one.
+extern "C" fn child() {
+    let depth = DEPTH.get().saturating_sub(1);
+    DEPTH.set(depth);
+    settle(WAS_BUSY.get(), depth > 0);
+    if depth == 0 {
+        BUSY.set(WAS_BUSY.get());
+    }
+}
+
+/// A child that was forked without the handlers.
+pub(crate) fn child_without_handlers() {
+    settle(BUSY.get(), false);
+}
+
+fn settle(was_busy: bool, is_forking: bool) {
+    let own = u32::from(was_busy);
+    if ACTIVE.swap(own, SeqCst) > own {
+        BROKEN.store(true, SeqCst);
+    }
+    FORKING.store(u32::from(is_forking), SeqCst);
+    if OWNER.load(SeqCst) != 0 {
+        claim();
+        crate::real::keeping_errno(table::separate);
+    }
+}
+
+/// Registers the handlers when the library is loaded.
+extern "C" fn register() {
+    // SAFETY: three functions that stay where they are, for the library is never unloaded. It can only fail for want of memory, which a process that starts has.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = register;

@@ -1,0 +1,123 @@
+//! Opening `/dev/crypto`. The kernel is asked first: a device that it has is left to it, and a pointer that it cannot read has failed there.
+
+use crate::path::{is_device, is_missing};
+use crate::real::{self, errno, fail, set_errno};
+use crate::{gate, loader, socket, table};
+use core::ffi::{CStr, c_char, c_int};
+use core::ptr;
+use libc::{AT_FDCWD, FILE, mode_t};
+
+/// What the program is to see of an open that the kernel has answered.
+///
+/// # Safety
+/// `path` is what the kernel was given.
+#[inline]
+unsafe fn after(answer: c_int, before: c_int, folder: c_int, path: *const c_char, flags: c_int) -> c_int {
+    // SAFETY: a path that the kernel has found nothing under was read by it.
+    if answer >= 0 || !is_missing(errno()) || flags & libc::O_PATH != 0 || !unsafe { is_device(folder, path) } {
+        return answer;
+    }
+    if flags & libc::O_DIRECTORY == libc::O_DIRECTORY {
+        return fail(libc::ENOTDIR);
+    }
+    match device(flags) {
+        Ok(fd) => {
+            set_errno(before);
+            fd
+        }
+        Err(number) => fail(number),
+    }
+}
+
+/// A descriptor of a new description.
+fn device(flags: c_int) -> Result<c_int, c_int> {
+    // A signal handler in the midst of a request: the tables may be half changed below it.
+    let inside = gate::enter().ok_or(libc::EBUSY)?;
+    table::sweep(&inside);
+    let device = loader::open()?;
+    let undo = |number| {
+        loader::close(device);
+        number
+    };
+    if !gate::is_owner() {
+        gate::claim();
+    }
+    let fd = socket::make(flags).map_err(undo)?;
+    table::add(fd, device, &inside).map_err(|number| {
+        // SAFETY: our own descriptor, which nobody has seen.
+        unsafe { real::close(fd) };
+        undo(number)
+    })?;
+    Ok(fd)
+}
+
+/// Takes a descriptor over that a program has inherited from another by `exec`, with a device that has no sessions.
+#[cold]
+pub(crate) fn adopt(fd: c_int) -> bool {
+    real::keeping_errno(|| {
+        if !socket::is_one(fd) {
+            return false;
+        }
+        let Some(inside) = gate::enter() else { return false };
+        let Ok(device) = loader::open() else { return false };
+        let added = table::add(fd, device, &inside).is_ok();
+        if !added {
+            loader::close(device);
+        }
+        added
+    })
+}
+
+macro_rules! opens {
+    ($(fn $name:ident([$($folder:ident: $folder_type:ty)?] path, flags $(, $mode:ident: $mode_type:ty)?) at $at:expr;)*) => { $(
+        /// open(2), under the name that a program's headers gave it.
+        ///
+        /// # Safety
+        /// That of the function. (A third argument that was not given is passed on as it is, and not looked at.)
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($folder: $folder_type,)? path: *const c_char, flags: c_int $(, $mode: $mode_type)?) -> c_int {
+            let before = errno();
+            // SAFETY: the program's arguments.
+            unsafe {
+                let answer = real::$name($($folder,)? path, flags $(, $mode)?);
+                after(answer, before, $at, path, flags)
+            }
+        }
+    )* };
+}
+
+opens! {
+    fn open([] path, flags, mode: mode_t) at AT_FDCWD;
+    fn open64([] path, flags, mode: mode_t) at AT_FDCWD;
+    fn openat([folder: c_int] path, flags, mode: mode_t) at folder;
+    fn openat64([folder: c_int] path, flags, mode: mode_t) at folder;
+    fn __open_2([] path, flags) at AT_FDCWD;
+    fn __open64_2([] path, flags) at AT_FDCWD;
+    fn __openat_2([folder: c_int] path, flags) at folder;
+    fn __openat64_2([folder: c_int] path, flags) at folder;
+}
+
+macro_rules! streams {
+    ($($name:ident)*) => { $(
+        /// fopen(3), under the name that a program's headers gave it: libc opens the file without `open`.
+        ///
+        /// # Safety
+        /// That of the function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(path: *const c_char, mode: *const c_char) -> *mut FILE {
+            let before = errno();
+            // SAFETY: the program's arguments; libc has read both.
+            unsafe {
+                let stream = real::$name(path, mode);
+                if !stream.is_null() || !is_missing(errno()) || !is_device(AT_FDCWD, path) {
+                    return stream;
+                }
+                let flags = if CStr::from_ptr(mode).to_bytes().contains(&b'e') { libc::O_CLOEXEC } else { 0 };
+                let fd = after(-1, before, AT_FDCWD, path, flags);
+                if fd < 0 { ptr::null_mut() } else { libc::fdopen(fd, mode) }
+            }
+        }
+    )* };
+}
+
+streams!(fopen fopen64);

@@ -1,0 +1,378 @@
+/* Bad pointers, signals, forks and threads. */
+#include "common.h"
+#include <setjmp.h>
+
+static byte *const NOWHERE = (byte *)8;
+/* Not even an address. */
+static byte *const NO_ADDRESS = (byte *)0x8000000000000000ULL;
+
+static void refuses_bad_pointers(int fd)
+{
+    uint32_t ses = session(fd);
+    byte out[32];
+    FAILS(ioctl(fd, CIOCGSESSION, NOWHERE), EFAULT);
+    FAILS(ioctl(fd, CIOCCRYPT, NULL), EFAULT);
+    FAILS(ioctl(fd, CIOCCRYPT, NO_ADDRESS), EFAULT);
+    FAILS(ioctl(fd, CRIOGET, NOWHERE), EFAULT);
+    struct session_op op = asking(CRYPTO_AES_CBC);
+    op.key = NOWHERE;
+    FAILS(ioctl(fd, CIOCGSESSION, &op), EFAULT);
+    FAILS(encrypt(fd, ses, NOWHERE, 16, out, IV), EFAULT);
+    FAILS(encrypt(fd, ses, PLAIN, 16, NOWHERE, IV), EFAULT);
+    FAILS(encrypt(fd, ses, PLAIN, 16, out, NOWHERE), EFAULT);
+    FAILS(encrypt(fd, ses, NO_ADDRESS, 1 << 20, out, IV), EFAULT);
+    FAILS(encrypt(fd, ses, NULL, 16, out, IV), EFAULT);
+    /* From one page into the next, which is not there; and to one that may only be read. */
+    long page = sysconf(_SC_PAGESIZE);
+    byte *two = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(two != MAP_FAILED && munmap(two + page, page) == 0);
+    FAILS(encrypt(fd, ses, two + page - 16, 32, out, IV), EFAULT);
+    FAILS(encrypt(fd, ses, two, 1 << 24, two, IV), EFAULT);
+    CHECK(encrypt(fd, ses, two + page - 32, 32, out, IV) == 0);
+    FAILS(encrypt(fd, ses, PLAIN, 32, two + page - 16, IV), EFAULT);
+    CHECK(mprotect(two, page, PROT_READ) == 0);
+    FAILS(encrypt(fd, ses, PLAIN, 32, two, IV), EFAULT);
+    munmap(two, page);
+    /* A file that ends before its mapping does: SIGBUS. */
+    FILE *file = tmpfile();
+    CHECK(file && ftruncate(fileno(file), page) == 0);
+    byte *mapped = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+    CHECK(mapped != MAP_FAILED);
+    FAILS(encrypt(fd, ses, mapped + page, 16, out, IV), EFAULT);
+    FAILS(encrypt(fd, ses, PLAIN, 16, mapped + page, IV), EFAULT);
+    munmap(mapped, 2 * page);
+    fclose(file);
+    works(fd, ses);
+}
+
+static void pointers(void)
+{
+    refuses_bad_pointers(device());
+    struct sigaction action;
+    CHECK(sigaction(SIGSEGV, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
+    CHECK(sigaction(SIGBUS, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
+}
+
+static sigjmp_buf back;
+static volatile sig_atomic_t caught;
+
+static void on_fault(int signal)
+{
+    caught++;
+    siglongjmp(back, signal);
+}
+
+/* The program's own faults reach its own handler, and ours do not. */
+static void has_its_own_handler(void)
+{
+    caught = 0;
+    if (sigsetjmp(back, 1) == 0)
+        *(volatile byte *)NOWHERE = 1;
+    CHECK(caught == 1);
+}
+
+static void handler_before(void)
+{
+    signal(SIGSEGV, on_fault);
+    signal(SIGBUS, on_fault);
+    refuses_bad_pointers(device());
+    CHECK(caught == 0);
+    has_its_own_handler();
+    CHECK(signal(SIGSEGV, SIG_DFL) == on_fault);
+}
+
+static void handler_after(void)
+{
+    int fd = device();
+    refuses_bad_pointers(fd);
+    struct sigaction action = {.sa_handler = on_fault}, old;
+    CHECK(sigaction(SIGSEGV, &action, &old) == 0 && old.sa_handler == SIG_DFL && !(old.sa_flags & SA_SIGINFO));
+    CHECK(sigaction(SIGSEGV, NULL, &old) == 0 && old.sa_handler == on_fault);
+    CHECK(signal(SIGBUS, on_fault) == SIG_DFL);
+    refuses_bad_pointers(fd);
+    CHECK(caught == 0);
+    has_its_own_handler();
+    CHECK(signal(SIGSEGV, SIG_DFL) == on_fault);
+    refuses_bad_pointers(fd);
+}
+
+static void dies(int by, void (*how)(void))
+{
+    pid_t child = fork();
+    if (child == 0) {
+        int fd = device();
+        refuses_bad_pointers(fd);
+        how();
+        _exit(0);
+    }
+    int status = ended(child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == by);
+}
+
+static void by_a_fault(void) { *(volatile byte *)NOWHERE = 1; }
+static void by_kill(void) { kill(getpid(), SIGSEGV); }
+static void by_raise(void) { raise(SIGBUS); }
+
+static void deaths(void)
+{
+    dies(SIGSEGV, by_a_fault);
+    dies(SIGSEGV, by_kill);
+    dies(SIGBUS, by_raise);
+    /* Ignored stays ignored, also for programs that are executed. */
+    signal(SIGSEGV, SIG_IGN);
+    int fd = device();
+    refuses_bad_pointers(fd);
+    by_kill();
+    struct sigaction old;
+    CHECK(sigaction(SIGSEGV, NULL, &old) == 0 && old.sa_handler == SIG_IGN);
+}
+
+/* Parent and child both go on in the midst of a chain of blocks, and end their sessions by themselves. */
+static void fork_goes_on(void)
+{
+    int fd = device();
+    uint32_t ses = session(fd);
+    byte out[32];
+    CHECK(encrypt(fd, ses, PLAIN, 16, out, IV) == 0);
+    pid_t child = fork();
+    CHECK(encrypt(fd, ses, PLAIN + 16, 16, out + 16, NULL) == 0 && memcmp(out, CIPHER, 32) == 0);
+    works(fd, ses);
+    if (child == 0) {
+        CHECK(ioctl(fd, CIOCFSESSION, &ses) == 0);
+        FAILS(encrypt(fd, ses, PLAIN, 16, out, IV), EINVAL);
+        works(fd, session(fd));
+        CHECK(close(fd) == 0);
+        fd = device();
+        works(fd, session(fd));
+        _exit(0);
+    }
+    CHECK(ended(child) == 0);
+    works(fd, ses);
+    child = _Fork();
+    if (child == 0) {
+        works(fd, ses);
+        _exit(0);
+    }
+    CHECK(ended(child) == 0);
+}
+
+/* Both going on from the position where they stand would use one part of the keystream twice. */
+static void fork_in_counter_mode(void)
+{
+    int fd = device();
+    uint32_t ses = session_of(fd, CRYPTO_AES_CTR);
+    byte whole[32], out[32];
+    CHECK(encrypt(fd, ses, PLAIN, 32, whole, IV) == 0);
+    CHECK(encrypt(fd, ses, PLAIN, 16, out, IV) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        FAILS(encrypt(fd, ses, PLAIN + 16, 16, out + 16, NULL), EINVAL);
+        CHECK(encrypt(fd, ses, PLAIN, 16, out, IV) == 0);
+        CHECK(encrypt(fd, ses, PLAIN + 16, 16, out + 16, NULL) == 0 && memcmp(out, whole, 32) == 0);
+        _exit(0);
+    }
+    CHECK(ended(child) == 0);
+    CHECK(encrypt(fd, ses, PLAIN + 16, 16, out + 16, NULL) == 0 && memcmp(out, whole, 32) == 0);
+}
+
+/* A child of vfork closes its own descriptors, not its parent's. */
+static void vfork_closes(void)
+{
+    int fd = device();
+    uint32_t ses = session(fd);
+    pid_t child = vfork();
+    if (child == 0) {
+        close(fd);
+        close_range(3, ~0U, 0);
+        _exit(0);
+    }
+    CHECK(ended(child) == 0);
+    works(fd, ses);
+}
+
+static int shared;
+static volatile int stop;
+
+static void *work(void *own)
+{
+    int fd = own ? device() : shared;
+    uint32_t ses = session(fd);
+    for (unsigned turn = 0; !stop; turn++) {
+        works(fd, ses);
+        if (turn % 64 == 0) {
+            CHECK(ioctl(fd, CIOCFSESSION, &ses) == 0);
+            ses = session(fd);
+            int another = device();
+            works(another, session(another));
+            CHECK(close(another) == 0);
+        }
+    }
+    return NULL;
+}
+
+/* A lock of the program's own, held around its requests and taken before a fork: the use that pthread_atfork was made for. */
+static pthread_mutex_t program_lock = PTHREAD_MUTEX_INITIALIZER;
+static void lock(void) { pthread_mutex_lock(&program_lock); }
+static void unlock(void) { pthread_mutex_unlock(&program_lock); }
+
+static void *work_locked(void *unused)
+{
+    (void)unused;
+    uint32_t ses = session(shared);
+    while (!stop) {
+        lock();
+        works(shared, ses);
+        unlock();
+    }
+    return NULL;
+}
+
+static void forks_while_threads_work(void)
+{
+    pthread_atfork(lock, unlock, unlock);
+    shared = device();
+    uint32_t ses = session(shared);
+    pthread_t threads[5];
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, work, i % 2 ? &threads[i] : NULL) == 0);
+    CHECK(pthread_create(&threads[4], NULL, work_locked, NULL) == 0);
+    for (int i = 0; i < 100; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(30);
+            for (int turn = 0; turn < 20; turn++)
+                works(shared, ses);
+            int fd = device();
+            works(fd, session(fd));
+            pid_t grandchild = fork();
+            if (grandchild == 0) {
+                works(shared, ses);
+                _exit(0);
+            }
+            _exit(ended(grandchild) != 0);
+        }
+        CHECK(ended(child) == 0);
+    }
+    stop = 1;
+    for (int i = 0; i < 5; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    works(shared, ses);
+}
+
+static uint32_t shared_ses;
+static volatile sig_atomic_t forks, refused;
+
+/* Interrupts a request, or not; forks either way. The child asks something of its own, and returns into what was interrupted. */
+static void on_alarm(int signal)
+{
+    (void)signal;
+    int before = errno;
+    pid_t child = fork();
+    if (child == 0) {
+        byte out[32];
+        alarm(30);
+        if (encrypt(shared, shared_ses, PLAIN, 32, out, IV) != 0) {
+            CHECK(errno == EBUSY);
+            _exit(3);
+        }
+        CHECK(memcmp(out, CIPHER, 32) == 0);
+        _exit(4);
+    }
+    int status = ended(child);
+    CHECK(WIFEXITED(status) && (WEXITSTATUS(status) == 3 || WEXITSTATUS(status) == 4));
+    refused += WEXITSTATUS(status) == 3;
+    forks++;
+    close(dup(shared));
+    errno = before;
+}
+
+static void forks_in_signal_handlers(void)
+{
+    shared = device();
+    shared_ses = session(shared);
+    static byte long_text[1 << 20], out[1 << 20];
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+    struct itimerval often = {{0, 2000}, {0, 2000}};
+    CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    while (forks < 200 || (refused == 0 && forks < 5000))
+        CHECK(encrypt(shared, shared_ses, long_text, sizeof long_text, out, IV) == 0);
+    CHECK(setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL) == 0);
+    CHECK(refused > 0);
+    works(shared, shared_ses);
+}
+
+static void *open_and_close(void *unused)
+{
+    (void)unused;
+    for (int turn = 0; turn < 300; turn++) {
+        int fd = device(), copy = dup(fd);
+        uint32_t ses = session(fd);
+        CHECK(close(fd) == 0);
+        works(copy, ses);
+        CHECK(close(copy) == 0);
+    }
+    return NULL;
+}
+
+/* Descriptors that one thread closes while others use them. */
+static void *close_others(void *unused)
+{
+    (void)unused;
+    byte out[32];
+    for (int turn = 0; turn < 3000; turn++) {
+        int fd = shared;
+        encrypt(fd, 1, PLAIN, 32, out, IV);
+        struct session_op op = asking(CRYPTO_AES_CBC);
+        ioctl(fd, CIOCGSESSION, &op);
+        if (turn % 16 == 0) {
+            dup2(fd, 700);
+            close(700);
+        }
+    }
+    return NULL;
+}
+
+static void threads_open_and_close(void)
+{
+    pthread_t threads[4];
+    shared = 701;
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, i < 2 ? open_and_close : close_others, NULL) == 0);
+    for (int turn = 0; turn < 300; turn++) {
+        int fd = device();
+        CHECK(dup2(fd, 701) == 701 && close(fd) == 0);
+        usleep(100);
+    }
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    CHECK(close(701) == 0);
+    int fd = device();
+    works(fd, session(fd));
+}
+
+/* Something to explain. */
+static void refused_request(void)
+{
+    int fd = device();
+    struct session_op op = asking(9999);
+    FAILS(ioctl(fd, CIOCGSESSION, &op), EINVAL);
+    FAILS(encrypt(fd, 77777, PLAIN, 16, (byte[16]){0}, IV), EINVAL);
+}
+
+int main(int argc, char **argv)
+{
+    const struct scenario all[] = {{"pointers", pointers},
+                                   {"handler-before", handler_before},
+                                   {"handler-after", handler_after},
+                                   {"deaths", deaths},
+                                   {"fork", fork_goes_on},
+                                   {"fork-ctr", fork_in_counter_mode},
+                                   {"vfork", vfork_closes},
+                                   {"fork-threads", forks_while_threads_work},
+                                   {"fork-handler", forks_in_signal_handlers},
+                                   {"threads", threads_open_and_close},
+                                   {"refused", refused_request},
+                                   {0}};
+    return chosen(all, argc, argv);
+}
