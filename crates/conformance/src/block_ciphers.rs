@@ -19,6 +19,7 @@ impl BlockCipher {
         let family = algorithm.name().split('-').next().expect("a name");
         match (family, key.len()) {
             ("AES", _) => Self::aes(key),
+            ("Blowfish", _) => Self::new::<blowfish::Blowfish>(key),
             ("DES", 8) => Self::new::<des::Des>(key),
             ("DES", _) => Self::new::<des::TdesEde3>(key),
             ("Camellia", 16) => Self::new::<camellia::Camellia128>(key),

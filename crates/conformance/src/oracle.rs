@@ -26,11 +26,13 @@ fn block(bytes: &[u8]) -> [u8; 16] {
     block
 }
 
-/// ECB, CBC, CTR (SP 800-38A) or XTS (IEEE 1619).
+/// ECB, CBC, CFB128, OFB, CTR (SP 800-38A) or XTS (IEEE 1619).
 pub(crate) fn cipher(algorithm: Algorithm, key: &[u8], direction: Direction, iv: &[u8], text: &[u8]) -> Vec<u8> {
     let mut text = text.to_vec();
     match algorithm.kind() {
         _ if algorithm.is_xts() => xts(key, direction, block(iv), &mut text),
+        _ if algorithm.name().ends_with("-CFB") => cfb(&BlockCipher::of(algorithm, key), direction, block(iv), &mut text),
+        _ if algorithm.name().ends_with("-OFB") => ofb(&BlockCipher::of(algorithm, key), block(iv), &mut text),
         Kind::Cipher { iv: 0, .. } => BlockCipher::of(algorithm, key).run(direction, &mut text),
         Kind::Cipher { block: 1, .. } => counter_mode(&BlockCipher::of(algorithm, key), number(iv), u128::wrapping_add, &mut text),
         _ => cbc(&BlockCipher::of(algorithm, key), direction, iv, &mut text),
@@ -53,6 +55,21 @@ fn cbc(cipher: &BlockCipher, direction: Direction, iv: &[u8], text: &mut [u8]) {
         xor(piece, &chain);
         cipher.run(Direction::Encrypt, piece);
         chain.copy_from_slice(piece);
+    }
+}
+
+fn cfb(cipher: &BlockCipher, direction: Direction, mut chain: [u8; 16], text: &mut [u8]) {
+    for piece in text.chunks_mut(16) {
+        let before = block(piece);
+        xor(piece, &cipher.encrypt_block(chain));
+        chain = if direction == Direction::Encrypt { block(piece) } else { before };
+    }
+}
+
+fn ofb(cipher: &BlockCipher, mut chain: [u8; 16], text: &mut [u8]) {
+    for piece in text.chunks_mut(16) {
+        chain = cipher.encrypt_block(chain);
+        xor(piece, &chain);
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Area {
-    /// ECB, CBC, CTR and XTS against NIST, RFC 3686 and Wycheproof.
+    /// ECB, CBC, CFB, OFB, CTR and XTS against NIST, RFC 3686 and Wycheproof.
     CipherVectors,
     /// GCM and ChaCha20-Poly1305 against NIST and Wycheproof.
     AeadVectors,

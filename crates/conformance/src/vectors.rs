@@ -22,9 +22,12 @@ files! {
     AES_ECB = "aes-ecb.rsp";
     AES_CBC = "aes-cbc.rsp";
     AES_CTR = "aes-ctr.rsp";
+    AES_CFB = "aes-cfb.rsp";
+    AES_OFB = "aes-ofb.rsp";
     AES_XTS = "aes-xts.rsp";
     AES_GCM = "aes-gcm.rsp";
     AEGIS = "aegis.rsp";
+    BLOWFISH = "blowfish.rsp";
     SHA2 = "sha2.rsp";
     HMAC = "hmac.rsp";
     OTHER_DIGESTS = "other-digests.rsp";

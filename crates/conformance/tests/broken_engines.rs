@@ -388,6 +388,7 @@ fn a_partial_engine_passes_with_the_rest_listed_as_skipped() {
 #[test]
 fn wrong_bytes_are_caught() {
     caught(Fault::FlipsABit, Area::Ciphers, Algorithm::Aes256Xts);
+    caught(Fault::FlipsABit, Area::Ciphers, Algorithm::BlowfishCbc);
     caught(Fault::FlipsABit, Area::Aeads, Algorithm::ChaCha20Poly1305);
     caught(Fault::FlipsABit, Area::Aeads, Algorithm::Aes128GcmSiv);
     caught(Fault::FlipsABit, Area::Aeads, Algorithm::Aegis128X4);
@@ -412,6 +413,7 @@ fn wrong_bookkeeping_is_caught() {
     // Which algorithm the dropped task has depends on the seed.
     assert!(!report(Fault::DropsATask, &[Area::Batches]).passed());
     caught(Fault::ForgetsBetweenPieces, Area::Streams, Algorithm::Aes256Gcm);
+    caught(Fault::ForgetsBetweenPieces, Area::Streams, Algorithm::Aes128Ofb);
     caught(Fault::ForgetsHashedPieces, Area::Streams, Algorithm::Sha1);
     caught(Fault::SharesHashedState, Area::Streams, Algorithm::HmacSha256);
     caught(Fault::HashesOn, Area::Streams, Algorithm::HmacRipemd160);

@@ -14,7 +14,7 @@ pub enum Kind {
     /// Unauthenticated cipher. `block` is 1 for a mode that takes any length; XTS (`block` 16, `iv` 16) also takes
     /// any length from one block up, by ciphertext stealing (IEEE 1619-2018).
     Cipher {
-        /// Key length; for XTS both halves together.
+        /// Key length; for XTS both halves together. The usual one where there are several ([`Algorithm::key_lengths`]).
         key: usize,
         /// IV, counter block or tweak length; 0 for ECB.
         iv: usize,
@@ -228,6 +228,14 @@ algorithms! {
     HmacSha1 = 95, "HMAC-SHA-1", Kind::Mac { output: 20 };
     HmacSha224 = 96, "HMAC-SHA-224", Kind::Mac { output: 28 };
     HmacRipemd160 = 97, "HMAC-RIPEMD-160", Kind::Mac { output: 20 };
+    // Ciphers that they ask for; Blowfish is legacy, and takes keys of other lengths too: see `key_lengths`.
+    BlowfishCbc = 98, "Blowfish-CBC", cipher(16, 8, 8);
+    Aes128Cfb = 99, "AES-128-CFB", cipher(16, 16, 1);
+    Aes192Cfb = 100, "AES-192-CFB", cipher(24, 16, 1);
+    Aes256Cfb = 101, "AES-256-CFB", cipher(32, 16, 1);
+    Aes128Ofb = 102, "AES-128-OFB", cipher(16, 16, 1);
+    Aes192Ofb = 103, "AES-192-OFB", cipher(24, 16, 1);
+    Aes256Ofb = 104, "AES-256-OFB", cipher(32, 16, 1);
 }
 
 impl Algorithm {
@@ -243,10 +251,10 @@ impl Algorithm {
         self.is_legacy_cipher() || self.is_legacy_hash()
     }
 
-    /// Whether it is a cipher for old data: DES, 3DES (withdrawn by SP 800-131A), Camellia, Serpent, Twofish, RC6. They have kernels of their own and no library.
+    /// Whether it is a cipher for old data: DES, 3DES (withdrawn by SP 800-131A), Camellia, Serpent, Twofish, RC6, Blowfish.
     pub const fn is_legacy_cipher(self) -> bool {
         let number = self.number();
-        Self::DesEcb.number() <= number && number <= Self::Rc6_256Ctr.number()
+        (Self::DesEcb.number() <= number && number <= Self::Rc6_256Ctr.number()) || number == Self::BlowfishCbc.number()
     }
 
     /// Whether it is a hash for old data: MD5 and SHA-1, whose collisions have been found (RFC 6151, RFC 6194), RIPEMD-160, whose values are too short to be safe
@@ -283,6 +291,15 @@ impl Algorithm {
     /// Whether a message cannot come in pieces: all of it must be there before the first byte is enciphered (CCM, GCM-SIV).
     pub const fn is_one_shot(self) -> bool {
         self.is_ccm() || matches!(self, Self::Aes128GcmSiv | Self::Aes256GcmSiv)
+    }
+
+    /// Shortest and longest key of a cipher or AEAD, in bytes: both its one length, but for Blowfish, whose [`kind`](Self::kind) names the usual one. No bytes for others.
+    pub const fn key_lengths(self) -> (usize, usize) {
+        match self.kind() {
+            _ if matches!(self, Self::BlowfishCbc) => (4, 56),
+            Kind::Cipher { key, .. } | Kind::Aead { key, .. } => (key, key),
+            _ => (0, 0),
+        }
     }
 
     /// Length of the IV where any will do: 12 bytes where an AEAD takes several.
@@ -372,11 +389,12 @@ mod tests {
     #[test]
     fn legacy_algorithms_are_no_current_ones() {
         assert!(Algorithm::DesEcb.is_legacy() && Algorithm::Serpent128Cbc.is_legacy() && Algorithm::Rc6_256Ctr.is_legacy());
+        assert!(Algorithm::BlowfishCbc.is_legacy() && !Algorithm::Aes128Ofb.is_legacy());
         assert!(!Algorithm::Ed25519Sign.is_legacy() && !Algorithm::Aes128Cbc.is_legacy());
         assert!(Algorithm::Md5.is_legacy() && Algorithm::HmacSha1.is_legacy() && !Algorithm::HmacSha224.is_legacy());
         assert!(Algorithm::ALL.iter().all(|algorithm| !(algorithm.is_legacy_cipher() && algorithm.is_legacy_hash())));
         assert!(Algorithm::CURRENT.iter().all(|algorithm| !algorithm.is_legacy()));
-        assert_eq!(Algorithm::CURRENT.len() + 42 + 6, Algorithm::COUNT);
+        assert_eq!(Algorithm::CURRENT.len() + 43 + 6, Algorithm::COUNT);
     }
 
     #[test]

@@ -173,9 +173,10 @@ fn check_key(algorithm: Algorithm, key: &Key) -> Result<()> {
         (Kind::RsaPrivate { .. } | Kind::EcdsaSign { .. } | Kind::EddsaSign { .. } | Kind::Agreement { .. }, Key::Vault(reference)) => {
             KeyReference::check_name(&reference.name)
         }
-        (Kind::Cipher { key: expected, .. }, Key::Symmetric(bytes)) => {
-            length(expected, bytes.len())?;
-            let (left, right) = bytes.split_at(expected / 2);
+        (Kind::Cipher { .. }, Key::Symmetric(bytes)) => {
+            let (min, max) = algorithm.key_lengths();
+            length(bytes.len().clamp(min, max), bytes.len())?;
+            let (left, right) = bytes.split_at(bytes.len() / 2);
             if algorithm.is_xts() && constant_time_eq(left, right) {
                 return Err(Error::BadKey { algorithm, reason: "the two halves of an XTS key must differ" });
             }

@@ -17,7 +17,8 @@
 //! | AES, ChaCha20-Poly1305, AEGIS by the kernels | round keys; for GCM powers of the hash key; for ChaCha20-Poly1305 and AEGIS the key | no lock, no allocation |
 //! | legacy ciphers | round keys | no lock, no allocation |
 //! | GCM, GCM-SIV, ChaCha20-Poly1305 by the library | `EVP_AEAD_CTX` | no lock, no allocation |
-//! | CTR, CBC, CCM by the library | `AES_KEY` | no lock, no allocation |
+//! | CTR, CBC, CCM by the library; CFB, OFB | `AES_KEY` | no lock, no allocation |
+//! | Blowfish | `BF_KEY` | no lock, no allocation |
 //! | ECB, XTS by the library | a few `EVP_CIPHER_CTX` behind try-locks (`pool`) | one uncontended lock; an allocation only past eight threads at once |
 //! | digests | nothing | no lock, no allocation |
 //! | HMAC | the hashes of both pads | copied to the stack |
@@ -43,6 +44,8 @@
 //! - AES, GHASH, ChaCha20, Poly1305, the hashes, X25519, Ed25519, P-256 and P-384 run in constant time in the library's assembly for x86-64 and AArch64.
 //! - Each RSA private result is raised to e and compared before it leaves: a computing fault gives away no factor. Library and kernels
 //!   blind besides. What fails in a kernel is wiped and computed again by the library.
+//! - Modular exponents without a session are used in constant time; by the Chinese remainder theorem each half is computed twice (`exponent`).
+//! - Blowfish alone is not constant-time: it is made of tables that depend on the key.
 //! - The kernels' Ed25519 public key, which goes into each signature's hash, is compared with the library's.
 //! - ECDSA nonces for the kernels are hashed from fresh random bytes, key and digest, and drawn again where out of range (`lanes::nonce`).
 //! - Private keys whose parts do not belong together are refused when the session is opened.
@@ -66,6 +69,7 @@ mod ccm;
 mod chains;
 mod curve;
 mod exponent;
+mod feedback;
 #[allow(unsafe_code)] // The one door to the library; see its docs.
 mod ffi;
 mod hash;
@@ -112,7 +116,7 @@ impl CpuEngine {
         Self { narrow: Some(path), ..Self::without_lanes() }
     }
 
-    /// Without kernels, whatever the processor has: the library computes everything, one by one. Legacy ciphers, which it does not have, are missing.
+    /// Without kernels, whatever the processor has: the library computes everything, one by one. Legacy ciphers, of which it has Blowfish alone, are missing.
     pub fn without_lanes() -> Self {
         Self { lanes: false, kernels: false, narrow: None, legacy: false }
     }
@@ -158,8 +162,10 @@ impl Engine for CpuEngine {
         match (self.kernels, self.legacy) {
             (true, true) => Algorithm::ALL,
             _ => FOUND[usize::from(self.kernels)][usize::from(self.legacy)].get_or_init(|| {
-                let has =
-                    |algorithm: Algorithm| (self.legacy || !algorithm.is_legacy_cipher()) && (self.kernels || !needs_kernels(algorithm));
+                let has = |algorithm: Algorithm| {
+                    (self.legacy || feedback::has(algorithm) || !algorithm.is_legacy_cipher())
+                        && (self.kernels || !needs_kernels(algorithm))
+                };
                 Box::new(Algorithm::ALL.iter().copied().filter(|&algorithm| has(algorithm)).collect())
             }),
         }
@@ -219,6 +225,7 @@ impl Engine for CpuEngine {
     fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {
         let algorithm = params.algorithm();
         match (algorithm.kind(), params.key()) {
+            (_, Key::Symmetric(key)) if feedback::has(algorithm) => feedback::open(algorithm, key),
             (_, Key::Symmetric(key)) if algorithm.is_legacy_cipher() && self.legacy => legacy::open(algorithm, key),
             _ if algorithm.is_legacy_cipher() => Err(Error::Unsupported { engine: NAME.to_owned(), algorithm }),
             (_, Key::Symmetric(key)) if self.kernels && kernels::has(algorithm) => kernels::open(algorithm, key, params.tag_len()),

@@ -30,6 +30,25 @@ impl Drop for Counter {
     }
 }
 
+/// Where a CFB or OFB message stands: what goes into the cipher next, or what came out of it and how much of that is used.
+#[derive(Clone)]
+pub(crate) struct Feedback {
+    pub(crate) block: [u8; 16],
+    used: c_int,
+}
+
+impl From<[u8; 16]> for Feedback {
+    fn from(block: [u8; 16]) -> Self {
+        Self { block, used: 0 }
+    }
+}
+
+impl Drop for Feedback {
+    fn drop(&mut self) {
+        wipe(&mut self.block);
+    }
+}
+
 impl AesKey {
     /// Expands a key of 16, 24 or 32 bytes for one direction.
     pub(crate) fn new(key: &[u8], direction: Direction) -> Result<Self, Refused> {
@@ -69,6 +88,24 @@ impl AesKey {
         let encrypt = c_int::from(self.direction == Direction::Encrypt);
         // SAFETY: the spans are valid and whole blocks; the schedule is only read; `iv` is 16 writable bytes.
         unsafe { lc::AES_cbc_encrypt(input, output, len, &*self.schedule, iv.as_mut_ptr(), encrypt) };
+        Ok(())
+    }
+
+    /// CFB with feedback of 128 bits, by a key for encryption, whichever the direction.
+    pub(crate) fn cfb(&self, direction: Direction, message: &mut Feedback, mut data: Data<'_>) -> Result<(), Refused> {
+        let Spans { input, output, len } = Spans::of(&mut data)?;
+        let (Feedback { block, used }, encrypt) = (message, c_int::from(direction == Direction::Encrypt));
+        // SAFETY: the spans are valid; the schedule is only read; `used` stays below 16 because only the callee writes it.
+        unsafe { lc::AES_cfb128_encrypt(input, output, len, &*self.schedule, block.as_mut_ptr(), used, encrypt) };
+        Ok(())
+    }
+
+    /// OFB, by a key for encryption.
+    pub(crate) fn ofb(&self, message: &mut Feedback, mut data: Data<'_>) -> Result<(), Refused> {
+        let Spans { input, output, len } = Spans::of(&mut data)?;
+        let Feedback { block, used } = message;
+        // SAFETY: as above.
+        unsafe { lc::AES_ofb128_encrypt(input, output, len, &*self.schedule, block.as_mut_ptr(), used) };
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 
 pub(crate) mod aead;
 pub(crate) mod aes;
+pub(crate) mod blowfish;
 pub(crate) mod cipher;
 pub(crate) mod ec;
 pub(crate) mod ed25519;
