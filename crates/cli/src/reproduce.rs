@@ -20,6 +20,7 @@ Examples:
   bywash reproduce niwa2005 --part table2
   bywash reproduce niwa2005 --part models --rounds 48
   bywash reproduce niwa2005-live --part bursts
+  bywash reproduce ohgama2008 --part mixed
   bywash reproduce takeda --part cpu
 
 Servers are started on free ports of 127.0.0.1 and ended afterwards. Without --quick munetoh takes

@@ -19,6 +19,7 @@ mod load;
 mod munetoh;
 mod niwa2005;
 mod niwa2005_live;
+mod ohgama2008;
 mod process;
 mod rivals;
 mod sample;
@@ -54,6 +55,11 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "niwa2005-live",
         title: "that FPGA as a modelled engine behind a real broker, and the simulator held against it",
         run: niwa2005_live::run,
+    },
+    Experiment {
+        name: "ohgama2008",
+        title: "one crypto module for many processes: figures 6 to 8, modelled, and every scheduler beside the paper's",
+        run: ohgama2008::run,
     },
     Experiment { name: "takeda", title: "a GPU beside the processor: figure 2, the curves of the processor", run: takeda::run },
 ];

@@ -160,8 +160,9 @@ impl Module {
     pub(super) fn end(&mut self, batch: &[RequestId], service_ns: Option<u64>) -> Option<News<'static>> {
         let place = self.running.iter().position(|running| Some(&running.first) == batch.first())?;
         let Running { owner, algorithm, bytes, count, switch_ns, expected_ns, .. } = self.running.swap_remove(place);
-        if let Some(service_ns) = service_ns {
-            self.estimate.observe(algorithm, bytes, count, service_ns.saturating_sub(switch_ns as u64));
+        // Less than the switch that it should have held says nothing of the operation.
+        if let Some(ns) = service_ns.and_then(|ns| ns.checked_sub(switch_ns as u64)).filter(|&ns| ns > 0) {
+            self.estimate.observe(algorithm, bytes, count, ns);
         }
         let took_ns = service_ns.map_or(expected_ns, |ns| ns as f64);
         Some(News::Ended { owner, more_ns: took_ns - expected_ns })

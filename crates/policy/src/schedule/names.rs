@@ -60,8 +60,11 @@ const SCHEDULERS: &[Scheduler] = &[
     Scheduler {
         name: "exclusive",
         about: "a session holds the module until it is closed (ohgama2008's sched list)",
-        parameters: &[time("lease", "how long its holder may pause", Some(LEASE_NS))],
-        make: |chosen| Box::new(Exclusive::new(chosen.figure("lease", LEASE_NS))),
+        parameters: &[
+            time("lease", "how long its holder may pause", Some(LEASE_NS)),
+            time("hold", "after which it gives way if others wait; never if left out", None),
+        ],
+        make: |chosen| Box::new(Exclusive::new(chosen.figure("lease", LEASE_NS), chosen.get("hold"))),
         route: soonest,
     },
     Scheduler {

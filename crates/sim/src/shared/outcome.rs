@@ -46,14 +46,14 @@ impl Outcome {
         self.clients.iter().filter(move |fate| group.is_empty() || fate.group == group)
     }
 
-    /// A quantile (0 to 1) of how long the operations of a group waited; 0 if none was begun.
-    pub fn wait_ns(&self, group: &str, quantile: f64) -> u64 {
+    /// A quantile (0 to 1) of how long the operations of a group waited to be begun, of those that were; `None` if none was.
+    pub fn wait_ns(&self, group: &str, quantile: f64) -> Option<u64> {
         let mut waits: Vec<u64> = self.group(group).flat_map(|fate| fate.waits_ns.iter().copied()).collect();
         if waits.is_empty() {
-            return 0;
+            return None;
         }
         let place = ((waits.len() - 1) as f64 * quantile) as usize;
-        *waits.select_nth_unstable(place).1
+        Some(*waits.select_nth_unstable(place).1)
     }
 
     /// The longest wait of a client of the group for its first operation; one that was never begun waited as long as the run took.
