@@ -14,6 +14,15 @@ for plot in table6 figure7 figures3-5; do
 done
 echo "ok       reproduce niwa2005 --quick"
 
+"$bywash" reproduce ohgama2008 --quick --part figures --part switches --part mixed --out "$scratch/ohgama2008" >"$scratch/said" 2>&1 ||
+    { cat "$scratch/said"; die "FAILED   reproduce ohgama2008"; }
+grep -q "met " "$scratch/said" && ! grep MISSED "$scratch/said" || die "FAILED   reproduce ohgama2008: a bar is missed"
+[ "$(wc -l <"$scratch/ohgama2008/switches.csv")" -eq 101 ] || die "FAILED   reproduce ohgama2008: switches.csv has not 2 machines, 5 costs, 10 schedulers"
+for plot in figures6-8 switches; do
+    grep -q '<polyline' "$scratch/ohgama2008/$plot.svg" || die "FAILED   reproduce ohgama2008: $plot.svg shows no line"
+done
+echo "ok       reproduce ohgama2008 --quick, the simulated parts"
+
 live=$scratch/niwa2005-live
 "$bywash" reproduce niwa2005-live --quick --out "$live" >"$scratch/said" 2>&1 || { cat "$scratch/said"; die "FAILED   reproduce niwa2005-live"; }
 [ "$(wc -l <"$live/sim-against-live.csv")" -eq 29 ] || die "FAILED   reproduce niwa2005-live: sim-against-live.csv has not 4 loads of 7 figures"

@@ -13,6 +13,9 @@ use std::fmt::Write;
 /// A change of session over the service of an operation.
 const SIGMAS: [f64; 5] = [0.0, 0.1, 1.0, 3.0, 10.0];
 
+/// Operations of each process.
+const OPERATIONS: u64 = 1000;
+
 /// One scheduler on one machine.
 #[derive(Clone, Serialize)]
 pub(super) struct Row {
@@ -31,12 +34,11 @@ pub(super) struct Row {
 
 pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<Bars> {
     let hosts = [("own processors", wide_host()), ("one processor", paper_host())];
-    let operations = if options.quick { 200 } else { 1000 };
     progress(Progress::Part("costs of a switch (modelled)".into(), (hosts.len() * SIGMAS.len()) as u64));
     let mut rows = Vec::new();
     for (name, host) in hosts {
         for sigma in SIGMAS {
-            rows.extend(schedulers().map(|scheduler| row(name, host, sigma, scheduler, operations)));
+            rows.extend(schedulers().map(|scheduler| row(name, host, sigma, scheduler)));
             progress(Progress::Step);
         }
     }
@@ -46,10 +48,10 @@ pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut 
     Ok(bars(&rows))
 }
 
-fn row(host: &'static str, machine: Host, sigma: f64, scheduler: &'static str, operations: u64) -> Row {
+fn row(host: &'static str, machine: Host, sigma: f64, scheduler: &'static str) -> Row {
     let module = module((sigma * SERVICE_NS as f64) as u64);
     let mut policy = by_name(scheduler, std::slice::from_ref(&module)).expect("a name of the list");
-    let found = run(&mut *policy, &module, &processes(PROCESSES, operations, machine));
+    let found = run(&mut *policy, &module, &processes(PROCESSES, OPERATIONS, machine));
     let ms = |ns: u64| ns as f64 / 1e6;
     Row {
         host,
