@@ -88,7 +88,10 @@ impl Discipline for Anticipatory {
             News::Closed(closed) => self.forget(|owner| *owner == closed),
             News::Arrived(request) => self.came_back(now, Owner::of(request), module),
             News::Ended { owner, .. } if module.head(owner).is_none() && !module.serves(owner) => {
-                self.habits.entry(owner).or_default().away = Some(now);
+                // Whoever has left in the meantime is not remembered.
+                if let Some(habit) = self.habits.get_mut(&owner) {
+                    habit.away = Some(now);
+                }
             }
             _ => {}
         }

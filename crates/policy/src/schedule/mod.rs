@@ -25,6 +25,9 @@
 //! All count *time*, changes of session included, as the engine's clock saw it: an operation of 64 KiB is not one of 16 bytes. `fifo` is
 //! [`Fifo`](crate::Fifo). Where an engine has lanes, requests of one session that follow each other go together.
 //!
+//! A decision looks at the oldest request of each session in which something waits. What is remembered of a client or a session is forgotten when the driver says that
+//! it is gone.
+//!
 //! A request waits for one engine, chosen when it comes: [`soonest`] unless the name says otherwise. It goes to another only when that engine goes down.
 //!
 //! Names with parameters, such as `exclusive:lease=20ms`, are read by [`parse`](names::parse) and listed by [`help`](names::help). The properties are

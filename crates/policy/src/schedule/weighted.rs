@@ -25,7 +25,10 @@ pub struct Weighted {
 impl Weighted {
     fn charge(&mut self, client: u32, ns: f64) {
         let weight = self.tenants.weight(client);
-        *self.tags.entry(client).or_insert(self.virtual_ns) += ns / weight;
+        // Whoever has left in the meantime is not remembered.
+        if let Some(tag) = self.tags.get_mut(&client) {
+            *tag += ns / weight;
+        }
     }
 }
 
