@@ -13,6 +13,10 @@ pub(crate) enum Mode {
     Cbc,
     /// The counter goes on, from the next whole block.
     Ctr,
+    /// The last whole block of ciphertext is the next IV, and any length is enciphered.
+    Cfb,
+    /// The last whole block of the key stream is the next IV.
+    Ofb,
     /// A data unit's number, which does not go on.
     Xts,
     /// No cipher at all: what comes in goes out.
@@ -28,9 +32,14 @@ impl Mode {
         matches!(self, Self::Gcm | Self::Ccm)
     }
 
+    /// Whether text is added to a key stream, which must not be used twice; of CFB that of the first block.
+    pub(crate) const fn is_key_stream(self) -> bool {
+        matches!(self, Self::Ctr | Self::Cfb | Self::Ofb)
+    }
+
     /// Whether it enciphers any length without padding.
     pub(crate) const fn is_stream(self) -> bool {
-        matches!(self, Self::Ctr | Self::Null) || self.is_aead()
+        self.is_key_stream() || matches!(self, Self::Null) || self.is_aead()
     }
 }
 
@@ -61,7 +70,7 @@ impl Cipher {
         if kind.mode == Mode::Null {
             return key.is_empty().then_some(Ok(Self { kind, keyed: None }));
         }
-        let algorithm = kind.algorithms.iter().copied().find(|algorithm| key_len(*algorithm) == key.len())?;
+        let algorithm = kind.algorithms.iter().copied().find(|algorithm| takes(*algorithm, key.len()))?;
         let keyed = SessionParams::new(algorithm, Key::Symmetric(key.into())).and_then(|params| client.session(params));
         Some(keyed.map(|keyed| Self { kind, keyed: Some(keyed) }))
     }
@@ -81,36 +90,41 @@ impl Cipher {
     pub(crate) fn run(&self, direction: Direction, iv: &mut [u8; 16], text: &mut [u8]) -> Result<()> {
         let Some(keyed) = self.keyed.as_ref().filter(|_| !text.is_empty()) else { return Ok(()) };
         let (mode, width) = (self.kind.mode, self.kind.iv);
-        let chained = (mode == Mode::Cbc && direction == Direction::Decrypt).then(|| last_block(text, width));
+        let before = last_block(text, width);
         let data = Data::InPlace(text);
         keyed.run(&mut Operation { direction, iv: &iv[..width], aad: &[], data, tag: &mut [] })?;
-        match (mode, chained) {
-            (Mode::Cbc, Some(block)) => *iv = block,
-            (Mode::Cbc, None) => *iv = last_block(text, width),
-            (Mode::Ctr, _) => *iv = (u128::from_be_bytes(*iv)).wrapping_add(text.len().div_ceil(16) as u128).to_be_bytes(),
+        if mode == Mode::Ctr {
+            *iv = (u128::from_be_bytes(*iv)).wrapping_add(text.len().div_ceil(16) as u128).to_be_bytes();
+        }
+        let Some((before, after)) = before.zip(last_block(text, width)) else { return Ok(()) };
+        match mode {
+            Mode::Cbc | Mode::Cfb if direction == Direction::Decrypt => *iv = before,
+            Mode::Cbc | Mode::Cfb => *iv = after,
+            Mode::Ofb => *iv = (u128::from_ne_bytes(before) ^ u128::from_ne_bytes(after)).to_ne_bytes(),
             _ => {}
         }
         Ok(())
     }
 }
 
-fn last_block(text: &[u8], width: usize) -> [u8; 16] {
+/// The last whole block, if there is one.
+fn last_block(text: &[u8], width: usize) -> Option<[u8; 16]> {
+    let whole = text.len().checked_div(width)? * width;
     let mut block = [0; 16];
-    block[..width].copy_from_slice(&text[text.len() - width..]);
-    block
+    block[..width].copy_from_slice(&text[whole.checked_sub(width)?..whole]);
+    Some(block)
 }
 
-fn key_len(algorithm: Algorithm) -> usize {
-    match algorithm.kind() {
-        bywash_core::Kind::Cipher { key, .. } | bywash_core::Kind::Aead { key, .. } => key,
-        _ => 0,
-    }
+fn takes(algorithm: Algorithm, key: usize) -> bool {
+    let (min, max) = algorithm.key_lengths();
+    (min..=max).contains(&key)
 }
 
 impl CipherKind {
     /// The lengths of its keys, in words.
     pub(crate) fn key_lengths(&self) -> String {
-        let lengths: Vec<String> = self.algorithms.iter().map(|algorithm| key_len(*algorithm).to_string()).collect();
+        let words = |(min, max)| if min == max { format!("{min}") } else { format!("{min} to {max}") };
+        let lengths: Vec<String> = self.algorithms.iter().map(|algorithm| words(algorithm.key_lengths())).collect();
         if lengths.is_empty() { "0".to_owned() } else { lengths.join(", ") }
     }
 }

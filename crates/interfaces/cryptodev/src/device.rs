@@ -7,7 +7,7 @@ use crate::memory::{Memory, Program};
 use crate::refusal::Refusal;
 use crate::ring::Ring;
 use crate::table::Table;
-use crate::{copy, freebsd as opencrypto, freebsd_crypt, info, open};
+use crate::{copy, freebsd as opencrypto, freebsd_crypt, info, key, open};
 use bywash_client::Client;
 use bywash_cryptodev_abi::{freebsd, linux};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -107,9 +107,10 @@ impl Device {
             freebsd::CIOCGSESSION2 => opencrypto::open2(&self.table, &self.client, program, self.life(), argument)?,
             freebsd::CIOCFSESSION => opencrypto::close(&self.table, program, argument)?,
             freebsd::CIOCFINDDEV => opencrypto::find(program, argument)?,
-            freebsd::CIOCASYMFEAT => program.give_u32(argument, 0)?,
+            freebsd::CIOCKEY | freebsd::CIOCKEY2 => key::key(&self.client, program, argument)?,
+            freebsd::CIOCASYMFEAT => program.give_u32(argument, key::FEATURES)?,
             freebsd::CRIOGET => return Ok(Answer::NewDescriptor),
-            _ => return Err(Refusal::new(Errno::EOPNOTSUPP, "arithmetic with large numbers is not computed here; CIOCASYMFEAT says so")),
+            _ => return Err(Refusal::invalid(format!("{number:#010x} is no request of /dev/crypto"))),
         }
         Ok(Answer::Value(0))
     }
@@ -138,7 +139,8 @@ impl Device {
             linux::CIOCASYNCFETCH => self.ring.fetch()?.answer(program, argument)?,
             linux::CIOCGSESSINFO => info::info(&self.table, program, argument)?,
             linux::CIOCCPHASH => copy::copy(&self.table, program, argument)?,
-            linux::CIOCASYMFEAT => program.give_u32(argument, 0)?,
+            linux::CIOCKEY => key::key(&self.client, program, argument)?,
+            linux::CIOCASYMFEAT => program.give_u32(argument, key::FEATURES)?,
             linux::CRIOGET => return Ok(Answer::NewDescriptor),
             _ => return Err(Refusal::invalid(format!("{number:#010x} is no request of /dev/crypto"))),
         }

@@ -17,6 +17,7 @@ mod freebsd;
 mod freebsd_crypt;
 mod hash;
 mod info;
+mod key;
 mod kinds;
 mod memory;
 mod open;

@@ -71,9 +71,9 @@ impl State {
                 (self.iv, self.life) = (*iv, life);
                 Ok(())
             }
-            None if self.life != life && mode == Mode::Ctr => Err(Refusal::invalid(
-                "iv is null in a child of fork: parent and child would use the same counters, and the same key stream; give an iv",
-            )),
+            None if self.life != life && mode.is_key_stream() => {
+                Err(Refusal::invalid("iv is null in a child of fork: parent and child would use the same key stream; give an iv"))
+            }
             None => Ok(()),
         }
     }

@@ -42,12 +42,40 @@ fn cbc_both_ways_at_once_and_in_pieces() {
     assert_eq!(memory.get(iv, 16), hex(CBC)[16..]);
 }
 
+/// F.3.13 and F.4.1: the second block of each goes on from the first.
+#[test]
+fn feedback_modes_go_on_both_ways() {
+    const CFB: &str = "3b3fd92eb72dad20333449f8e83cfb4ac8a64537a0b3a93fcde3cdad9f1ce58b";
+    const OFB: &str = "3b3fd92eb72dad20333449f8e83cfb4a7789508d16918f03f53c52dac54ed825";
+    let (device, memory) = (device(), Ranges::default());
+    for (cipher, enciphered) in [(CRYPTO_AES_CFB, CFB), (CRYPTO_AES_OFB, OFB)] {
+        let ses = open(&device, &memory, cipher, &hex(KEY)).unwrap();
+        let iv = memory.put(&hex(IV));
+        for (op, from, to) in [(COP_ENCRYPT, TEXT, enciphered), (COP_DECRYPT, enciphered, TEXT)] {
+            let (src, dst) = (memory.put(&hex(from)), memory.put(&[0; 32]));
+            crypt(&device, &memory, CryptOp { ses, op, len: 16, src, dst, iv, ..CryptOp::default() }).unwrap();
+            crypt(&device, &memory, CryptOp { ses, op, len: 15, src: src + 16, dst: dst + 16, ..CryptOp::default() }).unwrap();
+            assert_eq!(memory.get(dst, 31), hex(to)[..31], "cipher {cipher}, op {op}");
+        }
+    }
+}
+
+#[test]
+fn blowfish_takes_keys_of_many_lengths() {
+    let (device, memory) = (device(), Ranges::default());
+    for length in 0..=70 {
+        let opened = open(&device, &memory, CRYPTO_BLF_CBC, &vec![5; length]);
+        assert_eq!(opened.is_ok(), (4..=56).contains(&length), "{length} bytes");
+    }
+}
+
 #[test]
 fn long_texts_are_those_of_short_pieces() {
     let (device, memory) = (device(), Ranges::default());
     let text: Vec<u8> = (0..40_000u32).map(|index| (index * 7) as u8).collect();
-    for (cipher, key_len, block) in [(CRYPTO_AES_CBC, 32, 16), (CRYPTO_3DES_CBC, 24, 8), (CRYPTO_AES_CTR, 16, 16), (CRYPTO_AES_ECB, 24, 16)]
-    {
+    let block_modes = [(CRYPTO_AES_CBC, 32, 16), (CRYPTO_3DES_CBC, 24, 8), (CRYPTO_BLF_CBC, 16, 8), (CRYPTO_AES_ECB, 24, 16)];
+    let others = [(CRYPTO_AES_CTR, 16, 16), (CRYPTO_AES_CFB, 16, 16), (CRYPTO_AES_OFB, 32, 16)];
+    for (cipher, key_len, block) in block_modes.into_iter().chain(others) {
         let ses = open(&device, &memory, cipher, &text[..key_len]).unwrap();
         let (src, iv) = (memory.put(&text), memory.put(&[0xff; 16]));
         let (whole, parts) = (memory.put(&vec![0; text.len()]), memory.put(&vec![0; text.len()]));
