@@ -151,7 +151,7 @@ proptest! {
     /// Whoever is work-conserving is never idle while something waits; the others not longer than they say.
     #[test]
     fn idleness_is_bounded(asks in asks(), switch in switches()) {
-        for name in ["rr", "drr", "wfq", "sjf", "edf", "split", "failover"] {
+        for name in ["rr", "drr", "drr:quantum=1ns", "wfq", "sjf", "edf", "split", "failover"] {
             prop_assert_eq!(longest_idle_ns(&run(name, switch, &[], &asks)), 0, "{}", name);
         }
         prop_assert!(longest_idle_ns(&run("exclusive", switch, &[], &asks)) <= exclusive::LEASE_NS);

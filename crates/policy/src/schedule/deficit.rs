@@ -76,8 +76,9 @@ impl Discipline for Deficit {
                 self.given = false;
                 continue;
             };
-            if in_vain == self.ring.len() {
+            if in_vain >= self.ring.len() {
                 self.give_rounds(module);
+                in_vain = 0;
             }
             if !std::mem::replace(&mut self.given, true) {
                 self.use_up(client, -self.quantum_ns * self.tenants.weight(client));
