@@ -34,6 +34,12 @@ pub trait Engine: Send + Sync {
         None
     }
 
+    /// Of an engine that computes for one session at a time: how often it changed from one to another since it was made, the first counted. Each change may cost what
+    /// its sheet says ([`CostSheet::switch_ns`]). `None`, the default, where sessions are not told apart.
+    fn switches(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether it computes on the processor of the thread that calls it, with nothing beyond that thread which could fail to answer. A
     /// manager lets blocked callers work on such an engine themselves; any other is given threads of its own and watched.
     fn is_local(&self) -> bool {

@@ -22,6 +22,12 @@
 //! operations are counted as [late](bywash_core::Engine::late). Whoever measures them, as a manager does for its policy, sees what they really took: a card faster than
 //! the processor that stands in for it gains nothing here, whatever its sheet says. `bywash simulate` goes by the sheet.
 //!
+//! # A single module
+//!
+//! A card of one lane is the crypto module of a small machine: one request at a time, whosever it is (ohgama2008: NPE B of an IXP425). With `switch_ns` it
+//! holds one session's key and state, and taking in another's costs so much of its time. A session is what [`Engine::open`] has opened; every change
+//! is [counted](bywash_core::Engine::switches).
+//!
 //! # How the host waits
 //!
 //! The paper's driver sleeps for a fixed time, for the time of an operation is known (munetoh s3). [`Waiting`] has that and its rivals;
@@ -58,12 +64,15 @@ use card::Card;
 use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The cards that come with the engine: name and cost sheet.
 pub const CARDS: &[(&str, &str)] = &[
     ("munetoh-meac32", include_str!("../cards/munetoh-meac32.toml")),
     ("munetoh-meac32-today", include_str!("../cards/munetoh-meac32-today.toml")),
+    ("ixp425", include_str!("../cards/ohgama-ixp425.toml")),
+    ("ixp425-switch", include_str!("../cards/ohgama-ixp425-switch.toml")),
 ];
 
 /// A modelled card.
@@ -72,6 +81,8 @@ pub struct Board {
     capabilities: Vec<Algorithm>,
     bytes: CpuEngine,
     card: Arc<Card>,
+    /// Sessions opened so far: the last one's number.
+    opened: AtomicU64,
 }
 
 impl Board {
@@ -107,6 +118,9 @@ impl Board {
         if costs.batch_max != 1 {
             return bad("batch_max", "a board's lanes work independently: leave it out");
         }
+        if costs.switch_ns > 0.0 && costs.lanes != 1 {
+            return bad("switch_ns", "which of several lanes holds whose session is no part of the model: write lanes = 1, or leave it out");
+        }
         if costs.algorithms.values().any(|curve| !curve.batch.is_empty()) {
             return bad("batch", "a board's lanes work independently: leave it out");
         }
@@ -117,8 +131,12 @@ impl Board {
             costs.handover_ns = 0.0;
         }
         let capabilities = Algorithm::ALL.iter().copied().filter(|&algorithm| costs.curve(algorithm).is_some()).collect();
-        let card = Arc::new(Card::new(costs.lanes, waiting));
-        Ok(Self { costs, capabilities, bytes: CpuEngine::new(), card })
+        let bytes = CpuEngine::new();
+        if let Some(lacking) = capabilities.iter().find(|&&algorithm| !bytes.supports(algorithm)) {
+            return bad("algorithms", &format!("{lacking} cannot be computed on this machine, so its bytes could not be had: leave it out"));
+        }
+        let card = Arc::new(Card::new(costs.lanes, costs.switch_ns as u64, waiting));
+        Ok(Self { costs, capabilities, bytes, card, opened: AtomicU64::new(0) })
     }
 
     /// What the true bytes have cost the host's processor.
@@ -133,8 +151,11 @@ impl Engine for Board {
     }
 
     fn describe(&self) -> String {
-        let (lanes, handover) = (self.costs.lanes, Duration::from_nanos(self.costs.handover_ns as u64));
-        format!("a modelled card of {lanes} lanes, hand-over {handover:?}; its bytes are computed by the CPU")
+        let [handover, switch] = [self.costs.handover_ns, self.costs.switch_ns].map(|ns| Duration::from_nanos(ns as u64));
+        match self.costs.lanes {
+            1 => format!("a modelled module, one request at a time, hand-over {handover:?}, session switch {switch:?}; its bytes are computed by the CPU"),
+            lanes => format!("a modelled card of {lanes} lanes, hand-over {handover:?}; its bytes are computed by the CPU"),
+        }
     }
 
     fn is_modelled(&self) -> bool {
@@ -143,6 +164,10 @@ impl Engine for Board {
 
     fn late(&self) -> Option<u64> {
         Some(self.computed().late)
+    }
+
+    fn switches(&self) -> Option<u64> {
+        (self.costs.lanes == 1).then(|| self.card.switches())
     }
 
     fn capabilities(&self) -> &[Algorithm] {
@@ -163,12 +188,14 @@ impl Engine for Board {
         let curve = curve.ok_or_else(|| Error::Unsupported { engine: self.name().to_owned(), algorithm })?;
         let bytes = self.bytes.open(params)?;
         std::thread::sleep(Duration::from_nanos(curve.setup_ns as u64));
-        Ok(Box::new(Session { algorithm, bytes, costs: self.costs.clone(), card: self.card.clone() }))
+        let number = 1 + self.opened.fetch_add(1, Relaxed);
+        Ok(Box::new(Session { number, algorithm, bytes, costs: self.costs.clone(), card: self.card.clone() }))
     }
 }
 
 /// A session on a card.
 struct Session {
+    number: u64,
     algorithm: Algorithm,
     bytes: Box<dyn Keyed>,
     costs: CostSheet,
@@ -179,7 +206,7 @@ impl Keyed for Session {
     fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
         let bytes = operation.data.input_len() as u64;
         let service_ns = self.costs.estimate_ns(self.algorithm, bytes).unwrap_or_default() as u64;
-        self.card.serve(service_ns, || self.bytes.run(operation))
+        self.card.serve(self.number, service_ns, || self.bytes.run(operation))
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -60,6 +60,36 @@ fn the_papers_card_says_what_the_paper_says() {
 }
 
 #[test]
+fn the_papers_module_takes_117_us_for_its_1024_bytes_and_tells_sessions_apart() {
+    let module = Board::find("ixp425").unwrap();
+    let costs = module.cost_sheet().unwrap();
+    assert_eq!((module.workers(), module.batch_max(), module.is_modelled(), costs.switch_ns), (1, 1, true, 0.0));
+    assert!(costs.estimate_ns(Algorithm::TripleDesCbc, 1024).is_some_and(|ns| (ns - 117e3).abs() < 1.0));
+    let dear = Board::find("ixp425-switch").unwrap().cost_sheet().unwrap();
+    assert_eq!((dear.switch_ns, &dear.algorithms), (1.17e6, &costs.algorithms), "ten times as long");
+    assert!(module.describe().contains("one request at a time"), "{}", module.describe());
+}
+
+#[test]
+fn whoever_comes_in_turn_with_another_pays_for_every_change() {
+    let costs = |switch: &str| {
+        let text = sheet(switch).replace("lanes = 4", "lanes = 1").replace("3e6", "1e3").replace("handover_ns = 2e6", "handover_ns = 0.0");
+        CostSheet::from_toml(&text, "test").unwrap()
+    };
+    let module = Board::new(costs("switch_ns = 2e6\n"), Waiting::FixedSleep).unwrap();
+    let (one, other) = (session(&module), session(&module));
+    let begun = Instant::now();
+    for session in [&one, &one, &other, &one] {
+        run(&**session);
+    }
+    assert!(begun.elapsed() >= Duration::from_millis(6), "three changes: {:?}", begun.elapsed());
+    assert_eq!(module.switches(), Some(3));
+    let refused = CostSheet::from_toml(&sheet("switch_ns = 1.0\n"), "test").unwrap();
+    assert!(Board::new(refused, Waiting::FixedSleep).err().unwrap().to_string().contains("lanes = 1"));
+    assert_eq!(card(Waiting::FixedSleep).switches(), None, "four lanes hold no session");
+}
+
+#[test]
 fn every_card_that_comes_along_is_sound_and_bears_its_name() {
     for (name, _) in CARDS {
         let card = Board::find(name).unwrap();

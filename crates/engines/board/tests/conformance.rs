@@ -13,6 +13,22 @@ fn card() -> Board {
 
 bywash_conformance::suite!(card());
 
+/// The suite, over ohgama2008's module, in no time at all.
+mod module {
+    use bywash_core::CostSheet;
+    use bywash_engine_board::{Board, CARDS, Waiting};
+
+    fn module() -> Board {
+        let (name, text) = CARDS.iter().find(|(name, _)| *name == "ixp425").expect("it comes along");
+        let mut costs = CostSheet::from_toml(text, name).expect("and is sound");
+        (costs.handover_ns, costs.transfer_ns_per_byte) = (0.0, 0.0);
+        costs.algorithms.values_mut().flat_map(|curve| &mut curve.points).for_each(|(_, ns)| *ns /= 1e5);
+        Board::new(costs, Waiting::FixedSleep).expect("a module")
+    }
+
+    bywash_conformance::suite!(module());
+}
+
 /// The suite, over niwa2005's device, a thousand times as fast and with room for all of its circuits.
 mod fpga {
     use bywash_core::{DeviceSheet, Engine};
