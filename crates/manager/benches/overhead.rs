@@ -49,9 +49,9 @@ impl Keyed for NoKey {
 
 fn main() {
     for policy in [PolicyKind::Fifo, PolicyKind::Placement] {
-        report(&format!("run, lone caller, {policy}"), &run_alone(policy, 200_000));
-        report(&format!("run, 4 callers on 2 workers, {policy}"), &run_crowded(policy));
-        report(&format!("submit and wait, {policy}"), &submit(policy, true));
+        report(&format!("run, lone caller, {policy}"), &run_alone(policy.clone(), 200_000));
+        report(&format!("run, 4 callers on 2 workers, {policy}"), &run_crowded(policy.clone()));
+        report(&format!("submit and wait, {policy}"), &submit(policy.clone(), true));
         report(&format!("submit and wait, distant engine, {policy}"), &submit(policy, false));
     }
     let begun = Instant::now();

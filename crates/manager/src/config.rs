@@ -47,12 +47,14 @@ impl ManagerConfig {
 }
 
 /// Which policy decides.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum PolicyKind {
     /// First come, first served.
     Fifo,
     /// Shortest expected completion by cost sheets.
     Placement,
+    /// One of [`bywash_policy::NAMES`], with its parameters: `exclusive:lease=20ms`.
+    Named(String),
     /// One that is not in the house.
     Other(fn(&[EngineInfo]) -> Box<dyn Policy>),
 }
@@ -62,6 +64,7 @@ impl fmt::Display for PolicyKind {
         f.pad(match self {
             Self::Fifo => "fifo",
             Self::Placement => "placement",
+            Self::Named(name) => name,
             Self::Other(_) => "other",
         })
     }
@@ -74,7 +77,16 @@ impl FromStr for PolicyKind {
         match name {
             "fifo" => Ok(Self::Fifo),
             "placement" => Ok(Self::Placement),
-            _ => Err(Error::Config { place: "policy".into(), reason: format!("no policy '{name}'; there are fifo and placement") }),
+            _ => match bywash_policy::schedule::parse(name) {
+                Ok(_) => Ok(Self::Named(name.to_owned())),
+                Err(why) => {
+                    let reason = format!(
+                        "{why}\nfifo: oldest first\nplacement: shortest expected completion by cost\n{}",
+                        bywash_policy::schedule::help()
+                    );
+                    Err(Error::Config { place: "policy".into(), reason })
+                }
+            },
         }
     }
 }

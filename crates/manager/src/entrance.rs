@@ -2,7 +2,7 @@
 
 use crate::execute;
 use crate::inner::{Inner, Role, helper};
-use crate::request::{Batch, Completion, Deliver, Done, Waiter};
+use crate::request::{Batch, Completion, Deliver, Done, Waiter, Way};
 use crate::session::Session;
 use crate::state::{Lent, Span};
 use bywash_core::{Data, Error, Operation, OwnedOperation, Result, SecretBytes, Time};
@@ -26,7 +26,7 @@ impl Inner {
         let engine = batch.engine;
         let (span, outcome) = self.execute(&mut batch, Some((session, operation)), arrival);
         let direction = operation.direction;
-        let role = helper(span);
+        let (role, reason) = (helper(span), batch.reason);
         let lent = Lent { request, outcome: &outcome };
         let mine = self.conclude(batch, span, Some(&lent), &role);
         self.help(mine, role);
@@ -40,7 +40,7 @@ impl Inner {
             outcome => {
                 let Span { start, done } = span;
                 let outcome = outcome.map(|written| Done { written, engine, dispatched: start, start, done });
-                self.show(request, direction, arrival, done, &outcome);
+                self.show(&Way { request, direction, arrival, switched: false, reason }, done, &outcome);
                 outcome.map(Ok)
             }
         }
@@ -60,7 +60,7 @@ impl Inner {
             return Ok(None);
         }
         let now = self.now();
-        let request = session.request(state.number(), operation.direction, operation.data.input_len(), session.engines);
+        let request = session.request(state.number(), now, operation.direction, operation.data.input_len(), session.engines);
         state.policy.event(now, Event::Arrived(request));
         let mut ended = Vec::new();
         let pumped = self.pump(&mut state, now, &Role::Nobody, Some(request.id), &mut ended);
@@ -92,7 +92,7 @@ impl Inner {
             return (id, None);
         }
         let now = self.now();
-        let request = session.request(id, operation.direction, operation.input.len(), engines);
+        let request = session.request(id, now, operation.direction, operation.input.len(), engines);
         state.admit(now, request, session, operation, deliver);
         let role = waiter.map_or(Role::Nobody, |waiter| Role::Caller { waiter, own: id });
         let mut ended = Vec::new();

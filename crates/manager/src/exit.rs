@@ -2,11 +2,10 @@
 
 use crate::inner::Inner;
 use crate::observe::Observation;
-use crate::request::{Completion, Deliver, Done, Ended};
+use crate::request::{Completion, Deliver, Done, Ended, Way};
 use crate::state::State;
 use crate::threads;
-use bywash_core::{Direction, Result, Time};
-use bywash_policy::Request;
+use bywash_core::{Result, Time};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
@@ -33,10 +32,10 @@ impl Inner {
     }
 
     fn tell(&self, end: Ended) {
-        let Ended { request, session, arrival, direction, deliver, completion } = end;
+        let Ended { way, session, deliver, completion } = end;
         // Closed sessions are wiped before their last request's end is told, not some time after it.
         drop(session);
-        self.show(request, direction, arrival, self.now_if_observed(), &completion.outcome);
+        self.show(&way, self.now_if_observed(), &completion.outcome);
         self.deliver(deliver, completion);
     }
 
@@ -52,7 +51,7 @@ impl Inner {
         if self.observers.any() { self.now() } else { Time::ZERO }
     }
 
-    pub(crate) fn show(&self, request: Request, direction: Direction, arrival: Time, now: Time, outcome: &Result<Done>) {
+    pub(crate) fn show(&self, way: &Way, now: Time, outcome: &Result<Done>) {
         if !self.observers.any() {
             return;
         }
@@ -61,7 +60,8 @@ impl Inner {
             Err(_) => ("", now, now, now),
         };
         let outcome = outcome.as_ref().map(|_| ());
-        self.observers.tell(&Observation { request, direction, engine, arrival, dispatched, start, done, outcome });
+        let &Way { request, direction, arrival, switched, reason } = way;
+        self.observers.tell(&Observation { request, direction, engine, arrival, dispatched, start, done, switched, reason, outcome });
     }
 
     pub(crate) fn drain(&self, bound: Duration) -> bool {

@@ -102,7 +102,8 @@ impl Inner {
             match state.policy.decide(now, &mut requests) {
                 Decision::Dispatch(engine) => {
                     let lent = lent.filter(|id| requests.contains(id));
-                    let batch = state.batch(now, engine, requests, lent);
+                    let reason = if self.observers.any() { state.policy.reason() } else { None };
+                    let batch = state.batch(now, engine, requests, lent, reason);
                     if lent.is_some() || (mine.is_none() && self.takes(role, engine, now)) {
                         mine = Some(batch);
                     } else {

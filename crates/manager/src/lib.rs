@@ -75,7 +75,7 @@ mod state;
 mod threads;
 
 pub use bywash_engine_cpu::limit;
-pub use bywash_policy::{EngineId, Held, RequestId};
+pub use bywash_policy::{EngineId, Held, Reason, RequestId, Tenant};
 pub use clock::thread_ns;
 pub use config::{Costs, ManagerConfig, PolicyKind};
 pub use counters::{EngineStatus, Snapshot, Usage};

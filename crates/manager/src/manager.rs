@@ -10,12 +10,12 @@ use crate::inner::{Inner, Role};
 use crate::observe::Observer;
 use crate::request::{Completion, Deliver, Done, OnDone, Waiter, Woken};
 use crate::session::{Session, SessionId};
-use crate::state::{EngineState, State};
+use crate::state::{EngineState, State, Turns};
 use crate::{calibrate, execute, threads};
 use bywash_core::route::{ROUTES, SizeClass};
 use bywash_core::{Algorithm, CostSheet, Engine, Error, Operation, OwnedOperation, Place, Result, SessionParams, Time};
 use bywash_policy::estimate::Estimate;
-use bywash_policy::{ENGINES_MAX, EngineId, EngineInfo, EngineSet, Lanes, RequestId, routing};
+use bywash_policy::{ENGINES_MAX, EngineId, EngineInfo, EngineSet, Event, Lanes, RequestId, Tenant, routing};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -43,8 +43,10 @@ impl Manager {
             failures_max: config.failures_max,
         };
         let infos: Vec<EngineInfo> = config.engines.iter().zip(&sheets).map(|(engine, sheet)| info(&**engine, sheet)).collect();
-        let state =
-            |(info, engine): (&EngineInfo, &Arc<dyn Engine>)| EngineState::new(engine.name(), info.workers, Estimate::of(info), &bounds);
+        let state = |(info, engine): (&EngineInfo, &Arc<dyn Engine>)| EngineState {
+            turns: engine.switches().map(|_| Turns::new(info.costs.switch_ns)),
+            ..EngineState::new(engine.name(), info.workers, Estimate::of(info), &bounds)
+        };
         let engines = infos.iter().zip(&config.engines).map(state).collect();
         let state = State::new(policy(&config, &infos)?, engines, bounds);
         let set = |wanted: &dyn Fn(&dyn Engine) -> bool| {
@@ -87,7 +89,13 @@ impl Manager {
         if engines == EngineSet::default() {
             return Err(Error::Unavailable { what: format!("no engine here does {algorithm}; `bywash engines` lists what each can do") });
         }
-        let session = self.inner.sessions_mut().insert(client, params, engines, self.inner.engines.len())?;
+        let session = {
+            let mut sessions = self.inner.sessions_mut();
+            let session = sessions.insert(client, params, engines, self.inner.engines.len())?;
+            // Under the table's lock, so that a number that is used again is told of in the right order.
+            self.inner.lock().policy.event(self.inner.now(), Event::SessionOpened { client, session: session.id.number() });
+            session
+        };
         self.open_somewhere(&session).inspect_err(|_| {
             let _ = self.close(session.id);
         })?;
@@ -113,16 +121,46 @@ impl Manager {
     /// # Errors
     /// [`Error::NoSession`] if it is closed already.
     pub fn close(&self, id: SessionId) -> Result<()> {
-        let removed = self.inner.sessions_mut().remove(id);
-        removed.map(drop)
+        let mut sessions = self.inner.sessions_mut();
+        let removed = sessions.remove(id)?;
+        self.inner.lock().policy.event(self.inner.now(), Event::SessionClosed { client: removed.client, session: id.number() });
+        drop(sessions);
+        // What it held others may have now.
+        threads::ask_again(&self.inner, self.inner.lock(), self.inner.now());
+        Ok(())
     }
 
-    /// Closes all sessions of a client; returns how many there were.
-    pub fn close_client(&self, client: u32) -> usize {
+    /// A client is there, and this is what it was promised. One that never joins is a [`Tenant::default`].
+    pub fn join(&self, client: u32, tenant: Tenant) {
         let mut sessions = self.inner.sessions_mut();
-        let open = sessions.of_client(client);
-        let closed: Vec<_> = open.iter().map(|&id| sessions.remove(id)).collect();
+        sessions.join(client, tenant);
+        self.inner.lock().policy.event(self.inner.now(), Event::ClientJoined { client, tenant });
+    }
+
+    /// Ends what a client has waiting, with an error: its process has ended, and nobody wants the results. What runs, runs to its end.
+    pub fn abandon(&self, client: u32) {
+        let mut ended = Vec::new();
+        let (mut state, now) = (self.inner.lock(), self.inner.now());
+        state.refuse_queued_of(now, client, &mut ended);
+        self.inner.pump(&mut state, now, &Role::Nobody, None, &mut ended);
+        self.inner.leave(state, ended);
+    }
+
+    /// Ends what a client has waiting, closes all its sessions, and forgets what it was promised; returns how many sessions there were.
+    pub fn close_client(&self, client: u32) -> usize {
+        self.abandon(client);
+        let mut sessions = self.inner.sessions_mut();
+        let closed: Vec<_> = sessions.of_client(client).into_iter().filter_map(|id| sessions.remove(id).ok()).collect();
+        let joined = sessions.leave(client).is_some();
+        let (mut state, now) = (self.inner.lock(), self.inner.now());
+        for session in &closed {
+            state.policy.event(now, Event::SessionClosed { client, session: session.id.number() });
+        }
+        if joined {
+            state.policy.event(now, Event::ClientLeft(client));
+        }
         drop(sessions);
+        threads::ask_again(&self.inner, state, now);
         closed.len()
     }
 
@@ -337,7 +375,7 @@ fn info(engine: &dyn Engine, costs: &CostSheet) -> EngineInfo {
 fn policy(config: &ManagerConfig, engines: &[EngineInfo]) -> Result<Box<dyn bywash_policy::Policy>> {
     let bad = |reason: String| Err(Error::Config { place: "policy".into(), reason });
     let devices = config.engines.iter().enumerate().filter_map(|(place, engine)| Some((EngineId(place as u8), engine.device_sheet()?)));
-    let name = match (config.policy, &devices.collect::<Vec<_>>()[..]) {
+    let name = match (&config.policy, &devices.collect::<Vec<_>>()[..]) {
         (PolicyKind::Other(make), _) => return Ok(make(engines)),
         (PolicyKind::Placement, &[(engine, sheet)]) => {
             return config.reload.clone().unwrap_or_default().policy(engines, engine, sheet);
@@ -348,6 +386,7 @@ fn policy(config: &ManagerConfig, engines: &[EngineInfo]) -> Result<Box<dyn bywa
         (_, []) if config.reload.is_some() => return Err(nothing_to_load(config)),
         (PolicyKind::Fifo, []) => "fifo",
         (PolicyKind::Placement, []) => "placement",
+        (PolicyKind::Named(name), []) => name,
     };
     bywash_policy::by_name(name, engines).map_or_else(|| bad(format!("no policy '{name}'")), Ok)
 }

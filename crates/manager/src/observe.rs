@@ -1,7 +1,7 @@
 //! Observers: told of every request's end, for metrics and traces. They cost one relaxed load when there are none.
 
 use bywash_core::{Direction, Error, Time};
-use bywash_policy::Request;
+use bywash_policy::{Reason, Request};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -24,6 +24,10 @@ pub struct Observation<'a> {
     pub start: Time,
     /// When it ended.
     pub done: Time,
+    /// Whether its engine, one that computes for one session at a time, had to change to its session.
+    pub switched: bool,
+    /// Why it was dispatched before what else waited, if the policy can say.
+    pub reason: Option<Reason>,
     /// How it went.
     pub outcome: Result<(), &'a Error>,
 }

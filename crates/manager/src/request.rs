@@ -2,7 +2,7 @@
 
 use crate::session::Session;
 use bywash_core::{Data, Direction, Error, Operation, OwnedOperation, Result, SecretBytes, Time};
-use bywash_policy::{EngineId, Request, RequestId};
+use bywash_policy::{EngineId, Reason, Request, RequestId};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// How a request went well.
@@ -93,23 +93,34 @@ pub(crate) struct Entry {
     pub(crate) deliver: Deliver,
     /// The batch it is in, once dispatched.
     pub(crate) batch: Option<u64>,
+    /// Whether its engine had to change its session for it.
+    pub(crate) switched: bool,
+    /// Why it was dispatched when it was, if that was asked.
+    pub(crate) reason: Option<Reason>,
 }
 
 impl Entry {
     pub(crate) fn end(self, id: RequestId, outcome: Result<Done>) -> Ended {
-        let Self { request, session, arrival, inputs, outputs, deliver, .. } = self;
+        let Self { request, session, arrival, inputs, outputs, deliver, switched, reason, .. } = self;
         let direction = inputs.direction();
         let completion = Completion { id, operation: inputs.join(outputs), outcome };
-        Ended { request, session, arrival, direction, deliver, completion }
+        Ended { way: Way { request, direction, arrival, switched, reason }, session, deliver, completion }
     }
+}
+
+/// What is told of a request beside how it ended.
+pub(crate) struct Way {
+    pub(crate) request: Request,
+    pub(crate) direction: Direction,
+    pub(crate) arrival: Time,
+    pub(crate) switched: bool,
+    pub(crate) reason: Option<Reason>,
 }
 
 /// A request that has ended and whose end is still to be told, without any lock.
 pub(crate) struct Ended {
-    pub(crate) request: Request,
+    pub(crate) way: Way,
     pub(crate) session: Arc<Session>,
-    pub(crate) arrival: Time,
-    pub(crate) direction: Direction,
     pub(crate) deliver: Deliver,
     pub(crate) completion: Completion,
 }
@@ -152,6 +163,10 @@ pub(crate) struct Batch {
     /// All its requests; one of them may be lent by its caller and is then in no item.
     pub(crate) requests: Vec<RequestId>,
     pub(crate) items: Vec<Item>,
+    /// How often its engine changes its session for it.
+    pub(crate) switches: u32,
+    /// Why it was dispatched, if that was asked.
+    pub(crate) reason: Option<Reason>,
 }
 
 /// Where a blocked caller sleeps: until its request is done, or until it is handed a batch to run itself.

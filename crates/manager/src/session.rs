@@ -1,8 +1,8 @@
 //! Sessions: a slab with generations, so that a stale number is refused instead of reaching somebody else's key.
 
 use crate::execute;
-use bywash_core::{Direction, Engine, Error, Keyed, Result, SessionParams};
-use bywash_policy::{EngineId, EngineSet, Request, RequestId};
+use bywash_core::{Direction, Engine, Error, Keyed, Result, SessionParams, Time};
+use bywash_policy::{EngineId, EngineSet, Request, RequestId, Tenant};
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -34,6 +34,8 @@ pub(crate) struct Session {
     pub(crate) params: SessionParams,
     /// The engines that do its algorithm.
     pub(crate) engines: EngineSet,
+    /// How soon its client wants its requests done, if it was promised that.
+    goal_ns: Option<u64>,
     keyed: Box<[OnceLock<Box<dyn Keyed>>]>,
 }
 
@@ -55,6 +57,7 @@ pub(crate) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
     clients: BTreeMap<u32, BTreeSet<u32>>,
+    tenants: BTreeMap<u32, Tenant>,
 }
 
 #[derive(Default)]
@@ -64,6 +67,16 @@ struct Slot {
 }
 
 impl Table {
+    /// A client is there, with what it was promised; its sessions from now on know it.
+    pub(crate) fn join(&mut self, client: u32, tenant: Tenant) {
+        self.tenants.insert(client, tenant);
+    }
+
+    /// A client is gone; what it was promised, if it had joined.
+    pub(crate) fn leave(&mut self, client: u32) -> Option<Tenant> {
+        self.tenants.remove(&client)
+    }
+
     pub(crate) fn insert(&mut self, client: u32, params: SessionParams, engines: EngineSet, count: usize) -> Result<Arc<Session>> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -76,7 +89,8 @@ impl Table {
         let place = &mut self.slots[slot as usize];
         let id = SessionId { slot, generation: place.generation };
         let keyed = (0..count).map(|_| OnceLock::new()).collect();
-        let session = Arc::new(Session { id, client, params, engines, keyed });
+        let goal_ns = self.tenants.get(&client).and_then(|tenant| tenant.goal_ns);
+        let session = Arc::new(Session { id, client, params, engines, goal_ns, keyed });
         place.session = Some(session.clone());
         self.clients.entry(client).or_default().insert(slot);
         Ok(session)
@@ -120,9 +134,10 @@ impl Table {
 }
 
 impl Session {
-    /// A request of this session, as policies see it.
-    pub(crate) fn request(&self, id: RequestId, direction: Direction, bytes: usize, engines: EngineSet) -> Request {
+    /// A request of this session that arrives now, as policies see it.
+    pub(crate) fn request(&self, id: RequestId, now: Time, direction: Direction, bytes: usize, engines: EngineSet) -> Request {
         let (client, session, algorithm) = (self.client, self.id.number(), self.params.algorithm());
-        Request { id, client, session, algorithm, direction, bytes: bytes as u64, engines, deadline: None }
+        let deadline = self.goal_ns.map(|goal| now + goal);
+        Request { id, client, session, algorithm, direction, bytes: bytes as u64, engines, deadline }
     }
 }

@@ -4,10 +4,10 @@ use crate::bounds::Bounds;
 use crate::counters::Counters;
 use crate::execute::{blames_engine, is_engine_fault};
 use crate::request::{Batch, Deliver, Done, Ended, Entry, Inputs, Item, Waiter};
-use crate::session::Session;
+use crate::session::{Session, SessionId};
 use bywash_core::{Algorithm, Error, OwnedOperation, Result, SizeClass, Time};
 use bywash_policy::estimate::Estimate;
-use bywash_policy::{EngineId, EngineSet, Event, Policy, Request, RequestId};
+use bywash_policy::{EngineId, EngineSet, Event, Policy, Reason, Request, RequestId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -42,6 +42,24 @@ pub(crate) struct EngineState {
     pub(crate) up_at: Time,
     pub(crate) estimate: Estimate,
     pub(crate) loading: Loading,
+    pub(crate) turns: Option<Turns>,
+}
+
+/// Of an engine that computes for one session at a time: whose it is at, and what a change takes.
+pub(crate) struct Turns {
+    held: Option<SessionId>,
+    switch_ns: u64,
+}
+
+impl Turns {
+    pub(crate) fn new(switch_ns: f64) -> Self {
+        Self { held: None, switch_ns: switch_ns as u64 }
+    }
+
+    /// Its next request is of this session; whether that is a change.
+    fn turn_to(&mut self, session: SessionId) -> bool {
+        self.held.replace(session) != Some(session)
+    }
 }
 
 /// Whether circuits are being loaded into an engine.
@@ -74,6 +92,7 @@ impl EngineState {
             up_at: Time::ZERO,
             estimate,
             loading: Loading::No,
+            turns: None,
         }
     }
 
@@ -195,21 +214,33 @@ impl State {
         let (inputs, outputs) = Inputs::split(operation);
         let session = session.clone();
         let expires = now + self.bounds.request_ns;
-        let entry = Entry { request, session, arrival: now, expires, inputs, outputs: Some(outputs), deliver, batch: None };
+        let outputs = Some(outputs);
+        let entry = Entry { request, session, arrival: now, expires, inputs, outputs, deliver, batch: None, switched: false, reason: None };
         self.entries.insert(request.id, entry);
         self.scan_by(expires);
         self.policy.event(now, Event::Arrived(request));
     }
 
     /// Makes the batch that the policy dispatched; `lent` is in its caller's hands and gets no item.
-    pub(crate) fn batch(&mut self, now: Time, engine: EngineId, requests: Vec<RequestId>, lent: Option<RequestId>) -> Batch {
+    pub(crate) fn batch(
+        &mut self,
+        now: Time,
+        engine: EngineId,
+        requests: Vec<RequestId>,
+        lent: Option<RequestId>,
+        reason: Option<Reason>,
+    ) -> Batch {
         self.batches_ever += 1;
         let number = self.batches_ever;
         let mut items = Vec::new();
-        let mut bytes = 0;
+        let (mut bytes, mut switches) = (0, 0);
+        let turns = &mut self.engines[usize::from(engine.0)].turns;
         for &id in requests.iter().filter(|&&id| Some(id) != lent) {
             let Some(entry) = self.entries.get_mut(&id) else { continue };
             entry.batch = Some(number);
+            entry.switched = turns.as_mut().is_some_and(|turns| turns.turn_to(entry.session.id));
+            entry.reason = reason;
+            switches += u32::from(entry.switched);
             bytes += entry.request.bytes;
             let outputs = entry.outputs.take().unwrap_or_else(|| entry.inputs.fresh());
             items.push(Item::new(id, entry.session.clone(), entry.inputs.clone(), outputs));
@@ -222,12 +253,12 @@ impl State {
             self.running.insert(number, Running { engine, requests: requests.clone(), lent, start: now, bound_ns, deadline });
             self.scan_by(deadline);
         }
-        Batch { number, engine, requests, items }
+        Batch { number, engine, requests, items, switches, reason }
     }
 
     /// A batch has come back. Its requests end, or arrive anew without this engine.
     pub(crate) fn finish(&mut self, batch: Batch, span: Span, lent: Option<&Lent<'_>>, ended: &mut Vec<Ended>) {
-        let Batch { number, engine, requests, items } = batch;
+        let Batch { number, engine, requests, items, switches, .. } = batch;
         let watched = self.running.remove(&number);
         if !items.is_empty() && watched.is_none() {
             let state = self.engine(engine);
@@ -257,7 +288,9 @@ impl State {
         }
         self.count(engine, &computed, service_ns);
         if teaches {
-            self.learn(engine, &computed, service_ns);
+            // A change of session is no cost of an operation: who comes next decides whether it is paid.
+            let switch_ns = self.engine(engine).turns.as_ref().map_or(0, |turns| turns.switch_ns);
+            self.learn(engine, &computed, service_ns.saturating_sub(switch_ns * u64::from(switches)));
         }
         self.judge(span.done, engine, faulty);
     }
@@ -298,10 +331,20 @@ impl State {
 
     /// Ends every request that is not being run.
     pub(crate) fn refuse_queued(&mut self, now: Time, ended: &mut Vec<Ended>) {
-        let queued: Vec<RequestId> = self.entries.iter().filter(|(_, entry)| entry.batch.is_none()).map(|(&id, _)| id).collect();
-        for id in queued {
+        self.refuse(now, |_| true, &crate::entrance::shut_down(), ended);
+    }
+
+    /// Ends every request of a client that is not being run.
+    pub(crate) fn refuse_queued_of(&mut self, now: Time, client: u32, ended: &mut Vec<Ended>) {
+        let error = Error::Unavailable { what: "its client has ended".into() };
+        self.refuse(now, |entry| entry.request.client == client, &error, ended);
+    }
+
+    fn refuse(&mut self, now: Time, which: impl Fn(&Entry) -> bool, error: &Error, ended: &mut Vec<Ended>) {
+        let queued = self.entries.iter().filter(|(_, entry)| entry.batch.is_none() && which(entry));
+        for id in queued.map(|(&id, _)| id).collect::<Vec<RequestId>>() {
             self.policy.event(now, Event::Cancelled(id));
-            self.end(id, Err(crate::entrance::shut_down()), ended);
+            self.end(id, Err(error.clone()), ended);
         }
     }
 

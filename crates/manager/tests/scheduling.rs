@@ -14,7 +14,7 @@ use std::sync::{Arc, Barrier, Mutex, mpsc};
 fn an_engine_never_has_more_batches_than_workers() {
     for policy in [PolicyKind::Fifo, PolicyKind::Placement] {
         let engines = [Moody::new("one").workers(1).in_mood(Mood::Good), Moody::new("two").distant().in_mood(Mood::Good)];
-        let manager = manager(&engines, |config| config.policy = policy);
+        let manager = manager(&engines, |config| config.policy = policy.clone());
         let completions = Arc::new(AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for thread in 0..8 {

@@ -9,7 +9,7 @@
 
 use crate::waiting::Waiting;
 use crate::workers::Workers;
-use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Request, RequestId};
+use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Reason, Request, RequestId};
 use bywash_core::Time;
 
 /// Oldest first. See the [module](self).
@@ -68,6 +68,10 @@ impl Policy for Fifo {
             Event::EngineDown(engine) => self.workers.set_up(engine, false),
             _ => {}
         }
+    }
+
+    fn reason(&self) -> Option<Reason> {
+        Some(Reason::Oldest)
     }
 
     fn decide(&mut self, _now: Time, batch: &mut Vec<RequestId>) -> Decision {

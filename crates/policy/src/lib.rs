@@ -49,6 +49,7 @@ pub mod estimate;
 pub mod fifo;
 pub mod firing;
 pub mod placement;
+mod reason;
 pub mod reconfigure;
 pub mod reload;
 pub mod routing;
@@ -61,6 +62,7 @@ pub mod yielding;
 pub use estimate::Estimate;
 pub use fifo::Fifo;
 pub use placement::Placement;
+pub use reason::Reason;
 pub use reconfigure::Reconfigure;
 
 /// The names that [`by_name`] knows: two that look at operations alone, and those of [`schedule`].
@@ -306,6 +308,11 @@ pub trait Policy: Send {
     /// How many requests wanted to be done by a time that could not be promised, and went on without that promise.
     fn demoted(&self) -> u64 {
         0
+    }
+
+    /// Why the batch of the last [`Decision::Dispatch`] came before what else waited, for a policy that can say. Asked right after the dispatch, if at all.
+    fn reason(&self) -> Option<Reason> {
+        None
     }
 
     /// What the reconfigurable engine holds, for a policy that sees to one.

@@ -21,7 +21,7 @@
 use crate::estimate::Estimate;
 use crate::waiting::{Entry, Waiting};
 use crate::workers::Workers;
-use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Request, RequestId};
+use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Reason, Request, RequestId};
 use bywash_core::route::{ROUTES, route_index};
 use bywash_core::{Algorithm, Direction, Time};
 
@@ -243,6 +243,10 @@ impl Policy for Placement {
             Event::EngineDown(engine) => self.workers.set_up(engine, false),
             _ => {}
         }
+    }
+
+    fn reason(&self) -> Option<Reason> {
+        Some(Reason::Cheapest)
     }
 
     fn decide(&mut self, now: Time, batch: &mut Vec<RequestId>) -> Decision {

@@ -119,7 +119,10 @@ impl Board {
             return bad("batch_max", "a board's lanes work independently: leave it out");
         }
         if costs.switch_ns > 0.0 && costs.lanes != 1 {
-            return bad("switch_ns", "which of several lanes holds whose session is no part of the model: write lanes = 1, or leave it out");
+            return bad(
+                "switch_ns",
+                "which of several lanes holds whose session is no part of the model: write lanes = 1, or leave it out",
+            );
         }
         if costs.algorithms.values().any(|curve| !curve.batch.is_empty()) {
             return bad("batch", "a board's lanes work independently: leave it out");
@@ -130,10 +133,13 @@ impl Board {
         if waiting != Waiting::FixedSleep {
             costs.handover_ns = 0.0;
         }
-        let capabilities = Algorithm::ALL.iter().copied().filter(|&algorithm| costs.curve(algorithm).is_some()).collect();
+        let capabilities: Vec<_> = Algorithm::ALL.iter().copied().filter(|&algorithm| costs.curve(algorithm).is_some()).collect();
         let bytes = CpuEngine::new();
         if let Some(lacking) = capabilities.iter().find(|&&algorithm| !bytes.supports(algorithm)) {
-            return bad("algorithms", &format!("{lacking} cannot be computed on this machine, so its bytes could not be had: leave it out"));
+            return bad(
+                "algorithms",
+                &format!("{lacking} cannot be computed on this machine, so its bytes could not be had: leave it out"),
+            );
         }
         let card = Arc::new(Card::new(costs.lanes, costs.switch_ns as u64, waiting));
         Ok(Self { costs, capabilities, bytes, card, opened: AtomicU64::new(0) })
@@ -153,7 +159,9 @@ impl Engine for Board {
     fn describe(&self) -> String {
         let [handover, switch] = [self.costs.handover_ns, self.costs.switch_ns].map(|ns| Duration::from_nanos(ns as u64));
         match self.costs.lanes {
-            1 => format!("a modelled module, one request at a time, hand-over {handover:?}, session switch {switch:?}; its bytes are computed by the CPU"),
+            1 => format!(
+                "a modelled module, one request at a time, hand-over {handover:?}, session switch {switch:?}; its bytes are computed by the CPU"
+            ),
             lanes => format!("a modelled card of {lanes} lanes, hand-over {handover:?}; its bytes are computed by the CPU"),
         }
     }

@@ -13,6 +13,7 @@
 //! quantum, an operation and a switch each.
 
 use super::{Choice, Discipline, Module, News, Owner};
+use crate::Reason;
 use bywash_core::Time;
 use std::collections::BTreeMap;
 
@@ -78,6 +79,10 @@ impl Anticipatory {
 }
 
 impl Discipline for Anticipatory {
+    fn reason(&self, chosen: Owner, module: &Module) -> Reason {
+        if module.holds() == Some(chosen) { Reason::Continued } else { self.below.reason(chosen, module) }
+    }
+
     fn tell(&mut self, now: Time, news: News<'_>, module: &Module) {
         self.below.tell(now, news, module);
         if module.switch_ns() <= 0.0 {

@@ -13,7 +13,7 @@
 
 use super::tenants::Tenants;
 use super::{Choice, Discipline, Module, News, Owner};
-use crate::{Request, RequestId};
+use crate::{Reason, Request, RequestId};
 use bywash_core::Time;
 use std::collections::BTreeMap;
 
@@ -86,6 +86,13 @@ impl Deadlines {
 }
 
 impl Discipline for Deadlines {
+    fn reason(&self, chosen: Owner, module: &Module) -> Reason {
+        match self.admitted.first_key_value() {
+            Some(_) => Reason::Deadline,
+            None => self.below.reason(chosen, module),
+        }
+    }
+
     fn tell(&mut self, now: Time, news: News<'_>, module: &Module) {
         self.tenants.tell(news);
         match news {

@@ -8,7 +8,8 @@
 //! bound*: a round of quanta times weights, as many rounds as the dearest request takes quanta.
 
 use super::tenants::Tenants;
-use super::{Choice, Discipline, Module, News};
+use super::{Choice, Discipline, Module, News, Owner};
+use crate::Reason;
 use bywash_core::Time;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -54,6 +55,10 @@ impl Deficit {
 }
 
 impl Discipline for Deficit {
+    fn reason(&self, _chosen: Owner, _module: &Module) -> Reason {
+        Reason::Share
+    }
+
     fn tell(&mut self, _now: Time, news: News<'_>, _module: &Module) {
         self.tenants.tell(news);
         match news {

@@ -10,6 +10,7 @@
 //! wants, and why this is not the default.
 
 use super::{Choice, Discipline, Module, News, Owner};
+use crate::Reason;
 use bywash_core::Time;
 
 /// How long a holder may pause if nothing else is said: 20 ms.
@@ -38,6 +39,10 @@ impl Exclusive {
 }
 
 impl Discipline for Exclusive {
+    fn reason(&self, _chosen: Owner, _module: &Module) -> Reason {
+        Reason::Holder
+    }
+
     fn tell(&mut self, now: Time, news: News<'_>, _module: &Module) {
         let Some(holder) = &mut self.holder else { return };
         match news {

@@ -54,7 +54,7 @@ pub use module::{Head, Module};
 pub use modules::{Modules, Route};
 pub use names::{Chosen, NAMES, help, parse};
 
-use crate::{Request, RequestId, Tenant};
+use crate::{Reason, Request, RequestId, Tenant};
 use bywash_core::Time;
 
 /// Whose a request is: sessions are numbered by each client for itself.
@@ -128,6 +128,9 @@ pub trait Discipline: Send {
 
     /// Whose turn it is; asked while a worker is free and something waits. What it answers with is begun.
     fn choose(&mut self, now: Time, module: &Module) -> Choice;
+
+    /// Why it chose this session, of several: asked before the choice is begun.
+    fn reason(&self, chosen: Owner, module: &Module) -> Reason;
 
     /// How many requests wanted a deadline that could not be promised.
     fn demoted(&self) -> u64 {

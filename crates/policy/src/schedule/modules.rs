@@ -2,7 +2,7 @@
 
 use super::{Choice, Discipline, Module, News, Owner};
 use crate::workers::Workers;
-use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Policy, Request, RequestId};
+use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Policy, Reason, Request, RequestId};
 use bywash_core::Time;
 
 /// Which engine a request waits for.
@@ -22,6 +22,8 @@ pub struct Modules {
     route: Box<dyn Route>,
     /// Requests none of whose engines is up, and when they came.
     stranded: Vec<(Request, Time)>,
+    /// Why the last dispatch was as it was.
+    reason: Option<Reason>,
     /// What failed last, until it comes back or something else ends.
     failed: Vec<(RequestId, EngineId)>,
 }
@@ -50,7 +52,7 @@ impl Modules {
     ) -> Self {
         let scheduled = |engine: &EngineInfo| Scheduled { module: Module::new(engine), discipline: discipline(engine) };
         let (workers, engines) = (Workers::new(engines), engines.iter().map(scheduled).collect());
-        Self { name, workers, engines, route, stranded: Vec::new(), failed: Vec::new() }
+        Self { name, workers, engines, route, stranded: Vec::new(), reason: None, failed: Vec::new() }
     }
 
     fn tell_all(&mut self, now: Time, news: News<'_>) {
@@ -144,6 +146,8 @@ impl Policy for Modules {
             }
             match engine.discipline.choose(now, &engine.module) {
                 Choice::Serve(owner) => {
+                    let alone = engine.module.line.len() == 1;
+                    self.reason = Some(if alone { Reason::Only } else { engine.discipline.reason(owner, &engine.module) });
                     if let Some(news) = engine.module.begin(now, owner, batch) {
                         engine.discipline.tell(now, news, &engine.module);
                         self.workers.take(id);
@@ -155,6 +159,10 @@ impl Policy for Modules {
             }
         }
         wake.map_or(Decision::Idle, Decision::WaitUntil)
+    }
+
+    fn reason(&self) -> Option<Reason> {
+        self.reason
     }
 
     fn demoted(&self) -> u64 {

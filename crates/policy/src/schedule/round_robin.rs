@@ -7,6 +7,7 @@
 //! begun after at most n - 1 turns of others.
 
 use super::{Choice, Discipline, Module, News, Owner};
+use crate::Reason;
 use bywash_core::Time;
 use std::collections::VecDeque;
 
@@ -30,6 +31,10 @@ impl RoundRobin {
 }
 
 impl Discipline for RoundRobin {
+    fn reason(&self, _chosen: Owner, _module: &Module) -> Reason {
+        Reason::Turn
+    }
+
     fn tell(&mut self, _now: Time, news: News<'_>, _module: &Module) {
         match news {
             News::Arrived(request) => {

@@ -5,7 +5,8 @@
 //!
 //! *Work-conserving*. *Starvation bound*: once a request has waited for the age, only older ones are begun before it.
 
-use super::{Choice, Discipline, Head, Module, News};
+use super::{Choice, Discipline, Head, Module, News, Owner};
+use crate::Reason;
 use bywash_core::Time;
 
 /// The age if nothing else is said: 20 ms.
@@ -24,6 +25,11 @@ impl Shortest {
 }
 
 impl Discipline for Shortest {
+    fn reason(&self, chosen: Owner, module: &Module) -> Reason {
+        let shorter = |head: &Head<'_>| module.head(chosen).is_some_and(|own| module.cost_ns(head.request) < module.cost_ns(own.request));
+        if module.heads().any(|head| shorter(&head)) { Reason::Aged } else { Reason::Shortest }
+    }
+
     fn tell(&mut self, _now: Time, _news: News<'_>, _module: &Module) {}
 
     fn choose(&mut self, now: Time, module: &Module) -> Choice {

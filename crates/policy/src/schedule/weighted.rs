@@ -9,7 +9,8 @@
 //! had as much over its weight and one operation more.
 
 use super::tenants::Tenants;
-use super::{Choice, Discipline, Head, Module, News};
+use super::{Choice, Discipline, Head, Module, News, Owner};
+use crate::Reason;
 use bywash_core::Time;
 use std::collections::BTreeMap;
 
@@ -33,6 +34,10 @@ impl Weighted {
 }
 
 impl Discipline for Weighted {
+    fn reason(&self, _chosen: Owner, _module: &Module) -> Reason {
+        Reason::Share
+    }
+
     fn tell(&mut self, _now: Time, news: News<'_>, _module: &Module) {
         self.tenants.tell(news);
         match news {

@@ -1,0 +1,70 @@
+//! Why a batch was the next: what a policy says of its last dispatch, for people who ask.
+
+use core::fmt;
+
+/// Why a batch was dispatched before what else waited. Displayed as the end of a sentence: "it was chosen because ...".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Nothing else waited that could have run there.
+    Only,
+    /// It had come first.
+    Oldest,
+    /// It was expected to be done soonest there.
+    Cheapest,
+    /// Its session, or its process, holds the module.
+    Holder,
+    /// It was its session's turn.
+    Turn,
+    /// The session before it goes on, so nothing had to be switched.
+    Continued,
+    /// It had the earliest deadline that can still be met.
+    Deadline,
+    /// Its tenant had had the least time for its weight.
+    Share,
+    /// It was the shortest.
+    Shortest,
+    /// It had waited so long that it went before shorter ones.
+    Aged,
+    /// It was on this side of the size at which the other engine gains.
+    Size,
+    /// The engine that should have had it is down, or failed it.
+    FailOver,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Only,
+        Self::Oldest,
+        Self::Cheapest,
+        Self::Holder,
+        Self::Turn,
+        Self::Continued,
+        Self::Deadline,
+        Self::Share,
+        Self::Shortest,
+        Self::Aged,
+        Self::Size,
+        Self::FailOver,
+    ];
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Only => "nothing else waited that could have run there",
+            Self::Oldest => "it had come first",
+            Self::Cheapest => "it was expected to be done soonest there",
+            Self::Holder => "its session holds the module",
+            Self::Turn => "it was its session's turn",
+            Self::Continued => "the session before it goes on, so nothing had to be switched",
+            Self::Deadline => "it had the earliest deadline",
+            Self::Share => "its tenant had had the least time for its weight",
+            Self::Shortest => "it was the shortest",
+            Self::Aged => "it had waited so long that it went before shorter ones",
+            Self::Size => "it was on that engine's side of the size at which the other gains",
+            Self::FailOver => "the engine that should have had it is down or failed it",
+        })
+    }
+}
