@@ -71,7 +71,7 @@ impl Broker {
         let board = Board::create()?;
         let (place, listener) = SocketPlace::take(&config.socket, config.socket_mode())?;
         let names = config.manager.engines().iter().map(|engine| engine.name().to_owned()).collect();
-        let telemetry = Arc::new(Telemetry::new(names));
+        let telemetry = Arc::new(Telemetry::new(names, config.tenants.clone()));
         let observer = telemetry.clone();
         config.manager.observe(Arc::new(move |seen| observer.observe(seen)));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

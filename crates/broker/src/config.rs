@@ -1,5 +1,6 @@
 //! What a broker is told when it is made.
 
+use crate::tenants::TenantRule;
 use bywash_manager::Manager;
 use bywash_protocol::Geometry;
 use bywash_vault::Vault;
@@ -30,6 +31,8 @@ pub struct BrokerConfig {
     pub vault: Option<Arc<Vault>>,
     /// Where uses of these keys are logged; `None` is `audit.log` in the vault's folder.
     pub audit: Option<PathBuf>,
+    /// Who is promised what; the first rule that fits a client counts, and one that none fits is a [`Tenant::default`](bywash_manager::Tenant).
+    pub tenants: Vec<TenantRule>,
     /// Limits.
     pub quotas: Quotas,
     /// Sizes of each client's region.
@@ -57,6 +60,7 @@ impl BrokerConfig {
             run_token: None,
             vault: None,
             audit: None,
+            tenants: Vec::new(),
             quotas: Quotas::default(),
             geometry: Geometry::default(),
             waiting: Waiting::default(),

@@ -153,6 +153,11 @@ fn welcome(
         ring,
         trace: Default::default(),
     });
+    if role == Role::Compute {
+        let who = (peer.pid, peer.uid, client.comm.as_str());
+        let tenant = shared.telemetry.ledger.join(client.number, who, |gid| group_among(&client.socket, &[gid]).is_some());
+        shared.config.manager.join(client.number, tenant);
+    }
     shared.clients().insert(client.number, client.clone());
     // From here on the connection's drop undoes all.
     let connection = Connection { shared: shared.clone(), client, intake, worker: None, _arena: arena };
@@ -356,12 +361,22 @@ impl Connection {
         let text = match format {
             StatsFormat::Prometheus => stats.to_prometheus(),
             StatsFormat::Json => stats.to_json(),
+            StatsFormat::Recent => self.recent(),
         };
         let file = text.and_then(|text| Ok((in_memory(&text)?, text.len())));
         match file {
             Ok((file, len)) => self.client.socket.send(&BrokerMessage::Stats { request, bytes: len as u64 }, &[file.as_fd()], SEND_BOUND),
             Err(error) => self.refused(request, &error),
         }
+    }
+
+    /// The latest requests: all of them for those whose broker it is, else the user's own.
+    fn recent(&self) -> Result<String> {
+        let uid = self.client.peer.uid;
+        let mut recent = self.shared.telemetry.recent();
+        recent.retain(|request| is_owner(uid) || request.uid == uid);
+        serde_json::to_string(&recent)
+            .map_err(|error| Error::Unavailable { what: format!("the latest requests have no JSON form: {error}") })
     }
 
     /// Only for those whose broker it is: a recording shows what all clients do. Only regular files: a pipe that nobody reads would
@@ -400,6 +415,8 @@ impl Drop for Connection {
         if let Some(worker) = self.worker.take() {
             // Again and again, for a hostile client can say "asleep" after the interrupt has said "awake".
             while !worker.is_finished() {
+                // It may wait for its turn in a queue, for long if somebody else holds the engine.
+                self.shared.config.manager.abandon(client.number);
                 std::thread::sleep(AGAIN);
                 client.ring.iter().for_each(|ring| ring.interrupt());
             }
@@ -407,6 +424,7 @@ impl Drop for Connection {
             let _ = worker.join();
         }
         self.shared.config.manager.close_client(client.number);
+        self.shared.telemetry.ledger.leave(client.number);
         if self.shared.telemetry.recorder.is_active() {
             client.drain_trace(&self.shared.telemetry.recorder);
         }

@@ -33,6 +33,8 @@
 //! | | |
 //! |---|---|
 //! | [`Stats`] | what ran where, for whom: as JSON, or for Prometheus; over the socket, in process, or on `127.0.0.1` ([`BrokerConfig::metrics`]) |
+//! | accounts of tenants | [`TenantStats`]: what each has had of what it was promised ([`TenantRule`]); in [`Stats`] |
+//! | the latest requests | [`RequestStats`]: why each went where it went, for `bywash explain` |
 //! | recording | requests as [`bywash_core::trace`] lines: the broker's own and those that clients ran in place; losses are counted |
 //! | log | by `tracing`: connections, refusals, misdeeds; repeated lines are counted instead of printed |
 //!
@@ -50,8 +52,10 @@ mod connection;
 mod http;
 mod keyring;
 mod latency;
+mod ledger;
 mod lock;
 mod prometheus;
+mod recent;
 mod recorder;
 mod routes;
 mod sessions;
@@ -59,11 +63,15 @@ mod share;
 mod stats;
 mod tally;
 mod telemetry;
+mod tenants;
 mod throttle;
 mod users;
 mod work;
 
 pub use broker::{Broker, BrokerHandle};
 pub use config::{BrokerConfig, HANDOVER_NS, Quotas, Waiting};
+pub use ledger::{TenantStats, jain};
+pub use recent::RequestStats;
 pub use recorder::RecordingEnd;
 pub use stats::{ClientStats, DeviceStats, EngineStats, LatencyStats, RunStats, Stats, WorkStats};
+pub use tenants::{Match, TenantRule};

@@ -1,5 +1,6 @@
 //! [`Stats`] in the text format of Prometheus.
 
+use crate::ledger::TenantStats;
 use crate::stats::{DeviceStats, EngineStats, LatencyStats, Stats};
 use bywash_core::{Error, Result};
 use prometheus_client::collector::Collector;
@@ -88,6 +89,10 @@ fn latency_labels<'a>(line: &&'a LatencyStats) -> Vec<(&'a str, &'a str)> {
     vec![("engine", &line.engine), ("algorithm", &line.algorithm), ("modelled", truth(line.modelled))]
 }
 
+fn tenant_labels<'a>(line: &&'a TenantStats) -> Vec<(&'a str, &'a str)> {
+    vec![("tenant", &line.tenant)]
+}
+
 fn claim_labels<'a>((algorithm, _): &(&&'a str, &(u64, u64))) -> Vec<(&'a str, &'a str)> {
     vec![("algorithm", **algorithm)]
 }
@@ -98,6 +103,7 @@ impl Collector for Picture {
         self.gauges(e)?;
         self.engines(e)?;
         self.latencies(e)?;
+        self.tenants(e)?;
         self.work(e)
     }
 }
@@ -136,6 +142,10 @@ impl Picture {
         let models = self.0.engines.iter().filter(|engine| engine.late.is_some());
         let head = ("engine_late", "Answers of a modelled engine that came later than its model says", MetricType::Counter);
         family(e, head, models, engine_labels, |m, engine| count(m, engine.late.unwrap_or_default()))?;
+        let singles = self.0.engines.iter().filter(|engine| engine.switches.is_some());
+        let head =
+            ("engine_switches", "Changes from one session to another of an engine that computes for one at a time", MetricType::Counter);
+        family(e, head, singles, engine_labels, |m, engine| count(m, engine.switches.unwrap_or_default()))?;
         let devices = || self.0.engines.iter().filter_map(|engine| Some((engine, engine.device.as_ref()?)));
         let head = ("reconfigurations", "How often a reconfigurable engine loaded circuits", MetricType::Counter);
         family(e, head, devices(), device_labels, |m, (_, device)| count(m, device.reconfigurations))?;
@@ -167,6 +177,32 @@ impl Picture {
         family(e, head, &self.0.latencies, latency_labels, |m, line| count(m, line.failures))?;
         let head = ("request_bytes", "Bytes of input", MetricType::Counter);
         family(e, head, &self.0.latencies, latency_labels, |m, line| count(m, line.bytes))
+    }
+
+    fn tenants(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        type Of<T> = fn(&TenantStats) -> T;
+        let counts: [(&str, &str, Of<u64>); 5] = [
+            ("tenant_requests", "Requests of a tenant that have ended", |tenant| tenant.requests),
+            ("tenant_failures", "Those of them that ended with an error", |tenant| tenant.failures),
+            ("tenant_switches", "Changes of session that an engine made for a tenant", |tenant| tenant.switches),
+            ("tenant_deadlines", "Requests with a deadline", |tenant| tenant.deadlines),
+            ("tenant_deadlines_missed", "Those of them that ended later, or with an error", |tenant| tenant.missed),
+        ];
+        for (name, help, of) in counts {
+            family(e, (name, help, MetricType::Counter), &self.0.tenants, tenant_labels, |m, tenant| count(m, of(tenant)))?;
+        }
+        let gauges: [(&str, &str, Of<f64>); 6] = [
+            ("tenant_service_seconds", "Engines' time that a tenant has had", |tenant| tenant.service_s),
+            ("tenant_share", "Its part of all engines' time, 0 to 1", |tenant| tenant.share),
+            ("tenant_due", "The part that it is due by weight while all have work, 0 to 1", |tenant| tenant.due),
+            ("tenant_jain", "Jain's index of its connected processes' service times", |tenant| tenant.jain),
+            ("tenant_wait_p50_seconds", "From arrival to dispatch, the median", |tenant| tenant.wait_p50_us / 1e6),
+            ("tenant_wait_p99_seconds", "From arrival to dispatch, 99 in 100", |tenant| tenant.wait_p99_us / 1e6),
+        ];
+        for (name, help, of) in gauges {
+            family(e, (name, help, MetricType::Gauge), &self.0.tenants, tenant_labels, |m, tenant| m.encode_gauge(&of(tenant)))?;
+        }
+        Ok(())
     }
 
     fn work(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -213,6 +249,7 @@ mod tests {
                 octaves: vec![(1e-6, 1), (4e-6, 2)],
                 ..LatencyStats::default()
             }],
+            tenants: vec![TenantStats { tenant: "uid:33".into(), missed: 4, share: 0.25, ..TenantStats::default() }],
             ..Stats::default()
         };
         let text = stats.to_prometheus().unwrap();
@@ -224,6 +261,8 @@ mod tests {
         assert!(text.contains("bywash_saved_seconds{engine=\"fpga\",modelled=\"true\"} 1.5"), "{text}");
         assert!(text.contains("bywash_circuit_loaded{engine=\"fpga\",modelled=\"true\",circuit=\"DES-ECB\"} 1"), "{text}");
         assert!(text.contains("bywash_request_seconds_count{engine=\"fpga\",algorithm=\"AES-256-GCM\",modelled=\"true\"} 3"), "{text}");
+        assert!(text.contains("bywash_tenant_deadlines_missed_total{tenant=\"uid:33\"} 4"), "{text}");
+        assert!(text.contains("bywash_tenant_share{tenant=\"uid:33\"} 0.25"), "{text}");
         assert!(text.contains("le=\"+Inf\",engine=\"fpga\"") && text.ends_with("# EOF\n"), "{text}");
         let back: Stats = serde_json::from_str(&stats.to_json().unwrap()).unwrap();
         assert_eq!(back, stats);

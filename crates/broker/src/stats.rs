@@ -2,6 +2,7 @@
 
 use crate::accounts::{Claimed, NO_RUN, Served, Total};
 use crate::broker::Shared;
+use crate::ledger::TenantStats;
 use bywash_core::Algorithm;
 use bywash_manager::Held;
 use bywash_protocol::Quota;
@@ -40,6 +41,8 @@ pub struct Stats {
     pub engines: Vec<EngineStats>,
     /// Latencies by engine and algorithm.
     pub latencies: Vec<LatencyStats>,
+    /// What tenants have had, and what they were promised.
+    pub tenants: Vec<TenantStats>,
     /// Clients connected.
     pub clients: Vec<ClientStats>,
     /// Totals by run, ended processes included.
@@ -66,6 +69,8 @@ pub struct EngineStats {
     pub stuck: u64,
     /// Of a modelled engine: answers that came later than its model says, for their bytes took the processor longer. Not counted where absent.
     pub late: Option<u64>,
+    /// Of one that computes for one session at a time: how often it changed from one to another. Not told apart where absent.
+    pub switches: Option<u64>,
     /// What it holds, for a reconfigurable one.
     pub device: Option<DeviceStats>,
 }
@@ -188,6 +193,9 @@ impl Stats {
     /// Leaves out whatever is of other users: who they are and what they do is the operator's to know.
     pub(crate) fn keep_to(&mut self, uid: u32) {
         self.clients.retain(|client| client.uid == uid);
+        // Tenants are the operator's affair, but for a user's own.
+        let own = format!("uid:{uid}");
+        self.tenants.retain(|tenant| tenant.tenant == own);
         // The account of no run is everybody's.
         self.runs.retain(|run| run.run != NO_RUN && run.uids.contains(&uid));
         self.runs.iter_mut().for_each(|run| run.uids = [uid].into());
@@ -205,6 +213,7 @@ impl Stats {
             faults: status.faults,
             stuck: status.stuck as u64,
             late: engine.late(),
+            switches: engine.switches(),
             device: status.held.as_ref().map(DeviceStats::of),
         });
         let engines = engines.collect::<Vec<_>>();
@@ -222,6 +231,7 @@ impl Stats {
             denied: shared.telemetry.denied.load(Relaxed),
             corrupt: shared.telemetry.corrupt.load(Relaxed),
             latencies: latencies(shared, &engines),
+            tenants: shared.telemetry.ledger.view(),
             engines,
             clients,
             runs,

@@ -2,7 +2,10 @@
 
 use crate::accounts::Runs;
 use crate::latency::Latencies;
+use crate::ledger::Ledger;
+use crate::recent::{Recent, RequestStats};
 use crate::recorder::Recorder;
+use crate::tenants::TenantRule;
 use crate::throttle::Throttle;
 use bywash_manager::Observation;
 use bywash_protocol::Quota;
@@ -11,6 +14,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(crate) struct Telemetry {
     pub(crate) latencies: Latencies,
+    pub(crate) ledger: Ledger,
+    recent: Recent,
+    engines: Vec<String>,
     pub(crate) recorder: Recorder,
     pub(crate) denied: AtomicU64,
     pub(crate) corrupt: AtomicU64,
@@ -21,9 +27,12 @@ pub(crate) struct Telemetry {
 }
 
 impl Telemetry {
-    pub(crate) fn new(engines: Vec<String>) -> Self {
+    pub(crate) fn new(engines: Vec<String>, tenants: Vec<TenantRule>) -> Self {
         Self {
-            latencies: Latencies::new(engines),
+            latencies: Latencies::new(engines.clone()),
+            ledger: Ledger::new(tenants),
+            recent: Recent::default(),
+            engines,
             recorder: Recorder::default(),
             denied: AtomicU64::new(0),
             corrupt: AtomicU64::new(0),
@@ -38,9 +47,16 @@ impl Telemetry {
     pub(crate) fn observe(&self, seen: &Observation<'_>) {
         let latency = self.latencies.of(seen.engine, seen.request.algorithm);
         latency.add(seen.done.since_ns(seen.arrival), seen.request.bytes, seen.outcome.is_err());
+        let whose = self.ledger.book(seen);
+        self.recent.note(seen, self.engines.iter().position(|name| name == seen.engine).map(|place| place as u8), whose);
         if self.recorder.is_active() {
             self.recorder.note_served(seen);
         }
+    }
+
+    /// The latest requests, the last first.
+    pub(crate) fn recent(&self) -> Vec<RequestStats> {
+        self.recent.view(&self.engines)
     }
 
     pub(crate) fn runs(&self) -> MutexGuard<'_, Runs> {

@@ -60,6 +60,8 @@ pub(crate) enum Command {
     Top(crate::top::Args),
     /// Print a broker's counters
     Stats(crate::stats::Args),
+    /// Say why a request went where it went, and who was before it
+    Explain(crate::explain::Args),
     /// Find what stands in the way, each finding with the command that mends it
     Doctor(crate::doctor::Args),
     /// Write completions for a shell to stdout

@@ -30,6 +30,7 @@ mod broker_link;
 mod calibrate;
 mod doctor;
 mod engines;
+mod explain;
 mod failure;
 mod key;
 mod openssl_conf;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Stats(args) => stats::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

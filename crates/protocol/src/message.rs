@@ -28,6 +28,8 @@ pub enum StatsFormat {
     Prometheus,
     /// JSON.
     Json,
+    /// The latest requests that were served, as a JSON list.
+    Recent,
 }
 
 /// From client to broker.

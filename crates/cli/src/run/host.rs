@@ -73,7 +73,11 @@ impl Host {
         // What cannot be had is `doctor`'s to say, not every run's.
         bywash_protocol::harden_process();
         let engines = bywash_manager::find(&plan.engines)?.present;
-        let manager = Manager::new(ManagerConfig { reload: plan.reload.clone(), ..ManagerConfig::new(engines) })?;
+        let mut managed = ManagerConfig { reload: plan.reload.clone(), ..ManagerConfig::new(engines) };
+        if let Some(policy) = &plan.policy {
+            managed.policy = policy.kind()?;
+        }
+        let manager = Manager::new(managed)?;
         let mut config = BrokerConfig::new(workspace.socket(), manager);
         config.run_token = Some(workspace.token().to_owned());
         let broker = Broker::bind(config)?;

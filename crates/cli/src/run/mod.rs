@@ -12,6 +12,7 @@ pub(crate) mod workspace;
 use crate::failure::{Exit, Failure};
 use crate::openssl_conf::{ProviderEntry, generate, user_conf};
 use crate::provider;
+use crate::serve::Policy;
 use crate::terminal::say;
 use bywash_client::Route;
 use bywash_manager::{EngineName, ReloadName};
@@ -55,6 +56,9 @@ pub(crate) struct Args {
     /// more [default: all that are here]
     #[arg(long, value_name = "ENGINE", conflicts_with = "socket")]
     engine: Vec<EngineName>,
+    /// Who decides which request is next there, as `bywash serve --policy` [default: placement]
+    #[arg(long, value_name = "POLICY", requires = "engine")]
+    policy: Option<Policy>,
     /// Who decides what an FPGA holds: tuned, saved, predict:TRACE (learnt from a recording),
     /// nopredict, lru or fixed:ALGORITHM,... [default: tuned]
     #[arg(long, value_name = "POLICY", requires = "engine")]
@@ -90,6 +94,7 @@ pub(crate) struct Plan {
     pub(crate) route: Route,
     pub(crate) socket: Option<PathBuf>,
     pub(crate) engines: Vec<EngineName>,
+    pub(crate) policy: Option<Policy>,
     pub(crate) reload: Option<ReloadName>,
     pub(crate) provider: Option<PathBuf>,
     pub(crate) no_async: bool,
@@ -102,11 +107,12 @@ pub(crate) struct Plan {
 
 /// Runs the program.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let Args { route, socket, engine, reload, provider, no_async, json, quiet, report, trace, command } = args;
+    let Args { route, socket, engine, policy, reload, provider, no_async, json, quiet, report, trace, command } = args;
     execute(&Plan {
         route: *route,
         socket: socket.clone(),
         engines: engine.clone(),
+        policy: policy.clone(),
         reload: reload.clone(),
         provider: provider.clone(),
         no_async: *no_async,

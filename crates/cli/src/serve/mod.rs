@@ -10,7 +10,8 @@ use bywash_broker::{Broker, BrokerConfig, BrokerHandle};
 use bywash_manager::{EngineName, Manager, ManagerConfig, ReloadName};
 use bywash_vault::Vault;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use settings::{Engine, Mode, Policy, Quotas, Reload, Settings};
+pub(crate) use settings::Policy;
+use settings::{Engine, Mode, Quotas, Reload, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::net::SocketAddr;
@@ -27,6 +28,7 @@ Examples:
   bywash serve --allow-uid 33 --metrics 127.0.0.1:9464
   bywash serve --engine board:munetoh-meac32 --engine cpu
   bywash serve --engine fpga --engine cpu --reload predict:trace.csv
+  bywash serve --engine board:ixp425 --policy fifo
   bywash serve --config /etc/bywash/broker.toml --log json
 
 The configuration file is TOML; the command line goes above it. Its keys, all optional:
@@ -34,6 +36,9 @@ The configuration file is TOML; the command line goes above it. Its keys, all op
   socket_mode = \"0660\"                   allow_uids = [33]        metrics = \"127.0.0.1:9464\"
   engines = [\"cpu\"]                      allow_gids = [48]        reload = \"tuned\"
   keys = \"/var/lib/bywash/keys\"          keys_passphrase = FILE   audit = FILE
+  [[tenant]]                             who is promised what; the first that fits counts
+  match = \"uid:1000\"                     or gid:NUMBER, or program:NAME
+  weight = 3                             goal = \"1ms\"
   [quotas]
   clients_per_uid_max = 1024             sessions_per_client_max = 4096
   in_flight_max = 256                    control_rate_max = 20000
@@ -59,7 +64,8 @@ pub(crate) struct Args {
     /// A group whose members may connect; again for more
     #[arg(long, value_name = "GID")]
     allow_gid: Vec<u32>,
-    /// Who decides
+    /// Who decides: placement (shortest expected completion by cost, the default), fifo, or one of the
+    /// schedulers of a single module, with its parameters after a colon; an unknown name lists them all
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
     /// What computes: cpu, board:CARD for a modelled card, or fpga or fpga:DEVICE for a modelled FPGA (one
@@ -124,7 +130,7 @@ impl Args {
             socket_mode: self.socket_mode,
             allow_uids: (!self.allow_uid.is_empty()).then(|| self.allow_uid.clone()),
             allow_gids: (!self.allow_gid.is_empty()).then(|| self.allow_gid.clone()),
-            policy: self.policy,
+            policy: self.policy.clone(),
             engines: (!self.engine.is_empty()).then(|| self.engine.iter().cloned().map(Engine).collect()),
             reload: self.reload.clone().map(Reload),
             metrics: self.metrics,
@@ -132,6 +138,7 @@ impl Args {
             keys: self.keys.clone(),
             keys_passphrase: self.keys_passphrase.clone(),
             audit: self.audit.clone(),
+            tenant: Vec::new(),
             quotas: self.quotas.clone(),
         }
     }
@@ -144,8 +151,8 @@ fn parse_uid(text: &str) -> Result<u32, String> {
 fn bind(settings: &Settings) -> Result<Broker, Failure> {
     let names: Vec<EngineName> = settings.engines.iter().flatten().map(|Engine(name)| name.clone()).collect();
     let mut engines = ManagerConfig::new(bywash_manager::find(&names)?.present);
-    if let Some(policy) = settings.policy {
-        engines.policy = policy.into();
+    if let Some(policy) = &settings.policy {
+        engines.policy = policy.kind()?;
     }
     engines.reload = settings.reload.as_ref().map(|Reload(reload)| reload.clone());
     let manager = Manager::new(engines)?;
@@ -161,6 +168,7 @@ fn bind(settings: &Settings) -> Result<Broker, Failure> {
     config.metrics = settings.metrics;
     config.vault = settings.keys.as_deref().map(|folder| vault(folder, settings)).transpose()?;
     config.audit = settings.audit.clone();
+    config.tenants = settings.tenant.iter().map(settings::TenantSettings::rule).collect();
     settings.quotas.apply(&mut config.quotas);
     if let Some(seconds) = settings.drain_seconds {
         config.drain_bound = Duration::from_secs(seconds);

@@ -1,10 +1,12 @@
 //! The broker's settings: a TOML file, and the command line above it.
 
 use crate::failure::{Exit, Failure};
-use bywash_manager::{EngineName, ReloadName};
+use bywash_manager::{EngineName, PolicyKind, ReloadName, Tenant};
 use serde::Deserialize;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What a configuration file may say. Everything has a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -34,27 +36,95 @@ pub(crate) struct Settings {
     pub(crate) keys_passphrase: Option<PathBuf>,
     /// Where uses of keys are logged.
     pub(crate) audit: Option<PathBuf>,
+    /// Who is promised what.
+    #[serde(default)]
+    pub(crate) tenant: Vec<TenantSettings>,
     /// What one client may use.
     #[serde(default)]
     pub(crate) quotas: Quotas,
 }
 
-/// The policies that a broker can be told to follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Policy {
-    /// First come, first served
-    Fifo,
-    /// Shortest expected completion by cost
-    Placement,
+/// What the clients of a user, of a group or of a program are promised.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TenantSettings {
+    /// Which: `uid:NUMBER`, `gid:NUMBER` or `program:NAME`.
+    #[serde(rename = "match")]
+    matches: ClientMatch,
+    /// The share of each of their processes beside others that have work.
+    #[serde(default = "one")]
+    weight: NonZeroU32,
+    /// Within what time a request should be done.
+    goal: Option<Goal>,
 }
 
-impl From<Policy> for bywash_manager::PolicyKind {
-    fn from(policy: Policy) -> Self {
-        match policy {
-            Policy::Fifo => Self::Fifo,
-            Policy::Placement => Self::Placement,
-        }
+fn one() -> NonZeroU32 {
+    NonZeroU32::MIN
+}
+
+/// Whom a tenant's rule means.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+struct ClientMatch(bywash_broker::Match);
+
+impl TryFrom<String> for ClientMatch {
+    type Error = bywash_core::Error;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self)
+    }
+}
+
+/// A time with its unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+struct Goal(Duration);
+
+impl TryFrom<String> for Goal {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let goal = humantime::parse_duration(&text).ok().filter(|goal| !goal.is_zero());
+        goal.map(Self).ok_or_else(|| format!("'{text}' is no time that can be kept; write a number and its unit, such as 500us, 1ms or 2s"))
+    }
+}
+
+impl TenantSettings {
+    /// As a broker takes it.
+    pub(super) fn rule(&self) -> bywash_broker::TenantRule {
+        let goal_ns = self.goal.map(|Goal(goal)| u64::try_from(goal.as_nanos()).unwrap_or(u64::MAX));
+        bywash_broker::TenantRule { matches: self.matches.0.clone(), tenant: Tenant { weight: self.weight.get(), goal_ns } }
+    }
+}
+
+/// A policy that a broker can be told to follow, by its name and parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Policy(String);
+
+impl core::str::FromStr for Policy {
+    type Err = bywash_core::Error;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        name.parse::<PolicyKind>().map(|kind| Self(kind.to_string()))
+    }
+}
+
+impl TryFrom<String> for Policy {
+    type Error = bywash_core::Error;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        name.parse()
+    }
+}
+
+impl Policy {
+    /// As a manager takes it.
+    ///
+    /// # Errors
+    /// None: it was parsed before.
+    pub(crate) fn kind(&self) -> Result<PolicyKind, bywash_core::Error> {
+        self.0.parse()
     }
 }
 
@@ -166,6 +236,7 @@ impl Settings {
             keys: above.keys.or(self.keys),
             keys_passphrase: above.keys_passphrase.or(self.keys_passphrase),
             audit: above.audit.or(self.audit),
+            tenant: if above.tenant.is_empty() { self.tenant } else { above.tenant },
             quotas: Quotas {
                 clients_per_uid_max: above.quotas.clients_per_uid_max.or(self.quotas.clients_per_uid_max),
                 sessions_per_client_max: above.quotas.sessions_per_client_max.or(self.quotas.sessions_per_client_max),
@@ -210,17 +281,30 @@ mod tests {
     }
 
     #[test]
+    fn tenants_are_promised_a_weight_and_a_goal() {
+        let text = "[[tenant]]\nmatch = \"uid:1000\"\nweight = 3\ngoal = \"1ms\"\n[[tenant]]\nmatch = \"program:backup\"\n";
+        let rules: Vec<_> = parse(text).unwrap().tenant.iter().map(TenantSettings::rule).collect();
+        assert_eq!(rules[0].tenant, Tenant { weight: 3, goal_ns: Some(1_000_000) });
+        assert_eq!((rules[1].matches.to_string(), rules[1].tenant), ("program:backup".into(), Tenant::default()));
+    }
+
+    #[test]
     fn errors_name_file_line_and_key() {
         let unknown = parse("policy = \"fifo\"\nsokket = \"/run/x\"\n").unwrap_err();
         assert!(unknown.contains("broker.toml, line 2, key sokket") && unknown.contains("expected one of"), "{unknown}");
         let mode = parse("socket_mode = \"rwx\"").unwrap_err();
         assert!(mode.contains("line 1, key socket_mode") && mode.contains("octal"), "{mode}");
         let policy = parse("policy = \"roulette\"").unwrap_err();
-        assert!(policy.contains("line 1, key policy") && policy.contains("`fifo` or `placement`"), "{policy}");
+        assert!(policy.contains("line 1, key policy") && policy.contains("fifo: oldest first") && policy.contains("exclusive"), "{policy}");
         let engine = parse("engines = [\"cpu\", \"abacus\"]").unwrap_err();
         assert!(engine.contains("line 1, key engines") && engine.contains("no engine 'abacus'"), "{engine}");
         let reload = parse("reload = \"best\"").unwrap_err();
         assert!(reload.contains("line 1, key reload") && reload.contains("tuned"), "{reload}");
+        let nobody = parse("[[tenant]]\nmatch = \"www-data\"\n").unwrap_err();
+        assert!(nobody.contains("line 2, key match") && nobody.contains("uid:NUMBER"), "{nobody}");
+        let goal = parse("[[tenant]]\nmatch = \"uid:33\"\ngoal = \"soon\"\n").unwrap_err();
+        assert!(goal.contains("line 3, key goal") && goal.contains("1ms"), "{goal}");
+        assert!(parse("[[tenant]]\nmatch = \"uid:33\"\nweight = 0\n").unwrap_err().contains("key weight"));
         let quota = parse("[quotas]\nin_flight_max = -1\n").unwrap_err();
         assert!(quota.contains("line 2, key in_flight_max"), "{quota}");
     }
@@ -235,7 +319,10 @@ mod tests {
             packaged.lines().map(|line| if is_setting(&line) { line.trim_start_matches("# ") } else { line }).collect();
         let all = parse(&uncommented.join("\n")).unwrap();
         assert_eq!(all.quotas.in_flight_max, Some(bywash_broker::Quotas::default().in_flight_max));
-        assert_eq!((all.policy, all.drain_seconds, all.engines), (Some(Policy::Placement), Some(5), Some(vec![Engine(EngineName::Cpu)])));
+        assert_eq!(
+            (all.policy, all.drain_seconds, all.engines),
+            (Some(Policy("placement".into())), Some(5), Some(vec![Engine(EngineName::Cpu)]))
+        );
         assert_eq!(all.reload, Some(Reload(ReloadName::default())));
         let mut quotas = bywash_broker::Quotas {
             clients_per_uid_max: 0,
@@ -255,7 +342,7 @@ mod tests {
         let file = parse("policy = \"fifo\"\nallow_uids = [1]\n[quotas]\nin_flight_max = 3\n").unwrap();
         let line = parse("policy = \"placement\"\n[quotas]\ncontrol_rate_max = 5\n").unwrap();
         let both = file.under(line);
-        assert_eq!((both.policy, both.allow_uids), (Some(Policy::Placement), Some(vec![1])));
+        assert_eq!((both.policy, both.allow_uids), (Some(Policy("placement".into())), Some(vec![1])));
         let mut quotas = bywash_broker::Quotas::default();
         both.quotas.apply(&mut quotas);
         assert_eq!((quotas.in_flight_max, quotas.control_rate_max), (3, 5));

@@ -1,7 +1,7 @@
 //! What happened between two pictures of a broker, per second.
 
 use super::totals::{holds, troubles};
-use bywash_broker::{ClientStats, EngineStats, Stats};
+use bywash_broker::{ClientStats, EngineStats, Stats, TenantStats};
 use bywash_core::Algorithm;
 use std::collections::BTreeMap;
 
@@ -14,6 +14,7 @@ pub(crate) struct Rates {
     pub(crate) in_flight: u64,
     pub(crate) engines: Vec<Busy>,
     pub(crate) uses: Vec<Use>,
+    pub(crate) tenants: Vec<Tenant>,
     pub(crate) clients: Vec<Client>,
 }
 
@@ -44,6 +45,26 @@ pub(crate) struct Use {
     pub(crate) bytes: u64,
     /// Operations since the broker's start.
     pub(crate) total: u64,
+}
+
+/// A tenant.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tenant {
+    pub(crate) name: String,
+    /// Of each of its processes.
+    pub(crate) weight: u32,
+    /// Processes connected.
+    pub(crate) clients: u64,
+    /// A second.
+    pub(crate) requests: u64,
+    /// Of the engines' time since the picture before, in percent.
+    pub(crate) share: f64,
+    /// By weight, in percent.
+    pub(crate) due: f64,
+    /// Since the broker's start, in microseconds.
+    pub(crate) wait_p99_us: f64,
+    /// Deadlines missed since the picture before.
+    pub(crate) missed: u64,
 }
 
 /// A client.
@@ -121,9 +142,30 @@ impl Rates {
             in_flight: now.queue_depth,
             engines: now.engines.iter().map(engine).collect(),
             uses: uses.iter().map(each).collect(),
+            tenants: tenants(before, now, per_second),
             clients: clients(before, now, per_second),
         }
     }
+}
+
+fn tenants(before: &Stats, now: &Stats, per_second: impl Fn(u64, u64) -> u64) -> Vec<Tenant> {
+    let earlier = |name: &str| before.tenants.iter().find(|tenant| tenant.tenant == name).cloned().unwrap_or_default();
+    let service = |tenant: &TenantStats| (tenant.service_s - earlier(&tenant.tenant).service_s).max(0.0);
+    let all: f64 = now.tenants.iter().map(service).sum();
+    let each = |tenant: &TenantStats| {
+        let earlier = earlier(&tenant.tenant);
+        Tenant {
+            name: tenant.tenant.clone(),
+            weight: tenant.weight,
+            clients: tenant.clients,
+            requests: per_second(tenant.requests, earlier.requests),
+            share: if all > 0.0 { 100.0 * service(tenant) / all } else { 0.0 },
+            due: 100.0 * tenant.due,
+            wait_p99_us: tenant.wait_p99_us,
+            missed: tenant.missed.saturating_sub(earlier.missed),
+        }
+    };
+    now.tenants.iter().map(each).collect()
 }
 
 /// The busiest first.
@@ -174,6 +216,20 @@ mod tests {
         assert_eq!((rates.engines[0].operations, rates.clients[0].operations), (100, 100));
         let restarted = Rates::between(&stats(300), &stats(100), 2.0);
         assert_eq!(restarted.uses[0].operations, 0, "a broker that began anew counts from nothing");
+    }
+
+    #[test]
+    fn a_tenants_share_is_of_the_time_between_the_pictures() {
+        let tenant =
+            |name: &str, service_s, missed| TenantStats { tenant: name.into(), weight: 2, service_s, missed, ..Default::default() };
+        let (mut before, mut now) = (stats(0), stats(1));
+        before.tenants = vec![tenant("uid:7", 10.0, 3)];
+        now.tenants = vec![tenant("uid:7", 11.0, 4), tenant("others", 3.0, 0)];
+        let rates = Rates::between(&before, &now, 1.0);
+        assert_eq!(rates.tenants.iter().map(|tenant| (tenant.share, tenant.missed)).collect::<Vec<_>>(), [(25.0, 1), (75.0, 0)]);
+        let screen = screen::as_text(&rates, 100);
+        assert!(screen.contains("uid:7") && screen.contains("25.0 %"), "{screen}");
+        assert!(totals(&now).contains("tenant uid:7: weight 2"), "{}", totals(&now));
     }
 
     #[test]

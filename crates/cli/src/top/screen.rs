@@ -1,6 +1,7 @@
 //! The screen of `bywash top`, drawn into a buffer: the same for a terminal and for `--once`.
 
-use super::rates::{Busy, Client, Rates, Use};
+use super::rates::{Busy, Client, Rates, Tenant, Use};
+use crate::explain::time;
 use crate::terminal::{bytes, thousands};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -16,6 +17,8 @@ type Rows<const N: usize> = Vec<([String; N], Style)>;
 
 const ENGINES: Columns<5> = [("engine", 18), ("state", 5), ("busy", 4), ("op/s", 9), ("", 0)];
 const USES: Columns<5> = [("algorithm", 16), ("where", 18), ("op/s", 9), ("rate", 10), ("so far", 11)];
+const TENANTS: Columns<8> =
+    [("tenant", 16), ("weight", 6), ("clients", 7), ("req/s", 9), ("share", 7), ("due", 7), ("wait p99", 10), ("missed", 6)];
 const CLIENTS: Columns<6> = [("command", 16), ("pid", 7), ("uid", 6), ("sessions", 8), ("op/s", 9), ("rate", 10)];
 /// Between two columns.
 const GAP: usize = 2;
@@ -24,18 +27,26 @@ const GAP: usize = 2;
 pub(crate) fn draw(rates: &Rates, area: Rect, buffer: &mut Buffer) {
     let engines = engine_rows(&rates.engines, area.width.into());
     let uses = use_rows(&rates.uses);
-    let [top, middle] = [height(&engines), height(&uses)].map(Constraint::Length);
-    let [head, top, middle, bottom] = Layout::vertical([Constraint::Length(1), top, middle, Constraint::Min(3)]).areas(area);
+    let tenants = tenant_rows(&rates.tenants);
+    let [top, middle, lower] = [height(&engines), height(&uses), height_if_any(&tenants)].map(Constraint::Length);
+    let [head, top, middle, lower, bottom] = Layout::vertical([Constraint::Length(1), top, middle, lower, Constraint::Min(3)]).areas(area);
     title(rates).render(head, buffer);
     table(" engines ", &ENGINES, engines).render(top, buffer);
     table(" algorithms ", &USES, uses).render(middle, buffer);
+    if !tenants.is_empty() {
+        table(" tenants ", &TENANTS, tenants).render(lower, buffer);
+    }
     table(" clients ", &CLIENTS, client_rows(&rates.clients)).render(bottom, buffer);
 }
 
 /// The whole screen as lines of text, as high as it needs to be.
 pub(crate) fn as_text(rates: &Rates, width: u16) -> String {
-    let heights =
-        [height(&engine_rows(&rates.engines, width.into())), height(&use_rows(&rates.uses)), height(&client_rows(&rates.clients))];
+    let heights = [
+        height(&engine_rows(&rates.engines, width.into())),
+        height(&use_rows(&rates.uses)),
+        height_if_any(&tenant_rows(&rates.tenants)),
+        height(&client_rows(&rates.clients)),
+    ];
     let height = heights.into_iter().fold(1, u16::saturating_add);
     let area = Rect::new(0, 0, width, height.min(u16::MAX / width.max(1)));
     let mut buffer = Buffer::empty(area);
@@ -80,6 +91,17 @@ fn use_rows(uses: &[Use]) -> Rows<5> {
     uses.iter().map(row).collect()
 }
 
+fn tenant_rows(tenants: &[Tenant]) -> Rows<8> {
+    let row = |tenant: &Tenant| {
+        let [share, due] = [tenant.share, tenant.due].map(|part| format!("{part:.1} %"));
+        let [requests, missed] = [tenant.requests, tenant.missed].map(thousands);
+        let (weight, clients) = (tenant.weight.to_string(), thousands(tenant.clients));
+        let style = if tenant.missed > 0 { Style::new().fg(Color::Red) } else { Style::new() };
+        ([tenant.name.clone(), weight, clients, requests, share, due, time(tenant.wait_p99_us), missed], style)
+    };
+    tenants.iter().map(row).collect()
+}
+
 fn client_rows(clients: &[Client]) -> Rows<6> {
     let row = |client: &Client| {
         let [pid, uid, sessions] = [client.pid, client.uid, client.sessions].map(|number| number.to_string());
@@ -106,6 +128,11 @@ fn lines<const N: usize>(cells: &[String; N]) -> u16 {
 /// Lines of a table with its title, its heading and an empty one.
 fn height<const N: usize>(rows: &Rows<N>) -> u16 {
     rows.iter().map(|(cells, _)| lines(cells)).fold(3, u16::saturating_add)
+}
+
+/// None for a table that is left out when there is nothing in it.
+fn height_if_any<const N: usize>(rows: &Rows<N>) -> u16 {
+    if rows.is_empty() { 0 } else { height(rows) }
 }
 
 fn table<'a, const N: usize>(name: &'a str, columns: &Columns<N>, rows: Rows<N>) -> Table<'a> {

@@ -1,8 +1,9 @@
 //! A broker's totals since its start, for `bywash stats`.
 
 use super::rates::{is_public_key, place, work};
+use crate::explain::time;
 use crate::terminal::{bytes, thousands};
-use bywash_broker::{DeviceStats, EngineStats, Stats};
+use bywash_broker::{DeviceStats, EngineStats, Stats, TenantStats};
 use std::fmt::Write;
 
 /// What a reconfigurable engine holds, and what came of it.
@@ -23,7 +24,24 @@ pub(super) fn troubles(engine: &EngineStats) -> String {
     some.map(|(count, what)| format!("{} {what}", thousands(count))).collect::<Vec<_>>().join(", ")
 }
 
-/// One line about the broker, one for each engine, one for each algorithm in each place.
+/// What a tenant has had of what it was promised.
+fn of_tenant(tenant: &TenantStats) -> String {
+    let TenantStats { tenant: name, weight, goal_us, clients, requests, share, due, wait_p50_us, wait_p99_us, jain, .. } = tenant;
+    let [share, due] = [share, due].map(|part| part * 100.0);
+    let goal = match goal_us {
+        Some(goal) => format!(", {} of {} not within {}", thousands(tenant.missed), thousands(tenant.deadlines), time(*goal)),
+        None => String::new(),
+    };
+    let switches = if tenant.switches > 0 { format!(", {} changes of session", thousands(tenant.switches)) } else { String::new() };
+    let [p50, p99] = [*wait_p50_us, *wait_p99_us].map(time);
+    let requests = thousands(*requests);
+    format!(
+        "tenant {name}: weight {weight}, {clients} clients, {requests} requests, {share:.1} % of engine time (due {due:.1} %), \
+         wait p50 {p50}, p99 {p99}, Jain {jain:.3}{switches}{goal}"
+    )
+}
+
+/// One line about the broker, one for each engine, one for each algorithm in each place, one for each tenant.
 pub(crate) fn totals(now: &Stats) -> String {
     let mut text = String::new();
     let state = if now.draining { "draining" } else { "serving" };
@@ -49,6 +67,9 @@ pub(crate) fn totals(now: &Stats) -> String {
         let size = if is_public_key(algorithm) { String::new() } else { bytes(*size) };
         let place = place(now, engine);
         let _ = writeln!(text, "{algorithm:<20} {place:<20} {:>16} operations {size:>12}", thousands(*operations));
+    }
+    for tenant in &now.tenants {
+        let _ = writeln!(text, "{}", of_tenant(tenant));
     }
     let refused: u64 = now.quotas_hit.values().sum();
     if refused + now.denied + now.corrupt > 0 {

@@ -1,0 +1,143 @@
+//! One process of ohgama2008 s5.2: opens a session, has 3DES-CBC computed by the module again and again, closes it, and says how long it waited.
+//!
+//! What decides between processes is at the broker, so each of them is a process of its own; `bywash reproduce ohgama2008 --part live` starts them all
+//! at one moment. Every ciphertext is compared with what this process's own processor computes for it.
+#![forbid(unsafe_code)]
+
+use bywash_client::{Client, Config, Route, Session};
+use bywash_core::{Algorithm, Data, Direction, Key, Operation, Result, SessionParams};
+use clap::Parser;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const ALGORITHM: Algorithm = Algorithm::TripleDesCbc;
+const KEY: [u8; 24] = *b"three keys of 8 bytes!!!";
+const IV: [u8; 8] = [7; 8];
+
+/// Has 3DES-CBC computed by a broker's module and says how long each operation took.
+#[derive(Debug, Parser)]
+#[command(name = "ocf-load", after_help = "Example:\n  ocf-load --socket /run/bywash/broker.sock --operations 100")]
+struct Args {
+    /// The broker's socket
+    #[arg(long, value_name = "PATH")]
+    socket: PathBuf,
+    /// How many operations; without it, until --seconds have passed
+    #[arg(long, value_name = "N", required_unless_present = "seconds")]
+    operations: Option<u64>,
+    /// When to stop, after the beginning
+    #[arg(long, value_name = "S")]
+    seconds: Option<f64>,
+    /// Bytes of an operation
+    #[arg(long, value_name = "B", default_value_t = 1024)]
+    bytes: usize,
+    /// Ask at random (exponentially distributed) intervals of so many microseconds on average, instead of at once
+    #[arg(long, value_name = "US")]
+    every_us: Option<f64>,
+    /// Begin at this time of the monotonic clock, in nanoseconds
+    #[arg(long, value_name = "NS")]
+    begin: Option<u64>,
+    /// Of the intervals
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+}
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(report) => {
+            println!("{report}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("ocf-load: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<serde_json::Value> {
+    let client = Client::new(Config { socket: Some(args.socket.clone()), route: Route::Queue, run: None });
+    let expected = expected(args.bytes)?;
+    let begin = args.begin.unwrap_or_else(now);
+    sleep_until(begin);
+    let begun_late_us = us(begin, now());
+    let session = client.session(params()?)?;
+    let mut took = Vec::new();
+    let (mut wrong, mut first_us, mut random) = (0, None, Random(args.seed.max(1)));
+    let mut due = begin;
+    let stop = args.seconds.map_or(u64::MAX, |seconds| begin + (seconds * 1e9) as u64);
+    while (took.len() as u64) < args.operations.unwrap_or(u64::MAX) {
+        let asked = match args.every_us {
+            Some(mean) => {
+                due += (random.exponential() * mean * 1e3) as u64;
+                sleep_until(due.min(stop));
+                due
+            }
+            None => now(),
+        };
+        if now() >= stop {
+            break;
+        }
+        let output = encrypt(&session, args.bytes)?;
+        let done = now();
+        wrong += u64::from(output != expected);
+        first_us.get_or_insert_with(|| us(begin, done));
+        took.push(us(asked, done));
+    }
+    drop(session);
+    let end_us = us(begin, now());
+    let stats = client.stats();
+    Ok(serde_json::json!({
+        "operations": took.len(), "wrong": wrong, "elsewhere": stats.reruns + stats.overflows, "begun_late_us": begun_late_us,
+        "first_us": first_us, "end_us": end_us, "took_us": took,
+    }))
+}
+
+fn params() -> Result<SessionParams> {
+    SessionParams::new(ALGORITHM, Key::Symmetric((&KEY[..]).into()))
+}
+
+/// What the ciphertext has to be, by this process's own processor.
+fn expected(bytes: usize) -> Result<Vec<u8>> {
+    let here = Client::new(Config { socket: None, route: Route::Here, run: None });
+    encrypt(&here.session(params()?)?, bytes)
+}
+
+fn encrypt(session: &Session, bytes: usize) -> Result<Vec<u8>> {
+    let (input, mut output) = (vec![0x5a; bytes], vec![0; bytes]);
+    let data = Data::Copy { input: &input, output: &mut output };
+    session.run(&mut Operation { direction: Direction::Encrypt, iv: &IV, aad: &[], data, tag: &mut [] })?;
+    Ok(output)
+}
+
+/// The monotonic clock, in nanoseconds: the same for all processes.
+fn now() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
+    tv_sec as u64 * 1_000_000_000 + tv_nsec as u64
+}
+
+fn us(from: u64, to: u64) -> f64 {
+    to.saturating_sub(from) as f64 / 1e3
+}
+
+fn sleep_until(time: u64) {
+    // A program that wants to be on time says so; should that not be granted, it is 50 us late.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    while let Some(left) = time.checked_sub(now()).filter(|&left| left > 0) {
+        std::thread::sleep(Duration::from_nanos(left));
+    }
+}
+
+/// Xorshift (Marsaglia 2003): good enough for intervals.
+struct Random(u64);
+
+impl Random {
+    fn exponential(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        let unit = ((self.0 >> 11) as f64 + 1.0) / (1u64 << 53) as f64;
+        -unit.ln()
+    }
+}

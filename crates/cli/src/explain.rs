@@ -1,0 +1,160 @@
+//! `bywash explain`: why a request went where it went, and when.
+
+use crate::broker_link::{Link, socket_path};
+use crate::failure::{Exit, Failure};
+use crate::shell::print;
+use crate::stats::recent;
+use bywash_broker::RequestStats;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// `bywash explain`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bywash stats --recent           the latest requests, with their numbers
+  bywash explain 4711             why that one went where it went, and who was before it
+  bywash explain 4711 --json
+
+The broker remembers its latest 4096 requests. What a program computed in its own place never
+reached the broker, and has no number.")]
+pub(crate) struct Args {
+    /// The request's number, from `bywash stats --recent`
+    #[arg(value_name = "REQUEST-ID")]
+    id: u64,
+    /// The broker's socket [default: $BYWASH_SOCKET, else the system's or the session's]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Print what is known of it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks the broker, and explains.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let known = recent(&mut Link::connect(&socket_path(args.socket.as_deref()))?)?;
+    let request = known.iter().find(|request| request.id == args.id).ok_or_else(|| unknown(args.id, &known))?;
+    let text = if args.json {
+        serde_json::to_string_pretty(request).map_err(|error| Failure::failed(error.to_string()))? + "\n"
+    } else {
+        explain(request, &known)
+    };
+    print(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unknown(id: u64, known: &[RequestStats]) -> Failure {
+    let numbers = known.iter().map(|request| request.id);
+    let range = match (numbers.clone().min(), numbers.max()) {
+        (Some(first), Some(last)) => format!("it remembers some of {first} to {last}; `bywash stats --recent` lists them"),
+        _ => "it has served none yet; what programs compute in their own place does not reach it".to_owned(),
+    };
+    Failure::new(Exit::Failed, format!("this broker knows no request {id} of yours: {range}"))
+}
+
+/// Who had the engine while this one waited: by process, how often and how long, and the changes of session among it.
+fn before<'a>(request: &RequestStats, known: &'a [RequestStats]) -> (BTreeMap<(u32, &'a str), (u64, f64)>, u64) {
+    let (mut who, mut switches) = (BTreeMap::new(), 0);
+    let dispatched = request.arrived_us + request.waited_us;
+    for other in known.iter().filter(|other| other.id != request.id && other.engine == request.engine && !other.engine.is_empty()) {
+        let begun = other.arrived_us + other.waited_us;
+        // Under way when this one came, or begun before it was its turn.
+        if begun < dispatched && other.arrived_us + other.took_us() > request.arrived_us {
+            let sum: &mut (u64, f64) = who.entry((other.pid, other.comm.as_str())).or_default();
+            *sum = (sum.0 + 1, sum.1 + other.service_us);
+            switches += u64::from(other.switched);
+        }
+    }
+    (who, switches)
+}
+
+fn explain(request: &RequestStats, known: &[RequestStats]) -> String {
+    let RequestStats { id, client, pid, uid, comm, tenant, session, algorithm, bytes, .. } = request;
+    let mut text = format!(
+        "request {id}: {algorithm} of {bytes} bytes, session {session} of client {client} ({comm}, pid {pid}, uid {uid}; tenant {tenant})\n"
+    );
+    if request.engine.is_empty() {
+        let _ = writeln!(text, "  no engine ran it: it failed, was withdrawn, or its process had ended");
+        return text;
+    }
+    let why = request.reason.as_deref().unwrap_or("the policy that decides does not say why");
+    let _ = writeln!(text, "  went to {} because {why}", request.engine);
+    let (who, switches) = before(request, known);
+    let ahead: u64 = who.values().map(|(requests, _)| requests).sum();
+    let _ = writeln!(text, "  waited {} while {ahead} others were there{}", time(request.waited_us), if ahead == 0 { "" } else { ":" });
+    let mut most: Vec<_> = who.into_iter().collect();
+    most.sort_by(|a, b| b.1.1.total_cmp(&a.1.1));
+    for ((pid, comm), (requests, service_us)) in most.iter().take(8) {
+        let own = if pid == &request.pid { " (its own process)" } else { "" };
+        let _ = writeln!(text, "    {requests} of {comm}, pid {pid}{own}: {}", time(*service_us));
+    }
+    if most.len() > 8 {
+        let _ = writeln!(text, "    and of {} further processes", most.len() - 8);
+    }
+    if switches > 0 {
+        let _ = writeln!(text, "    with {switches} changes of session among them");
+    }
+    let switched = if request.switched { ", a change to its session included" } else { "" };
+    let _ = writeln!(text, "  reached the engine in {}, which took {}{switched}", time(request.reach_us), time(request.service_us));
+    let took = request.took_us();
+    let _ = match request.deadline_us {
+        Some(goal) if request.is_late() => writeln!(text, "  wanted within {}, done after {}: MISSED", time(goal), time(took)),
+        Some(goal) => writeln!(text, "  wanted within {}, done after {}", time(goal), time(took)),
+        None => writeln!(text, "  done after {}; its tenant has no goal", time(took)),
+    };
+    if request.failed {
+        text.push_str("  it ended with an error\n");
+    }
+    text
+}
+
+/// A time as people read it.
+pub(crate) fn time(us: f64) -> String {
+    match us {
+        us if us < 1e3 => format!("{us:.1} us"),
+        us if us < 1e6 => format!("{:.2} ms", us / 1e3),
+        us => format!("{:.2} s", us / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(id: u64, pid: u32, arrived_us: f64, waited_us: f64) -> RequestStats {
+        RequestStats {
+            id,
+            pid,
+            comm: format!("p{pid}"),
+            engine: "ixp425".into(),
+            algorithm: "DES-EDE3-CBC".into(),
+            arrived_us,
+            waited_us,
+            service_us: 117.0,
+            reason: Some("it had come first".into()),
+            ..RequestStats::default()
+        }
+    }
+
+    #[test]
+    fn it_is_said_why_and_who_was_before() {
+        let mut all = vec![request(1, 10, 0.0, 0.0), request(2, 11, 1.0, 116.0), request(3, 12, 2.0, 232.0), request(4, 10, 500.0, 0.0)];
+        all[2].deadline_us = Some(300.0);
+        all[1].switched = true;
+        let text = explain(&all[2], &all);
+        for part in [
+            "went to ixp425 because it had come first",
+            "waited 232.0 us while 2 others",
+            "1 of p10",
+            "1 of p11",
+            "1 changes of session",
+            "MISSED",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert!(explain(&all[3], &all).contains("while 0 others were there\n"));
+        assert!(unknown(9, &all).to_string().contains("1 to 4"));
+    }
+}
