@@ -1,10 +1,11 @@
 //! ohgama2008: a scheduler for the one crypto module of a board, which many processes share. Figures 6 to 8, and what other schedulers would have made of it.
 //!
 //! The parts `figures`, `switches` and `mixed` are simulated: the policies of [`bywash_policy::schedule`] on [`bywash_sim::shared`]. Their loads and
-//! constants are in [`loads`], so that a live run can have the same.
+//! constants are in [`loads`]. The part `live` has real processes at the module behind a broker.
 
 mod bars;
 mod figures;
+mod live;
 mod loads;
 mod mixed;
 mod switches;
@@ -13,7 +14,7 @@ use crate::{Options, Outcome, Progress, Result, parts};
 use std::fmt::Write;
 
 /// The parts, in the order in which they run.
-const PARTS: &[&str] = &["figures", "switches", "mixed"];
+const PARTS: &[&str] = &["figures", "switches", "mixed", "live"];
 
 pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
     parts(options, PARTS)?;
@@ -32,7 +33,10 @@ pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Resu
     if wanted("mixed") {
         bars.extend(mixed::run_part(options, &mut outcome, progress)?);
     }
-    let _ = writeln!(outcome.text, "Bars (simulated)");
+    if wanted("live") {
+        bars.extend(live::run_part(options, &mut outcome, progress)?);
+    }
+    let _ = writeln!(outcome.text, "Bars (those that do not say live are simulated)");
     for bar in &bars {
         let _ = writeln!(outcome.text, "{bar}");
     }

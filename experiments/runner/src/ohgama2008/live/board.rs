@@ -1,0 +1,202 @@
+//! A broker over the modelled module, the loads at it, and the same loads simulated.
+
+use super::super::loads::{ALGORITHM, BULK, BYTES, GOAL_NS, INTERACTIVE, SERVICE_NS};
+use super::programs::{Programs, Report, run};
+use crate::{Error, Options, Result};
+use bywash_broker::{Broker, BrokerConfig, TenantRule, jain};
+use bywash_core::{CostCurve, CostSheet, Direction, Engine, Time};
+use bywash_engine_board::{Board, Waiting};
+use bywash_manager::{Costs, Manager, ManagerConfig, Observation, Tenant};
+use bywash_policy::{EngineInfo, Lanes, by_name};
+use bywash_sim::shared::{self, Asks, Client, Host, Load};
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where the programs are, and how many brokers there have been.
+pub(super) struct Live {
+    programs: Programs,
+}
+
+/// A request as the broker's manager saw it.
+struct Seen {
+    client: u32,
+    arrival: Time,
+    dispatched: Time,
+    start: Time,
+    done: Time,
+    deadline: Option<Time>,
+}
+
+/// What came of processes that had so much to do each.
+pub(super) struct Processes {
+    pub(super) makespan_s: f64,
+    pub(super) mean_end_s: f64,
+    pub(super) worst_first_s: f64,
+    pub(super) switches: u64,
+}
+
+/// What came of a mixed load.
+pub(super) struct Mixed {
+    pub(super) bulk_per_s: f64,
+    pub(super) jain: f64,
+    pub(super) missed_percent: f64,
+    pub(super) wait_us: [f64; 2],
+}
+
+/// A run: what its programs say, what its broker saw, how often the module changed its session.
+struct Run {
+    reports: Vec<Report>,
+    seen: Vec<Seen>,
+    switches: u64,
+}
+
+impl Live {
+    pub(super) fn new(options: &Options) -> Result<Self> {
+        Ok(Self { programs: Programs::new(&options.bywash.with_file_name("ocf-load"))? })
+    }
+
+    fn run(&self, scheduler: &str, sigma: f64, count: u32, command: impl Fn(&Programs, &std::path::Path, u32) -> Command) -> Result<Run> {
+        let board: Arc<dyn Engine> = Arc::new(Board::new(sheet(SERVICE_NS as f64, sigma * SERVICE_NS as f64), Waiting::FixedSleep)?);
+        let config =
+            ManagerConfig { policy: scheduler.parse()?, costs: Costs::Given(Vec::new()), ..ManagerConfig::new(vec![board.clone()]) };
+        let manager = Manager::new(config)?;
+        let socket = self.programs.folder().join("broker.sock");
+        let mut config = BrokerConfig::new(socket.clone(), manager.clone());
+        let tenant = Tenant { weight: 1, goal_ns: Some(GOAL_NS) };
+        config.tenants = vec![TenantRule { matches: "program:ocf-soon".parse()?, tenant }];
+        let broker = Broker::bind(config)?;
+        let (handle, served) = (broker.handle(), broker.spawn()?);
+        let seen = watch(&manager);
+        let reports = run((0..count).map(|place| command(&self.programs, &socket, place)).collect());
+        handle.shutdown();
+        let _ = served.join();
+        let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Run { reports: reports?, seen, switches: board.switches().unwrap_or_default() })
+    }
+
+    /// Processes with so many operations each.
+    pub(super) fn processes(&self, scheduler: &str, sigma: f64, count: u32, operations: u64) -> Result<Processes> {
+        let run = self.run(scheduler, sigma, count, |programs, socket, _| {
+            let mut command = programs.command("ocf-bulk", socket);
+            command.arg("--operations").arg(operations.to_string());
+            command
+        })?;
+        let ends = || run.reports.iter().map(|report| report.end_us / 1e6);
+        Ok(Processes {
+            makespan_s: ends().fold(0.0, f64::max),
+            mean_end_s: ends().sum::<f64>() / f64::from(count),
+            worst_first_s: run.reports.iter().filter_map(|report| report.first_us).fold(0.0, f64::max) / 1e6,
+            switches: run.switches,
+        })
+    }
+
+    /// Programs that ask again at once, and programs that ask now and then and have a goal.
+    pub(super) fn mixed(&self, scheduler: &str, seconds: f64) -> Result<Mixed> {
+        let run = self.run(scheduler, 0.0, BULK.0 + INTERACTIVE.0, |programs, socket, place| {
+            let mut command = programs.command(if place < BULK.0 { "ocf-bulk" } else { "ocf-soon" }, socket);
+            command.arg("--seconds").arg(seconds.to_string());
+            if place >= BULK.0 {
+                command.arg("--every-us").arg((INTERACTIVE.1 / 1000).to_string()).arg("--seed").arg((7 * place + 1).to_string());
+            }
+            command
+        })?;
+        let mut bulk: BTreeMap<u32, u64> = BTreeMap::new();
+        for seen in run.seen.iter().filter(|seen| seen.deadline.is_none()) {
+            *bulk.entry(seen.client).or_default() += seen.done.since_ns(seen.start);
+        }
+        let soon = || run.seen.iter().filter_map(|seen| Some((seen, seen.deadline?)));
+        let mut waits: Vec<f64> = soon().map(|(seen, _)| seen.dispatched.since_ns(seen.arrival) as f64 / 1e3).collect();
+        if waits.is_empty() {
+            return Err(Error("no program with a goal was served: the broker did not know them by their names".into()));
+        }
+        waits.sort_by(f64::total_cmp);
+        let missed = soon().filter(|(seen, deadline)| seen.done > *deadline).count();
+        let operations: u64 = run.reports.iter().take(BULK.0 as usize).map(|report| report.operations).sum();
+        Ok(Mixed {
+            bulk_per_s: operations as f64 / seconds,
+            jain: jain(bulk.values().map(|&ns| ns as f64)),
+            missed_percent: 100.0 * missed as f64 / waits.len() as f64,
+            wait_us: [0.5, 0.99].map(|part| bywash_measure::statistics::quantile(&waits, part)),
+        })
+    }
+}
+
+/// What this machine needs, hand-overs included.
+pub(super) struct Calibrated {
+    /// An operation behind another.
+    pub(super) service_ns: f64,
+    /// Of a lone program, from a result to its next request.
+    pub(super) between_ns: f64,
+}
+
+/// A rehearsal: as many programs as keep the module busy, and then one alone.
+pub(super) fn calibrate(live: &Live, quick: bool) -> Result<Calibrated> {
+    let operations = if quick { 100 } else { 2000 };
+    let rehearse = |count| {
+        live.run("fifo", 0.0, count, |programs, socket, _| {
+            let mut command = programs.command("ocf-bulk", socket);
+            command.arg("--operations").arg(operations.to_string());
+            command
+        })
+    };
+    // Between ends, as the module sees them, while nobody has ended.
+    let cycle = |run: &Run| {
+        let mut ends: Vec<u64> = run.seen.iter().map(|seen| seen.done.0).collect();
+        ends.sort_unstable();
+        let middle = &ends[ends.len() / 10..ends.len() - ends.len() / 10];
+        (middle[middle.len() - 1] - middle[0]) as f64 / (middle.len() - 1).max(1) as f64
+    };
+    let (busy, alone) = (rehearse(BULK.0)?, rehearse(1)?);
+    let service_ns = cycle(&busy);
+    Ok(Calibrated { service_ns, between_ns: (cycle(&alone) - service_ns).max(0.0) })
+}
+
+impl Calibrated {
+    fn simulate(&self, scheduler: &str, sigma: f64, clients: Vec<Client>, until_ns: Option<u64>) -> shared::Outcome {
+        let module = EngineInfo { workers: 1, lanes: Lanes::same(1), costs: sheet(self.service_ns, sigma * SERVICE_NS as f64) };
+        let host = Host { wake_ns: self.between_ns as u64, ..Host::default() };
+        let mut policy = by_name(scheduler, std::slice::from_ref(&module)).expect("a name of the list");
+        shared::run(&mut *policy, &module, &Load { clients, host, until_ns, seed: 1 })
+    }
+
+    /// As [`Live::processes`].
+    pub(super) fn processes(&self, scheduler: &str, sigma: f64, count: u32, operations: u64) -> shared::Outcome {
+        self.simulate(scheduler, sigma, vec![client("", None, closed(operations)); count as usize], None)
+    }
+
+    /// As [`Live::mixed`].
+    pub(super) fn mixed(&self, scheduler: &str, seconds: f64) -> shared::Outcome {
+        let mut clients = vec![client("bulk", None, closed(u64::MAX)); BULK.0 as usize];
+        let soon = client("interactive", Some(GOAL_NS), Asks::Open { every_ns: INTERACTIVE.1 });
+        clients.extend(vec![soon; INTERACTIVE.0 as usize]);
+        self.simulate(scheduler, 0.0, clients, Some((seconds * 1e9) as u64))
+    }
+}
+
+fn closed(operations: u64) -> Asks {
+    Asks::Closed { operations, depth: 1, before_ns: 0, after_ns: 0, think_ns: 0 }
+}
+
+fn client(group: &'static str, goal_ns: Option<u64>, asks: Asks) -> Client {
+    let tenant = Tenant { weight: 1, goal_ns };
+    Client { group, tenant, algorithm: ALGORITHM, direction: Direction::Encrypt, bytes: BYTES, start_ns: 0, asks }
+}
+
+/// The module, of which only this load's operation matters.
+fn sheet(service_ns: f64, switch_ns: f64) -> CostSheet {
+    let curve = CostCurve { points: vec![(0, service_ns)], ..CostCurve::default() };
+    CostSheet { modelled: true, switch_ns, algorithms: [(ALGORITHM.name().to_owned(), curve)].into(), ..CostSheet::empty("ixp425") }
+}
+
+/// Notes what a manager serves from now on.
+fn watch(manager: &Manager) -> Arc<Mutex<Vec<Seen>>> {
+    let all = Arc::new(Mutex::new(Vec::new()));
+    let notes = all.clone();
+    manager.observe(Arc::new(move |end: &Observation<'_>| {
+        let Observation { arrival, dispatched, start, done, .. } = *end;
+        let seen = Seen { client: end.request.client, arrival, dispatched, start, done, deadline: end.request.deadline };
+        notes.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+    }));
+    all
+}
