@@ -239,7 +239,7 @@ mod tests {
         loop {
             let mut requests = vec![];
             let bywash_policy::Decision::Dispatch(engine) = state.policy.decide(now, &mut requests) else { return count };
-            state.batch(now, engine, requests, None);
+            state.batch(now, engine, requests, None, None);
             count += 1;
         }
     }
@@ -338,7 +338,7 @@ mod tests {
             while state.policy.decide(Time(0), &mut requests) != bywash_policy::Decision::Dispatch(EngineId(0)) {
                 requests.clear();
             }
-            let mut batch = state.batch(Time(0), EngineId(0), requests, None);
+            let mut batch = state.batch(Time(0), EngineId(0), requests, None, None);
             batch.items[0].outcome = if well { Ok(1) } else { Err(Error::NotRun) };
             state.finish(batch, crate::state::Span { start: Time(0), done: Time(9_000_000) }, None, &mut vec![]);
             assert_eq!(believed(&state) != at_first, well);
@@ -354,7 +354,7 @@ mod tests {
             let at_first = believed(&state);
             let mut requests = vec![];
             assert_eq!(state.policy.decide(Time(0), &mut requests), bywash_policy::Decision::Dispatch(EngineId(0)));
-            let mut batch = state.batch(Time(0), EngineId(0), requests, None);
+            let mut batch = state.batch(Time(0), EngineId(0), requests, None, None);
             batch.items.iter_mut().zip(&outcomes).for_each(|(item, outcome)| item.outcome = outcome.clone());
             state.finish(batch, crate::state::Span { start: Time(0), done: Time(9_000_000) }, None, &mut vec![]);
             assert_eq!(believed(&state) != at_first, teaches, "{outcomes:?}");
