@@ -30,7 +30,7 @@
 //!
 //! A request waits for one engine, chosen when it comes: [`soonest`] unless the name says otherwise. It goes to another only when that engine goes down.
 //!
-//! Names with parameters, such as `exclusive:lease=20ms`, are read by [`parse`](names::parse) and listed by [`help`](names::help). The properties are
+//! Names with parameters, such as `exclusive:lease=20ms`, are read by [`parse`] and listed by [`help`]. The properties are
 //! checked in `tests/schedule.rs`, for each by name.
 
 pub mod anticipatory;
