@@ -54,20 +54,28 @@ fn unknown(id: u64, known: &[RequestStats]) -> Failure {
     Failure::new(Exit::Failed, format!("this broker knows no request {id} of yours: {range}"))
 }
 
-/// Who had the engine while this one waited: by process, how often and how long, and the changes of session among it.
-fn before<'a>(request: &RequestStats, known: &'a [RequestStats]) -> (BTreeMap<(u32, &'a str), (u64, f64)>, u64) {
-    let (mut who, mut switches) = (BTreeMap::new(), 0);
+/// Who had the engine while a request waited.
+#[derive(Default)]
+struct Before<'a> {
+    /// By pid and command: how many requests, and microseconds of the engine's.
+    who: BTreeMap<(u32, &'a str), (u64, f64)>,
+    /// Changes of session among them.
+    switches: u64,
+}
+
+fn before<'a>(request: &RequestStats, known: &'a [RequestStats]) -> Before<'a> {
+    let mut before = Before::default();
     let dispatched = request.arrived_us + request.waited_us;
     for other in known.iter().filter(|other| other.id != request.id && other.engine == request.engine && !other.engine.is_empty()) {
         let begun = other.arrived_us + other.waited_us;
         // Under way when this one came, or begun before it was its turn.
         if begun < dispatched && other.arrived_us + other.took_us() > request.arrived_us {
-            let sum: &mut (u64, f64) = who.entry((other.pid, other.comm.as_str())).or_default();
+            let sum = before.who.entry((other.pid, other.comm.as_str())).or_default();
             *sum = (sum.0 + 1, sum.1 + other.service_us);
-            switches += u64::from(other.switched);
+            before.switches += u64::from(other.switched);
         }
     }
-    (who, switches)
+    before
 }
 
 fn explain(request: &RequestStats, known: &[RequestStats]) -> String {
@@ -81,7 +89,7 @@ fn explain(request: &RequestStats, known: &[RequestStats]) -> String {
     }
     let why = request.reason.as_deref().unwrap_or("the policy that decides does not say why");
     let _ = writeln!(text, "  went to {} because {why}", request.engine);
-    let (who, switches) = before(request, known);
+    let Before { who, switches } = before(request, known);
     let ahead: u64 = who.values().map(|(requests, _)| requests).sum();
     let _ = writeln!(text, "  waited {} while {ahead} others were there{}", time(request.waited_us), if ahead == 0 { "" } else { ":" });
     let mut most: Vec<_> = who.into_iter().collect();
