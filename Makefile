@@ -36,6 +36,9 @@ install: build  ## into PREFIX (/usr/local); the broker's settings go to /etc/by
 	install -D -m 755 target/release/bywash $(DESTDIR)$(PREFIX)/bin/bywash
 	install -D -m 644 target/release/libbywash_openssl.so $(DESTDIR)$(PREFIX)/lib/bywash/libbywash_openssl.so
 	install -D -m 644 target/release/libbywash_async.so $(DESTDIR)$(PREFIX)/lib/bywash/libbywash_async.so
+	install -D -m 644 target/release/libbywash_cryptodev_preload.so $(DESTDIR)$(PREFIX)/lib/bywash/libbywash_cryptodev_preload.so
+	install -D -m 644 target/release/libbywash_cryptodev_loaded.so $(DESTDIR)$(PREFIX)/lib/bywash/libbywash_cryptodev_loaded.so
+	install -D -m 644 crates/interfaces/cryptodev/abi/include/crypto/cryptodev.h $(DESTDIR)$(PREFIX)/include/bywash/crypto/cryptodev.h
 	install -D -m 644 target/release/libbywash_c.so $(DESTDIR)$(PREFIX)/lib/libbywash_c.so
 	install -D -m 644 crates/interfaces/c/include/bywash.h $(DESTDIR)$(PREFIX)/include/bywash.h
 	install -D -m 644 packaging/bywash.service $(DESTDIR)$(PREFIX)/lib/systemd/system/bywash.service

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 /// The shared object's file name.
 const FILE: &str = "libbywash_openssl.so";
-/// That of the preload library.
-const PRELOAD: &str = "libbywash_async.so";
+/// The preload library by which handshakes of event-driven servers wait for each other.
+pub(crate) const ASYNC: &str = "libbywash_async.so";
+/// The preload library that has `/dev/crypto`.
+pub(crate) const CRYPTODEV: &str = "libbywash_cryptodev_preload.so";
 
 /// The provider named by `--provider` or `BYWASH_PROVIDER`, else the one that lies near this executable.
 pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
@@ -32,11 +34,11 @@ fn near(executable: &Path) -> Vec<PathBuf> {
     [folder.to_owned(), folder.join("deps"), prefix.join("lib/bywash"), prefix.join("lib")].map(|place| place.join(FILE)).into()
 }
 
-/// The preload library by which handshakes of event-driven servers wait for each other, beside the provider or near this executable.
-pub(crate) fn preload(provider: &Path) -> Option<PathBuf> {
+/// A preload library, beside the provider or near this executable.
+pub(crate) fn preload(provider: &Path, file: &str) -> Option<PathBuf> {
     let executable = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
-    let near = near(&executable).into_iter().map(|path| path.with_file_name(PRELOAD));
-    core::iter::once(provider.with_file_name(PRELOAD)).chain(near).find(|path| path.is_file())
+    let near = near(&executable).into_iter().map(|path| path.with_file_name(file));
+    core::iter::once(provider.with_file_name(file)).chain(near).find(|path| path.is_file())
 }
 
 fn missing(what: &str) -> Failure {

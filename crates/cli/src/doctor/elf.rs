@@ -57,6 +57,11 @@ pub(super) fn built_in(data: &[u8]) -> Option<&'static str> {
     MARKS.iter().find(|(mark, _)| contains(data, mark)).map(|(_, name)| *name)
 }
 
+/// Whether the path of the device stands in the program.
+pub(super) fn names_the_device(data: &[u8]) -> bool {
+    contains(data, b"/dev/crypto")
+}
+
 fn contains(data: &[u8], mark: &[u8]) -> bool {
     data.windows(mark.len()).any(|window| window == mark)
 }

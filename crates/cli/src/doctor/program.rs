@@ -79,6 +79,7 @@ fn judge(path: &Path, data: &[u8]) -> Vec<Finding> {
         return vec![Finding::broken("program", found, "use a build that is linked to the system's libcrypto.so.3")];
     }
     let mut findings = vec![verdict(&name.to_string(), &closure(path, &elf), || elf::built_in(data))];
+    findings.extend(device(&name.to_string(), data));
     findings.extend(batches(&elf.imports));
     findings.extend(privileged(path));
     findings
@@ -106,6 +107,14 @@ fn verdict(name: &str, libraries: &BTreeSet<String>, built_in: impl Fn() -> Opti
     let found =
         format!("{name} does not name libcrypto; it is reached if it loads it later (Python's ssl, Apache's mod_ssl and nginx modules do)");
     Finding::note("program", found, format!("look at the summary of: bywash run -- {name} ..."))
+}
+
+/// Whether the program itself speaks the interface of `/dev/crypto`.
+fn device(name: &str, data: &[u8]) -> Option<Finding> {
+    elf::names_the_device(data).then(|| {
+        let found = format!("{name} names /dev/crypto: under bywash run --devcrypto it has that, and what it asks is answered by Bywash");
+        Finding::ok("/dev/crypto", found)
+    })
 }
 
 /// Whether the handshakes of a server would wait for each other: it must call libssl itself, and wait for events in a way that can be watched.
@@ -186,6 +195,12 @@ mod tests {
         assert_eq!(judged(&["SSL_accept", "__poll_chk"]), Some(Level::Ok));
         assert_eq!(judged(&["SSL_accept", "read"]), Some(Level::Note));
         assert_eq!(judged(&["epoll_wait"]), None);
+    }
+
+    #[test]
+    fn programs_that_name_the_device_are_told_apart() {
+        assert_eq!(device("prog", b"... /dev/crypto\0 ...").map(|finding| finding.level), Some(Level::Ok));
+        assert!(device("prog", b"... /dev/null\0 ...").is_none());
     }
 
     #[test]

@@ -35,6 +35,7 @@ Examples:
   bywash run --route queue -- openssl speed -evp aes-256-gcm
   bywash run --engine board:munetoh-meac32 -- apache2 -DFOREGROUND
   bywash run --engine fpga --engine cpu --route queue -- ./server
+  bywash run --devcrypto -- openssl speed -engine devcrypto -evp aes-128-cbc
   bywash run --report report.json --trace trace.csv -- ./server
 
 Without a running broker the run hosts one of its own, which ends with it. A trace is always of
@@ -74,6 +75,12 @@ pub(crate) struct Args {
     /// arise, not in company; also by BYWASH_ASYNC=off
     #[arg(long)]
     no_async: bool,
+    /// Give the program and what it starts a /dev/crypto (OCF, cryptodev), where the system has none
+    #[arg(long)]
+    devcrypto: bool,
+    /// Say in words what was wrong with a request to /dev/crypto
+    #[arg(long)]
+    explain: bool,
     /// No summary and no notes
     #[arg(long, short)]
     quiet: bool,
@@ -98,6 +105,8 @@ pub(crate) struct Plan {
     pub(crate) reload: Option<ReloadName>,
     pub(crate) provider: Option<PathBuf>,
     pub(crate) no_async: bool,
+    pub(crate) devcrypto: bool,
+    pub(crate) explain: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     pub(crate) report: Option<PathBuf>,
@@ -107,7 +116,7 @@ pub(crate) struct Plan {
 
 /// Runs the program.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let Args { route, socket, engine, policy, reload, provider, no_async, json, quiet, report, trace, command } = args;
+    let Args { route, socket, engine, policy, reload, provider, no_async, devcrypto, explain, json, quiet, report, trace, command } = args;
     execute(&Plan {
         route: *route,
         socket: socket.clone(),
@@ -116,6 +125,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         reload: reload.clone(),
         provider: provider.clone(),
         no_async: *no_async,
+        devcrypto: *devcrypto,
+        explain: *explain,
         json: *json,
         quiet: *quiet,
         report: report.clone(),
@@ -161,29 +172,39 @@ fn prepare(plan: &Plan, module: PathBuf, workspace: &Workspace, socket: &Path, n
     if let Some(preload) = preload {
         command.env(LD_PRELOAD, preload);
     }
+    if plan.explain {
+        command.env("BYWASH_EXPLAIN", "1");
+    }
     Ok(command)
 }
 
-/// The value of `LD_PRELOAD` with our library added to what is there, unless it is not wanted.
+/// The value of `LD_PRELOAD` with our libraries added to what is there, as far as they are wanted. The one for `/dev/crypto` only for who asks: it would make every
+/// process of a run start some 0.1 ms later.
 fn preload(plan: &Plan, provider: &Path, notes: &mut Vec<String>) -> Option<OsString> {
-    if plan.no_async || std::env::var_os("BYWASH_ASYNC").is_some_and(|value| value == "off") {
-        return None;
+    let mut list = std::env::var_os(LD_PRELOAD).unwrap_or_default();
+    let before = list.len();
+    if !(plan.no_async || std::env::var_os("BYWASH_ASYNC").is_some_and(|value| value == "off")) {
+        let without = "handshakes of event-driven servers are computed one by one";
+        notes.extend(add(&mut list, provider, provider::ASYNC, without).err());
     }
-    let Some(library) = provider::preload(provider) else {
-        notes.push("libbywash_async.so is not beside the provider: handshakes of event-driven servers are computed one by one".into());
-        return None;
-    };
+    if plan.devcrypto {
+        notes.extend(add(&mut list, provider, provider::CRYPTODEV, "there is no /dev/crypto but the system's").err());
+    }
+    (list.len() > before).then_some(list)
+}
+
+/// Adds a library to the list; or says what is to be expected without it.
+fn add(list: &mut OsString, provider: &Path, file: &str, without: &str) -> Result<(), String> {
+    let Some(library) = provider::preload(provider, file) else { return Err(format!("{file} is not beside the provider: {without}")) };
     // ld.so(8) splits the list at these and knows no way to quote them.
     if library.as_os_str().as_encoded_bytes().iter().any(|byte| b": ".contains(byte)) {
-        notes.push(format!("{} cannot be preloaded: its path holds a space or a colon", library.display()));
-        return None;
+        return Err(format!("{} cannot be preloaded, its path holds a space or a colon: {without}", library.display()));
     }
-    let mut list = std::env::var_os(LD_PRELOAD).unwrap_or_default();
     if !list.is_empty() {
         list.push(":");
     }
     list.push(library);
-    Some(list)
+    Ok(())
 }
 
 fn tell(plan: &Plan, status: u8, account: &Account, traced: Option<&str>) -> Result<(), Failure> {

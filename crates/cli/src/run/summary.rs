@@ -9,7 +9,7 @@ const NAMED_MAX: usize = 4;
 /// What ran where.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Account {
-    /// Processes of the run that used the provider and reached the broker.
+    /// Processes of the run that used the provider or `/dev/crypto` and reached the broker.
     pub(crate) processes: u64,
     /// In the programs' own place, as their processes say.
     pub(crate) here: Vec<Line>,
@@ -38,7 +38,7 @@ impl Account {
     pub(crate) fn summary(&self, command: &str) -> String {
         if self.processes == 0 {
             return format!(
-                "nothing was routed: no process of this run used the provider. The program did no cryptography, or it does not \
+                "nothing was routed: no process of this run used the provider or /dev/crypto. The program did no cryptography, or it does not \
                  leave it to the system's OpenSSL (Go, rustls, BoringSSL, static builds); see `bywash doctor -- {command}`"
             );
         }

@@ -10,6 +10,7 @@
 
 use crate::table;
 use core::cell::Cell;
+use core::mem::ManuallyDrop;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::SeqCst};
 use libc::timespec;
 
@@ -52,6 +53,15 @@ pub(crate) fn enter() -> Option<Inside> {
         leave();
         wait(&FORKING, 1);
     }
+}
+
+/// Does something inside. (Nothing here panics, so nothing needs to be undone on the way out of a panic: code for that would bring Rust's unwinder into every
+/// process of a run.)
+pub(crate) fn within<R>(what: impl FnOnce(&Inside) -> R) -> Option<R> {
+    let inside = ManuallyDrop::new(enter()?);
+    let result = what(&inside);
+    drop(ManuallyDrop::into_inner(inside));
+    Some(result)
 }
 
 impl Drop for Inside {

@@ -29,11 +29,13 @@ unsafe fn after(answer: c_int, before: c_int, folder: c_int, path: *const c_char
     }
 }
 
-/// A descriptor of a new description.
+/// A descriptor of a new description. Not for a signal handler in the midst of a request: the tables may be half changed below it.
 fn device(flags: c_int) -> Result<c_int, c_int> {
-    // A signal handler in the midst of a request: the tables may be half changed below it.
-    let inside = gate::enter().ok_or(libc::EBUSY)?;
-    table::sweep(&inside);
+    gate::within(|inside| device_within(flags, inside)).unwrap_or(Err(libc::EBUSY))
+}
+
+fn device_within(flags: c_int, inside: &gate::Inside) -> Result<c_int, c_int> {
+    table::sweep(inside);
     let device = loader::open()?;
     let undo = |number| {
         loader::close(device);
@@ -43,7 +45,7 @@ fn device(flags: c_int) -> Result<c_int, c_int> {
         gate::claim();
     }
     let fd = socket::make(flags).map_err(undo)?;
-    table::add(fd, device, &inside).map_err(|number| {
+    table::add(fd, device, inside).map_err(|number| {
         // SAFETY: our own descriptor, which nobody has seen.
         unsafe { real::close(fd) };
         undo(number)
@@ -54,18 +56,16 @@ fn device(flags: c_int) -> Result<c_int, c_int> {
 /// Takes a descriptor over that a program has inherited from another by `exec`, with a device that has no sessions.
 #[cold]
 pub(crate) fn adopt(fd: c_int) -> bool {
-    real::keeping_errno(|| {
-        if !socket::is_one(fd) {
-            return false;
-        }
-        let Some(inside) = gate::enter() else { return false };
-        let Ok(device) = loader::open() else { return false };
-        let added = table::add(fd, device, &inside).is_ok();
-        if !added {
-            loader::close(device);
-        }
-        added
-    })
+    real::keeping_errno(|| socket::is_one(fd) && gate::within(|inside| adopt_within(fd, inside)).unwrap_or(false))
+}
+
+fn adopt_within(fd: c_int, inside: &gate::Inside) -> bool {
+    let Ok(device) = loader::open() else { return false };
+    let added = table::add(fd, device, inside).is_ok();
+    if !added {
+        loader::close(device);
+    }
+    added
 }
 
 macro_rules! opens {

@@ -236,7 +236,7 @@ static void forks_while_threads_work(void)
     for (int i = 0; i < 4; i++)
         CHECK(pthread_create(&threads[i], NULL, work, i % 2 ? &threads[i] : NULL) == 0);
     CHECK(pthread_create(&threads[4], NULL, work_locked, NULL) == 0);
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 40; i++) {
         pid_t child = fork();
         if (child == 0) {
             alarm(30);

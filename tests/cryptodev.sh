@@ -1,0 +1,210 @@
+#!/usr/bin/env bash
+# /dev/crypto as unmodified clients use it, under `bywash run --devcrypto`: the openssl command with OpenSSL's own devcrypto engine, wolfSSL built for it. Every byte is
+# compared with what the same command gives without the engine.
+#
+#   tests/cryptodev.sh [probe|enc|dgst|speed|tls|wolfssl]...
+#
+# Debian builds neither for /dev/crypto, so the upstream tarballs of Debian's source packages are fetched with apt once (15 and 19 MB), and the engine alone (a second) and
+# wolfSSL's test program (a minute) are compiled from them, against our header crypto/cryptodev.h. Kept in target/openssl-source and target/wolfssl-source.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+need "$bywash" "$(dirname "$bywash")/libbywash_cryptodev_preload.so" "$(dirname "$bywash")/libbywash_cryptodev_loaded.so"
+unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF LD_PRELOAD
+target=${CARGO_TARGET_DIR:-$repository/target}
+headers=$repository/crates/interfaces/cryptodev/abi/include
+only=("$@")
+counts=(0 0 0)
+
+fail() { echo "$*"; exit 1; }
+skip() { echo "$*"; exit 77; }
+
+check() {
+    local name=$1 status=0 seconds=$SECONDS room=$scratch/$1
+    shift
+    [ ${#only[@]} = 0 ] || printf '%s\n' "${only[@]}" | grep -qxF "$name" || return 0
+    mkdir "$room"
+    set +e
+    (
+        trap 'for pid in "${started[@]:-}"; do [ -z "$pid" ] || end "$pid"; done' EXIT
+        started=()
+        cd "$room"
+        set -e
+        "$@"
+    ) >"$room/log" 2>&1
+    status=$?
+    set -e
+    case $status in
+        0) counts[0]=$((counts[0] + 1)); printf 'ok       cryptodev: %-8s %s (%s s)\n' "$name" "$(cat "$room/note" 2>/dev/null)" $((SECONDS - seconds)) ;;
+        77) counts[2]=$((counts[2] + 1)); printf 'skipped  cryptodev: %-8s %s\n' "$name" "$(tail -1 "$room/log")" ;;
+        *) counts[1]=$((counts[1] + 1)); printf 'FAILED   cryptodev: %-8s status %s; the last of its log:\n' "$name" "$status"; tail -12 "$room/log" | sed 's/^/         | /' ;;
+    esac
+}
+
+# --- what is fetched and compiled ----------------------------------------------------------------------------------------------
+
+# source_of PACKAGE: its upstream tarball in target/PACKAGE-source, by apt with sources of its own; unpacked in `source` there.
+source_of() {
+    local package=$1 cache=$target/$1-source archive release suite
+    mkdir -p "$cache/lists/partial"
+    if ! ls "$cache/$package"_*.orig.tar.* >/dev/null 2>&1; then
+        release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+        for suite in "debian $release $release-updates" "debian-security $release-security"; do
+            archive=${suite%% *}
+            printf 'Types: deb-src\nURIs: http://deb.debian.org/%s\nSuites: %s\nComponents: main\n' "$archive" "${suite#* }"
+            printf 'Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n\n'
+        done >"$cache/apt.sources"
+        local apt=(apt-get -qq -o "Dir::Etc::sourcelist=$cache/apt.sources" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$cache/lists"
+            -o Dir::Cache::srcpkgcache= -o Dir::Cache::pkgcache= -o APT::Sandbox::User=)
+        "${apt[@]}" update && (cd "$cache" && "${apt[@]}" source --tar-only "$package") || skip "Debian's source package $package cannot be fetched (apt, network)"
+    fi
+    [ -d "$cache/source" ] || {
+        rm -rf "$cache/unpacking"
+        mkdir "$cache/unpacking"
+        tar -xf "$(ls "$cache/$package"_*.orig.tar.* | tail -1)" -C "$cache/unpacking" --strip-components=1
+        mv "$cache/unpacking" "$cache/source"
+    }
+}
+
+engines=$target/openssl-source/engines
+engine() {
+    source_of openssl
+    [ ! -e "$engines/devcrypto.so" ] || return 0
+    mkdir -p "$engines"
+    local source=$target/openssl-source/source
+    cc -O2 -w -fPIC -shared -I"$headers" -I"$source/include" -o "$engines/devcrypto.so" "$source/engines/e_devcrypto.c" -lcrypto
+}
+
+# routed COMMAND...: under bywash run; nothing but /dev/crypto is ours, so that what the summary counts was asked there.
+routed() { OPENSSL_ENGINES=$engines "$bywash" run --devcrypto --quiet --report report.json -- env OPENSSL_CONF=/dev/null "$@"; }
+
+# Operations in the report, of algorithms whose name begins so.
+operations() {
+    /usr/bin/python3 - report.json "${1:-}" <<'PY'
+import json, sys
+account = json.load(open(sys.argv[1]))["account"]
+print(sum(line["operations"] for place in ("here", "broker") for line in account[place] if line["algorithm"].startswith(sys.argv[2])))
+PY
+}
+
+# What the engine says that it offers: ciphers, then digests, as OpenSSL names them.
+offered() { routed openssl engine -t -c "$@" devcrypto | tr -d '[]' | tr ',' '\n' | sed 's/^ *//' ; }
+
+# --- the clients ---------------------------------------------------------------------------------------------------------------
+
+enc() {
+    engine
+    offered >offered
+    grep -q available offered || fail "the engine is not available: $(cat offered)"
+    local cipher size key=000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f number=0
+    for cipher in $(grep -E '^(DES|AES|BF|CAMELLIA)-' offered); do
+        case $cipher in *-GCM | *-CCM) continue ;; esac
+        for size in 0 1000 1000003; do
+            head -c $size /dev/urandom >text
+            local how=(-"${cipher,,}" -iv 0f0e0d0c0b0a09080706050403020100)
+            case $cipher in *-128-* | BF-*) how+=(-K ${key:0:32}) ;; *-192-* | *-EDE3-*) how+=(-K ${key:0:48}) ;; DES-CBC) how+=(-K ${key:0:16}) ;; *) how+=(-K $key) ;; esac
+            local legacy=()
+            case $cipher in DES-CBC | BF-*) legacy=(-provider legacy -provider default) ;; esac
+            # 64-bit blocks take half the vector, and ECB none: openssl says so on standard error, both times.
+            openssl enc "${legacy[@]}" "${how[@]}" -in text -out plain
+            routed openssl enc -engine devcrypto "${legacy[@]}" "${how[@]}" -in text -out ours
+            cmp plain ours
+            routed openssl enc -d -engine devcrypto "${legacy[@]}" "${how[@]}" -in plain -out back
+            cmp text back
+            [ "$(operations)" -gt 0 ] || fail "$cipher did not go through /dev/crypto"
+        done
+        number=$((number + 1))
+    done
+    [ $number -gt 0 ] || fail "no cipher is offered"
+    echo "$number ciphers both ways, at 3 sizes: $(grep -E '^(DES|AES|BF|CAMELLIA)-' offered | tr '\n' ' ')" >note
+}
+
+dgst() {
+    engine
+    offered -pre DIGESTS:ALL >offered
+    head -c 300000 /dev/urandom >text
+    printf 'openssl_conf=i\n[i]\nengines=e\n[e]\ndevcrypto=d\n[d]\nengine_id=devcrypto\ndynamic_path=%s\nDIGESTS=ALL\ndefault_algorithms=ALL\ninit=1\n' \
+        "$engines/devcrypto.so" >engine.cnf
+    local digest number=0
+    for digest in $(grep -E '^(MD5|SHA|RIPEMD|RMD)' offered | grep -v -- -); do
+        openssl dgst -"$digest" -r text >plain
+        routed env OPENSSL_CONF="$PWD/engine.cnf" openssl dgst -"$digest" -r text >ours
+        cmp plain ours
+        [ "$(operations)" -gt 0 ] || fail "$digest did not go through /dev/crypto"
+        number=$((number + 1))
+    done
+    [ $number -gt 0 ] || fail "no digest is offered: $(tr '\n' ' ' <offered)"
+    echo "$number digests: $(grep -E '^(MD5|SHA|RIPEMD|RMD)' offered | grep -v -- - | tr '\n' ' ')" >note
+}
+
+speed() {
+    engine
+    routed openssl speed -engine devcrypto -elapsed -seconds 1 -bytes 65536 -evp aes-128-cbc >out 2>&1
+    [ "$(operations AES-128-CBC)" -gt 100 ] || fail "openssl speed did not go through /dev/crypto: $(tail -3 out)"
+    echo "openssl speed, AES-128-CBC of 64 KiB: $(tail -1 out | awk '{ print $NF }') bytes/s" >note
+}
+
+tls() {
+    command -v curl >/dev/null || skip "no curl here: apt-get install curl"
+    engine
+    openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj "/CN=$host" -addext "subjectAltName=DNS:$host" 2>/dev/null
+    mkdir www
+    head -c 3000000 /dev/urandom >www/file
+    local port cipher
+    for cipher in AES128-SHA AES256-SHA256; do
+        port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+        (cd www && OPENSSL_ENGINES=$engines exec "$bywash" run --devcrypto --quiet --report "$scratch/tls/report.json" -- env OPENSSL_CONF=/dev/null \
+            openssl s_server -engine devcrypto -accept "127.0.0.1:$port" -cert ../cert.pem -key ../key.pem -tls1_2 -cipher "$cipher:@SECLEVEL=0" -WWW -quiet) >server 2>&1 &
+        started=($!)
+        for _ in $(seq 200); do
+            curl -s -o got --cacert cert.pem --resolve "$host:$port:127.0.0.1" "https://$host:$port/file" && break
+            sleep 0.1
+        done
+        cmp www/file got
+        end "${started[0]}"
+        started=()
+        [ "$(operations AES-)" -gt 100 ] || fail "$cipher: the records did not go through /dev/crypto: $(cat server)"
+        rm got
+    done
+    echo "openssl s_server and curl, TLS 1.2 with AES128-SHA and AES256-SHA256, 3 MB each" >note
+}
+
+# As configure --enable-devcrypto=all would: its flags, without its autotools. HASH_KEEP because its tests want digests of unfinished messages, which wolfSSL does not
+# take from a device otherwise.
+wolfssl_flags="-DWOLFSSL_DEVCRYPTO -DWOLFSSL_DEVCRYPTO_CBC -DWOLFSSL_DEVCRYPTO_AES -DWOLFSSL_DEVCRYPTO_HASH -DWOLFSSL_DEVCRYPTO_HASH_KEEP -DWOLFSSL_NO_HASH_RAW -DWOLFSSL_AES_DIRECT
+    -DHAVE_AESGCM -DHAVE_AESCCM -DWOLFSSL_AES_COUNTER -DHAVE_AES_ECB -DWOLFSSL_SHA512 -DWOLFSSL_SHA384 -DHAVE_HKDF -DHAVE_ECC -DTFM_TIMING_RESISTANT
+    -DECC_TIMING_RESISTANT -DWC_RSA_BLINDING -DHAVE_THREAD_LS -D_GNU_SOURCE -DWOLFCRYPT_ONLY -DNO_WRITE_TEMP_FILES"
+wolfssl() {
+    source_of wolfssl
+    local cache=$target/wolfssl-source
+    if [ ! -x "$cache/testwolfcrypt" ]; then
+        rm -rf "$cache/objects"
+        mkdir -p "$cache/objects" "$cache/include/wolfssl"
+        echo '/* All options are given to the compiler. */' >"$cache/include/wolfssl/options.h"
+        (cd "$cache/source" && ls wolfcrypt/src/*.c wolfcrypt/src/port/devcrypto/*.c wolfcrypt/test/test.c |
+            grep -v -E '/(misc|evp|async|selftest|fips.*|wolfcrypt_.*)\.c$' |
+            xargs -P "$(nproc)" -I@ sh -c 'cc -O1 -w $1 -I. -I$2 -I$3/include -c @ -o "$3/objects/$(echo @ | tr / _).o"' sh "$wolfssl_flags" "$headers" "$cache")
+        cc -o "$cache/testwolfcrypt" "$cache/objects"/*.o -lm -lpthread
+    fi
+    cd "$cache/source"
+    "$bywash" run --devcrypto --quiet --report "$scratch/wolfssl/report.json" -- "$cache/testwolfcrypt" >"$scratch/wolfssl/out" 2>&1 || fail "$(tail -4 "$scratch/wolfssl/out")"
+    cd "$scratch/wolfssl"
+    [ "$(operations)" -gt 100 ] || fail "wolfSSL asked nothing of /dev/crypto"
+    echo "$(grep -c 'test passed' out) tests of testwolfcrypt built with devcrypto, $(operations) operations" >note
+}
+
+# The probe of what a device answers, over the preload library.
+probe() {
+    local program=$(dirname "$bywash")/cryptodev-probe
+    [ -x "$program" ] || skip "no $program: make build"
+    routed "$program" >out || fail "$(grep -v '^ok' out | head -5)"
+    tail -1 out >note
+}
+
+check probe probe
+check enc enc
+check dgst dgst
+check speed speed
+check tls tls
+check wolfssl wolfssl
+printf 'cryptodev: %s passed, %s failed, %s skipped\n' "${counts[@]}"
+[ "${counts[1]}" = 0 ]
