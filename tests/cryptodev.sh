@@ -110,7 +110,7 @@ enc() {
             cmp plain ours
             routed openssl enc -d -engine devcrypto "${legacy[@]}" "${how[@]}" -in plain -out back
             cmp text back
-            [ "$(operations)" -gt 0 ] || fail "$cipher did not go through /dev/crypto"
+            [ $size = 0 ] || [ "$(operations)" -gt 0 ] || fail "$cipher did not go through /dev/crypto"
         done
         number=$((number + 1))
     done
