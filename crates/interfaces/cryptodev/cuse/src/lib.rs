@@ -11,10 +11,9 @@
 //!
 //! # Deviations, beside those of the dispatcher
 //!
-//! - What a request reads, its argument included, is at most 128 KiB, and so is what it writes: that is what the kernel carries in a message. More is E2BIG.
+//! - What a request reads, its argument included, is at most 124 KiB: the kernel carries 128 KiB in a message, and the answer must have room too. More is E2BIG.
 //! - CRIOGET is EOPNOTSUPP: nothing can put a descriptor into a program here. The device can be opened again, or its descriptor dup'ed.
 //! - 16 bytes are read at an IV's address, also of ciphers whose IV is shorter: 8 readable bytes at the very end of a mapping are EFAULT.
-//! - The asynchronous pair is EOPNOTSUPP where an operation reads the program's memory after its request has ended.
 //! - Requests of 32-bit programs are ENOTTY. FreeBSD's dialect is EINVAL.
 //! - A signal does not break a request off; a killed program's request is computed to its end.
 #![forbid(unsafe_code)]

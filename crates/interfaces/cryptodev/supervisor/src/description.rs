@@ -1,6 +1,6 @@
 //! Open file descriptions: socket pairs of which the program has one end, under as many numbers and in as many processes as it likes.
 
-use bywash_cryptodev::{Device, Readiness};
+use bywash_cryptodev::Device;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, FileType, fstat, statat};
@@ -49,9 +49,11 @@ impl Description {
 
     /// Has the program's end, `theirs`, say to poll what the device says. A byte from us makes it readable; it is writable
     /// unless it has sent us as much as its buffer takes.
-    pub(crate) fn tell(&self, readiness: &Readiness, theirs: impl FnOnce() -> Result<OwnedFd, Errno>) -> Result<(), Errno> {
-        let wanted = Told { readable: readiness.readable, writable: readiness.writable };
+    pub(crate) fn tell(&self, theirs: impl FnOnce() -> Result<OwnedFd, Errno>) -> Result<(), Errno> {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        // Asked within the lock, so that of two threads' answers the later one is what stays.
+        let readiness = self.device.readiness();
+        let wanted = Told { readable: readiness.readable, writable: readiness.writable };
         if *told == wanted {
             return Ok(());
         }

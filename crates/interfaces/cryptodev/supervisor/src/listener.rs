@@ -136,8 +136,8 @@ pub(crate) fn check(result: i32) -> Result<i32, Errno> {
 }
 
 fn kernel_is_at_least(major: u32, minor: u32) -> bool {
-    let name = rustix::system::uname();
-    let release = name.release().to_string_lossy();
+    // Where it cannot be read, what holds for older kernels holds too.
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
 }

@@ -2,14 +2,19 @@
 
 use crate::listener::Listener;
 use bywash_cryptodev::{Errno, Memory};
-use libc::{EFAULT, ESRCH, iovec, pid_t};
-use std::sync::{Mutex, PoisonError};
+use bywash_cryptodev_abi::Layout;
+use bywash_cryptodev_abi::linux::{CryptOp, EALG_MAX_BLOCK_LEN};
+use libc::{EFAULT, ESRCH, c_void, iovec, pid_t};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroize;
 
 /// What lies around a request's argument is fetched with it: programs keep the structure, the IV and short texts close together, on one stack.
 /// A look at the program costs half a microsecond, however little is read.
 const BEFORE: u64 = 256;
 const AFTER: u64 = 768;
+const AROUND: usize = (BEFORE + AFTER) as usize;
+/// What a CIOCCRYPT points to elsewhere is fetched by a second look, its IV together with so much of its text.
+const TEXT: usize = 512;
 const PAGE: u64 = 4096;
 
 /// The memory of the program that a stopped call belongs to, for as long as it is stopped.
@@ -19,74 +24,123 @@ pub(crate) struct StoppedMemory<'a> {
     listener: &'a Listener,
     id: u64,
     thread: pid_t,
-    window: Mutex<Window>,
+    /// The address of a `struct crypt_op`, if the request is of one.
+    crypt: Option<u64>,
+    seen: Mutex<Seen>,
 }
 
-struct Window {
-    start: u64,
-    length: usize,
-    bytes: [u8; (BEFORE + AFTER) as usize],
-    /// Whether the call was still waiting after something had been read.
+/// What has been fetched, and whether the call was still waiting afterwards.
+#[derive(Default)]
+struct Seen {
+    around: Piece<AROUND>,
+    text: Piece<TEXT>,
+    iv: Piece<EALG_MAX_BLOCK_LEN>,
     checked: bool,
 }
 
+/// A piece of the program's memory; it may hold a key or plaintext, and is wiped.
+struct Piece<const N: usize> {
+    start: u64,
+    length: usize,
+    bytes: [u8; N],
+}
+
 impl<'a> StoppedMemory<'a> {
-    pub(crate) fn new(listener: &'a Listener, id: u64, thread: u32) -> Self {
-        let window = Window { start: 0, length: 0, bytes: [0; (BEFORE + AFTER) as usize], checked: false };
-        Self { listener, id, thread: thread as pid_t, window: Mutex::new(window) }
+    /// `crypt` is the address of a `struct crypt_op`, if the request is of one.
+    pub(crate) fn new(listener: &'a Listener, id: u64, thread: u32, crypt: Option<u64>) -> Self {
+        Self { listener, id, thread: thread as pid_t, crypt, seen: Mutex::default() }
     }
 
     /// Reads what is there up to the first byte that is not; at least one byte.
     pub(crate) fn read_some(&self, address: u64, into: &mut [u8]) -> Result<usize, Errno> {
-        let local = iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-        let remote = iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
-        // SAFETY: the local part is one exclusive slice; the other address is the other program's, and the kernel checks it.
-        let read = unsafe { libc::process_vm_readv(self.thread, &raw const local, 1, &raw const remote, 1, 0) };
+        self.read_parts([(address, into)])
+    }
+
+    /// The same of several ranges, one after the other.
+    fn read_parts<const N: usize>(&self, parts: [(u64, &mut [u8]); N]) -> Result<usize, Errno> {
+        let remote = core::array::from_fn::<_, N, _>(|i| iovec { iov_base: parts[i].0 as *mut c_void, iov_len: parts[i].1.len() });
+        let local = parts.map(|(_, into)| iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() });
+        // SAFETY: the local parts are exclusive slices; the other addresses are the other program's, and the kernel checks them.
+        let read = unsafe { libc::process_vm_readv(self.thread, local.as_ptr(), N as u64, remote.as_ptr(), N as u64, 0) };
         usize::try_from(read).map_err(|_| last_errno())
     }
 
     /// Whether the call still waits for its answer.
-    fn check(&self, window: &mut Window) -> Result<(), Errno> {
-        if !window.checked {
+    fn check(&self, seen: &mut Seen) -> Result<(), Errno> {
+        if !seen.checked {
             if !self.listener.is_waiting(self.id) {
                 return Err(Errno(ESRCH));
             }
-            window.checked = true;
+            seen.checked = true;
         }
         Ok(())
     }
 
-    fn window(&self) -> std::sync::MutexGuard<'_, Window> {
-        // What a panicking thread left there is bytes and a length that was within bounds.
-        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        // What a panicking thread left there is bytes and lengths that were within bounds.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fills the window around the first thing that is asked for.
-    fn look_around(&self, window: &mut Window, address: u64, length: usize) -> Result<(), Errno> {
+    /// Fetches what lies around the first thing that is asked for, and what a cipher's request points to.
+    fn look_around(&self, seen: &mut Seen, address: u64, length: usize) -> Result<(), Errno> {
         let start = address.saturating_sub(BEFORE).max(address & !(PAGE - 1));
         // No further than the page in which what is asked for ends, so that nothing is touched that the program did not name.
         let wanted = address.checked_add(length as u64).ok_or(Errno(EFAULT))?;
         let page_end = wanted.checked_next_multiple_of(PAGE).ok_or(Errno(EFAULT))?;
-        let end = page_end.min(start + BEFORE + AFTER).max(wanted);
-        let room = usize::try_from(end - start).map_err(|_| Errno(EFAULT))?;
-        let read = self.read_some(start, &mut window.bytes[..room])?;
+        let end = page_end.min(start + AROUND as u64).max(wanted);
+        let around = &mut seen.around;
+        let read = self.read_some(start, &mut around.bytes[..(end - start) as usize])?;
         if start + (read as u64) < wanted {
+            around.bytes.zeroize();
             return Err(Errno(EFAULT));
         }
-        (window.start, window.length) = (start, read);
+        (around.start, around.length) = (start, read);
+        if self.crypt == Some(address)
+            && let Some(part) = around.part(address, CryptOp::SIZE)
+        {
+            let op = CryptOp::from_bytes(&around.bytes[part]);
+            self.look_at(seen, &op);
+        }
         Ok(())
+    }
+
+    /// Fetches text and IV, if they are elsewhere and the text is short. What cannot be read is found out when it is needed.
+    fn look_at(&self, seen: &mut Seen, op: &CryptOp) {
+        let Seen { around, text, iv, .. } = seen;
+        let (length, iv_length) = (op.len as usize, EALG_MAX_BLOCK_LEN);
+        let has_text = op.src != 0 && around.part(op.src, length).is_none();
+        let has_iv = op.iv != 0 && around.part(op.iv, iv_length).is_none();
+        if !has_text || !has_iv || length > TEXT {
+            return;
+        }
+        if self.read_parts([(op.src, &mut text.bytes[..length]), (op.iv, &mut iv.bytes[..])]) == Ok(length + iv_length) {
+            (text.start, text.length) = (op.src, length);
+            (iv.start, iv.length) = (op.iv, iv_length);
+        } else {
+            text.bytes.zeroize();
+        }
     }
 }
 
-impl Window {
-    /// Where `length` bytes from `address` lie in the window, if they do.
+impl Seen {
+    fn get(&self, address: u64, length: usize) -> Option<&[u8]> {
+        let Self { around, text, iv, .. } = self;
+        let around = around.part(address, length).map(|part| &around.bytes[part]);
+        let text = || text.part(address, length).map(|part| &text.bytes[part]);
+        let iv = || iv.part(address, length).map(|part| &iv.bytes[part]);
+        around.or_else(text).or_else(iv)
+    }
+}
+
+impl<const N: usize> Piece<N> {
+    /// Where `length` bytes from `address` lie in the piece, if they do.
     fn part(&self, address: u64, length: usize) -> Option<core::ops::Range<usize>> {
         let from = usize::try_from(address.checked_sub(self.start)?).ok()?;
         let to = from.checked_add(length)?;
         (to <= self.length).then_some(from..to)
     }
 
-    /// Takes over what is written where the window and `address` overlap.
+    /// Takes over what is written where the piece and `address` overlap.
     fn take_over(&mut self, address: u64, from: &[u8]) {
         let end = address.saturating_add(from.len() as u64).min(self.start + self.length as u64);
         let start = address.max(self.start);
@@ -98,7 +152,13 @@ impl Window {
     }
 }
 
-impl Drop for Window {
+impl<const N: usize> Default for Piece<N> {
+    fn default() -> Self {
+        Self { start: 0, length: 0, bytes: [0; N] }
+    }
+}
+
+impl<const N: usize> Drop for Piece<N> {
     fn drop(&mut self) {
         self.bytes[..self.length].zeroize();
     }
@@ -109,13 +169,13 @@ impl Memory for StoppedMemory<'_> {
         if into.is_empty() {
             return Ok(());
         }
-        let mut window = self.window();
-        if window.length == 0 && into.len() <= AFTER as usize {
-            self.look_around(&mut window, address, into.len())?;
-            self.check(&mut window)?;
+        let mut seen = self.seen();
+        if seen.around.length == 0 && into.len() <= AFTER as usize {
+            self.look_around(&mut seen, address, into.len())?;
+            self.check(&mut seen)?;
         }
-        if let Some(part) = window.part(address, into.len()) {
-            into.copy_from_slice(&window.bytes[part]);
+        if let Some(bytes) = seen.get(address, into.len()) {
+            into.copy_from_slice(bytes);
             return Ok(());
         }
         let mut done = 0;
@@ -125,21 +185,21 @@ impl Memory for StoppedMemory<'_> {
                 read => read,
             };
         }
-        self.check(&mut window)
+        self.check(&mut seen)
     }
 
     fn write(&self, address: u64, from: &[u8]) -> Result<(), Errno> {
         if from.is_empty() {
             return Ok(());
         }
-        let mut window = self.window();
-        self.check(&mut window)?;
+        let mut seen = self.seen();
+        self.check(&mut seen)?;
         let mut done = 0;
         while done < from.len() {
             let part = &from[done..];
             let start = address.checked_add(done as u64).ok_or(Errno(EFAULT))?;
             let local = iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() };
-            let remote = iovec { iov_base: start as *mut libc::c_void, iov_len: part.len() };
+            let remote = iovec { iov_base: start as *mut c_void, iov_len: part.len() };
             // SAFETY: the kernel only reads the local part, a slice; the other address is the other program's, and the kernel checks it.
             let written = unsafe { libc::process_vm_writev(self.thread, &raw const local, 1, &raw const remote, 1, 0) };
             done += match usize::try_from(written).map_err(|_| last_errno())? {
@@ -147,7 +207,9 @@ impl Memory for StoppedMemory<'_> {
                 written => written,
             };
         }
-        window.take_over(address, from);
+        seen.around.take_over(address, from);
+        seen.text.take_over(address, from);
+        seen.iv.take_over(address, from);
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use crate::memory::StoppedMemory;
 use crate::pool::Work;
 use bywash_client::Client;
 use bywash_cryptodev::{Answer, Device, Errno, Memory};
-use bywash_cryptodev_abi::linux::{CIOCASYNCCRYPT, CIOCASYNCFETCH};
+use bywash_cryptodev_abi::linux::{CIOCASYNCCRYPT, CIOCASYNCFETCH, CIOCCRYPT};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -87,7 +87,9 @@ impl Work for Server {
 impl Server {
     fn verdict(&self, call: &Call) -> Verdict {
         let notification = &call.notification;
-        let memory = StoppedMemory::new(&self.listener, notification.id, notification.thread);
+        let [_, request, argument, ..] = notification.arguments;
+        let is_crypt = notification.call == libc::SYS_ioctl && request as u32 == CIOCCRYPT;
+        let memory = StoppedMemory::new(&self.listener, notification.id, notification.thread, is_crypt.then_some(argument));
         match &call.target {
             Target::Other => Verdict::Continue,
             Target::Open(open) => self.open(notification, open, &memory).unwrap_or_else(|errno| Verdict::Error(errno.0)),
@@ -151,7 +153,7 @@ impl Server {
         let theirs = || description.checked(copy_of(notification.thread, fd as i32)?);
         if request == CIOCASYNCCRYPT || request == CIOCASYNCFETCH {
             // Should poll not learn of it, the program still learns of everything by asking.
-            let _ = description.tell(&description.device.readiness(), theirs);
+            let _ = description.tell(theirs);
         }
         match answer? {
             Answer::Value(value) => Ok(value),

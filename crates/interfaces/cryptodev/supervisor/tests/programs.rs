@@ -191,3 +191,52 @@ fn a_killed_supervisor_leaves_no_program_hanging() {
     let said: Vec<String> = said.collect();
     assert_eq!(said, ["Function not implemented"; 2]);
 }
+
+/// Builds a program and runs it; a compiler that is not there or cannot do it is a reason to skip.
+fn built_passes(compiler: &mut Command, program: &Path) {
+    match compiler.output() {
+        Err(error) => return eprintln!("skipped: {}: {error}", compiler.get_program().display()),
+        Ok(output) if !output.status.success() => return eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr)),
+        Ok(_) => {}
+    }
+    let (mut child, supervisor) = start(&mut Command::new(program));
+    assert!(child.wait().unwrap().success());
+    supervisor.wait();
+}
+
+#[test]
+fn a_go_program() {
+    if client().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("client");
+    let mut go = Command::new("go");
+    go.args(["build", "-o"]).arg(&program).arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/client.go"));
+    go.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod");
+    built_passes(&mut go, &program);
+}
+
+#[test]
+fn a_rust_program_linked_statically() {
+    if client().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("client");
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--edition=2024", "-C", "target-feature=+crt-static", "-o"]).arg(&program);
+    rustc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/client.rs"));
+    built_passes(&mut rustc, &program);
+}
+
+/// Who is supervised is whoever descends from the first program, for as long as there is anybody.
+#[test]
+fn a_script_that_starts_the_program_and_ends_before_it() {
+    let Some(client) = client() else { return };
+    let script = format!("({} threads; {} once) & exit 3", client.display(), client.display());
+    let (mut child, supervisor) = start(Command::new("sh").args(["-c", &script]));
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    supervisor.wait();
+    until(|| supervisor.open_descriptions() == 0, "descriptions stay");
+}
