@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Run(crate::run::Args),
     /// Serve engines to all programs of this machine: the broker, in the foreground
     Serve(crate::serve::Args),
+    /// Make /dev/crypto for all programs of this machine, where the kernel has CUSE
+    Cuse(crate::cuse::Args),
     /// Keep private keys in the broker alone: make, import, list, rotate, remove them
     Key(crate::key::Args),
     /// Show what can compute here, what each can do, and why one is missing

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `run` | starts a program with its cryptography routed; says at its end what ran where |
 //! | `serve` | the broker: engines shared by all programs of a machine |
+//! | `cuse` | `/dev/crypto` for all programs of a machine whose kernel has CUSE |
 //! | `top`, `stats`, `record` | a broker watched, counted, recorded |
 //! | `key` | the broker's vault: private keys that no server holds |
 //! | `calibrate`, `bench` | what operations cost, and where they are fastest |
@@ -28,6 +29,7 @@ mod args;
 mod bench;
 mod broker_link;
 mod calibrate;
+mod cuse;
 mod doctor;
 mod engines;
 mod explain;
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Cuse(args) => cuse::run(&args),
         Command::Engines(args) => engines::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -75,6 +75,10 @@ fn judge(path: &Path, data: &[u8]) -> Vec<Finding> {
     };
     if !elf.dynamic {
         let what = elf::built_in(data).map_or(String::new(), |library| format!(" (it carries {library})"));
+        if elf::names_the_device(data) {
+            let found = format!("{name} is statically linked{what} and names /dev/crypto: that it can have, but no provider reaches it");
+            return vec![Finding::note("program", found, format!("bywash run --static -- {name} ..."))];
+        }
         let found = format!("{name} is statically linked{what}: no provider reaches it");
         return vec![Finding::broken("program", found, "use a build that is linked to the system's libcrypto.so.3")];
     }
@@ -186,6 +190,24 @@ mod tests {
         let findings = look(script.as_os_str());
         assert!(findings[0].found.contains("is a script of"), "{findings:?}");
         assert_eq!(findings[1].level, Level::Note, "a shell names no libcrypto");
+    }
+
+    #[test]
+    fn a_static_program_that_names_the_device_is_told_of_the_supervisor() {
+        // The shortest file that is an ELF file of this machine without an interpreter.
+        let mut file = vec![0x7f, b'E', b'L', b'F', 2, 1, 1];
+        file.resize(16, 0);
+        let machine: u16 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
+        [2, machine].iter().for_each(|half| file.extend(half.to_ne_bytes()));
+        file.extend(1u32.to_ne_bytes());
+        file.resize(52, 0);
+        [64u16, 56, 0, 64, 0, 0].iter().for_each(|half| file.extend(half.to_ne_bytes()));
+        let plain = judge(Path::new("prog"), &file);
+        assert_eq!(plain[0].level, Level::Broken, "{plain:?}");
+        file.extend(b"/dev/crypto\0");
+        let named = judge(Path::new("prog"), &file);
+        assert_eq!(named[0].level, Level::Note, "{named:?}");
+        assert_eq!(named[0].mend.as_deref(), Some("bywash run --static -- prog ..."));
     }
 
     #[test]

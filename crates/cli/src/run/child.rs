@@ -15,6 +15,12 @@ const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
 
 /// Runs the command to its end; gives its status as a shell does, 128 + n for signal n.
 pub(crate) fn run(command: &mut Command) -> Result<u8, Failure> {
+    run_with(command, |_| Ok(()))
+}
+
+/// The same; `started` is told whether the command was started, as soon as that is known, and what it says of a failure comes first. A command
+/// that it fails for is ended.
+pub(crate) fn run_with(command: &mut Command, started: impl FnOnce(bool) -> Result<(), Failure>) -> Result<u8, Failure> {
     // Before the child is there, so that no signal falls between. But one that we were started with ignored (nohup, a shell's background)
     // must reach the child ignored, which catching it would undo: so that is caught afterwards.
     let ignored = ignored_signals();
@@ -23,7 +29,18 @@ pub(crate) fn run(command: &mut Command) -> Result<u8, Failure> {
     let mut signals = SignalsInfo::<WithOrigin>::new(early).map_err(unwatched)?;
     let handle = signals.handle();
 
-    let mut child = command.spawn().map_err(|error| not_started(command, &error))?;
+    let spawned = command.spawn();
+    let told = started(spawned.is_ok());
+    let mut child = match (spawned, told) {
+        (Ok(child), Ok(())) => child,
+        (Ok(mut child), Err(failure)) => {
+            // It may have ended by itself.
+            let _ = child.kill().and_then(|()| child.wait());
+            return Err(failure);
+        }
+        (Err(_), Err(failure)) => return Err(failure),
+        (Err(error), Ok(())) => return Err(not_started(command, &error)),
+    };
     for signal in late {
         // Should this fail, it stays ignored by us, as it was.
         let _ = handle.add_signal(signal);

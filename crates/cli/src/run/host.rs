@@ -7,6 +7,7 @@ use crate::broker_link::{Link, probe, socket_path};
 use crate::failure::{Exit, Failure};
 use crate::{record, top};
 use bywash_broker::{Broker, BrokerConfig, BrokerHandle, Stats};
+use bywash_client::{Config, Route};
 use bywash_manager::{Manager, ManagerConfig};
 use bywash_protocol::StatsFormat;
 use std::path::{Path, PathBuf};
@@ -84,6 +85,12 @@ impl Host {
         let handle = broker.handle();
         let thread = broker.spawn()?;
         Ok(Self { socket: workspace.socket(), token: workspace.token().to_owned(), own: Some(Own { handle, thread }), recording: None })
+    }
+
+    /// What a client in this process is told, to compute on behalf of the run.
+    pub(crate) fn client(&self, route: Route) -> Config {
+        let socket = Some(self.socket.clone()).filter(|socket| socket != Path::new(NO_BROKER));
+        Config { socket, route, run: Some(self.token.clone()) }
     }
 
     /// After the program's end: what its processes did, and what became of the trace.

@@ -7,6 +7,7 @@
 mod child;
 mod host;
 mod summary;
+mod supervised;
 pub(crate) mod workspace;
 
 use crate::failure::{Exit, Failure};
@@ -36,6 +37,7 @@ Examples:
   bywash run --engine board:munetoh-meac32 -- apache2 -DFOREGROUND
   bywash run --engine fpga --engine cpu --route queue -- ./server
   bywash run --devcrypto -- openssl speed -engine devcrypto -evp aes-128-cbc
+  bywash run --static -- ./statically-linked
   bywash run --report report.json --trace trace.csv -- ./server
 
 Without a running broker the run hosts one of its own, which ends with it. A trace is always of
@@ -78,6 +80,10 @@ pub(crate) struct Args {
     /// Give the program and what it starts a /dev/crypto (OCF, cryptodev), where the system has none
     #[arg(long)]
     devcrypto: bool,
+    /// Serve /dev/crypto by answering the program's system calls, not by a library in it: for
+    /// statically linked programs, and those of Go and Rust
+    #[arg(long = "static")]
+    statically: bool,
     /// Say in words what was wrong with a request to /dev/crypto
     #[arg(long)]
     explain: bool,
@@ -106,6 +112,8 @@ pub(crate) struct Plan {
     pub(crate) provider: Option<PathBuf>,
     pub(crate) no_async: bool,
     pub(crate) devcrypto: bool,
+    /// `/dev/crypto` by answering system calls.
+    pub(crate) statically: bool,
     pub(crate) explain: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
@@ -116,7 +124,23 @@ pub(crate) struct Plan {
 
 /// Runs the program.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let Args { route, socket, engine, policy, reload, provider, no_async, devcrypto, explain, json, quiet, report, trace, command } = args;
+    let Args {
+        route,
+        socket,
+        engine,
+        policy,
+        reload,
+        provider,
+        no_async,
+        devcrypto,
+        statically,
+        explain,
+        json,
+        quiet,
+        report,
+        trace,
+        command,
+    } = args;
     execute(&Plan {
         route: *route,
         socket: socket.clone(),
@@ -126,6 +150,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         provider: provider.clone(),
         no_async: *no_async,
         devcrypto: *devcrypto,
+        statically: *statically,
         explain: *explain,
         json: *json,
         quiet: *quiet,
@@ -146,7 +171,7 @@ pub(crate) fn execute(plan: &Plan) -> Result<ExitCode, Failure> {
     if !plan.quiet {
         notes.iter().for_each(|note| say!("bywash: note: {note}"));
     }
-    let status = child::run(&mut command);
+    let status = if plan.statically { supervised::run(&mut command, plan, &host) } else { child::run(&mut command) };
     let finished = host.finish();
     // What became of the program comes first; a summary that cannot be had is worth a line, not the status.
     let status = status?;

@@ -6,7 +6,6 @@ use bywash_cryptodev_abi::Layout;
 use bywash_cryptodev_abi::linux::{CryptOp, EALG_MAX_BLOCK_LEN};
 use libc::{EFAULT, ESRCH, c_void, iovec, pid_t};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use zeroize::Zeroize;
 
 /// What lies around a request's argument is fetched with it: programs keep the structure, the IV and short texts close together, on one stack.
 /// A look at the program costs half a microsecond, however little is read.
@@ -91,7 +90,7 @@ impl<'a> StoppedMemory<'a> {
         let around = &mut seen.around;
         let read = self.read_some(start, &mut around.bytes[..(end - start) as usize])?;
         if start + (read as u64) < wanted {
-            around.bytes.zeroize();
+            wipe(&mut around.bytes);
             return Err(Errno(EFAULT));
         }
         (around.start, around.length) = (start, read);
@@ -117,7 +116,7 @@ impl<'a> StoppedMemory<'a> {
             (text.start, text.length) = (op.src, length);
             (iv.start, iv.length) = (op.iv, iv_length);
         } else {
-            text.bytes.zeroize();
+            wipe(&mut text.bytes);
         }
     }
 }
@@ -160,7 +159,7 @@ impl<const N: usize> Default for Piece<N> {
 
 impl<const N: usize> Drop for Piece<N> {
     fn drop(&mut self) {
-        self.bytes[..self.length].zeroize();
+        wipe(&mut self.bytes[..self.length]);
     }
 }
 
@@ -212,6 +211,12 @@ impl Memory for StoppedMemory<'_> {
         seen.iv.take_over(address, from);
         Ok(())
     }
+}
+
+/// Wipes as fast as the memory takes it: byte by byte it would cost as much as a look at the program.
+fn wipe(bytes: &mut [u8]) {
+    bytes.fill(0);
+    core::hint::black_box(bytes);
 }
 
 fn last_errno() -> Errno {

@@ -1,0 +1,43 @@
+//! `bywash cuse`: `/dev/crypto` for all programs of a machine, where the kernel has CUSE.
+
+use crate::broker_link::socket_path;
+use crate::failure::{Exit, Failure};
+use bywash_client::{Client, Config, Route};
+use bywash_cryptodev_cuse::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// `bywash cuse`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bywash cuse                      until it is ended; needs root and a kernel with CONFIG_CUSE
+  bywash cuse --route queue        everything by the broker's engines
+
+Without CUSE: bywash run -- CMD, or bywash run --static -- CMD for a statically linked program.")]
+pub(crate) struct Args {
+    /// Who decides where operations run: the routing table (auto), or always this process (here),
+    /// or always the broker's queue (queue)
+    #[arg(long, value_name = "ROUTE", default_value = "auto")]
+    route: Route,
+    /// The broker's socket [default: $BYWASH_SOCKET, else the system's or the session's, if one
+    /// answers]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// The device's name in /dev
+    #[arg(long, value_name = "NAME", default_value = "crypto")]
+    name: String,
+}
+
+/// Serves the device until it goes away.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    // Keys of all programs pass through here. What cannot be had is `doctor`'s to say.
+    bywash_protocol::harden_process();
+    let socket = Some(socket_path(args.socket.as_deref()));
+    let client = Client::new(Config { socket, route: args.route, ..Config::default() });
+    bywash_cryptodev_cuse::serve_device(&client, &args.name).map_err(|error| {
+        let exit = if matches!(error, Error::Unavailable { .. }) { Exit::Permission } else { Exit::Failed };
+        Failure::new(exit, error.to_string())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,62 @@
+//! A program whose `/dev/crypto` is served by answering its system calls.
+
+use super::{Plan, child};
+use crate::failure::{Exit, Failure};
+use crate::run::host::Host;
+use crate::terminal::say;
+use bywash_client::Client;
+use bywash_cryptodev_supervisor::{Error, Explain, Supervision, Supervisor};
+use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long after the program's end its other processes may take until they are spoken of.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often a signal is looked for while they are waited for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs the command to its end, and on until the last of its processes has ended: without us none of them could open a file.
+pub(super) fn run(command: &mut Command, plan: &Plan, host: &Host) -> Result<u8, Failure> {
+    let before = |error: Error| Failure::new(Exit::RunFailed, error.to_string());
+    let supervision = Supervision::prepare(command).map_err(before)?;
+    let explain = plan.explain.then(|| -> Explain { Box::new(|why| say!("bywash: /dev/crypto: {why}")) });
+    let mut supervisor = None;
+    let status = child::run_with(command, |started| {
+        if started {
+            supervisor = Some(supervision.begin(Client::new(host.client(plan.route)), explain).map_err(before)?);
+            return Ok(());
+        }
+        supervision.why().map_or(Ok(()), |error| Err(before(error)))
+    })?;
+    if let Some(supervisor) = supervisor {
+        wait(&supervisor, plan.quiet)?;
+    }
+    Ok(status)
+}
+
+fn wait(supervisor: &Supervisor, quiet: bool) -> Result<(), Failure> {
+    if supervisor.wait_for(PATIENCE) {
+        return Ok(());
+    }
+    let told = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&told))
+            .map_err(|error| Failure::new(Exit::RunFailed, format!("cannot watch for signals: {error}; see ulimit -n")))?;
+    }
+    if !quiet {
+        say!(
+            "bywash: the program has ended, but processes that it started have not; they need this one to open files, so it stays with them"
+        );
+    }
+    while !supervisor.wait_for(LOOK) {
+        if told.load(Ordering::Relaxed) {
+            if !quiet {
+                say!("bywash: told to end; processes that go on cannot open files any more (ENOSYS)");
+            }
+            break;
+        }
+    }
+    Ok(())
+}
