@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod control;
+pub mod cryptodev;
 #[cfg(target_arch = "x86_64")]
 pub mod kernels;
 pub mod private_keys;
@@ -28,6 +29,7 @@ pub fn targets() -> Vec<(&'static str, Target, Vec<Vec<u8>>)> {
         ("region", region::region, region::seeds()),
         ("trace_line", text::trace_line, text::trace_seeds()),
         ("cost_sheet", text::cost_sheet, text::sheet_seeds()),
+        ("cryptodev", cryptodev::requests, cryptodev::seeds()),
         ("algorithm_name", text::algorithm_name, text::name_seeds()),
     ]
 }

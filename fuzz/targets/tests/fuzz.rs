@@ -49,3 +49,22 @@ fn mutation_makes_many_different_inputs() {
     let inputs: std::collections::BTreeSet<_> = (0..1000).map(|_| mutate(&seeds, &mut random)).collect();
     assert!(inputs.len() > 800, "{}", inputs.len());
 }
+
+#[test]
+fn threads_that_share_open_files_leave_nothing_behind() {
+    use bywash_fuzz_targets::cryptodev::{Arena, World};
+    let (world, seed) = (World::new(), seed_from_env());
+    println!("BYWASH_SEED={seed}, {ITERATIONS} requests by each of 3 threads");
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let world = &world;
+            scope.spawn(move || {
+                let (arena, mut random) = (Arena::default(), Random::new(seed * 3 + thread));
+                for _ in 0..ITERATIONS {
+                    world.step(&arena, &mut random).expect("a generator does not end");
+                }
+            });
+        }
+    });
+    world.close();
+}
