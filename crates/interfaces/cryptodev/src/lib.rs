@@ -48,7 +48,7 @@
 //! | a hash after its value was taken | undefined | begins anew | |
 //! | `CIOCGSESSINFO` to memory that cannot be written | a positive number | `EFAULT` | |
 //! | `CIOCGSESSINFO`: the flag | set for drivers of hardware | always set | clients use the device only then; any engine may compute |
-//! | `CIOCKEY`, `CIOCASYMFEAT` | never had any | see there | |
+//! | `CIOCKEY`, `CIOCASYMFEAT` | `EINVAL`, and 0 | powers, powers by remainders, the secret of Diffie-Hellman, and the bits that say so | declared there, and never had |
 //! | `CIOCASYNCCRYPT` | computes in a thread of the kernel | computes at once, and keeps the outcome to be fetched | no thread in the program's process |
 //! | sessions of one open file | as many as there is memory | 65536, then `ENOMEM` | a supervisor pays for its programs |
 //!
