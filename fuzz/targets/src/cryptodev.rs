@@ -15,6 +15,9 @@ const FILES: usize = 4;
 /// Sessions of a file, after which it is closed and opened anew.
 const SESSIONS_MAX: usize = 256;
 
+/// Steps of one fuzz input: many short lives find more than a few long ones.
+const STEPS_MAX: usize = 32;
+
 /// Made-up memory; each thread of the program works in its own.
 pub struct Arena(Mutex<Vec<u8>>);
 
@@ -96,10 +99,14 @@ impl Choices for crate::runner::Random {
     }
 }
 
-/// One fuzz input: requests until its bytes end.
+/// One fuzz input: requests until its bytes end, or there were enough.
 pub fn requests(bytes: &[u8]) {
     let (world, arena, mut choices) = (World::new(), Arena::default(), Bytes(bytes));
-    while world.step(&arena, &mut choices).is_some() {}
+    for _ in 0..STEPS_MAX {
+        if world.step(&arena, &mut choices).is_none() {
+            break;
+        }
+    }
     world.close();
 }
 
