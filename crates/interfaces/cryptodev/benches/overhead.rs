@@ -74,10 +74,16 @@ fn measure(keyed: &dyn Keyed, device: &Device, ses: u32, direction: Direction, s
         ..CryptOp::default()
     };
     let argument = (&raw mut asked).expose_provenance() as u64;
-    let mut engine = || drop(black_box(keyed.run(&mut operation(direction, black_box(&mut first)))));
-    let mut client = || drop(black_box(session.run(&mut operation(direction, black_box(&mut second)))));
-    let mut dispatcher = || drop(black_box(device.request(CIOCCRYPT, argument, &Own)));
-    let mut contenders: [&mut dyn FnMut(); 3] = [&mut engine, &mut client, &mut dispatcher];
+    let mut engine = || {
+        let _ = black_box(keyed.run(&mut operation(direction, black_box(&mut first))));
+    };
+    let mut client = || {
+        let _ = black_box(session.run(&mut operation(direction, black_box(&mut second))));
+    };
+    let mut dispatcher = || {
+        let _ = black_box(device.request(CIOCCRYPT, argument, &Own));
+    };
+    let contenders: [&mut dyn FnMut(); 3] = [&mut engine, &mut client, &mut dispatcher];
     let mut samples = [vec![], vec![], vec![]];
     for _ in 0..ROUNDS {
         for (contender, samples) in [0, 1, 2].into_iter().zip(&mut samples) {
