@@ -20,6 +20,8 @@ use std::fmt::Write;
 const WHO: [&str; 3] = ["fifo", "exclusive", "default"];
 /// A change of session over the service time.
 const SIGMAS: [f64; 2] = [0.0, 10.0];
+/// How long a program may wait for its first operation here.
+const WAIT_MAX_NS: f64 = 1e9;
 /// How far the simulator may be off, in percent.
 const NEAR: f64 = 15.0;
 
@@ -48,7 +50,9 @@ pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut 
     let times = calibrate(&live, options.quick)?;
     (0..2).for_each(|_| progress(Progress::Step));
     let mut rows = Vec::new();
-    let operations = if options.quick { 20 } else { 200 };
+    // Who is last under exclusive waits for all others, and a program does not wait for a broker for ever (3 s).
+    let patience = (WAIT_MAX_NS / (f64::from(PROCESSES) * times.service_ns)) as u64;
+    let operations = if options.quick { 20 } else { 200 }.min(patience).max(5);
     for sigma in SIGMAS {
         for scheduler in WHO {
             rows.extend(makespan(&live, &times, (sigma, scheduler), operations)?);
