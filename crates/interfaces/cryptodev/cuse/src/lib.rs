@@ -13,6 +13,10 @@
 //!
 //! - What a request reads, its argument included, is at most 124 KiB: the kernel carries 128 KiB in a message, and the answer must have room too. More is E2BIG.
 //! - CRIOGET is EOPNOTSUPP: nothing can put a descriptor into a program here. The device can be opened again, or its descriptor dup'ed.
+//! - Every request of a program in a pid namespace that the server's does not contain (another container's) is EOPNOTSUPP: the kernel does not say which of its threads asks, so results
+//!   of two of its processes could be mixed up. Serve it from the outermost namespace.
+//! - A session that only hashes, told to decipher, hashes what `dst` points to; here that is not fetched: EFAULT, where it is not also `src`.
+//! - Deciphering SRTP with tag_len 0, 64 bytes are read at the tag's address, however long the session's tag is.
 //! - 16 bytes are read at an IV's address, also of ciphers whose IV is shorter: 8 readable bytes at the very end of a mapping are EFAULT.
 //! - Requests of 32-bit programs are ENOTTY. FreeBSD's dialect is EINVAL.
 //! - A signal does not break a request off; a killed program's request is computed to its end.

@@ -3,8 +3,8 @@
 use bywash_cryptodev::Errno;
 use bywash_cryptodev_abi::Layout;
 use bywash_cryptodev_abi::linux::{
-    AALG_MAX_RESULT_LEN, CIOCASYNCCRYPT, CIOCAUTHCRYPT, CIOCCRYPT, CIOCGSESSION, CIOCKEY, CRYPTO_CIPHER_MAX_KEY_LEN,
-    CRYPTO_HMAC_MAX_KEY_LEN, CryptAuthOp, CryptKop, CryptOp, EALG_MAX_BLOCK_LEN, SessionOp,
+    AALG_MAX_RESULT_LEN, CIOCASYNCCRYPT, CIOCAUTHCRYPT, CIOCCRYPT, CIOCGSESSION, CIOCKEY, COP_DECRYPT, COP_FLAG_AEAD_SRTP_TYPE,
+    CRYPTO_CIPHER_MAX_KEY_LEN, CRYPTO_HMAC_MAX_KEY_LEN, CryptAuthOp, CryptKop, CryptOp, EALG_MAX_BLOCK_LEN, SessionOp,
 };
 
 /// The size of a request's argument, as its number says (`asm-generic/ioctl.h`).
@@ -35,7 +35,10 @@ pub(crate) fn of(request: u32, address: u64, argument: &[u8]) -> Vec<(u64, u64)>
         CIOCAUTHCRYPT => {
             let op = CryptAuthOp::from_bytes(argument);
             reads.extend([(op.auth_src, op.auth_len.into()), (op.src, op.len.into()), (op.iv, EALG_MAX_BLOCK_LEN as u64)]);
-            reads.push((op.tag, u64::from(op.tag_len).min(AALG_MAX_RESULT_LEN as u64)));
+            let checks = op.flags & COP_FLAG_AEAD_SRTP_TYPE != 0 && op.op == COP_DECRYPT;
+            // No length is the whole tag, whose length the session knows.
+            let tag_len = if op.tag_len == 0 && checks { AALG_MAX_RESULT_LEN as u64 } else { op.tag_len.into() };
+            reads.push((op.tag, tag_len.min(AALG_MAX_RESULT_LEN as u64)));
         }
         CIOCKEY => {
             let op = CryptKop::from_bytes(argument);
@@ -53,4 +56,25 @@ pub(crate) fn check(ranges: &[(u64, u64)], most: usize) -> Result<(), Errno> {
     const E2BIG: Errno = Errno(7);
     let sum = ranges.iter().try_fold(0u64, |sum, (_, length)| sum.checked_add(*length));
     if sum.is_some_and(|sum| sum <= most as u64) && ranges.len() <= crate::wire::IOCTL_MAX_IOV { Ok(()) } else { Err(E2BIG) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bywash_cryptodev_abi::linux::COP_ENCRYPT;
+
+    #[test]
+    fn a_whole_tag_is_read_where_srtp_deciphers_and_no_other_tag_without_a_length() {
+        let tag = |flags, op, tag_len| {
+            let asked = CryptAuthOp { flags, op, tag_len, tag: 0x5000, ..CryptAuthOp::default() };
+            let mut argument = [0; CryptAuthOp::SIZE];
+            asked.put_bytes(&mut argument);
+            let reads = of(CIOCAUTHCRYPT, 0x1000, &argument);
+            reads.iter().find(|(address, _)| *address == 0x5000).map(|(_, length)| *length)
+        };
+        assert_eq!(tag(COP_FLAG_AEAD_SRTP_TYPE, COP_DECRYPT, 0), Some(AALG_MAX_RESULT_LEN as u64));
+        assert_eq!(tag(COP_FLAG_AEAD_SRTP_TYPE, COP_DECRYPT, 10), Some(10));
+        assert_eq!(tag(COP_FLAG_AEAD_SRTP_TYPE, COP_ENCRYPT, 0), None);
+        assert_eq!(tag(0, COP_DECRYPT, 0), None);
+    }
 }

@@ -180,7 +180,8 @@ impl Server<'_> {
             return refuse(ENOTTY);
         } else if !known {
             return refuse(EINVAL);
-        } else if ioctl.request == linux::CRIOGET {
+        } else if ioctl.request == linux::CRIOGET || thread == 0 {
+            // Thread 0 is every thread that our namespace has no number for: their results could not be told apart.
             return refuse(Errno::EOPNOTSUPP.0);
         }
         let size = reads::argument_size(ioctl.request);

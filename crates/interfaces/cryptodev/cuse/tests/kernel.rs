@@ -271,6 +271,19 @@ fn threads_of_a_program_do_not_mix_their_results() {
 }
 
 #[test]
+fn a_thread_without_a_number_is_refused() {
+    let mut kernel = Kernel::start();
+    let fh = kernel.open();
+    let session = kernel.session(fh);
+    let src = kernel.put(0x1000, &PLAIN);
+    kernel.thread = 0;
+    assert_eq!(kernel.encrypt(fh, session, src, 16, src), -95, "EOPNOTSUPP");
+    assert_eq!(kernel.memory[0x1000..0x1010], PLAIN);
+    kernel.thread = 1;
+    assert_eq!(kernel.encrypt(fh, session, src, 16, src), 0);
+}
+
+#[test]
 fn an_older_protocol_is_refused() {
     let (channel, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     let mut message: Vec<u8> = [56u32, 4096, 2, 0, 0, 0, 0, 0, 1, 0].iter().flat_map(|number| number.to_ne_bytes()).collect();
