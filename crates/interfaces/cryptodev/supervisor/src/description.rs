@@ -54,13 +54,15 @@ impl Description {
         // Asked within the lock, so that of two threads' answers the later one is what stays.
         let readiness = self.device.readiness();
         let wanted = Told { readable: readiness.readable, writable: readiness.writable };
-        if *told == wanted {
-            return Ok(());
+        if wanted.readable {
+            // Even if it was told: the program may have read that byte. Where there is no room for another one, there are some.
+            match send(&self.ours, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(_) | Err(Errno::AGAIN) => {}
+                Err(error) => return Err(error),
+            }
         }
-        if wanted.readable && !told.readable {
-            send(&self.ours, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
-        }
-        if wanted.writable && !told.writable {
+        if wanted.writable {
+            // What the program itself has written takes room too.
             drain(self.ours.as_fd());
         }
         if (told.readable && !wanted.readable) || (told.writable && !wanted.writable) {
@@ -109,7 +111,9 @@ impl Descriptions {
         let (ours, theirs) = pair()?;
         set_socket_send_buffer_size(&theirs, 4096)?;
         let inode = fstat(&theirs)?.st_ino;
-        epoll::add(&self.ends, &ours, epoll::EventData::new_u64(inode), epoll::EventFlags::RDHUP)?;
+        // Told once: a request under way keeps our end open, and it would be told of again and again until that is done.
+        let ended = epoll::EventFlags::RDHUP | epoll::EventFlags::ONESHOT;
+        epoll::add(&self.ends, &ours, epoll::EventData::new_u64(inode), ended)?;
         let told = Mutex::new(Told { readable: false, writable: true });
         let description = Description { device, ours, inode, told, last_us: AtomicU32::new(0) };
         self.open.write().unwrap_or_else(PoisonError::into_inner).insert(inode, Arc::new(description));
@@ -157,6 +161,11 @@ impl Descriptions {
         drop(all);
     }
 
+    /// A descriptor of no other use.
+    pub(crate) fn stopper(&self) -> BorrowedFd<'_> {
+        self.stop.as_fd()
+    }
+
     /// Ends [`watch_ends`](Self::watch_ends).
     pub(crate) fn stop(&self) {
         // A counter that overflowed would be as readable.
@@ -172,4 +181,29 @@ impl Descriptions {
 /// Both ends never wait: a program that reads its own, which the device has no use for, is told so rather than held up.
 fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bywash_client::{Client, Config, Route};
+    use rustix::event::Timespec;
+
+    #[test]
+    fn the_end_of_a_description_is_told_once_even_while_a_request_keeps_it() {
+        let descriptions = Descriptions::new().unwrap();
+        let theirs = descriptions.open(Device::new(Client::new(Config { route: Route::Here, ..Config::default() }))).unwrap();
+        let inode = fstat(&theirs).unwrap().st_ino;
+        let under_way = Arc::clone(&descriptions.open.read().unwrap()[&inode]);
+        let told = || {
+            let mut events = Vec::with_capacity(4);
+            epoll::wait(&descriptions.ends, rustix::buffer::spare_capacity(&mut events), Some(&Timespec::default())).unwrap();
+            events.iter().map(|event| event.data.u64()).collect::<Vec<_>>()
+        };
+        assert_eq!(told(), []);
+        drop(theirs);
+        assert_eq!(told(), [inode]);
+        assert_eq!(told(), [], "it is told of again");
+        drop(under_way);
+    }
 }

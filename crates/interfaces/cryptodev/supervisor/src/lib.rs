@@ -39,7 +39,8 @@
 //! - *32-bit and x32 programs* go on untouched: for them there is no `/dev/crypto`.
 //! - *Other ways to open a file* (`io_uring`, `open_by_handle_at`) and other names of the device (links, `/dev/../dev/crypto`, relative ones) are not seen. Nor are
 //!   `stat` and `access`, for which there is no such file.
-//! - *The descriptor is a socket* to fstat and `/proc`, and non-blocking. `read` gives EAGAIN and `write` is swallowed, where the device has EINVAL for both. Requests of
+//! - *The descriptor is a socket* to fstat and `/proc`, and non-blocking. Where the device has EINVAL for `read` and `write`, `read` gives EAGAIN or zeros and `write` is swallowed or
+//!   EAGAIN. What they take from or put into the socket is what poll goes by: it is right again after the next asynchronous request. Requests of
 //!   other letters than cryptodev's are answered as by a socket.
 //! - *Memory that we may not read*: of a program that has made itself undumpable or, where `kernel.yama.ptrace_scope` is 1 or more,
 //!   of one that is not a descendant any more (a daemon adopted by init). There the device does not exist (ENOENT); requests on a descriptor that is

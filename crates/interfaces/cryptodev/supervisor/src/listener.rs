@@ -105,6 +105,13 @@ impl Listener {
         unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
     }
 
+    /// Closes it for every thread at once, though others may be using it: the kernel answers all calls with ENOSYS from then on. Its number means `instead` then, of
+    /// which the requests here are errors.
+    pub(crate) fn close(&self, instead: BorrowedFd<'_>) {
+        // SAFETY: both are open for the call, and the number stays an open descriptor of ours. Between two that are open it cannot fail.
+        unsafe { libc::dup3(instead.as_raw_fd(), self.fd.as_raw_fd(), libc::O_CLOEXEC) };
+    }
+
     /// Whether the call still waits: if so, its thread's number was that thread's in everything done with it so far.
     pub(crate) fn is_waiting(&self, id: u64) -> bool {
         // SAFETY: the argument is the 64-bit number that this request reads, and outlives the call.

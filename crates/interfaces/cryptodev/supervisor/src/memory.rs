@@ -18,7 +18,9 @@ const PAGE: u64 = 4096;
 
 /// The memory of the program that a stopped call belongs to, for as long as it is stopped.
 ///
-/// The first read checks, after it has read, that the call still waits: until then the thread's number could have passed to another program.
+/// The number of a thread that is killed passes on: at once to another thread of its process that executes a program, later to anybody. So the first read
+/// checks, after it has read, that the call still waits, and every write before it writes. What a later read gets of a stranger is only
+/// worked with, and written nowhere.
 pub(crate) struct StoppedMemory<'a> {
     listener: &'a Listener,
     id: u64,
@@ -65,11 +67,14 @@ impl<'a> StoppedMemory<'a> {
     }
 
     /// Whether the call still waits for its answer.
-    fn check(&self, seen: &mut Seen) -> Result<(), Errno> {
+    fn check(&self) -> Result<(), Errno> {
+        if self.listener.is_waiting(self.id) { Ok(()) } else { Err(Errno(ESRCH)) }
+    }
+
+    /// Whether it did after the first read.
+    fn check_once(&self, seen: &mut Seen) -> Result<(), Errno> {
         if !seen.checked {
-            if !self.listener.is_waiting(self.id) {
-                return Err(Errno(ESRCH));
-            }
+            self.check()?;
             seen.checked = true;
         }
         Ok(())
@@ -171,7 +176,7 @@ impl Memory for StoppedMemory<'_> {
         let mut seen = self.seen();
         if seen.around.length == 0 && into.len() <= AFTER as usize {
             self.look_around(&mut seen, address, into.len())?;
-            self.check(&mut seen)?;
+            self.check_once(&mut seen)?;
         }
         if let Some(bytes) = seen.get(address, into.len()) {
             into.copy_from_slice(bytes);
@@ -184,7 +189,7 @@ impl Memory for StoppedMemory<'_> {
                 read => read,
             };
         }
-        self.check(&mut seen)
+        self.check_once(&mut seen)
     }
 
     fn write(&self, address: u64, from: &[u8]) -> Result<(), Errno> {
@@ -192,13 +197,13 @@ impl Memory for StoppedMemory<'_> {
             return Ok(());
         }
         let mut seen = self.seen();
-        self.check(&mut seen)?;
         let mut done = 0;
         while done < from.len() {
             let part = &from[done..];
             let start = address.checked_add(done as u64).ok_or(Errno(EFAULT))?;
             let local = iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() };
             let remote = iovec { iov_base: start as *mut c_void, iov_len: part.len() };
+            self.check()?;
             // SAFETY: the kernel only reads the local part, a slice; the other address is the other program's, and the kernel checks it.
             let written = unsafe { libc::process_vm_writev(self.thread, &raw const local, 1, &raw const remote, 1, 0) };
             done += match usize::try_from(written).map_err(|_| last_errno())? {

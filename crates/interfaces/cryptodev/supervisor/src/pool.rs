@@ -76,7 +76,11 @@ impl<W: Work> Pool<W> {
         let watch = Builder::new().name("cryptodev-watch".into()).spawn(move || watching.watch())?;
         // It is set once, here.
         let _ = pool.watch.set(watch.thread().clone());
-        pool.spawn()?;
+        if let Err(error) = pool.spawn() {
+            // The watching thread has the pool, and lets it go now.
+            pool.end();
+            return Err(error);
+        }
         Ok(pool)
     }
 

@@ -80,6 +80,8 @@ impl Work for Server {
     }
 
     fn over(&self) {
+        // Should it be over by an error, those who still call are not left waiting.
+        self.listener.close(self.descriptions.stopper());
         self.descriptions.stop();
     }
 }
@@ -170,10 +172,17 @@ impl Server {
 
 /// A copy of a stopped thread's descriptor.
 fn copy_of(thread: u32, fd: i32) -> Result<OwnedFd, rustix::io::Errno> {
-    let open = |number: i32| pidfd_open(Pid::from_raw(number).ok_or(rustix::io::Errno::SRCH)?, PidfdFlags::empty());
-    let process = match open(thread as i32) {
-        // It is not the first thread of its process.
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => open(process_of(thread).ok_or(rustix::io::Errno::SRCH)?),
+    const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
+    let open = |number: i32, flags| pidfd_open(Pid::from_raw(number).ok_or(rustix::io::Errno::SRCH)?, flags);
+    // The thread's own (Linux 6.9) is right also where the first thread has ended, or has another table of descriptors.
+    let process = match open(thread as i32, PIDFD_THREAD) {
+        Err(rustix::io::Errno::INVAL) => match open(thread as i32, PidfdFlags::empty()) {
+            // It is not the first thread of its process.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {
+                open(process_of(thread).ok_or(rustix::io::Errno::SRCH)?, PidfdFlags::empty())
+            }
+            other => other,
+        },
         other => other,
     }?;
     pidfd_getfd(process, fd, PidfdGetfdFlags::empty())
@@ -186,4 +195,30 @@ fn process_of(thread: u32) -> Option<i32> {
 
 fn errno(error: rustix::io::Errno) -> Errno {
     Errno(error.raw_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bywash_client::{Config, Route};
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    /// The listener of this test is a socket, of which every question is an error.
+    #[test]
+    fn an_error_of_the_listener_closes_it_although_the_pool_is_kept() {
+        let (kernel, listener) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        assert_eq!(rustix::io::write(&kernel, &[0]), Ok(1));
+        let server = Server {
+            listener: Listener::new(listener),
+            descriptions: Arc::new(Descriptions::new().unwrap()),
+            client: Client::new(Config { route: Route::Here, ..Config::default() }),
+            explain: None,
+        };
+        let pool = crate::pool::Pool::start(server).unwrap();
+        assert!(pool.wait(None) && pool.is_over());
+        // Closed with a byte unread: the end of the stream, or a reset. Open, it would be an error of one that waits.
+        rustix::io::ioctl_fionbio(&kernel, true).unwrap();
+        let read = rustix::io::read(&kernel, &mut [0; 1]);
+        assert!(matches!(read, Ok(0) | Err(rustix::io::Errno::CONNRESET)), "{read:?}");
+    }
 }

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -215,6 +216,104 @@ static void asynchronous(void) {
     }
 }
 
+static void submit(int fd, uint32_t ses, uint8_t *out) {
+    struct crypt_op op = {.ses = ses, .op = COP_ENCRYPT, .len = 16, .src = (void *)PLAIN, .dst = out, .iv = (void *)IV};
+    if (ioctl(fd, CIOCASYNCCRYPT, &op) != 0)
+        exit(errno == EINVAL ? 77 : 1);
+}
+
+// What the program itself reads and writes of the socket spoils poll no longer than until the next request.
+static void reads(void) {
+    int fd = device();
+    uint32_t ses = session(fd);
+    uint8_t out[2][16], bytes[4096] = {0};
+    struct pollfd poller = {.fd = fd, .events = POLLIN | POLLOUT};
+    submit(fd, ses, out[0]);
+    CHECK(read(fd, bytes, sizeof bytes) > 0);
+    FAILS(read(fd, bytes, sizeof bytes), EAGAIN);
+    while (write(fd, bytes, sizeof bytes) > 0);
+    CHECK(errno == EAGAIN);
+    submit(fd, ses, out[1]);
+    CHECK(poll(&poller, 1, 10000) == 1 && poller.revents == (POLLIN | POLLOUT));
+    for (int i = 0; i < 2; i++) {
+        struct crypt_op op = {0};
+        CHECK(ioctl(fd, CIOCASYNCFETCH, &op) == 0);
+    }
+    CHECK(memcmp(out[0], CIPHER, 16) == 0 && memcmp(out[1], CIPHER, 16) == 0);
+    CHECK(poll(&poller, 1, 0) == 1 && poller.revents == POLLOUT);
+}
+
+static void need_linux(int major, int minor) {
+    struct utsname name;
+    int numbers[2] = {0};
+    CHECK(uname(&name) == 0 && sscanf(name.release, "%d.%d", &numbers[0], &numbers[1]) == 2);
+    if (numbers[0] < major || (numbers[0] == major && numbers[1] < minor)) {
+        fprintf(stderr, "client.c: this part needs Linux %d.%d\n", major, minor);
+        exit(77);
+    }
+}
+
+static void *own_table(void *unused) {
+    CHECK(unshare(CLONE_FILES) == 0);
+    dups();
+    return unused;
+}
+
+// A thread whose process has lost its first one.
+static void *survives(void *unused) {
+    char text[512], state = 0;
+    while (state != 'Z') {
+        int stat = open("/proc/self/stat", O_RDONLY);
+        ssize_t length = read(stat, text, sizeof text - 1);
+        CHECK(length > 0);
+        text[length] = 0;
+        state = strrchr(text, ')')[2];
+        close(stat);
+        usleep(1000);
+    }
+    dups();
+    exit(0);
+    return unused;
+}
+
+static void survivors(void) {
+    pthread_t thread;
+    need_linux(6, 9);
+    CHECK(pthread_create(&thread, NULL, own_table, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, survives, NULL) == 0);
+    pthread_exit(NULL);
+}
+
+// At the same address in this program when it executes itself.
+static volatile uint8_t arena[16 << 20];
+static int arena_fd;
+static uint32_t arena_ses;
+
+static void *executes(void *unused) {
+    while (arena[0] == 0);
+    char fd[16], ses[16];
+    snprintf(fd, sizeof fd, "%d", arena_fd), snprintf(ses, sizeof ses, "%u", arena_ses);
+    execl("/proc/self/exe", "client", "executed", fd, ses, NULL);
+    perror("execl"), exit(1);
+    return unused;
+}
+
+// The first thread's number passes to the thread that executes, in the middle of a request.
+static void execute(void) {
+    pthread_t thread;
+    arena_fd = device(), arena_ses = session(arena_fd);
+    CHECK(pthread_create(&thread, NULL, executes, NULL) == 0);
+    encrypt(arena_fd, arena_ses, (uint8_t *)arena, (uint8_t *)arena, sizeof arena);
+    pause();
+}
+
+static void executed(int fd, uint32_t ses) {
+    // The session does one thing after the other: behind this, the request of before is over.
+    right(fd, ses);
+    for (size_t i = 0; i < sizeof arena; i++)
+        CHECK(arena[i] == 0);
+}
+
 static volatile sig_atomic_t alarms;
 static void on_alarm(int number) { alarms += number == SIGALRM; }
 
@@ -295,9 +394,12 @@ int main(int count, char **words) {
     const struct { const char *name; void (*part)(void); } PARTS[] = {
         {"once", once}, {"elsewhere", elsewhere}, {"faults", faults}, {"forks", forks}, {"dups", dups}, {"threads", threads},
         {"asynchronous", asynchronous}, {"interrupted", interrupted}, {"leak", leak}, {"waits", waits}, {"forever", forever},
+        {"reads", reads}, {"survivors", survivors}, {"execute", execute},
     };
     if (count == 3 && strcmp(words[1], "bench") == 0)
         return bench(strtoul(words[2], NULL, 10)), 0;
+    if (count == 4 && strcmp(words[1], "executed") == 0)
+        return executed(atoi(words[2]), strtoul(words[3], NULL, 10)), 0;
     for (size_t i = 0; count == 2 && i < sizeof PARTS / sizeof *PARTS; i++)
         if (strcmp(words[1], PARTS[i].name) == 0)
             return PARTS[i].part(), 0;
