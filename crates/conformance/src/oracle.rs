@@ -288,6 +288,11 @@ impl RsaKey {
         Some(Self { bits: n.bits() as usize, n, e, d, p, q })
     }
 
+    /// The same primes with another public exponent; `None` if it has no inverse.
+    pub(crate) fn with_exponent(&self, e: BigUint) -> Option<Self> {
+        Self::new(self.p.clone(), self.q.clone(), e)
+    }
+
     pub(crate) fn from_record(record: &Record) -> Result<Self, String> {
         let number = |name| record.bytes(name).map(|bytes| BigUint::from_bytes_be(&bytes));
         Self::new(number("p")?, number("q")?, number("e")?).ok_or_else(|| format!("{}: e has no inverse", record.place()))

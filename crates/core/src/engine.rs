@@ -106,7 +106,8 @@ pub trait Engine: Send + Sync {
     /// The same by the Chinese remainder theorem.
     ///
     /// # Errors
-    /// Those of [`CrtExp::check`]; [`Error::Number`] if the parts do not belong together; [`Error::EngineFailed`]; [`Error::Unavailable`], which is the default.
+    /// Those of [`CrtExp::check`]; [`Error::Number`] if the parts do not belong together (a wrong `dp` or `dq` is noticed if the public exponent is 3, 5, 17, 257
+    /// or 65537; no numbers show it of others); [`Error::EngineFailed`]; [`Error::Unavailable`], which is the default.
     fn crt_exp(&self, numbers: &CrtExp<'_>, out: &mut [u8]) -> Result<()> {
         let _ = (numbers, out);
         Err(Error::Unavailable { what: format!("engine '{}' computes with keys of sessions alone", self.name()) })

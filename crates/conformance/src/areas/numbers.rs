@@ -12,13 +12,25 @@ pub(crate) fn run(checker: &mut Checker<'_>) -> std::result::Result<(), String> 
         _ => powers(checker),
     }
     let keys = RsaKey::one_of_each_size()?;
-    let smallest = keys.first().ok_or("no key")?.private();
+    let key = keys.first().ok_or("no key")?;
+    let smallest = key.private();
     match checker.engine.crt_exp(&parts(&smallest, &[2]), &mut [0; NUMBER_MAX]) {
         Err(Error::Unavailable { what }) => checker.skip(None, what),
         _ => {
             keys.iter().for_each(|key| by_remainders(checker, key));
             tiny_primes(checker);
             wrong_parts(checker, &smallest);
+            for e in [3u32, 5, 17, 257, 65537, 11, 35, 65539, u32::MAX] {
+                // Not each has an inverse modulo p - 1 and q - 1.
+                if let Some(key) = key.with_exponent(BigUint::from(e)) {
+                    by_remainders(checker, &key);
+                }
+            }
+            let unusual = [11u32, 13, 19, 23]
+                .into_iter()
+                .find_map(|e| key.with_exponent(BigUint::from(e)))
+                .ok_or("no unusual exponent has an inverse")?;
+            by_remainders(checker, &unusual);
         }
     }
     Ok(())
@@ -129,8 +141,12 @@ fn wrong_parts(checker: &mut Checker<'_>, key: &RsaPrivateKey) {
     let base = &[3][..];
     let sound = parts(key, base);
     let off = |number: &[u8]| (BigUint::from_bytes_be(number) - BigUint::from(2u8)).to_bytes_be();
-    let (p, q, qinv) = (off(sound.p), off(sound.q), off(sound.qinv));
+    let more = |number: &[u8]| (BigUint::from_bytes_be(number) + BigUint::from(2u8)).to_bytes_be();
+    let (p, q, dp, dq, qinv) = (off(sound.p), off(sound.q), more(sound.dp), more(sound.dq), off(sound.qinv));
     let cases = [
+        // The public exponent is a usual one: an engine can tell.
+        ("another dp", CrtExp { dp: &dp, ..sound }),
+        ("another dq", CrtExp { dq: &dq, ..sound }),
         ("another p", CrtExp { p: &p, ..sound }),
         ("another q", CrtExp { q: &q, ..sound }),
         ("another qinv", CrtExp { qinv: &qinv, ..sound }),

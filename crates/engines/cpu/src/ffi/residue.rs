@@ -1,4 +1,4 @@
-//! Numbers modulo an odd number, in time that does not depend on their values but where it is said.
+//! Numbers modulo another, which is odd but for sums, in time that does not depend on their values but where it is said.
 
 use super::number::{Number, write_padded};
 use super::{Refused, accepted, lc, refused};
@@ -86,20 +86,6 @@ impl Modulus {
         self.result(|result, _| unsafe { lc::BN_uadd(result, product.as_ptr(), b.as_ptr()) })
     }
 
-    /// `exponent + this - 1`: for a prime (Fermat), another exponent of the same powers.
-    pub(crate) fn other_exponent(&self, exponent: &Number) -> Result<Number, Refused> {
-        // SAFETY: live numbers, of which only the result is written.
-        let sum = self.result(|result, _| unsafe { lc::BN_uadd(result, exponent.as_ptr(), self.number.as_ptr()) })?;
-        // SAFETY: as above; the number 1 is a constant.
-        self.result(|result, _| unsafe { lc::BN_usub(result, sum.as_ptr(), lc::BN_value_one()) })
-    }
-
-    /// Whether a number is below this one; this alone shows in the time.
-    pub(crate) fn is_above(&self, number: &Number) -> bool {
-        // SAFETY: live numbers, only read.
-        unsafe { lc::BN_ucmp(number.as_ptr(), self.number.as_ptr()) < 0 }
-    }
-
     /// The modulus itself.
     pub(crate) fn number(&self) -> &Number {
         &self.number
@@ -112,6 +98,20 @@ impl Number {
         let (result, scratch) = (Number::from_bytes(&[])?, Scratch::new()?);
         // SAFETY: live numbers, of which only the result is written.
         accepted(unsafe { lc::BN_nnmod(result.as_mut_ptr(), of.as_ptr(), self.as_ptr(), scratch.0.as_ptr()) })?;
+        Ok(result)
+    }
+
+    /// Whether a number is below this one; this alone shows in the time.
+    pub(crate) fn is_above(&self, number: &Number) -> bool {
+        // SAFETY: live numbers, only read.
+        unsafe { lc::BN_ucmp(number.as_ptr(), self.as_ptr()) < 0 }
+    }
+
+    /// The sum, modulo this number, of two numbers that are below it. It may be even.
+    pub(crate) fn sum(&self, a: &Number, b: &Number) -> Result<Number, Refused> {
+        let result = Number::from_bytes(&[])?;
+        // SAFETY: live numbers, of which only the result is written.
+        accepted(unsafe { lc::BN_mod_add_quick(result.as_mut_ptr(), a.as_ptr(), b.as_ptr(), self.as_ptr()) })?;
         Ok(result)
     }
 
