@@ -1,7 +1,7 @@
 //! FreeBSD's dialect: opening, closing and finding.
 
 use crate::bounce::wipe;
-use crate::cipher::{Cipher, CipherKind};
+use crate::cipher::{Cipher, CipherKind, Mode};
 use crate::errno::Errno;
 use crate::hash::{Hash, HashKind};
 use crate::kinds::{freebsd_cipher, freebsd_hash};
@@ -87,7 +87,12 @@ fn session(client: &Client, program: Program<'_>, life: u32, asked: &Session2Op)
 
 /// What the program says of nonce and tag, or what is usual.
 fn lengths(cipher: Option<&CipherKind>, hash: Option<&HashKind>, asked: &Session2Op) -> Result<Lengths, Refusal> {
-    let usual = cipher.map_or(0, |kind| if kind.mode.is_aead() { 12 } else { kind.iv });
+    let usual = cipher.map_or(0, |kind| match kind.mode {
+        mode if mode.is_aead() => 12,
+        // The number of the data unit; eight zeros follow.
+        Mode::Xts => 8,
+        _ => kind.iv,
+    });
     let nonce = if asked.ivlen == 0 { usual } else { usize::try_from(asked.ivlen).unwrap_or(usize::MAX) };
     let allowed = match cipher.and_then(|kind| kind.algorithms.first()).map(|algorithm| algorithm.kind()) {
         Some(Kind::Aead { iv: (7, 13), .. }) => 7..=13,

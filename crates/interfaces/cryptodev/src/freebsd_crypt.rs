@@ -3,6 +3,7 @@
 use crate::aead::{session as aead_session, transform};
 use crate::bounce::{Wiped, with_all};
 use crate::cipher::{Cipher, Mode};
+use crate::crypt::offset;
 use crate::errno::Errno;
 use crate::hash::{Digest, Hash};
 use crate::memory::Program;
@@ -19,14 +20,16 @@ const DATA_MAX: usize = 256 * 1024 - 4;
 
 /// `CIOCCRYPT`.
 ///
+/// Without `iv` the IV lies in front of the data, and of what is at `dst` that many bytes are left as they are. Without `dst` or `mac` the one or the other is not written.
+///
 /// # Errors
 /// In this order: the argument cannot be read, no such session, data too long (`E2BIG`), a length, flag or `mac` that the session has no use for, data that
-/// cannot be read, an operation that is none, no IV; `EBADMSG`.
+/// cannot be read, an operation that is none, an IV that is missing or has no use; `EBADMSG`.
 pub(crate) fn crypt(table: &Table, program: Program<'_>, argument: u64) -> Result<(), Refusal> {
     let asked: CryptOp = program.take::<_, { size_of::<CryptOp>() }>(argument)?;
     let session = table.get(asked.ses)?;
     let length = data_length("len", asked.len)?;
-    check(&session, length, asked.flags)?;
+    check(&session, length, asked.op, asked.flags)?;
     if session.cipher.as_ref().is_some_and(|cipher| cipher.kind.mode.is_aead()) {
         return Err(Refusal::invalid("the session makes tags; use CIOCCRYPTAEAD"));
     }
@@ -35,19 +38,37 @@ pub(crate) fn crypt(table: &Table, program: Program<'_>, argument: u64) -> Resul
     }
     with_all(length, |data| {
         program.read("src", asked.src, data)?;
-        let mut state = session.state();
-        let Some(cipher) = &session.cipher else {
-            let hash = session.hash.as_ref().ok_or_else(|| Refusal::invalid("the session has neither cipher nor hash"))?;
-            let digest = mac(&mut state, hash, &[], data)?;
-            return program.write("mac", asked.mac, &digest.bytes()[..session.lengths.mac]);
+        let way = match asked.op {
+            0 if session.cipher.is_none() => Direction::Encrypt,
+            op => direction(op)?,
         };
-        let way = direction(asked.op)?;
-        let mut iv = take_iv(program, &session, cipher, asked.iv, session.lengths.nonce as u32)?;
-        if length == 0 {
-            return Err(Refusal::invalid("len is 0; there is nothing to encipher"));
+        let nonce = session.lengths.nonce;
+        let (in_front, text) = data.split_at_mut(if asked.iv == 0 { nonce.min(length) } else { 0 });
+        if session.hash.is_none() && text.is_empty() {
+            return Err(Refusal::invalid(format!("len is {length}, of which {} are the IV; there is nothing to encipher", in_front.len())));
         }
-        both_ways(program, &session, &mut state, cipher, way, &mut iv, &[], data, asked.mac)?;
-        program.write("dst", asked.dst, data)
+        let mut iv = [0; 16];
+        match asked.iv {
+            0 if in_front.len() < nonce => {
+                return Err(Refusal::invalid(format!("iv is null, so it lies in front of the data: {nonce} bytes, but len is {length}")));
+            }
+            0 => iv[..nonce].copy_from_slice(in_front),
+            _ if nonce == 0 => return Err(no_use()),
+            address => program.read("iv", address, &mut iv[..nonce])?,
+        }
+        let mut state = session.state();
+        let made = match (&session.cipher, &session.hash) {
+            (Some(cipher), _) => both_ways(program, &session, &mut state, cipher, way, &mut iv, &[], text, asked.mac)?,
+            (None, Some(hash)) => Some(mac(&mut state, hash, &[], text)?),
+            (None, None) => return Err(Refusal::invalid("the session has neither cipher nor hash")),
+        };
+        if asked.dst != 0 {
+            program.write("dst", offset(asked.dst, in_front.len()), text)?;
+        }
+        match made {
+            Some(digest) if asked.mac != 0 => program.write("mac", asked.mac, &digest.bytes()[..session.lengths.mac]),
+            _ => Ok(()),
+        }
     })
 }
 
@@ -59,7 +80,7 @@ pub(crate) fn aead(table: &Table, client: &Client, program: Program<'_>, argumen
     let asked: CryptAead = program.take::<_, { size_of::<CryptAead>() }>(argument)?;
     let session = table.get(asked.ses)?;
     let (length, aad_length) = (data_length("len", asked.len)?, data_length("aadlen", asked.aadlen)?);
-    check(&session, length, asked.flags)?;
+    check(&session, length, asked.op, asked.flags)?;
     let tag_len = session.lengths.mac;
     let cipher = session.cipher.as_ref().filter(|_| tag_len > 0 && asked.tag != 0);
     let cipher = cipher.ok_or_else(|| Refusal::invalid("the session makes no tag, or tag is null; open one with a mac or an AEAD"))?;
@@ -68,27 +89,27 @@ pub(crate) fn aead(table: &Table, client: &Client, program: Program<'_>, argumen
     with_all(length, |data| {
         program.read("src", asked.src, data)?;
         let way = direction(asked.op)?;
-        let mut iv = take_iv(program, &session, cipher, asked.iv, asked.ivlen)?;
+        let mut iv = take_iv(program, &session, cipher, &asked)?;
         let mut state = session.state();
+        let mut tag = [0; 64];
+        let tag = &mut tag[..tag_len];
         if cipher.kind.mode.is_aead() {
             let keyed = aead_session(cipher, &mut state, client, tag_len)?;
-            let mut tag = [0; 16];
-            let tag = &mut tag[..tag_len];
             if way == Direction::Decrypt {
                 program.read("tag", asked.tag, tag)?;
             }
             transform(&keyed, way, &iv[..session.lengths.nonce], &aad, data, tag)?;
-            if way == Direction::Encrypt {
-                program.write("tag", asked.tag, tag)?;
-            }
-        } else {
-            both_ways(program, &session, &mut state, cipher, way, &mut iv, &aad, data, asked.tag)?;
+        } else if let Some(digest) = both_ways(program, &session, &mut state, cipher, way, &mut iv, &aad, data, asked.tag)? {
+            tag.copy_from_slice(&digest.bytes()[..tag_len]);
         }
-        program.write("dst", asked.dst, data)
+        if asked.dst != 0 {
+            program.write("dst", asked.dst, data)?;
+        }
+        if way == Direction::Decrypt { Ok(()) } else { program.write("tag", asked.tag, tag) }
     })
 }
 
-/// Enciphers and then makes the MAC over the result, as IPsec does, or checks the MAC and deciphers.
+/// Enciphers and then makes the MAC over the result, as IPsec does, or checks the MAC and deciphers. What is made is to be written behind the data.
 #[allow(clippy::too_many_arguments, reason = "one way of two requests, of which each has these")]
 fn both_ways(
     program: Program<'_>,
@@ -100,13 +121,15 @@ fn both_ways(
     aad: &[u8],
     data: &mut [u8],
     mac_at: u64,
-) -> Result<(), Refusal> {
+) -> Result<Option<Digest>, Refusal> {
     let length = session.lengths.mac;
-    let Some(hash) = &session.hash else { return Ok(cipher.run(way, iv, data)?) };
+    let Some(hash) = &session.hash else {
+        cipher.run(way, iv, data)?;
+        return Ok(None);
+    };
     if way == Direction::Encrypt {
         cipher.run(way, iv, data)?;
-        let digest = mac(state, hash, aad, data)?;
-        return program.write("mac", mac_at, &digest.bytes()[..length]);
+        return mac(state, hash, aad, data).map(Some);
     }
     let mut given = [0; 64];
     program.read("mac", mac_at, &mut given[..length])?;
@@ -114,7 +137,8 @@ fn both_ways(
     if !constant_time_eq(&given[..length], &right.bytes()[..length]) {
         return Err(Refusal::new(Errno::EBADMSG, "the mac is not that of these data under this key"));
     }
-    Ok(cipher.run(way, iv, data)?)
+    cipher.run(way, iv, data)?;
+    Ok(None)
 }
 
 fn mac(state: &mut State, hash: &Hash, aad: &[u8], data: &[u8]) -> Result<Digest, Refusal> {
@@ -124,13 +148,13 @@ fn mac(state: &mut State, hash: &Hash, aad: &[u8], data: &[u8]) -> Result<Digest
     Ok(state.message.finish(hash)?)
 }
 
-fn check(session: &Session, length: usize, flags: u16) -> Result<(), Refusal> {
+fn check(session: &Session, length: usize, op: u16, flags: u16) -> Result<(), Refusal> {
     if let Some(cipher) = session.cipher.as_ref().filter(|cipher| !length.is_multiple_of(cipher.kind.block)) {
         let kind = cipher.kind;
         return Err(Refusal::invalid(format!("len is {length}: {} takes a multiple of {} bytes; pad the data", kind.name, kind.block)));
     }
-    if flags & COP_F_CIPHER_FIRST != 0 && (session.cipher.is_none() || session.hash.is_none()) {
-        return Err(Refusal::invalid("flags has CIPHER_FIRST (1), which is for sessions with a cipher and a hash; leave it out"));
+    if flags & COP_F_CIPHER_FIRST != 0 && op != COP_ENCRYPT {
+        return Err(Refusal::invalid("flags has CIPHER_FIRST (1), which is for enciphering (op 1); leave it out"));
     }
     Ok(())
 }
@@ -143,18 +167,25 @@ fn data_length(field: &str, length: u32) -> Result<usize, Refusal> {
     Ok(length)
 }
 
-/// The IV: of XTS eight bytes, the number of the data unit, and then zeros.
-fn take_iv(program: Program<'_>, session: &Session, cipher: &Cipher, address: u64, length: u32) -> Result<[u8; 16], Refusal> {
+/// The IV that comes apart from the data; of XTS 16 bytes may be given, of which eight count.
+fn take_iv(program: Program<'_>, session: &Session, cipher: &Cipher, asked: &CryptAead) -> Result<[u8; 16], Refusal> {
     let (mut iv, expected) = ([0; 16], session.lengths.nonce);
+    if asked.iv == 0 {
+        return Err(Refusal::invalid(format!("iv is null; {} takes one with each request", cipher.kind.name)));
+    }
+    if expected == 0 {
+        return Err(no_use());
+    }
+    let length = if cipher.kind.mode == Mode::Xts && asked.ivlen == 16 { 8 } else { asked.ivlen };
     if length as usize != expected {
         return Err(Refusal::invalid(format!("ivlen is {length}; this session takes {expected}")));
     }
-    if address == 0 && expected > 0 {
-        return Err(Refusal::invalid(format!("iv is null; {} takes one with each request", cipher.kind.name)));
-    }
-    let given = if cipher.kind.mode == Mode::Xts { 8 } else { expected };
-    program.read("iv", address, &mut iv[..given])?;
+    program.read("iv", asked.iv, &mut iv[..expected])?;
     Ok(iv)
+}
+
+fn no_use() -> Refusal {
+    Refusal::invalid("iv is given and the session has no use for one; leave it null")
 }
 
 fn direction(op: u16) -> Result<Direction, Refusal> {

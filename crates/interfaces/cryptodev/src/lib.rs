@@ -54,7 +54,7 @@
 //!
 //! # FreeBSD's dialect
 //!
-//! Its requests have other numbers, so that no program need say which dialect it speaks. There each request gives its IV, a cipher with a MAC is
+//! Its requests have other numbers, so that no program need say which dialect it speaks. There each request gives its IV, or has it in front of the data, a cipher with a MAC is
 //! authenticated after it is enciphered, and closing an unknown session is an error. `CIOCCRYPT` on a session of an AEAD is `EINVAL` (FreeBSD takes
 //! it without associated data); keys are read before their length is compared with the algorithm's; there is one driver, `bywash0`, number 1.
 #![forbid(unsafe_code)]

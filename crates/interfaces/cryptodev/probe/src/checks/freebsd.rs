@@ -40,9 +40,11 @@ pub(crate) fn add(list: &mut Vec<Check>) {
         let ses = open(device, CRYPTO_AES_CBC, 16, CRYPTO_SHA1_HMAC, 20)?.ses;
         let (iv, text, mut result, mut mac) = (bytes(16, 5), bytes(TEXT, 1), vec![0; TEXT], [0; 20]);
         let mac_at = out(&mut mac);
-        let op = CryptOp { ses, flags: COP_F_CIPHER_FIRST, len: TEXT as u32, iv: at(&iv), mac: mac_at, ..CryptOp::default() };
-        device.ask(CIOCCRYPT, &mut CryptOp { op: COP_ENCRYPT, src: at(&text), dst: out(&mut result), ..op })?;
+        let op = CryptOp { ses, len: TEXT as u32, iv: at(&iv), mac: mac_at, ..CryptOp::default() };
+        let (flags, dst) = (COP_F_CIPHER_FIRST, out(&mut result));
+        device.ask(CIOCCRYPT, &mut CryptOp { op: COP_ENCRYPT, flags, src: at(&text), dst, ..op })?;
         let (place, decrypt) = (out(&mut result), COP_DECRYPT);
+        refused(libc::EINVAL, device.ask(CIOCCRYPT, &mut CryptOp { op: decrypt, flags, src: place, dst: place, ..op }))?;
         device.ask(CIOCCRYPT, &mut CryptOp { op: decrypt, src: place, dst: place, ..op })?;
         same_bytes(&text, &result)?;
         core::hint::black_box(&mut mac)[0] ^= 1;
@@ -79,6 +81,57 @@ pub(crate) fn add(list: &mut Vec<Check>) {
             libc::EINVAL,
             device.ask(CIOCCRYPT, &mut CryptOp { ses, op: COP_ENCRYPT, len: 16, src: place, dst: place, ..CryptOp::default() }),
         )
+    });
+    check("iv-in-front", |device| {
+        let ses = open(device, CRYPTO_AES_CBC, 16, 0, 0)?.ses;
+        let (data, mut result) = ([bytes(16, 5), bytes(TEXT, 1)].concat(), vec![0xA5; 16 + TEXT]);
+        let (src, dst) = (at(&data), out(&mut result));
+        device.ask(CIOCCRYPT, &mut CryptOp { ses, op: COP_ENCRYPT, len: data.len() as u32, src, dst, ..CryptOp::default() })?;
+        same_bytes(&[0xA5; 16], &result[..16])?;
+        same_bytes(&unhex(CIPHERS[0].enciphered), &result[16..])
+    });
+    check("iv-in-front-of-what-has-a-mac", |device| {
+        let ses = open(device, CRYPTO_AES_CBC, 16, CRYPTO_SHA1_HMAC, 20)?.ses;
+        let (iv, text) = (bytes(16, 5), bytes(TEXT, 1));
+        let (mut whole, mut macs) = ([iv.clone(), text.clone()].concat(), [[0; 20]; 2]);
+        let place = out(&mut whole);
+        let op = CryptOp { ses, op: COP_ENCRYPT, len: (16 + TEXT) as u32, src: place, dst: place, ..CryptOp::default() };
+        device.ask(CIOCCRYPT, &mut CryptOp { mac: out(&mut macs[0]), ..op })?;
+        // The MAC is of the text alone: the same as where the IV lies apart. Nothing is written where no place is given.
+        let (src, iv_at, len) = (at(&text), at(&iv), TEXT as u32);
+        device.ask(CIOCCRYPT, &mut CryptOp { len, src, dst: 0, iv: iv_at, mac: out(&mut macs[1]), ..op })?;
+        same_bytes(&macs[0], &macs[1])?;
+        device.ask(CIOCCRYPT, &mut CryptOp { op: COP_DECRYPT, mac: out(&mut macs[0]), ..op })?;
+        same_bytes(&text, &whole[16..])?;
+        refused(libc::EINVAL, device.ask(CIOCCRYPT, &mut CryptOp { len: 0, ..op }))
+    });
+    check("xts", |device| {
+        let (key, text) = (bytes(64, 3), bytes(TEXT, 1));
+        let (cipher, mac, mackeylen) = (CRYPTO_AES_XTS, CRYPTO_SHA1_HMAC, 20);
+        let mut session = Session2Op { cipher, keylen: 64, key: at(&key), mac, mackeylen, mackey: at(&key), ..Session2Op::default() };
+        session.crid = CRYPTO_FLAG_HARDWARE | CRYPTO_FLAG_SOFTWARE;
+        refused(libc::EINVAL, device.ask(CIOCGSESSION2, &mut Session2Op { ivlen: 16, ..session }))?;
+        session.ivlen = 8;
+        device.ask(CIOCGSESSION2, &mut session)?;
+        // Of 16 bytes of IV the last eight do not count.
+        let (iv, mut results, mut tag) = (bytes(16, 5), [[0; TEXT]; 2], [0; 20]);
+        for (ivlen, result) in [8, 16].into_iter().zip(&mut results) {
+            let op = CryptAead { ses: session.ses, op: COP_ENCRYPT, len: TEXT as u32, ivlen, iv: at(&iv), ..CryptAead::default() };
+            device.ask(CIOCCRYPTAEAD, &mut CryptAead { src: at(&text), dst: out(result), tag: out(&mut tag), ..op })?;
+        }
+        same(true, results[0][..] != text[..])?;
+        same_bytes(&results[0], &results[1])
+    });
+    check("what-has-no-use", |device| {
+        let ses = open(device, CRYPTO_NULL_CBC, 0, 0, 0)?.ses;
+        let (iv, mut data) = (bytes(16, 5), bytes(16, 1));
+        let place = out(&mut data);
+        let op = CryptOp { ses, op: COP_ENCRYPT, len: 16, src: place, dst: place, ..CryptOp::default() };
+        device.ask(CIOCCRYPT, &mut { op })?;
+        refused(libc::EINVAL, device.ask(CIOCCRYPT, &mut CryptOp { iv: at(&iv), ..op }))?;
+        let ses = open(device, 0, 0, CRYPTO_SHA2_256, 0)?.ses;
+        device.ask(CIOCCRYPT, &mut CryptOp { ses, op: 0, dst: 0, ..op })?;
+        refused(libc::EINVAL, device.ask(CIOCCRYPT, &mut CryptOp { ses, op: 3, ..op }))
     });
     check("too-long", |device| {
         let (ses, mut data) = (open(device, CRYPTO_AES_CBC, 16, 0, 0)?.ses, [0; 16]);
