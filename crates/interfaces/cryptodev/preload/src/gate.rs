@@ -168,8 +168,9 @@ fn settle(was_busy: bool, is_forking: bool) {
     }
 }
 
-/// Registers the handlers when the library is loaded.
+/// When the library is loaded: registers the handlers, and learns which file is the program's standard error.
 extern "C" fn register() {
+    crate::real::keeping_errno(crate::tell::learn);
     // SAFETY: three functions that stay where they are, for the library is never unloaded. It can only fail for want of memory, which a process that starts has.
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
 }

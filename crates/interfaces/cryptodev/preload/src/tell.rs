@@ -9,8 +9,16 @@ use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 const LINE_MAX: usize = 1024;
 static AT_ONCE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The file that was standard error when something was first told.
-static FIRST: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// The file that was standard error when the program began: `st_dev` and `st_ino` + 1. 0 if there was none; then nothing is ever told.
+static AT_START: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Learns it, when the library is loaded: a program that closes its standard error and opens a file of data must not find our lines in that.
+pub(crate) fn learn() {
+    if let Some([dev, ino]) = now() {
+        AT_START[0].store(dev, SeqCst);
+        AT_START[1].store(ino, SeqCst);
+    }
+}
 
 /// Writes `bywash: ` and the parts, in one call.
 pub(crate) fn line(parts: &[&[u8]]) {
@@ -54,18 +62,13 @@ fn put(text: &[u8]) {
 }
 
 fn is_still_there() -> bool {
-    // SAFETY: a struct of numbers, which the kernel fills.
-    let status = unsafe {
-        let mut status: libc::stat = mem::zeroed();
-        if real::fstat(libc::STDERR_FILENO, &raw mut status) != 0 {
-            return false;
-        }
-        status
-    };
-    let now = [status.st_dev, status.st_ino + 1];
-    let first = FIRST[1].compare_exchange(0, now[1], SeqCst, SeqCst);
-    if first.is_ok() {
-        FIRST[0].store(now[0], SeqCst);
-    }
-    first.map_or_else(|first| first == now[1] && FIRST[0].load(SeqCst) == now[0], |_| true)
+    now().is_some_and(|now| now[0] == AT_START[0].load(SeqCst) && now[1] == AT_START[1].load(SeqCst))
+}
+
+fn now() -> Option<[u64; 2]> {
+    // SAFETY: a struct of numbers.
+    let mut status: libc::stat = unsafe { mem::zeroed() };
+    // SAFETY: the kernel fills our own struct.
+    let done = unsafe { real::fstat(libc::STDERR_FILENO, &raw mut status) } == 0;
+    done.then(|| [status.st_dev, status.st_ino.wrapping_add(1)])
 }

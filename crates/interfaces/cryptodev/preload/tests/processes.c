@@ -360,6 +360,15 @@ static void refused_request(void)
     FAILS(encrypt(fd, 77777, PLAIN, 16, (byte[16]){0}, IV), EINVAL);
 }
 
+/* What was wrong is no business of a file that has taken the number of standard error. */
+static void refused_without_standard_error(void)
+{
+    CHECK(close(2) == 0 && memfd_create("data", 0) == 2);
+    refused_request();
+    struct stat data;
+    CHECK(fstat(2, &data) == 0 && data.st_size == 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct scenario all[] = {{"pointers", pointers},
@@ -373,6 +382,7 @@ int main(int argc, char **argv)
                                    {"fork-handler", forks_in_signal_handlers},
                                    {"threads", threads_open_and_close},
                                    {"refused", refused_request},
+                                   {"refused-taken", refused_without_standard_error},
                                    {0}};
     return chosen(all, argc, argv);
 }

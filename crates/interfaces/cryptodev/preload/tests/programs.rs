@@ -119,6 +119,12 @@ fn nobody_who_reads_standard_error_is_no_reason_to_die() {
 }
 
 #[test]
+fn a_file_that_takes_the_number_of_standard_error_gets_no_lines() {
+    let output = under_preload("processes", "refused-taken").env("BYWASH_EXPLAIN", "1").output().expect("the program");
+    passed(&output);
+}
+
+#[test]
 fn turned_off_there_is_no_device() {
     let output = under_preload("processes", "refused").env("BYWASH_CRYPTODEV", "off").output().expect("the program");
     assert!(String::from_utf8_lossy(&output.stderr).contains("errno 2"), "{}", String::from_utf8_lossy(&output.stderr));
