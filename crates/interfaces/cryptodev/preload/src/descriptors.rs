@@ -1,6 +1,7 @@
 //! What programs do with descriptors: close, copy, read and write them.
 //!
-//! All of it is async-signal-safe for descriptors that are not ours, which costs one look at the table.
+//! All of it is async-signal-safe, and costs one look at the table for descriptors that are not ours. Nothing waits for a fork in another thread: what is closed
+//! meanwhile is ended later.
 
 use crate::gate::{self, Inside};
 use crate::real::{self, fail, keeping_errno};
@@ -12,7 +13,7 @@ use libc::{F_DUPFD, F_DUPFD_CLOEXEC, iovec, size_t, ssize_t};
 fn is_closed(fd: c_int) {
     keeping_errno(|| {
         if gate::is_owner() {
-            let inside = gate::enter();
+            let inside = gate::try_enter();
             table::forget(fd, inside.as_ref());
             if let Some(inside) = &inside {
                 table::end_abandoned(inside);
@@ -37,7 +38,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 
 /// A call that gives a description another descriptor: the call, then its entry.
 fn copying(from: c_int, copy: impl FnOnce() -> c_int) -> c_int {
-    let inside = gate::enter();
+    let inside = gate::try_enter();
     let held = if gate::is_owner() { table::take_verified(from, inside.as_ref()) } else { None };
     let to = copy();
     let shared = |to: c_int, held: Held, inside: Option<&Inside>| keeping_errno(|| table::share(to, held, inside));

@@ -1,8 +1,8 @@
 //! The gate between requests and forks.
 //!
 //! A child of fork has its parent's memory as it was at that moment, so no thread may be in the midst of a change then: a fork waits until nobody is inside, and
-//! nobody enters until it is over. The handlers are registered when the library is loaded, before those of the program: so they run last before the fork,
-//! when the program's own have their locks already. A program whose handler takes a lock that it also holds around `ioctl` (the textbook's use of
+//! nobody enters until it is over. The handlers are registered when the library is loaded, before those of the program and of its libraries (`build.rs`): so they run
+//! last before the fork, when the others have their locks already. Who takes a lock in such a handler that is also held around `ioctl` (the textbook's use of
 //! `pthread_atfork`) would wait for ever the other way round.
 //!
 //! A signal handler may interrupt a request of its own thread, and fork, or ask something itself. A flag of the thread says so: such a fork does not wait
@@ -14,17 +14,20 @@ use core::mem::ManuallyDrop;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::SeqCst};
 use libc::timespec;
 
-/// Threads inside.
-static ACTIVE: AtomicU32 = AtomicU32::new(0);
-/// 1 while a thread forks.
-static FORKING: AtomicU32 = AtomicU32::new(0);
+/// Threads inside, and [`SHUT`]. One word, so that nobody is ever counted who has yet to see that it is shut.
+static GATE: AtomicU32 = AtomicU32::new(0);
+/// A thread forks.
+const SHUT: u32 = 1 << 31;
 /// A fork did not wait for the end of another thread's request: what that thread was changing is unusable in the child.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 /// The process whose memory this is; a child of vfork sees its parent's number here. 0 before the first open.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
-/// A request ends within microseconds here and within seconds at a broker. One that a signal handler has jumped out of never does.
-const PATIENCE_ROUNDS: u32 = 100;
+/// A request ends within microseconds here and within seconds at a broker. One that a signal handler has jumped out of never does; a fork waits this long, in nanoseconds.
+const FORK_PATIENCE_NS: u64 = 10_000_000_000;
+/// A fork takes no longer than its patience and a moment. One whose thread waits for the thread that asks never ends: then the request is refused, not the program hung.
+const ENTRY_PATIENCE_NS: u64 = 2 * FORK_PATIENCE_NS;
+/// Longest sleep between two looks.
 static ROUND: timespec = timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 thread_local! {
@@ -39,20 +42,38 @@ thread_local! {
 /// Being inside.
 pub(crate) struct Inside(());
 
-/// Goes in; waits while another thread forks. `None` if this thread is inside already, interrupted by a signal handler.
+/// Goes in; waits while another thread forks. `None` if this thread is inside already, interrupted by a signal handler, or if the fork does not end.
 #[inline]
 pub(crate) fn enter() -> Option<Inside> {
+    try_enter().or_else(wait_to_enter)
+}
+
+/// Goes in; `None` also while another thread forks. For calls that are async-signal-safe: the thread that forks may wait for what the interrupted one holds.
+#[inline]
+pub(crate) fn try_enter() -> Option<Inside> {
     if BUSY.replace(true) {
         return None;
     }
-    loop {
-        ACTIVE.fetch_add(1, SeqCst);
-        if FORKING.load(SeqCst) == 0 {
-            return Some(Inside(()));
+    let counted = GATE.fetch_update(SeqCst, SeqCst, |gate| (gate & SHUT == 0).then(|| gate.wrapping_add(1))).is_ok();
+    BUSY.set(counted);
+    // Not made where it is not given away: its end is a leave.
+    counted.then(|| Inside(()))
+}
+
+#[cold]
+fn wait_to_enter() -> Option<Inside> {
+    let began = now_ns();
+    while !BUSY.get() && now_ns().saturating_sub(began) < ENTRY_PATIENCE_NS {
+        let gate = GATE.load(SeqCst);
+        if gate & SHUT != 0 {
+            wait(gate);
         }
-        leave();
-        wait(&FORKING, 1);
+        let inside = try_enter();
+        if inside.is_some() {
+            return inside;
+        }
     }
+    None
 }
 
 /// Does something inside. (Nothing here panics, so nothing needs to be undone on the way out of a panic: code for that would bring Rust's unwinder into every
@@ -74,9 +95,8 @@ impl Drop for Inside {
 
 #[inline]
 fn leave() {
-    ACTIVE.fetch_sub(1, SeqCst);
-    if FORKING.load(SeqCst) != 0 {
-        wake(&ACTIVE);
+    if GATE.fetch_sub(1, SeqCst) & SHUT != 0 {
+        wake();
     }
 }
 
@@ -97,17 +117,24 @@ pub(crate) fn is_owner() -> bool {
     OWNER.load(SeqCst) == unsafe { libc::getpid() }
 }
 
-fn wait(word: &AtomicU32, value: u32) {
+fn now_ns() -> u64 {
+    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: fills our own struct.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn wait(gate: u32) {
     crate::real::keeping_errno(|| {
         // SAFETY: a futex wait on a word of ours, with a time that is ours too. Waking early is harmless: all callers look again.
-        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, value, &raw const ROUND) };
+        unsafe { libc::syscall(libc::SYS_futex, GATE.as_ptr(), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, gate, &raw const ROUND) };
     });
 }
 
-fn wake(word: &AtomicU32) {
+fn wake() {
     crate::real::keeping_errno(|| {
         // SAFETY: wakes whoever waits on a word of ours.
-        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX) };
+        unsafe { libc::syscall(libc::SYS_futex, GATE.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX) };
     });
 }
 
@@ -118,15 +145,20 @@ extern "C" fn prepare() {
     }
     let busy = BUSY.replace(true);
     WAS_BUSY.set(busy);
-    while FORKING.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
-        wait(&FORKING, 1);
+    loop {
+        let gate = GATE.fetch_or(SHUT, SeqCst);
+        if gate & SHUT == 0 {
+            break;
+        }
+        wait(gate);
     }
-    for _ in 0..PATIENCE_ROUNDS {
-        let active = ACTIVE.load(SeqCst);
-        if active <= u32::from(busy) {
+    let began = now_ns();
+    loop {
+        let gate = GATE.load(SeqCst);
+        if gate & !SHUT <= u32::from(busy) || now_ns().saturating_sub(began) >= FORK_PATIENCE_NS {
             return;
         }
-        wait(&ACTIVE, active);
+        wait(gate);
     }
 }
 
@@ -136,8 +168,8 @@ extern "C" fn parent() {
     DEPTH.set(depth);
     if depth == 0 {
         BUSY.set(WAS_BUSY.get());
-        FORKING.store(0, SeqCst);
-        wake(&FORKING);
+        GATE.fetch_and(!SHUT, SeqCst);
+        wake();
     }
 }
 
@@ -151,26 +183,29 @@ extern "C" fn child() {
     }
 }
 
-/// A child that was forked without the handlers.
+/// A child that was forked without the handlers, maybe by a signal handler in the midst of a fork.
 pub(crate) fn child_without_handlers() {
-    settle(BUSY.get(), false);
+    let is_forking = DEPTH.get() > 0;
+    settle(if is_forking { WAS_BUSY.get() } else { BUSY.get() }, is_forking);
 }
 
 fn settle(was_busy: bool, is_forking: bool) {
     let own = u32::from(was_busy);
-    if ACTIVE.swap(own, SeqCst) > own {
+    if GATE.swap(own | if is_forking { SHUT } else { 0 }, SeqCst) & !SHUT > own {
         BROKEN.store(true, SeqCst);
     }
-    FORKING.store(u32::from(is_forking), SeqCst);
     if OWNER.load(SeqCst) != 0 {
         claim();
         crate::real::keeping_errno(table::separate);
     }
 }
 
-/// When the library is loaded: registers the handlers, and learns which file is the program's standard error.
+/// When the library is loaded: registers the handlers, looks up functions, and learns which file is the program's standard error.
 extern "C" fn register() {
-    crate::real::keeping_errno(crate::tell::learn);
+    crate::real::keeping_errno(|| {
+        crate::real::look_up_early();
+        crate::tell::learn();
+    });
     // SAFETY: three functions that stay where they are, for the library is never unloaded. It can only fail for want of memory, which a process that starts has.
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
 }

@@ -4,7 +4,7 @@
 //! an open that the kernel has answered with "no such file" gives a descriptor, and what is asked of it is answered by `bywash-cryptodev` in the calling thread. `README.md` of
 //! this folder says how known clients are run and what differs from a device of the kernel's.
 //!
-//! This is the thin half, which every process of such a run loads: it allocates nothing, starts nothing, looks nothing up before it is needed, and costs other programs one
+//! This is the thin half, which every process of such a run loads: it allocates nothing, starts nothing, and costs other programs one
 //! look at a table in each of the calls that it stands in front of. The half with the engines is loaded at the first open (`bywash-cryptodev-loaded`).
 //!
 //! | module | what it holds |

@@ -1,4 +1,7 @@
-//! The functions that this library stands in front of, looked up on first use as the next definition in the search order; `errno`.
+//! The functions that this library stands in front of, looked up as the next definition in the search order; `errno`.
+//!
+//! dlsym(3) takes the loader's lock, which a thread holds while it runs constructors under dlopen(3), and is not async-signal-safe. So those that a signal handler may
+//! call are looked up when this library is loaded, and the others on first use.
 #![allow(non_snake_case, missing_docs, reason = "the manual pages are the documentation; the names are theirs")]
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
@@ -14,29 +17,86 @@ fn next(name: &CStr) -> *mut c_void {
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
 
+/// Where a function is, once it was looked up.
+struct Found {
+    /// Ends in NUL.
+    name: &'static str,
+    at: AtomicPtr<c_void>,
+}
+
+impl Found {
+    #[inline]
+    fn get(&self) -> *mut c_void {
+        let at = self.at.load(Relaxed);
+        if at.is_null() { self.look() } else { at }
+    }
+
+    #[cold]
+    fn look(&self) -> *mut c_void {
+        let at = next(CStr::from_bytes_with_nul(self.name.as_bytes()).unwrap_or_default());
+        self.at.store(at, Relaxed);
+        at
+    }
+}
+
 macro_rules! functions {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $missing:expr;)*) => { $(
+    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $missing:expr;)*) => {
+        #[allow(non_upper_case_globals, reason = "the names of the functions")]
+        mod found {
+            $(pub(super) static $name: super::Found =
+                super::Found { name: concat!(stringify!($name), "\0"), at: super::AtomicPtr::new(super::ptr::null_mut()) };)*
+        }
+        $(
         /// The function of this name that is not ours; fails with `ENOSYS` if the process has none.
         ///
         /// # Safety
         /// That of the function.
         #[inline]
         pub(crate) unsafe fn $name($($arg: $type),*) -> $result {
-            static FOUND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-            let mut found = FOUND.load(Relaxed);
+            let found = found::$name.get();
             if found.is_null() {
-                let name = concat!(stringify!($name), "\0");
-                found = next(CStr::from_bytes_with_nul(name.as_bytes()).unwrap_or_default());
-                if found.is_null() {
-                    set_errno(libc::ENOSYS);
-                    return $missing;
-                }
-                FOUND.store(found, Relaxed);
+                set_errno(libc::ENOSYS);
+                return $missing;
             }
             // SAFETY: the function of that name has this type, by its manual page; its duties are the caller's.
             unsafe { transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> $result>(found)($($arg),*) }
         }
     )* };
+}
+
+/// Looks up what signal-safety(7) allows in a signal handler, and the others of which any thread makes use.
+pub(crate) fn look_up_early() {
+    use found::*;
+    let early = [
+        &open,
+        &open64,
+        &openat,
+        &openat64,
+        &ioctl,
+        &close,
+        &dup,
+        &dup2,
+        &dup3,
+        &fcntl,
+        &fcntl64,
+        &close_range,
+        &read,
+        &write,
+        &readv,
+        &writev,
+        &_Fork,
+        &sigaction,
+        &signal,
+        &access,
+        &faccessat,
+        &stat,
+        &lstat,
+        &fstatat,
+        &fstat,
+    ];
+    for function in early {
+        function.look();
+    }
 }
 
 type Path = *const c_char;

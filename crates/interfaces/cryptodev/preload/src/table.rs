@@ -150,7 +150,7 @@ pub(crate) fn take(fd: c_int) -> Option<Held> {
         return None;
     }
     if slot.load(SeqCst) != place {
-        release(place, gate::enter().as_ref());
+        release(place, gate::try_enter().as_ref());
         return None;
     }
     Some(Held(place))

@@ -1,5 +1,6 @@
 /* Bad pointers, signals, forks and threads. */
 #include "common.h"
+#include <dlfcn.h>
 #include <setjmp.h>
 
 static byte *const NOWHERE = (byte *)8;
@@ -259,6 +260,147 @@ static void forks_while_threads_work(void)
     works(shared, ses);
 }
 
+/* The same with a lock of a library, which its constructor has registered for forks before main began. */
+static void (*library_lock)(void), (*library_unlock)(void);
+
+static void *work_in_library(void *unused)
+{
+    (void)unused;
+    uint32_t ses = session(shared);
+    while (!stop) {
+        library_lock();
+        works(shared, ses);
+        library_unlock();
+    }
+    return NULL;
+}
+
+static void forks_with_a_library(void)
+{
+    library_lock = dlsym(RTLD_DEFAULT, "library_lock");
+    library_unlock = dlsym(RTLD_DEFAULT, "library_unlock");
+    CHECK(library_lock && library_unlock);
+    shared = device();
+    uint32_t ses = session(shared);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, work_in_library, NULL) == 0);
+    for (int i = 0; i < 100; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            library_lock();
+            works(shared, ses);
+            library_unlock();
+            _exit(0);
+        }
+        CHECK(ended(child) == 0);
+    }
+    stop = 1;
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
+/* Many threads arrive while a fork waits for the end of a long request: they count neither as requests under way nor as time. */
+enum { LONG = 64 << 20 };
+
+static void *work_long(void *unused)
+{
+    (void)unused;
+    uint32_t ses = session(shared);
+    byte *text = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(text != MAP_FAILED);
+    while (!stop)
+        CHECK(encrypt(shared, ses, text, LONG, text, IV) == 0);
+    return NULL;
+}
+
+static void *work_shortly(void *ses)
+{
+    while (!stop) {
+        works(shared, *(uint32_t *)ses);
+        usleep(200);
+    }
+    return NULL;
+}
+
+static void forks_in_a_crowd(void)
+{
+    shared = device();
+    uint32_t ses = session(shared);
+    pthread_t threads[129];
+    for (int i = 0; i < 129; i++)
+        CHECK(pthread_create(&threads[i], NULL, i ? work_shortly : work_long, &ses) == 0);
+    for (int i = 0; i < 12; i++) {
+        usleep(20000);
+        pid_t child = fork();
+        if (child == 0) {
+            works(shared, ses);
+            int fd = device();
+            works(fd, session(fd));
+            _exit(0);
+        }
+        CHECK(ended(child) == 0);
+    }
+    stop = 1;
+    for (int i = 0; i < 129; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+/* A handler that closes, while the thread that it has interrupted holds a lock of malloc's and another thread forks. */
+static void on_signal(int signal)
+{
+    (void)signal;
+    int before = errno;
+    close(dup(shared));
+    errno = before;
+}
+
+static void *allocate(void *unused)
+{
+    (void)unused;
+    while (!stop) {
+        void *all[64];
+        for (int i = 0; i < 64; i++)
+            all[i] = malloc(2000 + 100 * i);
+        for (int i = 0; i < 64; i++)
+            free(all[(i * 7) % 64]);
+    }
+    return NULL;
+}
+
+static void *interrupt(void *thread)
+{
+    while (!stop) {
+        pthread_kill(*(pthread_t *)thread, SIGUSR1);
+        usleep(20);
+    }
+    return NULL;
+}
+
+static void closes_in_signal_handlers(void)
+{
+    shared = device();
+    uint32_t ses = session(shared);
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    pthread_t worker, other;
+    CHECK(pthread_create(&worker, NULL, allocate, NULL) == 0);
+    CHECK(pthread_create(&other, NULL, interrupt, &worker) == 0);
+    for (int i = 0; i < 1500; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        CHECK(ended(child) == 0);
+    }
+    stop = 1;
+    CHECK(pthread_join(other, NULL) == 0 && pthread_join(worker, NULL) == 0);
+    works(shared, ses);
+}
+
+/* See plugin.c, whose path is in the environment. */
+static void loads_a_plugin(void)
+{
+    CHECK(getenv("PLUGIN") && dlopen(getenv("PLUGIN"), RTLD_NOW));
+}
+
 static uint32_t shared_ses;
 static volatile sig_atomic_t forks, refused;
 
@@ -380,6 +522,10 @@ int main(int argc, char **argv)
                                    {"vfork", vfork_closes},
                                    {"fork-threads", forks_while_threads_work},
                                    {"fork-handler", forks_in_signal_handlers},
+                                   {"fork-library", forks_with_a_library},
+                                   {"fork-crowd", forks_in_a_crowd},
+                                   {"close-handler", closes_in_signal_handlers},
+                                   {"plugin", loads_a_plugin},
                                    {"threads", threads_open_and_close},
                                    {"refused", refused_request},
                                    {"refused-taken", refused_without_standard_error},

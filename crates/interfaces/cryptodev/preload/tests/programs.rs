@@ -10,15 +10,20 @@ fn program(name: &str) -> PathBuf {
     static MADE: OnceLock<()> = OnceLock::new();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let place = |name: &str| folder.join(format!("cryptodev-{name}"));
-    MADE.get_or_init(|| ["descriptors", "processes"].into_iter().for_each(|name| compile(name, &place(name))));
+    MADE.get_or_init(|| {
+        ["descriptors", "processes"].into_iter().for_each(|name| compile(name, &place(name), &[]));
+        ["library", "plugin"].into_iter().for_each(|name| compile(name, &place(name), &["-shared", "-fPIC"]));
+    });
     place(name)
 }
 
-fn compile(name: &str, to: &Path) {
+fn compile(name: &str, to: &Path, more: &[&str]) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let compiler = std::env::var_os("CC").filter(|compiler| !compiler.is_empty()).unwrap_or_else(|| "cc".into());
     let output = Command::new(compiler)
-        .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-pthread", "-I"])
+        .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-pthread"])
+        .args(more)
+        .arg("-I")
         .arg(here.join("../abi/include"))
         .arg("-o")
         .arg(to)
@@ -88,6 +93,8 @@ scenarios! {
     a_child_of_vfork_closes_its_own = "vfork";
     forks_while_other_threads_work = "fork-threads";
     forks_in_signal_handlers_in_the_midst_of_requests = "fork-handler";
+    children_are_whole_however_many_threads_arrive_during_a_fork = "fork-crowd";
+    a_close_in_a_signal_handler_waits_for_no_fork = "close-handler";
     threads_open_and_close_at_once = "threads";
 }
 
@@ -122,6 +129,18 @@ fn nobody_who_reads_standard_error_is_no_reason_to_die() {
 fn a_file_that_takes_the_number_of_standard_error_gets_no_lines() {
     let output = under_preload("processes", "refused-taken").env("BYWASH_EXPLAIN", "1").output().expect("the program");
     passed(&output);
+}
+
+/// The library of the C program is loaded behind ours, as all libraries of a program are: its constructor would run before ours.
+#[test]
+fn a_library_may_take_a_lock_before_forks() {
+    let both = format!("{}:{}", library().display(), program("library").display());
+    passed(&under_preload("processes", "fork-library").env("LD_PRELOAD", both).output().expect("the program"));
+}
+
+#[test]
+fn a_thread_that_a_constructor_waits_for_needs_no_lock_of_the_loader() {
+    passed(&under_preload("processes", "plugin").env("PLUGIN", program("plugin")).output().expect("the program"));
 }
 
 #[test]
