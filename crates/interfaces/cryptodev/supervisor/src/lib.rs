@@ -63,6 +63,7 @@ mod error;
 mod filter;
 mod listener;
 mod memory;
+mod pieces;
 mod pool;
 mod server;
 mod setuid;

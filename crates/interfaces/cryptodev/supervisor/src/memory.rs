@@ -1,6 +1,7 @@
 //! The memory of a stopped program: read and written by the kernel on our behalf, so that a bad address is an error and no crash.
 
 use crate::listener::Listener;
+use crate::pieces::{Late, Piece, wipe};
 use bywash_cryptodev::{Errno, Memory};
 use bywash_cryptodev_abi::Layout;
 use bywash_cryptodev_abi::linux::{CryptOp, EALG_MAX_BLOCK_LEN};
@@ -36,14 +37,8 @@ struct Seen {
     around: Piece<AROUND>,
     text: Piece<TEXT>,
     iv: Piece<EALG_MAX_BLOCK_LEN>,
+    late: Late,
     checked: bool,
-}
-
-/// A piece of the program's memory; it may hold a key or plaintext, and is wiped.
-struct Piece<const N: usize> {
-    start: u64,
-    length: usize,
-    bytes: [u8; N],
 }
 
 impl<'a> StoppedMemory<'a> {
@@ -78,6 +73,30 @@ impl<'a> StoppedMemory<'a> {
             seen.checked = true;
         }
         Ok(())
+    }
+
+    /// Writes what has been held back.
+    ///
+    /// # Errors
+    /// A part of it cannot be written; which, is not known. Those before it have been.
+    pub(crate) fn flush(&self) -> Result<(), Errno> {
+        self.write_late(&mut self.seen().late)
+    }
+
+    fn write_late(&self, late: &mut Late) -> Result<(), Errno> {
+        if late.count == 0 {
+            return Ok(());
+        }
+        self.check()?;
+        let local = iovec { iov_base: late.bytes.as_mut_ptr().cast(), iov_len: late.length };
+        let remote = late.parts.map(|(address, length)| iovec { iov_base: address as *mut c_void, iov_len: length });
+        // SAFETY: the kernel only reads the local part, as many bytes of an array as there are; the other addresses are the other program's, and the kernel
+        // checks them.
+        let written = unsafe { libc::process_vm_writev(self.thread, &raw const local, 1, remote.as_ptr(), late.count as u64, 0) };
+        let written = usize::try_from(written).map_err(|_| last_errno());
+        let whole = late.length;
+        late.clear();
+        if written? == whole { Ok(()) } else { Err(Errno(EFAULT)) }
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -136,38 +155,6 @@ impl Seen {
     }
 }
 
-impl<const N: usize> Piece<N> {
-    /// Where `length` bytes from `address` lie in the piece, if they do.
-    fn part(&self, address: u64, length: usize) -> Option<core::ops::Range<usize>> {
-        let from = usize::try_from(address.checked_sub(self.start)?).ok()?;
-        let to = from.checked_add(length)?;
-        (to <= self.length).then_some(from..to)
-    }
-
-    /// Takes over what is written where the piece and `address` overlap.
-    fn take_over(&mut self, address: u64, from: &[u8]) {
-        let end = address.saturating_add(from.len() as u64).min(self.start + self.length as u64);
-        let start = address.max(self.start);
-        if start < end {
-            let length = (end - start) as usize;
-            let (into, at) = ((start - self.start) as usize, (start - address) as usize);
-            self.bytes[into..into + length].copy_from_slice(&from[at..at + length]);
-        }
-    }
-}
-
-impl<const N: usize> Default for Piece<N> {
-    fn default() -> Self {
-        Self { start: 0, length: 0, bytes: [0; N] }
-    }
-}
-
-impl<const N: usize> Drop for Piece<N> {
-    fn drop(&mut self) {
-        wipe(&mut self.bytes[..self.length]);
-    }
-}
-
 impl Memory for StoppedMemory<'_> {
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Errno> {
         if into.is_empty() {
@@ -182,6 +169,8 @@ impl Memory for StoppedMemory<'_> {
             into.copy_from_slice(bytes);
             return Ok(());
         }
+        // It may be of what has just been written.
+        self.write_late(&mut seen.late)?;
         let mut done = 0;
         while done < into.len() {
             done += match self.read_some(address.checked_add(done as u64).ok_or(Errno(EFAULT))?, &mut into[done..])? {
@@ -198,6 +187,11 @@ impl Memory for StoppedMemory<'_> {
         }
         let mut seen = self.seen();
         let mut done = 0;
+        if self.crypt.is_some() && seen.late.put(address, from) {
+            done = from.len();
+        } else {
+            self.write_late(&mut seen.late)?;
+        }
         while done < from.len() {
             let part = &from[done..];
             let start = address.checked_add(done as u64).ok_or(Errno(EFAULT))?;
@@ -216,12 +210,6 @@ impl Memory for StoppedMemory<'_> {
         seen.iv.take_over(address, from);
         Ok(())
     }
-}
-
-/// Wipes as fast as the memory takes it: byte by byte it would cost as much as a look at the program.
-fn wipe(bytes: &mut [u8]) {
-    bytes.fill(0);
-    core::hint::black_box(bytes);
 }
 
 fn last_errno() -> Errno {

@@ -152,6 +152,16 @@ impl Server {
             }
             refusal.errno()
         });
+        // Also where it was refused: what it had written by then was written.
+        let written = memory.flush();
+        let answer = answer.and_then(|answer| {
+            written.inspect_err(|_| {
+                if let Some(explain) = &self.explain {
+                    explain("CIOCCRYPT: dst, mac, iv or the argument itself is no memory that can be written (EFAULT)");
+                }
+            })?;
+            Ok(answer)
+        });
         let theirs = || description.checked(copy_of(notification.thread, fd as i32)?);
         if request == CIOCASYNCCRYPT || request == CIOCASYNCFETCH {
             // Should poll not learn of it, the program still learns of everything by asking.
