@@ -1,5 +1,6 @@
 //! Open file descriptions: socket pairs of which the program has one end, under as many numbers and in as many processes as it likes.
 
+use crate::same::Same;
 use bywash_cryptodev::Device;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,10 +11,13 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use std::collections::HashMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 /// A request that took longer than this is expected to take as long again, microseconds.
 const SLOW_US: u32 = 50;
+
+/// Of so many numbers is known what they meant; then all is forgotten, which costs the next request of each a look.
+const KNOWN: usize = 4096;
 
 /// An open of `/dev/crypto`: its sessions, and our end of the pair. They end when the last copy of the program's end is closed.
 pub(crate) struct Description {
@@ -21,6 +25,7 @@ pub(crate) struct Description {
     ours: OwnedFd,
     /// What the kernel calls the program's end.
     inode: u64,
+    same: Option<Same>,
     /// What the program's end says to poll now.
     told: Mutex<Told>,
     last_us: AtomicU32,
@@ -87,6 +92,8 @@ fn drain(fd: BorrowedFd<'_>) {
 /// All that are open, by what the kernel calls the program's end.
 pub(crate) struct Descriptions {
     open: RwLock<HashMap<u64, Arc<Description>>>,
+    /// What the numbers of threads meant when they were last used.
+    known: Mutex<HashMap<(u32, i32), Weak<Description>>>,
     ends: OwnedFd,
     /// Readable once nothing is to be watched any more.
     stop: OwnedFd,
@@ -103,7 +110,7 @@ impl Descriptions {
         let ends = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         epoll::add(&ends, &stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
-        Ok(Self { open: RwLock::default(), ends, stop, sockets: fstat(&one)?.st_dev })
+        Ok(Self { open: RwLock::default(), known: Mutex::default(), ends, stop, sockets: fstat(&one)?.st_dev })
     }
 
     /// A new description; gives the program's end. It counts from now on, and ends if that end is dropped.
@@ -115,7 +122,8 @@ impl Descriptions {
         let ended = epoll::EventFlags::RDHUP | epoll::EventFlags::ONESHOT;
         epoll::add(&self.ends, &ours, epoll::EventData::new_u64(inode), ended)?;
         let told = Mutex::new(Told { readable: false, writable: true });
-        let description = Description { device, ours, inode, told, last_us: AtomicU32::new(0) };
+        let same = Same::new(&theirs).ok();
+        let description = Description { device, ours, inode, same, told, last_us: AtomicU32::new(0) };
         self.open.write().unwrap_or_else(PoisonError::into_inner).insert(inode, Arc::new(description));
         Ok(theirs)
     }
@@ -124,9 +132,26 @@ impl Descriptions {
     ///
     /// Asked of the kernel each time: what a number means can change with every close and dup that we do not see.
     pub(crate) fn find(&self, thread: u32, fd: u64) -> Option<Arc<Description>> {
+        let number = (thread, fd as i32);
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = known().get(&number).and_then(Weak::upgrade);
+        if let Some(description) = last.filter(|last| last.same.as_ref().is_some_and(|same| same.is(number))) {
+            return Some(description);
+        }
+        let found = self.look_up(number)?;
+        let mut known = known();
+        if known.len() >= KNOWN {
+            known.clear();
+        }
+        known.insert(number, Arc::downgrade(&found));
+        Some(found)
+    }
+
+    /// The same without knowing anything: by the name that the kernel has for what the number means.
+    fn look_up(&self, (thread, fd): (u32, i32)) -> Option<Arc<Description>> {
         let mut path = [0; 48];
         let mut left = &mut path[..];
-        write!(left, "/proc/{thread}/fd/{}\0", fd as i32).ok()?;
+        write!(left, "/proc/{thread}/fd/{fd}\0").ok()?;
         let path = core::ffi::CStr::from_bytes_until_nul(&path).ok()?;
         let stat = statat(CWD, path, rustix::fs::AtFlags::empty()).ok()?;
         if stat.st_dev != self.sockets || FileType::from_raw_mode(stat.st_mode) != FileType::Socket {

@@ -65,6 +65,7 @@ mod listener;
 mod memory;
 mod pieces;
 mod pool;
+mod same;
 mod server;
 mod setuid;
 
@@ -144,7 +145,7 @@ impl Supervision {
     }
 }
 
-/// Each open costs a descriptor here. After the program has been started, which should have the limit that it would have had.
+/// Each open costs two descriptors here. After the program has been started, which should have the limit that it would have had.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     // Without it fewer descriptions can be open: an open then says ENFILE.
