@@ -2,7 +2,7 @@
 //!
 //! Two processes that do not trust each other meet here. The broker makes all shared memory; the client checks its seals and its
 //! size before it maps it; the broker believes nothing that it reads from it. All `unsafe` is in [`mapping`], but for one question to the kernel in
-//! [`environment`]; everything above works through accessors that copy.
+//! [`environment`] and a close in `kept`; everything above works through accessors that copy.
 //!
 //! # A connection
 //!
@@ -64,6 +64,7 @@
 //! | control socket, its messages, its path | [`socket`], [`message`], [`params`], [`path`] |
 //! | keys of the vault: what may be done with them, how they are named, their public halves | [`keys`], [`key_file`], [`public_key`], [`oid`] |
 //! | forks, core dumps, swap | [`fork`], [`harden`], [`locked`] |
+//! | a descriptor that a program may have closed | `kept` |
 //! | variables, and when not to believe them | [`environment`] |
 
 pub mod arena;
@@ -75,6 +76,7 @@ pub mod environment;
 pub mod fork;
 mod groups;
 pub mod harden;
+mod kept;
 pub mod key_file;
 pub mod keys;
 pub mod layout;

@@ -1,5 +1,6 @@
 //! The control socket: `SOCK_SEQPACKET`, so that a packet is a message; descriptors by `SCM_RIGHTS`; the peer's identity from the kernel.
 
+use crate::kept::Kept;
 use crate::message::{MESSAGE_BYTES_MAX, decode, encode};
 use crate::region::failed;
 use bywash_core::{Error, Result};
@@ -34,8 +35,9 @@ pub struct Peer {
     pub gid: u32,
 }
 
-/// One end of a connection.
-pub struct ControlSocket(OwnedFd);
+/// One end of a connection. The client's is a descriptor in a program that may close it and open a file of its own under its number: it is used and
+/// closed only while it is the socket that it was.
+pub struct ControlSocket(Kept);
 
 /// A received packet. Wiped on drop, since it may hold a key.
 pub struct Packet {
@@ -87,7 +89,7 @@ impl ControlSocket {
         let bound = rustix::net::sockopt::set_socket_timeout(&socket, rustix::net::sockopt::Timeout::Send, Some(CONNECT_TIMEOUT));
         bound.map_err(|error| failed("set a time limit on a socket", error))?;
         match rustix::net::connect(&socket, &address) {
-            Ok(()) => Ok(Self(socket)),
+            Ok(()) => Kept::guarded(socket).map(Self).map_err(|error| failed("look at a socket", error)),
             Err(Errno::NOENT | Errno::CONNREFUSED) => Err(fail(format!("no broker listens on {shown}; start one with `bywash serve`"))),
             Err(Errno::ACCESS) => {
                 Err(fail(format!("no permission on {shown}; ask the broker's owner to add you with `bywash serve --allow-uid`")))
@@ -106,7 +108,7 @@ impl ControlSocket {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (a, b) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
             .map_err(|error| failed("make a pair of sockets", error))?;
-        Ok((Self(a), Self(b)))
+        Ok((Self(Kept::unguarded(a)), Self(Kept::unguarded(b))))
     }
 
     /// Who is at the other end.
@@ -114,7 +116,8 @@ impl ControlSocket {
     /// # Errors
     /// [`Error::Unavailable`] with what the kernel said.
     pub fn peer(&self) -> Result<Peer> {
-        let peer = rustix::net::sockopt::socket_peercred(&self.0).map_err(|error| failed("read the peer's credentials", error))?;
+        let peer =
+            self.0.get().and_then(rustix::net::sockopt::socket_peercred).map_err(|error| failed("read the peer's credentials", error))?;
         Ok(Peer { pid: peer.pid.as_raw_nonzero().get().unsigned_abs(), uid: peer.uid.as_raw(), gid: peer.gid.as_raw() })
     }
 
@@ -125,7 +128,7 @@ impl ControlSocket {
     pub fn peer_groups(&self) -> Result<Vec<u32>> {
         let fail = |error| Error::Unavailable { what: format!("cannot read the peer's groups: {error}") };
         let mut groups = vec![self.peer()?.gid];
-        groups.extend(crate::groups::of_peer(&self.0).map_err(fail)?);
+        groups.extend(crate::groups::of_peer(self.0.unchecked()).map_err(fail)?);
         Ok(groups)
     }
 
@@ -143,7 +146,7 @@ impl ControlSocket {
                 return Err(Error::Unavailable { what: format!("a message carries at most {DESCRIPTORS_MAX} descriptors") });
             }
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            match rustix::net::sendmsg(&self.0, &[IoSlice::new(&buffer[..len])], &mut control, flags) {
+            match self.0.get().and_then(|fd| rustix::net::sendmsg(fd, &[IoSlice::new(&buffer[..len])], &mut control, flags)) {
                 Ok(_) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.ready(PollFlags::OUT, timeout)?,
@@ -163,7 +166,8 @@ impl ControlSocket {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
             let mut control = RecvAncillaryBuffer::new(&mut space);
             let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-            match rustix::net::recvmsg(&self.0, &mut [IoSliceMut::new(&mut packet.bytes)], &mut control, flags) {
+            let bytes = &mut [IoSliceMut::new(&mut packet.bytes)];
+            match self.0.get().and_then(|fd| rustix::net::recvmsg(fd, bytes, &mut control, flags)) {
                 Ok(received) => {
                     let rights = control.drain().filter_map(|part| match part {
                         RecvAncillaryMessage::ScmRights(files) => Some(files),
@@ -186,9 +190,10 @@ impl ControlSocket {
         }
     }
 
-    /// Whether the other end has closed or died. One system call, no waiting.
+    /// Whether the other end has closed or died, or the program has closed this one. Two system calls at most, no waiting.
     pub fn is_hung_up(&self) -> bool {
-        let mut fds = [PollFd::new(&self.0, PollFlags::RDHUP)];
+        let Ok(fd) = self.0.get() else { return true };
+        let mut fds = [PollFd::new(&fd, PollFlags::RDHUP)];
         let none = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&none)).is_ok() && fds[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
     }
@@ -196,17 +201,17 @@ impl ControlSocket {
     /// Ends the connection in both directions, waking whoever receives on it in another thread.
     pub fn shutdown(&self) {
         // It fails only where the connection has ended already.
-        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
+        let _ = self.0.get().and_then(|fd| rustix::net::shutdown(fd, Shutdown::Both));
     }
 
     fn ready(&self, what: PollFlags, timeout: Duration) -> Result<()> {
-        wait_ready(&self.0, what, timeout)
+        wait_ready(self.0.unchecked(), what, timeout)
     }
 }
 
 impl AsFd for ControlSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.0.unchecked()
     }
 }
 
@@ -234,7 +239,7 @@ impl Listener {
     pub fn accept(&self, timeout: Duration) -> Result<ControlSocket> {
         wait_ready(&self.0, PollFlags::IN, timeout)?;
         let accepted = rustix::net::accept_with(&self.0, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
-        accepted.map(ControlSocket).map_err(|error| failed("accept a connection", error))
+        accepted.map(|socket| ControlSocket(Kept::unguarded(socket))).map_err(|error| failed("accept a connection", error))
     }
 
     /// Wakes whoever accepts in another thread, for good.
