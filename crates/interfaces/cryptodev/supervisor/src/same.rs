@@ -22,6 +22,8 @@ struct Slot {
 pub(crate) struct Same {
     set: OwnedFd,
     added_as: i32,
+    /// This process; to ask for it is a system call each time.
+    own: libc::pid_t,
 }
 
 impl Same {
@@ -29,14 +31,16 @@ impl Same {
         let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         // A set to which nobody listens, told of as little as can be.
         epoll::add(&set, file, epoll::EventData::new_u64(0), epoll::EventFlags::ONESHOT)?;
-        Ok(Self { set, added_as: file.as_raw_fd() })
+        // SAFETY: it takes nothing and cannot fail.
+        let own = unsafe { libc::getpid() };
+        Ok(Self { set, added_as: file.as_raw_fd(), own })
     }
 
     /// Whether a thread's descriptor is it. `false` also where it cannot be told.
     pub(crate) fn is(&self, (thread, fd): (u32, i32)) -> bool {
         let slot = Slot { efd: self.set.as_raw_fd() as u32, tfd: self.added_as as u32, toff: 0 };
         // SAFETY: numbers, and the structure that this comparison reads, which outlives the call.
-        unsafe { libc::syscall(libc::SYS_kcmp, thread, libc::getpid(), KCMP_EPOLL_TFD, fd, &raw const slot) == 0 }
+        unsafe { libc::syscall(libc::SYS_kcmp, thread, self.own, KCMP_EPOLL_TFD, fd, &raw const slot) == 0 }
     }
 }
 
