@@ -105,10 +105,18 @@ impl Session {
     /// # Errors
     /// [`Error::WrongOperation`] for what is no digest or MAC; those of [`Keyed::hashing`].
     pub fn hashing(&self) -> Result<Box<dyn Hashing>> {
+        Ok(Box::new(Counted::new(self.clone(), self.hashing_uncounted()?)))
+    }
+
+    /// As [`hashing`](Self::hashing), for messages whose length is a secret: neither counted nor traced. Who drives it tells [`Client::count`] of what may be known.
+    ///
+    /// # Errors
+    /// As [`hashing`](Self::hashing).
+    pub fn hashing_uncounted(&self) -> Result<Box<dyn Hashing>> {
         let algorithm = self.0.params.algorithm();
         let hashes = matches!(algorithm.kind(), Kind::Digest { .. } | Kind::Mac { .. });
         let keyed = self.0.keyed.as_ref().filter(|_| hashes).ok_or(Error::WrongOperation { algorithm, what: "hash" })?;
-        Ok(Box::new(Counted::new(self.clone(), keyed.hashing()?)))
+        keyed.hashing()
     }
 
     pub(crate) fn client(&self) -> &Client {

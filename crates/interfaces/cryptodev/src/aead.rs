@@ -1,8 +1,9 @@
 //! GCM and CCM through `CIOCAUTHCRYPT`: the tag lies behind the text.
 
 use crate::auth::{Work, check_auth_len, check_dst, check_tag_len, unmapped};
-use crate::bounce::{Wiped, with_all};
+use crate::bounce::{Wiped, with_read};
 use crate::cipher::{Cipher, Mode};
+use crate::crypt::offset;
 use crate::errno::Errno;
 use crate::refusal::Refusal;
 use crate::session::State;
@@ -25,10 +26,11 @@ pub(crate) fn run(work: &mut Work<'_>, cipher: &Cipher, asked: &mut CryptAuthOp)
     check_dst(asked)?;
     let length = asked.len as usize;
     check_message(length)?;
-    let total = length + TAG_MAX;
-    work.program.probe("src", asked.src, length).map_err(unmapped)?;
-    with_all(total, |buffer| {
-        work.program.read("src", asked.src, &mut buffer[..length]).map_err(unmapped)?;
+    let program = work.program;
+    program.probe("src", asked.src, length).map_err(unmapped)?;
+    let src = asked.src;
+    let read = |at: usize, piece: &mut [u8]| program.read("src", offset(src, at), piece).map_err(unmapped);
+    with_read(length, TAG_MAX, read, |buffer| {
         let mut aad = Wiped::zeroed(aad_len)?;
         work.program.read("auth_src", asked.auth_src, &mut aad)?;
         let tag_len = check_tag_len(asked, TAG_MAX)?;

@@ -44,6 +44,31 @@ pub(crate) fn with_all<T>(length: usize, work: impl FnOnce(&mut [u8]) -> Result<
     if length <= PIECE { with_piece(length, work) } else { work(&mut Wiped::zeroed(length)?) }
 }
 
+/// As [`with_all`], filled by `read` piece by piece but for `room` bytes behind it, so that memory is touched only as far as there are bytes to be read.
+///
+/// # Errors
+/// [`Errno::ENOMEM`]; those of reading and of the work.
+pub(crate) fn with_read<T>(
+    length: usize,
+    room: usize,
+    mut read: impl FnMut(usize, &mut [u8]) -> Result<(), Refusal>,
+    work: impl FnOnce(&mut [u8]) -> Result<T, Refusal>,
+) -> Result<T, Refusal> {
+    if length + room <= PIECE {
+        return with_piece(length + room, |buffer| {
+            read(0, &mut buffer[..length])?;
+            work(buffer)
+        });
+    }
+    let mut bytes = Wiped::reserved(length + room)?;
+    for at in (0..length).step_by(QUEUED_PIECE) {
+        bytes.0.resize(length.min(at + QUEUED_PIECE), 0);
+        read(at, &mut bytes[at..])?;
+    }
+    bytes.0.resize(length + room, 0);
+    work(&mut bytes)
+}
+
 /// Bytes on the heap, wiped when dropped.
 pub(crate) struct Wiped(Vec<u8>);
 
@@ -53,11 +78,16 @@ impl Wiped {
     /// # Errors
     /// [`Errno::ENOMEM`].
     pub(crate) fn zeroed(length: usize) -> Result<Self, Refusal> {
+        let mut bytes = Self::reserved(length)?;
+        bytes.0.resize(length, 0);
+        Ok(bytes)
+    }
+
+    /// No bytes, and room for so many: they are not moved while they come.
+    fn reserved(length: usize) -> Result<Self, Refusal> {
         let mut bytes = Vec::new();
-        bytes
-            .try_reserve_exact(length)
-            .map_err(|_| Refusal::new(Errno::ENOMEM, format!("there is no memory for {length} bytes of data")))?;
-        bytes.resize(length, 0);
+        let reserved = bytes.try_reserve_exact(length);
+        reserved.map_err(|_| Refusal::new(Errno::ENOMEM, format!("there is no memory for {length} bytes of data")))?;
         Ok(Self(bytes))
     }
 }

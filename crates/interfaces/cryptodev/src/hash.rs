@@ -14,6 +14,14 @@ pub(crate) struct HashKind {
 }
 
 impl HashKind {
+    /// Of its compression: the binary logarithm of a block's bytes, and how many bytes stand behind a message at least (FIPS 180-4 s5.1).
+    pub(crate) const fn block(&self) -> (u32, usize) {
+        match self.algorithm {
+            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::HmacSha384 | Algorithm::HmacSha512 => (7, 17),
+            _ => (6, 9),
+        }
+    }
+
     /// Whether it has a key.
     pub(crate) const fn is_keyed(&self) -> bool {
         matches!(self.algorithm.kind(), Kind::Mac { .. })
@@ -40,6 +48,11 @@ impl Hash {
         self.kind.algorithm.output_len(0)
     }
 
+    /// Messages whose length nobody may know, so that the client does not count them.
+    pub(crate) fn uncounted(&self) -> Result<Box<dyn Hashing>> {
+        self.keyed.hashing_uncounted()
+    }
+
     /// Whether a whole message of this length belongs in a queue.
     pub(crate) fn is_queued(&self, client: &Client, length: usize) -> bool {
         client.place(self.kind.algorithm, length) == Place::Queue
@@ -58,6 +71,13 @@ impl Digest {
 
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
+    }
+
+    /// The value of a message, which ends with it.
+    pub(crate) fn of(hashing: &mut dyn Hashing) -> Result<Self> {
+        let mut digest = Self::NONE;
+        digest.length = hashing.finish(&mut digest.bytes)?;
+        Ok(digest)
     }
 }
 
@@ -88,8 +108,7 @@ impl Message {
 
     /// Ends the message.
     pub(crate) fn finish(&mut self, hash: &Hash) -> Result<Digest> {
-        let mut digest = Digest::NONE;
-        digest.length = self.hashing(hash)?.finish(&mut digest.bytes)?;
+        let digest = Digest::of(&mut **self.hashing(hash)?)?;
         if self.foreign {
             *self = Self::default();
         }

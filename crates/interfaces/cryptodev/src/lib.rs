@@ -39,7 +39,7 @@
 //! | TLS: record too short for its tag behind its padding | `EINVAL` | `EBADMSG` | the difference tells about the padding |
 //! | TLS: wrong padding and no hash | success | `EBADMSG` | |
 //! | TLS: after opening, `dst` | text, tag and padding | the text | |
-//! | records of more than 65536 bytes; messages of AEADs of more than 64 MiB | taken | `EINVAL`; `ENOMEM` | they are held whole |
+//! | records of TLS and packets of SRTP of more than 65536 bytes; messages of AEADs of more than 64 MiB | taken | `EINVAL`; `ENOMEM` | they are held whole |
 //! | XTS: data of more than 16 MiB | taken | `EINVAL` | IEEE 1619-2018 s5.1 |
 //! | XTS: copied data (`NO_ZC`) | every page begins the data unit anew | one data unit | |
 //! | XTS: two equal halves of a key; keys of 48 bytes | taken | `EINVAL` | IEEE 1619-2018 s5.1; there is no AES-192-XTS |

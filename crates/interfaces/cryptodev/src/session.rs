@@ -3,6 +3,7 @@
 use crate::cipher::{Cipher, Mode};
 use crate::hash::{Hash, Message};
 use crate::refusal::Refusal;
+use bywash_core::Hashing;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A session of a program. Cipher and hash are two sessions at the client, each of which runs every operation where the routing table says.
@@ -32,6 +33,8 @@ pub(crate) struct State {
     pub(crate) life: u32,
     /// The message under way.
     pub(crate) message: Message,
+    /// What hashes records of TLS, once there was one.
+    pub(crate) record: Option<Box<dyn Hashing>>,
     /// An AEAD's sessions at the client for tags that are not of full length: each length has its own.
     pub(crate) truncated: Vec<(usize, bywash_client::Session)>,
 }
@@ -55,7 +58,7 @@ impl Session {
         let state = self.state();
         // A message that cannot be copied begins anew: its engine is out of memory.
         let message = state.message.duplicate().unwrap_or_default();
-        let copy = State { iv: state.iv, life: state.life, message, truncated: state.truncated.clone() };
+        let copy = State { iv: state.iv, life: state.life, message, record: None, truncated: state.truncated.clone() };
         Self { cipher: self.cipher.clone(), hash: self.hash.clone(), lengths: self.lengths, state: Mutex::new(copy) }
     }
 }

@@ -1,8 +1,9 @@
 //! Records of TLS with a MAC and a CBC cipher through `CIOCAUTHCRYPT` (RFC 5246 s6.2.3): MAC, then pad, then encipher.
 //!
 //! Whether padding or MAC was wrong, and where the padding began, must not show (Lucky Thirteen, CVE-2013-0169). So the padding is looked at and the MAC
-//! taken out in a time that depends on the record's length alone, a record with wrong padding is hashed as one without any, and
-//! what was not hashed as text is hashed afterwards for nothing. What remains is at most one block of the hash more or less.
+//! taken out in a time that depends on the record's length alone, a record with wrong padding is hashed as one without any, and the hash compresses as many
+//! blocks whatever the text's length is: those that the text did not need follow for nothing. Nor is the text's length counted, or traced: a record counts
+//! as if it had no padding.
 
 use crate::auth::{Work, check_auth_len, check_dst, check_tag_len, unmapped};
 use crate::bounce::{Wiped, wipe, with_all};
@@ -18,6 +19,8 @@ use bywash_cryptodev_abi::linux::CryptAuthOp;
 const RECORD_MAX: usize = 1 << 16;
 /// Longest padding with its length.
 const PADDING_MAX: usize = 256;
+/// What is hashed for nothing: at most as many whole blocks as padding can fill.
+static NOTHING: [u8; 512] = [0; 512];
 
 /// Makes a record in place, or opens one.
 ///
@@ -52,7 +55,7 @@ fn seal(work: &mut Work<'_>, cipher: &Cipher, asked: &CryptAuthOp, auth: &[u8], 
     with_all(unpadded + padding, |record| {
         work.program.read("src", asked.src, &mut record[..length]).map_err(unmapped)?;
         if let Some(hash) = &work.session.hash {
-            let tag = mac(work, hash, auth, &record[..length])?;
+            let tag = mac(work, hash, auth, &record[..length], length)?;
             record[length..unpadded].copy_from_slice(&tag.bytes()[..tag_len]);
         }
         record[unpadded..].fill(padding.wrapping_sub(1) as u8);
@@ -78,10 +81,7 @@ fn open(work: &mut Work<'_>, cipher: &Cipher, asked: &CryptAuthOp, auth: &[u8], 
         if let Some(hash) = &work.session.hash {
             let mut given = [0; 64];
             take_tag(record, text_len, &mut given[..tag_len]);
-            let right = mac(work, hash, auth, &record[..text_len])?;
-            // So that as much is hashed whatever the padding says.
-            work.state.message.update(hash, &record[..padding])?;
-            work.state.message.reset()?;
+            let right = mac(work, hash, auth, &record[..text_len], length - tag_len)?;
             wrong |= usize::from(!constant_time_eq(&given[..tag_len], &right.bytes()[..tag_len]));
             wipe(&mut given);
         }
@@ -93,10 +93,27 @@ fn open(work: &mut Work<'_>, cipher: &Cipher, asked: &CryptAuthOp, auth: &[u8], 
     })
 }
 
-fn mac(work: &mut Work<'_>, hash: &Hash, auth: &[u8], text: &[u8]) -> Result<Digest, Refusal> {
-    work.state.message.update(hash, auth)?;
-    work.state.message.update(hash, text)?;
-    Ok(work.state.message.finish(hash)?)
+/// The tag of a text that may be as long as `longest`, in a time that depends on that and not on its length.
+fn mac(work: &mut Work<'_>, hash: &Hash, auth: &[u8], text: &[u8], longest: usize) -> Result<Digest, Refusal> {
+    let hashing = match &mut work.state.record {
+        Some(hashing) => hashing,
+        none => none.insert(hash.uncounted()?),
+    };
+    hashing.reset()?;
+    hashing.update(auth)?;
+    hashing.update(text)?;
+    let tag = Digest::of(&mut **hashing)?;
+    let (needed, most) = (blocks(hash, auth.len() + text.len()), blocks(hash, auth.len() + longest));
+    hashing.update(&NOTHING[..(most - needed) << hash.kind.block().0])?;
+    hashing.reset()?;
+    work.client.count(hash.kind.algorithm, 1, (auth.len() + longest) as u64);
+    Ok(tag)
+}
+
+/// How many blocks a hash compresses for a message of this length: behind it come a byte and its length. No division, whose time would tell of the length.
+fn blocks(hash: &Hash, length: usize) -> usize {
+    let (shift, behind) = hash.kind.block();
+    (length + behind + (1 << shift) - 1) >> shift
 }
 
 /// All ones if `a` is at least `b`, else 0; both far below the top bit.
@@ -130,6 +147,8 @@ fn take_tag(record: &[u8], begins: usize, tag: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds::linux_hash;
+    use bywash_cryptodev_abi::linux::{CRYPTO_SHA1_HMAC, CRYPTO_SHA2_384_HMAC};
 
     #[test]
     fn padding_of_every_length_is_seen() {
@@ -144,6 +163,27 @@ mod tests {
         }
         assert_eq!(look_at_padding(&[31; 32], 0), (32, 0));
         assert_eq!(look_at_padding(&[31; 32], 1), (0, usize::MAX), "no room for the tag");
+    }
+
+    #[test]
+    fn as_many_blocks_are_compressed_whatever_the_padding() {
+        let client = bywash_client::Client::new(bywash_client::Config::default());
+        for (mac, boundaries) in
+            [(CRYPTO_SHA1_HMAC, [(55, 1), (56, 2), (119, 2), (120, 3)]), (CRYPTO_SHA2_384_HMAC, [(111, 1), (112, 2), (239, 2), (240, 3)])]
+        {
+            let hash = Hash::open(&client, linux_hash(mac).unwrap(), &[1; 20]).unwrap();
+            // FIPS 180-4 s5.1.
+            for (length, expected) in boundaries {
+                assert_eq!(blocks(&hash, length), expected, "{length}");
+            }
+            for length in [64, 256, 300, 1000] {
+                let most = blocks(&hash, 13 + length);
+                for padding in 0..=PADDING_MAX.min(length) {
+                    let nothing = (most - blocks(&hash, 13 + length - padding)) << hash.kind.block().0;
+                    assert!(nothing <= NOTHING.len(), "{length} {padding}");
+                }
+            }
+        }
     }
 
     #[test]
