@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use support::{Running, bywash, stderr, stdout};
+use support::{Running, bywash, stderr, stdout, succeed};
 
 /// The program, if it can be built and the kernel can stop its calls; else the reason has been printed.
 fn client() -> Option<&'static str> {
@@ -26,8 +26,7 @@ fn client() -> Option<&'static str> {
 #[test]
 fn a_statically_linked_program_is_served_and_accounted_for() {
     let Some(client) = client() else { return };
-    let output = bywash().args(["run", "--static", "--", client, "forks"]).output().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
+    let output = succeed(bywash().args(["run", "--static", "--", client, "forks"]));
     assert!(stderr(&output).contains("AES-128-CBC"), "{}", stderr(&output));
     let without = bywash().args(["run", "--quiet", "--", client, "once"]).output().unwrap();
     assert_eq!(without.status.code(), Some(1), "without --static there is no device: {}", stderr(&without));
