@@ -36,7 +36,19 @@ struct Model<'a> {
     moody: &'a Moody,
     sessions: Vec<(SessionId, u32, bool)>,
     submitted: usize,
-    tell: Sender<(usize, u64, usize, bool, Completion)>,
+    /// Which clients were closed, and how much had been submitted by then.
+    closed: Vec<(u32, usize)>,
+    tell: Sender<Told>,
+}
+
+/// How a submitted request ended: its place among the submitted, what was asked, whose it was, whether its session was open then.
+struct Told {
+    index: usize,
+    number: u64,
+    size: usize,
+    client: u32,
+    open: bool,
+    completion: Completion,
 }
 
 impl Model<'_> {
@@ -52,6 +64,7 @@ impl Model<'_> {
                 let mine = self.sessions.iter_mut().filter(|(_, owner, open)| *owner == client && *open);
                 let count = mine.map(|(_, _, open)| *open = false).count();
                 assert_eq!(self.manager.close_client(client), count);
+                self.closed.push((client, self.submitted));
             }
             Step::Run { session, size } => self.run(number, session, size),
             Step::Submit { session, size } => self.submit(number, session, size),
@@ -69,13 +82,13 @@ impl Model<'_> {
     }
 
     fn submit(&mut self, number: u64, session: usize, size: usize) {
-        let Some(&(id, _, open)) = self.sessions.get(session) else { return };
+        let Some(&(id, client, open)) = self.sessions.get(session) else { return };
         let (tell, index) = (self.tell.clone(), self.submitted);
         self.submitted += 1;
         self.manager.submit(
             id,
             operation(number, size),
-            Box::new(move |completion| tell.send((index, number, size, open, completion)).unwrap()),
+            Box::new(move |completion| tell.send(Told { index, number, size, client, open, completion }).unwrap()),
         );
     }
 }
@@ -92,20 +105,23 @@ proptest! {
             config.probation = std::time::Duration::from_micros(200);
         });
         let (tell, told) = mpsc::channel();
-        let mut model = Model { manager: &manager, moody: &moody, sessions: vec![], submitted: 0, tell };
+        let mut model = Model { manager: &manager, moody: &moody, sessions: vec![], submitted: 0, closed: vec![], tell };
         for (number, step) in steps.into_iter().enumerate() {
             model.take(number as u64, step);
         }
         prop_assert!(manager.drain(HANG));
         let open = model.sessions.iter().filter(|(_, _, open)| *open).count();
         prop_assert_eq!(manager.snapshot().sessions, open);
-        let submitted = model.submitted;
+        let (submitted, closed) = (model.submitted, std::mem::take(&mut model.closed));
         drop(model);
         let mut ends = vec![0; submitted];
-        for (index, number, size, open, completion) in told.iter() {
+        for Told { index, number, size, client, open, completion } in told.iter() {
             ends[index] += 1;
+            // What still waits when its client is closed is not computed.
+            let withdrawn = closed.iter().any(|&(ended, submitted)| ended == client && index < submitted);
             match completion.outcome {
                 Ok(_) => prop_assert!(open && completion.operation == done(operation(number, size))),
+                Err(Error::Unavailable { .. }) => prop_assert!(open && withdrawn),
                 Err(error) => prop_assert!(!open && matches!(error, Error::NoSession { .. }), "{}", error),
             }
         }

@@ -21,7 +21,7 @@ Examples:
   bywash calibrate                         show what is known, measure what is not
   bywash calibrate --force                 measure again, on a quiet machine
   bywash calibrate --full --svg fit.svg    measure thoroughly, and draw what came out
-  bywash calibrate --legacy                DES, 3DES, Camellia and others, MD5, SHA-1 and RIPEMD-160 as well
+  bywash calibrate --legacy                DES, Camellia and others, MD5, SHA-1 and RIPEMD-160 too
   bywash calibrate --json
 
 A broker, and every program with its own manager, reads the cost sheets that are written here. The
