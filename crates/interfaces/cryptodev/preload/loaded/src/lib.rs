@@ -1,6 +1,6 @@
 //! What the preload library for `/dev/crypto` loads when a program first opens it: the dispatcher, a client, the engines.
 //!
-//! It shows one symbol, a table of functions ([`Loaded`](bywash_cryptodev_link::Loaded)). No panic leaves any of them. The client is told by the environment
+//! It shows one symbol, a table of functions ([`Loaded`]). No panic leaves any of them. The client is told by the environment
 //! (`BYWASH_SOCKET`, `BYWASH_ROUTE`, `BYWASH_RUN`) as the OpenSSL provider's is. With `BYWASH_EXPLAIN` set (`bywash run --explain`), each request that is refused is told in a line on
 //! standard error.
 
