@@ -22,15 +22,8 @@ fn check(list: &mut Vec<Check>, name: impl Into<String>, run: impl Fn(&Handle<'_
 }
 
 fn numbers(list: &mut Vec<Check>) {
-    for number in [0xc030_63ff, 0x6300, 0xc030_6300 | 113, CIOCCRYPT ^ 0x0001_0000] {
+    for number in [0xc030_63ff, 0x6300, 0xc030_6300 | 113, u32::MAX, 0x5401, CIOCCRYPT ^ 0x0001_0000] {
         check(list, format!("errors/unknown-request-{number:#x}"), move |device| refused(libc::EINVAL, device.ask_at(number, 0)));
-    }
-    for number in [u32::MAX, 0x5401] {
-        let foreign = Check::new(format!("errors/foreign-request-{number:#x}"), move |port| {
-            let device = Handle::open(port)?;
-            refused(libc::EINVAL, device.ask_at(number, 0)).or_else(|_| refused(libc::ENOTTY, device.ask_at(number, 0)))
-        });
-        list.push(foreign.deviating("a supervisor sees requests of its own letter alone; the kernel says ENOTTY to others"));
     }
     let written = [CIOCASYMFEAT];
     for (number, name) in REQUESTS.into_iter().filter(|(number, _)| *number != CIOCKEY && *number != CIOCASYNCFETCH && *number != CRIOGET) {
