@@ -3,7 +3,7 @@
 mod common;
 
 use bywash_core::{
-    Algorithm, CostSheet, DeviceSheet, Direction, Engine, Error, Key, Keyed, Kind, OwnedOperation, Result, SecretBytes, SessionParams,
+    Algorithm, CostSheet, DeviceSheet, Direction, Engine, Error, Key, Keyed, Kind, OwnedOperation, Result, SecretBytes, SessionParams, Task,
 };
 use bywash_engine_board::Fpga;
 use bywash_engine_cpu::CpuEngine;
@@ -37,6 +37,31 @@ fn manager(engines: Vec<Arc<dyn Engine>>, reload: &str) -> Arc<Manager> {
 
 fn cpu() -> Arc<dyn Engine> {
     Arc::new(CpuEngine::new())
+}
+
+/// Software that takes the time that [`slow_cpu`] says: what circuits save is measured, and must not hang on how fast this machine computes.
+struct SlowSoftware(CpuEngine);
+
+impl Engine for SlowSoftware {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+    fn describe(&self) -> String {
+        "for tests".into()
+    }
+    fn capabilities(&self) -> &[Algorithm] {
+        self.0.capabilities()
+    }
+    fn workers(&self) -> usize {
+        self.0.workers()
+    }
+    fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {
+        self.0.open(params)
+    }
+    fn run(&self, batch: &mut [Task<'_>]) {
+        thread::sleep(Duration::from_millis(2) * batch.len() as u32);
+        self.0.run(batch);
+    }
 }
 
 fn params(algorithm: Algorithm) -> SessionParams {
@@ -93,7 +118,7 @@ fn drive(manager: &Arc<Manager>, count: usize) {
 fn every_policy_serves_every_request_and_those_that_load_do_load() {
     for reload in ["tuned", "saved", "nopredict", "lru", "fixed:DES-ECB,RC6-128-ECB", "fixed"] {
         let fpga = Arc::new(Fpga::new(sheet()).unwrap());
-        let manager = manager(vec![fpga.clone(), cpu()], reload);
+        let manager = manager(vec![fpga.clone(), Arc::new(SlowSoftware(CpuEngine::new()))], reload);
         drive(&manager, 400);
         let held = || manager.snapshot().engines[0].held.clone().unwrap();
         while !held().loading.is_empty() {
@@ -184,7 +209,7 @@ impl Engine for Broken {
     fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {
         self.fpga.open(params)
     }
-    fn run(&self, batch: &mut [bywash_core::Task<'_>]) {
+    fn run(&self, batch: &mut [Task<'_>]) {
         if self.operations.fetch_add(1, Ordering::SeqCst) % 5 == 4 {
             let failed = || Error::EngineFailed { engine: "broken".into(), reason: "it does at times".into() };
             return batch.iter_mut().for_each(|task| task.outcome = Err(failed()));
