@@ -36,29 +36,49 @@ pub trait BlockCipher: Sized {
 
 /// How a cipher is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Form {
-    vector: bool,
+pub struct Form(Registers);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Registers {
+    General,
+    Avx2,
+    Avx512,
 }
 
 impl Form {
     /// Without vector instructions, on every processor.
-    pub const PORTABLE: Self = Self { vector: false };
+    pub const PORTABLE: Self = Self(Registers::General);
 
-    /// AVX-512 registers where the processor has F, BW, DQ, VL, VBMI, BITALG and GFNI, else [`Self::PORTABLE`].
+    /// The fastest that this processor has: AVX-512 registers; else AVX2's, which DES and 3DES have a use for; else [`Self::PORTABLE`].
     pub fn best() -> Self {
-        let vector = is_x86_feature_detected!("avx512f")
+        Self::vector().or_else(Self::narrow).unwrap_or(Self::PORTABLE)
+    }
+
+    /// AVX-512 registers, where the processor has F, BW, DQ, VL, VBMI, BITALG and GFNI.
+    pub fn vector() -> Option<Self> {
+        let has_all = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512vbmi")
             && is_x86_feature_detected!("avx512bitalg")
             && is_x86_feature_detected!("gfni");
-        Self { vector }
+        has_all.then_some(Self(Registers::Avx512))
     }
 
-    /// Whether vector code may be entered: only [`Self::best`], which has asked the processor, makes such a form.
+    /// AVX2 registers, where the processor has them.
+    pub fn narrow() -> Option<Self> {
+        is_x86_feature_detected!("avx2").then_some(Self(Registers::Avx2))
+    }
+
+    /// Whether code for AVX-512 may be entered: only [`Self::vector`], which has asked the processor, makes such a form.
     pub fn is_vector(self) -> bool {
-        self.vector
+        self.0 == Registers::Avx512
+    }
+
+    /// Whether code for AVX2 is to be entered: only [`Self::narrow`], which has asked the processor, makes such a form.
+    pub fn is_narrow(self) -> bool {
+        self.0 == Registers::Avx2
     }
 }
 

@@ -8,7 +8,7 @@
 //! # Constant time
 //! | cipher | with AVX-512 | portable |
 //! |---|---|---|
-//! | DES, 3DES | bit-sliced, 256 or 512 blocks, and a few by look-ups in registers: no branch or address depends on key or data | the same code, 64 blocks |
+//! | DES, 3DES | bit-sliced, 256 or 512 blocks, and a few by look-ups in registers: no branch or address depends on key or data | the same code, 64 blocks, and a few by look-ups in registers where there is AVX2 |
 //! | Serpent | bit-sliced, 80 blocks | the same code, one block |
 //! | Twofish | S-boxes in registers, 64 blocks or one | **not constant time**: S-boxes are read at places that depend on key and data |
 //! | Camellia | S-boxes by GFNI, 64 blocks or one | **not constant time**: the S-box is read at places that depend on key and data |

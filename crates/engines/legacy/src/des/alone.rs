@@ -28,7 +28,7 @@ const SIX: u64 = 0x3f3f_3f3f_3f3f_3f3f;
 const SECOND: u64 = 0x4040_0000_4040_0000;
 
 /// The bit of a half (counted from 0, as FIPS 46-3 does from 1) that stands at a place of its expansion, if one does.
-const fn expanded(place: usize) -> Option<usize> {
+pub(super) const fn expanded(place: usize) -> Option<usize> {
     match place % 8 {
         6 | 7 => None,
         bit => Some((4 * (place / 8) + 5 - bit + 31) % 32),

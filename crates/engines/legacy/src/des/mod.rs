@@ -7,6 +7,7 @@
 mod alone;
 mod circuits;
 mod kernel;
+mod narrow;
 mod sboxes;
 mod streams;
 mod tables;
@@ -102,7 +103,15 @@ fn run<const PASSES: usize>(form: Form, passes: [(&Schedule, Direction); PASSES]
     assert_whole(blocks, BLOCK);
     let stages = &passes.map(|(schedule, direction)| (&schedule.masks, direction));
     if !form.is_vector() {
-        return in_groups!(64 * u64::BYTES, blocks, |blocks| group::<u64, Masks>(stages, blocks));
+        let rest = blocks.len() % (64 * u64::BYTES);
+        let alone = if form.is_narrow() && rest <= narrow::BLOCKS_MAX * BLOCK { rest } else { 0 };
+        let (blocks, rest) = blocks.split_at_mut(blocks.len() - alone);
+        in_groups!(64 * u64::BYTES, blocks, |blocks| group::<u64, Masks>(stages, blocks));
+        if !rest.is_empty() {
+            // SAFETY: the form says that the processor has been asked.
+            unsafe { narrow::run(&passes.map(|(schedule, direction)| (&schedule.alone, direction)), rest) };
+        }
+        return;
     }
     // What is left over goes through half registers if it fits, or block by block if it is little.
     let whole = match blocks.len() % (64 * Zmm::BYTES) {
