@@ -5,6 +5,7 @@
 //! threads.
 #![no_std]
 
+use bywash_unwinder as _;
 use core::ffi::{CStr, c_int};
 
 /// The symbol under which the preload library shows its [`Waiter`].

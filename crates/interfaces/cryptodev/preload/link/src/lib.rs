@@ -5,6 +5,7 @@
 //! by side in one folder, and refuse each other if their [`VERSION`]s differ.
 #![no_std]
 
+use bywash_unwinder as _;
 use core::ffi::{CStr, c_int, c_void};
 
 /// The file name of the half that is loaded late.

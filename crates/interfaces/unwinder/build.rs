@@ -1,6 +1,4 @@
-//! Both libraries that programs load unasked bring their unwinder along: `libgcc_s.so.1` would be one more library for the loader to find and map in every process of
-//! a run, and it asks the processor for its features when it is loaded, which takes a virtual machine some 100 us together (`bench/startup.py`). An unwinder in each is what
-//! `-static-libgcc` gives to C++ libraries.
+//! Has the compiler's static unwinder linked.
 
 use std::path::Path;
 use std::process::Command;
