@@ -51,6 +51,7 @@
 //! | `CIOCKEY`, `CIOCASYMFEAT` | `EINVAL`, and 0 | powers, powers by remainders, the secret of Diffie-Hellman, and the bits that say so | declared there, and never had |
 //! | `CIOCASYNCCRYPT` | computes in a thread of the kernel | computes at once, and keeps the outcome to be fetched | no thread in the program's process |
 //! | sessions of one open file | as many as there is memory | 65536, then `ENOMEM` | a supervisor pays for its programs |
+//! | a request of another letter than `c`, under the supervisor alone | `EINVAL` | `ENOTTY`, which the kernel answers | only requests of this letter stop, so that those to all other devices cost what they did |
 //!
 //! # FreeBSD's dialect
 //!

@@ -2,8 +2,33 @@
 
 use crate::port::Port;
 
-/// `/dev/crypto` of this process, whoever answers there.
-pub struct Kernel;
+/// `/dev/crypto` of this process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kernel {
+    /// Who answers there.
+    pub transport: Transport,
+}
+
+/// Who answers, as far as what is to be expected hangs on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// A module of the kernel, a library in the program, a device in user space: they are asked every request.
+    #[default]
+    Device,
+    /// `bywash run --static`: of the requests only those of cryptodev's letter stop, so that those to all other devices cost what they did.
+    Supervisor,
+}
+
+impl Transport {
+    /// By its name on a command line: `device`, `supervisor`.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "device" => Some(Self::Device),
+            "supervisor" => Some(Self::Supervisor),
+            _ => None,
+        }
+    }
+}
 
 /// The error number of the last call.
 fn errno() -> i32 {
@@ -46,5 +71,9 @@ impl Port for Kernel {
 
     fn forks(&self) -> bool {
         true
+    }
+
+    fn sees_other_letters(&self) -> bool {
+        self.transport != Transport::Supervisor
     }
 }

@@ -70,6 +70,38 @@ impl Check {
     }
 }
 
+/// How all the checks came out. Printed, it is the line with which the probe ends.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// How many hold.
+    pub good: usize,
+    /// How many could not be asked.
+    pub skipped: usize,
+    /// Those that do not hold, each with what it expected and got.
+    pub wrong: Vec<String>,
+}
+
+impl Tally {
+    /// Asks everything.
+    pub fn of(port: &dyn Port) -> Self {
+        let mut tally = Self::default();
+        for check in all() {
+            match check.run(port) {
+                Ok(()) => tally.good += 1,
+                Err(Wrong::Skipped(_)) => tally.skipped += 1,
+                Err(Wrong::Differs { expected, got }) => tally.wrong.push(format!("{}: expected {expected}, got {got}", check.name)),
+            }
+        }
+        tally
+    }
+}
+
+impl core::fmt::Display for Tally {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} ok, {} not ok, {} skipped", self.good, self.wrong.len(), self.skipped)
+    }
+}
+
 /// Compares.
 fn same<T: PartialEq + core::fmt::Debug>(expected: T, got: T) -> Outcome {
     if expected == got { Ok(()) } else { Err(Wrong::Differs { expected: format!("{expected:?}"), got: format!("{got:?}") }) }

@@ -1,6 +1,6 @@
 //! `cryptodev-probe`: checks what answers at `/dev/crypto`, one line each.
 
-use bywash_cryptodev_probe::kernel::Kernel;
+use bywash_cryptodev_probe::kernel::{Kernel, Transport};
 use bywash_cryptodev_probe::{Port, Wrong, all};
 use std::io::Write;
 use std::process::ExitCode;
@@ -11,6 +11,8 @@ cryptodev-probe: checks what answers at /dev/crypto, one line each.
   --list          names the checks, and where Bywash deviates from the kernel's module on purpose
   --only PATTERN  those whose name contains it
   --json          one JSON object a line
+  --transport X   who answers: device (the default), or supervisor under `bywash run --static`, where the kernel
+                  itself answers requests of other letters than cryptodev's, by ENOTTY
   --help          this text
 
 Exit code: 0 if all is well or the device cannot be opened (then it says so), 1 if a check fails, 2 for an unknown option.
@@ -20,16 +22,24 @@ struct Options {
     list: bool,
     json: bool,
     only: String,
+    transport: Transport,
 }
 
 fn main() -> ExitCode {
-    let mut options = Options { list: false, json: false, only: String::new() };
+    let mut options = Options { list: false, json: false, only: String::new(), transport: Transport::default() };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--list" => options.list = true,
             "--json" => options.json = true,
             "--only" => options.only = arguments.next().unwrap_or_default(),
+            "--transport" => match arguments.next().as_deref().and_then(Transport::named) {
+                Some(transport) => options.transport = transport,
+                None => {
+                    eprintln!("cryptodev-probe: --transport takes device or supervisor");
+                    return ExitCode::from(2);
+                }
+            },
             "--help" => {
                 say(HELP);
                 return ExitCode::SUCCESS;
@@ -51,8 +61,9 @@ fn run(options: &Options) -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    match Kernel.open() {
-        Ok(descriptor) => Kernel.close(descriptor),
+    let port = Kernel { transport: options.transport };
+    match port.open() {
+        Ok(descriptor) => port.close(descriptor),
         Err(why) => {
             say(&format!("skipped: {why}"));
             return ExitCode::SUCCESS;
@@ -60,7 +71,7 @@ fn run(options: &Options) -> ExitCode {
     }
     let (mut good, mut bad, mut skipped) = (0, 0, 0);
     for check in checks {
-        let outcome = check.run(&Kernel);
+        let outcome = check.run(&port);
         match outcome {
             Ok(()) => good += 1,
             Err(Wrong::Skipped(_)) => skipped += 1,

@@ -27,6 +27,11 @@ pub trait Port: Sync {
 
     /// Whether a child of fork has the device too.
     fn forks(&self) -> bool;
+
+    /// Whether whoever answers is asked requests of another letter than cryptodev's (`_IOC_TYPE`) too. Where not, the kernel answers them, and says `ENOTTY`.
+    fn sees_other_letters(&self) -> bool {
+        true
+    }
 }
 
 /// An open descriptor, closed when dropped.
