@@ -38,7 +38,24 @@ struct Seen {
     text: Piece<TEXT>,
     iv: Piece<EALG_MAX_BLOCK_LEN>,
     late: Late,
+    /// What could not be written of what was held back, when it was too late for the dispatcher to say so.
+    unwritten: Option<Unwritten>,
     checked: bool,
+}
+
+/// Bytes that could not be written, by the name of the field that points to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unwritten {
+    what: &'static str,
+    address: u64,
+    length: usize,
+}
+
+impl core::fmt::Display for Unwritten {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { what, address, length } = self;
+        write!(f, "CIOCCRYPT: {what}: the {length} bytes at {address:#x} cannot be written; give the address of memory that can (EFAULT)")
+    }
 }
 
 impl<'a> StoppedMemory<'a> {
@@ -78,12 +95,18 @@ impl<'a> StoppedMemory<'a> {
     /// Writes what has been held back.
     ///
     /// # Errors
-    /// A part of it cannot be written; which, is not known. Those before it have been.
+    /// A part of it cannot be written: [`unwritten`](Self::unwritten) says which. Those before it have been.
     pub(crate) fn flush(&self) -> Result<(), Errno> {
-        self.write_late(&mut self.seen().late)
+        self.write_late(&mut self.seen())
     }
 
-    fn write_late(&self, late: &mut Late) -> Result<(), Errno> {
+    /// What was held back and then could not be written.
+    pub(crate) fn unwritten(&self) -> Option<Unwritten> {
+        self.seen().unwritten
+    }
+
+    fn write_late(&self, seen: &mut Seen) -> Result<(), Errno> {
+        let late = &mut seen.late;
         if late.count == 0 {
             return Ok(());
         }
@@ -94,9 +117,29 @@ impl<'a> StoppedMemory<'a> {
         // checks them.
         let written = unsafe { libc::process_vm_writev(self.thread, &raw const local, 1, remote.as_ptr(), late.count as u64, 0) };
         let written = usize::try_from(written).map_err(|_| last_errno());
-        let whole = late.length;
+        let (whole, failed) = (late.length, late.part_at(written.unwrap_or(0)));
         late.clear();
-        if written? == whole { Ok(()) } else { Err(Errno(EFAULT)) }
+        match written {
+            Ok(written) if written == whole => return Ok(()),
+            Ok(_) | Err(Errno(EFAULT)) => {}
+            Err(other) => return Err(other),
+        }
+        if let Some((address, length)) = failed {
+            seen.unwritten = Some(Unwritten { what: self.name_of(seen, address), address, length });
+        }
+        Err(Errno(EFAULT))
+    }
+
+    /// By which field of the request an address was given.
+    fn name_of(&self, seen: &Seen, address: u64) -> &'static str {
+        let argument = self.crypt.unwrap_or(0);
+        let op = seen.around.part(argument, CryptOp::SIZE).map(|part| CryptOp::from_bytes(&seen.around.bytes[part]));
+        match op {
+            Some(op) if op.dst == address => "dst",
+            Some(op) if op.mac == address => "mac",
+            Some(op) if op.iv == address => "iv",
+            _ => "the argument",
+        }
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -170,7 +213,7 @@ impl Memory for StoppedMemory<'_> {
             return Ok(());
         }
         // It may be of what has just been written.
-        self.write_late(&mut seen.late)?;
+        self.write_late(&mut seen)?;
         let mut done = 0;
         while done < into.len() {
             done += match self.read_some(address.checked_add(done as u64).ok_or(Errno(EFAULT))?, &mut into[done..])? {
@@ -190,7 +233,7 @@ impl Memory for StoppedMemory<'_> {
         if self.crypt.is_some() && seen.late.put(address, from) {
             done = from.len();
         } else {
-            self.write_late(&mut seen.late)?;
+            self.write_late(&mut seen)?;
         }
         while done < from.len() {
             let part = &from[done..];

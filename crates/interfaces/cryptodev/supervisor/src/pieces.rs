@@ -65,6 +65,15 @@ impl Late {
         true
     }
 
+    /// Address and length of the part in which the byte of this place is.
+    pub(crate) fn part_at(&self, place: usize) -> Option<(u64, usize)> {
+        let mut end = 0;
+        self.parts[..self.count].iter().copied().find(|(_, length)| {
+            end += length;
+            place < end
+        })
+    }
+
     pub(crate) fn clear(&mut self) {
         wipe(&mut self.bytes[..self.length]);
         (self.count, self.length) = (0, 0);

@@ -146,22 +146,17 @@ impl Server {
         let [fd, request, argument, ..] = notification.arguments;
         // The kernel takes the lower half of a request too.
         let request = request as u32;
-        let answer = description.device.explained(request, argument, memory).map_err(|refusal| {
-            if let Some(explain) = &self.explain {
-                explain(&refusal.to_string());
-            }
-            refusal.errno()
-        });
+        let answer = description.device.explained(request, argument, memory);
         // Also where it was refused: what it had written by then was written.
         let written = memory.flush();
-        let answer = answer.and_then(|answer| {
-            written.inspect_err(|_| {
-                if let Some(explain) = &self.explain {
-                    explain("CIOCCRYPT: dst, mac, iv or the argument itself is no memory that can be written (EFAULT)");
-                }
-            })?;
-            Ok(answer)
-        });
+        if let Some(explain) = &self.explain {
+            match (memory.unwritten(), &answer) {
+                (Some(unwritten), _) => explain(&unwritten.to_string()),
+                (None, Err(refusal)) => explain(&refusal.to_string()),
+                (None, Ok(_)) => {}
+            }
+        }
+        let answer = answer.map_err(|refusal| refusal.errno()).and_then(|answer| written.map(|()| answer));
         let theirs = || description.checked(copy_of(notification.thread, fd as i32)?);
         if request == CIOCASYNCCRYPT || request == CIOCASYNCFETCH {
             // Should poll not learn of it, the program still learns of everything by asking.

@@ -120,6 +120,33 @@ static void faults(void) {
     right(fd, ses);
 }
 
+// One field after the other points to memory that cannot be written, the last time the structure itself.
+static void unwritable(void) {
+    int fd = device();
+    uint32_t ses = session(fd);
+    uint8_t out[16], *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct session_op hash = {.mac = CRYPTO_SHA1};
+    CHECK(page != MAP_FAILED && ioctl(fd, CIOCGSESSION, &hash) == 0);
+    struct crypt_op op = {.ses = ses, .len = 16, .src = (void *)PLAIN, .dst = (void *)64, .iv = (void *)IV};
+    FAILS(ioctl(fd, CIOCCRYPT, &op), EFAULT);
+    struct crypt_op digest = {.ses = hash.ses, .len = 16, .src = (void *)PLAIN, .mac = (void *)128};
+    FAILS(ioctl(fd, CIOCCRYPT, &digest), EFAULT);
+    op.dst = out, op.iv = page, op.flags = COP_FLAG_WRITE_IV;
+    memcpy(page + 64, &op, sizeof op);
+    CHECK(mprotect(page, 4096, PROT_READ) == 0);
+    FAILS(ioctl(fd, CIOCCRYPT, &op), EFAULT);
+    CHECK(mprotect(page, 4096, PROT_READ | PROT_WRITE) == 0);
+    ((struct crypt_op *)(page + 64))->flags = 0;
+    CHECK(mprotect(page, 4096, PROT_READ) == 0);
+    FAILS(ioctl(fd, CIOCCRYPT, page + 64), EFAULT);
+}
+
+// Nobody is there to answer.
+static void unanswered(void) {
+    FAILS(open("/dev/crypto", O_RDWR), ENOSYS);
+    FAILS(open("/dev/null", O_RDWR), ENOSYS);
+}
+
 static void forks(void) {
     int fd = device();
     uint32_t ses = session(fd);
@@ -394,7 +421,7 @@ int main(int count, char **words) {
     const struct { const char *name; void (*part)(void); } PARTS[] = {
         {"once", once}, {"elsewhere", elsewhere}, {"faults", faults}, {"forks", forks}, {"dups", dups}, {"threads", threads},
         {"asynchronous", asynchronous}, {"interrupted", interrupted}, {"leak", leak}, {"waits", waits}, {"forever", forever},
-        {"reads", reads}, {"survivors", survivors}, {"execute", execute},
+        {"unwritable", unwritable}, {"unanswered", unanswered}, {"reads", reads}, {"survivors", survivors}, {"execute", execute},
     };
     if (count == 3 && strcmp(words[1], "bench") == 0)
         return bench(strtoul(words[2], NULL, 10)), 0;

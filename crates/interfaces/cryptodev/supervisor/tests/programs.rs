@@ -2,10 +2,11 @@
 
 use bywash_client::{Client, Config, Route};
 use bywash_cryptodev_supervisor::{Supervision, Supervisor, support};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Whether this machine can run these tests; if not, the reason has been printed.
@@ -37,11 +38,15 @@ fn client() -> Option<&'static Path> {
     }
 }
 
+/// What computes in this process.
+fn here() -> Client {
+    Client::new(Config { route: Route::Here, ..Config::default() })
+}
+
 fn start(command: &mut Command) -> (Child, Supervisor) {
     let supervision = Supervision::prepare(command).unwrap();
     let child = command.spawn().unwrap();
-    let client = Client::new(Config { route: Route::Here, ..Config::default() });
-    let supervisor = supervision.begin(client, Some(Box::new(|why| eprintln!("explained: {why}")))).unwrap();
+    let supervisor = supervision.begin(here(), Some(Box::new(|why| eprintln!("explained: {why}")))).unwrap();
     (child, supervisor)
 }
 
@@ -85,6 +90,31 @@ fn other_files_and_other_requests_are_the_kernels() {
 #[test]
 fn bad_pointers_are_errors() {
     passes("faults");
+}
+
+#[test]
+fn a_field_that_points_to_memory_that_cannot_be_written_is_named() {
+    let Some(client) = client() else { return };
+    let mut command = Command::new(client);
+    let supervision = Supervision::prepare(command.arg("unwritable")).unwrap();
+    let mut child = command.spawn().unwrap();
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&said);
+    let explain = move |why: &str| told.lock().unwrap().push(why.to_owned());
+    let supervisor = supervision.begin(here(), Some(Box::new(explain))).unwrap();
+    assert!(child.wait().unwrap().success());
+    supervisor.wait();
+    let said = said.lock().unwrap();
+    let begins = [
+        "CIOCCRYPT: dst: the 16 bytes at 0x40 ",
+        "CIOCCRYPT: mac: the 20 bytes at 0x80 ",
+        "CIOCCRYPT: iv: the 16 bytes at 0x",
+        "CIOCCRYPT: the argument: the 48 bytes at 0x",
+    ];
+    assert_eq!(said.len(), begins.len(), "{said:?}");
+    for (line, begin) in said.iter().zip(begins) {
+        assert!(line.starts_with(begin) && line.ends_with("cannot be written; give the address of memory that can (EFAULT)"), "{line}");
+    }
 }
 
 #[test]
@@ -205,6 +235,48 @@ fn a_killed_supervisor_leaves_no_program_hanging() {
     writeln!(stdin).unwrap();
     let said: Vec<String> = said.collect();
     assert_eq!(said, ["Function not implemented"; 2]);
+}
+
+/// Room for so many threads and no more: none, or two of the three with which answering begins. Nobody answers then; the program is told so, and not left waiting.
+#[test]
+fn without_threads_a_program_goes_on_without_the_device() {
+    /// Of each thread: much more than all else that a thread makes a process ask for.
+    const STACK: u64 = 1 << 30;
+    let Some(client) = client() else { return };
+    let Some(threads) = std::env::var("BYWASH_TEST_THREADS").ok().and_then(|threads| threads.parse::<u64>().ok()) else {
+        for threads in 0..3 {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["without_threads_a_program_goes_on_without_the_device", "--exact", "--test-threads=1"]);
+            command
+                .env("BYWASH_TEST_THREADS", threads.to_string())
+                .env("BYWASH_TEST_PROGRAM", client)
+                .env("RUST_MIN_STACK", STACK.to_string());
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "room for {threads}: {}", String::from_utf8_lossy(&output.stdout));
+        }
+        return;
+    };
+    let mut command = Command::new(client);
+    let supervision = Supervision::prepare(command.arg("unanswered")).unwrap();
+    let mut child = command.spawn().unwrap();
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let size = pages.split(' ').next().unwrap().parse::<u64>().unwrap() * rustix::param::page_size() as u64;
+    let maximum = getrlimit(Resource::As).maximum;
+    let current = Some(size + threads * STACK + STACK / 2);
+    setrlimit(Resource::As, Rlimit { current, maximum }).unwrap();
+    let begun = supervision.begin(here(), None).map(drop);
+    setrlimit(Resource::As, Rlimit { current: maximum, maximum }).unwrap();
+    let why = begun.unwrap_err().to_string();
+    assert!(why.contains("cannot have a thread"), "{why}");
+    let end = Instant::now() + Duration::from_secs(20);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > end {
+            child.kill().unwrap();
+            panic!("the program hangs");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(child.wait().unwrap().success());
 }
 
 /// Builds a program and runs it; a compiler that is not there or cannot do it is a reason to skip.
