@@ -9,24 +9,25 @@
 //! for its own thread's request, which goes on in both processes; such a request is refused with `EBUSY` (a lock of the session may be held below it).
 
 use crate::table;
+use crate::word::{Seen, Word};
 use core::cell::Cell;
 use core::mem::ManuallyDrop;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::SeqCst};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
 use libc::timespec;
 
-/// Threads inside, and [`SHUT`]. One word, so that nobody is ever counted who has yet to see that it is shut.
-static GATE: AtomicU32 = AtomicU32::new(0);
-/// A thread forks.
-const SHUT: u32 = 1 << 31;
+/// Shut while a thread forks.
+static GATE: Word = Word::new();
 /// A fork did not wait for the end of another thread's request: what that thread was changing is unusable in the child.
 static BROKEN: AtomicBool = AtomicBool::new(false);
-/// The process whose memory this is; a child of vfork sees its parent's number here. 0 before the first open.
+/// The process whose memory this is; a child of vfork sees its parent's number here.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
 /// A request ends within microseconds here and within seconds at a broker. One that a signal handler has jumped out of never does; a fork waits this long, in nanoseconds.
 const FORK_PATIENCE_NS: u64 = 10_000_000_000;
 /// A fork takes no longer than its patience and a moment. One whose thread waits for the thread that asks never ends: then the request is refused, not the program hung.
 const ENTRY_PATIENCE_NS: u64 = 2 * FORK_PATIENCE_NS;
+/// `enum kcmp_type` (`linux/kcmp.h`): whether two processes share their memory.
+const KCMP_VM: i32 = 1;
 /// Longest sleep between two looks.
 static ROUND: timespec = timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -54,7 +55,7 @@ pub(crate) fn try_enter() -> Option<Inside> {
     if BUSY.replace(true) {
         return None;
     }
-    let counted = GATE.fetch_update(SeqCst, SeqCst, |gate| (gate & SHUT == 0).then(|| gate.wrapping_add(1))).is_ok();
+    let counted = GATE.enter();
     BUSY.set(counted);
     // Not made where it is not given away: its end is a leave.
     counted.then(|| Inside(()))
@@ -64,8 +65,8 @@ pub(crate) fn try_enter() -> Option<Inside> {
 fn wait_to_enter() -> Option<Inside> {
     let began = now_ns();
     while !BUSY.get() && now_ns().saturating_sub(began) < ENTRY_PATIENCE_NS {
-        let gate = GATE.load(SeqCst);
-        if gate & SHUT != 0 {
+        let gate = GATE.look();
+        if gate.is_shut() {
             wait(gate);
         }
         let inside = try_enter();
@@ -95,7 +96,7 @@ impl Drop for Inside {
 
 #[inline]
 fn leave() {
-    if GATE.fetch_sub(1, SeqCst) & SHUT != 0 {
+    if GATE.leave().is_shut() {
         wake();
     }
 }
@@ -105,16 +106,29 @@ pub(crate) fn is_broken() -> bool {
     BROKEN.load(SeqCst)
 }
 
-/// This process uses the library.
-pub(crate) fn claim() {
+fn own_number() -> libc::pid_t {
     // SAFETY: asks for a number.
-    OWNER.store(unsafe { libc::getpid() }, SeqCst);
+    unsafe { libc::getpid() }
 }
 
 /// Whether this is the process whose memory this is. A child of vfork is not: what it closes stays open in its parent.
 pub(crate) fn is_owner() -> bool {
-    // SAFETY: as above.
-    OWNER.load(SeqCst) == unsafe { libc::getpid() }
+    OWNER.load(SeqCst) == own_number()
+}
+
+/// Whether this process may change what the library holds: not a child of vfork, whose parent would find it changed. A child that was forked by a system call of the
+/// program's own, without libc, is found out here, and its copy of the memory is its own from now on.
+pub(crate) fn may_change(_: &Inside) -> bool {
+    let (own, owner) = (own_number(), OWNER.load(SeqCst));
+    if own == owner {
+        return true;
+    }
+    // SAFETY: compares two processes by number. Where it cannot be told (no kcmp(2), or a sandbox around us), there are more such forks than opens after a vfork.
+    let is_shared = crate::real::keeping_errno(|| unsafe { libc::syscall(libc::SYS_kcmp, own, owner, KCMP_VM, 0, 0) } == 0);
+    if !is_shared {
+        child_without_handlers();
+    }
+    !is_shared
 }
 
 fn now_ns() -> u64 {
@@ -124,17 +138,17 @@ fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-fn wait(gate: u32) {
+fn wait(gate: Seen) {
     crate::real::keeping_errno(|| {
         // SAFETY: a futex wait on a word of ours, with a time that is ours too. Waking early is harmless: all callers look again.
-        unsafe { libc::syscall(libc::SYS_futex, GATE.as_ptr(), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, gate, &raw const ROUND) };
+        unsafe { libc::syscall(libc::SYS_futex, GATE.address(), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, gate.0, &raw const ROUND) };
     });
 }
 
 fn wake() {
     crate::real::keeping_errno(|| {
         // SAFETY: wakes whoever waits on a word of ours.
-        unsafe { libc::syscall(libc::SYS_futex, GATE.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX) };
+        unsafe { libc::syscall(libc::SYS_futex, GATE.address(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX) };
     });
 }
 
@@ -146,16 +160,16 @@ extern "C" fn prepare() {
     let busy = BUSY.replace(true);
     WAS_BUSY.set(busy);
     loop {
-        let gate = GATE.fetch_or(SHUT, SeqCst);
-        if gate & SHUT == 0 {
+        let gate = GATE.shut();
+        if !gate.is_shut() {
             break;
         }
         wait(gate);
     }
     let began = now_ns();
     loop {
-        let gate = GATE.load(SeqCst);
-        if gate & !SHUT <= u32::from(busy) || now_ns().saturating_sub(began) >= FORK_PATIENCE_NS {
+        let gate = GATE.look();
+        if gate.inside() <= u32::from(busy) || now_ns().saturating_sub(began) >= FORK_PATIENCE_NS {
             return;
         }
         wait(gate);
@@ -168,7 +182,7 @@ extern "C" fn parent() {
     DEPTH.set(depth);
     if depth == 0 {
         BUSY.set(WAS_BUSY.get());
-        GATE.fetch_and(!SHUT, SeqCst);
+        GATE.open();
         wake();
     }
 }
@@ -183,7 +197,7 @@ extern "C" fn child() {
     }
 }
 
-/// A child that was forked without the handlers, maybe by a signal handler in the midst of a fork.
+/// In a child that was forked without the handlers, maybe by a signal handler in the midst of a fork.
 pub(crate) fn child_without_handlers() {
     let is_forking = DEPTH.get() > 0;
     settle(if is_forking { WAS_BUSY.get() } else { BUSY.get() }, is_forking);
@@ -191,17 +205,16 @@ pub(crate) fn child_without_handlers() {
 
 fn settle(was_busy: bool, is_forking: bool) {
     let own = u32::from(was_busy);
-    if GATE.swap(own | if is_forking { SHUT } else { 0 }, SeqCst) & !SHUT > own {
+    if GATE.set(own, is_forking).inside() > own {
         BROKEN.store(true, SeqCst);
     }
-    if OWNER.load(SeqCst) != 0 {
-        claim();
-        crate::real::keeping_errno(table::separate);
-    }
+    OWNER.store(own_number(), SeqCst);
+    crate::real::keeping_errno(table::separate);
 }
 
-/// When the library is loaded: registers the handlers, looks up functions, and learns which file is the program's standard error.
+/// When the library is loaded: registers the handlers, looks up functions, and learns whose memory this is and which file is the program's standard error.
 extern "C" fn register() {
+    OWNER.store(own_number(), SeqCst);
     crate::real::keeping_errno(|| {
         crate::real::look_up_early();
         crate::tell::learn();

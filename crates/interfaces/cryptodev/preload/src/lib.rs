@@ -15,7 +15,7 @@
 //! | [`signals`], `memory` | pointers of the program's that may be bad |
 //! | `table` | which descriptors are ours |
 //! | `socket` | what stands for the device: poll(2) and its relatives see when something is ready |
-//! | `gate` | forks, which wait until no thread is in a request |
+//! | `gate`, `word` | forks, which wait until no thread is in a request |
 //! | `loader` | the other half |
 //! | `path`, `tell`, `real` | is this path the device; lines on standard error; the functions that this library stands in front of |
 
@@ -32,3 +32,4 @@ pub mod signals;
 mod socket;
 mod table;
 mod tell;
+mod word;

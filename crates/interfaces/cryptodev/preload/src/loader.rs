@@ -36,7 +36,8 @@ pub(crate) fn open() -> Result<*mut c_void, c_int> {
     if device.is_null() { Err(libc::ENXIO) } else { Ok(device) }
 }
 
-fn is_off() -> bool {
+/// Whether the user has turned the library off for this program.
+pub(crate) fn is_off() -> bool {
     // SAFETY: a C string; what comes back is one too, or null.
     unsafe {
         let value = libc::getenv(c"BYWASH_CRYPTODEV".as_ptr());
@@ -71,7 +72,6 @@ fn load() -> Result<&'static Loaded, c_int> {
         ]);
         return Err(libc::ENXIO);
     };
-    gate::claim();
     signals::guard();
     LOADED.store(ptr::from_ref(table).cast_mut(), SeqCst);
     Ok(table)

@@ -5,6 +5,7 @@ use crate::real::{self, errno, fail, set_errno};
 use crate::{gate, loader, socket, table};
 use core::ffi::{CStr, c_char, c_int};
 use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use libc::{AT_FDCWD, FILE, mode_t};
 
 /// What the program is to see of an open that the kernel has answered.
@@ -35,15 +36,17 @@ fn device(flags: c_int) -> Result<c_int, c_int> {
 }
 
 fn device_within(flags: c_int, inside: &gate::Inside) -> Result<c_int, c_int> {
+    // Refused to a child of vfork, which POSIX allows to execute a program and nothing else.
+    if !gate::may_change(inside) {
+        return Err(libc::EBUSY);
+    }
     table::sweep(inside);
+    table::end_abandoned(inside);
     let device = loader::open()?;
     let undo = |number| {
         loader::close(device);
         number
     };
-    if !gate::is_owner() {
-        gate::claim();
-    }
     let fd = socket::make(flags).map_err(undo)?;
     table::add(fd, device, inside).map_err(|number| {
         // SAFETY: our own descriptor, which nobody has seen.
@@ -60,12 +63,21 @@ pub(crate) fn adopt(fd: c_int) -> bool {
 }
 
 fn adopt_within(fd: c_int, inside: &gate::Inside) -> bool {
-    let Ok(device) = loader::open() else { return false };
-    let added = table::add(fd, device, inside).is_ok();
+    // Held by a thread for some microseconds; only within the gate, so that no child of fork finds it held for ever.
+    static ADOPTING: AtomicBool = AtomicBool::new(false);
+    let Some(device) = gate::may_change(inside).then(loader::open).and_then(Result::ok) else { return false };
+    while ADOPTING.swap(true, SeqCst) {
+        // SAFETY: gives the processor away.
+        unsafe { libc::sched_yield() };
+    }
+    // Of threads that ask at once one takes it over: the sessions of all of them are opened on its device.
+    let was_faster = table::may_hold(fd);
+    let added = !was_faster && socket::renew(fd) && table::add(fd, device, inside).is_ok();
+    ADOPTING.store(false, SeqCst);
     if !added {
         loader::close(device);
     }
-    added
+    added || was_faster
 }
 
 macro_rules! opens {

@@ -90,9 +90,14 @@ pub(crate) fn look_up_early() {
         &access,
         &faccessat,
         &stat,
+        &stat64,
         &lstat,
+        &lstat64,
         &fstatat,
+        &fstatat64,
         &fstat,
+        &fstat64,
+        &statx,
     ];
     for function in early {
         function.look();
@@ -133,6 +138,8 @@ functions! {
     fn __sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t = libc::SIG_ERR;
     fn sigset(signal: c_int, handler: sighandler_t) -> sighandler_t = libc::SIG_ERR;
     fn access(path: Path, mode: c_int) -> c_int = -1;
+    fn eaccess(path: Path, mode: c_int) -> c_int = -1;
+    fn euidaccess(path: Path, mode: c_int) -> c_int = -1;
     fn faccessat(folder: c_int, path: Path, mode: c_int, flags: c_int) -> c_int = -1;
     fn stat(path: Path, status: *mut libc::stat) -> c_int = -1;
     fn stat64(path: Path, status: *mut libc::stat) -> c_int = -1;
@@ -142,6 +149,19 @@ functions! {
     fn fstatat64(folder: c_int, path: Path, status: *mut libc::stat, flags: c_int) -> c_int = -1;
     fn fstat(fd: c_int, status: *mut libc::stat) -> c_int = -1;
     fn fstat64(fd: c_int, status: *mut libc::stat) -> c_int = -1;
+    fn __xstat(version: c_int, path: Path, status: *mut libc::stat) -> c_int = -1;
+    fn __xstat64(version: c_int, path: Path, status: *mut libc::stat) -> c_int = -1;
+    fn __lxstat(version: c_int, path: Path, status: *mut libc::stat) -> c_int = -1;
+    fn __lxstat64(version: c_int, path: Path, status: *mut libc::stat) -> c_int = -1;
+    fn __fxstatat(version: c_int, folder: c_int, path: Path, status: *mut libc::stat, flags: c_int) -> c_int = -1;
+    fn __fxstatat64(version: c_int, folder: c_int, path: Path, status: *mut libc::stat, flags: c_int) -> c_int = -1;
+    fn __fxstat(version: c_int, fd: c_int, status: *mut libc::stat) -> c_int = -1;
+    fn __fxstat64(version: c_int, fd: c_int, status: *mut libc::stat) -> c_int = -1;
+    fn statx(folder: c_int, path: Path, flags: c_int, mask: c_uint, status: *mut libc::statx) -> c_int = -1;
+    fn getxattr(path: Path, name: Path, value: *mut c_void, size: size_t) -> ssize_t = -1;
+    fn lgetxattr(path: Path, name: Path, value: *mut c_void, size: size_t) -> ssize_t = -1;
+    fn listxattr(path: Path, list: *mut c_char, size: size_t) -> ssize_t = -1;
+    fn llistxattr(path: Path, list: *mut c_char, size: size_t) -> ssize_t = -1;
 }
 
 /// The calling thread's `errno`.

@@ -80,6 +80,27 @@ pub(crate) fn replace(fresh: c_int, old: c_int) {
     }
 }
 
+/// Gives a descriptor an idle socket, if it is one of these: what was inherited may show what its former program has under way, which may go on and show more.
+/// `false` if it is none.
+pub(crate) fn renew(fd: c_int) -> bool {
+    let fresh = make(0);
+    // Looked at last, for another thread may have closed it meanwhile.
+    let is_one = is_one(fd);
+    match fresh {
+        Ok(fresh) => {
+            if is_one {
+                replace(fresh, fd);
+            }
+            // SAFETY: our own descriptor, which nobody has seen.
+            unsafe { crate::real::close(fresh) };
+        }
+        // Without a descriptor to spare both programs go on with one socket.
+        Err(_) if is_one => put(fd, IDLE),
+        Err(_) => {}
+    }
+    is_one
+}
+
 /// What a description's socket shows.
 pub(crate) struct Shown {
     state: AtomicU8,

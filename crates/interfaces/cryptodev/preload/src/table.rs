@@ -9,7 +9,7 @@ use crate::loader;
 use crate::socket;
 use core::ffi::{c_int, c_void};
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
+use core::sync::atomic::{AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 /// Descriptors from this on are never ours: an open that gets one fails with `EMFILE`.
 pub(crate) const DESCRIPTORS: usize = 1 << 16;
@@ -20,6 +20,8 @@ const ABANDONED: u32 = 1 << 30;
 
 /// The description that a descriptor names, by its place plus 1; 0 for none.
 static SLOTS: [AtomicU16; DESCRIPTORS] = [const { AtomicU16::new(0) }; DESCRIPTORS];
+/// No descriptor from this on was ever ours: they need not be looked at one by one.
+static USED: AtomicUsize = AtomicUsize::new(0);
 static PLACES: [Description; DESCRIPTIONS] = [const { Description::new() }; DESCRIPTIONS];
 /// Descriptions that are there, so that most forks and closes need not look further.
 static OPEN: AtomicU32 = AtomicU32::new(0);
@@ -78,6 +80,13 @@ fn number_in(fd: c_int) -> u16 {
 
 fn slot(fd: c_int) -> Option<&'static AtomicU16> {
     SLOTS.get(usize::try_from(fd).ok()?)
+}
+
+/// That of a descriptor which is about to be ours.
+fn slot_to_fill(fd: c_int) -> Result<&'static AtomicU16, c_int> {
+    let slot = slot(fd).ok_or(libc::EMFILE)?;
+    USED.fetch_max(fd as usize + 1, SeqCst);
+    Ok(slot)
 }
 
 /// Whether a descriptor may be ours. The one question that the calls of programs without business here cost.
@@ -179,7 +188,7 @@ pub(crate) fn forget(fd: c_int, inside: Option<&Inside>) {
 
 /// The descriptor names the same as another now.
 pub(crate) fn share(fd: c_int, held: Held, inside: Option<&Inside>) -> Result<(), c_int> {
-    let slot = slot(fd).ok_or(libc::EMFILE)?;
+    let slot = slot_to_fill(fd)?;
     if !add_user(held.0) {
         return Err(libc::EBADF);
     }
@@ -192,7 +201,7 @@ pub(crate) fn share(fd: c_int, held: Held, inside: Option<&Inside>) -> Result<()
 
 /// The descriptor, a socket of ours, names a new description.
 pub(crate) fn add(fd: c_int, device: *mut c_void, inside: &Inside) -> Result<(), c_int> {
-    let slot = slot(fd).ok_or(libc::EMFILE)?;
+    let slot = slot_to_fill(fd)?;
     let [dev, ino] = identity(fd).ok_or(libc::EBADF)?;
     let free = |place: &&(usize, &Description)| place.1.users.compare_exchange(0, 1, SeqCst, SeqCst).is_ok();
     let (index, description) = PLACES.iter().enumerate().find(|place| free(&place)).ok_or(libc::ENFILE)?;
@@ -209,7 +218,7 @@ pub(crate) fn add(fd: c_int, device: *mut c_void, inside: &Inside) -> Result<(),
 
 /// Descriptors that may be ours.
 pub(crate) fn held() -> impl Iterator<Item = c_int> {
-    let all = if OPEN.load(SeqCst) == 0 { 0 } else { DESCRIPTORS };
+    let all = if OPEN.load(SeqCst) == 0 { 0 } else { USED.load(SeqCst) };
     (0..all as c_int).filter(|&fd| may_hold(fd))
 }
 
@@ -225,6 +234,9 @@ pub(crate) fn sweep(inside: &Inside) {
 /// In a child of fork: gives each description a socket of its own, under the same descriptors. The one of the parent would show the parent's readiness, and
 /// show the child's to the parent. Calls nothing that is not async-signal-safe.
 pub(crate) fn separate() {
+    if OPEN.load(SeqCst) == 0 {
+        return;
+    }
     let mut done = [false; DESCRIPTIONS];
     for fd in held() {
         let place = number_in(fd);

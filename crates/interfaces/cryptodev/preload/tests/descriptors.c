@@ -1,5 +1,11 @@
 /* Descriptors: opening, copying, closing, polling, inheriting them. */
 #include "common.h"
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+
+/* What programs of before glibc 2.33 call. */
+extern int __xstat(int version, const char *path, struct stat *status);
+extern int __fxstat(int version, int fd, struct stat *status);
 
 static char *self;
 
@@ -124,6 +130,34 @@ static void opens(const char *path, int fd)
     CHECK(close(fd) == 0);
 }
 
+/* By whatever call, of the path or of an open descriptor: one and the same character device. */
+static void looks(void)
+{
+    int fd = device(), other = open("/dev/null", O_RDONLY);
+    struct stat by[7];
+    struct statx status;
+    CHECK(stat("/dev/crypto", &by[0]) == 0 && lstat("/dev/crypto", &by[1]) == 0 && fstat(fd, &by[2]) == 0);
+    CHECK(fstatat(AT_FDCWD, "/dev/crypto", &by[3], AT_SYMLINK_NOFOLLOW) == 0 && fstatat(fd, "", &by[4], AT_EMPTY_PATH) == 0);
+    CHECK(__xstat(1, "/dev/crypto", &by[5]) == 0 && __fxstat(1, fd, &by[6]) == 0);
+    for (int i = 0; i < 7; i++) {
+        CHECK(by[i].st_mode == (S_IFCHR | 0666) && major(by[i].st_rdev) == 10 && by[i].st_size == 0);
+        CHECK(by[i].st_ino == by[0].st_ino && by[i].st_dev == by[0].st_dev && by[i].st_rdev == by[0].st_rdev);
+    }
+    for (int i = 0; i < 2; i++) {
+        memset(&status, 0, sizeof status);
+        CHECK((i ? statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &status) : statx(AT_FDCWD, "/dev/crypto", 0, STATX_BASIC_STATS, &status)) == 0);
+        CHECK(status.stx_mode == (S_IFCHR | 0666) && status.stx_rdev_major == 10 && status.stx_ino == by[0].st_ino);
+    }
+    struct stat null, open_null;
+    CHECK(stat("/dev/null", &null) == 0 && fstat(other, &open_null) == 0 && null.st_ino == open_null.st_ino && null.st_ino != by[0].st_ino);
+    CHECK(statx(other, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &status) == 0 && status.stx_ino == null.st_ino);
+    FAILS(statx(AT_FDCWD, "/dev/crypto-not", 0, STATX_BASIC_STATS, &status), ENOENT);
+    FAILS(statx(AT_FDCWD, "/dev/crypto", 0, STATX_BASIC_STATS, (struct statx *)8), EFAULT);
+    FAILS(stat("/dev/crypto", (struct stat *)8), EFAULT);
+    FAILS(getxattr("/dev/crypto-not", "user.any", NULL, 0), ENOENT);
+    CHECK(close(fd) == 0 && close(other) == 0);
+}
+
 static void paths(void)
 {
     const char *const names[] = {"/dev/crypto", "/dev//crypto", "//dev/./crypto", "/dev/../dev/crypto", "/proc/self/root/dev/crypto"};
@@ -132,8 +166,10 @@ static void paths(void)
         opens(names[i], open64(names[i], O_RDONLY | O_CLOEXEC));
         opens(names[i], openat(AT_FDCWD, names[i], O_RDWR));
         struct stat there;
-        CHECK(access(names[i], R_OK | W_OK) == 0 && stat(names[i], &there) == 0 && S_ISCHR(there.st_mode));
+        CHECK(access(names[i], R_OK | W_OK) == 0 && euidaccess(names[i], R_OK) == 0 && stat(names[i], &there) == 0 && S_ISCHR(there.st_mode));
+        CHECK(getxattr(names[i], "user.any", NULL, 0) == -1 && errno == ENODATA && llistxattr(names[i], NULL, 0) == 0);
     }
+    looks();
     FAILS(access("/dev/crypto", X_OK), EACCES);
     int folder = open("/dev", O_RDONLY | O_DIRECTORY);
     CHECK(folder >= 0);
@@ -239,37 +275,116 @@ static void polling_after_fork(void)
     CHECK(ended(child) == 0 && (polled(fd) & POLLIN));
 }
 
-/* A program that has inherited the descriptor by exec can use it; the sessions are not its own. */
-static void exec(void)
+static void executes(const char *how, int fd, int closed)
 {
-    int fd = device(), closed = open("/dev/crypto", O_RDWR | O_CLOEXEC);
-    session(fd);
     char number[16], gone[16];
     snprintf(number, sizeof number, "%d", fd);
     snprintf(gone, sizeof gone, "%d", closed);
-    execl(self, self, "inherited", number, gone, NULL);
+    execl(self, self, how, number, gone, NULL);
     CHECK(!"exec");
+}
+
+/* A program that has inherited the descriptor by exec can use it; the sessions are not its own, nor what was under way. */
+static void exec(void)
+{
+    int fd = device(), closed = open("/dev/crypto", O_RDWR | O_CLOEXEC);
+    uint32_t ses = session(fd);
+    byte out[32];
+    for (int i = 0; i < 64; i++) {
+        struct crypt_op op = encrypting(ses, PLAIN, 32, out, IV);
+        CHECK(ioctl(fd, CIOCASYNCCRYPT, &op) == 0);
+    }
+    CHECK(!(polled(fd) & POLLOUT));
+    executes("inherited", fd, closed);
 }
 
 static void inherited(int fd, int closed)
 {
     FAILS(ioctl(closed, CIOCGSESSION, NULL), EBADF);
     works(fd, session(fd));
+    CHECK(polled(fd) == POLLOUT);
     int copy = dup(fd);
     CHECK(close(fd) == 0);
     works(copy, session(copy));
+}
+
+/* The parent of one that was not forked but started goes on with the same socket: what it has under way is still shown. */
+static void exec_beside(void)
+{
+    int fd = device(), closed = open("/dev/crypto", O_RDWR | O_CLOEXEC);
+    uint32_t ses = session(fd);
+    byte out[32];
+    struct crypt_op op = encrypting(ses, PLAIN, 32, out, IV);
+    CHECK(ioctl(fd, CIOCASYNCCRYPT, &op) == 0);
+    CHECK(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 10000) == 1);
+    pid_t child = vfork();
+    if (child == 0)
+        executes("inherited", fd, closed);
+    CHECK(ended(child) == 0);
+    CHECK(polled(fd) == (POLLIN | POLLOUT) && ioctl(fd, CIOCASYNCFETCH, &op) == 0 && polled(fd) == POLLOUT);
+}
+
+/* Threads that use a descriptor for the first time at once: the session of each stays. A copy that the library has not seen being made is as an inherited one. */
+enum { AT_ONCE = 4, ROUNDS = 1000 };
+static pthread_barrier_t together;
+static volatile int unknown;
+
+static void *first_use(void *unused)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_barrier_wait(&together);
+        uint32_t ses = session(unknown);
+        works(unknown, ses);
+        pthread_barrier_wait(&together);
+        works(unknown, ses);
+        pthread_barrier_wait(&together);
+    }
+    return unused;
+}
+
+static void first_uses(void)
+{
+    int fd = device();
+    pthread_t threads[AT_ONCE];
+    CHECK(pthread_barrier_init(&together, NULL, AT_ONCE + 1) == 0);
+    for (int i = 0; i < AT_ONCE; i++)
+        CHECK(pthread_create(&threads[i], NULL, first_use, NULL) == 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        unknown = syscall(SYS_dup, fd);
+        CHECK(unknown >= 0);
+        for (int wait = 0; wait < 3; wait++)
+            pthread_barrier_wait(&together);
+        CHECK(close(unknown) == 0);
+    }
+    for (int i = 0; i < AT_ONCE; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+/* Descriptions whose descriptors were closed by fclose, and are found out by a read of the file that has the number then: more of them than there can be at once. */
+static void found_out_by_reads(void)
+{
+    for (int turn = 0; turn < 1100; turn++) {
+        FILE *stream = fopen("/dev/crypto", "r+");
+        CHECK(stream);
+        int fd = fileno(stream);
+        CHECK(fclose(stream) == 0);
+        char nothing;
+        CHECK(open("/dev/null", O_RDWR) == fd && read(fd, &nothing, 1) == 0 && close(fd) == 0);
+    }
 }
 
 int main(int argc, char **argv)
 {
     self = "/proc/self/exe";
     if (argc == 4 && strcmp(argv[1], "inherited") == 0) {
+        alarm(120);
         inherited(atoi(argv[2]), atoi(argv[3]));
         return 0;
     }
     const struct scenario all[] = {{"cipher", cipher},   {"copies", copies},           {"separate-opens", separate_opens},
                                    {"ranges", ranges},   {"behind", behind_our_back},  {"transfers", transfers},
                                    {"paths", paths},     {"errno", errno_stays},       {"polling", polling},
-                                   {"exec", exec},       {"polling-fork", polling_after_fork}, {0}};
+                                   {"exec", exec},       {"polling-fork", polling_after_fork}, {"exec-beside", exec_beside},
+                                   {"first-uses", first_uses}, {"found-out", found_out_by_reads}, {0}};
     return chosen(all, argc, argv);
 }

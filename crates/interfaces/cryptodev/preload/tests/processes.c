@@ -191,6 +191,46 @@ static void vfork_closes(void)
     works(fd, ses);
 }
 
+/* Nor may it open one: what it would change is its parent's. */
+static void vfork_opens(void)
+{
+    if (syscall(SYS_kcmp, getpid(), getpid(), 1, 0, 0) != 0) {
+        fprintf(stderr, "skipped: kcmp(2) is missing or forbidden here\n");
+        return;
+    }
+    for (int is_loaded = 0; is_loaded < 2; is_loaded++) {
+        volatile int opened = 0, number = 0;
+        pid_t child = vfork();
+        if (child == 0) {
+            opened = open("/dev/crypto", O_RDWR);
+            number = errno;
+            _exit(0);
+        }
+        CHECK(ended(child) == 0 && opened == -1 && number == EBUSY);
+        int fd = device();
+        works(fd, session(fd));
+    }
+}
+
+/* A fork that libc knows nothing of: whole from its first open on, and no keystream is used twice then. */
+static void fork_by_system_call(void)
+{
+    int fd = device();
+    uint32_t ses = session_of(fd, CRYPTO_AES_CTR);
+    byte out[16];
+    CHECK(encrypt(fd, ses, PLAIN, 16, out, IV) == 0);
+    pid_t child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        int own = device();
+        works(own, session(own));
+        FAILS(encrypt(fd, ses, PLAIN, 16, out, NULL), EINVAL);
+        CHECK(close(fd) == 0 && close(own) == 0);
+        _exit(0);
+    }
+    CHECK(ended(child) == 0);
+    CHECK(encrypt(fd, ses, PLAIN, 16, out, NULL) == 0);
+}
+
 static int shared;
 static volatile int stop;
 
@@ -520,6 +560,8 @@ int main(int argc, char **argv)
                                    {"fork", fork_goes_on},
                                    {"fork-ctr", fork_in_counter_mode},
                                    {"vfork", vfork_closes},
+                                   {"vfork-open", vfork_opens},
+                                   {"fork-syscall", fork_by_system_call},
                                    {"fork-threads", forks_while_threads_work},
                                    {"fork-handler", forks_in_signal_handlers},
                                    {"fork-library", forks_with_a_library},

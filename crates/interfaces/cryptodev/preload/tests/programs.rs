@@ -83,6 +83,9 @@ scenarios! {
     polls_see_the_asynchronous_pair = "polling";
     readiness_stays_in_its_process = "polling-fork";
     a_program_that_inherits_the_descriptor_can_use_it = "exec";
+    what_its_parent_has_under_way_is_still_shown = "exec-beside";
+    threads_that_use_a_descriptor_for_the_first_time_at_once_have_one_device = "first-uses";
+    descriptions_that_are_found_closed_make_room_for_others = "found-out";
     "processes":
     bad_pointers_are_an_error = "pointers";
     a_handler_set_before_is_never_called_for_us = "handler-before";
@@ -91,6 +94,8 @@ scenarios! {
     parent_and_child_both_go_on = "fork";
     no_keystream_is_used_twice_after_a_fork = "fork-ctr";
     a_child_of_vfork_closes_its_own = "vfork";
+    a_child_of_vfork_opens_none = "vfork-open";
+    a_child_that_libc_knows_nothing_of_is_whole = "fork-syscall";
     forks_while_other_threads_work = "fork-threads";
     forks_in_signal_handlers_in_the_midst_of_requests = "fork-handler";
     children_are_whole_however_many_threads_arrive_during_a_fork = "fork-crowd";
@@ -143,6 +148,24 @@ fn a_thread_that_a_constructor_waits_for_needs_no_lock_of_the_loader() {
     passed(&under_preload("processes", "plugin").env("PLUGIN", program("plugin")).output().expect("the program"));
 }
 
+/// Scripts look before they open.
+#[test]
+fn commands_find_a_character_device() {
+    let script = "test -c /dev/crypto && test -r /dev/crypto && test -w /dev/crypto && ! test -x /dev/crypto && ls -l /dev/crypto && \
+        stat -c '%F %a' /dev/crypto && ! test -e /dev/crypto-not";
+    for shell in ["sh", "bash"] {
+        let output = Command::new(shell).args(["-c", script]).env("LD_PRELOAD", library()).env("BYWASH_SOCKET", "none").output();
+        let Ok(output) = output else {
+            eprintln!("skipped: there is no {shell}");
+            continue;
+        };
+        passed(&output);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.starts_with("crw-rw-rw-") && said.contains("character special file 666"), "{said}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    }
+}
+
 #[test]
 fn turned_off_there_is_no_device() {
     let output = under_preload("processes", "refused").env("BYWASH_CRYPTODEV", "off").output().expect("the program");
@@ -162,4 +185,21 @@ fn the_library_shows_what_it_stands_in_front_of_and_nothing_else() {
     let loaded = library().with_file_name("libbywash_cryptodev_loaded.so");
     let output = Command::new("nm").args(["-D", "--defined-only", "--format=just-symbols"]).arg(loaded).output().expect("nm");
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "bywash_cryptodev_loaded_v1");
+}
+
+/// A shared unwinder would be one more library for every process of a run.
+#[test]
+fn the_library_brings_its_unwinder_along() {
+    let compiler = std::env::var_os("CC").filter(|compiler| !compiler.is_empty()).unwrap_or_else(|| "cc".into());
+    let found = Command::new(compiler).arg("-print-file-name=libgcc_eh.a").output().expect("a C compiler (cc, or $CC)");
+    if !Path::new(String::from_utf8_lossy(&found.stdout).trim()).is_absolute() {
+        eprintln!("skipped: this compiler has no static unwinder");
+        return;
+    }
+    let Ok(output) = Command::new("readelf").arg("-d").arg(library()).output() else {
+        eprintln!("skipped: there is no readelf");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("NEEDED") && !said.contains("libgcc_s"), "{said}");
 }
