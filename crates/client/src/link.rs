@@ -84,7 +84,8 @@ impl Link {
             BrokerMessage::Opened { session, .. } => Ok(session),
             _ => self.nonsense(),
         });
-        if matches!(answer, Err(Error::Timeout { .. })) || self.life.socket().is_none() {
+        // A socket that fails is looked at: the program may have closed it.
+        if matches!(answer, Err(Error::Timeout { .. })) || answer.is_err() && !self.life.check() {
             self.life.end();
         }
         let session = answer?;
