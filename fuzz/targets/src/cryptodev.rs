@@ -1,5 +1,6 @@
 //! `/dev/crypto`: bytes become requests with any numbers, addresses, lengths and sessions, at several open files of one program.
 
+use crate::cryptodev_numbers;
 use bywash_client::{Client, Config};
 use bywash_cryptodev::{Device, Errno, Memory};
 use bywash_cryptodev_abi::{Layout, freebsd, linux};
@@ -130,26 +131,32 @@ impl World {
         Self { client, files }
     }
 
-    /// One request or another deed; `None` if there are no more choices.
+    /// One request, whose name it answers, or another deed; `None` if there are no more choices.
     ///
     /// # Panics
     /// If the device answers what no device answers, or forgets to forget a session.
-    pub fn step(&self, arena: &Arena, choices: &mut dyn Choices) -> Option<()> {
+    pub fn step(&self, arena: &Arena, choices: &mut dyn Choices) -> Option<&'static str> {
         let (deed, place) = (choices.byte()?, usize::from(choices.byte()?) % FILES);
         let file = Arc::clone(&self.files[place].read().unwrap_or_else(PoisonError::into_inner));
-        match deed {
-            0 => self.replace(place, File::new(Device::new(self.client.clone()))),
+        Some(match deed {
+            0 => {
+                self.replace(place, File::new(Device::new(self.client.clone())));
+                "open"
+            }
             1 => {
                 // Copied while nothing is opened, or the copy might have sessions that are on no list.
                 let opened = file.opened();
                 let child = File { device: file.device.copy_for_child(), opened: Mutex::new(opened.clone()) };
                 drop(opened);
                 self.replace((place + 1) % FILES, child);
+                "fork"
             }
-            2 => file.device.became_child(),
+            2 => {
+                file.device.became_child();
+                "became a child"
+            }
             _ => Self::request(&file, arena, choices)?,
-        }
-        Some(())
+        })
     }
 
     /// Closes everything, and looks whether nothing is left.
@@ -171,7 +178,7 @@ impl World {
         }
     }
 
-    fn request(file: &File, arena: &Arena, choices: &mut dyn Choices) -> Option<()> {
+    fn request(file: &File, arena: &Arena, choices: &mut dyn Choices) -> Option<&'static str> {
         let numbers = linux::REQUESTS.iter().chain(&freebsd::REQUESTS);
         let which = usize::from(choices.byte()?);
         let number = match which % 64 {
@@ -184,7 +191,10 @@ impl World {
         };
         let argument = if choices.byte()? < 8 { address(choices)? } else { BASE + u64::from(choices.byte()?) * 4 };
         let opens = [linux::CIOCGSESSION, freebsd::CIOCGSESSION, freebsd::CIOCGSESSION2].contains(&number);
-        let bytes = argument_of(number, file, choices)?;
+        let bytes = match number {
+            linux::CIOCKEY | freebsd::CIOCKEY | freebsd::CIOCKEY2 => cryptodev_numbers::argument(arena, choices)?,
+            _ => argument_of(number, file, choices)?,
+        };
         let _ = arena.write(argument, &bytes);
         // The list is held while one is opened, so that nothing is opened that is on no list.
         let mut opened = if opens { Some(file.opened()) } else { None };
@@ -207,7 +217,13 @@ impl World {
         if opened.is_some_and(|opened| opened.len() > SESSIONS_MAX) {
             file.empty();
         }
-        Some(())
+        Some(
+            linux::REQUESTS
+                .iter()
+                .chain(&freebsd::REQUESTS)
+                .find(|(known, _)| *known == number)
+                .map_or("an unknown request", |(_, name)| name),
+        )
     }
 }
 
@@ -288,13 +304,13 @@ impl File {
     }
 }
 
-fn bytes_of<T: Layout>(value: &T) -> Vec<u8> {
+pub(crate) fn bytes_of<T: Layout>(value: &T) -> Vec<u8> {
     let mut bytes = vec![0; T::SIZE];
     value.put_bytes(&mut bytes);
     bytes
 }
 
-fn word(choices: &mut dyn Choices) -> Option<u32> {
+pub(crate) fn word(choices: &mut dyn Choices) -> Option<u32> {
     Some(u32::from_ne_bytes([choices.byte()?, choices.byte()?, choices.byte()?, choices.byte()?]))
 }
 
@@ -304,7 +320,7 @@ fn operation(choices: &mut dyn Choices) -> Option<u16> {
 }
 
 /// Mostly somewhere in memory; else null, its very end, or anywhere.
-fn address(choices: &mut dyn Choices) -> Option<u64> {
+pub(crate) fn address(choices: &mut dyn Choices) -> Option<u64> {
     let (how, a, b) = (choices.byte()?, u64::from(choices.byte()?), u64::from(choices.byte()?));
     Some(match how {
         0..=7 => 0,
@@ -343,6 +359,11 @@ fn session_op(choices: &mut dyn Choices) -> Option<linux::SessionOp> {
         16..=31 => (u32::from(choices.byte()? % 112), u32::from(choices.byte()? % 112), u32::from(choices.byte()? % 70)),
         _ => (number, mac, keylen),
     };
-    let mackeylen = if odd < 250 { u32::from(odd % 64) } else { length(choices)? };
+    // A cipher that makes tags has no second key.
+    let mackeylen = match odd {
+        250.. => length(choices)?,
+        _ if mac == 0 => 0,
+        _ => u32::from(odd % 64),
+    };
     Some(linux::SessionOp { cipher, mac, keylen, key: address(choices)?, mackeylen, mackey: address(choices)?, ses: 0 })
 }

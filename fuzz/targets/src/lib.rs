@@ -6,6 +6,7 @@
 
 pub mod control;
 pub mod cryptodev;
+mod cryptodev_numbers;
 #[cfg(target_arch = "x86_64")]
 pub mod kernels;
 pub mod private_keys;

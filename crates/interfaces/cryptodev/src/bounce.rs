@@ -8,6 +8,8 @@ use core::ops::{Deref, DerefMut};
 pub(crate) const PIECE: usize = 8192;
 /// What is handed to a queue at once: there a request costs a hand-over.
 pub(crate) const QUEUED_PIECE: usize = 1 << 20;
+/// What is read at once of data that are held whole.
+const READ_PIECE: usize = 1 << 16;
 
 /// Overwrites bytes in a way that the compiler does not leave out.
 pub(crate) fn wipe(bytes: &mut [u8]) {
@@ -60,13 +62,7 @@ pub(crate) fn with_read<T>(
             work(buffer)
         });
     }
-    let mut bytes = Wiped::reserved(length + room)?;
-    for at in (0..length).step_by(QUEUED_PIECE) {
-        bytes.0.resize(length.min(at + QUEUED_PIECE), 0);
-        read(at, &mut bytes[at..])?;
-    }
-    bytes.0.resize(length + room, 0);
-    work(&mut bytes)
+    work(&mut Wiped::read(length, room, read)?)
 }
 
 /// Bytes on the heap, wiped when dropped.
@@ -80,6 +76,20 @@ impl Wiped {
     pub(crate) fn zeroed(length: usize) -> Result<Self, Refusal> {
         let mut bytes = Self::reserved(length)?;
         bytes.0.resize(length, 0);
+        Ok(bytes)
+    }
+
+    /// So many bytes, filled by `read` piece by piece but for `room` zero bytes behind them. A length is a claim of the program's: only what is really there is touched.
+    ///
+    /// # Errors
+    /// [`Errno::ENOMEM`]; those of reading.
+    pub(crate) fn read(length: usize, room: usize, mut read: impl FnMut(usize, &mut [u8]) -> Result<(), Refusal>) -> Result<Self, Refusal> {
+        let mut bytes = Self::reserved(length + room)?;
+        for at in (0..length).step_by(READ_PIECE) {
+            bytes.0.resize(length.min(at + READ_PIECE), 0);
+            read(at, &mut bytes[at..])?;
+        }
+        bytes.0.resize(length + room, 0);
         Ok(bytes)
     }
 

@@ -1,6 +1,6 @@
 //! `CIOCCRYPT`: enciphering, deciphering and hashing.
 
-use crate::bounce::{PIECE, QUEUED_PIECE, Wiped, with_piece};
+use crate::bounce::{PIECE, QUEUED_PIECE, Wiped, with_piece, with_read};
 use crate::cipher::{Cipher, Mode};
 use crate::hash::{Digest, Hash, Message};
 use crate::memory::Program;
@@ -17,15 +17,22 @@ use std::sync::Arc;
 /// Longest XTS data unit: 2^20 blocks (IEEE 1619-2018 s5.1).
 const XTS_MAX: usize = 16 << 20;
 
-/// A request on its way: what was asked, and what is to be answered.
+/// A request on its way.
 pub(crate) struct Crypt {
     pub(crate) asked: CryptOp,
     session: Arc<Session>,
-    /// The IV that was given, then the one with which a next request would go on.
     iv: [u8; 16],
     /// How much of it is the program's: 0 if none was given.
     iv_len: usize,
-    /// The value of the hash, if the message ends here.
+}
+
+/// A request that is computed: what is to be answered. It has no part in the session, so that a key does not outlive its session in answers that nobody fetches.
+pub(crate) struct Done {
+    asked: CryptOp,
+    /// The IV with which a next request would go on.
+    iv: [u8; 16],
+    iv_len: usize,
+    /// The value of the hash, if the message ended here.
     digest: Digest,
 }
 
@@ -43,16 +50,16 @@ impl Crypt {
         };
         let mut iv = [0; 16];
         program.read("iv", asked.iv, &mut iv[..iv_len])?;
-        Ok(Self { asked, session, iv, iv_len, digest: Digest::NONE })
+        Ok(Self { asked, session, iv, iv_len })
     }
 
     /// Computes.
     ///
     /// # Errors
     /// In this order: no such operation, a length that the cipher does not take, data that cannot be read or written.
-    pub(crate) fn run(&mut self, client: &Client, life: u32, program: Program<'_>) -> Result<(), Refusal> {
+    pub(crate) fn run(self, client: &Client, life: u32, program: Program<'_>) -> Result<Done, Refusal> {
         let way = direction(self.asked.op)?;
-        let session = Arc::clone(&self.session);
+        let session = &*self.session;
         let mut state = session.state();
         let begins = self.asked.flags == 0 || self.asked.flags & COP_FLAG_RESET != 0;
         if session.hash.is_some() && begins {
@@ -61,30 +68,17 @@ impl Crypt {
         if let Some(cipher) = &session.cipher {
             self.set_iv(cipher, life, &mut state)?;
         }
-        self.data(client, program, &session, &mut state, way, begins)?;
-        self.iv = state.iv;
-        if let Some(hash) = session.hash.as_ref().filter(|_| self.ends() && self.digest.bytes().is_empty()) {
-            self.digest = state.message.finish(hash)?;
+        let mut digest = self.data(client, program, session, &mut state, way, begins)?;
+        if let Some(hash) = session.hash.as_ref().filter(|_| self.ends() && digest.bytes().is_empty()) {
+            digest = state.message.finish(hash)?;
         }
-        Ok(())
+        Ok(Done { asked: self.asked, iv: state.iv, iv_len: self.iv_len, digest })
     }
 
     /// Whether the message ends with this request, and its digest is to be written.
     fn ends(&self) -> bool {
         let flags = self.asked.flags;
         flags & COP_FLAG_FINAL != 0 || flags & COP_FLAG_UPDATE == 0 || self.asked.len == 0
-    }
-
-    /// Writes the answer.
-    ///
-    /// # Errors
-    /// The digest, the IV or the argument cannot be written.
-    pub(crate) fn answer(&self, program: Program<'_>, argument: u64) -> Result<(), Refusal> {
-        program.write("mac", self.asked.mac, self.digest.bytes())?;
-        if self.asked.flags & COP_FLAG_WRITE_IV != 0 {
-            program.write("iv", self.asked.iv, &self.iv[..self.iv_len])?;
-        }
-        program.give::<_, { size_of::<CryptOp>() }>(argument, &self.asked)
     }
 
     /// Checks the length against the cipher, and takes the IV over if one was given.
@@ -102,15 +96,16 @@ impl Crypt {
         state.set_iv(kind.mode, life, (self.iv_len > 0).then_some(&self.iv))
     }
 
+    /// Computes on the data; the value of the hash, if the message was whole and is hashed at once.
     fn data(
-        &mut self,
+        &self,
         client: &Client,
         program: Program<'_>,
         session: &Session,
         state: &mut State,
         way: Direction,
         begins: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Digest, Refusal> {
         let length = self.asked.len as usize;
         let unit = session.cipher.as_ref().is_some_and(|cipher| cipher.kind.mode == Mode::Xts);
         let message = begins && self.ends() && length <= QUEUED_PIECE;
@@ -121,14 +116,33 @@ impl Crypt {
             _ => PIECE,
         };
         let mut pass = Pass { program, session, state, way, whole, digest: Digest::NONE };
+        let asked = &self.asked;
         if piece <= PIECE {
-            with_piece(length, |buffer| pass.all(&self.asked, buffer))?;
+            with_piece(length, |buffer| pass.all(asked, buffer))?;
+        } else if piece >= length {
+            let (what, source) = pass.source(asked);
+            let read = |at: usize, text: &mut [u8]| program.read(what, offset(source, at), text);
+            with_read(length, 0, read, |text| pass.compute(asked, 0, text))?;
         } else {
-            program.probe("src", pass.source(&self.asked), length)?;
-            pass.all(&self.asked, &mut Wiped::zeroed(piece.min(length))?)?;
+            let (what, source) = pass.source(asked);
+            program.probe(what, source, length)?;
+            pass.all(asked, &mut Wiped::zeroed(piece)?)?;
         }
-        self.digest = pass.digest;
-        Ok(())
+        Ok(pass.digest)
+    }
+}
+
+impl Done {
+    /// Writes the answer.
+    ///
+    /// # Errors
+    /// The digest, the IV or the argument cannot be written.
+    pub(crate) fn answer(&self, program: Program<'_>, argument: u64) -> Result<(), Refusal> {
+        program.write("mac", self.asked.mac, self.digest.bytes())?;
+        if self.asked.flags & COP_FLAG_WRITE_IV != 0 {
+            program.write("iv", self.asked.iv, &self.iv[..self.iv_len])?;
+        }
+        program.give::<_, { size_of::<CryptOp>() }>(argument, &self.asked)
     }
 }
 
@@ -144,32 +158,37 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Where the data are: the module, told to decipher by a session that only hashes, hashes what `dst` points to, unless it copies.
-    fn source(&self, asked: &CryptOp) -> u64 {
+    /// Where the data are, and how that is called: the module, told to decipher by a session that only hashes, hashes what `dst` points to, unless it copies.
+    fn source(&self, asked: &CryptOp) -> (&'static str, u64) {
         let backwards = self.session.cipher.is_none() && self.way == Direction::Decrypt && asked.flags & COP_FLAG_NO_ZC == 0;
-        if backwards { asked.dst } else { asked.src }
+        if backwards { ("dst", asked.dst) } else { ("src", asked.src) }
     }
 
     /// All of the data, as much at once as the buffer holds.
     fn all(&mut self, asked: &CryptOp, buffer: &mut [u8]) -> Result<(), Refusal> {
-        let (length, source) = (asked.len as usize, self.source(asked));
-        let what = if source == asked.src { "src" } else { "dst" };
+        let (length, (what, source)) = (asked.len as usize, self.source(asked));
         let mut done = 0;
         while done < length {
             let now = buffer.len().min(length - done);
             let text = &mut buffer[..now];
             self.program.read(what, offset(source, done), text)?;
-            if self.way == Direction::Encrypt {
-                self.hash(text)?;
-            }
-            if let Some(cipher) = &self.session.cipher {
-                cipher.run(self.way, &mut self.state.iv, text)?;
-                self.program.write("dst", offset(asked.dst, done), text)?;
-            }
-            if self.way == Direction::Decrypt {
-                self.hash(text)?;
-            }
+            self.compute(asked, done, text)?;
             done += now;
+        }
+        Ok(())
+    }
+
+    /// The part of the data that begins so far behind the first byte.
+    fn compute(&mut self, asked: &CryptOp, at: usize, text: &mut [u8]) -> Result<(), Refusal> {
+        if self.way == Direction::Encrypt {
+            self.hash(text)?;
+        }
+        if let Some(cipher) = &self.session.cipher {
+            cipher.run(self.way, &mut self.state.iv, text)?;
+            self.program.write("dst", offset(asked.dst, at), text)?;
+        }
+        if self.way == Direction::Decrypt {
+            self.hash(text)?;
         }
         Ok(())
     }

@@ -72,6 +72,12 @@ impl Device {
         self.table.len()
     }
 
+    /// A session, without keeping it.
+    #[cfg(test)]
+    pub(crate) fn weak(&self, ses: u32) -> std::sync::Weak<crate::session::Session> {
+        std::sync::Arc::downgrade(&self.table.get(ses).expect("it is open"))
+    }
+
     /// A device with a copy of each session in its state, for a child of fork that has memory of its own.
     /// In the copy, what [`became_child`](Self::became_child) says is so.
     pub fn copy_for_child(&self) -> Self {
@@ -118,9 +124,8 @@ impl Device {
     fn linux(&self, number: u32, argument: u64, program: Program<'_>) -> Result<Answer, Refusal> {
         match number {
             linux::CIOCCRYPT => {
-                let mut crypt = Crypt::prepare(&self.table, program, argument)?;
-                crypt.run(&self.client, self.life(), program)?;
-                crypt.answer(program, argument)?;
+                let crypt = Crypt::prepare(&self.table, program, argument)?;
+                crypt.run(&self.client, self.life(), program)?.answer(program, argument)?;
             }
             linux::CIOCGSESSION => self.open(argument, program)?,
             linux::CIOCFSESSION => self.table.remove(program.take_u32(argument)?),
@@ -134,7 +139,7 @@ impl Device {
                 if crypt.asked.flags & linux::COP_FLAG_NO_ZC != 0 {
                     return Err(Refusal::invalid("flags has NO_ZC (8), which a queued request cannot have; leave it out"));
                 }
-                self.ring.queue(crypt, |crypt| crypt.run(&self.client, self.life(), program))?;
+                self.ring.queue(|| crypt.run(&self.client, self.life(), program))?;
             }
             linux::CIOCASYNCFETCH => self.ring.fetch()?.answer(program, argument)?,
             linux::CIOCGSESSINFO => info::info(&self.table, program, argument)?,

@@ -1,7 +1,7 @@
 //! FreeBSD's dialect: enciphering, hashing, and both. No request goes on where another ended.
 
 use crate::aead::{session as aead_session, transform};
-use crate::bounce::{Wiped, with_all};
+use crate::bounce::{Wiped, with_read};
 use crate::cipher::{Cipher, Mode};
 use crate::crypt::offset;
 use crate::errno::Errno;
@@ -36,8 +36,7 @@ pub(crate) fn crypt(table: &Table, program: Program<'_>, argument: u64) -> Resul
     if asked.mac != 0 && session.hash.is_none() {
         return Err(Refusal::invalid("mac is given and the session has no hash; leave it null"));
     }
-    with_all(length, |data| {
-        program.read("src", asked.src, data)?;
+    with_read(length, 0, reader(program, "src", asked.src), |data| {
         let way = match asked.op {
             0 if session.cipher.is_none() => Direction::Encrypt,
             op => direction(op)?,
@@ -84,10 +83,8 @@ pub(crate) fn aead(table: &Table, client: &Client, program: Program<'_>, argumen
     let tag_len = session.lengths.mac;
     let cipher = session.cipher.as_ref().filter(|_| tag_len > 0 && asked.tag != 0);
     let cipher = cipher.ok_or_else(|| Refusal::invalid("the session makes no tag, or tag is null; open one with a mac or an AEAD"))?;
-    let mut aad = Wiped::zeroed(aad_length)?;
-    program.read("aad", asked.aad, &mut aad)?;
-    with_all(length, |data| {
-        program.read("src", asked.src, data)?;
+    let aad = Wiped::read(aad_length, 0, reader(program, "aad", asked.aad))?;
+    with_read(length, 0, reader(program, "src", asked.src), |data| {
         let way = direction(asked.op)?;
         let mut iv = take_iv(program, &session, cipher, &asked)?;
         let mut state = session.state();
@@ -157,6 +154,11 @@ fn check(session: &Session, length: usize, op: u16, flags: u16) -> Result<(), Re
         return Err(Refusal::invalid("flags has CIPHER_FIRST (1), which is for enciphering (op 1); leave it out"));
     }
     Ok(())
+}
+
+/// Reads pieces of what lies at an address.
+fn reader<'p>(program: Program<'p>, what: &'static str, address: u64) -> impl FnMut(usize, &mut [u8]) -> Result<(), Refusal> + 'p {
+    move |at, piece| program.read(what, offset(address, at), piece)
 }
 
 fn data_length(field: &str, length: u32) -> Result<usize, Refusal> {

@@ -13,7 +13,7 @@ use bywash_cryptodev_abi::linux::{CRYPTO_CIPHER_MAX_KEY_LEN, CRYPTO_HMAC_MAX_KEY
 /// Makes the session that is asked for.
 ///
 /// # Errors
-/// In this order: neither cipher nor hash, an unknown one, a key that is too long, that cannot be read, that does not fit.
+/// In this order: neither cipher nor hash, an unknown one, a key that is too long, that cannot be read, that does not fit, a second key for a cipher that makes tags.
 pub(crate) fn open(client: &Client, program: Program<'_>, life: u32, asked: &SessionOp) -> Result<Session, Refusal> {
     if asked.cipher == 0 && asked.mac == 0 {
         return Err(Refusal::invalid("cipher and mac are both 0; ask for at least one of them"));
@@ -28,6 +28,9 @@ pub(crate) fn open(client: &Client, program: Program<'_>, life: u32, asked: &Ses
     };
     // A cipher that makes tags has no use for a hash; the module forgets it.
     let hash = hash.filter(|_| !cipher.is_some_and(|kind| kind.mode.is_aead()));
+    if let Some(kind) = cipher.filter(|kind| kind.mode.is_aead() && asked.mackeylen > 0) {
+        return Err(two_keys(program, kind, asked));
+    }
     let cipher = cipher.map(|kind| open_cipher(client, program, kind, asked)).transpose()?;
     let hash = hash.map(|kind| open_hash(client, program, kind, asked)).transpose()?;
     Ok(Session::new(cipher, hash, life))
@@ -60,6 +63,19 @@ fn open_hash(client: &Client, program: Program<'_>, kind: &'static HashKind, ask
     let opened = read.and_then(|()| Hash::open(client, kind, &key[..length]).map_err(Refusal::from));
     wipe(&mut key);
     opened
+}
+
+/// Why a cipher that makes tags has no second key: the module makes one key of both, which is then too long. Both are read before that shows.
+fn two_keys(program: Program<'_>, kind: &CipherKind, asked: &SessionOp) -> Refusal {
+    let (length, mac_length) = (asked.keylen as usize, asked.mackeylen as usize);
+    let mut keys = [0; CRYPTO_HMAC_MAX_KEY_LEN];
+    let read = if length > CRYPTO_CIPHER_MAX_KEY_LEN || mac_length > CRYPTO_HMAC_MAX_KEY_LEN {
+        Ok(())
+    } else {
+        program.read("mackey", asked.mackey, &mut keys[..mac_length]).and_then(|()| program.read("key", asked.key, &mut keys[..length]))
+    };
+    wipe(&mut keys);
+    read.err().unwrap_or_else(|| Refusal::invalid(format!("mackeylen is {mac_length}: {} has one key; give 0", kind.name)))
 }
 
 fn unknown(field: &str, identifier: u32) -> Refusal {

@@ -3,7 +3,7 @@
 //! A request is computed when it is queued, in the thread that queues it: no thread of ours lives in the program, so nothing of
 //! the ring is lost by a fork, and no buffer changes behind the program's back. What the program sees is a device that is always done at once.
 
-use crate::crypt::Crypt;
+use crate::crypt::Done;
 use crate::device::Readiness;
 use crate::errno::Errno;
 use crate::refusal::Refusal;
@@ -19,7 +19,7 @@ pub(crate) struct Ring(Mutex<Inside>);
 
 #[derive(Default)]
 struct Inside {
-    done: VecDeque<(Crypt, Result<(), Refusal>)>,
+    done: VecDeque<Result<Done, Refusal>>,
     /// Requests that are being computed.
     underway: usize,
 }
@@ -29,7 +29,7 @@ impl Ring {
     ///
     /// # Errors
     /// [`Errno::EBUSY`].
-    pub(crate) fn queue(&self, mut crypt: Crypt, work: impl FnOnce(&mut Crypt) -> Result<(), Refusal>) -> Result<(), Refusal> {
+    pub(crate) fn queue(&self, work: impl FnOnce() -> Result<Done, Refusal>) -> Result<(), Refusal> {
         let mut inside = self.inside();
         if inside.done.len() + inside.underway >= RING_MAX {
             let why = format!("{RING_MAX} requests are queued and not fetched; fetch one with CIOCASYNCFETCH, poll says when");
@@ -37,10 +37,10 @@ impl Ring {
         }
         inside.underway += 1;
         drop(inside);
-        let outcome = work(&mut crypt);
+        let outcome = work();
         let mut inside = self.inside();
         inside.underway -= 1;
-        inside.done.push_back((crypt, outcome));
+        inside.done.push_back(outcome);
         Ok(())
     }
 
@@ -48,11 +48,10 @@ impl Ring {
     ///
     /// # Errors
     /// [`Errno::EBUSY`] if none is; the outcome of the request.
-    pub(crate) fn fetch(&self) -> Result<Crypt, Refusal> {
+    pub(crate) fn fetch(&self) -> Result<Done, Refusal> {
         let first = self.inside().done.pop_front();
         let none = || Refusal::new(Errno::EBUSY, "no queued request is done; queue one with CIOCASYNCCRYPT, poll says when it is");
-        let (crypt, outcome) = first.ok_or_else(none)?;
-        outcome.map(|()| crypt)
+        first.ok_or_else(none)?
     }
 
     pub(crate) fn readiness(&self) -> Readiness {

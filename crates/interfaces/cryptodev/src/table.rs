@@ -54,10 +54,13 @@ impl Table {
         self.0.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// A table with a copy of each session.
+    /// A table with a copy of each session. A session is waited for while it works, the table is not.
     pub(crate) fn duplicate(&self) -> Self {
-        let sessions = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let copies = sessions.iter().map(|(number, session)| (*number, Arc::new(session.duplicate())));
+        let sessions: Vec<_> = {
+            let sessions = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            sessions.iter().map(|(number, session)| (*number, Arc::clone(session))).collect()
+        };
+        let copies = sessions.into_iter().map(|(number, session)| (number, Arc::new(session.duplicate())));
         Self(RwLock::new(copies.collect()))
     }
 }
@@ -95,6 +98,32 @@ impl Hasher for Scattered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc;
+    use std::time::{Duration, Instant};
+
+    /// Longer than any machine needs.
+    const HANG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn a_session_at_work_does_not_stop_the_table() {
+        let table = Arc::new(Table::default());
+        let busy = table.get(table.add(Session::new(None, None, 0)).unwrap()).unwrap();
+        let working = busy.state();
+        let copying = Arc::clone(&table);
+        let copy = std::thread::spawn(move || copying.duplicate());
+        let began = Instant::now();
+        // The table's, this test's, and the copy's, which then waits for the session.
+        while Arc::strong_count(&busy) < 3 {
+            assert!(began.elapsed() < HANG, "the copy waits for the session and holds the table");
+            std::thread::yield_now();
+        }
+        let (tell, told) = mpsc::channel();
+        let opening = Arc::clone(&table);
+        std::thread::spawn(move || tell.send(opening.add(Session::new(None, None, 0)).is_ok()));
+        assert_eq!(told.recv_timeout(HANG), Ok(true), "nothing can be opened meanwhile");
+        drop(working);
+        assert_eq!(copy.join().unwrap().len(), 1);
+    }
 
     #[test]
     fn numbers_are_not_given_again() {

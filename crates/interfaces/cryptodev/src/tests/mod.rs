@@ -5,3 +5,4 @@ mod ciphers;
 mod explained;
 mod lives;
 mod numbers;
+mod reads;
