@@ -7,6 +7,7 @@ mod errors;
 mod files;
 mod freebsd;
 mod hashes;
+mod keys;
 mod lengths;
 mod ring;
 mod tls;
@@ -26,5 +27,6 @@ pub fn all() -> Vec<Check> {
     ring::add(&mut list);
     crashes::add(&mut list);
     freebsd::add(&mut list);
+    keys::add(&mut list);
     list
 }
