@@ -53,6 +53,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/interfaces/cryptodev/supervisor",
             // The device of a whole machine: `bywash cuse`.
             "crates/interfaces/cryptodev/cuse",
+            // `bywash encrypt`, `decrypt` and `fsck`.
+            "crates/interfaces/files",
             // A rival in `bywash bench`.
             "crates/engines/libcrypto",
             "experiments/runner",

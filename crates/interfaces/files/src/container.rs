@@ -1,0 +1,527 @@
+//! A file opened in place: read and written anywhere, like a file.
+//!
+//! Writes are gathered in memory, chunk by chunk, and go to the disk as *batches*: when [`Container::sync`] is called, when too many are gathered, and at
+//! the end. Chunks beyond the last committed end are written where they belong at once; those that replace others go through the journal
+//! (`journal.rs`). After a power cut the file is as after some batch, the last synced one or a later one.
+
+use crate::disk::{Disk, Journals};
+use crate::error::{Damage, Error, Result};
+use crate::geometry::{Geometry, LENGTH_MAX, OVERHEAD};
+use crate::header::Header;
+use crate::journal::{self, Batch};
+use crate::kdf::FileKeys;
+use crate::nonce::NonceSource;
+use crate::sealer::{Place, Sealer};
+use bywash_client::Client;
+use core::ops::Range;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use zeroize::Zeroizing;
+
+/// Bytes of text gathered before a batch is written, where nothing else is asked for.
+pub const GATHERED_BYTES: usize = 8 << 20;
+
+type Text = Zeroizing<Vec<u8>>;
+
+/// An encrypted file opened in place. Shared by threads: reads go side by side, writes one after the other.
+pub struct Container {
+    disk: Arc<dyn Disk>,
+    journals: Option<Arc<dyn Journals>>,
+    sealer: Sealer,
+    geometry: Geometry,
+    gathered_max: usize,
+    state: RwLock<State>,
+}
+
+struct State {
+    /// Length of the text as readers see it.
+    len: u64,
+    /// Length that the disk recovers to, but for what was not synced; none before a new file is first complete. Chunks up to its last are the journal's affair.
+    committed: Option<u64>,
+    /// Texts of chunks that differ from the disk's, or are only in the journal.
+    gathered: BTreeMap<u64, Text>,
+    journal: Option<Arc<dyn Disk>>,
+    /// Number of the journal's latest record.
+    record: u64,
+    /// Where that record's chunks are in the journal.
+    area: Range<u64>,
+    /// Whether the file has writes that no sync followed.
+    is_unsynced: bool,
+    /// Why nothing can be written any more.
+    poison: Option<String>,
+}
+
+impl State {
+    /// Of a file that is complete and has so much text.
+    fn at(len: u64) -> Self {
+        Self {
+            len,
+            committed: Some(len),
+            gathered: BTreeMap::new(),
+            journal: None,
+            record: 0,
+            area: 0..0,
+            is_unsynced: false,
+            poison: None,
+        }
+    }
+}
+
+/// After a crash: what the journal holds goes into the file as it is, what was appended without a record goes out of it, and the journal is removed.
+/// Done as often as it is interrupted.
+///
+/// # Errors
+/// The operating system's; [`Error::DamagedHeader`] for a journal that contradicts itself.
+pub fn recover(header: &Header, keys: &FileKeys, disk: &dyn Disk, journals: &dyn Journals) -> Result<()> {
+    let Some(journal) = journals.find(header.salt())? else { return Ok(()) };
+    let geometry = header.geometry();
+    if let Some(recovered) = journal::read(&*journal, keys, &geometry)? {
+        for (chunk, stored) in &recovered.chunks {
+            disk.write_at(stored, geometry.offset(*chunk))?;
+        }
+        disk.set_len(geometry.file_len(recovered.len))?;
+        disk.sync()?;
+    }
+    Ok(journals.remove(header.salt())?)
+}
+
+impl Container {
+    /// Opens a file for reading. A journal that a crash left is read, and left as it is.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`], [`Error::Damaged`] if its last chunk is not its last; the operating system's.
+    pub fn open(client: &Client, header: &Header, keys: FileKeys, disk: Arc<dyn Disk>, journals: &dyn Journals) -> Result<Self> {
+        let sealer = Sealer::new(client, header.aead(), keys, Arc::new(NonceSource::new()));
+        let recovered = match journals.find(header.salt())? {
+            Some(journal) => journal::read(&*journal, sealer.keys(), &header.geometry())?,
+            None => None,
+        };
+        let len = match &recovered {
+            Some(recovered) => recovered.len,
+            None => header.geometry().text_len_of_file(disk.len()?)?,
+        };
+        let container = Self::new(header, sealer, disk, None, State::at(len));
+        for (chunk, stored) in recovered.into_iter().flat_map(|recovered| recovered.chunks) {
+            let mut text = container.empty_text();
+            text.resize(stored.len() - OVERHEAD, 0);
+            let place = Place::last_if(chunk == container.geometry.last_chunk(len));
+            if !container.sealer.open_into(chunk, place, &stored, &mut text)? {
+                return Err(Error::DamagedHeader { what: "its journal is authentic and a chunk in it is not" });
+            }
+            container.write_state().gathered.insert(chunk, text);
+        }
+        container.check_end()?;
+        Ok(container)
+    }
+
+    /// Opens a file for reading and writing, recovering it first if a crash left a journal.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_rw(client: &Client, header: &Header, keys: FileKeys, disk: Arc<dyn Disk>, journals: Arc<dyn Journals>) -> Result<Self> {
+        recover(header, &keys, &*disk, &*journals)?;
+        let len = header.geometry().text_len_of_file(disk.len()?)?;
+        let sealer = Sealer::new(client, header.aead(), keys, Arc::new(NonceSource::new()));
+        let container = Self::new(header, sealer, disk, Some(journals), State::at(len));
+        container.check_end()?;
+        Ok(container)
+    }
+
+    /// Makes the file of an empty text on an empty disk and opens it. It is complete once [`sync`](Self::sync) or [`close`](Self::close) has returned; a power cut
+    /// before leaves a file that is refused, so who needs more makes it under another name.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn create(client: &Client, header: &Header, keys: FileKeys, disk: Arc<dyn Disk>, journals: Arc<dyn Journals>) -> Result<Self> {
+        let sealer = Sealer::new(client, header.aead(), keys, Arc::new(NonceSource::new()));
+        disk.write_at(header.bytes(), 0)?;
+        let state = State { committed: None, is_unsynced: true, ..State::at(0) };
+        let container = Self::new(header, sealer, disk, Some(journals), state);
+        let text = container.empty_text();
+        container.write_state().gathered.insert(0, text);
+        Ok(container)
+    }
+
+    /// Says after how many bytes of gathered text a batch is written; at least one chunk's.
+    pub fn with_gathered_max(mut self, bytes: usize) -> Self {
+        self.gathered_max = bytes;
+        self
+    }
+
+    fn new(header: &Header, sealer: Sealer, disk: Arc<dyn Disk>, journals: Option<Arc<dyn Journals>>, state: State) -> Self {
+        let (geometry, state) = (header.geometry(), RwLock::new(state));
+        Self { disk, journals, sealer, geometry, gathered_max: GATHERED_BYTES, state }
+    }
+
+    /// Only the last chunk says that the length is right.
+    fn check_end(&self) -> Result<()> {
+        let state = self.read_state();
+        self.load(&state, self.geometry.last_chunk(state.len)).map(|_| ())
+    }
+
+    /// Length of the text in bytes.
+    pub fn len(&self) -> u64 {
+        self.read_state().len
+    }
+
+    /// Whether there is no text.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads text at an offset; fewer bytes than asked for only at the end.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]; the operating system's.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let state = self.read_state();
+        let wanted = state.len.saturating_sub(offset).min(buffer.len() as u64) as usize;
+        let mut done = 0;
+        let mut stored = Vec::new();
+        while done < wanted {
+            let (chunk, within) = self.at(offset + done as u64);
+            let text_len = self.geometry.text_len(chunk, state.len);
+            let count = (text_len - within).min(wanted - done);
+            let into = &mut buffer[done..done + count];
+            if let Some(text) = state.gathered.get(&chunk) {
+                into.copy_from_slice(&text[within..within + count]);
+            } else if count == text_len {
+                self.load_into(&state, chunk, &mut stored, into)?;
+            } else {
+                into.copy_from_slice(&self.load(&state, chunk)?[within..within + count]);
+            }
+            done += count;
+        }
+        Ok(wanted)
+    }
+
+    /// Writes text at an offset; a gap before it becomes zeros.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::TooLong`], [`Error::Poisoned`], [`Error::Damaged`] where part of a damaged chunk is to stay; the operating
+    /// system's, such as no space left.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= LENGTH_MAX);
+        let end = end.ok_or(Error::TooLong { asked: offset.saturating_add(bytes.len() as u64) })?;
+        let mut state = self.writable()?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        // After a failure (no space left) nothing more is gathered before what there is has gone.
+        self.spill(&mut state, true)?;
+        if offset > state.len {
+            self.extend(&mut state, offset, false)?;
+        }
+        let mut done = 0;
+        while done < bytes.len() {
+            let (chunk, within) = self.at(offset + done as u64);
+            let count = (self.geometry.chunk_size() - within).min(bytes.len() - done);
+            let (old_len, new_end) = (self.geometry.text_len(chunk, state.len), within + count);
+            self.gather(&mut state, chunk, within == 0 && new_end >= old_len)?;
+            let text = state.gathered.entry(chunk).or_insert_with(|| self.empty_text());
+            if text.len() < new_end {
+                text.resize(new_end, 0);
+            }
+            text[within..new_end].copy_from_slice(&bytes[done..done + count]);
+            done += count;
+            state.len = state.len.max(offset + done as u64);
+            self.spill(&mut state, done == bytes.len())?;
+        }
+        debug_assert!(state.len >= end);
+        Ok(())
+    }
+
+    /// Cuts the text, or extends it with zeros. Zeros are stored: there are no holes, since whoever writes the medium could make some.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at).
+    pub fn set_len(&self, len: u64) -> Result<()> {
+        if len > LENGTH_MAX {
+            return Err(Error::TooLong { asked: len });
+        }
+        let mut state = self.writable()?;
+        if len > state.len {
+            self.extend(&mut state, len, true)?;
+        } else if len < state.len {
+            let last = self.geometry.last_chunk(len);
+            let text_len = self.geometry.text_len(last, len);
+            self.gather(&mut state, last, text_len == 0)?;
+            state.gathered.split_off(&(last + 1));
+            // A shorter vector would leave the rest of the text in its room until it is wiped at the end, which is soon enough.
+            state.gathered.entry(last).or_insert_with(|| self.empty_text()).truncate(text_len);
+            state.len = len;
+        }
+        Ok(())
+    }
+
+    /// Returns when all that was written survives a power cut.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::Poisoned`]; the operating system's, after which nothing more can be written to this container.
+    pub fn sync(&self) -> Result<()> {
+        let mut state = self.writable()?;
+        self.commit(&mut state)?;
+        self.sync_disk(&mut state)
+    }
+
+    /// Writes what is gathered, syncs, and removes the journal: the file is then complete by itself. Dropping without this loses what was not synced, and
+    /// leaves the journal to the next who opens the file.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn close(self) -> Result<()> {
+        if self.journals.is_some() {
+            self.sync()?;
+            self.drop_journal(&mut self.write_state())?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is gathered and hands the journal back, but goes on: for who keeps many files open.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn settle(&self) -> Result<()> {
+        self.sync()?;
+        self.drop_journal(&mut self.write_state())
+    }
+
+    fn drop_journal(&self, state: &mut State) -> Result<()> {
+        if let (Some(_), Some(journals)) = (state.journal.take(), &self.journals) {
+            journals.remove(&self.sealer.keys().salt)?;
+        }
+        Ok(())
+    }
+
+    fn read_state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_state(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writable(&self) -> Result<RwLockWriteGuard<'_, State>> {
+        let state = self.write_state();
+        match &state.poison {
+            _ if self.journals.is_none() => Err(Error::ReadOnly),
+            Some(reason) => Err(Error::Poisoned { reason: reason.clone() }),
+            None => Ok(state),
+        }
+    }
+
+    /// After a failed sync or a failed write of what the journal holds it is not known what the disk holds: nothing more is written.
+    fn poisoned<T>(state: &mut State, outcome: std::io::Result<T>) -> Result<T> {
+        outcome.map_err(|error| {
+            state.poison = Some(error.to_string());
+            error.into()
+        })
+    }
+
+    fn empty_text(&self) -> Text {
+        // All the room at once: a vector that grows leaves copies behind.
+        Text::new(Vec::with_capacity(self.geometry.chunk_size()))
+    }
+
+    /// The first chunk that is written where it belongs without a journal: no record speaks of it.
+    fn first_free(&self, state: &State) -> u64 {
+        state.committed.map_or(0, |len| self.geometry.last_chunk(len) + 1)
+    }
+
+    /// Whether a chunk is the last as the disk has it.
+    fn stored_place(&self, state: &State, chunk: u64) -> Place {
+        Place::last_if(chunk + 1 == self.first_free(state))
+    }
+
+    /// The chunk at an offset of the text, and where in it.
+    fn at(&self, offset: u64) -> (u64, usize) {
+        let size = self.geometry.chunk_size() as u64;
+        (offset / size, (offset % size) as usize)
+    }
+
+    /// A chunk's text from the disk, if it is not gathered.
+    fn load(&self, state: &State, chunk: u64) -> Result<Text> {
+        if let Some(text) = state.gathered.get(&chunk) {
+            return Ok(text.clone());
+        }
+        let mut text = self.empty_text();
+        text.resize(self.stored_text_len(state, chunk), 0);
+        self.load_into(state, chunk, &mut Vec::new(), &mut text)?;
+        Ok(text)
+    }
+
+    /// How long the text of a chunk is that lies on the disk: chunks behind the committed end were full when they were written.
+    fn stored_text_len(&self, state: &State, chunk: u64) -> usize {
+        match state.committed {
+            Some(len) if chunk < self.first_free(state) => self.geometry.text_len(chunk, len),
+            _ => self.geometry.chunk_size(),
+        }
+    }
+
+    fn load_into(&self, state: &State, chunk: u64, stored: &mut Vec<u8>, text: &mut [u8]) -> Result<()> {
+        let (offset, place) = (self.geometry.offset(chunk), self.stored_place(state, chunk));
+        let damaged = |kind| Error::Damaged(Damage { chunk, offset, text_offset: self.geometry.text_offset(chunk), kind });
+        stored.resize(text.len() + OVERHEAD, 0);
+        if self.disk.read_at(stored, offset)? < stored.len() {
+            return Err(Error::Truncated { place: format!("within chunk {chunk} at offset {offset}") });
+        }
+        if self.sealer.open_into(chunk, place, stored, text)? {
+            return Ok(());
+        }
+        Err(damaged(self.sealer.explain(chunk, place, stored, text)?))
+    }
+
+    /// Brings a chunk's text into memory to be changed; not from the disk if all of it is replaced or it is new.
+    fn gather(&self, state: &mut State, chunk: u64, is_replaced: bool) -> Result<()> {
+        let is_new = state.len == 0 || chunk > self.geometry.last_chunk(state.len);
+        if !is_replaced && !is_new && !state.gathered.contains_key(&chunk) {
+            let text = self.load(state, chunk)?;
+            state.gathered.insert(chunk, text);
+        }
+        if is_replaced || is_new {
+            state.gathered.entry(chunk).or_insert_with(|| self.empty_text());
+        }
+        Ok(())
+    }
+
+    fn extend(&self, state: &mut State, len: u64, is_complete: bool) -> Result<()> {
+        while state.len < len {
+            let chunk = if state.len == 0 { 0 } else { self.at(state.len).0 };
+            let within = self.geometry.text_len(chunk, state.len);
+            self.gather(state, chunk, within == 0)?;
+            state.len = len.min(self.geometry.text_offset(chunk + 1));
+            let text_len = self.geometry.text_len(chunk, state.len);
+            state.gathered.entry(chunk).or_insert_with(|| self.empty_text()).resize(text_len, 0);
+            self.spill(state, is_complete && state.len == len)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is gathered when it is too much: appended chunks where they belong, all if that is not enough and a caller's write is complete.
+    fn spill(&self, state: &mut State, is_complete: bool) -> Result<()> {
+        let chunks_max = (self.gathered_max / self.geometry.chunk_size()).max(1);
+        if state.gathered.len() <= chunks_max {
+            return Ok(());
+        }
+        self.write_appended(state)?;
+        // A write that is a multiple of the bound is committed in parts, as it would be by a disk.
+        let most = if is_complete { chunks_max } else { 4 * chunks_max };
+        if state.gathered.len() > most { self.commit(state) } else { Ok(()) }
+    }
+
+    /// Writes full chunks beyond the committed end, which no journal need hold: before the next record counts, nobody looks there.
+    fn write_appended(&self, state: &mut State) -> Result<()> {
+        let (first, last) = (self.first_free(state), self.geometry.last_chunk(state.len));
+        if first >= last || state.gathered.range(first..last).next().is_none() {
+            return Ok(());
+        }
+        if state.committed.is_some() {
+            self.ensure_journal(state)?;
+        }
+        let mut stored = Vec::new();
+        while let Some((&chunk, text)) = state.gathered.range(first..last).next() {
+            self.write_chunk(chunk, Place::Inner, text, &mut stored)?;
+            state.is_unsynced = true;
+            state.gathered.remove(&chunk);
+        }
+        Ok(())
+    }
+
+    fn write_chunk(&self, chunk: u64, place: Place, text: &[u8], stored: &mut Vec<u8>) -> Result<()> {
+        stored.resize(text.len() + OVERHEAD, 0);
+        self.sealer.seal_from(chunk, place, text, stored)?;
+        Ok(self.disk.write_at(stored, self.geometry.offset(chunk))?)
+    }
+
+    /// A journal whose record says how long the file is now: from here on what lies behind that can be told from what belongs to it.
+    fn ensure_journal(&self, state: &mut State) -> Result<()> {
+        if state.journal.is_some() {
+            return Ok(());
+        }
+        let Some(journals) = &self.journals else { return Err(Error::ReadOnly) };
+        // What was written before must be there before a record says so.
+        self.sync_disk(state)?;
+        let committed = state.committed.unwrap_or_default();
+        let journal = journals.create(&self.sealer.keys().salt)?;
+        state.record = 1;
+        state.area = journal::write(&*journal, self.sealer.keys(), state.record, committed, &Batch::new(), &(0..0))?;
+        Self::poisoned(state, journal.sync())?;
+        state.journal = Some(journal);
+        Ok(())
+    }
+
+    /// Makes what is gathered the file's content: a batch.
+    fn commit(&self, state: &mut State) -> Result<()> {
+        if state.gathered.is_empty() && Some(state.len) == state.committed {
+            return Ok(());
+        }
+        let new_last = self.geometry.last_chunk(state.len);
+        let Some(old_last) = state.committed.map(|len| self.geometry.last_chunk(len)) else { return self.complete(state, new_last) };
+        // What was the last chunk and is not, and the other way round, is sealed anew.
+        if old_last != new_last {
+            for chunk in [old_last.min(new_last), new_last] {
+                if !state.gathered.contains_key(&chunk) {
+                    let text = self.load(state, chunk)?;
+                    state.gathered.insert(chunk, text);
+                }
+            }
+        }
+        self.ensure_journal(state)?;
+        self.write_appended(state)?;
+        if new_last > old_last
+            && let Some(text) = state.gathered.get(&new_last)
+        {
+            self.write_chunk(new_last, Place::Last, text, &mut Vec::new())?;
+            state.is_unsynced = true;
+        }
+        let mut batch = Batch::new();
+        for (&chunk, text) in state.gathered.range(..=old_last) {
+            let place = Place::last_if(chunk == new_last);
+            batch.push(chunk, text.len() + OVERHEAD, |stored| self.sealer.seal_from(chunk, place, text, stored))?;
+        }
+        // The record before this one is overwritten only when its chunks are in the file for good, and what was appended counts only when it is there.
+        self.sync_disk(state)?;
+        let Some(journal) = state.journal.clone() else { return Err(Error::ReadOnly) };
+        let area = journal::write(&*journal, self.sealer.keys(), state.record + 1, state.len, &batch, &state.area)?;
+        Self::poisoned(state, journal.sync())?;
+        (state.record, state.area) = (state.record + 1, area);
+        self.apply(state, &batch)
+    }
+
+    /// Writes the rest of a new file, of which no journal need know anything.
+    fn complete(&self, state: &mut State, last: u64) -> Result<()> {
+        self.write_appended(state)?;
+        let text = self.load(state, last)?;
+        self.write_chunk(last, Place::Last, &text, &mut Vec::new())?;
+        state.is_unsynced = true;
+        self.end_at(state)
+    }
+
+    /// Writes a batch that the journal holds into the file.
+    fn apply(&self, state: &mut State, batch: &Batch) -> Result<()> {
+        state.is_unsynced = true;
+        for (chunk, stored) in batch.chunks() {
+            let written = self.disk.write_at(stored, self.geometry.offset(chunk));
+            Self::poisoned(state, written)?;
+        }
+        self.end_at(state)
+    }
+
+    /// Ends the file where its text ends; what was gathered is then in it.
+    fn end_at(&self, state: &mut State) -> Result<()> {
+        let file_len = self.geometry.file_len(state.len);
+        let cut = self.disk.len().and_then(|len| if len == file_len { Ok(()) } else { self.disk.set_len(file_len) });
+        Self::poisoned(state, cut)?;
+        state.gathered.clear();
+        state.committed = Some(state.len);
+        Ok(())
+    }
+
+    fn sync_disk(&self, state: &mut State) -> Result<()> {
+        if state.is_unsynced {
+            Self::poisoned(state, self.disk.sync())?;
+            state.is_unsynced = false;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! Every chunk of a file looked at, and every damaged one named.
+
+use crate::disk::Disk;
+use crate::error::{Damage, DamageKind, Result};
+use crate::geometry::OVERHEAD;
+use crate::header::Header;
+use crate::kdf::FileKeys;
+use crate::nonce::NonceSource;
+use crate::sealer::{Place, Sealer};
+use bywash_client::Client;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// Chunks, damaged ones among them.
+    pub chunks: u64,
+    /// Damaged ones.
+    pub damaged: u64,
+    /// Bytes of text in the others.
+    pub good_bytes: u64,
+}
+
+/// Looks at every chunk of a file whose header has proved authentic, as the file stands on the disk; a journal is not looked at.
+///
+/// # Errors
+/// An engine's; what cannot be read is damage.
+pub fn check(client: &Client, header: &Header, keys: FileKeys, disk: &dyn Disk, mut report: impl FnMut(Damage)) -> Result<Checked> {
+    let geometry = header.geometry();
+    let sealer = Sealer::new(client, header.aead(), keys, Arc::new(NonceSource::new()));
+    let (file_len, stored_size) = (disk.len()?, geometry.stored_size() as u64);
+    let body = file_len.saturating_sub(geometry.offset(0));
+    let last = body.saturating_sub(1) / stored_size;
+    let mut checked = Checked { chunks: last + 1, damaged: 0, good_bytes: 0 };
+    let mut stored = Zeroizing::new(Vec::with_capacity(geometry.stored_size()));
+    for chunk in 0..=last {
+        let offset = geometry.offset(chunk);
+        stored.resize((file_len.saturating_sub(offset)).min(stored_size) as usize, 0);
+        let kind = match disk.read_at(&mut stored, offset) {
+            Err(_) => Some(DamageKind::Unreadable),
+            Ok(read) if read < stored.len() || read < OVERHEAD || (read == OVERHEAD && chunk > 0) => Some(DamageKind::CutOff),
+            Ok(_) => look(&sealer, chunk, Place::last_if(chunk == last), &mut stored)?,
+        };
+        match kind {
+            None => checked.good_bytes += (stored.len() - OVERHEAD) as u64,
+            Some(kind) => {
+                checked.damaged += 1;
+                report(Damage { chunk, offset, text_offset: geometry.text_offset(chunk), kind });
+            }
+        }
+    }
+    Ok(checked)
+}
+
+fn look(sealer: &Sealer, chunk: u64, place: Place, stored: &mut [u8]) -> Result<Option<DamageKind>> {
+    let mut text = Zeroizing::new(vec![0; stored.len() - OVERHEAD]);
+    if sealer.open_into(chunk, place, stored, &mut text)? {
+        return Ok(None);
+    }
+    sealer.explain(chunk, place, stored, &mut text).map(Some)
+}

@@ -1,0 +1,232 @@
+//! Locks, with which files are made, and keyrings, with which they are opened.
+//!
+//! What costs time (Argon2id, a key agreement) is done once for all files of a run: a lock's key-encryption key is the same for all of them, and each
+//! file's salt makes what wraps its file key its own. A keyring remembers likewise.
+
+use crate::error::{Error, Result};
+use crate::header::Header;
+use crate::kdf::{FileKeys, KEY_BYTES};
+use crate::nonce::random;
+use crate::passphrase::{self, Argon2Cost};
+use crate::recipient::{Identity, Recipient};
+use crate::slot::{Slot, SlotKind, describe};
+use bywash_core::SecretBytes;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Most results that a keyring remembers; then it begins anew.
+const REMEMBERED_MAX: usize = 1024;
+
+/// One way to open the files of a run.
+pub struct Lock {
+    kind: SlotKind,
+    body: Vec<u8>,
+    kek: SecretBytes,
+}
+
+impl Lock {
+    /// A passphrase. This takes the time of Argon2id, once for all files.
+    ///
+    /// # Errors
+    /// [`Error::BadKey`] for a cost beyond the bounds.
+    pub fn passphrase(passphrase: &[u8], cost: Argon2Cost) -> Result<Self> {
+        let mut salt = [0; 16];
+        random(&mut salt)?;
+        let body = passphrase::body(&salt, cost);
+        Ok(Self { kind: SlotKind::Passphrase, kek: passphrase::derive(passphrase, &body)?, body })
+    }
+
+    /// A key file's 32 bytes.
+    pub fn key_file(key: &[u8; KEY_BYTES]) -> Self {
+        Self { kind: SlotKind::KeyFile, body: Vec::new(), kek: key.into() }
+    }
+
+    /// A recipient.
+    ///
+    /// # Errors
+    /// [`Error::BadKey`] for a public key that cannot be used.
+    pub fn recipient(recipient: &Recipient) -> Result<Self> {
+        let (kek, body) = recipient.encapsulate()?;
+        Ok(Self { kind: recipient.kind(), body, kek })
+    }
+
+    /// The slot of one file.
+    ///
+    /// # Errors
+    /// [`Error::BadKey`] if the file key cannot be wrapped.
+    pub fn slot(&self, keys: &FileKeys) -> Result<Slot> {
+        Slot::wrap(self.kind, self.body.clone(), &self.kek, &keys.salt, keys.file_key())
+    }
+}
+
+/// Keys for a new file, drawn from the kernel, and its slots.
+///
+/// # Errors
+/// Those of [`Lock::slot`]; the kernel's, if it has no randomness.
+pub fn new_file(locks: &[Lock]) -> Result<(FileKeys, Vec<Slot>)> {
+    let mut drawn = SecretBytes::zeroed(2 * KEY_BYTES);
+    random(&mut drawn)?;
+    let mut salt = [0; KEY_BYTES];
+    salt.copy_from_slice(&drawn[KEY_BYTES..]);
+    let keys = FileKeys::new(drawn[..KEY_BYTES].into(), salt)?;
+    let slots = locks.iter().map(|lock| lock.slot(&keys)).collect::<Result<_>>()?;
+    Ok((keys, slots))
+}
+
+type Found = HashMap<(SlotKind, usize, Vec<u8>), Option<SecretBytes>>;
+
+/// Everything that one has to open files with. Shared by threads.
+#[derive(Default)]
+pub struct Keyring {
+    passphrases: Vec<SecretBytes>,
+    key_files: Vec<SecretBytes>,
+    identities: Vec<Identity>,
+    /// Key-encryption keys by the slot's body and who tried. The lock is held while one is computed, so that no two threads compute the same.
+    found: Mutex<Found>,
+}
+
+impl Keyring {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a passphrase.
+    pub fn add_passphrase(&mut self, passphrase: SecretBytes) {
+        self.passphrases.push(passphrase);
+    }
+
+    /// Adds a key file's 32 bytes.
+    pub fn add_key_file(&mut self, key: &[u8; KEY_BYTES]) {
+        self.key_files.push(key.into());
+    }
+
+    /// Adds an identity.
+    pub fn add_identity(&mut self, identity: Identity) {
+        self.identities.push(identity);
+    }
+
+    /// Opens a file: its keys, once its header has proved authentic.
+    ///
+    /// # Errors
+    /// [`Error::WrongPassphrase`], [`Error::NoKeyFits`], [`Error::DamagedHeader`], [`Error::BadKey`] for a slot that asks for too much.
+    pub fn open(&self, header: &Header) -> Result<FileKeys> {
+        let mut refused = None;
+        for slot in header.slots() {
+            match self.try_slot(slot, header.salt()) {
+                Ok(Some(file_key)) => {
+                    let keys = FileKeys::new(file_key, *header.salt())?;
+                    let what = "its MAC is another's, though a key opens it";
+                    return if header.is_authentic(&keys) { Ok(keys) } else { Err(Error::DamagedHeader { what }) };
+                }
+                Ok(None) => {}
+                // Another slot may do; what stood in the way of this one is said if none does.
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        Err(refused.unwrap_or_else(|| self.why_not(header)))
+    }
+
+    fn why_not(&self, header: &Header) -> Error {
+        let passphrases_only = header.slots().iter().all(|slot| slot.kind() == Some(SlotKind::Passphrase));
+        match self.passphrases.is_empty() {
+            false if passphrases_only => Error::WrongPassphrase,
+            _ => Error::NoKeyFits { slots: describe(header.slots()) },
+        }
+    }
+
+    fn try_slot(&self, slot: &Slot, salt: &[u8; KEY_BYTES]) -> Result<Option<SecretBytes>> {
+        let try_all = |count: usize, kek: &dyn Fn(usize) -> Result<Option<SecretBytes>>| {
+            for at in 0..count {
+                if let Some(file_key) = kek(at)?.map(|kek| slot.unwrap(&kek, salt)).transpose()?.flatten() {
+                    return Ok(Some(file_key));
+                }
+            }
+            Ok(None)
+        };
+        match slot.kind() {
+            Some(kind @ SlotKind::Passphrase) => try_all(self.passphrases.len(), &|at| {
+                self.remembered(kind, at, slot, || passphrase::derive(&self.passphrases[at], &slot.body).map(Some))
+            }),
+            Some(SlotKind::KeyFile) => try_all(self.key_files.len(), &|at| Ok(Some(self.key_files[at].clone()))),
+            Some(kind @ (SlotKind::X25519 | SlotKind::Hybrid)) => try_all(self.identities.len(), &|at| {
+                let identity = &self.identities[at];
+                let open = || if identity.kind() == kind { identity.open(&slot.body).map(Some) } else { Ok(None) };
+                self.remembered(kind, at, slot, open)
+            }),
+            None => Ok(None),
+        }
+    }
+
+    fn remembered(
+        &self,
+        kind: SlotKind,
+        at: usize,
+        slot: &Slot,
+        compute: impl FnOnce() -> Result<Option<SecretBytes>>,
+    ) -> Result<Option<SecretBytes>> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (kind, at, slot.body.clone());
+        if let Some(kek) = found.get(&key) {
+            return Ok(kek.clone());
+        }
+        let kek = compute()?;
+        if found.len() >= REMEMBERED_MAX {
+            found.clear();
+        }
+        found.insert(key, kek.clone());
+        Ok(kek)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aead::Aead;
+
+    const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 32, passes: 1, lanes: 1 };
+
+    fn header(locks: &[Lock]) -> (Header, FileKeys) {
+        let (keys, slots) = new_file(locks).unwrap();
+        (Header::new(Aead::Aes256Gcm, 1 << 16, slots, &keys).unwrap(), keys)
+    }
+
+    #[test]
+    fn each_lock_is_opened_by_its_key() {
+        let (own, hybrid) = (Identity::generate(false).unwrap(), Identity::generate(true).unwrap());
+        let locks = [
+            Lock::passphrase(b"sesame", CHEAP).unwrap(),
+            Lock::key_file(&[1; 32]),
+            Lock::recipient(own.recipient()).unwrap(),
+            Lock::recipient(hybrid.recipient()).unwrap(),
+        ];
+        let (header, keys) = header(&locks);
+        let mut rings = [(); 4].map(|()| Keyring::new());
+        rings[0].add_passphrase(b"sesame".into());
+        rings[1].add_key_file(&[1; 32]);
+        rings[2].add_identity(own);
+        rings[3].add_identity(hybrid);
+        for ring in &rings {
+            assert_eq!(ring.open(&header).unwrap().file_key(), keys.file_key());
+        }
+        let mut wrong = Keyring::new();
+        wrong.add_key_file(&[2; 32]);
+        wrong.add_identity(Identity::generate(true).unwrap());
+        let error = wrong.open(&header).err().unwrap().to_string();
+        assert!(error.contains("a passphrase or a key file or an X25519 identity or a hybrid"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_passphrase_is_called_so_and_the_right_one_is_derived_once_for_all_files() {
+        let lock = [Lock::passphrase(b"sesame", CHEAP).unwrap()];
+        let (mut right, mut wrong) = (Keyring::new(), Keyring::new());
+        right.add_passphrase(b"sesame".into());
+        wrong.add_passphrase(b"Sesame".into());
+        for _ in 0..3 {
+            let (header, keys) = header(&lock);
+            assert_eq!(right.open(&header).unwrap().file_key(), keys.file_key());
+            assert!(matches!(wrong.open(&header), Err(Error::WrongPassphrase)));
+        }
+        assert_eq!(right.found.lock().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,106 @@
+//! Keys from passphrases: Argon2id (RFC 9106), its parameters in the slot and bounded when read.
+
+use crate::error::{Error, Result};
+use crate::kdf::KEY_BYTES;
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use bywash_core::SecretBytes;
+use zeroize::Zeroize;
+
+/// Bytes of a passphrase slot's body.
+pub(crate) const BODY_BYTES: usize = 28;
+/// Most memory that a slot may ask for, in KiB: 1 GiB.
+pub const MEMORY_KIB_MAX: u32 = 1 << 20;
+/// Most memory times passes that a slot may ask for, in KiB: some 10 s of a processor.
+pub const WORK_KIB_MAX: u64 = 1 << 23;
+/// Most lanes.
+pub const LANES_MAX: u32 = 64;
+
+/// What deriving a key from a passphrase costs. RFC 9106 s4 recommends the default where 2 GiB are too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argon2Cost {
+    /// Memory in KiB.
+    pub memory_kib: u32,
+    /// Passes over it.
+    pub passes: u32,
+    /// Lanes.
+    pub lanes: u32,
+}
+
+impl Default for Argon2Cost {
+    fn default() -> Self {
+        Self { memory_kib: 64 << 10, passes: 3, lanes: 4 }
+    }
+}
+
+impl Argon2Cost {
+    /// # Errors
+    /// [`Error::BadKey`] for what is beyond the bounds of this module or the algorithm.
+    fn params(self) -> Result<Params> {
+        let Self { memory_kib, passes, lanes } = self;
+        let work = u64::from(memory_kib) * u64::from(passes);
+        let what = || {
+            format!(
+                "its passphrase slot asks for Argon2id with {memory_kib} KiB, {passes} passes and {lanes} lanes, beyond what is allowed"
+            )
+        };
+        if memory_kib > MEMORY_KIB_MAX || work > WORK_KIB_MAX || lanes > LANES_MAX {
+            return Err(Error::BadKey { what: what() });
+        }
+        Params::new(memory_kib, passes, lanes, Some(KEY_BYTES)).map_err(|_| Error::BadKey { what: what() })
+    }
+}
+
+/// A slot's body: salt, memory in KiB, passes, lanes.
+pub(crate) fn body(salt: &[u8; 16], cost: Argon2Cost) -> Vec<u8> {
+    let numbers = [cost.memory_kib, cost.passes, cost.lanes].map(u32::to_le_bytes);
+    [&salt[..], numbers.as_flattened()].concat()
+}
+
+/// The key-encryption key for a passphrase and a slot's body.
+pub(crate) fn derive(passphrase: &[u8], body: &[u8]) -> Result<SecretBytes> {
+    if body.len() != BODY_BYTES {
+        return Err(Error::DamagedHeader { what: "a passphrase slot's length cannot be" });
+    }
+    let number = |at: usize| u32::from_le_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
+    let cost = Argon2Cost { memory_kib: number(16), passes: number(20), lanes: number(24) };
+    let params = cost.params()?;
+    let mut blocks = vec![Block::default(); params.block_count()];
+    let mut key = SecretBytes::zeroed(KEY_BYTES);
+    let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    let derived = argon.hash_password_into_with_memory(passphrase, &body[..16], &mut key, &mut blocks[..]);
+    blocks.iter_mut().for_each(Zeroize::zeroize);
+    derived.map_err(|error| Error::BadKey { what: format!("the passphrase cannot be used ({error}); it has at most 4 GiB") })?;
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_beyond_the_bounds_are_refused_before_anything_is_computed() {
+        let cost = Argon2Cost::default();
+        for cost in [
+            Argon2Cost { memory_kib: u32::MAX, ..cost },
+            Argon2Cost { passes: u32::MAX, ..cost },
+            Argon2Cost { passes: 0, ..cost },
+            Argon2Cost { lanes: 65, ..cost },
+            Argon2Cost { lanes: 0, ..cost },
+            Argon2Cost { memory_kib: 8, lanes: 2, passes: 1 },
+        ] {
+            assert!(matches!(derive(b"p", &body(&[0; 16], cost)), Err(Error::BadKey { .. })), "{cost:?}");
+        }
+        assert!(matches!(derive(b"p", &[0; 27]), Err(Error::DamagedHeader { .. })));
+    }
+
+    #[test]
+    fn passphrase_salt_and_cost_each_matter() {
+        let cost = Argon2Cost { memory_kib: 32, passes: 1, lanes: 1 };
+        let key = |passphrase, salt, cost| derive(passphrase, &body(&[salt; 16], cost)).unwrap();
+        let first = key(b"a", 0, cost);
+        assert_eq!(first, key(b"a", 0, cost));
+        for other in [key(b"b", 0, cost), key(b"a", 1, cost), key(b"a", 0, Argon2Cost { passes: 2, ..cost })] {
+            assert_ne!(first, other);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Power cuts at every step of random workloads: the file is as after some write since the last sync, whole, and never in the clear.
+
+use bywash_client::{Client, Config};
+use bywash_files::disk::Disk;
+use bywash_files::power::World;
+use bywash_files::{Aead, Container, FileKeys, Header, Lock, container, fsck, new_file};
+use std::sync::Arc;
+
+const CHUNK: usize = 4096;
+/// In every block that is written, so that none reaches the disk unseen.
+const SECRET: &[u8] = b"attack at dawn!!";
+
+struct Setting {
+    client: Client,
+    header: Header,
+    keys: FileKeys,
+}
+
+impl Setting {
+    fn new() -> Self {
+        let (keys, slots) = new_file(&[Lock::key_file(&[1; 32])]).unwrap();
+        let header = Header::new(Aead::Aes256Gcm, CHUNK, slots, &keys).unwrap();
+        Self { client: Client::new(Config::default()), header, keys }
+    }
+
+    fn keys(&self) -> FileKeys {
+        FileKeys::new(self.keys.file_key().clone(), *self.header.salt()).unwrap()
+    }
+
+    fn create(&self, world: &Arc<World>) -> bywash_files::Result<Container> {
+        Ok(Container::create(&self.client, &self.header, self.keys(), world.open("file"), world.journals())?.with_gathered_max(3 * CHUNK))
+    }
+
+    fn open_rw(&self, world: &Arc<World>) -> bywash_files::Result<Container> {
+        Ok(Container::open_rw(&self.client, &self.header, self.keys(), world.open("file"), world.journals())?.with_gathered_max(3 * CHUNK))
+    }
+
+    fn text(&self, world: &Arc<World>) -> bywash_files::Result<Vec<u8>> {
+        let journals = world.journals();
+        let container = Container::open(&self.client, &self.header, self.keys(), world.open("file"), &*journals)?;
+        let mut text = vec![0; container.len() as usize];
+        assert_eq!(container.read_at(&mut text, 0)?, text.len());
+        Ok(text)
+    }
+
+    fn assert_clean(&self, world: &Arc<World>, what: &str) {
+        let disk: Arc<dyn Disk> = world.open("file");
+        let checked = fsck::check(&self.client, &self.header, self.keys(), &*disk, |damage| panic!("{what}: {damage}")).unwrap();
+        assert_eq!(checked.damaged, 0);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write(u64, usize),
+    Length(u64),
+    Sync,
+    Reopen,
+}
+
+fn steps(random: &mut fastrand::Rng) -> Vec<Step> {
+    let step = |random: &mut fastrand::Rng| match random.u32(..10) {
+        0..5 => Step::Write(random.u64(..12 * CHUNK as u64), random.usize(1..3 * CHUNK)),
+        5 => Step::Write(random.u64(..8) * CHUNK as u64, CHUNK * random.usize(1..3)),
+        6 | 7 => Step::Length(*random.choice(&[0, 1, CHUNK as u64, CHUNK as u64 + 1, 9 * CHUNK as u64, 30_001]).unwrap()),
+        8 => Step::Sync,
+        _ => Step::Reopen,
+    };
+    (0..14).map(|_| step(random)).collect()
+}
+
+fn block(len: usize, number: usize) -> Vec<u8> {
+    let mut block: Vec<u8> = SECRET.iter().copied().cycle().take(len).collect();
+    // Where two writes of the same place are to be told apart.
+    block.iter_mut().step_by(61).for_each(|byte| *byte = number as u8);
+    block
+}
+
+fn apply(model: &mut Vec<u8>, step: &Step, number: usize) {
+    match *step {
+        Step::Write(offset, len) => {
+            let offset = offset as usize;
+            model.resize(model.len().max(offset + len), 0);
+            model[offset..offset + len].copy_from_slice(&block(len, number));
+        }
+        Step::Length(len) => model.resize(len as usize, 0),
+        Step::Sync | Step::Reopen => {}
+    }
+}
+
+/// Runs a workload on a file that is there; `states` gets the text after each step, `synced` the number of those that are certain.
+fn run(setting: &Setting, world: &Arc<World>, steps: &[Step], states: &mut Vec<Vec<u8>>, synced: &mut usize) -> bywash_files::Result<()> {
+    let mut container = setting.open_rw(world)?;
+    for (number, step) in steps.iter().enumerate() {
+        let mut next = states.last().unwrap().clone();
+        apply(&mut next, step, number);
+        states.push(next);
+        match *step {
+            Step::Write(offset, len) => container.write_at(&block(len, number), offset)?,
+            Step::Length(len) => container.set_len(len)?,
+            Step::Sync => container.sync()?,
+            Step::Reopen => {
+                container.close()?;
+                *synced = states.len() - 1;
+                container = setting.open_rw(world)?;
+            }
+        }
+        if let Step::Sync = step {
+            *synced = states.len() - 1;
+        }
+    }
+    container.close()?;
+    *synced = states.len() - 1;
+    Ok(())
+}
+
+#[test]
+fn a_cut_at_every_step_leaves_the_file_old_or_new() {
+    let setting = Setting::new();
+    let (mut points, mut newer) = (0, 0);
+    for seed in 0..12 {
+        let steps = steps(&mut fastrand::Rng::with_seed(seed));
+        let start = World::new(SECRET);
+        let container = setting.create(&start).unwrap();
+        container.write_at(&block(10_000, 99), 0).unwrap();
+        container.close().unwrap();
+        for cut in 0.. {
+            let world = start.restart(0);
+            world.cut_at(cut);
+            let (mut states, mut synced) = (vec![block(10_000, 99)], 0);
+            let outcome = run(&setting, &world, &steps, &mut states, &mut synced);
+            assert!(!world.was_secret_written(), "seed {seed}, cut {cut}: text on the disk");
+            if let Ok(()) = outcome {
+                assert!(&setting.text(&world).unwrap() == states.last().unwrap(), "seed {seed}, uncut");
+                setting.assert_clean(&world, "uncut");
+                break;
+            }
+            assert!(world.is_off(), "seed {seed}, cut {cut}: {outcome:?}");
+            for chance in 0..3 {
+                let what = format!("seed {seed}, cut {cut}, chance {chance}, {steps:?}");
+                let after = world.restart(chance);
+                // Readers see what recovery will make of it.
+                let text = setting.text(&after).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let state = states[synced..].iter().position(|state| *state == text);
+                newer += usize::from(state.unwrap_or_else(|| panic!("{what}: a text that never was; {synced} are synced")) > 0);
+                recover_with_cuts(&setting, &after, &text, &what);
+                points += 1;
+            }
+        }
+    }
+    assert!(points >= 1000 && newer > 100, "{points} points, of which {newer} kept unsynced writes");
+    eprintln!("{points} power cuts, after {newer} of which more than what was synced was there");
+}
+
+/// Recovery itself is cut at every step.
+fn recover_with_cuts(setting: &Setting, world: &Arc<World>, text: &[u8], what: &str) {
+    for cut in 0.. {
+        let again = world.restart(0);
+        again.cut_at(cut);
+        let journals = again.journals();
+        let is_done = container::recover(&setting.header, &setting.keys, &*again.open("file"), &*journals).is_ok();
+        let after = if is_done { again.clone() } else { again.restart(cut) };
+        assert!(setting.text(&after).unwrap() == text, "{what}: recovery cut at {cut}");
+        if is_done {
+            after.cut_at(u64::MAX - 1);
+            setting.assert_clean(&after, what);
+            let container = setting.open_rw(&after).unwrap();
+            container.write_at(b"goes on", 5000).unwrap();
+            container.close().unwrap();
+            setting.assert_clean(&after, what);
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_new_file_that_was_cut_is_complete_or_refused() {
+    let setting = Setting::new();
+    let text = block(40_000, 7);
+    for cut in 0.. {
+        let world = World::new(SECRET);
+        world.cut_at(cut);
+        let made = setting.create(&world).and_then(|container| {
+            container.write_at(&text, 0)?;
+            container.close()
+        });
+        assert!(!world.was_secret_written());
+        if made.is_ok() {
+            assert!(setting.text(&world).unwrap() == text);
+            assert!(cut > 5);
+            return;
+        }
+        for chance in 0..20 {
+            if let Ok(read) = setting.text(&world.restart(chance)) {
+                assert!(read == text, "cut {cut}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_said_and_costs_nothing_that_was_synced() {
+    let setting = Setting::new();
+    let world = World::new(SECRET);
+    let container = setting.create(&world).unwrap();
+    container.write_at(&block(20_000, 1), 0).unwrap();
+    container.sync().unwrap();
+    world.limit_room(Some(30_000));
+    let outcome = container.write_at(&block(60_000, 2), 20_000);
+    assert!(outcome.unwrap_err().to_string().contains("no storage space"));
+    assert!(container.sync().unwrap_err().to_string().contains("no storage space"));
+    for chance in 0..20 {
+        let after = world.restart(chance);
+        let container = setting.open_rw(&after).unwrap();
+        assert_eq!(container.len(), 20_000);
+        drop(container);
+        setting.assert_clean(&after, "full");
+    }
+    // With room again, the very same container goes on.
+    world.limit_room(None);
+    container.write_at(&block(60_000, 2), 20_000).unwrap();
+    container.sync().unwrap();
+    assert!(setting.text(&world).unwrap() == [block(20_000, 1), block(60_000, 2)].concat());
+}
