@@ -8,30 +8,56 @@ use core::arch::global_asm;
 use core::ffi::{c_int, c_void};
 use libc::iovec;
 
+/// From so many bytes on the wider registers gain more than the way to them costs.
+#[cfg(target_arch = "x86_64")]
+const WIDE: usize = 256;
+
+// Not `rep movsb`: where one end is not aligned as the other is, processors by AMD take ten times as long for it.
 #[cfg(target_arch = "x86_64")]
 global_asm!(
     ".pushsection .text.bywash_cryptodev_copy,\"ax\",@progbits",
-    ".globl bywash_cryptodev_copy, bywash_cryptodev_copy_end",
-    ".hidden bywash_cryptodev_copy, bywash_cryptodev_copy_end",
+    ".globl bywash_cryptodev_copy, bywash_cryptodev_copy_wide, bywash_cryptodev_copy_end",
+    ".hidden bywash_cryptodev_copy, bywash_cryptodev_copy_wide, bywash_cryptodev_copy_end",
+    ".type bywash_cryptodev_copy_wide,@function",
+    "bywash_cryptodev_copy_wide:", // rdi: to, rsi: from, rdx: bytes, 128 or more
+    "2:",
+    "vmovups ymm0, [rsi]",
+    "vmovups ymm1, [rsi + 32]",
+    "vmovups ymm2, [rsi + 64]",
+    "vmovups ymm3, [rsi + 96]",
+    "vmovups [rdi], ymm0",
+    "vmovups [rdi + 32], ymm1",
+    "vmovups [rdi + 64], ymm2",
+    "vmovups [rdi + 96], ymm3",
+    "sub rsi, -128",
+    "sub rdi, -128",
+    "add rdx, -128",
+    "cmp rdx, 128",
+    "jae 2b",
+    "vzeroupper",
+    ".size bywash_cryptodev_copy_wide, . - bywash_cryptodev_copy_wide", // and goes on
     ".type bywash_cryptodev_copy,@function",
     "bywash_cryptodev_copy:", // rdi: to, rsi: from, rdx: bytes
-    "mov rcx, rdx",
-    "cmp rdx, 128",
-    "jae 3f",
-    "2:",
-    "cmp rcx, 8",
-    "jb 3f",
-    "mov rax, [rsi]",
-    "mov [rdi], rax",
-    "add rsi, 8",
-    "add rdi, 8",
-    "sub rcx, 8",
-    "jmp 2b",
+    "sub rdx, 16",
+    "jb 4f",
     "3:",
-    "test rcx, rcx",
-    "jz 4f",
-    "rep movsb",
+    "movups xmm0, [rsi]",
+    "movups [rdi], xmm0",
+    "add rsi, 16",
+    "add rdi, 16",
+    "sub rdx, 16",
+    "jae 3b",
     "4:",
+    "add rdx, 16",
+    "jz 6f",
+    "5:",
+    "mov al, [rsi]",
+    "mov [rdi], al",
+    "inc rsi",
+    "inc rdi",
+    "dec rdx",
+    "jnz 5b",
+    "6:",
     "xor eax, eax",
     "ret",
     "bywash_cryptodev_copy_end:",
@@ -78,8 +104,33 @@ unsafe extern "C" {
     fn bywash_cryptodev_copy_end();
 }
 
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" {
+    /// The same for 128 bytes or more, on a processor with AVX. (After a fault the upper halves of its registers stay as they are, which costs the next code without AVX
+    /// some time and nothing else.)
+    fn bywash_cryptodev_copy_wide(to: *mut u8, from: *const u8, length: usize) -> c_int;
+}
+
+/// Copies as wide as it can; answers 0 or `EFAULT`.
+///
+/// # Safety
+/// One of both ends is the caller's own; the signals are guarded.
+#[inline]
+unsafe fn copy(to: *mut u8, from: *const u8, length: usize) -> c_int {
+    #[cfg(target_arch = "x86_64")]
+    if length >= WIDE && std::arch::is_x86_feature_detected!("avx") {
+        // SAFETY: passed on from the caller; a fault at the program's address ends the copy.
+        return if unsafe { bywash_cryptodev_copy_wide(to, from, length) } == 0 { 0 } else { libc::EFAULT };
+    }
+    // SAFETY: as above.
+    if unsafe { bywash_cryptodev_copy(to, from, length) } == 0 { 0 } else { libc::EFAULT }
+}
+
 /// Where an instruction that has faulted is to go on, if it is one of the copy's.
 pub(crate) fn landing(instruction: usize) -> Option<usize> {
+    #[cfg(target_arch = "x86_64")]
+    let start = bywash_cryptodev_copy_wide as *const () as usize;
+    #[cfg(not(target_arch = "x86_64"))]
     let start = bywash_cryptodev_copy as *const () as usize;
     let end = bywash_cryptodev_copy_end as *const () as usize;
     (start..end).contains(&instruction).then_some(end)
@@ -94,8 +145,8 @@ pub(crate) unsafe extern "C" fn read(address: u64, into: *mut u8, length: usize)
         return 0;
     }
     if signals::are_guarded() {
-        // SAFETY: the caller's room; a fault at the program's address ends the copy.
-        return if unsafe { bywash_cryptodev_copy(into, address as *const u8, length) } == 0 { 0 } else { libc::EFAULT };
+        // SAFETY: the caller's room.
+        return unsafe { copy(into, address as *const u8, length) };
     }
     remote(libc::process_vm_readv, into.cast(), address, length)
 }
@@ -109,8 +160,8 @@ pub(crate) unsafe extern "C" fn write(address: u64, from: *const u8, length: usi
         return 0;
     }
     if signals::are_guarded() {
-        // SAFETY: as above.
-        return if unsafe { bywash_cryptodev_copy(address as *mut u8, from, length) } == 0 { 0 } else { libc::EFAULT };
+        // SAFETY: the caller's bytes.
+        return unsafe { copy(address as *mut u8, from, length) };
     }
     remote(libc::process_vm_writev, from.cast_mut().cast(), address, length)
 }

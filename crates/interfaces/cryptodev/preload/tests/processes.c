@@ -31,6 +31,9 @@ static void refuses_bad_pointers(int fd)
     FAILS(encrypt(fd, ses, two, 1 << 24, two, IV), EFAULT);
     CHECK(encrypt(fd, ses, two + page - 32, 32, out, IV) == 0);
     FAILS(encrypt(fd, ses, PLAIN, 32, two + page - 16, IV), EFAULT);
+    static byte text[2048];
+    FAILS(encrypt(fd, ses, text, sizeof text, two + page - 1040, IV), EFAULT);
+    FAILS(encrypt(fd, ses, two + page - 1040, sizeof text, text, IV), EFAULT);
     CHECK(mprotect(two, page, PROT_READ) == 0);
     FAILS(encrypt(fd, ses, PLAIN, 32, two, IV), EFAULT);
     munmap(two, page);
@@ -44,6 +47,25 @@ static void refuses_bad_pointers(int fd)
     munmap(mapped, 2 * page);
     fclose(file);
     works(fd, ses);
+}
+
+/* Texts of every length from and to wherever, through a cipher that changes nothing: whole, and nothing beside them is touched. */
+static void lengths(void)
+{
+    int fd = device();
+    struct session_op op = {.cipher = CRYPTO_NULL};
+    CHECK(ioctl(fd, CIOCGSESSION, &op) == 0);
+    byte text[1100], out[1100], expected[1100];
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = i * 167 >> 3;
+    for (uint32_t length = 0; length <= 1000; length++) {
+        size_t from = length % 37, to = length % 61;
+        memset(out, 0xee, sizeof out);
+        memset(expected, 0xee, sizeof expected);
+        memcpy(expected + to, text + from, length);
+        CHECK(encrypt(fd, op.ses, text + from, length, out + to, NULL) == 0);
+        CHECK(memcmp(out, expected, sizeof out) == 0);
+    }
 }
 
 static void pointers(void)
@@ -554,6 +576,7 @@ static void refused_without_standard_error(void)
 int main(int argc, char **argv)
 {
     const struct scenario all[] = {{"pointers", pointers},
+                                   {"lengths", lengths},
                                    {"handler-before", handler_before},
                                    {"handler-after", handler_after},
                                    {"deaths", deaths},

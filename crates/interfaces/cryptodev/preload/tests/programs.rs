@@ -88,6 +88,7 @@ scenarios! {
     descriptions_that_are_found_closed_make_room_for_others = "found-out";
     "processes":
     bad_pointers_are_an_error = "pointers";
+    texts_of_every_length_arrive_whole = "lengths";
     a_handler_set_before_is_never_called_for_us = "handler-before";
     a_handler_set_afterwards_is_never_called_for_us = "handler-after";
     other_faults_and_sent_signals_kill_as_ever = "deaths";
