@@ -1,8 +1,9 @@
 //! Which engines this machine has, and which of them are to be used.
 
-use bywash_core::{Absent, Engine, Error, Result, sheets};
+use bywash_core::{Absent, Engine, Error, Probe, Result, sheets};
 use bywash_engine_board::{Board, CARDS, Fpga};
 use bywash_engine_cpu::CpuEngine;
+use bywash_engine_gpu::Backend;
 use core::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
@@ -15,9 +16,21 @@ pub struct Engines {
     pub absent: Vec<Absent>,
 }
 
-/// Looks for engines. Cheap: nothing is measured, no thread started, no device opened for longer than the look.
+/// Looks for engines that are used unasked: the CPU. Cheap: nothing is measured, no thread started, no device opened.
 pub fn probe() -> Engines {
     Engines { present: vec![here()], absent: Vec::new() }
+}
+
+/// Looks for all engines that are real, those too that are used by name alone: GPUs, whose drivers take some tenths of a second to open.
+pub fn look_around() -> Engines {
+    let mut engines = probe();
+    for probe in bywash_engine_gpu::find() {
+        match probe {
+            Probe::Present(engine) => engines.present.push(engine),
+            Probe::Absent(absent) => engines.absent.push(absent),
+        }
+    }
+    engines
 }
 
 /// The CPU engine of this process, for work in the caller's own place.
@@ -31,12 +44,14 @@ pub fn library() -> Arc<dyn Engine> {
     Arc::new(CpuEngine::without_lanes())
 }
 
-/// An engine as users name it: `cpu`; `board:` and a card that comes along or the file of its cost sheet; `fpga`, or `fpga:` and a device that comes along or the
+/// An engine as users name it: `cpu`; `gpu`, or `gpu:` and a back end; `board:` and a card that comes along or the file of its cost sheet; `fpga`, or `fpga:` and a device that comes along or the
 /// file of its sheet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineName {
     /// `cpu`
     Cpu,
+    /// `gpu`: the best there is; `gpu:vulkan`: the best of that back end. Software devices count here.
+    Gpu(Option<Backend>),
     /// `board:CARD`; modelled.
     Board(String),
     /// `fpga:DEVICE`; modelled.
@@ -52,15 +67,18 @@ impl FromStr for EngineName {
     fn from_str(name: &str) -> Result<Self> {
         match name.split_once(':') {
             None if name == "cpu" => Ok(Self::Cpu),
+            None if name == "gpu" => Ok(Self::Gpu(None)),
+            Some(("gpu", backend)) if backend.parse::<Backend>().is_ok() => Ok(Self::Gpu(backend.parse().ok())),
             None if name == "fpga" => Ok(Self::Fpga(FPGA.to_owned())),
             Some(("fpga", device)) if !device.is_empty() => Ok(Self::Fpga(device.to_owned())),
             Some(("board", card)) if !card.is_empty() => Ok(Self::Board(card.to_owned())),
             _ => {
                 let cards = CARDS.iter().map(|(card, _)| format!("board:{card}"));
                 let devices = sheets::fpgas().map(|device| format!("fpga:{device}"));
-                let names: Vec<String> = cards.chain(devices).collect();
+                let backends = Backend::ALL.iter().map(|backend| format!("gpu:{backend}"));
+                let names: Vec<String> = backends.chain(cards).chain(devices).collect();
                 let reason = format!(
-                    "no engine '{name}'; there are cpu, {}, board:FILE with a card's cost sheet and fpga:FILE with a device's sheet",
+                    "no engine '{name}'; there are cpu, gpu, {}, board:FILE with a card's cost sheet and fpga:FILE with a device's sheet",
                     names.join(", ")
                 );
                 Err(Error::Config { place: "engine".into(), reason })
@@ -72,7 +90,7 @@ impl FromStr for EngineName {
 /// Exactly these engines, in this order; with no name, all that [`probe`] finds. Modelled ones are there by name alone.
 ///
 /// # Errors
-/// [`Error::Config`] for a card whose cost sheet cannot be read or used.
+/// [`Error::Config`] for a card whose cost sheet cannot be read or used; [`Error::Unavailable`] for a GPU that is not here.
 pub fn find(names: &[EngineName]) -> Result<Engines> {
     if names.is_empty() {
         return Ok(probe());
@@ -80,11 +98,21 @@ pub fn find(names: &[EngineName]) -> Result<Engines> {
     let engine = |name: &EngineName| -> Result<Arc<dyn Engine>> {
         match name {
             EngineName::Cpu => Ok(here()),
+            EngineName::Gpu(backend) => {
+                let found = backend.map_or_else(bywash_engine_gpu::best, Backend::open);
+                Ok(Arc::new(found.map_err(missing)?))
+            }
             EngineName::Board(card) => Ok(Arc::new(Board::find(card)?)),
             EngineName::Fpga(device) => Ok(Arc::new(Fpga::find(device)?)),
         }
     };
     Ok(Engines { present: names.iter().map(engine).collect::<Result<_>>()?, absent: Vec::new() })
+}
+
+fn missing(absent: Absent) -> Error {
+    let Absent { name, reason, remedy } = absent;
+    let remedy = remedy.map_or_else(String::new, |remedy| format!("; {remedy}"));
+    Error::Unavailable { what: format!("engine '{name}' is missing: {reason}{remedy}") }
 }
 
 #[cfg(test)]
@@ -104,11 +132,25 @@ mod tests {
     }
 
     #[test]
+    fn a_gpu_is_there_or_its_reason_is() {
+        let around = look_around();
+        let named = around.present.len() + around.absent.len();
+        assert_eq!(named, 1 + Backend::ALL.len(), "each back end is found or missing");
+        match find(&[name("gpu").unwrap()]) {
+            Ok(found) => assert!(found.present[0].name().starts_with("gpu-")),
+            Err(error) => assert!(error.to_string().contains("missing"), "{error}"),
+        }
+    }
+
+    #[test]
     fn an_unknown_engine_is_refused_with_those_there_are() {
-        for text in ["gpu", "board", "board:", "fpga:", "cpu:0", ""] {
+        for text in ["gpu:", "gpu:opencl", "board", "board:", "fpga:", "cpu:0", ""] {
             let error = name(text).unwrap_err().to_string();
             assert!(
-                error.contains("board:munetoh-meac32") && error.contains("fpga:niwa2005-area") && error.contains("board:FILE"),
+                error.contains("gpu:vulkan")
+                    && error.contains("board:munetoh-meac32")
+                    && error.contains("fpga:niwa2005-area")
+                    && error.contains("board:FILE"),
                 "{text}: {error}"
             );
         }

@@ -1,0 +1,166 @@
+//! CUDA: NVIDIA's GPUs, without CUDA's libraries at build time.
+//!
+//! `libcuda` and `libnvrtc` are loaded when a device is looked for, by their few functions: a crate for that would be larger than this module and panics where a function is
+//! missing. The kernels are compiled for the device when it is opened. Without a GPU their text is tested as C++ on the host (`twin`).
+
+mod compile;
+mod functions;
+mod stream;
+#[cfg(test)]
+mod twin;
+
+use crate::Found;
+use crate::device::{Device, Kernel, Layout, Stream};
+use core::ffi::{CStr, c_int};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, Ordering};
+use functions::{Compiler, Driver, Pointer};
+use std::sync::Arc;
+
+/// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR` and `_MINOR`, from cuda.h.
+const CAPABILITY: [c_int; 2] = [75, 76];
+/// `CU_DEVICE_ATTRIBUTE_INTEGRATED`.
+const INTEGRATED: c_int = 18;
+/// `CU_DEVICE_ATTRIBUTE_CLOCK_RATE` (kHz), `MULTIPROCESSOR_COUNT`, `MEMORY_CLOCK_RATE` (kHz), `GLOBAL_MEMORY_BUS_WIDTH` (bits).
+const LIMITS: [c_int; 4] = [13, 16, 36, 37];
+/// Bitwise instructions that a multiprocessor starts in a cycle: 64 on compute capability 5.0 and later (CUDA C programming guide, arithmetic instructions).
+const BITWISE: f64 = 64.0;
+
+/// The device's context and kernels, set up once.
+struct Context {
+    driver: Driver,
+    device: c_int,
+    context: Pointer,
+    module: Pointer,
+    kernels: [Pointer; Kernel::ALL.len()],
+    description: String,
+    /// A launch did not end: nothing that the device may still use is freed any more.
+    hangs: AtomicBool,
+}
+
+// SAFETY: contexts, modules and functions may be used by any thread for which the context is current.
+unsafe impl Send for Context {}
+// SAFETY: as above; the driver locks.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// Opens the first device.
+    fn new() -> Result<Self, String> {
+        let driver = Driver::load()?;
+        let mut count = 0;
+        // SAFETY: here and below, what is written to lives until each call returns.
+        unsafe {
+            driver.check("cuInit", (driver.init)(0))?;
+            driver.check("cuDeviceGetCount", (driver.device_count)(&mut count))?;
+        }
+        if count == 0 {
+            return Err("libcuda.so.1 finds no device".into());
+        }
+        let compiler = Compiler::load()?;
+        let (mut device, mut version, mut name) = (0, 0, [0; 128]);
+        // SAFETY: as above; the name has room for what is said.
+        unsafe {
+            driver.check("cuDeviceGet", (driver.device)(&mut device, 0))?;
+            driver.check("cuDriverGetVersion", (driver.version)(&mut version))?;
+            driver.check("cuDeviceGetName", (driver.device_name)(name.as_mut_ptr(), name.len() as c_int - 1, device))?;
+        }
+        let [major, minor] = [attribute(&driver, device, CAPABILITY[0])?, attribute(&driver, device, CAPABILITY[1])?];
+        let code = compile::compile(&compiler, 10 * major + minor)?;
+        let place = if attribute(&driver, device, INTEGRATED)? == 1 { "integrated" } else { "memory of its own" };
+        // SAFETY: the name ends in a zero, for the last byte was kept from the driver.
+        let shown = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
+        let description = format!("CUDA {}.{}, {shown}, compute capability {major}.{minor}, {place}", version / 1000, version % 1000 / 10);
+        let hangs = AtomicBool::new(false);
+        let mut made = Self { driver, device, context: null_mut(), module: null_mut(), kernels: [null_mut(); 6], description, hangs };
+        made.load(&code)?;
+        Ok(made)
+    }
+
+    fn load(&mut self, code: &[u8]) -> Result<(), String> {
+        let driver = &self.driver;
+        // SAFETY: the device is there; the code is a whole ELF image; names are C strings; `drop` undoes what was done.
+        unsafe {
+            driver.check("cuDevicePrimaryCtxRetain", (driver.retain)(&mut self.context, self.device))?;
+            driver.check("cuCtxSetCurrent", (driver.set_current)(self.context))?;
+            driver.check("cuModuleLoadData", (driver.module_load)(&mut self.module, code.as_ptr().cast()))?;
+            for (kernel, name) in self.kernels.iter_mut().zip(compile::NAMES) {
+                driver.check("cuModuleGetFunction", (driver.module_function)(kernel, self.module, name.as_ptr()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// See [`Device::limits`].
+    fn limits(&self) -> Result<(f64, f64), String> {
+        let [clock, processors, memory_clock, bits] = LIMITS.map(|which| attribute(&self.driver, self.device, which).map(f64::from));
+        Ok((clock? * 1e3 * processors? * BITWISE, 2.0 * memory_clock? * 1e3 * bits? / 8.0))
+    }
+
+    /// Makes the context this thread's.
+    fn enter(&self) -> Result<(), String> {
+        // SAFETY: the context lives as long as `self`.
+        self.driver.check("cuCtxSetCurrent", unsafe { (self.driver.set_current)(self.context) })
+    }
+}
+
+fn attribute(driver: &Driver, device: c_int, which: c_int) -> Result<c_int, String> {
+    let mut value = 0;
+    // SAFETY: the number lives until the call returns.
+    driver.check("cuDeviceGetAttribute", unsafe { (driver.device_attribute)(&mut value, which, device) }).map(|()| value)
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if self.context.is_null() || self.hangs.load(Ordering::Relaxed) {
+            return;
+        }
+        let _ = self.enter();
+        // SAFETY: streams hold the context, so none is left.
+        unsafe {
+            if !self.module.is_null() {
+                (self.driver.module_unload)(self.module);
+            }
+            (self.driver.release)(self.device);
+        }
+    }
+}
+
+/// A CUDA device.
+pub(crate) struct Cuda {
+    context: Arc<Context>,
+    layout: Layout,
+    streams: usize,
+}
+
+impl Cuda {
+    /// The first device, with other streams (bytes of text, how many) than usual if it is said.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn open(streams: Option<(usize, usize)>) -> Result<Found<Self>, String> {
+        let (text, streams) = streams.unwrap_or((32 << 20, 4));
+        Ok(Found { device: Self { context: Arc::new(Context::new()?), layout: Layout::new(text), streams }, is_software: false })
+    }
+}
+
+impl Device for Cuda {
+    fn describe(&self) -> String {
+        self.context.description.clone()
+    }
+
+    fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    fn limits(&self) -> Option<(f64, f64)> {
+        self.context.limits().ok()
+    }
+
+    fn streams(&self) -> usize {
+        self.streams
+    }
+
+    fn stream(&self) -> Result<Box<dyn Stream>, String> {
+        Ok(Box::new(stream::CudaStream::new(self.context.clone(), self.layout())?))
+    }
+}

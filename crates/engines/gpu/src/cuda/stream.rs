@@ -1,0 +1,210 @@
+//! A CUDA stream with pinned memory on the host and memory on the device: one launch at a time.
+
+use super::Context;
+use super::functions::{Address, NOT_READY, Pointer};
+use crate::device::{Launch, Layout, Step, Stream};
+use core::ffi::c_void;
+use core::ptr::null_mut;
+use core::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use zeroize::Zeroize;
+
+/// A launch that takes longer than this and a microsecond for each byte never ends: then the device hangs.
+const BOUND: Duration = Duration::from_secs(10);
+/// How often is looked whether it has ended.
+const LOOK: Duration = Duration::from_micros(20);
+/// Lanes of a block, as `dialect.h` promises the compiler.
+const BLOCK: u32 = 128;
+/// `CU_STREAM_NON_BLOCKING`.
+const NON_BLOCKING: u32 = 1;
+
+const CONTROL: usize = 0;
+const INPUT: usize = 1;
+const OUTPUT: usize = 2;
+
+/// See the [module](self).
+pub(super) struct CudaStream {
+    context: Arc<Context>,
+    stream: Pointer,
+    /// Control, input, output on the host.
+    host: [*mut u8; 3],
+    /// The same on the device.
+    own: [Address; 3],
+    sizes: [usize; 3],
+    under_way: Option<(usize, usize)>,
+}
+
+// SAFETY: streams and memory belong to no thread; each call makes the context current first.
+unsafe impl Send for CudaStream {}
+
+impl CudaStream {
+    pub(super) fn new(context: Arc<Context>, layout: Layout) -> Result<Self, String> {
+        context.enter()?;
+        let sizes = [4 * layout.control, layout.text, layout.output()];
+        let mut made = Self { context, stream: null_mut(), host: [null_mut(); 3], own: [0; 3], sizes, under_way: None };
+        let driver = &made.context.driver;
+        // SAFETY: what is written to lives until each call returns; `drop` frees what was made. Pinned memory is written once before it is a slice.
+        unsafe {
+            driver.check("cuStreamCreate", (driver.stream_create)(&mut made.stream, NON_BLOCKING))?;
+            for (index, size) in sizes.into_iter().enumerate() {
+                let mut memory: *mut c_void = null_mut();
+                driver.check("cuMemHostAlloc", (driver.allocate_host)(&mut memory, size, 0))?;
+                made.host[index] = memory.cast();
+                made.host[index].write_bytes(0, size);
+                driver.check("cuMemAlloc", (driver.allocate)(&mut made.own[index], size))?;
+            }
+        }
+        Ok(made)
+    }
+
+    fn copy_in(&self, buffer: usize, bytes: usize) -> Result<(), String> {
+        let driver = &self.context.driver;
+        // SAFETY: both buffers have these bytes, and the host's are left alone until the stream has ended.
+        driver.check("cuMemcpyHtoDAsync", unsafe { (driver.copy_in)(self.own[buffer], self.host[buffer].cast(), bytes, self.stream) })
+    }
+
+    fn copy_out(&self, from: usize, to: usize) -> Result<(), String> {
+        let driver = &self.context.driver;
+        // SAFETY: as above.
+        let status = unsafe {
+            let host = self.host[OUTPUT].add(from).cast();
+            (driver.copy_out)(host, self.own[OUTPUT] + from as u64, to - from, self.stream)
+        };
+        driver.check("cuMemcpyDtoHAsync", status)
+    }
+
+    fn wipe(&self, buffer: usize, bytes: usize) -> Result<(), String> {
+        let driver = &self.context.driver;
+        // SAFETY: the buffer has these bytes.
+        driver.check("cuMemsetD8Async", unsafe { (driver.fill)(self.own[buffer], 0, bytes, self.stream) })
+    }
+
+    fn launch(&self, step: &Step) -> Result<(), String> {
+        let [mut control, mut text, mut result] = self.own;
+        let (mut records, mut count, mut lanes) = (step.records, step.count, step.lanes);
+        let mut parameters: [*mut c_void; 6] = [
+            (&raw mut control).cast(),
+            (&raw mut text).cast(),
+            (&raw mut result).cast(),
+            (&raw mut records).cast(),
+            (&raw mut count).cast(),
+            (&raw mut lanes).cast(),
+        ];
+        let driver = &self.context.driver;
+        let kernel = self.context.kernels[step.kernel.index()];
+        let blocks = step.lanes.div_ceil(BLOCK);
+        // SAFETY: parameters are those of every kernel, copied by the call; lanes beyond the last do nothing, and records name places within the buffers.
+        let status = unsafe { (driver.launch)(kernel, blocks, 1, 1, BLOCK, 1, 1, 0, self.stream, parameters.as_mut_ptr(), null_mut()) };
+        driver.check("cuLaunchKernel", status)
+    }
+
+    fn slice(&self, buffer: usize) -> &[u8] {
+        // SAFETY: the memory has these bytes, written once, and lives as long as `self`; nobody looks while the stream is at work.
+        unsafe { core::slice::from_raw_parts(self.host[buffer], self.sizes[buffer]) }
+    }
+}
+
+impl Stream for CudaStream {
+    fn control(&mut self) -> &mut [u32] {
+        // SAFETY: as in `slice`, borrowed alone; pinned memory is aligned to pages.
+        unsafe { core::slice::from_raw_parts_mut(self.host[CONTROL].cast(), self.sizes[CONTROL] / 4) }
+    }
+
+    fn input(&mut self) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { core::slice::from_raw_parts_mut(self.host[INPUT], self.sizes[INPUT]) }
+    }
+
+    fn output(&self) -> &[u8] {
+        self.slice(OUTPUT)
+    }
+
+    fn start(&mut self, launch: &Launch) -> Result<(), String> {
+        let text = launch.text.next_multiple_of(16);
+        self.context.enter()?;
+        // From here on the stream may be at work, whatever fails.
+        self.under_way = Some((launch.control, launch.text));
+        self.copy_in(CONTROL, 4 * launch.control)?;
+        self.copy_in(INPUT, text)?;
+        // Kernels of a stream run one after the other: each sees what those before it wrote.
+        launch.steps.iter().try_for_each(|step| self.launch(step))?;
+        self.wipe(CONTROL, 4 * launch.control)?;
+        self.wipe(INPUT, text)?;
+        self.copy_out(0, text)?;
+        self.copy_out(launch.sums.start, launch.sums.end)?;
+        self.wipe(OUTPUT, text)
+    }
+
+    fn resident(&mut self, launch: &Launch, times: u32) -> Result<Duration, String> {
+        self.context.enter()?;
+        let run = |stream: &mut Self, wiped: usize| {
+            stream.under_way = Some((wiped, launch.text * times as usize));
+            stream.wait()
+        };
+        self.copy_in(CONTROL, 4 * launch.control)?;
+        self.copy_in(INPUT, launch.text.next_multiple_of(16))?;
+        run(self, 0)?;
+        let begin = Instant::now();
+        (0..times).try_for_each(|_| launch.steps.iter().try_for_each(|step| self.launch(step)))?;
+        run(self, 0)?;
+        let took = begin.elapsed();
+        self.wipe(CONTROL, 4 * launch.control)?;
+        run(self, launch.control)?;
+        Ok(took)
+    }
+
+    fn wait(&mut self) -> Result<(), String> {
+        let Some((control, text)) = self.under_way else { return Ok(()) };
+        self.context.enter()?;
+        let (begin, bound) = (Instant::now(), BOUND + Duration::from_micros(text as u64));
+        loop {
+            // SAFETY: the stream is there.
+            match unsafe { (self.context.driver.stream_query)(self.stream) } {
+                NOT_READY if begin.elapsed() < bound => std::thread::sleep(LOOK),
+                NOT_READY => {
+                    self.context.hangs.store(true, Ordering::Relaxed);
+                    return Err(format!("the device did not answer within {} s", bound.as_secs()));
+                }
+                status => {
+                    self.under_way = None;
+                    self.control()[..control].zeroize();
+                    return self.context.driver.check("cuStreamQuery", status);
+                }
+            }
+        }
+    }
+
+    #[cfg(test)]
+    fn device_control(&mut self) -> Vec<u32> {
+        self.context.enter().unwrap();
+        let driver = &self.context.driver;
+        // SAFETY: as in `copy_out`.
+        let status = unsafe { (driver.copy_out)(self.host[CONTROL].cast(), self.own[CONTROL], self.sizes[CONTROL], self.stream) };
+        driver.check("cuMemcpyDtoHAsync", status).unwrap();
+        self.under_way = Some((0, 0));
+        self.wait().unwrap();
+        self.control().to_vec()
+    }
+}
+
+impl Drop for CudaStream {
+    fn drop(&mut self) {
+        if (self.wait().is_err() && self.context.hangs.load(Ordering::Relaxed)) || self.context.enter().is_err() {
+            return;
+        }
+        let driver = &self.context.driver;
+        // SAFETY: nothing is under way; what was not made is null, which is not freed.
+        unsafe {
+            for memory in self.host.into_iter().filter(|memory| !memory.is_null()) {
+                (driver.free_host)(memory.cast());
+            }
+            for memory in self.own.into_iter().filter(|memory| *memory != 0) {
+                (driver.free)(memory);
+            }
+            if !self.stream.is_null() {
+                (driver.stream_destroy)(self.stream);
+            }
+        }
+    }
+}

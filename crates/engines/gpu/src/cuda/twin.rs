@@ -1,0 +1,129 @@
+//! The CUDA kernels' text as C++ on the host, under the whole engine and the conformance suite: their arithmetic and the launches' layout are tested where no GPU is.
+//!
+//! `g++` compiles `kernels.cu` with `BYWASH_TWIN` defined, for which `dialect.h` has other words; what remains untested are CUDA's own words in it.
+
+use super::compile::{INCLUDED, NAMES, SOURCE};
+use crate::device::{Device, Kernel, Launch, Layout, Stream};
+use crate::engine::GpuEngine;
+use bywash_conformance::{Area, Options};
+use libloading::Library;
+use std::process::Command;
+use std::sync::Arc;
+
+type Lanes = unsafe extern "C" fn(*const u32, *const u8, *mut u8, u32, u32, u32);
+
+struct Twin {
+    library: Arc<Library>,
+    layout: Layout,
+}
+
+/// Compiles it; the reason if there is no compiler.
+fn twin(text: usize) -> Result<Twin, String> {
+    let folder = std::env::temp_dir().join(format!("bywash-twin-{}-{text}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, text) in INCLUDED.iter().chain([&("kernels.cu", SOURCE)]) {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    let library = folder.join("twin.so");
+    let arguments =
+        ["-std=c++17", "-O1", "-Wall", "-Wno-unused", "-fPIC", "-shared", "-DBYWASH_TWIN", "-x", "c++", "kernels.cu", "-o", "twin.so"];
+    let output = Command::new("g++").args(arguments).current_dir(&folder).output().map_err(|error| format!("g++: {error}"))?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // SAFETY: it has no initialisers.
+    let library = unsafe { Library::new(library) }.unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    Ok(Twin { library: Arc::new(library), layout: Layout::new(text) })
+}
+
+struct TwinStream {
+    library: Arc<Library>,
+    control: Vec<u32>,
+    input: Vec<u128>,
+    output: Vec<u128>,
+}
+
+impl Device for Twin {
+    fn describe(&self) -> String {
+        "CUDA's kernels as C++ on the host".into()
+    }
+
+    fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    fn streams(&self) -> usize {
+        2
+    }
+
+    fn stream(&self) -> Result<Box<dyn Stream>, String> {
+        let Layout { text, control, .. } = self.layout;
+        let blocks = |bytes: usize| vec![0; bytes.div_ceil(16)];
+        Ok(Box::new(TwinStream {
+            library: self.library.clone(),
+            control: vec![0; control],
+            input: blocks(text),
+            output: blocks(self.layout.output()),
+        }))
+    }
+}
+
+/// The bytes of numbers.
+fn bytes(numbers: &mut [u128]) -> &mut [u8] {
+    // SAFETY: every byte of a number is a byte.
+    unsafe { core::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), 16 * numbers.len()) }
+}
+
+impl Stream for TwinStream {
+    fn control(&mut self) -> &mut [u32] {
+        &mut self.control
+    }
+
+    fn input(&mut self) -> &mut [u8] {
+        bytes(&mut self.input)
+    }
+
+    fn output(&self) -> &[u8] {
+        // SAFETY: as above.
+        unsafe { core::slice::from_raw_parts(self.output.as_ptr().cast(), 16 * self.output.len()) }
+    }
+
+    fn start(&mut self, launch: &Launch) -> Result<(), String> {
+        for step in &launch.steps {
+            let (control, input, output) = (self.control.as_ptr(), self.input.as_ptr().cast(), self.output.as_mut_ptr().cast());
+            // SAFETY: the function is the kernel's; records name places within the buffers, which is what is tested.
+            unsafe {
+                let lanes = self.library.get::<Lanes>(NAMES[step.kernel.index()].to_bytes()).unwrap();
+                lanes(control, input, output, step.records, step.count, step.lanes);
+            }
+        }
+        self.control[..launch.control].fill(0);
+        Ok(())
+    }
+
+    fn resident(&mut self, _: &Launch, _: u32) -> Result<core::time::Duration, String> {
+        Err("a twin has no speed of its own".into())
+    }
+
+    fn wait(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn device_control(&mut self) -> Vec<u32> {
+        self.control.clone()
+    }
+}
+
+/// Streams of 8 KiB, so that nearly every text is cut; and of 1 MiB, for longer sums.
+#[test]
+fn the_kernels_pass_the_suite_as_cpp() {
+    use Area::{AeadVectors, Aeads, Batches, CipherVectors, Ciphers, Counters, Forgeries};
+    for (text, areas) in [(8 << 10, vec![CipherVectors, AeadVectors, Ciphers, Counters, Forgeries, Batches]), (1 << 20, vec![Aeads])] {
+        let twin = match twin(text) {
+            Ok(twin) => twin,
+            Err(reason) => return eprintln!("skipped: {reason}"),
+        };
+        let engine = GpuEngine::new("gpu-twin", Box::new(twin));
+        bywash_conformance::run(&engine, &Options { areas, ..Options::default() }).assert_passed();
+    }
+    assert_eq!(NAMES.len(), Kernel::ALL.len());
+}

@@ -1,0 +1,145 @@
+//! What a back end is to the rest of the engine: streams, each with its own memory, that run prepared launches.
+
+use core::ops::Range;
+use core::time::Duration;
+
+/// A kernel; its text is the file of `src/kernels` named here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kernel {
+    /// `ghash_lane.h`
+    Ghash,
+    /// `poly_lane.h`
+    Poly1305,
+    /// `ctr.h`
+    Ctr,
+    /// `xts.h`
+    XtsEncrypt,
+    /// `xts.h`
+    XtsDecrypt,
+    /// `chacha_lane.h`
+    ChaCha20,
+}
+
+impl Kernel {
+    /// Each, in the order of its number.
+    pub(crate) const ALL: [Self; 6] = [Self::Ghash, Self::Poly1305, Self::Ctr, Self::XtsEncrypt, Self::XtsDecrypt, Self::ChaCha20];
+
+    /// Whether it is no sum.
+    pub(crate) fn is_cipher(self) -> bool {
+        !matches!(self, Self::Ghash | Self::Poly1305)
+    }
+
+    /// Its number.
+    pub(crate) fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// One kernel over all its records of a stage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) kernel: Kernel,
+    /// Where its records begin in the control buffer, in words.
+    pub(crate) records: u32,
+    /// How many there are.
+    pub(crate) count: u32,
+    /// Lanes of them all.
+    pub(crate) lanes: u32,
+    /// Whether it must see what the steps before it wrote.
+    pub(crate) after: bool,
+}
+
+/// What a stream is to do with what lies in its buffers.
+#[derive(Clone, Debug)]
+pub(crate) struct Launch {
+    /// Words of the control buffer in use; zeroed, on the device too, when the launch is over, for there are keys among them.
+    pub(crate) control: usize,
+    /// Bytes of text in the input buffer, and in the output buffer afterwards.
+    pub(crate) text: usize,
+    /// Bytes of the output buffer with the sums.
+    pub(crate) sums: Range<usize>,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// How a stream's buffers are laid out; the same for all streams of a device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// Bytes of text.
+    pub(crate) text: usize,
+    /// Operations, or parts of them, in one launch.
+    pub(crate) parts: usize,
+    /// Words of the control buffer.
+    pub(crate) control: usize,
+}
+
+impl Layout {
+    /// For so many bytes of text, a multiple of 4096.
+    pub(crate) const fn new(text: usize) -> Self {
+        Self { text, parts: 4096, control: text / 16 + (1 << 17) }
+    }
+
+    /// Bytes of the output buffer: text, two blocks of sum for each part, and the sums between: a fifteenth of the text's blocks,
+    /// twice that for Poly1305, and two blocks a level where texts are short.
+    pub(crate) const fn output(&self) -> usize {
+        self.text + self.parts * 32 + self.text / 7 + self.parts * 64
+    }
+
+    /// Where sums begin in the output buffer, in bytes.
+    pub(crate) const fn sums(&self) -> usize {
+        self.text
+    }
+
+    /// Where the sums of lower levels begin.
+    pub(crate) const fn scratch(&self) -> usize {
+        self.text + self.parts * 32
+    }
+}
+
+/// A GPU, or what stands in for one.
+pub(crate) trait Device: Send + Sync {
+    /// One line: what it is, by which interface.
+    fn describe(&self) -> String;
+
+    /// Its streams' buffers.
+    fn layout(&self) -> Layout;
+
+    /// Bitwise instructions and bytes of memory that it can do in a second, where it is known.
+    fn limits(&self) -> Option<(f64, f64)> {
+        None
+    }
+
+    /// How many streams it gains from.
+    fn streams(&self) -> usize;
+
+    /// A new stream.
+    ///
+    /// # Errors
+    /// In words, if memory or the device is gone.
+    fn stream(&self) -> Result<Box<dyn Stream>, String>;
+}
+
+/// One launch at a time, with memory of its own.
+pub(crate) trait Stream: Send {
+    /// Records, keys, tweaks.
+    fn control(&mut self) -> &mut [u32];
+
+    /// Text.
+    fn input(&mut self) -> &mut [u8];
+
+    /// Text and sums, once [`wait`](Self::wait) has returned.
+    fn output(&self) -> &[u8];
+
+    /// Starts.
+    fn start(&mut self, launch: &Launch) -> Result<(), String>;
+
+    /// Waits for the end of what was started, no longer than a bound. After an error the stream is not used again.
+    fn wait(&mut self) -> Result<(), String>;
+
+    /// Runs the kernels of a launch so many times over what lies in the device's memory, without copies, and says how long that took: what a benchmark
+    /// wants to know. Keys are wiped afterwards.
+    fn resident(&mut self, launch: &Launch, times: u32) -> Result<Duration, String>;
+
+    /// What the device's own copy of the control buffer holds.
+    #[cfg(test)]
+    fn device_control(&mut self) -> Vec<u32>;
+}

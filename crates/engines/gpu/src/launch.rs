@@ -1,0 +1,184 @@
+//! Fills a stream's buffers: records, keys once each, and the stages in which kernels run.
+
+use crate::device::{Kernel, Launch, Layout, Step, Stream};
+use crate::host::ghash::{ITEMS, LEVELS};
+use std::collections::{BTreeMap, HashMap};
+
+/// Words of a record; its places are named in `kernels/record.h` and `kernels/tree.h`.
+const RECORD: usize = 16;
+const SOURCE: usize = 2;
+const TARGET: usize = 3;
+const BLOCKS: usize = 4;
+const KEYS: usize = 5;
+/// A hash's record has the bytes of its text where a cipher's has the rounds.
+const ROUNDS_OR_BYTES: usize = 6;
+const FLAGS: usize = 7;
+const COUNTER: usize = 8;
+const TWEAKS: usize = 12;
+const FROM_OUTPUT: u32 = 1;
+const OF_TEXT: u32 = 2;
+/// Of a cipher's record: GCM's counter.
+pub(crate) const COUNTER_OF_32_BITS: u32 = 1;
+
+/// When kernels run. What is deciphered is summed before, for it may be replaced; what is enciphered afterwards.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Before,
+    Cipher,
+    Level(usize),
+}
+
+/// How a cipher's part is computed.
+pub(crate) struct CipherRecord {
+    pub(crate) kernel: Kernel,
+    /// Where its keys are ([`Filling::keys`]).
+    pub(crate) keys: u32,
+    pub(crate) rounds: u32,
+    pub(crate) flags: u32,
+    /// Counter, most significant word first; ChaCha20's in the first.
+    pub(crate) counter: [u32; 4],
+    /// Where its tweaks are.
+    pub(crate) tweaks: u32,
+}
+
+/// A stream being filled.
+pub(crate) struct Filling {
+    layout: Layout,
+    stages: BTreeMap<(Stage, Kernel), Vec<[u32; RECORD]>>,
+    records: usize,
+    /// Words of the control buffer that keys and tweaks take, from its front.
+    used: usize,
+    known: HashMap<u64, u32>,
+    text: usize,
+    parts: usize,
+    scratch: usize,
+}
+
+/// Where a part lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Its text's offset in input and output, in bytes.
+    pub(crate) text: usize,
+    /// Its sum's offset in the output, in bytes.
+    pub(crate) sum: usize,
+}
+
+impl Filling {
+    pub(crate) fn new(layout: Layout) -> Self {
+        let scratch = layout.scratch() / 16;
+        Self { layout, stages: BTreeMap::new(), records: 0, used: 0, known: HashMap::new(), text: 0, parts: 0, scratch }
+    }
+
+    /// Whether nothing is in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.parts == 0
+    }
+
+    /// How many bytes of a text of `wanted` it still takes, with `words` more in the control buffer; 0 if it is full. All but the last part of
+    /// a text are multiples of 4096 bytes.
+    pub(crate) fn room(&self, wanted: usize, words: usize) -> usize {
+        // Of every part: a cipher's record and one of each level's sums, and the tweaks of its text.
+        let control = self.used + RECORD * (self.records + LEVELS + 1) + words + 16 + wanted.min(self.layout.text) / 1024 + 4;
+        let scratch = self.scratch + self.layout.text.min(wanted) / 16 / 7 + 4 * LEVELS;
+        if self.parts == self.layout.parts || control > self.layout.control || scratch > self.layout.output() / 16 {
+            return 0;
+        }
+        let left = self.layout.text - self.text;
+        if wanted <= left { wanted } else { left & !4095 }
+    }
+
+    /// Takes place for so many bytes of text, which [`room`](Self::room) allowed.
+    pub(crate) fn place(&mut self, bytes: usize) -> Place {
+        let place = Place { text: self.text, sum: self.layout.sums() + 32 * self.parts };
+        self.text += bytes.next_multiple_of(16);
+        self.parts += 1;
+        place
+    }
+
+    /// Puts words into the control buffer and says where.
+    pub(crate) fn words(&mut self, stream: &mut dyn Stream, words: &[u32]) -> u32 {
+        let at = self.used;
+        stream.control()[at..at + words.len()].copy_from_slice(words);
+        // Whatever is put here may be read four words at a time.
+        self.used += words.len().next_multiple_of(4);
+        at as u32
+    }
+
+    /// The same for what a session has for all its operations, once.
+    pub(crate) fn keys(&mut self, stream: &mut dyn Stream, session: u64, words: &[u32]) -> u32 {
+        if let Some(&at) = self.known.get(&session) {
+            return at;
+        }
+        let at = self.words(stream, words);
+        self.known.insert(session, at);
+        at
+    }
+
+    /// Enciphers or deciphers a part.
+    pub(crate) fn cipher(&mut self, place: Place, bytes: usize, cipher: &CipherRecord) {
+        let blocks = bytes.div_ceil(16);
+        let blocks_of_a_lane = if cipher.kernel == Kernel::ChaCha20 { 4 } else { 8 };
+        let mut record = [0; RECORD];
+        record[SOURCE] = (place.text / 16) as u32;
+        record[TARGET] = record[SOURCE];
+        record[BLOCKS] = blocks as u32;
+        record[KEYS] = cipher.keys;
+        record[ROUNDS_OR_BYTES] = cipher.rounds;
+        record[FLAGS] = cipher.flags;
+        record[COUNTER..COUNTER + 4].copy_from_slice(&cipher.counter);
+        record[TWEAKS] = cipher.tweaks;
+        self.push(Stage::Cipher, cipher.kernel, record, blocks.div_ceil(blocks_of_a_lane));
+    }
+
+    /// Sums a part's text, which is the input if it is `deciphered`. `factors` says where the key's powers are, `width` how many words one has.
+    pub(crate) fn sum(&mut self, place: Place, bytes: usize, kernel: Kernel, deciphered: bool, factors: u32, width: u32) {
+        let blocks_of_a_sum = if kernel == Kernel::Poly1305 { 2 } else { 1 };
+        let (mut items, mut source) = (bytes.div_ceil(16), place.text / 16);
+        for level in 0..LEVELS {
+            let lanes = items.div_ceil(ITEMS);
+            let target = if lanes == 1 { place.sum / 16 } else { self.scratch };
+            if lanes > 1 {
+                self.scratch += blocks_of_a_sum * lanes;
+            }
+            let mut record = [0; RECORD];
+            record[SOURCE] = source as u32;
+            record[TARGET] = target as u32;
+            record[BLOCKS] = items as u32;
+            record[KEYS] = factors + width * level as u32;
+            let stage = if level == 0 && deciphered { Stage::Before } else { Stage::Level(level) };
+            if level == 0 {
+                record[ROUNDS_OR_BYTES] = bytes as u32;
+                record[FLAGS] = OF_TEXT | if deciphered { 0 } else { FROM_OUTPUT };
+            }
+            self.push(stage, kernel, record, lanes);
+            if lanes == 1 {
+                break;
+            }
+            (items, source) = (lanes, target);
+        }
+    }
+
+    fn push(&mut self, stage: Stage, kernel: Kernel, mut record: [u32; RECORD], lanes: usize) {
+        let records = self.stages.entry((stage, kernel)).or_default();
+        record[0] = records.last().map_or(0, |last| last[0] + last[1]);
+        record[1] = lanes as u32;
+        records.push(record);
+        self.records += 1;
+    }
+
+    /// Writes the records and says what is to be run.
+    pub(crate) fn launch(&mut self, stream: &mut dyn Stream) -> Launch {
+        let mut steps: Vec<Step> = Vec::with_capacity(self.stages.len());
+        let (mut at, mut last) = (self.used, None);
+        for (&(stage, kernel), records) in &self.stages {
+            let words = records.as_flattened();
+            stream.control()[at..at + words.len()].copy_from_slice(words);
+            let lanes = records.last().map_or(0, |last| last[0] + last[1]);
+            let after = last.is_some_and(|last| last != stage);
+            steps.push(Step { kernel, records: at as u32, count: records.len() as u32, lanes, after });
+            (at, last) = (at + words.len(), Some(stage));
+        }
+        let sums = self.layout.sums()..self.layout.sums() + 32 * self.parts;
+        Launch { control: at, text: self.text, sums, steps }
+    }
+}

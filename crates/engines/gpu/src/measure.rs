@@ -1,0 +1,60 @@
+//! What a benchmark asks of a device: kernels alone, over data that lies in its memory.
+
+use crate::engine::GpuEngine;
+use crate::launch::Filling;
+use crate::message::Message;
+use crate::session::Session;
+use bywash_core::{Algorithm, Data, Direction, Key, Operation, Result, SessionParams};
+use core::time::Duration;
+
+/// What [`GpuEngine::resident`] measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Resident {
+    /// Bytes of text of one run.
+    pub bytes: usize,
+    /// How often.
+    pub times: u32,
+    /// How long all runs took, from the first one's submission to the last one's end.
+    pub took: Duration,
+}
+
+impl Resident {
+    /// Bytes of text a second.
+    pub fn rate(&self) -> f64 {
+        self.bytes as f64 * f64::from(self.times) / self.took.as_secs_f64()
+    }
+}
+
+impl GpuEngine {
+    /// Encrypts a stream's whole input so many times in the device's memory: text read and ciphertext written each time, tags summed up, nothing copied to or from the host. With
+    /// `cipher_alone` without the tag.
+    ///
+    /// # Errors
+    /// [`EngineFailed`](bywash_core::Error::EngineFailed); those of a session for an algorithm that it does not do.
+    pub fn resident(&self, algorithm: Algorithm, cipher_alone: bool, times: u32) -> Result<Resident> {
+        let failed = |reason| self.0.failed(reason);
+        let layout = self.0.device.layout();
+        let key: Vec<u8> = (0..64).collect();
+        let params = SessionParams::new(algorithm, Key::Symmetric(key[..algorithm.key_lengths().0].into()))?;
+        let session = Session::open(&self.0, &params)?;
+        let mut stream = self.0.device.stream().map_err(failed)?;
+        // A data unit of XTS has 16 MiB at most.
+        let bytes = if algorithm.is_xts() { layout.text.min(16 << 20) } else { layout.text };
+        let (mut text, mut tag, iv) = (vec![0x5A; bytes], vec![0; params.tag_len()], vec![1; algorithm.usual_iv_len()]);
+        let operation = Operation { direction: Direction::Encrypt, iv: &iv, aad: &[], data: Data::InPlace(&mut text), tag: &mut tag };
+        let mut message = Message::new(&session, &operation);
+        let mut filling = Filling::new(layout);
+        message.give(&operation, bytes, &mut filling, &mut *stream);
+        let mut launch = filling.launch(&mut *stream);
+        if cipher_alone {
+            launch.steps.retain(|step| step.kernel.is_cipher());
+        }
+        let took = stream.resident(&launch, times).map_err(failed)?;
+        Ok(Resident { bytes, times, took })
+    }
+
+    /// Bitwise instructions and bytes of memory a second that the device can do, where it says so.
+    pub fn limits(&self) -> Option<(f64, f64)> {
+        self.0.device.limits()
+    }
+}

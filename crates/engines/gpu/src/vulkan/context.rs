@@ -1,0 +1,191 @@
+//! What is set up once: instance, device, queue, pipelines.
+
+use super::SHADERS;
+use crate::device::Kernel;
+use ash::{Device, Entry, Instance, vk};
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
+
+/// A device, ready to compute.
+pub(super) struct Context {
+    /// Keeps `libvulkan` loaded; dropped last.
+    _entry: Entry,
+    instance: Instance,
+    pub(super) device: Device,
+    pub(super) kind: vk::PhysicalDeviceType,
+    name: String,
+    api: u32,
+    pub(super) memories: vk::PhysicalDeviceMemoryProperties,
+    /// Whether buffers lie in memory that is the device's and the host's alike, so that nothing is copied between the two.
+    pub(super) unified: bool,
+    pub(super) family: u32,
+    /// A queue takes submissions of one thread at a time.
+    pub(super) queue: Mutex<vk::Queue>,
+    pub(super) set_layout: vk::DescriptorSetLayout,
+    pub(super) pipeline_layout: vk::PipelineLayout,
+    pub(super) pipelines: Vec<vk::Pipeline>,
+    /// A launch did not end: nothing that the device may still use is freed any more.
+    pub(super) hangs: AtomicBool,
+}
+
+/// `what` failed, in words.
+pub(super) fn failed(what: &'static str) -> impl Fn(vk::Result) -> String {
+    move |error| format!("{what}: {error}")
+}
+
+/// How much a kind of device is preferred.
+fn rank(kind: vk::PhysicalDeviceType) -> u32 {
+    match kind {
+        vk::PhysicalDeviceType::DISCRETE_GPU => 4,
+        vk::PhysicalDeviceType::INTEGRATED_GPU => 3,
+        vk::PhysicalDeviceType::VIRTUAL_GPU => 2,
+        vk::PhysicalDeviceType::CPU => 0,
+        _ => 1,
+    }
+}
+
+/// What shared memory must be able to do.
+pub(super) const SHARED: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::from_raw(
+    vk::MemoryPropertyFlags::DEVICE_LOCAL.as_raw()
+        | vk::MemoryPropertyFlags::HOST_VISIBLE.as_raw()
+        | vk::MemoryPropertyFlags::HOST_COHERENT.as_raw(),
+);
+
+impl Context {
+    /// Opens the best device. `staged` is whether texts are copied to memory of its own, if that is not to be told from the device.
+    pub(super) fn new(staged: Option<bool>) -> Result<Self, String> {
+        // SAFETY: loading the system's Vulkan loader runs its initialisers, as any program that uses Vulkan does.
+        let entry = unsafe { Entry::load() }.map_err(|error| format!("libvulkan.so.1 cannot be loaded: {error}"))?;
+        let application = vk::ApplicationInfo::default().application_name(c"bywash").api_version(vk::API_VERSION_1_1);
+        let create = vk::InstanceCreateInfo::default().application_info(&application);
+        // SAFETY: the structures live until the call returns; no allocator, no layers.
+        let instance = unsafe { entry.create_instance(&create, None) }.map_err(failed("vkCreateInstance"))?;
+        let chosen = choose(&instance).and_then(|(physical, family)| {
+            let device = open(&instance, physical, family)?;
+            Ok((physical, family, device))
+        });
+        let (physical, family, device) = match chosen {
+            Ok(chosen) => chosen,
+            Err(reason) => {
+                // SAFETY: nothing was made of the instance that still is.
+                unsafe { instance.destroy_instance(None) };
+                return Err(reason);
+            }
+        };
+        // SAFETY: the device is of this instance, and has one queue of that family.
+        let (properties, memories, queue) = unsafe {
+            let properties = instance.get_physical_device_properties(physical);
+            (properties, instance.get_physical_device_memory_properties(physical), device.get_device_queue(family, 0))
+        };
+        let name = properties.device_name_as_c_str().map_or_else(|_| "unnamed".into(), |name| name.to_string_lossy().into_owned());
+        let kind = properties.device_type;
+        let shares = matches!(kind, vk::PhysicalDeviceType::INTEGRATED_GPU | vk::PhysicalDeviceType::CPU)
+            && memories.memory_types_as_slice().iter().any(|memory| memory.property_flags.contains(SHARED));
+        let mut context = Self {
+            _entry: entry,
+            instance,
+            device,
+            kind,
+            name,
+            api: properties.api_version,
+            memories,
+            unified: shares && staged != Some(true),
+            family,
+            queue: Mutex::new(queue),
+            set_layout: vk::DescriptorSetLayout::null(),
+            pipeline_layout: vk::PipelineLayout::null(),
+            pipelines: Vec::new(),
+            hangs: AtomicBool::new(false),
+        };
+        context.pipelines()?;
+        Ok(context)
+    }
+
+    /// Makes a pipeline of each kernel.
+    fn pipelines(&mut self) -> Result<(), String> {
+        let bindings: [_; 3] = core::array::from_fn(|binding| {
+            vk::DescriptorSetLayoutBinding::default()
+                .binding(binding as u32)
+                .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+                .descriptor_count(1)
+                .stage_flags(vk::ShaderStageFlags::COMPUTE)
+        });
+        let create = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        // SAFETY: here and below, structures live until the call returns, and what they name was made of this device and is destroyed by `drop` alone.
+        self.set_layout =
+            unsafe { self.device.create_descriptor_set_layout(&create, None) }.map_err(failed("vkCreateDescriptorSetLayout"))?;
+        let push = [vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).size(12)];
+        let sets = [self.set_layout];
+        let create = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets).push_constant_ranges(&push);
+        // SAFETY: as above.
+        self.pipeline_layout = unsafe { self.device.create_pipeline_layout(&create, None) }.map_err(failed("vkCreatePipelineLayout"))?;
+        for kernel in Kernel::ALL {
+            let (words, _) = SHADERS[kernel.index()].as_chunks::<4>();
+            let code: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+            let create = vk::ShaderModuleCreateInfo::default().code(&code);
+            // SAFETY: the code is what the compiler made, checked by a test; the rest as above.
+            let pipeline = unsafe {
+                let module = self.device.create_shader_module(&create, None).map_err(failed("vkCreateShaderModule"))?;
+                let stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::COMPUTE).module(module).name(c"main");
+                let create = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.pipeline_layout)];
+                let made = self.device.create_compute_pipelines(vk::PipelineCache::null(), &create, None);
+                self.device.destroy_shader_module(module, None);
+                made.map_err(|(_, error)| failed("vkCreateComputePipelines")(error))?
+            };
+            self.pipelines.extend(pipeline);
+        }
+        Ok(())
+    }
+
+    /// One line for people.
+    pub(super) fn describe(&self) -> String {
+        let (major, minor) = (vk::api_version_major(self.api), vk::api_version_minor(self.api));
+        let what = if self.kind == vk::PhysicalDeviceType::CPU { "a software Vulkan, no GPU" } else { "GPU" };
+        let memory = if self.unified { "memory shared with the host" } else { "memory of its own" };
+        format!("Vulkan {major}.{minor}, {}, {what}, {memory}", self.name)
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if self.hangs.load(Ordering::Relaxed) {
+            return;
+        }
+        // SAFETY: streams hold the context, so none is left; what is destroyed was made here, or is null, which is ignored.
+        unsafe {
+            for pipeline in self.pipelines.drain(..) {
+                self.device.destroy_pipeline(pipeline, None);
+            }
+            self.device.destroy_pipeline_layout(self.pipeline_layout, None);
+            self.device.destroy_descriptor_set_layout(self.set_layout, None);
+            self.device.destroy_device(None);
+            self.instance.destroy_instance(None);
+        }
+    }
+}
+
+/// The best device that computes, and the family of its queue.
+fn choose(instance: &Instance) -> Result<(vk::PhysicalDevice, u32), String> {
+    // SAFETY: plain questions about an instance and its devices.
+    let devices = unsafe { instance.enumerate_physical_devices() }.map_err(failed("vkEnumeratePhysicalDevices"))?;
+    let computes = |device: vk::PhysicalDevice| {
+        // SAFETY: as above.
+        let (properties, families) =
+            unsafe { (instance.get_physical_device_properties(device), instance.get_physical_device_queue_family_properties(device)) };
+        let family = families.iter().position(|family| family.queue_flags.contains(vk::QueueFlags::COMPUTE))?;
+        let fits = properties.api_version >= vk::API_VERSION_1_1;
+        fits.then_some((rank(properties.device_type), device, family as u32))
+    };
+    let best = devices.into_iter().filter_map(computes).max_by_key(|(rank, ..)| *rank);
+    best.map(|(_, device, family)| (device, family))
+        .ok_or_else(|| "libvulkan.so.1 finds no device with Vulkan 1.1 and a compute queue".into())
+}
+
+fn open(instance: &Instance, physical: vk::PhysicalDevice, family: u32) -> Result<Device, String> {
+    let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&[1.0])];
+    let extensions: Vec<*const core::ffi::c_char> = Vec::<&CStr>::new().iter().map(|name| name.as_ptr()).collect();
+    let create = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
+    // SAFETY: the structures live until the call returns.
+    unsafe { instance.create_device(physical, &create, None) }.map_err(failed("vkCreateDevice"))
+}

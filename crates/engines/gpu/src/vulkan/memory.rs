@@ -1,0 +1,105 @@
+//! Buffers.
+
+use super::context::{Context, SHARED, failed};
+use ash::vk::{self, MemoryPropertyFlags as Flags};
+use core::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// A storage buffer with memory of its own.
+pub(super) struct Buffer {
+    context: Arc<Context>,
+    pub(super) handle: vk::Buffer,
+    memory: vk::DeviceMemory,
+    /// Where the host sees it; null where it does not.
+    pub(super) host: *mut u8,
+    pub(super) size: usize,
+}
+
+// SAFETY: the handles and the mapping belong to no thread.
+unsafe impl Send for Buffer {}
+
+/// Who sees a buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Both, without copies.
+    Both,
+    /// The host, and the device in copies.
+    Host,
+    /// The device alone.
+    Device,
+}
+
+impl Buffer {
+    /// A buffer of so many bytes.
+    pub(super) fn new(context: &Arc<Context>, size: usize, seen: Seen) -> Result<Self, String> {
+        let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+        let create = vk::BufferCreateInfo::default().size(size as u64).usage(usage);
+        let device = &context.device;
+        // SAFETY: the structure lives until the call returns.
+        let handle = unsafe { device.create_buffer(&create, None) }.map_err(failed("vkCreateBuffer"))?;
+        let mut buffer = Self { context: context.clone(), handle, memory: vk::DeviceMemory::null(), host: core::ptr::null_mut(), size };
+        // SAFETY: the buffer was just made.
+        let needs = unsafe { device.get_buffer_memory_requirements(handle) };
+        let kind =
+            memory_type(&context.memories, needs.memory_type_bits, seen).ok_or("the device has no memory of the kind that is needed")?;
+        let allocate = vk::MemoryAllocateInfo::default().allocation_size(needs.size).memory_type_index(kind);
+        // SAFETY: the buffer is unbound, the memory as large as it needs, and mapped once and whole.
+        unsafe {
+            buffer.memory = device.allocate_memory(&allocate, None).map_err(failed("vkAllocateMemory"))?;
+            device.bind_buffer_memory(handle, buffer.memory, 0).map_err(failed("vkBindBufferMemory"))?;
+            if seen != Seen::Device {
+                let mapped =
+                    device.map_memory(buffer.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()).map_err(failed("vkMapMemory"))?;
+                buffer.host = mapped.cast();
+                buffer.host.write_bytes(0, size);
+            }
+        }
+        Ok(buffer)
+    }
+
+    /// Its bytes; none if the host does not see it.
+    pub(super) fn bytes(&self) -> &[u8] {
+        if self.host.is_null() {
+            return &[];
+        }
+        // SAFETY: the mapping has `size` bytes that were written once, and lives as long as `self`; streams do not look while the device computes.
+        unsafe { core::slice::from_raw_parts(self.host, self.size) }
+    }
+
+    /// The same, to be written.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        if self.host.is_null() {
+            return &mut [];
+        }
+        // SAFETY: as above, and `self` is borrowed alone.
+        unsafe { core::slice::from_raw_parts_mut(self.host, self.size) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.context.hangs.load(Ordering::Relaxed) {
+            return;
+        }
+        // SAFETY: nothing that is under way uses it: streams wait before they are dropped. Freeing memory unmaps it; null is ignored.
+        unsafe {
+            self.context.device.destroy_buffer(self.handle, None);
+            self.context.device.free_memory(self.memory, None);
+        }
+    }
+}
+
+/// The first kind of memory that is allowed and has what is best, or else what is needed.
+fn memory_type(memories: &vk::PhysicalDeviceMemoryProperties, allowed: u32, seen: Seen) -> Option<u32> {
+    let coherent = Flags::HOST_VISIBLE | Flags::HOST_COHERENT;
+    let (needed, better) = match seen {
+        Seen::Both => (SHARED, SHARED | Flags::HOST_CACHED),
+        Seen::Host => (coherent, coherent | Flags::HOST_CACHED),
+        Seen::Device => (Flags::DEVICE_LOCAL, Flags::DEVICE_LOCAL),
+    };
+    let find = |wanted: Flags| {
+        let mut kinds = (0..).zip(memories.memory_types_as_slice());
+        kinds.find(|(index, kind)| allowed & 1 << index != 0 && kind.property_flags.contains(wanted)).map(|(index, _)| index)
+    };
+    find(better).or_else(|| find(needed))
+}

@@ -1,0 +1,307 @@
+//! Buffers, a command buffer and a fence: one launch at a time.
+
+use super::GROUP;
+use super::context::{Context, failed};
+use super::memory::{Buffer, Seen};
+use crate::device::{Launch, Layout, Step, Stream};
+use ash::vk;
+use core::ops::Range;
+use core::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+use zeroize::Zeroize;
+
+/// A launch that takes longer than this and a microsecond for each byte never ends: then the device hangs.
+const BOUND_NS: u64 = 10_000_000_000;
+const BOUND_NS_PER_BYTE: u64 = 1_000;
+
+/// Stages and accesses between which barriers stand.
+type Scope = (vk::PipelineStageFlags, vk::AccessFlags);
+const COMPUTE: Scope = (
+    vk::PipelineStageFlags::COMPUTE_SHADER,
+    vk::AccessFlags::from_raw(vk::AccessFlags::SHADER_READ.as_raw() | vk::AccessFlags::SHADER_WRITE.as_raw()),
+);
+const TRANSFER: Scope = (
+    vk::PipelineStageFlags::TRANSFER,
+    vk::AccessFlags::from_raw(vk::AccessFlags::TRANSFER_READ.as_raw() | vk::AccessFlags::TRANSFER_WRITE.as_raw()),
+);
+
+const CONTROL: usize = 0;
+const INPUT: usize = 1;
+const OUTPUT: usize = 2;
+
+/// See the [module](self).
+pub(super) struct VulkanStream {
+    context: Arc<Context>,
+    /// Control, input, output, where the host sees them.
+    host: [Buffer; 3],
+    /// Where the device has copies of its own: the same.
+    own: Option<[Buffer; 3]>,
+    descriptors: vk::DescriptorPool,
+    set: vk::DescriptorSet,
+    commands: vk::CommandPool,
+    buffer: vk::CommandBuffer,
+    fence: vk::Fence,
+    /// Words of the control buffer and bytes of text of what is under way.
+    under_way: Option<(usize, usize)>,
+}
+
+impl VulkanStream {
+    pub(super) fn new(context: Arc<Context>, layout: Layout) -> Result<Self, String> {
+        let sizes = [4 * layout.control, layout.text, layout.output()];
+        let buffers = |seen: Seen| -> Result<[Buffer; 3], String> {
+            let [control, input, output] = sizes.map(|size| Buffer::new(&context, size, seen));
+            Ok([control?, input?, output?])
+        };
+        let host = buffers(if context.unified { Seen::Both } else { Seen::Host })?;
+        let own = if context.unified { None } else { Some(buffers(Seen::Device)?) };
+        let mut stream = Self {
+            context,
+            host,
+            own,
+            descriptors: vk::DescriptorPool::null(),
+            set: vk::DescriptorSet::null(),
+            commands: vk::CommandPool::null(),
+            buffer: vk::CommandBuffer::null(),
+            fence: vk::Fence::null(),
+            under_way: None,
+        };
+        stream.objects()?;
+        Ok(stream)
+    }
+
+    fn objects(&mut self) -> Result<(), String> {
+        let context = self.context.clone();
+        let device = &context.device;
+        let sizes = [vk::DescriptorPoolSize::default().ty(vk::DescriptorType::STORAGE_BUFFER).descriptor_count(3)];
+        let create = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
+        let layouts = [context.set_layout];
+        let commands = vk::CommandPoolCreateInfo::default()
+            .queue_family_index(context.family)
+            .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER | vk::CommandPoolCreateFlags::TRANSIENT);
+        // SAFETY: all of the context's device; structures live until each call returns; `drop` destroys what was made.
+        unsafe {
+            self.descriptors = device.create_descriptor_pool(&create, None).map_err(failed("vkCreateDescriptorPool"))?;
+            let allocate = vk::DescriptorSetAllocateInfo::default().descriptor_pool(self.descriptors).set_layouts(&layouts);
+            self.set = device.allocate_descriptor_sets(&allocate).map_err(failed("vkAllocateDescriptorSets"))?[0];
+            self.commands = device.create_command_pool(&commands, None).map_err(failed("vkCreateCommandPool"))?;
+            let allocate = vk::CommandBufferAllocateInfo::default().command_pool(self.commands).command_buffer_count(1);
+            self.buffer = device.allocate_command_buffers(&allocate).map_err(failed("vkAllocateCommandBuffers"))?[0];
+            self.fence = device.create_fence(&vk::FenceCreateInfo::default(), None).map_err(failed("vkCreateFence"))?;
+        }
+        let infos = self.buffers().map(|buffer| [vk::DescriptorBufferInfo::default().buffer(buffer.handle).range(vk::WHOLE_SIZE)]);
+        let writes: Vec<_> = (0..)
+            .zip(&infos)
+            .map(|(binding, info)| {
+                vk::WriteDescriptorSet::default()
+                    .dst_set(self.set)
+                    .dst_binding(binding)
+                    .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+                    .buffer_info(info)
+            })
+            .collect();
+        // SAFETY: set and buffers were made for each other; nothing uses the set yet.
+        unsafe { device.update_descriptor_sets(&writes, &[]) };
+        Ok(())
+    }
+
+    /// Those that kernels use.
+    fn buffers(&self) -> [&Buffer; 3] {
+        self.own.as_ref().unwrap_or(&self.host).each_ref()
+    }
+
+    fn barrier(&self, from: Scope, to: Scope) {
+        let barrier = [vk::MemoryBarrier::default().src_access_mask(from.1).dst_access_mask(to.1)];
+        // SAFETY: the command buffer is being recorded by this thread.
+        unsafe {
+            self.context.device.cmd_pipeline_barrier(self.buffer, from.0, to.0, vk::DependencyFlags::empty(), &barrier, &[], &[]);
+        }
+    }
+
+    fn copy(&self, from: &Buffer, to: &Buffer, bytes: Range<usize>) {
+        if bytes.is_empty() {
+            return;
+        }
+        let region = vk::BufferCopy { src_offset: bytes.start as u64, dst_offset: bytes.start as u64, size: bytes.len() as u64 };
+        // SAFETY: recording; both buffers have these bytes.
+        unsafe { self.context.device.cmd_copy_buffer(self.buffer, from.handle, to.handle, &[region]) };
+    }
+
+    fn wipe(&self, buffer: &Buffer, bytes: usize) {
+        if bytes > 0 {
+            // SAFETY: recording; the buffer has these bytes, whose number is a multiple of 4.
+            unsafe { self.context.device.cmd_fill_buffer(self.buffer, buffer.handle, 0, bytes.next_multiple_of(4) as u64, 0) };
+        }
+    }
+
+    fn dispatch(&self, step: &Step) {
+        let context = &self.context;
+        let push: [u32; 3] = [step.records, step.count, step.lanes];
+        let mut bytes = [0; 12];
+        bytes.as_chunks_mut().0.iter_mut().zip(push).for_each(|(to, word)| *to = word.to_ne_bytes());
+        // SAFETY: recording; pipeline, layout and set are the context's. Lanes beyond the last do nothing, and records name places within the buffers.
+        unsafe {
+            let device = &context.device;
+            device.cmd_bind_pipeline(self.buffer, vk::PipelineBindPoint::COMPUTE, context.pipelines[step.kernel.index()]);
+            device.cmd_push_constants(self.buffer, context.pipeline_layout, vk::ShaderStageFlags::COMPUTE, 0, &bytes);
+            device.cmd_dispatch(self.buffer, step.lanes.div_ceil(GROUP), 1, 1);
+        }
+    }
+
+    /// Records what `commands` says.
+    fn record(&self, commands: impl FnOnce()) -> Result<(), String> {
+        let device = &self.context.device;
+        let begin = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
+        // SAFETY: nothing that was recorded before is under way.
+        unsafe { device.begin_command_buffer(self.buffer, &begin) }.map_err(failed("vkBeginCommandBuffer"))?;
+        commands();
+        // SAFETY: recording, by this thread.
+        unsafe { device.end_command_buffer(self.buffer) }.map_err(failed("vkEndCommandBuffer"))
+    }
+
+    fn upload(&self, launch: &Launch) {
+        if let Some(own) = &self.own {
+            self.copy(&self.host[CONTROL], &own[CONTROL], 0..4 * launch.control);
+            self.copy(&self.host[INPUT], &own[INPUT], 0..launch.text.next_multiple_of(16));
+            self.barrier(TRANSFER, COMPUTE);
+        }
+    }
+
+    fn kernels(&self, launch: &Launch) {
+        let device = &self.context.device;
+        // SAFETY: recording; the set is bound once for all kernels, which share a layout.
+        unsafe {
+            let layout = self.context.pipeline_layout;
+            device.cmd_bind_descriptor_sets(self.buffer, vk::PipelineBindPoint::COMPUTE, layout, 0, &[self.set], &[]);
+        }
+        for step in &launch.steps {
+            if step.after {
+                self.barrier(COMPUTE, COMPUTE);
+            }
+            self.dispatch(step);
+        }
+        self.barrier(COMPUTE, (COMPUTE.0 | TRANSFER.0, COMPUTE.1 | TRANSFER.1));
+    }
+
+    fn download(&self, launch: &Launch) {
+        use vk::{AccessFlags as Access, PipelineStageFlags as Stages};
+        let text = launch.text.next_multiple_of(16);
+        self.wipe(self.buffers()[CONTROL], 4 * launch.control);
+        if let Some(own) = &self.own {
+            self.copy(&own[OUTPUT], &self.host[OUTPUT], 0..text);
+            self.copy(&own[OUTPUT], &self.host[OUTPUT], launch.sums.clone());
+            self.wipe(&own[INPUT], text);
+            self.barrier(TRANSFER, TRANSFER);
+            self.wipe(&own[OUTPUT], text);
+        }
+        self.barrier(
+            (Stages::COMPUTE_SHADER | Stages::TRANSFER, Access::SHADER_WRITE | Access::TRANSFER_WRITE),
+            (Stages::HOST, Access::HOST_READ | Access::HOST_WRITE),
+        );
+    }
+
+    fn submit(&self) -> Result<(), String> {
+        let buffers = [self.buffer];
+        let submit = [vk::SubmitInfo::default().command_buffers(&buffers)];
+        let queue = self.context.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the command buffer is recorded, the fence unsignalled, and the queue locked.
+        unsafe {
+            self.context.device.reset_fences(&[self.fence]).map_err(failed("vkResetFences"))?;
+            self.context.device.queue_submit(*queue, &submit, self.fence).map_err(failed("vkQueueSubmit"))
+        }
+    }
+}
+
+impl Stream for VulkanStream {
+    fn control(&mut self) -> &mut [u32] {
+        let bytes = self.host[CONTROL].bytes_mut();
+        // SAFETY: a mapping is aligned to 64 bytes at least (`minMemoryMapAlignment`), and any words are good.
+        unsafe { core::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len() / 4) }
+    }
+
+    fn input(&mut self) -> &mut [u8] {
+        self.host[INPUT].bytes_mut()
+    }
+
+    fn output(&self) -> &[u8] {
+        self.host[OUTPUT].bytes()
+    }
+
+    fn start(&mut self, launch: &Launch) -> Result<(), String> {
+        self.record(|| {
+            self.upload(launch);
+            self.kernels(launch);
+            self.download(launch);
+        })?;
+        self.submit()?;
+        self.under_way = Some((launch.control, launch.text));
+        Ok(())
+    }
+
+    fn resident(&mut self, launch: &Launch, times: u32) -> Result<Duration, String> {
+        let run = |stream: &mut Self, wiped: usize| {
+            stream.submit()?;
+            stream.under_way = Some((wiped, launch.text * times as usize));
+            stream.wait()
+        };
+        self.record(|| self.upload(launch))?;
+        run(self, 0)?;
+        self.record(|| (0..times).for_each(|_| self.kernels(launch)))?;
+        let begin = Instant::now();
+        run(self, 0)?;
+        let took = begin.elapsed();
+        self.record(|| self.download(launch))?;
+        run(self, launch.control)?;
+        Ok(took)
+    }
+
+    fn wait(&mut self) -> Result<(), String> {
+        let Some((control, text)) = self.under_way else { return Ok(()) };
+        let bound = BOUND_NS + BOUND_NS_PER_BYTE * text as u64;
+        // SAFETY: the fence belongs to what is under way.
+        match unsafe { self.context.device.wait_for_fences(&[self.fence], true, bound) } {
+            Ok(()) => {
+                self.under_way = None;
+                self.control()[..control].zeroize();
+                Ok(())
+            }
+            Err(vk::Result::TIMEOUT) => {
+                self.context.hangs.store(true, Ordering::Relaxed);
+                Err(format!("the device did not answer within {} s", bound / 1_000_000_000))
+            }
+            Err(error) => {
+                self.under_way = None;
+                Err(failed("vkWaitForFences")(error))
+            }
+        }
+    }
+
+    #[cfg(test)]
+    fn device_control(&mut self) -> Vec<u32> {
+        self.record(|| {
+            if let Some(own) = &self.own {
+                self.copy(&own[CONTROL], &self.host[CONTROL], 0..own[CONTROL].size);
+            }
+        })
+        .unwrap();
+        self.submit().unwrap();
+        self.under_way = Some((0, 0));
+        self.wait().unwrap();
+        self.control().to_vec()
+    }
+}
+
+impl Drop for VulkanStream {
+    fn drop(&mut self) {
+        if self.wait().is_err() && self.context.hangs.load(Ordering::Relaxed) {
+            return;
+        }
+        let device = &self.context.device;
+        // SAFETY: nothing is under way; what is destroyed was made by `objects`, or is null, which is ignored.
+        unsafe {
+            device.destroy_fence(self.fence, None);
+            device.destroy_command_pool(self.commands, None);
+            device.destroy_descriptor_pool(self.descriptors, None);
+        }
+    }
+}

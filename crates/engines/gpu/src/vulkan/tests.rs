@@ -1,0 +1,79 @@
+//! What the suite does not see: memory of the device's own, parts and many streams, and that no key stays behind.
+
+use super::Vulkan;
+use crate::device::Device;
+use crate::engine::GpuEngine;
+use crate::launch::Filling;
+use crate::message::Message;
+use crate::session::Session;
+use bywash_conformance::{Area, Options};
+use bywash_core::{Algorithm, Data, Direction, Engine, Key, Operation, SessionParams};
+
+/// Opens what is here, or says why nothing is.
+fn open(staged: bool, text: usize) -> Option<Vulkan> {
+    match Vulkan::open(Some(staged), Some((text, 2))) {
+        Ok(found) => Some(found.device),
+        Err(reason) => {
+            eprintln!("skipped: {reason}");
+            None
+        }
+    }
+}
+
+#[test]
+fn texts_are_cut_and_copied_to_memory_of_the_devices_own() {
+    let Some(device) = open(true, 8 << 10) else { return };
+    assert!(device.describe().contains("memory of its own"));
+    let engine = GpuEngine::new("gpu-staged", Box::new(device));
+    let areas = vec![Area::Batches, Area::Forgeries, Area::Threads, Area::Counters];
+    bywash_conformance::run(&engine, &Options { areas, ..Options::default() }).assert_passed();
+}
+
+#[test]
+fn a_text_of_many_parts_is_one_message() {
+    let Some(device) = open(false, 64 << 10) else { return };
+    let engine = GpuEngine::new("gpu-parts", Box::new(device));
+    let text: Vec<u8> = (0..1_000_003u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
+    for algorithm in [Algorithm::Aes256Gcm, Algorithm::ChaCha20Poly1305, Algorithm::Aes128Xts, Algorithm::Aes192Ctr] {
+        let key: Vec<u8> = (0..64).collect();
+        let len = algorithm.key_lengths().0;
+        let params = SessionParams::new(algorithm, Key::Symmetric(key[..len].into())).unwrap();
+        let keyed = engine.open(&params).unwrap();
+        let (mut buffer, mut tag, iv) = (text.clone(), vec![0; params.tag_len()], vec![7; algorithm.usual_iv_len()]);
+        let mut run = |direction: Direction, buffer: &mut [u8]| {
+            keyed.run(&mut Operation { direction, iv: &iv, aad: b"", data: Data::InPlace(buffer), tag: &mut tag })
+        };
+        assert_eq!(run(Direction::Encrypt, &mut buffer), Ok(text.len()), "{algorithm}");
+        assert_ne!(buffer, text, "{algorithm}");
+        assert_eq!(run(Direction::Decrypt, &mut buffer), Ok(text.len()), "{algorithm}");
+        assert!(buffer == text, "{algorithm}");
+    }
+}
+
+/// Reads the device's copy of the control buffer before and after: keys are there for the launch alone.
+#[test]
+fn no_key_stays_on_the_device() {
+    for staged in [false, true] {
+        let Some(device) = open(staged, 64 << 10) else { return };
+        let layout = device.layout();
+        let mut stream = device.stream().unwrap();
+        let engine = GpuEngine::new("gpu-wiped", Box::new(device));
+        let params = SessionParams::new(Algorithm::Aes256Gcm, Key::Symmetric((&[0x5A; 32]).into())).unwrap();
+        let session = Session::open(&engine.0, &params).unwrap();
+        let (mut text, mut tag) = ([1; 4096], [0; 16]);
+        let operation = Operation { direction: Direction::Encrypt, iv: &[2; 12], aad: &[], data: Data::InPlace(&mut text), tag: &mut tag };
+        let mut message = Message::new(&session, &operation);
+        let mut filling = Filling::new(layout);
+        message.give(&operation, 4096, &mut filling, &mut *stream);
+        let launch = filling.launch(&mut *stream);
+        let keys = session.words.to_vec();
+        let holds = |control: &[u32]| control.windows(keys.len()).any(|window| window == keys);
+        assert!(holds(stream.control()), "the search finds what is there");
+        stream.start(&launch).unwrap();
+        stream.wait().unwrap();
+        assert!(stream.output()[..4096].iter().any(|byte| *byte != 0), "something was computed");
+        assert!(stream.control().iter().all(|word| *word == 0), "the host's copy is wiped");
+        let left = stream.device_control();
+        assert!(left[..launch.control].iter().all(|word| *word == 0) && !holds(&left), "the device's copy is wiped, staged: {staged}");
+    }
+}

@@ -1,0 +1,34 @@
+//! The suite over what Vulkan finds here: a GPU, or Mesa's software Vulkan. Skipped, with the reason, where it finds nothing.
+
+use bywash_conformance::{Area, assert_area};
+use bywash_engine_gpu::{Backend, GpuEngine};
+use std::sync::OnceLock;
+
+fn check(area: Area) {
+    static ENGINE: OnceLock<Result<GpuEngine, String>> = OnceLock::new();
+    match ENGINE.get_or_init(|| Backend::Vulkan.open().map_err(|absent| absent.reason)) {
+        Ok(engine) => assert_area(engine, area),
+        Err(reason) => eprintln!("skipped: {reason}"),
+    }
+}
+
+macro_rules! areas {
+    ($($name:ident = $area:ident),*) => {
+        $(#[test]
+        fn $name() {
+            check(Area::$area);
+        })*
+
+        #[test]
+        fn every_area_has_its_test() {
+            assert_eq!([$(Area::$area),*].as_slice(), Area::ALL);
+        }
+    };
+}
+
+areas! {
+    cipher_vectors = CipherVectors, aead_vectors = AeadVectors, hash_vectors = HashVectors, rsa_vectors = RsaVectors,
+    curve_vectors = CurveVectors, ciphers = Ciphers, aeads = Aeads, hashes = Hashes, public_keys = PublicKeys,
+    streams = Streams, counters = Counters, forgeries = Forgeries, threads = Threads, batches = Batches,
+    refusals = Refusals, declarations = Declarations, robustness = Robustness
+}
