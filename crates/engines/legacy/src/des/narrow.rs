@@ -135,7 +135,7 @@ fn xor(a: Eight, b: Eight) -> Eight {
 #[target_feature(enable = "avx2")]
 fn gather(eight: Eight) -> __m256i {
     let four = _mm256_or_si256(eight[0], _mm256_slli_epi64::<8>(eight[1]));
-    let other = _mm256_permute4x64_epi64::<0b0100_1110>(four);
+    let other = _mm256_permute2x128_si256::<1>(four, four);
     _mm256_or_si256(four, _mm256_slli_epi64::<16>(other))
 }
 
@@ -163,13 +163,21 @@ fn cipher<const N: usize>(passes: &[(&RoundKeys, Direction)], blocks: &mut [[u8;
         (left[n], right[n]) = (pick(block, const { &HALVES[0] }), pick(block, const { &HALVES[1] }));
     }
     for (keys, direction) in passes {
-        for round in 0..16 {
-            let key = key_of(match direction {
+        let key = |round: usize| {
+            key_of(match direction {
                 Direction::Encrypt => keys[round],
                 Direction::Decrypt => keys[15 - round],
-            });
+            })
+        };
+        // What goes into the S-boxes is computed beside the half that it comes from, and so some steps sooner.
+        let mut into = right.map(|half| rows_of(xor(half, key(0))));
+        for round in 0..16 {
             for n in 0..N {
-                (left[n], right[n]) = (right[n], xor(left[n], f(xor(right[n], key))));
+                let (before, given) = (left[n], f(into[n]));
+                (left[n], right[n]) = (right[n], xor(before, given));
+                if round < 15 {
+                    into[n] = rows_of(xor(before, key(round + 1))).map(|row| xor(row, given));
+                }
             }
         }
         (left, right) = (right, left);
@@ -190,19 +198,23 @@ fn bytes_of(four: __m256i) -> u32 {
     (low | high << 8) as u32
 }
 
+/// For each row of the S-boxes, what is below 16 where the number is of that row, and then its place there.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn rows_of(eight: Eight) -> [Eight; 4] {
+    [0, 1, 2, 3].map(|row| xor(eight, [_mm256_set1_epi64x(row * 16); 2]))
+}
+
 /// S-boxes and P.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn f(into: Eight) -> Eight {
+fn f(into: [Eight; 4]) -> Eight {
     // Numbers up to 15 stay below 128, all others do not: there the look-up gives zero.
     let of_this_row = _mm256_set1_epi8(0x70);
     let nibbles = _mm256_set_epi64x(0xf0, 0x0f, 0xf0, 0x0f);
     let given = [0, 1].map(|half| {
-        let row = |row: usize| {
-            let number = _mm256_xor_si256(into[half], _mm256_set1_epi64x(row as i64 * 16));
-            _mm256_shuffle_epi8(load(&TABLES[half][row]), _mm256_adds_epu8(number, of_this_row))
-        };
-        let entry = _mm256_or_si256(_mm256_or_si256(row(0), row(1)), _mm256_or_si256(row(2), row(3)));
+        let entry = |row: usize| _mm256_shuffle_epi8(load(&TABLES[half][row]), _mm256_adds_epu8(into[row][half], of_this_row));
+        let entry = _mm256_or_si256(_mm256_or_si256(entry(0), entry(1)), _mm256_or_si256(entry(2), entry(3)));
         _mm256_and_si256(entry, nibbles)
     });
     pick(gather(given), const { &PERMUTED })
