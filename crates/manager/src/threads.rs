@@ -48,6 +48,7 @@ fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 fn work(inner: &Arc<Inner>, id: EngineId) {
+    crate::execute::begin(inner.engine(id));
     let mut state = inner.lock();
     loop {
         match state.engine(id).ready.pop_front() {

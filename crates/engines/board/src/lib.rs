@@ -26,7 +26,7 @@
 //!
 //! A card of one lane is the crypto module of a small machine: one request at a time, whosever it is (ohgama2008: NPE B of an IXP425). With `switch_ns` it
 //! holds one session's key and state, and taking in another's costs so much of its time. A session is what [`Engine::open`] has opened; every change
-//! is [counted](bywash_core::Engine::switches).
+//! is [counted](bywash_core::Engine::switches). The thread that stands in for it goes before others on the processor, if it may (`CAP_SYS_NICE`).
 //!
 //! # How the host waits
 //!
@@ -52,6 +52,7 @@ mod cores;
 mod fpga;
 mod interrupt;
 mod lanes;
+mod precedence;
 mod waiting;
 
 pub use clock::Computed;
@@ -172,6 +173,13 @@ impl Engine for Board {
 
     fn late(&self) -> Option<u64> {
         Some(self.computed().late)
+    }
+
+    /// All that share a single module wait for the thread that stands in for it.
+    fn worker_begins(&self) {
+        if self.costs.lanes == 1 {
+            precedence::take();
+        }
     }
 
     fn switches(&self) -> Option<u64> {

@@ -2,8 +2,9 @@
 //!
 //! A program that asks for one operation at a time never has the next one waiting when the last one ends: to prefer the session that the module holds changes nothing, unless the
 //! module waits for it (as anticipatory disk scheduling does, Iyer and Druschel 2001). It pays when the program comes back sooner than a
-//! switch takes. So for each session the time between a result and the next request is learnt; if that is less than a switch, the module waits for up to twice as
-//! long, never longer than a switch. Whoever is new is expected back within half a switch.
+//! switch takes. So for each session the time between a result and the next request is learnt; if that is less than a switch, the module waits, up to as long as a switch takes:
+//! whoever rents skis until that has cost what a pair costs, and then buys, never pays more than twice what foresight would have. A program usually comes
+//! back soon, but now and then the machine runs another before it. Whoever is new is expected back within half a switch.
 //!
 //! A session's turn ends with its *quantum*, waiting included, when others wait: [`QUANTUM_SWITCHES`] switches long unless something else is said, so that the switches
 //! take less than a tenth of the time. Whose turn is next the discipline below says. Where a switch costs nothing there are no turns, and the discipline
@@ -73,7 +74,7 @@ impl Anticipatory {
         if over || module.holds() != Some(owner) || usual_ns >= module.switch_ns() {
             return None;
         }
-        let until = habit.away? + module.switch_ns().min(2.0 * usual_ns) as u64;
+        let until = habit.away? + module.switch_ns() as u64;
         (now < until).then_some(Choice::WaitUntil(until))
     }
 }
