@@ -39,6 +39,7 @@
 //! | [`geometry`] | where which chunk lies |
 //! | [`nonce`], [`sealer`] | how a chunk is sealed, and why no nonce comes twice |
 //! | [`container`], [`disk`] | reading and writing anywhere in a file, such that a power cut leaves it old or new |
+//! | [`whole`] | whole files and streams, by several threads |
 //! | [`fsck`] | every damaged chunk |
 //! | [`power`] | disks whose power is cut, for tests |
 //!
@@ -61,6 +62,7 @@ pub mod power;
 pub mod recipient;
 pub mod sealer;
 pub mod slot;
+pub mod whole;
 
 pub use aead::Aead;
 pub use container::Container;
@@ -72,3 +74,5 @@ pub use lock::{Keyring, Lock, new_file};
 pub use nonce::NonceSource;
 pub use passphrase::Argon2Cost;
 pub use recipient::{Identity, Recipient};
+pub use sealer::Sealer;
+pub use whole::Whole;

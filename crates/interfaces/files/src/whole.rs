@@ -1,0 +1,313 @@
+//! Whole files sealed and opened, from end to end: by several threads where both sides are files, in a pipeline where one is a stream.
+//!
+//! Chunks go in groups. A group is read straight to where its texts belong among nonces and tags, sealed in place and written in one piece, so each byte
+//! is touched by the kernel's two copies and by the cipher, while it is still in the processor's cache.
+
+use crate::error::{Damage, DamageKind, Error, Result};
+use crate::geometry::{Geometry, NONCE_BYTES, OVERHEAD};
+use crate::header::{Header, read_up_to};
+use crate::sealer::{Place, Sealer};
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::sync_channel;
+use zeroize::Zeroizing;
+
+/// Bytes of text in a group: with its overhead it fits into a core's second cache.
+const GROUP_BYTES: usize = 512 << 10;
+/// Groups on their way between the threads of a stream.
+const GROUPS_AHEAD: usize = 4;
+
+type Buffer = Zeroizing<Vec<u8>>;
+
+/// One file sealed or opened as a whole.
+pub struct Whole<'a> {
+    sealer: &'a Sealer,
+    header: &'a Header,
+    geometry: Geometry,
+    threads: usize,
+    /// Bytes of text done, for who shows progress.
+    progress: &'a AtomicU64,
+}
+
+/// The chunks of one group, and where its text begins.
+#[derive(Clone, Copy)]
+struct Group {
+    first: u64,
+    text_at: u64,
+    text_len: usize,
+}
+
+impl<'a> Whole<'a> {
+    /// By at most so many threads. `progress` counts bytes of text as they are done.
+    pub fn new(sealer: &'a Sealer, header: &'a Header, threads: usize, progress: &'a AtomicU64) -> Self {
+        Self { sealer, header, geometry: header.geometry(), threads: threads.max(1), progress }
+    }
+
+    /// Seals `len` bytes of one file into another, which is empty.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with `UnexpectedEof` if the source is shorter; an engine's; the operating system's.
+    pub fn seal(&self, source: &File, len: u64, target: &File) -> Result<()> {
+        if len <= self.group_text() {
+            return self.seal_small(source, len, target);
+        }
+        target.write_all_at(self.header.bytes(), 0)?;
+        self.each_group(len, |group, stored| {
+            self.read_texts(source, group, stored)?;
+            self.seal_group(group, len, stored)?;
+            Ok(target.write_all_at(stored, self.geometry.offset(group.first))?)
+        })
+    }
+
+    /// Header and chunks of a small file in one write.
+    fn seal_small(&self, source: &File, len: u64, target: &File) -> Result<()> {
+        let group = self.group(0, len);
+        let header = self.header.bytes();
+        let mut all = Buffer::new(vec![0; header.len() + self.stored_len(group)]);
+        let (front, stored) = all.split_at_mut(header.len());
+        front.copy_from_slice(header);
+        self.read_texts(source, group, stored)?;
+        self.seal_group(group, len, stored)?;
+        target.write_all_at(&all, 0)?;
+        self.progress.fetch_add(len, Relaxed);
+        Ok(())
+    }
+
+    /// Opens a file into another, which is empty; the length of the text.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`], [`Error::Damaged`]; an engine's; the operating system's.
+    pub fn open(&self, source: &File, target: &File) -> Result<u64> {
+        let len = self.geometry.text_len_of_file(source.metadata()?.len())?;
+        self.each_group(len, |group, stored| {
+            self.read_stored(source, group, stored)?;
+            self.open_group(group, len, stored)?;
+            write_texts(target, group, &self.geometry, stored)
+        })?;
+        Ok(len)
+    }
+
+    /// Reads a sealed file back, and compares its text with another file's; `false` if they differ.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn is_text_of(&self, sealed: &File, plain: &File) -> Result<bool> {
+        let len = self.geometry.text_len_of_file(sealed.metadata()?.len())?;
+        let is_same = AtomicBool::new(plain.metadata()?.len() == len);
+        let compare = |group: Group, stored: &mut [u8]| {
+            self.read_stored(sealed, group, stored)?;
+            self.open_group(group, len, stored)?;
+            let mut text = Buffer::new(vec![0; group.text_len]);
+            plain.read_exact_at(&mut text, group.text_at)?;
+            let sealed_text = stored.chunks(self.geometry.stored_size()).zip(text.chunks(self.geometry.chunk_size()));
+            if !sealed_text.into_iter().all(|(stored, text)| stored[NONCE_BYTES..][..text.len()] == *text) {
+                is_same.store(false, Relaxed);
+            }
+            Ok(())
+        };
+        if is_same.load(Relaxed) {
+            self.each_group(len, compare)?;
+        }
+        Ok(is_same.into_inner())
+    }
+
+    /// Seals a stream into another; bytes of text.
+    ///
+    /// # Errors
+    /// An engine's; the operating system's.
+    pub fn seal_stream(&self, source: impl Read + Send, mut target: impl Write) -> Result<u64> {
+        target.write_all(self.header.bytes())?;
+        let (chunk, mut done) = (self.geometry.chunk_size(), 0);
+        // Text is read with room for nonces and tags left between.
+        let read = |source: &mut dyn Read, buffer: &mut Buffer| {
+            let mut text_len = 0;
+            for stored in buffer.chunks_mut(self.geometry.stored_size()) {
+                let got = read_up_to(&mut *source, &mut stored[NONCE_BYTES..NONCE_BYTES + chunk])?;
+                text_len += got;
+                if got < chunk {
+                    break;
+                }
+            }
+            Ok(text_len)
+        };
+        self.pipeline(source, read, |first, text_len, is_last, stored| {
+            let group = Group { first, text_at: done, text_len };
+            let stored = &mut stored[..self.stored_len(group)];
+            // A length that ends with this group, or goes on beyond it, says which chunk is the last.
+            let len = group.text_at + text_len as u64 + u64::from(!is_last);
+            self.seal_group(group, len, stored)?;
+            done += text_len as u64;
+            self.progress.fetch_add(text_len as u64, Relaxed);
+            Ok(target.write_all(stored)?)
+        })?;
+        target.flush()?;
+        Ok(done)
+    }
+
+    /// Opens a stream, of which the header has been read, into another; bytes of text. What was written before an error was authentic, but not all.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_stream(&self, source: impl Read + Send, mut target: impl Write) -> Result<u64> {
+        let mut done = 0;
+        let read = |source: &mut dyn Read, buffer: &mut Buffer| read_up_to(source, buffer);
+        self.pipeline(source, read, |first, stored_len, is_last, stored| {
+            let stored = &mut stored[..stored_len];
+            let before = self.geometry.offset(first) - self.geometry.offset(0);
+            let end = self.geometry.text_len_of_file(self.geometry.offset(0) + before + stored_len as u64)?;
+            let group = Group { first, text_at: done, text_len: (end - done) as usize };
+            self.open_group(group, end + u64::from(!is_last), stored)?;
+            for stored in stored.chunks(self.geometry.stored_size()) {
+                target.write_all(&stored[NONCE_BYTES..stored.len() - (OVERHEAD - NONCE_BYTES)])?;
+            }
+            done = end;
+            self.progress.fetch_add(group.text_len as u64, Relaxed);
+            Ok(())
+        })?;
+        target.flush()?;
+        Ok(done)
+    }
+
+    /// Reads groups in a thread of its own, and hands them over with the number of their first chunk, what `read` returned, and whether nothing follows.
+    fn pipeline(
+        &self,
+        mut source: impl Read + Send,
+        read: impl Fn(&mut dyn Read, &mut Buffer) -> Result<usize> + Send,
+        mut work: impl FnMut(u64, usize, bool, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let per_group = self.chunks_per_group();
+        let room = per_group as usize * self.geometry.stored_size();
+        std::thread::scope(|scope| {
+            let (send, received) = sync_channel::<Result<(Buffer, usize)>>(GROUPS_AHEAD);
+            let (give_back, returned) = sync_channel::<Buffer>(GROUPS_AHEAD + 2);
+            scope.spawn(move || {
+                loop {
+                    let mut buffer = returned.try_recv().unwrap_or_else(|_| Buffer::new(vec![0; room]));
+                    let got = read(&mut source, &mut buffer);
+                    let is_over = !matches!(got, Ok(1..));
+                    if send.send(got.map(|got| (buffer, got))).is_err() || is_over {
+                        return;
+                    }
+                }
+            });
+            // What is read last is nothing; the group before that is the last.
+            let mut next = received.recv().map_err(|_| ended())??;
+            let mut first = 0;
+            loop {
+                let (mut buffer, got) = next;
+                next = if got == 0 { (Buffer::default(), 0) } else { received.recv().map_err(|_| ended())?? };
+                work(first, got, next.1 == 0, &mut buffer)?;
+                if next.1 == 0 {
+                    return Ok(());
+                }
+                first += per_group;
+                // Where it is not taken, another is made.
+                let _ = give_back.try_send(buffer);
+            }
+        })
+    }
+
+    fn chunks_per_group(&self) -> u64 {
+        (GROUP_BYTES / self.geometry.chunk_size()).max(1) as u64
+    }
+
+    fn group_text(&self) -> u64 {
+        self.chunks_per_group() * self.geometry.chunk_size() as u64
+    }
+
+    fn group(&self, number: u64, len: u64) -> Group {
+        let first = number * self.chunks_per_group();
+        let text_at = self.geometry.text_offset(first);
+        Group { first, text_at, text_len: (len - text_at).min(self.group_text()) as usize }
+    }
+
+    /// Bytes of a group with all overhead; a group without text has one empty chunk.
+    fn stored_len(&self, group: Group) -> usize {
+        group.text_len + group.text_len.div_ceil(self.geometry.chunk_size()).max(1) * OVERHEAD
+    }
+
+    /// Does something to each group, in as many threads as are worth it; the first error ends it.
+    fn each_group(&self, len: u64, work: impl Fn(Group, &mut [u8]) -> Result<()> + Sync) -> Result<()> {
+        let groups = len.div_ceil(self.group_text()).max(1);
+        let (next, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+        let run = || {
+            let mut buffer = Buffer::new(Vec::new());
+            loop {
+                let number = next.fetch_add(1, Relaxed);
+                if number >= groups || is_over.load(Relaxed) {
+                    return Ok(());
+                }
+                let group = self.group(number, len);
+                buffer.resize(self.stored_len(group), 0);
+                work(group, &mut buffer).inspect_err(|_| is_over.store(true, Relaxed))?;
+                self.progress.fetch_add(group.text_len as u64, Relaxed);
+            }
+        };
+        let threads = self.threads.min(usize::try_from(groups).unwrap_or(usize::MAX));
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+            let outcome = run();
+            let joined = others.into_iter().map(|other| other.join().unwrap_or_else(|_| Err(ended())));
+            // All are waited for before the first error is told.
+            joined.fold(outcome, |first, other| first.and(other))
+        })
+    }
+
+    fn seal_group(&self, group: Group, len: u64, stored: &mut [u8]) -> Result<()> {
+        for (chunk, stored) in (group.first..).zip(stored.chunks_mut(self.geometry.stored_size())) {
+            self.sealer.seal(chunk, Place::last_if(chunk == self.geometry.last_chunk(len)), stored)?;
+        }
+        Ok(())
+    }
+
+    fn open_group(&self, group: Group, len: u64, stored: &mut [u8]) -> Result<()> {
+        for (chunk, stored) in (group.first..).zip(stored.chunks_mut(self.geometry.stored_size())) {
+            let place = Place::last_if(chunk == self.geometry.last_chunk(len));
+            if !self.sealer.open(chunk, place, stored)? {
+                let (offset, text_offset) = (self.geometry.offset(chunk), self.geometry.text_offset(chunk));
+                return Err(Error::Damaged(Damage { chunk, offset, text_offset, kind: DamageKind::NotAuthentic }));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_texts(&self, source: &File, group: Group, stored: &mut [u8]) -> Result<()> {
+        let chunk = self.geometry.chunk_size();
+        let texts = stored.chunks_mut(chunk + OVERHEAD).map(|stored| {
+            let end = stored.len() - (OVERHEAD - NONCE_BYTES);
+            IoSliceMut::new(&mut stored[NONCE_BYTES..end])
+        });
+        let mut texts: Vec<_> = texts.collect();
+        // One call does it but where a file system gives less; what is missing is then read chunk by chunk.
+        let got = rustix::io::preadv(source, &mut texts, group.text_at).map_err(io::Error::from)?;
+        if got < group.text_len {
+            for (at, text) in (0..).zip(&mut texts) {
+                source.read_exact_at(text, group.text_at + at * chunk as u64)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_stored(&self, source: &File, group: Group, stored: &mut [u8]) -> Result<()> {
+        Ok(source.read_exact_at(stored, self.geometry.offset(group.first))?)
+    }
+}
+
+fn write_texts(target: &File, group: Group, geometry: &Geometry, stored: &[u8]) -> Result<()> {
+    let chunk = geometry.chunk_size();
+    let texts = stored.chunks(chunk + OVERHEAD).map(|stored| &stored[NONCE_BYTES..stored.len() - (OVERHEAD - NONCE_BYTES)]);
+    let slices: Vec<_> = texts.clone().map(IoSlice::new).collect();
+    let written = rustix::io::pwritev(target, &slices, group.text_at).map_err(io::Error::from)?;
+    if written < group.text_len {
+        for (at, text) in (0..).zip(texts) {
+            target.write_all_at(text, group.text_at + at * chunk as u64)?;
+        }
+    }
+    Ok(())
+}
+
+fn ended() -> Error {
+    Error::Io(io::Error::other("a thread of this run ended before its work was done"))
+}
