@@ -12,6 +12,8 @@ Exit codes:
     4  something may not be read, written or connected to
     5  a configuration file cannot be read or understood
     6  `bench --fail-under`: something is slower than allowed
+    7  `decrypt`, `fsck`: wrong passphrase, or no key that opens a file
+    8  `decrypt`, `fsck`: a file is damaged, truncated, or not encrypted at all
   125  `run`: Bywash failed before the command was started
   126  `run`: the command cannot be executed
   127  `run`: there is no such command
@@ -21,6 +23,7 @@ const EXAMPLES: &str = "\
 Examples:
   bywash run -- curl https://localhost/      start a program with its cryptography routed
   bywash doctor -- nginx                     would that work for nginx? what is missing?
+  bywash encrypt -p thesis.pdf               thesis.pdf.bywash, for whoever has the passphrase
   bywash engines                             what computes here
 
 Each command has its own --help with examples.";
@@ -46,6 +49,14 @@ pub(crate) enum Command {
     Cuse(crate::cuse::Args),
     /// Keep private keys in the broker alone: make, import, list, rotate, remove them
     Key(crate::key::Args),
+    /// Encrypt files, folders or a stream
+    Encrypt(crate::files::encrypt::Args),
+    /// Decrypt files, folders or a stream
+    Decrypt(crate::files::decrypt::Args),
+    /// Find every damaged place in encrypted files
+    Fsck(crate::files::fsck::Args),
+    /// Make an identity to decrypt with, or a key file
+    Keygen(crate::files::keygen::Args),
     /// Show what can compute here, what each can do, and why one is missing
     Engines(crate::engines::Args),
     /// Measure what operations cost on the engines here

@@ -19,6 +19,10 @@ pub(crate) enum Exit {
     Config = 5,
     /// `bench --fail-under`: something is slower than allowed.
     Slower = 6,
+    /// Encrypted files: a wrong passphrase, or no key that opens the file.
+    NoKey = 7,
+    /// Encrypted files: one is damaged, truncated, or none.
+    Damaged = 8,
     /// `run`: Bywash itself failed before the command was started.
     RunFailed = 125,
     /// `run`: the command is there but cannot be executed.

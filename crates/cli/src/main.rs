@@ -7,6 +7,7 @@
 //! | `cuse` | `/dev/crypto` for all programs of a machine whose kernel has CUSE |
 //! | `top`, `stats`, `record` | a broker watched, counted, recorded |
 //! | `key` | the broker's vault: private keys that no server holds |
+//! | `encrypt`, `decrypt`, `fsck`, `keygen` | files that only their readers read |
 //! | `calibrate`, `bench` | what operations cost, and where they are fastest |
 //! | `reproduce` | the papers' experiments, run again |
 //! | `simulate` | engines that nobody has to hand, on real traffic |
@@ -34,6 +35,7 @@ mod doctor;
 mod engines;
 mod explain;
 mod failure;
+mod files;
 mod key;
 mod openssl_conf;
 mod provider;
@@ -56,6 +58,10 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Cuse(args) => cuse::run(&args),
+        Command::Encrypt(args) => files::encrypt::run(&args),
+        Command::Decrypt(args) => files::decrypt::run(&args),
+        Command::Fsck(args) => files::fsck::run(&args),
+        Command::Keygen(args) => files::keygen::run(&args),
         Command::Engines(args) => engines::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -17,6 +17,7 @@ use bywash_protocol::keys::{KeyAlgorithm, KeyCommand};
 pub(crate) use place::open_vault;
 use place::{Place, PlaceArgs};
 use policy::PolicyArgs;
+pub(crate) use source::first_line;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;

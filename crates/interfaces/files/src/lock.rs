@@ -91,6 +91,11 @@ impl Keyring {
         Self::default()
     }
 
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.passphrases.is_empty() && self.key_files.is_empty() && self.identities.is_empty()
+    }
+
     /// Adds a passphrase.
     pub fn add_passphrase(&mut self, passphrase: SecretBytes) {
         self.passphrases.push(passphrase);

@@ -1,0 +1,176 @@
+//! `bywash encrypt`
+
+use super::keys::LockArgs;
+use super::place::{Draft, copy_metadata, is_unchanged, open_regular};
+use super::tree::{Plan, Way};
+use super::work::{Job, Outcome, WorkArgs, WriteArgs};
+use super::{client, failure, io_failure};
+use crate::failure::{Exit, Failure};
+use bywash_client::Client;
+use bywash_files::{Aead, Error, FileKeys, Header, Keyring, Lock, NonceSource, Sealer, Whole, geometry, new_file};
+use std::fs::{File, Metadata};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// `bywash encrypt`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bywash encrypt -p thesis.pdf                      thesis.pdf.bywash; the passphrase is asked for
+  bywash encrypt -r bywash-x25519-... -o out.bywash report.ods
+  bywash encrypt -R -k backup.key -o /mnt/backup ~/photos
+  bywash encrypt -R -p --remove-source ~/taxes      each file is replaced when its result is verified
+  tar c src | bywash encrypt -r team.recipients > src.tar.bywash
+
+Several ways to open a file may be given; each alone opens it. Folders (-R): regular files, however
+deep; links in them are not followed (under -o they are made again as links), devices, pipes and
+sockets are passed over, and so are files that end in .bywash. A run that was interrupted goes on
+where it was: a result that its source's length and time belong to is passed over. Mode, times,
+extended attributes and, where permitted, owner are kept. A result is there whole, or not at all.")]
+pub(crate) struct Args {
+    /// Files and folders; none, or `-`: stdin to stdout
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Where to: a file for one file, otherwise a folder; `-` for stdout. Beside the source, with
+    /// .bywash added, if not given
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Go through folders
+    #[arg(short = 'R', long)]
+    recursive: bool,
+    #[command(flatten)]
+    locks: LockArgs,
+    /// aes-256-gcm, aes-256-gcm-siv, chacha20-poly1305, or where the processor has AVX-512 and VAES
+    /// aegis-256 and aegis-128l
+    #[arg(long, default_value_t = Aead::default())]
+    aead: Aead,
+    /// Bytes sealed together: a power of two from 4K to 1M
+    #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = chunk_size)]
+    chunk_size: usize,
+    #[command(flatten)]
+    writes: WriteArgs,
+    #[command(flatten)]
+    work: WorkArgs,
+}
+
+fn chunk_size(text: &str) -> Result<usize, String> {
+    let (digits, unit) = match text.to_ascii_uppercase() {
+        text if text.ends_with('K') => (text[..text.len() - 1].to_owned(), 1 << 10),
+        text if text.ends_with('M') => (text[..text.len() - 1].to_owned(), 1 << 20),
+        text => (text, 1),
+    };
+    let size = digits.parse::<usize>().ok().and_then(|size| size.checked_mul(unit));
+    size.filter(|size| size.is_power_of_two() && (geometry::CHUNK_BYTES_MIN..=geometry::CHUNK_BYTES_MAX).contains(size))
+        .ok_or_else(|| "it is a power of two from 4K to 1M".into())
+}
+
+/// What all files of a run have in common.
+struct Run<'a> {
+    args: &'a Args,
+    client: Client,
+    locks: Vec<Lock>,
+    /// Knows files of an earlier run again.
+    keyring: Keyring,
+    nonces: Arc<NonceSource>,
+}
+
+/// Does what is asked.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    bywash_protocol::harden_process();
+    let is_stream = args.paths.is_empty() || args.paths == [PathBuf::from("-")];
+    let (locks, keyring) = args.locks.locks()?;
+    let run = Run { args, client: client()?, locks, keyring, nonces: Arc::new(NonceSource::new()) };
+    if is_stream || args.output.as_deref() == Some(Path::new("-")) {
+        return run.stream(is_stream);
+    }
+    let plan = Plan::new(&args.paths, Way::Encrypt, args.recursive, args.output.as_deref())?;
+    args.work.run(&plan, Some(args.writes), |job| run.file(job))
+}
+
+impl Run<'_> {
+    fn new_header(&self) -> Result<(Header, Sealer), Error> {
+        let (keys, slots) = new_file(&self.locks)?;
+        let header = Header::new(self.args.aead, self.args.chunk_size, slots, &keys)?;
+        Ok((header, self.sealer(self.args.aead, keys)))
+    }
+
+    fn sealer(&self, aead: Aead, keys: FileKeys) -> Sealer {
+        Sealer::new(&self.client, aead, keys, self.nonces.clone())
+    }
+
+    fn stream(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
+        let place = Path::new("stdin");
+        let is_stdout = self.args.output.as_deref().is_none_or(|output| output == Path::new("-"));
+        if self.args.work.json() || self.args.writes.verifies() {
+            return Err(Failure::new(Exit::Usage, "--json, --verify and --remove-source need files, not a stream; name them"));
+        }
+        if is_stdout && std::io::stdout().is_terminal() {
+            return Err(Failure::new(Exit::Usage, "ciphertext does not belong on a terminal; say where to with -o or `>`"));
+        }
+        let (header, sealer) = self.new_header().map_err(|error| failure(place, &error))?;
+        let progress = AtomicU64::new(0);
+        let whole = Whole::new(&sealer, &header, 1, &progress);
+        let source = match self.args.paths.as_slice() {
+            [] => File::open("/dev/stdin"),
+            _ if is_stdin => File::open("/dev/stdin"),
+            [path] => File::open(path),
+            _ => return Err(Failure::new(Exit::Usage, "several files do not go into one stream; use tar, or leave -o away")),
+        };
+        let source = source.map_err(|error| io_failure(place, &error))?;
+        match self.args.output.as_deref().filter(|_| !is_stdout) {
+            None => whole.seal_stream(source, std::io::stdout().lock()).map_err(|error| failure(place, &error))?,
+            Some(output) => super::decrypt::to_file(output, self.args.writes.replaces(), |target| whole.seal_stream(source, target))?,
+        };
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn file(&self, job: &Job<'_>) -> Result<Outcome, Failure> {
+        let item = job.item;
+        let (source, metadata) = open_regular(&item.source, item.is_named).map_err(|error| io_failure(&item.source, &error))?;
+        if let Ok(there) = std::fs::symlink_metadata(&item.target)
+            && !self.args.writes.replaces()
+        {
+            return match self.is_done(item, &there, &metadata) {
+                true => Ok(Outcome::WasDone { bytes: metadata.len() }),
+                false => Err(io_failure(&item.target, &std::io::ErrorKind::AlreadyExists.into())),
+            };
+        }
+        let draft = Draft::new(&item.target).map_err(|error| io_failure(&item.target, &error))?;
+        self.seal(job, &source, &metadata, &draft).map_err(|error| failure(&item.source, &error))?;
+        Ok(Outcome::Drafted { draft, bytes: metadata.len() })
+    }
+
+    fn seal(&self, job: &Job<'_>, source: &File, metadata: &Metadata, draft: &Draft) -> Result<(), Error> {
+        let (header, sealer) = self.new_header()?;
+        let whole = Whole::new(&sealer, &header, job.threads(metadata.len()), job.progress);
+        whole.seal(source, metadata.len(), &draft.file)?;
+        if !is_unchanged(source, metadata)? {
+            return Err(std::io::Error::other("somebody wrote to it while it was read; try again").into());
+        }
+        if self.args.writes.verifies() {
+            super::decrypt::read_back(&draft.file)?;
+            let ignored = AtomicU64::new(0);
+            if !Whole::new(&sealer, &header, job.threads(metadata.len()), &ignored).is_text_of(&draft.file, source)? {
+                return Err(std::io::Error::other("its result was read back and is not the same; is the disk failing?").into());
+            }
+        }
+        Ok(copy_metadata(source, metadata, &draft.file)?)
+    }
+
+    /// Whether a target is this source's from an earlier run: an authentic header if a key is here to say so, the length, the time.
+    fn is_done(&self, item: &super::tree::Item, there: &Metadata, source: &Metadata) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let is_of_source = (there.mtime(), there.mtime_nsec()) == (source.mtime(), source.mtime_nsec());
+        let Some(header) = is_of_source.then(|| File::open(&item.target).ok().and_then(|file| Header::read(file).ok())).flatten() else {
+            return false;
+        };
+        let is_ours = match self.keyring.open(&header) {
+            Err(Error::NoKeyFits { .. }) => self.keyring.is_empty(),
+            opened => opened.is_ok(),
+        };
+        is_ours && there.is_file() && there.len() == header.geometry().file_len(source.len())
+    }
+}

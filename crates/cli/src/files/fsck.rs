@@ -1,0 +1,79 @@
+//! `bywash fsck`
+
+use super::keys::KeyArgs;
+use super::place::open_regular;
+use super::tree::{Plan, Way};
+use super::work::{Job, Outcome, WorkArgs};
+use super::{client, failure, io_failure};
+use crate::failure::{Exit, Failure};
+use crate::terminal::say;
+use bywash_client::Client;
+use bywash_files::container::recover;
+use bywash_files::disk::{FolderJournals, Journals};
+use bywash_files::{Error, Header, Keyring, fsck};
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// `bywash fsck`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bywash fsck -k backup.key thesis.pdf.bywash
+  bywash fsck -R -i me.identity /mnt/backup
+
+Every damaged chunk is named with its file, the offset in it, and the offset in the text. The exit
+code is 0 if all is well, 8 if something is damaged, 7 if a file cannot be opened with the keys
+given. A file whose writer was interrupted has a journal beside it: --recover finishes what was
+begun, or undoes it. Whether a whole file is an older copy of itself cannot be seen.")]
+pub(crate) struct Args {
+    /// Files and folders
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Go through folders; files that do not end in .bywash are passed over
+    #[arg(short = 'R', long)]
+    recursive: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
+    /// Recover files whose writer was interrupted
+    #[arg(long)]
+    recover: bool,
+    #[command(flatten)]
+    work: WorkArgs,
+}
+
+/// Does what is asked.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    bywash_protocol::harden_process();
+    let (client, keyring) = (client()?, args.keys.keyring()?);
+    let plan = Plan::new(&args.paths, Way::Check, args.recursive, None)?;
+    args.work.run(&plan, None, |job| check(args, &client, &keyring, job))
+}
+
+fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Result<Outcome, Failure> {
+    let path = &job.item.source;
+    let failed = |error: &Error| failure(path, error);
+    let (file, _) = open_regular(path, job.item.is_named).map_err(|error| io_failure(path, &error))?;
+    let opened = Header::read(&file).and_then(|header| Ok((keyring.open(&header)?, header)));
+    let (keys, header) = opened.map_err(|error| failed(&error))?;
+    let journals = FolderJournals::beside(path);
+    if journals.find(header.salt()).map_err(|error| io_failure(path, &error))?.is_some() {
+        if !args.recover {
+            let why = "its writer was interrupted and left a journal; give --recover, or open it for writing";
+            return Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())));
+        }
+        let written = File::options().read(true).write(true).open(path).map_err(|error| io_failure(path, &error))?;
+        recover(&header, &keys, &written, &journals).map_err(|error| failed(&error))?;
+    }
+    let report = |damage: bywash_files::Damage| say!("{}: {damage}", path.display());
+    let checked = fsck::check(client, &header, keys, &file, report).map_err(|error| failed(&error))?;
+    job.progress.fetch_add(checked.good_bytes, Relaxed);
+    match checked.damaged {
+        0 => Ok(Outcome::Checked { bytes: checked.good_bytes }),
+        damaged => {
+            let why = format!("{damaged} of {} chunks damaged; restore the file from a copy", checked.chunks);
+            Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())))
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! `bywash keygen`: identities and key files.
+
+use super::keys::identities;
+use crate::failure::Failure;
+use crate::shell::print;
+use crate::terminal::say;
+use bywash_files::{Identity, KEY_BYTES, nonce};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use zeroize::Zeroizing;
+
+/// `bywash keygen`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bywash keygen -o me.identity           the recipient, for others, goes to stderr
+  bywash keygen --hybrid -o me.identity  X25519 and ML-KEM-768: both must be broken to read a file
+  bywash keygen --recipient me.identity  the recipients of what is in a file
+  bywash keygen --key-file backup.key    32 random bytes for -k
+
+An identity is a private key: who has the file reads what was encrypted for it.")]
+pub(crate) struct Args {
+    /// Write the identity there, readable by you alone; stdout otherwise
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Make one that also withstands quantum computers, as far as ML-KEM-768 does; its texts are long
+    #[arg(long)]
+    hybrid: bool,
+    /// Print the recipients of the identities in this file instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "hybrid", "key_file"])]
+    recipient: Option<PathBuf>,
+    /// Make a key file instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "hybrid"])]
+    key_file: Option<PathBuf>,
+}
+
+/// Does what is asked.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let failed = |error: bywash_files::Error| Failure::failed(error.to_string());
+    if let Some(path) = &args.recipient {
+        let recipients: String = identities(path)?.iter().map(|identity| format!("{}\n", identity.recipient())).collect();
+        print(recipients.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(path) = &args.key_file {
+        let mut key = Zeroizing::new([0; KEY_BYTES]);
+        nonce::random(&mut *key).map_err(failed)?;
+        write_private(path, &*key)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let identity = Identity::generate(args.hybrid).map_err(failed)?;
+    let secret = identity.to_secret_text();
+    let text = Zeroizing::new(format!("# recipient: {}\n{}\n", identity.recipient(), String::from_utf8_lossy(&secret)));
+    match &args.output {
+        Some(path) => {
+            write_private(path, text.as_bytes())?;
+            say!("recipient: {}", identity.recipient());
+        }
+        None => print(text.as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A new file that nobody else reads.
+fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let made = File::options().write(true).create_new(true).mode(0o600).open(path);
+    let written = made.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
+    written.map_err(|error| Failure::file("write", path, &error))
+}

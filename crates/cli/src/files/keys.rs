@@ -1,0 +1,192 @@
+//! Passphrases, key files, recipients and identities as the command line names them.
+
+use crate::failure::{Exit, Failure};
+use crate::key::first_line;
+use bywash_core::SecretBytes;
+use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient};
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Longest file of recipients or identities that is read, in bytes.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
+/// Longest passphrase typed, in bytes.
+const PASSPHRASE_BYTES_MAX: u64 = 4096;
+
+/// What files are made with, or opened with.
+#[derive(Debug, clap::Args)]
+pub(super) struct SecretArgs {
+    /// A passphrase, asked for on the terminal
+    #[arg(short, long)]
+    passphrase: bool,
+    /// A passphrase: the first line of this file
+    #[arg(long, value_name = "FILE")]
+    passphrase_file: Option<PathBuf>,
+    /// A passphrase: the first line of what this descriptor gives
+    #[arg(long, value_name = "N")]
+    passphrase_fd: Option<u32>,
+    /// A key file: 32 random bytes, as `bywash keygen --key-file` makes; again for more
+    #[arg(short, long, value_name = "FILE")]
+    key_file: Vec<PathBuf>,
+}
+
+/// Who may open files.
+#[derive(Debug, clap::Args)]
+pub(super) struct LockArgs {
+    #[command(flatten)]
+    secrets: SecretArgs,
+    /// A recipient (bywash-x25519-... or bywash-hybrid-...), or a file with one a line; again for more
+    #[arg(short, long, value_name = "RECIPIENT|FILE")]
+    recipient: Vec<String>,
+}
+
+/// What files are opened with.
+#[derive(Debug, clap::Args)]
+pub(super) struct KeyArgs {
+    #[command(flatten)]
+    secrets: SecretArgs,
+    /// A file with identities, as `bywash keygen` writes; again for more
+    #[arg(short, long, value_name = "FILE")]
+    identity: Vec<PathBuf>,
+}
+
+impl SecretArgs {
+    fn passphrase(&self, is_new: bool) -> Result<Option<SecretBytes>, Failure> {
+        match (&self.passphrase_file, self.passphrase_fd) {
+            (Some(_), Some(_)) => Err(Failure::new(Exit::Usage, "--passphrase-file and --passphrase-fd: give one of them")),
+            (Some(file), None) => first_line("a passphrase", file).map(Some),
+            (None, Some(fd)) => first_line("a passphrase", Path::new(&format!("/dev/fd/{fd}"))).map(Some),
+            (None, None) if self.passphrase => ask(is_new).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn key_files(&self) -> Result<Vec<Zeroizing<[u8; KEY_BYTES]>>, Failure> {
+        self.key_file.iter().map(|path| read_key_file(path)).collect()
+    }
+}
+
+impl LockArgs {
+    /// The locks, and a keyring with which files of an earlier run are known again.
+    pub(super) fn locks(&self) -> Result<(Vec<Lock>, Keyring), Failure> {
+        let refused = |error: bywash_files::Error| Failure::failed(error.to_string());
+        let (mut locks, mut keyring) = (Vec::new(), Keyring::new());
+        if let Some(passphrase) = self.secrets.passphrase(true)? {
+            locks.push(Lock::passphrase(&passphrase, Argon2Cost::default()).map_err(refused)?);
+            keyring.add_passphrase(passphrase);
+        }
+        for key in self.secrets.key_files()? {
+            locks.push(Lock::key_file(&key));
+            keyring.add_key_file(&key);
+        }
+        for recipient in &self.recipient {
+            for recipient in recipients(recipient)? {
+                locks.push(Lock::recipient(&recipient).map_err(refused)?);
+            }
+        }
+        match locks.is_empty() {
+            true => Err(Failure::new(Exit::Usage, "nobody could open it: give -p (a passphrase), -k (a key file) or -r (a recipient)")),
+            false => Ok((locks, keyring)),
+        }
+    }
+}
+
+impl KeyArgs {
+    /// What was given to open files with; a passphrase is asked for if nothing was.
+    pub(super) fn keyring(&self) -> Result<Keyring, Failure> {
+        let mut keyring = Keyring::new();
+        let key_files = self.secrets.key_files()?;
+        let is_bare = key_files.is_empty() && self.identity.is_empty();
+        let passphrase = match self.secrets.passphrase(false)? {
+            None if is_bare => Some(ask(false)?),
+            given => given,
+        };
+        passphrase.into_iter().for_each(|passphrase| keyring.add_passphrase(passphrase));
+        key_files.iter().for_each(|key| keyring.add_key_file(key));
+        for path in &self.identity {
+            identities(path)?.into_iter().for_each(|identity| keyring.add_identity(identity));
+        }
+        Ok(keyring)
+    }
+}
+
+/// Asks on the terminal, whatever stdin and stdout are; twice for a new one.
+fn ask(is_new: bool) -> Result<SecretBytes, Failure> {
+    let no_terminal = |error: std::io::Error| {
+        let why = format!("a passphrase is to be asked for and there is no terminal ({error}); give --passphrase-file, -k or -i");
+        Failure::new(Exit::Usage, why)
+    };
+    let terminal = File::options().read(true).write(true).open("/dev/tty").map_err(no_terminal)?;
+    let first = typed(&terminal, "Passphrase: ").map_err(no_terminal)?;
+    if first.is_empty() {
+        return Err(Failure::failed("an empty passphrase protects nothing; type one, or use -k or -r"));
+    }
+    if is_new && typed(&terminal, "The same again: ").map_err(no_terminal)? != first {
+        return Err(Failure::failed("the two passphrases differ; try again"));
+    }
+    Ok(first)
+}
+
+fn typed(mut terminal: &File, prompt: &str) -> std::io::Result<SecretBytes> {
+    let before = tcgetattr(terminal)?;
+    let mut silent = before.clone();
+    silent.local_modes.remove(LocalModes::ECHO);
+    terminal.write_all(prompt.as_bytes())?;
+    tcsetattr(terminal, OptionalActions::Flush, &silent)?;
+    let mut line = Zeroizing::new(Vec::with_capacity(PASSPHRASE_BYTES_MAX as usize));
+    let read = BufReader::new(terminal.take(PASSPHRASE_BYTES_MAX)).read_until(b'\n', &mut line);
+    tcsetattr(terminal, OptionalActions::Flush, &before)?;
+    terminal.write_all(b"\n")?;
+    read.map(|_| SecretBytes::from(line.strip_suffix(b"\n").unwrap_or(&line)))
+}
+
+fn read_key_file(path: &Path) -> Result<Zeroizing<[u8; KEY_BYTES]>, Failure> {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(KEY_BYTES + 1));
+    let opened = File::open(path).and_then(|file| file.take(KEY_BYTES as u64 + 1).read_to_end(&mut bytes));
+    opened.map_err(|error| Failure::file("read", path, &error))?;
+    let mut key = Zeroizing::new([0; KEY_BYTES]);
+    if bytes.len() != KEY_BYTES {
+        let path = path.display();
+        return Err(Failure::failed(format!(
+            "{path} is no key file: it has not {KEY_BYTES} bytes; make one with `bywash keygen --key-file FILE`"
+        )));
+    }
+    key.copy_from_slice(&bytes);
+    Ok(key)
+}
+
+/// The lines of a text file that are neither empty nor comments.
+fn lines(path: &Path) -> Result<Zeroizing<String>, Failure> {
+    let mut text = Zeroizing::new(String::new());
+    let read = File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX).read_to_string(&mut text));
+    read.map_err(|error| Failure::file("read", path, &error))?;
+    Ok(text)
+}
+
+fn meant(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
+}
+
+fn recipients(given: &str) -> Result<Vec<Recipient>, Failure> {
+    if given.starts_with("bywash-") && !Path::new(given).exists() {
+        return Ok(vec![given.parse().map_err(|error| Failure::new(Exit::Usage, format!("{error}")))?]);
+    }
+    let text = lines(Path::new(given))?;
+    let parse = |(number, line): (usize, &str)| line.trim().parse().map_err(|error| Failure::config(format!("{given}:{number}: {error}")));
+    meant(&text).map(parse).collect()
+}
+
+/// The identities in a file.
+pub(super) fn identities(path: &Path) -> Result<Vec<Identity>, Failure> {
+    let text = lines(path)?;
+    let parse = |(number, line): (usize, &str)| {
+        Identity::from_secret_text(line.trim()).map_err(|error| Failure::config(format!("{}:{number}: {error}", path.display())))
+    };
+    let found: Vec<_> = meant(&text).map(parse).collect::<Result<_, _>>()?;
+    match found.is_empty() {
+        true => Err(Failure::config(format!("{}: there is no identity in it; make one with `bywash keygen -o FILE`", path.display()))),
+        false => Ok(found),
+    }
+}

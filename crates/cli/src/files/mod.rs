@@ -1,0 +1,64 @@
+//! `bywash encrypt`, `decrypt`, `fsck` and `keygen`: files that only their readers read.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`keys`] | passphrases, key files, recipients and identities as the command line names them |
+//! | [`tree`] | which files are meant, and where each goes |
+//! | [`place`] | how a file comes to be there: complete, on the disk, with its metadata |
+//! | [`work`] | many files at once, progress, the report |
+//! | [`encrypt`], [`decrypt`], [`fsck`], [`keygen`] | the commands |
+
+pub(crate) mod decrypt;
+pub(crate) mod encrypt;
+pub(crate) mod fsck;
+pub(crate) mod keygen;
+mod keys;
+mod place;
+mod tree;
+mod work;
+
+use crate::failure::{Exit, Failure};
+use bywash_client::Client;
+use bywash_files::Error;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// What encrypted files end in.
+const SUFFIX: &str = "bywash";
+
+/// A client as the environment says, which needs no broker.
+fn client() -> Result<Client, Failure> {
+    Ok(Client::new(bywash_client::Config::from_env()?))
+}
+
+/// What stopped the work on a file, with the exit code for its cause.
+fn failure(path: &Path, error: &Error) -> Failure {
+    let exit = match error {
+        Error::WrongPassphrase | Error::NoKeyFits { .. } => Exit::NoKey,
+        Error::NotEncrypted | Error::DamagedHeader { .. } | Error::Truncated { .. } | Error::Damaged(_) => Exit::Damaged,
+        Error::Io(error) => return io_failure(path, error),
+        _ => Exit::Failed,
+    };
+    Failure::new(exit, format!("{}: {error}", path.display()))
+}
+
+/// What the operating system refused, with the way out.
+fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
+    let (exit, way_out) = match error.kind() {
+        ErrorKind::PermissionDenied => (Exit::Permission, "mend its permissions, or choose another place with -o"),
+        ErrorKind::ReadOnlyFilesystem => (Exit::Permission, "choose another place with -o"),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            (Exit::Failed, "free some, or choose another place with -o; nothing was removed")
+        }
+        ErrorKind::InvalidFilename => (Exit::Failed, "choose a shorter one with -o"),
+        ErrorKind::AlreadyExists => (Exit::Failed, "give --force to replace it, or choose another name with -o"),
+        ErrorKind::NotFound => (Exit::Failed, "check the path"),
+        ErrorKind::UnexpectedEof => (Exit::Failed, "it became shorter while it was read; try again when nobody writes to it"),
+        // Not among the stable kinds.
+        _ if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            (Exit::Failed, "its symbolic links lead in a circle, or it is one where none is followed; name the file itself")
+        }
+        _ => (Exit::Failed, "check the path and its file system"),
+    };
+    Failure::new(exit, format!("{}: {error}; {way_out}", path.display()))
+}

@@ -1,0 +1,147 @@
+//! How a file comes to be there: whole, on the disk, with its source's metadata, or not at all.
+
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno;
+use std::ffi::CStr;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What unfinished files are called where they must have a name.
+pub(super) const UNFINISHED: &str = ".bywash-unfinished-";
+
+/// A file on its way to its name.
+pub(super) struct Draft {
+    pub(super) file: File,
+    folder: PathBuf,
+    /// The name it has meanwhile; most file systems need none.
+    name: Option<PathBuf>,
+}
+
+/// The folder that a file is in.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+impl Draft {
+    /// A new file without a name, in the folder of `target`, that only this user reads.
+    pub(super) fn new(target: &Path) -> io::Result<Self> {
+        let folder = folder_of(target).to_owned();
+        let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+        match rustix::fs::open(&folder, flags | OFlags::TMPFILE, mode) {
+            Ok(file) => Ok(Self { file: file.into(), folder, name: None }),
+            // Some file systems have no such files.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+                let name = unfinished(&folder);
+                let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode)?.into();
+                Ok(Self { file, folder, name: Some(name) })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Gives it its name, in one step. What was there is replaced if that is wanted, and else an error.
+    pub(super) fn publish(mut self, target: &Path, replaces: bool) -> io::Result<()> {
+        if self.name.is_none() {
+            let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            match rustix::fs::linkat(CWD, &own, CWD, target, AtFlags::SYMLINK_FOLLOW) {
+                Err(Errno::EXIST) if replaces => {
+                    let name = unfinished(&self.folder);
+                    rustix::fs::linkat(CWD, own, CWD, &name, AtFlags::SYMLINK_FOLLOW)?;
+                    self.name = Some(name);
+                }
+                outcome => return Ok(outcome?),
+            }
+        }
+        let Some(name) = self.name.take() else { return Ok(()) };
+        let flags = if replaces { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        rustix::fs::renameat_with(CWD, &name, CWD, target, flags).map_err(|error| {
+            self.name = Some(name);
+            error.into()
+        })
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            // It has failed already, and that is what is told.
+            let _ = std::fs::remove_file(name);
+        }
+    }
+}
+
+fn unfinished(folder: &Path) -> PathBuf {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    folder.join(format!("{UNFINISHED}{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed)))
+}
+
+/// Gives a file the extended attributes, mode, times and, where that is permitted, the owner of another.
+pub(super) fn copy_metadata(from: &File, metadata: &Metadata, to: &File) -> io::Result<()> {
+    let own = to.metadata()?;
+    let ownership = (metadata.uid(), metadata.gid());
+    let mut mode = Mode::from_raw_mode(metadata.mode() & 0o7777);
+    if (own.uid(), own.gid()) != ownership {
+        let is_owned = rustix::fs::fchown(to, Some(Uid::from_raw(ownership.0)), Some(Gid::from_raw(ownership.1)));
+        let is_of_group = is_owned.or_else(|_| rustix::fs::fchown(to, None, Some(Gid::from_raw(ownership.1))));
+        if is_owned.is_err() {
+            // Rights of another user must not become this one's.
+            mode -= Mode::SUID;
+        }
+        if is_of_group.is_err() {
+            mode -= Mode::SGID;
+        }
+    }
+    copy_attributes(from, to)?;
+    rustix::fs::fchmod(to, mode)?;
+    let (last_access, last_modification) = (
+        Timespec { tv_sec: metadata.atime(), tv_nsec: metadata.atime_nsec() },
+        Timespec { tv_sec: metadata.mtime(), tv_nsec: metadata.mtime_nsec() },
+    );
+    Ok(rustix::fs::futimens(to, &Timestamps { last_access, last_modification })?)
+}
+
+/// Attributes that may not be set here, such as security labels, are left out, as `cp -a` does.
+fn copy_attributes(from: &File, to: &File) -> io::Result<()> {
+    let mut names = [0; 64 << 10];
+    let len = match rustix::fs::flistxattr(from, &mut names) {
+        Ok(len) => len,
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    for name in names[..len].split_inclusive(|byte| *byte == 0) {
+        let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
+        let mut value = vec![0; 64 << 10];
+        let Ok(len) = rustix::fs::fgetxattr(from, name, &mut value[..]) else { continue };
+        match rustix::fs::fsetxattr(to, name, &value[..len], XattrFlags::empty()) {
+            Ok(()) | Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP | Errno::INVAL) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file is still as it was when its metadata was read.
+pub(super) fn is_unchanged(file: &File, before: &Metadata) -> io::Result<bool> {
+    let now = file.metadata()?;
+    let of = |metadata: &Metadata| (metadata.size(), metadata.mtime(), metadata.mtime_nsec());
+    Ok(of(&now) == of(before))
+}
+
+/// Opens a file for reading, which must be a regular one; the last link of its name is followed or not.
+pub(super) fn open_regular(path: &Path, follows: bool) -> io::Result<(File, Metadata)> {
+    // Without O_NONBLOCK the open of a pipe would wait for a writer.
+    let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    if !follows {
+        flags |= OFlags::NOFOLLOW;
+    }
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    match metadata.is_file() {
+        true => Ok((file, metadata)),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
+}

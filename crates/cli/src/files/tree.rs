@@ -1,0 +1,146 @@
+//! Which files are meant, and where each goes.
+//!
+//! Of a folder, regular files are meant, however deep. Links in it are not followed, so there are no circles; under `-o` they are made again as they are.
+//! Devices, pipes and sockets in it are left alone. What is named on the command line itself may be a link to a file.
+
+use super::place::{UNFINISHED, folder_of};
+use super::{SUFFIX, io_failure};
+use crate::failure::{Exit, Failure};
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file to be worked on.
+pub(super) struct Item {
+    pub(super) source: PathBuf,
+    pub(super) target: PathBuf,
+    /// Named by the user, so that a link is followed.
+    pub(super) is_named: bool,
+}
+
+/// What is to be done.
+#[derive(Default)]
+pub(super) struct Plan {
+    pub(super) items: Vec<Item>,
+    /// What was passed over: links, devices, files that are not meant.
+    pub(super) passed_over: u64,
+}
+
+/// Which way names change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// The suffix is added; files that have it are passed over.
+    Encrypt,
+    /// The suffix is removed; files without it are passed over.
+    Decrypt,
+    /// Nothing is written; files without the suffix are passed over.
+    Check,
+}
+
+impl Way {
+    /// Whether a file of a folder is meant.
+    fn wants(self, path: &Path) -> bool {
+        let is_encrypted = path.extension().is_some_and(|extension| extension == SUFFIX);
+        is_encrypted != (self == Way::Encrypt)
+    }
+
+    /// A file's name on the other side.
+    fn rename(self, path: &Path) -> Result<PathBuf, Failure> {
+        match self {
+            Way::Encrypt => {
+                let mut name = OsString::from(path);
+                name.push(format!(".{SUFFIX}"));
+                Ok(name.into())
+            }
+            Way::Decrypt if self.wants(path) => Ok(path.with_extension("")),
+            Way::Decrypt => {
+                let why = format!("{}: its name does not end in .{SUFFIX}; say with -o what the text is to be called", path.display());
+                Err(Failure::new(Exit::Usage, why))
+            }
+            Way::Check => Ok(path.to_owned()),
+        }
+    }
+}
+
+impl Plan {
+    /// What these paths mean. `output` is a file's name for a single file, otherwise the folder where everything goes.
+    pub(super) fn new(paths: &[PathBuf], way: Way, recursive: bool, output: Option<&Path>) -> Result<Self, Failure> {
+        let mut plan = Self::default();
+        for path in paths {
+            let metadata = std::fs::metadata(path).map_err(|error| io_failure(path, &error))?;
+            if metadata.is_dir() {
+                if !recursive {
+                    let way_out = "give -R to go through it";
+                    return Err(Failure::new(Exit::Usage, format!("{} is a folder; {way_out}", path.display())));
+                }
+                let target = output.unwrap_or(path);
+                plan.folder(path, target, way, output.is_some()).map_err(|(path, error)| io_failure(&path, &error))?;
+                continue;
+            }
+            plan.items.push(Item { source: path.clone(), target: target_of(path, way, output, paths.len() > 1)?, is_named: true });
+        }
+        Ok(plan)
+    }
+
+    fn folder(&mut self, folder: &Path, target: &Path, way: Way, is_elsewhere: bool) -> Result<(), (PathBuf, io::Error)> {
+        let failed = |error| (folder.to_owned(), error);
+        if is_elsewhere {
+            std::fs::create_dir_all(target).map_err(|error| (target.to_owned(), error))?;
+        }
+        let mut entries: Vec<_> = std::fs::read_dir(folder).and_then(Iterator::collect::<Result<_, _>>).map_err(failed)?;
+        // An order that does not depend on the file system.
+        entries.sort_unstable_by_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            let (path, kind) = (entry.path(), entry.file_type().map_err(failed)?);
+            let beside = target.join(entry.file_name());
+            if kind.is_dir() {
+                // What is being written is not read again.
+                if !is_elsewhere || !is_same(&path, target) {
+                    self.folder(&path, &beside, way, is_elsewhere)?;
+                }
+            } else if kind.is_file() && way.wants(&path) && !entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+                match way.rename(&beside) {
+                    Ok(target) => self.items.push(Item { source: path, target, is_named: false }),
+                    Err(_) => self.passed_over += 1,
+                }
+            } else {
+                if kind.is_symlink() && is_elsewhere && way != Way::Check {
+                    copy_link(&path, &beside).map_err(|error| (beside, error))?;
+                }
+                self.passed_over += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn target_of(path: &Path, way: Way, output: Option<&Path>, is_one_of_many: bool) -> Result<PathBuf, Failure> {
+    match output {
+        None => way.rename(path),
+        Some(output) if output.is_dir() => Ok(output.join(way.rename(Path::new(path.file_name().unwrap_or_default()))?)),
+        Some(output) if is_one_of_many => {
+            Err(Failure::new(Exit::Usage, format!("{} is no folder, and several files are to go there; make it first", output.display())))
+        }
+        Some(output) => Ok(output.to_owned()),
+    }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let of = |path: &Path| std::fs::metadata(path).map(|metadata: Metadata| (metadata.dev(), metadata.ino()));
+    matches!((of(one), of(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
+    let leads_to = std::fs::read_link(from)?;
+    match std::os::unix::fs::symlink(&leads_to, to) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && std::fs::read_link(to).is_ok_and(|there| there == leads_to) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// The folder of a path, for who syncs it.
+pub(super) fn folder(path: &Path) -> PathBuf {
+    folder_of(path).to_owned()
+}

@@ -1,0 +1,265 @@
+//! Many files at once: threads, batches of finished files that are synced together, progress, the report.
+
+use super::io_failure;
+use super::place::{Draft, folder_of};
+use super::tree::{Item, Plan};
+use crate::failure::{Exit, Failure};
+use crate::shell::print;
+use crate::terminal::{Style, bytes, say, thousands};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Finished files that are synced and named together.
+const BATCH_FILES: usize = 64;
+/// From this length on a file is worth all threads.
+const LARGE_BYTES: u64 = 32 << 20;
+
+/// How files are worked on.
+#[derive(Debug, clap::Args)]
+pub(super) struct WorkArgs {
+    /// Threads; by default one for each processor
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Say as JSON on stdout what became of each file
+    #[arg(long)]
+    json: bool,
+}
+
+/// How files that are written come to be there.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct WriteArgs {
+    /// Replace files that are there
+    #[arg(short, long)]
+    force: bool,
+    /// Read each result back from the disk and compare it with its source
+    #[arg(long)]
+    pub(super) verify: bool,
+    /// Remove each source when its result is verified and on the disk
+    #[arg(long)]
+    remove_source: bool,
+}
+
+impl WriteArgs {
+    /// Whether results are compared with their sources.
+    pub(super) fn verifies(self) -> bool {
+        self.verify || self.remove_source
+    }
+
+    /// Whether a target may be replaced.
+    pub(super) fn replaces(self) -> bool {
+        self.force
+    }
+}
+
+/// What became of a file.
+pub(super) enum Outcome {
+    /// Written, but not yet there.
+    Drafted { draft: Draft, bytes: u64 },
+    /// It was there already, from an earlier run.
+    WasDone { bytes: u64 },
+    /// Looked at, all of it.
+    Checked { bytes: u64 },
+}
+
+/// What a thread knows while it works on a file.
+pub(super) struct Job<'a> {
+    pub(super) item: &'a Item,
+    /// Bytes done, of all files.
+    pub(super) progress: &'a AtomicU64,
+    all_threads: usize,
+    is_alone: bool,
+}
+
+impl Job<'_> {
+    /// Threads that a file of that length is worth.
+    pub(super) fn threads(&self, len: u64) -> usize {
+        if self.is_alone || len >= LARGE_BYTES { self.all_threads } else { 1 }
+    }
+}
+
+/// One line of the report.
+struct Line {
+    source: PathBuf,
+    target: Option<PathBuf>,
+    status: &'static str,
+    bytes: u64,
+    error: Option<Failure>,
+}
+
+#[derive(Default)]
+struct Report {
+    lines: Mutex<Vec<Line>>,
+}
+
+impl Report {
+    fn add(&self, line: Line) {
+        if let Some(failure) = &line.error {
+            say!("{} {failure}", Style::of_stderr().bad("bywash:"));
+        }
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+}
+
+/// A file that waits for its name.
+struct Finished<'a> {
+    item: &'a Item,
+    draft: Draft,
+    bytes: u64,
+}
+
+impl WorkArgs {
+    fn threads(&self) -> usize {
+        self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+    }
+
+    /// Threads for a stream or a single file.
+    pub(super) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Works on all files of a plan, and says how it went.
+    pub(super) fn run(
+        &self,
+        plan: &Plan,
+        writes: Option<WriteArgs>,
+        work: impl Fn(&Job<'_>) -> Result<Outcome, Failure> + Sync,
+    ) -> Result<ExitCode, Failure> {
+        let (began, all_threads) = (Instant::now(), self.threads());
+        let (report, progress, next) = (Report::default(), AtomicU64::new(0), AtomicUsize::new(0));
+        let is_alone = plan.items.len() == 1;
+        let one_thread = || {
+            let mut batch = Vec::new();
+            while let Some(item) = plan.items.get(next.fetch_add(1, Relaxed)) {
+                match work(&Job { item, progress: &progress, all_threads, is_alone }) {
+                    Ok(Outcome::Drafted { draft, bytes }) => batch.push(Finished { item, draft, bytes }),
+                    Ok(Outcome::WasDone { bytes }) => report.add(Line::good(item, true, "done before", bytes)),
+                    Ok(Outcome::Checked { bytes }) => report.add(Line::good(item, false, "good", bytes)),
+                    Err(failure) => report.add(Line::bad(item, writes.is_some(), failure)),
+                }
+                // Threads keep their files open until they have names, and a process may not have many.
+                if batch.len() >= (512 / all_threads).clamp(1, BATCH_FILES) {
+                    finish(&mut batch, writes, &report);
+                }
+            }
+            finish(&mut batch, writes, &report);
+        };
+        let is_over = AtomicBool::new(false);
+        let total = || plan.items.iter().filter_map(|item| std::fs::metadata(&item.source).ok()).map(|metadata| metadata.len()).sum();
+        std::thread::scope(|scope| {
+            if std::io::stderr().is_terminal() {
+                scope.spawn(|| show(&progress, total(), &is_over));
+            }
+            let threads: Vec<_> = (0..all_threads.min(plan.items.len())).map(|_| scope.spawn(one_thread)).collect();
+            threads.into_iter().for_each(|thread| drop(thread.join()));
+            is_over.store(true, Relaxed);
+        });
+        let lines = report.lines.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.conclude(plan, lines, began.elapsed())
+    }
+
+    fn conclude(&self, plan: &Plan, mut lines: Vec<Line>, took: Duration) -> Result<ExitCode, Failure> {
+        lines.sort_by(|one, other| one.source.cmp(&other.source));
+        let failed = lines.iter().filter(|line| line.error.is_some()).count();
+        if self.json {
+            let files: Vec<_> = lines.iter().map(Line::to_json).collect();
+            let whole = json!({ "files": files, "passed_over": plan.passed_over, "failed": failed, "seconds": took.as_secs_f64() });
+            print(format!("{whole:#}\n").as_bytes())?;
+        } else if lines.len() > 1 || plan.passed_over > 0 {
+            let done: u64 = lines.iter().map(|line| line.bytes).sum();
+            let before = lines.iter().filter(|line| line.status == "done before").count();
+            let mut parts = vec![format!("{} files, {}", thousands((lines.len() - failed) as u64), bytes(done))];
+            parts.extend((before > 0).then(|| format!("{before} of them done before")));
+            parts.extend((plan.passed_over > 0).then(|| format!("{} passed over (links, devices, other names)", plan.passed_over)));
+            parts.extend((failed > 0).then(|| format!("{failed} failed")));
+            say!("{}", parts.join("; "));
+        }
+        let worst = lines.iter().filter_map(|line| line.error.as_ref()).map(|failure| failure.exit).max_by_key(|exit| *exit as u8);
+        let is_short = lines.len() < plan.items.len();
+        Ok(worst.or(is_short.then_some(Exit::Failed)).map_or(ExitCode::SUCCESS, |exit| ExitCode::from(exit as u8)))
+    }
+}
+
+impl Line {
+    fn good(item: &Item, writes: bool, status: &'static str, bytes: u64) -> Self {
+        Self { source: item.source.clone(), target: writes.then(|| item.target.clone()), status, bytes, error: None }
+    }
+
+    fn bad(item: &Item, writes: bool, failure: Failure) -> Self {
+        Self { error: Some(failure), ..Self::good(item, writes, "failed", 0) }
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let Self { source, target, status, bytes, error } = self;
+        json!({
+            "source": source.to_string_lossy(),
+            "target": target.as_ref().map(|target| target.to_string_lossy()),
+            "status": status,
+            "bytes": bytes,
+            "error": error.as_ref().map(ToString::to_string),
+            "exit": error.as_ref().map(|failure| failure.exit as u8),
+        })
+    }
+}
+
+/// Syncs what is finished, gives it its names, syncs the folders, and only then removes sources.
+fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Report) {
+    let (Some(writes), Some(first)) = (writes, batch.first()) else { return };
+    // One call for all; a batch may lie on several file systems, and then each file has its own.
+    let is_synced = batch.len() > 1 && is_one_file_system(batch) && rustix::fs::syncfs(&first.draft.file).is_ok();
+    let (mut folders, mut named) = (BTreeSet::new(), Vec::new());
+    for Finished { item, draft, bytes } in batch.drain(..) {
+        let synced = if is_synced { Ok(()) } else { draft.file.sync_all() };
+        match synced.and_then(|()| draft.publish(&item.target, writes.replaces())) {
+            Ok(()) => {
+                folders.insert(super::tree::folder(&item.target));
+                named.push((item, bytes));
+            }
+            Err(error) => report.add(Line::bad(item, true, io_failure(&item.target, &error))),
+        }
+    }
+    let unsynced: Vec<_> = folders.iter().filter_map(|folder| sync_folder(folder).err().map(|error| (folder, error))).collect();
+    for (item, bytes) in named {
+        let lost = unsynced.iter().find(|(folder, _)| folder.as_path() == folder_of(&item.target));
+        let removed = match lost {
+            Some((folder, error)) => Err(io_failure(folder, error)),
+            None if writes.remove_source => std::fs::remove_file(&item.source).map_err(|error| io_failure(&item.source, &error)),
+            None => Ok(()),
+        };
+        match removed {
+            Ok(()) => report.add(Line::good(item, true, "done", bytes)),
+            Err(failure) => report.add(Line::bad(item, true, failure)),
+        }
+    }
+}
+
+fn is_one_file_system(batch: &[Finished<'_>]) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let mut devices = batch.iter().map(|finished| finished.draft.file.metadata().map(|metadata| metadata.dev()).ok());
+    let first = devices.next().flatten();
+    first.is_some() && devices.all(|device| device == first)
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// A bar with the rate and the time left, until it is over.
+fn show(progress: &AtomicU64, total: u64, is_over: &AtomicBool) {
+    let template = "{wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} left";
+    // The template is a constant that indicatif accepts; a plain bar would do as well.
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(total).with_style(style);
+    while !is_over.load(Relaxed) {
+        bar.set_position(progress.load(Relaxed));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    bar.finish_and_clear();
+}
