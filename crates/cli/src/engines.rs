@@ -15,11 +15,12 @@ use std::process::ExitCode;
 Examples:
   bywash engines
   bywash engines --legacy
+  bywash engines --engine gpu
   bywash engines --engine board:munetoh-meac32
   bywash engines --engine fpga:niwa2005-area
   bywash engines --json | jq -r '.present[].algorithms[]'")]
 pub(crate) struct Args {
-    /// Show this one: cpu, board:CARD for a modelled card, or fpga or fpga:DEVICE for a modelled FPGA (one
+    /// Show this one: cpu, gpu, gpu:cuda or gpu:vulkan, board:CARD for a modelled card, or fpga or fpga:DEVICE for a modelled FPGA (one
     /// that comes along or the file of its sheet); again for more [default: all that are here]
     #[arg(long, value_name = "ENGINE")]
     engine: Vec<EngineName>,
@@ -33,7 +34,7 @@ pub(crate) struct Args {
 
 /// Shows what a look around finds.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let engines = bywash_manager::find(&args.engine)?;
+    let engines = if args.engine.is_empty() { bywash_manager::look_around() } else { bywash_manager::find(&args.engine)? };
     let text = if args.json { as_json(&engines)? } else { as_text(&engines, args.legacy, Style::of_stdout()) };
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

@@ -111,8 +111,8 @@ pub(crate) struct Args {
     /// Measure these places alone [default: here, lanes, queue, and broker if one answers]
     #[arg(long, value_enum, value_name = "PLACE", value_delimiter = ',')]
     place: Vec<PlaceName>,
-    /// What the place `queue` computes with: cpu, or board:CARD for a modelled card (one that comes
-    /// along or the file of its cost sheet); again for more [default: all that are here]
+    /// What the place `queue` computes with: cpu, gpu (or gpu:cuda, gpu:vulkan), or board:CARD for a modelled card
+    /// (one that comes along or the file of its cost sheet); again for more [default: cpu]
     #[arg(long, value_name = "ENGINE")]
     engine: Vec<EngineName>,
     /// The broker's socket [default: $BYWASH_SOCKET, else the system's or the session's]

@@ -54,9 +54,9 @@ pub(crate) struct Args {
     /// session's, if one answers]
     #[arg(long, value_name = "PATH", conflicts_with = "trace")]
     socket: Option<PathBuf>,
-    /// What the run's own broker computes with: cpu, board:CARD for a modelled card, or
+    /// What the run's own broker computes with: cpu, gpu (or gpu:cuda, gpu:vulkan), board:CARD for a modelled card, or
     /// fpga or fpga:DEVICE for a modelled FPGA (one that comes along or the file of its sheet); again for
-    /// more [default: all that are here]
+    /// more [default: cpu]
     #[arg(long, value_name = "ENGINE", conflicts_with = "socket")]
     engine: Vec<EngineName>,
     /// Who decides which request is next there, as `bywash serve --policy` [default: placement]

@@ -68,9 +68,8 @@ pub(crate) struct Args {
     /// schedulers of a single module, with its parameters after a colon; an unknown name lists them all
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
-    /// What computes: cpu, board:CARD for a modelled card, or fpga or fpga:DEVICE for a modelled FPGA (one
-    /// that comes along or the file of its sheet); again for more [default: all that `bywash engines`
-    /// finds]
+    /// What computes: cpu, gpu (or gpu:cuda, gpu:vulkan), board:CARD for a modelled card, fpga or fpga:DEVICE for a
+    /// modelled FPGA (one that comes along or the file of its sheet); again for more [default: cpu]
     #[arg(long, value_name = "ENGINE")]
     engine: Vec<EngineName>,
     /// Who decides what an FPGA holds: tuned, saved, predict:TRACE (learnt from a recording),
