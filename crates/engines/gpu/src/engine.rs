@@ -227,3 +227,87 @@ impl Engine for GpuEngine {
         self.0.run(batch);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Layout;
+    use bywash_core::{Data, Direction, Key, Operation};
+    use core::time::Duration;
+
+    /// A device whose launches all fail, the first at its end and any later one at its start.
+    struct Broken(Layout);
+
+    struct BrokenStream(Vec<u32>, Vec<u8>, Vec<u8>);
+
+    impl Device for Broken {
+        fn describe(&self) -> String {
+            "broken".into()
+        }
+
+        fn layout(&self) -> Layout {
+            self.0
+        }
+
+        fn streams(&self) -> usize {
+            2
+        }
+
+        fn stream(&self) -> core::result::Result<Box<dyn Stream>, String> {
+            Ok(Box::new(BrokenStream(vec![0; self.0.control], vec![0; self.0.text], vec![0; self.0.output()])))
+        }
+    }
+
+    impl Stream for BrokenStream {
+        fn control(&mut self) -> &mut [u32] {
+            &mut self.0
+        }
+
+        fn input(&mut self) -> &mut [u8] {
+            &mut self.1
+        }
+
+        fn output(&self) -> &[u8] {
+            &self.2
+        }
+
+        fn start(&mut self, _: &Launch) -> core::result::Result<(), String> {
+            Ok(())
+        }
+
+        fn wait(&mut self) -> core::result::Result<(), String> {
+            Err("the device did not answer".into())
+        }
+
+        fn resident(&mut self, _: &Launch, _: u32) -> core::result::Result<Duration, String> {
+            self.wait().map(|()| Duration::ZERO)
+        }
+
+        fn device_control(&mut self) -> Vec<u32> {
+            Vec::new()
+        }
+    }
+
+    /// What the manager needs to run them elsewhere: each says that the engine failed, now and later, and the text that was to be replaced is still there.
+    #[test]
+    fn a_device_that_is_lost_loses_no_text() {
+        let engine = GpuEngine::new("gpu-broken", Box::new(Broken(Layout::new(8 << 10))));
+        let params = SessionParams::new(Algorithm::Aes128Gcm, Key::Symmetric((&[1; 16]).into())).unwrap();
+        let keyed = engine.open(&params).unwrap();
+        for round in 0..2 {
+            let (mut text, mut empty, mut tags) = (vec![9; 100_000], [], [[0; 16]; 2]);
+            let [first, second] = &mut tags;
+            let operation = |data, tag| Operation { direction: Direction::Encrypt, iv: &[0; 12], aad: &[], data, tag };
+            let mut batch = [
+                Task::new(&*keyed, operation(Data::InPlace(&mut text), first)),
+                Task::new(&*keyed, operation(Data::InPlace(&mut empty), second)),
+            ];
+            engine.run(&mut batch);
+            let [long, short] = batch;
+            let reason = if round == 0 { "did not answer" } else { "lost" };
+            assert!(long.outcome.is_err_and(|error| matches!(&error, Error::EngineFailed { .. }) && error.to_string().contains(reason)));
+            assert_eq!(short.outcome, Ok(0), "the host alone computes this one");
+            assert!(text.iter().all(|byte| *byte == 9));
+        }
+    }
+}
