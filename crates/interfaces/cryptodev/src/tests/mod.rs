@@ -4,5 +4,6 @@
 mod ciphers;
 mod explained;
 mod lives;
+mod moves;
 mod numbers;
 mod reads;
