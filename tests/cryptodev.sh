@@ -2,7 +2,8 @@
 # /dev/crypto as unmodified clients use it, under `bywash run --devcrypto`: the openssl command with OpenSSL's own devcrypto engine, wolfSSL built for it. Every byte is
 # compared with what the same command gives without the engine.
 #
-#   tests/cryptodev.sh [probe|enc|dgst|speed|tls|wolfssl]...
+#   tests/cryptodev.sh [probe|enc|dgst|speed|tls|wolfssl|static]...
+#   tests/cryptodev.sh wolfssl-tls       # wolfSSL's suites of its TLS besides, with and without /dev/crypto; ten minutes, so only when it is named
 #
 # Debian builds neither for /dev/crypto, so the upstream tarballs of Debian's source packages are fetched with apt once (15 and 19 MB), and the engine alone (a second) and
 # wolfSSL's test program (a minute) are compiled from them, against our header crypto/cryptodev.h. Kept in target/openssl-source and target/wolfssl-source.
@@ -13,6 +14,7 @@ unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF LD_PRELOAD
 target=${CARGO_TARGET_DIR:-$repository/target}
 headers=$repository/crates/interfaces/cryptodev/abi/include
 only=("$@")
+later=(wolfssl-tls)
 counts=(0 0 0)
 
 fail() { echo "$*"; exit 1; }
@@ -21,7 +23,11 @@ skip() { echo "$*"; exit 77; }
 check() {
     local name=$1 status=0 seconds=$SECONDS room=$scratch/$1
     shift
-    [ ${#only[@]} = 0 ] || printf '%s\n' "${only[@]}" | grep -qxF "$name" || return 0
+    if [ ${#only[@]} = 0 ]; then
+        printf '%s\n' "${later[@]}" | grep -qxF "$name" && return 0
+    else
+        printf '%s\n' "${only[@]}" | grep -qxF "$name" || return 0
+    fi
     mkdir "$room"
     set +e
     (
@@ -34,9 +40,9 @@ check() {
     status=$?
     set -e
     case $status in
-        0) counts[0]=$((counts[0] + 1)); printf 'ok       cryptodev: %-8s %s (%s s)\n' "$name" "$(cat "$room/note" 2>/dev/null)" $((SECONDS - seconds)) ;;
-        77) counts[2]=$((counts[2] + 1)); printf 'skipped  cryptodev: %-8s %s\n' "$name" "$(tail -1 "$room/log")" ;;
-        *) counts[1]=$((counts[1] + 1)); printf 'FAILED   cryptodev: %-8s status %s; the last of its log:\n' "$name" "$status"; tail -12 "$room/log" | sed 's/^/         | /' ;;
+        0) counts[0]=$((counts[0] + 1)); printf 'ok       cryptodev: %-11s %s (%s s)\n' "$name" "$(cat "$room/note" 2>/dev/null)" $((SECONDS - seconds)) ;;
+        77) counts[2]=$((counts[2] + 1)); printf 'skipped  cryptodev: %-11s %s\n' "$name" "$(tail -1 "$room/log")" ;;
+        *) counts[1]=$((counts[1] + 1)); printf 'FAILED   cryptodev: %-11s status %s; the last of its log:\n' "$name" "$status"; tail -12 "$room/log" | sed 's/^/         | /' ;;
     esac
 }
 
@@ -170,26 +176,86 @@ tls() {
 
 # As configure --enable-devcrypto=all would: its flags, without its autotools. HASH_KEEP because its tests want digests of unfinished messages, which wolfSSL does not
 # take from a device otherwise.
-wolfssl_flags="-DWOLFSSL_DEVCRYPTO -DWOLFSSL_DEVCRYPTO_CBC -DWOLFSSL_DEVCRYPTO_AES -DWOLFSSL_DEVCRYPTO_HASH -DWOLFSSL_DEVCRYPTO_HASH_KEEP -DWOLFSSL_NO_HASH_RAW -DWOLFSSL_AES_DIRECT
+wolfssl_devcrypto="-DWOLFSSL_DEVCRYPTO -DWOLFSSL_DEVCRYPTO_CBC -DWOLFSSL_DEVCRYPTO_AES -DWOLFSSL_DEVCRYPTO_HASH -DWOLFSSL_DEVCRYPTO_HASH_KEEP -DWOLFSSL_NO_HASH_RAW"
+wolfssl_flags="$wolfssl_devcrypto -DWOLFSSL_AES_DIRECT
     -DHAVE_AESGCM -DHAVE_AESCCM -DWOLFSSL_AES_COUNTER -DHAVE_AES_ECB -DWOLFSSL_SHA512 -DWOLFSSL_SHA384 -DHAVE_HKDF -DHAVE_ECC -DTFM_TIMING_RESISTANT
     -DECC_TIMING_RESISTANT -DWC_RSA_BLINDING -DHAVE_THREAD_LS -D_GNU_SOURCE -DWOLFCRYPT_ONLY -DNO_WRITE_TEMP_FILES"
-wolfssl() {
+# wolfssl_build PROGRAM FLAGS FILES...: compiled in $wolfssl/PROGRAM.objects and linked.
+wolfssl=$target/wolfssl-source
+wolfssl_build() {
+    local program=$1 flags=$2
+    shift 2
+    [ ! -x "$wolfssl/$program" ] || return 0
+    mkdir -p "$wolfssl/$program.objects" "$wolfssl/include/wolfssl"
+    echo '/* All options are given to the compiler. */' >"$wolfssl/include/wolfssl/options.h"
+    (cd "$wolfssl/source" && printf '%s\n' "$@" |
+        xargs -P "$(nproc)" -I@ sh -c 'cc -O1 -w $1 -I. -I$2 -I$3/include -c @ -o "$3/$4.objects/$(echo @ | tr / _).o"' sh "$flags" "$headers" "$wolfssl" "$program")
+    cc -o "$wolfssl/$program" "$wolfssl/$program.objects"/*.o -lm -lpthread
+}
+wolfcrypt_files() { (cd "$wolfssl/source" && ls wolfcrypt/src/*.c $@ | grep -v -E '/(misc|evp|async|selftest|fips.*|wolfcrypt_.*)\.c$'); }
+
+testwolfcrypt() {
     source_of wolfssl
-    local cache=$target/wolfssl-source
-    if [ ! -x "$cache/testwolfcrypt" ]; then
-        rm -rf "$cache/objects"
-        mkdir -p "$cache/objects" "$cache/include/wolfssl"
-        echo '/* All options are given to the compiler. */' >"$cache/include/wolfssl/options.h"
-        (cd "$cache/source" && ls wolfcrypt/src/*.c wolfcrypt/src/port/devcrypto/*.c wolfcrypt/test/test.c |
-            grep -v -E '/(misc|evp|async|selftest|fips.*|wolfcrypt_.*)\.c$' |
-            xargs -P "$(nproc)" -I@ sh -c 'cc -O1 -w $1 -I. -I$2 -I$3/include -c @ -o "$3/objects/$(echo @ | tr / _).o"' sh "$wolfssl_flags" "$headers" "$cache")
-        cc -o "$cache/testwolfcrypt" "$cache/objects"/*.o -lm -lpthread
-    fi
-    cd "$cache/source"
-    "$bywash" run --devcrypto --quiet --report "$scratch/wolfssl/report.json" -- "$cache/testwolfcrypt" >"$scratch/wolfssl/out" 2>&1 || fail "$(tail -4 "$scratch/wolfssl/out")"
-    cd "$scratch/wolfssl"
+    wolfssl_build testwolfcrypt "$wolfssl_flags" $(wolfcrypt_files wolfcrypt/src/port/devcrypto/*.c wolfcrypt/test/test.c)
+}
+
+# Runs a program of wolfSSL's where its files are, by `bywash run` with this option; the number of tests that it passed goes to `passed`.
+wolfssl_tests() {
+    local option=$1 room=$PWD
+    (cd "$wolfssl/source" && "$bywash" run "$option" --quiet --report "$room/report.json" -- "$2" >"$room/out" 2>&1) || fail "$(tail -4 out)"
     [ "$(operations)" -gt 100 ] || fail "wolfSSL asked nothing of /dev/crypto"
-    echo "$(grep -c 'test passed' out) tests of testwolfcrypt built with devcrypto, $(operations) operations" >note
+    passed=$(grep -c 'test passed' out)
+}
+
+wolfssl() {
+    testwolfcrypt
+    wolfssl_tests --devcrypto "$wolfssl/testwolfcrypt"
+    echo "$passed tests of testwolfcrypt built with devcrypto, $(operations) operations" >note
+}
+
+# A statically linked client: the same program without a shared library, whose system calls are answered.
+static() {
+    "$bywash" run --static --quiet -- true 2>refused || ! grep -q 'does not let a process answer' refused || skip "$(tail -1 refused)"
+    testwolfcrypt
+    local static=$wolfssl/testwolfcrypt-static
+    [ -x "$static" ] || cc -static -o "$static" "$wolfssl/testwolfcrypt.objects"/*.o -lm -lpthread
+    ! readelf -l "$static" | grep -q INTERP || fail "$static is not linked statically"
+    wolfssl_tests --static "$static"
+    echo "$passed tests of testwolfcrypt, linked statically, $(operations) operations" >note
+}
+
+# What configure has on by itself; the certificates of the release have expired since, so its own clock begins in January 2023.
+wolfssl_tls_flags="-include clock.h -DNO_MAIN_DRIVER -DWOLFSSL_X86_64_BUILD -DERROR_QUEUE_PER_THREAD -DTFM_TIMING_RESISTANT -DECC_TIMING_RESISTANT -DWC_RSA_BLINDING -DWOLFSSL_USE_ALIGN
+    -DWOLFSSL_SHA512 -DWOLFSSL_SHA384 -DHAVE_HKDF -DNO_DSA -DHAVE_ECC -DTFM_ECC256 -DECC_SHAMIR -DWC_RSA_PSS -DWOLFSSL_PSS_LONG_SALT -DWOLFSSL_BASE64_ENCODE -DWOLFSSL_SHA3
+    -DWOLFSSL_NO_SHAKE128 -DWOLFSSL_NO_SHAKE256 -DHAVE_POLY1305 -DHAVE_CHACHA -DHAVE_HASHDRBG -DHAVE_TLS_EXTENSIONS -DHAVE_SUPPORTED_CURVES -DHAVE_FFDHE_2048 -DWOLFSSL_TLS13
+    -DHAVE_EXTENDED_MASTER -DNO_RC4 -DHAVE_ENCRYPT_THEN_MAC -DNO_PSK -DNO_MD4 -DWOLFSSL_SP_MATH_ALL -DWOLFSSL_SP_X86_64 -DWC_NO_ASYNC_THREADING -DHAVE_DH_DEFAULT_PARAMS
+    -DWOLFSSL_SYS_CA_CERTS -DNO_DES3 -DGCM_TABLE_4BIT -DHAVE_AESGCM -DHAVE_SERVER_RENEGOTIATION_INFO -DHAVE___UINT128_T=1 -DHAVE_THREAD_LS -D_POSIX_THREADS -D_GNU_SOURCE
+    -DWOLFSSL_AES_DIRECT -DHAVE_AESCCM -DWOLFSSL_AES_COUNTER -DHAVE_AES_ECB"
+wolfssl_tls() {
+    source_of wolfssl
+    mkdir -p "$wolfssl/include"
+    printf '%s\n' '#include <time.h>' 'static time_t release_time(time_t *into) {' '    static time_t began;' '    time_t now = time(0);' '    if (!began) began = now;' \
+        '    now = 1672531200 + now - began;' '    if (into) *into = now;' '    return now;' '}' '#define XTIME release_time' >"$wolfssl/include/clock.h"
+    # Its tests of hashes come behind its last clean-up, which closes the device: whoever counts on it has to say so first.
+    printf '%s\n' 'int wolfCrypt_Init(void);' '__attribute__((constructor)) static void hold(void) { for (int i = 0; i < 64; i++) wolfCrypt_Init(); }' >"$wolfssl/include/hold.c"
+    local files lone='/(bio|conf|pk|x509|x509_str|ssl_misc|sniffer)\.c$'
+    files=$(wolfcrypt_files src/*.c | grep -v -E "$lone")
+    local unit="tests/unit.c tests/api.c tests/suites.c tests/hash.c tests/w64wrapper.c tests/srp.c tests/quic.c examples/client/client.c examples/server/server.c $wolfssl/include/hold.c"
+    wolfssl_build unit-plain "$wolfssl_tls_flags" $files $unit
+    wolfssl_build unit-devcrypto "$wolfssl_tls_flags $wolfssl_devcrypto" $files $unit $(wolfcrypt_files wolfcrypt/src/port/devcrypto/*.c | grep /port/)
+    (cd "$wolfssl/source" && "$wolfssl/unit-plain") >plain 2>&1 || fail "without /dev/crypto: $(tail -4 plain)"
+    (cd "$wolfssl/source" && "$bywash" run --devcrypto --quiet --report "$scratch/wolfssl-tls/report.json" -- "$wolfssl/unit-devcrypto") >ours 2>&1 || fail "$(tail -4 ours)"
+    [ "$(operations AES-)" -gt 1000 ] || fail "the records did not go through /dev/crypto"
+    local which
+    for which in plain ours; do
+        grep -aq 'Success for all configured tests' $which || fail "$which did not come to its end: $(tail -4 $which)"
+        grep -aoE '[0-9]+: test_[A-Za-z0-9_]+' $which | sort -u >$which.asked
+        # Its threads print into each other's lines, so the last number counts.
+        grep -aoE 'line\[[0-9]+\]' $which | tail -1 | tr -dc 0-9 >$which.lines
+    done
+    cmp plain.asked ours.asked
+    cmp plain.lines ours.lines
+    echo "unit.test: $(wc -l <ours.asked) tests of its interface ($(grep -ac ': skipped' ours) skipped as not built in, $(grep -ac ': skipped' plain) without /dev/crypto), $(($(cat ours.lines) / 2)) connections of its client and server, $(operations) operations; not run: its scripts that need the internet" >note
 }
 
 # The probe of what a device answers, over the preload library.
@@ -206,5 +272,7 @@ check dgst dgst
 check speed speed
 check tls tls
 check wolfssl wolfssl
+check static static
+check wolfssl-tls wolfssl_tls
 printf 'cryptodev: %s passed, %s failed, %s skipped\n' "${counts[@]}"
 [ "${counts[1]}" = 0 ]

@@ -10,9 +10,9 @@
 //! on different engines, and move. What goes from one request to the next is kept here: the IV, the message under way. It outlives an
 //! engine, and is copied for a child of fork whose memory is its own ([`Device::copy_for_child`], [`Device::became_child`]).
 //!
-//! Data pass through a buffer of 8 KiB, which is wiped; where the routing table sends a request to a queue, a mebibyte at a time. Nothing is
-//! allocated for what a length claims before the first and the last byte of it have been read. Neither the sessions' table nor the ring is locked during work;
-//! a session is, as requests of one session follow one another.
+//! Data pass through a buffer of 8 KiB, which is wiped; where the routing table sends a request to a queue, a mebibyte at a time. What is held whole (messages with a tag, data units
+//! of XTS) is read piece by piece, so that memory is touched only as far as the program has it; and it is read once, for it may change meanwhile. Neither the sessions' table nor the
+//! ring is locked during work; a session is, as requests of one session follow one another. A power of 8192 bits, the dearest request of a fixed size, locks nothing.
 //!
 //! # Error numbers
 //!
@@ -36,6 +36,7 @@
 //! | counter mode: `iv` null in a child of fork | (parent and child share the session) | `EINVAL` until one is given | parent and child would use one key stream |
 //! | a tag length once shortened | stays the longest that is taken | any length at any time; 0 is 16 | |
 //! | wrong tag or padding | leaves text in `dst` | leaves `dst` alone | what is not authentic is not given away |
+//! | GCM, CCM, TLS: `dst` that can be read and not written, and another mistake after it (associated data, tag, padding) | `EINVAL`, for pages are mapped first | that of the other mistake | nothing is written before all is known to be right |
 //! | TLS: record too short for its tag behind its padding | `EINVAL` | `EBADMSG` | the difference tells about the padding |
 //! | TLS: wrong padding and no hash | success | `EBADMSG` | |
 //! | TLS: after opening, `dst` | text, tag and padding | the text | |
@@ -57,7 +58,7 @@
 //!
 //! Its requests have other numbers, so that no program need say which dialect it speaks. There each request gives its IV, or has it in front of the data, a cipher with a MAC is
 //! authenticated after it is enciphered, and closing an unknown session is an error. `CIOCCRYPT` on a session of an AEAD is `EINVAL` (FreeBSD takes
-//! it without associated data); keys are read before their length is compared with the algorithm's; there is one driver, `bywash0`, number 1.
+//! it without associated data); `CIOCKEY` takes numbers of at most 8192 bits (there 65536); keys are read before their length is compared with the algorithm's; there is one driver, `bywash0`, number 1.
 #![forbid(unsafe_code)]
 
 mod aead;
