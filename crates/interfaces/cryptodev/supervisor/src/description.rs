@@ -1,5 +1,6 @@
 //! Open file descriptions: socket pairs of which the program has one end, under as many numbers and in as many processes as it likes.
 
+use crate::memory::Guess;
 use crate::same::Same;
 use bywash_cryptodev::Device;
 use rustix::event::{EventfdFlags, epoll, eventfd};
@@ -29,6 +30,7 @@ pub(crate) struct Description {
     /// What the program's end says to poll now.
     told: Mutex<Told>,
     last_us: AtomicU32,
+    pub(crate) guess: Guess,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -123,7 +125,7 @@ impl Descriptions {
         epoll::add(&self.ends, &ours, epoll::EventData::new_u64(inode), ended)?;
         let told = Mutex::new(Told { readable: false, writable: true });
         let same = Same::new(&theirs).ok();
-        let description = Description { device, ours, inode, same, told, last_us: AtomicU32::new(0) };
+        let description = Description { device, ours, inode, same, told, last_us: AtomicU32::new(0), guess: Guess::default() };
         self.open.write().unwrap_or_else(PoisonError::into_inner).insert(inode, Arc::new(description));
         Ok(theirs)
     }

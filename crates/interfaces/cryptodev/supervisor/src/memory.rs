@@ -13,22 +13,56 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const BEFORE: u64 = 256;
 const AFTER: u64 = 768;
 const AROUND: usize = (BEFORE + AFTER) as usize;
-/// What a CIOCCRYPT points to elsewhere is fetched by a second look, its IV together with so much of its text.
-const TEXT: usize = 512;
+/// What a CIOCCRYPT points to elsewhere is fetched by a second look, its IV together with so much of its text; or by the first, where the last two pointed to the same.
+const TEXT: usize = 2048;
 const PAGE: u64 = 4096;
 
 /// The memory of the program that a stopped call belongs to, for as long as it is stopped.
 ///
-/// The number of a thread that is killed passes on: at once to another thread of its process that executes a program, later to anybody. So the first read
-/// checks, after it has read, that the call still waits, and every write before it writes. What a later read gets of a stranger is only
-/// worked with, and written nowhere.
+/// The number of a thread that is killed passes on: at once to another thread of its process that executes a program, later to anybody. So every write checks, before it
+/// writes, that the call still waits; and, but for CIOCCRYPT, which ends by a write, so does the first read, after it has read. What else is read of a stranger is only
+/// worked with, if it names a session of this description at all, and written nowhere.
 pub(crate) struct StoppedMemory<'a> {
     listener: &'a Listener,
     id: u64,
     thread: pid_t,
     /// The address of a `struct crypt_op`, if the request is of one.
     crypt: Option<u64>,
+    guess: &'a Guess,
     seen: Mutex<Seen>,
+}
+
+/// Where the next CIOCCRYPT of a description may have its text and its IV: programs use the same buffers again and again.
+#[derive(Default)]
+pub(crate) struct Guess(Mutex<Guessed>);
+
+#[derive(Clone, Copy, Default)]
+struct Guessed {
+    places: Places,
+    /// How often in a row they were the same.
+    repeated: u32,
+}
+
+/// What a request points to.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Places {
+    text: u64,
+    length: usize,
+    iv: u64,
+}
+
+impl Guess {
+    fn places(&self) -> Option<Places> {
+        let guessed = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (guessed.repeated > 0 && guessed.places.text != 0).then_some(guessed.places)
+    }
+
+    /// What it was this time.
+    fn learn(&self, places: Places) {
+        let mut guessed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let repeated = if guessed.places == places { guessed.repeated.saturating_add(1) } else { 0 };
+        *guessed = Guessed { places, repeated };
+    }
 }
 
 /// What has been fetched, and whether the call was still waiting afterwards.
@@ -59,9 +93,9 @@ impl core::fmt::Display for Unwritten {
 }
 
 impl<'a> StoppedMemory<'a> {
-    /// `crypt` is the address of a `struct crypt_op`, if the request is of one.
-    pub(crate) fn new(listener: &'a Listener, id: u64, thread: u32, crypt: Option<u64>) -> Self {
-        Self { listener, id, thread: thread as pid_t, crypt, seen: Mutex::default() }
+    /// `crypt` is the address of a `struct crypt_op`, if the request is of one, and `guess` that of its description.
+    pub(crate) fn new(listener: &'a Listener, id: u64, thread: u32, crypt: Option<u64>, guess: &'a Guess) -> Self {
+        Self { listener, id, thread: thread as pid_t, crypt, guess, seen: Mutex::default() }
     }
 
     /// Reads what is there up to the first byte that is not; at least one byte.
@@ -83,9 +117,9 @@ impl<'a> StoppedMemory<'a> {
         if self.listener.is_waiting(self.id) { Ok(()) } else { Err(Errno(ESRCH)) }
     }
 
-    /// Whether it did after the first read.
+    /// Whether it did after the first read. A CIOCCRYPT ends by writing, and is checked then.
     fn check_once(&self, seen: &mut Seen) -> Result<(), Errno> {
-        if !seen.checked {
+        if !seen.checked && self.crypt.is_none() {
             self.check()?;
             seen.checked = true;
         }
@@ -154,8 +188,24 @@ impl<'a> StoppedMemory<'a> {
         let wanted = address.checked_add(length as u64).ok_or(Errno(EFAULT))?;
         let page_end = wanted.checked_next_multiple_of(PAGE).ok_or(Errno(EFAULT))?;
         let end = page_end.min(start + AROUND as u64).max(wanted);
-        let around = &mut seen.around;
-        let read = self.read_some(start, &mut around.bytes[..(end - start) as usize])?;
+        let guess = if self.crypt == Some(address) { self.guess.places() } else { None };
+        let whole = (end - start) as usize;
+        let Seen { around, text, iv, .. } = seen;
+        let read = match guess {
+            Some(Places { text: at, length, iv: iv_at }) => {
+                self.read_parts([(start, &mut around.bytes[..whole]), (at, &mut text.bytes[..length]), (iv_at, &mut iv.bytes[..])])?
+            }
+            None => self.read_some(start, &mut around.bytes[..whole])?,
+        };
+        match guess {
+            Some(places) if read == whole + places.length + EALG_MAX_BLOCK_LEN => {
+                (text.start, text.length) = (places.text, places.length);
+                (iv.start, iv.length) = (places.iv, EALG_MAX_BLOCK_LEN);
+            }
+            Some(_) => wipe(&mut text.bytes),
+            None => {}
+        }
+        let read = read.min(whole);
         if start + (read as u64) < wanted {
             wipe(&mut around.bytes);
             return Err(Errno(EFAULT));
@@ -177,8 +227,15 @@ impl<'a> StoppedMemory<'a> {
         let has_text = op.src != 0 && around.part(op.src, length).is_none();
         let has_iv = op.iv != 0 && around.part(op.iv, iv_length).is_none();
         if !has_text || !has_iv || length > TEXT {
+            return self.guess.learn(Places::default());
+        }
+        self.guess.learn(Places { text: op.src, length, iv: op.iv });
+        if text.part(op.src, length).is_some() && iv.part(op.iv, iv_length).is_some() {
             return;
         }
+        // What was guessed wrong is fetched over, and is not taken for anything meanwhile.
+        wipe(&mut text.bytes[..text.length]);
+        (text.length, iv.length) = (0, 0);
         if self.read_parts([(op.src, &mut text.bytes[..length]), (op.iv, &mut iv.bytes[..])]) == Ok(length + iv_length) {
             (text.start, text.length) = (op.src, length);
             (iv.start, iv.length) = (op.iv, iv_length);

@@ -1,7 +1,7 @@
 //! Bytes of a stopped program: pieces that have been fetched, and what is held back until it is written.
 
 /// What a CIOCCRYPT writes is held back, so far as this is room for it, and written with one look: a short result, its digest, its IV and the argument.
-const LATE: usize = 768;
+const LATE: usize = 2304;
 const LATE_PARTS: usize = 4;
 
 /// A piece of the program's memory; it may hold a key or plaintext, and is wiped.

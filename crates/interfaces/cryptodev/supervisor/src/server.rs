@@ -2,7 +2,7 @@
 
 use crate::description::{Description, Descriptions};
 use crate::listener::{Listener, Notification, Verdict};
-use crate::memory::StoppedMemory;
+use crate::memory::{Guess, StoppedMemory};
 use crate::pool::Work;
 use bywash_client::Client;
 use bywash_cryptodev::{Answer, Device, Errno, Memory};
@@ -91,7 +91,12 @@ impl Server {
         let notification = &call.notification;
         let [_, request, argument, ..] = notification.arguments;
         let is_crypt = notification.call == libc::SYS_ioctl && request as u32 == CIOCCRYPT;
-        let memory = StoppedMemory::new(&self.listener, notification.id, notification.thread, is_crypt.then_some(argument));
+        let nothing = Guess::default();
+        let (crypt, guess) = match &call.target {
+            Target::Request(description) => (is_crypt.then_some(argument), &description.guess),
+            _ => (None, &nothing),
+        };
+        let memory = StoppedMemory::new(&self.listener, notification.id, notification.thread, crypt, guess);
         match &call.target {
             Target::Other => Verdict::Continue,
             Target::Open(open) => self.open(notification, open, &memory).unwrap_or_else(|errno| Verdict::Error(errno.0)),

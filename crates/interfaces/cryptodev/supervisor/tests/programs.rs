@@ -93,6 +93,11 @@ fn bad_pointers_are_errors() {
 }
 
 #[test]
+fn the_same_buffers_may_hold_another_text_each_time() {
+    passes("again");
+}
+
+#[test]
 fn a_field_that_points_to_memory_that_cannot_be_written_is_named() {
     let Some(client) = client() else { return };
     let mut command = Command::new(client);
@@ -148,7 +153,7 @@ fn copies_for_a_thread_with_a_table_of_its_own_and_without_the_first_thread() {
 }
 
 #[test]
-fn nothing_is_written_into_a_program_that_another_thread_executes_meanwhile() {
+fn no_more_than_the_piece_under_way_is_written_into_a_program_that_another_thread_executes() {
     passes("execute");
 }
 
