@@ -11,7 +11,7 @@ use bywash_files::disk::{FolderJournals, Journals};
 use bywash_files::{Container, Error, FileKeys, Header, Keyring, NonceSource, Sealer, Whole};
 use rustix::fs::{Advice, fadvise};
 use std::fs::{File, Metadata};
-use std::io::{Seek, SeekFrom};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -87,7 +87,7 @@ impl Run<'_> {
             let progress = AtomicU64::new(0);
             let whole = Whole::new(&sealer, &header, 1, &progress);
             match self.args.output.as_deref().filter(|output| *output != Path::new("-")) {
-                None => whole.open_stream(source, std::io::stdout().lock()).map_err(|error| failure(place, &error))?,
+                None => whole.open_stream(source, stdout(place)?).map_err(|error| failure(place, &error))?,
                 Some(output) => to_file(output, self.args.writes.replaces(), |target| whole.open_stream(source, target))?,
             };
         }
@@ -176,12 +176,17 @@ pub(super) fn read_back(file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Standard output without the line buffer, which would copy and cut.
+pub(super) fn stdout(source: &Path) -> Result<File, Failure> {
+    std::io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(|error| io_failure(source, &error))
+}
+
 /// A stream's result under its name, once all of it is there.
 pub(super) fn to_file(output: &Path, replaces: bool, write: impl FnOnce(&File) -> Result<u64, Error>) -> Result<u64, Failure> {
     let failed = |error: &std::io::Error| io_failure(output, error);
-    let mut draft = Draft::new(output).map_err(|error| failed(&error))?;
+    let draft = Draft::new(output).map_err(|error| failed(&error))?;
     let bytes = write(&draft.file).map_err(|error| failure(output, &error))?;
-    draft.file.seek(SeekFrom::Start(0)).and_then(|_| draft.file.sync_all()).map_err(|error| failed(&error))?;
+    draft.file.sync_all().map_err(|error| failed(&error))?;
     draft.publish(output, replaces).map_err(|error| failed(&error))?;
     File::open(super::tree::folder(output)).and_then(|folder| folder.sync_all()).map_err(|error| failed(&error))?;
     Ok(bytes)

@@ -121,7 +121,7 @@ impl Run<'_> {
         };
         let source = source.map_err(|error| io_failure(place, &error))?;
         match self.args.output.as_deref().filter(|_| !is_stdout) {
-            None => whole.seal_stream(source, std::io::stdout().lock()).map_err(|error| failure(place, &error))?,
+            None => whole.seal_stream(source, super::decrypt::stdout(place)?).map_err(|error| failure(place, &error))?,
             Some(output) => super::decrypt::to_file(output, self.args.writes.replaces(), |target| whole.seal_stream(source, target))?,
         };
         Ok(ExitCode::SUCCESS)

@@ -120,7 +120,7 @@ impl WorkArgs {
         self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
     }
 
-    /// Threads for a stream or a single file.
+    /// Whether the report is to be JSON.
     pub(super) fn json(&self) -> bool {
         self.json
     }

@@ -1,0 +1,256 @@
+//! `bywash encrypt`, `decrypt`, `fsck` and `keygen` on real files, and what they say when something is wrong.
+
+#[allow(dead_code, reason = "shared with tests that start servers")]
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, UNIX_EPOCH};
+use support::{bywash, stderr, stdout, succeed};
+
+/// A folder with a key file and a passphrase file.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { folder: tempfile::tempdir().unwrap() };
+        succeed(bywash().arg("keygen").arg("--key-file").arg(place.at("key")));
+        fs::write(place.at("passphrase"), "correct horse\n").unwrap();
+        fs::set_permissions(place.at("passphrase"), fs::Permissions::from_mode(0o600)).unwrap();
+        place
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        fs::create_dir_all(self.at(name).parent().unwrap()).unwrap();
+        fs::write(self.at(name), bytes).unwrap();
+        self.at(name)
+    }
+
+    /// The command in this folder, with its key file.
+    fn bywash(&self, arguments: &[&str]) -> Command {
+        let mut command = bywash();
+        command.current_dir(self.folder.path()).args(arguments).args(["-k", "key"]);
+        command
+    }
+
+    fn refused(&self, arguments: &[&str], exit: i32, says: &str) -> Output {
+        refused(&mut self.bywash(arguments), exit, says)
+    }
+}
+
+fn refused(command: &mut Command, exit: i32, says: &str) -> Output {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(exit), "{command:?}: {}{}", stdout(&output), stderr(&output));
+    assert!(stderr(&output).contains(says), "{command:?} said: {}", stderr(&output));
+    output
+}
+
+fn piped(command: &mut Command, input: &[u8]) -> Output {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // It may stop reading early.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output
+}
+
+fn text(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at / 3) as u8).collect()
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_file_goes_and_comes_with_its_metadata() {
+    let place = Place::new();
+    let path = place.write("report", &text(2_000_000));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    let time = UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
+    fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    let has_attributes = rustix_set_attribute(&path);
+    succeed(&mut place.bywash(&["encrypt", "--verify", "report"]));
+    let sealed = fs::read(place.at("report.bywash")).unwrap();
+    assert!(!sealed.windows(64).any(|window| window == &text(2_000_000)[9000..9064]), "text in the file");
+    fs::remove_file(&path).unwrap();
+    succeed(&mut place.bywash(&["fsck", "report.bywash"]));
+    succeed(&mut place.bywash(&["decrypt", "--remove-source", "report.bywash"]));
+    assert!(fs::read(&path).unwrap() == text(2_000_000) && !place.at("report.bywash").exists());
+    let metadata = fs::metadata(&path).unwrap();
+    assert_eq!((metadata.mode() & 0o7777, metadata.modified().unwrap()), (0o640, time));
+    if has_attributes {
+        let shown = Command::new("python3").args(["-c", "import os,sys; print(os.getxattr(sys.argv[1], 'user.note'))"]).arg(&path).output();
+        assert!(stdout(&shown.unwrap()).contains("kept"), "the extended attribute");
+    } else {
+        eprintln!("skipped: extended attributes, which this file system or machine has no way to set");
+    }
+}
+
+fn rustix_set_attribute(path: &Path) -> bool {
+    let set = "import os,sys; os.setxattr(sys.argv[1], 'user.note', b'kept')";
+    Command::new("python3").args(["-c", set]).arg(path).output().is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn streams_passphrases_and_recipients() {
+    let place = Place::new();
+    for len in [0, 1, 65_536, 700_000] {
+        let sealed = piped(bywash().args(["encrypt", "--passphrase-file"]).arg(place.at("passphrase")), &text(len));
+        assert!(sealed.status.success(), "{}", stderr(&sealed));
+        let opened = piped(bywash().args(["decrypt", "--passphrase-file"]).arg(place.at("passphrase")), &sealed.stdout);
+        assert!(opened.status.success() && opened.stdout == text(len), "{}", stderr(&opened));
+        let cut =
+            piped(bywash().args(["decrypt", "--passphrase-file"]).arg(place.at("passphrase")), &sealed.stdout[..sealed.stdout.len() - 1]);
+        assert_eq!(cut.status.code(), Some(8), "{}", stderr(&cut));
+    }
+    for kind in [&["keygen", "-o"][..], &["keygen", "--hybrid", "-o"]] {
+        let identity = place.at(&format!("identity{}", kind.len()));
+        let made = succeed(bywash().args(kind).arg(&identity));
+        assert_eq!(fs::metadata(&identity).unwrap().mode() & 0o777, 0o600);
+        let recipient = stdout(&succeed(bywash().args(["keygen", "--recipient"]).arg(&identity)));
+        assert!(stderr(&made).contains(recipient.trim()));
+        let sealed = piped(bywash().args(["encrypt", "-r", recipient.trim()]), b"for you");
+        let opened = piped(bywash().args(["decrypt", "-i"]).arg(&identity), &sealed.stdout);
+        assert_eq!((opened.stdout, sealed.status.success()), (b"for you".to_vec(), true));
+        let wrong = piped(bywash().args(["decrypt", "-k"]).arg(place.at("key")), &sealed.stdout);
+        assert_eq!(wrong.status.code(), Some(7));
+        assert!(stderr(&wrong).contains("X25519"), "{}", stderr(&wrong));
+        refused(bywash().args(kind).arg(&identity), 1, "exists");
+    }
+}
+
+#[test]
+fn folders_are_resumed_and_links_and_devices_left_alone() {
+    let place = Place::new();
+    for (number, name) in ["tree/a", "tree/b/c", "tree/b/d/e"].iter().enumerate() {
+        place.write(name, &text(100_000 * number));
+    }
+    symlink("..", place.at("tree/b/up")).unwrap();
+    assert!(Command::new("mkfifo").arg(place.at("tree/pipe")).status().unwrap().success());
+    place.refused(&["encrypt", "tree"], 2, "give -R");
+    let first = succeed(&mut place.bywash(&["encrypt", "-R", "tree", "-o", "out", "--json"]));
+    let report: serde_json::Value = serde_json::from_slice(&first.stdout).unwrap();
+    assert_eq!((report["files"].as_array().unwrap().len(), &report["passed_over"]), (3, &serde_json::json!(2)));
+    assert_eq!(fs::read_link(place.at("out/b/up")).unwrap(), Path::new(".."));
+    assert!(!place.at("out/pipe").exists() && !place.at("out/pipe.bywash").exists());
+
+    // One more file, one changed, and one of which the result is another's: the rest is not done again.
+    place.write("tree/f", b"new");
+    let before = fs::metadata(place.at("out/a.bywash")).unwrap().ino();
+    let again = succeed(&mut place.bywash(&["encrypt", "-R", "tree", "-o", "out"]));
+    assert!(stderr(&again).contains("4 files") && stderr(&again).contains("3 of them done before"), "{}", stderr(&again));
+    assert_eq!(fs::metadata(place.at("out/a.bywash")).unwrap().ino(), before);
+    place.write("tree/a", b"changed");
+    place.refused(&["encrypt", "-R", "tree", "-o", "out"], 1, "give --force");
+    succeed(&mut place.bywash(&["encrypt", "-R", "tree", "-o", "out", "--force"]));
+
+    succeed(&mut place.bywash(&["decrypt", "-R", "out", "-o", "back", "-j", "2"]));
+    for name in ["a", "b/c", "b/d/e", "f"] {
+        assert!(fs::read(place.at("back").join(name)).unwrap() == fs::read(place.at("tree").join(name)).unwrap(), "{name}");
+    }
+    let leftovers =
+        fs::read_dir(place.at("out")).unwrap().filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
+    assert_eq!(leftovers.count(), 0);
+}
+
+#[test]
+fn sources_are_removed_only_behind_verified_results() {
+    let place = Place::new();
+    place.write("tree/good", &text(5000));
+    place.write("tree/there", b"source");
+    place.write("tree/there.bywash", b"something else");
+    place.refused(&["encrypt", "-R", "--remove-source", "tree"], 1, "there.bywash");
+    assert!(!place.at("tree/good").exists() && place.at("tree/good.bywash").exists());
+    assert_eq!(fs::read(place.at("tree/there")).unwrap(), b"source");
+    assert_eq!(fs::read(place.at("tree/there.bywash")).unwrap(), b"something else");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_exit_code() {
+    let place = Place::new();
+    place.write("file", &text(300_000));
+    succeed(&mut place.bywash(&["encrypt", "file"]));
+    let sealed = fs::read(place.at("file.bywash")).unwrap();
+
+    succeed(bywash().current_dir(place.folder.path()).args(["encrypt", "file", "-o", "p.bywash", "--passphrase-file", "passphrase"]));
+    place.write("wrong", b"incorrect horse\n");
+    fs::set_permissions(place.at("wrong"), fs::Permissions::from_mode(0o600)).unwrap();
+    let mut wrong = bywash();
+    refused(
+        wrong.current_dir(place.folder.path()).args(["decrypt", "p.bywash", "-o", "x", "--passphrase-file", "wrong"]),
+        7,
+        "wrong passphrase",
+    );
+    place.refused(&["decrypt", "p.bywash", "-o", "x"], 7, "none of the keys given opens it: it can be opened with a passphrase");
+
+    place.write("header.bywash", &sealed);
+    flip(&place.at("header.bywash"), 60);
+    place.refused(&["decrypt", "header.bywash"], 8, "the header is damaged");
+    place.write("version.bywash", &sealed);
+    flip(&place.at("version.bywash"), 9);
+    place.refused(&["decrypt", "version.bywash"], 1, "format version 257 is unknown");
+    place.write("cut.bywash", &sealed[..sealed.len() - 100]);
+    place.refused(&["decrypt", "cut.bywash"], 8, "damaged");
+    place.write("none.bywash", b"plain text");
+    place.refused(&["decrypt", "none.bywash"], 8, "not a file encrypted by bywash");
+    assert!(!place.at("header").exists() && !place.at("cut").exists());
+
+    place.write("bad.bywash", &sealed);
+    let header = sealed.len() - 300_000 - 5 * 40;
+    for chunk in [1, 3] {
+        flip(&place.at("bad.bywash"), header + chunk * 65_576 + 500);
+    }
+    let found = place.refused(&["fsck", "bad.bywash"], 8, "2 of 5 chunks damaged");
+    for chunk in [1, 3] {
+        let expected = format!("chunk {chunk} at offset {} (text from {}) is damaged", header + chunk * 65_576, chunk * 65_536);
+        assert!(stderr(&found).contains(&expected), "{}", stderr(&found));
+    }
+
+    let long = "n".repeat(250);
+    place.write(&long, b"x");
+    place.refused(&["encrypt", &long], 1, "choose a shorter one with -o");
+    succeed(&mut place.bywash(&["encrypt", &long, "-o", "short.bywash"]));
+    symlink("circle", place.at("circle")).unwrap();
+    place.refused(&["encrypt", "circle"], 1, "lead in a circle");
+    place.refused(&["encrypt", "missing"], 1, "check the path");
+    place.refused(&["decrypt", "file"], 2, "say with -o");
+    refused(bywash().args(["encrypt"]).arg(place.at("file")), 2, "-p (a passphrase), -k (a key file) or -r (a recipient)");
+    place.refused(&["encrypt", "file", "--aead", "rot13"], 2, "aes-256-gcm-siv");
+    place.refused(&["encrypt", "file", "--chunk-size", "5000"], 2, "power of two");
+}
+
+#[test]
+fn full_and_read_only_disks() {
+    let place = Place::new();
+    place.write("file", &text(3_000_000));
+    // Namespaces of its own: nothing is mounted for anybody else.
+    let script = format!(
+        "mount -t tmpfs -o size=1m none {0}/disk && {1} encrypt -k {0}/key {0}/file -o {0}/disk/f; echo $?; ls -A {0}/disk | wc -l;
+         mount -o remount,ro {0}/disk && {1} encrypt -k {0}/key {0}/file -o {0}/disk/f; echo $?",
+        place.folder.path().display(),
+        env!("CARGO_BIN_EXE_bywash"),
+    );
+    fs::create_dir(place.at("disk")).unwrap();
+    let output = Command::new("unshare").args(["-rm", "sh", "-c", &script]).env("NO_COLOR", "1").env("BYWASH_SOCKET", "none").output();
+    let Ok(output) = output.inspect_err(|error| eprintln!("skipped: unshare does not start: {error}")) else { return };
+    if stdout(&output).is_empty() || stderr(&output).contains("unshare:") || stderr(&output).contains("mount:") {
+        return eprintln!("skipped: no file system can be mounted here: {}", stderr(&output));
+    }
+    assert_eq!(stdout(&output).split_whitespace().collect::<Vec<_>>(), ["1", "0", "4"], "{}", stderr(&output));
+    assert!(stderr(&output).contains("nothing was removed") && stderr(&output).contains("Read-only file system"), "{}", stderr(&output));
+    assert!(fs::read(place.at("file")).unwrap() == text(3_000_000));
+}
