@@ -7,6 +7,7 @@
 pub mod control;
 pub mod cryptodev;
 mod cryptodev_numbers;
+pub mod files;
 #[cfg(target_arch = "x86_64")]
 pub mod kernels;
 pub mod private_keys;
@@ -31,6 +32,7 @@ pub fn targets() -> Vec<(&'static str, Target, Vec<Vec<u8>>)> {
         ("trace_line", text::trace_line, text::trace_seeds()),
         ("cost_sheet", text::cost_sheet, text::sheet_seeds()),
         ("cryptodev", cryptodev::requests, cryptodev::seeds()),
+        ("encrypted_file", files::encrypted_file, files::seeds()),
         ("algorithm_name", text::algorithm_name, text::name_seeds()),
     ]
 }

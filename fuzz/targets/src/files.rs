@@ -1,0 +1,46 @@
+//! Encrypted files: their headers, and what follows.
+
+use bywash_client::{Client, Config};
+use bywash_files::power::World;
+use bywash_files::{Aead, Container, FileKeys, Header, KEY_BYTES, Keyring, Lock, fsck, new_file};
+use std::sync::LazyLock;
+
+const KEY: [u8; KEY_BYTES] = [7; KEY_BYTES];
+static CLIENT: LazyLock<Client> = LazyLock::new(|| Client::new(Config::default()));
+
+/// A file from anybody. What opens is read as far as it goes, and what is read whole has no damage.
+pub fn encrypted_file(bytes: &[u8]) {
+    let Ok(header) = Header::parse(bytes) else { return };
+    assert_eq!(Header::parse(header.bytes()).expect("its own bytes"), header);
+    let mut keyring = Keyring::new();
+    keyring.add_key_file(&KEY);
+    let Ok(keys) = keyring.open(&header) else { return };
+    let again = || FileKeys::new(keys.file_key().clone(), *header.salt()).expect("a file key");
+    let world = World::new(b"");
+    let disk = world.open("file");
+    disk.write_at(bytes, 0).expect("there is room");
+    let mut found = 0;
+    let checked = fsck::check(&CLIENT, &header, again(), &*disk, |_| found += 1).expect("an engine");
+    assert_eq!(checked.damaged, found);
+    let Ok(container) = Container::open(&CLIENT, &header, again(), disk, &*world.journals()) else {
+        assert!(found > 0, "what does not open is damaged");
+        return;
+    };
+    let mut text = vec![0; usize::try_from(container.len()).expect("no longer than the file")];
+    assert!(text.len() < bytes.len());
+    assert_eq!(container.read_at(&mut text, 0).is_ok(), found == 0);
+}
+
+pub(crate) fn seeds() -> Vec<Vec<u8>> {
+    let sizes = [0, 100, 4096, 9000];
+    let seed = |len: usize| {
+        let locks = [Lock::key_file(&KEY), Lock::key_file(&[8; KEY_BYTES])];
+        let (keys, slots) = new_file(&locks).expect("randomness");
+        let header = Header::new(Aead::Aes256Gcm, 4096, slots, &keys).expect("a header");
+        let world = World::new(b"");
+        let container = Container::create(&CLIENT, &header, keys, world.open("file"), world.journals()).expect("a file");
+        container.write_at(&vec![1; len], 0).and_then(|()| container.close()).expect("there is room");
+        world.bytes("file").expect("a file")
+    };
+    sizes.map(seed).to_vec()
+}
