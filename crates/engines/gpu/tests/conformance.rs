@@ -1,12 +1,16 @@
-//! The suite over what Vulkan finds here: a GPU, or Mesa's software Vulkan. Skipped, with the reason, where it finds nothing.
+//! The suite over what Vulkan finds here, a GPU or Mesa's software Vulkan, and over what CUDA finds. Skipped, with the reason, where one finds nothing.
 
 use bywash_conformance::{Area, assert_area};
 use bywash_engine_gpu::{Backend, GpuEngine};
 use std::sync::OnceLock;
 
-fn check(area: Area) {
-    static ENGINE: OnceLock<Result<GpuEngine, String>> = OnceLock::new();
-    match ENGINE.get_or_init(|| Backend::Vulkan.open().map_err(|absent| absent.reason)) {
+fn check(backend: Backend, area: Area) {
+    static ENGINES: [OnceLock<Result<GpuEngine, String>>; 2] = [OnceLock::new(), OnceLock::new()];
+    let place = match backend {
+        Backend::Vulkan => &ENGINES[0],
+        Backend::Cuda => &ENGINES[1],
+    };
+    match place.get_or_init(|| backend.open().map_err(|absent| absent.reason)) {
         Ok(engine) => assert_area(engine, area),
         Err(reason) => eprintln!("skipped: {reason}"),
     }
@@ -16,7 +20,8 @@ macro_rules! areas {
     ($($name:ident = $area:ident),*) => {
         $(#[test]
         fn $name() {
-            check(Area::$area);
+            check(Backend::Vulkan, Area::$area);
+            check(Backend::Cuda, Area::$area);
         })*
 
         #[test]
