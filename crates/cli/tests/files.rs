@@ -3,11 +3,15 @@
 #[allow(dead_code, reason = "shared with tests that start servers")]
 mod support;
 
+use bywash_client::{Client, Config};
+use bywash_files::disk::FolderJournals;
+use bywash_files::{Container, Header, Keyring};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use support::{bywash, stderr, stdout, succeed};
 
@@ -78,18 +82,19 @@ fn flip(path: &Path, at: usize) {
 #[test]
 fn a_file_goes_and_comes_with_its_metadata() {
     let place = Place::new();
-    let path = place.write("report", &text(2_000_000));
+    let plain = text(2_000_000);
+    let path = place.write("report", &plain);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     let time = UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
     fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
     let has_attributes = rustix_set_attribute(&path);
     succeed(&mut place.bywash(&["encrypt", "--verify", "report"]));
     let sealed = fs::read(place.at("report.bywash")).unwrap();
-    assert!(!sealed.windows(64).any(|window| window == &text(2_000_000)[9000..9064]), "text in the file");
+    assert!(!sealed.windows(64).any(|window| window == &plain[9000..9064]), "text in the file");
     fs::remove_file(&path).unwrap();
     succeed(&mut place.bywash(&["fsck", "report.bywash"]));
     succeed(&mut place.bywash(&["decrypt", "--remove-source", "report.bywash"]));
-    assert!(fs::read(&path).unwrap() == text(2_000_000) && !place.at("report.bywash").exists());
+    assert!(fs::read(&path).unwrap() == plain && !place.at("report.bywash").exists());
     let metadata = fs::metadata(&path).unwrap();
     assert_eq!((metadata.mode() & 0o7777, metadata.modified().unwrap()), (0o640, time));
     if has_attributes {
@@ -177,6 +182,35 @@ fn sources_are_removed_only_behind_verified_results() {
     assert!(!place.at("tree/good").exists() && place.at("tree/good.bywash").exists());
     assert_eq!(fs::read(place.at("tree/there")).unwrap(), b"source");
     assert_eq!(fs::read(place.at("tree/there.bywash")).unwrap(), b"something else");
+}
+
+/// What a writer's journal holds is the file's content, although the file itself has not got it yet.
+#[test]
+fn a_file_whose_writer_was_interrupted_is_opened_as_its_journal_says() {
+    let place = Place::new();
+    let (old, new) = (text(200_000), [text(150_000), text(1000)].concat());
+    place.write("file", &old);
+    succeed(&mut place.bywash(&["encrypt", "file"]));
+    let sealed = place.at("file.bywash");
+    let before = fs::read(&sealed).unwrap();
+
+    let open = || fs::File::options().read(true).write(true).open(&sealed).unwrap();
+    let mut keyring = Keyring::new();
+    keyring.add_key_file(&fs::read(place.at("key")).unwrap().try_into().unwrap());
+    let header = Header::read(open()).unwrap();
+    let (client, journals) = (Client::new(Config::default()), Arc::new(FolderJournals::beside(&sealed)));
+    let container = Container::open_rw(&client, &header, keyring.open(&header).unwrap(), Arc::new(open()), journals).unwrap();
+    container.write_at(&new[150_000..], 150_000).unwrap();
+    container.set_len(new.len() as u64).unwrap();
+    container.sync().unwrap();
+    drop(container);
+    // The power is cut before any of it reaches the file.
+    fs::write(&sealed, &before).unwrap();
+
+    place.refused(&["fsck", "file.bywash"], 8, "journal");
+    succeed(&mut place.bywash(&["decrypt", "--remove-source", "file.bywash", "-o", "back"]));
+    assert!(fs::read(place.at("back")).unwrap() == new);
+    assert!(!sealed.exists());
 }
 
 #[test]

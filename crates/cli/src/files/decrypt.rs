@@ -122,13 +122,13 @@ impl Run<'_> {
         let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
         let len = Whole::new(&sealer, header, job.threads(metadata.len()), job.progress).open(&source, &draft.file)?;
         if !is_unchanged(&source, metadata)? {
-            return Err(std::io::Error::other("somebody wrote to it while it was read; try again").into());
+            return Err(changed_meanwhile());
         }
         if self.args.writes.verifies() {
             read_back(&draft.file)?;
             let ignored = AtomicU64::new(0);
             if !Whole::new(&sealer, header, job.threads(metadata.len()), &ignored).is_text_of(&source, &draft.file)? {
-                return Err(std::io::Error::other("its result was read back and is not the same; is the disk failing?").into());
+                return Err(not_the_same());
             }
         }
         copy_metadata(&source, metadata, &draft.file)?;
@@ -157,9 +157,42 @@ impl Run<'_> {
             done += count as u64;
             job.progress.fetch_add(count as u64, Relaxed);
         }
+        if !is_unchanged(&source, metadata)? {
+            return Err(changed_meanwhile());
+        }
+        if self.args.writes.verifies() {
+            read_back(&draft.file)?;
+            if !is_text_of(&container, &draft.file)? {
+                return Err(not_the_same());
+            }
+        }
         copy_metadata(&source, metadata, &draft.file)?;
         Ok(done)
     }
+}
+
+/// Whether a file holds a container's text, and no more.
+fn is_text_of(container: &Container, file: &File) -> Result<bool, Error> {
+    let [mut sealed, mut open] = [(); 2].map(|()| Zeroizing::new(vec![0; PIECE_BYTES]));
+    let mut done = 0;
+    while done < container.len() {
+        let count = container.read_at(&mut sealed, done)?;
+        match file.read_exact_at(&mut open[..count], done) {
+            Ok(()) if open[..count] == sealed[..count] => done += count as u64,
+            Ok(()) => return Ok(false),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(file.metadata()?.len() == done)
+}
+
+fn changed_meanwhile() -> Error {
+    std::io::Error::other("somebody wrote to it while it was read; try again").into()
+}
+
+fn not_the_same() -> Error {
+    std::io::Error::other("its result was read back and is not the same; is the disk failing?").into()
 }
 
 fn is_of(header: &Header, source: &Metadata, target: &Metadata) -> bool {
