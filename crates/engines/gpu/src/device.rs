@@ -58,6 +58,8 @@ pub(crate) struct Launch {
     pub(crate) text: usize,
     /// Bytes of the output buffer with the sums.
     pub(crate) sums: Range<usize>,
+    /// Bytes of the output buffer with the sums of lower levels, which nobody reads afterwards.
+    pub(crate) scratch: Range<usize>,
     pub(crate) steps: Vec<Step>,
 }
 
@@ -126,8 +128,8 @@ pub(crate) trait Stream: Send {
     /// Text.
     fn input(&mut self) -> &mut [u8];
 
-    /// Text and sums, once [`wait`](Self::wait) has returned.
-    fn output(&self) -> &[u8];
+    /// Text and sums, once [`wait`](Self::wait) has returned. Whoever takes the sums wipes them: with the texts, which others may know, they reveal the key of a hash.
+    fn output(&mut self) -> &mut [u8];
 
     /// Starts.
     fn start(&mut self, launch: &Launch) -> Result<(), String>;
@@ -139,7 +141,7 @@ pub(crate) trait Stream: Send {
     /// wants to know. Keys are wiped afterwards.
     fn resident(&mut self, launch: &Launch, times: u32) -> Result<Duration, String>;
 
-    /// What the device's own copy of the control buffer holds.
+    /// What the device's own copies of the control and the output buffer hold.
     #[cfg(test)]
-    fn device_control(&mut self) -> Vec<u32>;
+    fn device_memory(&mut self) -> (Vec<u32>, Vec<u8>);
 }

@@ -8,6 +8,7 @@ use bywash_core::{Algorithm, Engine, Error, Keyed, Result, SessionParams, Task};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use zeroize::Zeroize;
 
 /// Operations that gain from one launch.
 const BATCH: usize = 1024;
@@ -84,9 +85,15 @@ impl Inner {
         }
     }
 
-    fn give_back(&self, stream: Box<dyn Stream>) {
+    pub(crate) fn give_back(&self, stream: Box<dyn Stream>) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).streams.push(stream);
         self.returned.notify_one();
+    }
+
+    /// The streams that are idle, for tests to look into.
+    #[cfg(test)]
+    pub(crate) fn take_idle(&self) -> Vec<Box<dyn Stream>> {
+        core::mem::take(&mut self.idle.lock().unwrap().streams)
     }
 
     fn lose(&self) {
@@ -188,9 +195,11 @@ impl Inner {
         for (index, from, to, place) in parts {
             let text = &stream.output()[place.text..place.text + to - from];
             output(&mut batch[index].operation.data)[from..to].copy_from_slice(text);
+            let sum = &mut stream.output()[place.sum..place.sum + 32];
             if let Some(message) = &mut messages[index] {
-                message.take(to - from, &stream.output()[place.sum..place.sum + 32]);
+                message.take(to - from, sum);
             }
+            sum.zeroize();
         }
         self.give_back(stream);
         Ok(())
@@ -267,8 +276,8 @@ mod tests {
             &mut self.1
         }
 
-        fn output(&self) -> &[u8] {
-            &self.2
+        fn output(&mut self) -> &mut [u8] {
+            &mut self.2
         }
 
         fn start(&mut self, _: &Launch) -> core::result::Result<(), String> {
@@ -283,8 +292,8 @@ mod tests {
             self.wait().map(|()| Duration::ZERO)
         }
 
-        fn device_control(&mut self) -> Vec<u32> {
-            Vec::new()
+        fn device_memory(&mut self) -> (Vec<u32>, Vec<u8>) {
+            (Vec::new(), Vec::new())
         }
     }
 

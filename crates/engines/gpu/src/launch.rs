@@ -179,6 +179,6 @@ impl Filling {
             (at, last) = (at + words.len(), Some(stage));
         }
         let sums = self.layout.sums()..self.layout.sums() + 32 * self.parts;
-        Launch { control: at, text: self.text, sums, steps }
+        Launch { control: at, text: self.text, sums, scratch: self.layout.scratch()..16 * self.scratch, steps }
     }
 }

@@ -16,8 +16,9 @@
 //! # What is secret
 //!
 //! No memory is indexed by a secret and nothing branches on one, on the device or on the host: AES is a circuit on bit planes, GHASH integer multiplications with holes,
-//! Poly1305 limbs of 13 bits. Keys are on the device for the time of a launch and zeroed by its last command. Texts stay in staging memory
-//! until the next launch; memory of a card's own is zeroed after each.
+//! Poly1305 limbs of 13 bits. Keys and the sums of lower levels are on the device for the time of a launch and zeroed by its
+//! last commands, and so is all that a launch used of a card's own memory. The sums of parts, which reveal a hash's key to whoever knows the text, are zeroed in staging memory when they were taken. Texts stay
+//! in staging memory until others take their place.
 //!
 //! # Back ends
 //!

@@ -4,6 +4,7 @@ use super::Context;
 use super::functions::{Address, NOT_READY, Pointer};
 use crate::device::{Launch, Layout, Step, Stream};
 use core::ffi::c_void;
+use core::ops::Range;
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -74,10 +75,23 @@ impl CudaStream {
         driver.check("cuMemcpyDtoHAsync", status)
     }
 
-    fn wipe(&self, buffer: usize, bytes: usize) -> Result<(), String> {
-        let driver = &self.context.driver;
+    fn wipe(&self, buffer: usize, bytes: Range<usize>) -> Result<(), String> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let (driver, at) = (&self.context.driver, self.own[buffer] + bytes.start as u64);
         // SAFETY: the buffer has these bytes.
-        driver.check("cuMemsetD8Async", unsafe { (driver.fill)(self.own[buffer], 0, bytes, self.stream) })
+        driver.check("cuMemsetD8Async", unsafe { (driver.fill)(at, 0, bytes.len(), self.stream) })
+    }
+
+    /// Wipes what a launch left on the device: keys, texts, sums.
+    fn wipe_all(&self, launch: &Launch) -> Result<(), String> {
+        let text = launch.text.next_multiple_of(16);
+        self.wipe(CONTROL, 0..4 * launch.control)?;
+        self.wipe(INPUT, 0..text)?;
+        self.wipe(OUTPUT, 0..text)?;
+        self.wipe(OUTPUT, launch.sums.clone())?;
+        self.wipe(OUTPUT, launch.scratch.clone())
     }
 
     fn launch(&self, step: &Step) -> Result<(), String> {
@@ -99,9 +113,9 @@ impl CudaStream {
         driver.check("cuLaunchKernel", status)
     }
 
-    fn slice(&self, buffer: usize) -> &[u8] {
-        // SAFETY: the memory has these bytes, written once, and lives as long as `self`; nobody looks while the stream is at work.
-        unsafe { core::slice::from_raw_parts(self.host[buffer], self.sizes[buffer]) }
+    fn slice(&mut self, buffer: usize) -> &mut [u8] {
+        // SAFETY: the memory has these bytes, written once, and lives as long as `self`, which is borrowed alone; nobody looks while the stream is at work.
+        unsafe { core::slice::from_raw_parts_mut(self.host[buffer], self.sizes[buffer]) }
     }
 }
 
@@ -112,11 +126,10 @@ impl Stream for CudaStream {
     }
 
     fn input(&mut self) -> &mut [u8] {
-        // SAFETY: as above.
-        unsafe { core::slice::from_raw_parts_mut(self.host[INPUT], self.sizes[INPUT]) }
+        self.slice(INPUT)
     }
 
-    fn output(&self) -> &[u8] {
+    fn output(&mut self) -> &mut [u8] {
         self.slice(OUTPUT)
     }
 
@@ -129,11 +142,9 @@ impl Stream for CudaStream {
         self.copy_in(INPUT, text)?;
         // Kernels of a stream run one after the other: each sees what those before it wrote.
         launch.steps.iter().try_for_each(|step| self.launch(step))?;
-        self.wipe(CONTROL, 4 * launch.control)?;
-        self.wipe(INPUT, text)?;
         self.copy_out(0, text)?;
         self.copy_out(launch.sums.start, launch.sums.end)?;
-        self.wipe(OUTPUT, text)
+        self.wipe_all(launch)
     }
 
     fn resident(&mut self, launch: &Launch, times: u32) -> Result<Duration, String> {
@@ -149,7 +160,7 @@ impl Stream for CudaStream {
         (0..times).try_for_each(|_| launch.steps.iter().try_for_each(|step| self.launch(step)))?;
         run(self, 0)?;
         let took = begin.elapsed();
-        self.wipe(CONTROL, 4 * launch.control)?;
+        self.wipe_all(launch)?;
         run(self, launch.control)?;
         Ok(took)
     }
@@ -176,15 +187,16 @@ impl Stream for CudaStream {
     }
 
     #[cfg(test)]
-    fn device_control(&mut self) -> Vec<u32> {
+    fn device_memory(&mut self) -> (Vec<u32>, Vec<u8>) {
         self.context.enter().unwrap();
         let driver = &self.context.driver;
         // SAFETY: as in `copy_out`.
         let status = unsafe { (driver.copy_out)(self.host[CONTROL].cast(), self.own[CONTROL], self.sizes[CONTROL], self.stream) };
         driver.check("cuMemcpyDtoHAsync", status).unwrap();
+        self.copy_out(0, self.sizes[OUTPUT]).unwrap();
         self.under_way = Some((0, 0));
         self.wait().unwrap();
-        self.control().to_vec()
+        (self.control().to_vec(), self.output().to_vec())
     }
 }
 

@@ -82,9 +82,8 @@ impl Stream for TwinStream {
         bytes(&mut self.input)
     }
 
-    fn output(&self) -> &[u8] {
-        // SAFETY: as above.
-        unsafe { core::slice::from_raw_parts(self.output.as_ptr().cast(), 16 * self.output.len()) }
+    fn output(&mut self) -> &mut [u8] {
+        bytes(&mut self.output)
     }
 
     fn start(&mut self, launch: &Launch) -> Result<(), String> {
@@ -108,8 +107,8 @@ impl Stream for TwinStream {
         Ok(())
     }
 
-    fn device_control(&mut self) -> Vec<u32> {
-        self.control.clone()
+    fn device_memory(&mut self) -> (Vec<u32>, Vec<u8>) {
+        (self.control.clone(), bytes(&mut self.output).to_vec())
     }
 }
 

@@ -58,20 +58,11 @@ impl Buffer {
     }
 
     /// Its bytes; none if the host does not see it.
-    pub(super) fn bytes(&self) -> &[u8] {
-        if self.host.is_null() {
-            return &[];
-        }
-        // SAFETY: the mapping has `size` bytes that were written once, and lives as long as `self`; streams do not look while the device computes.
-        unsafe { core::slice::from_raw_parts(self.host, self.size) }
-    }
-
-    /// The same, to be written.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         if self.host.is_null() {
             return &mut [];
         }
-        // SAFETY: as above, and `self` is borrowed alone.
+        // SAFETY: the mapping has `size` bytes that were written once, and lives as long as `self`, which is borrowed alone; streams do not look while the device computes.
         unsafe { core::slice::from_raw_parts_mut(self.host, self.size) }
     }
 }

@@ -127,10 +127,10 @@ impl VulkanStream {
         unsafe { self.context.device.cmd_copy_buffer(self.buffer, from.handle, to.handle, &[region]) };
     }
 
-    fn wipe(&self, buffer: &Buffer, bytes: usize) {
-        if bytes > 0 {
-            // SAFETY: recording; the buffer has these bytes, whose number is a multiple of 4.
-            unsafe { self.context.device.cmd_fill_buffer(self.buffer, buffer.handle, 0, bytes.next_multiple_of(4) as u64, 0) };
+    fn wipe(&self, buffer: &Buffer, bytes: Range<usize>) {
+        if !bytes.is_empty() {
+            // SAFETY: recording; the buffer has these bytes, whose number and offset are multiples of 4.
+            unsafe { self.context.device.cmd_fill_buffer(self.buffer, buffer.handle, bytes.start as u64, bytes.len() as u64, 0) };
         }
     }
 
@@ -186,13 +186,15 @@ impl VulkanStream {
     fn download(&self, launch: &Launch) {
         use vk::{AccessFlags as Access, PipelineStageFlags as Stages};
         let text = launch.text.next_multiple_of(16);
-        self.wipe(self.buffers()[CONTROL], 4 * launch.control);
+        self.wipe(self.buffers()[CONTROL], 0..4 * launch.control);
+        self.wipe(self.buffers()[OUTPUT], launch.scratch.clone());
         if let Some(own) = &self.own {
             self.copy(&own[OUTPUT], &self.host[OUTPUT], 0..text);
             self.copy(&own[OUTPUT], &self.host[OUTPUT], launch.sums.clone());
-            self.wipe(&own[INPUT], text);
+            self.wipe(&own[INPUT], 0..text);
             self.barrier(TRANSFER, TRANSFER);
-            self.wipe(&own[OUTPUT], text);
+            self.wipe(&own[OUTPUT], 0..text);
+            self.wipe(&own[OUTPUT], launch.sums.clone());
         }
         self.barrier(
             (Stages::COMPUTE_SHADER | Stages::TRANSFER, Access::SHADER_WRITE | Access::TRANSFER_WRITE),
@@ -223,8 +225,8 @@ impl Stream for VulkanStream {
         self.host[INPUT].bytes_mut()
     }
 
-    fn output(&self) -> &[u8] {
-        self.host[OUTPUT].bytes()
+    fn output(&mut self) -> &mut [u8] {
+        self.host[OUTPUT].bytes_mut()
     }
 
     fn start(&mut self, launch: &Launch) -> Result<(), String> {
@@ -277,17 +279,18 @@ impl Stream for VulkanStream {
     }
 
     #[cfg(test)]
-    fn device_control(&mut self) -> Vec<u32> {
+    fn device_memory(&mut self) -> (Vec<u32>, Vec<u8>) {
         self.record(|| {
             if let Some(own) = &self.own {
                 self.copy(&own[CONTROL], &self.host[CONTROL], 0..own[CONTROL].size);
+                self.copy(&own[OUTPUT], &self.host[OUTPUT], 0..own[OUTPUT].size);
             }
         })
         .unwrap();
         self.submit().unwrap();
         self.under_way = Some((0, 0));
         self.wait().unwrap();
-        self.control().to_vec()
+        (self.control().to_vec(), self.output().to_vec())
     }
 }
 
