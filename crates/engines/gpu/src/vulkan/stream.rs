@@ -46,6 +46,11 @@ pub(super) struct VulkanStream {
     under_way: Option<(usize, usize)>,
 }
 
+/// Whether the device uses nothing of a launch any more: it is done, or the device is lost. Another error of waiting, as of the host's memory, says nothing of the launch.
+fn ended(waited: Result<(), vk::Result>) -> bool {
+    matches!(waited, Ok(()) | Err(vk::Result::ERROR_DEVICE_LOST))
+}
+
 impl VulkanStream {
     pub(super) fn new(context: Arc<Context>, layout: Layout) -> Result<Self, String> {
         let sizes = [4 * layout.control, layout.text, layout.output()];
@@ -261,21 +266,17 @@ impl Stream for VulkanStream {
         let Some((control, text)) = self.under_way else { return Ok(()) };
         let bound = BOUND_NS + BOUND_NS_PER_BYTE * text as u64;
         // SAFETY: the fence belongs to what is under way.
-        match unsafe { self.context.device.wait_for_fences(&[self.fence], true, bound) } {
-            Ok(()) => {
-                self.under_way = None;
-                self.control()[..control].zeroize();
-                Ok(())
-            }
-            Err(vk::Result::TIMEOUT) => {
-                self.context.hangs.store(true, Ordering::Relaxed);
-                Err(format!("the device did not answer within {} s", bound / 1_000_000_000))
-            }
-            Err(error) => {
-                self.under_way = None;
-                Err(failed("vkWaitForFences")(error))
-            }
+        let waited = unsafe { self.context.device.wait_for_fences(&[self.fence], true, bound) };
+        if ended(waited) {
+            self.under_way = None;
+            self.control()[..control].zeroize();
+        } else {
+            self.context.hangs.store(true, Ordering::Relaxed);
         }
+        waited.map_err(|error| match error {
+            vk::Result::TIMEOUT => format!("the device did not answer within {} s", bound / 1_000_000_000),
+            error => failed("vkWaitForFences")(error),
+        })
     }
 
     #[cfg(test)]
@@ -292,6 +293,12 @@ impl Stream for VulkanStream {
         self.wait().unwrap();
         (self.control().to_vec(), self.output().to_vec())
     }
+}
+
+#[test]
+fn only_an_end_ends_a_launch() {
+    assert!(ended(Ok(())) && ended(Err(vk::Result::ERROR_DEVICE_LOST)));
+    assert!(!ended(Err(vk::Result::TIMEOUT)) && !ended(Err(vk::Result::ERROR_OUT_OF_HOST_MEMORY)));
 }
 
 impl Drop for VulkanStream {
