@@ -173,12 +173,13 @@ impl<'a> Whole<'a> {
     /// Reads groups in a thread of its own, and hands them over with the number of their first chunk, what `read` returned, and whether nothing follows.
     fn pipeline(
         &self,
-        mut source: impl Read + Send,
+        source: impl Read + Send,
         read: impl Fn(&mut dyn Read, &mut Buffer) -> Result<usize> + Send,
         mut work: impl FnMut(u64, usize, bool, &mut [u8]) -> Result<()>,
     ) -> Result<()> {
         let per_group = self.chunks_per_group();
         let room = per_group as usize * self.geometry.stored_size();
+        let mut source = Ending { source, is_over: false };
         std::thread::scope(|scope| {
             let (send, received) = sync_channel::<Result<(Buffer, usize)>>(GROUPS_AHEAD);
             let (give_back, returned) = sync_channel::<Buffer>(GROUPS_AHEAD + 2);
@@ -306,6 +307,24 @@ fn write_texts(target: &File, group: Group, geometry: &Geometry, stored: &[u8]) 
         }
     }
     Ok(())
+}
+
+/// A source that has ended once stays so. A terminal, or a file that somebody appends to, gives nothing and then more; by then the group before has been sealed
+/// as the last.
+struct Ending<R> {
+    source: R,
+    is_over: bool,
+}
+
+impl<R: Read> Read for Ending<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.is_over {
+            return Ok(0);
+        }
+        let got = self.source.read(buffer)?;
+        self.is_over = got == 0 && !buffer.is_empty();
+        Ok(got)
+    }
 }
 
 fn ended() -> Error {

@@ -4,7 +4,7 @@ use bywash_client::{Client, Config};
 use bywash_files::disk::FolderJournals;
 use bywash_files::{Aead, Container, Error, FileKeys, Header, Lock, NonceSource, Sealer, Whole, new_file};
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -100,4 +100,33 @@ fn damage_is_named_and_differences_are_seen() {
     assert!(whole.open(&file(&longer), &file(b"")).is_err());
     let shorter = whole.seal(&file(&[7; 600_000]), 600_001, &file(b""));
     assert!(matches!(shorter, Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::UnexpectedEof));
+}
+
+/// A source that ends, and then gives more, as a terminal does after its end-of-file key.
+struct Resuming(Vec<&'static [u8]>);
+
+impl Read for Resuming {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(next) = self.0.first_mut() else { return Ok(0) };
+        let got = next.read(buffer)?;
+        if got == 0 {
+            self.0.remove(0);
+        }
+        Ok(got)
+    }
+}
+
+#[test]
+fn a_stream_is_over_when_its_source_first_ends() {
+    let Setting { header, sealer, .. } = setting(4096);
+    let progress = AtomicU64::new(0);
+    let whole = Whole::new(&sealer, &header, 1, &progress);
+    for first in [&[7; 100][..], &[], &[7; 4096]] {
+        let mut sealed = Vec::new();
+        let more = &[8; 600_000];
+        assert_eq!(whole.seal_stream(Resuming(vec![first, more, more]), &mut sealed).unwrap(), first.len() as u64);
+        let (stored, mut out) = (&sealed[header.bytes().len()..], Vec::new());
+        assert_eq!(whole.open_stream(stored, &mut out).unwrap(), first.len() as u64);
+        assert!(out == first);
+    }
 }
