@@ -170,8 +170,13 @@ fn meant(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 fn recipients(given: &str) -> Result<Vec<Recipient>, Failure> {
-    if given.starts_with("bywash-") && !Path::new(given).exists() {
-        return Ok(vec![given.parse().map_err(|error| Failure::new(Exit::Usage, format!("{error}")))?]);
+    // A recipient is meant as such, even if somebody has put a file of that name here.
+    match given.parse() {
+        Ok(recipient) => return Ok(vec![recipient]),
+        Err(error) if given.starts_with("bywash-") && !Path::new(given).exists() => {
+            return Err(Failure::new(Exit::Usage, format!("{error}")));
+        }
+        Err(_) => {}
     }
     let text = lines(Path::new(given))?;
     let parse = |(number, line): (usize, &str)| line.trim().parse().map_err(|error| Failure::config(format!("{given}:{number}: {error}")));
