@@ -76,6 +76,8 @@ pub fn recover(header: &Header, keys: &FileKeys, disk: &dyn Disk, journals: &dyn
     let Some(journal) = journals.find(header.salt())? else { return Ok(()) };
     let geometry = header.geometry();
     if let Some(recovered) = journal::read(&*journal, keys, &geometry)? {
+        // What was read may be in memory alone, if its writer died and the machine did not: it must outlive the chunks that are overwritten now.
+        journal.sync()?;
         for (chunk, stored) in &recovered.chunks {
             disk.write_at(stored, geometry.offset(*chunk))?;
         }

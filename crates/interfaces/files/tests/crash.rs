@@ -173,6 +173,46 @@ fn recover_with_cuts(setting: &Setting, world: &Arc<World>, text: &[u8], what: &
     }
 }
 
+/// A writer dies, whose writes the machine still has; then the power goes while its file is recovered.
+#[test]
+fn a_cut_during_recovery_from_a_journal_that_was_never_synced() {
+    let setting = Setting::new();
+    let (old, new) = (block(30_000, 1), block(30_000, 2));
+    let start = World::new(SECRET);
+    let container = setting.create(&start).unwrap();
+    container.write_at(&old, 0).unwrap();
+    container.close().unwrap();
+    let mut points = 0;
+    for crash in 0.. {
+        let dies = || {
+            let world = start.restart(0);
+            world.cut_at(crash);
+            let container = setting.open_rw(&world).map(|container| container.with_gathered_max(20 * CHUNK));
+            let outcome = container.and_then(|container| {
+                container.write_at(&new, 0)?;
+                container.sync()
+            });
+            (world, outcome.is_ok())
+        };
+        if dies().1 {
+            break;
+        }
+        for cut in 0.. {
+            let (world, _) = dies();
+            world.cut_at(cut);
+            if container::recover(&setting.header, &setting.keys, &*world.open("file"), &*world.journals()).is_ok() {
+                break;
+            }
+            for chance in 0..10 {
+                let text = setting.text(&world.restart(chance)).unwrap_or_else(|error| panic!("crash {crash}, cut {cut}: {error}"));
+                assert!(text == old || text == new, "crash {crash}, cut {cut}, chance {chance}");
+                points += 1;
+            }
+        }
+    }
+    assert!(points > 100, "{points}");
+}
+
 #[test]
 fn a_new_file_that_was_cut_is_complete_or_refused() {
     let setting = Setting::new();
