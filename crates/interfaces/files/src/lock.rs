@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::header::Header;
 use crate::kdf::{FileKeys, KEY_BYTES};
 use crate::nonce::random;
-use crate::passphrase::{self, Argon2Cost};
+use crate::passphrase::{self, Argon2Cost, Budget};
 use crate::recipient::{Identity, Recipient};
 use crate::slot::{Slot, SlotKind, describe};
 use bywash_core::SecretBytes;
@@ -62,13 +62,15 @@ impl Lock {
 /// Keys for a new file, drawn from the kernel, and its slots.
 ///
 /// # Errors
-/// Those of [`Lock::slot`]; the kernel's, if it has no randomness.
+/// Those of [`Lock::slot`]; [`Error::BadKey`] if the passphrases together cost more than a reader computes; the kernel's, if it has no randomness.
 pub fn new_file(locks: &[Lock]) -> Result<(FileKeys, Vec<Slot>)> {
     let mut drawn = SecretBytes::zeroed(2 * KEY_BYTES);
     random(&mut drawn)?;
     let mut salt = [0; KEY_BYTES];
     salt.copy_from_slice(&drawn[KEY_BYTES..]);
     let keys = FileKeys::new(drawn[..KEY_BYTES].into(), salt)?;
+    let mut budget = Budget::default();
+    locks.iter().filter(|lock| lock.kind == SlotKind::Passphrase).try_for_each(|lock| budget.spend(&lock.body))?;
     let slots = locks.iter().map(|lock| lock.slot(&keys)).collect::<Result<_>>()?;
     Ok((keys, slots))
 }
@@ -116,9 +118,10 @@ impl Keyring {
     /// # Errors
     /// [`Error::WrongPassphrase`], [`Error::NoKeyFits`], [`Error::DamagedHeader`], [`Error::BadKey`] for a slot that asks for too much.
     pub fn open(&self, header: &Header) -> Result<FileKeys> {
-        let mut refused = None;
+        let (mut refused, mut budget) = (None, Budget::default());
         for slot in header.slots() {
-            match self.try_slot(slot, header.salt()) {
+            let is_affordable = if slot.kind() == Some(SlotKind::Passphrase) { budget.spend(&slot.body) } else { Ok(()) };
+            match is_affordable.and_then(|()| self.try_slot(slot, header.salt())) {
                 Ok(Some(file_key)) => {
                     let keys = FileKeys::new(file_key, *header.salt())?;
                     let what = "its MAC is another's, though a key opens it";
@@ -219,6 +222,31 @@ mod tests {
         wrong.add_identity(Identity::generate(true).unwrap());
         let error = wrong.open(&header).err().unwrap().to_string();
         assert!(error.contains("a passphrase or a key file or an X25519 identity or a hybrid"), "{error}");
+    }
+
+    #[test]
+    fn passphrase_slots_together_have_a_bound_and_other_slots_still_open() {
+        let costly = |cost| {
+            let body = passphrase::body(&[0; 16], cost);
+            Lock { kind: SlotKind::Passphrase, body, kek: (&[0; KEY_BYTES]).into() }
+        };
+        // Slots that no bound of their own stops; none of them is computed here.
+        let large = Argon2Cost { memory_kib: 1 << 20, passes: 8, lanes: 1 };
+        let locks = [costly(large), costly(CHEAP), Lock::key_file(&[1; 32])];
+        assert!(matches!(new_file(&locks), Err(Error::BadKey { .. })));
+        assert!(new_file(&locks[..1]).is_ok() && new_file(&locks[1..]).is_ok());
+        // A stranger's header does not ask; what is beyond the bound is not computed, here or after it.
+        let beyond = Argon2Cost { passes: 9, ..large };
+        let (keys, _) = new_file(&[]).unwrap();
+        let slots = |locks: &[Lock]| locks.iter().map(|lock| lock.slot(&keys).unwrap()).collect();
+        let header = Header::new(Aead::Aes256Gcm, 1 << 16, slots(&[costly(beyond), costly(CHEAP)]), &keys).unwrap();
+        let mut ring = Keyring::new();
+        ring.add_passphrase(b"sesame".into());
+        let error = ring.open(&header).err().unwrap().to_string();
+        assert!(error.contains("together"), "{error}");
+        let header = Header::new(Aead::Aes256Gcm, 1 << 16, slots(&[costly(beyond), Lock::key_file(&[1; 32])]), &keys).unwrap();
+        ring.add_key_file(&[1; 32]);
+        assert!(ring.open(&header).is_ok());
     }
 
     #[test]

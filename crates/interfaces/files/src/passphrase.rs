@@ -10,7 +10,7 @@ use zeroize::Zeroize;
 pub(crate) const BODY_BYTES: usize = 28;
 /// Most memory that a slot may ask for, in KiB: 1 GiB.
 pub const MEMORY_KIB_MAX: u32 = 1 << 20;
-/// Most memory times passes that a slot may ask for, in KiB: some 10 s of a processor.
+/// Most memory times passes that a slot may ask for, and all slots of a file together, in KiB: some 10 s of a processor.
 pub const WORK_KIB_MAX: u64 = 1 << 23;
 /// Most lanes.
 pub const LANES_MAX: u32 = 64;
@@ -33,11 +33,16 @@ impl Default for Argon2Cost {
 }
 
 impl Argon2Cost {
+    /// Memory times passes, in KiB.
+    fn work(self) -> u64 {
+        u64::from(self.memory_kib) * u64::from(self.passes)
+    }
+
     /// # Errors
     /// [`Error::BadKey`] for what is beyond the bounds of this module or the algorithm.
     fn params(self) -> Result<Params> {
         let Self { memory_kib, passes, lanes } = self;
-        let work = u64::from(memory_kib) * u64::from(passes);
+        let work = self.work();
         let what = || {
             format!(
                 "its passphrase slot asks for Argon2id with {memory_kib} KiB, {passes} passes and {lanes} lanes, beyond what is allowed"
@@ -56,15 +61,45 @@ pub(crate) fn body(salt: &[u8; 16], cost: Argon2Cost) -> Vec<u8> {
     [&salt[..], numbers.as_flattened()].concat()
 }
 
-/// The key-encryption key for a passphrase and a slot's body.
-pub(crate) fn derive(passphrase: &[u8], body: &[u8]) -> Result<SecretBytes> {
+fn cost(body: &[u8]) -> Result<Argon2Cost> {
     if body.len() != BODY_BYTES {
         return Err(Error::DamagedHeader { what: "a passphrase slot's length cannot be" });
     }
     let number = |at: usize| u32::from_le_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
-    let cost = Argon2Cost { memory_kib: number(16), passes: number(20), lanes: number(24) };
+    Ok(Argon2Cost { memory_kib: number(16), passes: number(20), lanes: number(24) })
+}
+
+/// What the passphrase slots of one file may cost together: a stranger's header has room for many.
+#[derive(Default)]
+pub(crate) struct Budget(u64);
+
+impl Budget {
+    /// Takes the cost of a slot with that body from it.
+    ///
+    /// # Errors
+    /// [`Error::BadKey`] if that is too much; [`Error::DamagedHeader`] for a body that cannot be.
+    pub(crate) fn spend(&mut self, body: &[u8]) -> Result<()> {
+        self.0 = self.0.saturating_add(cost(body)?.work());
+        match self.0 <= WORK_KIB_MAX {
+            true => Ok(()),
+            false => Err(Error::BadKey {
+                what: "its passphrase slots together ask for more of Argon2id than is allowed; use fewer, or less memory".into(),
+            }),
+        }
+    }
+}
+
+/// The key-encryption key for a passphrase and a slot's body.
+pub(crate) fn derive(passphrase: &[u8], body: &[u8]) -> Result<SecretBytes> {
+    let cost = cost(body)?;
     let params = cost.params()?;
-    let mut blocks = vec![Block::default(); params.block_count()];
+    let mut blocks = Vec::new();
+    blocks.try_reserve_exact(params.block_count()).map_err(|_| {
+        let what =
+            format!("there is no memory for the {} KiB that its passphrase slot asks for; free some, or use another key", cost.memory_kib);
+        Error::BadKey { what }
+    })?;
+    blocks.resize(params.block_count(), Block::default());
     let mut key = SecretBytes::zeroed(KEY_BYTES);
     let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     let derived = argon.hash_password_into_with_memory(passphrase, &body[..16], &mut key, &mut blocks[..]);
