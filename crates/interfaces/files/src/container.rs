@@ -4,7 +4,7 @@
 //! the end. Chunks beyond the last committed end are written where they belong at once; those that replace others go through the journal
 //! (`journal.rs`). After a power cut the file is as after some batch, the last synced one or a later one.
 
-use crate::disk::{Disk, Journals};
+use crate::disk::{Access, Disk, Journals};
 use crate::error::{Damage, Error, Result};
 use crate::geometry::{Geometry, LENGTH_MAX, OVERHEAD};
 use crate::header::Header;
@@ -71,8 +71,9 @@ impl State {
 /// Done as often as it is interrupted.
 ///
 /// # Errors
-/// The operating system's; [`Error::DamagedHeader`] for a journal that contradicts itself.
+/// `ResourceBusy` if somebody has the file open (see [`Disk::lock`], as for all that opens containers). The operating system's; [`Error::DamagedHeader`] for a journal that contradicts itself.
 pub fn recover(header: &Header, keys: &FileKeys, disk: &dyn Disk, journals: &dyn Journals) -> Result<()> {
+    disk.lock(Access::Write)?;
     let Some(journal) = journals.find(header.salt())? else { return Ok(()) };
     let geometry = header.geometry();
     if let Some(recovered) = journal::read(&*journal, keys, &geometry)? {
@@ -93,6 +94,7 @@ impl Container {
     /// # Errors
     /// [`Error::Truncated`], [`Error::Damaged`] if its last chunk is not its last; the operating system's.
     pub fn open(client: &Client, header: &Header, keys: FileKeys, disk: Arc<dyn Disk>, journals: &dyn Journals) -> Result<Self> {
+        disk.lock(Access::Read)?;
         let sealer = Sealer::new(client, header.aead(), keys, Arc::new(NonceSource::new()));
         let recovered = match journals.find(header.salt())? {
             Some(journal) => journal::read(&*journal, sealer.keys(), &header.geometry())?,
@@ -136,6 +138,7 @@ impl Container {
     /// The operating system's.
     pub fn create(client: &Client, header: &Header, keys: FileKeys, disk: Arc<dyn Disk>, journals: Arc<dyn Journals>) -> Result<Self> {
         let sealer = Sealer::new(client, header.aead(), keys, Arc::new(NonceSource::new()));
+        disk.lock(Access::Write)?;
         disk.write_at(header.bytes(), 0)?;
         let state = State { committed: None, is_unsynced: true, ..State::at(0) };
         let container = Self::new(header, sealer, disk, Some(journals), state);

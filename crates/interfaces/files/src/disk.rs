@@ -1,10 +1,21 @@
 //! What containers lie on: positioned reads and writes, lengths, barriers. A file, or in tests a disk whose power is cut ([`crate::power`]).
 
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading, beside other readers.
+    Read,
+    /// Writing, alone.
+    Write,
+}
 
 /// A file as a container sees it.
 pub trait Disk: Send + Sync {
@@ -37,6 +48,16 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// The operating system's.
     fn sync(&self) -> io::Result<()>;
+
+    /// Keeps others away as long as this is open: writers from readers and from each other. It is a lock among those that ask for it, and where there are none
+    /// (some network file systems, disks in memory) everybody gets it.
+    ///
+    /// # Errors
+    /// `ResourceBusy`, which names who is in the way; the operating system's.
+    fn lock(&self, access: Access) -> io::Result<()> {
+        let _ = access;
+        Ok(())
+    }
 
     /// Whether it has no bytes.
     ///
@@ -75,6 +96,38 @@ impl Disk for File {
 
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn lock(&self, access: Access) -> io::Result<()> {
+        let operation = match access {
+            Access::Read => FlockOperation::NonBlockingLockShared,
+            Access::Write => FlockOperation::NonBlockingLockExclusive,
+        };
+        match rustix::fs::flock(self, operation) {
+            Err(Errno::WOULDBLOCK) => Err(io::Error::new(io::ErrorKind::ResourceBusy, format!("{} has it open", holder(self)))),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOLCK) => Ok(()),
+            outcome => Ok(outcome?),
+        }
+    }
+}
+
+/// Who has a file locked, as far as the kernel tells.
+fn holder(file: &File) -> String {
+    let find = || {
+        let metadata = file.metadata().ok()?;
+        let (major, minor) = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
+        let place = format!("{major:02x}:{minor:02x}:{}", metadata.ino());
+        let locks = std::fs::read_to_string("/proc/locks").ok()?;
+        // Such as `1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF`.
+        locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find_map(|words| match words[..] {
+            [_, "FLOCK", _, kind, process, at, ..] if at == place => Some((kind == "WRITE", process.to_owned())),
+            _ => None,
+        })
+    };
+    match find() {
+        Some((true, process)) => format!("process {process}, which writes to it,"),
+        Some((false, process)) => format!("process {process}, which reads it,"),
+        None => "another process".into(),
     }
 }
 
@@ -152,5 +205,32 @@ impl Journals for FolderJournals {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_is_alone_and_is_named_to_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(folder.path().join("file")).unwrap();
+        let (reader, other_reader) = (open(), open());
+        Disk::lock(&reader, Access::Read).unwrap();
+        Disk::lock(&other_reader, Access::Read).unwrap();
+        assert_eq!(Disk::lock(&open(), Access::Write).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+        drop((reader, other_reader));
+        let writer = open();
+        Disk::lock(&writer, Access::Write).unwrap();
+        for access in [Access::Read, Access::Write] {
+            // The same handle may ask again, which recovery does.
+            Disk::lock(&writer, Access::Write).unwrap();
+            let error = Disk::lock(&open(), access).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::ResourceBusy);
+            assert!(error.to_string().ends_with("has it open"), "{error}");
+        }
+        drop(writer);
+        Disk::lock(&open(), Access::Write).unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! Every chunk of a file looked at, and every damaged one named.
 
-use crate::disk::Disk;
+use crate::disk::{Access, Disk};
 use crate::error::{Damage, DamageKind, Result};
 use crate::geometry::OVERHEAD;
 use crate::header::Header;
@@ -25,8 +25,9 @@ pub struct Checked {
 /// Looks at every chunk of a file whose header has proved authentic, as the file stands on the disk; a journal is not looked at.
 ///
 /// # Errors
-/// An engine's; what cannot be read is damage.
+/// `ResourceBusy` if somebody writes to it; an engine's; what cannot be read is damage.
 pub fn check(client: &Client, header: &Header, keys: FileKeys, disk: &dyn Disk, mut report: impl FnMut(Damage)) -> Result<Checked> {
+    disk.lock(Access::Read)?;
     let geometry = header.geometry();
     let sealer = Sealer::new(client, header.aead(), keys, Arc::new(NonceSource::new()));
     let (file_len, stored_size) = (disk.len()?, geometry.stored_size() as u64);

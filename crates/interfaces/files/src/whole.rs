@@ -3,6 +3,7 @@
 //! Chunks go in groups. A group is read straight to where its texts belong among nonces and tags, sealed in place and written in one piece, so each byte
 //! is touched by the kernel's two copies and by the cipher, while it is still in the processor's cache.
 
+use crate::disk::{Access, Disk};
 use crate::error::{Damage, DamageKind, Error, Result};
 use crate::geometry::{Geometry, NONCE_BYTES, OVERHEAD};
 use crate::header::{Header, read_up_to};
@@ -78,8 +79,9 @@ impl<'a> Whole<'a> {
     /// Opens a file into another, which is empty; the length of the text.
     ///
     /// # Errors
-    /// [`Error::Truncated`], [`Error::Damaged`]; an engine's; the operating system's.
+    /// [`Error::Truncated`], [`Error::Damaged`]; `ResourceBusy` if somebody writes to it; an engine's; the operating system's.
     pub fn open(&self, source: &File, target: &File) -> Result<u64> {
+        Disk::lock(source, Access::Read)?;
         let len = self.geometry.text_len_of_file(source.metadata()?.len())?;
         self.each_group(len, |group, stored| {
             self.read_stored(source, group, stored)?;
