@@ -104,8 +104,11 @@ impl Inner {
 
     pub(crate) fn run(&self, batch: &mut [Task<'_>]) {
         let mut messages: Vec<Option<Message<'_>>> = batch.iter().map(|task| self.message(task)).collect();
-        if let Err(reason) = self.compute(batch, &mut messages) {
+        let mut flights = VecDeque::new();
+        if let Err(reason) = self.compute(&mut flights, batch, &mut messages) {
+            // First of all, so that nobody starts more; flights that are dropped may have to wait for the device.
             self.lose();
+            drop(flights);
             for (task, message) in batch.iter_mut().zip(&messages) {
                 // What was already enciphered or deciphered of a failed operation must not be taken for the whole.
                 if message.as_ref().is_some_and(|message| message.on_device > 0) {
@@ -130,9 +133,13 @@ impl Inner {
         Some(Message::new(session, &task.operation))
     }
 
-    /// Runs all that is for the device. An error is the device's: nothing more is to be expected of it.
-    fn compute(&self, batch: &mut [Task<'_>], messages: &mut [Option<Message<'_>>]) -> core::result::Result<(), String> {
-        let mut flights = VecDeque::new();
+    /// Runs all that is for the device. An error is the device's: nothing more is to be expected of it, and what is under way is left in `flights`.
+    fn compute(
+        &self,
+        flights: &mut VecDeque<Flight>,
+        batch: &mut [Task<'_>],
+        messages: &mut [Option<Message<'_>>],
+    ) -> core::result::Result<(), String> {
         let mut next = 0;
         loop {
             while next < batch.len() && messages[next].as_ref().is_none_or(|message| message.given == message.on_device) {
@@ -142,15 +149,16 @@ impl Inner {
                 break;
             }
             let Some(mut stream) = self.stream(flights.is_empty())? else {
-                self.land(&mut flights, batch, messages)?;
+                self.land(flights, batch, messages)?;
                 continue;
             };
             let (launch, parts) = self.fill(&mut *stream, batch, messages, next);
-            stream.start(&launch)?;
+            let started = stream.start(&launch);
             flights.push_back(Flight { stream, parts });
+            started?;
         }
         while !flights.is_empty() {
-            self.land(&mut flights, batch, messages)?;
+            self.land(flights, batch, messages)?;
         }
         Ok(())
     }
@@ -190,8 +198,10 @@ impl Inner {
         batch: &mut [Task<'_>],
         messages: &mut [Option<Message<'_>>],
     ) -> core::result::Result<(), String> {
+        if let Some(flight) = flights.front_mut() {
+            flight.stream.wait()?;
+        }
         let Some(Flight { mut stream, parts }) = flights.pop_front() else { return Ok(()) };
-        stream.wait()?;
         for (index, from, to, place) in parts {
             let text = &stream.output()[place.text..place.text + to - from];
             output(&mut batch[index].operation.data)[from..to].copy_from_slice(text);
@@ -243,11 +253,19 @@ mod tests {
     use crate::device::Layout;
     use bywash_core::{Data, Direction, Key, Operation};
     use core::time::Duration;
+    use std::sync::OnceLock;
 
     /// A device whose launches all fail, the first at its end and any later one at its start.
-    struct Broken(Layout);
+    struct Broken(Layout, Arc<OnceLock<GpuEngine>>);
 
-    struct BrokenStream(Vec<u32>, Vec<u8>, Vec<u8>);
+    struct BrokenStream(Vec<u32>, Vec<u8>, Vec<u8>, Arc<OnceLock<GpuEngine>>);
+
+    /// Real streams wait here for what is under way: by then nobody else may be waiting for one that comes back, or start another.
+    impl Drop for BrokenStream {
+        fn drop(&mut self) {
+            assert!(self.3.get().unwrap().0.lost.load(Ordering::Relaxed));
+        }
+    }
 
     impl Device for Broken {
         fn describe(&self) -> String {
@@ -263,7 +281,7 @@ mod tests {
         }
 
         fn stream(&self) -> core::result::Result<Box<dyn Stream>, String> {
-            Ok(Box::new(BrokenStream(vec![0; self.0.control], vec![0; self.0.text], vec![0; self.0.output()])))
+            Ok(Box::new(BrokenStream(vec![0; self.0.control], vec![0; self.0.text], vec![0; self.0.output()], self.1.clone())))
         }
     }
 
@@ -300,7 +318,9 @@ mod tests {
     /// What the manager needs to run them elsewhere: each says that the engine failed, now and later, and the text that was to be replaced is still there.
     #[test]
     fn a_device_that_is_lost_loses_no_text() {
-        let engine = GpuEngine::new("gpu-broken", Box::new(Broken(Layout::new(8 << 10))));
+        let itself = Arc::new(OnceLock::new());
+        let engine = GpuEngine::new("gpu-broken", Box::new(Broken(Layout::new(8 << 10), itself.clone())));
+        itself.get_or_init(|| engine.clone());
         let params = SessionParams::new(Algorithm::Aes128Gcm, Key::Symmetric((&[1; 16]).into())).unwrap();
         let keyed = engine.open(&params).unwrap();
         for round in 0..2 {

@@ -138,13 +138,17 @@ impl Stream for CudaStream {
         self.context.enter()?;
         // From here on the stream may be at work, whatever fails.
         self.under_way = Some((launch.control, launch.text));
-        self.copy_in(CONTROL, 4 * launch.control)?;
-        self.copy_in(INPUT, text)?;
-        // Kernels of a stream run one after the other: each sees what those before it wrote.
-        launch.steps.iter().try_for_each(|step| self.launch(step))?;
-        self.copy_out(0, text)?;
-        self.copy_out(launch.sums.start, launch.sums.end)?;
-        self.wipe_all(launch)
+        let queue = || {
+            self.copy_in(CONTROL, 4 * launch.control)?;
+            self.copy_in(INPUT, text)?;
+            // Kernels of a stream run one after the other: each sees what those before it wrote.
+            launch.steps.iter().try_for_each(|step| self.launch(step))?;
+            self.copy_out(0, text)?;
+            self.copy_out(launch.sums.start, launch.sums.end)
+        };
+        // What was queued is wiped though more of it failed.
+        let queued = queue();
+        queued.and(self.wipe_all(launch))
     }
 
     fn resident(&mut self, launch: &Launch, times: u32) -> Result<Duration, String> {
@@ -202,13 +206,19 @@ impl Stream for CudaStream {
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        if (self.wait().is_err() && self.context.hangs.load(Ordering::Relaxed)) || self.context.enter().is_err() {
+        // Of a device that hangs all that it may still use is left as it is, keys too; and nobody waits for it twice.
+        if self.context.hangs.load(Ordering::Relaxed)
+            || (self.wait().is_err() && self.context.hangs.load(Ordering::Relaxed))
+            || self.context.enter().is_err()
+        {
             return;
         }
         let driver = &self.context.driver;
         // SAFETY: nothing is under way; what was not made is null, which is not freed.
         unsafe {
-            for memory in self.host.into_iter().filter(|memory| !memory.is_null()) {
+            for (memory, size) in self.host.into_iter().zip(self.sizes).filter(|(memory, _)| !memory.is_null()) {
+                // What a launch that failed left of keys and texts. The driver, of which the compiler knows nothing, gets the address next, so that the zeros are written.
+                memory.write_bytes(0, size);
                 (driver.free_host)(memory.cast());
             }
             for memory in self.own.into_iter().filter(|memory| *memory != 0) {

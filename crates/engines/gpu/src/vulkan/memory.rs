@@ -72,7 +72,10 @@ impl Drop for Buffer {
         if self.context.hangs.load(Ordering::Relaxed) {
             return;
         }
-        // SAFETY: nothing that is under way uses it: streams wait before they are dropped. Freeing memory unmaps it; null is ignored.
+        // What a launch that failed left of keys and texts; an engine that is closed leaves nothing either.
+        self.bytes_mut().fill(0);
+        // SAFETY: nothing that is under way uses it: streams wait before they are dropped. Freeing memory unmaps it; null is ignored. The driver, of which the compiler knows nothing,
+        // has the mapping's address, so that the zeros are written.
         unsafe {
             self.context.device.destroy_buffer(self.handle, None);
             self.context.device.free_memory(self.memory, None);

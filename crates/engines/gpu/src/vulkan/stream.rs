@@ -303,7 +303,8 @@ fn only_an_end_ends_a_launch() {
 
 impl Drop for VulkanStream {
     fn drop(&mut self) {
-        if self.wait().is_err() && self.context.hangs.load(Ordering::Relaxed) {
+        // Of a device that hangs all that it may still use is left as it is, keys too; and nobody waits for it twice.
+        if self.context.hangs.load(Ordering::Relaxed) || (self.wait().is_err() && self.context.hangs.load(Ordering::Relaxed)) {
             return;
         }
         let device = &self.context.device;
