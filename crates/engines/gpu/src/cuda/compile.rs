@@ -46,13 +46,16 @@ pub(super) fn compile(compiler: &Compiler, capability: c_int) -> Result<Vec<u8>,
         let (size, read) = if compiled == 0 { (compiler.code_size, compiler.code) } else { (compiler.log_size, compiler.log) };
         let mut len = 0;
         let mut bytes = Vec::new();
-        if size(program, &mut len) == 0 {
+        let mut told = size(program, &mut len);
+        if told == 0 {
             bytes = vec![0u8; len];
-            read(program, bytes.as_mut_ptr().cast());
+            told = read(program, bytes.as_mut_ptr().cast());
         }
         (compiler.destroy)(&mut program);
-        if compiled == 0 {
+        if compiled == 0 && told == 0 && !bytes.is_empty() {
             Ok(bytes)
+        } else if compiled == 0 {
+            Err(format!("NVRTC gives no machine code for sm_{capability}: error {told}"))
         } else {
             Err(format!("NVRTC: error {compiled}: {}", String::from_utf8_lossy(&bytes).trim_end_matches('\0')))
         }
