@@ -36,7 +36,7 @@ fn report(backend: Backend, engine: &GpuEngine) {
         println!("  a software Vulkan: these are the processor's figures, and say nothing of a GPU");
     }
     // More than a cache of the device holds.
-    let large = backend.open_with(if is_software { 4 << 20 } else { 256 << 20 }, 1);
+    let large = backend.open_with(if is_software { 4 << 20 } else { 64 << 20 }, 1);
     match large {
         Ok(large) => KERNELS.iter().for_each(|kernel| resident(&large, kernel)),
         Err(absent) => println!("  in the device's memory: {}", absent.reason),

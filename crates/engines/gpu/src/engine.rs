@@ -25,6 +25,9 @@ const CAPABILITIES: &[Algorithm] = &[
     Algorithm::ChaCha20Poly1305,
 ];
 
+/// Of an engine whose device failed.
+const LOST: &str = "the device was lost; restart to look for it again";
+
 /// A device with its streams, shared by the engine and its sessions.
 pub(crate) struct Inner {
     pub(crate) name: String,
@@ -39,6 +42,8 @@ struct Pool {
     streams: Vec<Box<dyn Stream>>,
     /// Made so far.
     made: usize,
+    /// How many there may be.
+    most: usize,
 }
 
 /// A GPU as an engine. Cheap to clone: clones share the device.
@@ -53,7 +58,7 @@ struct Flight {
 
 impl GpuEngine {
     pub(crate) fn new(name: &str, device: Box<dyn Device>) -> Self {
-        let idle = Mutex::new(Pool { streams: Vec::new(), made: 0 });
+        let idle = Mutex::new(Pool { streams: Vec::new(), made: 0, most: device.streams() });
         Self(Arc::new(Inner { name: name.to_owned(), device, idle, returned: Condvar::new(), lost: AtomicBool::new(false) }))
     }
 }
@@ -68,15 +73,21 @@ impl Inner {
         let mut pool = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if self.lost.load(Ordering::Relaxed) {
-                return Err("the device was lost; restart to look for it again".into());
+                return Err(LOST.into());
             }
             if let Some(stream) = pool.streams.pop() {
                 return Ok(Some(stream));
             }
-            if pool.made < self.device.streams() {
-                let stream = self.device.stream()?;
-                pool.made += 1;
-                return Ok(Some(stream));
+            if pool.made < pool.most {
+                match self.device.stream() {
+                    Ok(stream) => {
+                        pool.made += 1;
+                        return Ok(Some(stream));
+                    }
+                    Err(reason) if pool.made == 0 => return Err(reason),
+                    // Where memory is short, fewer do the work.
+                    Err(_) => pool.most = pool.made,
+                }
             }
             if !wait {
                 return Ok(None);
@@ -103,6 +114,10 @@ impl Inner {
     }
 
     pub(crate) fn run(&self, batch: &mut [Task<'_>]) {
+        if self.lost.load(Ordering::Relaxed) {
+            batch.iter_mut().for_each(|task| task.outcome = Err(self.failed(LOST.into())));
+            return;
+        }
         let mut messages: Vec<Option<Message<'_>>> = batch.iter().map(|task| self.message(task)).collect();
         let mut flights = VecDeque::new();
         if let Err(reason) = self.compute(&mut flights, batch, &mut messages) {
@@ -111,7 +126,8 @@ impl Inner {
             drop(flights);
             for (task, message) in batch.iter_mut().zip(&messages) {
                 // What was already enciphered or deciphered of a failed operation must not be taken for the whole.
-                if message.as_ref().is_some_and(|message| message.on_device > 0) {
+                if let Some(message) = message.as_ref().filter(|message| message.on_device > 0) {
+                    message.discard(&mut task.operation);
                     task.outcome = Err(self.failed(reason.clone()));
                 }
             }
@@ -252,18 +268,37 @@ mod tests {
     use super::*;
     use crate::device::Layout;
     use bywash_core::{Data, Direction, Key, Operation};
+    use core::sync::atomic::AtomicUsize;
     use core::time::Duration;
     use std::sync::OnceLock;
 
-    /// A device whose launches all fail, the first at its end and any later one at its start.
-    struct Broken(Layout, Arc<OnceLock<GpuEngine>>);
+    /// A device whose launches compute nothing, and fail after a few.
+    struct Broken {
+        layout: Layout,
+        engine: Arc<OnceLock<GpuEngine>>,
+        /// Launches that end.
+        good: Arc<AtomicUsize>,
+        /// Streams that can be made, of the two it promises.
+        streams: AtomicUsize,
+    }
 
-    struct BrokenStream(Vec<u32>, Vec<u8>, Vec<u8>, Arc<OnceLock<GpuEngine>>);
+    /// Control, input, output.
+    struct BrokenStream(Vec<u32>, Vec<u8>, Vec<u8>, Arc<OnceLock<GpuEngine>>, Arc<AtomicUsize>);
+
+    /// One less, if there is any.
+    fn take(number: &AtomicUsize) -> bool {
+        number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
+    }
+
+    fn broken(good: usize, streams: usize) -> Broken {
+        let (good, streams) = (Arc::new(AtomicUsize::new(good)), AtomicUsize::new(streams));
+        Broken { layout: Layout::new(8 << 10), engine: Arc::default(), good, streams }
+    }
 
     /// Real streams wait here for what is under way: by then nobody else may be waiting for one that comes back, or start another.
     impl Drop for BrokenStream {
         fn drop(&mut self) {
-            assert!(self.3.get().unwrap().0.lost.load(Ordering::Relaxed));
+            assert!(self.3.get().is_none_or(|engine| engine.0.lost.load(Ordering::Relaxed)));
         }
     }
 
@@ -273,7 +308,7 @@ mod tests {
         }
 
         fn layout(&self) -> Layout {
-            self.0
+            self.layout
         }
 
         fn streams(&self) -> usize {
@@ -281,7 +316,17 @@ mod tests {
         }
 
         fn stream(&self) -> core::result::Result<Box<dyn Stream>, String> {
-            Ok(Box::new(BrokenStream(vec![0; self.0.control], vec![0; self.0.text], vec![0; self.0.output()], self.1.clone())))
+            let layout = self.layout;
+            let made = || {
+                BrokenStream(
+                    vec![0; layout.control],
+                    vec![0; layout.text],
+                    vec![7; layout.output()],
+                    self.engine.clone(),
+                    self.good.clone(),
+                )
+            };
+            if take(&self.streams) { Ok(Box::new(made())) } else { Err("no memory".into()) }
         }
     }
 
@@ -303,7 +348,7 @@ mod tests {
         }
 
         fn wait(&mut self) -> core::result::Result<(), String> {
-            Err("the device did not answer".into())
+            if take(&self.4) { Ok(()) } else { Err("the device did not answer".into()) }
         }
 
         fn resident(&mut self, _: &Launch, _: u32) -> core::result::Result<Duration, String> {
@@ -318,8 +363,9 @@ mod tests {
     /// What the manager needs to run them elsewhere: each says that the engine failed, now and later, and the text that was to be replaced is still there.
     #[test]
     fn a_device_that_is_lost_loses_no_text() {
-        let itself = Arc::new(OnceLock::new());
-        let engine = GpuEngine::new("gpu-broken", Box::new(Broken(Layout::new(8 << 10), itself.clone())));
+        let device = broken(0, 2);
+        let itself = device.engine.clone();
+        let engine = GpuEngine::new("gpu-broken", Box::new(device));
         itself.get_or_init(|| engine.clone());
         let params = SessionParams::new(Algorithm::Aes128Gcm, Key::Symmetric((&[1; 16]).into())).unwrap();
         let keyed = engine.open(&params).unwrap();
@@ -335,8 +381,44 @@ mod tests {
             let [long, short] = batch;
             let reason = if round == 0 { "did not answer" } else { "lost" };
             assert!(long.outcome.is_err_and(|error| matches!(&error, Error::EngineFailed { .. }) && error.to_string().contains(reason)));
-            assert_eq!(short.outcome, Ok(0), "the host alone computes this one");
+            let alone = short.outcome == Ok(0);
+            assert_eq!(alone, round == 0, "the host alone computes this one, until the manager is to know that the engine is lost");
             assert!(text.iter().all(|byte| *byte == 9));
         }
+    }
+
+    /// What came back before the failure was never verified.
+    #[test]
+    fn an_aead_that_fails_midway_leaves_no_text() {
+        for copies in [false, true] {
+            for algorithm in [Algorithm::Aes256Gcm, Algorithm::ChaCha20Poly1305] {
+                let engine = GpuEngine::new("gpu-broken", Box::new(broken(1, 2)));
+                let params = SessionParams::new(algorithm, Key::Symmetric((&[1; 32]).into())).unwrap();
+                let keyed = engine.open(&params).unwrap();
+                let (input, mut buffer, mut tag) = ([9; 30_000], [9; 30_000], [0; 16]);
+                let data = if copies { Data::Copy { input: &input, output: &mut buffer } } else { Data::InPlace(&mut buffer) };
+                let outcome = keyed.run(&mut Operation { direction: Direction::Decrypt, iv: &[0; 12], aad: &[], data, tag: &mut tag });
+                assert!(matches!(outcome, Err(Error::EngineFailed { .. })), "{outcome:?}");
+                let end = if copies { buffer.len() } else { 8 << 10 };
+                assert!(buffer[..end].iter().all(|byte| *byte == 0), "{algorithm}, copies: {copies}");
+                assert!(buffer[end..].iter().all(|byte| *byte == 9), "what did not come back is still there");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_fewer_than_wanted_does() {
+        let engine = GpuEngine::new("gpu-small", Box::new(broken(100, 1)));
+        let params = SessionParams::new(Algorithm::Aes128Ctr, Key::Symmetric((&[1; 16]).into())).unwrap();
+        let keyed = engine.open(&params).unwrap();
+        let data = Data::InPlace(&mut [9; 30_000]);
+        let outcome = keyed.run(&mut Operation { direction: Direction::Encrypt, iv: &[0; 16], aad: &[], data, tag: &mut [] });
+        assert_eq!(outcome, Ok(30_000));
+    }
+
+    #[test]
+    fn a_device_that_computes_wrongly_is_found_out() {
+        let engine = GpuEngine::new("gpu-wrong", Box::new(broken(100, 2)));
+        assert!(crate::selftest::check(&engine).unwrap_err().contains("computes wrongly"));
     }
 }

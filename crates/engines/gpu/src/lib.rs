@@ -18,7 +18,10 @@
 //! No memory is indexed by a secret and nothing branches on one, on the device or on the host: AES is a circuit on bit planes, GHASH integer multiplications with holes,
 //! Poly1305 limbs of 13 bits. Keys and the sums of lower levels are on the device for the time of a launch and zeroed by its
 //! last commands, and so is all that a launch used of a card's own memory. The sums of parts, which reveal a hash's key to whoever knows the text, are zeroed in staging memory when they were taken. Texts stay
-//! in staging memory until others take their place.
+//! in staging memory until others take their place or the stream is closed. After a launch that failed, closing wipes staging memory; a device that hangs
+//! keeps what it has.
+//!
+//! That is so in the kernels' text; what a driver's compiler makes of it is not looked at.
 //!
 //! # Back ends
 //!
@@ -33,6 +36,7 @@ mod host;
 mod launch;
 mod measure;
 mod message;
+mod selftest;
 mod session;
 mod vulkan;
 
@@ -80,26 +84,42 @@ impl Backend {
         self.look(None).map(|(engine, _)| engine)
     }
 
-    /// The same with other streams than are usual for the device: so many bytes of text, a multiple of 4096, in each of so many. For benchmarks.
+    /// The same with other streams than are usual for the device: so many bytes of text, a multiple of 4096 and at most 64 MiB, in each of so many. For benchmarks.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As [`open`](Self::open), and for sizes that cannot be.
     pub fn open_with(self, text: usize, streams: usize) -> Result<GpuEngine, Absent> {
         self.look(Some((text, streams))).map(|(engine, _)| engine)
     }
 
     fn look(self, streams: Option<(usize, usize)>) -> Result<(GpuEngine, bool), Absent> {
         let absent = |reason, remedy: &str| Absent { name: self.engine().into(), reason, remedy: Some(remedy.into()) };
-        match self {
-            Self::Cuda => match cuda::Cuda::open(streams) {
-                Ok(found) => Ok((GpuEngine::new(self.engine(), Box::new(found.device)), found.is_software)),
-                Err(reason) => Err(absent(reason, "install NVIDIA's driver, and libnvrtc of its CUDA toolkit")),
-            },
-            Self::Vulkan => match vulkan::Vulkan::open(None, streams) {
-                Ok(found) => Ok((GpuEngine::new(self.engine(), Box::new(found.device)), found.is_software)),
-                Err(reason) => Err(absent(reason, "apt-get install libvulkan1 and the GPU's driver (mesa-vulkan-drivers for most)")),
-            },
+        if cfg!(target_endian = "big") {
+            return Err(absent("kernels have the bytes of little-endian hosts".into(), "another engine"));
         }
+        if streams.is_some_and(|(text, streams)| !(4096..=64 << 20).contains(&text) || text % 4096 != 0 || streams == 0) {
+            return Err(absent(
+                format!("no streams of {streams:?}"),
+                "ask for a multiple of 4096 bytes, at most 64 MiB, in one stream or more",
+            ));
+        }
+        let (engine, is_software) = match self {
+            Self::Cuda => {
+                let found = cuda::Cuda::open(streams)
+                    .map_err(|reason| absent(reason, "install NVIDIA's driver, and libnvrtc of its CUDA toolkit"))?;
+                (GpuEngine::new(self.engine(), Box::new(found.device)), found.is_software)
+            }
+            Self::Vulkan => {
+                let remedy = "apt-get install libvulkan1 and the GPU's driver (mesa-vulkan-drivers for most)";
+                let found = vulkan::Vulkan::open(None, streams).map_err(|reason| absent(reason, remedy))?;
+                (GpuEngine::new(self.engine(), Box::new(found.device)), found.is_software)
+            }
+        };
+        selftest::check(&engine).map_err(|reason| {
+            let device = bywash_core::Engine::describe(&engine);
+            absent(format!("{device}: {reason}"), "install another version of the GPU's driver")
+        })?;
+        Ok((engine, is_software))
     }
 }
 
@@ -153,4 +173,16 @@ pub fn best() -> Result<GpuEngine, Absent> {
         }
     }
     software.ok_or_else(|| Absent { name: "gpu".into(), reason: reasons.join("; "), remedy: Some(remedies.join("; or ")) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_cannot_be_are_refused() {
+        for (text, streams) in [(0, 1), (4095, 1), (4097, 1), (128 << 20, 1), (4096, 0)] {
+            assert!(Backend::Vulkan.open_with(text, streams).is_err_and(|absent| absent.reason.contains("no streams of")));
+        }
+    }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Message<'s> {
     pub(crate) on_device: usize,
     /// Bytes that were given to the device.
     pub(crate) given: usize,
+    /// Bytes that came back.
+    taken: usize,
     aad: usize,
 }
 
@@ -89,7 +91,15 @@ impl<'s> Message<'s> {
                 State::ChaCha { start, powers, s: half(4), sum }
             }
         };
-        Self { session, state, decrypts: operation.direction == Direction::Decrypt, on_device, given: 0, aad: operation.aad.len() }
+        Self {
+            session,
+            state,
+            decrypts: operation.direction == Direction::Decrypt,
+            on_device,
+            given: 0,
+            taken: 0,
+            aad: operation.aad.len(),
+        }
     }
 
     /// Words of the control buffer that a part takes beside its records and tweaks.
@@ -155,9 +165,23 @@ impl<'s> Message<'s> {
         let words = Zeroizing::new(core::array::from_fn::<u32, 8, _>(|i| u32::from_ne_bytes(sum.as_chunks().0[i])));
         let blocks = bytes.div_ceil(16);
         match (&self.session.material, &mut self.state) {
+            // With nothing before it, which is no secret, there is nothing to multiply.
+            (Material::Gcm(..), State::Gcm { sum, .. }) if self.aad == 0 && self.taken == 0 => *sum = core::array::from_fn(|i| words[i]),
             (Material::Gcm(_, powers), State::Gcm { sum, .. }) => *sum = powers.append(*sum, blocks, core::array::from_fn(|i| words[i])),
             (_, State::ChaCha { powers, sum, .. }) => *sum = powers.append(*sum, blocks, poly1305::Number::from_kernel(&*words)),
             _ => {}
+        }
+        self.taken += bytes;
+    }
+
+    /// Gives the operation up. What of an AEAD's text came back was never verified: it is wiped.
+    pub(crate) fn discard(&self, operation: &mut Operation<'_>) {
+        let taken = match operation.data {
+            Data::InPlace(_) => self.taken,
+            Data::Copy { .. } => operation.data.input_len(),
+        };
+        if self.decrypts && matches!(self.state, State::Gcm { .. } | State::ChaCha { .. }) {
+            output(&mut operation.data)[..taken].zeroize();
         }
     }
 
@@ -212,6 +236,6 @@ fn little(number: u128) -> [u32; 4] {
 }
 
 /// GCM's block of two lengths in bits.
-fn bits(aad: usize, text: usize) -> [u8; 16] {
+pub(crate) fn bits(aad: usize, text: usize) -> [u8; 16] {
     (((aad as u128) << 64 | text as u128) << 3).to_be_bytes()
 }

@@ -90,7 +90,7 @@ impl Powers {
 
     /// The sum of what came before, and of `blocks` more whose own sum is known.
     pub(crate) fn append(&self, before: Element, blocks: usize, sum: Element) -> Element {
-        if before == [0; 4] { sum } else { add(multiply(before, self.power(blocks)), sum) }
+        add(multiply(before, self.power(blocks)), sum)
     }
 
     /// The sum with these bytes after it, the last block filled with zeros.
