@@ -157,6 +157,8 @@ impl Stream for CudaStream {
             stream.under_way = Some((wiped, launch.text * times as usize));
             stream.wait()
         };
+        // As in `start`.
+        self.under_way = Some((0, launch.text));
         self.copy_in(CONTROL, 4 * launch.control)?;
         self.copy_in(INPUT, launch.text.next_multiple_of(16))?;
         run(self, 0)?;
