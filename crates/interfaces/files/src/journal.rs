@@ -76,7 +76,10 @@ pub(crate) fn write(disk: &dyn Disk, keys: &FileKeys, number: u64, len: u64, bat
     Ok(start..start + size)
 }
 
-/// What a journal says; nothing if no record in it counts, which is so before its first was synced, and for another file's.
+/// What a journal says; nothing if it has no record yet, which is so before its first was synced.
+///
+/// # Errors
+/// [`Error::DamagedHeader`] if there is something in it and no record counts: what it was to keep may be in no other place, so nobody may go on without it.
 pub(crate) fn read(disk: &dyn Disk, keys: &FileKeys, geometry: &Geometry) -> Result<Option<Recovered>> {
     let mut latest: Option<Recovered> = None;
     for offset in RECORDS_AT {
@@ -97,7 +100,20 @@ pub(crate) fn read(disk: &dyn Disk, keys: &FileKeys, geometry: &Geometry) -> Res
             latest = Some(Recovered { number, len, chunks });
         }
     }
+    if latest.is_none() && !is_unused(disk)? {
+        let what =
+            "it has a journal in which no record is whole; if the file is good without (look with a copy of it), move the journal away";
+        return Err(Error::DamagedHeader { what });
+    }
     Ok(latest)
+}
+
+/// Whether nothing but the first record was ever written, and that not for good: its room is zeros, or not there.
+fn is_unused(disk: &dyn Disk) -> Result<bool> {
+    let mut bytes = vec![0; AREAS_AT as usize];
+    let end = RECORDS_AT[1] as usize + RECORD_BYTES;
+    let got = disk.read_at(&mut bytes, 0)?;
+    Ok(got <= end && bytes.iter().all(|byte| *byte == 0))
 }
 
 fn is_valid(record: &[u8; RECORD_BYTES], keys: &FileKeys) -> bool {
@@ -122,4 +138,26 @@ fn split(mut bytes: &[u8], len: u64, geometry: &Geometry) -> Option<Vec<(u64, Ve
         bytes = rest;
     }
     Some(chunks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::power::World;
+
+    #[test]
+    fn a_journal_without_a_whole_record_is_refused_unless_it_was_never_used() {
+        let keys = FileKeys::new((&[1; KEY_BYTES]).into(), [2; KEY_BYTES]).unwrap();
+        let geometry = Geometry::new(144, 4096);
+        let world = World::new(b"");
+        let disk = world.open("journal");
+        assert_eq!(read(&*disk, &keys, &geometry).unwrap(), None);
+        disk.set_len(4096 + RECORD_BYTES as u64).unwrap();
+        assert_eq!(read(&*disk, &keys, &geometry).unwrap(), None);
+        write(&*disk, &keys, 1, 4000, &Batch::new(), &(0..0)).unwrap();
+        assert_eq!(read(&*disk, &keys, &geometry).unwrap().unwrap().len, 4000);
+        disk.write_at(&[7], 4096 + 20).unwrap();
+        let error = read(&*disk, &keys, &geometry).unwrap_err().to_string();
+        assert!(error.contains("no record is whole"), "{error}");
+    }
 }
