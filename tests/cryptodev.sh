@@ -185,7 +185,7 @@ wolfssl=$target/wolfssl-source
 wolfssl_build() {
     local program=$1 flags=$2
     shift 2
-    [ ! -x "$wolfssl/$program" ] || return 0
+    [ ! -x "$wolfssl/$program" ] || [ ! -d "$wolfssl/$program.objects" ] || return 0
     mkdir -p "$wolfssl/$program.objects" "$wolfssl/include/wolfssl"
     echo '/* All options are given to the compiler. */' >"$wolfssl/include/wolfssl/options.h"
     (cd "$wolfssl/source" && printf '%s\n' "$@" |
