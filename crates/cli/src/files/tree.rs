@@ -6,6 +6,7 @@
 use super::place::{UNFINISHED, folder_of};
 use super::{SUFFIX, io_failure};
 use crate::failure::{Exit, Failure};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::io;
@@ -25,6 +26,10 @@ pub(super) struct Plan {
     pub(super) items: Vec<Item>,
     /// What was passed over: links, devices, files that are not meant.
     pub(super) passed_over: u64,
+    /// Folders of results, outer ones first.
+    folders: Vec<PathBuf>,
+    /// Links to be made again, from where to where.
+    links: Vec<(PathBuf, PathBuf)>,
 }
 
 /// Which way names change.
@@ -75,18 +80,55 @@ impl Plan {
                     return Err(Failure::new(Exit::Usage, format!("{} is a folder; {way_out}", path.display())));
                 }
                 let target = output.unwrap_or(path);
-                plan.folder(path, target, way, output.is_some()).map_err(|(path, error)| io_failure(&path, &error))?;
+                plan.folder(path, target, way, output.is_some() && way != Way::Check).map_err(|(path, error)| io_failure(&path, &error))?;
                 continue;
             }
-            plan.items.push(Item { source: path.clone(), target: target_of(path, way, output, paths.len() > 1)?, is_named: true });
+            let is_folder = |output: &Path| output.is_dir() || plan.folders.iter().any(|folder| folder == output);
+            let target = target_of(path, way, output, is_folder, paths.len() > 1)?;
+            plan.items.push(Item { source: path.clone(), target, is_named: true });
         }
+        if way != Way::Check {
+            plan.refuse_same_targets()?;
+        }
+        plan.make_folders_and_links().map_err(|(path, error)| io_failure(&path, &error))?;
         Ok(plan)
+    }
+
+    /// Two sources that go to the same place: with `--force` the second would replace the first, and `--remove-source` would remove both.
+    fn refuse_same_targets(&self) -> Result<(), Failure> {
+        let mut folders: HashMap<&Path, PathBuf> = HashMap::new();
+        let mut sources: HashMap<PathBuf, &Path> = HashMap::new();
+        let items = self.items.iter().map(|item| (&item.source, &item.target, true));
+        for (source, target, is_file) in items.chain(self.links.iter().map(|(from, to)| (from, to, false))) {
+            let folder = folders.entry(folder_of(target)).or_insert_with_key(|folder| real(folder));
+            let place = folder.join(target.file_name().unwrap_or_default());
+            match sources.get(&place) {
+                Some(first) if is_file || self.items.iter().any(|item| item.source == *first) => {
+                    let (first, source, target) = (first.display(), source.display(), target.display());
+                    let way_out = "nothing was done; give them one after the other, each with its own -o";
+                    return Err(Failure::new(Exit::Usage, format!("{first} and {source} would both become {target}; {way_out}")));
+                }
+                // Two links are seen to be the same, or not, when they are made.
+                _ => sources.insert(place, source),
+            };
+        }
+        Ok(())
+    }
+
+    fn make_folders_and_links(&self) -> Result<(), (PathBuf, io::Error)> {
+        for folder in &self.folders {
+            std::fs::create_dir_all(folder).map_err(|error| (folder.clone(), error))?;
+        }
+        for (from, to) in &self.links {
+            copy_link(from, to).map_err(|error| (to.clone(), error))?;
+        }
+        Ok(())
     }
 
     fn folder(&mut self, folder: &Path, target: &Path, way: Way, is_elsewhere: bool) -> Result<(), (PathBuf, io::Error)> {
         let failed = |error| (folder.to_owned(), error);
         if is_elsewhere {
-            std::fs::create_dir_all(target).map_err(|error| (target.to_owned(), error))?;
+            self.folders.push(target.to_owned());
         }
         let mut entries: Vec<_> = std::fs::read_dir(folder).and_then(Iterator::collect::<Result<_, _>>).map_err(failed)?;
         // An order that does not depend on the file system.
@@ -105,8 +147,8 @@ impl Plan {
                     Err(_) => self.passed_over += 1,
                 }
             } else {
-                if kind.is_symlink() && is_elsewhere && way != Way::Check {
-                    copy_link(&path, &beside).map_err(|error| (beside, error))?;
+                if kind.is_symlink() && is_elsewhere {
+                    self.links.push((path, beside));
                 }
                 self.passed_over += 1;
             }
@@ -115,10 +157,16 @@ impl Plan {
     }
 }
 
-fn target_of(path: &Path, way: Way, output: Option<&Path>, is_one_of_many: bool) -> Result<PathBuf, Failure> {
+fn target_of(
+    path: &Path,
+    way: Way,
+    output: Option<&Path>,
+    is_folder: impl Fn(&Path) -> bool,
+    is_one_of_many: bool,
+) -> Result<PathBuf, Failure> {
     match output {
         None => way.rename(path),
-        Some(output) if output.is_dir() => Ok(output.join(way.rename(Path::new(path.file_name().unwrap_or_default()))?)),
+        Some(output) if is_folder(output) => Ok(output.join(way.rename(Path::new(path.file_name().unwrap_or_default()))?)),
         Some(output) if is_one_of_many => {
             Err(Failure::new(Exit::Usage, format!("{} is no folder, and several files are to go there; make it first", output.display())))
         }
@@ -138,6 +186,12 @@ fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && std::fs::read_link(to).is_ok_and(|there| there == leads_to) => Ok(()),
         outcome => outcome,
     }
+}
+
+/// A folder without links and dots in its path, whether it is there already or not.
+fn real(folder: &Path) -> PathBuf {
+    let outer = || folder.file_name().map_or_else(|| folder.to_owned(), |name| real(folder_of(folder)).join(name));
+    std::fs::canonicalize(folder).unwrap_or_else(|_| outer())
 }
 
 /// The folder of a path, for who syncs it.
