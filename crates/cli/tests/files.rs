@@ -184,6 +184,26 @@ fn sources_are_removed_only_behind_verified_results() {
     assert_eq!(fs::read(place.at("tree/there.bywash")).unwrap(), b"something else");
 }
 
+#[test]
+fn two_sources_for_one_target_are_refused_before_anything_is_done() {
+    let place = Place::new();
+    let files = [("a/x", b"one"), ("b/x", b"two")].map(|(name, bytes)| place.write(name, bytes));
+    for arguments in [&["encrypt", "-R", "a", "b"][..], &["encrypt", "-R", "./a", "b/"]] {
+        for more in [&["-o", "out"][..], &["-o", "out", "--force", "--remove-source"]] {
+            let output = place.refused(&[arguments, more].concat(), 2, "would both become out/x.bywash");
+            assert!(stderr(&output).contains("a/x and "), "{}", stderr(&output));
+        }
+    }
+    fs::create_dir(place.at("there")).unwrap();
+    place.refused(&["encrypt", "a/x", "b/x", "-o", "there", "--force", "--remove-source"], 2, "would both become");
+    assert!(files.iter().all(|file| file.exists()) && !place.at("out").exists());
+    assert_eq!(fs::read_dir(place.at("there")).unwrap().count(), 0);
+    // A folder that is still to be made takes single files too.
+    place.write("c", b"three");
+    succeed(&mut place.bywash(&["encrypt", "-R", "a", "c", "-o", "out"]));
+    assert!(place.at("out/x.bywash").exists() && place.at("out/c.bywash").exists());
+}
+
 /// What a writer's journal holds is the file's content, although the file itself has not got it yet.
 #[test]
 fn a_file_whose_writer_was_interrupted_is_opened_as_its_journal_says() {
@@ -208,6 +228,7 @@ fn a_file_whose_writer_was_interrupted_is_opened_as_its_journal_says() {
     fs::write(&sealed, &before).unwrap();
 
     place.refused(&["fsck", "file.bywash"], 8, "journal");
+    assert!(place.refused(&["decrypt", "-o", "-", "file.bywash"], 8, "journal").stdout.is_empty());
     succeed(&mut place.bywash(&["decrypt", "--remove-source", "file.bywash", "-o", "back"]));
     assert!(fs::read(place.at("back")).unwrap() == new);
     assert!(!sealed.exists());

@@ -7,7 +7,7 @@ use super::work::{Job, Outcome, WorkArgs, WriteArgs};
 use super::{client, failure, io_failure};
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;
-use bywash_files::disk::{FolderJournals, Journals};
+use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
 use bywash_files::{Container, Error, FileKeys, Header, Keyring, NonceSource, Sealer, Whole};
 use rustix::fs::{Advice, fadvise};
 use std::fs::{File, Metadata};
@@ -77,12 +77,20 @@ impl Run<'_> {
         if self.args.work.json() || self.args.writes.verifies() {
             return Err(Failure::new(Exit::Usage, "--json, --verify and --remove-source need files, not a stream; name them"));
         }
-        let stdin = [PathBuf::from("/dev/stdin")];
-        for path in if is_stdin { &stdin[..] } else { &self.args.paths } {
-            let place = if is_stdin { Path::new("stdin") } else { path };
-            let mut source = File::open(path).map_err(|error| io_failure(place, &error))?;
+        let stdin = [PathBuf::from("stdin")];
+        for place in if is_stdin { &stdin[..] } else { &self.args.paths } {
+            let opened = if is_stdin { self::stdin() } else { File::open(place) };
+            let mut source = opened.map_err(|error| io_failure(place, &error))?;
             let opened = Header::read(&mut source).and_then(|header| Ok((self.keyring.open(&header)?, header)));
             let (keys, header) = opened.map_err(|error| failure(place, &error))?;
+            if !is_stdin {
+                Disk::lock(&source, Access::Read).map_err(|error| io_failure(place, &error))?;
+                let journals = FolderJournals::beside(place);
+                if journals.find(header.salt()).map_err(|error| io_failure(place, &error))?.is_some() {
+                    let why = "its writer was interrupted and left a journal; run `bywash fsck --recover`, or decrypt it to a file";
+                    return Err(Failure::new(Exit::Damaged, format!("{}: {why}", place.display())));
+                }
+            }
             let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
             let progress = AtomicU64::new(0);
             let whole = Whole::new(&sealer, &header, 1, &progress);
@@ -110,11 +118,13 @@ impl Run<'_> {
         }
         let draft = Draft::new(&item.target).map_err(|error| io_failure(&item.target, &error))?;
         let bytes = self.open(job, source, &metadata, &header, &draft).map_err(|error| failure(&item.source, &error))?;
-        Ok(Outcome::Drafted { draft, bytes })
+        Ok(Outcome::Drafted { draft, bytes, read: Box::new(metadata) })
     }
 
     fn open(&self, job: &Job<'_>, source: File, metadata: &Metadata, header: &Header, draft: &Draft) -> Result<u64, Error> {
         let keys = self.keyring.open(header)?;
+        // Before the journal is looked for, so that no writer makes one in between.
+        Disk::lock(&source, Access::Read)?;
         let journals = FolderJournals::beside(&job.item.source);
         if journals.find(header.salt())?.is_some() {
             return self.open_with_journal(job, source, metadata, header, draft, keys, &journals);
@@ -169,6 +179,11 @@ impl Run<'_> {
         copy_metadata(&source, metadata, &draft.file)?;
         Ok(done)
     }
+}
+
+/// This process's stdin; a name such as /dev/stdin would open a socket or another user's terminal anew, which may not be permitted.
+pub(super) fn stdin() -> std::io::Result<File> {
+    std::io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
 /// Whether a file holds a container's text, and no more.

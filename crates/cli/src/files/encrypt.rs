@@ -114,8 +114,7 @@ impl Run<'_> {
         let progress = AtomicU64::new(0);
         let whole = Whole::new(&sealer, &header, 1, &progress);
         let source = match self.args.paths.as_slice() {
-            [] => File::open("/dev/stdin"),
-            _ if is_stdin => File::open("/dev/stdin"),
+            _ if is_stdin => super::decrypt::stdin(),
             [path] => File::open(path),
             _ => return Err(Failure::new(Exit::Usage, "several files do not go into one stream; use tar, or leave -o away")),
         };
@@ -140,7 +139,7 @@ impl Run<'_> {
         }
         let draft = Draft::new(&item.target).map_err(|error| io_failure(&item.target, &error))?;
         self.seal(job, &source, &metadata, &draft).map_err(|error| failure(&item.source, &error))?;
-        Ok(Outcome::Drafted { draft, bytes: metadata.len() })
+        Ok(Outcome::Drafted { draft, bytes: metadata.len(), read: Box::new(metadata) })
     }
 
     fn seal(&self, job: &Job<'_>, source: &File, metadata: &Metadata, draft: &Draft) -> Result<(), Error> {

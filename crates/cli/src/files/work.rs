@@ -7,10 +7,12 @@ use crate::failure::{Exit, Failure};
 use crate::shell::print;
 use crate::terminal::{Style, bytes, say, thousands};
 use indicatif::{ProgressBar, ProgressStyle};
+use rustix::fs::{AtFlags, FileType};
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -61,8 +63,8 @@ impl WriteArgs {
 
 /// What became of a file.
 pub(super) enum Outcome {
-    /// Written, but not yet there.
-    Drafted { draft: Draft, bytes: u64 },
+    /// Written, but not yet there; `read` is of the source as it was opened.
+    Drafted { draft: Draft, bytes: u64, read: Box<Metadata> },
     /// It was there already, from an earlier run.
     WasDone { bytes: u64 },
     /// Looked at, all of it.
@@ -113,6 +115,7 @@ struct Finished<'a> {
     item: &'a Item,
     draft: Draft,
     bytes: u64,
+    read: Box<Metadata>,
 }
 
 impl WorkArgs {
@@ -139,7 +142,7 @@ impl WorkArgs {
             let mut batch = Vec::new();
             while let Some(item) = plan.items.get(next.fetch_add(1, Relaxed)) {
                 match work(&Job { item, progress: &progress, all_threads, is_alone }) {
-                    Ok(Outcome::Drafted { draft, bytes }) => batch.push(Finished { item, draft, bytes }),
+                    Ok(Outcome::Drafted { draft, bytes, read }) => batch.push(Finished { item, draft, bytes, read }),
                     Ok(Outcome::WasDone { bytes }) => report.add(Line::good(item, true, "done before", bytes)),
                     Ok(Outcome::Checked { bytes }) => report.add(Line::good(item, false, "good", bytes)),
                     Err(failure) => report.add(Line::bad(item, writes.is_some(), failure)),
@@ -215,22 +218,22 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
     // One call for all; a batch may lie on several file systems, and then each file has its own.
     let is_synced = batch.len() > 1 && is_one_file_system(batch) && rustix::fs::syncfs(&first.draft.file).is_ok();
     let (mut folders, mut named) = (BTreeSet::new(), Vec::new());
-    for Finished { item, draft, bytes } in batch.drain(..) {
+    for Finished { item, draft, bytes, read } in batch.drain(..) {
         let synced = if is_synced { Ok(()) } else { draft.file.sync_all() };
         match synced.and_then(|()| draft.publish(&item.target, writes.replaces())) {
             Ok(()) => {
                 folders.insert(super::tree::folder(&item.target));
-                named.push((item, bytes));
+                named.push((item, bytes, read));
             }
             Err(error) => report.add(Line::bad(item, true, io_failure(&item.target, &error))),
         }
     }
     let unsynced: Vec<_> = folders.iter().filter_map(|folder| sync_folder(folder).err().map(|error| (folder, error))).collect();
-    for (item, bytes) in named {
+    for (item, bytes, read) in named {
         let lost = unsynced.iter().find(|(folder, _)| folder.as_path() == folder_of(&item.target));
         let removed = match lost {
             Some((folder, error)) => Err(io_failure(folder, error)),
-            None if writes.remove_source => std::fs::remove_file(&item.source).map_err(|error| io_failure(&item.source, &error)),
+            None if writes.remove_source => remove_read(&item.source, &read),
             None => Ok(()),
         };
         match removed {
@@ -240,8 +243,35 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
     }
 }
 
+/// Removes what was read, and not what has its name now: its folder is opened, so that what is looked at there is what is removed there.
+fn remove_read(source: &Path, read: &Metadata) -> Result<(), Failure> {
+    let failed = |error: io::Error| io_failure(source, &error);
+    let stays = |why: &str| Err(Failure::failed(format!("{}: {why}; not removed", source.display())));
+    let Some(name) = source.file_name() else { return stays("its path has no name at its end") };
+    let folder = File::open(folder_of(source)).map_err(failed)?;
+    let there = match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(there) => there,
+        Err(error) => return Err(failed(error.into())),
+    };
+    if FileType::from_raw_mode(there.st_mode) == FileType::Symlink {
+        return stays("it is a symbolic link, and what it leads to may have other names");
+    }
+    let now = (
+        there.st_dev,
+        there.st_ino,
+        there.st_size as u64,
+        there.st_mtime,
+        there.st_mtime_nsec as i64,
+        there.st_ctime,
+        there.st_ctime_nsec as i64,
+    );
+    if now != (read.dev(), read.ino(), read.size(), read.mtime(), read.mtime_nsec(), read.ctime(), read.ctime_nsec()) {
+        return stays("it was replaced or changed while it was worked on");
+    }
+    rustix::fs::unlinkat(&folder, name, AtFlags::empty()).map_err(|error| failed(error.into()))
+}
+
 fn is_one_file_system(batch: &[Finished<'_>]) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let mut devices = batch.iter().map(|finished| finished.draft.file.metadata().map(|metadata| metadata.dev()).ok());
     let first = devices.next().flatten();
     first.is_some() && devices.all(|device| device == first)
@@ -262,4 +292,34 @@ fn show(progress: &AtomicU64, total: u64, is_over: &AtomicBool) {
         std::thread::sleep(Duration::from_millis(50));
     }
     bar.finish_and_clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_file_that_was_read_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "old").unwrap();
+        let read = std::fs::metadata(&path).unwrap();
+
+        // Another file of the same length under the name.
+        let other = folder.path().join("other");
+        std::fs::write(&other, "new").unwrap();
+        File::open(&other).unwrap().set_modified(read.modified().unwrap()).unwrap();
+        std::fs::rename(&path, folder.path().join("aside")).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        let failure = remove_read(&path, &read).unwrap_err().to_string();
+        assert!(failure.contains("was replaced") && std::fs::read(&path).unwrap() == b"new", "{failure}");
+
+        let read = std::fs::metadata(&path).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        let failure = remove_read(&link, &read).unwrap_err().to_string();
+        assert!(failure.contains("symbolic link") && link.is_symlink() && path.exists(), "{failure}");
+        remove_read(&path, &read).unwrap();
+        assert!(!path.exists());
+    }
 }
