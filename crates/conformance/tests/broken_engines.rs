@@ -171,10 +171,7 @@ impl BrokenKeyed {
     }
 
     fn decrypt(&self, operation: &mut Operation<'_>) -> Result<usize> {
-        let before: Vec<u8> = match &operation.data {
-            Data::InPlace(buffer) => buffer.to_vec(),
-            Data::Copy { input, .. } => input.to_vec(),
-        };
+        let before = operation.data.input().to_vec();
         let outcome = self.inner.run(operation);
         if outcome != Err(Error::Authentication) {
             return outcome;
@@ -207,10 +204,7 @@ impl BrokenKeyed {
         let low = u32::from_be_bytes([counter[12], counter[13], counter[14], counter[15]]);
         let until = (u32::MAX - low) as usize * 16 + 16;
         let len = operation.data.input_len();
-        let mut text = match &operation.data {
-            Data::InPlace(buffer) => buffer.to_vec(),
-            Data::Copy { input, .. } => input.to_vec(),
-        };
+        let mut text = operation.data.input().to_vec();
         let (front, back) = text.split_at_mut(len.min(until));
         self.inner.stream(operation.direction, operation.iv)?.update(Data::InPlace(front))?;
         counter[12..].fill(0);

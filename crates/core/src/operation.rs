@@ -43,12 +43,28 @@ pub enum Data<'a> {
 }
 
 impl Data<'_> {
+    /// What is read.
+    pub fn input(&self) -> &[u8] {
+        match self {
+            Data::InPlace(buffer) => buffer,
+            Data::Copy { input, .. } => input,
+        }
+    }
+
+    /// Where ciphers write: as many bytes as there are of input.
+    ///
+    /// # Panics
+    /// With less room for output than that.
+    pub fn output(&mut self) -> &mut [u8] {
+        match self {
+            Data::InPlace(buffer) => buffer,
+            Data::Copy { input, output } => &mut output[..input.len()],
+        }
+    }
+
     /// Bytes of input.
     pub fn input_len(&self) -> usize {
-        match self {
-            Data::InPlace(buffer) => buffer.len(),
-            Data::Copy { input, .. } => input.len(),
-        }
+        self.input().len()
     }
 
     /// Room for output in bytes.
@@ -101,15 +117,11 @@ impl Operation<'_> {
 
     /// A copy that can wait without its caller's buffers.
     pub fn to_owned(&self) -> OwnedOperation {
-        let input: &[u8] = match &self.data {
-            Data::InPlace(buffer) => buffer,
-            Data::Copy { input, .. } => input,
-        };
         OwnedOperation {
             direction: self.direction,
             iv: self.iv.to_vec(),
             aad: self.aad.to_vec(),
-            input: input.into(),
+            input: self.data.input().into(),
             output: SecretBytes::zeroed(self.data.output_len()),
             tag: self.tag.to_vec(),
         }

@@ -119,13 +119,12 @@ impl ClientRing {
     }
 
     fn copy_in(&self, descriptor: &Descriptor, operation: &Operation<'_>) {
-        let input: &[u8] = match &operation.data {
-            Data::InPlace(buffer) => buffer,
-            Data::Copy { input, .. } => input,
-        };
-        for ((offset, _), bytes) in
-            [(descriptor.iv, operation.iv), (descriptor.aad, operation.aad), (descriptor.tag, operation.tag), (descriptor.input, input)]
-        {
+        for ((offset, _), bytes) in [
+            (descriptor.iv, operation.iv),
+            (descriptor.aad, operation.aad),
+            (descriptor.tag, operation.tag),
+            (descriptor.input, operation.data.input()),
+        ] {
             self.region.map.write(self.region.geometry.arena() + offset as usize, bytes);
         }
     }

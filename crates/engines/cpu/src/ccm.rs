@@ -24,7 +24,7 @@ impl Aead for Ccm {
     fn seal(&self, iv: &[u8], aad: &[u8], mut data: Data<'_>, tag: &mut [u8]) -> Result<()> {
         let (mask, counter) = self.counters(iv);
         let mut run = || {
-            let mac = self.mac(iv, aad, given(&data), tag.len())?;
+            let mac = self.mac(iv, aad, data.input(), tag.len())?;
             self.0.ctr(&mut Counter::at(counter), data.reborrow())?;
             Ok(mac)
         };
@@ -37,35 +37,19 @@ impl Aead for Ccm {
         let (mask, counter) = self.counters(iv);
         let mut run = || {
             self.0.ctr(&mut Counter::at(counter), data.reborrow())?;
-            self.mac(iv, aad, done(&mut data), tag.len())
+            self.mac(iv, aad, data.output(), tag.len())
         };
         let mac = run().map_err(|Refused| failed("to decrypt"))?;
         let expected: [u8; BLOCK] = core::array::from_fn(|i| mac[i] ^ mask[i]);
         if constant_time_eq(&expected[..tag.len()], tag) {
             return Ok(());
         }
-        done(&mut data).fill(0);
+        data.output().fill(0);
         Err(Error::Authentication)
     }
 
     fn begin(&self, _: &[u8], _: Direction) -> Result<NoPieces> {
         Err(failed("a message in pieces"))
-    }
-}
-
-/// What is read.
-fn given<'a>(data: &'a Data<'_>) -> &'a [u8] {
-    match data {
-        Data::InPlace(buffer) => buffer,
-        Data::Copy { input, .. } => input,
-    }
-}
-
-/// What is written.
-fn done<'a>(data: &'a mut Data<'_>) -> &'a mut [u8] {
-    match data {
-        Data::InPlace(buffer) => buffer,
-        Data::Copy { input, output } => &mut output[..input.len()],
     }
 }
 

@@ -107,11 +107,7 @@ impl Keyed for Session {
     fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
         let algorithm = self.algorithm;
         if let KeyedCurve::Verify(key) = &self.keyed {
-            let digest = match &operation.data {
-                bywash_core::Data::InPlace(buffer) => &**buffer,
-                bywash_core::Data::Copy { input, .. } => input,
-            };
-            return key.verify(digest, operation.tag).map(|()| 0).map_err(|_| Error::Authentication);
+            return key.verify(operation.data.input(), operation.tag).map(|()| 0).map_err(|_| Error::Authentication);
         }
         let (input, output) = apart(algorithm, &mut operation.data)?;
         match &self.keyed {

@@ -2,9 +2,10 @@
 
 use crate::device::{Device, Launch, Stream};
 use crate::launch::{Filling, Place};
-use crate::message::{Message, output};
+use crate::message::Message;
 use crate::session::Session;
 use bywash_core::{Algorithm, Engine, Error, Keyed, Result, SessionParams, Task};
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -50,10 +51,17 @@ struct Pool {
 #[derive(Clone)]
 pub struct GpuEngine(pub(crate) Arc<Inner>);
 
-/// A launch under way, and the parts in it: task, bytes from and to, place.
+/// A launch under way, and the parts in it.
 struct Flight {
     stream: Box<dyn Stream>,
-    parts: Vec<(usize, usize, usize, Place)>,
+    parts: Vec<Part>,
+}
+
+/// Bytes of a task's text, and where they lie in a stream.
+struct Part {
+    task: usize,
+    bytes: Range<usize>,
+    place: Place,
 }
 
 impl GpuEngine {
@@ -180,25 +188,19 @@ impl Inner {
     }
 
     /// Fills a stream with parts of the messages from `next` on.
-    fn fill(
-        &self,
-        stream: &mut dyn Stream,
-        batch: &[Task<'_>],
-        messages: &mut [Option<Message<'_>>],
-        next: usize,
-    ) -> (Launch, Vec<(usize, usize, usize, Place)>) {
+    fn fill(&self, stream: &mut dyn Stream, batch: &[Task<'_>], messages: &mut [Option<Message<'_>>], next: usize) -> (Launch, Vec<Part>) {
         let mut filling = Filling::new(self.device.layout());
         let mut parts = Vec::new();
-        for index in next..batch.len() {
-            let Some(message) = &mut messages[index] else { continue };
+        for task in next..batch.len() {
+            let Some(message) = &mut messages[task] else { continue };
             let wanted = message.on_device - message.given;
             let bytes = if wanted == 0 { continue } else { filling.room(wanted, message.words()) };
             if bytes == 0 {
                 break;
             }
             let from = message.given;
-            let place = message.give(&batch[index].operation, bytes, &mut filling, stream);
-            parts.push((index, from, from + bytes, place));
+            let place = message.give(&batch[task].operation, bytes, &mut filling, stream);
+            parts.push(Part { task, bytes: from..from + bytes, place });
             if bytes < wanted {
                 break;
             }
@@ -218,12 +220,12 @@ impl Inner {
             flight.stream.wait()?;
         }
         let Some(Flight { mut stream, parts }) = flights.pop_front() else { return Ok(()) };
-        for (index, from, to, place) in parts {
-            let text = &stream.output()[place.text..place.text + to - from];
-            output(&mut batch[index].operation.data)[from..to].copy_from_slice(text);
-            let sum = &mut stream.output()[place.sum..place.sum + 32];
-            if let Some(message) = &mut messages[index] {
-                message.take(to - from, sum);
+        for Part { task, bytes, place } in parts {
+            let len = bytes.len();
+            batch[task].operation.data.output()[bytes].copy_from_slice(&stream.output()[place.text..][..len]);
+            let sum = &mut stream.output()[place.sum..][..32];
+            if let Some(message) = &mut messages[task] {
+                message.take(len, sum);
             }
             sum.zeroize();
         }

@@ -41,22 +41,6 @@ pub(crate) struct Message<'s> {
     aad: usize,
 }
 
-/// The input of an operation.
-pub(crate) fn input<'a>(data: &'a Data<'_>) -> &'a [u8] {
-    match data {
-        Data::InPlace(buffer) => buffer,
-        Data::Copy { input, .. } => input,
-    }
-}
-
-/// Its output, no longer than the input.
-pub(crate) fn output<'a>(data: &'a mut Data<'_>) -> &'a mut [u8] {
-    match data {
-        Data::InPlace(buffer) => buffer,
-        Data::Copy { input, output } => &mut output[..input.len()],
-    }
-}
-
 impl<'s> Message<'s> {
     pub(crate) fn new(session: &'s Session, operation: &Operation<'_>) -> Self {
         let len = operation.data.input_len();
@@ -112,7 +96,7 @@ impl<'s> Message<'s> {
 
     /// Gives the next `bytes` to a stream.
     pub(crate) fn give(&mut self, operation: &Operation<'_>, bytes: usize, filling: &mut Filling, stream: &mut dyn Stream) -> Place {
-        let text = &input(&operation.data)[self.given..self.given + bytes];
+        let text = &operation.data.input()[self.given..self.given + bytes];
         let place = filling.place(bytes);
         stream.input()[place.text..place.text + bytes].copy_from_slice(text);
         let block = (self.given / 16) as u128;
@@ -181,7 +165,7 @@ impl<'s> Message<'s> {
             Data::Copy { .. } => operation.data.input_len(),
         };
         if self.decrypts && matches!(self.state, State::Gcm { .. } | State::ChaCha { .. }) {
-            output(&mut operation.data)[..taken].zeroize();
+            operation.data.output()[..taken].zeroize();
         }
     }
 
@@ -200,8 +184,8 @@ impl<'s> Message<'s> {
             (Material::Xts(schedule, _), State::Xts { tweak }) if self.on_device < len => {
                 let mut end = [0; 31];
                 let end = &mut end[..len - self.on_device];
-                end.copy_from_slice(&input(&operation.data)[self.on_device..]);
-                xts::steal(schedule, !self.decrypts, *tweak, end, &mut output(&mut operation.data)[self.on_device..]);
+                end.copy_from_slice(&operation.data.input()[self.on_device..]);
+                xts::steal(schedule, !self.decrypts, *tweak, end, &mut operation.data.output()[self.on_device..]);
                 end.zeroize();
                 return Ok(len);
             }
@@ -211,7 +195,7 @@ impl<'s> Message<'s> {
         if !self.decrypts {
             given.copy_from_slice(&tag[..given.len()]);
         } else if !constant_time_eq(given, &tag[..given.len()]) {
-            output(&mut operation.data).zeroize();
+            operation.data.output().zeroize();
             return Err(Error::Authentication);
         }
         Ok(len)
