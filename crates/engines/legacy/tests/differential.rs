@@ -1,11 +1,14 @@
 //! Against RustCrypto's ciphers, with the modes written out anew: every length, in both forms, in pieces.
 
+mod forms;
+
 use bywash_legacy::des::{Des, Stream, StreamKey, TripleDes, encrypt_cbc_streams};
 use bywash_legacy::modes::{Cbc, Ctr};
-use bywash_legacy::{BlockCipher, Camellia, Form, Rc6, Serpent, Twofish};
+use bywash_legacy::{BlockCipher, Camellia, Rc6, Serpent, Twofish};
 use cipher::consts::{U16, U20, U24, U32};
 use cipher::{Block, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use fastrand::Rng;
+use forms::forms;
 
 fn bytes(random: &mut Rng, len: usize) -> Vec<u8> {
     std::iter::repeat_with(|| random.u8(..)).take(len).collect()
@@ -65,16 +68,6 @@ impl Oracle {
 
 fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
     a.iter().zip(b).map(|(a, b)| a ^ b).collect()
-}
-
-fn forms() -> impl Iterator<Item = Form> {
-    let asked = [("AVX-512", Form::vector()), ("AVX2", Form::narrow()), ("portable", Some(Form::PORTABLE))];
-    asked.into_iter().filter_map(|(name, form)| {
-        if form.is_none() {
-            println!("skipped: the {name} form, which this processor has not");
-        }
-        form
-    })
 }
 
 /// Runs `work` on a copy of the data that does not begin at a multiple of anything.

@@ -1,8 +1,11 @@
 //! Buffers between pages that may not be touched: a kernel that reads or writes one byte beside its buffer ends the test by a signal.
 
+mod forms;
+
 use bywash_legacy::des::{Des, Stream, TripleDes, encrypt_cbc_streams};
 use bywash_legacy::modes::{Cbc, Ctr};
-use bywash_legacy::{BlockCipher, Camellia, Form, Rc6, Serpent, Twofish};
+use bywash_legacy::{BlockCipher, Camellia, Rc6, Serpent, Twofish};
+use forms::forms;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use std::ptr::null_mut;
 
@@ -42,7 +45,7 @@ impl Drop for Guarded {
 
 fn check<C: BlockCipher>(room: &mut Guarded) {
     let (key, iv) = (vec![7; C::KEYS[0]], vec![9; C::BLOCK]);
-    for form in [Form::vector(), Form::narrow(), Some(Form::PORTABLE)].into_iter().flatten() {
+    for form in forms() {
         let cipher = C::with_form(&key, form).expect("a key");
         for blocks in (0..70).chain([255, 256, 257, 511, 512, 513, 600]) {
             for at_end in [false, true] {
@@ -69,7 +72,7 @@ fn nothing_beside_the_buffer_is_touched() {
     check::<Twofish>(&mut room);
     check::<Camellia>(&mut room);
     check::<Rc6>(&mut room);
-    for form in [Form::vector(), Form::narrow(), Some(Form::PORTABLE)].into_iter().flatten() {
+    for form in forms() {
         let key = Des::with_form(&[7; 8], form).expect("a key");
         for (blocks, at_end) in [(1, false), (1, true), (9, false), (9, true)] {
             let data = room.bytes(8 * blocks, at_end);

@@ -1,21 +1,13 @@
 //! Published vectors, in both directions and all forms.
 
+mod forms;
 mod records;
 
 use bywash_legacy::des::{Des, TripleDes};
 use bywash_legacy::modes::Cbc;
-use bywash_legacy::{BlockCipher, Camellia, Form, Rc6, Serpent, Twofish};
+use bywash_legacy::{BlockCipher, Camellia, Rc6, Serpent, Twofish};
+use forms::forms;
 use records::{Record, records};
-
-fn forms() -> impl Iterator<Item = Form> {
-    let asked = [("AVX-512", Form::vector()), ("AVX2", Form::narrow()), ("portable", Some(Form::PORTABLE))];
-    asked.into_iter().filter_map(|(name, form)| {
-        if form.is_none() {
-            println!("skipped: the {name} form, which this processor has not");
-        }
-        form
-    })
-}
 
 /// ECB, or CBC where the record has an initialisation vector.
 fn check<C: BlockCipher>(file: &str, record: &Record) {
