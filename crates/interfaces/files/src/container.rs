@@ -275,11 +275,7 @@ impl Container {
     /// # Errors
     /// As [`sync`](Self::sync).
     pub fn close(self) -> Result<()> {
-        if self.journals.is_some() {
-            self.sync()?;
-            self.drop_journal(&mut self.write_state())?;
-        }
-        Ok(())
+        if self.journals.is_some() { self.settle() } else { Ok(()) }
     }
 
     /// Writes what is gathered and hands the journal back, but goes on: for who keeps many files open.

@@ -35,13 +35,14 @@ pub fn check(client: &Client, header: &Header, keys: FileKeys, disk: &dyn Disk, 
     let last = body.saturating_sub(1) / stored_size;
     let mut checked = Checked { chunks: last + 1, damaged: 0, good_bytes: 0 };
     let mut stored = Zeroizing::new(Vec::with_capacity(geometry.stored_size()));
+    let mut text = Zeroizing::new(vec![0; geometry.chunk_size()]);
     for chunk in 0..=last {
         let offset = geometry.offset(chunk);
         stored.resize((file_len.saturating_sub(offset)).min(stored_size) as usize, 0);
         let kind = match disk.read_at(&mut stored, offset) {
             Err(_) => Some(DamageKind::Unreadable),
             Ok(read) if read < stored.len() || read < OVERHEAD || (read == OVERHEAD && chunk > 0) => Some(DamageKind::CutOff),
-            Ok(_) => look(&sealer, chunk, Place::last_if(chunk == last), &mut stored)?,
+            Ok(_) => look(&sealer, chunk, Place::last_if(chunk == last), &stored, &mut text[..stored.len() - OVERHEAD])?,
         };
         match kind {
             None => checked.good_bytes += (stored.len() - OVERHEAD) as u64,
@@ -54,10 +55,9 @@ pub fn check(client: &Client, header: &Header, keys: FileKeys, disk: &dyn Disk, 
     Ok(checked)
 }
 
-fn look(sealer: &Sealer, chunk: u64, place: Place, stored: &mut [u8]) -> Result<Option<DamageKind>> {
-    let mut text = Zeroizing::new(vec![0; stored.len() - OVERHEAD]);
-    if sealer.open_into(chunk, place, stored, &mut text)? {
+fn look(sealer: &Sealer, chunk: u64, place: Place, stored: &[u8], text: &mut [u8]) -> Result<Option<DamageKind>> {
+    if sealer.open_into(chunk, place, stored, text)? {
         return Ok(None);
     }
-    sealer.explain(chunk, place, stored, &mut text).map(Some)
+    sealer.explain(chunk, place, stored, text).map(Some)
 }
