@@ -1,19 +1,17 @@
 //! `bywash decrypt`
 
 use super::keys::KeyArgs;
-use super::place::{Draft, copy_metadata, is_unchanged, open_regular};
+use super::place::{Draft, complete, open_regular};
 use super::tree::{Plan, Way};
 use super::work::{Job, Outcome, WorkArgs, WriteArgs};
-use super::{client, failure, io_failure};
+use super::{client, failure, io_failure, stream};
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
-use bywash_files::{Container, Error, FileKeys, Header, Keyring, NonceSource, Sealer, Whole};
-use rustix::fs::{Advice, fadvise};
+use bywash_files::{Container, Error, Header, Keyring, NonceSource, Sealer, Whole};
 use std::fs::{File, Metadata};
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -63,9 +61,9 @@ struct Run<'a> {
 /// Does what is asked.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
-    let is_stdin = args.paths.is_empty() || args.paths == [PathBuf::from("-")];
+    let is_stdin = stream::is_stdin(&args.paths);
     let run = Run { args, client: client()?, keyring: args.keys.keyring()?, nonces: Arc::new(NonceSource::new()) };
-    if is_stdin || args.output.as_deref() == Some(Path::new("-")) {
+    if is_stdin || stream::is_stdout(args.output.as_deref()) {
         return run.stream(is_stdin);
     }
     let plan = Plan::new(&args.paths, Way::Decrypt, args.recursive, args.output.as_deref())?;
@@ -74,12 +72,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 impl Run<'_> {
     fn stream(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
-        if self.args.work.json() || self.args.writes.verifies() {
-            return Err(Failure::new(Exit::Usage, "--json, --verify and --remove-source need files, not a stream; name them"));
-        }
+        stream::refuse_options_of_files(&self.args.work, self.args.writes)?;
         let stdin = [PathBuf::from("stdin")];
         for place in if is_stdin { &stdin[..] } else { &self.args.paths } {
-            let opened = if is_stdin { self::stdin() } else { File::open(place) };
+            let opened = if is_stdin { stream::stdin() } else { File::open(place) };
             let mut source = opened.map_err(|error| io_failure(place, &error))?;
             let opened = Header::read(&mut source).and_then(|header| Ok((self.keyring.open(&header)?, header)));
             let (keys, header) = opened.map_err(|error| failure(place, &error))?;
@@ -94,10 +90,8 @@ impl Run<'_> {
             let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
             let progress = AtomicU64::new(0);
             let whole = Whole::new(&sealer, &header, 1, &progress);
-            match self.args.output.as_deref().filter(|output| *output != Path::new("-")) {
-                None => whole.open_stream(source, stdout(place)?).map_err(|error| failure(place, &error))?,
-                Some(output) => to_file(output, self.args.writes.replaces(), |target| whole.open_stream(source, target))?,
-            };
+            let open = |target: &File| whole.open_stream(source, target);
+            stream::write(self.args.output.as_deref(), self.args.writes.replaces(), place, open)?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -126,64 +120,35 @@ impl Run<'_> {
         // Before the journal is looked for, so that no writer makes one in between.
         Disk::lock(&source, Access::Read)?;
         let journals = FolderJournals::beside(&job.item.source);
+        let source = Arc::new(source);
+        let (threads, ignored) = (job.threads(metadata.len()), AtomicU64::new(0));
+        let verifies = self.args.writes.verifies();
+        // Of a file whose last writer did not come to an end, what its journal holds counts.
         if journals.find(header.salt())?.is_some() {
-            return self.open_with_journal(job, source, metadata, header, draft, keys, &journals);
+            let container = Container::open(&self.client, header, keys, source.clone(), &journals)?;
+            let len = copy_text(&container, &draft.file, job.progress)?;
+            complete(&source, metadata, &draft.file, verifies, || is_text_of(&container, &draft.file))?;
+            return Ok(len);
         }
         let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
-        let len = Whole::new(&sealer, header, job.threads(metadata.len()), job.progress).open(&source, &draft.file)?;
-        if !is_unchanged(&source, metadata)? {
-            return Err(changed_meanwhile());
-        }
-        if self.args.writes.verifies() {
-            read_back(&draft.file)?;
-            let ignored = AtomicU64::new(0);
-            if !Whole::new(&sealer, header, job.threads(metadata.len()), &ignored).is_text_of(&source, &draft.file)? {
-                return Err(not_the_same());
-            }
-        }
-        copy_metadata(&source, metadata, &draft.file)?;
+        let len = Whole::new(&sealer, header, threads, job.progress).open(&source, &draft.file)?;
+        let is_same = || Whole::new(&sealer, header, threads, &ignored).is_text_of(&source, &draft.file);
+        complete(&source, metadata, &draft.file, verifies, is_same)?;
         Ok(len)
-    }
-
-    /// A file whose last writer did not come to an end: what its journal holds counts.
-    #[expect(clippy::too_many_arguments, reason = "they are the file")]
-    fn open_with_journal(
-        &self,
-        job: &Job<'_>,
-        source: File,
-        metadata: &Metadata,
-        header: &Header,
-        draft: &Draft,
-        keys: FileKeys,
-        journals: &FolderJournals,
-    ) -> Result<u64, Error> {
-        let source = Arc::new(source);
-        let container = Container::open(&self.client, header, keys, source.clone(), journals)?;
-        let mut piece = Zeroizing::new(vec![0; PIECE_BYTES]);
-        let mut done = 0;
-        while done < container.len() {
-            let count = container.read_at(&mut piece, done)?;
-            draft.file.write_all_at(&piece[..count], done)?;
-            done += count as u64;
-            job.progress.fetch_add(count as u64, Relaxed);
-        }
-        if !is_unchanged(&source, metadata)? {
-            return Err(changed_meanwhile());
-        }
-        if self.args.writes.verifies() {
-            read_back(&draft.file)?;
-            if !is_text_of(&container, &draft.file)? {
-                return Err(not_the_same());
-            }
-        }
-        copy_metadata(&source, metadata, &draft.file)?;
-        Ok(done)
     }
 }
 
-/// This process's stdin; a name such as /dev/stdin would open a socket or another user's terminal anew, which may not be permitted.
-pub(super) fn stdin() -> std::io::Result<File> {
-    std::io::stdin().as_fd().try_clone_to_owned().map(File::from)
+/// Writes a container's text into an empty file; its length.
+fn copy_text(container: &Container, file: &File, progress: &AtomicU64) -> Result<u64, Error> {
+    let mut piece = Zeroizing::new(vec![0; PIECE_BYTES]);
+    let mut done = 0;
+    while done < container.len() {
+        let count = container.read_at(&mut piece, done)?;
+        file.write_all_at(&piece[..count], done)?;
+        done += count as u64;
+        progress.fetch_add(count as u64, Relaxed);
+    }
+    Ok(done)
 }
 
 /// Whether a file holds a container's text, and no more.
@@ -202,40 +167,8 @@ fn is_text_of(container: &Container, file: &File) -> Result<bool, Error> {
     Ok(file.metadata()?.len() == done)
 }
 
-fn changed_meanwhile() -> Error {
-    std::io::Error::other("somebody wrote to it while it was read; try again").into()
-}
-
-fn not_the_same() -> Error {
-    std::io::Error::other("its result was read back and is not the same; is the disk failing?").into()
-}
-
 fn is_of(header: &Header, source: &Metadata, target: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
     let of = |metadata: &Metadata| (metadata.mtime(), metadata.mtime_nsec());
     of(source) == of(target) && source.len() == header.geometry().file_len(target.len())
-}
-
-/// What was written reaches the disk and leaves the cache, as far as the kernel lets it, so that reading it back reads the disk.
-pub(super) fn read_back(file: &File) -> std::io::Result<()> {
-    file.sync_all()?;
-    // A kernel that keeps it compares what it keeps: nothing is lost by that.
-    let _ = fadvise(file, 0, None, Advice::DontNeed);
-    Ok(())
-}
-
-/// Standard output without the line buffer, which would copy and cut.
-pub(super) fn stdout(source: &Path) -> Result<File, Failure> {
-    std::io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(|error| io_failure(source, &error))
-}
-
-/// A stream's result under its name, once all of it is there.
-pub(super) fn to_file(output: &Path, replaces: bool, write: impl FnOnce(&File) -> Result<u64, Error>) -> Result<u64, Failure> {
-    let failed = |error: &std::io::Error| io_failure(output, error);
-    let draft = Draft::new(output).map_err(|error| failed(&error))?;
-    let bytes = write(&draft.file).map_err(|error| failure(output, &error))?;
-    draft.file.sync_all().map_err(|error| failed(&error))?;
-    draft.publish(output, replaces).map_err(|error| failed(&error))?;
-    File::open(super::tree::folder(output)).and_then(|folder| folder.sync_all()).map_err(|error| failed(&error))?;
-    Ok(bytes)
 }

@@ -1,10 +1,10 @@
 //! `bywash encrypt`
 
 use super::keys::LockArgs;
-use super::place::{Draft, copy_metadata, is_unchanged, open_regular};
-use super::tree::{Plan, Way};
+use super::place::{Draft, complete, open_regular};
+use super::tree::{Item, Plan, Way};
 use super::work::{Job, Outcome, WorkArgs, WriteArgs};
-use super::{client, failure, io_failure};
+use super::{client, failure, io_failure, stream};
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;
 use bywash_files::{Aead, Error, FileKeys, Header, Keyring, Lock, NonceSource, Sealer, Whole, geometry, new_file};
@@ -80,11 +80,11 @@ struct Run<'a> {
 /// Does what is asked.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
-    let is_stream = args.paths.is_empty() || args.paths == [PathBuf::from("-")];
+    let is_stdin = stream::is_stdin(&args.paths);
     let (locks, keyring) = args.locks.locks()?;
     let run = Run { args, client: client()?, locks, keyring, nonces: Arc::new(NonceSource::new()) };
-    if is_stream || args.output.as_deref() == Some(Path::new("-")) {
-        return run.stream(is_stream);
+    if is_stdin || stream::is_stdout(args.output.as_deref()) {
+        return run.stream(is_stdin);
     }
     let plan = Plan::new(&args.paths, Way::Encrypt, args.recursive, args.output.as_deref())?;
     args.work.run(&plan, Some(args.writes), |job| run.file(job))
@@ -103,26 +103,21 @@ impl Run<'_> {
 
     fn stream(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
         let place = Path::new("stdin");
-        let is_stdout = self.args.output.as_deref().is_none_or(|output| output == Path::new("-"));
-        if self.args.work.json() || self.args.writes.verifies() {
-            return Err(Failure::new(Exit::Usage, "--json, --verify and --remove-source need files, not a stream; name them"));
-        }
-        if is_stdout && std::io::stdout().is_terminal() {
+        stream::refuse_options_of_files(&self.args.work, self.args.writes)?;
+        let output = self.args.output.as_deref();
+        if (output.is_none() || stream::is_stdout(output)) && std::io::stdout().is_terminal() {
             return Err(Failure::new(Exit::Usage, "ciphertext does not belong on a terminal; say where to with -o or `>`"));
         }
         let (header, sealer) = self.new_header().map_err(|error| failure(place, &error))?;
         let progress = AtomicU64::new(0);
         let whole = Whole::new(&sealer, &header, 1, &progress);
         let source = match self.args.paths.as_slice() {
-            _ if is_stdin => super::decrypt::stdin(),
+            _ if is_stdin => stream::stdin(),
             [path] => File::open(path),
             _ => return Err(Failure::new(Exit::Usage, "several files do not go into one stream; use tar, or leave -o away")),
         };
         let source = source.map_err(|error| io_failure(place, &error))?;
-        match self.args.output.as_deref().filter(|_| !is_stdout) {
-            None => whole.seal_stream(source, super::decrypt::stdout(place)?).map_err(|error| failure(place, &error))?,
-            Some(output) => super::decrypt::to_file(output, self.args.writes.replaces(), |target| whole.seal_stream(source, target))?,
-        };
+        stream::write(output, self.args.writes.replaces(), place, |target| whole.seal_stream(source, target))?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -144,23 +139,14 @@ impl Run<'_> {
 
     fn seal(&self, job: &Job<'_>, source: &File, metadata: &Metadata, draft: &Draft) -> Result<(), Error> {
         let (header, sealer) = self.new_header()?;
-        let whole = Whole::new(&sealer, &header, job.threads(metadata.len()), job.progress);
-        whole.seal(source, metadata.len(), &draft.file)?;
-        if !is_unchanged(source, metadata)? {
-            return Err(std::io::Error::other("somebody wrote to it while it was read; try again").into());
-        }
-        if self.args.writes.verifies() {
-            super::decrypt::read_back(&draft.file)?;
-            let ignored = AtomicU64::new(0);
-            if !Whole::new(&sealer, &header, job.threads(metadata.len()), &ignored).is_text_of(&draft.file, source)? {
-                return Err(std::io::Error::other("its result was read back and is not the same; is the disk failing?").into());
-            }
-        }
-        Ok(copy_metadata(source, metadata, &draft.file)?)
+        let (threads, ignored) = (job.threads(metadata.len()), AtomicU64::new(0));
+        Whole::new(&sealer, &header, threads, job.progress).seal(source, metadata.len(), &draft.file)?;
+        let is_same = || Whole::new(&sealer, &header, threads, &ignored).is_text_of(&draft.file, source);
+        complete(source, metadata, &draft.file, self.args.writes.verifies(), is_same)
     }
 
     /// Whether a target is this source's from an earlier run: an authentic header if a key is here to say so, the length, the time.
-    fn is_done(&self, item: &super::tree::Item, there: &Metadata, source: &Metadata) -> bool {
+    fn is_done(&self, item: &Item, there: &Metadata, source: &Metadata) -> bool {
         use std::os::unix::fs::MetadataExt;
         let is_of_source = (there.mtime(), there.mtime_nsec()) == (source.mtime(), source.mtime_nsec());
         let Some(header) = is_of_source.then(|| File::open(&item.target).ok().and_then(|file| Header::read(file).ok())).flatten() else {

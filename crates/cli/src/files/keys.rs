@@ -157,14 +157,14 @@ fn read_key_file(path: &Path) -> Result<Zeroizing<[u8; KEY_BYTES]>, Failure> {
     Ok(key)
 }
 
-/// The lines of a text file that are neither empty nor comments.
-fn lines(path: &Path) -> Result<Zeroizing<String>, Failure> {
+fn read_text(path: &Path) -> Result<Zeroizing<String>, Failure> {
     let mut text = Zeroizing::new(String::new());
     let read = File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX).read_to_string(&mut text));
     read.map_err(|error| Failure::file("read", path, &error))?;
     Ok(text)
 }
 
+/// The lines of a text that are neither empty nor comments, with their numbers.
 fn meant(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
 }
@@ -178,14 +178,14 @@ fn recipients(given: &str) -> Result<Vec<Recipient>, Failure> {
         }
         Err(_) => {}
     }
-    let text = lines(Path::new(given))?;
+    let text = read_text(Path::new(given))?;
     let parse = |(number, line): (usize, &str)| line.trim().parse().map_err(|error| Failure::config(format!("{given}:{number}: {error}")));
     meant(&text).map(parse).collect()
 }
 
 /// The identities in a file.
 pub(super) fn identities(path: &Path) -> Result<Vec<Identity>, Failure> {
-    let text = lines(path)?;
+    let text = read_text(path)?;
     let parse = |(number, line): (usize, &str)| {
         Identity::from_secret_text(line.trim()).map_err(|error| Failure::config(format!("{}:{number}: {error}", path.display())))
     };

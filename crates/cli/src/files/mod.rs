@@ -5,6 +5,7 @@
 //! | [`keys`] | passphrases, key files, recipients and identities as the command line names them |
 //! | [`tree`] | which files are meant, and where each goes |
 //! | [`place`] | how a file comes to be there: complete, on the disk, with its metadata |
+//! | [`stream`] | stdin and stdout instead of files |
 //! | [`work`] | many files at once, progress, the report |
 //! | [`encrypt`], [`decrypt`], [`fsck`], [`keygen`] | the commands |
 
@@ -14,6 +15,7 @@ pub(crate) mod fsck;
 pub(crate) mod keygen;
 mod keys;
 mod place;
+mod stream;
 mod tree;
 mod work;
 

@@ -1,6 +1,7 @@
 //! How a file comes to be there: whole, on the disk, with its source's metadata, or not at all.
 
-use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid, XattrFlags};
+use bywash_files::Error;
+use rustix::fs::{Advice, AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid, XattrFlags, fadvise};
 use rustix::io::Errno;
 use std::ffi::CStr;
 use std::fs::{File, Metadata};
@@ -24,6 +25,11 @@ pub(super) struct Draft {
 /// The folder that a file is in.
 pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Returns when a file's name survives a power cut.
+pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
+    File::open(folder_of(path))?.sync_all()
 }
 
 impl Draft {
@@ -80,7 +86,7 @@ fn unfinished(folder: &Path) -> PathBuf {
 }
 
 /// Gives a file the extended attributes, mode, times and, where that is permitted, the owner of another.
-pub(super) fn copy_metadata(from: &File, metadata: &Metadata, to: &File) -> io::Result<()> {
+fn copy_metadata(from: &File, metadata: &Metadata, to: &File) -> io::Result<()> {
     let own = to.metadata()?;
     let ownership = (metadata.uid(), metadata.gid());
     let mut mode = Mode::from_raw_mode(metadata.mode() & 0o7777);
@@ -106,12 +112,14 @@ pub(super) fn copy_metadata(from: &File, metadata: &Metadata, to: &File) -> io::
 
 /// Attributes that may not be set here, such as security labels, are left out, as `cp -a` does.
 fn copy_attributes(from: &File, to: &File) -> io::Result<()> {
-    let mut names = [0; 64 << 10];
-    let len = match rustix::fs::flistxattr(from, &mut names) {
-        Ok(len) => len,
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+    // Without room the kernel says how much is needed: mostly none.
+    match rustix::fs::flistxattr(from, &mut [0; 0]) {
+        Ok(0) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+        Ok(_) => {}
         Err(error) => return Err(error.into()),
-    };
+    }
+    let mut names = vec![0; 64 << 10];
+    let len = rustix::fs::flistxattr(from, &mut names[..])?;
     for name in names[..len].split_inclusive(|byte| *byte == 0) {
         let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
         let mut value = vec![0; 64 << 10];
@@ -124,8 +132,31 @@ fn copy_attributes(from: &File, to: &File) -> io::Result<()> {
     Ok(())
 }
 
+/// Ends the work on a file: its source must be as it was, the result, if it is to be verified, be the same when it is read back from the disk, and it gets its
+/// source's metadata.
+pub(super) fn complete(
+    source: &File,
+    metadata: &Metadata,
+    result: &File,
+    verifies: bool,
+    is_same: impl FnOnce() -> Result<bool, Error>,
+) -> Result<(), Error> {
+    if !is_unchanged(source, metadata)? {
+        return Err(io::Error::other("somebody wrote to it while it was read; try again").into());
+    }
+    if verifies {
+        result.sync_all()?;
+        // So that it leaves the cache, as far as the kernel lets it. A kernel that keeps it compares what it keeps: nothing is lost by that.
+        let _ = fadvise(result, 0, None, Advice::DontNeed);
+        if !is_same()? {
+            return Err(io::Error::other("its result was read back and is not the same; is the disk failing?").into());
+        }
+    }
+    Ok(copy_metadata(source, metadata, result)?)
+}
+
 /// Whether a file is still as it was when its metadata was read.
-pub(super) fn is_unchanged(file: &File, before: &Metadata) -> io::Result<bool> {
+fn is_unchanged(file: &File, before: &Metadata) -> io::Result<bool> {
     let now = file.metadata()?;
     let of = |metadata: &Metadata| (metadata.size(), metadata.mtime(), metadata.mtime_nsec());
     Ok(of(&now) == of(before))

@@ -193,8 +193,3 @@ fn real(folder: &Path) -> PathBuf {
     let outer = || folder.file_name().map_or_else(|| folder.to_owned(), |name| real(folder_of(folder)).join(name));
     std::fs::canonicalize(folder).unwrap_or_else(|_| outer())
 }
-
-/// The folder of a path, for who syncs it.
-pub(super) fn folder(path: &Path) -> PathBuf {
-    folder_of(path).to_owned()
-}

@@ -1,7 +1,7 @@
 //! Many files at once: threads, batches of finished files that are synced together, progress, the report.
 
 use super::io_failure;
-use super::place::{Draft, folder_of};
+use super::place::{Draft, folder_of, sync_folder_of};
 use super::tree::{Item, Plan};
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
@@ -9,7 +9,7 @@ use crate::terminal::{Style, bytes, say, thousands};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::fs::{AtFlags, FileType};
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
@@ -43,7 +43,7 @@ pub(super) struct WriteArgs {
     force: bool,
     /// Read each result back from the disk and compare it with its source
     #[arg(long)]
-    pub(super) verify: bool,
+    verify: bool,
     /// Remove each source when its result is verified and on the disk
     #[arg(long)]
     remove_source: bool,
@@ -217,22 +217,23 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
     let (Some(writes), Some(first)) = (writes, batch.first()) else { return };
     // One call for all; a batch may lie on several file systems, and then each file has its own.
     let is_synced = batch.len() > 1 && is_one_file_system(batch) && rustix::fs::syncfs(&first.draft.file).is_ok();
-    let (mut folders, mut named) = (BTreeSet::new(), Vec::new());
+    // Of each folder one of the files that got their names in it.
+    let (mut folders, mut named) = (BTreeMap::new(), Vec::new());
     for Finished { item, draft, bytes, read } in batch.drain(..) {
         let synced = if is_synced { Ok(()) } else { draft.file.sync_all() };
         match synced.and_then(|()| draft.publish(&item.target, writes.replaces())) {
             Ok(()) => {
-                folders.insert(super::tree::folder(&item.target));
+                folders.insert(folder_of(&item.target), &item.target);
                 named.push((item, bytes, read));
             }
             Err(error) => report.add(Line::bad(item, true, io_failure(&item.target, &error))),
         }
     }
-    let unsynced: Vec<_> = folders.iter().filter_map(|folder| sync_folder(folder).err().map(|error| (folder, error))).collect();
+    let unsynced: BTreeMap<_, _> = folders.into_iter().filter_map(|(folder, one)| Some((folder, sync_folder_of(one).err()?))).collect();
     for (item, bytes, read) in named {
-        let lost = unsynced.iter().find(|(folder, _)| folder.as_path() == folder_of(&item.target));
-        let removed = match lost {
-            Some((folder, error)) => Err(io_failure(folder, error)),
+        let folder = folder_of(&item.target);
+        let removed = match unsynced.get(folder) {
+            Some(error) => Err(io_failure(folder, error)),
             None if writes.remove_source => remove_read(&item.source, &read),
             None => Ok(()),
         };
@@ -275,10 +276,6 @@ fn is_one_file_system(batch: &[Finished<'_>]) -> bool {
     let mut devices = batch.iter().map(|finished| finished.draft.file.metadata().map(|metadata| metadata.dev()).ok());
     let first = devices.next().flatten();
     first.is_some() && devices.all(|device| device == first)
-}
-
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }
 
 /// A bar with the rate and the time left, until it is over.
