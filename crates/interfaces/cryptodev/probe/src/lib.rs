@@ -86,13 +86,18 @@ impl Tally {
     pub fn of(port: &dyn Port) -> Self {
         let mut tally = Self::default();
         for check in all() {
-            match check.run(port) {
-                Ok(()) => tally.good += 1,
-                Err(Wrong::Skipped(_)) => tally.skipped += 1,
-                Err(Wrong::Differs { expected, got }) => tally.wrong.push(format!("{}: expected {expected}, got {got}", check.name)),
-            }
+            tally.add(&check.name, &check.run(port));
         }
         tally
+    }
+
+    /// Counts one more.
+    pub fn add(&mut self, name: &str, outcome: &Result<(), Wrong>) {
+        match outcome {
+            Ok(()) => self.good += 1,
+            Err(Wrong::Skipped(_)) => self.skipped += 1,
+            Err(Wrong::Differs { expected, got }) => self.wrong.push(format!("{name}: expected {expected}, got {got}")),
+        }
     }
 }
 

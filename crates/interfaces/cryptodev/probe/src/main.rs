@@ -1,7 +1,7 @@
 //! `cryptodev-probe`: checks what answers at `/dev/crypto`, one line each.
 
 use bywash_cryptodev_probe::kernel::{Kernel, Transport};
-use bywash_cryptodev_probe::{Port, Wrong, all};
+use bywash_cryptodev_probe::{Port, Tally, Wrong, all};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -69,20 +69,16 @@ fn run(options: &Options) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     }
-    let (mut good, mut bad, mut skipped) = (0, 0, 0);
+    let mut tally = Tally::default();
     for check in checks {
         let outcome = check.run(&port);
-        match outcome {
-            Ok(()) => good += 1,
-            Err(Wrong::Skipped(_)) => skipped += 1,
-            Err(Wrong::Differs { .. }) => bad += 1,
-        }
+        tally.add(&check.name, &outcome);
         say(&if options.json { as_json(&check.name, check.deviation, &outcome) } else { as_line(&check.name, check.deviation, &outcome) });
     }
     if !options.json {
-        say(&format!("{good} ok, {bad} not ok, {skipped} skipped"));
+        say(&tally.to_string());
     }
-    ExitCode::from(u8::from(bad > 0))
+    ExitCode::from(u8::from(!tally.wrong.is_empty()))
 }
 
 fn as_line(name: &str, deviation: Option<&str>, outcome: &Result<(), Wrong>) -> String {
