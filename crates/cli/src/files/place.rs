@@ -112,13 +112,12 @@ fn copy_metadata(from: &File, metadata: &Metadata, to: &File) -> io::Result<()> 
 
 /// Attributes that may not be set here, such as security labels, are left out, as `cp -a` does.
 fn copy_attributes(from: &File, to: &File) -> io::Result<()> {
-    // Without room the kernel says how much is needed: mostly none.
-    match rustix::fs::flistxattr(from, &mut [0; 0]) {
+    // Mostly there are none, which costs one call and no room.
+    let mut names = match rustix::fs::flistxattr_query(from) {
         Ok(0) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
-        Ok(_) => {}
+        Ok(len) => vec![0; len],
         Err(error) => return Err(error.into()),
-    }
-    let mut names = vec![0; 64 << 10];
+    };
     let len = rustix::fs::flistxattr(from, &mut names[..])?;
     for name in names[..len].split_inclusive(|byte| *byte == 0) {
         let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
