@@ -287,6 +287,20 @@ impl Container {
         self.drop_journal(&mut self.write_state())
     }
 
+    /// Writes what is gathered; a new file's without a sync, which a power cut may then leave incomplete: for files that [`births`](crate::births) watches over, when
+    /// nobody has them open any more. One that was complete before is [settled](Self::settle).
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn finish(&self) -> Result<()> {
+        let mut state = self.writable()?;
+        if state.committed.is_none() {
+            return self.commit(&mut state);
+        }
+        drop(state);
+        self.settle()
+    }
+
     fn drop_journal(&self, state: &mut State) -> Result<()> {
         if let (Some(_), Some(journals)) = (state.journal.take(), &self.journals) {
             journals.remove(&self.sealer.keys().salt)?;

@@ -39,6 +39,7 @@
 //! | [`geometry`] | where which chunk lies |
 //! | [`nonce`], [`sealer`] | how a chunk is sealed, and why no nonce comes twice |
 //! | [`container`], [`disk`] | reading and writing anywhere in a file, such that a power cut leaves it old or new |
+//! | [`births`] | what a power cut leaves of new files in a mount |
 //! | [`whole`] | whole files and streams, by several threads |
 //! | [`fsck`] | every damaged chunk |
 //! | [`power`] | disks whose power is cut, for tests |
@@ -47,6 +48,7 @@
 #![forbid(unsafe_code)]
 
 mod aead;
+pub mod births;
 pub mod container;
 pub mod disk;
 mod error;
@@ -65,6 +67,7 @@ pub mod slot;
 pub mod whole;
 
 pub use aead::Aead;
+pub use births::Births;
 pub use container::Container;
 pub use error::{Damage, DamageKind, Error, Result};
 pub use geometry::Geometry;

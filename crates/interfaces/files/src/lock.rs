@@ -64,10 +64,16 @@ impl Lock {
 /// # Errors
 /// Those of [`Lock::slot`]; [`Error::BadKey`] if the passphrases together cost more than a reader computes; the kernel's, if it has no randomness.
 pub fn new_file(locks: &[Lock]) -> Result<(FileKeys, Vec<Slot>)> {
+    new_file_with(locks, |_| ())
+}
+
+/// The same; `mark` may change half of the salt, the rest of which still makes it unique.
+pub(crate) fn new_file_with(locks: &[Lock], mark: impl FnOnce(&mut [u8; KEY_BYTES])) -> Result<(FileKeys, Vec<Slot>)> {
     let mut drawn = SecretBytes::zeroed(2 * KEY_BYTES);
     random(&mut drawn)?;
     let mut salt = [0; KEY_BYTES];
     salt.copy_from_slice(&drawn[KEY_BYTES..]);
+    mark(&mut salt);
     let keys = FileKeys::new(drawn[..KEY_BYTES].into(), salt)?;
     let mut budget = Budget::default();
     locks.iter().filter(|lock| lock.kind == SlotKind::Passphrase).try_for_each(|lock| budget.spend(&lock.body))?;

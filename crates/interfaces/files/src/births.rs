@@ -1,0 +1,226 @@
+//! Files born in a mount: whole, or empty, after a power cut, without a sync for each.
+//!
+//! A file that was never synced may be there in part when the power comes back: its header without its chunks, its end without its middle. In a folder that is
+//! mounted that must be told from damage, and made good. So a mount's files are born in *epochs*: a new file's salt ends in the epoch's 16 random bytes, and a small
+//! record, authentic and on the disk before the first of them is born, names the epochs of which files may be incomplete. Who opens the folder after a crash looks at the files of those
+//! epochs, and makes empty ([`Births::recover`]) what is not whole: which it was when it was born. Once a sync of everything has followed, an epoch is
+//! [settled](Births::settle), and what is wrong with one of its files is damage.
+//!
+//! FORMAT.md, section "Births", has the bytes and what this does not protect from.
+
+use crate::container::{self, Container};
+use crate::disk::{Disk, Journals};
+use crate::error::{Error, Result};
+use crate::fsck;
+use crate::header::{Header, PREFIX_BYTES};
+use crate::kdf::{FileKeys, KEY_BYTES, mac, mac_is};
+use crate::lock::{Lock, new_file_with};
+use crate::nonce::random;
+use crate::slot::Slot;
+use bywash_client::Client;
+use bywash_core::SecretBytes;
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What the files of an epoch have at the end of their salts.
+pub type Epoch = [u8; 16];
+
+const MAGIC: [u8; 8] = *b"\x89BYWBRT\n";
+/// Records lie on pages of their own, number *n* on the *n* mod 2-th, so that writing one does not tear the other.
+const RECORDS_AT: [u64; 2] = [0, 4096];
+/// Most epochs in a record, which thus fits into a sector.
+const EPOCHS_MAX: usize = 16;
+
+/// The epochs of a folder, of which files may be incomplete. Shared by threads.
+pub struct Births {
+    disk: Arc<dyn Disk>,
+    key: SecretBytes,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Number of the latest record.
+    number: u64,
+    /// Those in which files may be incomplete; the last is the one in which files are born.
+    epochs: Vec<Epoch>,
+}
+
+/// What became of a file that was looked at after a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is of no unsettled epoch: none of what may have been interrupted.
+    Settled,
+    /// It is complete.
+    Whole,
+    /// It was not complete, and is now empty.
+    Emptied,
+}
+
+impl Births {
+    /// Reads the record that the last mount left; `key` authenticates it.
+    ///
+    /// # Errors
+    /// [`Error::DamagedHeader`] if there is something and no record counts; the operating system's.
+    pub fn open(disk: Arc<dyn Disk>, key: &[u8; KEY_BYTES]) -> Result<Self> {
+        let key = SecretBytes::from(key);
+        let mut state = State { number: 0, epochs: Vec::new() };
+        let mut is_unused = true;
+        for offset in RECORDS_AT {
+            let mut sector = [0; 512];
+            let got = disk.read_at(&mut sector, offset)?;
+            is_unused &= sector[..got].iter().all(|byte| *byte == 0);
+            if let Some((number, epochs)) = parse(&sector[..got], &key)
+                && number > state.number
+            {
+                state = State { number, epochs };
+            }
+        }
+        if state.number == 0 && !is_unused {
+            return Err(Error::DamagedHeader { what: "its list of unsettled epochs has no record that is whole" });
+        }
+        Ok(Self { disk, key, state: Mutex::new(state) })
+    }
+
+    /// Whether a crash left epochs of which files may be incomplete.
+    pub fn is_unsettled(&self) -> bool {
+        !self.lock().epochs.is_empty()
+    }
+
+    /// Begins an epoch, which is on the disk when this returns: files are born in it from now on.
+    ///
+    /// # Errors
+    /// The operating system's; if more than 15 epochs are unsettled.
+    pub fn begin(&self) -> Result<()> {
+        let mut state = self.lock();
+        if state.epochs.len() >= EPOCHS_MAX {
+            return Err(io::Error::other(format!("{EPOCHS_MAX} epochs of new files are unsettled")).into());
+        }
+        let mut epoch = Epoch::default();
+        random(&mut epoch)?;
+        let epochs = [&state.epochs[..], &[epoch]].concat();
+        self.write(&mut state, epochs)
+    }
+
+    /// Says that all epochs but the one in which files are born are over. The caller has, since that one began, synced all files of the others.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn settle(&self) -> Result<()> {
+        let mut state = self.lock();
+        let latest = state.epochs.last().copied();
+        self.write(&mut state, Vec::from_iter(latest))
+    }
+
+    /// Says that all epochs are over: nothing more is born. The caller has synced everything.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn end(&self) -> Result<()> {
+        self.write(&mut self.lock(), Vec::new())
+    }
+
+    /// Keys and slots for a file that is to be born now. It goes to [`Container::create`], and is ended by [`Container::finish`].
+    ///
+    /// # Errors
+    /// Those of [`new_file`](crate::new_file); [`Error::ReadOnly`] before the first epoch has begun.
+    pub fn new_file(&self, locks: &[Lock]) -> Result<(FileKeys, Vec<Slot>)> {
+        let epoch = self.lock().epochs.last().copied().ok_or(Error::ReadOnly)?;
+        new_file_with(locks, |salt| salt[KEY_BYTES - epoch.len()..].copy_from_slice(&epoch))
+    }
+
+    /// Whether a file with that salt is of an epoch that is not settled.
+    pub fn is_of_unsettled(&self, salt: &[u8; KEY_BYTES]) -> bool {
+        self.lock().epochs.iter().any(|epoch| salt.ends_with(epoch))
+    }
+
+    /// Looks at a file after a crash and makes it empty if its birth was interrupted; `open` finds a file's keys, `make` says what a new one is made with. All that this does is on the
+    /// disk when it returns, but for what makes a whole file whole: sync everything before epochs are settled.
+    ///
+    /// # Errors
+    /// Those of `open` and `make`; an engine's; the operating system's. [`Error::DamagedHeader`] and [`Error::NotEncrypted`] for what no interrupted birth leaves.
+    pub fn recover(
+        &self,
+        client: &Client,
+        disk: &Arc<dyn Disk>,
+        journals: &Arc<dyn Journals>,
+        open: impl FnOnce(&Header) -> Result<FileKeys>,
+        make: impl FnOnce() -> Result<(Header, FileKeys)>,
+    ) -> Result<Fate> {
+        if !self.is_unsettled() {
+            return Ok(Fate::Settled);
+        }
+        match Header::read(Reader { disk: &**disk, at: 0 }) {
+            Ok(header) if !self.is_of_unsettled(header.salt()) => return Ok(Fate::Settled),
+            Ok(header) => {
+                let keys = open(&header)?;
+                container::recover(&header, &keys, &**disk, &**journals)?;
+                if fsck::check(client, &header, keys, &**disk, |_| ())?.damaged == 0 {
+                    return Ok(Fate::Whole);
+                }
+            }
+            Err(error) if !is_missing(&**disk)? && !matches!(error, Error::Truncated { .. }) => return Err(error),
+            Err(_) => {}
+        }
+        clear(&**disk)?;
+        let (header, keys) = make()?;
+        Container::create(client, &header, keys, disk.clone(), journals.clone())?.close()?;
+        Ok(Fate::Emptied)
+    }
+
+    fn write(&self, state: &mut State, epochs: Vec<Epoch>) -> Result<()> {
+        let number = state.number + 1;
+        let mut record = MAGIC.to_vec();
+        record.extend_from_slice(&number.to_le_bytes());
+        record.extend_from_slice(&(epochs.len() as u64).to_le_bytes());
+        record.extend_from_slice(&epochs.concat());
+        record.extend_from_slice(&mac(&self.key, &[b"births", &record]));
+        self.disk.write_at(&record, RECORDS_AT[(number % 2) as usize])?;
+        self.disk.sync()?;
+        *state = State { number, epochs };
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Empties a file that is to be born again, such as one that a program cut to no length. When this returns nothing of what it held can come back, so that no part
+/// of it is taken for a part of what comes.
+///
+/// # Errors
+/// The operating system's.
+pub fn clear(disk: &dyn Disk) -> io::Result<()> {
+    disk.set_len(0)?;
+    disk.sync()
+}
+
+/// Whether a header never reached the disk: it is shorter than a sector, which is there or not.
+fn is_missing(disk: &dyn Disk) -> io::Result<bool> {
+    let mut bytes = [0; PREFIX_BYTES];
+    disk.read_at(&mut bytes, 0)?;
+    Ok(bytes == [0; PREFIX_BYTES])
+}
+
+fn parse(sector: &[u8], key: &[u8]) -> Option<(u64, Vec<Epoch>)> {
+    let (head, rest) = sector.split_at_checked(MAGIC.len() + 16)?;
+    let [number, count] = [8, 16].map(|at| head[at..at + 8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+    let count = usize::try_from(count).ok().filter(|count| *count <= EPOCHS_MAX)?;
+    let (epochs, rest) = rest.split_at_checked(count * size_of::<Epoch>())?;
+    let is_valid = head.starts_with(&MAGIC) && mac_is(key, &[b"births", head, epochs], rest.get(..KEY_BYTES)?);
+    is_valid.then(|| (number, epochs.as_chunks().0.to_vec()))
+}
+
+/// A disk read from an offset on.
+struct Reader<'a> {
+    disk: &'a dyn Disk,
+    at: u64,
+}
+
+impl Read for Reader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.disk.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
