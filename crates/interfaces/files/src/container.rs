@@ -47,6 +47,8 @@ struct State {
     area: Range<u64>,
     /// Whether the file has writes that no sync followed.
     is_unsynced: bool,
+    /// Whether it is new and was never synced: a power cut may leave any part of it, so it needs no journal.
+    is_newborn: bool,
     /// Why nothing can be written any more.
     poison: Option<String>,
 }
@@ -62,6 +64,7 @@ impl State {
             record: 0,
             area: 0..0,
             is_unsynced: false,
+            is_newborn: false,
             poison: None,
         }
     }
@@ -140,7 +143,7 @@ impl Container {
         let sealer = Sealer::new(client, header.aead(), keys, Arc::new(NonceSource::new()));
         disk.lock(Access::Write)?;
         disk.write_at(header.bytes(), 0)?;
-        let state = State { committed: None, is_unsynced: true, ..State::at(0) };
+        let state = State { committed: None, is_unsynced: true, is_newborn: true, ..State::at(0) };
         let container = Self::new(header, sealer, disk, Some(journals), state);
         let text = container.empty_text();
         container.write_state().gathered.insert(0, text);
@@ -212,6 +215,7 @@ impl Container {
         if bytes.is_empty() {
             return Ok(());
         }
+        self.reopen_birth(&mut state)?;
         // After a failure (no space left) nothing more is gathered before what there is has gone.
         self.spill(&mut state, true)?;
         if offset > state.len {
@@ -245,6 +249,7 @@ impl Container {
             return Err(Error::TooLong { asked: len });
         }
         let mut state = self.writable()?;
+        self.reopen_birth(&mut state)?;
         if len > state.len {
             self.extend(&mut state, len, true)?;
         } else if len < state.len {
@@ -266,7 +271,9 @@ impl Container {
     pub fn sync(&self) -> Result<()> {
         let mut state = self.writable()?;
         self.commit(&mut state)?;
-        self.sync_disk(&mut state)
+        self.sync_disk(&mut state)?;
+        state.is_newborn = false;
+        Ok(())
     }
 
     /// Writes what is gathered, syncs, and removes the journal: the file is then complete by itself. Dropping without this loses what was not synced, and
@@ -287,18 +294,34 @@ impl Container {
         self.drop_journal(&mut self.write_state())
     }
 
-    /// Writes what is gathered; a new file's without a sync, which a power cut may then leave incomplete: for files that [`births`](crate::births) watches over, when
-    /// nobody has them open any more. One that was complete before is [settled](Self::settle).
+    /// Writes what is gathered; that of a new file without a sync or a journal until [`sync`](Self::sync) was called once. A power cut may leave such a file incomplete: this
+    /// is for those that [`births`](crate::births) watches over. Any other is [settled](Self::settle).
     ///
     /// # Errors
     /// As [`sync`](Self::sync).
     pub fn finish(&self) -> Result<()> {
         let mut state = self.writable()?;
-        if state.committed.is_none() {
+        if state.is_newborn {
             return self.commit(&mut state);
         }
         drop(state);
         self.settle()
+    }
+
+    /// Whether [`finish`](Self::finish) would be quick: the file is new, and no sync has followed.
+    pub fn is_newborn(&self) -> bool {
+        self.read_state().is_newborn
+    }
+
+    /// A new file that was finished, and of which nobody was promised anything, is incomplete again when it is written on.
+    fn reopen_birth(&self, state: &mut State) -> Result<()> {
+        if let (true, Some(len)) = (state.is_newborn, state.committed) {
+            let last = self.geometry.last_chunk(len);
+            let text = self.load(state, last)?;
+            state.gathered.insert(last, text);
+            state.committed = None;
+        }
+        Ok(())
     }
 
     fn drop_journal(&self, state: &mut State) -> Result<()> {

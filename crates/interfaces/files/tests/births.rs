@@ -136,6 +136,20 @@ fn run(folder: &Folder, steps: &[Step], states: &mut States) -> Result<()> {
                     states[file].remove(0);
                 }
                 container.finish()?;
+                // Written on while it is open still: a new file's rest, or a change of a settled one.
+                let mut text = block(len, number);
+                let addition = block(3_000, number + 50);
+                text.resize(len.max(4_000), 0);
+                text[1_000..4_000].copy_from_slice(&addition);
+                let written = text.clone();
+                text.resize(len + 2_500, 0);
+                states[file].extend([written, text.clone()]);
+                container.write_at(&addition, 1_000)?;
+                container.set_len(text.len() as u64)?;
+                container.finish()?;
+                if is_synced {
+                    states[file] = vec![text];
+                }
             }
             Step::Rewritten { file, offset, len } => {
                 let container = folder.open_rw(NAMES[file])?;
@@ -183,6 +197,10 @@ fn a_cut_at_every_step_leaves_every_file_old_or_new() {
             });
             assert!(!world.was_secret_written(), "seed {seed}, cut {cut}: text on the disk");
             if outcome.is_ok() {
+                let folder = Folder::open(&world).unwrap();
+                for (name, states) in NAMES.iter().zip(&states) {
+                    assert!(folder.text(name).unwrap() == *states.last().unwrap(), "seed {seed}, uncut: {name}");
+                }
                 break;
             }
             assert!(world.is_off(), "seed {seed}, cut {cut}: {outcome:?}");
