@@ -35,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/interfaces/cryptodev/probe", &["crates/interfaces/cryptodev/abi"]),
     // A transport of its own may stand in line above this one, which all of them carry requests to.
     ("crates/interfaces/cryptodev", &["crates/core", "crates/client", "crates/interfaces/cryptodev/abi"]),
+    ("crates/interfaces/mount", &["crates/core", "crates/client", "crates/interfaces/files"]),
     ("crates/interfaces/*", &["crates/core", "crates/client"]),
     ("crates/sim", &["crates/core", "crates/policy"]),
     (
@@ -55,6 +56,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/interfaces/cryptodev/cuse",
             // `bywash encrypt`, `decrypt` and `fsck`.
             "crates/interfaces/files",
+            // `bywash mount`, `run --files`, and `fsck` of a volume.
+            "crates/interfaces/mount",
             // A rival in `bywash bench`.
             "crates/engines/libcrypto",
             "experiments/runner",

@@ -1,0 +1,144 @@
+//! Attributes changed: mode, owner, times, length; extended attributes.
+
+use crate::node::{Node, own_path};
+use crate::open::{OMIT, timespec};
+use crate::tree::Tree;
+use fuser::{FileAttr, TimeOrNow};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno;
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Longest value or list of extended attributes, in bytes.
+const ATTRIBUTE_BYTES_MAX: usize = 1 << 16;
+
+/// What is to change.
+#[derive(Debug, Default)]
+pub(crate) struct Change {
+    pub(crate) mode: Option<u32>,
+    pub(crate) uid: Option<u32>,
+    pub(crate) gid: Option<u32>,
+    pub(crate) size: Option<u64>,
+    pub(crate) accessed: Option<TimeOrNow>,
+    pub(crate) modified: Option<TimeOrNow>,
+}
+
+fn time(asked: Option<TimeOrNow>) -> Timespec {
+    match asked {
+        None => OMIT,
+        Some(TimeOrNow::Now) => timespec(SystemTime::now()),
+        Some(TimeOrNow::SpecificTime(time)) => timespec(time),
+    }
+}
+
+impl Tree {
+    pub(crate) fn change(&self, ino: u64, change: &Change) -> io::Result<FileAttr> {
+        let node = self.nodes.get(ino)?;
+        if let Some(size) = change.size {
+            self.with_file(&node, true, |file| file.set_len(size))?;
+        }
+        if change.mode.is_some() || change.uid.is_some() || change.gid.is_some() {
+            self.change_rights(&node, change)?;
+        }
+        if change.accessed.is_some() || change.modified.is_some() {
+            self.change_times(&node, time(change.accessed), time(change.modified))?;
+        }
+        self.attributes(&node)
+    }
+
+    fn change_rights(&self, node: &Arc<Node>, change: &Change) -> io::Result<()> {
+        let handle = node.handle(&*self.format, &self.unsynced)?;
+        if change.uid.is_some() || change.gid.is_some() {
+            let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
+            rustix::fs::chownat(&handle, c"", uid, gid, AtFlags::EMPTY_PATH)?;
+        }
+        if let Some(mode) = change.mode {
+            // What is open for reading but was not read yet must be opened while it can be.
+            if node.kind == FileType::RegularFile && node.opened().count > 0 {
+                let opened = self.with_file(node, false, |_| Ok(()));
+                opened.unwrap_or_else(|error| tracing::debug!("file {}: {error}", node.ino));
+            }
+            rustix::fs::chmod(own_path(handle.as_fd()), Mode::from_raw_mode(mode & 0o7777))?;
+        }
+        Ok(())
+    }
+
+    fn change_times(&self, node: &Arc<Node>, last_access: Timespec, last_modification: Timespec) -> io::Result<()> {
+        let times = Timestamps { last_access, last_modification };
+        let file = node.opened().file.clone();
+        if let Some(file) = file {
+            if last_modification.tv_nsec != OMIT.tv_nsec {
+                file.set_modified(last_modification);
+            }
+            return Ok(rustix::fs::futimens(file.lower(), &times)?);
+        }
+        node.reach(
+            &*self.format,
+            &self.unsynced,
+            |folder, lower| rustix::fs::utimensat(folder, lower, &times, AtFlags::SYMLINK_NOFOLLOW),
+            |fd| rustix::fs::utimensat(rustix::fs::CWD, own_path(fd), &times, AtFlags::empty()),
+        )
+    }
+
+    /// Does something with the path of a node for calls that take nothing else. Its last part is a name in a folder that a descriptor holds, and no link is followed.
+    fn by_path<T>(&self, node: &Node, work: impl Fn(&[u8]) -> rustix::io::Result<T>) -> io::Result<T> {
+        node.reach(
+            &*self.format,
+            &self.unsynced,
+            |folder, lower| work(&[format!("/proc/self/fd/{}/", folder.as_raw_fd()).as_bytes(), lower.to_bytes()].concat()),
+            // The dot at its end leads through the descriptor, which may be a folder's only.
+            |fd| match node.kind {
+                FileType::Directory => work(format!("/proc/self/fd/{}/.", fd.as_raw_fd()).as_bytes()),
+                _ => Err(Errno::OPNOTSUPP),
+            },
+        )
+    }
+
+    pub(crate) fn set_attribute(&self, ino: u64, name: &[u8], value: &[u8], flags: i32) -> io::Result<()> {
+        let node = self.nodes.get(ino)?;
+        let lower = self.format.seal_attribute_name(name)?;
+        let value = self.format.seal_attribute(&lower, value)?;
+        let flags = XattrFlags::from_bits_truncate(flags as u32);
+        self.by_path(&node, |path| rustix::fs::lsetxattr(path, &lower, &value, flags))
+    }
+
+    pub(crate) fn attribute(&self, ino: u64, name: &[u8]) -> io::Result<Vec<u8>> {
+        let lower = self.format.seal_attribute_name(name).map_err(|_| Errno::NODATA)?;
+        let node = self.nodes.get(ino)?;
+        let value = self.by_path(&node, |path| {
+            let mut value = vec![0; ATTRIBUTE_BYTES_MAX];
+            let len = rustix::fs::lgetxattr(path, &lower, &mut value[..])?;
+            value.truncate(len);
+            Ok(value)
+        })?;
+        self.format.open_attribute(&lower, &value)
+    }
+
+    /// The names, each with a zero after it.
+    pub(crate) fn attribute_names(&self, ino: u64) -> io::Result<Vec<u8>> {
+        let node = self.nodes.get(ino)?;
+        let lower = self.by_path(&node, |path| {
+            let mut names = vec![0; ATTRIBUTE_BYTES_MAX];
+            let len = rustix::fs::llistxattr(path, &mut names[..])?;
+            names.truncate(len);
+            Ok(names)
+        })?;
+        let mut names = Vec::new();
+        for name in lower.split_inclusive(|byte| *byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok()) {
+            if let Some(name) = self.format.open_attribute_name(name.to_bytes()) {
+                names.extend_from_slice(&name);
+                names.push(0);
+            }
+        }
+        Ok(names)
+    }
+
+    pub(crate) fn remove_attribute(&self, ino: u64, name: &[u8]) -> io::Result<()> {
+        let lower = self.format.seal_attribute_name(name).map_err(|_| Errno::NODATA)?;
+        let node = self.nodes.get(ino)?;
+        self.by_path(&node, |path| rustix::fs::lremovexattr(path, &lower))
+    }
+}

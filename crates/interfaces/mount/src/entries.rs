@@ -1,0 +1,257 @@
+//! Names: looked up, made, removed, moved.
+
+use crate::attr::device;
+use crate::format::LowerName;
+use crate::lower::{Folder, write_id};
+use crate::node::{Node, Place, open_handle, own_path};
+use crate::open::OpenFile;
+use crate::tree::{Caller, Tree};
+use fuser::FileAttr;
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, fstat, linkat, mkdirat, mknodat, openat, readlinkat, renameat_with, statat,
+    symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+/// Room for a symbolic link's lower target, in bytes.
+const TARGET_BYTES: usize = 4096;
+
+impl Tree {
+    fn sealed<'a>(&self, parent: &'a Node, name: &[u8]) -> io::Result<(&'a Folder, LowerName)> {
+        let folder = self.folder(parent)?;
+        let lower = folder.seal(&*self.format, name)?;
+        Ok((folder, lower))
+    }
+
+    /// The node of a name.
+    pub(crate) fn look_up(&self, parent: u64, name: &[u8]) -> io::Result<FileAttr> {
+        let parent = self.nodes.get(parent)?;
+        let (folder, lower) = self.sealed(&parent, name).map_err(|error| match error.raw_os_error() {
+            // The format's own.
+            Some(number) if number == Errno::PERM.raw_os_error() => Errno::NOENT.into(),
+            _ => error,
+        })?;
+        let stat = statat(folder.fd(), &lower.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        self.enter(&stat, &parent, lower.name)
+    }
+
+    /// The kernel is told of an entry.
+    pub(crate) fn enter(&self, stat: &Stat, parent: &Arc<Node>, lower: std::ffi::CString) -> io::Result<FileAttr> {
+        let node = self.nodes.enter(stat, parent, lower);
+        let file = if node.kind == FileType::RegularFile { node.opened().file.clone() } else { None };
+        self.described(&node, stat, file).inspect_err(|_| self.nodes.forget(node.ino, 1))
+    }
+
+    /// A new regular file; opened as often as `count` says.
+    pub(crate) fn create(&self, caller: Caller, parent: u64, name: &[u8], mode: u32, count: usize) -> io::Result<FileAttr> {
+        let parent = self.nodes.get(parent)?;
+        let (folder, lower) = self.sealed(&parent, name)?;
+        folder.add_side_file(&lower, &self.unsynced)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let birth = self.birth();
+        // Nobody else's before it is the caller's.
+        let first = if self.gives_away(caller) { mode & 0o700 } else { mode };
+        let file = Arc::new(File::from(openat(folder.fd(), &lower.name, flags, Mode::from_raw_mode(first & 0o7777))?));
+        let make = || {
+            self.adopt(caller, mode, folder, &*file)?;
+            if first != mode {
+                rustix::fs::fchmod(&*file, Mode::from_raw_mode(mode & 0o7777))?;
+            }
+            Ok(OpenFile::new(self.format.create(file.clone())?, file.clone(), true, true))
+        };
+        let open: Arc<OpenFile> = make().inspect_err(|_: &io::Error| {
+            let _ = unlinkat(folder.fd(), &lower.name, AtFlags::empty());
+        })?;
+        let stat = fstat(&*file)?;
+        let node = self.nodes.enter(&stat, &parent, lower.name);
+        self.opened_new(&node, open.clone(), count);
+        drop(birth);
+        if count == 0 {
+            self.closed(&node, &mut node.opened())?;
+        }
+        self.described(&node, &stat, Some(open))
+    }
+
+    /// A pipe, a socket, a device.
+    pub(crate) fn make_node(&self, caller: Caller, parent: u64, name: &[u8], mode: u32, number: u32) -> io::Result<FileAttr> {
+        let kind = FileType::from_raw_mode(mode);
+        if kind == FileType::RegularFile {
+            return self.create(caller, parent, name, mode, 0);
+        }
+        let parent = self.nodes.get(parent)?;
+        let (folder, lower) = self.sealed(&parent, name)?;
+        folder.add_side_file(&lower, &self.unsynced)?;
+        mknodat(folder.fd(), &lower.name, kind, Mode::from_raw_mode(mode & 0o7777), device(number))?;
+        self.adopt_by_name(caller, mode, folder, &lower)?;
+        let stat = statat(folder.fd(), &lower.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        self.enter(&stat, &parent, lower.name)
+    }
+
+    /// As [`adopt`](Self::adopt), for what is not opened.
+    fn adopt_by_name(&self, caller: Caller, mode: u32, folder: &Folder, lower: &LowerName) -> io::Result<()> {
+        if self.gives_away(caller) {
+            let parent = fstat(folder.fd())?;
+            let inherits = parent.st_mode & Mode::SGID.as_raw_mode() != 0;
+            let group = (!inherits).then(|| rustix::fs::Gid::from_raw(caller.gid));
+            rustix::fs::chownat(folder.fd(), &lower.name, Some(rustix::fs::Uid::from_raw(caller.uid)), group, AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        if mode & self.umask() != 0 {
+            let handle = open_handle(folder.fd(), &lower.name)?;
+            rustix::fs::chmod(own_path(handle.as_fd()), Mode::from_raw_mode(mode & 0o7777))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn make_folder(&self, caller: Caller, parent: u64, name: &[u8], mode: u32) -> io::Result<FileAttr> {
+        let parent = self.nodes.get(parent)?;
+        let (folder, lower) = self.sealed(&parent, name)?;
+        folder.add_side_file(&lower, &self.unsynced)?;
+        mkdirat(folder.fd(), &lower.name, Mode::RWXU)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let finish = || {
+            let made = openat(folder.fd(), &lower.name, flags, Mode::empty())?;
+            write_id(made.as_fd(), &*self.format, &self.unsynced)?;
+            self.adopt(caller, mode, folder, &made)?;
+            // The lower file system may have passed the group on with its bit.
+            let inherited = fstat(&made)?.st_mode & Mode::SGID.as_raw_mode();
+            rustix::fs::fchmod(&made, Mode::from_raw_mode(mode & 0o7777 | inherited))?;
+            Ok(fstat(&made)?)
+        };
+        let stat = finish().inspect_err(|_: &io::Error| {
+            let _ = folder.remove_folder(&lower.name, &*self.format);
+        })?;
+        self.enter(&stat, &parent, lower.name)
+    }
+
+    pub(crate) fn make_link(&self, caller: Caller, parent: u64, name: &[u8], target: &[u8]) -> io::Result<FileAttr> {
+        let parent = self.nodes.get(parent)?;
+        let (folder, lower) = self.sealed(&parent, name)?;
+        let target = self.format.seal_target(target)?;
+        folder.add_side_file(&lower, &self.unsynced)?;
+        symlinkat(&target[..], folder.fd(), &lower.name)?;
+        self.adopt_by_name(caller, 0, folder, &lower)?;
+        let stat = statat(folder.fd(), &lower.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        self.enter(&stat, &parent, lower.name)
+    }
+
+    pub(crate) fn read_link(&self, node: u64) -> io::Result<Vec<u8>> {
+        let node = self.nodes.get(node)?;
+        let read = |lower: rustix::io::Result<std::ffi::CString>| lower.map(std::ffi::CString::into_bytes);
+        let lower = node.reach(
+            &*self.format,
+            &self.unsynced,
+            |folder, lower| read(readlinkat(folder, lower, Vec::with_capacity(TARGET_BYTES))),
+            |fd| read(readlinkat(fd, c"", Vec::with_capacity(TARGET_BYTES))),
+        )?;
+        self.format.open_target(&lower)
+    }
+
+    /// One more name for a node.
+    pub(crate) fn link(&self, node: u64, parent: u64, name: &[u8]) -> io::Result<FileAttr> {
+        let (node, parent) = (self.nodes.get(node)?, self.nodes.get(parent)?);
+        let (folder, lower) = self.sealed(&parent, name)?;
+        folder.add_side_file(&lower, &self.unsynced)?;
+        node.reach(
+            &*self.format,
+            &self.unsynced,
+            |from, old| linkat(from, old, folder.fd(), &lower.name, AtFlags::empty()),
+            |fd| linkat(CWD, own_path(fd), folder.fd(), &lower.name, AtFlags::SYMLINK_FOLLOW),
+        )?;
+        let stat = statat(folder.fd(), &lower.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        self.enter(&stat, &parent, lower.name)
+    }
+
+    /// A name is about to go: if the kernel knows its node, that is held by a descriptor from here on.
+    fn pin(&self, folder: &Folder, lower: &LowerName) -> io::Result<()> {
+        let stat = statat(folder.fd(), &lower.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if let Some(node) = self.nodes.known(self.nodes.number(stat.st_dev, stat.st_ino)) {
+            let handle = open_handle(folder.fd(), &lower.name)?;
+            *node.place() = Place::Pinned(handle);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn unlink(&self, parent: u64, name: &[u8]) -> io::Result<()> {
+        let parent = self.nodes.get(parent)?;
+        let (folder, lower) = self.sealed(&parent, name)?;
+        self.pin(folder, &lower)?;
+        unlinkat(folder.fd(), &lower.name, AtFlags::empty())?;
+        folder.drop_side_file(&lower);
+        Ok(())
+    }
+
+    pub(crate) fn remove_folder(&self, parent: u64, name: &[u8]) -> io::Result<()> {
+        let parent = self.nodes.get(parent)?;
+        let (folder, lower) = self.sealed(&parent, name)?;
+        self.pin(folder, &lower)?;
+        folder.remove_folder(&lower.name, &*self.format)?;
+        folder.drop_side_file(&lower);
+        Ok(())
+    }
+
+    /// The kernel has locked both folders, and lets one rename of folders happen at a time.
+    pub(crate) fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), flags: RenameFlags) -> io::Result<()> {
+        let (old_parent, new_parent) = (self.nodes.get(from.0)?, self.nodes.get(to.0)?);
+        let (old_folder, old) = self.sealed(&old_parent, from.1)?;
+        let (new_folder, new) = self.sealed(&new_parent, to.1)?;
+        let node_at = |folder: &Folder, lower: &LowerName| match statat(folder.fd(), &lower.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some((self.nodes.known(self.nodes.number(stat.st_dev, stat.st_ino)), stat))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let (moved, moved_stat) = node_at(old_folder, &old)?.ok_or(Errno::NOENT)?;
+        let target = node_at(new_folder, &new)?;
+        new_folder.add_side_file(&new, &self.unsynced)?;
+        if flags.contains(RenameFlags::EXCHANGE) {
+            let (target, _) = target.ok_or(Errno::NOENT)?;
+            renameat_with(old_folder.fd(), &old.name, new_folder.fd(), &new.name, flags)?;
+            place(moved.as_deref(), &new_parent, &new);
+            place(target.as_deref(), &old_parent, &old);
+            return Ok(());
+        }
+        if let Some((_, stat)) = &target {
+            if (stat.st_dev, stat.st_ino) == (moved_stat.st_dev, moved_stat.st_ino) {
+                // Two names of one file: nothing happens.
+                return Ok(());
+            }
+            if flags.contains(RenameFlags::NOREPLACE) {
+                return Err(Errno::EXIST.into());
+            }
+            self.pin(new_folder, &new)?;
+            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                if FileType::from_raw_mode(moved_stat.st_mode) != FileType::Directory {
+                    return Err(Errno::ISDIR.into());
+                }
+                // The lower one is not empty, for it has an identity.
+                new_folder.remove_folder(&new.name, &*self.format)?;
+            }
+        }
+        // Who asks for the moved node meanwhile waits until its new place is known.
+        let mut moved_place = moved.as_deref().map(Node::place);
+        match renameat_with(old_folder.fd(), &old.name, new_folder.fd(), &new.name, flags) {
+            // Not every file system knows flags; nobody comes between, for the kernel has locked the folders.
+            Err(Errno::INVAL) if flags == RenameFlags::NOREPLACE => {
+                rustix::fs::renameat(old_folder.fd(), &old.name, new_folder.fd(), &new.name)?
+            }
+            outcome => outcome?,
+        }
+        if let Some(place) = &mut moved_place {
+            **place = Place::At(new_parent.clone(), new.name.clone());
+        }
+        drop(moved_place);
+        if old.name != new.name || from.0 != to.0 {
+            old_folder.drop_side_file(&old);
+        }
+        Ok(())
+    }
+}
+
+fn place(node: Option<&Node>, parent: &Arc<Node>, lower: &LowerName) {
+    if let Some(node) = node {
+        *node.place() = Place::At(parent.clone(), lower.name.clone());
+    }
+}

@@ -1,0 +1,131 @@
+//! A volume looked at whole: every name, every link, every chunk of every file.
+
+use crate::format::{Entry, Format};
+use crate::lower::Folder;
+use crate::native::{Native, plain};
+use bywash_files::disk::Journals;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat};
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Regular files.
+    pub files: u64,
+    /// Folders, the volume's own among them.
+    pub folders: u64,
+    /// Bytes of good text.
+    pub bytes: u64,
+    /// Places that are damaged.
+    pub damaged: u64,
+    /// Files whose writer was interrupted: they are recovered when they are opened for writing.
+    pub unsettled: u64,
+    /// Entries that are nothing of a volume's.
+    pub foreign: u64,
+}
+
+/// What is said of a place, by its path in the volume as programs see it.
+pub enum Finding<'a> {
+    /// It is damaged.
+    Damaged(&'a Path, String),
+    /// Its writer was interrupted.
+    Unsettled(&'a Path),
+    /// It is nothing of a volume's.
+    Foreign(&'a Path),
+}
+
+struct Check<'a> {
+    native: &'a Native,
+    checked: Checked,
+    report: &'a mut dyn FnMut(Finding<'_>),
+}
+
+/// Looks at all of a volume, whose folder `root` is. Nothing is changed.
+///
+/// # Errors
+/// The operating system's for the volume's own folder; what else cannot be read is damage.
+pub fn check(native: &Native, root: OwnedFd, report: &mut dyn FnMut(Finding<'_>)) -> io::Result<Checked> {
+    let root = Folder::root(root, native)?;
+    let mut check = Check { native, checked: Checked::default(), report };
+    check.folder(&root, Path::new(""), true)?;
+    Ok(check.checked)
+}
+
+impl Check<'_> {
+    fn damaged(&mut self, path: &Path, what: impl ToString) {
+        self.checked.damaged += 1;
+        (self.report)(Finding::Damaged(path, what.to_string()));
+    }
+
+    fn folder(&mut self, folder: &Folder, path: &Path, is_root: bool) -> io::Result<()> {
+        self.checked.folders += 1;
+        let mut entries = Vec::new();
+        for entry in rustix::fs::Dir::read_from(folder.fd())? {
+            let entry = entry?;
+            if entry.file_name() != c"." && entry.file_name() != c".." {
+                entries.push(entry.file_name().to_owned());
+            }
+        }
+        entries.sort();
+        for lower in entries {
+            let shown = |name: &[u8]| path.join(std::ffi::OsStr::from_bytes(name));
+            match self.native.classify(&lower, is_root) {
+                Entry::Hidden => continue,
+                Entry::Foreign => {
+                    self.checked.foreign += 1;
+                    (self.report)(Finding::Foreign(&shown(lower.to_bytes())));
+                    continue;
+                }
+                Entry::Named | Entry::Long(_) => {}
+            }
+            match folder.name_of(self.native, &lower) {
+                Ok(Some(name)) => {
+                    let path = shown(&name);
+                    if let Err(error) = self.entry(folder, &lower, &path) {
+                        self.damaged(&path, error);
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => self.damaged(&shown(lower.to_bytes()), format!("{error} (this is its lower name)")),
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, folder: &Folder, lower: &CStr, path: &Path) -> io::Result<()> {
+        let stat = rustix::fs::statat(folder.fd(), lower, AtFlags::SYMLINK_NOFOLLOW)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => self.folder(&Folder::existing(folder.fd(), lower, self.native)?, path, false),
+            FileType::Symlink => {
+                let target = readlinkat(folder.fd(), lower, Vec::new())?;
+                self.native.open_target(target.to_bytes()).map(|_| ())
+            }
+            FileType::RegularFile => self.file(folder, lower, path),
+            _ => Ok(()),
+        }
+    }
+
+    fn file(&mut self, folder: &Folder, lower: &CStr, path: &Path) -> io::Result<()> {
+        self.checked.files += 1;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(openat(folder.fd(), lower, flags, Mode::empty())?);
+        let (header, keys) = self.native.header(&file).map_err(plain)?;
+        if self.native.journals().find(header.salt())?.is_some() {
+            self.checked.unsettled += 1;
+            (self.report)(Finding::Unsettled(path));
+            return Ok(());
+        }
+        let mut damages = Vec::new();
+        let found = bywash_files::fsck::check(self.native.client(), &header, keys, &file, |damage| damages.push(damage)).map_err(plain)?;
+        self.checked.bytes += found.good_bytes;
+        for damage in damages {
+            self.damaged(path, damage);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,43 @@
+//! Encrypted volumes as a file system: `bywash mount` and `bywash run --files`. `VOLUME.md` beside this crate specifies the volume.
+//!
+//! # The way of a request
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`mount`](mod@mount) | the kernel's connection: made, served by several threads, ended |
+//! | `serve` | the kernel's requests, one by one |
+//! | `tree`, `entries`, `change` | what they mean: files, names, attributes |
+//! | `node`, `open`, `settle` | what the kernel knows; what is open; what is closed and not yet on the disk |
+//! | [`fsck`] | all of a volume looked at |
+//! | `lower` | the lower folders, by descriptor |
+//! | [`format`](mod@format) | what a volume format has to say |
+//! | [`native`], [`volume`], `names` | Bywash's own |
+//!
+//! # What is promised
+//! A program sees a file system of its own: everything that the lower one does for files, folders, links, pipes, modes, owners, times, `user.*` attributes,
+//! memory maps, locks. After `fsync` what was written survives a power cut; a file closed without it is on the disk a few seconds later. The volume has one
+//! writer at a time, this process.
+#![forbid(unsafe_code)]
+
+mod attr;
+mod change;
+mod entries;
+pub mod format;
+pub mod fsck;
+mod lower;
+pub mod mount;
+mod names;
+pub mod native;
+mod node;
+mod open;
+mod serve;
+mod settle;
+mod tree;
+#[cfg(test)]
+mod vectors;
+pub mod volume;
+
+pub use lower::open_root;
+pub use mount::{MountOptions, Mounted, Unmounter, mount};
+pub use native::Native;
+pub use volume::{Options, VOLUME_FILE, Volume};

@@ -1,0 +1,99 @@
+//! A volume as a file system somewhere in the tree.
+
+use crate::format::Format;
+use crate::serve::Served;
+use crate::tree::Tree;
+use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Threads that answer the kernel: some may wait for the disk.
+const THREADS_MIN: usize = 4;
+const THREADS_MAX: usize = 16;
+
+/// How a volume is mounted.
+#[derive(Clone, Debug, Default)]
+pub struct MountOptions {
+    /// Nothing is ever written.
+    pub is_read_only: bool,
+    /// Other users may look at it too, as far as modes let them.
+    pub allows_others: bool,
+    /// What `mount` and `df` show as its source.
+    pub source: String,
+}
+
+/// A mounted volume, not served yet.
+pub struct Mounted {
+    session: Session<Served>,
+    tree: Arc<Tree>,
+}
+
+/// Unmounts from another thread.
+pub struct Unmounter(SessionUnmounter);
+
+impl Unmounter {
+    /// Takes the file system away; what is open goes on as long as it is.
+    ///
+    /// # Errors
+    /// `ResourceBusy` if it is in use; the operating system's.
+    pub fn unmount(&mut self) -> io::Result<()> {
+        self.0.unmount()
+    }
+}
+
+/// Mounts a volume of that format, whose folder `root` is, over `target`.
+///
+/// # Errors
+/// The operating system's: no `/dev/fuse`, no `fusermount3`, no permission.
+pub fn mount(root: OwnedFd, format: Arc<dyn Format>, target: &Path, options: &MountOptions) -> io::Result<Mounted> {
+    raise_descriptor_limit();
+    if !options.is_read_only {
+        format.recover(root.as_fd())?;
+    }
+    let tree = Arc::new(Tree::new(root, format, options.is_read_only)?);
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName(options.source.replace(',', "\\,")),
+        MountOption::Subtype("bywash".into()),
+        MountOption::DefaultPermissions,
+        if options.is_read_only { MountOption::RO } else { MountOption::RW },
+    ];
+    config.acl = if options.allows_others { SessionACL::All } else { SessionACL::Owner };
+    let threads = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
+    config.n_threads = Some((2 * threads).clamp(THREADS_MIN, THREADS_MAX));
+    config.clone_fd = true;
+    let session = Session::new(Served(tree.clone()), target, &config)?;
+    Ok(Mounted { session, tree })
+}
+
+impl Mounted {
+    /// Something that ends it.
+    pub fn unmounter(&mut self) -> Unmounter {
+        Unmounter(self.session.unmount_callable())
+    }
+
+    /// Serves until it is unmounted, and settles every file.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn serve(self) -> io::Result<()> {
+        let settling = self.tree.clone();
+        let settler = std::thread::Builder::new().name("settler".into()).spawn(move || settling.settle_closed())?;
+        let served = self.session.run();
+        self.tree.end();
+        // It ends with the tree; a panic in it was printed.
+        let _ = settler.join();
+        served
+    }
+}
+
+/// Each open file and each known folder takes a descriptor.
+fn raise_descriptor_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::debug!("the limit on open files stays: {error}");
+    }
+}

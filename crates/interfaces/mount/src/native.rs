@@ -1,0 +1,406 @@
+//! Bywash's own volume format (`VOLUME.md`): each file an encrypted file of `bywash-files`, each name sealed with its folder's identity.
+
+use crate::format::{Content, Entry, FolderId, Format, LowerName, Rest, damaged};
+use crate::names::{NAME_BYTES_MAX, NameKeys, OWN_PREFIX, Siv, is_sealed, side_file, target_len};
+use crate::volume::{OWN_FOLDER_MODE, VOLUME_FILE, Volume};
+use bywash_client::Client;
+use bywash_core::SecretBytes;
+use bywash_files::births::{Births, Fate};
+use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
+use bywash_files::{Aead, Container, Error, Geometry, Header, Keyring, Lock, new_file};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, mkdirat, openat, statat};
+use rustix::io::Errno;
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The hidden file of each folder that holds its identity.
+pub(crate) const FOLDER_FILE: &str = ".bywash-folder";
+/// The hidden folder in which journals are.
+pub(crate) const JOURNALS: &str = ".bywash-journals";
+const FOLDER_FILE_C: &CStr = c".bywash-folder";
+const JOURNAL_PREFIX: &[u8] = b".bywash-journal-";
+/// The list of epochs in which files may be incomplete, beside the journals.
+const BIRTHS: &CStr = c"births";
+
+/// Bywash's own format.
+pub struct Native {
+    client: Client,
+    aead: Aead,
+    chunk_size: usize,
+    lock: Lock,
+    keyring: Keyring,
+    /// None if names are as they are.
+    names: Option<NameKeys>,
+    /// Of every file of the volume: their headers are of one length.
+    geometry: Geometry,
+    header_len: usize,
+    journals: Arc<FolderJournals>,
+    /// Held open, so that the journals are in this folder, whatever is mounted over its name.
+    _journal_folder: OwnedFd,
+    /// Whether an earlier run left some.
+    has_journals: bool,
+    /// None where nothing is written.
+    births: Option<Births>,
+    /// What became of the epoch in which files are born.
+    epoch: Mutex<EpochState>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EpochState {
+    /// There is none.
+    None,
+    /// Nothing was born in it.
+    Unused,
+    /// Something was.
+    Used,
+}
+
+fn key_bytes(key: &SecretBytes) -> io::Result<zeroize::Zeroizing<[u8; 32]>> {
+    let mut bytes = zeroize::Zeroizing::new([0; 32]);
+    bytes.copy_from_slice(key.get(..32).ok_or_else(|| io::Error::other("a derived key is too short"))?);
+    Ok(bytes)
+}
+
+impl Native {
+    /// The format of a volume whose folder that is.
+    ///
+    /// # Errors
+    /// The operating system's; [`damaged`] without a folder for journals.
+    pub fn new(client: &Client, volume: &Volume, root: BorrowedFd<'_>, is_read_only: bool) -> io::Result<Self> {
+        let kek = key_bytes(&volume.key("files")?)?;
+        let lock = Lock::key_file(&kek);
+        let mut keyring = Keyring::new();
+        keyring.add_key_file(&kek);
+        let siv = |purpose| Siv::new(&volume.key(purpose)?);
+        let names = match volume.has_plain_names() {
+            true => None,
+            false => Some(NameKeys { names: siv("names")?, links: siv("links")?, attributes: siv("attributes")? }),
+        };
+        let (keys, slots) = new_file(std::slice::from_ref(&lock)).map_err(plain)?;
+        let header = Header::new(volume.aead(), volume.chunk_size(), slots, &keys).map_err(plain)?;
+        let (journals, has_journals) = open_journals(root, is_read_only)?;
+        let births_key = key_bytes(&volume.key("births")?)?;
+        let births = if is_read_only { None } else { Some(open_births(journals.as_fd(), &births_key)?) };
+        Ok(Self {
+            client: client.clone(),
+            aead: volume.aead(),
+            chunk_size: volume.chunk_size(),
+            lock,
+            keyring,
+            names,
+            geometry: header.geometry(),
+            header_len: header.bytes().len(),
+            journals: Arc::new(FolderJournals::new(format!("/proc/self/fd/{}", journals.as_raw_fd()))),
+            _journal_folder: journals,
+            has_journals,
+            births,
+            epoch: Mutex::new(EpochState::None),
+        })
+    }
+
+    /// Keys and header of a file.
+    pub(crate) fn header(&self, file: &File) -> bywash_files::Result<(Header, bywash_files::FileKeys)> {
+        let mut bytes = vec![0; self.header_len];
+        let len = file.read_at(&mut bytes, 0)?;
+        let header = Header::parse(&bytes[..len])?;
+        if header.geometry() != self.geometry || header.aead() != self.aead {
+            return Err(Error::DamagedHeader { what: "it is of another kind than this volume's files" });
+        }
+        let keys = self.keyring.open(&header)?;
+        Ok((header, keys))
+    }
+
+    /// The client that computes.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Where the journals are.
+    pub(crate) fn journals(&self) -> &FolderJournals {
+        &self.journals
+    }
+
+    /// Keys and header of a file that is to be born.
+    fn new_header(&self) -> bywash_files::Result<(Header, bywash_files::FileKeys)> {
+        let births = self.births.as_ref().ok_or(Error::ReadOnly)?;
+        let mut epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        if *epoch == EpochState::None {
+            births.begin()?;
+        }
+        *epoch = EpochState::Used;
+        drop(epoch);
+        let (keys, slots) = births.new_file(std::slice::from_ref(&self.lock))?;
+        Ok((Header::new(self.aead, self.chunk_size, slots, &keys)?, keys))
+    }
+
+    /// A file that a crash may have left incomplete: whole, or else empty, as it was born; and as its journal says, if it has one.
+    fn recover_file(&self, folder: BorrowedFd<'_>, lower: &CStr) -> io::Result<()> {
+        let Some(births) = &self.births else { return Ok(()) };
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(folder, lower, flags | OFlags::RDWR, rustix::fs::Mode::empty())?;
+        let disk: Arc<dyn Disk> = Arc::new(File::from(file));
+        let journals: Arc<dyn Journals> = self.journals.clone();
+        let fate =
+            births.recover(&self.client, &disk, &journals, |header| self.keyring.open(header), || self.new_header()).map_err(plain)?;
+        match fate {
+            Fate::Emptied => tracing::warn!("the file {lower:?} was being made when the machine or the mount went down: it is empty"),
+            Fate::Settled => {
+                let mut bytes = vec![0; self.header_len];
+                let len = disk.read_at(&mut bytes, 0)?;
+                if let Ok(header) = Header::parse(&bytes[..len])
+                    && self.journals.find(header.salt())?.is_some()
+                {
+                    let keys = self.keyring.open(&header).map_err(plain)?;
+                    bywash_files::container::recover(&header, &keys, &*disk, &*self.journals).map_err(plain)?;
+                }
+            }
+            Fate::Whole => {}
+        }
+        Ok(())
+    }
+
+    fn recover_folder(&self, folder: BorrowedFd<'_>, is_root: bool) -> io::Result<()> {
+        for entry in Dir::read_from(folder)? {
+            let entry = entry?;
+            let lower = entry.file_name();
+            let is_ours = lower != c"." && lower != c".." && matches!(self.classify(lower, is_root), Entry::Named | Entry::Long(_));
+            if !is_ours {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => FileType::from_raw_mode(statat(folder, lower, AtFlags::SYMLINK_NOFOLLOW)?.st_mode),
+                kind => kind,
+            };
+            let recovered = match kind {
+                FileType::Directory => {
+                    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                    openat(folder, lower, flags, rustix::fs::Mode::empty())
+                        .map_err(Into::into)
+                        .and_then(|folder| self.recover_folder(folder.as_fd(), false))
+                }
+                FileType::RegularFile => self.recover_file(folder, lower),
+                _ => Ok(()),
+            };
+            // One that cannot be recovered must not keep the others from it.
+            if let Err(error) = recovered {
+                tracing::error!("{lower:?} cannot be recovered: {error}");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The journals' folder, and the journals in it.
+fn open_journals(root: BorrowedFd<'_>, is_read_only: bool) -> io::Result<(OwnedFd, bool)> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+    let open = || openat(root, JOURNALS, flags, rustix::fs::Mode::empty());
+    let folder = match open() {
+        Err(Errno::NOENT) if !is_read_only => mkdirat(root, JOURNALS, OWN_FOLDER_MODE).and_then(|()| open())?,
+        Err(Errno::NOENT) => return Err(damaged(format!("{JOURNALS} is missing; make it, empty, on a medium that can be written"))),
+        outcome => outcome?,
+    };
+    let mut has_journals = false;
+    for entry in Dir::read_from(folder.as_fd())? {
+        has_journals |= entry?.file_name().to_bytes().starts_with(JOURNAL_PREFIX);
+    }
+    Ok((folder, has_journals))
+}
+
+/// The list of epochs in which files may be incomplete.
+fn open_births(journals: BorrowedFd<'_>, key: &[u8; 32]) -> io::Result<Births> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = File::from(openat(journals, BIRTHS, flags, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?);
+    rustix::fs::fsync(journals)?;
+    // Whoever writes to a volume is alone.
+    Disk::lock(&file, Access::Write)?;
+    Births::open(Arc::new(file), key).map_err(plain)
+}
+
+/// An error of `bywash-files` as the file system's: what has a number keeps it.
+pub(crate) fn plain(error: Error) -> io::Error {
+    match error {
+        Error::Io(error) => error,
+        Error::ReadOnly => Errno::ROFS.into(),
+        Error::TooLong { .. } => Errno::FBIG.into(),
+        error => damaged(error.to_string()),
+    }
+}
+
+/// What names become where they stay as they are.
+fn plain_name(name: &[u8]) -> io::Result<LowerName> {
+    if name.starts_with(OWN_PREFIX) || name == VOLUME_FILE.as_bytes() {
+        return Err(Errno::PERM.into());
+    }
+    if name.len() > NAME_BYTES_MAX {
+        return Err(Errno::NAMETOOLONG.into());
+    }
+    Ok(LowerName { name: CString::new(name).map_err(|_| Errno::INVAL)?, long: None })
+}
+
+impl Format for Native {
+    fn folder_file(&self) -> Option<&CStr> {
+        self.names.is_some().then_some(FOLDER_FILE_C)
+    }
+
+    fn classify(&self, lower: &CStr, is_in_root: bool) -> Entry {
+        let lower = lower.to_bytes();
+        if let Some(side_file) = side_file(lower) {
+            return Entry::Long(side_file);
+        }
+        match lower {
+            own if own.starts_with(OWN_PREFIX) => Entry::Hidden,
+            own if own == VOLUME_FILE.as_bytes() && is_in_root => Entry::Hidden,
+            _ if self.names.is_none() || is_sealed(lower) => Entry::Named,
+            _ => Entry::Foreign,
+        }
+    }
+
+    fn seal_name(&self, folder: &FolderId, name: &[u8]) -> io::Result<LowerName> {
+        self.names.as_ref().map_or_else(|| plain_name(name), |keys| keys.seal_name(folder, name))
+    }
+
+    fn open_name(&self, folder: &FolderId, sealed: &[u8]) -> io::Result<Vec<u8>> {
+        self.names.as_ref().map_or_else(|| Ok(sealed.to_vec()), |keys| keys.open_name(folder, sealed))
+    }
+
+    fn seal_target(&self, target: &[u8]) -> io::Result<Vec<u8>> {
+        self.names.as_ref().map_or_else(|| Ok(target.to_vec()), |keys| keys.seal_target(target))
+    }
+
+    fn open_target(&self, lower: &[u8]) -> io::Result<Vec<u8>> {
+        self.names.as_ref().map_or_else(|| Ok(lower.to_vec()), |keys| keys.open_target(lower))
+    }
+
+    fn target_len(&self, lower_len: u64) -> u64 {
+        if self.names.is_some() { target_len(lower_len) } else { lower_len }
+    }
+
+    fn seal_attribute_name(&self, name: &[u8]) -> io::Result<CString> {
+        match &self.names {
+            Some(keys) => keys.seal_attribute_name(name),
+            None if name.starts_with(b"user.") => Ok(CString::new(name).map_err(|_| Errno::INVAL)?),
+            None => Err(Errno::OPNOTSUPP.into()),
+        }
+    }
+
+    fn open_attribute_name(&self, lower: &[u8]) -> Option<Vec<u8>> {
+        match &self.names {
+            Some(keys) => keys.open_attribute_name(lower),
+            None => lower.starts_with(b"user.").then(|| lower.to_vec()),
+        }
+    }
+
+    fn seal_attribute(&self, lower_name: &CStr, value: &[u8]) -> io::Result<Vec<u8>> {
+        self.names.as_ref().map_or_else(|| Ok(value.to_vec()), |keys| keys.seal_attribute(lower_name, value))
+    }
+
+    fn open_attribute(&self, lower_name: &CStr, lower: &[u8]) -> io::Result<Vec<u8>> {
+        self.names.as_ref().map_or_else(|| Ok(lower.to_vec()), |keys| keys.open_attribute(lower_name, lower))
+    }
+
+    fn text_len(&self, lower_len: u64) -> io::Result<u64> {
+        self.geometry.text_len_of_file(lower_len).map_err(plain)
+    }
+
+    fn recover(&self, root: BorrowedFd<'_>) -> io::Result<()> {
+        let is_unsettled = self.births.as_ref().is_some_and(Births::is_unsettled);
+        let Some(births) = self.births.as_ref().filter(|_| is_unsettled || self.has_journals) else { return Ok(()) };
+        tracing::info!("the volume was not unmounted: looking at its files");
+        // What has to be emptied is born in an epoch of its own.
+        self.recover_folder(root, true)?;
+        rustix::fs::syncfs(root)?;
+        *self.epoch.lock().unwrap_or_else(PoisonError::into_inner) = EpochState::None;
+        births.end().map_err(plain)
+    }
+
+    fn begin_turn(&self) -> io::Result<bool> {
+        let mut epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(births) = self.births.as_ref().filter(|_| *epoch == EpochState::Used) else { return Ok(false) };
+        births.begin().map_err(plain)?;
+        *epoch = EpochState::Unused;
+        Ok(true)
+    }
+
+    fn end_turn(&self, is_last: bool) -> io::Result<()> {
+        match &self.births {
+            Some(births) if is_last && births.is_unsettled() => {
+                *self.epoch.lock().unwrap_or_else(PoisonError::into_inner) = EpochState::None;
+                births.end().map_err(plain)
+            }
+            Some(births) if !is_last => births.settle().map_err(plain),
+            _ => Ok(()),
+        }
+    }
+
+    fn create(&self, file: Arc<File>) -> io::Result<Arc<dyn Content>> {
+        let make = || {
+            let (header, keys) = self.new_header()?;
+            let salt = *header.salt();
+            let container = Container::create(&self.client, &header, keys, file, self.journals.clone())?;
+            Ok(Arc::new(Text { container, salt, journals: self.journals.clone() }))
+        };
+        make().map(|text| text as Arc<dyn Content>).map_err(plain)
+    }
+
+    fn open(&self, file: Arc<File>, access: Access) -> io::Result<Arc<dyn Content>> {
+        let open = || {
+            let (header, keys) = self.header(&file)?;
+            let container = match access {
+                Access::Read => Container::open(&self.client, &header, keys, file.clone(), &*self.journals)?,
+                Access::Write => Container::open_rw(&self.client, &header, keys, file.clone(), self.journals.clone())?,
+            };
+            Ok(Arc::new(Text { container, salt: *header.salt(), journals: self.journals.clone() }))
+        };
+        open().map(|text| text as Arc<dyn Content>).map_err(plain)
+    }
+}
+
+/// A container, and how to forget its journal.
+struct Text {
+    container: Container,
+    salt: [u8; 32],
+    journals: Arc<FolderJournals>,
+}
+
+impl Content for Text {
+    fn len(&self) -> u64 {
+        self.container.len()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.container.read_at(buffer, offset).map_err(plain)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.container.write_at(bytes, offset).map_err(plain)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.container.set_len(len).map_err(plain)
+    }
+
+    fn write_out(&self) -> io::Result<Rest> {
+        if !self.container.is_newborn() {
+            return Ok(Rest::Settle);
+        }
+        self.container.finish().map(|()| Rest::Nothing).map_err(plain)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.container.sync().map_err(plain)
+    }
+
+    fn settle(&self) -> io::Result<()> {
+        self.container.settle().map_err(plain)
+    }
+
+    fn discard(&self) {
+        // One that stays does no harm but to take room: no file has its salt any more.
+        if let Err(error) = self.journals.remove(&self.salt) {
+            tracing::warn!("the journal of a file that is gone cannot be removed: {error}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Nodes: what the kernel knows of the file system, by the lower inode's number.
+//!
+//! A node remembers one *place*, a folder and a lower name there, and is reached by it. When that name goes (unlink, rmdir, a rename over it) while the kernel
+//! may still ask, a descriptor pins the lower inode instead; so its number is not given to another one before the kernel has forgotten it.
+
+use crate::format::Format;
+use crate::lower::{Folder, Unsynced};
+use crate::open::OpenFile;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+/// The kernel's number for the root.
+pub(crate) const ROOT: u64 = 1;
+
+/// Where a node is.
+pub(crate) enum Place {
+    /// The volume's folder itself.
+    Root,
+    /// In a folder, under a lower name.
+    At(Arc<Node>, CString),
+    /// Without a name, or with one that we do not know.
+    Pinned(OwnedFd),
+}
+
+/// What is open of a node.
+#[derive(Default)]
+pub(crate) struct Opened {
+    /// Descriptors of programs.
+    pub(crate) count: usize,
+    /// The text, once somebody needed it.
+    pub(crate) file: Option<Arc<OpenFile>>,
+    /// Whether it waits to be settled.
+    pub(crate) is_queued: bool,
+}
+
+/// A file, folder, link or whatever of the file system.
+pub(crate) struct Node {
+    pub(crate) ino: u64,
+    pub(crate) kind: FileType,
+    place: Mutex<Place>,
+    folder: OnceLock<Folder>,
+    opened: Mutex<Opened>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Node {
+    pub(crate) fn opened(&self) -> MutexGuard<'_, Opened> {
+        locked(&self.opened)
+    }
+
+    /// Whether nothing of it is open; not if somebody is about to change that.
+    fn is_closed(&self) -> bool {
+        self.opened.try_lock().is_ok_and(|opened| opened.file.is_none() && opened.count == 0)
+    }
+
+    pub(crate) fn place(&self) -> MutexGuard<'_, Place> {
+        locked(&self.place)
+    }
+
+    /// It as a folder.
+    pub(crate) fn folder(&self, format: &dyn Format, unsynced: &Unsynced) -> io::Result<&Folder> {
+        if let Some(folder) = self.folder.get() {
+            return Ok(folder);
+        }
+        if self.kind != FileType::Directory {
+            return Err(Errno::NOTDIR.into());
+        }
+        let folder = match &*self.place() {
+            Place::At(parent, lower) => Folder::open(parent.folder(format, unsynced)?.fd(), lower, format, unsynced)?,
+            Place::Pinned(fd) => Folder::open(fd.as_fd(), c".", format, unsynced)?,
+            Place::Root => return Err(Errno::STALE.into()),
+        };
+        Ok(self.folder.get_or_init(|| folder))
+    }
+
+    /// Does something in the folder where its place is, or with the descriptor that pins it.
+    pub(crate) fn reach<T>(
+        &self,
+        format: &dyn Format,
+        unsynced: &Unsynced,
+        by_name: impl FnOnce(BorrowedFd<'_>, &CStr) -> rustix::io::Result<T>,
+        by_fd: impl FnOnce(BorrowedFd<'_>) -> rustix::io::Result<T>,
+    ) -> io::Result<T> {
+        Ok(match &*self.place() {
+            Place::Root => by_fd(self.folder(format, unsynced)?.fd())?,
+            Place::At(parent, lower) => by_name(parent.folder(format, unsynced)?.fd(), lower)?,
+            Place::Pinned(fd) => by_fd(fd.as_fd())?,
+        })
+    }
+
+    /// What the lower file system says of it.
+    pub(crate) fn stat(&self, format: &dyn Format, unsynced: &Unsynced) -> io::Result<Stat> {
+        self.reach(format, unsynced, |folder, lower| statat(folder, lower, AtFlags::SYMLINK_NOFOLLOW), |fd| fstat(fd))
+    }
+
+    /// A descriptor that names it and does nothing else.
+    pub(crate) fn handle(&self, format: &dyn Format, unsynced: &Unsynced) -> io::Result<OwnedFd> {
+        self.reach(format, unsynced, open_handle, |fd| rustix::io::fcntl_dupfd_cloexec(fd, 0))
+    }
+
+    /// Opens it as the regular file that it is.
+    pub(crate) fn open_lower(&self, format: &dyn Format, unsynced: &Unsynced, access: OFlags) -> io::Result<OwnedFd> {
+        let flags = access | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        self.reach(
+            format,
+            unsynced,
+            |folder, lower| openat(folder, lower, flags | OFlags::NOFOLLOW, Mode::empty()),
+            |fd| rustix::fs::open(own_path(fd), flags, Mode::empty()),
+        )
+    }
+}
+
+/// A descriptor that names an entry and does nothing else.
+pub(crate) fn open_handle(folder: BorrowedFd<'_>, lower: &CStr) -> rustix::io::Result<OwnedFd> {
+    openat(folder, lower, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// The path of what a descriptor names, for calls that take no such descriptor.
+pub(crate) fn own_path(fd: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", fd.as_raw_fd())
+}
+
+/// All nodes that the kernel knows, and those that wait to be settled.
+pub(crate) struct Nodes {
+    root: Arc<Node>,
+    root_dev: u64,
+    table: RwLock<HashMap<u64, (Arc<Node>, u64)>>,
+}
+
+impl Nodes {
+    pub(crate) fn new(root: Folder) -> io::Result<Self> {
+        let root_dev = fstat(root.fd())?.st_dev;
+        let folder = OnceLock::new();
+        let _ = folder.set(root);
+        let root = Node { ino: ROOT, kind: FileType::Directory, place: Mutex::new(Place::Root), folder, opened: Mutex::default() };
+        Ok(Self { root: Arc::new(root), root_dev, table: RwLock::default() })
+    }
+
+    /// The number of a lower inode.
+    pub(crate) fn number(&self, dev: u64, ino: u64) -> u64 {
+        // Other file systems below the folder are told apart as well as 64 bits let us; 1 is the root's.
+        let number = if dev == self.root_dev { ino } else { ino ^ dev.rotate_right(20) };
+        if number <= ROOT { u64::MAX - number } else { number }
+    }
+
+    /// The number of an entry of a folder of the same file system.
+    pub(crate) fn listed_number(&self, ino: u64) -> u64 {
+        self.number(self.root_dev, ino)
+    }
+
+    pub(crate) fn get(&self, ino: u64) -> io::Result<Arc<Node>> {
+        if ino == ROOT {
+            return Ok(self.root.clone());
+        }
+        self.known(ino).ok_or_else(|| Errno::STALE.into())
+    }
+
+    /// The node of that number, if there is one.
+    pub(crate) fn known(&self, ino: u64) -> Option<Arc<Node>> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.get(&ino).map(|(node, _)| node.clone())
+    }
+
+    /// The node of an entry that the kernel is about to be told of.
+    pub(crate) fn enter(&self, stat: &Stat, parent: &Arc<Node>, lower: CString) -> Arc<Node> {
+        let ino = self.number(stat.st_dev, stat.st_ino);
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let (node, lookups) = table.entry(ino).or_insert_with(|| {
+            let place = Mutex::new(Place::At(parent.clone(), lower.clone()));
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            (Arc::new(Node { ino, kind, place, folder: OnceLock::new(), opened: Mutex::default() }), 0)
+        });
+        *lookups += 1;
+        let node = node.clone();
+        drop(table);
+        let mut place = node.place();
+        // One that lost the name by which it was known may have another.
+        if let Place::Pinned(_) = *place {
+            *place = Place::At(parent.clone(), lower);
+        }
+        drop(place);
+        node
+    }
+
+    /// The kernel forgets so many of the times it was told.
+    pub(crate) fn forget(&self, ino: u64, count: u64) {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some((node, lookups)) = table.get_mut(&ino) {
+            *lookups = lookups.saturating_sub(count);
+            // What is open waits to be settled, and must be found by who opens it again.
+            if *lookups == 0 && node.is_closed() {
+                let removed = table.remove(&ino);
+                // The last of a parent may go with it, which closes descriptors: not under the lock.
+                drop(table);
+                drop(removed);
+            }
+        }
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Arc<Node>> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner).values().map(|(node, _)| node.clone()).collect()
+    }
+}

@@ -1,0 +1,143 @@
+//! Open files: one text for each node, whoever opened it and how often.
+
+use crate::format::{Content, Rest};
+use rustix::fs::{Timespec, Timestamps, fstat, futimens};
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// `UTIME_OMIT`: leave that time as it is.
+pub(crate) const OMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT as _ };
+
+/// A file whose text is open.
+pub(crate) struct OpenFile {
+    content: Arc<dyn Content>,
+    file: Arc<File>,
+    writes: bool,
+    is_dirty: AtomicBool,
+    /// When the text was last changed, or when somebody says that it was: what the lower file is to say once it has that text.
+    modified: Mutex<Option<Timespec>>,
+}
+
+impl OpenFile {
+    pub(crate) fn new(content: Arc<dyn Content>, file: Arc<File>, writes: bool, is_new: bool) -> Arc<Self> {
+        Arc::new(Self { content, file, writes, is_dirty: AtomicBool::new(is_new), modified: Mutex::default() })
+    }
+
+    /// The lower file.
+    pub(crate) fn lower(&self) -> &File {
+        &self.file
+    }
+
+    /// Whether its text may be changed.
+    pub(crate) fn writes(&self) -> bool {
+        self.writes
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.is_dirty.load(SeqCst)
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.content.len()
+    }
+
+    pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.content.read_at(buffer, offset)
+    }
+
+    pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.changing();
+        self.content.write_at(bytes, offset)
+    }
+
+    pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
+        self.changing();
+        self.content.set_len(len)
+    }
+
+    fn changing(&self) {
+        *self.modified.lock().unwrap_or_else(PoisonError::into_inner) = Some(now());
+        self.is_dirty.store(true, SeqCst);
+    }
+
+    /// When it is to have been changed, if the lower file does not say so yet.
+    pub(crate) fn modified(&self) -> Option<Timespec> {
+        *self.modified.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody says when it was changed.
+    pub(crate) fn set_modified(&self, time: Timespec) {
+        *self.modified.lock().unwrap_or_else(PoisonError::into_inner) = self.is_dirty().then_some(time);
+    }
+
+    /// Whether it has no name any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        fstat(&*self.file).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
+    /// Nobody will read it again.
+    pub(crate) fn discard(&self) {
+        self.is_dirty.store(false, SeqCst);
+        self.content.discard();
+    }
+
+    /// Gives the lower file what can go there without waiting for the disk.
+    pub(crate) fn write_out(&self) -> io::Result<Rest> {
+        if !self.is_dirty() {
+            return Ok(Rest::Nothing);
+        }
+        // Before, so that what is changed meanwhile is not taken for done.
+        self.is_dirty.store(false, SeqCst);
+        let rest = self.content.write_out();
+        match rest {
+            Ok(Rest::Nothing) => self.tell_time(),
+            _ => self.is_dirty.store(true, SeqCst),
+        }
+        rest
+    }
+
+    /// Returns when what was written survives a power cut.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        if self.writes { self.content.sync() } else { Ok(()) }
+    }
+
+    /// As [`sync`](Self::sync), and it may be dropped.
+    pub(crate) fn settle(&self) -> io::Result<()> {
+        if !self.writes {
+            return Ok(());
+        }
+        self.is_dirty.store(false, SeqCst);
+        self.content.settle().inspect_err(|_| self.is_dirty.store(true, SeqCst))?;
+        self.tell_time();
+        Ok(())
+    }
+
+    /// Our late writes must not look like the program's.
+    fn tell_time(&self) {
+        if let Some(last_modification) = self.modified.lock().unwrap_or_else(PoisonError::into_inner).take()
+            && let Err(error) = futimens(&*self.file, &Timestamps { last_access: OMIT, last_modification })
+        {
+            tracing::debug!("the time of a file cannot be set: {error}");
+        }
+    }
+}
+
+fn now() -> Timespec {
+    timespec(SystemTime::now())
+}
+
+/// A time as the system has it.
+pub(crate) fn timespec(time: SystemTime) -> Timespec {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => Timespec { tv_sec: since.as_secs() as i64, tv_nsec: since.subsec_nanos().into() },
+        Err(before) => {
+            let before = before.duration();
+            let (seconds, nanos) = (before.as_secs() as i64, i64::from(before.subsec_nanos()));
+            // fuser takes seconds before 1970 and the nanoseconds after them for a distance in one direction.
+            Timespec { tv_sec: -seconds, tv_nsec: nanos as _ }
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! The kernel's requests, given to a [`Tree`].
+
+use crate::attr::kind;
+use crate::change::Change;
+use crate::tree::{Caller, Tree};
+use fuser::{
+    BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
+    OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use rustix::fs::{AtFlags, FallocateFlags, OFlags};
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use zeroize::Zeroizing;
+
+/// How long the kernel may believe what it was told: nobody else changes the volume, and what we change it knows.
+const BELIEVED: Duration = Duration::from_secs(3600);
+/// A name that is not there is not believed as long: programs outside the mount may put files back.
+const ABSENCE_BELIEVED: Duration = Duration::from_secs(60);
+/// Longest request, in bytes.
+const REQUEST_BYTES_MAX: u32 = 1 << 20;
+/// Most requests that nobody waits for at a time, such as reading ahead and writing behind.
+const BACKGROUND_MAX: u16 = 64;
+const FIRST: Generation = Generation(0);
+
+thread_local! {
+    /// Where a thread reads texts to.
+    static BUFFER: RefCell<Zeroizing<Vec<u8>>> = RefCell::default();
+}
+
+/// A tree as the kernel's connection wants it.
+pub(crate) struct Served(pub(crate) Arc<Tree>);
+
+fn number(error: &io::Error) -> Errno {
+    let Some(number) = error.raw_os_error() else {
+        tracing::error!("{error}");
+        return Errno::EIO;
+    };
+    Errno::from_i32(number)
+}
+
+fn caller(request: &Request) -> Caller {
+    Caller { uid: request.uid(), gid: request.gid() }
+}
+
+fn entry(reply: ReplyEntry, outcome: io::Result<FileAttr>) {
+    match outcome {
+        Ok(attr) => reply.entry(&BELIEVED, &attr, FIRST),
+        Err(error) => reply.error(number(&error)),
+    }
+}
+
+fn empty(reply: ReplyEmpty, outcome: io::Result<()>) {
+    match outcome {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(number(&error)),
+    }
+}
+
+fn listed(reply: ReplyXattr, size: u32, outcome: io::Result<Vec<u8>>) {
+    match outcome {
+        Ok(bytes) if size == 0 => reply.size(bytes.len() as u32),
+        Ok(bytes) if bytes.len() > size as usize => reply.error(Errno::ERANGE),
+        Ok(bytes) => reply.data(&bytes),
+        Err(error) => reply.error(number(&error)),
+    }
+}
+
+/// What the kernel is told of a name that is not there, so that it need not ask again.
+fn absent() -> FileAttr {
+    FileAttr {
+        ino: INodeNo(0),
+        size: 0,
+        blocks: 0,
+        atime: SystemTime::UNIX_EPOCH,
+        mtime: SystemTime::UNIX_EPOCH,
+        ctime: SystemTime::UNIX_EPOCH,
+        crtime: SystemTime::UNIX_EPOCH,
+        kind: fuser::FileType::RegularFile,
+        perm: 0,
+        nlink: 0,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: 0,
+        flags: 0,
+    }
+}
+
+impl Filesystem for Served {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let wanted = [
+            InitFlags::FUSE_WRITEBACK_CACHE,
+            InitFlags::FUSE_PARALLEL_DIROPS,
+            InitFlags::FUSE_DO_READDIRPLUS,
+            InitFlags::FUSE_READDIRPLUS_AUTO,
+            InitFlags::FUSE_ATOMIC_O_TRUNC,
+            InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_CACHE_SYMLINKS,
+            InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+            InitFlags::FUSE_MAX_PAGES,
+        ];
+        for flag in wanted {
+            // What a kernel lacks costs time, nothing else.
+            let _ = config.add_capabilities(flag);
+        }
+        let _ = config.set_max_write(REQUEST_BYTES_MAX);
+        let _ = config.set_max_background(BACKGROUND_MAX);
+        Ok(())
+    }
+
+    fn destroy(&mut self) {
+        self.0.end();
+    }
+
+    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.0.look_up(parent.0, name.as_bytes()) {
+            Err(error) if error.raw_os_error() == Some(Errno::ENOENT.code()) => reply.entry(&ABSENCE_BELIEVED, &absent(), FIRST),
+            outcome => entry(reply, outcome),
+        }
+    }
+
+    fn forget(&self, _request: &Request, ino: INodeNo, count: u64) {
+        self.0.nodes.forget(ino.0, count);
+    }
+
+    fn getattr(&self, _request: &Request, ino: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
+        match self.0.nodes.get(ino.0).and_then(|node| self.0.attributes(&node)) {
+            Ok(attr) => reply.attr(&BELIEVED, &attr),
+            Err(error) => reply.error(number(&error)),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        accessed: Option<TimeOrNow>,
+        modified: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        _handle: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        match self.0.change(ino.0, &Change { mode, uid, gid, size, accessed, modified }) {
+            Ok(attr) => reply.attr(&BELIEVED, &attr),
+            Err(error) => reply.error(number(&error)),
+        }
+    }
+
+    fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
+        match self.0.read_link(ino.0) {
+            Ok(target) => reply.data(&target),
+            Err(error) => reply.error(number(&error)),
+        }
+    }
+
+    fn mknod(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, rdev: u32, reply: ReplyEntry) {
+        entry(reply, self.0.make_node(caller(request), parent.0, name.as_bytes(), mode, rdev));
+    }
+
+    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, reply: ReplyEntry) {
+        entry(reply, self.0.make_folder(caller(request), parent.0, name.as_bytes(), mode));
+    }
+
+    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(reply, self.0.unlink(parent.0, name.as_bytes()));
+    }
+
+    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(reply, self.0.remove_folder(parent.0, name.as_bytes()));
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        entry(reply, self.0.make_link(caller(request), parent.0, name.as_bytes(), target.as_os_str().as_bytes()));
+    }
+
+    fn rename(
+        &self,
+        _request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
+        let known = rustix::fs::RenameFlags::NOREPLACE | rustix::fs::RenameFlags::EXCHANGE;
+        if !known.contains(flags) {
+            return reply.error(Errno::EINVAL);
+        }
+        empty(reply, self.0.rename((parent.0, name.as_bytes()), (new_parent.0, new_name.as_bytes()), flags));
+    }
+
+    fn link(&self, _request: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        entry(reply, self.0.link(ino.0, parent.0, name.as_bytes()));
+    }
+
+    fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let truncates = flags.0 & OFlags::TRUNC.bits() as i32 != 0;
+        let opened = self.0.nodes.get(ino.0).and_then(|node| self.0.open(&node, flags.acc_mode() != OpenAccMode::O_RDONLY, truncates));
+        match opened {
+            Ok(()) => reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
+            Err(error) => reply.error(number(&error)),
+        }
+    }
+
+    fn create(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, _flags: i32, reply: ReplyCreate) {
+        match self.0.create(caller(request), parent.0, name.as_bytes(), mode, 1) {
+            Ok(attr) => reply.created(&BELIEVED, &attr, FIRST, FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
+            Err(error) => reply.error(number(&error)),
+        }
+    }
+
+    fn read(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, size: u32, _: OpenFlags, _: Option<LockOwner>, reply: ReplyData) {
+        BUFFER.with_borrow_mut(|buffer| {
+            if buffer.len() < size as usize {
+                **buffer = vec![0; size as usize];
+            }
+            let into = &mut buffer[..size as usize];
+            let read = self.0.nodes.get(ino.0).and_then(|node| self.0.with_file(&node, false, |file| file.read_at(into, offset)));
+            match read {
+                Ok(len) => reply.data(&buffer[..len]),
+                Err(error) => reply.error(number(&error)),
+            }
+        });
+    }
+
+    fn write(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let written = self.0.nodes.get(ino.0).and_then(|node| self.0.with_file(&node, true, |file| file.write_at(data, offset)));
+        match written {
+            Ok(()) => reply.written(data.len() as u32),
+            Err(error) => reply.error(number(&error)),
+        }
+    }
+
+    fn flush(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+        empty(reply, self.0.nodes.get(ino.0).and_then(|node| self.0.flush(&node)));
+    }
+
+    fn release(&self, _: &Request, ino: INodeNo, _: FileHandle, _: OpenFlags, _: Option<LockOwner>, _: bool, reply: ReplyEmpty) {
+        empty(reply, self.0.nodes.get(ino.0).map(|node| self.0.release(&node)));
+    }
+
+    fn fsync(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, _is_data_only: bool, reply: ReplyEmpty) {
+        empty(reply, self.0.nodes.get(ino.0).and_then(|node| self.0.sync(&node)));
+    }
+
+    fn opendir(&self, _request: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.opened(FileHandle(self.0.open_listing()), FopenFlags::empty());
+    }
+
+    fn readdir(&self, _request: &Request, ino: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let listing = self.0.nodes.get(ino.0).and_then(|node| self.0.listing(&node, handle.0, offset));
+        let listing = match listing {
+            Ok(listing) => listing,
+            Err(error) => return reply.error(number(&error)),
+        };
+        for at in offset..2 + listing.len() as u64 {
+            let is_full = match at {
+                0 => reply.add(ino, 1, fuser::FileType::Directory, "."),
+                1 => reply.add(ino, 2, fuser::FileType::Directory, ".."),
+                _ => {
+                    let entry = &listing[at as usize - 2];
+                    reply.add(INodeNo(self.0.nodes.listed_number(entry.ino)), at + 1, kind(entry.kind), OsStr::from_bytes(&entry.name))
+                }
+            };
+            if is_full {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn readdirplus(&self, _request: &Request, ino: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
+        let listing =
+            self.0.nodes.get(ino.0).and_then(|node| Ok((self.0.listing(&node, handle.0, offset)?, self.0.attributes(&node)?, node)));
+        let (listing, own, node) = match listing {
+            Ok(listing) => listing,
+            Err(error) => return reply.error(number(&error)),
+        };
+        for at in offset..2 + listing.len() as u64 {
+            let is_full = match at {
+                // The kernel counts no reference for these two.
+                0 => reply.add(ino, 1, ".", &BELIEVED, &own, FIRST),
+                1 => reply.add(ino, 2, "..", &BELIEVED, &own, FIRST),
+                _ => {
+                    let entry = &listing[at as usize - 2];
+                    let stat = self
+                        .0
+                        .folder(&node)
+                        .and_then(|folder| Ok(rustix::fs::statat(folder.fd(), &entry.lower, AtFlags::SYMLINK_NOFOLLOW)?));
+                    // One that went meanwhile is left out.
+                    let Ok(attr) = stat.and_then(|stat| self.0.enter(&stat, &node, entry.lower.clone())) else { continue };
+                    let is_full = reply.add(attr.ino, at + 1, OsStr::from_bytes(&entry.name), &BELIEVED, &attr, FIRST);
+                    if is_full {
+                        self.0.nodes.forget(attr.ino.0, 1);
+                    }
+                    is_full
+                }
+            };
+            if is_full {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn releasedir(&self, _request: &Request, _ino: INodeNo, handle: FileHandle, _flags: OpenFlags, reply: ReplyEmpty) {
+        self.0.close_listing(handle.0);
+        reply.ok();
+    }
+
+    fn fsyncdir(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, _is_data_only: bool, reply: ReplyEmpty) {
+        empty(reply, self.0.nodes.get(ino.0).and_then(|node| self.0.sync_folder(&node)));
+    }
+
+    fn statfs(&self, _request: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        match self.0.statistics() {
+            Ok(lower) => {
+                reply.statfs(
+                    lower.f_blocks,
+                    lower.f_bfree,
+                    lower.f_bavail,
+                    lower.f_files,
+                    lower.f_ffree,
+                    lower.f_bsize as u32,
+                    255,
+                    lower.f_frsize as u32,
+                );
+            }
+            Err(error) => reply.error(number(&error)),
+        }
+    }
+
+    fn setxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, value: &[u8], flags: i32, _position: u32, reply: ReplyEmpty) {
+        empty(reply, self.0.set_attribute(ino.0, name.as_bytes(), value, flags));
+    }
+
+    fn getxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        listed(reply, size, self.0.attribute(ino.0, name.as_bytes()));
+    }
+
+    fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        listed(reply, size, self.0.attribute_names(ino.0));
+    }
+
+    fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(reply, self.0.remove_attribute(ino.0, name.as_bytes()));
+    }
+
+    fn fallocate(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, offset: u64, length: u64, mode: i32, reply: ReplyEmpty) {
+        // Room cannot be had in advance without writing there; holes could be made by whoever writes the medium.
+        if FallocateFlags::from_bits_retain(mode as u32) != FallocateFlags::empty() {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
+        let extended = self.0.nodes.get(ino.0).and_then(|node| {
+            let end = offset.checked_add(length).ok_or(rustix::io::Errno::FBIG)?;
+            self.0.with_file(&node, true, |file| if end > file.len() { file.set_len(end) } else { Ok(()) })
+        });
+        empty(reply, extended);
+    }
+
+    fn lseek(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        let sought = self.0.nodes.get(ino.0).and_then(|node| {
+            let len = self.0.attributes(&node)?.size;
+            let from = u64::try_from(offset).ok().filter(|offset| *offset < len).ok_or(rustix::io::Errno::NXIO)?;
+            // There are no holes: all is data.
+            match whence {
+                DATA => Ok(from),
+                HOLE => Ok(len),
+                _ => Err(rustix::io::Errno::INVAL.into()),
+            }
+        });
+        match sought {
+            Ok(at) => reply.offset(at as i64),
+            Err(error) => reply.error(number(&error)),
+        }
+    }
+}
+
+/// `SEEK_DATA` and `SEEK_HOLE`, the same on every Linux.
+const DATA: i32 = 3;
+const HOLE: i32 = 4;

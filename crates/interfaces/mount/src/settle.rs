@@ -1,0 +1,74 @@
+//! Files that were changed in place and closed are settled in the background: synced, their journals removed. A program that closes a file does not wait for that.
+
+use crate::node::Node;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a closed file waits, for the case that it is opened again.
+const WAIT: Duration = Duration::from_secs(2);
+/// Most files that wait; with more, the oldest do not.
+const WAITING_MAX: usize = 128;
+
+/// How long new files may wait to be synced, all together.
+const TURN: Duration = Duration::from_secs(60);
+
+/// What is to be done.
+pub(crate) enum Due {
+    /// A file is to be settled.
+    File(Arc<Node>),
+    /// New files are to be synced.
+    Turn,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<(Instant, Arc<Node>)>,
+    turn: Option<Instant>,
+    is_ended: bool,
+}
+
+/// The files that wait.
+#[derive(Default)]
+pub(crate) struct Settler {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+impl Settler {
+    /// A closed file is to be settled.
+    pub(crate) fn add(&self, node: Arc<Node>) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.waiting.push_back((Instant::now() + WAIT, node));
+        drop(queue);
+        self.changed.notify_one();
+    }
+
+    /// The next that has waited long enough; none at the end.
+    pub(crate) fn next(&self) -> Option<Due> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let now = Instant::now();
+            let turn = *queue.turn.get_or_insert(now + TURN);
+            let wait = match queue.waiting.front() {
+                _ if queue.is_ended => return None,
+                Some((due, _)) if *due <= now || queue.waiting.len() > WAITING_MAX => {
+                    return queue.waiting.pop_front().map(|(_, node)| Due::File(node));
+                }
+                _ if turn <= now => {
+                    queue.turn = None;
+                    return Some(Due::Turn);
+                }
+                Some((due, _)) => (*due).min(turn) - now,
+                None => turn - now,
+            };
+            queue = self.changed.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Nothing waits any more: whoever ends settles what is left.
+    pub(crate) fn end(&self) {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).is_ended = true;
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,334 @@
+//! The file system without a kernel: nodes, open files, what is left to settle. The kernel's requests reach it through [`serve`](crate::serve).
+
+use crate::attr::attributes;
+use crate::format::{Format, Rest};
+use crate::lower::{Folder, Listed, Unsynced};
+use crate::node::{Node, Nodes, Opened};
+use crate::open::OpenFile;
+use crate::settle::{Due, Settler};
+use bywash_files::disk::Access;
+use fuser::FileAttr;
+use rustix::fs::{FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+/// A mounted volume.
+pub(crate) struct Tree {
+    pub(crate) format: Arc<dyn Format>,
+    pub(crate) nodes: Nodes,
+    pub(crate) unsynced: Unsynced,
+    settler: Settler,
+    /// Held for reading while a file is born, until it is known here.
+    turning: RwLock<()>,
+    /// Folders that are being read, as they were when their reading began.
+    listings: Mutex<HashMap<u64, Arc<Vec<Listed>>>>,
+    next_listing: AtomicU64,
+    is_read_only: bool,
+    /// What the process takes from the mode of files that it makes; the kernel has applied the program's.
+    umask: u32,
+    /// Whether files can be given to whoever makes them.
+    is_root: bool,
+}
+
+impl Tree {
+    pub(crate) fn new(root: OwnedFd, format: Arc<dyn Format>, is_read_only: bool) -> io::Result<Self> {
+        let umask = rustix::process::umask(Mode::empty());
+        rustix::process::umask(umask);
+        Ok(Self {
+            nodes: Nodes::new(Folder::root(root, &*format)?)?,
+            format,
+            unsynced: Unsynced::default(),
+            settler: Settler::default(),
+            turning: RwLock::default(),
+            listings: Mutex::default(),
+            next_listing: AtomicU64::new(1),
+            is_read_only,
+            umask: umask.as_raw_mode(),
+            is_root: rustix::process::geteuid().is_root(),
+        })
+    }
+
+    pub(crate) fn folder<'a>(&self, node: &'a Node) -> io::Result<&'a Folder> {
+        node.folder(&*self.format, &self.unsynced)
+    }
+
+    /// What the kernel is told of a node.
+    pub(crate) fn attributes(&self, node: &Arc<Node>) -> io::Result<FileAttr> {
+        let file = if node.kind == FileType::RegularFile { node.opened().file.clone() } else { None };
+        let stat = match &file {
+            Some(file) => rustix::fs::fstat(file.lower())?,
+            None => node.stat(&*self.format, &self.unsynced)?,
+        };
+        self.described(node, &stat, file)
+    }
+
+    /// The same of a node whose lower attributes are known.
+    pub(crate) fn described(&self, node: &Arc<Node>, stat: &Stat, file: Option<Arc<OpenFile>>) -> io::Result<FileAttr> {
+        let size = match (node.kind, &file) {
+            (_, Some(file)) => file.len(),
+            (FileType::RegularFile, None) => self.text_len(node, stat),
+            (FileType::Symlink, None) => self.format.target_len(stat.st_size as u64),
+            _ => stat.st_size as u64,
+        };
+        Ok(attributes(node.ino, stat, size, file.as_deref()))
+    }
+
+    /// Length of a text that is not open. Of a damaged file it is 0: it must be possible to look at it, and to remove it.
+    fn text_len(&self, node: &Arc<Node>, stat: &Stat) -> u64 {
+        self.format.text_len(stat.st_size as u64).unwrap_or_else(|error| {
+            tracing::warn!("file {}: {error}", node.ino);
+            0
+        })
+    }
+
+    /// The text of a node, opened if it is not.
+    fn text(&self, node: &Node, opened: &mut Opened, writes: bool) -> io::Result<Arc<OpenFile>> {
+        if writes && self.is_read_only {
+            return Err(Errno::ROFS.into());
+        }
+        if let Some(file) = &opened.file
+            && (file.writes() || !writes)
+        {
+            return Ok(file.clone());
+        }
+        if node.kind != FileType::RegularFile {
+            return Err(Errno::INVAL.into());
+        }
+        // What was opened for reading is closed first: it is in its own way.
+        opened.file = None;
+        let open = |access| node.open_lower(&*self.format, &self.unsynced, access);
+        let (lower, access) = match if self.is_read_only { Err(Errno::ROFS.into()) } else { open(OFlags::RDWR) } {
+            Ok(lower) => (lower, Access::Write),
+            Err(error) if writes => return Err(error),
+            Err(_) => (open(OFlags::RDONLY)?, Access::Read),
+        };
+        let lower = Arc::new(File::from(lower));
+        let content = self.format.open(lower.clone(), access)?;
+        let file = OpenFile::new(content, lower, access == Access::Write, false);
+        opened.file = Some(file.clone());
+        Ok(file)
+    }
+
+    /// Does something with a node's text, which need not be open.
+    pub(crate) fn with_file<T>(&self, node: &Arc<Node>, writes: bool, work: impl FnOnce(&OpenFile) -> io::Result<T>) -> io::Result<T> {
+        let file = self.text(node, &mut node.opened(), writes)?;
+        let done = work(&file);
+        drop(file);
+        let mut opened = node.opened();
+        if opened.count == 0 {
+            let closed = self.closed(node, &mut opened);
+            drop(opened);
+            return done.and_then(|done| closed.map(|()| done));
+        }
+        done
+    }
+
+    /// A program opens a node.
+    pub(crate) fn open(&self, node: &Arc<Node>, writes: bool, truncates: bool) -> io::Result<()> {
+        let mut opened = node.opened();
+        // Who only reads may never ask: the kernel has the text.
+        if writes || truncates {
+            let file = self.text(node, &mut opened, true)?;
+            if truncates {
+                file.set_len(0)?;
+            }
+        }
+        opened.count += 1;
+        Ok(())
+    }
+
+    /// A program has made and opened a node.
+    pub(crate) fn opened_new(&self, node: &Node, file: Arc<OpenFile>, count: usize) {
+        let mut opened = node.opened();
+        opened.file = Some(file);
+        opened.count += count;
+    }
+
+    /// A program closes a node for good.
+    pub(crate) fn release(&self, node: &Arc<Node>) {
+        let mut opened = node.opened();
+        opened.count = opened.count.saturating_sub(1);
+        if opened.count == 0
+            && let Err(error) = self.closed(node, &mut opened)
+        {
+            tracing::error!("file {}: what was written to it last cannot be stored: {error}", node.ino);
+        }
+    }
+
+    /// Nobody has it open any more: it is done with, or waits to be settled.
+    pub(crate) fn closed(&self, node: &Arc<Node>, opened: &mut Opened) -> io::Result<()> {
+        let Some(file) = &opened.file else { return Ok(()) };
+        let rest = match file.is_dirty() {
+            false => Ok(Rest::Nothing),
+            true if file.is_gone() => {
+                file.discard();
+                Ok(Rest::Nothing)
+            }
+            true => file.write_out(),
+        };
+        match rest {
+            Ok(Rest::Nothing) => opened.file = None,
+            Ok(Rest::Settle) | Err(_) if opened.is_queued => {}
+            Ok(Rest::Settle) | Err(_) => {
+                opened.is_queued = true;
+                self.settler.add(node.clone());
+            }
+        }
+        rest.map(|_| ())
+    }
+
+    /// Settles closed files as they come due, until the end; and every now and then all that is new.
+    pub(crate) fn settle_closed(&self) {
+        while let Some(due) = self.settler.next() {
+            let Due::File(node) = due else {
+                self.turn().unwrap_or_else(|error| tracing::error!("new files cannot be synced: {error}"));
+                continue;
+            };
+            let mut opened = node.opened();
+            opened.is_queued = false;
+            // One that is open again comes back when it is closed.
+            if opened.count == 0 {
+                self.settle(&node, &mut opened);
+            }
+            drop(opened);
+            // The kernel may have forgotten it meanwhile.
+            self.nodes.forget(node.ino, 0);
+        }
+    }
+
+    fn settle(&self, node: &Node, opened: &mut Opened) {
+        let Some(file) = opened.file.take() else { return };
+        if !file.is_dirty() {
+            return;
+        }
+        if file.is_gone() {
+            file.discard();
+        } else if let Err(error) = self.unsynced.sync().and_then(|()| file.settle()) {
+            tracing::error!("file {}: what was written to it last cannot be stored: {error}", node.ino);
+        }
+    }
+
+    /// New files of before are synced, all together.
+    fn turn(&self) -> io::Result<()> {
+        let turning = self.turning.write().unwrap_or_else(PoisonError::into_inner);
+        if !self.format.begin_turn()? {
+            return Ok(());
+        }
+        drop(turning);
+        for node in self.nodes.all() {
+            let file = node.opened().file.clone();
+            if let Some(file) = file.filter(|file| file.is_dirty()) {
+                file.sync()?;
+            }
+        }
+        self.sync_lower()?;
+        self.format.end_turn(false)
+    }
+
+    fn sync_lower(&self) -> io::Result<()> {
+        self.unsynced.sync()?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = self.nodes.get(crate::node::ROOT)?;
+        Ok(rustix::fs::syncfs(rustix::fs::openat(self.folder(&root)?.fd(), c".", flags, Mode::empty())?)?)
+    }
+
+    /// All that is left to do, at the end.
+    pub(crate) fn end(&self) {
+        self.settler.end();
+        for node in self.nodes.all() {
+            self.settle(&node, &mut node.opened());
+        }
+        if self.is_read_only {
+            return;
+        }
+        if let Err(error) = self.sync_lower().and_then(|()| self.format.end_turn(true)) {
+            tracing::error!("new files cannot be synced; they are looked at when the volume is mounted again: {error}");
+        }
+    }
+
+    /// Returns when what was written to a node survives a power cut.
+    pub(crate) fn sync(&self, node: &Arc<Node>) -> io::Result<()> {
+        self.unsynced.sync()?;
+        let file = node.opened().file.clone();
+        file.map_or(Ok(()), |file| file.sync())
+    }
+
+    /// Returns when the entries of a folder survive a power cut.
+    pub(crate) fn sync_folder(&self, node: &Node) -> io::Result<()> {
+        self.unsynced.sync()?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(self.folder(node)?.fd(), c".", flags, Mode::empty())?;
+        Ok(rustix::fs::fsync(folder)?)
+    }
+
+    /// What the lower file system has room for.
+    pub(crate) fn statistics(&self) -> io::Result<rustix::fs::StatVfs> {
+        let root = self.nodes.get(crate::node::ROOT)?;
+        Ok(rustix::fs::fstatvfs(self.folder(&root)?.fd())?)
+    }
+
+    /// A descriptor of a program is closed, one of several perhaps: the last moment at which it hears of errors.
+    pub(crate) fn flush(&self, node: &Node) -> io::Result<()> {
+        let file = node.opened().file.clone();
+        file.map_or(Ok(()), |file| file.write_out().map(|_| ()))
+    }
+
+    /// A new entry gets the mode that was asked for, and belongs to whoever asked.
+    pub(crate) fn adopt(&self, caller: Caller, mode: u32, parent: &Folder, by_fd: impl std::os::fd::AsFd) -> io::Result<()> {
+        if self.is_root && caller.uid != 0 {
+            let folder = rustix::fs::fstat(parent.fd())?;
+            let inherits = folder.st_mode & Mode::SGID.as_raw_mode() != 0;
+            rustix::fs::fchown(&by_fd, Some(Uid::from_raw(caller.uid)), (!inherits).then(|| Gid::from_raw(caller.gid)))?;
+        }
+        if mode & self.umask != 0 || (self.is_root && mode & 0o6000 != 0) {
+            rustix::fs::fchmod(&by_fd, Mode::from_raw_mode(mode & 0o7777))?;
+        }
+        Ok(())
+    }
+
+    /// While this is held no turn begins.
+    pub(crate) fn birth(&self) -> RwLockReadGuard<'_, ()> {
+        self.turning.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether entries are made as somebody else than they are to belong to.
+    pub(crate) fn gives_away(&self, caller: Caller) -> bool {
+        self.is_root && caller.uid != 0
+    }
+
+    pub(crate) fn umask(&self) -> u32 {
+        self.umask
+    }
+
+    /// A listing begins.
+    pub(crate) fn open_listing(&self) -> u64 {
+        self.next_listing.fetch_add(1, Relaxed)
+    }
+
+    /// A folder's entries, as they were when its reading began (at 0: anew).
+    pub(crate) fn listing(&self, node: &Node, number: u64, offset: u64) -> io::Result<Arc<Vec<Listed>>> {
+        let known = || self.listings.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
+        if let Some(listing) = known().filter(|_| offset > 0) {
+            return Ok(listing);
+        }
+        let listing = Arc::new(self.folder(node)?.list(&*self.format)?);
+        self.listings.lock().unwrap_or_else(PoisonError::into_inner).insert(number, listing.clone());
+        Ok(listing)
+    }
+
+    pub(crate) fn close_listing(&self, number: u64) {
+        self.listings.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+    }
+}

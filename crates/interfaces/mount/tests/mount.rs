@@ -1,0 +1,92 @@
+//! What programs see of a mounted volume.
+
+mod common;
+
+use bywash_mount::Options;
+use common::Fixture;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+
+#[test]
+fn files_folders_and_links_come_back_after_a_remount() {
+    let Some(mut fixture) = Fixture::new(&Options::default()) else { return };
+    let upper = fixture.upper();
+    fs::create_dir_all(upper.join("a/b")).unwrap();
+    fs::write(upper.join("a/b/short"), b"attack at dawn").unwrap();
+    let large: Vec<u8> = (0..3_000_000u32).map(|at| (at % 251) as u8).collect();
+    fs::write(upper.join("large"), &large).unwrap();
+    let long_name = "x".repeat(255);
+    fs::write(upper.join(&long_name), b"long").unwrap();
+    symlink("a/b/short", upper.join("link")).unwrap();
+    fs::hard_link(upper.join("a/b/short"), upper.join("second")).unwrap();
+    fs::set_permissions(upper.join("large"), fs::Permissions::from_mode(0o640)).unwrap();
+    fs::write(upper.join("empty"), b"").unwrap();
+    fs::rename(upper.join("a/b"), upper.join("c")).unwrap();
+    for remounted in [false, true] {
+        assert_eq!(fs::read(upper.join("c/short")).unwrap(), b"attack at dawn");
+        assert_eq!(fs::read(upper.join("second")).unwrap(), b"attack at dawn");
+        assert_eq!(fs::metadata(upper.join("second")).unwrap().nlink(), 2);
+        assert!(fs::read(upper.join("large")).unwrap() == large);
+        assert_eq!(fs::metadata(upper.join("large")).unwrap().mode() & 0o7777, 0o640);
+        assert_eq!(fs::read(upper.join(&long_name)).unwrap(), b"long");
+        assert_eq!(fs::metadata(upper.join("empty")).unwrap().len(), 0);
+        assert_eq!(fs::read_link(upper.join("link")).unwrap().to_str(), Some("a/b/short"));
+        let mut names: Vec<_> = fs::read_dir(&upper).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, ["a", "c", "empty", "large", "link", "second", &long_name]);
+        if !remounted {
+            fixture.unmount();
+            assert!(fixture.mount(false));
+        }
+    }
+}
+
+#[test]
+fn a_file_is_open_as_long_as_somebody_has_it_open() {
+    let Some(fixture) = Fixture::new(&Options::default()) else { return };
+    let path = fixture.upper().join("file");
+    let mut file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+    file.write_all(b"one two").unwrap();
+    fs::remove_file(&path).unwrap();
+    file.write_all(b" three").unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(file.metadata().unwrap().nlink(), 0);
+    file.seek(SeekFrom::Start(0)).unwrap();
+    let mut text = String::new();
+    file.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "one two three");
+    // Another of the same name, while the first is there still.
+    fs::write(&path, b"other").unwrap();
+    assert_eq!(file.metadata().unwrap().len(), 13);
+    assert_eq!(fs::read(&path).unwrap(), b"other");
+}
+
+#[test]
+fn files_are_changed_in_place_and_cut() {
+    let Some(mut fixture) = Fixture::new(&Options::default()) else { return };
+    let path = fixture.upper().join("file");
+    fs::write(&path, vec![b'a'; 200_000]).unwrap();
+    fixture.unmount();
+    assert!(fixture.mount(false));
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    file.write_all_at(b"bbbb", 100_000).unwrap();
+    file.set_len(150_000).unwrap();
+    file.set_len(160_000).unwrap();
+    drop(file);
+    let mut appended = File::options().append(true).open(&path).unwrap();
+    appended.write_all(b"end").unwrap();
+    drop(appended);
+    for remounted in [false, true] {
+        let text = fs::read(&path).unwrap();
+        assert_eq!(text.len(), 160_003);
+        assert!(text[..100_000].iter().all(|byte| *byte == b'a'));
+        assert_eq!(&text[100_000..100_004], b"bbbb");
+        assert!(text[150_000..160_000].iter().all(|byte| *byte == 0));
+        assert_eq!(&text[160_000..], b"end");
+        if !remounted {
+            fixture.unmount();
+            assert!(fixture.mount(false));
+        }
+    }
+}
