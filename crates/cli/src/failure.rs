@@ -43,7 +43,12 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure with its exit code.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { message: message.into(), exit }
+        let mut message = message.into();
+        // Names of files are anybody's: what a terminal would obey is shown instead.
+        if message.contains(|letter: char| letter.is_control() && letter != '\n' && letter != '\t') {
+            message = message.chars().flat_map(shown).collect();
+        }
+        Self { message, exit }
     }
 
     /// [`Exit::Failed`].
@@ -73,6 +78,10 @@ impl Failure {
         self.exit = exit;
         self
     }
+}
+
+fn shown(letter: char) -> Vec<char> {
+    if letter.is_control() && letter != '\n' && letter != '\t' { letter.escape_default().collect() } else { vec![letter] }
 }
 
 impl fmt::Display for Failure {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
-use support::{bywash, stderr, stdout, succeed};
+use support::{Running, bywash, eventually, stderr, stdout, succeed};
 
 /// A folder with a key file and a passphrase file.
 struct Place {
@@ -308,4 +308,44 @@ fn full_and_read_only_disks() {
     assert_eq!(stdout(&output).split_whitespace().collect::<Vec<_>>(), ["1", "0", "4"], "{}", stderr(&output));
     assert!(stderr(&output).contains("nothing was removed") && stderr(&output).contains("Read-only file system"), "{}", stderr(&output));
     assert!(fs::read(place.at("file")).unwrap() == text(3_000_000));
+}
+
+#[test]
+fn a_key_in_the_vault_opens_files_and_never_leaves_it() {
+    let place = Place::new();
+    let (socket, keys) = (place.at("s"), place.at("keys"));
+    let at_broker = |arguments: &[&str]| {
+        let mut command = bywash();
+        command.args(arguments).env("BYWASH_SOCKET", &socket).current_dir(place.folder.path());
+        command
+    };
+    let mut broker = Running::start(bywash().args(["serve", "--socket"]).arg(&socket).arg("--keys").arg(&keys));
+    eventually("the broker listens", || socket.exists());
+    succeed(&mut at_broker(&["key", "generate", "box", "--algorithm", "p256", "--allow", "derive"]));
+    succeed(&mut at_broker(&["key", "generate", "signer", "--algorithm", "p256"]));
+    succeed(&mut at_broker(&["key", "generate", "other", "--algorithm", "ed25519"]));
+    let recipient = stdout(&succeed(&mut at_broker(&["keygen", "--recipient", "bywash:box"])));
+    for to in ["bywash:box", recipient.trim()] {
+        let plain = text(300_000);
+        let path = place.write("letter", &plain);
+        succeed(&mut at_broker(&["encrypt", "--force", "-r", to, "letter"]));
+        fs::remove_file(&path).unwrap();
+        succeed(&mut at_broker(&["decrypt", "-i", "bywash:box", "letter.bywash"]));
+        assert!(fs::read(&path).unwrap() == plain, "{to}");
+    }
+    refused(&mut at_broker(&["decrypt", "--force", "-i", "bywash:signer", "letter.bywash"]), 1, "may be used to sign and not to derive");
+    refused(&mut at_broker(&["decrypt", "--force", "-i", "bywash:nobody", "letter.bywash"]), 7, "there is no such key");
+    refused(&mut at_broker(&["encrypt", "--force", "-r", "bywash:other", "letter"]), 2, "not of the kind p256");
+    broker.signal("TERM");
+    broker.wait();
+    // Who only encrypts needs no broker.
+    succeed(&mut at_broker(&["encrypt", "--force", "-r", recipient.trim(), "letter"]));
+    refused(&mut at_broker(&["decrypt", "--force", "-i", "bywash:box", "letter.bywash"]), 7, "cannot be asked");
+}
+
+#[test]
+fn a_name_that_would_command_the_terminal_is_shown() {
+    let place = Place::new();
+    let refused = place.refused(&["encrypt", "ab\u{1b}[2J"], 1, "ab\\u{1b}[2J");
+    assert!(!stderr(&refused).contains('\u{1b}'));
 }

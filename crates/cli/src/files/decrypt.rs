@@ -62,7 +62,9 @@ struct Run<'a> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
     let is_stdin = stream::is_stdin(&args.paths);
-    let run = Run { args, client: client()?, keyring: args.keys.keyring()?, nonces: Arc::new(NonceSource::new()) };
+    let client = client()?;
+    let keyring = args.keys.keyring(&client)?;
+    let run = Run { args, client, keyring, nonces: Arc::new(NonceSource::new()) };
     if is_stdin || stream::is_stdout(args.output.as_deref()) {
         return run.stream(is_stdin);
     }

@@ -81,8 +81,9 @@ struct Run<'a> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
     let is_stdin = stream::is_stdin(&args.paths);
-    let (locks, keyring) = args.locks.locks()?;
-    let run = Run { args, client: client()?, locks, keyring, nonces: Arc::new(NonceSource::new()) };
+    let client = client()?;
+    let (locks, keyring) = args.locks.locks(&client)?;
+    let run = Run { args, client, locks, keyring, nonces: Arc::new(NonceSource::new()) };
     if is_stdin || stream::is_stdout(args.output.as_deref()) {
         return run.stream(is_stdin);
     }

@@ -46,7 +46,8 @@ pub(crate) struct Args {
 /// Does what is asked.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
-    let (client, keyring) = (client()?, args.keys.keyring()?);
+    let client = client()?;
+    let keyring = args.keys.keyring(&client)?;
     let plan = Plan::new(&args.paths, Way::Check, args.recursive, None)?;
     args.work.run(&plan, None, |job| check(args, &client, &keyring, job))
 }

@@ -1,5 +1,6 @@
 //! `bywash keygen`: identities and key files.
 
+use super::client;
 use super::keys::identities;
 use crate::failure::Failure;
 use crate::shell::print;
@@ -19,6 +20,7 @@ Examples:
   bywash keygen -o me.identity           the recipient, for others, goes to stderr
   bywash keygen --hybrid -o me.identity  X25519 and ML-KEM-768: both must be broken to read a file
   bywash keygen --recipient me.identity  the recipients of what is in a file
+  bywash keygen --recipient bywash:box   the recipient that a p256 key in the broker's vault is
   bywash keygen --key-file backup.key    32 random bytes for -k
 
 An identity is a private key: who has the file reads what was encrypted for it.")]
@@ -29,7 +31,7 @@ pub(crate) struct Args {
     /// Make one that also withstands quantum computers, as far as ML-KEM-768 does; its texts are long
     #[arg(long)]
     hybrid: bool,
-    /// Print the recipients of the identities in this file instead
+    /// Print the recipients of the identities in this file instead, or of bywash:NAME in the vault
     #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "hybrid", "key_file"])]
     recipient: Option<PathBuf>,
     /// Make a key file instead
@@ -41,7 +43,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let failed = |error: bywash_files::Error| Failure::failed(error.to_string());
     if let Some(path) = &args.recipient {
-        let recipients: String = identities(path)?.iter().map(|identity| format!("{}\n", identity.recipient())).collect();
+        let recipients: String = identities(&client()?, path)?.iter().map(|identity| format!("{}\n", identity.recipient())).collect();
         print(recipients.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -52,7 +54,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let identity = Identity::generate(args.hybrid).map_err(failed)?;
-    let secret = identity.to_secret_text();
+    // Only one in a vault has no text.
+    let secret = identity.to_secret_text().unwrap_or_default();
     let text = Zeroizing::new(format!("# recipient: {}\n{}\n", identity.recipient(), String::from_utf8_lossy(&secret)));
     match &args.output {
         Some(path) => {

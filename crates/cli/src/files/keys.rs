@@ -2,7 +2,8 @@
 
 use crate::failure::{Exit, Failure};
 use crate::key::first_line;
-use bywash_core::SecretBytes;
+use bywash_client::Client;
+use bywash_core::{KeyReference, SecretBytes};
 use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use std::fs::File;
@@ -37,7 +38,8 @@ pub(super) struct SecretArgs {
 pub(super) struct LockArgs {
     #[command(flatten)]
     secrets: SecretArgs,
-    /// A recipient (bywash-x25519-... or bywash-hybrid-...), or a file with one a line; again for more
+    /// A recipient (bywash-x25519-..., bywash-hybrid-..., bywash-p256-...), a file with one a line, or
+    /// bywash:NAME, a p256 key in the broker's vault; again for more
     #[arg(short, long, value_name = "RECIPIENT|FILE")]
     recipient: Vec<String>,
 }
@@ -47,7 +49,8 @@ pub(super) struct LockArgs {
 pub(super) struct KeyArgs {
     #[command(flatten)]
     secrets: SecretArgs,
-    /// A file with identities, as `bywash keygen` writes; again for more
+    /// A file with identities, as `bywash keygen` writes, or bywash:NAME, a p256 key in the broker's
+    /// vault that may be used to derive; again for more
     #[arg(short, long, value_name = "FILE")]
     identity: Vec<PathBuf>,
 }
@@ -70,7 +73,7 @@ impl SecretArgs {
 
 impl LockArgs {
     /// The locks, and a keyring with which files of an earlier run are known again.
-    pub(super) fn locks(&self) -> Result<(Vec<Lock>, Keyring), Failure> {
+    pub(super) fn locks(&self, client: &Client) -> Result<(Vec<Lock>, Keyring), Failure> {
         let refused = |error: bywash_files::Error| Failure::failed(error.to_string());
         let (mut locks, mut keyring) = (Vec::new(), Keyring::new());
         if let Some(passphrase) = self.secrets.passphrase(true)? {
@@ -82,7 +85,7 @@ impl LockArgs {
             keyring.add_key_file(&key);
         }
         for recipient in &self.recipient {
-            for recipient in recipients(recipient)? {
+            for recipient in recipients(client, recipient)? {
                 locks.push(Lock::recipient(&recipient).map_err(refused)?);
             }
         }
@@ -95,7 +98,7 @@ impl LockArgs {
 
 impl KeyArgs {
     /// What was given to open files with; a passphrase is asked for if nothing was.
-    pub(super) fn keyring(&self) -> Result<Keyring, Failure> {
+    pub(super) fn keyring(&self, client: &Client) -> Result<Keyring, Failure> {
         let mut keyring = Keyring::new();
         let key_files = self.secrets.key_files()?;
         let is_bare = key_files.is_empty() && self.identity.is_empty();
@@ -106,7 +109,7 @@ impl KeyArgs {
         passphrase.into_iter().for_each(|passphrase| keyring.add_passphrase(passphrase));
         key_files.iter().for_each(|key| keyring.add_key_file(key));
         for path in &self.identity {
-            identities(path)?.into_iter().for_each(|identity| keyring.add_identity(identity));
+            identities(client, path)?.into_iter().for_each(|identity| keyring.add_identity(identity));
         }
         Ok(keyring)
     }
@@ -169,7 +172,20 @@ fn meant(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
 }
 
-fn recipients(given: &str) -> Result<Vec<Recipient>, Failure> {
+/// The name of a key in the broker's vault, if that is what is meant.
+fn in_vault(given: &Path) -> Option<&str> {
+    given.to_str()?.strip_prefix(KeyReference::SCHEME)
+}
+
+fn vault_failure(name: &str, error: &bywash_files::Error) -> Failure {
+    let exit = if matches!(error, bywash_files::Error::Engine(_)) { Exit::NoKey } else { Exit::Usage };
+    Failure::new(exit, format!("{}{name}: {error}", KeyReference::SCHEME))
+}
+
+fn recipients(client: &Client, given: &str) -> Result<Vec<Recipient>, Failure> {
+    if let Some(name) = in_vault(Path::new(given)) {
+        return Recipient::in_vault(client, name).map(|recipient| vec![recipient]).map_err(|error| vault_failure(name, &error));
+    }
     // A recipient is meant as such, even if somebody has put a file of that name here.
     match given.parse() {
         Ok(recipient) => return Ok(vec![recipient]),
@@ -183,8 +199,11 @@ fn recipients(given: &str) -> Result<Vec<Recipient>, Failure> {
     meant(&text).map(parse).collect()
 }
 
-/// The identities in a file.
-pub(super) fn identities(path: &Path) -> Result<Vec<Identity>, Failure> {
+/// The identities in a file, or the one in the broker's vault.
+pub(super) fn identities(client: &Client, path: &Path) -> Result<Vec<Identity>, Failure> {
+    if let Some(name) = in_vault(path) {
+        return Identity::in_vault(client, name).map(|identity| vec![identity]).map_err(|error| vault_failure(name, &error));
+    }
     let text = read_text(path)?;
     let parse = |(number, line): (usize, &str)| {
         Identity::from_secret_text(line.trim()).map_err(|error| Failure::config(format!("{}:{number}: {error}", path.display())))

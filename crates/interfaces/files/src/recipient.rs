@@ -1,5 +1,5 @@
 //! Recipients and identities: files for whoever holds a private key. X25519 alone (RFC 7748), or together with ML-KEM-768 (FIPS 203) so that both
-//! must be broken.
+//! must be broken; or ECDH on NIST P-256 (SP 800-56A s5.7.1.2), for a key that never leaves a broker's vault.
 
 use crate::error::{Error, Result};
 use crate::kdf::{KEY_BYTES, derive};
@@ -7,12 +7,15 @@ use crate::nonce::random;
 use crate::slot::SlotKind;
 use aws_lc_rs::{agreement, digest, kem};
 use base64ct::{Base64UrlUnpadded, Encoding};
-use bywash_core::SecretBytes;
+use bywash_client::{Client, PublicKey, Session};
+use bywash_core::{Algorithm, Data, Direction, Key, Operation, SecretBytes, SessionParams};
 use core::fmt;
 use core::str::FromStr;
 
-/// Bytes of an X25519 key, public or private.
+/// Bytes of an X25519 key, public or private, and of the secrets agreed on.
 const X25519_BYTES: usize = 32;
+/// Bytes of a point of P-256, uncompressed (SEC 1 s2.3.3).
+const POINT_BYTES: usize = 65;
 /// Bytes of an ML-KEM-768 encapsulation key, decapsulation key and ciphertext (FIPS 203 table 3).
 const ENCAPSULATION_BYTES: usize = 1184;
 const DECAPSULATION_BYTES: usize = 2400;
@@ -21,25 +24,29 @@ const CIPHERTEXT_BYTES: usize = 1088;
 const ENCAPSULATION_AT: usize = 1152;
 const CHECK_BYTES: usize = 4;
 
-const RECIPIENT_X25519: &str = "bywash-x25519-";
-const RECIPIENT_HYBRID: &str = "bywash-hybrid-";
 const IDENTITY_X25519: &str = "BYWASH-IDENTITY-X25519-";
 const IDENTITY_HYBRID: &str = "BYWASH-IDENTITY-HYBRID-";
 
-/// A public key that files can be encrypted for. As text: `bywash-x25519-...` or `bywash-hybrid-...`.
+/// A public key that files can be encrypted for. As text: `bywash-x25519-...`, `bywash-hybrid-...` or `bywash-p256-...`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Recipient {
-    x25519: [u8; X25519_BYTES],
-    /// ML-KEM-768's part, of a hybrid one.
-    encapsulation: Option<Vec<u8>>,
+    kind: SlotKind,
+    /// X25519's key, followed in a hybrid one by ML-KEM-768's; or a point of P-256.
+    public: Vec<u8>,
 }
 
-/// A private key that opens files for its recipient. As text, secret: `BYWASH-IDENTITY-X25519-...` or `BYWASH-IDENTITY-HYBRID-...`.
+/// A private key that opens files for its recipient. As text, secret: `BYWASH-IDENTITY-X25519-...` or `BYWASH-IDENTITY-HYBRID-...`; one that is in a vault has none.
 pub struct Identity {
-    x25519: SecretBytes,
-    /// ML-KEM-768's part, of a hybrid one.
-    decapsulation: Option<SecretBytes>,
+    private: Private,
     recipient: Recipient,
+}
+
+enum Private {
+    X25519(SecretBytes),
+    /// X25519's and ML-KEM-768's.
+    Hybrid(SecretBytes, SecretBytes),
+    /// A session whose operations run where the key is.
+    Vault(Session),
 }
 
 fn failed(what: &str) -> Error {
@@ -54,21 +61,33 @@ impl Identity {
     pub fn generate(hybrid: bool) -> Result<Self> {
         let mut x25519 = SecretBytes::zeroed(X25519_BYTES);
         random(&mut x25519)?;
-        let decapsulation = if hybrid {
-            let key = kem::DecapsulationKey::generate(&kem::ML_KEM_768).map_err(|_| failed("ML-KEM-768 made no key"))?;
-            Some(SecretBytes::from(key.key_bytes().map_err(|_| failed("ML-KEM-768 gave no key"))?.as_ref()))
-        } else {
-            None
-        };
-        Self::new(x25519, decapsulation)
+        if !hybrid {
+            return Self::x25519(x25519);
+        }
+        let key = kem::DecapsulationKey::generate(&kem::ML_KEM_768).map_err(|_| failed("ML-KEM-768 made no key"))?;
+        Self::hybrid(x25519, key.key_bytes().map_err(|_| failed("ML-KEM-768 gave no key"))?.as_ref().into())
     }
 
-    fn new(x25519: SecretBytes, decapsulation: Option<SecretBytes>) -> Result<Self> {
-        let public = private_key(&x25519)?.compute_public_key().map_err(|_| failed("this is no X25519 key"))?;
-        let mut own = [0; X25519_BYTES];
-        own.copy_from_slice(public.as_ref());
-        let encapsulation = decapsulation.as_ref().map(|key| key[ENCAPSULATION_AT..][..ENCAPSULATION_BYTES].to_vec());
-        Ok(Self { x25519, decapsulation, recipient: Recipient { x25519: own, encapsulation } })
+    fn x25519(private: SecretBytes) -> Result<Self> {
+        let recipient = Recipient { kind: SlotKind::X25519, public: public_of(&private)? };
+        Ok(Self { private: Private::X25519(private), recipient })
+    }
+
+    fn hybrid(private: SecretBytes, decapsulation: SecretBytes) -> Result<Self> {
+        let mut public = public_of(&private)?;
+        public.extend_from_slice(&decapsulation[ENCAPSULATION_AT..][..ENCAPSULATION_BYTES]);
+        Ok(Self { private: Private::Hybrid(private, decapsulation), recipient: Recipient { kind: SlotKind::Hybrid, public } })
+    }
+
+    /// A P-256 key in the broker's vault that may be used to derive. Each file that it opens costs one operation there; the key stays there.
+    ///
+    /// # Errors
+    /// Those of [`Recipient::in_vault`].
+    pub fn in_vault(client: &Client, name: &str) -> Result<Self> {
+        let recipient = Recipient::in_vault(client, name)?;
+        let key = Key::Vault(client.vault_key(name, None)?);
+        let session = client.session(SessionParams::new(Algorithm::EcdhP256, key)?)?;
+        Ok(Self { private: Private::Vault(session), recipient })
     }
 
     /// Its public half.
@@ -76,13 +95,13 @@ impl Identity {
         &self.recipient
     }
 
-    /// As text for a file that nobody else reads.
-    pub fn to_secret_text(&self) -> SecretBytes {
-        let (name, key) = match &self.decapsulation {
-            None => (IDENTITY_X25519, self.x25519.clone()),
-            Some(more) => (IDENTITY_HYBRID, joined(&[&self.x25519, more])),
-        };
-        secret_text(name, &key)
+    /// As text for a file that nobody else reads; none for one in a vault, which nobody reads.
+    pub fn to_secret_text(&self) -> Option<SecretBytes> {
+        match &self.private {
+            Private::X25519(key) => Some(secret_text(IDENTITY_X25519, key)),
+            Private::Hybrid(key, more) => Some(secret_text(IDENTITY_HYBRID, &joined(&[key, more]))),
+            Private::Vault(_) => None,
+        }
     }
 
     /// From its text.
@@ -92,48 +111,93 @@ impl Identity {
     pub fn from_secret_text(text: &str) -> Result<Self> {
         let unknown = || failed("this is no identity: it begins with neither BYWASH-IDENTITY-X25519- nor BYWASH-IDENTITY-HYBRID-");
         if let Some(text) = text.strip_prefix(IDENTITY_X25519) {
-            return Self::new(from_text(IDENTITY_X25519, text, X25519_BYTES)?, None);
+            return Self::x25519(from_text(IDENTITY_X25519, text, X25519_BYTES)?);
         }
         let text = text.strip_prefix(IDENTITY_HYBRID).ok_or_else(unknown)?;
         let bytes = from_text(IDENTITY_HYBRID, text, X25519_BYTES + DECAPSULATION_BYTES)?;
         let (x25519, decapsulation) = bytes.split_at(X25519_BYTES);
-        Self::new(x25519.into(), Some(decapsulation.into()))
+        Self::hybrid(x25519.into(), decapsulation.into())
     }
 
-    /// What slots of this kind it may open.
+    /// What slots it may open.
     pub(crate) fn kind(&self) -> SlotKind {
-        self.recipient.kind()
+        self.recipient.kind
     }
 
     /// The key-encryption key of a slot, right or wrong.
     pub(crate) fn open(&self, body: &[u8]) -> Result<SecretBytes> {
-        let expected = X25519_BYTES + if self.decapsulation.is_some() { CIPHERTEXT_BYTES } else { 0 };
-        if body.len() != expected {
+        if body.len() != self.recipient.body_len() {
             return Err(Error::DamagedHeader { what: "a recipient's slot has a length that cannot be" });
         }
-        let (ephemeral, ciphertext) = body.split_at(X25519_BYTES);
-        let shared = agree(&private_key(&self.x25519)?, ephemeral)?;
-        let Some(decapsulation) = &self.decapsulation else { return combine(&self.recipient, body, &[&shared]) };
-        let key = kem::DecapsulationKey::new(&kem::ML_KEM_768, decapsulation).map_err(|_| failed("this is no ML-KEM-768 key"))?;
-        let second = key.decapsulate(ciphertext.into()).map_err(|_| Error::DamagedHeader { what: "an ML-KEM-768 ciphertext is none" })?;
-        combine(&self.recipient, body, &[second.as_ref(), &shared])
+        match &self.private {
+            Private::X25519(key) => combine(&self.recipient, body, &[&agree(&x25519(key)?, body)?]),
+            Private::Hybrid(key, decapsulation) => {
+                let (ephemeral, ciphertext) = body.split_at(X25519_BYTES);
+                let first = agree(&x25519(key)?, ephemeral)?;
+                let key = kem::DecapsulationKey::new(&kem::ML_KEM_768, decapsulation).map_err(|_| failed("this is no ML-KEM-768 key"))?;
+                let no_ciphertext = |_| Error::DamagedHeader { what: "an ML-KEM-768 ciphertext is none" };
+                let second = key.decapsulate(ciphertext.into()).map_err(no_ciphertext)?;
+                combine(&self.recipient, body, &[second.as_ref(), &first])
+            }
+            Private::Vault(session) => combine(&self.recipient, body, &[&agree_in_vault(session, body)?]),
+        }
     }
 }
 
 impl Recipient {
+    /// The kinds, with what their texts begin with and how long their keys are.
+    const KINDS: [(SlotKind, &str, usize); 3] = [
+        (SlotKind::X25519, "bywash-x25519-", X25519_BYTES),
+        (SlotKind::Hybrid, "bywash-hybrid-", X25519_BYTES + ENCAPSULATION_BYTES),
+        (SlotKind::P256, "bywash-p256-", POINT_BYTES),
+    ];
+
+    /// The recipient that a P-256 key in the broker's vault is. What is encrypted for it can be opened as long as the vault has that key: it must not be rotated.
+    ///
+    /// # Errors
+    /// [`Error::Engine`]: no such key, no right to it, no broker. [`Error::BadKey`] for a key of another kind.
+    pub fn in_vault(client: &Client, name: &str) -> Result<Self> {
+        let reference = client.vault_key(name, None)?;
+        match PublicKey::from_der(&reference.public) {
+            Some(PublicKey::P256(point)) => Ok(Self { kind: SlotKind::P256, public: point }),
+            _ => {
+                let what = format!(
+                    "the vault's key {name} is not of the kind p256; make one with `bywash key generate NAME --algorithm p256 --allow derive`"
+                );
+                Err(Error::BadKey { what })
+            }
+        }
+    }
+
     /// The kind of slot it gets.
     pub(crate) fn kind(&self) -> SlotKind {
-        if self.encapsulation.is_some() { SlotKind::Hybrid } else { SlotKind::X25519 }
+        self.kind
+    }
+
+    /// Length of its slots' bodies.
+    fn body_len(&self) -> usize {
+        match self.kind {
+            SlotKind::P256 => POINT_BYTES,
+            SlotKind::Hybrid => X25519_BYTES + CIPHERTEXT_BYTES,
+            _ => X25519_BYTES,
+        }
     }
 
     /// A key-encryption key that only its identity finds again, and the slot body to find it by.
     pub(crate) fn encapsulate(&self) -> Result<(SecretBytes, Vec<u8>)> {
+        if self.kind == SlotKind::P256 {
+            let ephemeral = agreement::PrivateKey::generate(&agreement::ECDH_P256).map_err(|_| failed("P-256 made no key"))?;
+            let (shared, body) = (agree(&ephemeral, &self.public)?, public_bytes(&ephemeral)?);
+            return Ok((combine(self, &body, &[&shared])?, body));
+        }
         let mut secret = SecretBytes::zeroed(X25519_BYTES);
         random(&mut secret)?;
-        let ephemeral = private_key(&secret)?;
-        let shared = agree(&ephemeral, &self.x25519)?;
-        let mut body = ephemeral.compute_public_key().map_err(|_| failed("X25519 failed"))?.as_ref().to_vec();
-        let Some(encapsulation) = &self.encapsulation else { return Ok((combine(self, &body, &[&shared])?, body)) };
+        let ephemeral = x25519(&secret)?;
+        let (public, encapsulation) = self.public.split_at(X25519_BYTES);
+        let (shared, mut body) = (agree(&ephemeral, public)?, public_bytes(&ephemeral)?);
+        if self.kind == SlotKind::X25519 {
+            return Ok((combine(self, &body, &[&shared])?, body));
+        }
         let key = kem::EncapsulationKey::new(&kem::ML_KEM_768, encapsulation).map_err(|_| failed("this is no ML-KEM-768 key"))?;
         let (ciphertext, second) =
             key.encapsulate().map_err(|_| failed("this recipient's ML-KEM-768 key cannot be used; ask for it again"))?;
@@ -144,11 +208,8 @@ impl Recipient {
 
 impl fmt::Display for Recipient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, key) = match &self.encapsulation {
-            None => (RECIPIENT_X25519, self.x25519.to_vec()),
-            Some(more) => (RECIPIENT_HYBRID, [&self.x25519[..], more].concat()),
-        };
-        f.write_str(&String::from_utf8_lossy(&secret_text(name, &key)))
+        let name = Self::KINDS.into_iter().find(|(kind, ..)| *kind == self.kind).map_or("", |(_, name, _)| name);
+        f.write_str(&String::from_utf8_lossy(&secret_text(name, &self.public)))
     }
 }
 
@@ -162,34 +223,45 @@ impl FromStr for Recipient {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let (name, text, more) = if let Some(text) = text.strip_prefix(RECIPIENT_X25519) {
-            (RECIPIENT_X25519, text, 0)
-        } else {
-            let unknown = || failed("this is no recipient: it begins with neither bywash-x25519- nor bywash-hybrid-");
-            (RECIPIENT_HYBRID, text.strip_prefix(RECIPIENT_HYBRID).ok_or_else(unknown)?, ENCAPSULATION_BYTES)
-        };
-        let bytes = from_text(name, text, X25519_BYTES + more)?;
-        let mut x25519 = [0; X25519_BYTES];
-        x25519.copy_from_slice(&bytes[..X25519_BYTES]);
-        Ok(Self { x25519, encapsulation: (more > 0).then(|| bytes[X25519_BYTES..].to_vec()) })
+        for (kind, name, len) in Self::KINDS {
+            if let Some(text) = text.strip_prefix(name) {
+                return Ok(Self { kind, public: from_text(name, text, len)?.to_vec() });
+            }
+        }
+        Err(failed("this is no recipient: it begins with none of bywash-x25519-, bywash-hybrid-, bywash-p256-"))
     }
 }
 
-fn private_key(bytes: &[u8]) -> Result<agreement::PrivateKey> {
+fn x25519(bytes: &[u8]) -> Result<agreement::PrivateKey> {
     agreement::PrivateKey::from_private_key(&agreement::X25519, bytes).map_err(|_| failed("this is no X25519 key"))
 }
 
-/// X25519; a public key whose result is zero (RFC 7748 s6.1) is an error.
+fn public_of(private: &[u8]) -> Result<Vec<u8>> {
+    public_bytes(&x25519(private)?)
+}
+
+fn public_bytes(key: &agreement::PrivateKey) -> Result<Vec<u8>> {
+    Ok(key.compute_public_key().map_err(|_| failed("this key has no public half"))?.as_ref().to_vec())
+}
+
+/// X25519, of which a public key whose result is zero (RFC 7748 s6.1) is an error, or ECDH on P-256, of which one that is no point of it is.
 fn agree(own: &agreement::PrivateKey, public: &[u8]) -> Result<SecretBytes> {
-    let public = agreement::UnparsedPublicKey::new(&agreement::X25519, public);
-    agreement::agree(own, public, failed("this X25519 public key cannot be used"), |shared| Ok(shared.into()))
+    let public = agreement::UnparsedPublicKey::new(own.algorithm(), public);
+    agreement::agree(own, public, failed("this public key cannot be used"), |shared| Ok(shared.into()))
+}
+
+/// ECDH where the private key is.
+fn agree_in_vault(session: &Session, point: &[u8]) -> Result<SecretBytes> {
+    let mut shared = SecretBytes::zeroed(X25519_BYTES);
+    let data = Data::Copy { input: point, output: &mut shared };
+    session.run(&mut Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag: &mut [] })?;
+    Ok(shared)
 }
 
 /// One key from the shared secrets, bound to both public keys and to all that was sent.
 fn combine(recipient: &Recipient, body: &[u8], secrets: &[&[u8]]) -> Result<SecretBytes> {
-    let more = recipient.encapsulation.as_deref().unwrap_or_default();
-    let public = digest::digest(&digest::SHA256, &[&recipient.x25519, more, body].concat());
-    derive(public.as_ref(), &joined(secrets), &[b"bywash-files/1 recipient", &[recipient.kind() as u8]], KEY_BYTES)
+    let public = digest::digest(&digest::SHA256, &[&recipient.public, body].concat());
+    derive(public.as_ref(), &joined(secrets), &[b"bywash-files/1 recipient", &[recipient.kind as u8]], KEY_BYTES)
 }
 
 fn joined(parts: &[&[u8]]) -> SecretBytes {
@@ -242,7 +314,7 @@ mod tests {
     fn texts_round_trip_and_show_typing_errors() {
         for hybrid in [false, true] {
             let identity = Identity::generate(hybrid).unwrap();
-            let text = String::from_utf8(identity.to_secret_text().to_vec()).unwrap();
+            let text = String::from_utf8(identity.to_secret_text().unwrap().to_vec()).unwrap();
             let again = Identity::from_secret_text(&text).unwrap();
             assert_eq!(again.recipient(), identity.recipient());
             let public = identity.recipient().to_string();
@@ -253,6 +325,12 @@ mod tests {
             let error = Identity::from_secret_text(&text[..text.len() - 1]).err().unwrap().to_string();
             assert!(!error.contains(&text[30..50]), "{error}");
         }
+        let point = |len| secret_text("bywash-p256-", &vec![4; len]);
+        let text = String::from_utf8(point(POINT_BYTES).to_vec()).unwrap();
+        let recipient: Recipient = text.parse().unwrap();
+        assert_eq!((recipient.kind(), recipient.to_string()), (SlotKind::P256, text));
+        assert!(recipient.encapsulate().is_err(), "no point of the curve");
+        assert!(String::from_utf8(point(POINT_BYTES - 1).to_vec()).unwrap().parse::<Recipient>().is_err());
         assert!("age1xyz".parse::<Recipient>().is_err() && Identity::from_secret_text("AGE-SECRET-KEY-1").is_err());
     }
 

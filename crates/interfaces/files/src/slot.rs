@@ -26,10 +26,12 @@ pub enum SlotKind {
     X25519 = 3,
     /// A recipient's X25519 and ML-KEM-768 keys together.
     Hybrid = 4,
+    /// A recipient's P-256 key, which is in a vault.
+    P256 = 5,
 }
 
 impl SlotKind {
-    const ALL: [Self; 4] = [Self::Passphrase, Self::KeyFile, Self::X25519, Self::Hybrid];
+    const ALL: [Self; 5] = [Self::Passphrase, Self::KeyFile, Self::X25519, Self::Hybrid, Self::P256];
 
     fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
@@ -42,6 +44,7 @@ impl SlotKind {
             Self::KeyFile => "a key file",
             Self::X25519 => "an X25519 identity",
             Self::Hybrid => "a hybrid X25519 and ML-KEM-768 identity",
+            Self::P256 => "a P-256 key in a vault (-i bywash:NAME)",
         }
     }
 }
