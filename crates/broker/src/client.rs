@@ -4,6 +4,7 @@ use crate::accounts::{Account, Claimed, Served, claimed};
 use crate::recorder::Recorder;
 use crate::sessions::Sessions;
 use crate::stats::{ClientStats, WorkStats};
+use bywash_core::trace::Whose;
 use bywash_protocol::trace_ring::TraceCursor;
 use bywash_protocol::{BrokerRing, ControlSocket, Peer};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,8 @@ pub(crate) const STACK_BYTES: usize = 256 << 10;
 pub(crate) struct Client {
     pub(crate) number: u32,
     pub(crate) peer: Peer,
-    pub(crate) comm: String,
+    /// Its process, by the kernel's word and its own.
+    pub(crate) whose: Arc<Whose>,
     pub(crate) run: Option<String>,
     pub(crate) socket: ControlSocket,
     pub(crate) sessions: Sessions,
@@ -40,7 +42,7 @@ impl Client {
             client: self.number,
             pid: self.peer.pid,
             uid: self.peer.uid,
-            comm: self.comm.clone(),
+            comm: self.whose.program.clone(),
             run: self.run.clone(),
             sessions: self.sessions.len(),
             in_flight: self.ring.as_ref().map_or(0, |ring| ring.in_flight()),
@@ -59,7 +61,7 @@ impl Client {
     pub(crate) fn drain_trace(&self, recorder: &Recorder) {
         if let Some(ring) = &self.ring {
             let mut cursor = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
-            let lost = ring.region().drain_trace(&mut cursor, |entry| recorder.note_claimed(self.number, entry));
+            let lost = ring.region().drain_trace(&mut cursor, |entry| recorder.note_claimed(self.number, &self.whose, entry));
             if lost > 0 {
                 recorder.note_lost(lost);
             }

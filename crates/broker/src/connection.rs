@@ -10,6 +10,7 @@ use crate::throttle::Bucket;
 use crate::users::Unwelcome;
 use crate::work::Worker;
 use bywash_core::secret::constant_time_eq;
+use bywash_core::trace::Whose;
 use bywash_core::{Algorithm, Error, KeyReference, Result, SessionParams};
 use bywash_protocol::message::NAME_BYTES_MAX;
 use bywash_protocol::socket::Packet;
@@ -88,7 +89,13 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: ControlSocket, peer: Peer, str
     drop(stranger);
     match outcome {
         Ok(mut connection) => {
-            tracing::debug!(client = connection.client.number, pid = peer.pid, uid = peer.uid, comm = connection.client.comm, "connected");
+            tracing::debug!(
+                client = connection.client.number,
+                pid = peer.pid,
+                uid = peer.uid,
+                comm = connection.client.whose.program,
+                "connected"
+            );
             match connection.talk(&mut packet) {
                 Ok(()) => {}
                 Err(End::Broken(error)) => tracing::debug!(client = connection.client.number, "disconnected: {error}"),
@@ -142,10 +149,12 @@ fn welcome(
     })?;
     let (half, file) = made.map(|(region, file)| (BrokerRing::new(region), file)).unzip();
     let (intake, ring) = half.unzip();
+    // Of a peer whose groups the kernel does not tell no rule for a group speaks.
+    let gids = socket.peer_groups().unwrap_or_default();
     let client = Arc::new(Client {
         number: shared.next_client.fetch_add(1, Relaxed),
         peer,
-        comm: short(comm),
+        whose: Arc::new(Whose { pid: peer.pid, uid: peer.uid, gids, program: short(comm) }),
         run: run.map(short),
         socket,
         sessions: Sessions::new(shared.config.quotas.sessions_per_client_max),
@@ -154,8 +163,7 @@ fn welcome(
         trace: Default::default(),
     });
     if role == Role::Compute {
-        let who = (peer.pid, peer.uid, client.comm.as_str());
-        let tenant = shared.telemetry.ledger.join(client.number, who, |gid| group_among(&client.socket, &[gid]).is_some());
+        let tenant = shared.telemetry.ledger.join(client.number, client.whose.clone());
         shared.config.manager.join(client.number, tenant);
     }
     shared.clients().insert(client.number, client.clone());

@@ -1,7 +1,8 @@
 //! What tenants have had of the engines, and whether what they were promised was kept. Counters without locks, but for finding a client's own.
 
 use crate::latency::Latency;
-use crate::tenants::{self, TenantRule};
+use crate::tenants::TenantRule;
+use bywash_core::trace::Whose;
 use bywash_manager::{Observation, Tenant};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -27,9 +28,7 @@ pub(crate) struct Account {
 /// A client's own part of it.
 pub(crate) struct Meter {
     pub(crate) account: Arc<Account>,
-    pub(crate) pid: u32,
-    pub(crate) uid: u32,
-    pub(crate) comm: String,
+    pub(crate) whose: Arc<Whose>,
     service_ns: AtomicU64,
     requests: AtomicU64,
 }
@@ -91,14 +90,14 @@ impl Ledger {
         let account = |name: String, tenant| Arc::new(Account { name, tenant, ..Account::default() });
         let mut accounts: Vec<_> = rules.iter().map(|rule| account(rule.matches.to_string(), rule.tenant)).collect();
         accounts.push(account(OTHERS.to_owned(), Tenant::default()));
-        let nobody = meter(&accounts, &rules, None, (0, 0, String::new()));
+        let nobody = meter(&accounts, &rules, None, Arc::default());
         Self { rules, accounts, clients: RwLock::default(), nobody }
     }
 
     /// A client is there; what it is promised.
-    pub(crate) fn join(&self, client: u32, (pid, uid, comm): (u32, u32, &str), in_group: impl FnMut(u32) -> bool) -> Tenant {
-        let rule = tenants::of(&self.rules, uid, comm, in_group);
-        let meter = meter(&self.accounts, &self.rules, rule, (pid, uid, comm.to_owned()));
+    pub(crate) fn join(&self, client: u32, whose: Arc<Whose>) -> Tenant {
+        let rule = TenantRule::of(&self.rules, &whose);
+        let meter = meter(&self.accounts, &self.rules, rule, whose);
         let tenant = meter.account.tenant;
         self.clients.write().unwrap_or_else(PoisonError::into_inner).insert(client, meter);
         tenant
@@ -137,10 +136,10 @@ impl Ledger {
     }
 }
 
-fn meter(accounts: &[Arc<Account>], rules: &[TenantRule], rule: Option<&TenantRule>, (pid, uid, comm): (u32, u32, String)) -> Arc<Meter> {
+fn meter(accounts: &[Arc<Account>], rules: &[TenantRule], rule: Option<&TenantRule>, whose: Arc<Whose>) -> Arc<Meter> {
     let place = rule.and_then(|rule| rules.iter().position(|other| other == rule)).unwrap_or(rules.len());
     let (service_ns, requests) = Default::default();
-    Arc::new(Meter { account: accounts[place].clone(), pid, uid, comm, service_ns, requests })
+    Arc::new(Meter { account: accounts[place].clone(), whose, service_ns, requests })
 }
 
 impl Account {
@@ -183,8 +182,9 @@ mod tests {
     fn who_comes_is_promised_what_its_rule_says_and_counted_there() {
         let tenant = Tenant { weight: 3, goal_ns: Some(1_000_000) };
         let ledger = Ledger::new(vec![TenantRule { matches: "uid:7".parse().unwrap(), tenant }]);
-        assert_eq!(ledger.join(1, (10, 7, "a"), |_| false), tenant);
-        assert_eq!(ledger.join(2, (11, 8, "b"), |_| false), Tenant::default());
+        let whose = |uid, program: &str| Arc::new(Whose { uid, program: program.to_owned(), ..Whose::default() });
+        assert_eq!(ledger.join(1, whose(7, "a")), tenant);
+        assert_eq!(ledger.join(2, whose(8, "b")), Tenant::default());
         let view = ledger.view();
         assert_eq!(
             view.iter().map(|stats| (stats.tenant.as_str(), stats.clients, stats.due)).collect::<Vec<_>>(),

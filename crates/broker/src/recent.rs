@@ -1,6 +1,7 @@
 //! The latest requests that the broker has served: what became of each, and why it went where it went. Bounded; the oldest are forgotten.
 
 use crate::ledger::Meter;
+use bywash_core::trace::Record;
 use bywash_core::{Algorithm, Time};
 use bywash_manager::{Observation, Reason};
 use serde::{Deserialize, Serialize};
@@ -47,7 +48,7 @@ pub struct RequestStats {
     pub uid: u32,
     /// Its command, by its own word.
     pub comm: String,
-    /// The rule that says what it was promised, or `others`.
+    /// The rule that says what it was promised, or `others`; empty where that was not recorded.
     pub tenant: String,
     /// The manager's number of its session.
     pub session: u32,
@@ -76,6 +77,32 @@ pub struct RequestStats {
 }
 
 impl RequestStats {
+    /// Of a request that was recorded; `None` for one that no broker served.
+    pub fn of(record: &Record) -> Option<Self> {
+        let us = |from: Time, to: Time| to.since_ns(from) as f64 / 1e3;
+        let (served, whose) = (record.served.as_ref()?, record.whose.as_deref());
+        Some(Self {
+            id: served.request,
+            client: record.client,
+            pid: whose.map_or(0, |whose| whose.pid),
+            uid: whose.map_or(0, |whose| whose.uid),
+            comm: whose.map_or_else(String::new, |whose| whose.program.clone()),
+            tenant: String::new(),
+            session: record.session,
+            algorithm: record.algorithm.name().to_owned(),
+            bytes: record.bytes,
+            engine: record.engine.clone(),
+            arrived_us: us(Time::ZERO, record.arrival),
+            waited_us: us(record.arrival, served.dispatched),
+            reach_us: us(served.dispatched, record.start),
+            service_us: us(record.start, record.done),
+            deadline_us: served.deadline.map(|deadline| us(record.arrival, deadline)),
+            switched: served.switched,
+            failed: served.failed,
+            reason: Reason::of_word(&served.reason).map(|reason| reason.to_string()),
+        })
+    }
+
     /// Microseconds from its arrival to its end.
     pub fn took_us(&self) -> f64 {
         self.waited_us + self.reach_us + self.service_us
@@ -122,9 +149,9 @@ impl Recent {
         let each = |ended: &Ended| RequestStats {
             id: ended.id,
             client: ended.client,
-            pid: ended.whose.pid,
-            uid: ended.whose.uid,
-            comm: ended.whose.comm.clone(),
+            pid: ended.whose.whose.pid,
+            uid: ended.whose.whose.uid,
+            comm: ended.whose.whose.program.clone(),
             tenant: ended.whose.account.name.clone(),
             session: ended.session,
             algorithm: ended.algorithm.name().to_owned(),

@@ -2,7 +2,7 @@
 //!
 //! A recording never holds a request up: lines go through a bounded queue to a thread of its own, and what does not fit is counted.
 
-use bywash_core::trace::{HEADER, Record};
+use bywash_core::trace::{HEADER, Record, Served, Whose};
 use bywash_core::{Error, Result, Time};
 use bywash_manager::Observation;
 use bywash_protocol::TraceEntry;
@@ -97,7 +97,7 @@ impl Recorder {
     }
 
     /// A request that the broker served.
-    pub(crate) fn note_served(&self, seen: &Observation<'_>) {
+    pub(crate) fn note_served(&self, seen: &Observation<'_>, whose: &Arc<Whose>) {
         self.with(|running| {
             let since = |time: Time| Time(time.since_ns(running.zero));
             running.note(Record {
@@ -110,12 +110,21 @@ impl Recorder {
                 engine: seen.engine.to_owned(),
                 start: since(seen.start),
                 done: since(seen.done),
+                served: Some(Served {
+                    request: seen.request.id.0,
+                    dispatched: since(seen.dispatched),
+                    deadline: seen.request.deadline.map(since),
+                    switched: seen.switched,
+                    failed: seen.outcome.is_err(),
+                    reason: seen.reason.map_or("", |reason| reason.word()).to_owned(),
+                }),
+                whose: Some(whose.clone()),
             });
         });
     }
 
     /// A request that a client says it ran in place.
-    pub(crate) fn note_claimed(&self, client: u32, entry: TraceEntry) {
+    pub(crate) fn note_claimed(&self, client: u32, whose: &Arc<Whose>, entry: TraceEntry) {
         self.with(|running| {
             let since = |ns: u64| Time(ns.saturating_sub(running.zero_ns));
             running.note(Record {
@@ -128,6 +137,8 @@ impl Recorder {
                 engine: "here".to_owned(),
                 start: since(entry.start_ns),
                 done: since(entry.done_ns),
+                served: None,
+                whose: Some(whose.clone()),
             });
         });
     }

@@ -48,10 +48,10 @@ impl Telemetry {
         let latency = self.latencies.of(seen.engine, seen.request.algorithm);
         latency.add(seen.done.since_ns(seen.arrival), seen.request.bytes, seen.outcome.is_err());
         let whose = self.ledger.book(seen);
-        self.recent.note(seen, self.engines.iter().position(|name| name == seen.engine).map(|place| place as u8), whose);
         if self.recorder.is_active() {
-            self.recorder.note_served(seen);
+            self.recorder.note_served(seen, &whose.whose);
         }
+        self.recent.note(seen, self.engines.iter().position(|name| name == seen.engine).map(|place| place as u8), whose);
     }
 
     /// The latest requests, the last first.

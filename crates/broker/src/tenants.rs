@@ -1,5 +1,6 @@
 //! Tenants: whom the machine's owner has promised what, and how a client is known to be one of theirs.
 
+use bywash_core::trace::Whose;
 use bywash_core::{Error, Result};
 use bywash_manager::Tenant;
 use core::fmt;
@@ -51,13 +52,22 @@ impl fmt::Display for Match {
     }
 }
 
-/// The first of the rules that a client meets.
-pub(crate) fn of<'a>(rules: &'a [TenantRule], uid: u32, comm: &str, mut in_group: impl FnMut(u32) -> bool) -> Option<&'a TenantRule> {
-    rules.iter().find(|rule| match &rule.matches {
-        Match::User(user) => *user == uid,
-        Match::Group(gid) => in_group(*gid),
-        Match::Program(name) => name == comm,
-    })
+impl Match {
+    /// Whether it means this process.
+    pub fn means(&self, whose: &Whose) -> bool {
+        match self {
+            Self::User(uid) => *uid == whose.uid,
+            Self::Group(gid) => whose.gids.contains(gid),
+            Self::Program(name) => *name == whose.program,
+        }
+    }
+}
+
+impl TenantRule {
+    /// The first of the rules that a process meets.
+    pub fn of<'a>(rules: &'a [Self], whose: &Whose) -> Option<&'a Self> {
+        rules.iter().find(|rule| rule.matches.means(whose))
+    }
 }
 
 #[cfg(test)]
@@ -68,7 +78,9 @@ mod tests {
     fn the_first_rule_that_fits_counts() {
         let rule = |text: &str, weight| TenantRule { matches: text.parse().unwrap(), tenant: Tenant { weight, goal_ns: None } };
         let rules = [rule("program:nginx", 5), rule("uid:33", 3), rule("gid:48", 2)];
-        let weight = |uid, comm, group| of(&rules, uid, comm, |gid| gid == group).map(|rule| rule.tenant.weight);
+        let weight = |uid, program: &str, gid| {
+            TenantRule::of(&rules, &Whose { pid: 1, uid, gids: vec![gid], program: program.to_owned() }).map(|rule| rule.tenant.weight)
+        };
         assert_eq!(weight(33, "nginx", 0), Some(5));
         assert_eq!(weight(33, "curl", 48), Some(3));
         assert_eq!(weight(7, "curl", 48), Some(2));

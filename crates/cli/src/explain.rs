@@ -7,7 +7,7 @@ use crate::stats::recent;
 use bywash_broker::RequestStats;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// `bywash explain`
@@ -17,9 +17,11 @@ Examples:
   bywash stats --recent           the latest requests, with their numbers
   bywash explain 4711             why that one went where it went, and who was before it
   bywash explain 4711 --json
+  bywash explain 4711 --trace trace.csv
+                                  the same of a request that `bywash record` has recorded
 
-The broker remembers its latest 4096 requests. What a program computed in its own place never
-reached the broker, and has no number.")]
+The broker remembers its latest 4096 requests, a recording all of them (its column `request` has the
+numbers). What a program computed in its own place never reached the broker, and has no number.")]
 pub(crate) struct Args {
     /// The request's number, from `bywash stats --recent`
     #[arg(value_name = "REQUEST-ID")]
@@ -27,6 +29,9 @@ pub(crate) struct Args {
     /// The broker's socket [default: $BYWASH_SOCKET, else the system's or the session's]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// A recording to look in, instead of asking a broker
+    #[arg(long, value_name = "FILE", conflicts_with = "socket")]
+    trace: Option<PathBuf>,
     /// Print what is known of it as JSON
     #[arg(long)]
     json: bool,
@@ -34,8 +39,13 @@ pub(crate) struct Args {
 
 /// Asks the broker, and explains.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let known = recent(&mut Link::connect(&socket_path(args.socket.as_deref()))?)?;
-    let request = known.iter().find(|request| request.id == args.id).ok_or_else(|| unknown(args.id, &known))?;
+    let known = match &args.trace {
+        Some(path) => recorded(path)?,
+        None => recent(&mut Link::connect(&socket_path(args.socket.as_deref()))?)?,
+    };
+    let request = known.iter().find(|request| request.id == args.id);
+    let request =
+        request.ok_or_else(|| args.trace.as_deref().map_or_else(|| unknown(args.id, &known), |path| unrecorded(args.id, path, &known)))?;
     let text = if args.json {
         serde_json::to_string_pretty(request).map_err(|error| Failure::failed(error.to_string()))? + "\n"
     } else {
@@ -43,6 +53,24 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a recording says of the requests that its broker served.
+fn recorded(path: &Path) -> Result<Vec<RequestStats>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+    let records = bywash_core::trace::by_arrival(&text, &path.display().to_string())?;
+    Ok(records.iter().filter_map(RequestStats::of).collect())
+}
+
+fn unrecorded(id: u64, path: &Path, known: &[RequestStats]) -> Failure {
+    let numbers = known.iter().map(|request| request.id);
+    let range = match (numbers.clone().min(), numbers.max()) {
+        (Some(first), Some(last)) => format!("it has some of {first} to {last}, in its column `request`"),
+        _ => "no request in it has a number: what programs compute in their own place reaches no broker (`bywash record --route queue` has them \
+              go there), and recordings of older releases have none"
+            .to_owned(),
+    };
+    Failure::new(Exit::Failed, format!("no request {id} in {}: {range}", path.display()))
 }
 
 fn unknown(id: u64, known: &[RequestStats]) -> Failure {
@@ -80,8 +108,9 @@ fn before<'a>(request: &RequestStats, known: &'a [RequestStats]) -> Before<'a> {
 
 fn explain(request: &RequestStats, known: &[RequestStats]) -> String {
     let RequestStats { id, client, pid, uid, comm, tenant, session, algorithm, bytes, .. } = request;
+    let promised = if tenant.is_empty() { String::new() } else { format!("; tenant {tenant}") };
     let mut text = format!(
-        "request {id}: {algorithm} of {bytes} bytes, session {session} of client {client} ({comm}, pid {pid}, uid {uid}; tenant {tenant})\n"
+        "request {id}: {algorithm} of {bytes} bytes, session {session} of client {client} ({comm}, pid {pid}, uid {uid}{promised})\n"
     );
     if request.engine.is_empty() {
         let _ = writeln!(text, "  no engine ran it: it failed, was withdrawn, or its process had ended");
@@ -164,5 +193,27 @@ mod tests {
         }
         assert!(explain(&all[3], &all).contains("while 0 others were there\n"));
         assert!(unknown(9, &all).to_string().contains("1 to 4"));
+    }
+
+    #[test]
+    fn a_recorded_request_is_explained_as_a_remembered_one() {
+        let header = bywash_core::trace::HEADER;
+        let line = |id: u64, pid: u32, waited: u64, reason: &str| {
+            let begun = 1000 + waited;
+            format!(
+                "1000,{pid},0,DES-EDE3-CBC,encrypt,1024,ixp425,{begun},{},{id},{begun},50000,1,0,{reason},{pid},0,0,p{pid}\n",
+                begun + 117_000
+            )
+        };
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let here = "1,5,0,SHA-256,compute,9,here,1,2,,,,,,,5,0,0,p5\n";
+        std::fs::write(file.path(), format!("{header}\n{}{here}{}", line(7, 10, 0, "only"), line(8, 11, 117_000, "share"))).unwrap();
+        let known = recorded(file.path()).unwrap();
+        assert_eq!(known.iter().map(|request| request.id).collect::<Vec<_>>(), [7, 8], "what ran in its program's place has no number");
+        let text = explain(&known[1], &known);
+        for part in ["its tenant had had the least time", "uid 0)", "waited 117.0 us while 1 others", "1 of p10", "MISSED"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert!(unrecorded(9, file.path(), &known).to_string().contains("7 to 8"));
     }
 }

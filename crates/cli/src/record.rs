@@ -26,7 +26,9 @@ Examples:
   bywash record -o trace.csv -- openssl speed -seconds 1 -evp aes-256-gcm
 
 The trace is CSV, one request a line: arrival, client, session, algorithm, direction, size, engine,
-start, end; never keys, data or addresses.")]
+start, end; of what the broker served its number (for `bywash explain NUMBER --trace FILE`), when it
+was dispatched and why, its deadline; the program, its pid, user and groups. Never keys, data or
+addresses. `bywash simulate` takes it.")]
 pub(crate) struct Args {
     /// The file to write
     #[arg(long, short, value_name = "FILE")]

@@ -3,9 +3,13 @@
 //! The text form is CSV with a header line, one request a line in the order in which they ended, times in nanoseconds since the recording began:
 //!
 //! ```csv
-//! arrival_ns,client,session,algorithm,direction,bytes,engine,start_ns,done_ns
-//! 1200,1,7,AES-256-GCM,encrypt,16384,here,1200,2310
+//! arrival_ns,client,session,algorithm,direction,bytes,engine,start_ns,done_ns,request,dispatched_ns,deadline_ns,switched,failed,reason,pid,uid,gids,program
+//! 1200,1,7,AES-256-GCM,encrypt,16384,ixp425,1900,2310,42,1800,,0,0,oldest,4711,1000,1000+48,nginx
+//! 1300,1,7,AES-256-GCM,encrypt,16384,here,1300,2310,,,,,,,4711,1000,1000+48,nginx
 //! ```
+//!
+//! The fields from `request` to `reason` are those of a request that a broker served, and empty for one that its program computed in place. Recordings of before these fields end with
+//! `done_ns`, and are read as ever.
 
 use crate::algorithm::Algorithm;
 use crate::error::{Error, Result};
@@ -13,9 +17,19 @@ use crate::operation::Direction;
 use crate::time::Time;
 use core::fmt;
 use core::str::FromStr;
+use std::sync::Arc;
 
 /// The header line of a trace file.
-pub const HEADER: &str = "arrival_ns,client,session,algorithm,direction,bytes,engine,start_ns,done_ns";
+pub const HEADER: &str = "arrival_ns,client,session,algorithm,direction,bytes,engine,start_ns,done_ns,\
+request,dispatched_ns,deadline_ns,switched,failed,reason,pid,uid,gids,program";
+
+/// What the header line of every trace file begins with, and of older ones is all of it.
+const HEADER_OF_OLD: &str = "arrival_ns,client,session,algorithm,direction,bytes,engine,start_ns,done_ns";
+
+/// Whether a line is the header of a trace file, of today's or an older one.
+pub fn is_header(line: &str) -> bool {
+    line == HEADER || line == HEADER_OF_OLD
+}
 
 /// One request as recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,12 +46,46 @@ pub struct Record {
     pub direction: Direction,
     /// Bytes of input.
     pub bytes: u64,
-    /// Where it ran: an engine's name, or `here` for in the caller's own place.
+    /// Where it ran: an engine's name, or `here` for in the caller's own place; empty if no engine ran it.
     pub engine: String,
     /// When the engine began.
     pub start: Time,
     /// When the result was there.
     pub done: Time,
+    /// What the broker that served it knows besides.
+    pub served: Option<Served>,
+    /// Whose it is, if that was recorded.
+    pub whose: Option<Arc<Whose>>,
+}
+
+/// What a broker knows of a request that it served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// The broker's number for it, by which `bywash explain` knows it.
+    pub request: u64,
+    /// When it was given to its engine.
+    pub dispatched: Time,
+    /// When it should have been done, if its tenant has a goal.
+    pub deadline: Option<Time>,
+    /// Whether its engine had to change to its session.
+    pub switched: bool,
+    /// Whether it ended with an error.
+    pub failed: bool,
+    /// Why it came before what else waited, in a word of the policy's; empty if that cannot say.
+    pub reason: String,
+}
+
+/// The process behind a client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Whose {
+    /// Its number.
+    pub pid: u32,
+    /// Its user.
+    pub uid: u32,
+    /// Its groups.
+    pub gids: Vec<u32>,
+    /// Its command, by its own word.
+    pub program: String,
 }
 
 impl fmt::Display for Record {
@@ -47,8 +95,85 @@ impl fmt::Display for Record {
             Direction::Decrypt => "decrypt",
             Direction::Compute => "compute",
         };
-        let Self { arrival, client, session, algorithm, bytes, engine, start, done, .. } = self;
-        write!(f, "{},{client},{session},{algorithm},{direction},{bytes},{engine},{},{}", arrival.0, start.0, done.0)
+        let Self { arrival, client, session, algorithm, bytes, engine, start, done, served, whose, .. } = self;
+        write!(f, "{},{client},{session},{algorithm},{direction},{bytes},{engine},{},{},", arrival.0, start.0, done.0)?;
+        match served {
+            Some(Served { request, dispatched, deadline, switched, failed, reason }) => {
+                write!(f, "{request},{},", dispatched.0)?;
+                deadline.map_or(Ok(()), |deadline| write!(f, "{}", deadline.0))?;
+                write!(f, ",{},{},{reason},", u8::from(*switched), u8::from(*failed))?;
+            }
+            None => f.write_str(",,,,,,")?,
+        }
+        match whose {
+            Some(whose) => whose.fmt(f),
+            None => f.write_str(",,,"),
+        }
+    }
+}
+
+impl fmt::Display for Whose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{},", self.pid, self.uid)?;
+        for (place, gid) in self.gids.iter().enumerate() {
+            write!(f, "{}{gid}", if place == 0 { "" } else { "+" })?;
+        }
+        // A program can call itself anything; what would end the field or the line is not worth a language of escapes.
+        let plain = |character: char| if character == ',' || character == '"' || character.is_control() { '?' } else { character };
+        write!(f, ",{}", self.program.chars().map(plain).collect::<String>())
+    }
+}
+
+/// The fields of a line, and what to say of one that cannot be read.
+struct Fields<'a> {
+    line: &'a str,
+    fields: Vec<&'a str>,
+}
+
+impl<'a> Fields<'a> {
+    fn bad(&self, what: &str) -> Error {
+        Error::Config { place: format!("trace line '{}'", self.line.chars().take(80).collect::<String>()), reason: what.to_owned() }
+    }
+
+    fn number<N: FromStr>(&self, place: usize, name: &str) -> Result<N> {
+        self.fields[place].parse().map_err(|_| self.bad(&format!("{name} is not a number of its kind")))
+    }
+
+    fn time(&self, place: usize, name: &str) -> Result<Time> {
+        self.number(place, name).map(Time)
+    }
+
+    /// 0 or 1.
+    fn flag(&self, place: usize, name: &str) -> Result<bool> {
+        match self.fields[place] {
+            "0" => Ok(false),
+            "1" => Ok(true),
+            _ => Err(self.bad(&format!("{name} is neither 0 nor 1"))),
+        }
+    }
+
+    /// What stands in these fields, if there is any of it.
+    fn of<T>(&self, places: core::ops::Range<usize>, read: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
+        let is_there = self.fields.get(places).is_some_and(|fields| fields.iter().any(|field| !field.is_empty()));
+        is_there.then(read).transpose()
+    }
+
+    fn served(&self) -> Result<Served> {
+        Ok(Served {
+            request: self.number(9, "request")?,
+            dispatched: self.time(10, "dispatched_ns")?,
+            deadline: self.of(11..12, || self.time(11, "deadline_ns"))?,
+            switched: self.flag(12, "switched")?,
+            failed: self.flag(13, "failed")?,
+            reason: self.fields[14].to_owned(),
+        })
+    }
+
+    fn whose(&self) -> Result<Arc<Whose>> {
+        let gid = |text: &str| text.parse().map_err(|_| self.bad("gids are not numbers with + between them"));
+        let gids = self.fields[17].split('+').filter(|text| !text.is_empty()).map(gid).collect::<Result<_>>()?;
+        let program = self.fields[18].to_owned();
+        Ok(Arc::new(Whose { pid: self.number(15, "pid")?, uid: self.number(16, "uid")?, gids, program }))
     }
 }
 
@@ -56,31 +181,27 @@ impl FromStr for Record {
     type Err = Error;
 
     fn from_str(line: &str) -> Result<Self> {
-        let bad = |what: &str| Error::Config {
-            place: format!("trace line '{}'", line.chars().take(80).collect::<String>()),
-            reason: what.to_owned(),
-        };
-        let fields: Vec<&str> = line.split(',').collect();
-        let [arrival, client, session, algorithm, direction, bytes, engine, start, done] = fields[..] else {
-            return Err(bad("9 fields expected"));
-        };
-        let number = |text: &str, name: &str| text.parse::<u64>().map_err(|_| bad(&format!("{name} is not a number")));
-        let small = |text: &str, name: &str| text.parse::<u32>().map_err(|_| bad(&format!("{name} is not a 32-bit number")));
+        let fields = Fields { line, fields: line.split(',').collect() };
+        if !matches!(fields.fields.len(), 9 | 19) {
+            return Err(fields.bad("19 fields expected, or the 9 of older recordings"));
+        }
         Ok(Self {
-            arrival: Time(number(arrival, "arrival_ns")?),
-            client: small(client, "client")?,
-            session: small(session, "session")?,
-            algorithm: algorithm.parse()?,
-            direction: match direction {
+            arrival: fields.time(0, "arrival_ns")?,
+            client: fields.number(1, "client")?,
+            session: fields.number(2, "session")?,
+            algorithm: fields.fields[3].parse()?,
+            direction: match fields.fields[4] {
                 "encrypt" => Direction::Encrypt,
                 "decrypt" => Direction::Decrypt,
                 "compute" => Direction::Compute,
-                _ => return Err(bad("direction is none of encrypt, decrypt, compute")),
+                _ => return Err(fields.bad("direction is none of encrypt, decrypt, compute")),
             },
-            bytes: number(bytes, "bytes")?,
-            engine: engine.to_owned(),
-            start: Time(number(start, "start_ns")?),
-            done: Time(number(done, "done_ns")?),
+            bytes: fields.number(5, "bytes")?,
+            engine: fields.fields[6].to_owned(),
+            start: fields.time(7, "start_ns")?,
+            done: fields.time(8, "done_ns")?,
+            served: fields.of(9..15, || fields.served())?,
+            whose: fields.of(15..19, || fields.whose())?,
         })
     }
 }
@@ -90,7 +211,7 @@ impl FromStr for Record {
 /// # Errors
 /// [`Error::Config`], naming the line that cannot be read.
 pub fn by_arrival(text: &str, place: &str) -> Result<Vec<Record>> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.is_empty() && *line != HEADER);
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !is_header(line));
     let record = |(number, line): (usize, &str)| {
         line.parse().map_err(|error: Error| Error::Config { place: format!("{place}, line {}", number + 1), reason: error.to_string() })
     };
@@ -103,25 +224,50 @@ pub fn by_arrival(text: &str, place: &str) -> Result<Vec<Record>> {
 mod tests {
     use super::*;
 
+    const OLD: &str = "1200,1,7,AES-256-GCM,encrypt,16384,here,1200,2310";
+    const SERVED: &str = "1200,1,7,AES-256-GCM,encrypt,16384,ixp425,1900,2310,42,1800,,0,1,oldest,4711,1000,1000+48,nginx";
+    const HERE: &str = "1300,1,7,AES-256-GCM,encrypt,16384,here,1300,2310,,,,,,,4711,1000,,nginx";
+
     #[test]
     fn a_recording_is_read_in_the_order_of_arrival() {
-        let (late, soon) = ("1300,1,7,AES-256-GCM,encrypt,16,here,1300,1400", "1200,1,7,AES-256-GCM,encrypt,16384,here,1200,2310");
-        let records = by_arrival(&format!("{HEADER}\n{late}\n{soon}\n"), "t.csv").unwrap();
-        assert_eq!(records.iter().map(Record::to_string).collect::<Vec<_>>(), [soon, late]);
-        assert!(by_arrival(&format!("{HEADER}\n{late}\nx\n"), "t.csv").unwrap_err().to_string().contains("t.csv, line 3"));
+        let records = by_arrival(&format!("{HEADER}\n{HERE}\n{SERVED}\n"), "t.csv").unwrap();
+        assert_eq!(records.iter().map(Record::to_string).collect::<Vec<_>>(), [SERVED, HERE]);
+        assert!(by_arrival(&format!("{HEADER}\n{HERE}\nx\n"), "t.csv").unwrap_err().to_string().contains("t.csv, line 3"));
     }
 
     #[test]
     fn lines_round_trip() {
-        let line = "1200,1,7,AES-256-GCM,encrypt,16384,here,1200,2310";
-        assert_eq!(line.parse::<Record>().unwrap().to_string(), line);
-        assert_eq!(HEADER.split(',').count(), line.split(',').count());
+        let goal = SERVED.replace(",1800,,0", ",1800,2200,1");
+        for line in [SERVED, HERE, &goal] {
+            assert_eq!(line.parse::<Record>().unwrap().to_string(), line);
+            assert_eq!(HEADER.split(',').count(), line.split(',').count());
+        }
+        let served = goal.parse::<Record>().unwrap().served.unwrap();
+        assert_eq!((served.request, served.deadline, served.switched, served.failed), (42, Some(Time(2200)), true, true));
+    }
+
+    #[test]
+    fn older_recordings_are_read() {
+        let records = by_arrival(&format!("{HEADER_OF_OLD}\n{OLD}\n"), "old.csv").unwrap();
+        assert_eq!((records.len(), &records[0].served, &records[0].whose), (1, &None, &None));
+        assert!(HEADER.starts_with(HEADER_OF_OLD) && is_header(HEADER_OF_OLD));
+    }
+
+    #[test]
+    fn no_name_of_a_program_ends_its_field() {
+        let mut record: Record = SERVED.parse().unwrap();
+        record.whose = Some(Arc::new(Whose { program: "a,\"b\nc".into(), ..Whose::default() }));
+        let read: Record = record.to_string().parse().unwrap();
+        assert_eq!(read.whose.unwrap().program, "a??b?c");
     }
 
     #[test]
     fn bad_lines_say_what_is_wrong() {
-        let error = "x,1,7,AES-256-GCM,encrypt,16384,here,1,2".parse::<Record>().unwrap_err().to_string();
-        assert!(error.contains("arrival_ns"), "{error}");
-        assert!("1,2".parse::<Record>().unwrap_err().to_string().contains("9 fields"));
+        let error = |line: &str| line.parse::<Record>().unwrap_err().to_string();
+        assert!(error(&OLD.replace("1200,1,", "x,1,")).contains("arrival_ns"));
+        assert!(error("1,2").contains("19 fields"));
+        assert!(error(&SERVED.replace(",0,1,oldest", ",0,2,oldest")).contains("failed is neither"));
+        assert!(error(&SERVED.replace("1000+48", "1000+x")).contains("gids"));
+        assert!(error(&SERVED.replace(",42,", ",,")).contains("request"));
     }
 }

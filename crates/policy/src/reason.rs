@@ -48,6 +48,29 @@ impl Reason {
         Self::Size,
         Self::FailOver,
     ];
+
+    /// In a word, as recordings have it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Only => "only",
+            Self::Oldest => "oldest",
+            Self::Cheapest => "cheapest",
+            Self::Holder => "holder",
+            Self::Turn => "turn",
+            Self::Continued => "continued",
+            Self::Deadline => "deadline",
+            Self::Share => "share",
+            Self::Shortest => "shortest",
+            Self::Aged => "aged",
+            Self::Size => "size",
+            Self::FailOver => "failover",
+        }
+    }
+
+    /// The reason of a word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.word() == word)
+    }
 }
 
 impl fmt::Display for Reason {
@@ -66,5 +89,16 @@ impl fmt::Display for Reason {
             Self::Size => "it was on that engine's side of the size at which the other gains",
             Self::FailOver => "the engine that should have had it is down or failed it",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_one_reason_each() {
+        assert!(Reason::ALL.into_iter().all(|reason| Reason::of_word(reason.word()) == Some(reason)));
+        assert_eq!(Reason::of_word("luck"), None);
     }
 }

@@ -13,7 +13,7 @@
 //! arrives before the one above it is an error of the whole log. A recording is in the order in which requests ended, and is put in that of arrival.
 
 use crate::trace::{Request, Trace};
-use bywash_core::trace::{HEADER, Record};
+use bywash_core::trace::{Record, is_header};
 use bywash_core::{Algorithm, Error, Result};
 use bywash_policy::reload::Circuit;
 use std::collections::HashMap;
@@ -146,7 +146,7 @@ impl Reader<'_> {
 
     /// The first line says what form the rest has.
     fn first(&mut self, number: u64, line: &str, computes: &impl Fn(Algorithm) -> Option<Circuit>) -> Result<()> {
-        if line == HEADER {
+        if is_header(line) {
             self.form = Some(Form::Recording);
             return Ok(());
         }
@@ -255,6 +255,7 @@ fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bywash_core::trace::HEADER;
 
     fn log(text: &str) -> Result<Log> {
         read(text.as_bytes(), "access.log", 10, |algorithm| (algorithm == Algorithm::Aes128Cbc).then_some(Circuit(3)))
