@@ -15,6 +15,7 @@
 //! | [`parallel`] | the run of a machine whose software and engine work side by side |
 //! | [`replay`] | a whole machine: any policy over any engines, to hold a recording of a live run against |
 //! | [`shared`] | one module that many programs want at once: any policy, and what becomes of each program |
+//! | [`module`] | one module and recorded requests, or such as a recording might have: any policy, and what each tenant has of it |
 //! | [`oracle`] | the paper's predictor that sees the future |
 //! | [`mod@optimum`] | the least time in which a trace can be served, whoever decides; side by side a bound of it |
 //! | [`niwa2005`] | that paper's machine, its seven models, its published figures |
@@ -26,6 +27,7 @@ pub mod generate;
 mod lanes;
 pub mod log;
 pub mod machine;
+pub mod module;
 pub mod niwa2005;
 pub mod optimum;
 pub mod oracle;

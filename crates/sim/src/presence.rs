@@ -12,6 +12,8 @@ pub(crate) type Owner = (u32, u32);
 pub(crate) struct Presence {
     sessions: BTreeMap<Owner, Left>,
     clients: BTreeMap<u32, Left>,
+    /// What the first clients were promised; others nothing.
+    tenants: Vec<Tenant>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -44,10 +46,17 @@ impl Presence {
         presence
     }
 
+    /// With what clients were promised, in the order of their numbers from 0 on.
+    #[must_use]
+    pub(crate) fn with(self, tenants: impl Iterator<Item = Tenant>) -> Self {
+        Self { tenants: tenants.collect(), ..self }
+    }
+
     /// A request is about to arrive.
     pub(crate) fn arrives(&mut self, (client, session): Owner, now: Time, policy: &mut dyn Policy) {
         if self.clients.entry(client).or_default().comes() {
-            policy.event(now, Event::ClientJoined { client, tenant: Tenant::default() });
+            let tenant = self.tenants.get(client as usize).copied().unwrap_or_default();
+            policy.event(now, Event::ClientJoined { client, tenant });
         }
         if self.sessions.entry((client, session)).or_default().comes() {
             policy.event(now, Event::SessionOpened { client, session });

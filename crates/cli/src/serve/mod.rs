@@ -6,7 +6,7 @@ mod settings;
 use crate::failure::{Exit, Failure};
 use crate::key::open_vault;
 use crate::{broker_link, terminal};
-use bywash_broker::{Broker, BrokerConfig, BrokerHandle};
+use bywash_broker::{Broker, BrokerConfig, BrokerHandle, TenantRule};
 use bywash_manager::{EngineName, Manager, ManagerConfig, ReloadName};
 use bywash_vault::Vault;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -120,6 +120,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     notify::tell("STOPPING=1");
     ended.map_err(|error| Failure::failed(error.to_string()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Who is promised what, by a broker's configuration file.
+///
+/// # Errors
+/// [`Exit::Config`], naming file, line and key; for a file in which nobody is promised anything too.
+pub(crate) fn tenant_rules(path: &Path) -> Result<Vec<TenantRule>, Failure> {
+    let rules: Vec<TenantRule> = Settings::load(path)?.tenant.iter().map(settings::TenantSettings::rule).collect();
+    if rules.is_empty() {
+        return Err(Failure::config(format!(
+            "{}: no [[tenant]] in it, so nobody is promised anything; see `bywash serve --help`",
+            path.display()
+        )));
+    }
+    Ok(rules)
 }
 
 impl Args {

@@ -1,9 +1,11 @@
-//! `bywash simulate`: what engines that hold a few circuits at a time would make of some traffic, and who should decide what they hold.
+//! `bywash simulate`: what engines that hold a few circuits at a time would make of some traffic, and who should decide what they hold; or what one module that many share would, and who should
+//! decide whose turn it is ([`module`]).
 
 mod advice;
 mod cards;
 mod export;
 mod lessons;
+mod module;
 mod outcome;
 mod plots;
 mod policies;
@@ -44,6 +46,9 @@ Examples:
   bywash simulate --sweep rate=100,1000,10000 --sweep slots=1,2,4 --policy tuned,software --csv
   bywash simulate --sheet niwa2005 > card.toml
                                         a sheet to start from
+  bywash simulate --module ixp425 --trace trace.csv --tenants /etc/bywash/broker.toml
+                                        one module that many share: which scheduler for this traffic?
+  bywash simulate --module ixp425-switch --load mixed --scheduler fifo --scheduler default:share=60%
 
 Engines are modelled: nothing is measured on them, their sheets say what they take. tuned, saved,
 predict, nopredict and hardware are the very objects that decide live, where hardware is called lru.
@@ -97,12 +102,14 @@ pub(crate) struct Args {
     /// Print a line for each run as CSV
     #[arg(long)]
     csv: bool,
-    /// Draw latency.svg, load.svg and timeline-ENGINE.svg there
+    /// Draw latency.svg, load.svg and timeline-ENGINE.svg there; waits.svg of a module
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
     /// Print a sheet that comes along, and nothing else
     #[arg(long, value_name = "NAME", exclusive = true)]
     sheet: Option<String>,
+    #[command(flatten)]
+    shared: module::Args,
 }
 
 /// An experiment as a whole.
@@ -153,6 +160,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(name) = &args.sheet {
         print(cards::text(name)?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(sheet) = &args.shared.module {
+        let form = module::Form { json: args.json, csv: args.csv, svg: args.svg.as_deref() };
+        return module::run(&args.shared, sheet, args.trace.as_deref(), &form);
     }
     let default = [args.preset.map_or("niwa2005", Preset::engine).to_owned()];
     let names = if args.engine.is_empty() { &default[..] } else { &args.engine };

@@ -1,0 +1,72 @@
+//! The requests of a recording, and whose they are.
+
+use super::report::{Report, Served, Tenants};
+use super::{Module, Source};
+use crate::failure::Failure;
+use crate::simulate::text::seconds;
+use crate::terminal::thousands;
+use bywash_broker::TenantRule;
+use bywash_core::Time;
+use bywash_core::trace::{Record, by_arrival};
+use bywash_policy::Tenant;
+use bywash_sim::module::{Client, Traffic};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub(super) fn source(path: &Path, waits: bool, module: &Module, rules: Option<&[TenantRule]>) -> Result<Source, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+    let place = path.display().to_string();
+    let mut records = by_arrival(&text, &place)?;
+    let all = records.len();
+    records.retain(|record| module.computes(record.algorithm));
+    let (Some(first), Some(last)) = (records.first(), records.last()) else {
+        return Err(Failure::config(format!(
+            "{place}: none of its {all} requests is one that '{}' computes; see `bywash engines`",
+            module.name
+        )));
+    };
+    let span = last.arrival.since_ns(first.arrival) as f64 / 1e9;
+    let mut tenants = Tenants::of(rules);
+    let mut clients: Vec<Client> = Vec::new();
+    let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut traffic = Traffic::of(&records, waits, |record| {
+        *numbers.entry(record.client).or_insert_with(|| {
+            let (group, tenant) = tenants.find(record.whose.as_deref(), Tenant::default());
+            clients.push(Client { tenant, group });
+            (clients.len() - 1) as u32
+        })
+    });
+    traffic.clients = clients;
+    let mut told = vec![format!(
+        "{}: {} requests of {} programs over {}; {}",
+        path.file_name().map_or(place.clone(), |name| name.to_string_lossy().into_owned()),
+        thousands(records.len() as u64),
+        traffic.clients.len(),
+        seconds(span),
+        if waits { "who waited for a result waits here (--as-recorded: not)" } else { "they come when they came" }
+    )];
+    if all > records.len() {
+        told.push(format!(
+            "{} requests left out: '{}' does not compute their algorithm",
+            thousands((all - records.len()) as u64),
+            module.name
+        ));
+    }
+    if records.iter().all(|record| record.whose.is_none()) {
+        told.push("recorded by an older release: whose requests they are is not known, and no tenant's rule can speak of them".to_owned());
+    }
+    let live = live(&records, module, &traffic, &tenants);
+    Ok(Source { traffic, tenants, told, live })
+}
+
+/// What the recording says, if it is of this very module.
+fn live(records: &[Record], module: &Module, traffic: &Traffic, tenants: &Tenants) -> Option<Report> {
+    let begin = records.first()?.arrival;
+    let since = |time: Time| Time(time.since_ns(begin));
+    let served = |record: &Record| {
+        let known = record.served.as_ref().filter(|_| record.engine == module.name)?;
+        Some(Served { arrived: since(record.arrival), begun: since(known.dispatched), done: since(record.done), switched: known.switched })
+    };
+    let all: Vec<Served> = records.iter().map(served).collect::<Option<_>>()?;
+    Some(Report::of_live(&all, records, traffic, tenants))
+}

@@ -1,0 +1,205 @@
+//! One module and traffic that was recorded, or made up in the same form: any [`Policy`], the very object that a broker asks, and what each tenant had of the module.
+//!
+//! [`shared`](crate::shared) has programs and the machine on which they run. Here requests are what is known: who asked for what, and when. A recording
+//! says of a program that waits for its results only when it asked *then*; were the module faster, or another before it in the line, it would have asked at another time. So a request comes either
+//! at a [time of its own](When::At) or some time [after another's end](When::After), and [`Traffic::of`] says of each recorded one which it was.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`traffic`] | requests: recorded, or of programs that are described |
+//! | [`shares`] | what each client had while others wanted the module too, beside what it was due |
+
+pub mod shares;
+pub mod traffic;
+
+pub use shares::Share;
+pub use traffic::{Asked, Client, Traffic, When};
+
+use crate::presence::Presence;
+use bywash_core::Time;
+use bywash_policy::{Decision, EngineId, EngineInfo, EngineSet, Estimate, Event, Policy, Request, RequestId};
+use shares::Shares;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+const MODULE: EngineId = EngineId(0);
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fate {
+    /// When it was asked for.
+    pub arrived: Time,
+    /// When the module began it.
+    pub begun: Time,
+    /// When it was done.
+    pub done: Time,
+}
+
+impl Fate {
+    /// Nanoseconds that it waited to be begun.
+    pub fn wait_ns(&self) -> u64 {
+        self.begun.since_ns(self.arrived)
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Of each request, in the traffic's order.
+    pub fates: Vec<Fate>,
+    /// Of each client, in the traffic's order.
+    pub shares: Vec<Share>,
+    /// When the last request was done.
+    pub makespan_ns: u64,
+    /// Nanoseconds that the module computed or changed its session, of all that it does at the same time.
+    pub busy_ns: u64,
+    /// How often it changed its session.
+    pub switches: u64,
+    /// Requests that wanted a deadline that could not be promised.
+    pub demoted: u64,
+}
+
+/// What happens at some time. Ends come before arrivals of the same moment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    /// A batch that began then is done; the last is the session that the module's worker holds.
+    Done(Time, Vec<RequestId>, (u32, u32)),
+    Arrives(u32),
+}
+
+struct Run<'a> {
+    policy: &'a mut dyn Policy,
+    traffic: &'a Traffic,
+    takes: Estimate,
+    switch_ns: u64,
+    presence: Presence,
+    /// Of each request, those that come after its end.
+    followers: Vec<Vec<u32>>,
+    /// The session that each idle worker holds.
+    idle: Vec<Option<(u32, u32)>>,
+    now: Time,
+    wake: Option<Time>,
+    to_come: BinaryHeap<Reverse<(Time, Happening)>>,
+    shares: Shares,
+    outcome: Outcome,
+}
+
+/// Serves traffic on a module that a policy for this one engine decides about. A run depends on its inputs alone.
+///
+/// # Panics
+/// If the policy leaves a request waiting for ever, or a request comes after one behind it.
+pub fn run(policy: &mut dyn Policy, module: &EngineInfo, traffic: &Traffic) -> Outcome {
+    let count = traffic.requests.len();
+    let mut followers = vec![Vec::new(); count];
+    let mut to_come = BinaryHeap::new();
+    for (number, asked) in (0u32..).zip(&traffic.requests) {
+        match asked.when {
+            When::At(at) => to_come.push(Reverse((at, Happening::Arrives(number)))),
+            When::After { request, .. } => {
+                assert!(request < number, "request {number} comes after {request}, which is behind it");
+                followers[request as usize].push(number);
+            }
+        }
+    }
+    let mut run = Run {
+        policy,
+        traffic,
+        takes: Estimate::of(module),
+        switch_ns: module.costs.switch_ns as u64,
+        presence: Presence::of(traffic.requests.iter().map(Asked::owner)).with(traffic.clients.iter().map(|client| client.tenant)),
+        followers,
+        idle: vec![None; module.workers.max(1)],
+        now: Time::ZERO,
+        wake: None,
+        to_come,
+        shares: Shares::of(traffic),
+        outcome: Outcome { fates: vec![Fate::default(); count], ..Outcome::default() },
+    };
+    run.all();
+    let Run { policy, shares, mut outcome, .. } = run;
+    outcome.demoted = policy.demoted();
+    outcome.shares = shares.end();
+    outcome
+}
+
+impl Run<'_> {
+    fn all(&mut self) {
+        let mut left = self.traffic.requests.len();
+        while left > 0 {
+            let next = self.to_come.peek().map(|Reverse((at, _))| *at);
+            let at = [next, self.wake].into_iter().flatten().min();
+            self.now = at.unwrap_or_else(|| panic!("{} left {left} requests waiting", self.policy.name()));
+            self.shares.pass(self.now);
+            while self.to_come.peek().is_some_and(|Reverse((at, _))| *at == self.now) {
+                let Some(Reverse((_, happening))) = self.to_come.pop() else { break };
+                match happening {
+                    Happening::Arrives(number) => self.arrives(number),
+                    Happening::Done(begun, batch, held) => {
+                        left -= batch.len();
+                        self.done(begun, &batch, held);
+                    }
+                }
+            }
+            self.settle();
+        }
+    }
+
+    fn arrives(&mut self, number: u32) {
+        let Asked { client, session, algorithm, direction, bytes, .. } = self.traffic.requests[number as usize];
+        self.outcome.fates[number as usize].arrived = self.now;
+        self.presence.arrives((client, session), self.now, self.policy);
+        self.shares.wants(client);
+        let (id, engines) = (RequestId(number.into()), EngineSet::default().with(MODULE));
+        let request = Request { id, client, session, algorithm, direction, bytes, engines, deadline: None };
+        self.policy.event(self.now, Event::Arrived(request));
+    }
+
+    fn done(&mut self, begun: Time, batch: &[RequestId], held: (u32, u32)) {
+        self.idle.push(Some(held));
+        self.outcome.busy_ns += self.now.since_ns(begun);
+        self.outcome.makespan_ns = self.now.0;
+        self.shares.ends(held.0);
+        for id in batch {
+            let number = id.0 as usize;
+            self.outcome.fates[number].done = self.now;
+            self.shares.has(self.traffic.requests[number].client);
+            for follower in std::mem::take(&mut self.followers[number]) {
+                let When::After { think_ns, .. } = self.traffic.requests[follower as usize].when else { continue };
+                self.to_come.push(Reverse((self.now + think_ns, Happening::Arrives(follower))));
+            }
+        }
+        let service_ns = Some(self.now.since_ns(begun));
+        self.policy.event(self.now, Event::Finished { engine: MODULE, batch, service_ns });
+        for id in batch {
+            self.presence.ends(self.traffic.requests[id.0 as usize].owner(), self.now, self.policy);
+        }
+    }
+
+    fn settle(&mut self) {
+        self.wake = None;
+        while !self.idle.is_empty() {
+            let mut batch = Vec::new();
+            match self.policy.decide(self.now, &mut batch) {
+                Decision::Dispatch(_) => self.begin(batch),
+                Decision::WaitUntil(at) => return self.wake = Some(at.max(self.now + 1)),
+                _ => return,
+            }
+        }
+    }
+
+    fn begin(&mut self, batch: Vec<RequestId>) {
+        let first = self.traffic.requests[batch[0].0 as usize];
+        let mut bytes = 0;
+        for id in &batch {
+            self.outcome.fates[id.0 as usize].begun = self.now;
+            bytes += self.traffic.requests[id.0 as usize].bytes;
+        }
+        let held = self.idle.iter().position(|held| *held == Some(first.owner())).unwrap_or(self.idle.len() - 1);
+        let is_switch = self.idle.swap_remove(held) != Some(first.owner());
+        self.outcome.switches += u64::from(is_switch);
+        self.shares.begins(first.client);
+        let ns = self.takes.batch_ns(first.algorithm, bytes / batch.len() as u64, batch.len()) as u64;
+        let end = self.now + ns + if is_switch { self.switch_ns } else { 0 };
+        self.to_come.push(Reverse((end, Happening::Done(self.now, batch, first.owner()))));
+    }
+}
