@@ -4,8 +4,9 @@
 #
 #   tests/cryptodev.sh [probe|enc|dgst|speed|tls|wolfssl|static]...
 #   tests/cryptodev.sh wolfssl-tls       # wolfSSL's suites of its TLS besides, with and without /dev/crypto; ten minutes, so only when it is named
+#   tests/cryptodev.sh gnutls            # GnuTLS configured with --enable-cryptodev; five minutes to build once, so only when it is named
 #
-# Debian builds neither for /dev/crypto, so the upstream tarballs of Debian's source packages are fetched with apt once (15 and 19 MB), and the engine alone (a second) and
+# Debian builds none for /dev/crypto, so the upstream tarballs of Debian's source packages are fetched with apt once (15 and 19 MB), and the engine alone (a second) and
 # wolfSSL's test program (a minute) are compiled from them, against our header crypto/cryptodev.h. Kept in target/openssl-source and target/wolfssl-source.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -14,7 +15,7 @@ unset BYWASH_SOCKET BYWASH_ROUTE OPENSSL_CONF LD_PRELOAD
 target=${CARGO_TARGET_DIR:-$repository/target}
 headers=$repository/crates/interfaces/cryptodev/abi/include
 only=("$@")
-later=(wolfssl-tls)
+later=(wolfssl-tls gnutls)
 counts=(0 0 0)
 
 fail() { echo "$*"; exit 1; }
@@ -258,6 +259,49 @@ wolfssl_tls() {
     echo "unit.test: $(wc -l <ours.asked) tests of its interface ($(grep -ac ': skipped' ours) skipped as not built in, $(grep -ac ': skipped' plain) without /dev/crypto), $(($(cat ours.lines) / 2)) connections of its client and server, $(operations) operations; not run: its scripts that need the internet" >note
 }
 
+# GnuTLS with what its libraries bring along, and without what Debian's takes from elsewhere; nettle and gmp are Debian's.
+gnutls=$target/gnutls28-source
+gnutls_build() {
+    source_of gnutls28
+    [ ! -e "$gnutls/build/lib/.libs/libgnutls.a" ] || return 0
+    pkg-config --exists 'nettle >= 3.6' hogweed || skip "no nettle to build GnuTLS with: apt-get install nettle-dev libgmp-dev"
+    rm -rf "$gnutls/build"
+    mkdir "$gnutls/build"
+    (
+        cd "$gnutls/build"
+        # Its own use of AES instructions goes before the device, so it is left out.
+        ../source/configure --quiet --enable-cryptodev --disable-hardware-acceleration --disable-shared --enable-static --disable-doc --disable-cxx --disable-tools --disable-nls \
+            --disable-libdane --disable-guile --disable-gost --with-included-unistring --with-included-libtasn1 --without-p11-kit --without-idn --without-tpm --without-tpm2 \
+            --without-zlib --without-brotli --without-zstd CFLAGS='-O1 -w' CPPFLAGS="-I$headers"
+        make -s -j"$(nproc)" -C gl
+        make -s -j"$(nproc)" -C lib
+    ) >build.log 2>&1 || fail "GnuTLS cannot be built: $(tail -4 build.log)"
+}
+
+# Over both transports; the same program without a device computes by itself.
+gnutls() {
+    gnutls_build
+    local program=$gnutls/build/cryptodev room=$PWD said=
+    cc -O1 -Wall -I"$gnutls/build/lib/includes" -I"$gnutls/source/lib/includes" -o "$program" "$repository/tests/gnutls-cryptodev.c" "$gnutls/build/lib/.libs/libgnutls.a" \
+        -lhogweed -lnettle -lgmp -lpthread
+    "$program" >plain || fail "without /dev/crypto: $(grep failed plain)"
+    local option
+    for option in --devcrypto --static; do
+        if [ $option = --static ] && "$bywash" run --static --quiet -- true 2>&1 | grep -q 'does not let a process answer'; then
+            said+=", --static skipped"
+            continue
+        fi
+        "$bywash" run $option --quiet --report "$room/report.json" -- "$program" >ours 2>&1 || fail "$option: $(grep -v '^ok' ours | tail -4)"
+        cmp plain ours
+        local algorithm
+        for algorithm in AES-128-CBC DES-EDE3-CBC MD5 HMAC-SHA-256 SHA-512 AES-256-GCM; do
+            [ "$(operations $algorithm)" -gt 0 ] || fail "$option: $algorithm did not go through /dev/crypto"
+        done
+        said+=", $option $(operations) operations"
+    done
+    echo "GnuTLS $(sed -n "s/^PACKAGE_VERSION='\(.*\)'/\1/p" "$gnutls/source/configure"), $(grep -c '^ok' plain) algorithms$said" >note
+}
+
 # The probe of what a device answers, over the preload library.
 probe() {
     local program=$(dirname "$bywash")/cryptodev-probe
@@ -274,5 +318,6 @@ check tls tls
 check wolfssl wolfssl
 check static static
 check wolfssl-tls wolfssl_tls
+check gnutls gnutls
 printf 'cryptodev: %s passed, %s failed, %s skipped\n' "${counts[@]}"
 [ "${counts[1]}" = 0 ]
