@@ -12,6 +12,7 @@
 //! | `lower` | the lower folders, by descriptor |
 //! | [`format`](mod@format) | what a volume format has to say |
 //! | [`native`], [`volume`], `names` | Bywash's own |
+//! | [`gocryptfs`] | gocryptfs's, read and written |
 //!
 //! # What is promised
 //! A program sees a file system of its own: everything that the lower one does for files, folders, links, pipes, modes, owners, times, `user.*` attributes,
@@ -24,6 +25,7 @@ mod change;
 mod entries;
 pub mod format;
 pub mod fsck;
+pub mod gocryptfs;
 mod lower;
 pub mod mount;
 mod names;
