@@ -71,7 +71,10 @@ impl Blocks {
 
     /// The text of consecutive blocks from the first on, as many as fit; `text` ends where the file does or a block does.
     fn open_blocks(&self, state: &State, first: u64, text: &mut [u8]) -> io::Result<()> {
-        let Some(id) = &state.id else { return Ok(text.fill(0)) };
+        let Some(id) = &state.id else {
+            text.fill(0);
+            return Ok(());
+        };
         let overhead = self.cipher.overhead();
         let mut stored = vec![0; text.len() + text.len().div_ceil(BLOCK_BYTES) * overhead];
         let got = Disk::read_at(&*self.file, &mut stored, self.offset(first))?;
