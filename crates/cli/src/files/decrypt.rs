@@ -1,13 +1,13 @@
 //! `bywash decrypt`
 
 use super::keys::KeyArgs;
-use super::place::{Draft, complete, open_regular};
 use super::tree::{Plan, Way};
 use super::work::{Job, Outcome, WorkArgs, WriteArgs};
 use super::{client, failure, io_failure, stream};
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
+use bywash_files::place::{Draft, complete, open_regular};
 use bywash_files::{Container, Error, Header, Keyring, NonceSource, Sealer, Whole};
 use std::fs::{File, Metadata};
 use std::os::unix::fs::FileExt;

@@ -1,12 +1,12 @@
 //! `bywash encrypt`
 
 use super::keys::LockArgs;
-use super::place::{Draft, complete, open_regular};
 use super::tree::{Item, Plan, Way};
 use super::work::{Job, Outcome, WorkArgs, WriteArgs};
 use super::{client, failure, io_failure, stream};
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;
+use bywash_files::place::{Draft, complete, open_regular};
 use bywash_files::{Aead, Error, FileKeys, Header, Keyring, Lock, NonceSource, Sealer, Whole, geometry, new_file};
 use std::fs::{File, Metadata};
 use std::io::IsTerminal;

@@ -1,7 +1,6 @@
 //! `bywash fsck`
 
 use super::keys::KeyArgs;
-use super::place::open_regular;
 use super::tree::{Plan, Way};
 use super::work::{Job, Outcome, WorkArgs};
 use super::{client, failure, io_failure};
@@ -10,6 +9,7 @@ use crate::terminal::say;
 use bywash_client::Client;
 use bywash_files::container::recover;
 use bywash_files::disk::{FolderJournals, Journals};
+use bywash_files::place::open_regular;
 use bywash_files::{Error, Header, Keyring, fsck};
 use std::fs::File;
 use std::path::PathBuf;

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | [`keys`] | passphrases, key files, recipients and identities as the command line names them |
 //! | [`tree`] | which files are meant, and where each goes |
-//! | [`place`] | how a file comes to be there: complete, on the disk, with its metadata |
 //! | [`stream`] | stdin and stdout instead of files |
 //! | [`work`] | many files at once, progress, the report |
 //! | [`encrypt`], [`decrypt`], [`fsck`], [`keygen`] | the commands |
@@ -14,7 +13,6 @@ pub(crate) mod encrypt;
 pub(crate) mod fsck;
 pub(crate) mod keygen;
 mod keys;
-mod place;
 mod stream;
 mod tree;
 mod work;

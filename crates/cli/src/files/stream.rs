@@ -1,10 +1,10 @@
 //! stdin and stdout instead of files, on one side or both.
 
-use super::place::{Draft, sync_folder_of};
 use super::work::{WorkArgs, WriteArgs};
 use super::{failure, io_failure};
 use crate::failure::{Exit, Failure};
 use bywash_files::Error;
+use bywash_files::place::{Draft, sync_folder_of};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};

@@ -3,9 +3,9 @@
 //! Of a folder, regular files are meant, however deep. Links in it are not followed, so there are no circles; under `-o` they are made again as they are.
 //! Devices, pipes and sockets in it are left alone. What is named on the command line itself may be a link to a file.
 
-use super::place::{UNFINISHED, folder_of};
 use super::{SUFFIX, io_failure};
 use crate::failure::{Exit, Failure};
+use bywash_files::place::{UNFINISHED, folder_of};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::Metadata;

@@ -1,11 +1,11 @@
 //! Many files at once: threads, batches of finished files that are synced together, progress, the report.
 
 use super::io_failure;
-use super::place::{Draft, folder_of, sync_folder_of};
 use super::tree::{Item, Plan};
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
 use crate::terminal::{Style, bytes, say, thousands};
+use bywash_files::place::{Draft, folder_of, sync_folder_of};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::fs::{AtFlags, FileType};
 use serde_json::json;

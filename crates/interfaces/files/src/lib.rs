@@ -41,6 +41,7 @@
 //! | [`container`], [`disk`] | reading and writing anywhere in a file, such that a power cut leaves it old or new |
 //! | [`births`] | what a power cut leaves of new files in a mount |
 //! | [`whole`] | whole files and streams, by several threads |
+//! | [`place`] | how a file comes to be there: complete, on the disk, with its source's metadata |
 //! | [`fsck`] | every damaged chunk |
 //! | [`power`] | disks whose power is cut, for tests |
 //!
@@ -60,6 +61,7 @@ mod kdf;
 pub mod lock;
 pub mod nonce;
 pub mod passphrase;
+pub mod place;
 pub mod power;
 pub mod recipient;
 pub mod sealer;

@@ -1,6 +1,6 @@
 //! How a file comes to be there: whole, on the disk, with its source's metadata, or not at all.
 
-use bywash_files::Error;
+use crate::error::Error;
 use rustix::fs::{Advice, AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid, XattrFlags, fadvise};
 use rustix::io::Errno;
 use std::ffi::CStr;
@@ -12,29 +12,36 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What unfinished files are called where they must have a name.
-pub(super) const UNFINISHED: &str = ".bywash-unfinished-";
+pub const UNFINISHED: &str = ".bywash-unfinished-";
 
 /// A file on its way to its name.
-pub(super) struct Draft {
-    pub(super) file: File,
+pub struct Draft {
+    /// It, open for reading and writing, empty at first.
+    pub file: File,
     folder: PathBuf,
     /// The name it has meanwhile; most file systems need none.
     name: Option<PathBuf>,
 }
 
 /// The folder that a file is in.
-pub(super) fn folder_of(path: &Path) -> &Path {
+pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Returns when a file's name survives a power cut.
-pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// The operating system's.
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
 impl Draft {
     /// A new file without a name, in the folder of `target`, that only this user reads.
-    pub(super) fn new(target: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn new(target: &Path) -> io::Result<Self> {
         let folder = folder_of(target).to_owned();
         let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
         match rustix::fs::open(&folder, flags | OFlags::TMPFILE, mode) {
@@ -50,7 +57,10 @@ impl Draft {
     }
 
     /// Gives it its name, in one step. What was there is replaced if that is wanted, and else an error.
-    pub(super) fn publish(mut self, target: &Path, replaces: bool) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// `AlreadyExists`; the operating system's.
+    pub fn publish(mut self, target: &Path, replaces: bool) -> io::Result<()> {
         if self.name.is_none() {
             let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
             match rustix::fs::linkat(CWD, &own, CWD, target, AtFlags::SYMLINK_FOLLOW) {
@@ -133,7 +143,10 @@ fn copy_attributes(from: &File, to: &File) -> io::Result<()> {
 
 /// Ends the work on a file: its source must be as it was, the result, if it is to be verified, be the same when it is read back from the disk, and it gets its
 /// source's metadata.
-pub(super) fn complete(
+///
+/// # Errors
+/// [`Error::Io`] if somebody wrote to the source meanwhile, or the result is not the same; those of `is_same`; the operating system's.
+pub fn complete(
     source: &File,
     metadata: &Metadata,
     result: &File,
@@ -162,7 +175,10 @@ fn is_unchanged(file: &File, before: &Metadata) -> io::Result<bool> {
 }
 
 /// Opens a file for reading, which must be a regular one; the last link of its name is followed or not.
-pub(super) fn open_regular(path: &Path, follows: bool) -> io::Result<(File, Metadata)> {
+///
+/// # Errors
+/// The operating system's, and one for what is no regular file.
+pub fn open_regular(path: &Path, follows: bool) -> io::Result<(File, Metadata)> {
     // Without O_NONBLOCK the open of a pipe would wait for a writer.
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     if !follows {
