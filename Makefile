@@ -1,5 +1,5 @@
 # The two commands of the README, and the ones behind them. Everything installs what it needs by itself.
-.PHONY: help demo test unit arm programs evp-test bench build install setup fmt lint docs
+.PHONY: help demo test unit arm programs python wheel evp-test bench build install setup fmt lint docs
 .DEFAULT_GOAL := help
 
 help:           ## this list
@@ -8,7 +8,7 @@ help:           ## this list
 demo: build     ## nginx with and without Bywash, side by side, every byte verified
 	@demo/run.sh
 
-test: build unit arm programs   ## every test
+test: build unit arm programs python   ## every test
 
 setup:
 	@scripts/setup
@@ -24,6 +24,13 @@ arm: setup      ## the kernels for AArch64, checked, and tested by qemu
 
 programs: build ## real programs and servers under `bywash run`
 	@tests/run.sh
+
+python: build   ## the Python package: its tests, with a local Ray and an S3-compatible server
+	@tests/python.sh
+
+wheel: setup    ## the Python package as a wheel, in target/wheels
+	@scripts/python
+	@CARGO_TARGET_DIR=$(CURDIR)/target target/python/bin/pip wheel --quiet --no-deps --wheel-dir target/wheels crates/interfaces/python
 
 evp-test: build ## OpenSSL's own evp_test data through the provider (downloads and builds Debian's source package)
 	@crates/interfaces/openssl/tests/evp-test.sh

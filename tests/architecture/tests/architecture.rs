@@ -36,6 +36,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // A transport of its own may stand in line above this one, which all of them carry requests to.
     ("crates/interfaces/cryptodev", &["crates/core", "crates/client", "crates/interfaces/cryptodev/abi"]),
     ("crates/interfaces/mount", &["crates/core", "crates/client", "crates/interfaces/files"]),
+    // Of the manager it has the list of engines, and a client for one that is named.
+    ("crates/interfaces/python", &["crates/core", "crates/client", "crates/manager", "crates/interfaces/files"]),
     ("crates/interfaces/*", &["crates/core", "crates/client"]),
     ("crates/sim", &["crates/core", "crates/policy"]),
     (
@@ -310,12 +312,14 @@ fn the_readme_is_short() {
 fn every_test_that_the_specification_names_exists() {
     let text = std::fs::read_to_string(workspace().join("SPECIFICATION.md")).expect("SPECIFICATION.md");
     let mut wrong = Vec::new();
-    for name in text.split('`').skip(1).step_by(2).filter(|name| name.contains(".rs")) {
+    for name in text.split('`').skip(1).step_by(2).filter(|name| name.contains(".rs") || name.contains(".py::")) {
         let (path, test) = name.split_once("::").map_or((name, None), |(path, test)| (path, Some(test)));
         let places = ["crates", "crates/interfaces"].map(|folder| workspace().join(folder).join(path));
         match places.iter().find_map(|place| std::fs::read_to_string(place).ok()) {
             None => wrong.push(format!("{name}: no such file; correct SPECIFICATION.md")),
-            Some(code) if test.is_some_and(|test| !code.contains(&format!("fn {test}("))) => {
+            Some(code)
+                if test.is_some_and(|test| ![format!("fn {test}("), format!("def {test}(")].iter().any(|head| code.contains(head))) =>
+            {
                 wrong.push(format!("{name}: no such test in the file; correct SPECIFICATION.md or restore the test"));
             }
             Some(_) => {}

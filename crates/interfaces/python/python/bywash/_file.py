@@ -1,0 +1,94 @@
+"""Encrypted files, read and written in place."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any, Literal, overload
+
+from ._native import File, Keys
+from .errors import BadArgument
+
+
+class RawFile(io.RawIOBase):
+    """A file without buffers; :func:`open` puts them over it."""
+
+    def __init__(self, path: str | os.PathLike[str], writable: bool, keys: Keys, engine: str | None) -> None:
+        self.name = path
+        self._file = File(path, writable, keys, engine)
+        self._writable = writable
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return self._writable
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self._file.read_at(len(view), self._at)
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def write(self, data: Any, /) -> int:
+        written = self._file.write_at(data, self._at)
+        self._at += written
+        return written
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: None}[whence]
+        at = offset + (len(self._file) if start is None else start)
+        if at < 0:
+            raise BadArgument(f"{self.name}: a position before its beginning")
+        self._at = at
+        return at
+
+    def truncate(self, size: int | None = None, /) -> int:
+        size = self._at if size is None else size
+        self._file.set_len(size)
+        return size
+
+    def sync(self) -> None:
+        """Returns when all that was written survives a power cut."""
+        self._file.sync()
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._file.close(self._writable)
+
+
+@overload
+def open(path: str | os.PathLike[str], mode: Literal["rb"] = "rb", keys: Keys | None = None, *, engine: str | None = ..., **options: Any) -> io.BufferedReader: ...
+@overload
+def open(path: str | os.PathLike[str], mode: Literal["r+b"], keys: Keys | None = None, *, engine: str | None = ..., **options: Any) -> io.BufferedRandom: ...
+def open(path: Any, mode: str = "rb", keys: Keys | None = None, *, engine: str | None = None, **options: Any) -> Any:
+    """Opens an encrypted file to be read (``"rb"``) or read and written (``"r+b"``) anywhere, like a file; seeking costs nothing.
+
+    Readers may be many, a writer is alone. Who writes gets all of it onto the disk by ``close()``, or by ``flush()`` and then ``raw.sync()``; after
+    a power cut the file is as it was after one of them, or later. What a crash left is recovered by the next open with ``"r+b"``.
+
+    >>> import bywash, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "plan.bywash")
+    >>> bywash.encrypt(b"attack at dawn", path, passphrase="sesame")
+    14
+    >>> with bywash.open(path, "r+b", passphrase="sesame") as file:
+    ...     _ = file.seek(10), file.write(b"dusk")
+    >>> with bywash.open(path, passphrase="sesame") as file: file.read()
+    b'attack at dusk'
+    """
+    if mode not in ("rb", "r+b"):
+        raise BadArgument(f"mode is \"rb\" or \"r+b\", not {mode!r}; encrypt makes new files")
+    if keys is None:
+        keys = Keys(**options)
+    elif options:
+        raise BadArgument("give a Keys or its arguments, not both")
+    raw = RawFile(path, mode == "r+b", keys, engine)
+    # A chunk at a time, so that a small read does not open the same chunk twice.
+    size = 1 << 16
+    return io.BufferedRandom(raw, size) if mode == "r+b" else io.BufferedReader(raw, size)

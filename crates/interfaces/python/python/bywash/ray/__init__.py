@@ -1,0 +1,102 @@
+"""Data sets of many objects, encrypted on a Ray cluster.
+
+>>> import bywash.ray
+>>> bywash.ray.encrypt("s3://lab/raw", "s3://lab/sealed", recipients=["bywash-x25519-..."], manifest="lab.manifest")  # doctest: +SKIP
+
+Resident workers, one for each processor and one for each GPU that Ray knows, take objects from a folder that all of them see or from a store (S3-compatible,
+Google's, Azure's), and put the results, under the same names and ``.bywash``, into another. A result is there whole, or not seen at all. What is done is in
+the manifest, a file of the driver's; when worker, driver or machine die, the same call goes on with what is left. Only names wait in queues, and a worker
+has some 64 MiB of an object under way, however large that is.
+
+Needs ``pip install 'bywash[ray]'``. On the command line: ``python -m bywash.ray --help``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+try:
+    import ray as _ray  # noqa: F401
+except ImportError as error:
+    raise ImportError("bywash.ray needs Ray; pip install 'bywash[ray]'") from error
+
+from ._run import Incomplete, Report, run as _run
+from ._work import Job, KeySource
+
+__all__ = ["Incomplete", "KeySource", "Report", "decrypt", "encrypt"]
+
+Url = "str | os.PathLike[str]"
+
+
+def encrypt(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    manifest: str | os.PathLike[str],
+    recipients: Sequence[str] = (),
+    key_file: str | None = None,
+    passphrase_file: str | None = None,
+    source_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
+    aead: str = "aes-256-gcm",
+    chunk_size: int = 1 << 16,
+    workers: int | None = None,
+    gpu_workers: int | None = None,
+    checksums: bool = True,
+    progress: bool = True,
+) -> Report:
+    """Encrypts every object of ``source`` into ``target``, but for those that end in ``.bywash``.
+
+    Both are folders or URLs; ``source_options`` and ``target_options`` are what ``obstore.store.from_url`` takes beside the URL
+    (``{"config": {"endpoint": ...}}``); credentials are best left to each worker's environment. Key and passphrase files are read by each worker on its own
+    machine. ``workers`` and ``gpu_workers`` are by default as many as the cluster has processors and GPUs; a GPU that Bywash cannot use computes on its worker's
+    processor. ``checksums`` has the manifest name each result's SHA-256 beside its size and version.
+
+    An object that cannot be done is in :attr:`Report.failed`, and the others are done all the same; :meth:`Report.check` raises then.
+    """
+    keys = KeySource(tuple(_texts(recipients)), (), key_file, passphrase_file)
+    job = Job("encrypt", _url(source), _url(target), keys, source_options or {}, target_options or {}, aead, chunk_size, checksums)
+    return _run(job, manifest, workers, gpu_workers, progress)
+
+
+def decrypt(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    manifest: str | os.PathLike[str],
+    identities: Sequence[str | os.PathLike[str]] = (),
+    key_file: str | None = None,
+    passphrase_file: str | None = None,
+    source_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
+    workers: int | None = None,
+    gpu_workers: int | None = None,
+    checksums: bool = True,
+    progress: bool = True,
+) -> Report:
+    """Decrypts every object of ``source`` that ends in ``.bywash`` into ``target``; the rest is as for :func:`encrypt`.
+
+    ``identities`` are files, read by each worker on its own machine. A result is there once all of it has proved authentic.
+    """
+    keys = KeySource((), tuple(map(os.fspath, identities)), key_file, passphrase_file)
+    job = Job("decrypt", _url(source), _url(target), keys, source_options or {}, target_options or {}, checksums=checksums)
+    return _run(job, manifest, workers, gpu_workers, progress)
+
+
+def _url(given: str | os.PathLike[str]) -> str:
+    text = os.fspath(given)
+    return text if "://" in text else os.path.abspath(text)
+
+
+def _texts(recipients: Sequence[str]) -> list[str]:
+    """Recipients, those in files among them: they are public, so workers need no such file."""
+    texts = []
+    for given in recipients:
+        if given.startswith("bywash-"):
+            texts.append(given)
+            continue
+        with open(given, encoding="utf-8") as file:
+            texts += [line.strip() for line in file if line.strip() and not line.startswith("#")]
+    return texts

@@ -1,0 +1,212 @@
+"""The driver: which objects are left, who does them, and what to do when a worker dies."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError, RayError
+
+from ..errors import Error
+from ._manifest import Manifest
+from ._progress import Progress
+from ._store import Object, open_store
+from ._work import Job, Outcome, Work
+
+BATCH_OBJECTS = 32
+BATCH_BYTES = 64 << 20
+"""What a worker is handed at a time: enough that a call's millisecond does not count, little enough to be done again."""
+IN_FLIGHT = 2
+"""Batches at a worker: it never waits for the driver, and what a batch holds is names alone."""
+TRIES = 3
+"""Of a batch whose worker dies; then each of its objects alone, as often."""
+
+
+class Incomplete(Error):
+    """Some objects were not done; the message begins with the first of them."""
+
+
+@dataclass
+class Report:
+    """What became of a job."""
+
+    objects: int = 0
+    """Done by this run."""
+    bytes: int = 0
+    """Their bytes, before."""
+    before: int = 0
+    """Done by earlier runs, and still so."""
+    passed_over: int = 0
+    """Not meant: encrypted already, or, when decrypting, not encrypted."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """What was not done, and why."""
+    engines: Counter[str] = field(default_factory=Counter)
+    """Objects by the engine of the worker that did them."""
+    workers_lost: int = 0
+    """Workers that died and were replaced."""
+    seconds: float = 0.0
+
+    def check(self) -> Report:
+        """Itself, or :class:`Incomplete` if anything failed."""
+        if self.failed:
+            raise Incomplete(f"{next(iter(self.failed.values()))} ({len(self.failed)} of {self.objects + len(self.failed)} objects failed; run again for those)")
+        return self
+
+
+@dataclass
+class _Batch:
+    objects: list[Object]
+    tries: int = 0
+
+
+@ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)
+class Worker:
+    """Resident: keys are read, connections and devices opened once."""
+
+    def __init__(self, job: Job, engine: str | None) -> None:
+        self._work = Work(job, engine)
+
+    def ready(self) -> str:
+        return self._work.engine or "cpu"
+
+    def batch(self, objects: list[Object]) -> list[Outcome]:
+        return self._work.batch(objects)
+
+
+class Driver:
+    def __init__(self, job: Job, manifest: Manifest, report: Report, left: list[Object], workers: int, gpu_workers: int, shown: bool) -> None:
+        self.job, self.manifest, self.report = job, manifest, report
+        self.waiting = deque(_Batch(objects) for objects in batches(left))
+        self.progress = Progress(len(left), sum(source.size for source in left), shown)
+        self.engines: dict[Any, str] = {}
+        """Of the workers that are ready."""
+        self.gpus: set[Any] = set()
+        self.flying: dict[Any, tuple[Any, _Batch | None]] = {}
+        """By what is waited for: the worker, and its batch; none while it is made."""
+        self.stillborn = 0
+        cpus = min(workers, len(self.waiting))
+        for gpu in [True] * min(gpu_workers, len(self.waiting)) + [False] * cpus:
+            self.hire(gpu)
+
+    def hire(self, gpu: bool) -> None:
+        worker = Worker.options(num_gpus=1 if gpu else 0).remote(self.job, "gpu" if gpu else None)
+        if gpu:
+            self.gpus.add(worker)
+        self.flying[worker.ready.remote()] = (worker, None)
+
+    def run(self) -> None:
+        while self.flying:
+            (ref, *_), _ = ray.wait(list(self.flying), num_returns=1)
+            worker, batch = self.flying.pop(ref)
+            try:
+                got = ray.get(ref)
+            except RayActorError as error:
+                self.lost(worker, batch, error)
+                continue
+            if batch is None:
+                self.engines[worker], self.stillborn = got, 0
+            else:
+                self.done(worker, got)
+            self.feed(worker)
+        self.progress.end()
+
+    def feed(self, worker: Any) -> None:
+        while self.waiting and sum(at is worker for at, _ in self.flying.values()) < IN_FLIGHT:
+            batch = self.waiting.popleft()
+            self.flying[worker.batch.remote(batch.objects)] = (worker, batch)
+
+    def done(self, worker: Any, outcomes: list[Outcome]) -> None:
+        there = [(outcome.source, outcome.written) for outcome in outcomes if outcome.written]
+        self.manifest.add(there)
+        for outcome in outcomes:
+            if outcome.error:
+                self.report.failed[outcome.source.name] = outcome.error
+        size = sum(source.size for source, _ in there)
+        self.report.objects += len(there)
+        self.report.bytes += size
+        self.report.engines[self.engines[worker]] += len(there)
+        self.progress.add(len(there), size)
+
+    def lost(self, worker: Any, batch: _Batch | None, error: RayActorError) -> None:
+        if batch is None:
+            self.stillborn += 1
+            if not self.engines or self.stillborn >= TRIES:
+                raise Error(f"no worker could be started: {error}") from error
+        else:
+            self.again(batch, error)
+        # Its other batch comes here too; it is replaced once.
+        is_new = worker in self.engines or batch is None
+        self.engines.pop(worker, None)
+        if is_new:
+            self.report.workers_lost += 1
+            if self.waiting:
+                self.hire(worker in self.gpus)
+
+    def again(self, batch: _Batch, error: RayActorError) -> None:
+        batch.tries += 1
+        if batch.tries < TRIES:
+            self.waiting.appendleft(batch)
+        elif len(batch.objects) > 1:
+            self.waiting.extendleft(_Batch([source]) for source in reversed(batch.objects))
+        else:
+            name = batch.objects[0].name
+            self.report.failed[name] = f"{name}: its worker died {TRIES} times; is there too little memory? {str(error).splitlines()[0]}"
+
+
+def batches(objects: list[Object]) -> Iterator[list[Object]]:
+    batch: list[Object] = []
+    size = 0
+    for source in objects:
+        if batch and (len(batch) == BATCH_OBJECTS or size + source.size > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(source)
+        size += source.size
+    if batch:
+        yield batch
+
+
+def find_left(job: Job, manifest: Manifest, report: Report) -> list[Object]:
+    """What is to be done, by name: what no manifest knows, what has changed since, and what is not there any more."""
+    there = {found.name: found for found in open_store(job.target, job.target_options).list()} if manifest.done else {}
+    left = []
+    for source in open_store(job.source, job.source_options).list():
+        name = job.result_name(source.name)
+        if name is None:
+            report.passed_over += 1
+            continue
+        known, written = manifest.done.get(source.name, (None, None))
+        result = there.get(name)
+        if known == source and written and result and (result.size, result.version) == (written.size, written.version):
+            report.before += 1
+        else:
+            left.append(source)
+    return sorted(left, key=lambda source: source.name)
+
+
+def run(job: Job, manifest_path: Any, workers: int | None, gpu_workers: int | None, progress: bool) -> Report:
+    began = time.monotonic()
+    report = Report()
+    job.keys.load()
+    manifest = Manifest(manifest_path, {"operation": job.operation, "source": job.source, "target": job.target})
+    try:
+        left = find_left(job, manifest, report)
+        if left:
+            if not ray.is_initialized():
+                ray.init()
+            resources = ray.cluster_resources()
+            gpus = int(resources.get("GPU", 0)) if gpu_workers is None else gpu_workers
+            cpus = max(int(resources.get("CPU", 1)) - gpus, 0 if gpus else 1) if workers is None else workers
+            driver = Driver(job, manifest, report, left, cpus, gpus, progress)
+            try:
+                driver.run()
+            except RayError as error:
+                raise Error(f"Ray: {error}") from error
+    finally:
+        manifest.close()
+    report.seconds = time.monotonic() - began
+    return report

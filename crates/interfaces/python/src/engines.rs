@@ -1,0 +1,66 @@
+//! Which engines there are, and clients for them.
+
+use crate::error::{Result, detached};
+use bywash_client::{Client, Config, Route};
+use bywash_core::{Absent, Engine};
+use bywash_manager::EngineName;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// What can compute here, and what is missing and why.
+#[pyfunction]
+pub(crate) fn engines(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let found = detached(py, || Ok(bywash_manager::look_around()))?;
+    let (present, absent) = (PyList::empty(py), PyList::empty(py));
+    for engine in &found.present {
+        present.append(describe(py, &**engine)?)?;
+    }
+    for Absent { name, reason, remedy } in &found.absent {
+        let described = PyDict::new(py);
+        described.set_item("name", name)?;
+        described.set_item("reason", reason)?;
+        described.set_item("remedy", remedy)?;
+        absent.append(described)?;
+    }
+    let all = PyDict::new(py);
+    all.set_item("present", present)?;
+    all.set_item("absent", absent)?;
+    Ok(all)
+}
+
+fn describe<'py>(py: Python<'py>, engine: &dyn Engine) -> PyResult<Bound<'py, PyDict>> {
+    let names = |legacy: bool| -> Vec<&str> {
+        engine.capabilities().iter().filter(|algorithm| algorithm.is_legacy() == legacy).map(|algorithm| algorithm.name()).collect()
+    };
+    let described = PyDict::new(py);
+    described.set_item("name", engine.name())?;
+    described.set_item("description", engine.describe())?;
+    described.set_item("modelled", engine.is_modelled())?;
+    described.set_item("workers", engine.workers())?;
+    described.set_item("batch_max", engine.batch_max())?;
+    described.set_item("algorithms", names(false))?;
+    described.set_item("legacy", names(true))?;
+    Ok(described)
+}
+
+/// This process's client for an engine: as the environment says if none is named, else that engine and no other. Devices stay open.
+pub(crate) fn client(engine: Option<&str>) -> Result<Client> {
+    static CLIENTS: Mutex<BTreeMap<Option<String>, Client>> = Mutex::new(BTreeMap::new());
+    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = engine.map(str::to_owned);
+    if let Some(client) = clients.get(&name) {
+        return Ok(client.clone());
+    }
+    let client = match engine {
+        None => Client::new(Config::from_env()?),
+        Some(name) => {
+            let engines = bywash_manager::find(&[name.parse::<EngineName>()?])?;
+            let config = Config { socket: None, route: Route::Here, run: None };
+            Client::with_engine(config, engines.present[0].clone())
+        }
+    };
+    clients.insert(name, client.clone());
+    Ok(client)
+}

@@ -1,0 +1,89 @@
+//! Containers read and written in place.
+
+use crate::engines::client;
+use crate::error::{At, Failure, Result, detached};
+use crate::keys::{Keys, secret};
+use bywash_files::disk::FolderJournals;
+use bywash_files::{Container, Header};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// An encrypted file, as `bywash.open` has it under its buffers.
+#[pyclass(frozen, module = "bywash._native")]
+pub(crate) struct File {
+    path: PathBuf,
+    /// None once it is closed.
+    container: Mutex<Option<Arc<Container>>>,
+}
+
+#[pymethods]
+impl File {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf, writable: bool, keys: &Bound<'_, Keys>, engine: Option<&str>) -> PyResult<Self> {
+        let keys = keys.get();
+        detached(py, || {
+            let file = std::fs::File::options().read(true).write(writable).open(&path).at(&path)?;
+            let header = Header::read(&file).at(&path)?;
+            let file_keys = keys.keyring().open(&header).at(&path)?;
+            let (client, journals) = (client(engine)?, FolderJournals::beside(&path));
+            let container = match writable {
+                true => Container::open_rw(&client, &header, file_keys, Arc::new(file), Arc::new(journals)),
+                false => Container::open(&client, &header, file_keys, Arc::new(file), &journals),
+            };
+            let container = Mutex::new(Some(Arc::new(container.at(&path)?)));
+            Ok(Self { path, container })
+        })
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        detached(py, || self.get().map(|container| container.len() as usize))
+    }
+
+    /// At most `size` bytes from `offset` on; fewer at the end only.
+    fn read_at<'py>(&self, py: Python<'py>, size: usize, offset: u64) -> PyResult<Bound<'py, PyBytes>> {
+        let container = self.get().map_err(|failure| failure.into_exception(py))?;
+        let size = container.len().saturating_sub(offset).min(size as u64) as usize;
+        let mut got = 0;
+        let read = PyBytes::new_with(py, size, |into| {
+            got = detached(py, || container.read_at(into, offset).at(&self.path))?;
+            Ok(())
+        })?;
+        // Somebody cut the file meanwhile.
+        if got < size { Ok(PyBytes::new(py, &read.as_bytes()[..got])) } else { Ok(read) }
+    }
+
+    fn write_at(&self, py: Python<'_>, data: &Bound<'_, PyAny>, offset: u64) -> PyResult<usize> {
+        let data = secret(data)?;
+        detached(py, || self.get()?.write_at(&data, offset).at(&self.path))?;
+        Ok(data.len())
+    }
+
+    fn set_len(&self, py: Python<'_>, len: u64) -> PyResult<()> {
+        detached(py, || self.get()?.set_len(len).at(&self.path))
+    }
+
+    /// Returns when all that was written survives a power cut.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || self.get()?.sync().at(&self.path))
+    }
+
+    /// Writes what is gathered, syncs, removes the journal.
+    fn close(&self, py: Python<'_>, writable: bool) -> PyResult<()> {
+        detached(py, || {
+            let container = self.container.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match container.filter(|_| writable) {
+                Some(container) => container.settle().at(&self.path),
+                None => Ok(()),
+            }
+        })
+    }
+}
+
+impl File {
+    fn get(&self) -> Result<Arc<Container>> {
+        let container = self.container.lock().unwrap_or_else(PoisonError::into_inner);
+        container.clone().ok_or_else(|| Failure::Named("BadArgument", format!("{}: it is closed", self.path.display())))
+    }
+}

@@ -1,0 +1,200 @@
+//! What files are made with and opened with. Keys stay on this side: they are wiped when Python drops the object, and no part of one is ever shown.
+
+use crate::error::{At, Failure, Result, detached};
+use bywash_core::SecretBytes;
+use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient, nonce};
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use zeroize::Zeroizing;
+
+/// Longest file of keys that is read, in bytes.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
+/// What an identity's text begins with.
+const IDENTITY: &str = "BYWASH-IDENTITY-";
+
+#[pyclass(frozen, module = "bywash")]
+pub(crate) struct Keys {
+    passphrase: Option<SecretBytes>,
+    keys: Vec<Zeroizing<[u8; KEY_BYTES]>>,
+    recipients: Vec<Recipient>,
+    identities: usize,
+    keyring: Keyring,
+    /// Made when a file is first encrypted: that costs time, once for all files.
+    locks: Mutex<Option<Arc<Vec<Lock>>>>,
+}
+
+#[pymethods]
+impl Keys {
+    #[new]
+    #[pyo3(signature = (*, passphrase=None, passphrase_file=None, key=None, key_file=None, recipients=Vec::new(), identities=Vec::new()))]
+    fn new(
+        py: Python<'_>,
+        passphrase: Option<Bound<'_, PyAny>>,
+        passphrase_file: Option<PathBuf>,
+        key: Option<Bound<'_, PyAny>>,
+        key_file: Option<PathBuf>,
+        recipients: Vec<Bound<'_, PyAny>>,
+        identities: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let failed = |failure: Failure| failure.into_exception(py);
+        let passphrase = match (passphrase, passphrase_file) {
+            (Some(_), Some(_)) => return Err(failed(bad("give passphrase or passphrase_file, not both"))),
+            (Some(given), None) => Some(SecretBytes::from(&secret(&given)?[..])),
+            (None, Some(path)) => Some(first_line(&path).map_err(failed)?),
+            (None, None) => None,
+        };
+        if passphrase.as_ref().is_some_and(|passphrase| passphrase.is_empty()) {
+            return Err(failed(bad("an empty passphrase protects nothing")));
+        }
+        let given = key.iter().map(|given| checked(&secret(given)?, "it").map_err(failed));
+        let read = key_file.iter().map(|path| read(path).and_then(|bytes| checked(&bytes, &path.display().to_string())).map_err(failed));
+        let keys: Vec<_> = given.chain(read).collect::<PyResult<_>>()?;
+        let recipients: Vec<Vec<Recipient>> = recipients.iter().map(recipients_of).collect::<PyResult<_>>()?;
+        let identities: Vec<Vec<Identity>> = identities.iter().map(identities_of).collect::<PyResult<_>>()?;
+        let mut keyring = Keyring::new();
+        passphrase.iter().for_each(|passphrase| keyring.add_passphrase(passphrase.clone()));
+        keys.iter().for_each(|key| keyring.add_key_file(key));
+        let count = identities.iter().map(Vec::len).sum();
+        identities.into_iter().flatten().for_each(|identity| keyring.add_identity(identity));
+        let recipients = recipients.into_iter().flatten().collect();
+        Ok(Self { passphrase, keys, recipients, identities: count, keyring, locks: Mutex::default() })
+    }
+
+    fn __repr__(&self) -> String {
+        let count = |number: usize, one: &str, many: &str| match number {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            number => Some(format!("{number} {many}")),
+        };
+        let parts = [
+            count(usize::from(self.passphrase.is_some()), "passphrase", ""),
+            count(self.keys.len(), "key", "keys"),
+            count(self.recipients.len(), "recipient", "recipients"),
+            count(self.identities, "identity", "identities"),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        format!("<bywash.Keys: {}>", if parts.is_empty() { "none".to_owned() } else { parts.join(", ") })
+    }
+}
+
+impl Keys {
+    /// What opens files.
+    pub(crate) fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
+    /// What files are made with.
+    pub(crate) fn locks(&self) -> Result<Arc<Vec<Lock>>> {
+        let mut made = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(locks) = &*made {
+            return Ok(locks.clone());
+        }
+        let passphrase = self.passphrase.iter().map(|passphrase| Lock::passphrase(passphrase, Argon2Cost::default()));
+        let keys = self.keys.iter().map(|key| Ok(Lock::key_file(key)));
+        let locks: Vec<Lock> =
+            passphrase.chain(keys).chain(self.recipients.iter().map(Lock::recipient)).collect::<bywash_files::Result<_>>()?;
+        if locks.is_empty() {
+            return Err(bad("nobody could open it: give a passphrase, a key, a key file or a recipient"));
+        }
+        Ok(made.insert(Arc::new(locks)).clone())
+    }
+}
+
+/// Makes an identity in a new file that this user alone reads; its recipient.
+#[pyfunction]
+#[pyo3(signature = (path, *, hybrid=false))]
+pub(crate) fn generate_identity(py: Python<'_>, path: PathBuf, hybrid: bool) -> PyResult<String> {
+    detached(py, || {
+        let identity = Identity::generate(hybrid)?;
+        let secret = identity.to_secret_text();
+        let recipient = identity.recipient().to_string();
+        let text = Zeroizing::new([b"# recipient: ", recipient.as_bytes(), b"\n", &secret[..], b"\n"].concat());
+        write_private(&path, &text)?;
+        Ok(recipient)
+    })
+}
+
+/// Makes a key file, 32 random bytes, that this user alone reads.
+#[pyfunction]
+pub(crate) fn generate_key_file(py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    detached(py, || {
+        let mut key = Zeroizing::new([0; KEY_BYTES]);
+        nonce::random(&mut *key)?;
+        write_private(&path, &*key)
+    })
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    let made = File::options().write(true).create_new(true).mode(0o600).open(path);
+    made.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all())).at(path)
+}
+
+fn bad(message: &str) -> Failure {
+    Failure::Named("BadArgument", message.to_owned())
+}
+
+/// A secret as it is given: text, or whatever holds bytes. Python keeps its own copy as long as it likes.
+pub(crate) fn secret(given: &Bound<'_, PyAny>) -> PyResult<Zeroizing<Vec<u8>>> {
+    if let Ok(text) = given.cast::<PyString>() {
+        return Ok(Zeroizing::new(text.to_cow()?.as_bytes().to_vec()));
+    }
+    PyBuffer::<u8>::get(given)?.to_vec(given.py()).map(Zeroizing::new)
+}
+
+fn checked(bytes: &[u8], what: &str) -> Result<Zeroizing<[u8; KEY_BYTES]>> {
+    let not = |_| bad(&format!("{what} is no key: it has {} bytes, not {KEY_BYTES}; generate_key_file makes one", bytes.len()));
+    <[u8; KEY_BYTES]>::try_from(bytes).map(Zeroizing::new).map_err(not)
+}
+
+fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
+    let mut bytes = Zeroizing::new(Vec::new());
+    File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX).read_to_end(&mut bytes)).at(path)?;
+    Ok(bytes)
+}
+
+fn first_line(path: &Path) -> Result<SecretBytes> {
+    let text = read(path)?;
+    let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    Ok(line.strip_suffix(b"\r").unwrap_or(line).into())
+}
+
+/// A recipient itself, or those in a file.
+fn recipients_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<Recipient>> {
+    let parse = |text: &str| text.parse::<Recipient>().map_err(Failure::from);
+    match given.extract::<String>() {
+        Ok(text) if text.starts_with("bywash-") => parse(&text).map(|recipient| vec![recipient]),
+        _ => each_line(&given.extract::<PathBuf>()?, "recipient", parse),
+    }
+    .map_err(|failure| failure.into_exception(given.py()))
+}
+
+/// An identity itself, or those in a file.
+fn identities_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<Identity>> {
+    let parse = |text: &str| Identity::from_secret_text(text).map_err(Failure::from);
+    match given.extract::<String>().map(Zeroizing::new) {
+        Ok(text) if text.starts_with(IDENTITY) => parse(&text).map(|identity| vec![identity]),
+        _ => each_line(&given.extract::<PathBuf>()?, "identity", parse),
+    }
+    .map_err(|failure| failure.into_exception(given.py()))
+}
+
+/// What the lines of a file are, but for empty ones and comments.
+fn each_line<T>(path: &Path, what: &str, parse: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
+    let bytes = read(path)?;
+    let text = core::str::from_utf8(&bytes).map_err(|_| bad(&format!("{}: it is no text", path.display())))?;
+    let meant = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    let parse = |(number, line): (usize, &str)| {
+        parse(line.trim()).map_err(|failure| match failure {
+            Failure::Files(error) => bad(&format!("{}:{number}: {error}", path.display())),
+            other => other,
+        })
+    };
+    let found: Vec<T> = meant.map(parse).collect::<Result<_>>()?;
+    if found.is_empty() { Err(bad(&format!("{}: there is no {what} in it", path.display()))) } else { Ok(found) }
+}

@@ -1,0 +1,242 @@
+//! `encrypt` and `decrypt`: from bytes, a file or a file object to bytes, a file or a file object.
+
+use crate::engines::client;
+use crate::error::{At, Failure, Result, detached};
+use crate::keys::Keys;
+use crate::memory;
+use crate::objects::{Reader, Writer};
+use bywash_client::Client;
+use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
+use bywash_files::place::{Draft, complete, open_regular, sync_folder_of};
+use bywash_files::{Aead, FileKeys, Header, NonceSource, Sealer, Whole, new_file};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::fs::File;
+use std::io::{self, Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+use zeroize::Zeroizing;
+
+/// Where a text comes from.
+enum Source {
+    Memory(Zeroizing<Vec<u8>>),
+    Path(PathBuf),
+    Object(Reader),
+}
+
+/// Where it goes.
+enum Target {
+    Path(PathBuf),
+    Object(Writer),
+}
+
+/// How files are written.
+#[derive(Clone, Copy)]
+struct Writing {
+    threads: usize,
+    overwrite: bool,
+    verify: bool,
+}
+
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the options of the function that Python's users see")]
+pub(crate) fn encrypt(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    target: Option<&Bound<'_, PyAny>>,
+    keys: &Bound<'_, Keys>,
+    aead: &str,
+    chunk_size: usize,
+    threads: usize,
+    overwrite: bool,
+    verify: bool,
+    engine: Option<&str>,
+) -> PyResult<Py<PyAny>> {
+    let keys = keys.get();
+    let make = || -> Result<(Header, Sealer)> {
+        let aead: Aead = aead.parse().map_err(|why| Failure::Named("BadArgument", why))?;
+        let (file_keys, slots) = new_file(&keys.locks()?)?;
+        let header = Header::new(aead, chunk_size, slots, &file_keys)?;
+        Ok((header, sealer(&client(engine)?, aead, file_keys)))
+    };
+    let Some(target) = target else {
+        return in_memory(source, |text| {
+            let (header, sealer) = detached(py, make)?;
+            let len = memory::sealed_len(&header, text).map_err(|failure| failure.into_exception(py))?;
+            PyBytes::new_with(py, len, |sealed| detached(py, || memory::seal(&sealer, &header, text, sealed)))
+        });
+    };
+    let (source, target, writing) = (source_of(source)?, target_of(target)?, Writing { threads, overwrite, verify });
+    let bytes = detached(py, || {
+        let (header, sealer) = make()?;
+        match (source, target) {
+            (Source::Path(source), Target::Path(target)) => seal_file(&header, &sealer, &source, &target, writing),
+            (source, target) => {
+                let progress = AtomicU64::new(0);
+                let whole = Whole::new(&sealer, &header, 1, &progress);
+                to(target, overwrite, |target| Ok(whole.seal_stream(opened(source)?, target)?))
+            }
+        }
+    })?;
+    Ok(bytes.into_pyobject(py)?.into_any().unbind())
+}
+
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the options of the function that Python's users see")]
+pub(crate) fn decrypt(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    target: Option<&Bound<'_, PyAny>>,
+    keys: &Bound<'_, Keys>,
+    threads: usize,
+    overwrite: bool,
+    verify: bool,
+    engine: Option<&str>,
+) -> PyResult<Py<PyAny>> {
+    let keys = keys.get();
+    let unlock = |header: &Header| -> Result<Sealer> { Ok(sealer(&client(engine)?, header.aead(), keys.keyring().open(header)?)) };
+    let Some(target) = target else {
+        return in_memory(source, |sealed| {
+            let made = || {
+                let header = Header::parse(sealed)?;
+                let sealer = unlock(&header)?;
+                let len = memory::text_len(&header, sealed)?;
+                Ok((header, sealer, len))
+            };
+            let (header, sealer, len) = detached(py, made)?;
+            PyBytes::new_with(py, len, |text| detached(py, || memory::open(&sealer, &header, sealed, text)))
+        });
+    };
+    let (source, target, writing) = (source_of(source)?, target_of(target)?, Writing { threads, overwrite, verify });
+    let bytes = detached(py, || match (source, target) {
+        (Source::Path(source), Target::Path(target)) => open_file(unlock, &source, &target, writing),
+        (source, target) => {
+            let mut source = opened(source)?;
+            let header = Header::read(&mut source)?;
+            let sealer = unlock(&header)?;
+            let progress = AtomicU64::new(0);
+            let whole = Whole::new(&sealer, &header, 1, &progress);
+            to(target, overwrite, |target| Ok(whole.open_stream(source, target)?))
+        }
+    })?;
+    Ok(bytes.into_pyobject(py)?.into_any().unbind())
+}
+
+fn sealer(client: &Client, aead: Aead, keys: FileKeys) -> Sealer {
+    static NONCES: OnceLock<Arc<NonceSource>> = OnceLock::new();
+    Sealer::new(client, aead, keys, NONCES.get_or_init(|| Arc::new(NonceSource::new())).clone())
+}
+
+/// Something from bytes to bytes. Those of `bytes` never change and are used where they are; others are copied, since other threads may write to them.
+fn in_memory<'py>(source: &Bound<'py, PyAny>, work: impl FnOnce(&[u8]) -> PyResult<Bound<'py, PyBytes>>) -> PyResult<Py<PyAny>> {
+    if let Ok(bytes) = source.cast::<PyBytes>() {
+        return Ok(work(bytes.as_bytes())?.into_any().unbind());
+    }
+    let Source::Memory(copy) = source_of(source)? else {
+        return Err(PyTypeError::new_err("a target is needed where the source is a file: give a path or a file object"));
+    };
+    Ok(work(&copy)?.into_any().unbind())
+}
+
+fn source_of(given: &Bound<'_, PyAny>) -> PyResult<Source> {
+    if let Ok(path) = given.extract::<PathBuf>() {
+        return Ok(Source::Path(path));
+    }
+    if given.hasattr("read")? {
+        return Ok(Source::Object(Reader::new(given)));
+    }
+    let bytes = PyBuffer::<u8>::get(given).and_then(|buffer| buffer.to_vec(given.py()));
+    let wrong = |_| PyTypeError::new_err("a source is bytes (or whatever has a buffer of them), a path, or an object with read()");
+    bytes.map(|bytes| Source::Memory(Zeroizing::new(bytes))).map_err(wrong)
+}
+
+fn target_of(given: &Bound<'_, PyAny>) -> PyResult<Target> {
+    if let Ok(path) = given.extract::<PathBuf>() {
+        return Ok(Target::Path(path));
+    }
+    match given.hasattr("write")? {
+        true => Ok(Target::Object(Writer::new(given))),
+        false => Err(PyTypeError::new_err("a target is a path or an object with write(); leave it out for bytes")),
+    }
+}
+
+fn opened(source: Source) -> Result<Box<dyn Read + Send>> {
+    Ok(match source {
+        Source::Memory(bytes) => Box::new(Cursor::new(Wiped(bytes))),
+        Source::Object(reader) => Box::new(reader),
+        Source::Path(path) => {
+            let (file, _) = open_regular(&path, true).at(&path)?;
+            Disk::lock(&file, Access::Read).at(&path)?;
+            Box::new(file)
+        }
+    })
+}
+
+struct Wiped(Zeroizing<Vec<u8>>);
+
+impl AsRef<[u8]> for Wiped {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Writes a stream to an object, or under a name once all of it is there.
+fn to(target: Target, overwrite: bool, write: impl FnOnce(&mut dyn Write) -> Result<u64>) -> Result<u64> {
+    match target {
+        Target::Object(mut writer) => write(&mut writer),
+        Target::Path(path) => {
+            refuse_if_there(&path, overwrite)?;
+            let mut draft = Draft::new(&path).at(&path)?;
+            let bytes = write(&mut draft.file)?;
+            publish(draft, &path, overwrite)?;
+            Ok(bytes)
+        }
+    }
+}
+
+fn seal_file(header: &Header, sealer: &Sealer, source: &Path, target: &Path, writing: Writing) -> Result<u64> {
+    refuse_if_there(target, writing.overwrite)?;
+    let (file, metadata) = open_regular(source, true).at(source)?;
+    let (progress, len) = (AtomicU64::new(0), metadata.len());
+    let whole = Whole::new(sealer, header, writing.threads, &progress);
+    let draft = Draft::new(target).at(target)?;
+    whole.seal(&file, len, &draft.file).at(source)?;
+    complete(&file, &metadata, &draft.file, writing.verify, || whole.is_text_of(&draft.file, &file)).at(source)?;
+    publish(draft, target, writing.overwrite)?;
+    Ok(len)
+}
+
+fn open_file(unlock: impl FnOnce(&Header) -> Result<Sealer>, source: &Path, target: &Path, writing: Writing) -> Result<u64> {
+    refuse_if_there(target, writing.overwrite)?;
+    let (file, metadata) = open_regular(source, true).at(source)?;
+    let header = Header::read(&file).at(source)?;
+    let sealer = unlock(&header).at(source)?;
+    Disk::lock(&file, Access::Read).at(source)?;
+    if FolderJournals::beside(source).find(header.salt()).at(source)?.is_some() {
+        let why = "its writer was interrupted and left a journal; bywash.open(path, \"r+b\") recovers it";
+        return Err(Failure::Named("Damaged", format!("{}: {why}", source.display())));
+    }
+    let progress = AtomicU64::new(0);
+    let whole = Whole::new(&sealer, &header, writing.threads, &progress);
+    let draft = Draft::new(target).at(target)?;
+    let len = whole.open(&file, &draft.file).at(source)?;
+    complete(&file, &metadata, &draft.file, writing.verify, || whole.is_text_of(&file, &draft.file)).at(source)?;
+    publish(draft, target, writing.overwrite)?;
+    Ok(len)
+}
+
+/// Before any work is done; what comes there meanwhile is not replaced either.
+fn refuse_if_there(target: &Path, overwrite: bool) -> Result<()> {
+    match overwrite || std::fs::symlink_metadata(target).is_err() {
+        true => Ok(()),
+        false => Err(io::Error::from(io::ErrorKind::AlreadyExists)).at(target),
+    }
+}
+
+fn publish(draft: Draft, target: &Path, overwrite: bool) -> Result<()> {
+    let sync = |file: &File| file.sync_all();
+    sync(&draft.file).and_then(|()| draft.publish(target, overwrite)).and_then(|()| sync_folder_of(target)).at(target)
+}

