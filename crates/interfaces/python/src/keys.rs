@@ -1,7 +1,9 @@
 //! What files are made with and opened with. Keys stay on this side: they are wiped when Python drops the object, and no part of one is ever shown.
 
+use crate::engines::client;
 use crate::error::{At, Failure, Result, detached};
-use bywash_core::SecretBytes;
+use bywash_client::Client;
+use bywash_core::{KeyReference, SecretBytes};
 use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient, nonce};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -112,7 +114,8 @@ impl Keys {
 pub(crate) fn generate_identity(py: Python<'_>, path: PathBuf, hybrid: bool) -> PyResult<String> {
     detached(py, || {
         let identity = Identity::generate(hybrid)?;
-        let secret = identity.to_secret_text();
+        // Only one in a vault has no text.
+        let secret = identity.to_secret_text().unwrap_or_default();
         let recipient = identity.recipient().to_string();
         let text = Zeroizing::new([b"# recipient: ", recipient.as_bytes(), b"\n", &secret[..], b"\n"].concat());
         write_private(&path, &text)?;
@@ -164,21 +167,32 @@ fn first_line(path: &Path) -> Result<SecretBytes> {
     Ok(line.strip_suffix(b"\r").unwrap_or(line).into())
 }
 
-/// A recipient itself, or those in a file.
+/// What `bywash:NAME` means, a key in the broker's vault.
+fn in_vault<T>(given: &str, find: impl FnOnce(&Client, &str) -> bywash_files::Result<T>) -> Result<T> {
+    Ok(find(&client(None)?, given.strip_prefix(KeyReference::SCHEME).unwrap_or(given))?)
+}
+
+/// A recipient itself, those in a file, or the one in the broker's vault.
 fn recipients_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<Recipient>> {
     let parse = |text: &str| text.parse::<Recipient>().map_err(Failure::from);
     match given.extract::<String>() {
         Ok(text) if text.starts_with("bywash-") => parse(&text).map(|recipient| vec![recipient]),
+        Ok(text) if text.starts_with(KeyReference::SCHEME) => {
+            in_vault(&text, |client, name| Recipient::in_vault(client, name)).map(|recipient| vec![recipient])
+        }
         _ => each_line(&given.extract::<PathBuf>()?, "recipient", parse),
     }
     .map_err(|failure| failure.into_exception(given.py()))
 }
 
-/// An identity itself, or those in a file.
+/// An identity itself, those in a file, or the one in the broker's vault.
 fn identities_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<Identity>> {
     let parse = |text: &str| Identity::from_secret_text(text).map_err(Failure::from);
     match given.extract::<String>().map(Zeroizing::new) {
         Ok(text) if text.starts_with(IDENTITY) => parse(&text).map(|identity| vec![identity]),
+        Ok(text) if text.starts_with(KeyReference::SCHEME) => {
+            in_vault(&text, |client, name| Identity::in_vault(client, name)).map(|identity| vec![identity])
+        }
         _ => each_line(&given.extract::<PathBuf>()?, "identity", parse),
     }
     .map_err(|failure| failure.into_exception(given.py()))

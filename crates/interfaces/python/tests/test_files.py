@@ -164,6 +164,8 @@ def test_no_key_is_shown_or_pickled(tmp_path):
         assert not vars(type(one)).get("__dict__")
         with pytest.raises(TypeError, match="pickle"):
             pickle.dumps(one)
+    with pytest.raises(bywash.Unavailable, match="key bywash:box: the broker that holds it cannot be asked"):
+        bywash.Keys(identities=["bywash:box"])
     with pytest.raises(bywash.BadArgument) as raised:
         bywash.Keys(identities=["BYWASH-IDENTITY-X25519-secretsecret"])
     assert "secretsecret" not in str(raised.value)

@@ -67,7 +67,7 @@ Buffer: TypeAlias = "bytes | bytearray | memoryview"
 """Bytes, or whatever has a buffer of them in one piece: numpy arrays of ``uint8`` too."""
 Path: TypeAlias = "str | _os.PathLike[str]"
 Key: TypeAlias = "str | _os.PathLike[str]"
-"""A recipient or identity itself, or a file with one a line."""
+"""A recipient or identity itself, a file with one a line, or ``bywash:NAME``, a P-256 key in the broker's vault."""
 
 
 class Reader(Protocol):

@@ -94,7 +94,7 @@ def _texts(recipients: Sequence[str]) -> list[str]:
     """Recipients, those in files among them: they are public, so workers need no such file."""
     texts = []
     for given in recipients:
-        if given.startswith("bywash-"):
+        if given.startswith(("bywash-", "bywash:")):
             texts.append(given)
             continue
         with open(given, encoding="utf-8") as file:
