@@ -344,6 +344,30 @@ fn a_key_in_the_vault_opens_files_and_never_leaves_it() {
 }
 
 #[test]
+fn folders_keep_their_modes_and_an_obstacle_stops_nothing_else() {
+    let place = Place::new();
+    place.write("tree/private/a", b"a");
+    place.write("tree/closed/b", b"b");
+    place.write("tree/c", b"c");
+    let mode = |name: &str, bits| fs::set_permissions(place.at(name), fs::Permissions::from_mode(bits)).unwrap();
+    mode("tree/private", 0o750);
+    mode("tree", 0o711);
+    // Results within the sources, two levels down, are not sources.
+    succeed(&mut place.bywash(&["encrypt", "-R", "tree", "-o", "tree/out/deep"]));
+    succeed(&mut place.bywash(&["encrypt", "-R", "tree", "-o", "tree/out/deep"]));
+    assert!(place.at("tree/out/deep/private/a.bywash").exists() && !place.at("tree/out/deep/out/deep").exists());
+    let bits = |name: &str| fs::metadata(place.at(name)).unwrap().mode() & 0o777;
+    assert_eq!((bits("tree/out/deep"), bits("tree/out/deep/private")), (0o711, 0o750));
+    mode("tree/closed", 0);
+    if fs::read_dir(place.at("tree/closed")).is_ok() {
+        return eprintln!("skipped: folders that may not be read, which this user may");
+    }
+    let refused = place.refused(&["encrypt", "-R", "tree", "-o", "other"], 4, "closed");
+    assert!(place.at("other/private/a.bywash").exists(), "{}", stderr(&refused));
+    mode("tree/closed", 0o700);
+}
+
+#[test]
 fn a_name_that_would_command_the_terminal_is_shown() {
     let place = Place::new();
     let refused = place.refused(&["encrypt", "ab\u{1b}[2J"], 1, "ab\\u{1b}[2J");

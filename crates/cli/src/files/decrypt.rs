@@ -113,11 +113,19 @@ impl Run<'_> {
             };
         }
         let draft = Draft::new(&item.target).map_err(|error| io_failure(&item.target, &error))?;
-        let bytes = self.open(job, source, &metadata, &header, &draft).map_err(|error| failure(&item.source, &error))?;
-        Ok(Outcome::Drafted { draft, bytes, read: Box::new(metadata) })
+        let (bytes, journal) = self.open(job, source, &metadata, &header, &draft).map_err(|error| failure(&item.source, &error))?;
+        Ok(Outcome::Drafted { draft, bytes, read: Box::new(metadata), journal })
     }
 
-    fn open(&self, job: &Job<'_>, source: File, metadata: &Metadata, header: &Header, draft: &Draft) -> Result<u64, Error> {
+    /// Writes a file's text; its length, and the journal that belongs to the file, if it has one.
+    fn open(
+        &self,
+        job: &Job<'_>,
+        source: File,
+        metadata: &Metadata,
+        header: &Header,
+        draft: &Draft,
+    ) -> Result<(u64, Option<PathBuf>), Error> {
         let keys = self.keyring.open(header)?;
         // Before the journal is looked for, so that no writer makes one in between.
         Disk::lock(&source, Access::Read)?;
@@ -130,13 +138,13 @@ impl Run<'_> {
             let container = Container::open(&self.client, header, keys, source.clone(), &journals)?;
             let len = copy_text(&container, &draft.file, job.progress)?;
             complete(&source, metadata, &draft.file, verifies, || is_text_of(&container, &draft.file))?;
-            return Ok(len);
+            return Ok((len, Some(journals.path(header.salt()))));
         }
         let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
         let len = Whole::new(&sealer, header, threads, job.progress).open(&source, &draft.file)?;
         let is_same = || Whole::new(&sealer, header, threads, &ignored).is_text_of(&source, &draft.file);
         complete(&source, metadata, &draft.file, verifies, is_same)?;
-        Ok(len)
+        Ok((len, None))
     }
 }
 

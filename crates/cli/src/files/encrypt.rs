@@ -103,7 +103,7 @@ impl Run<'_> {
     }
 
     fn stream(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
-        let place = Path::new("stdin");
+        let place = if is_stdin { Path::new("stdin") } else { self.args.paths.first().map_or(Path::new("stdin"), PathBuf::as_path) };
         stream::refuse_options_of_files(&self.args.work, self.args.writes)?;
         let output = self.args.output.as_deref();
         if (output.is_none() || stream::is_stdout(output)) && std::io::stdout().is_terminal() {
@@ -135,7 +135,7 @@ impl Run<'_> {
         }
         let draft = Draft::new(&item.target).map_err(|error| io_failure(&item.target, &error))?;
         self.seal(job, &source, &metadata, &draft).map_err(|error| failure(&item.source, &error))?;
-        Ok(Outcome::Drafted { draft, bytes: metadata.len(), read: Box::new(metadata) })
+        Ok(Outcome::Drafted { draft, bytes: metadata.len(), read: Box::new(metadata), journal: None })
     }
 
     fn seal(&self, job: &Job<'_>, source: &File, metadata: &Metadata, draft: &Draft) -> Result<(), Error> {

@@ -5,10 +5,15 @@ use crate::key::first_line;
 use bywash_client::Client;
 use bywash_core::{KeyReference, SecretBytes};
 use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use zeroize::Zeroizing;
 
 /// Longest file of recipients or identities that is read, in bytes.
@@ -132,17 +137,37 @@ fn ask(is_new: bool) -> Result<SecretBytes, Failure> {
     Ok(first)
 }
 
+/// A line from the terminal, not shown. Whoever ends the process meanwhile finds the terminal as it was.
 fn typed(mut terminal: &File, prompt: &str) -> std::io::Result<SecretBytes> {
     let before = tcgetattr(terminal)?;
     let mut silent = before.clone();
     silent.local_modes.remove(LocalModes::ECHO);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let watched = [SIGINT, SIGTERM, SIGHUP].map(|signal| signal_hook::flag::register(signal, is_over.clone()));
     terminal.write_all(prompt.as_bytes())?;
     tcsetattr(terminal, OptionalActions::Flush, &silent)?;
     let mut line = Zeroizing::new(Vec::with_capacity(PASSPHRASE_BYTES_MAX as usize));
-    let read = BufReader::new(terminal.take(PASSPHRASE_BYTES_MAX)).read_until(b'\n', &mut line);
+    let read =
+        await_line(terminal, &is_over).and_then(|()| BufReader::new(terminal.take(PASSPHRASE_BYTES_MAX)).read_until(b'\n', &mut line));
     tcsetattr(terminal, OptionalActions::Flush, &before)?;
     terminal.write_all(b"\n")?;
+    watched.into_iter().flatten().for_each(|id| _ = signal_hook::low_level::unregister(id));
+    if is_over.load(Relaxed) {
+        std::process::exit(128 + SIGINT);
+    }
     read.map(|_| SecretBytes::from(line.strip_suffix(b"\n").unwrap_or(&line)))
+}
+
+/// Returns when a line was typed, or a signal came: of all calls, poll is the one that every signal ends.
+fn await_line(terminal: &File, is_over: &AtomicBool) -> std::io::Result<()> {
+    loop {
+        match poll(&mut [PollFd::new(terminal, PollFlags::IN)], None) {
+            _ if is_over.load(Relaxed) => return Err(std::io::ErrorKind::Interrupted.into()),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 fn read_key_file(path: &Path) -> Result<Zeroizing<[u8; KEY_BYTES]>, Failure> {

@@ -8,8 +8,9 @@ use crate::failure::{Exit, Failure};
 use bywash_files::place::{UNFINISHED, folder_of};
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs::Metadata;
+use std::fs::{DirBuilder, DirEntry, Permissions};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// A file to be worked on.
@@ -26,8 +27,12 @@ pub(super) struct Plan {
     pub(super) items: Vec<Item>,
     /// What was passed over: links, devices, files that are not meant.
     pub(super) passed_over: u64,
-    /// Folders of results, outer ones first.
-    folders: Vec<PathBuf>,
+    /// What could not be looked into.
+    pub(super) obstacles: Vec<(PathBuf, io::Error)>,
+    /// Folders of sources and of results, outer ones first.
+    folders: Vec<(PathBuf, PathBuf)>,
+    /// Those of results that this run made, with the modes they get at the end.
+    made: Vec<(PathBuf, Permissions)>,
     /// Links to be made again, from where to where.
     links: Vec<(PathBuf, PathBuf)>,
 }
@@ -79,11 +84,12 @@ impl Plan {
                     let way_out = "give -R to go through it";
                     return Err(Failure::new(Exit::Usage, format!("{} is a folder; {way_out}", path.display())));
                 }
-                let target = output.unwrap_or(path);
-                plan.folder(path, target, way, output.is_some() && way != Way::Check).map_err(|(path, error)| io_failure(&path, &error))?;
+                let is_elsewhere = output.is_some() && way != Way::Check;
+                let walk = Walk { way, is_elsewhere, output: output.and_then(identity) };
+                plan.folder(path, output.unwrap_or(path), walk);
                 continue;
             }
-            let is_folder = |output: &Path| output.is_dir() || plan.folders.iter().any(|folder| folder == output);
+            let is_folder = |output: &Path| output.is_dir() || plan.folders.iter().any(|(_, folder)| folder == output);
             let target = target_of(path, way, output, is_folder, paths.len() > 1)?;
             plan.items.push(Item { source: path.clone(), target, is_named: true });
         }
@@ -115,9 +121,15 @@ impl Plan {
         Ok(())
     }
 
-    fn make_folders_and_links(&self) -> Result<(), (PathBuf, io::Error)> {
-        for folder in &self.folders {
-            std::fs::create_dir_all(folder).map_err(|error| (folder.clone(), error))?;
+    fn make_folders_and_links(&mut self) -> Result<(), (PathBuf, io::Error)> {
+        for (from, to) in &self.folders {
+            let failed = |error| (to.clone(), error);
+            if to.is_dir() {
+                continue;
+            }
+            // What is in it is nobody's business before it is there; the mode of its source is given at the end, since that may forbid to write.
+            DirBuilder::new().recursive(true).mode(0o700).create(to).map_err(failed)?;
+            self.made.push((to.clone(), std::fs::metadata(from).map_err(|error| (from.clone(), error))?.permissions()));
         }
         for (from, to) in &self.links {
             copy_link(from, to).map_err(|error| (to.clone(), error))?;
@@ -125,36 +137,60 @@ impl Plan {
         Ok(())
     }
 
-    fn folder(&mut self, folder: &Path, target: &Path, way: Way, is_elsewhere: bool) -> Result<(), (PathBuf, io::Error)> {
-        let failed = |error| (folder.to_owned(), error);
-        if is_elsewhere {
-            self.folders.push(target.to_owned());
+    /// Gives folders that were made the modes of their sources, inner ones first.
+    pub(super) fn finish_folders(&self) -> Vec<(PathBuf, io::Error)> {
+        let give = |(folder, mode): &(PathBuf, Permissions)| Some((folder.clone(), std::fs::set_permissions(folder, mode.clone()).err()?));
+        self.made.iter().rev().filter_map(give).collect()
+    }
+
+    fn folder(&mut self, folder: &Path, target: &Path, walk: Walk) {
+        if walk.is_elsewhere {
+            self.folders.push((folder.to_owned(), target.to_owned()));
         }
-        let mut entries: Vec<_> = std::fs::read_dir(folder).and_then(Iterator::collect::<Result<_, _>>).map_err(failed)?;
+        let mut entries: Vec<_> = match std::fs::read_dir(folder).and_then(Iterator::collect::<Result<_, _>>) {
+            Ok(entries) => entries,
+            Err(error) => return self.obstacles.push((folder.to_owned(), error)),
+        };
         // An order that does not depend on the file system.
-        entries.sort_unstable_by_key(std::fs::DirEntry::file_name);
+        entries.sort_unstable_by_key(DirEntry::file_name);
         for entry in entries {
-            let (path, kind) = (entry.path(), entry.file_type().map_err(failed)?);
-            let beside = target.join(entry.file_name());
-            if kind.is_dir() {
-                // What is being written is not read again.
-                if !is_elsewhere || !is_same(&path, target) {
-                    self.folder(&path, &beside, way, is_elsewhere)?;
-                }
-            } else if kind.is_file() && way.wants(&path) && !entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
-                match way.rename(&beside) {
-                    Ok(target) => self.items.push(Item { source: path, target, is_named: false }),
-                    Err(_) => self.passed_over += 1,
-                }
-            } else {
-                if kind.is_symlink() && is_elsewhere {
-                    self.links.push((path, beside));
-                }
-                self.passed_over += 1;
+            if let Err(error) = self.entry(&entry, target, walk) {
+                self.obstacles.push((entry.path(), error));
             }
+        }
+    }
+
+    fn entry(&mut self, entry: &DirEntry, target: &Path, walk: Walk) -> io::Result<()> {
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        let beside = target.join(entry.file_name());
+        if kind.is_dir() {
+            // What is being written is not read again.
+            if walk.output.is_none() || identity(&path) != walk.output {
+                self.folder(&path, &beside, walk);
+            }
+        } else if kind.is_file() && walk.way.wants(&path) && !entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            match walk.way.rename(&beside) {
+                Ok(target) => self.items.push(Item { source: path, target, is_named: false }),
+                Err(_) => self.passed_over += 1,
+            }
+        } else {
+            if kind.is_symlink() && walk.is_elsewhere {
+                self.links.push((path, beside));
+            }
+            self.passed_over += 1;
         }
         Ok(())
     }
+}
+
+/// A way through folders.
+#[derive(Clone, Copy)]
+struct Walk {
+    way: Way,
+    /// Whether results go somewhere else than beside their sources.
+    is_elsewhere: bool,
+    /// The folder of results, if it is there already.
+    output: Option<(u64, u64)>,
 }
 
 fn target_of(
@@ -174,10 +210,9 @@ fn target_of(
     }
 }
 
-fn is_same(one: &Path, other: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let of = |path: &Path| std::fs::metadata(path).map(|metadata: Metadata| (metadata.dev(), metadata.ino()));
-    matches!((of(one), of(other)), (Ok(one), Ok(other)) if one == other)
+/// What a folder is, whatever its path.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 fn copy_link(from: &Path, to: &Path) -> io::Result<()> {

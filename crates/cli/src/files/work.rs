@@ -63,8 +63,8 @@ impl WriteArgs {
 
 /// What became of a file.
 pub(super) enum Outcome {
-    /// Written, but not yet there; `read` is of the source as it was opened.
-    Drafted { draft: Draft, bytes: u64, read: Box<Metadata> },
+    /// Written, but not yet there; `read` is of the source as it was opened, `journal` what goes when the source goes.
+    Drafted { draft: Draft, bytes: u64, read: Box<Metadata>, journal: Option<PathBuf> },
     /// It was there already, from an earlier run.
     WasDone { bytes: u64 },
     /// Looked at, all of it.
@@ -116,6 +116,7 @@ struct Finished<'a> {
     draft: Draft,
     bytes: u64,
     read: Box<Metadata>,
+    journal: Option<PathBuf>,
 }
 
 impl WorkArgs {
@@ -142,7 +143,7 @@ impl WorkArgs {
             let mut batch = Vec::new();
             while let Some(item) = plan.items.get(next.fetch_add(1, Relaxed)) {
                 match work(&Job { item, progress: &progress, all_threads, is_alone }) {
-                    Ok(Outcome::Drafted { draft, bytes, read }) => batch.push(Finished { item, draft, bytes, read }),
+                    Ok(Outcome::Drafted { draft, bytes, read, journal }) => batch.push(Finished { item, draft, bytes, read, journal }),
                     Ok(Outcome::WasDone { bytes }) => report.add(Line::good(item, true, "done before", bytes)),
                     Ok(Outcome::Checked { bytes }) => report.add(Line::good(item, false, "good", bytes)),
                     Err(failure) => report.add(Line::bad(item, writes.is_some(), failure)),
@@ -164,11 +165,16 @@ impl WorkArgs {
             threads.into_iter().for_each(|thread| drop(thread.join()));
             is_over.store(true, Relaxed);
         });
+        let obstacles = plan.obstacles.iter().map(|(path, error)| (path, io_failure(path, error)));
+        let at_the_end = plan.finish_folders();
+        for (path, failure) in obstacles.chain(at_the_end.iter().map(|(path, error)| (path, io_failure(path, error)))) {
+            report.add(Line { source: path.clone(), target: None, status: "failed", bytes: 0, error: Some(failure) });
+        }
         let lines = report.lines.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.conclude(plan, lines, began.elapsed())
+        self.conclude(plan, lines, writes.is_some_and(|writes| writes.remove_source), began.elapsed())
     }
 
-    fn conclude(&self, plan: &Plan, mut lines: Vec<Line>, took: Duration) -> Result<ExitCode, Failure> {
+    fn conclude(&self, plan: &Plan, mut lines: Vec<Line>, removes: bool, took: Duration) -> Result<ExitCode, Failure> {
         lines.sort_by(|one, other| one.source.cmp(&other.source));
         let failed = lines.iter().filter(|line| line.error.is_some()).count();
         if self.json {
@@ -179,7 +185,8 @@ impl WorkArgs {
             let done: u64 = lines.iter().map(|line| line.bytes).sum();
             let before = lines.iter().filter(|line| line.status == "done before").count();
             let mut parts = vec![format!("{} files, {}", thousands((lines.len() - failed) as u64), bytes(done))];
-            parts.extend((before > 0).then(|| format!("{before} of them done before")));
+            let kept = if removes { " (their sources are kept: with --force they are done again, verified and removed)" } else { "" };
+            parts.extend((before > 0).then(|| format!("{before} of them done before{kept}")));
             parts.extend((plan.passed_over > 0).then(|| format!("{} passed over (links, devices, other names)", plan.passed_over)));
             parts.extend((failed > 0).then(|| format!("{failed} failed")));
             say!("{}", parts.join("; "));
@@ -219,22 +226,22 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
     let is_synced = batch.len() > 1 && is_one_file_system(batch) && rustix::fs::syncfs(&first.draft.file).is_ok();
     // Of each folder one of the files that got their names in it.
     let (mut folders, mut named) = (BTreeMap::new(), Vec::new());
-    for Finished { item, draft, bytes, read } in batch.drain(..) {
+    for Finished { item, draft, bytes, read, journal } in batch.drain(..) {
         let synced = if is_synced { Ok(()) } else { draft.file.sync_all() };
         match synced.and_then(|()| draft.publish(&item.target, writes.replaces())) {
             Ok(()) => {
                 folders.insert(folder_of(&item.target), &item.target);
-                named.push((item, bytes, read));
+                named.push((item, bytes, read, journal));
             }
             Err(error) => report.add(Line::bad(item, true, io_failure(&item.target, &error))),
         }
     }
     let unsynced: BTreeMap<_, _> = folders.into_iter().filter_map(|(folder, one)| Some((folder, sync_folder_of(one).err()?))).collect();
-    for (item, bytes, read) in named {
+    for (item, bytes, read, journal) in named {
         let folder = folder_of(&item.target);
         let removed = match unsynced.get(folder) {
             Some(error) => Err(io_failure(folder, error)),
-            None if writes.remove_source => remove_read(&item.source, &read),
+            None if writes.remove_source => remove_read(&item.source, &read).and_then(|()| remove_journal(journal.as_deref())),
             None => Ok(()),
         };
         match removed {
@@ -270,6 +277,11 @@ fn remove_read(source: &Path, read: &Metadata) -> Result<(), Failure> {
         return stays("it was replaced or changed while it was worked on");
     }
     rustix::fs::unlinkat(&folder, name, AtFlags::empty()).map_err(|error| failed(error.into()))
+}
+
+/// Removes the journal of a file that is gone.
+fn remove_journal(journal: Option<&Path>) -> Result<(), Failure> {
+    journal.map_or(Ok(()), |path| std::fs::remove_file(path).map_err(|error| io_failure(path, &error)))
 }
 
 fn is_one_file_system(batch: &[Finished<'_>]) -> bool {

@@ -48,9 +48,15 @@ impl Draft {
             Ok(file) => Ok(Self { file: file.into(), folder, name: None }),
             // Some file systems have no such files.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
-                let name = unfinished(&folder);
-                let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode)?.into();
-                Ok(Self { file, folder, name: Some(name) })
+                // A name may be left from a process that was killed and had this one's number.
+                loop {
+                    let name = unfinished(&folder);
+                    match rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode) {
+                        Ok(file) => return Ok(Self { file: file.into(), folder, name: Some(name) }),
+                        Err(Errno::EXIST) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
             }
             Err(error) => Err(error.into()),
         }
@@ -65,9 +71,14 @@ impl Draft {
             let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
             match rustix::fs::linkat(CWD, &own, CWD, target, AtFlags::SYMLINK_FOLLOW) {
                 Err(Errno::EXIST) if replaces => {
-                    let name = unfinished(&self.folder);
-                    rustix::fs::linkat(CWD, own, CWD, &name, AtFlags::SYMLINK_FOLLOW)?;
-                    self.name = Some(name);
+                    self.name = Some(loop {
+                        let name = unfinished(&self.folder);
+                        match rustix::fs::linkat(CWD, &own, CWD, &name, AtFlags::SYMLINK_FOLLOW) {
+                            Ok(()) => break name,
+                            Err(Errno::EXIST) => {}
+                            Err(error) => return Err(error.into()),
+                        }
+                    });
                 }
                 outcome => return Ok(outcome?),
             }
