@@ -10,6 +10,9 @@
 //! handover_ns = 0.0         # to reach the engine and come back, once per batch
 //! transfer_ns_per_byte = 0.0
 //! switch_ns = 0.0           # to turn to another session than that of the request before; left out where it is nothing
+//! host_ns = 20000.0         # of the hand-over: the host's processor time, once per batch; left out where it is nothing
+//! host_ns_per_byte = 0.0    # the same of each byte, to copy it to the engine and back
+//! watts = 15.0              # above idle, while one worker is busy; left out where it is not known
 //!
 //! [algorithms."AES-256-GCM"]
 //! setup_ns = 180.0          # to open a session
@@ -65,6 +68,16 @@ pub struct CostSheet {
     /// one key schedule at a time; so does the first request that it ever serves. 0 where sessions do not matter. It is in no estimate of an operation.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub switch_ns: f64,
+    /// Processor time of the host, in nanoseconds, that each batch takes although the engine is another: part of [`handover_ns`](Self::handover_ns). 0 for the processor itself, which
+    /// is busy all the while anyway.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub host_ns: f64,
+    /// The same for each byte of input, in nanoseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub host_ns_per_byte: f64,
+    /// Watts above idle while one worker is busy, if they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watts: Option<f64>,
     /// Nanoseconds that another process needs to reach this engine through a broker and come back, if that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach_broker_ns: Option<f64>,
@@ -155,6 +168,9 @@ impl CostSheet {
             handover_ns: 0.0,
             transfer_ns_per_byte: 0.0,
             switch_ns: 0.0,
+            host_ns: 0.0,
+            host_ns_per_byte: 0.0,
+            watts: None,
             reach_broker_ns: None,
             algorithms: BTreeMap::new(),
         }
@@ -192,6 +208,11 @@ impl CostSheet {
         Some(self.handover_ns + 2.0 * self.transfer_ns_per_byte * bytes as f64 + curve.estimate_ns(bytes))
     }
 
+    /// Whether it is the processor's own: every engine that computes on it, and nothing else, is called `cpu`.
+    pub fn is_processor(&self) -> bool {
+        self.engine == "cpu"
+    }
+
     fn check(&self, place: &str) -> Result<()> {
         let bad = |key: String, reason: &str| Err(Error::Config { place: format!("{place}, key {key}"), reason: reason.to_owned() });
         let figure = |value: f64| value.is_finite() && value >= 0.0;
@@ -201,6 +222,9 @@ impl CostSheet {
         let reach_ns = self.reach_broker_ns.unwrap_or(0.0);
         if ![self.handover_ns, self.transfer_ns_per_byte, self.switch_ns, reach_ns].into_iter().all(figure) {
             return bad("handover_ns, transfer_ns_per_byte, switch_ns, reach_broker_ns".into(), "must be numbers of at least 0");
+        }
+        if ![self.host_ns, self.host_ns_per_byte, self.watts.unwrap_or(0.0)].into_iter().all(figure) {
+            return bad("host_ns, host_ns_per_byte, watts".into(), "must be numbers of at least 0");
         }
         for (name, curve) in &self.algorithms {
             if name.parse::<Algorithm>().map(Algorithm::name) != Ok(name.as_str()) {
@@ -292,6 +316,16 @@ mod tests {
         assert!(refused("[2048, 400.0, 0.2]", "[0, 400.0, 0.2]").contains("ascending"));
         assert!(refused("0.2]", "-0.2]").contains("segments"));
         assert!(refused("3000.0", "-1.0").contains("reach_broker_ns"));
+    }
+
+    #[test]
+    fn what_a_batch_takes_of_the_host_and_of_the_mains_is_read_and_written() {
+        let text = SHEET.replace("lanes = 2\n", "host_ns = 20000.0\nhost_ns_per_byte = 0.25\nwatts = 15.0\n");
+        let sheet = CostSheet::from_toml(&text, "x.toml").unwrap();
+        assert_eq!((sheet.host_ns, sheet.host_ns_per_byte, sheet.watts, sheet.is_processor()), (20e3, 0.25, Some(15.0), true));
+        assert_eq!(CostSheet::from_toml(&sheet.to_toml().unwrap(), "y").unwrap(), sheet);
+        let refused = CostSheet::from_toml(&text.replace("15.0", "-1.0"), "a.toml").unwrap_err().to_string();
+        assert!(refused.contains("watts"), "{refused}");
     }
 
     /// What earlier versions wrote has none of what came later, and is written again without it.

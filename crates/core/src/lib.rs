@@ -28,6 +28,7 @@
 pub mod algorithm;
 pub mod cost;
 pub mod device;
+pub mod divide;
 pub mod engine;
 pub mod error;
 pub mod key;
