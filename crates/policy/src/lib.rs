@@ -30,6 +30,7 @@
 //! | [`sharing`] | whether operations that processes compute alone come together at the broker | | |
 //! | [`yielding`] | whether a blocking thread offers the processor to others that may join it | | |
 //! | [`reconfigure`] | placement beside an engine whose circuits a [`reload`] policy has loaded | unless waiting is expected to be sooner | by its own circuit's |
+//! | [`mediator`] | a GPU beside the processor: small requests packed, large ones cut, the threshold learnt | as placement; else no longer than it is told | as placement |
 //! | [`reload`] | what a reconfigurable engine should hold, and where a request runs meanwhile | | |
 //! | [`schedule`] | schedulers for a module that many share: fair, by deadline, exclusive and more | see there | see there |
 //! | [`estimate`] | a cost sheet that learns from what it sees | | |
@@ -48,6 +49,7 @@ use bywash_core::{Algorithm, Direction, Time};
 pub mod estimate;
 pub mod fifo;
 pub mod firing;
+pub mod mediator;
 pub mod placement;
 mod reason;
 pub mod reconfigure;
@@ -61,24 +63,25 @@ pub mod yielding;
 
 pub use estimate::Estimate;
 pub use fifo::Fifo;
+pub use mediator::Mediator;
 pub use placement::Placement;
 pub use reason::Reason;
 pub use reconfigure::Reconfigure;
 
-/// The names that [`by_name`] knows: two that look at operations alone, and those of [`schedule`].
+/// The names that [`by_name`] knows: three that look at operations alone, and those of [`schedule`].
 pub const NAMES: &[&str] = &{
-    let mut names = [""; 2 + schedule::NAMES.len()];
-    (names[0], names[1]) = ("fifo", "placement");
+    let mut names = [""; 3 + schedule::NAMES.len()];
+    (names[0], names[1], names[2]) = ("fifo", "placement", mediator::NAME);
     let mut place = 0;
     while place < schedule::NAMES.len() {
-        names[2 + place] = schedule::NAMES[place];
+        names[3 + place] = schedule::NAMES[place];
         place += 1;
     }
     names
 };
 
-/// A policy by its name, for these engines; `None` for a name not in [`NAMES`]. Schedulers may have parameters, `rr:quantum=2ms`; what is wrong with one that is not
-/// understood [`schedule::parse`] says.
+/// A policy by its name, for these engines; `None` for a name not in [`NAMES`]. Schedulers and the mediator may have parameters, `rr:quantum=2ms`, `mediator:prefer=cpu-free`; what is
+/// wrong with one that is not understood [`schedule::parse`] and [`mediator::Setting`] say.
 ///
 /// # Panics
 /// With more than [`ENGINES_MAX`] engines.
@@ -86,7 +89,10 @@ pub fn by_name(name: &str, engines: &[EngineInfo]) -> Option<Box<dyn Policy>> {
     match name {
         "fifo" => Some(Box::new(Fifo::new(engines))),
         "placement" => Some(Box::new(Placement::new(engines))),
-        _ => schedule::parse(name).ok().map(|chosen| chosen.policy(engines)),
+        _ => match name.parse::<mediator::Setting>() {
+            Ok(setting) => Some(Box::new(Mediator::new(engines, setting))),
+            Err(_) => schedule::parse(name).ok().map(|chosen| chosen.policy(engines)),
+        },
     }
 }
 
@@ -192,6 +198,8 @@ impl Default for Tenant {
 pub enum Event<'a> {
     /// A request waits to be dispatched.
     Arrived(Request),
+    /// A part of a request that [`Policy::cut`] has cut, meant for this engine. Only a policy that cuts is told of any.
+    PartArrived(Request, EngineId),
     /// A request that was not yet dispatched is withdrawn.
     Cancelled(RequestId),
     /// A batch has ended and its worker is free again.
@@ -304,6 +312,13 @@ pub trait Policy: Send {
 
     /// What is to be done. `batch` comes empty; for [`Decision::Dispatch`] it is filled with the requests, at least one.
     fn decide(&mut self, now: Time, batch: &mut Vec<RequestId>) -> Decision;
+
+    /// Asked before a request arrives that can be [divided](bywash_core::divide): into which parts it is to be cut, in their order, each with the engine that it is meant for
+    /// and its bytes. None, the default, leaves it whole. Parts have all its bytes between them, and all but the last are multiples of the grain. Each then arrives by
+    /// [`Event::PartArrived`] as a request of its own, and the whole has ended when its parts have.
+    fn cut(&mut self, now: Time, request: &Request, parts: &mut Vec<(EngineId, u64)>) {
+        let _ = (now, request, parts);
+    }
 
     /// How many requests wanted to be done by a time that could not be promised, and went on without that promise.
     fn demoted(&self) -> u64 {

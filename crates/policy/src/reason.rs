@@ -30,11 +30,21 @@ pub enum Reason {
     Size,
     /// The engine that should have had it is down, or failed it.
     FailOver,
+    /// It was small, and others like it waited: they go in one launch.
+    Packed,
+    /// It is a part of a request that was cut, so that engines compute it side by side.
+    Part,
+    /// The processor is to be left free.
+    Spared,
+    /// It takes the least energy there.
+    Frugal,
+    /// The engine that is preferred has so much waiting that this one helps out.
+    Relief,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 17] = [
         Self::Only,
         Self::Oldest,
         Self::Cheapest,
@@ -47,6 +57,11 @@ impl Reason {
         Self::Aged,
         Self::Size,
         Self::FailOver,
+        Self::Packed,
+        Self::Part,
+        Self::Spared,
+        Self::Frugal,
+        Self::Relief,
     ];
 
     /// In a word, as recordings have it.
@@ -64,6 +79,11 @@ impl Reason {
             Self::Aged => "aged",
             Self::Size => "size",
             Self::FailOver => "failover",
+            Self::Packed => "packed",
+            Self::Part => "part",
+            Self::Spared => "spared",
+            Self::Frugal => "frugal",
+            Self::Relief => "relief",
         }
     }
 
@@ -88,6 +108,11 @@ impl fmt::Display for Reason {
             Self::Aged => "it had waited so long that it went before shorter ones",
             Self::Size => "it was on that engine's side of the size at which the other gains",
             Self::FailOver => "the engine that should have had it is down or failed it",
+            Self::Packed => "it is small, and goes in one launch with others that waited",
+            Self::Part => "it is a part of a request that engines compute side by side, which is done sooner",
+            Self::Spared => "the processor is to be left free",
+            Self::Frugal => "it takes the least energy there",
+            Self::Relief => "the engine that is preferred has too much waiting",
         })
     }
 }

@@ -266,8 +266,9 @@ impl World {
     }
 }
 
+/// Whether its patience is another than placement's: `schedule` and the mediator say which.
 fn is_scheduler(name: &str) -> bool {
-    bywash_policy::schedule::NAMES.contains(&name)
+    bywash_policy::schedule::NAMES.contains(&name) || name == bywash_policy::mediator::NAME
 }
 
 fn run(name: &str, engines: &[EngineInfo], steps: &[Step]) -> World {

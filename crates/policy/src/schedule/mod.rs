@@ -52,6 +52,7 @@ pub mod weighted;
 
 pub use module::{Head, Module};
 pub use modules::{Modules, Route};
+pub(crate) use names::nanoseconds;
 pub use names::{Chosen, NAMES, help, parse};
 
 use crate::{Reason, Request, RequestId, Tenant};

@@ -217,7 +217,8 @@ fn value(scheduler: &Scheduler, part: &str) -> Result<(&'static str, u64), Strin
     read.map(|read| (parameter.name, read)).map_err(|wanted| format!("{name} is '{value}', but must be {wanted}"))
 }
 
-fn nanoseconds(text: &str) -> Option<u64> {
+/// A time such as `20ms`; `None` for what is none above 0.
+pub(crate) fn nanoseconds(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
         "ns" => 1.0,

@@ -1,0 +1,268 @@
+//! What an engine is believed to take: its sheet, what it took of each size before, and how loaded it is now.
+//!
+//! Load slows a processor down for all sizes alike, and it comes and goes; a sheet that is wrong is wrong for some size, for good. Both are seen in one figure, measured time over
+//! listed time. So of each algorithm and size class it is kept how that figure was lately and how it is in the long run, and for the engine one *index of load*: how far what is seen
+//! is from the long run. A size is believed to take what it took lately, times how far the index has moved since. Thus an observation of one size tells of all others what
+//! load does to them. All of that is kept as logarithms.
+//!
+//! # Launches
+//!
+//! Of an engine that computes in launches, a batch is a hand-over and so much for each operation. What a batch took speaks of both, of the larger share more. A hand-over is in part the host's
+//! processor's work, and takes as much longer as that is loaded.
+//!
+//! # Forgetting
+//!
+//! Who believes that the processor is slow sends nothing there, and would never learn that it is idle again. So the index falls back to that of no load, by half in [`HALF_LIFE_NS`]
+//! without observation, or in 200 times what would be given there if that is longer, but not before 100 requests went elsewhere: a try that fails then costs some percent at most,
+//! of the time and of the requests.
+
+use crate::EngineInfo;
+use crate::estimate::Estimate;
+use bywash_core::route::{ROUTES, route_index};
+use bywash_core::{Algorithm, Time};
+
+/// Without observation the index of load falls by half in this time: 250 ms.
+const HALF_LIFE_NS: f64 = 250e6;
+/// The same in batches like the one in question.
+const HALF_LIFE_BATCHES: f64 = 200.0;
+/// The same in requests that went elsewhere.
+const HALF_LIFE_REQUESTS: f64 = 100.0;
+/// What an observation counts for beside what was believed lately, of a size and of the index.
+const GAIN: f64 = 0.5;
+/// The same in the long run.
+const GAIN_SLOW: f64 = 0.25;
+/// One observation counts for at most so many times what is believed, or as small a part of it.
+const LEAP_MAX: f64 = 8.0;
+
+/// Logarithms, of measured time over listed time.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    lately: f64,
+    /// The index when that was seen.
+    index: f64,
+    long_run: f64,
+    seen: bool,
+}
+
+/// See the [module](self).
+pub(super) struct Belief {
+    listed: Estimate,
+    /// By [`route_index`].
+    sizes: Vec<Size>,
+    index: f64,
+    /// When the last observation was.
+    seen: Option<Time>,
+    /// Requests that went elsewhere since.
+    passed: usize,
+    launches: bool,
+    /// How a hand-over is, over the listed one.
+    handover: f64,
+    host_ns: f64,
+}
+
+/// A batch of an engine that computes in launches, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) handover: f64,
+    /// Of each operation.
+    pub(super) each: f64,
+}
+
+impl Belief {
+    /// `launches`: whether it is a device that computes in launches.
+    pub(super) fn of(engine: &EngineInfo, launches: bool) -> Self {
+        Self {
+            listed: Estimate::of(engine),
+            sizes: vec![Size::default(); ROUTES],
+            index: 0.0,
+            seen: None,
+            passed: 0,
+            launches,
+            handover: 0.0,
+            host_ns: engine.costs.host_ns,
+        }
+    }
+
+    /// Nanoseconds of a batch of `count` operations of `bytes` each, begun now, with the host's processor taking `host` times as long as unloaded.
+    pub(super) fn batch_ns(&self, now: Time, host: f64, algorithm: Algorithm, bytes: u64, count: usize) -> f64 {
+        if self.launches && !algorithm.is_public_key() {
+            let Shape { handover, each } = self.shape(now, host, algorithm, bytes);
+            return handover + count as f64 * each;
+        }
+        let listed = self.listed.batch_ns(algorithm, bytes, count);
+        listed * self.size_at(now, algorithm, bytes, listed).exp()
+    }
+
+    /// A batch's hand-over, and each operation of this size in it.
+    pub(super) fn shape(&self, now: Time, host: f64, algorithm: Algorithm, bytes: u64) -> Shape {
+        let Shape { handover, each } = self.listed_shape(algorithm, bytes);
+        let handover = (handover + self.host_ns * (host - 1.0)) * self.handover.exp();
+        Shape { handover, each: each * self.size_at(now, algorithm, bytes, each).exp() }
+    }
+
+    /// The sheet's. One that was measured, operation by operation, has no hand-over: it is what the smallest takes.
+    fn listed_shape(&self, algorithm: Algorithm, bytes: u64) -> Shape {
+        let one = self.listed.batch_ns(algorithm, bytes, 1);
+        let handover = 2.0 * one - self.listed.batch_ns(algorithm, bytes, 2);
+        if handover > 0.0 {
+            return Shape { handover, each: (one - handover).max(1.0) };
+        }
+        let least = 0.95 * self.listed.batch_ns(algorithm, 16, 1);
+        Shape { handover: least.min(0.95 * one), each: (one - least).max(0.05 * one) }
+    }
+
+    /// So many requests that it could have done went elsewhere.
+    pub(super) fn pass(&mut self, requests: usize) {
+        self.passed = self.passed.saturating_add(requests);
+    }
+
+    /// Whether it was ever seen at work.
+    pub(super) fn is_known(&self) -> bool {
+        self.seen.is_some()
+    }
+
+    /// How many times as long as unloaded it takes, by the index.
+    pub(super) fn load(&self, now: Time) -> f64 {
+        self.index_at(now, 0.0).exp().max(1.0)
+    }
+
+    fn size_at(&self, now: Time, algorithm: Algorithm, bytes: u64, ns: f64) -> f64 {
+        let size = self.sizes[place(algorithm, bytes)];
+        size.lately + self.index_at(now, ns) - size.index
+    }
+
+    /// The index, as far as it is to be trusted for what takes so long.
+    fn index_at(&self, now: Time, ns: f64) -> f64 {
+        let Some(seen) = self.seen else { return 0.0 };
+        let lives = now.since_ns(seen) as f64 / HALF_LIFE_NS.max(HALF_LIFE_BATCHES * ns);
+        self.index * (-lives.min(self.passed as f64 / HALF_LIFE_REQUESTS)).exp2()
+    }
+
+    /// A batch has taken so long.
+    pub(super) fn observe(&mut self, now: Time, host: f64, algorithm: Algorithm, bytes: u64, count: usize, measured_ns: u64) {
+        let believed_ns = self.batch_ns(now, host, algorithm, bytes, count);
+        let surprise = (measured_ns.max(1) as f64 / believed_ns).ln().clamp(-LEAP_MAX.ln(), LEAP_MAX.ln());
+        let before = self.index_at(now, self.listed.batch_ns(algorithm, bytes, count));
+        let mut of_size = surprise;
+        if self.launches && !algorithm.is_public_key() {
+            let share = self.shape(now, host, algorithm, bytes).handover / believed_ns;
+            let both = share * share + (1.0 - share) * (1.0 - share);
+            self.handover += GAIN * surprise * share / both;
+            of_size *= (1.0 - share) / both;
+        }
+        let size = &mut self.sizes[place(algorithm, bytes)];
+        let believed = size.lately + before - size.index;
+        let lately = believed + of_size * if size.seen { GAIN } else { 1.0 };
+        let index = before + (believed + of_size - size.long_run - before) * if self.seen.is_some() { GAIN } else { 1.0 };
+        let long_run = size.long_run + GAIN_SLOW * (believed + of_size - before - size.long_run);
+        *size = Size { lately, index, long_run, seen: true };
+        (self.index, self.seen, self.passed) = (index, Some(now), 0);
+    }
+}
+
+fn place(algorithm: Algorithm, bytes: u64) -> usize {
+    route_index(algorithm, usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Lanes;
+    use bywash_core::CostSheet;
+
+    const SIZES: [u64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
+    const AES: Algorithm = Algorithm::Aes128Ctr;
+
+    fn belief() -> Belief {
+        let sheet = "engine = \"cpu\"\n[algorithms.\"AES-128-CTR\"]\npoints = [[0, 100.0], [1000000, 1000100.0]]\n";
+        Belief::of(&EngineInfo { workers: 1, lanes: Lanes::same(1), costs: CostSheet::from_toml(sheet, "test").unwrap() }, false)
+    }
+
+    fn off(belief: &Belief, now: Time, bytes: u64, truth: f64) -> f64 {
+        belief.batch_ns(now, 1.0, AES, bytes, 1) / ((bytes as f64 + 100.0) * truth)
+    }
+
+    #[test]
+    fn load_seen_at_one_size_is_expected_at_all() {
+        let mut belief = belief();
+        let mut now = Time(0);
+        for round in 0..12 {
+            let bytes = SIZES[round % 2];
+            now = now + 1_000_000;
+            belief.observe(now, 1.0, AES, bytes, 1, 4 * (bytes + 100));
+        }
+        for bytes in SIZES {
+            assert!((0.8..1.2).contains(&off(&belief, now, bytes, 4.0)), "{bytes}: {}", off(&belief, now, bytes, 4.0));
+        }
+    }
+
+    #[test]
+    fn a_sheet_that_is_wrong_for_one_size_does_not_spoil_the_others() {
+        let mut belief = belief();
+        let mut now = Time(0);
+        for round in 0..60 {
+            let bytes = SIZES[round % SIZES.len()];
+            now = now + 1_000_000;
+            belief.observe(now, 1.0, AES, bytes, 1, (bytes + 100) * if bytes == 10_000 { 20 } else { 1 });
+        }
+        for bytes in SIZES {
+            let truth = if bytes == 10_000 { 20.0 } else { 1.0 };
+            // What its own surprises do to the others' figures is made good with their next observation; it stays within a half.
+            assert!((0.65..1.55).contains(&off(&belief, now, bytes, truth)), "{bytes}: {}", off(&belief, now, bytes, truth));
+        }
+    }
+
+    #[test]
+    fn load_that_is_not_seen_any_more_is_forgotten() {
+        let mut belief = belief();
+        for round in 0..20 {
+            belief.observe(Time(round * 1_000_000), 1.0, AES, 1_000, 1, 4 * 1_100);
+        }
+        let later = Time(20_000_000 + 10 * HALF_LIFE_NS as u64);
+        assert!(off(&belief, later, 1_000, 1.0) > 3.0, "nothing was asked for meanwhile");
+        belief.pass(1_000);
+        assert!(off(&belief, Time(20_000_000), 1_000, 1.0) > 3.0);
+        // What lasted so long is in part believed to be so for good.
+        assert!((0.9..1.4).contains(&off(&belief, later, 1_000, 1.0)), "{}", off(&belief, later, 1_000, 1.0));
+    }
+
+    #[test]
+    fn a_hiccup_is_soon_mended() {
+        let mut belief = belief();
+        belief.observe(Time(0), 1.0, AES, 1_000, 1, 50_000_000);
+        for round in 1..6 {
+            belief.observe(Time(round * 1_000), 1.0, AES, 1_000, 1, 1_100);
+        }
+        assert!((0.8..1.25).contains(&off(&belief, Time(6_000), 1_000, 1.0)));
+    }
+
+    #[test]
+    fn launches_that_differ_tell_hand_over_from_work() {
+        let sheet = "engine = \"gpu\"\nhandover_ns = 20000.0\n[algorithms.\"AES-128-CTR\"]\npoints = [[0, 100.0], [1000000, 100100.0]]\n";
+        let costs = CostSheet::from_toml(sheet, "test").unwrap();
+        let mut belief = Belief::of(&EngineInfo { workers: 1, lanes: Lanes::same(1024), costs }, true);
+        for round in 0..40 {
+            let count = [1, 100][round % 2];
+            belief.observe(Time(round as u64), 1.0, AES, 1000, count, 100_000 + 400 * count as u64);
+        }
+        let Shape { handover, each } = belief.shape(Time(40), 1.0, AES, 1000);
+        assert!((80e3..120e3).contains(&handover) && (300.0..500.0).contains(&each), "{handover} {each}");
+    }
+
+    #[test]
+    fn a_loaded_host_hands_over_more_slowly() {
+        let sheet = "engine = \"gpu\"\nhandover_ns = 20000.0\nhost_ns = 10000.0\n[algorithms.\"AES-128-CTR\"]\npoints = [[0, 100.0]]\n";
+        let costs = CostSheet::from_toml(sheet, "test").unwrap();
+        let belief = Belief::of(&EngineInfo { workers: 1, lanes: Lanes::same(1024), costs }, true);
+        assert_eq!([1.0, 4.0].map(|host| belief.batch_ns(Time(0), host, AES, 16, 1)), [20_100.0, 50_100.0]);
+    }
+
+    #[test]
+    fn a_sheet_measured_one_by_one_has_the_hand_over_of_its_smallest() {
+        let sheet = "engine = \"gpu\"\n[algorithms.\"AES-128-CTR\"]\npoints = [[16, 50000.0], [1000016, 1050000.0]]\n";
+        let costs = CostSheet::from_toml(sheet, "test").unwrap();
+        let belief = Belief::of(&EngineInfo { workers: 2, lanes: Lanes::same(1024), costs }, true);
+        let Shape { handover, each } = belief.shape(Time(0), 1.0, AES, 100_016);
+        assert!((40e3..50e3).contains(&handover) && (each - 100e3).abs() < 5e3, "{handover} {each}");
+    }
+}

@@ -1,0 +1,540 @@
+//! A GPU beside the processor: who computes what, what goes together in one launch, and what is cut so that both work on it.
+//!
+//! takeda proposes a mediator between programs and a GPU and leaves open how it decides; others take a fixed size from which on the GPU is used. Here nothing is fixed. For each
+//! request the time at which it would be done is worked out for every engine, from what that engine is believed to take, loaded as it is, and from what it has to do
+//! already; so the size from which on the GPU gains moves with the processor's load and with what waits.
+//!
+//! # Packing
+//!
+//! A launch costs tens of microseconds whatever is in it. So what waits of one algorithm and direction, of any sessions and sizes, goes in one launch: small ones first, as long as an
+//! additional one costs those that are in less than another launch would cost those that are not. A launch that is short of work beside a long queue is filled in any case. And what
+//! the processor would have done by the end of the launch is left to it. Nobody waits for company where latency counts, which is the default: while one launch runs the next
+//! gathers by itself. Otherwise a launch that would be mostly hand-over may be put off, by [`Setting::wait_ns`] at most, while requests come fast enough and that has paid lately.
+//!
+//! # Cutting
+//!
+//! A large request of a mode that [can be divided](bywash_core::divide) is cut into parts when it arrives and nothing waits, if it is done a seventh sooner so, the copy
+//! included that puts the parts together.
+//!
+//! # What counts
+//!
+//! [`Prefer`] says. Where the processor is to be left free, that is the engine which takes the least of its time, the host's part of a launch included; where energy counts, watts times
+//! time (a sheet without watts counts as one watt). The engine that is preferred for that gets a request unless it would be done more than [`SLACK_NS`] and four times its own time later there than elsewhere: then another helps out.
+//!
+//! # Promises
+//!
+//! A worker stays idle only while all that it could run is expected sooner elsewhere, or is kept back as said above. Among what waits, the one goes first whose arrival, with
+//! [`PATIENCE`] times the least that it takes anywhere added, is earliest: short ones before long ones, and nobody is overtaken by what comes later than that. Who has waited so many times as
+//! long as a free engine would have taken, and 20 ms, is no longer choosy and takes that engine; an engine that overruns its time is expected to overrun by as much again.
+
+mod belief;
+mod cut;
+mod pack;
+mod setting;
+
+pub use cut::JOIN_NS_PER_BYTE;
+pub use setting::{NAME, Prefer, Setting, WAIT_NS, help};
+
+use crate::placement::PATIENCE_NS;
+use crate::waiting::{Entry, Waiting};
+use crate::workers::Workers;
+use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Reason, Request, RequestId};
+use belief::{Belief, Shape};
+use bywash_core::route::{ROUTES, SizeClass, route_index};
+use bywash_core::{Algorithm, Direction, Time, divide};
+use pack::Wager;
+
+/// How much later than elsewhere a request may be done on the engine that is preferred for the processor's freedom, or for energy: 20 ms, and four times what it takes there.
+pub const SLACK_NS: f64 = 20e6;
+const SLACK_TIMES: f64 = 4.0;
+/// So many times its own time a request lets shorter ones go first, or waits for a better engine.
+pub const PATIENCE: f64 = 8.0;
+/// The least that a gap between arrivals counts for in their mean.
+const GAP_WEIGHT_MIN: f64 = 1.0 / 32.0;
+/// See [`Mediator::doubt`].
+const DOUBT: f64 = 2.0;
+/// The least time after which to ask again: below a microsecond no clock and no thread is that exact.
+const STEP_NS: u64 = 1_000;
+
+/// See the [module](self).
+pub struct Mediator {
+    setting: Setting,
+    workers: Workers,
+    engines: Vec<EngineState>,
+    waiting: Waiting,
+    /// What each queue of `waiting` holds.
+    kinds: Vec<Kind>,
+    /// The kinds of each algorithm and size class, by [`route_index`].
+    by_route: Vec<Vec<u16>>,
+    /// Kinds of which something waits.
+    busy: Vec<u16>,
+    /// Their order in a decision, by when they are due.
+    order: Vec<(f64, u16)>,
+    /// When each engine is expected to be done with what was promised to it; worked out anew in each decision.
+    promised: Vec<f64>,
+    /// Of each algorithm.
+    gaps: Vec<Gap>,
+    wager: Wager,
+    reason: Reason,
+}
+
+struct EngineState {
+    belief: Belief,
+    lanes: Lanes,
+    workers: usize,
+    running: Vec<Running>,
+    is_processor: bool,
+    watts: f64,
+    host_ns: f64,
+    host_ns_per_byte: f64,
+}
+
+/// A batch that an engine works on.
+struct Running {
+    first: RequestId,
+    start: Time,
+    algorithm: Algorithm,
+    count: usize,
+    /// Mean size of its operations.
+    bytes: u64,
+    expected_end: Time,
+}
+
+/// Time between arrivals lately.
+#[derive(Clone, Copy, Default)]
+struct Gap {
+    mean_ns: f64,
+    last: Option<Time>,
+    seen: u32,
+}
+
+impl Gap {
+    fn arrival(&mut self, now: Time) {
+        if let Some(last) = self.last.replace(now) {
+            self.seen = self.seen.saturating_add(1);
+            self.mean_ns += (now.since_ns(last) as f64 - self.mean_ns) * f64::max(1.0 / f64::from(self.seen), GAP_WEIGHT_MIN);
+        }
+    }
+
+    /// Nanoseconds, at least those since the last arrival; without end for a first one.
+    fn ns(&self, now: Time) -> f64 {
+        let mean = if self.seen > 0 { self.mean_ns } else { f64::INFINITY };
+        self.last.map_or(f64::INFINITY, |last| mean.max(now.since_ns(last) as f64).max(1.0))
+    }
+}
+
+struct Kind {
+    algorithm: Algorithm,
+    direction: Direction,
+    engines: EngineSet,
+    /// Of parts: the engine that they are meant for.
+    meant: Option<EngineId>,
+    class: SizeClass,
+    /// Bytes of all that wait.
+    bytes: u64,
+}
+
+impl Kind {
+    /// Where it may run as long as that engine is up.
+    fn allowed(&self) -> EngineSet {
+        self.meant.map_or(self.engines, |engine| EngineSet::default().with(engine).and(self.engines))
+    }
+
+    fn is_like(&self, request: &Request, meant: Option<EngineId>) -> bool {
+        (self.algorithm, self.direction, self.engines, self.meant) == (request.algorithm, request.direction, request.engines, meant)
+    }
+}
+
+/// What is to be done with the head of a kind.
+enum Verdict {
+    Go(EngineId, Reason),
+    Wait(Time),
+}
+
+/// What an engine would take for what waits of a kind.
+#[derive(Clone, Copy)]
+struct Offer {
+    engine: EngineId,
+    /// When it would be done.
+    done: f64,
+    /// That, and what counts against the engine.
+    score: f64,
+    /// What one batch takes.
+    service: f64,
+}
+
+impl Mediator {
+    /// For these engines.
+    ///
+    /// # Panics
+    /// With more than [`ENGINES_MAX`](crate::ENGINES_MAX) engines.
+    pub fn new(engines: &[EngineInfo], setting: Setting) -> Self {
+        let state = |info: &EngineInfo| EngineState {
+            belief: Belief::of(info, !info.costs.is_processor()),
+            lanes: info.lanes.clone(),
+            workers: info.workers,
+            running: Vec::with_capacity(info.workers),
+            is_processor: info.costs.is_processor(),
+            watts: info.costs.watts.unwrap_or(1.0),
+            host_ns: info.costs.host_ns,
+            host_ns_per_byte: info.costs.host_ns_per_byte,
+        };
+        Self {
+            setting,
+            workers: Workers::new(engines),
+            engines: engines.iter().map(state).collect(),
+            waiting: Waiting::default(),
+            kinds: Vec::new(),
+            by_route: vec![Vec::new(); ROUTES],
+            busy: Vec::new(),
+            order: Vec::new(),
+            promised: vec![0.0; engines.len()],
+            gaps: vec![Gap::default(); Algorithm::COUNT],
+            wager: Wager::default(),
+            reason: Reason::Cheapest,
+        }
+    }
+
+    /// Whether an engine does operations of this kind in launches, which are packed. Lanes of a processor are no launches: they hold what waits already.
+    fn launches(&self, id: EngineId, algorithm: Algorithm, direction: Direction) -> bool {
+        let engine = self.engine(id);
+        !engine.is_processor && !algorithm.is_public_key() && engine.lanes.of(algorithm, direction) > 1
+    }
+
+    /// How many times as long as unloaded the host's processor takes.
+    fn host(&self, now: Time) -> f64 {
+        self.engines.iter().find(|engine| engine.is_processor).map_or(1.0, |processor| processor.belief.load(now))
+    }
+
+    /// What a batch on an engine is believed to take.
+    fn batch_ns(&self, now: Time, id: EngineId, algorithm: Algorithm, bytes: u64, count: usize) -> f64 {
+        self.overdue(now, id) * self.engine(id).belief.batch_ns(now, self.host(now), algorithm, bytes, count)
+    }
+
+    /// What it is believed to take in launches.
+    fn shape(&self, now: Time, id: EngineId, algorithm: Algorithm, bytes: u64) -> Shape {
+        let Shape { handover, each } = self.engine(id).belief.shape(now, self.host(now), algorithm, bytes);
+        let overdue = self.overdue(now, id);
+        Shape { handover: overdue * handover, each: overdue * each }
+    }
+
+    /// How many times as long as is believed an engine is at it already, where it is late.
+    fn overdue(&self, now: Time, id: EngineId) -> f64 {
+        let (state, host) = (self.engine(id), self.host(now));
+        let late = |running: &Running| {
+            let believed = state.belief.batch_ns(now, host, running.algorithm, running.bytes, running.count);
+            now.since_ns(running.start) as f64 / believed
+        };
+        state.running.iter().map(late).fold(1.0, f64::max)
+    }
+
+    /// How the figures of a processor count that was never seen at work, beside another engine that was: twice. A first try on one that others have loaded is dear.
+    fn doubt(&self, id: EngineId, set: EngineSet) -> f64 {
+        let is_known = |engine: EngineId| self.engine(engine).belief.is_known();
+        if self.engine(id).is_processor && !is_known(id) && set.and(self.workers.up()).iter().any(is_known) { DOUBT } else { 1.0 }
+    }
+
+    fn engine(&self, id: EngineId) -> &EngineState {
+        &self.engines[usize::from(id.0)]
+    }
+
+    fn arrived(&mut self, now: Time, request: Request, meant: Option<EngineId>) {
+        self.gaps[usize::from(request.algorithm.number())].arrival(now);
+        self.queue(now, request, meant);
+    }
+
+    fn queue(&mut self, now: Time, request: Request, meant: Option<EngineId>) {
+        if self.waiting.contains(request.id) {
+            return;
+        }
+        let kind = self.kind_of(&request, meant);
+        let was_empty = self.waiting.len(usize::from(kind)) == 0;
+        self.waiting.push(usize::from(kind), request, now);
+        self.kinds[usize::from(kind)].bytes += request.bytes;
+        if was_empty {
+            self.busy.push(kind);
+        }
+    }
+
+    fn kind_of(&mut self, request: &Request, meant: Option<EngineId>) -> u16 {
+        let size = usize::try_from(request.bytes).unwrap_or(usize::MAX);
+        let route = route_index(request.algorithm, size);
+        let known = self.by_route[route].iter().find(|&&kind| self.kinds[usize::from(kind)].is_like(request, meant));
+        known.copied().unwrap_or_else(|| {
+            let kind = self.waiting.add_queue() as u16;
+            let Request { algorithm, direction, engines, .. } = *request;
+            self.kinds.push(Kind { algorithm, direction, engines, meant, class: SizeClass::of(algorithm, size), bytes: 0 });
+            self.by_route[route].push(kind);
+            kind
+        })
+    }
+
+    fn pop(&mut self, kind: u16) -> Option<Entry> {
+        let entry = self.waiting.pop(usize::from(kind))?;
+        let bytes = &mut self.kinds[usize::from(kind)].bytes;
+        *bytes = bytes.saturating_sub(entry.request.bytes);
+        Some(entry)
+    }
+
+    fn cancelled(&mut self, id: RequestId) {
+        let Some((queue, entry)) = self.waiting.cancel(id) else { return };
+        self.kinds[queue].bytes = self.kinds[queue].bytes.saturating_sub(entry.request.bytes);
+        self.settle();
+    }
+
+    fn finished(&mut self, now: Time, engine: EngineId, batch: &[RequestId], service_ns: Option<u64>) {
+        self.workers.give(engine);
+        let host = self.host(now);
+        let state = &mut self.engines[usize::from(engine.0)];
+        if let Some(place) = state.running.iter().position(|running| Some(&running.first) == batch.first()) {
+            let done = state.running.swap_remove(place);
+            if let Some(service_ns) = service_ns {
+                state.belief.observe(now, host, done.algorithm, done.bytes, done.count, service_ns);
+            }
+        }
+    }
+
+    /// Parts that were meant for an engine which is gone go wherever they may.
+    fn engine_down(&mut self, now: Time, engine: EngineId) {
+        self.workers.set_up(engine, false);
+        for kind in self.busy.clone() {
+            if self.kinds[usize::from(kind)].meant == Some(engine) {
+                while let Some(entry) = self.pop(kind) {
+                    self.queue(now, entry.request, None);
+                }
+            }
+        }
+        self.settle();
+    }
+
+    /// Kinds of which nothing waits leave.
+    fn settle(&mut self) {
+        let waiting = &self.waiting;
+        self.busy.retain(|&kind| waiting.len(usize::from(kind)) > 0);
+    }
+
+    /// When a kind's head has its turn at the latest before what comes later: its arrival and some times what it takes at least.
+    fn due(&self, now: Time, kind: u16) -> f64 {
+        let of = &self.kinds[usize::from(kind)];
+        let Some(head) = self.waiting.front(usize::from(kind)) else { return f64::INFINITY };
+        let takes =
+            of.allowed().and(self.workers.up()).iter().map(|engine| self.batch_ns(now, engine, of.algorithm, head.request.bytes, 1));
+        head.arrived.0 as f64 + PATIENCE * takes.fold(f64::INFINITY, f64::min)
+    }
+
+    /// When a busy engine is expected to have a worker free. One that overruns is expected to overrun by as much again.
+    fn available(&self, now: Time, engine: EngineId) -> f64 {
+        let end = self.engine(engine).running.iter().map(|running| running.expected_end).min().unwrap_or(now);
+        if end >= now { end.0 as f64 } else { now.0 as f64 + now.since_ns(end) as f64 }
+    }
+
+    /// When an engine could begin: a free worker at once, but behind what runs where all workers are one device that computes batches.
+    fn begin(&self, now: Time, engine: EngineId, packs: bool) -> f64 {
+        let is_ready = self.workers.ready().contains(engine);
+        if is_ready && !(packs && self.engine(engine).running.iter().any(|running| running.expected_end > now)) {
+            return now.0 as f64;
+        }
+        self.promised[usize::from(engine.0)]
+    }
+
+    /// What an engine would do with what waits of a kind: one batch of it, and of what would go with it, if it is free; all of it, if it is busy.
+    fn offer(&self, now: Time, engine: EngineId, kind: u16, head: &Entry) -> Offer {
+        let Request { algorithm, direction, bytes, .. } = head.request;
+        let state = self.engine(engine);
+        let lanes = state.lanes.of(algorithm, direction);
+        let launches = self.launches(engine, algorithm, direction);
+        let begin = self.begin(now, engine, launches);
+        let is_ready = self.workers.ready().contains(engine);
+        let waiting = self.waiting.len(usize::from(kind));
+        let service = match (launches, is_ready) {
+            (true, true) => self.plan(now, kind, engine, lanes).length,
+            (true, false) => self.all_ns(now, kind, engine, lanes),
+            (false, true) => self.batch_ns(now, engine, algorithm, bytes, waiting.min(lanes)),
+            (false, false) => {
+                let rounds = waiting.div_ceil(lanes) as f64 / state.running.len().max(1) as f64;
+                self.batch_ns(now, engine, algorithm, bytes, waiting.min(lanes)) * rounds.max(1.0)
+            }
+        };
+        let done = begin + self.doubt(engine, head.request.engines) * service;
+        Offer { engine, done, score: done, service }
+    }
+
+    /// What an operation costs there of what counts beside time, in a batch of those that would go with it: nanoseconds of the processor, or nanojoules.
+    fn price(&self, now: Time, engine: EngineId, kind: u16, head: &Entry) -> f64 {
+        let Request { algorithm, direction, bytes, .. } = head.request;
+        let state = self.engine(engine);
+        let launches = self.launches(engine, algorithm, direction);
+        let (count, mean) = if launches { self.waits_with(engine, kind, state.lanes.of(algorithm, direction)) } else { (1, bytes) };
+        let takes = self.batch_ns(now, engine, algorithm, mean, count);
+        let processor = if state.is_processor { takes } else { state.host_ns + state.host_ns_per_byte * (mean * count as u64) as f64 };
+        let other = if state.is_processor { 0.0 } else { takes };
+        let price = match self.setting.prefer {
+            Prefer::CpuFree => processor,
+            _ => {
+                let watts = self.engines.iter().find(|other| other.is_processor).map_or(1.0, |processor| processor.watts);
+                watts * processor + state.watts * other
+            }
+        };
+        price / count as f64
+    }
+
+    /// Lets what counts beside time count against those engines that are not preferred.
+    fn weigh(&self, now: Time, kind: u16, head: &Entry, offers: &mut [Offer]) -> Option<EngineId> {
+        if matches!(self.setting.prefer, Prefer::Latency | Prefer::Throughput) {
+            return None;
+        }
+        let prices = offers.iter().map(|offer| (self.price(now, offer.engine, kind, head), offer.engine));
+        let (_, preferred) = prices.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        let own = offers.iter().find(|offer| offer.engine == preferred)?.service;
+        for offer in offers.iter_mut().filter(|offer| offer.engine != preferred) {
+            offer.score += SLACK_NS + SLACK_TIMES * own;
+        }
+        Some(preferred)
+    }
+
+    /// What to do with the oldest of a kind; `None` if no engine of its can take anything now. A kind that waits for a busy engine is promised its time there, so that younger kinds
+    /// reckon with it.
+    fn verdict(&mut self, now: Time, kind: u16) -> Option<Verdict> {
+        let head = *self.waiting.front(usize::from(kind))?;
+        let set = self.kinds[usize::from(kind)].allowed();
+        let (ready, up) = (self.workers.ready(), self.workers.up());
+        let mut offers: Vec<Offer> = set.and(up).iter().map(|engine| self.offer(now, engine, kind, &head)).collect();
+        let preferred = self.weigh(now, kind, &head, &mut offers);
+        let sooner = |a: &&Offer, b: &&Offer| a.score.total_cmp(&b.score);
+        let free = offers.iter().filter(|offer| ready.contains(offer.engine)).min_by(sooner).copied();
+        let better = offers.iter().filter(|offer| !ready.contains(offer.engine)).min_by(sooner).copied();
+        let patience_ends = free.map_or(Time(u64::MAX), |free| head.arrived + (PATIENCE * free.service) as u64 + PATIENCE_NS);
+        match (free, better) {
+            (Some(free), better) if now >= patience_ends || better.is_none_or(|better| free.score <= better.score) => {
+                if let Some(until) = self.company(now, free, kind, &head) {
+                    return Some(Verdict::Wait(until));
+                }
+                Some(Verdict::Go(free.engine, self.why(kind, free, &offers, preferred)))
+            }
+            (free, Some(better)) => {
+                self.promised[usize::from(better.engine.0)] = better.done;
+                free.map(|free| Verdict::Wait(patience_ends.min(self.turning_point(now, better, free))))
+            }
+            (_, None) => None,
+        }
+    }
+
+    fn why(&self, kind: u16, chosen: Offer, offers: &[Offer], preferred: Option<EngineId>) -> Reason {
+        match preferred {
+            _ if self.kinds[usize::from(kind)].meant.is_some() => Reason::Part,
+            _ if offers.len() == 1 => Reason::Only,
+            Some(engine) if engine != chosen.engine => Reason::Relief,
+            Some(_) if self.setting.prefer == Prefer::CpuFree => Reason::Spared,
+            Some(_) => Reason::Frugal,
+            None if offers.iter().all(|offer| self.workers.ready().contains(offer.engine)) => Reason::Size,
+            None => Reason::Cheapest,
+        }
+    }
+
+    /// When a free engine becomes the better choice if the busy one does not end: once overdue, the busy engine's expected end moves away at twice the pace of time.
+    fn turning_point(&self, now: Time, better: Offer, free: Offer) -> Time {
+        let end = self.engine(better.engine).running.iter().map(|running| running.expected_end).min().unwrap_or(now).0 as f64;
+        let behind_it = better.score - self.available(now, better.engine);
+        let own = free.score - now.0 as f64;
+        Time((end + own - behind_it).max(0.0) as u64).max(now + STEP_NS)
+    }
+
+    /// The workers that could have a part of a request now, and from when on. Where there are launches the workers are one device; of several workers one is left to those that
+    /// come meanwhile.
+    fn shares(&self, now: Time, request: &Request) -> Vec<cut::Share> {
+        let mut shares = Vec::new();
+        for engine in request.engines.and(self.workers.up()).iter() {
+            let launches = self.launches(engine, request.algorithm, request.direction);
+            let workers = if launches { 1 } else { self.engine(engine).workers.saturating_sub(1).max(1) };
+            shares.extend(self.begins(now, engine).take(workers).map(|begin_ns| cut::Share::new(engine, begin_ns)));
+        }
+        shares
+    }
+
+    /// What an engine takes for a part about so large: base, and for each byte.
+    fn line(&self, now: Time, request: &Request, engine: EngineId, bytes: u64) -> cut::Line {
+        let doubt = self.doubt(engine, request.engines);
+        if self.launches(engine, request.algorithm, request.direction) {
+            let Shape { handover, each } = self.shape(now, engine, request.algorithm, bytes);
+            return (doubt * handover, doubt * each / bytes.max(1) as f64);
+        }
+        (0.0, doubt * self.batch_ns(now, engine, request.algorithm, bytes, 1) / bytes.max(1) as f64)
+    }
+
+    /// In how many nanoseconds each worker of an engine is expected to be free, the last to be so first.
+    fn begins(&self, now: Time, engine: EngineId) -> impl Iterator<Item = f64> {
+        let state = self.engine(engine);
+        let mut ends: Vec<f64> = state.running.iter().map(|running| running.expected_end.since_ns(now) as f64).collect();
+        ends.resize(ends.len().max(state.workers), 0.0);
+        ends.sort_by(|a, b| b.total_cmp(a));
+        ends.into_iter()
+    }
+}
+
+impl Policy for Mediator {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn event(&mut self, now: Time, event: Event<'_>) {
+        match event {
+            Event::Arrived(request) => self.arrived(now, request, None),
+            Event::PartArrived(request, engine) => {
+                self.arrived(now, request, Some(engine).filter(|&engine| self.workers.up().contains(engine)))
+            }
+            Event::Cancelled(id) => self.cancelled(id),
+            Event::Finished { engine, batch, service_ns } => self.finished(now, engine, batch, service_ns),
+            Event::EngineUp(engine) => self.workers.set_up(engine, true),
+            Event::EngineDown(engine) => self.engine_down(now, engine),
+            _ => {}
+        }
+    }
+
+    fn cut(&mut self, now: Time, request: &Request, parts: &mut Vec<(EngineId, u64)>) {
+        let Some(grain) = divide::grain(request.algorithm, request.direction) else { return };
+        let counts = matches!(self.setting.prefer, Prefer::Latency | Prefer::Throughput);
+        if counts && self.waiting.is_empty() && request.bytes >= 1 << 16 {
+            cut::parts(
+                &self.shares(now, request),
+                &|engine, bytes| self.line(now, request, engine, bytes),
+                request.bytes,
+                grain as u64,
+                parts,
+            );
+        }
+    }
+
+    fn reason(&self) -> Option<Reason> {
+        Some(self.reason)
+    }
+
+    fn decide(&mut self, now: Time, batch: &mut Vec<RequestId>) -> Decision {
+        if self.busy.is_empty() || self.workers.ready().is_empty() {
+            return Decision::Idle;
+        }
+        for engine in self.workers.up().iter() {
+            self.promised[usize::from(engine.0)] = self.available(now, engine);
+        }
+        let mut order = core::mem::take(&mut self.order);
+        order.clear();
+        order.extend(self.busy.iter().map(|&kind| (self.due(now, kind), kind)));
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut wake = None;
+        let mut chosen = None;
+        for &(_, kind) in &order {
+            match self.verdict(now, kind) {
+                Some(Verdict::Go(engine, reason)) => {
+                    chosen = Some((kind, engine, reason));
+                    break;
+                }
+                Some(Verdict::Wait(until)) => wake = Some(wake.map_or(until, |earlier: Time| earlier.min(until))),
+                None => {}
+            }
+        }
+        self.order = order;
+        if let Some((kind, engine, reason)) = chosen {
+            return self.dispatch(now, kind, engine, reason, batch);
+        }
+        wake.map_or(Decision::Idle, Decision::WaitUntil)
+    }
+}
