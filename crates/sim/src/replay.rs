@@ -4,11 +4,15 @@
 //! workers as it says, a batch takes a worker for the time of the sheet, and a reconfigurable one is loaded as long as its device sheet says. To that comes
 //! what the machine needs to hand work over, as it was measured, and what the sheet says that a change of session costs.
 //!
+//! A processor that others use too, or any engine that is slower than its sheet for a while, has a [`Pace`], of which the policy is told nothing. A request that the policy
+//! [cuts](Policy::cut) is served as its parts, and done when they are and those beside the first have been copied to it ([`JOIN_NS_PER_BYTE`]).
+//!
 //! The policy is told of clients and sessions: they come with their first request, and go when their last one has ended.
 
 use crate::presence::{Owner, Presence};
 use bywash_core::{Algorithm, Direction, Time};
 use bywash_policy::estimate::Estimate;
+use bywash_policy::mediator::JOIN_NS_PER_BYTE;
 use bywash_policy::reconfigure::Fabric;
 use bywash_policy::reload::Circuits;
 use bywash_policy::{Decision, EngineId, EngineInfo, EngineSet, Event, Policy, Request, RequestId};
@@ -67,7 +71,29 @@ pub struct Outcome {
     pub served: Vec<Option<Served>>,
     /// How often circuits were loaded.
     pub loads: u64,
+    /// Requests that were cut into parts.
+    pub cuts: u64,
+    /// What each engine did, in their order.
+    pub work: Vec<Work>,
 }
+
+/// What an engine did in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Batches.
+    pub batches: u64,
+    /// Requests, or parts of them.
+    pub requests: u64,
+    /// Bytes of input.
+    pub bytes: u64,
+    /// Nanoseconds that its workers were busy.
+    pub busy_ns: u64,
+    /// Nanoseconds of the host's processor for its batches, if it is not that processor itself.
+    pub host_ns: f64,
+}
+
+/// How many times as long as its sheet says an engine takes for what begins at some time: 1 where nothing else uses it.
+pub type Pace<'a> = &'a dyn Fn(EngineId, Time) -> f64;
 
 /// What happens at some time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,8 +108,14 @@ struct Machine<'a> {
     costs: Vec<Estimate>,
     keys: Vec<Keys>,
     presence: Presence,
+    engines: &'a [EngineInfo],
     arrivals: &'a [Arrival],
     handovers: Vec<Cycle<'a>>,
+    pace: Pace<'a>,
+    /// Whose each request of the policy is, by its number: the arrival's, and how many bytes of it. Parts follow arrivals.
+    pieces: Vec<Piece>,
+    /// What is left to do of arrivals that were cut.
+    cuts: BTreeMap<usize, usize>,
     device: Option<Fabric>,
     loaded: Circuits,
     now: Time,
@@ -92,6 +124,15 @@ struct Machine<'a> {
     happenings: u64,
     outcome: Outcome,
     waiting: BTreeMap<RequestId, Arrival>,
+}
+
+/// What a request of the policy is of an arrival.
+#[derive(Clone, Copy)]
+struct Piece {
+    arrival: usize,
+    bytes: u64,
+    /// Whether it is copied to the others in the end.
+    joins: bool,
 }
 
 /// Whose keys the idle workers of an engine hold, and what it costs to turn to another's.
@@ -135,11 +176,35 @@ pub fn run(
     device: Option<Fabric>,
     arrivals: &[Arrival],
 ) -> Outcome {
+    serve(policy, engines, handovers, device, &|_, _| 1.0, arrivals)
+}
+
+/// The same on engines that take as much longer than their sheets as `pace` says, of which one is the processor (`cpu`): what takes that longer makes the host's part of
+/// others' batches longer too.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_at_pace(policy: &mut dyn Policy, engines: &[EngineInfo], pace: Pace<'_>, arrivals: &[Arrival]) -> Outcome {
+    serve(policy, engines, &[], None, pace, arrivals)
+}
+
+fn serve(
+    policy: &mut dyn Policy,
+    engines: &[EngineInfo],
+    handovers: &[Vec<Handover>],
+    device: Option<Fabric>,
+    pace: Pace<'_>,
+    arrivals: &[Arrival],
+) -> Outcome {
     let measured = |engine: usize| handovers.get(engine).map_or(&[][..], Vec::as_slice);
     let mut machine = Machine {
         policy,
         costs: engines.iter().map(Estimate::of).collect(),
         keys: engines.iter().map(Keys::of).collect(),
+        engines,
+        pace,
+        pieces: Vec::new(),
+        cuts: BTreeMap::new(),
         arrivals,
         presence: Presence::of(arrivals.iter().map(Arrival::owner)),
         handovers: (0..engines.len()).map(|engine| Cycle(measured(engine).iter().cycle())).collect(),
@@ -149,13 +214,13 @@ pub fn run(
         wake: None,
         to_come: BinaryHeap::new(),
         happenings: 0,
-        outcome: Outcome { served: vec![None; arrivals.len()], loads: 0 },
+        outcome: Outcome { served: vec![None; arrivals.len()], work: vec![Work::default(); engines.len()], ..Outcome::default() },
         waiting: BTreeMap::new(),
     };
     machine.settle();
     for (number, &arrival) in arrivals.iter().enumerate() {
         machine.run_until(arrival.at);
-        machine.arrive(RequestId(number as u64), arrival);
+        machine.arrive(number, arrival);
         machine.settle();
     }
     machine.run_until(Time(u64::MAX));
@@ -183,12 +248,51 @@ impl Machine<'_> {
         }
     }
 
-    fn arrive(&mut self, id: RequestId, arrival: Arrival) {
+    fn arrive(&mut self, place: usize, arrival: Arrival) {
         let Arrival { algorithm, direction, bytes, engines, client, session, .. } = arrival;
         self.presence.arrives(arrival.owner(), self.now, self.policy);
-        self.waiting.insert(id, arrival);
+        let id = self.next_id();
         let request = Request { id, client, session, algorithm, direction, bytes, engines, deadline: None };
-        self.policy.event(self.now, Event::Arrived(request));
+        let mut parts = Vec::new();
+        self.policy.cut(self.now, &request, &mut parts);
+        if parts.is_empty() {
+            self.enter(Piece { arrival: place, bytes, joins: false }, arrival);
+            return self.policy.event(self.now, Event::Arrived(request));
+        }
+        assert_eq!(parts.iter().map(|(_, bytes)| bytes).sum::<u64>(), bytes, "parts that are not the whole");
+        self.outcome.cuts += 1;
+        self.cuts.insert(place, parts.len());
+        for (number, (engine, bytes)) in parts.into_iter().enumerate() {
+            let id = self.next_id();
+            self.enter(Piece { arrival: place, bytes, joins: number > 0 }, Arrival { bytes, ..arrival });
+            self.policy.event(self.now, Event::PartArrived(Request { id, bytes, ..request }, engine));
+        }
+    }
+
+    fn next_id(&self) -> RequestId {
+        RequestId(self.pieces.len() as u64)
+    }
+
+    fn enter(&mut self, piece: Piece, arrival: Arrival) {
+        self.waiting.insert(self.next_id(), arrival);
+        self.pieces.push(piece);
+    }
+
+    /// A request of the policy has ended; the arrival that it is of, if that has.
+    fn end(&mut self, id: RequestId, engine: EngineId, start: Time) {
+        let Piece { arrival, bytes, joins } = self.pieces[id.0 as usize];
+        let copied = if joins { (JOIN_NS_PER_BYTE * bytes as f64) as u64 } else { 0 };
+        let served = &mut self.outcome.served[arrival];
+        let before = served.unwrap_or(Served { engine, start, done: Time::ZERO });
+        *served = Some(Served { engine, start: before.start.min(start), done: before.done.max(self.now) + copied });
+        if let Some(left) = self.cuts.get_mut(&arrival) {
+            *left -= 1;
+            if *left > 0 {
+                return;
+            }
+            self.cuts.remove(&arrival);
+        }
+        self.presence.ends(self.arrivals[arrival].owner(), self.now, self.policy);
     }
 
     fn happen(&mut self, happening: Happening) {
@@ -196,13 +300,11 @@ impl Machine<'_> {
             Happening::Loaded(engine) => self.policy.event(self.now, Event::Loaded(engine)),
             Happening::Finished(engine, start, batch, held) => {
                 self.keys[usize::from(engine.0)].idle.push(Some(held));
-                for id in &batch {
-                    self.outcome.served[id.0 as usize] = Some(Served { engine, start, done: self.now });
-                }
                 let service_ns = Some(self.now.since_ns(start));
                 self.policy.event(self.now, Event::Finished { engine, batch: &batch, service_ns });
-                for id in &batch {
-                    self.presence.ends(self.arrivals[id.0 as usize].owner(), self.now, self.policy);
+                self.outcome.work[usize::from(engine.0)].busy_ns += self.now.since_ns(start);
+                for id in batch {
+                    self.end(id, engine, start);
                 }
             }
         }
@@ -221,7 +323,7 @@ impl Machine<'_> {
                 Decision::Dispatch(engine) => {
                     let requests: Vec<Arrival> = batch.iter().map(|id| self.waiting.remove(id).expect("a request that waits")).collect();
                     let (count, bytes) = (requests.len(), requests.iter().map(|request| request.bytes).sum::<u64>());
-                    let ns = self.costs[usize::from(engine.0)].batch_ns(requests[0].algorithm, bytes / count as u64, count);
+                    let ns = self.batch_ns(engine, requests[0].algorithm, bytes, count);
                     let Handover { reach_ns, return_ns } = self.handovers[usize::from(engine.0)].next();
                     let switches_ns = self.keys[usize::from(engine.0)].take(requests.iter().map(Arrival::owner));
                     let (start, held) = (self.now + reach_ns, requests[count - 1].owner());
@@ -236,6 +338,21 @@ impl Machine<'_> {
             }
         }
         panic!("{} decides without end", self.policy.name());
+    }
+
+    /// What a batch takes that begins now; booked as the engine's work.
+    fn batch_ns(&mut self, engine: EngineId, algorithm: Algorithm, bytes: u64, count: usize) -> f64 {
+        let place = usize::from(engine.0);
+        let listed = self.costs[place].batch_ns(algorithm, bytes / count as u64, count);
+        let costs = &self.engines[place].costs;
+        let host = costs.host_ns + costs.host_ns_per_byte * bytes as f64;
+        let processor = self.engines.iter().position(|engine| engine.costs.is_processor()).filter(|&other| other != place);
+        let slower = processor.map_or(1.0, |other| (self.pace)(EngineId(other as u8), self.now));
+        let work = &mut self.outcome.work[place];
+        (work.batches, work.requests, work.bytes, work.host_ns) =
+            (work.batches + 1, work.requests + count as u64, work.bytes + bytes, work.host_ns + host);
+        // The copies of one launch go on while another computes; the driver's part does not.
+        listed * (self.pace)(engine, self.now) + costs.host_ns * (slower - 1.0)
     }
 
     fn load(&mut self, algorithms: &[Algorithm]) -> Time {

@@ -1,0 +1,221 @@
+//! The mediator beside each of its engines alone, on the sheets of GPUs that are not here: never more than a twentieth slower, whatever the sizes, the rate and the load.
+
+use bywash_core::sheets::{GPUS, Gpu};
+use bywash_core::{Algorithm, Direction, Time};
+use bywash_policy::mediator::{Mediator, Prefer, Setting};
+use bywash_policy::{EngineId, EngineInfo, EngineSet, Fifo, Lanes, Placement, Policy};
+use bywash_sim::replay::{Arrival, Outcome, run_at_pace};
+
+const ALGORITHM: Algorithm = Algorithm::Aes128Ctr;
+const CPU: EngineId = EngineId(0);
+const BOTH: EngineSet = EngineSet(0b11);
+/// The bar: so much slower than the better engine alone.
+const SLOWER_MAX: f64 = 1.05;
+
+fn engines(gpu: &Gpu) -> Vec<EngineInfo> {
+    let (processor, sheet) = gpu.sheets().unwrap();
+    let lanes = Lanes::same(sheet.batch_max);
+    vec![EngineInfo { workers: processor.lanes, lanes: Lanes::same(1), costs: processor }, EngineInfo { workers: 1, lanes, costs: sheet }]
+}
+
+/// Sizes, each drawn alike often.
+const MIXES: [(&str, &[u64]); 7] = [
+    ("files of 256 B", &[256]),
+    ("files of 4 KiB", &[4 << 10]),
+    ("files of 64 KiB", &[64 << 10]),
+    ("files of 1 MiB", &[1 << 20]),
+    ("files of 16 MiB", &[16 << 20]),
+    ("small ones and a large", &[512, 1 << 10, 2 << 10, 4 << 10, 4 << 10, 8 << 10, 4 << 20]),
+    ("all sizes", &[256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20]),
+];
+
+/// Requests come so many times as fast as the better engine alone could keep up with if each came by itself; 0 is all at once.
+const RATES: [f64; 6] = [0.0, 0.05, 0.3, 0.7, 0.95, 3.0];
+
+/// How many times as long as its sheet the processor takes: always, or from one tenth of a second to the next.
+const LOADS: [(&str, f64, f64); 5] =
+    [("idle", 1.0, 1.0), ("busy", 2.0, 2.0), ("very busy", 4.0, 4.0), ("overrun", 10.0, 10.0), ("now and then", 1.0, 4.0)];
+
+fn pace(load: (&'static str, f64, f64)) -> impl Fn(EngineId, Time) -> f64 {
+    move |engine, now| match engine {
+        CPU if now.0 / 100_000_000 % 2 == 0 => load.1,
+        CPU => load.2,
+        _ => 1.0,
+    }
+}
+
+/// A generator that needs no other crate and is the same everywhere (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    /// Above 0, at most 1.
+    fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
+    }
+}
+
+fn arrivals(engines: &[EngineInfo], sizes: &[u64], rate: f64, slower: f64, requests: usize) -> Vec<Arrival> {
+    let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ requests as u64);
+    let mean = |info: &EngineInfo, slower: f64| {
+        let each = sizes.iter().map(|&bytes| info.costs.estimate_ns(ALGORITHM, bytes).unwrap()).sum::<f64>() / sizes.len() as f64;
+        each * slower / info.workers as f64
+    };
+    let gap = if rate > 0.0 { mean(&engines[0], slower).min(mean(&engines[1], 1.0)) / rate } else { 0.0 };
+    let mut at = 0.0;
+    let each = |number: usize| {
+        at += -gap * random.unit().ln();
+        let bytes = sizes[(random.next() >> 33) as usize % sizes.len()];
+        let session = number as u32 % 50;
+        Arrival {
+            at: Time(at as u64),
+            algorithm: ALGORITHM,
+            direction: Direction::Encrypt,
+            bytes,
+            engines: BOTH,
+            client: session / 5,
+            session,
+        }
+    };
+    (0..requests).map(each).collect()
+}
+
+/// Seconds until all was done, and the mean from a request's arrival to its end.
+fn figures(outcome: &Outcome, arrivals: &[Arrival]) -> (f64, f64) {
+    let served = || outcome.served.iter().map(|served| served.expect("served"));
+    let last = served().map(|served| served.done.0).max().unwrap_or_default();
+    let mean = served().zip(arrivals).map(|(served, arrival)| served.done.since_ns(arrival.at) as f64).sum::<f64>() / arrivals.len() as f64;
+    ((last - arrivals[0].at.0) as f64 / 1e9, mean / 1e9)
+}
+
+fn only(arrivals: &[Arrival], set: u64) -> Vec<Arrival> {
+    arrivals.iter().map(|arrival| Arrival { engines: EngineSet(set), ..*arrival }).collect()
+}
+
+/// One cell of the grid: the mediator over the better of both engines alone, in time to the end and in mean latency. Alone each engine has the better of two policies.
+fn cell(engines: &[EngineInfo], prefer: Prefer, load: (&'static str, f64, f64), arrivals: &[Arrival]) -> ((f64, f64), Outcome) {
+    let pace = pace(load);
+    let alone = |set: u64| {
+        let arrivals = only(arrivals, set);
+        let run = |policy: &mut dyn Policy| figures(&run_at_pace(policy, engines, &pace, &arrivals), &arrivals);
+        let (fifo, placement) = (run(&mut Fifo::new(engines)), run(&mut Placement::new(engines)));
+        (fifo.0.min(placement.0), fifo.1.min(placement.1))
+    };
+    let (cpu, gpu) = (alone(0b01), alone(0b10));
+    let outcome = run_at_pace(&mut Mediator::new(engines, Setting { prefer, ..Setting::default() }), engines, &pace, arrivals);
+    let own = figures(&outcome, arrivals);
+    ((own.0 / cpu.0.min(gpu.0), own.1 / cpu.1.min(gpu.1)), outcome)
+}
+
+#[test]
+fn the_mediator_is_never_more_than_a_twentieth_slower_than_the_better_engine_alone() {
+    let (mut cells, mut worst, mut misses) = (0, (0.0, 0.0), Vec::new());
+    for gpu in GPUS {
+        let engines = engines(gpu);
+        for (mix, sizes) in MIXES {
+            for rate in RATES {
+                for load in LOADS {
+                    // So many that a first try of a processor which is ten times as slow as its sheet does not count for much.
+                    let requests = if sizes.iter().max() >= Some(&(1 << 20)) { 1200 } else { 3000 };
+                    let arrivals = arrivals(&engines, sizes, rate, load.1, requests);
+                    let ((end, mean), outcome) = cell(&engines, Prefer::Latency, load, &arrivals);
+                    cells += 1;
+                    worst = (f64::max(worst.0, end), f64::max(worst.1, mean));
+                    if end > SLOWER_MAX || mean > SLOWER_MAX {
+                        misses.push(format!(
+                            "{}: {mix}, rate {rate}, {}: end {end:.3}, mean {mean:.3}, {} cut, {:?}",
+                            gpu.name, load.0, outcome.cuts, outcome.work
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    println!("{cells} cells, at worst {:.3} to the end, {:.3} in the mean", worst.0, worst.1);
+    assert!(misses.is_empty(), "{} of {cells} cells:\n{}", misses.len(), misses.join("\n"));
+}
+
+/// Files that wait together go in one launch: at least five times as many a second as one launch each.
+#[test]
+fn small_files_packed_are_five_times_as_fast_as_one_by_one() {
+    for gpu in GPUS {
+        let mut engines = engines(gpu);
+        let arrivals = only(&arrivals(&engines, &[4 << 10], 0.0, 1.0, 2000), 0b10);
+        let end = |engines: &[EngineInfo]| {
+            let outcome = run_at_pace(&mut Mediator::new(engines, Setting::default()), engines, &|_, _| 1.0, &arrivals);
+            (figures(&outcome, &arrivals).0, outcome.work[1].batches)
+        };
+        let (packed, launches) = end(&engines);
+        engines[1].lanes = Lanes::same(1);
+        let (singly, all) = end(&engines);
+        println!(
+            "{}: 2000 files of 4 KiB in {packed:.4} s with {launches} launches, in {singly:.4} s with {all}: {:.1} times",
+            gpu.name,
+            singly / packed
+        );
+        assert!(all == 2000 && singly >= 5.0 * packed, "{}: {singly} {packed}", gpu.name);
+    }
+}
+
+/// The processor's busy seconds and joules of a load that both engines could do.
+fn spent(prefer: Prefer, engines: &[EngineInfo], arrivals: &[Arrival]) -> (f64, f64) {
+    let outcome = run_at_pace(&mut Mediator::new(engines, Setting { prefer, ..Setting::default() }), engines, &|_, _| 1.0, arrivals);
+    let seconds = |engine: usize| outcome.work[engine].busy_ns as f64 / 1e9;
+    let watts = |engine: usize| engines[engine].costs.watts.unwrap();
+    let host = outcome.work[1].host_ns / 1e9;
+    (seconds(0) + host, seconds(0) * watts(0) + seconds(1) * watts(1) + host * watts(0))
+}
+
+#[test]
+fn what_is_preferred_is_had() {
+    for gpu in GPUS {
+        let engines = engines(gpu);
+        for (mix, sizes) in MIXES {
+            let arrivals = arrivals(&engines, sizes, 0.3, 1.0, 400);
+            let [latency, free, energy] =
+                [Prefer::Latency, Prefer::CpuFree, Prefer::Energy].map(|prefer| spent(prefer, &engines, &arrivals));
+            println!(
+                "{}, {mix}: processor {:.4} s, {:.4} kept free; {:.3} J, {:.3} where energy counts",
+                gpu.name, latency.0, free.0, latency.1, energy.1
+            );
+            assert!(energy.1 <= 1.02 * latency.1 && free.0 <= 1.02 * latency.0, "{}, {mix}: {energy:?} {latency:?} {free:?}", gpu.name);
+        }
+    }
+}
+
+/// A request that is alone with a GPU that is free is kept back for no longer than was said, whatever counts.
+#[test]
+fn nobody_waits_for_company_longer_than_was_said() {
+    let engines = engines(Gpu::shipped("intel-iris-655").unwrap());
+    for prefer in Prefer::ALL {
+        let setting = Setting { prefer, wait_ns: 300_000 };
+        // One every 50 us, so that company can be hoped for.
+        let some: Vec<Arrival> =
+            (0..200).map(|n| Arrival { at: Time(n * 50_000), ..only(&arrivals(&engines, &[4 << 10], 0.0, 1.0, 1), 0b10)[0] }).collect();
+        let outcome = run_at_pace(&mut Mediator::new(&engines, setting), &engines, &|_, _| 1.0, &some);
+        let service = 22_300 + 200 * 502;
+        for (served, arrival) in outcome.served.iter().zip(&some) {
+            let waited = served.unwrap().start.since_ns(arrival.at);
+            assert!(waited <= 300_000 + service, "{prefer}: {waited} ns");
+        }
+        let launches = outcome.work[1].batches;
+        println!("{prefer}: {launches} launches of 200 files");
+        assert!(prefer != Prefer::CpuFree || launches < 60, "{launches}");
+    }
+}
+
+#[test]
+fn the_same_events_bring_the_same_decisions() {
+    let engines = engines(Gpu::shipped("raspberry-pi-4").unwrap());
+    let (_, sizes) = MIXES[6];
+    let arrivals = arrivals(&engines, sizes, 0.7, 1.0, 300);
+    let run = || run_at_pace(&mut Mediator::new(&engines, Setting::default()), &engines, &|_, _| 1.0, &arrivals);
+    let (one, other) = (run(), run());
+    assert!(one.served == other.served && one.cuts == other.cuts && one.cuts > 0, "{} cut", one.cuts);
+}
