@@ -28,6 +28,13 @@ echo "ok       reproduce ohgama2008 --quick, the simulated parts"
 [ "$(wc -l <"$scratch/ohgama2008/live.csv")" -eq 40 ] || die "FAILED   reproduce ohgama2008: live.csv has not 39 figures"
 echo "ok       reproduce ohgama2008 --quick --part live"
 
+"$bywash" reproduce ohgama2008 --quick --part device --out "$scratch/ohgama2008" >"$scratch/said" 2>"$scratch/notes" ||
+    { cat "$scratch/said" "$scratch/notes"; die "FAILED   reproduce ohgama2008 --part device"; }
+grep skipped "$scratch/notes" || true
+awk -F, '$4 == "direct" { n++ } END { exit n != 7 }' "$scratch/ohgama2008/device.csv" || die "FAILED   reproduce ohgama2008: device.csv has not 7 loads by the direct way"
+grep -q devcrypto "$scratch/ohgama2008/device.csv" || die "FAILED   reproduce ohgama2008: device.csv has nothing of /dev/crypto"
+echo "ok       reproduce ohgama2008 --quick --part device"
+
 live=$scratch/niwa2005-live
 "$bywash" reproduce niwa2005-live --quick --out "$live" >"$scratch/said" 2>&1 || { cat "$scratch/said"; die "FAILED   reproduce niwa2005-live"; }
 [ "$(wc -l <"$live/sim-against-live.csv")" -eq 29 ] || die "FAILED   reproduce niwa2005-live: sim-against-live.csv has not 4 loads of 7 figures"

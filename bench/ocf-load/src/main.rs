@@ -2,10 +2,15 @@
 //!
 //! What decides between processes is at the broker, so each of them is a process of its own; `bywash reproduce ohgama2008 --part live` starts them all
 //! at one moment. Every ciphertext is compared with what this process's own processor computes for it.
+//!
+//! It asks a broker itself, or, as the paper's programs do, `/dev/crypto` (`--device`), under `bywash run --devcrypto` or `--static`.
 #![forbid(unsafe_code)]
 
 use bywash_client::{Client, Config, Route, Session};
-use bywash_core::{Algorithm, Data, Direction, Key, Operation, Result, SessionParams};
+use bywash_core::{Algorithm, Data, Direction, Error, Key, Operation, Result, SessionParams};
+use bywash_cryptodev_abi::linux::CRYPTO_3DES_CBC;
+use bywash_cryptodev_probe::kernel::Kernel;
+use bywash_cryptodev_probe::program::Cipher;
 use clap::Parser;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::path::PathBuf;
@@ -18,11 +23,18 @@ const IV: [u8; 8] = [7; 8];
 
 /// Has 3DES-CBC computed by a broker's module and says how long each operation took.
 #[derive(Debug, Parser)]
-#[command(name = "ocf-load", after_help = "Example:\n  ocf-load --socket /run/bywash/broker.sock --operations 100")]
+#[command(
+    name = "ocf-load",
+    after_help = "Examples:\n  ocf-load --socket /run/bywash/broker.sock --operations 100\n  \
+    bywash run --route queue --devcrypto -- ocf-load --device --operations 100"
+)]
 struct Args {
     /// The broker's socket
-    #[arg(long, value_name = "PATH")]
-    socket: PathBuf,
+    #[arg(long, value_name = "PATH", required_unless_present = "device")]
+    socket: Option<PathBuf>,
+    /// Ask /dev/crypto instead
+    #[arg(long, conflicts_with = "socket")]
+    device: bool,
     /// How many operations; without it, until --seconds have passed
     #[arg(long, value_name = "N", required_unless_present = "seconds")]
     operations: Option<u64>,
@@ -56,15 +68,64 @@ fn main() -> ExitCode {
     }
 }
 
+/// Who is asked.
+enum Way {
+    Broker(Client),
+    Device(Kernel),
+}
+
+/// A session there.
+enum Open<'a> {
+    Broker(Session),
+    Device(Cipher<'a>),
+}
+
+impl Way {
+    fn of(args: &Args) -> Self {
+        match args.device {
+            true => Self::Device(Kernel::default()),
+            false => Self::Broker(Client::new(Config { socket: args.socket.clone(), route: Route::Queue, run: None })),
+        }
+    }
+
+    fn open(&self) -> Result<Open<'_>> {
+        let refused = |what: String| Error::Unavailable { what: format!("{what}; is this `bywash run --devcrypto` or `--static`?") };
+        match self {
+            Self::Broker(client) => Ok(Open::Broker(client.session(params()?)?)),
+            Self::Device(kernel) => Ok(Open::Device(Cipher::open(kernel, CRYPTO_3DES_CBC, &KEY).map_err(refused)?)),
+        }
+    }
+
+    /// How many operations this process had to compute itself; of the device's nobody but its broker knows.
+    fn elsewhere(&self) -> u64 {
+        match self {
+            Self::Broker(client) => {
+                let stats = client.stats();
+                stats.reruns + stats.overflows
+            }
+            Self::Device(_) => 0,
+        }
+    }
+}
+
+impl Open<'_> {
+    fn encrypt(&self, bytes: usize) -> Result<Vec<u8>> {
+        match self {
+            Self::Broker(session) => encrypt(session, bytes),
+            Self::Device(cipher) => cipher.encrypt(&IV, &vec![0x5a; bytes]).map_err(|what| Error::Unavailable { what }),
+        }
+    }
+}
+
 fn run(args: &Args) -> Result<serde_json::Value> {
-    let client = Client::new(Config { socket: Some(args.socket.clone()), route: Route::Queue, run: None });
+    let way = Way::of(args);
     let expected = expected(args.bytes)?;
     // The connection is made before the clock runs; the session that counts comes to the broker with its first operation.
-    drop(client.session(params()?)?);
+    drop(way.open()?);
     let begin = args.begin.unwrap_or_else(now);
     sleep_until(begin);
     let begun_late_us = us(begin, now());
-    let session = client.session(params()?)?;
+    let session = way.open()?;
     let mut took = Vec::new();
     let (mut wrong, mut first_us, mut random) = (0, None, Random(args.seed.max(1)));
     let mut due = begin;
@@ -81,7 +142,7 @@ fn run(args: &Args) -> Result<serde_json::Value> {
         if now() >= stop {
             break;
         }
-        let output = encrypt(&session, args.bytes)?;
+        let output = session.encrypt(args.bytes)?;
         let done = now();
         wrong += u64::from(output != expected);
         first_us.get_or_insert_with(|| us(begin, done));
@@ -89,9 +150,8 @@ fn run(args: &Args) -> Result<serde_json::Value> {
     }
     drop(session);
     let end_us = us(begin, now());
-    let stats = client.stats();
     Ok(serde_json::json!({
-        "operations": took.len(), "wrong": wrong, "elsewhere": stats.reruns + stats.overflows, "begun_late_us": begun_late_us,
+        "operations": took.len(), "wrong": wrong, "elsewhere": way.elsewhere(), "begun_late_us": begun_late_us,
         "first_us": first_us, "end_us": end_us, "took_us": took,
     }))
 }

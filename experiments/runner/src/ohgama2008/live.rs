@@ -7,6 +7,7 @@
 //! The modelled module withholds the answer until the sheet's time has passed. Its bytes are real.
 
 mod board;
+pub(super) mod device;
 mod programs;
 mod stalls;
 
@@ -15,6 +16,7 @@ use super::loads::{BULK, GOAL_NS, INTERACTIVE, PROCESSES, SERVICE_NS};
 use crate::{Options, Outcome, Progress, Result, write_table};
 use board::{Calibrated, Live, calibrate};
 use bywash_measure::statistics::median;
+use programs::Way;
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
@@ -111,7 +113,7 @@ const MISSED: &str = "missed %";
 
 /// So many processes, each with so many operations, all begun at one moment: the paper's experiment. The figures of [`PROCESSES_FIGURES`].
 fn makespan(live: &Live, (sigma, scheduler): (f64, &'static str), operations: u64) -> Result<Vec<f64>> {
-    let found = live.processes(scheduler, sigma, PROCESSES, operations)?;
+    let found = live.processes(Way::Direct, scheduler, sigma, PROCESSES, operations)?;
     Ok(vec![found.makespan_s, found.mean_end_s, found.worst_first_s, found.switches as f64])
 }
 

@@ -1,7 +1,8 @@
 //! ohgama2008: a scheduler for the one crypto module of a board, which many processes share. Figures 6 to 8, and what other schedulers would have made of it.
 //!
 //! The parts `figures`, `switches` and `mixed` are simulated: the policies of [`bywash_policy::schedule`] on [`bywash_sim::shared`]. Their loads and
-//! constants are in [`loads`]. The part `live` has real processes at the module behind a broker.
+//! constants are in [`loads`]. The part `live` has real processes at the module behind a broker, and `device` has them
+//! ask `/dev/crypto`, as the paper's programs do.
 
 mod bars;
 mod figures;
@@ -14,7 +15,7 @@ use crate::{Options, Outcome, Progress, Result, parts};
 use std::fmt::Write;
 
 /// The parts, in the order in which they run.
-const PARTS: &[&str] = &["figures", "switches", "mixed", "live"];
+const PARTS: &[&str] = &["figures", "switches", "mixed", "live", "device"];
 
 pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
     parts(options, PARTS)?;
@@ -35,6 +36,12 @@ pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Resu
     }
     if wanted("live") {
         bars.extend(live::run_part(options, &mut outcome, progress)?);
+    }
+    if wanted("device") {
+        live::device::run_part(options, &mut outcome, progress)?;
+    }
+    if bars.is_empty() {
+        return Ok(outcome);
     }
     let _ = writeln!(outcome.text, "Bars (those that do not say live are simulated)");
     for bar in &bars {

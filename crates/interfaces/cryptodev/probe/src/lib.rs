@@ -8,6 +8,7 @@
 
 pub mod kernel;
 pub mod port;
+pub mod program;
 
 mod checks;
 mod pages;

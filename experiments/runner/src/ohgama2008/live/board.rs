@@ -1,12 +1,13 @@
 //! A broker over the modelled module, the loads at it, and the same loads simulated.
 
 use super::super::loads::{ALGORITHM, BULK, BYTES, GOAL_NS, INTERACTIVE, SERVICE_NS};
-use super::programs::{Programs, Report, run};
+use super::programs::{Programs, Report, Way, few_elsewhere, run};
 use crate::{Error, Options, Result};
 use bywash_broker::{Broker, BrokerConfig, TenantRule, jain};
 use bywash_core::{CostCurve, CostSheet, Direction, Engine, Time};
 use bywash_engine_board::{Board, Waiting};
 use bywash_manager::{Costs, Manager, ManagerConfig, Observation, Tenant};
+use bywash_measure::statistics::median;
 use bywash_policy::{EngineInfo, Lanes, by_name};
 use bywash_sim::shared::{self, Asks, Client, Host, Load};
 use std::collections::BTreeMap;
@@ -34,6 +35,8 @@ pub(super) struct Processes {
     pub(super) mean_end_s: f64,
     pub(super) worst_first_s: f64,
     pub(super) switches: u64,
+    /// The median operation, in microseconds.
+    pub(super) took_us: f64,
 }
 
 /// What came of a mixed load.
@@ -53,10 +56,22 @@ struct Run {
 
 impl Live {
     pub(super) fn new(options: &Options) -> Result<Self> {
-        Ok(Self { programs: Programs::new(&options.bywash.with_file_name("ocf-load"))? })
+        Ok(Self { programs: Programs::new(&options.bywash)? })
     }
 
-    fn run(&self, scheduler: &str, sigma: f64, count: u32, command: impl Fn(&Programs, &std::path::Path, u32) -> Command) -> Result<Run> {
+    /// Why programs cannot come by a way here, if they cannot.
+    pub(super) fn lacks(&self, way: Way) -> Option<String> {
+        self.programs.lacks(way)
+    }
+
+    fn run(
+        &self,
+        way: Way,
+        scheduler: &str,
+        sigma: f64,
+        count: u32,
+        command: impl Fn(&Programs, &std::path::Path, u32) -> Command,
+    ) -> Result<Run> {
         let board: Arc<dyn Engine> = Arc::new(Board::new(sheet(SERVICE_NS as f64, sigma * SERVICE_NS as f64), Waiting::FixedSleep)?);
         let config =
             ManagerConfig { policy: scheduler.parse()?, costs: Costs::Given(Vec::new()), ..ManagerConfig::new(vec![board.clone()]) };
@@ -68,17 +83,20 @@ impl Live {
         let broker = Broker::bind(config)?;
         let (handle, served) = (broker.handle(), broker.spawn()?);
         let seen = watch(&manager);
-        let reports = run((0..count).map(|place| command(&self.programs, &socket, place)).collect());
+        let reports = run(way, (0..count).map(|place| command(&self.programs, &socket, place)).collect());
         handle.shutdown();
         let _ = served.join();
         let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Run { reports: reports?, seen, switches: board.switches().unwrap_or_default() })
+        let reports = reports?;
+        let asked: u64 = reports.iter().map(|report| report.operations).sum();
+        few_elsewhere(asked.saturating_sub(seen.len() as u64), asked)?;
+        Ok(Run { reports, seen, switches: board.switches().unwrap_or_default() })
     }
 
     /// Processes with so many operations each.
-    pub(super) fn processes(&self, scheduler: &str, sigma: f64, count: u32, operations: u64) -> Result<Processes> {
-        let run = self.run(scheduler, sigma, count, |programs, socket, _| {
-            let mut command = programs.command("ocf-bulk", socket);
+    pub(super) fn processes(&self, way: Way, scheduler: &str, sigma: f64, count: u32, operations: u64) -> Result<Processes> {
+        let run = self.run(way, scheduler, sigma, count, |programs, socket, _| {
+            let mut command = programs.command(way, "ocf-bulk", socket);
             command.arg("--operations").arg(operations.to_string());
             command
         })?;
@@ -88,13 +106,14 @@ impl Live {
             mean_end_s: ends().sum::<f64>() / f64::from(count),
             worst_first_s: run.reports.iter().filter_map(|report| report.first_us).fold(0.0, f64::max) / 1e6,
             switches: run.switches,
+            took_us: median(&run.reports.iter().flat_map(|report| report.took_us.iter().copied()).collect::<Vec<_>>()),
         })
     }
 
     /// Programs that ask again at once, and programs that ask now and then and have a goal.
     pub(super) fn mixed(&self, scheduler: &str, seconds: f64) -> Result<Mixed> {
-        let run = self.run(scheduler, 0.0, BULK.0 + INTERACTIVE.0, |programs, socket, place| {
-            let mut command = programs.command(if place < BULK.0 { "ocf-bulk" } else { "ocf-soon" }, socket);
+        let run = self.run(Way::Direct, scheduler, 0.0, BULK.0 + INTERACTIVE.0, |programs, socket, place| {
+            let mut command = programs.command(Way::Direct, if place < BULK.0 { "ocf-bulk" } else { "ocf-soon" }, socket);
             command.arg("--seconds").arg(seconds.to_string());
             if place >= BULK.0 {
                 command.arg("--every-us").arg((INTERACTIVE.1 / 1000).to_string()).arg("--seed").arg((7 * place + 1).to_string());
@@ -134,8 +153,8 @@ pub(super) struct Calibrated {
 pub(super) fn calibrate(live: &Live, quick: bool) -> Result<Calibrated> {
     let operations = if quick { 100 } else { 2000 };
     let rehearse = |count| {
-        live.run("fifo", 0.0, count, |programs, socket, _| {
-            let mut command = programs.command("ocf-bulk", socket);
+        live.run(Way::Direct, "fifo", 0.0, count, |programs, socket, _| {
+            let mut command = programs.command(Way::Direct, "ocf-bulk", socket);
             command.arg("--operations").arg(operations.to_string());
             command
         })
