@@ -100,7 +100,7 @@ impl Run<'_> {
 
     fn file(&self, job: &Job<'_>) -> Result<Outcome, Failure> {
         let item = job.item;
-        let (source, metadata) = open_regular(&item.source, item.is_named).map_err(|error| io_failure(&item.source, &error))?;
+        let (source, metadata) = open_regular(item.source_spot(), item.is_named()).map_err(|error| io_failure(&item.source, &error))?;
         let header = Header::read(&source).map_err(|error| failure(&item.source, &error))?;
         if let Ok(there) = std::fs::symlink_metadata(&item.target)
             && !self.args.writes.replaces()
@@ -112,7 +112,7 @@ impl Run<'_> {
                 false => Err(io_failure(&item.target, &std::io::ErrorKind::AlreadyExists.into())),
             };
         }
-        let draft = Draft::new(&item.target).map_err(|error| io_failure(&item.target, &error))?;
+        let draft = Draft::new(item.target_spot()).map_err(|error| io_failure(&item.target, &error))?;
         let (bytes, journal) = self.open(job, source, &metadata, &header, &draft).map_err(|error| failure(&item.source, &error))?;
         Ok(Outcome::Drafted { draft, bytes, read: Box::new(metadata), journal })
     }

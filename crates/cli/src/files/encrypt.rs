@@ -124,7 +124,7 @@ impl Run<'_> {
 
     fn file(&self, job: &Job<'_>) -> Result<Outcome, Failure> {
         let item = job.item;
-        let (source, metadata) = open_regular(&item.source, item.is_named).map_err(|error| io_failure(&item.source, &error))?;
+        let (source, metadata) = open_regular(item.source_spot(), item.is_named()).map_err(|error| io_failure(&item.source, &error))?;
         if let Ok(there) = std::fs::symlink_metadata(&item.target)
             && !self.args.writes.replaces()
         {
@@ -133,7 +133,7 @@ impl Run<'_> {
                 false => Err(io_failure(&item.target, &std::io::ErrorKind::AlreadyExists.into())),
             };
         }
-        let draft = Draft::new(&item.target).map_err(|error| io_failure(&item.target, &error))?;
+        let draft = Draft::new(item.target_spot()).map_err(|error| io_failure(&item.target, &error))?;
         self.seal(job, &source, &metadata, &draft).map_err(|error| failure(&item.source, &error))?;
         Ok(Outcome::Drafted { draft, bytes: metadata.len(), read: Box::new(metadata), journal: None })
     }

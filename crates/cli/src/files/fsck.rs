@@ -9,9 +9,8 @@ use crate::terminal::say;
 use bywash_client::Client;
 use bywash_files::container::recover;
 use bywash_files::disk::{FolderJournals, Journals};
-use bywash_files::place::open_regular;
+use bywash_files::place::{open_regular, open_regular_rw};
 use bywash_files::{Error, Header, Keyring, fsck};
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
@@ -55,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Result<Outcome, Failure> {
     let path = &job.item.source;
     let failed = |error: &Error| failure(path, error);
-    let (file, _) = open_regular(path, job.item.is_named).map_err(|error| io_failure(path, &error))?;
+    let (file, _) = open_regular(job.item.source_spot(), job.item.is_named()).map_err(|error| io_failure(path, &error))?;
     let opened = Header::read(&file).and_then(|header| Ok((keyring.open(&header)?, header)));
     let (keys, header) = opened.map_err(|error| failed(&error))?;
     let journals = FolderJournals::beside(path);
@@ -64,7 +63,7 @@ fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Resu
             let why = "its writer was interrupted and left a journal; give --recover, or open it for writing";
             return Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())));
         }
-        let written = File::options().read(true).write(true).open(path).map_err(|error| io_failure(path, &error))?;
+        let (written, _) = open_regular_rw(job.item.source_spot(), job.item.is_named()).map_err(|error| io_failure(path, &error))?;
         recover(&header, &keys, &written, &journals).map_err(|error| failed(&error))?;
     }
     let report = |damage: bywash_files::Damage| say!("{}: {damage}", path.display());

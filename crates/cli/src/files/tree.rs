@@ -5,20 +5,40 @@
 
 use super::{SUFFIX, io_failure};
 use crate::failure::{Exit, Failure};
-use bywash_files::place::{UNFINISHED, folder_of};
+use bywash_files::place::{Spot, UNFINISHED, folder_of};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, DirEntry, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A file to be worked on.
 pub(super) struct Item {
     pub(super) source: PathBuf,
     pub(super) target: PathBuf,
-    /// Named by the user, so that a link is followed.
-    pub(super) is_named: bool,
+    /// The folder that the user named, if the file was found in it; a file that was named itself may be a link.
+    found_in: Option<Arc<Path>>,
+    /// Whether its target is beside it.
+    is_beside: bool,
+}
+
+impl Item {
+    /// Whether the user named it, so that a link is followed.
+    pub(super) fn is_named(&self) -> bool {
+        self.found_in.is_none()
+    }
+
+    /// Where it is.
+    pub(super) fn source_spot(&self) -> Spot<'_> {
+        Spot { path: &self.source, below: self.found_in.as_deref() }
+    }
+
+    /// Where it goes.
+    pub(super) fn target_spot(&self) -> Spot<'_> {
+        Spot { path: &self.target, below: self.found_in.as_deref().filter(|_| self.is_beside) }
+    }
 }
 
 /// What is to be done.
@@ -85,13 +105,13 @@ impl Plan {
                     return Err(Failure::new(Exit::Usage, format!("{} is a folder; {way_out}", path.display())));
                 }
                 let is_elsewhere = output.is_some() && way != Way::Check;
-                let walk = Walk { way, is_elsewhere, output: output.and_then(identity) };
-                plan.folder(path, output.unwrap_or(path), walk);
+                let walk = Walk { named: path.as_path().into(), way, is_elsewhere, output: output.and_then(identity) };
+                plan.folder(path, output.unwrap_or(path), &walk);
                 continue;
             }
             let is_folder = |output: &Path| output.is_dir() || plan.folders.iter().any(|(_, folder)| folder == output);
             let target = target_of(path, way, output, is_folder, paths.len() > 1)?;
-            plan.items.push(Item { source: path.clone(), target, is_named: true });
+            plan.items.push(Item { source: path.clone(), target, found_in: None, is_beside: output.is_none() });
         }
         if way != Way::Check {
             plan.refuse_same_targets()?;
@@ -143,7 +163,7 @@ impl Plan {
         self.made.iter().rev().filter_map(give).collect()
     }
 
-    fn folder(&mut self, folder: &Path, target: &Path, walk: Walk) {
+    fn folder(&mut self, folder: &Path, target: &Path, walk: &Walk) {
         if walk.is_elsewhere {
             self.folders.push((folder.to_owned(), target.to_owned()));
         }
@@ -160,7 +180,7 @@ impl Plan {
         }
     }
 
-    fn entry(&mut self, entry: &DirEntry, target: &Path, walk: Walk) -> io::Result<()> {
+    fn entry(&mut self, entry: &DirEntry, target: &Path, walk: &Walk) -> io::Result<()> {
         let (path, kind) = (entry.path(), entry.file_type()?);
         let beside = target.join(entry.file_name());
         if kind.is_dir() {
@@ -170,7 +190,9 @@ impl Plan {
             }
         } else if kind.is_file() && walk.way.wants(&path) && !entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
             match walk.way.rename(&beside) {
-                Ok(target) => self.items.push(Item { source: path, target, is_named: false }),
+                Ok(target) => {
+                    self.items.push(Item { source: path, target, found_in: Some(walk.named.clone()), is_beside: !walk.is_elsewhere })
+                }
                 Err(_) => self.passed_over += 1,
             }
         } else {
@@ -184,8 +206,9 @@ impl Plan {
 }
 
 /// A way through folders.
-#[derive(Clone, Copy)]
 struct Walk {
+    /// The folder that the user named.
+    named: Arc<Path>,
     way: Way,
     /// Whether results go somewhere else than beside their sources.
     is_elsewhere: bool,

@@ -5,12 +5,12 @@ use super::tree::{Item, Plan};
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
 use crate::terminal::{Style, bytes, say, thousands};
-use bywash_files::place::{Draft, folder_of, sync_folder_of};
+use bywash_files::place::{Draft, Spot, folder_of, sync_folder_of};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::fs::{AtFlags, FileType};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -149,7 +149,7 @@ impl WorkArgs {
                     Err(failure) => report.add(Line::bad(item, writes.is_some(), failure)),
                 }
                 // Threads keep their files open until they have names, and a process may not have many.
-                if batch.len() >= (512 / all_threads).clamp(1, BATCH_FILES) {
+                if batch.len() >= (256 / all_threads).clamp(1, BATCH_FILES) {
                     finish(&mut batch, writes, &report);
                 }
             }
@@ -230,7 +230,7 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
         let synced = if is_synced { Ok(()) } else { draft.file.sync_all() };
         match synced.and_then(|()| draft.publish(&item.target, writes.replaces())) {
             Ok(()) => {
-                folders.insert(folder_of(&item.target), &item.target);
+                folders.insert(folder_of(&item.target), item.target_spot());
                 named.push((item, bytes, read, journal));
             }
             Err(error) => report.add(Line::bad(item, true, io_failure(&item.target, &error))),
@@ -241,7 +241,7 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
         let folder = folder_of(&item.target);
         let removed = match unsynced.get(folder) {
             Some(error) => Err(io_failure(folder, error)),
-            None if writes.remove_source => remove_read(&item.source, &read).and_then(|()| remove_journal(journal.as_deref())),
+            None if writes.remove_source => remove_read(item.source_spot(), &read).and_then(|()| remove_journal(journal.as_deref())),
             None => Ok(()),
         };
         match removed {
@@ -252,11 +252,12 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
 }
 
 /// Removes what was read, and not what has its name now: its folder is opened, so that what is looked at there is what is removed there.
-fn remove_read(source: &Path, read: &Metadata) -> Result<(), Failure> {
+fn remove_read(spot: Spot<'_>, read: &Metadata) -> Result<(), Failure> {
+    let source = spot.path;
     let failed = |error: io::Error| io_failure(source, &error);
     let stays = |why: &str| Err(Failure::failed(format!("{}: {why}; not removed", source.display())));
     let Some(name) = source.file_name() else { return stays("its path has no name at its end") };
-    let folder = File::open(folder_of(source)).map_err(failed)?;
+    let folder = spot.folder().map_err(failed)?;
     let there = match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(there) => there,
         Err(error) => return Err(failed(error.into())),
@@ -306,6 +307,7 @@ fn show(progress: &AtomicU64, total: u64, is_over: &AtomicBool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
 
     #[test]
     fn only_the_file_that_was_read_is_removed() {
@@ -320,15 +322,15 @@ mod tests {
         File::open(&other).unwrap().set_modified(read.modified().unwrap()).unwrap();
         std::fs::rename(&path, folder.path().join("aside")).unwrap();
         std::fs::rename(&other, &path).unwrap();
-        let failure = remove_read(&path, &read).unwrap_err().to_string();
+        let failure = remove_read((&path).into(), &read).unwrap_err().to_string();
         assert!(failure.contains("was replaced") && std::fs::read(&path).unwrap() == b"new", "{failure}");
 
         let read = std::fs::metadata(&path).unwrap();
         let link = folder.path().join("link");
         std::os::unix::fs::symlink("file", &link).unwrap();
-        let failure = remove_read(&link, &read).unwrap_err().to_string();
+        let failure = remove_read((&link).into(), &read).unwrap_err().to_string();
         assert!(failure.contains("symbolic link") && link.is_symlink() && path.exists(), "{failure}");
-        remove_read(&path, &read).unwrap();
+        remove_read((&path).into(), &read).unwrap();
         assert!(!path.exists());
     }
 }

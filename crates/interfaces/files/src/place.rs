@@ -1,9 +1,9 @@
 //! How a file comes to be there: whole, on the disk, with its source's metadata, or not at all.
 
 use crate::error::Error;
-use rustix::fs::{Advice, AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid, XattrFlags, fadvise};
+use rustix::fs::{Advice, AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, fadvise};
 use rustix::io::Errno;
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -14,13 +14,64 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// What unfinished files are called where they must have a name.
 pub const UNFINISHED: &str = ".bywash-unfinished-";
 
+/// A file by its path. Of one that was found in a tree, which others may change meanwhile, it is also known from which folder on the path was found: below that, no symbolic link is
+/// followed on the way to it, so that nobody leads the work elsewhere by exchanging a folder for a link.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot<'a> {
+    /// Its path.
+    pub path: &'a Path,
+    /// The folder that was named, of a file that was found below it.
+    pub below: Option<&'a Path>,
+}
+
+impl<'a> From<&'a Path> for Spot<'a> {
+    fn from(path: &'a Path) -> Self {
+        Self { path, below: None }
+    }
+}
+
+impl<'a> From<&'a PathBuf> for Spot<'a> {
+    fn from(path: &'a PathBuf) -> Self {
+        path.as_path().into()
+    }
+}
+
+impl Spot<'_> {
+    /// The folder that it is in, opened.
+    ///
+    /// # Errors
+    /// The operating system's; `ELOOP` where a link is on the way.
+    pub fn folder(&self) -> io::Result<File> {
+        let (folder, flags) = (folder_of(self.path), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC);
+        let Some((below, rest)) = self.below.and_then(|below| Some((below, folder.strip_prefix(below).ok()?))) else {
+            return Ok(rustix::fs::open(folder, flags, Mode::empty())?.into());
+        };
+        let named = rustix::fs::open(below, flags, Mode::empty())?;
+        if rest.as_os_str().is_empty() {
+            return Ok(named.into());
+        }
+        match rustix::fs::openat2(&named, rest, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS) {
+            // Kernels before 5.6: folder by folder.
+            Err(Errno::NOSYS) => {
+                let step = |folder, name| rustix::fs::openat(folder, name, flags | OFlags::NOFOLLOW, Mode::empty());
+                Ok(rest.iter().try_fold(named, step)?.into())
+            }
+            opened => Ok(opened?.into()),
+        }
+    }
+
+    fn name(&self) -> io::Result<&OsStr> {
+        self.path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "its path does not end in a name"))
+    }
+}
+
 /// A file on its way to its name.
 pub struct Draft {
     /// It, open for reading and writing, empty at first.
     pub file: File,
-    folder: PathBuf,
+    folder: File,
     /// The name it has meanwhile; most file systems need none.
-    name: Option<PathBuf>,
+    name: Option<String>,
 }
 
 /// The folder that a file is in.
@@ -32,8 +83,8 @@ pub fn folder_of(path: &Path) -> &Path {
 ///
 /// # Errors
 /// The operating system's.
-pub fn sync_folder_of(path: &Path) -> io::Result<()> {
-    File::open(folder_of(path))?.sync_all()
+pub fn sync_folder_of<'a>(spot: impl Into<Spot<'a>>) -> io::Result<()> {
+    spot.into().folder()?.sync_all()
 }
 
 impl Draft {
@@ -41,54 +92,40 @@ impl Draft {
     ///
     /// # Errors
     /// The operating system's.
-    pub fn new(target: &Path) -> io::Result<Self> {
-        let folder = folder_of(target).to_owned();
+    pub fn new<'a>(target: impl Into<Spot<'a>>) -> io::Result<Self> {
+        let folder = target.into().folder()?;
         let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
-        match rustix::fs::open(&folder, flags | OFlags::TMPFILE, mode) {
+        match rustix::fs::openat(&folder, ".", flags | OFlags::TMPFILE, mode) {
             Ok(file) => Ok(Self { file: file.into(), folder, name: None }),
             // Some file systems have no such files.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
-                // A name may be left from a process that was killed and had this one's number.
-                loop {
-                    let name = unfinished(&folder);
-                    match rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode) {
-                        Ok(file) => return Ok(Self { file: file.into(), folder, name: Some(name) }),
-                        Err(Errno::EXIST) => {}
-                        Err(error) => return Err(error.into()),
-                    }
-                }
+                let make = |name: &str| rustix::fs::openat(&folder, name, flags | OFlags::CREATE | OFlags::EXCL, mode);
+                let (file, name) = with_new_name(make)?;
+                Ok(Self { file: file.into(), folder, name: Some(name) })
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Gives it its name, in one step. What was there is replaced if that is wanted, and else an error.
+    /// Gives it its name, the last part of `target`, in one step. What was there is replaced if that is wanted, and else an error.
     ///
     /// # Errors
     /// `AlreadyExists`; the operating system's.
     pub fn publish(mut self, target: &Path, replaces: bool) -> io::Result<()> {
+        let target = Spot::from(target).name()?.to_owned();
         if self.name.is_none() {
             let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-            match rustix::fs::linkat(CWD, &own, CWD, target, AtFlags::SYMLINK_FOLLOW) {
-                Err(Errno::EXIST) if replaces => {
-                    self.name = Some(loop {
-                        let name = unfinished(&self.folder);
-                        match rustix::fs::linkat(CWD, &own, CWD, &name, AtFlags::SYMLINK_FOLLOW) {
-                            Ok(()) => break name,
-                            Err(Errno::EXIST) => {}
-                            Err(error) => return Err(error.into()),
-                        }
-                    });
-                }
+            let link = |name: &OsStr| rustix::fs::linkat(CWD, &own, &self.folder, name, AtFlags::SYMLINK_FOLLOW);
+            match link(&target) {
+                Err(Errno::EXIST) if replaces => self.name = Some(with_new_name(|name| link(name.as_ref()))?.1),
                 outcome => return Ok(outcome?),
             }
         }
-        let Some(name) = self.name.take() else { return Ok(()) };
+        let Some(name) = &self.name else { return Ok(()) };
         let flags = if replaces { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
-        rustix::fs::renameat_with(CWD, &name, CWD, target, flags).map_err(|error| {
-            self.name = Some(name);
-            error.into()
-        })
+        rustix::fs::renameat_with(&self.folder, name, &self.folder, &target, flags)?;
+        self.name = None;
+        Ok(())
     }
 }
 
@@ -96,14 +133,21 @@ impl Drop for Draft {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
             // It has failed already, and that is what is told.
-            let _ = std::fs::remove_file(name);
+            let _ = rustix::fs::unlinkat(&self.folder, name, AtFlags::empty());
         }
     }
 }
 
-fn unfinished(folder: &Path) -> PathBuf {
+/// Makes something under a name that nothing has. One may be left from a process that was killed and had this one's number.
+fn with_new_name<T>(make: impl Fn(&str) -> Result<T, Errno>) -> Result<(T, String), Errno> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    folder.join(format!("{UNFINISHED}{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed)))
+    loop {
+        let name = format!("{UNFINISHED}{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
+        match make(&name) {
+            Err(Errno::EXIST) => {}
+            made => return Ok((made?, name)),
+        }
+    }
 }
 
 /// Gives a file the extended attributes, mode, times and, where that is permitted, the owner of another.
@@ -188,17 +232,64 @@ fn is_unchanged(file: &File, before: &Metadata) -> io::Result<bool> {
 /// Opens a file for reading, which must be a regular one; the last link of its name is followed or not.
 ///
 /// # Errors
-/// The operating system's, and one for what is no regular file.
-pub fn open_regular(path: &Path, follows: bool) -> io::Result<(File, Metadata)> {
+/// The operating system's; if it is no regular file.
+pub fn open_regular<'a>(spot: impl Into<Spot<'a>>, follows: bool) -> io::Result<(File, Metadata)> {
+    open_as(spot.into(), follows, OFlags::RDONLY)
+}
+
+/// The same, for writing as well.
+///
+/// # Errors
+/// The operating system's; if it is no regular file.
+pub fn open_regular_rw<'a>(spot: impl Into<Spot<'a>>, follows: bool) -> io::Result<(File, Metadata)> {
+    open_as(spot.into(), follows, OFlags::RDWR)
+}
+
+fn open_as(spot: Spot<'_>, follows: bool, access: OFlags) -> io::Result<(File, Metadata)> {
     // Without O_NONBLOCK the open of a pipe would wait for a writer.
-    let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    if !follows {
-        flags |= OFlags::NOFOLLOW;
-    }
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let flags = access | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = File::from(match follows {
+        true => rustix::fs::open(spot.path, flags, Mode::empty())?,
+        false => rustix::fs::openat(spot.folder()?, spot.name()?, flags | OFlags::NOFOLLOW, Mode::empty())?,
+    });
     let metadata = file.metadata()?;
     match metadata.is_file() {
         true => Ok((file, metadata)),
         false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn nobody_leads_the_work_elsewhere_by_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let (tree, elsewhere) = (place.path().join("tree"), place.path().join("elsewhere"));
+        std::fs::create_dir_all(tree.join("a/b")).unwrap();
+        std::fs::create_dir(&elsewhere).unwrap();
+        for file in [tree.join("a/b/file"), elsewhere.join("file")] {
+            std::fs::write(file, "text").unwrap();
+        }
+        let path = tree.join("a/b/file");
+        let spot = Spot { path: &path, below: Some(&tree) };
+        assert!(open_regular(spot, false).is_ok() && open_regular_rw(spot, false).is_ok() && sync_folder_of(spot).is_ok());
+        let draft = Draft::new(spot).unwrap();
+        // The folder becomes a link while the work is under way: what is open goes where it was meant to go.
+        std::fs::rename(tree.join("a/b"), tree.join("a/c")).unwrap();
+        symlink(&elsewhere, tree.join("a/b")).unwrap();
+        draft.publish(&tree.join("a/b/new"), false).unwrap();
+        assert!(tree.join("a/c/new").exists() && !elsewhere.join("new").exists());
+        let is_refused = |error: io::Error| assert_eq!(error.raw_os_error(), Some(Errno::LOOP.raw_os_error()));
+        is_refused(open_regular(spot, false).err().unwrap());
+        is_refused(Draft::new(spot).err().unwrap());
+        is_refused(sync_folder_of(spot).err().unwrap());
+        // Who names it may mean it.
+        assert!(open_regular(&path, true).is_ok() && Draft::new(&path).is_ok());
+        symlink(&elsewhere, place.path().join("link")).unwrap();
+        let through = place.path().join("link/file");
+        assert!(open_regular(Spot { path: &through, below: Some(&place.path().join("link")) }, false).is_ok());
     }
 }
