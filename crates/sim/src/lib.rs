@@ -16,6 +16,7 @@
 //! | [`replay`] | a whole machine: any policy over any engines, to hold a recording of a live run against |
 //! | [`shared`] | one module that many programs want at once: any policy, and what becomes of each program |
 //! | [`module`] | one module and recorded requests, or such as a recording might have: any policy, and what each tenant has of it |
+//! | [`study`] | the policies by name, what is tried, and what came of it |
 //! | [`oracle`] | the paper's predictor that sees the future |
 //! | [`mod@optimum`] | the least time in which a trace can be served, whoever decides; side by side a bound of it |
 //! | [`niwa2005`] | that paper's machine, its seven models, its published figures |
@@ -36,6 +37,7 @@ mod presence;
 pub mod replay;
 pub mod serial;
 pub mod shared;
+pub mod study;
 pub mod trace;
 pub mod watch;
 

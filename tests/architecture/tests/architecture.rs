@@ -36,8 +36,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     // A transport of its own may stand in line above this one, which all of them carry requests to.
     ("crates/interfaces/cryptodev", &["crates/core", "crates/client", "crates/interfaces/cryptodev/abi"]),
     ("crates/interfaces/mount", &["crates/core", "crates/client", "crates/interfaces/files"]),
-    // Of the manager it has the list of engines, and a client for one that is named.
-    ("crates/interfaces/python", &["crates/core", "crates/client", "crates/manager", "crates/interfaces/files"]),
+    (
+        "crates/interfaces/python",
+        &[
+            "crates/core",
+            "crates/client",
+            "crates/interfaces/files",
+            // The list of engines, and a client for one that is named.
+            "crates/manager",
+            // `bywash.simulate`.
+            "crates/sim",
+            "crates/policy",
+        ],
+    ),
     ("crates/interfaces/*", &["crates/core", "crates/client"]),
     ("crates/sim", &["crates/core", "crates/policy"]),
     (

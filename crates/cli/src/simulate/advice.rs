@@ -1,8 +1,9 @@
 //! What a table comes to: who decides best and how far that is from the best possible, and which of the values that were tried will do.
 
-use super::outcome::{Cell, Figures, Plan};
-use super::sweep::{Key, Point, shown};
+use super::outcome::{Cell, Plan};
 use super::text::{percent, seconds, short};
+use bywash_sim::study::Figures;
+use bywash_sim::study::{Key, Point, shown};
 
 /// A value will do if its total is no more than so many times the least of all values tried.
 const ENOUGH: f64 = 1.1;

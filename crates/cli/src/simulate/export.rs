@@ -1,29 +1,9 @@
 //! Results for programs.
 
-use super::outcome::{Cell, Figures, Plan};
-use super::sweep::{Point, shown};
+use super::outcome::{Cell, Plan};
+use bywash_sim::study::{FIGURES, Point, shown};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
-
-/// Each figure: its name, with its unit, and how it is had.
-type Figure = (&'static str, fn(&Figures) -> f64);
-
-const FIGURES: [Figure; 14] = [
-    ("total_s", |run| run.total),
-    ("capacity_per_s", |run| run.capacity()),
-    ("over_optimum", |run| if run.knows_optimum { run.over_bound } else { f64::NAN }),
-    ("over_bound", |run| run.over_bound),
-    ("mean_s", |run| run.mean),
-    ("p50_s", |run| run.p50),
-    ("p90_s", |run| run.p90),
-    ("p99_s", |run| run.p99),
-    ("max_s", |run| run.max),
-    ("load_factor", |run| run.load),
-    ("loads", |run| run.loads),
-    ("on_circuits", |run| run.on_circuits),
-    ("processor_s", |run| run.processor),
-    ("elapsed_s", |run| run.elapsed),
-];
 
 /// One object: the engines, and for each policy at each point the medians over the seeds, with 10 and 90 % quantiles.
 pub(crate) fn as_json(plan: &Plan<'_>, told: &[String], cells: &[Cell]) -> Value {

@@ -9,7 +9,6 @@ mod module;
 mod outcome;
 mod plots;
 mod policies;
-mod sweep;
 mod text;
 mod traffic;
 
@@ -17,6 +16,7 @@ use crate::failure::{Exit, Failure};
 use crate::shell::print;
 use crate::terminal::{Style, bar_style, say};
 use bywash_sim::niwa2005::{RATES, five_smallest};
+use bywash_sim::study::{self, Key, Point, Sweep};
 use cards::Card;
 use clap::ValueEnum;
 use indicatif::ProgressBar;
@@ -24,7 +24,6 @@ use outcome::Plan;
 use policies::Policy;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use sweep::{Key, Point, Sweep};
 use traffic::Source;
 
 /// Requests per second where nothing says it: in the midst of the paper's table 6.
@@ -241,5 +240,5 @@ fn points(args: &Args) -> Result<Vec<Point>, Failure> {
     if let Some(values) = rates {
         sweeps.insert(0, Sweep { key: Key::Rate, values });
     }
-    Ok(sweep::points(&sweeps))
+    Ok(study::points(&sweeps))
 }

@@ -1,24 +1,21 @@
 //! The runs, and what they came to.
 
 use super::cards::Card;
-use super::lessons::{Learnt, learn};
-use super::policies::{Policy, Scene};
-use super::sweep::{Key, Point, apply};
+use super::lessons::learn;
+use super::policies::Policy;
 use super::traffic::Source;
 use crate::failure::{Exit, Failure};
 use bywash_core::CostSheet;
 use bywash_measure::statistics::quantile;
 use bywash_policy::reload::Circuits;
 use bywash_sim::niwa2005::five_smallest;
-use bywash_sim::optimum::{Least, least};
+use bywash_sim::optimum::least;
+use bywash_sim::study::{Figures, Key, Learnt, Point, Scene, apply, fits_clock};
 use bywash_sim::watch::{Served, Watch};
 use bywash_sim::{Machine, Report, Trace};
 
 /// Parts of a run for which the processor's load is told; up to four times as many for a run that takes longer than its requests take to arrive.
 const PARTS: usize = 100;
-
-/// Nanoseconds that a run may take, some 146 years: times and their sums are within what 64 bits hold, and latencies within the histogram.
-const CLOCK: f64 = (1u64 << 62) as f64;
 
 /// What is to be run.
 pub(crate) struct Plan<'a> {
@@ -31,40 +28,6 @@ pub(crate) struct Plan<'a> {
     pub(crate) side_by_side: bool,
     /// Whether the first seed's runs are kept for plots.
     pub(crate) plots: bool,
-}
-
-/// One run. Times are seconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Figures {
-    pub(crate) requests: f64,
-    /// All requests without a pause between them, the loading included.
-    pub(crate) total: f64,
-    /// That over what is known to be no more than the least possible.
-    pub(crate) over_bound: f64,
-    /// Whether that is the least possible itself.
-    pub(crate) knows_optimum: bool,
-    pub(crate) mean: f64,
-    pub(crate) p50: f64,
-    pub(crate) p90: f64,
-    pub(crate) p99: f64,
-    pub(crate) max: f64,
-    /// The share of the elapsed time that the processor spent on requests.
-    pub(crate) load: f64,
-    /// How often circuits were loaded.
-    pub(crate) loads: f64,
-    /// The share of requests that ran on circuits.
-    pub(crate) on_circuits: f64,
-    /// Seconds that the processor spent.
-    pub(crate) processor: f64,
-    /// From the first arrival to the end of the last service.
-    pub(crate) elapsed: f64,
-}
-
-impl Figures {
-    /// Requests a second that are served if there is always one waiting.
-    pub(crate) fn capacity(&self) -> f64 {
-        self.requests / self.total
-    }
 }
 
 /// One policy on one engine at one point.
@@ -230,14 +193,8 @@ type Take<'a> = &'a mut dyn FnMut(usize, &Point, Policy, Figures, Option<(Report
 impl Bench {
     /// Whether the clock holds the longest that the requests could take.
     fn check(&self, plan: &Plan<'_>, trace: &Trace) -> Result<(), Failure> {
-        let machine = &self.machine;
-        let longest_load = machine.load_ns as f64 * machine.fit.most() as f64;
-        let longest = |request| {
-            let asked = machine.asked(&request);
-            asked.software_ns.max(asked.hardware_ns) as f64 + machine.overhead_ns as f64 + longest_load
-        };
         let slowest = plan.points.iter().map(|point| stretch(point, trace)).fold(0.0, f64::max);
-        if trace.span() * slowest * 1e9 + trace.iter().map(longest).sum::<f64>() < CLOCK {
+        if fits_clock(&self.machine, trace, slowest) {
             return Ok(());
         }
         let name = &plan.cards[self.card].sheet.name;
@@ -249,14 +206,14 @@ impl Bench {
         let Self { machine, learnt, smallest, .. } = self;
         let scene = Scene { machine, trace, learnt, smallest: *smallest, seed, side_by_side: plan.side_by_side };
         let least = least(machine, trace.iter(), plan.side_by_side);
-        let totals: Vec<f64> = plan.policies.iter().map(|&policy| scene.run(policy, 0.0, &mut ()).elapsed_ns as f64).collect();
+        let totals: Vec<f64> = plan.policies.iter().map(|&policy| scene.run(policy.simulated(), 0.0, &mut ()).elapsed_ns as f64).collect();
         for point in plan.points.iter().filter(|point| without_rate(point) == self.point) {
             let stretch = stretch(point, trace);
             for (&policy, &total) in plan.policies.iter().zip(&totals) {
                 let kept = seed == 0 && plan.plots;
                 let mut seen = if kept { Seen::new((trace.span() * stretch * 1e9) as u64) } else { Seen::default() };
-                let report = scene.run(policy, stretch, &mut seen);
-                let figures = figures(&report, &seen, total, least);
+                let report = scene.run(policy.simulated(), stretch, &mut seen);
+                let figures = Figures::of(&report, seen.on_circuits, total, least);
                 take(self.card, point, policy, figures, kept.then_some((report, seen)));
             }
         }
@@ -267,26 +224,6 @@ impl Bench {
 fn stretch(point: &Point, trace: &Trace) -> f64 {
     let rate = point.iter().find(|(key, _)| *key == Key::Rate).map(|(_, rate)| *rate);
     rate.map_or(1.0, |rate| trace.stretch_to(rate))
-}
-
-fn figures(report: &Report, seen: &Seen, total: f64, least: Least) -> Figures {
-    let at = |q| report.latency_ns(q) as f64 / 1e9;
-    Figures {
-        requests: report.requests as f64,
-        total: total / 1e9,
-        over_bound: total / least.ns as f64,
-        knows_optimum: least.is_exact,
-        mean: report.latency.mean() / 1e9,
-        p50: at(0.5),
-        p90: at(0.9),
-        p99: at(0.99),
-        max: report.latency.max() as f64 / 1e9,
-        load: report.load_factor(),
-        loads: report.loads as f64,
-        on_circuits: seen.on_circuits as f64 / report.requests as f64,
-        processor: report.software_ns as f64 / 1e9,
-        elapsed: report.elapsed_ns as f64 / 1e9,
-    }
 }
 
 #[cfg(test)]

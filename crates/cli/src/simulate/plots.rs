@@ -2,12 +2,12 @@
 
 use super::outcome::{Cell, Plan};
 use super::policies::Policy;
-use super::sweep::{Key, Point, named};
 use super::text::common;
 use crate::failure::Failure;
 use bywash_measure::plot::{Line, Panel, Scale, draw};
 use bywash_measure::timeline::{self, Row};
 use bywash_sim::Report;
+use bywash_sim::study::{Key, Point, named};
 use std::path::{Path, PathBuf};
 
 /// Shares of requests up to which latencies are drawn.

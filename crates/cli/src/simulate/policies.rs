@@ -1,13 +1,7 @@
-//! The policies by name, and a run with one of them.
+//! The policies as the command line has them.
 
-use super::lessons::Learnt;
-use bywash_policy::reload::fixed::Static;
-use bywash_policy::reload::saved::{Saved, Setting};
-use bywash_policy::reload::tuned::Tuned;
-use bywash_policy::reload::{Circuits, Reload};
 use bywash_sim::niwa2005::Model;
-use bywash_sim::watch::Watch;
-use bywash_sim::{Machine, Report, Trace, parallel, serial};
+use bywash_sim::study;
 use clap::ValueEnum;
 
 /// Who decides what is loaded.
@@ -54,37 +48,32 @@ impl Policy {
     pub(crate) fn looks_ahead(self) -> bool {
         self == Self::Oracle
     }
+
+    /// As the simulator has it.
+    pub(crate) fn simulated(self) -> study::Policy {
+        match self {
+            Self::Software => study::Policy::Paper(Model::Software),
+            Self::Hardware => study::Policy::Paper(Model::Hardware),
+            Self::Nopredict => study::Policy::Paper(Model::Nopredict),
+            Self::Predict => study::Policy::Paper(Model::Predict),
+            Self::Fix5 => study::Policy::Paper(Model::Fix5),
+            Self::FixAll => study::Policy::Paper(Model::FixAll),
+            Self::Oracle => study::Policy::Paper(Model::Oracle),
+            Self::Saved => study::Policy::Saved,
+            Self::Tuned => study::Policy::Tuned,
+            Self::Static => study::Policy::Static,
+        }
+    }
 }
 
-/// What a run needs besides its policy.
-pub(crate) struct Scene<'a> {
-    pub(crate) machine: &'a Machine,
-    pub(crate) trace: &'a Trace,
-    pub(crate) learnt: &'a Learnt,
-    /// What [`Policy::Fix5`] holds.
-    pub(crate) smallest: Circuits,
-    pub(crate) seed: u64,
-    pub(crate) side_by_side: bool,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Scene<'_> {
-    /// Serves the trace, `stretch` times as slowly as it says.
-    pub(crate) fn run(&self, policy: Policy, stretch: f64, watch: &mut impl Watch) -> Report {
-        let (machine, fit, load_ns) = (self.machine, &self.machine.fit, self.machine.load_ns);
-        let of_paper = |model: Model| model.policy(machine, self.trace, &self.learnt.matrix, self.smallest, self.seed);
-        let (loaded, mut reload): (_, Box<dyn Reload + '_>) = match policy {
-            Policy::Software => of_paper(Model::Software),
-            Policy::Hardware => of_paper(Model::Hardware),
-            Policy::Nopredict => of_paper(Model::Nopredict),
-            Policy::Predict => of_paper(Model::Predict),
-            Policy::Fix5 => of_paper(Model::Fix5),
-            Policy::FixAll => of_paper(Model::FixAll),
-            Policy::Oracle => of_paper(Model::Oracle),
-            Policy::Saved => (Circuits::NONE, Box::new(Saved::new(fit, load_ns, Setting::default()))),
-            Policy::Tuned => (Circuits::NONE, Box::new(Tuned::new(fit, load_ns))),
-            Policy::Static => (Circuits::NONE, Box::new(Static(self.learnt.best))),
-        };
-        let run = if self.side_by_side { parallel::watched } else { serial::watched };
-        run(machine, self.trace.iter(), stretch, loaded, reload.as_mut(), watch)
+    #[test]
+    fn the_simulator_has_each_by_the_same_name() {
+        for policy in Policy::value_variants() {
+            assert_eq!(policy.name().parse(), Ok(policy.simulated()));
+        }
     }
 }

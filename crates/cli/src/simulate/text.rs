@@ -2,12 +2,13 @@
 
 use super::advice::advice;
 use super::cards::Card;
-use super::outcome::{Cell, Figures, Plan};
+use super::outcome::{Cell, Plan};
 use super::policies::Policy;
-use super::sweep::{Key, Point, named, shown};
 use crate::terminal::Style;
 use bywash_core::DeviceSheet;
 use bywash_core::device::Scope;
+use bywash_sim::study::Figures;
+use bywash_sim::study::{Key, Point, named, shown};
 use std::fmt::Write;
 
 /// Said above everything.

@@ -9,6 +9,7 @@
 //! | `file` | containers read and written in place |
 //! | `session` | an algorithm with a key |
 //! | `engines` | which engines there are, and a client for one of them |
+//! | `simulate` | one policy on one modelled engine |
 //! | `error` | exceptions |
 //!
 //! Python is let go of while anything is computed. No panic goes through: it becomes a `bywash.InternalError`. There is no `unsafe` here but what PyO3's
@@ -21,6 +22,7 @@ mod keys;
 mod memory;
 mod objects;
 mod session;
+mod simulate;
 mod whole;
 
 use pyo3::prelude::*;
@@ -35,6 +37,8 @@ mod _native {
     use super::keys::{Keys, generate_identity, generate_key_file};
     #[pymodule_export]
     use super::session::Session;
+    #[pymodule_export]
+    use super::simulate::simulate;
     #[pymodule_export]
     use super::whole::{decrypt, encrypt};
     #[pymodule_export]

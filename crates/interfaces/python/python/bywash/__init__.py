@@ -20,6 +20,7 @@ from ._file import open
 from ._native import Keys, Session, __version__, engines, generate_identity, generate_key_file
 from ._native import decrypt as _decrypt
 from ._native import encrypt as _encrypt
+from ._native import simulate as _simulate
 from .errors import (
     AuthenticationFailed,
     BadArgument,
@@ -61,6 +62,7 @@ __all__ = [
     "generate_identity",
     "generate_key_file",
     "open",
+    "simulate",
 ]
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
@@ -158,6 +160,35 @@ def decrypt(
     wrong passphrase; try another
     """
     return _decrypt(source, target, _keys(keys, options), _threads(threads), overwrite, verify, engine)
+
+
+def simulate(
+    policy: str = "tuned",
+    *,
+    engine: Path = "niwa2005",
+    trace: Path | None = None,
+    requests: int = 100_000,
+    train: float = 0.5,
+    seed: int = 0,
+    cpu: Path | None = None,
+    side_by_side: bool = False,
+    **changes: float,
+) -> dict[str, Any]:
+    """What an engine that holds a few circuits at a time would make of some traffic, if this policy decided what it holds.
+
+    ``engine`` is a sheet that comes along (``bywash simulate --help`` names them) or a file; it is modelled, and nothing is measured. ``trace`` is a log or a
+    broker's recording, of which the share ``train`` is learnt from; without one, ``requests`` are generated from the ``seed``. ``cpu`` is the cost sheet of a
+    processor. ``changes`` are what the command can sweep: rate (requests per second), slots, area, lanes, reconfiguration (ms), overhead (ns).
+
+    Returns the command's figures, times in seconds; what is not known is None.
+
+    >>> run = simulate("tuned", requests=5000, rate=750, slots=2)
+    >>> run["modelled"], run["engine"], run["requests"], run["over_optimum"] >= 1
+    (True, 'niwa2005', 5000, True)
+    """
+    if trace is None:
+        changes.setdefault("rate", 750.0)
+    return _simulate(policy, _os.fspath(engine), trace, requests, train, seed, cpu, side_by_side, list(changes.items()))
 
 
 def _keys(given: Keys | None, options: Any) -> Keys:

@@ -64,3 +64,14 @@ def decrypt(
     verify: bool,
     engine: str | None,
 ) -> bytes | int: ...
+def simulate(
+    policy: str,
+    engine: str,
+    trace: Path | None,
+    requests: int,
+    train: float,
+    seed: int,
+    cpu: Path | None,
+    side_by_side: bool,
+    changes: Sequence[tuple[str, float]],
+) -> dict[str, Any]: ...

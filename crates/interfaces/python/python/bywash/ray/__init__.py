@@ -23,11 +23,10 @@ except ImportError as error:
     raise ImportError("bywash.ray needs Ray; pip install 'bywash[ray]'") from error
 
 from ._run import Incomplete, Report, run as _run
+from ._sweep import sweep
 from ._work import Job, KeySource
 
-__all__ = ["Incomplete", "KeySource", "Report", "decrypt", "encrypt"]
-
-Url = "str | os.PathLike[str]"
+__all__ = ["Incomplete", "KeySource", "Report", "decrypt", "encrypt", "sweep"]
 
 
 def encrypt(

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// A figure that can be swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Key {
+pub enum Key {
     /// Requests per second.
     Rate,
     /// Circuits at a time.
@@ -39,9 +39,11 @@ impl fmt::Display for Key {
 
 /// `KEY=VALUE,VALUE,...`
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Sweep {
-    pub(crate) key: Key,
-    pub(crate) values: Vec<f64>,
+pub struct Sweep {
+    /// What is swept.
+    pub key: Key,
+    /// What is tried.
+    pub values: Vec<f64>,
 }
 
 impl FromStr for Sweep {
@@ -77,20 +79,20 @@ fn wanted(key: Key) -> &'static str {
 }
 
 /// One value of each key.
-pub(crate) type Point = Vec<(Key, f64)>;
+pub type Point = Vec<(Key, f64)>;
 
 /// A value as it was meant: not three hundred digits of a power of ten.
-pub(crate) fn shown(value: f64) -> String {
+pub fn shown(value: f64) -> String {
     if value == 0.0 || (1e-6..1e15).contains(&value) { value.to_string() } else { format!("{value:e}") }
 }
 
 /// As part of a title: each value with its key.
-pub(crate) fn named(point: &Point) -> String {
+pub fn named(point: &Point) -> String {
     point.iter().map(|(key, value)| format!(", {key} {}", shown(*value))).collect()
 }
 
 /// Each with each; one empty point if nothing is swept.
-pub(crate) fn points<'a>(sweeps: impl IntoIterator<Item = &'a Sweep>) -> Vec<Point> {
+pub fn points<'a>(sweeps: impl IntoIterator<Item = &'a Sweep>) -> Vec<Point> {
     let mut points = vec![Point::new()];
     for Sweep { key, values } in sweeps {
         let with =
@@ -104,7 +106,7 @@ pub(crate) fn points<'a>(sweeps: impl IntoIterator<Item = &'a Sweep>) -> Vec<Poi
 ///
 /// # Errors
 /// Says which circuit does not fit, and which sheet has no area.
-pub(crate) fn apply(sheet: &DeviceSheet, point: &Point) -> Result<DeviceSheet, String> {
+pub fn apply(sheet: &DeviceSheet, point: &Point) -> Result<DeviceSheet, String> {
     let mut sheet = sheet.clone();
     for &(key, value) in point {
         match key {
