@@ -177,9 +177,7 @@ fn recipients_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<Recipient>> {
     let parse = |text: &str| text.parse::<Recipient>().map_err(Failure::from);
     match given.extract::<String>() {
         Ok(text) if text.starts_with("bywash-") => parse(&text).map(|recipient| vec![recipient]),
-        Ok(text) if text.starts_with(KeyReference::SCHEME) => {
-            in_vault(&text, |client, name| Recipient::in_vault(client, name)).map(|recipient| vec![recipient])
-        }
+        Ok(text) if text.starts_with(KeyReference::SCHEME) => in_vault(&text, Recipient::in_vault).map(|recipient| vec![recipient]),
         _ => each_line(&given.extract::<PathBuf>()?, "recipient", parse),
     }
     .map_err(|failure| failure.into_exception(given.py()))
@@ -190,9 +188,7 @@ fn identities_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<Identity>> {
     let parse = |text: &str| Identity::from_secret_text(text).map_err(Failure::from);
     match given.extract::<String>().map(Zeroizing::new) {
         Ok(text) if text.starts_with(IDENTITY) => parse(&text).map(|identity| vec![identity]),
-        Ok(text) if text.starts_with(KeyReference::SCHEME) => {
-            in_vault(&text, |client, name| Identity::in_vault(client, name)).map(|identity| vec![identity])
-        }
+        Ok(text) if text.starts_with(KeyReference::SCHEME) => in_vault(&text, Identity::in_vault).map(|identity| vec![identity]),
         _ => each_line(&given.extract::<PathBuf>()?, "identity", parse),
     }
     .map_err(|failure| failure.into_exception(given.py()))
