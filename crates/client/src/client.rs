@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::crowd::{self, Crowd};
 use crate::session::Session;
 use crate::upstream::Upstream;
-use bywash_core::{Algorithm, CrtExp, Engine, Error, Key, KeyReference, ModExp, Place, Result, SessionParams, Solo};
+use bywash_core::{Algorithm, CrtExp, DsaSign, DsaVerify, Engine, Error, Key, KeyReference, ModExp, Place, Result, SessionParams, Solo};
 use bywash_protocol::keys::key_error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -136,6 +136,22 @@ impl Client {
     pub fn crt_exp(&self, numbers: &CrtExp<'_>, out: &mut [u8]) -> Result<()> {
         numbers.check(out.len())?;
         self.0.engine.crt_exp(numbers, out)
+    }
+
+    /// A signature of DSA, likewise; each half is as long as q and fills its place.
+    ///
+    /// # Errors
+    /// Those of [`Engine::dsa_sign`].
+    pub fn dsa_sign(&self, asked: &DsaSign<'_>, r: &mut [u8], s: &mut [u8]) -> Result<()> {
+        self.0.engine.dsa_sign(asked, r, s)
+    }
+
+    /// Whether a signature of DSA is one, likewise.
+    ///
+    /// # Errors
+    /// Those of [`Engine::dsa_verify`].
+    pub fn dsa_verify(&self, asked: &DsaVerify<'_>) -> Result<bool> {
+        self.0.engine.dsa_verify(asked)
     }
 
     /// Operations and bytes that this process ran in place. A forked child starts from 0.

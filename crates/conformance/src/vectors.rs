@@ -38,6 +38,8 @@ files! {
     P384_KEYS = "p384-keys.rsp";
     X25519 = "x25519.rsp";
     ED25519 = "ed25519.rsp";
+    DSA = "dsa.rsp";
+    DH = "dh.rsp";
     RSA_SIGNATURES = "rsa-signatures.rsp";
     RSA_KEYS = "rsa-keys.rsp";
 }

@@ -3,6 +3,7 @@
 use crate::algorithm::Algorithm;
 use crate::cost::CostSheet;
 use crate::device::DeviceSheet;
+use crate::dsa::{DsaSign, DsaVerify};
 use crate::error::{Error, Result};
 use crate::number::{CrtExp, ModExp};
 use crate::operation::{Data, Direction, Operation};
@@ -113,6 +114,24 @@ pub trait Engine: Send + Sync {
     /// or 65537; no numbers show it of others); [`Error::EngineFailed`]; [`Error::Unavailable`], which is the default.
     fn crt_exp(&self, numbers: &CrtExp<'_>, out: &mut [u8]) -> Result<()> {
         let _ = (numbers, out);
+        Err(Error::Unavailable { what: format!("engine '{}' computes with keys of sessions alone", self.name()) })
+    }
+
+    /// A signature of DSA with numbers that come without a session; each half is as long as q and fills its place.
+    ///
+    /// # Errors
+    /// Those of [`DsaSign::check`]; [`Error::Number`] if the numbers are no key of DSA, as far as what comes out shows; [`Error::Unavailable`] for an engine that does not do this, which is the default.
+    fn dsa_sign(&self, asked: &DsaSign<'_>, r: &mut [u8], s: &mut [u8]) -> Result<()> {
+        let _ = (asked, r, s);
+        Err(Error::Unavailable { what: format!("engine '{}' computes with keys of sessions alone", self.name()) })
+    }
+
+    /// Whether a signature of DSA is of this digest and key.
+    ///
+    /// # Errors
+    /// Those of [`DsaVerify::check`]; [`Error::Number`] for a key that is none; [`Error::Unavailable`], which is the default.
+    fn dsa_verify(&self, asked: &DsaVerify<'_>) -> Result<bool> {
+        let _ = asked;
         Err(Error::Unavailable { what: format!("engine '{}' computes with keys of sessions alone", self.name()) })
     }
 

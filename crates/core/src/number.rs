@@ -79,7 +79,7 @@ pub fn trimmed(number: &[u8]) -> &[u8] {
     &number[zeros..]
 }
 
-fn limit(what: &str, number: &[u8], most: usize) -> Result<()> {
+pub(crate) fn limit(what: &str, number: &[u8], most: usize) -> Result<()> {
     if number.len() <= most {
         Ok(())
     } else {
@@ -87,7 +87,7 @@ fn limit(what: &str, number: &[u8], most: usize) -> Result<()> {
     }
 }
 
-fn odd<'n>(what: &str, number: &'n [u8], most: usize) -> Result<&'n [u8]> {
+pub(crate) fn odd<'n>(what: &str, number: &'n [u8], most: usize) -> Result<&'n [u8]> {
     limit(what, number, most)?;
     match trimmed(number) {
         [] => Err(Error::Number { reason: format!("{what} is 0") }),

@@ -7,6 +7,7 @@ mod ciphers;
 mod counters;
 mod curve_vectors;
 mod declarations;
+mod dsa;
 mod forgeries;
 mod hash_pieces;
 mod hashes;
@@ -34,7 +35,7 @@ pub(crate) fn run(area: Area, checker: &mut Checker<'_>) {
         Area::Ciphers => return ciphers::run(checker),
         Area::Aeads => return aeads::run(checker),
         Area::Hashes => return hashes::run(checker),
-        Area::PublicKeys => public_keys::run(checker).and_then(|()| numbers::run(checker)),
+        Area::PublicKeys => public_keys::run(checker).and_then(|()| numbers::run(checker)).and_then(|()| dsa::run(checker)),
         Area::Streams => {
             streams::run(checker);
             return hash_pieces::run(checker);

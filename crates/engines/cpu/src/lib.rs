@@ -68,6 +68,7 @@ mod ccm;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "what it takes is for kernels"))]
 mod chains;
 mod curve;
+mod dsa;
 mod exponent;
 mod feedback;
 #[allow(unsafe_code)] // The one door to the library; see its docs.
@@ -85,7 +86,9 @@ mod pool;
 mod rsa;
 mod xts;
 
-use bywash_core::{Algorithm, CrtExp, Direction, Engine, Error, Key, Keyed, Kind, ModExp, Result, SessionParams, Solo, Task};
+use bywash_core::{
+    Algorithm, CrtExp, Direction, DsaSign, DsaVerify, Engine, Error, Key, Keyed, Kind, ModExp, Result, SessionParams, Solo, Task,
+};
 pub use kernels::narrow::Path;
 use once_cell::race::OnceBox;
 
@@ -220,6 +223,14 @@ impl Engine for CpuEngine {
 
     fn crt_exp(&self, numbers: &CrtExp<'_>, out: &mut [u8]) -> Result<()> {
         exponent::crt_exp(numbers, out)
+    }
+
+    fn dsa_sign(&self, asked: &DsaSign<'_>, r: &mut [u8], s: &mut [u8]) -> Result<()> {
+        dsa::sign(asked, r, s)
+    }
+
+    fn dsa_verify(&self, asked: &DsaVerify<'_>) -> Result<bool> {
+        dsa::verify(asked)
     }
 
     fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {

@@ -3,6 +3,10 @@
 //! Numbers are little-endian, and as many bytes are read as hold their bits. The result has as many bytes as the modulus, however much more room there is: OpenSSL's engine, asking for
 //! Diffie-Hellman, names eight times the room that it has. Work is not counted: no algorithm's figures are of such numbers.
 //!
+//! DSA has its parameters in the order in which OpenSSL's engine gives them, which is all that says what they are: digest, p, q, g and the private key, and places for r and s; digest, p, q, g, the public key, r
+//! and s. A digest lies in memory as it is, and is no number. A signature that is none is answered with 0, and `crk_status` says `EBADMSG`: where that is not 0, that engine takes the signature for a false one,
+//! and where the request fails it computes itself.
+//!
 //! Numbers have at most 8192 bits, an eighth of what FreeBSD took: the time of a power grows with the cube of that, and one of 8192 bits takes one to two tenths of a second. Meanwhile no session and no
 //! table is locked: other threads' requests go on.
 
@@ -11,14 +15,25 @@ use crate::memory::Program;
 use crate::refusal::Refusal;
 use bywash_client::Client;
 use bywash_core::number::{NUMBER_MAX, trimmed};
-use bywash_core::{CrtExp, ModExp, SecretBytes};
+use bywash_core::{CrtExp, DsaGroup, DsaSign, DsaVerify, ModExp, SecretBytes};
 use bywash_cryptodev_abi::linux::{
-    CRF_DH_COMPUTE_KEY, CRF_MOD_EXP, CRF_MOD_EXP_CRT, CRK_DH_COMPUTE_KEY, CRK_DSA_SIGN, CRK_DSA_VERIFY, CRK_MOD_EXP, CRK_MOD_EXP_CRT,
-    CrParam, CryptKop,
+    CRF_DH_COMPUTE_KEY, CRF_DSA_SIGN, CRF_DSA_VERIFY, CRF_MOD_EXP, CRF_MOD_EXP_CRT, CRK_DH_COMPUTE_KEY, CRK_DSA_SIGN, CRK_DSA_VERIFY,
+    CRK_MOD_EXP, CRK_MOD_EXP_CRT, CrParam, CryptKop,
 };
 
 /// What `CIOCASYMFEAT` says.
-pub(crate) const FEATURES: u32 = CRF_MOD_EXP | CRF_MOD_EXP_CRT | CRF_DH_COMPUTE_KEY;
+pub(crate) const FEATURES: u32 = CRF_MOD_EXP | CRF_MOD_EXP_CRT | CRF_DSA_SIGN | CRF_DSA_VERIFY | CRF_DH_COMPUTE_KEY;
+
+/// How many parameters an operation reads, and how many it writes.
+fn parameters(operation: u32) -> Option<(u16, u16)> {
+    match operation {
+        CRK_MOD_EXP | CRK_DH_COMPUTE_KEY => Some((3, 1)),
+        CRK_MOD_EXP_CRT => Some((6, 1)),
+        CRK_DSA_SIGN => Some((5, 2)),
+        CRK_DSA_VERIFY => Some((7, 0)),
+        _ => None,
+    }
+}
 
 /// Computes what the argument asks for, and answers it.
 ///
@@ -27,38 +42,48 @@ pub(crate) const FEATURES: u32 = CRF_MOD_EXP | CRF_MOD_EXP_CRT | CRF_DH_COMPUTE_
 /// be written.
 pub(crate) fn key(client: &Client, program: Program<'_>, argument: u64) -> Result<(), Refusal> {
     let mut asked: CryptKop = program.take::<_, { size_of::<CryptKop>() }>(argument)?;
-    let wanted = match asked.crk_op {
-        CRK_MOD_EXP | CRK_DH_COMPUTE_KEY => 3,
-        CRK_MOD_EXP_CRT => 6,
-        CRK_DSA_SIGN | CRK_DSA_VERIFY => {
-            return Err(Refusal::new(Errno::EOPNOTSUPP, "DSA is not computed here; CIOCASYMFEAT says so"));
-        }
-        other => return Err(Refusal::invalid(format!("crk_op is {other}, which is no operation"))),
-    };
-    if (asked.crk_iparams, asked.crk_oparams) != (wanted, 1) {
-        let (given, results) = (asked.crk_iparams, asked.crk_oparams);
-        return Err(Refusal::invalid(format!("crk_iparams is {given} and crk_oparams {results}; this operation has {wanted} and 1")));
+    let operation = asked.crk_op;
+    let wanted = parameters(operation).ok_or_else(|| Refusal::invalid(format!("crk_op is {operation}, which is no operation")))?;
+    let given = (asked.crk_iparams, asked.crk_oparams);
+    if given != wanted {
+        let why = format!("crk_iparams is {} and crk_oparams {}; this operation has {} and {}", given.0, given.1, wanted.0, wanted.1);
+        return Err(Refusal::invalid(why));
     }
-    let (inputs, rest) = asked.crk_param.split_at(usize::from(wanted));
-    let numbers = inputs.iter().map(|parameter| read(program, parameter)).collect::<Result<Vec<_>, _>>()?;
-    let result = match (asked.crk_op, &numbers[..]) {
-        (CRK_MOD_EXP, [base, exponent, modulus]) => power(client, &ModExp { base, exponent, modulus })?,
+    let (inputs, places) = asked.crk_param.split_at(usize::from(wanted.0));
+    let is_dsa = matches!(operation, CRK_DSA_SIGN | CRK_DSA_VERIFY);
+    let number = |(place, parameter)| read(program, parameter, if is_dsa && place == 0 { Order::Memory } else { Order::Little });
+    let numbers = inputs.iter().enumerate().map(number).collect::<Result<Vec<_>, _>>()?;
+    asked.crk_status = 0;
+    let results = match (operation, &numbers[..]) {
+        (CRK_MOD_EXP, [base, exponent, modulus]) => vec![power(client, &ModExp { base, exponent, modulus })?],
         (CRK_DH_COMPUTE_KEY, [exponent, base, modulus]) => {
             check_public(base, modulus)?;
-            power(client, &ModExp { base, exponent, modulus })?
+            vec![power(client, &ModExp { base, exponent, modulus })?]
+        }
+        (CRK_DSA_SIGN, [digest, p, q, g, private]) => {
+            let asked = DsaSign { group: DsaGroup { p, q, g }, digest, private };
+            let length = asked.check()?;
+            let (mut r, mut s) = (SecretBytes::zeroed(length), SecretBytes::zeroed(length));
+            client.dsa_sign(&asked, &mut r, &mut s)?;
+            vec![r, s]
+        }
+        (CRK_DSA_VERIFY, [digest, p, q, g, public, r, s]) => {
+            if !client.dsa_verify(&DsaVerify { group: DsaGroup { p, q, g }, digest, public, r, s })? {
+                asked.crk_status = Errno::EBADMSG.0.unsigned_abs();
+            }
+            Vec::new()
         }
         (_, [p, q, base, dp, dq, qinv]) => {
             let numbers = CrtExp { base, p, q, dp, dq, qinv };
             let mut result = SecretBytes::zeroed(numbers.check(usize::MAX)?);
             client.crt_exp(&numbers, &mut result)?;
-            result
+            vec![result]
         }
         _ => return Err(Refusal::invalid("the parameters are not those of the operation")),
     };
-    if let Some(into) = rest.first() {
-        write(program, into, &result)?;
-    }
-    asked.crk_status = 0;
+    // All of them have room, or none is written.
+    places.iter().zip(&results).try_for_each(|(into, result)| room(into, result).map(drop))?;
+    places.iter().zip(&results).try_for_each(|(into, result)| write(program, into, result))?;
     program.give::<_, { size_of::<CryptKop>() }>(argument, &asked)
 }
 
@@ -68,8 +93,17 @@ fn power(client: &Client, numbers: &ModExp<'_>) -> Result<SecretBytes, Refusal> 
     Ok(result)
 }
 
+/// How the bytes of a parameter lie in memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// As a number's of this interface.
+    Little,
+    /// As they are: a digest's.
+    Memory,
+}
+
 /// A parameter, big-endian.
-fn read(program: Program<'_>, parameter: &CrParam) -> Result<SecretBytes, Refusal> {
+fn read(program: Program<'_>, parameter: &CrParam, order: Order) -> Result<SecretBytes, Refusal> {
     let length = parameter.crp_nbits.div_ceil(8) as usize;
     if length > NUMBER_MAX {
         return Err(Refusal::invalid(format!(
@@ -80,7 +114,9 @@ fn read(program: Program<'_>, parameter: &CrParam) -> Result<SecretBytes, Refusa
     }
     let mut number = SecretBytes::zeroed(length);
     program.read("a number", parameter.crp_p, &mut number)?;
-    number.reverse();
+    if order == Order::Little {
+        number.reverse();
+    }
     Ok(number)
 }
 
@@ -97,14 +133,20 @@ fn check_public(value: &[u8], modulus: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// Writes a result, of which nothing but zeros may be too long for its place.
-fn write(program: Program<'_>, into: &CrParam, result: &[u8]) -> Result<(), Refusal> {
+/// How many bytes there are for a result, of which nothing but zeros may be too long.
+fn room(into: &CrParam, result: &[u8]) -> Result<usize, Refusal> {
     let room = into.crp_nbits.div_ceil(8) as usize;
-    if trimmed(result).len() > room {
-        let why =
-            format!("the result has {} bytes, crp_nbits of its place says {room}; give as many as the modulus has", trimmed(result).len());
-        return Err(Refusal::invalid(why));
+    if trimmed(result).len() <= room {
+        return Ok(room);
     }
+    let why =
+        format!("the result has {} bytes, crp_nbits of its place says {room}; give as many as the modulus has", trimmed(result).len());
+    Err(Refusal::invalid(why))
+}
+
+/// Writes a result to its place.
+fn write(program: Program<'_>, into: &CrParam, result: &[u8]) -> Result<(), Refusal> {
+    let room = room(into, result)?;
     let mut number = SecretBytes::from(result);
     number.reverse();
     program.write("the result", into.crp_p, &number[..room.min(result.len())])

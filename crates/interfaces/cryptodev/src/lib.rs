@@ -49,7 +49,8 @@
 //! | a hash after its value was taken | undefined | begins anew | |
 //! | `CIOCGSESSINFO` to memory that cannot be written | a positive number | `EFAULT` | |
 //! | `CIOCGSESSINFO`: the flag | set for drivers of hardware | always set | clients use the device only then; any engine may compute |
-//! | `CIOCKEY`, `CIOCASYMFEAT` | `EINVAL`, and 0 | powers, powers by remainders, the secret of Diffie-Hellman, and the bits that say so | declared there, and never had |
+//! | `CIOCKEY`, `CIOCASYMFEAT` | `EINVAL`, and 0 | powers, powers by remainders, signatures of DSA and the secret of Diffie-Hellman, and the bits that say so | declared there, and never had |
+//! | `CIOCKEY`: an even modulus; DSA with a q of other than 160, 224 or 256 bits, or with numbers by which what is signed is no signature | (as above) | `EINVAL` | no way in constant time; a private key used in numbers of a stranger's choice shows itself |
 //! | `CIOCASYNCCRYPT` | computes in a thread of the kernel | computes at once, and keeps the outcome to be fetched | no thread in the program's process |
 //! | sessions of one open file | as many as there is memory | 65536, then `ENOMEM` | a supervisor pays for its programs |
 //! | a request of another letter than `c`, under the supervisor alone | `EINVAL` | `ENOTTY`, which the kernel answers | only requests of this letter stop, so that those to all other devices cost what they did |

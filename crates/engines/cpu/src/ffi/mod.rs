@@ -9,6 +9,7 @@ pub(crate) mod aead;
 pub(crate) mod aes;
 pub(crate) mod blowfish;
 pub(crate) mod cipher;
+pub(crate) mod dsa;
 pub(crate) mod ec;
 pub(crate) mod ed25519;
 pub(crate) mod hash;

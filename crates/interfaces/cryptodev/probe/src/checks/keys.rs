@@ -1,5 +1,7 @@
 //! `CIOCKEY`: powers of large numbers, which Linux's module declares and never had.
 
+mod dsa;
+
 use crate::pages::Pages;
 use crate::port::{at, out};
 use crate::{Check, Handle, Outcome, bytes, refused, same, same_bytes, unhex};
@@ -66,6 +68,7 @@ pub(crate) fn add(list: &mut Vec<Check>) {
     powers(list);
     parts(list);
     secrets(list);
+    dsa::add(list);
     refusals(list);
     addresses(list);
 }
@@ -150,7 +153,7 @@ fn powers(list: &mut Vec<Check>) {
         for request in [CIOCASYMFEAT, freebsd::CIOCASYMFEAT] {
             let mut features = u32::MAX;
             device.ask(request, &mut features)?;
-            same(CRF_MOD_EXP | CRF_MOD_EXP_CRT | CRF_DH_COMPUTE_KEY, features)?;
+            same(CRF_MOD_EXP | CRF_MOD_EXP_CRT | CRF_DSA_SIGN | CRF_DSA_VERIFY | CRF_DH_COMPUTE_KEY, features)?;
         }
         Ok(())
     });
@@ -220,8 +223,8 @@ fn refusals(list: &mut Vec<Check>) {
     with("modulus-too-long", libc::EINVAL, CRK_MOD_EXP, &[&[4], &[13], &[1; LONGEST + 1]], LONGEST + 1);
     with("prime-too-long", libc::EINVAL, CRK_MOD_EXP_CRT, &[&[1; LONGEST / 2 + 1], &[7], &[5], &[3], &[1], &[8]], LONGEST);
     with("no-operation", libc::EINVAL, 5, &[&[4], &[13], &[0xF1, 1]], 2);
-    with("dsa-signing", libc::EOPNOTSUPP, CRK_DSA_SIGN, &[&[4], &[13], &[7], &[1], &[1]], 2);
-    with("dsa-verification", libc::EOPNOTSUPP, CRK_DSA_VERIFY, &[&[4], &[13], &[7], &[1], &[1], &[1], &[1]], 0);
+    with("dsa-one-place-alone", libc::EINVAL, CRK_DSA_SIGN, &[&[4], &[13], &[7], &[1], &[1]], 2);
+    with("dsa-verification-with-a-place", libc::EINVAL, CRK_DSA_VERIFY, &[&[4], &[13], &[7], &[1], &[1], &[1], &[1]], 0);
     for (name, results) in [("no-result", 0), ("two-results", 2), ("65535-results", u16::MAX)] {
         check(list, &format!("refused/{name}"), move |device| {
             let asked = argument(CRK_MOD_EXP, &SMALL, CrParam::default());
