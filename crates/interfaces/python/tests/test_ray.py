@@ -110,6 +110,8 @@ def test_objects_that_fail_do_not_stop_the_others(folder, tmp_path, key_file):
     assert not (back / "part-2/002").exists()
     with pytest.raises(bywash.ray.Incomplete, match=r"part-2/002\.bywash: .*1 of 83 objects failed"):
         report.check()
+    with pytest.raises(bywash.BadArgument, match="at least one worker"):
+        bywash.ray.encrypt(folder, back, key_file=key_file, manifest=tmp_path / "manifest5", workers=0, gpu_workers=0)
     with pytest.raises(FileNotFoundError):
         bywash.ray.encrypt(folder, sealed, key_file=str(tmp_path / "none"), manifest=tmp_path / "manifest3", **quick())
     with pytest.raises(bywash.BadArgument, match="a secret does not go through Ray"):
@@ -222,6 +224,33 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost(tmp_path, key_f
     back = {path.name: path.read_bytes() for path in (tmp_path / "back").rglob("*") if path.is_file()}
     assert back == texts
     assert not [path for path in sealed.iterdir() if path.suffix != ".bywash"], "drafts of the dead"
+
+
+def test_an_object_that_kills_its_workers_is_reported_and_costs_no_other(tmp_path, key_file, monkeypatch):
+    """More workers are wanted, too, than there are processors for."""
+    import ray
+
+    from bywash.ray import _run
+
+    class Poisoned(_run.Work):
+        def __init__(self, job, engine):
+            super().__init__(job, engine)
+
+        def ready(self):
+            return "cpu"
+
+        def batch(self, objects):
+            if any(source.name == "0003" for source in objects):
+                os._exit(1)
+            return super().batch(objects)
+
+    texts = many(tmp_path / "plain", 6)
+    monkeypatch.setattr(_run, "Worker", ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(Poisoned))
+    monkeypatch.setattr(_run, "BATCH_OBJECTS", 2)
+    report = bywash.ray.encrypt(tmp_path / "plain", tmp_path / "sealed", key_file=key_file, manifest=tmp_path / "manifest", workers=3, progress=False)
+    assert list(report.failed) == ["0003"] and "its worker died 3 times" in report.failed["0003"]
+    assert report.objects == len(texts) - 1 and report.workers_lost >= 3
+    assert {path.name for path in (tmp_path / "sealed").iterdir()} == {name + ".bywash" for name in texts if name != "0003"}
 
 
 def test_a_driver_that_is_killed_goes_on_where_it_was(s3, tmp_path, key_file):

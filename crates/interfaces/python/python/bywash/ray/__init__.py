@@ -22,7 +22,7 @@ try:
 except ImportError as error:
     raise ImportError("bywash.ray needs Ray; pip install 'bywash[ray]'") from error
 
-from ._run import Incomplete, Report, run as _run
+from ._run import Incomplete, Report, run as _start
 from ._sweep import sweep
 from ._work import Job, KeySource
 
@@ -57,7 +57,7 @@ def encrypt(
     """
     keys = KeySource(tuple(_texts(recipients)), (), key_file, passphrase_file)
     job = Job("encrypt", _url(source), _url(target), keys, source_options or {}, target_options or {}, aead, chunk_size, checksums)
-    return _run(job, manifest, workers, gpu_workers, progress)
+    return _start(job, manifest, workers, gpu_workers, progress)
 
 
 def decrypt(
@@ -81,7 +81,7 @@ def decrypt(
     """
     keys = KeySource((), tuple(map(os.fspath, identities)), key_file, passphrase_file)
     job = Job("decrypt", _url(source), _url(target), keys, source_options or {}, target_options or {}, checksums=checksums)
-    return _run(job, manifest, workers, gpu_workers, progress)
+    return _start(job, manifest, workers, gpu_workers, progress)
 
 
 def _url(given: str | os.PathLike[str]) -> str:

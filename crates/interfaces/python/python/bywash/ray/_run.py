@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, RayError, WorkerCrashedError
 
-from ..errors import Error
+from ..errors import BadArgument, Error
 from ._manifest import Manifest
 from ._progress import Progress
 from ._store import Object, open_store
@@ -24,6 +24,10 @@ IN_FLIGHT = 2
 """Batches at a worker: it never waits for the driver, and what a batch holds is names alone."""
 TRIES = 3
 """Of a batch whose worker dies; then each of its objects alone, as often."""
+
+
+LOST = (RayActorError, WorkerCrashedError, NodeDiedError, OutOfMemoryError)
+"""What Ray says when a worker is gone, or cannot be reached."""
 
 
 class Incomplete(Error):
@@ -84,35 +88,46 @@ class Driver:
         self.progress = Progress(len(left), sum(source.size for source in left), shown)
         self.engines: dict[Any, str] = {}
         """Of the workers that are ready."""
+        self.workers: list[Any] = []
+        """These, and those that are being made."""
         self.gpus: set[Any] = set()
         self.flying: dict[Any, tuple[Any, _Batch | None]] = {}
         """By what is waited for: the worker, and its batch; none while it is made."""
         self.stillborn = 0
-        cpus = min(workers, len(self.waiting))
-        for gpu in [True] * min(gpu_workers, len(self.waiting)) + [False] * cpus:
+        kinds = [True] * min(gpu_workers, len(self.waiting)) + [False] * min(workers, len(self.waiting))
+        self.wanted = len(kinds)
+        for gpu in kinds:
             self.hire(gpu)
 
     def hire(self, gpu: bool) -> None:
         worker = Worker.options(num_gpus=1 if gpu else 0).remote(self.job, "gpu" if gpu else None)
+        self.workers.append(worker)
         if gpu:
             self.gpus.add(worker)
         self.flying[worker.ready.remote()] = (worker, None)
 
     def run(self) -> None:
-        while self.flying:
-            (ref, *_), _ = ray.wait(list(self.flying), num_returns=1)
-            worker, batch = self.flying.pop(ref)
-            try:
-                got = ray.get(ref)
-            except RayActorError as error:
-                self.lost(worker, batch, error)
-                continue
-            if batch is None:
-                self.engines[worker], self.stillborn = got, 0
-            else:
-                self.done(worker, got)
-            self.feed(worker)
+        try:
+            # Who is still being made when all is done is not waited for: there may be no room for him.
+            while self.waiting or any(batch for _, batch in self.flying.values()):
+                self.step()
+        finally:
+            for worker in self.workers:
+                ray.kill(worker)
         self.progress.end()
+
+    def step(self) -> None:
+        (ref, *_), _ = ray.wait(list(self.flying), num_returns=1)
+        worker, batch = self.flying.pop(ref)
+        try:
+            got = ray.get(ref)
+        except LOST as error:
+            return self.lost(worker, batch, error)
+        if batch is None:
+            self.engines[worker], self.stillborn = got, 0
+        else:
+            self.done(worker, got)
+        return self.feed(worker)
 
     def feed(self, worker: Any) -> None:
         while self.waiting and sum(at is worker for at, _ in self.flying.values()) < IN_FLIGHT:
@@ -131,22 +146,26 @@ class Driver:
         self.report.engines[self.engines[worker]] += len(there)
         self.progress.add(len(there), size)
 
-    def lost(self, worker: Any, batch: _Batch | None, error: RayActorError) -> None:
+    def lost(self, worker: Any, batch: _Batch | None, error: RayError) -> None:
         if batch is None:
             self.stillborn += 1
-            if not self.engines or self.stillborn >= TRIES:
-                raise Error(f"no worker could be started: {error}") from error
+            if self.stillborn >= TRIES:
+                raise Error(f"no worker can be started: {error}") from error
         else:
             self.again(batch, error)
-        # Its other batch comes here too; it is replaced once.
-        is_new = worker in self.engines or batch is None
-        self.engines.pop(worker, None)
-        if is_new:
+        # Its other batch comes here too, and it is replaced once.
+        if worker in self.workers:
+            self.workers.remove(worker)
+            self.engines.pop(worker, None)
             self.report.workers_lost += 1
-            if self.waiting:
-                self.hire(worker in self.gpus)
+            ray.kill(worker)
+        # Who has nothing to do comes first: its processor may be all there is.
+        for idle in list(self.engines):
+            self.feed(idle)
+        if self.waiting and len(self.workers) < self.wanted:
+            self.hire(worker in self.gpus)
 
-    def again(self, batch: _Batch, error: RayActorError) -> None:
+    def again(self, batch: _Batch, error: RayError) -> None:
         batch.tries += 1
         if batch.tries < TRIES:
             self.waiting.appendleft(batch)
@@ -201,6 +220,8 @@ def run(job: Job, manifest_path: Any, workers: int | None, gpu_workers: int | No
             resources = ray.cluster_resources()
             gpus = int(resources.get("GPU", 0)) if gpu_workers is None else gpu_workers
             cpus = max(int(resources.get("CPU", 1)) - gpus, 0 if gpus else 1) if workers is None else workers
+            if cpus + gpus < 1:
+                raise BadArgument("there must be at least one worker")
             driver = Driver(job, manifest, report, left, cpus, gpus, progress)
             try:
                 driver.run()
