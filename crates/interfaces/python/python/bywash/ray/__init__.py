@@ -79,7 +79,7 @@ def decrypt(
 
     ``identities`` are files, read by each worker on its own machine. A result is there once all of it has proved authentic.
     """
-    keys = KeySource((), tuple(map(os.fspath, identities)), key_file, passphrase_file)
+    keys = KeySource((), tuple(os.fspath(path) for path in identities), key_file, passphrase_file)
     job = Job("decrypt", _url(source), _url(target), keys, source_options or {}, target_options or {}, checksums=checksums)
     return _start(job, manifest, workers, gpu_workers, progress)
 

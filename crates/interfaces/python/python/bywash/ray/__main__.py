@@ -45,8 +45,8 @@ def main() -> int:
     except (Error, OSError) as error:
         print(f"bywash: {error}", file=sys.stderr)
         return 1
-    for error in report.failed.values():
-        print(f"bywash: {error}", file=sys.stderr)
+    for failure in report.failed.values():
+        print(f"bywash: {failure}", file=sys.stderr)
     told = f"{report.objects} objects, {amount(report.bytes)} in {report.seconds:.1f} s; {report.before} were done before, {len(report.failed)} failed"
     print(f"bywash: {told}", file=sys.stderr)
     return 1 if report.failed else 0

@@ -100,7 +100,7 @@ class Driver:
             self.hire(gpu)
 
     def hire(self, gpu: bool) -> None:
-        worker = Worker.options(num_gpus=1 if gpu else 0).remote(self.job, "gpu" if gpu else None)
+        worker = Worker.options(num_gpus=1 if gpu else 0).remote(self.job, "gpu" if gpu else None)  # type: ignore[attr-defined]
         self.workers.append(worker)
         if gpu:
             self.gpus.add(worker)
@@ -217,7 +217,7 @@ def run(job: Job, manifest_path: Any, workers: int | None, gpu_workers: int | No
         if left:
             if not ray.is_initialized():
                 ray.init()
-            resources = ray.cluster_resources()
+            resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
             gpus = int(resources.get("GPU", 0)) if gpu_workers is None else gpu_workers
             cpus = max(int(resources.get("CPU", 1)) - gpus, 0 if gpus else 1) if workers is None else workers
             if cpus + gpus < 1:

@@ -35,7 +35,7 @@ def sweep(values: Mapping[str, Iterable[Any]], **common: Any) -> list[dict[str, 
     questions = [{**common, **dict(zip(lists, point, strict=True))} for point in itertools.product(*lists.values())]
     if not ray.is_initialized():
         ray.init()
-    room = AHEAD * max(int(ray.cluster_resources().get("CPU", 1)), 1)
+    room = AHEAD * max(int(ray.cluster_resources().get("CPU", 1)), 1)  # type: ignore[no-untyped-call]
     runs: list[Any] = [None] * len(questions)
     flying: dict[Any, int] = {}
     for number, question in enumerate(questions):
