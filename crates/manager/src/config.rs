@@ -2,7 +2,7 @@
 
 use crate::reload::ReloadName;
 use bywash_core::{CostSheet, Engine, Error, Result};
-use bywash_policy::{EngineInfo, Policy};
+use bywash_policy::{EngineInfo, Policy, mediator};
 use core::fmt;
 use core::str::FromStr;
 use std::path::PathBuf;
@@ -77,11 +77,16 @@ impl FromStr for PolicyKind {
         match name {
             "fifo" => Ok(Self::Fifo),
             "placement" => Ok(Self::Placement),
+            _ if name.split(':').next() == Some(mediator::NAME) => match name.parse::<mediator::Setting>() {
+                Ok(_) => Ok(Self::Named(name.to_owned())),
+                Err(reason) => Err(Error::Config { place: "policy".into(), reason }),
+            },
             _ => match bywash_policy::schedule::parse(name) {
                 Ok(_) => Ok(Self::Named(name.to_owned())),
                 Err(why) => {
                     let reason = format!(
-                        "{why}\nfifo: oldest first\nplacement: shortest expected completion by cost\n{}",
+                        "{why}\nfifo: oldest first\nplacement: shortest expected completion by cost\n{}{}",
+                        mediator::help(),
                         bywash_policy::schedule::help()
                     );
                     Err(Error::Config { place: "policy".into(), reason })

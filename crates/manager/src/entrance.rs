@@ -98,7 +98,12 @@ impl Inner {
         let mut ended = Vec::new();
         let mine = self.pump(&mut state, now, &role, None, &mut ended);
         self.leave(state, ended);
-        (id, mine)
+        // Of a request that was cut, the part in this thread's hands stands for the whole: its caller is free to go when that is done.
+        let own = mine
+            .as_ref()
+            .filter(|batch| !batch.requests.contains(&id) && waiter.is_some())
+            .and_then(|batch| batch.requests.first().copied());
+        (own.unwrap_or(id), mine)
     }
 }
 

@@ -42,6 +42,11 @@ impl Inner {
     pub(crate) fn deliver(&self, deliver: Deliver, completion: Completion) {
         match deliver {
             Deliver::Wake(waiter) => waiter.complete(completion),
+            Deliver::Part(whole, begin) => {
+                if let Some((deliver, completion)) = whole.take(begin, completion) {
+                    self.deliver(deliver, completion);
+                }
+            }
             // A callback that panics has had its completion; the thread goes on.
             Deliver::Call(on_done) => drop(catch_unwind(AssertUnwindSafe(|| on_done(completion)))),
         }

@@ -47,6 +47,7 @@
 //! |---|---|
 //! | `manager` | the interface |
 //! | `entrance`, `gather`, `inner`, `exit` | requests come in, some in company; the policy is asked and batches run; ends are told |
+//! | `parts` | requests that the policy cuts, and what their parts computed put together |
 //! | `state`, `bounds` | the bookkeeping under the one lock, with no thread and no engine in it |
 //! | `threads` | workers and timer |
 //! | `execute` | the boundary to engines, which no panic crosses |
@@ -68,6 +69,7 @@ mod gather;
 mod inner;
 mod manager;
 mod observe;
+mod parts;
 mod reload;
 mod request;
 mod session;

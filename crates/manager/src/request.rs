@@ -1,5 +1,6 @@
 //! Requests on their way: what is kept of one, how it is handed to a thread, how its end is told.
 
+use crate::parts::Whole;
 use crate::session::Session;
 use bywash_core::{Data, Direction, Error, Operation, OwnedOperation, Result, SecretBytes, Time};
 use bywash_policy::{EngineId, Reason, Request, RequestId};
@@ -35,12 +36,20 @@ pub struct Completion {
 /// short and must not wait for another request.
 pub type OnDone = Box<dyn FnOnce(Completion) + Send>;
 
+/// What an engine reads of a text.
+#[derive(Clone)]
+enum Text {
+    All(SecretBytes),
+    /// A part of another's.
+    Part(Arc<Inputs>, core::ops::Range<usize>),
+}
+
 /// What an engine reads. Shared, so that a stalled engine can go on reading while another computes the same request.
 pub(crate) struct Inputs {
     direction: Direction,
     iv: Vec<u8>,
     aad: Vec<u8>,
-    input: SecretBytes,
+    input: Text,
     tag: Vec<u8>,
     room: usize,
 }
@@ -51,16 +60,28 @@ pub(crate) struct Outputs {
     tag: Vec<u8>,
 }
 
+impl Outputs {
+    /// Without a tag.
+    pub(crate) fn of(output: SecretBytes) -> Self {
+        Self { output, tag: Vec::new() }
+    }
+}
+
 impl Inputs {
     pub(crate) fn split(operation: OwnedOperation) -> (Arc<Self>, Outputs) {
         let OwnedOperation { direction, iv, aad, input, output, tag } = operation;
-        let inputs = Self { direction, iv, aad, input, room: output.len(), tag: tag.clone() };
+        let inputs = Self { direction, iv, aad, input: Text::All(input), room: output.len(), tag: tag.clone() };
         (Arc::new(inputs), Outputs { output, tag })
     }
 
     pub(crate) fn join(self: Arc<Self>, outputs: Option<Outputs>) -> OwnedOperation {
         let Outputs { output, tag } = outputs.unwrap_or_else(|| self.fresh());
         let Self { direction, iv, aad, input, .. } = Arc::unwrap_or_clone(self);
+        // A part's input is its whole's to give back.
+        let input = match input {
+            Text::All(input) => input,
+            Text::Part(..) => SecretBytes::zeroed(0),
+        };
         OwnedOperation { direction, iv, aad, input, output, tag }
     }
 
@@ -70,6 +91,23 @@ impl Inputs {
 
     pub(crate) fn direction(&self) -> Direction {
         self.direction
+    }
+
+    pub(crate) fn iv(&self) -> &[u8] {
+        &self.iv
+    }
+
+    pub(crate) fn text(&self) -> &[u8] {
+        match &self.input {
+            Text::All(input) => input,
+            Text::Part(whole, range) => &whole.text()[range.clone()],
+        }
+    }
+
+    /// A part of these; the first has room for all of the whole's output.
+    pub(crate) fn part_of(whole: &Arc<Self>, iv: Vec<u8>, range: core::ops::Range<usize>) -> Self {
+        let room = if range.start == 0 { whole.room } else { range.len() };
+        Self { direction: whole.direction, iv, aad: Vec::new(), input: Text::Part(whole.clone(), range), tag: Vec::new(), room }
     }
 }
 
@@ -131,6 +169,8 @@ pub(crate) enum Deliver {
     Call(OnDone),
     /// A caller who waits.
     Wake(Arc<Waiter>),
+    /// The whole of which it is a part, from so many bytes on.
+    Part(Arc<Whole>, usize),
 }
 
 /// One request of a batch, as a thread runs it.
@@ -150,7 +190,7 @@ impl Item {
     /// The operation, and the rest of the item beside it.
     pub(crate) fn parts(&mut self) -> (&Session, Operation<'_>, &mut Result<usize>) {
         let Self { session, inputs, outputs, outcome, .. } = self;
-        let data = Data::Copy { input: &inputs.input, output: &mut outputs.output };
+        let data = Data::Copy { input: inputs.text(), output: &mut outputs.output };
         let operation = Operation { direction: inputs.direction, iv: &inputs.iv, aad: &inputs.aad, data, tag: &mut outputs.tag };
         (session, operation, outcome)
     }

@@ -3,9 +3,10 @@
 use crate::bounds::Bounds;
 use crate::counters::Counters;
 use crate::execute::{blames_engine, is_engine_fault};
-use crate::request::{Batch, Deliver, Done, Ended, Entry, Inputs, Item, Waiter};
+use crate::parts::{self, Part};
+use crate::request::{Batch, Deliver, Done, Ended, Entry, Inputs, Item, Outputs, Waiter};
 use crate::session::{Session, SessionId};
-use bywash_core::{Algorithm, Error, OwnedOperation, Result, SizeClass, Time};
+use bywash_core::{Algorithm, Error, OwnedOperation, Result, SizeClass, Time, divide};
 use bywash_policy::estimate::Estimate;
 use bywash_policy::{EngineId, EngineSet, Event, Policy, Reason, Request, RequestId};
 use std::collections::{BTreeMap, VecDeque};
@@ -194,7 +195,7 @@ impl State {
     pub(crate) fn waiters(&self, requests: &[RequestId]) -> impl Iterator<Item = Arc<Waiter>> {
         requests.iter().filter_map(|id| match &self.entries.get(id)?.deliver {
             Deliver::Wake(waiter) => Some(waiter.clone()),
-            Deliver::Call(_) => None,
+            Deliver::Call(_) | Deliver::Part(..) => None,
         })
     }
 
@@ -209,16 +210,45 @@ impl State {
         workers.sum::<usize>() + usize::from(self.timer_lives)
     }
 
-    /// Takes a request in, to be kept until its end.
+    /// Takes a request in, to be kept until its end; whole, or cut if the policy says so.
     pub(crate) fn admit(&mut self, now: Time, request: Request, session: &Arc<Session>, operation: OwnedOperation, deliver: Deliver) {
+        let mut sizes = Vec::new();
+        if divide::grain(request.algorithm, request.direction).is_some() {
+            self.policy.cut(now, &request, &mut sizes);
+        }
         let (inputs, outputs) = Inputs::split(operation);
+        if sizes.is_empty() {
+            return self.keep(now, request, session, (inputs, Some(outputs)), deliver, Event::Arrived(request));
+        }
+        match parts::cut(&request, &sizes, inputs, outputs, deliver) {
+            Ok(parts) => {
+                for Part { engine, bytes, inputs, outputs, deliver } in parts {
+                    let request = Request { id: self.number(), bytes: bytes as u64, ..request };
+                    self.keep(now, request, session, (inputs, outputs), deliver, Event::PartArrived(request, engine));
+                }
+            }
+            // A policy that cuts where nothing can be cut is not followed.
+            Err((inputs, outputs, deliver)) => {
+                self.keep(now, request, session, (inputs, Some(outputs)), deliver, Event::Arrived(request));
+            }
+        }
+    }
+
+    fn keep(
+        &mut self,
+        now: Time,
+        request: Request,
+        session: &Arc<Session>,
+        (inputs, outputs): (Arc<Inputs>, Option<Outputs>),
+        deliver: Deliver,
+        event: Event<'_>,
+    ) {
         let session = session.clone();
         let expires = now + self.bounds.request_ns;
-        let outputs = Some(outputs);
         let entry = Entry { request, session, arrival: now, expires, inputs, outputs, deliver, batch: None, switched: false, reason: None };
         self.entries.insert(request.id, entry);
         self.scan_by(expires);
-        self.policy.event(now, Event::Arrived(request));
+        self.policy.event(now, event);
     }
 
     /// Makes the batch that the policy dispatched; `lent` is in its caller's hands and gets no item.

@@ -17,6 +17,7 @@ use crate::serve::Policy;
 use crate::terminal::say;
 use bywash_client::Route;
 use bywash_manager::{EngineName, ReloadName};
+use bywash_policy::mediator::Prefer;
 use host::Host;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -62,6 +63,9 @@ pub(crate) struct Args {
     /// Who decides which request is next there, as `bywash serve --policy` [default: placement]
     #[arg(long, value_name = "POLICY", requires = "engine")]
     policy: Option<Policy>,
+    /// The mediator decides there, and this counts: latency, throughput, cpu-free or energy
+    #[arg(long, value_name = "WHAT", requires = "engine", conflicts_with = "policy")]
+    prefer: Option<Prefer>,
     /// Who decides what an FPGA holds: tuned, saved, predict:TRACE (learnt from a recording),
     /// nopredict, lru or fixed:ALGORITHM,... [default: tuned]
     #[arg(long, value_name = "POLICY", requires = "engine")]
@@ -129,6 +133,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         socket,
         engine,
         policy,
+        prefer,
         reload,
         provider,
         no_async,
@@ -145,7 +150,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         route: *route,
         socket: socket.clone(),
         engines: engine.clone(),
-        policy: policy.clone(),
+        policy: policy.clone().or_else(|| prefer.as_ref().map(Policy::mediator)),
         reload: reload.clone(),
         provider: provider.clone(),
         no_async: *no_async,

@@ -8,6 +8,7 @@ use crate::key::open_vault;
 use crate::{broker_link, terminal};
 use bywash_broker::{Broker, BrokerConfig, BrokerHandle, TenantRule};
 use bywash_manager::{EngineName, Manager, ManagerConfig, ReloadName};
+use bywash_policy::mediator::Prefer;
 use bywash_vault::Vault;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 pub(crate) use settings::Policy;
@@ -29,6 +30,7 @@ Examples:
   bywash serve --engine board:munetoh-meac32 --engine cpu
   bywash serve --engine fpga --engine cpu --reload predict:trace.csv
   bywash serve --engine board:ixp425 --policy fifo
+  bywash serve --engine cpu --engine gpu --prefer cpu-free
   bywash serve --config /etc/bywash/broker.toml --log json
 
 The configuration file is TOML; the command line goes above it. Its keys, all optional:
@@ -64,10 +66,14 @@ pub(crate) struct Args {
     /// A group whose members may connect; again for more
     #[arg(long, value_name = "GID")]
     allow_gid: Vec<u32>,
-    /// Who decides: placement (shortest expected completion by cost, the default), fifo, or one of the
-    /// schedulers of a single module, with its parameters after a colon; an unknown name lists them all
+    /// Who decides: placement (shortest expected completion by cost, the default), fifo, mediator (a GPU beside the
+    /// processor: packs, cuts, learns the threshold), or one of the schedulers of a single module, with its parameters after a colon; an unknown name lists them all
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
+    /// The mediator decides, for a GPU beside the processor, and this counts: latency, throughput, cpu-free or energy;
+    /// short for --policy mediator:prefer=...
+    #[arg(long, value_name = "WHAT", conflicts_with = "policy")]
+    prefer: Option<Prefer>,
     /// What computes: cpu, gpu (or gpu:cuda, gpu:vulkan), board:CARD for a modelled card, fpga or fpga:DEVICE for a
     /// modelled FPGA (one that comes along or the file of its sheet); again for more [default: cpu]
     #[arg(long, value_name = "ENGINE")]
@@ -144,7 +150,7 @@ impl Args {
             socket_mode: self.socket_mode,
             allow_uids: (!self.allow_uid.is_empty()).then(|| self.allow_uid.clone()),
             allow_gids: (!self.allow_gid.is_empty()).then(|| self.allow_gid.clone()),
-            policy: self.policy.clone(),
+            policy: self.policy.clone().or_else(|| self.prefer.as_ref().map(Policy::mediator)),
             engines: (!self.engine.is_empty()).then(|| self.engine.iter().cloned().map(Engine).collect()),
             reload: self.reload.clone().map(Reload),
             metrics: self.metrics,

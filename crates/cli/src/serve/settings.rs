@@ -2,6 +2,7 @@
 
 use crate::failure::{Exit, Failure};
 use bywash_manager::{EngineName, PolicyKind, ReloadName, Tenant};
+use bywash_policy::mediator::Prefer;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -119,6 +120,11 @@ impl TryFrom<String> for Policy {
 }
 
 impl Policy {
+    /// The mediator, with what it is to prefer.
+    pub(crate) fn mediator(prefer: &Prefer) -> Self {
+        Self(format!("{}:prefer={prefer}", bywash_policy::mediator::NAME))
+    }
+
     /// As a manager takes it.
     ///
     /// # Errors

@@ -1,0 +1,112 @@
+//! Requests that the policy has cut: their parts are requests of their own, and what they compute is put together here, with no lock of the manager held.
+//!
+//! The first part writes into the whole's own output, from its beginning; the others' results are copied behind it. Each has the session's engines to fall back on, so a part whose engine
+//! fails is computed elsewhere like any request. The whole ends when all its parts have; with the error of one that failed, if any did.
+
+use crate::request::{Completion, Deliver, Done, Inputs, Outputs};
+use bywash_core::{Result, SecretBytes, divide};
+use bywash_policy::{EngineId, Request, RequestId};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A request that was cut.
+pub(crate) struct Whole {
+    id: RequestId,
+    inputs: Arc<Inputs>,
+    state: Mutex<Progress>,
+}
+
+struct Progress {
+    deliver: Option<Deliver>,
+    /// Parts that have not ended.
+    left: usize,
+    /// Where parts begin, and what they computed.
+    pieces: Vec<(usize, SecretBytes)>,
+    outcome: Option<Result<Done>>,
+}
+
+/// A part as it is admitted.
+pub(crate) struct Part {
+    pub(crate) engine: EngineId,
+    pub(crate) bytes: usize,
+    pub(crate) inputs: Arc<Inputs>,
+    pub(crate) outputs: Option<Outputs>,
+    pub(crate) deliver: Deliver,
+}
+
+/// Cuts a request as a policy said; gives everything back if that is no way to cut it.
+#[allow(clippy::result_large_err, reason = "what came in")]
+pub(crate) fn cut(
+    request: &Request,
+    sizes: &[(EngineId, u64)],
+    inputs: Arc<Inputs>,
+    outputs: Outputs,
+    deliver: Deliver,
+) -> core::result::Result<Vec<Part>, (Arc<Inputs>, Outputs, Deliver)> {
+    let mut begin = 0;
+    let mut cuts = Vec::with_capacity(sizes.len());
+    for &(engine, bytes) in sizes {
+        let bytes = bytes as usize;
+        let iv = divide::iv_at(request.algorithm, request.direction, inputs.iv(), inputs.text(), begin);
+        let (Some(iv), Some(end)) = (iv.filter(|_| bytes > 0), begin.checked_add(bytes).filter(|&end| end <= inputs.text().len())) else {
+            return Err((inputs, outputs, deliver));
+        };
+        cuts.push((engine, begin..end, iv));
+        begin = end;
+    }
+    if begin != inputs.text().len() || cuts.len() < 2 {
+        return Err((inputs, outputs, deliver));
+    }
+    let state = Progress { deliver: Some(deliver), left: cuts.len(), pieces: Vec::with_capacity(cuts.len()), outcome: None };
+    let whole = Arc::new(Whole { id: request.id, inputs, state: Mutex::new(state) });
+    let mut outputs = Some(outputs);
+    let part = |(engine, range, iv): (EngineId, core::ops::Range<usize>, Vec<u8>)| {
+        let (begin, bytes) = (range.start, range.len());
+        let inputs = Arc::new(Inputs::part_of(&whole.inputs, iv, range));
+        Part { engine, bytes, inputs, outputs: outputs.take(), deliver: Deliver::Part(whole.clone(), begin) }
+    };
+    Ok(cuts.into_iter().map(part).collect())
+}
+
+impl Whole {
+    /// A part has ended; with the last one the whole has.
+    pub(crate) fn take(self: Arc<Self>, begin: usize, part: Completion) -> Option<(Deliver, Completion)> {
+        let (deliver, mut pieces, outcome) = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.pieces.push((begin, part.operation.output));
+            state.outcome = Some(match (state.outcome.take(), part.outcome) {
+                (None, outcome) => outcome,
+                (Some(Ok(one)), Ok(other)) => Ok(both(one, other)),
+                (Some(Err(error)), _) | (_, Err(error)) => Err(error),
+            });
+            state.left -= 1;
+            if state.left > 0 {
+                return None;
+            }
+            (state.deliver.take()?, core::mem::take(&mut state.pieces), state.outcome.take()?)
+        };
+        pieces.sort_by_key(|(begin, _)| *begin);
+        let mut pieces = pieces.into_iter();
+        let (_, mut output) = pieces.next()?;
+        for (begin, piece) in pieces.filter(|_| outcome.is_ok()) {
+            output[begin..begin + piece.len()].copy_from_slice(&piece);
+        }
+        let (id, inputs) = match Arc::try_unwrap(self) {
+            Ok(whole) => (whole.id, whole.inputs),
+            Err(shared) => (shared.id, shared.inputs.clone()),
+        };
+        let operation = inputs.join(Some(Outputs::of(output)));
+        Some((deliver, Completion { id, operation, outcome }))
+    }
+}
+
+/// Of two parts: the engine of the longer one, and the time that both took.
+fn both(one: Done, other: Done) -> Done {
+    let longer = if other.written > one.written { other } else { one };
+    Done {
+        written: one.written + other.written,
+        engine: longer.engine,
+        dispatched: one.dispatched.min(other.dispatched),
+        start: one.start.min(other.start),
+        done: one.done.max(other.done),
+    }
+}

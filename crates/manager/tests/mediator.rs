@@ -1,0 +1,161 @@
+//! The mediator on the real clock: requests cut and packed over two engines come back as one engine alone would have computed them, also when an engine fails.
+
+mod common;
+
+use bywash_core::{Algorithm, CostSheet, Direction, Engine, Key, Keyed, OwnedOperation, SecretBytes, SessionParams};
+use bywash_engine_cpu::CpuEngine;
+use bywash_manager::{Costs, Manager, ManagerConfig, Observation, PolicyKind, Reason, SessionId};
+use common::{HANG, Mood, Moody};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+
+const MODES: [(Algorithm, Direction); 4] = [
+    (Algorithm::Aes128Ctr, Direction::Encrypt),
+    (Algorithm::Aes256Ctr, Direction::Decrypt),
+    (Algorithm::Aes128Ecb, Direction::Encrypt),
+    (Algorithm::Aes256Cbc, Direction::Decrypt),
+];
+
+/// Both so slow by their sheets that a request of 100 KB is worth cutting.
+fn sheet(name: &str) -> CostSheet {
+    let curve = "points = [[0, 1000.0], [1000000, 50001000.0]]";
+    let all: String = [MODES.map(|(algorithm, _)| algorithm), [Algorithm::Aes256Gcm; 4]]
+        .concat()
+        .into_iter()
+        .collect::<std::collections::BTreeSet<_>>()
+        .iter()
+        .map(|algorithm| format!("[algorithms.\"{algorithm}\"]\n{curve}\n"))
+        .collect();
+    CostSheet::from_toml(&format!("engine = \"{name}\"\nhandover_ns = {}\n{all}", if name == "cpu" { "0.0" } else { "20000.0" }), name)
+        .unwrap()
+}
+
+fn manager(prefer: &str) -> (Arc<Manager>, Arc<Moody>) {
+    let gpu = Moody::new("gpu").distant().workers(1).lanes(64).in_mood(Mood::Good);
+    let mut config = ManagerConfig::new(vec![Arc::new(CpuEngine::new()), gpu.clone()]);
+    config.policy = format!("mediator:prefer={prefer},wait=200us").parse::<PolicyKind>().unwrap();
+    config.costs = Costs::Given(vec![sheet("cpu"), sheet("gpu")]);
+    (Manager::new(config).unwrap(), gpu)
+}
+
+fn params(algorithm: Algorithm) -> SessionParams {
+    SessionParams::new(algorithm, Key::Symmetric((0..algorithm.key_lengths().0 as u8).collect::<Vec<_>>().into())).unwrap()
+}
+
+fn operation(algorithm: Algorithm, direction: Direction, size: usize) -> OwnedOperation {
+    let input: Vec<u8> = (0..size).map(|i| (i as u32).wrapping_mul(2_654_435_761).to_be_bytes()[1]).collect();
+    let tag = vec![0; if algorithm == Algorithm::Aes256Gcm { 16 } else { 0 }];
+    // A counter that carries through all of its bytes within the first kilobyte.
+    let mut iv = vec![0xff; algorithm.usual_iv_len()];
+    if let Some(last) = iv.last_mut() {
+        *last = 0xd0;
+    }
+    OwnedOperation { direction, iv, aad: Vec::new(), output: SecretBytes::zeroed(size), input: input.into(), tag }
+}
+
+fn alone(keyed: &dyn Keyed, mut operation: OwnedOperation) -> OwnedOperation {
+    let written = keyed.run(&mut operation.borrow()).unwrap();
+    assert_eq!(written, operation.input.len());
+    operation
+}
+
+/// Hands all over at once, and takes them as they come.
+fn all(manager: &Manager, requests: Vec<(SessionId, OwnedOperation)>) -> Vec<OwnedOperation> {
+    let (tell, told) = mpsc::channel();
+    let count = requests.len();
+    for (place, (session, operation)) in requests.into_iter().enumerate() {
+        let tell = tell.clone();
+        manager.submit(session, operation, Box::new(move |completion| tell.send((place, completion)).unwrap()));
+    }
+    let mut ended: Vec<_> = (0..count).map(|_| told.recv_timeout(HANG).expect("every request ends")).collect();
+    ended.sort_by_key(|(place, _)| *place);
+    let written = |completion: &bywash_manager::Completion| completion.outcome.clone().unwrap().written;
+    ended
+        .into_iter()
+        .map(|(_, completion)| {
+            assert_eq!(written(&completion), completion.operation.input.len());
+            completion.operation
+        })
+        .collect()
+}
+
+/// Counts the parts and packs that were made.
+fn watch(manager: &Manager) -> Arc<Mutex<Vec<(Reason, u64)>>> {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let own = seen.clone();
+    manager.observe(Arc::new(move |observation: &Observation<'_>| {
+        own.lock().unwrap().extend(observation.reason.map(|reason| (reason, observation.request.bytes)));
+    }));
+    seen
+}
+
+#[test]
+fn what_is_cut_comes_back_whole_at_every_length_about_the_cuts() {
+    let (manager, _) = manager("latency");
+    let seen = watch(&manager);
+    for (algorithm, direction) in MODES {
+        let reference = CpuEngine::new().open(&params(algorithm)).unwrap();
+        let session = manager.open(1, params(algorithm)).unwrap();
+        let block = if algorithm.name().ends_with("CTR") { 1 } else { 16 };
+        let lengths = (0..40).map(|n| 131_072 - 20 * block + n * block).chain([1 << 16, (1 << 16) + block, 200_000 / 16 * 16, 1 << 20]);
+        for length in lengths {
+            let asked = operation(algorithm, direction, length);
+            let expected = alone(&*reference, asked.clone());
+            let [done] = &all(&manager, vec![(session, asked.clone())])[..] else { panic!("one request, one end") };
+            assert!(*done == expected, "{algorithm}, {length} bytes");
+            // And in a caller's own buffers, in place.
+            let mut text = asked.input.to_vec();
+            let data = bywash_core::Data::InPlace(&mut text);
+            let mut lent = bywash_core::Operation { direction, iv: &asked.iv, aad: &[], data, tag: &mut [] };
+            assert_eq!(manager.run(session, &mut lent).unwrap().written, length);
+            assert!(text[..] == expected.output[..], "{algorithm}, {length} bytes, in place");
+        }
+    }
+    let parts = seen.lock().unwrap().iter().filter(|(reason, _)| *reason == Reason::Part).count();
+    assert!(parts > 100, "only {parts} parts: nothing was cut");
+    assert!(manager.shutdown(HANG));
+}
+
+#[test]
+fn a_part_whose_engine_fails_is_computed_elsewhere() {
+    for mood in [Mood::Fails, Mood::Panics] {
+        let (manager, gpu) = manager("latency");
+        gpu.set(mood);
+        let reference = CpuEngine::new().open(&params(Algorithm::Aes128Ctr)).unwrap();
+        let session = manager.open(1, params(Algorithm::Aes128Ctr)).unwrap();
+        for length in [300_001, 1 << 20] {
+            let asked = operation(Algorithm::Aes128Ctr, Direction::Encrypt, length);
+            let expected = alone(&*reference, asked.clone());
+            assert!(all(&manager, vec![(session, asked)])[0] == expected, "{mood:?}, {length} bytes");
+        }
+        assert!(gpu.batches.load(Ordering::SeqCst) > 0, "it was given a part");
+        assert!(manager.shutdown(HANG));
+    }
+}
+
+#[test]
+fn packs_of_several_sessions_and_lengths_come_back_as_they_should() {
+    static MOST: AtomicUsize = AtomicUsize::new(0);
+    for prefer in ["latency", "throughput", "cpu-free", "energy"] {
+        let (manager, gpu) = manager(prefer);
+        let algorithms = [Algorithm::Aes128Ctr, Algorithm::Aes256Gcm];
+        let sessions: Vec<_> =
+            (0..8).map(|n| (algorithms[n % 2], manager.open(n as u32 / 2, params(algorithms[n % 2])).unwrap())).collect();
+        let requests: Vec<_> = (0..400)
+            .map(|n| {
+                let (algorithm, session) = sessions[n % 8];
+                (session, operation(algorithm, Direction::Encrypt, [0, 1, 15, 16, 17, 100, 4096, 5000, 70_001][n % 9]))
+            })
+            .collect();
+        let asked: Vec<_> = requests.iter().map(|(_, operation)| operation.clone()).collect();
+        let done = all(&manager, requests);
+        for (n, (done, asked)) in done.into_iter().zip(asked).enumerate() {
+            let reference = CpuEngine::new().open(&params(sessions[n % 8].0)).unwrap();
+            assert!(done == alone(&*reference, asked), "{prefer}, request {n}");
+        }
+        MOST.fetch_max(gpu.batch_seen_max.load(Ordering::SeqCst), Ordering::SeqCst);
+        assert!(manager.shutdown(HANG));
+    }
+    let most = MOST.load(Ordering::SeqCst);
+    assert!((2..=64).contains(&most), "the largest pack had {most}");
+}
