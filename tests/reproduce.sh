@@ -53,6 +53,10 @@ echo "ok       reproduce niwa2005-live --quick, and its recordings in simulate"
 if command -v openssl >/dev/null; then
     "$bywash" reproduce takeda --quick --out "$scratch/takeda" >"$scratch/said" 2>&1 || { cat "$scratch/said"; die "FAILED   reproduce takeda"; }
     grep -q '<polyline' "$scratch/takeda/figure2-cpu.svg" || die "FAILED   reproduce takeda: figure2-cpu.svg shows no line"
+    [ "$(wc -l <"$scratch/takeda/figure2-simulated.csv")" -eq 7 ] || die "FAILED   reproduce takeda: figure2-simulated.csv has not three GPUs at two sizes"
+    [ "$(wc -l <"$scratch/takeda/table1-simulated.csv")" -eq 10 ] || die "FAILED   reproduce takeda: table1-simulated.csv has not nine rows"
+    grep -q '^"processor, one thread",live' "$scratch/takeda/table1-live.csv" || die "FAILED   reproduce takeda: table1-live.csv has no processor"
+    ! grep -v simulated "$scratch/takeda/table1-simulated.csv" | grep -v '^gpu,marked' || die "FAILED   reproduce takeda: a simulated row does not say so"
     echo "ok       reproduce takeda --quick"
 else
     echo "skipped  reproduce takeda: no openssl here: apt-get install openssl"

@@ -61,7 +61,11 @@ pub const EXPERIMENTS: &[Experiment] = &[
         title: "one crypto module for many processes: figures 6 to 8, modelled, and every scheduler beside the paper's",
         run: ohgama2008::run,
     },
-    Experiment { name: "takeda", title: "a GPU beside the processor: figure 2, the curves of the processor", run: takeda::run },
+    Experiment {
+        name: "takeda",
+        title: "a GPU beside the processor: figure 2 and table 1, live on what is here, simulated on GPUs that are not",
+        run: takeda::run,
+    },
 ];
 
 /// What an experiment is told.
