@@ -5,6 +5,7 @@ mod advice;
 mod cards;
 mod export;
 mod lessons;
+mod mediator;
 mod module;
 mod outcome;
 mod plots;
@@ -43,6 +44,8 @@ Examples:
   bywash simulate --trace tls.csv --engine munetoh --side-by-side
                                         RSA on a card of 32 lanes, and on the processor beside it
   bywash simulate --sweep rate=100,1000,10000 --sweep slots=1,2,4 --policy tuned,software --csv
+  bywash simulate --gpu raspberry-pi-4 --prefer cpu-free
+                                        a GPU beside the processor: what the mediator makes of both
   bywash simulate --sheet niwa2005 > card.toml
                                         a sheet to start from
   bywash simulate --module ixp425 --trace trace.csv --tenants /etc/bywash/broker.toml
@@ -104,6 +107,12 @@ pub(crate) struct Args {
     /// Draw latency.svg, load.svg and timeline-ENGINE.svg there; waits.svg of a module
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
+    /// A GPU beside a processor instead: the mediator, and each engine alone. intel-iris-655, raspberry-pi-4, nvidia-h200
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["engine", "preset", "trace"])]
+    gpu: Option<String>,
+    /// What the mediator prefers with --gpu: latency, throughput, cpu-free or energy [default: latency]
+    #[arg(long, value_name = "WHAT", requires = "gpu")]
+    prefer: Option<bywash_policy::mediator::Prefer>,
     /// Print a sheet that comes along, and nothing else
     #[arg(long, value_name = "NAME", exclusive = true)]
     sheet: Option<String>,
@@ -159,6 +168,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(name) = &args.sheet {
         print(cards::text(name)?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(name) = &args.gpu {
+        return mediator::run(args, name);
     }
     if let Some(sheet) = &args.shared.module {
         let form = module::Form { json: args.json, csv: args.csv, svg: args.svg.as_deref() };

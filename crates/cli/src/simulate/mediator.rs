@@ -1,0 +1,123 @@
+//! A GPU beside a processor, by their cost sheets: the mediator, and each engine alone.
+
+use super::Args;
+use super::text::{seconds, short};
+use crate::failure::{Exit, Failure};
+use crate::shell::print;
+use bywash_core::sheets::{GPUS, Gpu};
+use bywash_core::{Algorithm, CostSheet, Direction, Time};
+use bywash_policy::mediator::{Mediator, Setting};
+use bywash_policy::{EngineInfo, EngineSet, Fifo, Lanes, Placement, Policy};
+use bywash_sim::replay::{Arrival, Outcome, run_at_pace};
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+const ALGORITHM: Algorithm = Algorithm::Aes128Ctr;
+/// Sizes of files, each as often, and how many.
+const MIXES: [(&str, &[u64], usize); 4] = [
+    ("files of 4 KiB", &[4 << 10], 3000),
+    ("files of 1 MiB", &[1 << 20], 600),
+    ("files of 16 MiB", &[16 << 20], 200),
+    ("all sizes, 256 B to 4 MiB", &[256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20], 1000),
+];
+
+/// Says what comes of it.
+pub(super) fn run(args: &Args, name: &str) -> Result<ExitCode, Failure> {
+    let names = || GPUS.iter().map(|gpu| gpu.name).collect::<Vec<_>>().join(", ");
+    let gpu = Gpu::shipped(name).ok_or_else(|| Failure::new(Exit::Usage, format!("no GPU '{name}' comes along; there are {}", names())))?;
+    let (mut processor, sheet) = gpu.sheets()?;
+    if let Some(file) = &args.cpu {
+        processor = super::cards::processor(file, &[])?;
+    }
+    let engines = engines(processor, sheet)?;
+    let setting = Setting { prefer: args.prefer.unwrap_or_default(), ..Setting::default() };
+    let mut text = format!(
+        "{ALGORITHM} on {name} (modelled) and {} workers of a processor{}; {} preferred\n",
+        engines[0].workers,
+        if engines[0].costs.modelled { " (modelled)" } else { "" },
+        setting.prefer
+    );
+    for (mix, sizes, count) in MIXES {
+        for rate in [0.3, 0.0] {
+            let arrivals = arrivals(&engines, sizes, rate, count);
+            let pace = if rate > 0.0 { "at a third of what the better engine can do" } else { "all at once" };
+            let _ = writeln!(text, "{mix}, {pace}:");
+            let rows: [(&str, Box<dyn Policy>, u64); 4] = [
+                ("processor", Box::new(Placement::new(&engines)), 0b01),
+                ("GPU", Box::new(Fifo::new(&engines)), 0b10),
+                ("placement", Box::new(Placement::new(&engines)), 0b11),
+                ("mediator", Box::new(Mediator::new(&engines, setting)), 0b11),
+            ];
+            for (way, mut policy, set) in rows {
+                let arrivals: Vec<Arrival> = arrivals.iter().map(|arrival| Arrival { engines: EngineSet(set), ..*arrival }).collect();
+                let outcome = run_at_pace(policy.as_mut(), &engines, &|_, _| 1.0, &arrivals);
+                text.push_str(&row(way, &outcome, &arrivals, &engines));
+            }
+        }
+    }
+    print(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn engines(processor: CostSheet, sheet: CostSheet) -> Result<Vec<EngineInfo>, Failure> {
+    if processor.curve(ALGORITHM).is_none() {
+        return Err(Failure::config(format!("{ALGORITHM} is not on the cost sheet of '{}'", processor.engine)));
+    }
+    let lanes = Lanes::same(sheet.batch_max);
+    Ok(vec![
+        EngineInfo { workers: processor.lanes, lanes: Lanes::same(1), costs: processor },
+        EngineInfo { workers: 1, lanes, costs: sheet },
+    ])
+}
+
+fn arrivals(engines: &[EngineInfo], sizes: &[u64], rate: f64, count: usize) -> Vec<Arrival> {
+    let each = |engine: &EngineInfo| {
+        let all: f64 = sizes.iter().filter_map(|&bytes| engine.costs.estimate_ns(ALGORITHM, bytes)).sum();
+        all / sizes.len() as f64 / engine.workers as f64
+    };
+    let gap = if rate > 0.0 { each(&engines[0]).min(each(&engines[1])) / rate } else { 0.0 };
+    // Numbers that are the same everywhere (xorshift64*).
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    let mut draw = || {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11
+    };
+    let mut at = 0.0;
+    let one = |number: usize| {
+        at += -gap * ((draw() + 1) as f64 / (1u64 << 53) as f64).ln();
+        let (direction, bytes) = (Direction::Encrypt, sizes[draw() as usize % sizes.len()]);
+        Arrival {
+            at: Time(at as u64),
+            algorithm: ALGORITHM,
+            direction,
+            bytes,
+            engines: EngineSet(0),
+            client: 0,
+            session: number as u32 % 32,
+        }
+    };
+    (0..count).map(one).collect()
+}
+
+fn row(way: &str, outcome: &Outcome, arrivals: &[Arrival], engines: &[EngineInfo]) -> String {
+    let served = || outcome.served.iter().flatten().zip(arrivals);
+    let end = served().map(|(served, _)| served.done.0).max().unwrap_or_default() as f64 / 1e9;
+    let mean = served().map(|(served, arrival)| served.done.since_ns(arrival.at) as f64).sum::<f64>() / arrivals.len() as f64 / 1e9;
+    let busy = |place: usize| outcome.work[place].busy_ns as f64 / 1e9;
+    let processor = busy(0) + outcome.work[1].host_ns / 1e9;
+    let watts = |place: usize| engines[place].costs.watts.unwrap_or(f64::NAN);
+    let joules = processor * watts(0) + busy(1) * watts(1);
+    let work = outcome.work[1];
+    format!(
+        "  {way:<10} done in {:>8}, mean {:>8}; processor {:>8}, {:>6} J; GPU {} requests in {} launches; {} cut\n",
+        seconds(end),
+        seconds(mean),
+        seconds(processor),
+        short(joules),
+        work.requests,
+        work.batches,
+        outcome.cuts
+    )
+}
