@@ -70,7 +70,9 @@ class Server:
         bucket = urllib.request.Request(f"http://127.0.0.1:{filer}/buckets/lab/", method="POST")
         deadline = time.monotonic() + 60
         while not (self._answers(bucket) and self._answers(self.endpoint + "/status")):
-            assert self.process.poll() is None and time.monotonic() < deadline, self.log.read_text()[-2000:]
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.process.kill()
+                pytest.fail("the S3-compatible server did not come up: " + self.log.read_text()[-2000:])
             time.sleep(0.1)
 
     @staticmethod
