@@ -10,7 +10,7 @@
 
 use crate::container::{self, Container};
 use crate::disk::{Disk, Journals};
-use crate::error::{Error, Result};
+use crate::error::{DamageKind, Error, Result};
 use crate::fsck;
 use crate::header::{Header, PREFIX_BYTES};
 use crate::kdf::{FileKeys, KEY_BYTES, mac, mac_is};
@@ -154,8 +154,13 @@ impl Births {
             Ok(header) => {
                 let keys = open(&header)?;
                 container::recover(&header, &keys, &**disk, &**journals)?;
-                if fsck::check(client, &header, keys, &**disk, |_| ())?.damaged == 0 {
-                    return Ok(Fate::Whole);
+                let mut is_unreadable = false;
+                let checked = fsck::check(client, &header, keys, &**disk, |damage| is_unreadable |= damage.kind == DamageKind::Unreadable)?;
+                match checked.damaged {
+                    0 => return Ok(Fate::Whole),
+                    // It may be whole: another time will tell.
+                    _ if is_unreadable => return Err(io::Error::other("a part of it cannot be read").into()),
+                    _ => {}
                 }
             }
             Err(error) if !is_missing(&**disk)? && !matches!(error, Error::Truncated { .. }) => return Err(error),

@@ -49,6 +49,8 @@ struct State {
     is_unsynced: bool,
     /// Whether it is new and was never synced: a power cut may leave any part of it, so it needs no journal.
     is_newborn: bool,
+    /// Of a newborn file, how many chunks were written. They are not written again as long as it is one: the old and the new of a chunk would both be authentic there.
+    written: u64,
     /// Why nothing can be written any more.
     poison: Option<String>,
 }
@@ -65,6 +67,7 @@ impl State {
             area: 0..0,
             is_unsynced: false,
             is_newborn: false,
+            written: 0,
             poison: None,
         }
     }
@@ -129,7 +132,9 @@ impl Container {
         recover(header, &keys, &*disk, &*journals)?;
         let len = header.geometry().text_len_of_file(disk.len()?)?;
         let sealer = Sealer::new(client, header.aead(), keys, Arc::new(NonceSource::new()));
-        let container = Self::new(header, sealer, disk, Some(journals), State::at(len));
+        // Who finished it before may not have synced it.
+        let state = State { is_unsynced: true, ..State::at(len) };
+        let container = Self::new(header, sealer, disk, Some(journals), state);
         container.check_end()?;
         Ok(container)
     }
@@ -215,7 +220,7 @@ impl Container {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.reopen_birth(&mut state)?;
+        self.reopen_birth(&mut state, self.at(offset).0)?;
         // After a failure (no space left) nothing more is gathered before what there is has gone.
         self.spill(&mut state, true)?;
         if offset > state.len {
@@ -249,7 +254,7 @@ impl Container {
             return Err(Error::TooLong { asked: len });
         }
         let mut state = self.writable()?;
-        self.reopen_birth(&mut state)?;
+        self.reopen_birth(&mut state, self.geometry.last_chunk(len))?;
         if len > state.len {
             self.extend(&mut state, len, true)?;
         } else if len < state.len {
@@ -313,9 +318,18 @@ impl Container {
         self.read_state().is_newborn
     }
 
-    /// A new file that was finished, and of which nobody was promised anything, is incomplete again when it is written on.
-    fn reopen_birth(&self, state: &mut State) -> Result<()> {
-        if let (true, Some(len)) = (state.is_newborn, state.committed) {
+    /// A new file that was finished, and of which nobody was promised anything, is incomplete again when it is written on. If chunks from `first` on that were written
+    /// are to change, or to go, it is synced first and no newborn from then on; but for the last one, of which the old and the new differ in length or in place.
+    fn reopen_birth(&self, state: &mut State, first: u64) -> Result<()> {
+        if !state.is_newborn {
+            return Ok(());
+        }
+        let last = self.geometry.last_chunk(state.len);
+        if first < last.min(state.written) {
+            self.commit(state)?;
+            self.sync_disk(state)?;
+            state.is_newborn = false;
+        } else if let Some(len) = state.committed {
             let last = self.geometry.last_chunk(len);
             let text = self.load(state, last)?;
             state.gathered.insert(last, text);
@@ -460,6 +474,7 @@ impl Container {
         while let Some((&chunk, text)) = state.gathered.range(first..last).next() {
             self.write_chunk(chunk, Place::Inner, text, &mut stored)?;
             state.is_unsynced = true;
+            state.written = state.written.max(chunk + 1);
             state.gathered.remove(&chunk);
         }
         Ok(())
@@ -532,6 +547,7 @@ impl Container {
         let text = self.load(state, last)?;
         self.write_chunk(last, Place::Last, &text, &mut Vec::new())?;
         state.is_unsynced = true;
+        state.written = state.written.max(last + 1);
         self.end_at(state)
     }
 

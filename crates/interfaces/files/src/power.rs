@@ -120,7 +120,11 @@ impl World {
         let survives = |(name, file): (&String, &File)| {
             let mut bytes = file.durable.clone()?;
             let is_gone = file.now.is_none() && random.next().is_multiple_of(2);
-            file.pending.iter().for_each(|change| change.apply(&mut bytes, || random.next() % 16 < likely));
+            for change in &file.pending {
+                // Of a write some sectors, or all or none of it, as of what lay in memory page by page.
+                let whole = random.next().is_multiple_of(2).then(|| random.next() % 16 < likely);
+                change.apply(&mut bytes, || whole.unwrap_or_else(|| random.next() % 16 < likely));
+            }
             (!is_gone).then(|| (name.clone(), File { durable: Some(bytes.clone()), pending: Vec::new(), now: Some(bytes) }))
         };
         let files = inner.files.iter().filter_map(survives).collect();

@@ -145,12 +145,15 @@ impl Config {
         let (key, nonce_len) = if self.is_derived { (derive(&hash, Kind::Gcm.purpose(), KEY_BYTES)?, 16) } else { (hash, 12) };
         let cipher = BlockCipher::with_nonce_len(client, Kind::Gcm, &key, nonce_len)?;
         let mut master = SecretBytes::zeroed(KEY_BYTES);
-        if self.sealed_key.len() != KEY_BYTES + cipher.overhead() || !cipher.open(0, None, &self.sealed_key, &mut master)? {
+        if self.sealed_key.len() != KEY_BYTES + cipher.overhead() {
+            return Err(Error::damaged("EncryptedKey has not the length of a key"));
+        }
+        if !cipher.open(0, None, &self.sealed_key, &mut master)? {
             return Err(Error::WrongPassphrase);
         }
         let content = match (self.is_derived, self.kind) {
             (true, kind) => derive(&master, kind.purpose(), kind.key_len())?,
-            (false, Kind::Siv) => aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, &master).as_ref().into(),
+            (false, Kind::Siv) => sha512(&master),
             (false, _) => master.clone(),
         };
         let names = if self.is_derived { derive(&master, "EME filename encryption", KEY_BYTES)? } else { master };
@@ -175,6 +178,11 @@ impl Scrypt {
         }
         scrypt::Params::new(self.n.trailing_zeros() as u8, self.r, self.p).map_err(|error| Error::damaged(error.to_string()))
     }
+}
+
+/// The key of AES-SIV in volumes without HKDF, of gocryptfs before 1.3.
+fn sha512(master: &SecretBytes) -> SecretBytes {
+    SecretBytes::from(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, master).as_ref())
 }
 
 struct Length(usize);

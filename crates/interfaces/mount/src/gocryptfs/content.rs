@@ -7,6 +7,7 @@ use super::blocks::{BlockCipher, ID_BYTES};
 use crate::format::{Content, Rest, damaged};
 use bywash_files::disk::{Access, Disk};
 use bywash_files::nonce::random;
+use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -115,6 +116,11 @@ impl Blocks {
             let (block, rest) = room.split_at_mut(text.len() + self.cipher.overhead());
             self.cipher.seal(number, Some(&id), text, block)?;
             room = rest;
+        }
+        // A disk that is full must say so before a block that is there already is overwritten in part.
+        match rustix::fs::fallocate(&*self.file, FallocateFlags::KEEP_SIZE, self.offset(first), stored.len() as u64) {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            Err(error) => return Err(error.into()),
         }
         Disk::write_at(&*self.file, &stored, self.offset(first))
     }

@@ -149,7 +149,9 @@ impl Format for Gocryptfs {
             return Err(Errno::NAMETOOLONG.into());
         }
         if self.names.are_plain {
-            return Ok(LowerName { name: c_string(name)?, long: None });
+            // In a folder below the root gocryptfs would take it; nobody needs it enough to risk the one that holds the key.
+            let is_reserved = name == CONFIG_FILE.to_bytes();
+            return if is_reserved { Err(Errno::PERM.into()) } else { Ok(LowerName { name: c_string(name)?, long: None }) };
         }
         let sealed = self.seal_text(folder, name)?;
         if self.names.long_from.is_none_or(|max| sealed.len() <= max) {
