@@ -116,14 +116,15 @@ impl World {
         let inner = self.lock();
         let mut random = Random(seed.wrapping_mul(2).wrapping_add(0x9e37_79b9_7f4a_7c15) | 1);
         // Few, half, or most of what is pending is there.
-        let likely = [1, 8, 15][(random.next() % 3) as usize];
+        let likely = [1, 8, 14, 15][(random.next() % 4) as usize];
+        // Writes are torn, or each is there or not.
+        let by_writes = random.next().is_multiple_of(2);
         let survives = |(name, file): (&String, &File)| {
             let mut bytes = file.durable.clone()?;
             let is_gone = file.now.is_none() && random.next().is_multiple_of(2);
             for change in &file.pending {
-                // Of a write some sectors, or all or none of it, as of what lay in memory page by page.
-                let whole = random.next().is_multiple_of(2).then(|| random.next() % 16 < likely);
-                change.apply(&mut bytes, || whole.unwrap_or_else(|| random.next() % 16 < likely));
+                let all_or_none = by_writes.then(|| random.next() % 16 < likely);
+                change.apply(&mut bytes, || all_or_none.unwrap_or_else(|| random.next() % 16 < likely));
             }
             (!is_gone).then(|| (name.clone(), File { durable: Some(bytes.clone()), pending: Vec::new(), now: Some(bytes) }))
         };
