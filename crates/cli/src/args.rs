@@ -12,8 +12,8 @@ Exit codes:
     4  something may not be read, written or connected to
     5  a configuration file cannot be read or understood
     6  `bench --fail-under`: something is slower than allowed
-    7  `decrypt`, `fsck`: wrong passphrase, or no key that opens a file
-    8  `decrypt`, `fsck`: a file is damaged, truncated, or not encrypted at all
+    7  `decrypt`, `fsck`, `mount`: wrong passphrase, or no key that opens a file
+    8  `decrypt`, `fsck`, `mount`: a file is damaged, truncated, or not encrypted at all
   125  `run`: Bywash failed before the command was started
   126  `run`: the command cannot be executed
   127  `run`: there is no such command
@@ -53,7 +53,11 @@ pub(crate) enum Command {
     Encrypt(crate::files::encrypt::Args),
     /// Decrypt files, folders or a stream
     Decrypt(crate::files::decrypt::Args),
-    /// Find every damaged place in encrypted files
+    /// Make a volume, or show one as the files in it: an encrypted folder under any program
+    Mount(crate::files::mount::Args),
+    /// Take a mounted volume away; when this returns, all is on the disk
+    Umount(crate::files::umount::Args),
+    /// Find every damaged place in encrypted files, or in a volume
     Fsck(crate::files::fsck::Args),
     /// Make an identity to decrypt with, or a key file
     Keygen(crate::files::keygen::Args),

@@ -8,6 +8,7 @@
 //! | `top`, `stats`, `record` | a broker watched, counted, recorded |
 //! | `key` | the broker's vault: private keys that no server holds |
 //! | `encrypt`, `decrypt`, `fsck`, `keygen` | files that only their readers read |
+//! | `mount`, `umount` | a folder of such files, as a file system |
 //! | `calibrate`, `bench` | what operations cost, and where they are fastest |
 //! | `reproduce` | the papers' experiments, run again |
 //! | `simulate` | engines that nobody has to hand, on real traffic |
@@ -60,6 +61,8 @@ fn main() -> ExitCode {
         Command::Cuse(args) => cuse::run(&args),
         Command::Encrypt(args) => files::encrypt::run(&args),
         Command::Decrypt(args) => files::decrypt::run(&args),
+        Command::Mount(args) => files::mount::run(&args),
+        Command::Umount(args) => files::umount::run(&args),
         Command::Fsck(args) => files::fsck::run(&args),
         Command::Keygen(args) => files::keygen::run(&args),
         Command::Engines(args) => engines::run(&args),

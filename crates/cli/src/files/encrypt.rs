@@ -56,7 +56,7 @@ pub(crate) struct Args {
     work: WorkArgs,
 }
 
-fn chunk_size(text: &str) -> Result<usize, String> {
+pub(super) fn chunk_size(text: &str) -> Result<usize, String> {
     let (digits, unit) = match text.to_ascii_uppercase() {
         text if text.ends_with('K') => (text[..text.len() - 1].to_owned(), 1 << 10),
         text if text.ends_with('M') => (text[..text.len() - 1].to_owned(), 1 << 20),

@@ -3,15 +3,19 @@
 use super::keys::KeyArgs;
 use super::tree::{Plan, Way};
 use super::work::{Job, Outcome, WorkArgs};
-use super::{client, failure, io_failure};
+use super::{client, failure, io_failure, volume};
 use crate::failure::{Exit, Failure};
-use crate::terminal::say;
+use crate::terminal::{bytes, say, thousands};
 use bywash_client::Client;
 use bywash_files::container::recover;
 use bywash_files::disk::{FolderJournals, Journals};
 use bywash_files::place::{open_regular, open_regular_rw};
 use bywash_files::{Error, Header, Keyring, fsck};
-use std::path::PathBuf;
+use bywash_mount::Native;
+use bywash_mount::format::Format;
+use bywash_mount::fsck::Finding;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,6 +25,7 @@ use std::sync::atomic::Ordering::Relaxed;
 Examples:
   bywash fsck -k backup.key thesis.pdf.bywash
   bywash fsck -R -i me.identity /mnt/backup
+  bywash fsck -p ~/vault                     a volume of `bywash mount`
 
 Every damaged chunk is named with its file, the offset in it, and the offset in the text. The exit
 code is 0 if all is well, 8 if something is damaged, 7 if a file cannot be opened with the keys
@@ -47,8 +52,42 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
     let client = client()?;
     let keyring = args.keys.keyring(&client)?;
+    if let [path] = args.paths.as_slice()
+        && bywash_mount::volume::is_volume(path)
+    {
+        return check_volume(path, &client, &keyring, args.recover);
+    }
     let plan = Plan::new(&args.paths, Way::Check, args.recursive, None)?;
     args.work.run(&plan, None, |job| check(args, &client, &keyring, job))
+}
+
+fn check_volume(path: &Path, client: &Client, keyring: &Keyring, recovers: bool) -> Result<ExitCode, Failure> {
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::InvalidData => Failure::new(Exit::Damaged, format!("{}: {error}", path.display())),
+        _ => io_failure(path, &error),
+    };
+    let opened = volume::open(path, keyring)?;
+    let root = volume::root(path)?;
+    let native = Native::new(client, &opened, root.as_fd(), !recovers).map_err(failed)?;
+    if recovers {
+        native.recover(root.as_fd()).map_err(failed)?;
+    }
+    let mut report = |finding: Finding<'_>| match finding {
+        Finding::Damaged(at, what) => say!("{}: {what}", at.display()),
+        Finding::Unsettled(at) => say!("{}: its writer was interrupted; give --recover, or mount the volume", at.display()),
+        Finding::Foreign(at) => say!("{}: nothing of this volume's; it is not shown, and left alone", at.display()),
+    };
+    let found = bywash_mount::fsck::check(&native, root, &mut report).map_err(failed)?;
+    let (files, folders, text) = (thousands(found.files), thousands(found.folders), bytes(found.bytes));
+    say!("{files} files and {folders} folders looked at, {text} of text");
+    match found.damaged + found.unsettled {
+        0 => Ok(ExitCode::SUCCESS),
+        _ => {
+            let why =
+                format!("{} places damaged, {} files interrupted; restore what is damaged from a copy", found.damaged, found.unsettled);
+            Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())))
+        }
+    }
 }
 
 fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Result<Outcome, Failure> {

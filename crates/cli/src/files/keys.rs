@@ -22,7 +22,7 @@ const TEXT_BYTES_MAX: u64 = 1 << 20;
 const PASSPHRASE_BYTES_MAX: u64 = 4096;
 
 /// What files are made with, or opened with.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(super) struct SecretArgs {
     /// A passphrase, asked for on the terminal
     #[arg(short, long)]
@@ -50,14 +50,38 @@ pub(super) struct LockArgs {
 }
 
 /// What files are opened with.
-#[derive(Debug, clap::Args)]
-pub(super) struct KeyArgs {
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct KeyArgs {
     #[command(flatten)]
     secrets: SecretArgs,
     /// A file with identities, as `bywash keygen` writes, or bywash:NAME, a p256 key in the broker's
     /// vault that may be used to derive; again for more
     #[arg(short, long, value_name = "FILE")]
     identity: Vec<PathBuf>,
+}
+
+/// What a volume is opened with, or made with.
+#[derive(Debug, clap::Args)]
+pub(super) struct VolumeArgs {
+    #[command(flatten)]
+    keys: KeyArgs,
+    /// With --init: a recipient (bywash-x25519-... or bywash-hybrid-...), or a file with one a line;
+    /// again for more
+    #[arg(short, long, value_name = "RECIPIENT|FILE", requires = "init")]
+    recipient: Vec<String>,
+}
+
+impl VolumeArgs {
+    /// Who may open a new volume.
+    pub(super) fn locks(&self, client: &Client) -> Result<Vec<Lock>, Failure> {
+        let args = LockArgs { secrets: self.keys.secrets.clone(), recipient: self.recipient.clone() };
+        args.locks(client).map(|(locks, _)| locks)
+    }
+
+    /// What was given to open it with.
+    pub(super) fn keys(&self) -> &KeyArgs {
+        &self.keys
+    }
 }
 
 impl SecretArgs {
@@ -102,8 +126,13 @@ impl LockArgs {
 }
 
 impl KeyArgs {
+    /// The passphrase alone, for what opens with nothing else; asked for if none was given.
+    pub(super) fn passphrase(&self) -> Result<SecretBytes, Failure> {
+        self.secrets.passphrase(false)?.map_or_else(|| ask(false), Ok)
+    }
+
     /// What was given to open files with; a passphrase is asked for if nothing was.
-    pub(super) fn keyring(&self, client: &Client) -> Result<Keyring, Failure> {
+    pub(crate) fn keyring(&self, client: &Client) -> Result<Keyring, Failure> {
         let mut keyring = Keyring::new();
         let key_files = self.secrets.key_files()?;
         let is_bare = key_files.is_empty() && self.identity.is_empty();

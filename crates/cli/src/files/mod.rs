@@ -1,4 +1,4 @@
-//! `bywash encrypt`, `decrypt`, `fsck` and `keygen`: files that only their readers read.
+//! `bywash encrypt`, `decrypt`, `fsck`, `keygen`, `mount` and `umount`: files that only their readers read.
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -6,16 +6,24 @@
 //! | [`tree`] | which files are meant, and where each goes |
 //! | [`stream`] | stdin and stdout instead of files |
 //! | [`work`] | many files at once, progress, the report |
-//! | [`encrypt`], [`decrypt`], [`fsck`], [`keygen`] | the commands |
+//! | [`volume`], [`daemon`], [`private`] | a volume mounted: from here, from a process of its own, for one program alone |
+//! | [`encrypt`], [`decrypt`], [`fsck`], [`keygen`], [`mount`], [`umount`] | the commands |
 
+mod daemon;
 pub(crate) mod decrypt;
 pub(crate) mod encrypt;
 pub(crate) mod fsck;
 pub(crate) mod keygen;
 mod keys;
+pub(crate) mod mount;
+pub(crate) mod private;
 mod stream;
 mod tree;
+pub(crate) mod umount;
+mod volume;
 mod work;
+
+pub(crate) use keys::KeyArgs;
 
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;

@@ -39,6 +39,7 @@ Examples:
   bywash run --engine fpga --engine cpu --route queue -- ./server
   bywash run --devcrypto -- openssl speed -engine devcrypto -evp aes-128-cbc
   bywash run --static -- ./statically-linked
+  bywash run --files ~/vault -k my.key -- git -C ~/vault/notes commit
   bywash run --report report.json --trace trace.csv -- ./server
 
 Without a running broker the run hosts one of its own, which ends with it. A trace is always of
@@ -91,6 +92,12 @@ pub(crate) struct Args {
     /// Say in words what was wrong with a request to /dev/crypto
     #[arg(long)]
     explain: bool,
+    /// Show the program and what it starts the files in this volume, in its place; nobody else sees
+    /// them. `bywash mount --init` makes a volume
+    #[arg(long, value_name = "VOLUME")]
+    files: Option<PathBuf>,
+    #[command(flatten)]
+    keys: crate::files::KeyArgs,
     /// No summary and no notes
     #[arg(long, short)]
     quiet: bool,
@@ -145,8 +152,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         report,
         trace,
         command,
+        files,
+        keys,
     } = args;
-    execute(&Plan {
+    // First of all: there must be no thread yet.
+    let private = files.as_deref().map(|files| crate::files::private::enter(files, keys)).transpose()?;
+    let outcome = execute(&Plan {
         route: *route,
         socket: socket.clone(),
         engines: engine.clone(),
@@ -162,7 +173,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         report: report.clone(),
         trace: trace.clone(),
         command: command.clone(),
-    })
+    });
+    if let Some(private) = private {
+        private.leave();
+    }
+    outcome
 }
 
 /// Runs a program as planned; gives its status.

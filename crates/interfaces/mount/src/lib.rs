@@ -10,6 +10,7 @@
 //! | `node`, `open`, `settle` | what the kernel knows; what is open; what is closed and not yet on the disk |
 //! | [`fsck`] | all of a volume looked at |
 //! | `lower` | the lower folders, by descriptor |
+//! | [`private`] | mounts that only one program sees |
 //! | [`format`](mod@format) | what a volume format has to say |
 //! | [`native`], [`volume`], `names` | Bywash's own |
 //! | [`gocryptfs`] | gocryptfs's, read and written |
@@ -32,6 +33,7 @@ mod names;
 pub mod native;
 mod node;
 mod open;
+pub mod private;
 mod serve;
 mod settle;
 mod tree;
@@ -40,6 +42,6 @@ mod vectors;
 pub mod volume;
 
 pub use lower::open_root;
-pub use mount::{MountOptions, Mounted, Unmounter, mount};
+pub use mount::{MountOptions, Mounted, Unmounter, mount, wait_until_settled};
 pub use native::Native;
 pub use volume::{Options, VOLUME_FILE, Volume};

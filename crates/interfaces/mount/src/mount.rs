@@ -1,13 +1,15 @@
 //! A volume as a file system somewhere in the tree.
 
 use crate::format::Format;
+use crate::native::{BIRTHS_FILE, JOURNALS};
 use crate::serve::Served;
 use crate::tree::Tree;
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use rustix::mount::UnmountFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Threads that answer the kernel: some may wait for the disk.
@@ -29,10 +31,15 @@ pub struct MountOptions {
 pub struct Mounted {
     session: Session<Served>,
     tree: Arc<Tree>,
+    target: PathBuf,
 }
 
 /// Unmounts from another thread.
-pub struct Unmounter(SessionUnmounter);
+pub struct Unmounter {
+    session: SessionUnmounter,
+    tree: Arc<Tree>,
+    target: PathBuf,
+}
 
 impl Unmounter {
     /// Takes the file system away; what is open goes on as long as it is.
@@ -40,7 +47,17 @@ impl Unmounter {
     /// # Errors
     /// `ResourceBusy` if it is in use; the operating system's.
     pub fn unmount(&mut self) -> io::Result<()> {
-        self.0.unmount()
+        self.session.unmount()
+    }
+
+    /// Takes it away although it is in use, and settles every file: whoever still has one open can do nothing more with it once this process ends.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn detach(&self) -> io::Result<()> {
+        rustix::mount::unmount(&self.target, UnmountFlags::DETACH)?;
+        self.tree.end();
+        Ok(())
     }
 }
 
@@ -66,13 +83,13 @@ pub fn mount(root: OwnedFd, format: Arc<dyn Format>, target: &Path, options: &Mo
     config.n_threads = Some((2 * threads).clamp(THREADS_MIN, THREADS_MAX));
     config.clone_fd = true;
     let session = Session::new(Served(tree.clone()), target, &config)?;
-    Ok(Mounted { session, tree })
+    Ok(Mounted { session, tree, target: target.to_owned() })
 }
 
 impl Mounted {
     /// Something that ends it.
     pub fn unmounter(&mut self) -> Unmounter {
-        Unmounter(self.session.unmount_callable())
+        Unmounter { session: self.session.unmount_callable(), tree: self.tree.clone(), target: self.target.clone() }
     }
 
     /// Serves until it is unmounted, and settles every file.
@@ -87,6 +104,15 @@ impl Mounted {
         // It ends with the tree; a panic in it was printed.
         let _ = settler.join();
         served
+    }
+}
+
+/// Returns when whoever had the volume in that folder mounted has settled all its files.
+pub fn wait_until_settled(volume: &Path) {
+    let list = volume.join(JOURNALS).join(BIRTHS_FILE);
+    if let Ok(list) = std::fs::File::open(list) {
+        // What cannot be locked is not waited for.
+        let _ = rustix::fs::flock(&list, rustix::fs::FlockOperation::LockShared);
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) const JOURNALS: &str = ".bywash-journals";
 const FOLDER_FILE_C: &CStr = c".bywash-folder";
 const JOURNAL_PREFIX: &[u8] = b".bywash-journal-";
 /// The list of epochs in which files may be incomplete, beside the journals.
-const BIRTHS: &CStr = c"births";
+pub(crate) const BIRTHS_FILE: &str = "births";
 
 /// Bywash's own format.
 pub struct Native {
@@ -44,6 +44,8 @@ pub struct Native {
     has_journals: bool,
     /// None where nothing is written.
     births: Option<Births>,
+    /// Held while nothing is written by others.
+    _reading: Option<File>,
     /// What became of the epoch in which files are born.
     epoch: Mutex<EpochState>,
 }
@@ -83,7 +85,10 @@ impl Native {
         let header = Header::new(volume.aead(), volume.chunk_size(), slots, &keys).map_err(plain)?;
         let (journals, has_journals) = open_journals(root, is_read_only)?;
         let births_key = key_bytes(&volume.key("births")?)?;
-        let births = if is_read_only { None } else { Some(open_births(journals.as_fd(), &births_key)?) };
+        let (births, reading) = match is_read_only {
+            true => (None, lock_for_reading(journals.as_fd())?),
+            false => (Some(open_births(journals.as_fd(), &births_key)?), None),
+        };
         Ok(Self {
             client: client.clone(),
             aead: volume.aead(),
@@ -97,6 +102,7 @@ impl Native {
             _journal_folder: journals,
             has_journals,
             births,
+            _reading: reading,
             epoch: Mutex::new(EpochState::None),
         })
     }
@@ -212,11 +218,25 @@ fn open_journals(root: BorrowedFd<'_>, is_read_only: bool) -> io::Result<(OwnedF
 /// The list of epochs in which files may be incomplete.
 fn open_births(journals: BorrowedFd<'_>, key: &[u8; 32]) -> io::Result<Births> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(openat(journals, BIRTHS, flags, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?);
+    let file = File::from(openat(journals, BIRTHS_FILE, flags, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?);
     rustix::fs::fsync(journals)?;
     // Whoever writes to a volume is alone.
     Disk::lock(&file, Access::Write)?;
     Births::open(Arc::new(file), key).map_err(plain)
+}
+
+/// Who only reads keeps writers away, and is kept away by them.
+fn lock_for_reading(journals: BorrowedFd<'_>) -> io::Result<Option<File>> {
+    match openat(journals, BIRTHS_FILE, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, rustix::fs::Mode::empty()) {
+        Ok(file) => {
+            let file = File::from(file);
+            Disk::lock(&file, Access::Read)?;
+            Ok(Some(file))
+        }
+        // Nobody ever wrote to it.
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// An error of `bywash-files` as the file system's: what has a number keeps it.

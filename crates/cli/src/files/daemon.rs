@@ -1,0 +1,131 @@
+//! A mount in a process of its own. The command that was typed asks for the passphrase, opens the volume, starts itself again without a terminal, gives that process
+//! the volume's key through a pipe, and waits until it has mounted or says why not.
+
+use super::mount;
+use crate::failure::{Exit, Failure};
+use bywash_core::SecretBytes;
+use bywash_mount::{MountOptions, Unmounter};
+use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
+
+/// What the process in the background says once it has mounted.
+const MOUNTED: &[u8] = b"mounted";
+/// More than a volume's key has, in bytes.
+const SECRET_BYTES_MAX: u64 = 1024;
+/// Errors of a daemon, as syslog(3) numbers them.
+const PRIORITY: u32 = 3 << 3 | 3;
+
+fn failed(what: &str) -> impl Fn(io::Error) -> Failure {
+    move |error| Failure::failed(format!("the process in the background {what}: {error}; try --foreground"))
+}
+
+/// Starts it, and returns when the volume is mounted.
+pub(super) fn start(
+    volume: &Path,
+    target: &Path,
+    secret: &SecretBytes,
+    is_read_only: bool,
+    allows_others: bool,
+    log: Option<&Path>,
+) -> Result<ExitCode, Failure> {
+    let own = std::env::current_exe().map_err(failed("has no executable"))?;
+    let mut command = Command::new(own);
+    command.args(["mount", "--serve"]).arg(volume).arg(target).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.args(is_read_only.then_some("--read-only")).args(allows_others.then_some("--allow-other"));
+    if let Some(log) = log {
+        command.arg("--log").arg(log);
+    }
+    let mut child = command.spawn().map_err(failed("cannot be started"))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that ended says why itself.
+        let _ = stdin.write_all(secret);
+    }
+    let mut said = Vec::new();
+    if let Some(mut stdout) = child.stdout.take() {
+        stdout.read_to_end(&mut said).map_err(failed("cannot be heard"))?;
+    }
+    if said == MOUNTED {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let status = child.wait().map_err(failed("cannot be waited for"))?;
+    // It has said why on the same stderr.
+    Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(Exit::Failed as u8)))
+}
+
+/// That process.
+pub(super) fn serve(volume: &Path, target: &Path, options: &MountOptions, log: Option<&Path>) -> Result<ExitCode, Failure> {
+    let mut secret = zeroize::Zeroizing::new(Vec::with_capacity(SECRET_BYTES_MAX as usize));
+    io::stdin().lock().take(SECRET_BYTES_MAX).read_to_end(&mut secret).map_err(failed("was told no key"))?;
+    rustix::process::setsid().map_err(|error| failed("cannot leave the terminal")(error.into()))?;
+    log_to(log)?;
+    // A working folder would keep its file system busy.
+    let (volume, target) = (volume.to_owned(), target.to_owned());
+    std::env::set_current_dir("/").map_err(failed("cannot leave its folder"))?;
+    mount::serve(&volume, &target, SecretBytes::from(&secret[..]), options, leave)
+}
+
+/// Says that it has mounted, and has nothing to do with the terminal from here on.
+fn leave() -> Result<(), Failure> {
+    let mut stdout = io::stdout();
+    stdout.write_all(MOUNTED).and_then(|()| stdout.flush()).map_err(failed("cannot be heard"))?;
+    let null = File::options().read(true).write(true).open("/dev/null").map_err(failed("finds no /dev/null"))?;
+    let redirected =
+        rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stderr(&null)).and_then(|()| rustix::stdio::dup2_stdout(&null));
+    redirected.map_err(|error| failed("cannot leave the terminal")(error.into()))
+}
+
+/// Whoever ends the process gets what it holds on the disk first.
+pub(super) fn unmount_on_signals(mut unmounter: Unmounter) -> Result<(), Failure> {
+    let unwatched = |error| Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n"));
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(unwatched)?;
+    let watch = move || {
+        for _ in signals.forever() {
+            if let Err(error) = unmounter.unmount() {
+                tracing::error!("cannot unmount: {error}");
+            }
+        }
+    };
+    std::thread::Builder::new().name("bywash-signals".into()).spawn(watch).map(drop).map_err(unwatched)
+}
+
+/// Messages of a mount in the foreground.
+pub(super) fn log_to_stderr() {
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_target(false).without_time();
+    // Only a test has one already.
+    let _ = subscriber.with_ansi(crate::terminal::colour_on_stderr()).with_writer(io::stderr).try_init();
+}
+
+fn log_to(file: Option<&Path>) -> Result<(), Failure> {
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_target(false).with_ansi(false);
+    let initialised = match file {
+        Some(path) => {
+            let file = File::options().append(true).create(true).open(path).map_err(|error| Failure::file("write", path, &error))?;
+            subscriber.with_writer(Mutex::new(file)).try_init()
+        }
+        None => subscriber.without_time().with_writer(Mutex::new(Syslog)).try_init(),
+    };
+    initialised.map_err(|error| Failure::failed(error.to_string()))
+}
+
+/// The system's log, if there is one.
+struct Syslog;
+
+impl Write for Syslog {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        let message = format!("<{PRIORITY}>bywash[{}]: {}", std::process::id(), text.trim_end());
+        // Without a log nobody hears it; the program that met the error has its number.
+        let _ = UnixDatagram::unbound().and_then(|socket| socket.send_to(message.as_bytes(), "/dev/log"));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! `bywash umount`
+
+use super::io_failure;
+use crate::failure::{Exit, Failure};
+use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// `bywash umount`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bywash umount ~/plain
+
+It returns when all that was written is on the disk. `fusermount3 -u FOLDER` does the same without
+waiting for that.")]
+pub(crate) struct Args {
+    /// Where the volume is mounted
+    #[arg(value_name = "FOLDER")]
+    target: PathBuf,
+}
+
+/// Does what is asked.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let target = &args.target;
+    // The last part may be a mount whose process has ended, which cannot be looked at.
+    let path = match (target.canonicalize(), target.file_name()) {
+        (Ok(path), _) => path,
+        (Err(_), Some(name)) => {
+            bywash_files::place::folder_of(target).canonicalize().map_err(|error| io_failure(target, &error))?.join(name)
+        }
+        (Err(error), None) => return Err(io_failure(target, &error)),
+    };
+    let Some(volume) = source(&path) else {
+        return Err(Failure::failed(format!("{}: no volume is mounted there; `findmnt -t fuse` lists what is", target.display())));
+    };
+    unmount(&path)?;
+    bywash_mount::wait_until_settled(&volume);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unmount(path: &Path) -> Result<(), Failure> {
+    let busy = || Failure::failed(format!("{}: it is in use; `fuser -vm {0}` says by whom", path.display()));
+    match rustix::mount::unmount(path, UnmountFlags::NOFOLLOW) {
+        Ok(()) => return Ok(()),
+        Err(Errno::BUSY) => return Err(busy()),
+        // Users ask a helper.
+        Err(_) => {}
+    }
+    let output = Command::new("fusermount3").args(["-u", "--"]).arg(path).output();
+    let output = output.map_err(|error| {
+        let way_out = "install it (Debian: apt install fuse3), or unmount as root";
+        Failure::new(Exit::Permission, format!("users unmount with fusermount3, which cannot be started ({error}); {way_out}"))
+    })?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    match output.status.success() {
+        true => Ok(()),
+        false if said.contains("busy") => Err(busy()),
+        false => Err(Failure::failed(format!("{}: {}; only who mounted it can, or root", path.display(), said.trim()))),
+    }
+}
+
+/// What is mounted at a path: the latest there, if it is a FUSE file system.
+fn source(path: &Path) -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut found = mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ');
+        let (source, target, kind) = (fields.next()?, fields.next()?, fields.next()?);
+        Some((unescaped(source), unescaped(target), kind))
+    });
+    let (source, _, kind) = found.rfind(|(_, target, _)| target == path)?;
+    kind.starts_with("fuse").then_some(source)
+}
+
+/// Blanks and the like are octal in that table.
+fn unescaped(field: &str) -> PathBuf {
+    let mut parts = field.split('\\');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                text.push(char::from(byte));
+                text.push_str(&part[3..]);
+            }
+            None => text.push_str(part),
+        }
+    }
+    text.into()
+}

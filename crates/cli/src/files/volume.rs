@@ -1,0 +1,98 @@
+//! A volume as the commands have it: opened, mounted, and what can stand in the way of that.
+
+use super::keys::KeyArgs;
+use super::{client, failure, io_failure};
+use crate::failure::{Exit, Failure};
+use bywash_client::Client;
+use bywash_core::SecretBytes;
+use bywash_files::Keyring;
+use bywash_mount::format::Format;
+use bywash_mount::gocryptfs::{self, Config, Gocryptfs};
+use bywash_mount::volume::is_volume;
+use bywash_mount::{MountOptions, Mounted, Native, Volume, mount};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What makes a folder a volume of gocryptfs.
+const GOCRYPTFS: &str = "gocryptfs.conf";
+
+/// What opens a volume, and does: the volume file's text, or gocryptfs' passphrase.
+pub(super) fn secret(folder: &Path, keys: &KeyArgs) -> Result<SecretBytes, Failure> {
+    if !is_gocryptfs(folder) {
+        return Ok(open(folder, &keys.keyring(&client()?)?)?.secret().clone());
+    }
+    let passphrase = keys.passphrase()?;
+    unlock(folder, &passphrase, &client()?)?;
+    Ok(passphrase)
+}
+
+fn is_gocryptfs(folder: &Path) -> bool {
+    !is_volume(folder) && folder.join(GOCRYPTFS).is_file()
+}
+
+fn unlock(folder: &Path, passphrase: &[u8], client: &Client) -> Result<Gocryptfs, Failure> {
+    let path = folder.join(GOCRYPTFS);
+    let bytes = std::fs::read(&path).map_err(|error| io_failure(&path, &error))?;
+    let opened = Config::parse(&bytes).and_then(|config| Gocryptfs::unlock(&config, passphrase, client));
+    opened.map_err(|error| {
+        let exit = match error {
+            gocryptfs::Error::WrongPassphrase => Exit::NoKey,
+            gocryptfs::Error::Damaged { .. } => Exit::Damaged,
+            _ => Exit::Failed,
+        };
+        Failure::new(exit, format!("{}: {error}", path.display()))
+    })
+}
+
+/// What the volume file of a folder says.
+pub(super) fn open(folder: &Path, keyring: &Keyring) -> Result<Volume, Failure> {
+    Volume::open(&client()?, folder, keyring).map_err(|error| match error {
+        bywash_files::Error::Io(error) if error.kind() == ErrorKind::NotFound => {
+            let way_out = format!("make one with `bywash mount --init -p {}`", folder.display());
+            Failure::failed(format!("{}: {error}; check the path, or {way_out}", folder.display()))
+        }
+        error => failure(&folder.join(bywash_mount::VOLUME_FILE), &error),
+    })
+}
+
+/// A volume's folder, before anything is mounted over it.
+pub(super) fn root(folder: &Path) -> Result<OwnedFd, Failure> {
+    bywash_mount::open_root(folder).map_err(|error| io_failure(folder, &error))
+}
+
+/// Mounts a volume whose folder `root` is, and which is called `folder`.
+pub(super) fn mount_at(
+    root: OwnedFd,
+    folder: &Path,
+    secret: SecretBytes,
+    target: &Path,
+    options: &MountOptions,
+) -> Result<Mounted, Failure> {
+    let client = client()?;
+    let format: Arc<dyn Format> = if is_gocryptfs(folder) {
+        Arc::new(unlock(folder, &secret, &client)?)
+    } else {
+        let volume = Volume::parse(secret).map_err(|error| failure(folder, &error))?;
+        Arc::new(Native::new(&client, &volume, root.as_fd(), options.is_read_only).map_err(|error| io_failure(folder, &error))?)
+    };
+    mount(root, format, target, options).map_err(|error| refused(folder, target, &error))
+}
+
+fn refused(folder: &Path, target: &Path, error: &io::Error) -> Failure {
+    let (folder, target) = (folder.display(), target.display());
+    if let Err(device) = std::fs::File::options().read(true).write(true).open("/dev/fuse") {
+        let way_out = "the kernel needs FUSE (modprobe fuse), and a container the device /dev/fuse";
+        return Failure::new(Exit::Permission, format!("nothing can be mounted here: /dev/fuse: {device}; {way_out}"));
+    }
+    match error.kind() {
+        ErrorKind::InvalidData => Failure::new(Exit::Damaged, format!("{folder}: {error}")),
+        ErrorKind::NotFound => {
+            let way_out = "install it (Debian: apt install fuse3), or mount as root";
+            Failure::new(Exit::Permission, format!("{target}: users mount with fusermount3, which is not there ({error}); {way_out}"))
+        }
+        ErrorKind::PermissionDenied => Failure::new(Exit::Permission, format!("{target}: {error}; choose another place, or mount as root")),
+        _ => Failure::failed(format!("{target}: cannot mount here: {}; choose another place", error.to_string().trim())),
+    }
+}

@@ -1,0 +1,239 @@
+//! `bywash mount`, `umount`, `fsck` of a volume and `run --files`, as a user types them. Where nothing can be mounted the test says so and is skipped.
+
+#[allow(dead_code, reason = "shared with tests that start servers")]
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use support::{bywash, stderr, stdout, succeed};
+
+/// A folder with a key file and a volume `vault`, and an empty folder `plain`.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { folder: tempfile::tempdir().unwrap() };
+        succeed(bywash().arg("keygen").arg("--key-file").arg(place.at("key")));
+        succeed(bywash().arg("keygen").arg("--key-file").arg(place.at("other")));
+        fs::create_dir(place.at("plain")).unwrap();
+        succeed(place.bywash(&["mount", "--init", "-k", "key", "vault"]));
+        place
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn bywash(&self, arguments: &[&str]) -> Command {
+        let mut command = bywash();
+        command.current_dir(self.folder.path()).args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    fn refused(&self, arguments: &[&str], exit: i32, says: &str) {
+        let output = self.bywash(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(exit), "{arguments:?}: {}{}", stdout(&output), stderr(&output));
+        assert!(stderr(&output).contains(says), "{arguments:?} said: {}", stderr(&output));
+    }
+
+    /// Mounts it; `false`, and the reason said, where that cannot be.
+    fn mount(&self) -> bool {
+        let output = self.bywash(&["mount", "-k", "key", "vault", "plain"]).output().unwrap();
+        is_possible(&output)
+    }
+
+    fn umount(&self) {
+        succeed(&mut self.bywash(&["umount", "plain"]));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // A test that failed leaves it mounted.
+        let _ = self.bywash(&["umount", "plain"]).output();
+    }
+}
+
+fn is_possible(output: &Output) -> bool {
+    let said = stderr(output);
+    let is_lacking = ["nothing can be mounted here", "no user namespace", "fusermount3", "Operation not permitted"];
+    if !output.status.success() && is_lacking.iter().any(|lack| said.contains(lack)) {
+        eprintln!("skipped: {said}");
+        return false;
+    }
+    assert!(output.status.success(), "{said}");
+    true
+}
+
+/// Whether a text is anywhere in a folder: in a file, in a name, in a link.
+fn is_in(folder: &Path, text: &[u8]) -> bool {
+    let holds = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text);
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()).any(|entry| {
+        let path = entry.path();
+        let kind = entry.file_type().unwrap();
+        holds(entry.file_name().as_encoded_bytes())
+            || (kind.is_dir() && is_in(&path, text))
+            || (kind.is_file() && holds(&fs::read(&path).unwrap()))
+            || (kind.is_symlink() && holds(fs::read_link(&path).unwrap().as_os_str().as_encoded_bytes()))
+    })
+}
+
+#[test]
+fn a_volume_is_mounted_written_looked_at_and_mounted_again() {
+    let place = Place::new();
+    if !place.mount() {
+        return;
+    }
+    let plain = place.at("plain");
+    fs::create_dir(plain.join("secret-folder")).unwrap();
+    fs::write(plain.join("secret-folder/secret-name"), "secret-text ".repeat(20_000)).unwrap();
+    std::os::unix::fs::symlink("secret-target", plain.join("link")).unwrap();
+    place.refused(&["mount", "-k", "key", "vault", "plain"], 1, "it is not empty");
+    place.umount();
+    assert_eq!(fs::read_dir(&plain).unwrap().count(), 0);
+    assert!(!is_in(&place.at("vault"), b"secret"));
+    let checked = succeed(&mut place.bywash(&["fsck", "-k", "key", "vault"]));
+    assert!(stderr(&checked).contains("1 files and 2 folders looked at"), "{}", stderr(&checked));
+
+    assert!(place.mount());
+    assert_eq!(fs::read_to_string(plain.join("secret-folder/secret-name")).unwrap(), "secret-text ".repeat(20_000));
+    place.umount();
+}
+
+#[test]
+fn what_is_damaged_is_named_by_its_path_and_offset() {
+    let place = Place::new();
+    if !place.mount() {
+        return;
+    }
+    fs::create_dir(place.at("plain/folder")).unwrap();
+    fs::write(place.at("plain/folder/file"), vec![b'x'; 200_000]).unwrap();
+    place.umount();
+    let folder = |path: &Path, wants_folder: bool| {
+        let is_sealed = |name: &str| !name.contains('.');
+        let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap());
+        let mut found = entries.filter(|entry| is_sealed(&entry.file_name().to_string_lossy()) && entry.path().is_dir() == wants_folder);
+        found.next().unwrap().path()
+    };
+    let file = folder(&folder(&place.at("vault"), true), false);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[144 + 65_576 + 100] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    place.refused(&["fsck", "-k", "key", "vault"], 8, "folder/file: chunk 1 at offset 65720 (text from 65536) is damaged");
+    assert!(place.mount());
+    // The program hears of it, and of that place only.
+    assert!(fs::read(place.at("plain/folder/file")).is_err());
+    place.umount();
+}
+
+#[test]
+fn what_cannot_be_mounted_is_said_with_the_way_out() {
+    let place = Place::new();
+    fs::create_dir(place.at("folder")).unwrap();
+    fs::write(place.at("folder/file"), "here").unwrap();
+    place.refused(&["mount", "-k", "other", "vault", "plain"], 7, "none of the keys given opens it");
+    place.refused(&["mount", "-k", "key", "folder", "plain"], 1, "it is no volume");
+    place.refused(&["mount", "-k", "key", "vault", "folder"], 1, "name an empty folder");
+    place.refused(&["mount", "-k", "key", "vault", "nowhere"], 1, "check the path");
+    place.refused(&["mount", "--init", "-k", "key", "folder"], 1, "name another folder");
+    place.refused(&["mount", "--init", "-k", "key", "vault"], 1, "it is a volume already");
+    place.refused(&["mount", "--init", "new"], 2, "nobody could open it");
+    place.refused(&["umount", "plain"], 1, "no volume is mounted there");
+    place.refused(&["fsck", "-k", "other", "vault"], 7, "none of the keys given opens it");
+}
+
+#[test]
+fn a_mount_that_was_killed_is_mounted_again() {
+    let place = Place::new();
+    let arguments = ["mount", "--foreground", "-k", "key", "vault", "plain"];
+    let mut killed = support::Running::start(&mut place.bywash(&arguments));
+    let plain = place.at("plain");
+    let is_mounted = || fs::read_to_string("/proc/self/mounts").unwrap().contains(plain.to_str().unwrap());
+    for _ in 0..100 {
+        if is_mounted() || killed.0.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    if !is_mounted() {
+        eprintln!("skipped: nothing can be mounted here");
+        return;
+    }
+    fs::write(plain.join("closed"), "whole").unwrap();
+    let synced = fs::File::create(plain.join("synced")).unwrap();
+    std::io::Write::write_all(&mut &synced, b"synced").unwrap();
+    synced.sync_all().unwrap();
+    killed.0.kill().unwrap();
+    killed.0.wait().unwrap();
+    drop(synced);
+    place.refused(&["mount", "-k", "key", "vault", "plain"], 1, "umount");
+    place.umount();
+    assert!(place.mount());
+    assert_eq!(fs::read_to_string(plain.join("closed")).unwrap(), "whole");
+    assert_eq!(fs::read_to_string(plain.join("synced")).unwrap(), "synced");
+    place.umount();
+    succeed(&mut place.bywash(&["fsck", "-k", "key", "vault"]));
+}
+
+#[test]
+fn one_program_alone_sees_the_files() {
+    let place = Place::new();
+    let script = place.at("script");
+    let text = "set -e; printf 'b\\na\\n' > list; sort -o list list; sed -i s/a/c/ list; cp list copy; mkdir d; mv copy d/moved; cat d/moved; test -f list; exit 7";
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut run = place.bywash(&["run", "-q", "--files", "vault", "-k", "key", "--", "sh", "-c", "cd vault && . ../script"]);
+    let output = run.output().unwrap();
+    if output.status.code() != Some(7) {
+        assert!(!is_possible(&output), "{}", output.status);
+        return;
+    }
+    assert_eq!(stdout(&output), "c\nb\n");
+    // Outside there is ciphertext only, and nothing is mounted.
+    assert!(!place.at("vault/list").exists());
+    let checked = succeed(&mut place.bywash(&["fsck", "-k", "key", "vault"]));
+    assert!(stderr(&checked).contains("2 files and 2 folders looked at"), "{}", stderr(&checked));
+    let again = succeed(&mut place.bywash(&["run", "-q", "--files", "vault", "-k", "key", "--", "cat", "vault/list"]));
+    assert_eq!(stdout(&again), "c\nb\n");
+    place.refused(&["run", "-q", "--files", "vault", "-k", "other", "--", "true"], 7, "none of the keys given opens it");
+}
+
+#[test]
+fn a_volume_of_gocryptfs_is_mounted_too() {
+    let place = Place::new();
+    fs::write(place.at("passphrase"), "correct horse\n").unwrap();
+    fs::set_permissions(place.at("passphrase"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::create_dir(place.at("theirs")).unwrap();
+    let made = Command::new("gocryptfs").args(["-q", "-init", "-scryptn", "10", "-passfile", "passphrase", "theirs"]).current_dir(place.folder.path()).output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        eprintln!("skipped: gocryptfs is not installed");
+        return;
+    }
+    let mount = ["mount", "--passphrase-file", "passphrase", "theirs", "plain"];
+    let long = "n".repeat(250);
+    for round in 0..2 {
+        if !is_possible(&place.bywash(&mount).output().unwrap()) {
+            return;
+        }
+        let plain = place.at("plain");
+        if round == 0 {
+            fs::create_dir(plain.join("folder")).unwrap();
+            fs::write(plain.join("folder").join(&long), vec![b'x'; 100_000]).unwrap();
+            fs::rename(plain.join("folder").join(&long), plain.join("short")).unwrap();
+            fs::rename(plain.join("short"), plain.join(&long)).unwrap();
+            fs::remove_dir(plain.join("folder")).unwrap();
+            std::os::unix::fs::symlink("target", plain.join("link")).unwrap();
+        }
+        assert_eq!(fs::read(plain.join(&long)).unwrap(), vec![b'x'; 100_000]);
+        assert_eq!(fs::read_link(plain.join("link")).unwrap().to_str(), Some("target"));
+        assert_eq!(fs::read_dir(&plain).unwrap().count(), 2);
+        place.umount();
+    }
+    let theirs = Command::new("gocryptfs").args(["-q", "-fsck", "-passfile", "passphrase", "theirs"]).current_dir(place.folder.path()).output();
+    let theirs = theirs.unwrap();
+    assert!(theirs.status.success(), "{}{}", stdout(&theirs), stderr(&theirs));
+}
