@@ -208,7 +208,10 @@ fn a_volume_of_gocryptfs_is_mounted_too() {
     fs::write(place.at("passphrase"), "correct horse\n").unwrap();
     fs::set_permissions(place.at("passphrase"), fs::Permissions::from_mode(0o600)).unwrap();
     fs::create_dir(place.at("theirs")).unwrap();
-    let made = Command::new("gocryptfs").args(["-q", "-init", "-scryptn", "10", "-passfile", "passphrase", "theirs"]).current_dir(place.folder.path()).output();
+    let made = Command::new("gocryptfs")
+        .args(["-q", "-init", "-scryptn", "10", "-passfile", "passphrase", "theirs"])
+        .current_dir(place.folder.path())
+        .output();
     if !made.is_ok_and(|made| made.status.success()) {
         eprintln!("skipped: gocryptfs is not installed");
         return;
@@ -233,7 +236,8 @@ fn a_volume_of_gocryptfs_is_mounted_too() {
         assert_eq!(fs::read_dir(&plain).unwrap().count(), 2);
         place.umount();
     }
-    let theirs = Command::new("gocryptfs").args(["-q", "-fsck", "-passfile", "passphrase", "theirs"]).current_dir(place.folder.path()).output();
+    let theirs =
+        Command::new("gocryptfs").args(["-q", "-fsck", "-passfile", "passphrase", "theirs"]).current_dir(place.folder.path()).output();
     let theirs = theirs.unwrap();
     assert!(theirs.status.success(), "{}{}", stdout(&theirs), stderr(&theirs));
 }

@@ -38,7 +38,7 @@ impl Tree {
     pub(crate) fn change(&self, ino: u64, change: &Change) -> io::Result<FileAttr> {
         let node = self.nodes.get(ino)?;
         if let Some(size) = change.size {
-            self.with_file(&node, true, |file| file.set_len(size))?;
+            self.set_len(&node, size)?;
         }
         if change.mode.is_some() || change.uid.is_some() || change.gid.is_some() {
             self.change_rights(&node, change)?;

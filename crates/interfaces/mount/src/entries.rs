@@ -52,7 +52,7 @@ impl Tree {
         let (folder, lower) = self.sealed(&parent, name)?;
         folder.add_side_file(&lower, &self.unsynced)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let birth = self.birth();
+        let birth = self.birth()?;
         // Nobody else's before it is the caller's.
         let first = if self.gives_away(caller) { mode & 0o700 } else { mode };
         let file = Arc::new(File::from(openat(folder.fd(), &lower.name, flags, Mode::from_raw_mode(first & 0o7777))?));
@@ -206,11 +206,20 @@ impl Tree {
         let (moved, moved_stat) = node_at(old_folder, &old)?.ok_or(Errno::NOENT)?;
         let target = node_at(new_folder, &new)?;
         new_folder.add_side_file(&new, &self.unsynced)?;
+        // A file that is on the disk must not go behind a name that is not.
+        self.unsynced.sync()?;
         if flags.contains(RenameFlags::EXCHANGE) {
             let (target, _) = target.ok_or(Errno::NOENT)?;
+            let mut known = [(moved.as_deref(), &new_parent, &new), (target.as_deref(), &old_parent, &old)];
+            known.sort_by_key(|(node, ..)| node.map(|node| node.ino));
+            // Who asks for one of them meanwhile waits until its new place is known.
+            let places = known.map(|(node, parent, lower)| (node.map(Node::place), parent, lower));
             renameat_with(old_folder.fd(), &old.name, new_folder.fd(), &new.name, flags)?;
-            place(moved.as_deref(), &new_parent, &new);
-            place(target.as_deref(), &old_parent, &old);
+            for (place, parent, lower) in places {
+                if let Some(mut place) = place {
+                    *place = Place::At(parent.clone(), lower.name.clone());
+                }
+            }
             return Ok(());
         }
         if let Some((_, stat)) = &target {
@@ -247,11 +256,5 @@ impl Tree {
             old_folder.drop_side_file(&old);
         }
         Ok(())
-    }
-}
-
-fn place(node: Option<&Node>, parent: &Arc<Node>, lower: &LowerName) {
-    if let Some(node) = node {
-        *node.place() = Place::At(parent.clone(), lower.name.clone());
     }
 }

@@ -145,7 +145,12 @@ pub trait Format: Send + Sync + 'static {
         Ok(())
     }
 
-    /// An empty text in a new, empty lower file.
+    /// Whether a file that is cut to nothing is [made anew](Self::create), instead of being cut.
+    fn is_cut_by_birth(&self) -> bool {
+        false
+    }
+
+    /// An empty text in a lower file; what the file holds is gone.
     ///
     /// # Errors
     /// The operating system's.
@@ -166,6 +171,11 @@ pub trait Content: Send + Sync {
     /// Whether there is none.
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether the file is new and nobody was promised anything about it.
+    fn is_newborn(&self) -> bool {
+        false
     }
 
     /// Reads at an offset; fewer bytes than asked for only at the end.

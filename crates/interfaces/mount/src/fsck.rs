@@ -1,7 +1,7 @@
 //! A volume looked at whole: every name, every link, every chunk of every file.
 
 use crate::format::{Entry, Format};
-use crate::lower::Folder;
+use crate::lower::{Folder, read_folder};
 use crate::native::{Native, plain};
 use bywash_files::disk::Journals;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat};
@@ -65,7 +65,7 @@ impl Check<'_> {
     fn folder(&mut self, folder: &Folder, path: &Path, is_root: bool) -> io::Result<()> {
         self.checked.folders += 1;
         let mut entries = Vec::new();
-        for entry in rustix::fs::Dir::read_from(folder.fd())? {
+        for entry in read_folder(folder.fd())? {
             let entry = entry?;
             if entry.file_name() != c"." && entry.file_name() != c".." {
                 entries.push(entry.file_name().to_owned());

@@ -128,7 +128,7 @@ impl Folder {
     /// All entries, as they are now.
     pub(crate) fn list(&self, format: &dyn Format) -> io::Result<Vec<Listed>> {
         let mut listed = Vec::new();
-        for entry in Dir::read_from(self.fd())? {
+        for entry in read_folder(self.fd())? {
             let entry = entry?;
             let lower = entry.file_name();
             if lower == c"." || lower == c".." {
@@ -147,16 +147,12 @@ impl Folder {
     /// Makes what a long name needs beside it.
     pub(crate) fn add_side_file(&self, name: &LowerName, unsynced: &Unsynced) -> io::Result<()> {
         let Some(long) = &name.long else { return Ok(()) };
+        // Another name of that file may stand on it.
+        if read_small(self.fd(), &long.side_file, SIDE_BYTES_MAX).is_ok_and(|there| there == long.sealed) {
+            return Ok(());
+        }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(match openat(self.fd(), &long.side_file, flags, Mode::from_raw_mode(0o644)) {
-            // It may be there from before, and nobody's to write.
-            Err(Errno::ACCESS | Errno::PERM)
-                if read_small(self.fd(), &long.side_file, SIDE_BYTES_MAX).is_ok_and(|there| there == long.sealed) =>
-            {
-                return Ok(());
-            }
-            outcome => outcome?,
-        });
+        let mut file = File::from(openat(self.fd(), &long.side_file, flags, Mode::from_raw_mode(0o644))?);
         file.write_all(&long.sealed)?;
         unsynced.add(file)
     }
@@ -227,10 +223,16 @@ fn read_small(folder: BorrowedFd<'_>, name: &CStr, max: u64) -> io::Result<Vec<u
     Ok(bytes)
 }
 
+/// The entries of a folder, whose descriptor may be one that cannot be read itself.
+pub(crate) fn read_folder(folder: BorrowedFd<'_>) -> io::Result<Dir> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(Dir::new(openat(folder, c".", flags, Mode::empty())?)?)
+}
+
 /// The format's own files in a folder; none if there is anything else.
 fn own_files(folder: BorrowedFd<'_>, format: &dyn Format) -> io::Result<Option<Vec<CString>>> {
     let mut own = Vec::new();
-    for entry in Dir::read_from(folder)? {
+    for entry in read_folder(folder)? {
         let entry = entry?;
         let name = entry.file_name();
         match format.classify(name, false) {

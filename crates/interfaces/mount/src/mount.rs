@@ -1,10 +1,11 @@
 //! A volume as a file system somewhere in the tree.
 
 use crate::format::Format;
-use crate::native::{BIRTHS_FILE, JOURNALS};
 use crate::serve::Served;
 use crate::tree::Tree;
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
@@ -56,8 +57,7 @@ impl Unmounter {
     /// The operating system's.
     pub fn detach(&self) -> io::Result<()> {
         rustix::mount::unmount(&self.target, UnmountFlags::DETACH)?;
-        self.tree.end();
-        Ok(())
+        self.tree.end()
     }
 }
 
@@ -67,6 +67,12 @@ impl Unmounter {
 /// The operating system's: no `/dev/fuse`, no `fusermount3`, no permission.
 pub fn mount(root: OwnedFd, format: Arc<dyn Format>, target: &Path, options: &MountOptions) -> io::Result<Mounted> {
     raise_descriptor_limit();
+    // Others that mount it wait, or are told.
+    let access = if options.is_read_only { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
+    // Where there are no locks everybody is trusted.
+    if let Err(Errno::WOULDBLOCK) = rustix::fs::flock(&root, access) {
+        return Err(io::Error::new(io::ErrorKind::ResourceBusy, "it is mounted already"));
+    }
     if !options.is_read_only {
         format.recover(root.as_fd())?;
     }
@@ -100,19 +106,18 @@ impl Mounted {
         let settling = self.tree.clone();
         let settler = std::thread::Builder::new().name("settler".into()).spawn(move || settling.settle_closed())?;
         let served = self.session.run();
-        self.tree.end();
+        let ended = self.tree.end();
         // It ends with the tree; a panic in it was printed.
         let _ = settler.join();
-        served
+        served.and(ended)
     }
 }
 
 /// Returns when whoever had the volume in that folder mounted has settled all its files.
 pub fn wait_until_settled(volume: &Path) {
-    let list = volume.join(JOURNALS).join(BIRTHS_FILE);
-    if let Ok(list) = std::fs::File::open(list) {
+    if let Ok(folder) = std::fs::File::open(volume) {
         // What cannot be locked is not waited for.
-        let _ = rustix::fs::flock(&list, rustix::fs::FlockOperation::LockShared);
+        let _ = rustix::fs::flock(&folder, FlockOperation::LockShared);
     }
 }
 

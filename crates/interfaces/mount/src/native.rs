@@ -5,7 +5,7 @@ use crate::names::{NAME_BYTES_MAX, NameKeys, OWN_PREFIX, Siv, is_sealed, side_fi
 use crate::volume::{OWN_FOLDER_MODE, VOLUME_FILE, Volume};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
-use bywash_files::births::{Births, Fate};
+use bywash_files::births::{self, Births, Fate};
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
 use bywash_files::{Aead, Container, Error, Geometry, Header, Keyring, Lock, new_file};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, mkdirat, openat, statat};
@@ -22,8 +22,10 @@ pub(crate) const FOLDER_FILE: &str = ".bywash-folder";
 pub(crate) const JOURNALS: &str = ".bywash-journals";
 const FOLDER_FILE_C: &CStr = c".bywash-folder";
 const JOURNAL_PREFIX: &[u8] = b".bywash-journal-";
+/// Where a file's salt is in its header.
+const SALT: core::ops::Range<usize> = 20..52;
 /// The list of epochs in which files may be incomplete, beside the journals.
-pub(crate) const BIRTHS_FILE: &str = "births";
+const BIRTHS_FILE: &str = "births";
 
 /// Bywash's own format.
 pub struct Native {
@@ -142,11 +144,36 @@ impl Native {
         Ok((Header::new(self.aead, self.chunk_size, slots, &keys)?, keys))
     }
 
+    /// Empties a file that is to be born again: with a sync, unless it is itself of those that may become empty in a power cut.
+    fn clear(&self, file: &File) -> bywash_files::Result<()> {
+        let mut head = [0; SALT.end];
+        let mut salt = [0; 32];
+        let got = Disk::read_at(file, &mut head, 0)?;
+        salt.copy_from_slice(&head[SALT]);
+        match &self.births {
+            Some(births) if got == head.len() && births.is_of_unsettled(&salt) => Disk::set_len(file, 0)?,
+            _ => births::clear(file)?,
+        }
+        Ok(())
+    }
+
     /// A file that a crash may have left incomplete: whole, or else empty, as it was born; and as its journal says, if it has one.
     fn recover_file(&self, folder: BorrowedFd<'_>, lower: &CStr) -> io::Result<()> {
         let Some(births) = &self.births else { return Ok(()) };
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(folder, lower, flags | OFlags::RDWR, rustix::fs::Mode::empty())?;
+        let open = |access| openat(folder, lower, flags | access, rustix::fs::Mode::empty());
+        let file = match open(OFlags::RDWR) {
+            // Its owner may forbid himself to write to it.
+            Err(Errno::ACCESS) => {
+                let file = open(OFlags::RDONLY)?;
+                let mode = rustix::fs::Mode::from_raw_mode(rustix::fs::fstat(&file)?.st_mode & 0o7777);
+                rustix::fs::fchmod(&file, mode | rustix::fs::Mode::WUSR)?;
+                let opened = open(OFlags::RDWR);
+                rustix::fs::fchmod(&file, mode)?;
+                opened?
+            }
+            outcome => outcome?,
+        };
         let disk: Arc<dyn Disk> = Arc::new(File::from(file));
         let journals: Arc<dyn Journals> = self.journals.clone();
         let fate =
@@ -168,7 +195,9 @@ impl Native {
         Ok(())
     }
 
-    fn recover_folder(&self, folder: BorrowedFd<'_>, is_root: bool) -> io::Result<()> {
+    /// How many entries cannot be recovered.
+    fn recover_folder(&self, folder: BorrowedFd<'_>, is_root: bool) -> io::Result<u64> {
+        let mut failed = 0;
         for entry in Dir::read_from(folder)? {
             let entry = entry?;
             let lower = entry.file_name();
@@ -187,15 +216,16 @@ impl Native {
                         .map_err(Into::into)
                         .and_then(|folder| self.recover_folder(folder.as_fd(), false))
                 }
-                FileType::RegularFile => self.recover_file(folder, lower),
-                _ => Ok(()),
+                FileType::RegularFile => self.recover_file(folder, lower).map(|()| 0),
+                _ => Ok(0),
             };
             // One that cannot be recovered must not keep the others from it.
-            if let Err(error) = recovered {
+            failed += recovered.unwrap_or_else(|error| {
                 tracing::error!("{lower:?} cannot be recovered: {error}");
-            }
+                1
+            });
         }
-        Ok(())
+        Ok(failed)
     }
 }
 
@@ -330,8 +360,13 @@ impl Format for Native {
         let Some(births) = self.births.as_ref().filter(|_| is_unsettled || self.has_journals) else { return Ok(()) };
         tracing::info!("the volume was not unmounted: looking at its files");
         // What has to be emptied is born in an epoch of its own.
-        self.recover_folder(root, true)?;
+        let failed = self.recover_folder(root, true)?;
         rustix::fs::syncfs(root)?;
+        if failed > 0 {
+            // They are looked at again by the next mount.
+            tracing::error!("{failed} files cannot be recovered");
+            return Ok(());
+        }
         *self.epoch.lock().unwrap_or_else(PoisonError::into_inner) = EpochState::None;
         births.end().map_err(plain)
     }
@@ -355,11 +390,18 @@ impl Format for Native {
         }
     }
 
+    fn is_cut_by_birth(&self) -> bool {
+        true
+    }
+
     fn create(&self, file: Arc<File>) -> io::Result<Arc<dyn Content>> {
         let make = || {
+            if Disk::len(&*file)? > 0 {
+                self.clear(&file)?;
+            }
             let (header, keys) = self.new_header()?;
             let salt = *header.salt();
-            let container = Container::create(&self.client, &header, keys, file, self.journals.clone())?;
+            let container = Container::create(&self.client, &header, keys, Arc::new(Unlocked(file)), self.journals.clone())?;
             Ok(Arc::new(Text { container, salt, journals: self.journals.clone() }))
         };
         make().map(|text| text as Arc<dyn Content>).map_err(plain)
@@ -368,13 +410,39 @@ impl Format for Native {
     fn open(&self, file: Arc<File>, access: Access) -> io::Result<Arc<dyn Content>> {
         let open = || {
             let (header, keys) = self.header(&file)?;
+            let disk = Arc::new(Unlocked(file));
             let container = match access {
-                Access::Read => Container::open(&self.client, &header, keys, file.clone(), &*self.journals)?,
-                Access::Write => Container::open_rw(&self.client, &header, keys, file.clone(), self.journals.clone())?,
+                Access::Read => Container::open(&self.client, &header, keys, disk, &*self.journals)?,
+                Access::Write => Container::open_rw(&self.client, &header, keys, disk, self.journals.clone())?,
             };
             Ok(Arc::new(Text { container, salt: *header.salt(), journals: self.journals.clone() }))
         };
         open().map(|text| text as Arc<dyn Content>).map_err(plain)
+    }
+}
+
+/// A file of a volume: no lock for each, since the volume's keeps others away, and a file may be opened anew while its last reader is not done.
+struct Unlocked(Arc<File>);
+
+impl Disk for Unlocked {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        Disk::read_at(&*self.0, buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        Disk::write_at(&*self.0, bytes, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Disk::len(&*self.0)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        Disk::set_len(&*self.0, len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Disk::sync(&*self.0)
     }
 }
 
@@ -386,6 +454,10 @@ struct Text {
 }
 
 impl Content for Text {
+    fn is_newborn(&self) -> bool {
+        self.container.is_newborn()
+    }
+
     fn len(&self) -> u64 {
         self.container.len()
     }

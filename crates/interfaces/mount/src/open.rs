@@ -23,7 +23,8 @@ pub(crate) struct OpenFile {
 
 impl OpenFile {
     pub(crate) fn new(content: Arc<dyn Content>, file: Arc<File>, writes: bool, is_new: bool) -> Arc<Self> {
-        Arc::new(Self { content, file, writes, is_dirty: AtomicBool::new(is_new), modified: Mutex::default() })
+        let modified = Mutex::new(is_new.then(now));
+        Arc::new(Self { content, file, writes, is_dirty: AtomicBool::new(is_new), modified })
     }
 
     /// The lower file.
@@ -71,6 +72,16 @@ impl OpenFile {
     /// Somebody says when it was changed.
     pub(crate) fn set_modified(&self, time: Timespec) {
         *self.modified.lock().unwrap_or_else(PoisonError::into_inner) = self.is_dirty().then_some(time);
+    }
+
+    /// Whether the file is new and nobody was promised anything about it.
+    pub(crate) fn is_newborn(&self) -> bool {
+        self.content.is_newborn()
+    }
+
+    /// The lower file, for who makes another text in it.
+    pub(crate) fn lower_shared(&self) -> Arc<File> {
+        self.file.clone()
     }
 
     /// Whether it has no name any more.

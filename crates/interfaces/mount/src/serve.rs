@@ -6,7 +6,7 @@ use crate::tree::{Caller, Tree};
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
     OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
-    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::{AtFlags, FallocateFlags, OFlags};
 use std::cell::RefCell;
@@ -115,7 +115,9 @@ impl Filesystem for Served {
     }
 
     fn destroy(&mut self) {
-        self.0.end();
+        if let Err(error) = self.0.end() {
+            tracing::error!("{error}");
+        }
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -384,25 +386,4 @@ impl Filesystem for Served {
         });
         empty(reply, extended);
     }
-
-    fn lseek(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
-        let sought = self.0.nodes.get(ino.0).and_then(|node| {
-            let len = self.0.attributes(&node)?.size;
-            let from = u64::try_from(offset).ok().filter(|offset| *offset < len).ok_or(rustix::io::Errno::NXIO)?;
-            // There are no holes: all is data.
-            match whence {
-                DATA => Ok(from),
-                HOLE => Ok(len),
-                _ => Err(rustix::io::Errno::INVAL.into()),
-            }
-        });
-        match sought {
-            Ok(at) => reply.offset(at as i64),
-            Err(error) => reply.error(number(&error)),
-        }
-    }
 }
-
-/// `SEEK_DATA` and `SEEK_HOLE`, the same on every Linux.
-const DATA: i32 = 3;
-const HOLE: i32 = 4;

@@ -44,6 +44,11 @@ impl Settler {
         self.changed.notify_one();
     }
 
+    /// Whether no more should wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).waiting.len() >= WAITING_MAX
+    }
+
     /// The next that has waited long enough; none at the end.
     pub(crate) fn next(&self) -> Option<Due> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);

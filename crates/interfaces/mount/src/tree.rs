@@ -17,6 +17,9 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
+/// With less room than this on the lower file system, in bytes, what is closed is stored at once.
+const ROOM_BYTES: u64 = 256 << 20;
+
 /// Who asks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
@@ -30,8 +33,8 @@ pub(crate) struct Tree {
     pub(crate) nodes: Nodes,
     pub(crate) unsynced: Unsynced,
     settler: Settler,
-    /// Held for reading while a file is born, until it is known here.
-    turning: RwLock<()>,
+    /// Held for reading while a file is born, until it is known here. Whether the end has come.
+    turning: RwLock<bool>,
     /// Folders that are being read, as they were when their reading began.
     listings: Mutex<HashMap<u64, Arc<Vec<Listed>>>>,
     next_listing: AtomicU64,
@@ -123,10 +126,15 @@ impl Tree {
 
     /// Does something with a node's text, which need not be open.
     pub(crate) fn with_file<T>(&self, node: &Arc<Node>, writes: bool, work: impl FnOnce(&OpenFile) -> io::Result<T>) -> io::Result<T> {
-        let file = self.text(node, &mut node.opened(), writes)?;
+        let mut opened = node.opened();
+        let file = self.text(node, &mut opened, writes)?;
+        // As if a program had it open: nobody settles it meanwhile.
+        opened.count += 1;
+        drop(opened);
         let done = work(&file);
         drop(file);
         let mut opened = node.opened();
+        opened.count -= 1;
         if opened.count == 0 {
             let closed = self.closed(node, &mut opened);
             drop(opened);
@@ -137,15 +145,52 @@ impl Tree {
 
     /// A program opens a node.
     pub(crate) fn open(&self, node: &Arc<Node>, writes: bool, truncates: bool) -> io::Result<()> {
+        let birth = if truncates { Some(self.birth()?) } else { None };
         let mut opened = node.opened();
         // Who only reads may never ask: the kernel has the text.
-        if writes || truncates {
-            let file = self.text(node, &mut opened, true)?;
-            if truncates {
-                file.set_len(0)?;
-            }
+        if truncates {
+            self.cut(node, &mut opened)?;
+        } else if writes {
+            self.text(node, &mut opened, true)?;
         }
+        drop(birth);
         opened.count += 1;
+        Ok(())
+    }
+
+    /// A program cuts a node to a length.
+    pub(crate) fn set_len(&self, node: &Arc<Node>, len: u64) -> io::Result<()> {
+        if len > 0 {
+            return self.with_file(node, true, |file| file.set_len(len));
+        }
+        let birth = self.birth()?;
+        let mut opened = node.opened();
+        self.cut(node, &mut opened)?;
+        drop(birth);
+        if opened.count == 0 { self.closed(node, &mut opened) } else { Ok(()) }
+    }
+
+    /// Cuts a text to nothing. Where the format has it so, that is a new file; whatever the old one was, even damaged, is gone. The kernel lets nobody write meanwhile.
+    fn cut(&self, node: &Node, opened: &mut Opened) -> io::Result<()> {
+        let is_cut = match &opened.file {
+            Some(file) => file.writes() && file.is_newborn(),
+            None => false,
+        };
+        if is_cut || !self.format.is_cut_by_birth() {
+            return self.text(node, opened, true)?.set_len(0);
+        }
+        if self.is_read_only {
+            return Err(Errno::ROFS.into());
+        }
+        let lower = match opened.file.take() {
+            Some(file) if file.writes() => {
+                file.discard();
+                file.lower_shared()
+            }
+            _ => Arc::new(File::from(node.open_lower(&*self.format, &self.unsynced, OFlags::RDWR)?)),
+        };
+        let content = self.format.create(lower.clone())?;
+        opened.file = Some(OpenFile::new(content, lower, true, true));
         Ok(())
     }
 
@@ -199,8 +244,9 @@ impl Tree {
             let mut opened = node.opened();
             opened.is_queued = false;
             // One that is open again comes back when it is closed.
-            if opened.count == 0 {
-                self.settle(&node, &mut opened);
+            if opened.count == 0 && !self.settle(&node, &mut opened) {
+                opened.is_queued = true;
+                self.settler.add(node.clone());
             }
             drop(opened);
             // The kernel may have forgotten it meanwhile.
@@ -208,16 +254,21 @@ impl Tree {
         }
     }
 
-    fn settle(&self, node: &Node, opened: &mut Opened) {
-        let Some(file) = opened.file.take() else { return };
-        if !file.is_dirty() {
-            return;
-        }
-        if file.is_gone() {
+    /// A closed text goes to the disk. `false` if it cannot, and is kept.
+    fn settle(&self, node: &Node, opened: &mut Opened) -> bool {
+        let Some(file) = &opened.file else { return true };
+        if file.is_dirty() && file.is_gone() {
             file.discard();
-        } else if let Err(error) = self.unsynced.sync().and_then(|()| file.settle()) {
-            tracing::error!("file {}: what was written to it last cannot be stored: {error}", node.ino);
+        } else if file.is_dirty() {
+            // The one failing is no reason not to try the other.
+            let synced = self.unsynced.sync();
+            if let Err(error) = file.settle().and(synced) {
+                tracing::error!("file {}: what was written to it last cannot be stored: {error}", node.ino);
+                return false;
+            }
         }
+        opened.file = None;
+        true
     }
 
     /// New files of before are synced, all together.
@@ -228,8 +279,9 @@ impl Tree {
         }
         drop(turning);
         for node in self.nodes.all() {
-            let file = node.opened().file.clone();
-            if let Some(file) = file.filter(|file| file.is_dirty()) {
+            // Clean ones too: a new file that was finished and is open may be written on. Nobody cuts it to nothing meanwhile.
+            let opened = node.opened();
+            if let Some(file) = &opened.file {
                 file.sync()?;
             }
         }
@@ -244,25 +296,36 @@ impl Tree {
         Ok(rustix::fs::syncfs(rustix::fs::openat(self.folder(&root)?.fd(), c".", flags, Mode::empty())?)?)
     }
 
-    /// All that is left to do, at the end.
-    pub(crate) fn end(&self) {
+    /// All that is left to do, at the end; nothing is born from here on.
+    ///
+    /// # Errors
+    /// If anything that was written is lost.
+    pub(crate) fn end(&self) -> io::Result<()> {
         self.settler.end();
-        for node in self.nodes.all() {
-            self.settle(&node, &mut node.opened());
+        let mut turning = self.turning.write().unwrap_or_else(PoisonError::into_inner);
+        let was_ended = core::mem::replace(&mut *turning, true);
+        let lost = self.nodes.all().iter().filter(|node| !self.settle(node, &mut node.opened())).count();
+        if lost > 0 {
+            return Err(io::Error::other(format!("what was written last to {lost} files cannot be stored; the log says why")));
         }
-        if self.is_read_only {
-            return;
+        if self.is_read_only || was_ended {
+            return Ok(());
         }
-        if let Err(error) = self.sync_lower().and_then(|()| self.format.end_turn(true)) {
-            tracing::error!("new files cannot be synced; they are looked at when the volume is mounted again: {error}");
-        }
+        self.sync_lower().and_then(|()| self.format.end_turn(true))
     }
 
     /// Returns when what was written to a node survives a power cut.
     pub(crate) fn sync(&self, node: &Arc<Node>) -> io::Result<()> {
         self.unsynced.sync()?;
         let file = node.opened().file.clone();
-        file.map_or(Ok(()), |file| file.sync())
+        match file.filter(|file| file.writes()) {
+            Some(file) => file.sync(),
+            None if node.kind == FileType::RegularFile && !self.is_read_only => {
+                // It may have been written, and closed without a sync, before.
+                Ok(rustix::fs::fsync(node.open_lower(&*self.format, &self.unsynced, OFlags::RDONLY)?)?)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Returns when the entries of a folder survive a power cut.
@@ -281,8 +344,18 @@ impl Tree {
 
     /// A descriptor of a program is closed, one of several perhaps: the last moment at which it hears of errors.
     pub(crate) fn flush(&self, node: &Node) -> io::Result<()> {
-        let file = node.opened().file.clone();
-        file.map_or(Ok(()), |file| file.write_out().map(|_| ()))
+        let opened = node.opened();
+        let Some(file) = &opened.file else { return Ok(()) };
+        match file.write_out()? {
+            Rest::Nothing => Ok(()),
+            // Its program must hear of it if there may be no room, and memory has its bounds.
+            Rest::Settle if self.settler.is_full() || self.is_nearly_full() => file.sync(),
+            Rest::Settle => Ok(()),
+        }
+    }
+
+    fn is_nearly_full(&self) -> bool {
+        self.statistics().is_ok_and(|lower| lower.f_bavail.saturating_mul(lower.f_frsize) < ROOM_BYTES)
     }
 
     /// A new entry gets the mode that was asked for, and belongs to whoever asked.
@@ -299,8 +372,12 @@ impl Tree {
     }
 
     /// While this is held no turn begins.
-    pub(crate) fn birth(&self) -> RwLockReadGuard<'_, ()> {
-        self.turning.read().unwrap_or_else(PoisonError::into_inner)
+    ///
+    /// # Errors
+    /// At the end.
+    pub(crate) fn birth(&self) -> io::Result<RwLockReadGuard<'_, bool>> {
+        let turning = self.turning.read().unwrap_or_else(PoisonError::into_inner);
+        if *turning { Err(Errno::NODEV.into()) } else { Ok(turning) }
     }
 
     /// Whether entries are made as somebody else than they are to belong to.

@@ -23,7 +23,12 @@ fn files_folders_and_links_come_back_after_a_remount() {
     fs::set_permissions(upper.join("large"), fs::Permissions::from_mode(0o640)).unwrap();
     fs::write(upper.join("empty"), b"").unwrap();
     fs::rename(upper.join("a/b"), upper.join("c")).unwrap();
+    fs::create_dir(upper.join("d")).unwrap();
+    assert!(fs::remove_dir(upper.join("c")).is_err());
+    fs::remove_dir(upper.join("d")).unwrap();
     for remounted in [false, true] {
+        let inner: Vec<_> = fs::read_dir(upper.join("c")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(inner, ["short"]);
         assert_eq!(fs::read(upper.join("c/short")).unwrap(), b"attack at dawn");
         assert_eq!(fs::read(upper.join("second")).unwrap(), b"attack at dawn");
         assert_eq!(fs::metadata(upper.join("second")).unwrap().nlink(), 2);
