@@ -20,7 +20,7 @@ impl Place {
         succeed(bywash().arg("keygen").arg("--key-file").arg(place.at("key")));
         succeed(bywash().arg("keygen").arg("--key-file").arg(place.at("other")));
         fs::create_dir(place.at("plain")).unwrap();
-        succeed(place.bywash(&["mount", "--init", "-k", "key", "vault"]));
+        succeed(&mut place.bywash(&["mount", "--init", "-k", "key", "vault"]));
         place
     }
 
