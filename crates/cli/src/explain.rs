@@ -1,7 +1,7 @@
 //! `bywash explain`: why a request went where it went, and when.
 
 use crate::broker_link::{Link, socket_path};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, shown};
 use crate::shell::print;
 use crate::stats::recent;
 use bywash_broker::RequestStats;
@@ -49,7 +49,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let text = if args.json {
         serde_json::to_string_pretty(request).map_err(|error| Failure::failed(error.to_string()))? + "\n"
     } else {
-        explain(request, &known)
+        // A recording may be a stranger's.
+        shown(explain(request, &known))
     };
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

@@ -43,12 +43,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure with its exit code.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        let mut message = message.into();
-        // Names of files are anybody's: what a terminal would obey is shown instead.
-        if message.contains(|letter: char| letter.is_control() && letter != '\n' && letter != '\t') {
-            message = message.chars().flat_map(shown).collect();
-        }
-        Self { message, exit }
+        Self { message: shown(message.into()), exit }
     }
 
     /// [`Exit::Failed`].
@@ -80,8 +75,13 @@ impl Failure {
     }
 }
 
-fn shown(letter: char) -> Vec<char> {
-    if letter.is_control() && letter != '\n' && letter != '\t' { letter.escape_default().collect() } else { vec![letter] }
+/// A text in which names are anybody's, of files or programs: what a terminal would obey is shown instead.
+pub(crate) fn shown(text: String) -> String {
+    let is_obeyed = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
+    if !text.contains(is_obeyed) {
+        return text;
+    }
+    text.chars().map(|letter| if is_obeyed(letter) { letter.escape_default().to_string() } else { letter.to_string() }).collect()
 }
 
 impl fmt::Display for Failure {

@@ -8,6 +8,7 @@ use bywash_client::Route;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -87,9 +88,9 @@ fn attached(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the trace file.
+/// Makes the trace file, readable by its owner alone: it says which users' programs asked for what, and when.
 pub(crate) fn create(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|error| Failure::file("write", path, &error))
+    File::options().write(true).create(true).truncate(true).mode(0o600).open(path).map_err(|error| Failure::file("write", path, &error))
 }
 
 /// What became of a recording, in words.

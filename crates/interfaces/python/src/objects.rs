@@ -50,7 +50,15 @@ impl Write for Writer {
             // So that Ctrl-C ends it.
             py.check_signals()?;
             let written = self.0.bind(py).call_method1("write", (PyBytes::new(py, buffer),))?;
-            Ok(if written.is_none() { buffer.len() } else { written.extract::<usize>()?.min(buffer.len()) })
+            if !written.is_none() {
+                return Ok(written.extract::<usize>()?.min(buffer.len()));
+            }
+            // Of a raw file it means that nothing was written; objects that only have such a method mean nothing by it.
+            let raw = py.import("io")?.getattr("RawIOBase")?;
+            match self.0.bind(py).is_instance(&raw)? {
+                true => Err(io::Error::new(ErrorKind::WouldBlock, "the target would block; make it a blocking one")),
+                false => Ok(buffer.len()),
+            }
         })
     }
 
