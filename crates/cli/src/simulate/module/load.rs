@@ -120,20 +120,22 @@ fn add(program: &Program, seconds: f64, module: &Module, traffic: &mut Traffic, 
     let direction = if program.decrypt { Direction::Decrypt } else { Direction::Encrypt };
     let start = Time(ns(program.start));
     let asked = Asked { when: When::At(start), client: 0, session: 0, algorithm, direction, bytes: program.bytes };
+    let every_ns = ns(program.every);
+    if program.operations.is_some() == (every_ns > 0) {
+        return Err("it needs either `operations`, to wait for its results, or `every`, to ask at intervals".to_owned());
+    }
     for _ in 0..program.count.get() {
-        let every_ns = ns(program.every);
-        let expected = program.operations.map_or(seconds * 1e9 / every_ns.max(1) as f64, |operations| f64::from(operations.get()));
+        let expected = program.operations.map_or_else(|| seconds * 1e9 / every_ns as f64, |operations| f64::from(operations.get()));
         let all = expected + traffic.requests.len() as f64;
         if all.is_nan() || all > REQUESTS_MAX as f64 {
             return Err(format!("more than {} requests in all", thousands(REQUESTS_MAX)));
         }
-        match (program.operations, every_ns) {
-            (Some(operations), 0) => traffic.closed(client, asked, operations.get(), program.depth.get(), ns(program.think)),
-            (None, 1..) => {
+        match program.operations {
+            Some(operations) => traffic.closed(client, asked, operations.get(), program.depth.get(), ns(program.think)),
+            None => {
                 let seed = SEED + traffic.clients.len() as u64;
                 traffic.open(client, asked, every_ns, start + (seconds * 1e9) as u64, seed);
             }
-            _ => return Err("it needs either `operations`, to wait for its results, or `every`, to ask at intervals".to_owned()),
         }
     }
     Ok(())
