@@ -5,7 +5,8 @@
 use crate::error::{Error, Result};
 use crate::number::{NUMBER_MAX, limit, odd, trimmed};
 
-/// The group of a key: public numbers. Whether they are primes, and g of order q, nobody looks: that takes longer than what is asked.
+/// The group of a key: public numbers. Whether p and q are primes nobody looks: that takes longer than what is asked. Who signs looks
+/// whether the order of g is q.
 #[derive(Clone, Copy, Debug)]
 pub struct DsaGroup<'a> {
     /// The prime; at most [`NUMBER_MAX`] bytes.

@@ -3,8 +3,9 @@
 //! The private key and the signature's secret number are used in constant time (AWS-LC's `DSA_do_sign`; `BN_mod_exp_mont_consttime` for the public key, which signing wants and nobody brings
 //! along). The secret number is random, and a new one each time: two signatures under one would give the key away, and so would one whose secret number is known.
 //!
-//! Each signature is verified before it is given away. A fault in its computation could show the private key (Bao and others 1997), and numbers that are of no group could too: what
-//! is signed modulo numbers of an attacker's choice is refused unless it is a signature.
+//! A generator whose order does not divide q is refused before anything is signed: such numbers are of no group, and what comes out of them could show the private key. Verifying alone does not
+//! find them: of a small private key they make, now and then, what verifies. Each signature is verified before it is given away, for a fault in its computation could show the private key
+//! too (Bao and others 1997).
 
 use crate::ffi::Refused;
 use crate::ffi::dsa::DsaKey;
@@ -34,7 +35,11 @@ pub(crate) fn sign(asked: &DsaSign<'_>, r: &mut [u8], s: &mut [u8]) -> Result<()
     let mut compute = || {
         let private = Number::from_bytes(fitting(asked.private, length).ok_or(Refused)?)?;
         let generator = Number::from_bytes(trimmed(group.g))?;
-        let public = Modulus::new(trimmed(group.p))?.power(&generator, &private)?;
+        let modulus = Modulus::new(trimmed(group.p))?;
+        if !modulus.power(&generator, &Number::from_bytes(trimmed(group.q))?)?.is_one() {
+            return Err(Refused);
+        }
+        let public = modulus.power(&generator, &private)?;
         let key = DsaKey::new(numbers(group)?, public, Some(private))?;
         key.sign(asked.digest, r, s)?;
         key.verify(asked.digest, Number::from_bytes(r)?, Number::from_bytes(s)?)

@@ -14,6 +14,12 @@ impl Number {
         NonNull::new(number).map(Self).ok_or_else(refused)
     }
 
+    /// Whether it is 1.
+    pub(crate) fn is_one(&self) -> bool {
+        // SAFETY: the number is live, and only read.
+        unsafe { lc::BN_is_one(self.as_ptr()) == 1 }
+    }
+
     /// For calls that read it while `self` lives.
     pub(super) fn as_ptr(&self) -> *const lc::BIGNUM {
         self.0.as_ptr()
