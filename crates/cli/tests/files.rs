@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
-use support::{Running, bywash, eventually, stderr, stdout, succeed};
+use support::{Running, bywash, eventually, refused, stderr, stdout, succeed};
 
 /// A folder with a key file and a passphrase file.
 struct Place {
@@ -49,13 +49,6 @@ impl Place {
     fn refused(&self, arguments: &[&str], exit: i32, says: &str) -> Output {
         refused(&mut self.bywash(arguments), exit, says)
     }
-}
-
-fn refused(command: &mut Command, exit: i32, says: &str) -> Output {
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    assert_eq!(output.status.code(), Some(exit), "{command:?}: {}{}", stdout(&output), stderr(&output));
-    assert!(stderr(&output).contains(says), "{command:?} said: {}", stderr(&output));
-    output
 }
 
 fn piped(command: &mut Command, input: &[u8]) -> Output {

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use support::{bywash, stderr, stdout, succeed};
+use support::{bywash, refused, stderr, stdout, succeed};
 
 /// A folder with a key file and a volume `vault`, and an empty folder `plain`.
 struct Place {
@@ -35,9 +35,7 @@ impl Place {
     }
 
     fn refused(&self, arguments: &[&str], exit: i32, says: &str) {
-        let output = self.bywash(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(exit), "{arguments:?}: {}{}", stdout(&output), stderr(&output));
-        assert!(stderr(&output).contains(says), "{arguments:?} said: {}", stderr(&output));
+        refused(&mut self.bywash(arguments), exit, says);
     }
 
     /// Mounts it; `false`, and the reason said, where that cannot be.

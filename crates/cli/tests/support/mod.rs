@@ -33,6 +33,14 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// Runs to the end, with nothing on stdin, and demands this exit code and something said on stderr.
+pub(crate) fn refused(command: &mut Command, exit: i32, says: &str) -> Output {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(exit), "{command:?}: {}{}", stdout(&output), stderr(&output));
+    assert!(stderr(&output).contains(says), "{command:?} said: {}", stderr(&output));
+    output
+}
+
 /// Runs to the end and demands success.
 pub(crate) fn succeed(command: &mut Command) -> Output {
     let output = command.output().expect("the command starts");

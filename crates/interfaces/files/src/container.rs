@@ -275,10 +275,7 @@ impl Container {
     /// [`Error::ReadOnly`], [`Error::Poisoned`]; the operating system's, after which nothing more can be written to this container.
     pub fn sync(&self) -> Result<()> {
         let mut state = self.writable()?;
-        self.commit(&mut state)?;
-        self.sync_disk(&mut state)?;
-        state.is_newborn = false;
-        Ok(())
+        self.make_durable(&mut state)
     }
 
     /// Writes what is gathered, syncs, and removes the journal: the file is then complete by itself. Dropping without this loses what was not synced, and
@@ -326,9 +323,7 @@ impl Container {
         }
         let last = self.geometry.last_chunk(state.len);
         if first < last.min(state.written) {
-            self.commit(state)?;
-            self.sync_disk(state)?;
-            state.is_newborn = false;
+            self.make_durable(state)?;
         } else if let Some(len) = state.committed {
             let last = self.geometry.last_chunk(len);
             let text = self.load(state, last)?;
@@ -568,6 +563,14 @@ impl Container {
         Self::poisoned(state, cut)?;
         state.gathered.clear();
         state.committed = Some(state.len);
+        Ok(())
+    }
+
+    /// All that was written survives a power cut from here on.
+    fn make_durable(&self, state: &mut State) -> Result<()> {
+        self.commit(state)?;
+        self.sync_disk(state)?;
+        state.is_newborn = false;
         Ok(())
     }
 

@@ -15,8 +15,11 @@ impl hkdf::KeyType for Length {
     }
 }
 
-/// HKDF-SHA256: `len` bytes (at most 8,160) from a key, a salt and what they are for.
-pub(crate) fn derive(salt: &[u8], key: &[u8], purpose: &[&[u8]], len: usize) -> Result<SecretBytes> {
+/// HKDF-SHA256 (RFC 5869): `len` bytes (at most 8,160) from a key, a salt (empty: none) and what they are for.
+///
+/// # Errors
+/// [`Error::BadKey`] for more bytes than that.
+pub fn derive(salt: &[u8], key: &[u8], purpose: &[&[u8]], len: usize) -> Result<SecretBytes> {
     let mut derived = SecretBytes::zeroed(len);
     let expanded = hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(key);
     let filled = expanded.expand(purpose, Length(len)).and_then(|okm| okm.fill(&mut derived));

@@ -74,7 +74,7 @@ pub use container::Container;
 pub use error::{Damage, DamageKind, Error, Result};
 pub use geometry::Geometry;
 pub use header::Header;
-pub use kdf::{FileKeys, KEY_BYTES};
+pub use kdf::{FileKeys, KEY_BYTES, derive};
 pub use lock::{Keyring, Lock, new_file};
 pub use nonce::NonceSource;
 pub use passphrase::Argon2Cost;

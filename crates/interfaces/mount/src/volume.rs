@@ -1,12 +1,11 @@
 //! The volume file: which ciphers, and the key that everything in the volume comes from.
 
 use crate::names::{OWN_PREFIX, new_folder_id};
-use crate::native::{FOLDER_FILE, JOURNALS};
-use aws_lc_rs::hkdf;
+use crate::native::{FOLDER_FILE, JOURNALS, plain};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::disk::FolderJournals;
-use bywash_files::{Aead, Container, Error, Header, KEY_BYTES, Keyring, Lock, Result, new_file};
+use bywash_files::{Aead, Container, Error, Header, KEY_BYTES, Keyring, Lock, Result, derive, new_file};
 use rustix::fs::{AtFlags, CWD, Mode, RenameFlags};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -161,17 +160,7 @@ impl Volume {
 
     /// A key of the volume, for what the purpose says: HKDF-SHA256 (RFC 5869) without a salt.
     pub(crate) fn key(&self, purpose: &str) -> io::Result<SecretBytes> {
-        struct Length;
-        impl hkdf::KeyType for Length {
-            fn len(&self) -> usize {
-                KEY_BYTES
-            }
-        }
-        let mut derived = SecretBytes::zeroed(KEY_BYTES);
-        let expanded = hkdf::Salt::new(hkdf::HKDF_SHA256, b"").extract(&self.text[16..]);
-        let filled = expanded.expand(&[b"bywash-volume/1 ", purpose.as_bytes()], Length).and_then(|okm| okm.fill(&mut derived));
-        filled.map_err(|_| io::Error::other("HKDF failed"))?;
-        Ok(derived)
+        derive(b"", &self.text[16..], &[b"bywash-volume/1 ", purpose.as_bytes()], KEY_BYTES).map_err(plain)
     }
 }
 

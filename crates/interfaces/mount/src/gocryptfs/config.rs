@@ -1,7 +1,6 @@
 //! `gocryptfs.conf`: what a volume is sealed with, and its master key under a passphrase. Every byte is taken for hostile.
 
 use super::blocks::{BlockCipher, Kind};
-use aws_lc_rs::hkdf;
 use base64ct::{Base64, Encoding};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
@@ -185,21 +184,9 @@ fn sha512(master: &SecretBytes) -> SecretBytes {
     SecretBytes::from(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, master).as_ref())
 }
 
-struct Length(usize);
-
-impl hkdf::KeyType for Length {
-    fn len(&self) -> usize {
-        self.0
-    }
-}
-
 /// HKDF-SHA256 without a salt.
 fn derive(key: &SecretBytes, purpose: &str, len: usize) -> Result<SecretBytes, Error> {
-    let mut derived = SecretBytes::zeroed(len);
-    let expanded = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(key);
-    let filled = expanded.expand(&[purpose.as_bytes()], Length(len)).and_then(|okm| okm.fill(&mut derived));
-    filled.map_err(|_| Error::damaged("HKDF failed"))?;
-    Ok(derived)
+    bywash_files::derive(&[], key, &[purpose.as_bytes()], len).map_err(|error| Error::damaged(error.to_string()))
 }
 
 #[cfg(test)]

@@ -132,8 +132,10 @@ impl Format for Gocryptfs {
         if self.names.are_plain {
             return Entry::Named;
         }
+        if lower == FOLDER_FILE {
+            return Entry::Hidden;
+        }
         match std::str::from_utf8(lower.to_bytes()) {
-            Ok("gocryptfs.diriv") => Entry::Hidden,
             Ok(name) if name.starts_with(LONG_PREFIX) && self.names.long_from.is_some() => match c_string(format!("{name}{SIDE_SUFFIX}")) {
                 Ok(side_file) if !name.ends_with(SIDE_SUFFIX) => Entry::Long(side_file),
                 _ => Entry::Hidden,
