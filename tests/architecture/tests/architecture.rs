@@ -35,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/interfaces/cryptodev/probe", &["crates/interfaces/cryptodev/abi"]),
     // A transport of its own may stand in line above this one, which all of them carry requests to.
     ("crates/interfaces/cryptodev", &["crates/core", "crates/client", "crates/interfaces/cryptodev/abi"]),
+    ("crates/interfaces/dds/cyclone", &["crates/interfaces/dds", "crates/interfaces/unwinder"]),
     ("crates/interfaces/mount", &["crates/core", "crates/client", "crates/interfaces/files"]),
     (
         "crates/interfaces/python",

@@ -1,0 +1,84 @@
+//! AES-GCM with a key expanded once, for any number of messages and threads.
+
+use crate::refusal::{Refusal, Result};
+use bywash_client::{Client, Config, Session};
+use bywash_core::{Algorithm, Data, Direction, Key, Operation, SessionParams};
+use std::sync::OnceLock;
+
+/// Bytes of a nonce: session id and a number that never comes twice under it.
+pub const IV: usize = 12;
+/// Bytes of a tag.
+pub const TAG: usize = 16;
+
+/// A process's client, made at the first use and told by the environment (`BYWASH_SOCKET`, `BYWASH_ROUTE`, `BYWASH_RUN`) as the OpenSSL provider's is.
+/// Settings that cannot be read are left at their defaults, as the provider leaves them.
+pub fn client() -> &'static Client {
+    static CLIENT: OnceLock<Client> = OnceLock::new();
+    CLIENT.get_or_init(|| Client::new(Config::from_env().unwrap_or_default()))
+}
+
+/// An AES key ready to use: round keys and powers of the hash key. Shared by threads, without a lock; wiped when dropped.
+pub struct Keyed(Session);
+
+impl Keyed {
+    /// Expands a key of 16 or 32 bytes.
+    ///
+    /// # Errors
+    /// [`Refusal::Unprotectable`] for another length, [`Refusal::Engine`].
+    pub fn new(client: &Client, key: &[u8]) -> Result<Self> {
+        let algorithm = match key.len() {
+            16 => Algorithm::Aes128Gcm,
+            32 => Algorithm::Aes256Gcm,
+            _ => return Err(Refusal::Unprotectable("an AES key has 16 or 32 bytes here")),
+        };
+        Ok(Self(client.session(SessionParams::new(algorithm, Key::Symmetric(key.into()))?)?))
+    }
+
+    /// Encrypts `text` into `output`, which is as long.
+    ///
+    /// # Errors
+    /// [`Refusal::Engine`], also for an output that is shorter.
+    pub fn seal(&self, iv: &[u8; IV], aad: &[u8], text: &[u8], output: &mut [u8]) -> Result<[u8; TAG]> {
+        self.encrypt(iv, aad, Data::Copy { input: text, output })
+    }
+
+    /// Encrypts in place.
+    ///
+    /// # Errors
+    /// [`Refusal::Engine`].
+    pub fn seal_in_place(&self, iv: &[u8; IV], aad: &[u8], text: &mut [u8]) -> Result<[u8; TAG]> {
+        self.encrypt(iv, aad, Data::InPlace(text))
+    }
+
+    /// Decrypts `text` into `output`, which is as long; zeros are there if the tag is wrong.
+    ///
+    /// # Errors
+    /// [`Refusal::Authentication`], [`Refusal::Engine`].
+    pub fn open(&self, iv: &[u8; IV], aad: &[u8], text: &[u8], output: &mut [u8], tag: &[u8; TAG]) -> Result<()> {
+        let (mut tag, data) = (*tag, Data::Copy { input: text, output });
+        self.0.run(&mut Operation { direction: Direction::Decrypt, iv, aad, data, tag: &mut tag })?;
+        Ok(())
+    }
+
+    /// The tag of text that stays in the clear (GMAC).
+    ///
+    /// # Errors
+    /// [`Refusal::Engine`].
+    pub fn mac(&self, iv: &[u8; IV], text: &[u8]) -> Result<[u8; TAG]> {
+        self.encrypt(iv, text, Data::InPlace(&mut []))
+    }
+
+    /// Whether a tag is that of the text in the clear; compared in constant time.
+    ///
+    /// # Errors
+    /// [`Refusal::Authentication`], [`Refusal::Engine`].
+    pub fn verify(&self, iv: &[u8; IV], text: &[u8], tag: &[u8; TAG]) -> Result<()> {
+        self.open(iv, text, &[], &mut [], tag)
+    }
+
+    fn encrypt(&self, iv: &[u8; IV], aad: &[u8], data: Data<'_>) -> Result<[u8; TAG]> {
+        let mut tag = [0; TAG];
+        self.0.run(&mut Operation { direction: Direction::Encrypt, iv, aad, data, tag: &mut tag })?;
+        Ok(tag)
+    }
+}

@@ -1,0 +1,76 @@
+//! A sender's sessions: nonces that never come twice, and a new key in time.
+
+use crate::cache::Sessions;
+use crate::derive::Purpose;
+use crate::keyed::Keyed;
+use crate::keymat::KeyMaterial;
+use crate::random;
+use crate::refusal::Result;
+use crate::wire::Header;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// After so many blocks of 16 bytes a session has a new key: 64 GiB, far below what AES-GCM bears.
+pub const BLOCKS_MAX: u64 = 1 << 32;
+
+/// What a sender protects messages with: its master key, and the session that is under way. Shared by threads; what is locked is a handful of numbers.
+pub struct Sender {
+    material: KeyMaterial,
+    blocks_max: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    id: u32,
+    keyed: Arc<Keyed>,
+    suffix: u64,
+    blocks: u64,
+    process: Option<u64>,
+}
+
+impl Sender {
+    /// A sender with a first session of a random number.
+    ///
+    /// # Errors
+    /// [`Refusal::Random`](crate::Refusal::Random), [`Refusal::Engine`](crate::Refusal::Engine).
+    pub fn new(material: KeyMaterial, blocks_max: u64) -> Result<Self> {
+        let state = Mutex::new(State::draw(&material)?);
+        Ok(Self { material, blocks_max: blocks_max.max(1), state })
+    }
+
+    /// Its master key.
+    pub fn material(&self) -> &KeyMaterial {
+        &self.material
+    }
+
+    /// The header of the next message, of so many bytes, and what to protect it with.
+    ///
+    /// # Errors
+    /// [`Refusal::Random`](crate::Refusal::Random), [`Refusal::Engine`](crate::Refusal::Engine).
+    pub fn next(&self, bytes: usize) -> Result<(Header, Arc<Keyed>)> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.process != random::process() {
+            // A forked child has the same key and the same numbers: it begins sessions of its own.
+            *state = State::draw(&self.material)?;
+        } else if state.blocks >= self.blocks_max {
+            let id = state.id.wrapping_add(1);
+            // First the key: if there is none, the session stays as it was.
+            (state.keyed, state.id, state.blocks) = (session(&self.material, id)?, id, 0);
+        }
+        // A message is two blocks more for GCM: the tag's mask and the lengths. An empty one counts too.
+        state.blocks += bytes.div_ceil(16) as u64 + 2;
+        state.suffix = state.suffix.wrapping_add(1);
+        let KeyMaterial { kind, sender_id: key_id, .. } = self.material;
+        Ok((Header { kind, key_id, session: state.id, suffix: state.suffix }, state.keyed.clone()))
+    }
+}
+
+impl State {
+    fn draw(material: &KeyMaterial) -> Result<Self> {
+        let (id, suffix) = (u32::from_be_bytes(random::bytes()?), u64::from_be_bytes(random::bytes()?));
+        Ok(Self { id, keyed: session(material, id)?, suffix, blocks: 0, process: random::process() })
+    }
+}
+
+fn session(material: &KeyMaterial, id: u32) -> Result<Arc<Keyed>> {
+    Sessions::shared().get(material.kind, Purpose::Sender, &material.sender_key[..material.kind.key_len()], material.master_salt(), id)
+}

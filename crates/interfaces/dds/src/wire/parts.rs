@@ -1,0 +1,127 @@
+//! The parts of a protected payload, submessage or RTPS message (s9.5.3.3.4).
+
+use super::submessage::{INFO_SRC, SEC_BODY, SEC_POSTFIX, SEC_PREFIX, SRTPS_POSTFIX, SRTPS_PREFIX, Submessage};
+use super::{Footer, Header, number, take};
+use crate::refusal::{Refusal, Result};
+
+/// Bytes of an RTPS message before its first submessage.
+pub const MESSAGE_HEADER: usize = 20;
+
+/// What is protected as submessages: one of them, or all of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// One submessage.
+    Submessage,
+    /// A whole RTPS message; its header stays in front, in the clear.
+    Message,
+}
+
+impl Form {
+    pub(crate) fn prefix(self) -> u8 {
+        if self == Self::Submessage { SEC_PREFIX } else { SRTPS_PREFIX }
+    }
+
+    pub(crate) fn postfix(self) -> u8 {
+        if self == Self::Submessage { SEC_POSTFIX } else { SRTPS_POSTFIX }
+    }
+
+    /// Bytes in front that are not protected.
+    pub(crate) fn front(self) -> usize {
+        if self == Self::Submessage { 0 } else { MESSAGE_HEADER }
+    }
+}
+
+/// A protected text between its header and its footer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sealed<'a> {
+    /// How it is protected.
+    pub header: Header,
+    /// The text: encrypted, or in the clear.
+    pub text: &'a [u8],
+    /// Its tags.
+    pub footer: Footer<'a>,
+}
+
+/// The parts of a protected payload.
+///
+/// # Errors
+/// [`Refusal::Malformed`], [`Refusal::Kind`].
+pub fn split_payload(mut input: &[u8]) -> Result<Sealed<'_>> {
+    let header = Header::parse(&mut input)?;
+    let length = if header.kind.encrypts() {
+        number(&mut input)? as usize
+    } else {
+        // Nothing but the footer tells where text in the clear ends, and a payload's footer has no receivers.
+        input.len().checked_sub(FOOTER).ok_or(Refusal::Malformed("a payload without a footer"))?
+    };
+    let (text, footer) = (take(&mut input, length)?, Footer::parse(&mut input)?);
+    match footer.receiver_count() {
+        0 => Ok(Sealed { header, text, footer }),
+        _ => Err(Refusal::Malformed("a payload with tags for single receivers")),
+    }
+}
+
+/// Bytes of a footer without receivers.
+pub(crate) const FOOTER: usize = 20;
+
+/// The parts of a protected submessage.
+///
+/// # Errors
+/// [`Refusal::Malformed`], [`Refusal::Kind`].
+pub fn split_submessage(mut input: &[u8]) -> Result<Sealed<'_>> {
+    let header = header(&mut input, Form::Submessage)?;
+    let text = if header.kind.encrypts() {
+        body(&mut input)?
+    } else {
+        let from = input;
+        Submessage::parse(&mut input)?;
+        &from[..from.len() - input.len()]
+    };
+    Ok(Sealed { header, text, footer: footer(&mut input, Form::Submessage)? })
+}
+
+/// The parts of a protected RTPS message.
+///
+/// # Errors
+/// [`Refusal::Malformed`], [`Refusal::Kind`].
+pub fn split_message(mut input: &[u8]) -> Result<Sealed<'_>> {
+    take(&mut input, MESSAGE_HEADER)?;
+    let header = header(&mut input, Form::Message)?;
+    let text = if header.kind.encrypts() { body(&mut input)? } else { clear(&mut input)? };
+    Ok(Sealed { header, text, footer: footer(&mut input, Form::Message)? })
+}
+
+/// The id of the key that a protected submessage was made with.
+///
+/// # Errors
+/// [`Refusal::Malformed`], [`Refusal::Kind`].
+pub fn prefix_key(mut input: &[u8]) -> Result<u32> {
+    Ok(header(&mut input, Form::Submessage)?.key_id)
+}
+
+fn header(input: &mut &[u8], form: Form) -> Result<Header> {
+    Header::parse(&mut Submessage::expect(input, form.prefix(), "no crypto header in front")?)
+}
+
+fn footer<'a>(input: &mut &'a [u8], form: Form) -> Result<Footer<'a>> {
+    Footer::parse(&mut Submessage::expect(input, form.postfix(), "no crypto footer behind")?)
+}
+
+fn body<'a>(input: &mut &'a [u8]) -> Result<&'a [u8]> {
+    let mut content = Submessage::expect(input, SEC_BODY, "no encrypted body")?;
+    let length = number(&mut content)? as usize;
+    take(&mut content, length)
+}
+
+/// The submessages up to the footer, which stays in the input.
+fn clear<'a>(input: &mut &'a [u8]) -> Result<&'a [u8]> {
+    let from = *input;
+    Submessage::expect(input, INFO_SRC, "a signed message without its sender in front")?;
+    loop {
+        let here = *input;
+        if Submessage::parse(input)?.id == SRTPS_POSTFIX {
+            *input = here;
+            return Ok(&from[..from.len() - here.len()]);
+        }
+    }
+}

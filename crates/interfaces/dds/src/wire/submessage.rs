@@ -1,0 +1,60 @@
+//! RTPS submessages, as far as security sees them.
+
+use super::{array, take};
+use crate::refusal::{Refusal, Result};
+
+/// Bytes before a submessage's content.
+pub const SUBMESSAGE_HEADER: usize = 4;
+/// An original message's sender; it begins the text of a protected RTPS message.
+pub const INFO_SRC: u8 = 0x0c;
+/// An encrypted text.
+pub const SEC_BODY: u8 = 0x30;
+/// A CryptoHeader before a submessage.
+pub const SEC_PREFIX: u8 = 0x31;
+/// A CryptoFooter behind a submessage.
+pub const SEC_POSTFIX: u8 = 0x32;
+/// A CryptoHeader before all submessages of a message.
+pub const SRTPS_PREFIX: u8 = 0x33;
+/// A CryptoFooter behind them.
+pub const SRTPS_POSTFIX: u8 = 0x34;
+
+/// The flag by which lengths are little-endian.
+const LITTLE: u8 = 1;
+
+/// A submessage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submessage<'a> {
+    /// Which one it is.
+    pub id: u8,
+    /// What stands behind its header.
+    pub content: &'a [u8],
+}
+
+impl<'a> Submessage<'a> {
+    /// From the front of the input.
+    ///
+    /// # Errors
+    /// [`Refusal::Malformed`].
+    pub fn parse(input: &mut &'a [u8]) -> Result<Self> {
+        let [id, flags, low, high] = array(input)?;
+        let length = if flags & LITTLE == 0 { u16::from_be_bytes([low, high]) } else { u16::from_le_bytes([low, high]) };
+        Ok(Self { id, content: take(input, usize::from(length))? })
+    }
+
+    /// The content of the submessage in front, which has to be of that id.
+    pub(super) fn expect(input: &mut &'a [u8], id: u8, otherwise: &'static str) -> Result<&'a [u8]> {
+        let submessage = Self::parse(input)?;
+        if submessage.id == id { Ok(submessage.content) } else { Err(Refusal::Malformed(otherwise)) }
+    }
+}
+
+/// A submessage's header, little-endian.
+///
+/// # Errors
+/// [`Refusal::Unprotectable`] for more than 65535 bytes of content.
+pub(crate) fn put_header(id: u8, content: usize) -> Result<[u8; SUBMESSAGE_HEADER]> {
+    let length =
+        u16::try_from(content).map_err(|_| Refusal::Unprotectable("more than 65535 bytes are no submessage: send smaller fragments"))?;
+    let [low, high] = length.to_le_bytes();
+    Ok([id, LITTLE, low, high])
+}
