@@ -53,7 +53,7 @@ pub use key::{Key, KeyReference, RsaPrivateKey, RsaPublicKey};
 pub use number::{CrtExp, ModExp};
 pub use operation::{Data, Direction, Operation, OwnedOperation};
 pub use route::{Place, SizeClass};
-pub use secret::SecretBytes;
+pub use secret::{SecretBytes, SecretVec, wipe};
 pub use session::SessionParams;
 pub use solo::Solo;
 pub use time::Time;

@@ -7,8 +7,75 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 /// Owned secret bytes: zeroised on drop, opaque to `Debug`, compared in constant time.
 ///
 /// It derefs to a slice. It cannot grow, since growing would leave an unwiped copy behind.
-#[derive(Clone, Default, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone, Default)]
 pub struct SecretBytes(Box<[u8]>);
+
+/// Overwrites bytes with zeros, which the compiler cannot leave out.
+///
+/// At the memory's speed: `zeroize` writes each byte by itself, which takes longer than encrypting it.
+pub fn wipe(bytes: &mut [u8]) {
+    bytes.fill(0);
+    zeroize::optimization_barrier(bytes);
+}
+
+impl Zeroize for SecretBytes {
+    fn zeroize(&mut self) {
+        wipe(&mut self.0);
+    }
+}
+
+impl Drop for SecretBytes {
+    fn drop(&mut self) {
+        self.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for SecretBytes {}
+
+/// A vector of secret bytes, to be used again and again: all of its capacity is zeroised on drop. It should be made with the capacity that it needs, for growing leaves an unwiped copy
+/// behind.
+#[derive(Default)]
+pub struct SecretVec(Vec<u8>);
+
+impl SecretVec {
+    /// An empty one with room for so many bytes.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self(Vec::with_capacity(capacity))
+    }
+}
+
+impl From<Vec<u8>> for SecretVec {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+}
+
+impl Deref for SecretVec {
+    type Target = Vec<u8>;
+    fn deref(&self) -> &Vec<u8> {
+        &self.0
+    }
+}
+
+impl DerefMut for SecretVec {
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.0
+    }
+}
+
+impl Drop for SecretVec {
+    fn drop(&mut self) {
+        self.0.clear();
+        self.0.resize(self.0.capacity(), 0);
+        zeroize::optimization_barrier(&self.0[..]);
+    }
+}
+
+impl fmt::Debug for SecretVec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[secret, {} bytes]", self.0.len())
+    }
+}
 
 impl SecretBytes {
     /// `len` zero bytes, to be filled in place.
@@ -32,12 +99,12 @@ impl<const N: usize> From<&[u8; N]> for SecretBytes {
 impl From<Vec<u8>> for SecretBytes {
     /// Takes the vector over. Spare capacity would be dropped unwiped by a plain conversion, so a vector that has any is
     /// copied and the original wiped.
-    fn from(mut bytes: Vec<u8>) -> Self {
+    fn from(bytes: Vec<u8>) -> Self {
         if bytes.capacity() == bytes.len() {
             return Self(bytes.into_boxed_slice());
         }
         let exact = Self(bytes.as_slice().into());
-        bytes.zeroize();
+        drop(SecretVec(bytes));
         exact
     }
 }
@@ -83,6 +150,19 @@ mod tests {
     fn debug_never_prints_the_bytes() {
         let secret = SecretBytes::from(&[0xAB; 4]);
         assert_eq!(format!("{secret:?}"), "[secret, 4 bytes]");
+    }
+
+    #[test]
+    fn what_is_wiped_is_zero() {
+        for len in [0, 1, 31, 4096] {
+            let mut bytes = vec![0xA5; len];
+            wipe(&mut bytes);
+            assert_eq!(bytes, vec![0; len]);
+            let mut secret = SecretBytes::from(&[0xA5; 40][..len.min(40)]);
+            secret.zeroize();
+            assert!(secret.iter().all(|&byte| byte == 0));
+        }
+        assert_eq!(format!("{:?}", SecretVec::from(vec![7; 3])), "[secret, 3 bytes]");
     }
 
     #[test]
