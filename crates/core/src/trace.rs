@@ -118,9 +118,12 @@ impl fmt::Display for Whose {
         for (place, gid) in self.gids.iter().enumerate() {
             write!(f, "{}{gid}", if place == 0 { "" } else { "+" })?;
         }
-        // A program can call itself anything; what would end the field or the line is not worth a language of escapes.
-        let plain = |character: char| if character == ',' || character == '"' || character.is_control() { '?' } else { character };
-        write!(f, ",{}", self.program.chars().map(plain).collect::<String>())
+        // A program can call itself anything. What would end the field or the line, turn the text around it about, or begin a spreadsheet's formula, is not worth a language of escapes.
+        let is_plain = |character: char| character.is_ascii_graphic() || character == ' ' || character.is_alphanumeric();
+        let plain = |character: char| if is_plain(character) && !matches!(character, ',' | '"') { character } else { '?' };
+        let named: String = self.program.chars().map(plain).collect();
+        let formula = named.starts_with(['=', '+', '-', '@']);
+        write!(f, ",{}{}", if formula { "?" } else { "" }, &named[usize::from(formula)..])
     }
 }
 
@@ -259,6 +262,10 @@ mod tests {
         record.whose = Some(Arc::new(Whose { program: "a,\"b\nc".into(), ..Whose::default() }));
         let read: Record = record.to_string().parse().unwrap();
         assert_eq!(read.whose.unwrap().program, "a??b?c");
+        for (program, written) in [("=cmd()", "?cmd()"), ("a\u{202e}b", "a?b"), ("größe", "größe"), ("", "")] {
+            record.whose = Some(Arc::new(Whose { program: program.into(), ..Whose::default() }));
+            assert!(record.to_string().ends_with(&format!(",{written}")), "{record}");
+        }
     }
 
     #[test]
