@@ -133,43 +133,57 @@ impl Births {
         self.lock().epochs.iter().any(|epoch| salt.ends_with(epoch))
     }
 
+    /// What [`recover`](Self::recover) makes of a file that has no journal; nothing is changed.
+    ///
+    /// # Errors
+    /// Those of `open`; an engine's; the operating system's. [`Error::DamagedHeader`] and [`Error::NotEncrypted`] for what no interrupted birth leaves.
+    pub fn fate(&self, client: &Client, disk: &dyn Disk, open: impl FnOnce(&Header) -> Result<FileKeys>) -> Result<Fate> {
+        if !self.is_unsettled() {
+            return Ok(Fate::Settled);
+        }
+        match Header::read(Reader { disk, at: 0 }) {
+            Ok(header) if !self.is_of_unsettled(header.salt()) => Ok(Fate::Settled),
+            Ok(header) => {
+                let mut is_unreadable = false;
+                let keys = open(&header)?;
+                let checked = fsck::check(client, &header, keys, disk, |damage| is_unreadable |= damage.kind == DamageKind::Unreadable)?;
+                match checked.damaged {
+                    0 => Ok(Fate::Whole),
+                    // It may be whole: another time will tell.
+                    _ if is_unreadable => Err(io::Error::other("a part of it cannot be read").into()),
+                    _ => Ok(Fate::Emptied),
+                }
+            }
+            Err(error) if !is_missing(disk)? && !matches!(error, Error::Truncated { .. }) => Err(error),
+            Err(_) => Ok(Fate::Emptied),
+        }
+    }
+
     /// Looks at a file after a crash and makes it empty if its birth was interrupted; `open` finds a file's keys, `make` says what a new one is made with. All that this does is on the
     /// disk when it returns, but for what makes a whole file whole: sync everything before epochs are settled.
     ///
     /// # Errors
-    /// Those of `open` and `make`; an engine's; the operating system's. [`Error::DamagedHeader`] and [`Error::NotEncrypted`] for what no interrupted birth leaves.
+    /// Those of `make` and of [`fate`](Self::fate).
     pub fn recover(
         &self,
         client: &Client,
         disk: &Arc<dyn Disk>,
         journals: &Arc<dyn Journals>,
-        open: impl FnOnce(&Header) -> Result<FileKeys>,
+        open: impl Fn(&Header) -> Result<FileKeys>,
         make: impl FnOnce() -> Result<(Header, FileKeys)>,
     ) -> Result<Fate> {
-        if !self.is_unsettled() {
-            return Ok(Fate::Settled);
+        if let Ok(header) = Header::read(Reader { disk: &**disk, at: 0 })
+            && self.is_of_unsettled(header.salt())
+        {
+            container::recover(&header, &open(&header)?, &**disk, &**journals)?;
         }
-        match Header::read(Reader { disk: &**disk, at: 0 }) {
-            Ok(header) if !self.is_of_unsettled(header.salt()) => return Ok(Fate::Settled),
-            Ok(header) => {
-                let keys = open(&header)?;
-                container::recover(&header, &keys, &**disk, &**journals)?;
-                let mut is_unreadable = false;
-                let checked = fsck::check(client, &header, keys, &**disk, |damage| is_unreadable |= damage.kind == DamageKind::Unreadable)?;
-                match checked.damaged {
-                    0 => return Ok(Fate::Whole),
-                    // It may be whole: another time will tell.
-                    _ if is_unreadable => return Err(io::Error::other("a part of it cannot be read").into()),
-                    _ => {}
-                }
-            }
-            Err(error) if !is_missing(&**disk)? && !matches!(error, Error::Truncated { .. }) => return Err(error),
-            Err(_) => {}
+        let fate = self.fate(client, &**disk, open)?;
+        if fate == Fate::Emptied {
+            clear(&**disk)?;
+            let (header, keys) = make()?;
+            Container::create(client, &header, keys, disk.clone(), journals.clone())?.close()?;
         }
-        clear(&**disk)?;
-        let (header, keys) = make()?;
-        Container::create(client, &header, keys, disk.clone(), journals.clone())?.close()?;
-        Ok(Fate::Emptied)
+        Ok(fate)
     }
 
     fn write(&self, state: &mut State, epochs: Vec<Epoch>) -> Result<()> {
