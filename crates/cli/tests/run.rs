@@ -1,5 +1,6 @@
 //! `bywash run` with real programs.
 
+#[allow(dead_code, reason = "shared with tests that are refused")]
 mod support;
 
 use std::fs;

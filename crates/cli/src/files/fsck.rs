@@ -8,13 +8,14 @@ use crate::failure::{Exit, Failure};
 use crate::terminal::{bytes, say, thousands};
 use bywash_client::Client;
 use bywash_files::container::recover;
-use bywash_files::disk::{FolderJournals, Journals};
+use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
 use bywash_files::place::{open_regular, open_regular_rw};
 use bywash_files::{Error, Header, Keyring, fsck};
 use bywash_mount::Native;
-use bywash_mount::format::Format;
+use bywash_mount::format::{Format, Interrupted};
 use bywash_mount::fsck::Finding;
-use std::os::fd::AsFd;
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,7 +26,7 @@ use std::sync::atomic::Ordering::Relaxed;
 Examples:
   bywash fsck -k backup.key thesis.pdf.bywash
   bywash fsck -R -i me.identity /mnt/backup
-  bywash fsck -p ~/vault                     a volume of `bywash mount`
+  bywash fsck -p ~/vault                     a volume of `bywash mount`, or of gocryptfs
 
 Every damaged chunk is named with its file, the offset in it, and the offset in the text. The exit
 code is 0 if all is well, 8 if something is damaged, 7 if a file cannot be opened with the keys
@@ -51,43 +52,65 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
     let client = client()?;
-    let keyring = args.keys.keyring(&client)?;
     if let [path] = args.paths.as_slice()
-        && bywash_mount::volume::is_volume(path)
+        && (bywash_mount::volume::is_volume(path) || volume::is_gocryptfs(path))
     {
-        return check_volume(path, &client, &keyring, args.recover);
+        return check_volume(path, &client, &args.keys, args.recover);
     }
+    let keyring = args.keys.keyring(&client)?;
     let plan = Plan::new(&args.paths, Way::Check, args.recursive, None)?;
     args.work.run(&plan, None, |job| check(args, &client, &keyring, job))
 }
 
-fn check_volume(path: &Path, client: &Client, keyring: &Keyring, recovers: bool) -> Result<ExitCode, Failure> {
-    let failed = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::InvalidData => Failure::new(Exit::Damaged, format!("{}: {error}", path.display())),
-        _ => io_failure(path, &error),
-    };
-    let opened = volume::open(path, keyring)?;
-    let root = volume::root(path)?;
-    let native = Native::new(client, &opened, root.as_fd(), !recovers).map_err(failed)?;
-    if recovers {
-        native.recover(root.as_fd()).map_err(failed)?;
+/// What a volume's files are sealed with, and its folder.
+fn open_volume(path: &Path, client: &Client, keys: &KeyArgs, recovers: bool) -> Result<(Box<dyn Format>, OwnedFd), Failure> {
+    if volume::is_gocryptfs(path) {
+        let root = volume::root(path)?;
+        // It says when the volume is mounted by us; gocryptfs itself keeps nobody away.
+        Disk::lock(&File::from(root.try_clone().map_err(|error| io_failure(path, &error))?), Access::Read)
+            .map_err(|error| io_failure(path, &error))?;
+        return Ok((Box::new(volume::unlock(path, &keys.passphrase()?, client)?), root));
     }
+    let opened = volume::open(path, &keys.keyring(client)?)?;
+    let root = volume::root(path)?;
+    let native = Native::new(client, &opened, root.as_fd(), !recovers).map_err(|error| failed(path, &error))?;
+    if recovers {
+        native.recover(root.as_fd()).map_err(|error| failed(path, &error))?;
+    }
+    Ok((Box::new(native), root))
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Failure {
+    match error.kind() {
+        std::io::ErrorKind::InvalidData => Failure::new(Exit::Damaged, format!("{}: {error}", path.display())),
+        _ => io_failure(path, error),
+    }
+}
+
+fn check_volume(path: &Path, client: &Client, keys: &KeyArgs, recovers: bool) -> Result<ExitCode, Failure> {
+    let (format, root) = open_volume(path, client, keys, recovers)?;
     let mut report = |finding: Finding<'_>| match finding {
         Finding::Damaged(at, what) => say!("{}: {what}", at.display()),
-        Finding::Unsettled(at) => say!("{}: its writer was interrupted; give --recover, or mount the volume", at.display()),
+        Finding::Unsettled(at, Interrupted::Change) => {
+            say!("{}: its writer was interrupted; give --recover, or mount the volume", at.display());
+        }
+        Finding::Unsettled(at, Interrupted::Birth) => {
+            let why = "it was new and never synced when the machine or the mount went down, and is not whole";
+            say!("{}: {why}; --recover, or a mount, makes it empty", at.display());
+        }
         Finding::Foreign(at) => say!("{}: nothing of this volume's; it is not shown, and left alone", at.display()),
     };
-    let found = bywash_mount::fsck::check(&native, root, &mut report).map_err(failed)?;
+    let found = bywash_mount::fsck::check(&*format, root, &mut report).map_err(|error| failed(path, &error))?;
     let (files, folders, text) = (thousands(found.files), thousands(found.folders), bytes(found.bytes));
     say!("{files} files and {folders} folders looked at, {text} of text");
-    match found.damaged + found.unsettled {
-        0 => Ok(ExitCode::SUCCESS),
-        _ => {
-            let why =
-                format!("{} places damaged, {} files interrupted; restore what is damaged from a copy", found.damaged, found.unsettled);
-            Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())))
+    let why = match (found.damaged, found.unsettled) {
+        (0, 0) => return Ok(ExitCode::SUCCESS),
+        (0, interrupted) => format!("{interrupted} files interrupted, nothing else is wrong; give --recover, or mount the volume"),
+        (damaged, interrupted) => {
+            format!("{damaged} places damaged, {interrupted} files interrupted; restore what is damaged from a copy")
         }
-    }
+    };
+    Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())))
 }
 
 fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Result<Outcome, Failure> {

@@ -71,6 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         is_read_only: args.read_only,
         allows_others: args.allow_other,
         source: absolute(&args.volume)?.display().to_string(),
+        turn: None,
     };
     if args.serve {
         return daemon::serve(&args.volume, target, &options, args.log.as_deref());

@@ -13,8 +13,8 @@ use std::process::{Command, ExitCode};
 Examples:
   bywash umount ~/plain
 
-It returns when all that was written is on the disk. `fusermount3 -u FOLDER` does the same without
-waiting for that.")]
+It returns when all that was written is on the disk, and leaves mounted what cannot be stored there.
+`fusermount3 -u FOLDER` unmounts without waiting for that.")]
 pub(crate) struct Args {
     /// Where the volume is mounted
     #[arg(value_name = "FOLDER")]
@@ -35,9 +35,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let Some(volume) = source(&path) else {
         return Err(Failure::failed(format!("{}: no volume is mounted there; `findmnt -t fuse` lists what is", target.display())));
     };
+    store(&path)?;
     unmount(&path)?;
     bywash_mount::wait_until_settled(&volume);
     Ok(ExitCode::SUCCESS)
+}
+
+/// All that is closed goes to the disk, as long as nothing is lost if it cannot.
+fn store(path: &Path) -> Result<(), Failure> {
+    // One whose process has ended, or that is another user's, cannot be asked.
+    let Ok(folder) = std::fs::File::open(path) else { return Ok(()) };
+    rustix::fs::syncfs(&folder).and_then(|()| rustix::fs::fsync(&folder)).map_err(|error| {
+        let way_out = format!("it stays mounted: make room and try again; `fusermount3 -u {}` gives that up", path.display());
+        Failure::failed(format!("{}: what was written last cannot be stored ({error}); {way_out}", path.display()))
+    })
 }
 
 fn unmount(path: &Path) -> Result<(), Failure> {

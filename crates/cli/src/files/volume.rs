@@ -28,11 +28,13 @@ pub(super) fn secret(folder: &Path, keys: &KeyArgs) -> Result<SecretBytes, Failu
     Ok(passphrase)
 }
 
-fn is_gocryptfs(folder: &Path) -> bool {
+/// Whether a folder is a volume of gocryptfs.
+pub(super) fn is_gocryptfs(folder: &Path) -> bool {
     !is_volume(folder) && folder.join(GOCRYPTFS).is_file()
 }
 
-fn unlock(folder: &Path, passphrase: &[u8], client: &Client) -> Result<Gocryptfs, Failure> {
+/// Opens a volume of gocryptfs.
+pub(super) fn unlock(folder: &Path, passphrase: &[u8], client: &Client) -> Result<Gocryptfs, Failure> {
     let path = folder.join(GOCRYPTFS);
     let bytes = std::fs::read(&path).map_err(|error| io_failure(&path, &error))?;
     let opened = Config::parse(&bytes).and_then(|config| Gocryptfs::unlock(&config, passphrase, client));

@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrF
 use rustix::io::Errno;
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -83,18 +83,11 @@ impl Tree {
         )
     }
 
-    /// Does something with the path of a node for calls that take nothing else. Its last part is a name in a folder that a descriptor holds, and no link is followed.
-    fn by_path<T>(&self, node: &Node, work: impl Fn(&[u8]) -> rustix::io::Result<T>) -> io::Result<T> {
-        node.reach(
-            &*self.format,
-            &self.unsynced,
-            |folder, lower| work(&[format!("/proc/self/fd/{}/", folder.as_raw_fd()).as_bytes(), lower.to_bytes()].concat()),
-            // The dot at its end leads through the descriptor, which may be a folder's only.
-            |fd| match node.kind {
-                FileType::Directory => work(format!("/proc/self/fd/{}/.", fd.as_raw_fd()).as_bytes()),
-                _ => Err(Errno::OPNOTSUPP),
-            },
-        )
+    /// Does something with the path of a node for calls that take nothing else. It is that of a descriptor which names the node and nothing else, so it needs no name,
+    /// and a link is not followed.
+    fn by_path<T>(&self, node: &Node, work: impl Fn(&str) -> rustix::io::Result<T>) -> io::Result<T> {
+        let handle = node.handle(&*self.format, &self.unsynced)?;
+        Ok(work(&own_path(handle.as_fd()))?)
     }
 
     pub(crate) fn set_attribute(&self, ino: u64, name: &[u8], value: &[u8], flags: i32) -> io::Result<()> {
@@ -102,7 +95,7 @@ impl Tree {
         let lower = self.format.seal_attribute_name(name)?;
         let value = self.format.seal_attribute(&lower, value)?;
         let flags = XattrFlags::from_bits_truncate(flags as u32);
-        self.by_path(&node, |path| rustix::fs::lsetxattr(path, &lower, &value, flags))
+        self.by_path(&node, |path| rustix::fs::setxattr(path, &lower, &value, flags))
     }
 
     pub(crate) fn attribute(&self, ino: u64, name: &[u8]) -> io::Result<Vec<u8>> {
@@ -110,7 +103,7 @@ impl Tree {
         let node = self.nodes.get(ino)?;
         let value = self.by_path(&node, |path| {
             let mut value = vec![0; ATTRIBUTE_BYTES_MAX];
-            let len = rustix::fs::lgetxattr(path, &lower, &mut value[..])?;
+            let len = rustix::fs::getxattr(path, &lower, &mut value[..])?;
             value.truncate(len);
             Ok(value)
         })?;
@@ -122,7 +115,7 @@ impl Tree {
         let node = self.nodes.get(ino)?;
         let lower = self.by_path(&node, |path| {
             let mut names = vec![0; ATTRIBUTE_BYTES_MAX];
-            let len = rustix::fs::llistxattr(path, &mut names[..])?;
+            let len = rustix::fs::listxattr(path, &mut names[..])?;
             names.truncate(len);
             Ok(names)
         })?;
@@ -139,6 +132,6 @@ impl Tree {
     pub(crate) fn remove_attribute(&self, ino: u64, name: &[u8]) -> io::Result<()> {
         let lower = self.format.seal_attribute_name(name).map_err(|_| Errno::NODATA)?;
         let node = self.nodes.get(ino)?;
-        self.by_path(&node, |path| rustix::fs::lremovexattr(path, &lower))
+        self.by_path(&node, |path| rustix::fs::removexattr(path, &lower))
     }
 }

@@ -50,9 +50,9 @@ impl Tree {
     pub(crate) fn create(&self, caller: Caller, parent: u64, name: &[u8], mode: u32, count: usize) -> io::Result<FileAttr> {
         let parent = self.nodes.get(parent)?;
         let (folder, lower) = self.sealed(&parent, name)?;
+        let birth = self.birth()?;
         folder.add_side_file(&lower, &self.unsynced)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let birth = self.birth()?;
         // Nobody else's before it is the caller's.
         let first = if self.gives_away(caller) { mode & 0o700 } else { mode };
         let file = Arc::new(File::from(openat(folder.fd(), &lower.name, flags, Mode::from_raw_mode(first & 0o7777))?));
@@ -84,6 +84,7 @@ impl Tree {
         }
         let parent = self.nodes.get(parent)?;
         let (folder, lower) = self.sealed(&parent, name)?;
+        let _birth = self.birth()?;
         folder.add_side_file(&lower, &self.unsynced)?;
         mknodat(folder.fd(), &lower.name, kind, Mode::from_raw_mode(mode & 0o7777), device(number))?;
         self.adopt_by_name(caller, mode, folder, &lower)?;
@@ -109,6 +110,7 @@ impl Tree {
     pub(crate) fn make_folder(&self, caller: Caller, parent: u64, name: &[u8], mode: u32) -> io::Result<FileAttr> {
         let parent = self.nodes.get(parent)?;
         let (folder, lower) = self.sealed(&parent, name)?;
+        let _birth = self.birth()?;
         folder.add_side_file(&lower, &self.unsynced)?;
         mkdirat(folder.fd(), &lower.name, Mode::RWXU)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -131,6 +133,8 @@ impl Tree {
         let parent = self.nodes.get(parent)?;
         let (folder, lower) = self.sealed(&parent, name)?;
         let target = self.format.seal_target(target)?;
+        let _birth = self.birth()?;
+        let _birth = self.birth()?;
         folder.add_side_file(&lower, &self.unsynced)?;
         symlinkat(&target[..], folder.fd(), &lower.name)?;
         self.adopt_by_name(caller, 0, folder, &lower)?;
@@ -205,6 +209,7 @@ impl Tree {
         };
         let (moved, moved_stat) = node_at(old_folder, &old)?.ok_or(Errno::NOENT)?;
         let target = node_at(new_folder, &new)?;
+        let _birth = self.birth()?;
         new_folder.add_side_file(&new, &self.unsynced)?;
         // A file that is on the disk must not go behind a name that is not.
         self.unsynced.sync()?;

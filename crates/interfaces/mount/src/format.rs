@@ -128,6 +128,14 @@ pub trait Format: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Something is about to be made, of which a crash may leave a part: a file, a folder with its identity, a name with its side file.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn bear(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// A minute is over: files that are new from now on are of another time than those before. `false` if there is nothing to do.
     ///
     /// # Errors
@@ -150,11 +158,22 @@ pub trait Format: Send + Sync + 'static {
         false
     }
 
+    /// Whether zeros that nobody wrote take no room.
+    fn has_holes(&self) -> bool {
+        false
+    }
+
     /// An empty text in a lower file; what the file holds is gone.
     ///
     /// # Errors
     /// The operating system's.
     fn create(&self, file: Arc<File>) -> io::Result<Arc<dyn Content>>;
+
+    /// Looks at all of a lower file, which is open for reading, and changes nothing.
+    ///
+    /// # Errors
+    /// [`damaged`] where no part of it can be told; the operating system's.
+    fn look_at(&self, file: Arc<File>) -> io::Result<Looked>;
 
     /// The text of a lower file. It is opened once, whoever reads and writes it.
     ///
@@ -216,6 +235,26 @@ pub trait Content: Send + Sync {
 
     /// Nobody will read it again: what is kept beside the file goes away.
     fn discard(&self);
+}
+
+/// What was found in a file when all of it was looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    /// Bytes of good text.
+    pub good_bytes: u64,
+    /// What is damaged, each place with its offset in the lower file and in the text.
+    pub damages: Vec<String>,
+    /// Whether a crash or a power cut came between, which the next mount makes good.
+    pub interrupted: Option<Interrupted>,
+}
+
+/// What a crash or a power cut came between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupted {
+    /// A change in place: the next mount finishes it or undoes it.
+    Change,
+    /// The making of a file that nobody was promised anything about: it is made empty by the next mount.
+    Birth,
 }
 
 /// What is left to do for a file before it may be dropped.

@@ -1,9 +1,7 @@
 //! A volume looked at whole: every name, every link, every chunk of every file.
 
-use crate::format::{Entry, Format};
+use crate::format::{Entry, Format, Interrupted};
 use crate::lower::{Folder, read_folder};
-use crate::native::{Native, plain};
-use bywash_files::disk::Journals;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat};
 use std::ffi::CStr;
 use std::fs::File;
@@ -11,6 +9,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +22,7 @@ pub struct Checked {
     pub bytes: u64,
     /// Places that are damaged.
     pub damaged: u64,
-    /// Files whose writer was interrupted: they are recovered when they are opened for writing.
+    /// Files whose writer was interrupted: they are recovered by the next mount.
     pub unsettled: u64,
     /// Entries that are nothing of a volume's.
     pub foreign: u64,
@@ -33,14 +32,14 @@ pub struct Checked {
 pub enum Finding<'a> {
     /// It is damaged.
     Damaged(&'a Path, String),
-    /// Its writer was interrupted.
-    Unsettled(&'a Path),
+    /// A crash or a power cut came between, which the next mount makes good.
+    Unsettled(&'a Path, Interrupted),
     /// It is nothing of a volume's.
     Foreign(&'a Path),
 }
 
 struct Check<'a> {
-    native: &'a Native,
+    format: &'a dyn Format,
     checked: Checked,
     report: &'a mut dyn FnMut(Finding<'_>),
 }
@@ -49,9 +48,9 @@ struct Check<'a> {
 ///
 /// # Errors
 /// The operating system's for the volume's own folder; what else cannot be read is damage.
-pub fn check(native: &Native, root: OwnedFd, report: &mut dyn FnMut(Finding<'_>)) -> io::Result<Checked> {
-    let root = Folder::root(root, native)?;
-    let mut check = Check { native, checked: Checked::default(), report };
+pub fn check(format: &dyn Format, root: OwnedFd, report: &mut dyn FnMut(Finding<'_>)) -> io::Result<Checked> {
+    let root = Folder::root(root, format)?;
+    let mut check = Check { format, checked: Checked::default(), report };
     check.folder(&root, Path::new(""), true)?;
     Ok(check.checked)
 }
@@ -74,7 +73,7 @@ impl Check<'_> {
         entries.sort();
         for lower in entries {
             let shown = |name: &[u8]| path.join(std::ffi::OsStr::from_bytes(name));
-            match self.native.classify(&lower, is_root) {
+            match self.format.classify(&lower, is_root) {
                 Entry::Hidden => continue,
                 Entry::Foreign => {
                     self.checked.foreign += 1;
@@ -83,7 +82,7 @@ impl Check<'_> {
                 }
                 Entry::Named | Entry::Long(_) => {}
             }
-            match folder.name_of(self.native, &lower) {
+            match folder.name_of(self.format, &lower) {
                 Ok(Some(name)) => {
                     let path = shown(&name);
                     if let Err(error) = self.entry(folder, &lower, &path) {
@@ -100,10 +99,10 @@ impl Check<'_> {
     fn entry(&mut self, folder: &Folder, lower: &CStr, path: &Path) -> io::Result<()> {
         let stat = rustix::fs::statat(folder.fd(), lower, AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => self.folder(&Folder::existing(folder.fd(), lower, self.native)?, path, false),
+            FileType::Directory => self.folder(&Folder::existing(folder.fd(), lower, self.format)?, path, false),
             FileType::Symlink => {
                 let target = readlinkat(folder.fd(), lower, Vec::new())?;
-                self.native.open_target(target.to_bytes()).map(|_| ())
+                self.format.open_target(target.to_bytes()).map(|_| ())
             }
             FileType::RegularFile => self.file(folder, lower, path),
             _ => Ok(()),
@@ -114,16 +113,13 @@ impl Check<'_> {
         self.checked.files += 1;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(openat(folder.fd(), lower, flags, Mode::empty())?);
-        let (header, keys) = self.native.header(&file).map_err(plain)?;
-        if self.native.journals().find(header.salt())?.is_some() {
+        let looked = self.format.look_at(Arc::new(file))?;
+        self.checked.bytes += looked.good_bytes;
+        if let Some(interrupted) = looked.interrupted {
             self.checked.unsettled += 1;
-            (self.report)(Finding::Unsettled(path));
-            return Ok(());
+            (self.report)(Finding::Unsettled(path, interrupted));
         }
-        let mut damages = Vec::new();
-        let found = bywash_files::fsck::check(self.native.client(), &header, keys, &file, |damage| damages.push(damage)).map_err(plain)?;
-        self.checked.bytes += found.good_bytes;
-        for damage in damages {
+        for damage in looked.damages {
             self.damaged(path, damage);
         }
         Ok(())

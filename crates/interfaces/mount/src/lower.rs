@@ -2,7 +2,7 @@
 
 use crate::format::{Entry, FOLDER_ID_BYTES, FolderId, Format, LowerName, damaged};
 use crate::names::new_folder_id;
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 /// Longest content of a side file that is read, in bytes.
-const SIDE_BYTES_MAX: u64 = 1024;
+pub(crate) const SIDE_BYTES_MAX: u64 = 1024;
 /// Most files that wait to be synced; with more, they are synced at once.
 const UNSYNCED_MAX: usize = 1024;
 
@@ -53,7 +53,7 @@ pub(crate) struct Folder {
 pub(crate) struct Listed {
     pub(crate) name: Vec<u8>,
     pub(crate) lower: CString,
-    pub(crate) kind: rustix::fs::FileType,
+    pub(crate) kind: FileType,
     pub(crate) ino: u64,
 }
 
@@ -135,7 +135,18 @@ impl Folder {
                 continue;
             }
             match self.name_of(format, lower) {
-                Ok(Some(name)) => listed.push(Listed { name, lower: lower.to_owned(), kind: entry.file_type(), ino: entry.ino() }),
+                Ok(Some(name)) => {
+                    let kind = match entry.file_type() {
+                        // Not every file system says it here.
+                        FileType::Unknown => match statat(self.fd(), lower, AtFlags::SYMLINK_NOFOLLOW) {
+                            Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                            // It went meanwhile.
+                            Err(_) => continue,
+                        },
+                        kind => kind,
+                    };
+                    listed.push(Listed { name, lower: lower.to_owned(), kind, ino: entry.ino() });
+                }
                 Ok(None) => {}
                 // One that is damaged must not hide the others.
                 Err(error) => tracing::warn!("the entry {lower:?} is not shown: {error}"),
@@ -196,7 +207,7 @@ pub(crate) fn write_id(folder: BorrowedFd<'_>, format: &dyn Format, unsynced: &U
     Ok(id)
 }
 
-fn write_small(folder: BorrowedFd<'_>, name: &CStr, bytes: &[u8]) -> io::Result<File> {
+pub(crate) fn write_small(folder: BorrowedFd<'_>, name: &CStr, bytes: &[u8]) -> io::Result<File> {
     // One that is too short, from an interrupted run, goes.
     let _ = unlinkat(folder, name, AtFlags::empty());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -206,16 +217,17 @@ fn write_small(folder: BorrowedFd<'_>, name: &CStr, bytes: &[u8]) -> io::Result<
 }
 
 /// A folder's identity; none if its making was interrupted.
-fn read_id(folder: BorrowedFd<'_>, format: &dyn Format) -> io::Result<Option<FolderId>> {
+pub(crate) fn read_id(folder: BorrowedFd<'_>, format: &dyn Format) -> io::Result<Option<FolderId>> {
     let Some(name) = format.folder_file() else { return Ok(Some(FolderId::default())) };
     match read_small(folder, name, FOLDER_ID_BYTES as u64 + 1) {
-        Ok(bytes) => Ok(bytes.try_into().ok()),
+        // Zeros are what some file systems leave of what was never synced.
+        Ok(bytes) => Ok(bytes.try_into().ok().filter(|id| *id != FolderId::default())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn read_small(folder: BorrowedFd<'_>, name: &CStr, max: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_small(folder: BorrowedFd<'_>, name: &CStr, max: u64) -> io::Result<Vec<u8>> {
     // Without O_NONBLOCK the open of a pipe would wait.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut bytes = Vec::new();

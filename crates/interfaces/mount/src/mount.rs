@@ -12,10 +12,12 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Threads that answer the kernel: some may wait for the disk.
 const THREADS_MIN: usize = 4;
 const THREADS_MAX: usize = 16;
+const TURN: Duration = Duration::from_secs(60);
 
 /// How a volume is mounted.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +28,8 @@ pub struct MountOptions {
     pub allows_others: bool,
     /// What `mount` and `df` show as its source.
     pub source: String,
+    /// How long new files may wait to be synced, all together; a minute if nothing is said.
+    pub turn: Option<Duration>,
 }
 
 /// A mounted volume, not served yet.
@@ -76,7 +80,7 @@ pub fn mount(root: OwnedFd, format: Arc<dyn Format>, target: &Path, options: &Mo
     if !options.is_read_only {
         format.recover(root.as_fd())?;
     }
-    let tree = Arc::new(Tree::new(root, format, options.is_read_only)?);
+    let tree = Arc::new(Tree::new(root, format, options.is_read_only, options.turn.unwrap_or(TURN))?);
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName(options.source.replace(',', "\\,")),

@@ -1,14 +1,15 @@
 //! Bywash's own volume format (`VOLUME.md`): each file an encrypted file of `bywash-files`, each name sealed with its folder's identity.
 
-use crate::format::{Content, Entry, FolderId, Format, LowerName, Rest, damaged};
-use crate::names::{NAME_BYTES_MAX, NameKeys, OWN_PREFIX, Siv, is_sealed, side_file, target_len};
+use crate::format::{Content, Entry, FolderId, Format, Interrupted, Looked, LowerName, Rest, damaged};
+use crate::lower::{SIDE_BYTES_MAX, read_id, read_small, write_small};
+use crate::names::{NAME_BYTES_MAX, NameKeys, OWN_PREFIX, Siv, is_sealed, new_folder_id, side_file, target_len};
 use crate::volume::{OWN_FOLDER_MODE, VOLUME_FILE, Volume};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::births::{self, Births, Fate};
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
 use bywash_files::{Aead, Container, Error, Geometry, Header, Keyring, Lock, new_file};
-use rustix::fs::{AtFlags, Dir, FileType, OFlags, mkdirat, openat, statat};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -24,6 +25,8 @@ const FOLDER_FILE_C: &CStr = c".bywash-folder";
 const JOURNAL_PREFIX: &[u8] = b".bywash-journal-";
 /// Where a file's salt is in its header.
 const SALT: core::ops::Range<usize> = 20..52;
+/// How much of a lower name goes into the name of what lost its own.
+const RECOVERED_DIGITS: usize = 16;
 /// The list of epochs in which files may be incomplete, beside the journals.
 const BIRTHS_FILE: &str = "births";
 
@@ -46,8 +49,8 @@ pub struct Native {
     has_journals: bool,
     /// None where nothing is written.
     births: Option<Births>,
-    /// Held while nothing is written by others.
-    _reading: Option<File>,
+    /// The list that the last writer left, where nothing is written; its lock keeps writers away.
+    left: Option<Births>,
     /// What became of the epoch in which files are born.
     epoch: Mutex<EpochState>,
 }
@@ -87,8 +90,8 @@ impl Native {
         let header = Header::new(volume.aead(), volume.chunk_size(), slots, &keys).map_err(plain)?;
         let (journals, has_journals) = open_journals(root, is_read_only)?;
         let births_key = key_bytes(&volume.key("births")?)?;
-        let (births, reading) = match is_read_only {
-            true => (None, lock_for_reading(journals.as_fd())?),
+        let (births, left) = match is_read_only {
+            true => (None, read_births(journals.as_fd(), &births_key)?),
             false => (Some(open_births(journals.as_fd(), &births_key)?), None),
         };
         Ok(Self {
@@ -104,13 +107,13 @@ impl Native {
             _journal_folder: journals,
             has_journals,
             births,
-            _reading: reading,
+            left,
             epoch: Mutex::new(EpochState::None),
         })
     }
 
     /// Keys and header of a file.
-    pub(crate) fn header(&self, file: &File) -> bywash_files::Result<(Header, bywash_files::FileKeys)> {
+    fn header(&self, file: &File) -> bywash_files::Result<(Header, bywash_files::FileKeys)> {
         let mut bytes = vec![0; self.header_len];
         let len = file.read_at(&mut bytes, 0)?;
         let header = Header::parse(&bytes[..len])?;
@@ -121,27 +124,21 @@ impl Native {
         Ok((header, keys))
     }
 
-    /// The client that computes.
-    pub(crate) fn client(&self) -> &Client {
-        &self.client
-    }
-
-    /// Where the journals are.
-    pub(crate) fn journals(&self) -> &FolderJournals {
-        &self.journals
-    }
-
     /// Keys and header of a file that is to be born.
     fn new_header(&self) -> bywash_files::Result<(Header, bywash_files::FileKeys)> {
         let births = self.births.as_ref().ok_or(Error::ReadOnly)?;
+        self.use_epoch(births)?;
+        let (keys, slots) = births.new_file(std::slice::from_ref(&self.lock))?;
+        Ok((Header::new(self.aead, self.chunk_size, slots, &keys)?, keys))
+    }
+
+    fn use_epoch(&self, births: &Births) -> bywash_files::Result<()> {
         let mut epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
         if *epoch == EpochState::None {
             births.begin()?;
         }
         *epoch = EpochState::Used;
-        drop(epoch);
-        let (keys, slots) = births.new_file(std::slice::from_ref(&self.lock))?;
-        Ok((Header::new(self.aead, self.chunk_size, slots, &keys)?, keys))
+        Ok(())
     }
 
     /// Empties a file that is to be born again: with a sync, unless it is itself of those that may become empty in a power cut.
@@ -195,9 +192,64 @@ impl Native {
         Ok(())
     }
 
+    /// Whether a crash interrupted the making of a file, so that recovery would make it empty.
+    fn is_unborn(&self, file: &File) -> bool {
+        let births = self.births.as_ref().or(self.left.as_ref());
+        let open = |header: &Header| self.keyring.open(header);
+        births.is_some_and(|births| matches!(births.fate(&self.client, file, open), Ok(Fate::Emptied)))
+    }
+
+    /// After a crash a folder may be there without its identity, and a long name without its side file: both are synced before anything in or under them is promised to anybody. What was
+    /// to have such a name is not thrown away, but gets another.
+    fn rescue(&self, folder: BorrowedFd<'_>, is_root: bool) -> io::Result<()> {
+        let is_after_crash = self.births.as_ref().is_some_and(Births::is_unsettled);
+        let Some(keys) = self.names.as_ref().filter(|_| is_after_crash) else { return Ok(()) };
+        let known = read_id(folder, self)?;
+        let is_name_of = |lower: &CStr, side: &CStr| {
+            let Some(id) = &known else { return false };
+            let name = read_small(folder, side, SIDE_BYTES_MAX).and_then(|sealed| keys.open_name(id, &sealed));
+            name.and_then(|name| keys.seal_name(id, &name)).is_ok_and(|sealed| sealed.name.as_c_str() == lower)
+        };
+        let mut lost = Vec::new();
+        for entry in Dir::read_from(folder)? {
+            let entry = entry?;
+            let lower = entry.file_name();
+            match self.classify(lower, is_root) {
+                Entry::Named if known.is_none() && lower != c"." && lower != c".." => lost.push((lower.to_owned(), None)),
+                Entry::Long(side) if !is_name_of(lower, &side) => lost.push((lower.to_owned(), Some(side))),
+                _ => {}
+            }
+        }
+        // An empty folder gets its identity when it is opened; the root's is certain.
+        if lost.is_empty() || (is_root && known.is_none()) {
+            return Ok(());
+        }
+        let id = match known {
+            Some(id) => id,
+            None => {
+                let id = new_folder_id()?;
+                write_small(folder, FOLDER_FILE_C, &id)?.sync_all()?;
+                id
+            }
+        };
+        for (lower, side) in lost {
+            let text = lower.to_string_lossy();
+            let digits = text.rsplit('.').next().unwrap_or_default().trim_start_matches("bywash-long-");
+            let name = format!("recovered-{}", digits.chars().take(RECOVERED_DIGITS).collect::<String>());
+            renameat(folder, &lower, folder, &keys.seal_name(&id, name.as_bytes())?.name)?;
+            if let Some(side) = side {
+                // One that stays does no harm.
+                let _ = unlinkat(folder, &side, AtFlags::empty());
+            }
+            tracing::warn!("the name of {lower:?} was not on the disk when the machine or the mount went down: it is {name} now");
+        }
+        Ok(rustix::fs::fsync(openat(folder, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, rustix::fs::Mode::empty())?)?)
+    }
+
     /// How many entries cannot be recovered.
     fn recover_folder(&self, folder: BorrowedFd<'_>, is_root: bool) -> io::Result<u64> {
         let mut failed = 0;
+        self.rescue(folder, is_root)?;
         for entry in Dir::read_from(folder)? {
             let entry = entry?;
             let lower = entry.file_name();
@@ -255,13 +307,13 @@ fn open_births(journals: BorrowedFd<'_>, key: &[u8; 32]) -> io::Result<Births> {
     Births::open(Arc::new(file), key).map_err(plain)
 }
 
-/// Who only reads keeps writers away, and is kept away by them.
-fn lock_for_reading(journals: BorrowedFd<'_>) -> io::Result<Option<File>> {
+/// The same for who only reads: he keeps writers away, and is kept away by them.
+fn read_births(journals: BorrowedFd<'_>, key: &[u8; 32]) -> io::Result<Option<Births>> {
     match openat(journals, BIRTHS_FILE, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, rustix::fs::Mode::empty()) {
         Ok(file) => {
             let file = File::from(file);
             Disk::lock(&file, Access::Read)?;
-            Ok(Some(file))
+            Births::open(Arc::new(file), key).map(Some).map_err(plain)
         }
         // Nobody ever wrote to it.
         Err(Errno::NOENT) => Ok(None),
@@ -371,6 +423,10 @@ impl Format for Native {
         births.end().map_err(plain)
     }
 
+    fn bear(&self) -> io::Result<()> {
+        self.births.as_ref().map_or(Err(Errno::ROFS.into()), |births| self.use_epoch(births).map_err(plain))
+    }
+
     fn begin_turn(&self) -> io::Result<bool> {
         let mut epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(births) = self.births.as_ref().filter(|_| *epoch == EpochState::Used) else { return Ok(false) };
@@ -387,6 +443,27 @@ impl Format for Native {
             }
             Some(births) if !is_last => births.settle().map_err(plain),
             _ => Ok(()),
+        }
+    }
+
+    fn look_at(&self, file: Arc<File>) -> io::Result<Looked> {
+        let (header, keys) = match self.header(&file) {
+            Ok(opened) => opened,
+            Err(error) if self.is_unborn(&file) => {
+                tracing::debug!("it was being made: {error}");
+                return Ok(Looked { interrupted: Some(Interrupted::Birth), ..Looked::default() });
+            }
+            Err(error) => return Err(plain(error)),
+        };
+        if self.journals.find(header.salt())?.is_some() {
+            return Ok(Looked { interrupted: Some(Interrupted::Change), ..Looked::default() });
+        }
+        let mut damages = Vec::new();
+        let report = |damage: bywash_files::Damage| damages.push(damage.to_string());
+        let checked = bywash_files::fsck::check(&self.client, &header, keys, &*file, report).map_err(plain)?;
+        match damages.is_empty() {
+            false if self.is_unborn(&file) => Ok(Looked { interrupted: Some(Interrupted::Birth), ..Looked::default() }),
+            _ => Ok(Looked { good_bytes: checked.good_bytes, damages, interrupted: None }),
         }
     }
 

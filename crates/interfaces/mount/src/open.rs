@@ -1,7 +1,8 @@
 //! Open files: one text for each node, whoever opened it and how often.
 
 use crate::format::{Content, Rest};
-use rustix::fs::{Timespec, Timestamps, fstat, futimens};
+use rustix::fs::{FallocateFlags, Timespec, Timestamps, fstat, futimens};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -10,6 +11,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// `UTIME_OMIT`: leave that time as it is.
 pub(crate) const OMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT as _ };
+
+/// Zeros written at once, in bytes.
+const ZEROS_BYTES: usize = 1 << 20;
 
 /// A file whose text is open.
 pub(crate) struct OpenFile {
@@ -57,6 +61,26 @@ impl OpenFile {
     pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
         self.changing();
         self.content.set_len(len)
+    }
+
+    /// What `fallocate` asks for. Room cannot be had in advance without writing there, and there are no holes, since whoever writes the medium could make some: zeros are written.
+    pub(crate) fn allocate(&self, offset: u64, end: u64, how: FallocateFlags) -> io::Result<()> {
+        let len = self.len();
+        let keeps_len = how.contains(FallocateFlags::KEEP_SIZE);
+        if how == FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE
+            || how.difference(FallocateFlags::KEEP_SIZE) == FallocateFlags::ZERO_RANGE
+        {
+            let (mut at, zeros) = (offset, vec![0; ZEROS_BYTES]);
+            let zeros_end = end.min(len);
+            while at < zeros_end {
+                let count = (zeros_end - at).min(ZEROS_BYTES as u64);
+                self.write_at(&zeros[..count as usize], at)?;
+                at += count;
+            }
+        } else if !how.is_empty() {
+            return Err(Errno::OPNOTSUPP.into());
+        }
+        if end > len && !keeps_len { self.set_len(end) } else { Ok(()) }
     }
 
     fn changing(&self) {

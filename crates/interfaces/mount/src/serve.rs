@@ -253,7 +253,12 @@ impl Filesystem for Served {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let written = self.0.nodes.get(ino.0).and_then(|node| self.0.with_file(&node, true, |file| file.write_at(data, offset)));
+        let written = self.0.nodes.get(ino.0).and_then(|node| {
+            self.0.with_file(&node, true, |file| {
+                self.0.check_room(file, offset)?;
+                file.write_at(data, offset)
+            })
+        });
         match written {
             Ok(()) => reply.written(data.len() as u32),
             Err(error) => reply.error(number(&error)),
@@ -376,14 +381,13 @@ impl Filesystem for Served {
     }
 
     fn fallocate(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, offset: u64, length: u64, mode: i32, reply: ReplyEmpty) {
-        // Room cannot be had in advance without writing there; holes could be made by whoever writes the medium.
-        if FallocateFlags::from_bits_retain(mode as u32) != FallocateFlags::empty() {
-            return reply.error(Errno::EOPNOTSUPP);
-        }
-        let extended = self.0.nodes.get(ino.0).and_then(|node| {
+        let done = self.0.nodes.get(ino.0).and_then(|node| {
             let end = offset.checked_add(length).ok_or(rustix::io::Errno::FBIG)?;
-            self.0.with_file(&node, true, |file| if end > file.len() { file.set_len(end) } else { Ok(()) })
+            self.0.with_file(&node, true, |file| {
+                self.0.check_room(file, end)?;
+                file.allocate(offset, end, FallocateFlags::from_bits_retain(mode as u32))
+            })
         });
-        empty(reply, extended);
+        empty(reply, done);
     }
 }

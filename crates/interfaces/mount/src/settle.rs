@@ -10,9 +10,6 @@ const WAIT: Duration = Duration::from_secs(2);
 /// Most files that wait; with more, the oldest do not.
 const WAITING_MAX: usize = 128;
 
-/// How long new files may wait to be synced, all together.
-const TURN: Duration = Duration::from_secs(60);
-
 /// What is to be done.
 pub(crate) enum Due {
     /// A file is to be settled.
@@ -29,13 +26,18 @@ struct Queue {
 }
 
 /// The files that wait.
-#[derive(Default)]
 pub(crate) struct Settler {
+    /// How long new files may wait to be synced, all together.
+    turn: Duration,
     queue: Mutex<Queue>,
     changed: Condvar,
 }
 
 impl Settler {
+    pub(crate) fn new(turn: Duration) -> Self {
+        Self { turn, queue: Mutex::default(), changed: Condvar::default() }
+    }
+
     /// A closed file is to be settled.
     pub(crate) fn add(&self, node: Arc<Node>) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +56,7 @@ impl Settler {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let now = Instant::now();
-            let turn = *queue.turn.get_or_insert(now + TURN);
+            let turn = *queue.turn.get_or_insert(now + self.turn);
             let wait = match queue.waiting.front() {
                 _ if queue.is_ended => return None,
                 Some((due, _)) if *due <= now || queue.waiting.len() > WAITING_MAX => {

@@ -3,7 +3,7 @@
 use crate::attr::attributes;
 use crate::format::{Format, Rest};
 use crate::lower::{Folder, Listed, Unsynced};
-use crate::node::{Node, Nodes, Opened};
+use crate::node::{Node, Nodes, Opened, ROOT};
 use crate::open::OpenFile;
 use crate::settle::{Due, Settler};
 use bywash_files::disk::Access;
@@ -16,9 +16,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
 
 /// With less room than this on the lower file system, in bytes, what is closed is stored at once.
 const ROOM_BYTES: u64 = 256 << 20;
+
+/// For so many zeros, in bytes, the lower file system is not asked whether there is room.
+const ZEROS_UNASKED_BYTES: u64 = 16 << 20;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug)]
@@ -46,14 +50,15 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub(crate) fn new(root: OwnedFd, format: Arc<dyn Format>, is_read_only: bool) -> io::Result<Self> {
+    /// `turn` is how long new files may wait to be synced.
+    pub(crate) fn new(root: OwnedFd, format: Arc<dyn Format>, is_read_only: bool, turn: Duration) -> io::Result<Self> {
         let umask = rustix::process::umask(Mode::empty());
         rustix::process::umask(umask);
         Ok(Self {
             nodes: Nodes::new(Folder::root(root, &*format)?)?,
             format,
             unsynced: Unsynced::default(),
-            settler: Settler::default(),
+            settler: Settler::new(turn),
             turning: RwLock::default(),
             listings: Mutex::default(),
             next_listing: AtomicU64::new(1),
@@ -161,7 +166,10 @@ impl Tree {
     /// A program cuts a node to a length.
     pub(crate) fn set_len(&self, node: &Arc<Node>, len: u64) -> io::Result<()> {
         if len > 0 {
-            return self.with_file(node, true, |file| file.set_len(len));
+            return self.with_file(node, true, |file| {
+                self.check_room(file, len)?;
+                file.set_len(len)
+            });
         }
         let birth = self.birth()?;
         let mut opened = node.opened();
@@ -244,7 +252,7 @@ impl Tree {
             let mut opened = node.opened();
             opened.is_queued = false;
             // One that is open again comes back when it is closed.
-            if opened.count == 0 && !self.settle(&node, &mut opened) {
+            if opened.count == 0 && self.settle(&node, &mut opened).is_err() {
                 opened.is_queued = true;
                 self.settler.add(node.clone());
             }
@@ -254,21 +262,29 @@ impl Tree {
         }
     }
 
-    /// A closed text goes to the disk. `false` if it cannot, and is kept.
-    fn settle(&self, node: &Node, opened: &mut Opened) -> bool {
-        let Some(file) = &opened.file else { return true };
+    /// A closed text goes to the disk. If it cannot it is kept, and the log says why.
+    fn settle(&self, node: &Node, opened: &mut Opened) -> io::Result<()> {
+        let Some(file) = &opened.file else { return Ok(()) };
         if file.is_dirty() && file.is_gone() {
             file.discard();
         } else if file.is_dirty() {
             // The one failing is no reason not to try the other.
             let synced = self.unsynced.sync();
-            if let Err(error) = file.settle().and(synced) {
+            file.settle().and(synced).inspect_err(|error| {
                 tracing::error!("file {}: what was written to it last cannot be stored: {error}", node.ino);
-                return false;
-            }
+            })?;
         }
         opened.file = None;
-        true
+        Ok(())
+    }
+
+    /// All that is closed goes to the disk, whatever of it cannot.
+    fn settle_all(&self) -> io::Result<()> {
+        let settle = |node: &Arc<Node>| {
+            let mut opened = node.opened();
+            if opened.count == 0 { self.settle(node, &mut opened) } else { Ok(()) }
+        };
+        self.nodes.all().iter().map(settle).fold(Ok(()), Result::and)
     }
 
     /// New files of before are synced, all together.
@@ -292,8 +308,11 @@ impl Tree {
     fn sync_lower(&self) -> io::Result<()> {
         self.unsynced.sync()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = self.nodes.get(crate::node::ROOT)?;
-        Ok(rustix::fs::syncfs(rustix::fs::openat(self.folder(&root)?.fd(), c".", flags, Mode::empty())?)?)
+        let root = self.nodes.get(ROOT)?;
+        let folder = rustix::fs::openat(self.folder(&root)?.fd(), c".", flags, Mode::empty())?;
+        rustix::fs::syncfs(&folder)?;
+        // A lower file system in user space is not told of that; of this it is.
+        Ok(rustix::fs::fsync(folder)?)
     }
 
     /// All that is left to do, at the end; nothing is born from here on.
@@ -304,7 +323,7 @@ impl Tree {
         self.settler.end();
         let mut turning = self.turning.write().unwrap_or_else(PoisonError::into_inner);
         let was_ended = core::mem::replace(&mut *turning, true);
-        let lost = self.nodes.all().iter().filter(|node| !self.settle(node, &mut node.opened())).count();
+        let lost = self.nodes.all().iter().filter(|node| self.settle(node, &mut node.opened()).is_err()).count();
         if lost > 0 {
             return Err(io::Error::other(format!("what was written last to {lost} files cannot be stored; the log says why")));
         }
@@ -328,8 +347,12 @@ impl Tree {
         }
     }
 
-    /// Returns when the entries of a folder survive a power cut.
+    /// Returns when the entries of a folder survive a power cut. The root's stands for all that is closed: who is about to unmount hears there, while nothing is lost yet,
+    /// of what cannot be stored.
     pub(crate) fn sync_folder(&self, node: &Node) -> io::Result<()> {
+        if node.ino == ROOT {
+            self.settle_all()?;
+        }
         self.unsynced.sync()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::openat(self.folder(node)?.fd(), c".", flags, Mode::empty())?;
@@ -338,7 +361,7 @@ impl Tree {
 
     /// What the lower file system has room for.
     pub(crate) fn statistics(&self) -> io::Result<rustix::fs::StatVfs> {
-        let root = self.nodes.get(crate::node::ROOT)?;
+        let root = self.nodes.get(ROOT)?;
         Ok(rustix::fs::fstatvfs(self.folder(&root)?.fd())?)
     }
 
@@ -352,6 +375,19 @@ impl Tree {
             Rest::Settle if self.settler.is_full() || self.is_nearly_full() => file.sync(),
             Rest::Settle => Ok(()),
         }
+    }
+
+    /// Whether zeros up to `end` can be stored: a file system that is full of them only fails in the end would be full for all others meanwhile.
+    pub(crate) fn check_room(&self, file: &OpenFile, end: u64) -> io::Result<()> {
+        let more = end.saturating_sub(file.len());
+        if more < ZEROS_UNASKED_BYTES || self.format.has_holes() {
+            return Ok(());
+        }
+        let lower = self.statistics()?;
+        if end / lower.f_frsize.max(1) > lower.f_blocks {
+            return Err(Errno::FBIG.into());
+        }
+        if more / lower.f_frsize.max(1) >= lower.f_bavail { Err(Errno::NOSPC.into()) } else { Ok(()) }
     }
 
     fn is_nearly_full(&self) -> bool {
@@ -371,13 +407,17 @@ impl Tree {
         Ok(())
     }
 
-    /// While this is held no turn begins.
+    /// Before anything is made. While this is held no turn begins.
     ///
     /// # Errors
-    /// At the end.
+    /// At the end; the operating system's.
     pub(crate) fn birth(&self) -> io::Result<RwLockReadGuard<'_, bool>> {
         let turning = self.turning.read().unwrap_or_else(PoisonError::into_inner);
-        if *turning { Err(Errno::NODEV.into()) } else { Ok(turning) }
+        if *turning {
+            return Err(Errno::NODEV.into());
+        }
+        self.format.bear()?;
+        Ok(turning)
     }
 
     /// Whether entries are made as somebody else than they are to belong to.

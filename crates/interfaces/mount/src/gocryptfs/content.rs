@@ -4,7 +4,7 @@
 //! A block is changed where it lies, as gocryptfs does it: a power cut can tear one, which then does not open.
 
 use super::blocks::{BlockCipher, ID_BYTES};
-use crate::format::{Content, Rest, damaged};
+use crate::format::{Content, Looked, Rest, damaged};
 use bywash_files::disk::{Access, Disk};
 use bywash_files::nonce::random;
 use rustix::fs::FallocateFlags;
@@ -102,6 +102,23 @@ impl Blocks {
         text.resize((state.len - block * BLOCK_BYTES as u64).min(BLOCK_BYTES as u64) as usize, 0);
         self.open_blocks(state, block, &mut text)?;
         Ok(text)
+    }
+
+    /// Every block, one by one.
+    pub(super) fn look(&self) -> Looked {
+        let (state, size) = (self.read_state(), BLOCK_BYTES as u64);
+        let mut looked = Looked::default();
+        for block in 0..state.len.div_ceil(size) {
+            match self.load(&state, block) {
+                Ok(text) => looked.good_bytes += text.len() as u64,
+                Err(error) if error.raw_os_error().is_none() => looked.damages.push(format!("{error} (text from {})", block * size)),
+                Err(error) => {
+                    let (offset, text) = (self.offset(block), block * size);
+                    looked.damages.push(format!("block {block} at offset {offset} cannot be read: {error} (text from {text})"));
+                }
+            }
+        }
+        looked
     }
 
     /// Seals consecutive blocks from the first on and writes them; `text` ends where the file will or a block does.
@@ -345,6 +362,9 @@ mod tests {
         assert_eq!(open(Access::Read).unwrap().write_at(b"x", 0).unwrap_err().raw_os_error(), Some(Errno::ROFS.raw_os_error()));
         Disk::write_at(&*file, &[9], 18 + 4128 + 100).unwrap();
         assert_eq!(read().unwrap_err(), "block 1 at offset 4146 is not authentic");
+        let looked = open(Access::Read).unwrap().look();
+        assert_eq!(looked.damages, ["block 1 at offset 4146 is not authentic (text from 4096)"]);
+        assert_eq!(looked.good_bytes, 10_000 - 4096);
         Disk::write_at(&*file, &[9], 0).unwrap();
         assert!(open(Access::Read).err().unwrap().to_string().contains("no header"));
     }

@@ -15,7 +15,7 @@ pub mod config;
 mod content;
 mod eme;
 
-use crate::format::{Content, Entry, FolderId, Format, LongName, LowerName, damaged};
+use crate::format::{Content, Entry, FolderId, Format, LongName, Looked, LowerName, damaged};
 use aws_lc_rs::digest;
 use base64ct::{Base64Url, Base64UrlUnpadded, Encoding};
 use blocks::BlockCipher;
@@ -222,6 +222,14 @@ impl Format for Gocryptfs {
 
     fn create(&self, file: Arc<File>) -> io::Result<Arc<dyn Content>> {
         self.open(file, Access::Write)
+    }
+
+    fn has_holes(&self) -> bool {
+        true
+    }
+
+    fn look_at(&self, file: Arc<File>) -> io::Result<Looked> {
+        Ok(Blocks::open(file, self.cipher.clone(), Access::Read)?.look())
     }
 
     fn open(&self, file: Arc<File>, access: Access) -> io::Result<Arc<dyn Content>> {

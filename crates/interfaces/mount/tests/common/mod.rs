@@ -2,13 +2,20 @@
 
 use bywash_client::{Client, Config};
 use bywash_files::{Keyring, Lock};
+use bywash_mount::format::Format;
+use bywash_mount::fsck::Finding;
+use bywash_mount::gocryptfs::{Config as GocryptfsConfig, Gocryptfs};
 use bywash_mount::{MountOptions, Native, Options, Unmounter, Volume, mount, open_root};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// The key file of the tests' volumes.
 pub(crate) const KEY: [u8; 32] = [7; 32];
+
+const PASSPHRASE: &str = "correct horse";
 
 /// A client without a broker.
 pub(crate) fn client() -> Client {
@@ -17,35 +24,91 @@ pub(crate) fn client() -> Client {
 
 /// A volume's folder, and where it is mounted.
 pub(crate) struct Fixture {
-    folder: tempfile::TempDir,
+    lower: PathBuf,
+    upper: PathBuf,
+    /// Where both are, if it is the fixture's own.
+    _folder: Option<tempfile::TempDir>,
+    turn: Option<Duration>,
     served: Option<(Unmounter, JoinHandle<std::io::Result<()>>)>,
 }
 
 impl Fixture {
+    #[allow(dead_code, reason = "not every test needs it")]
     /// A new volume, mounted; none where nothing can be mounted.
     pub(crate) fn new(options: &Options) -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["lower", "upper"] {
-            std::fs::create_dir(folder.path().join(name)).unwrap();
-        }
-        Volume::init(&client(), &folder.path().join("lower"), &[Lock::key_file(&KEY)], options).unwrap();
-        let mut fixture = Self { folder, served: None };
+        let mut fixture = Self::empty();
+        Volume::init(&client(), &fixture.lower, &[Lock::key_file(&KEY)], options).unwrap();
         fixture.mount(false).then_some(fixture)
+    }
+
+    /// Two empty folders.
+    fn empty() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let [lower, upper] = ["lower", "upper"].map(|name| folder.path().join(name));
+        for folder in [&lower, &upper] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        Self { lower, upper, _folder: Some(folder), turn: None, served: None }
+    }
+
+    /// A new volume in that empty folder, mounted over the other.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn over(lower: &Path, upper: &Path, options: &Options, turn: Duration) -> Self {
+        Volume::init(&client(), lower, &[Lock::key_file(&KEY)], options).unwrap();
+        let mut fixture = Self { lower: lower.into(), upper: upper.into(), _folder: None, turn: Some(turn), served: None };
+        assert!(fixture.mount(false));
+        fixture
+    }
+
+    /// A volume that is there, mounted.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn of(lower: &Path, upper: &Path) -> std::io::Result<Self> {
+        let served = Some(start(lower, upper, false, None)?);
+        Ok(Self { lower: lower.into(), upper: upper.into(), _folder: None, turn: None, served })
+    }
+
+    /// One in gocryptfs' format, which gocryptfs makes; none where it is not there, or nothing can be mounted.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn gocryptfs() -> Option<Self> {
+        let mut fixture = Self::empty();
+        let passphrase = fixture.upper.with_file_name("passphrase");
+        std::fs::write(&passphrase, PASSPHRASE).unwrap();
+        let mut init = std::process::Command::new("gocryptfs");
+        init.args(["-q", "-init", "-scryptn", "10", "-passfile"]).arg(passphrase).arg(&fixture.lower);
+        if !init.status().is_ok_and(|status| status.success()) {
+            eprintln!("skipped: gocryptfs is not installed (apt-get install gocryptfs)");
+            return None;
+        }
+        fixture.mount(false).then_some(fixture)
+    }
+
+    /// Nothing in it is damaged.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn assert_clean(&self) {
+        let root = open_root(&self.lower()).unwrap();
+        let format = format(&self.lower(), &root, true).unwrap();
+        let report = &mut |finding: Finding<'_>| match finding {
+            Finding::Damaged(path, what) => panic!("{}: {what}", path.display()),
+            Finding::Unsettled(path, _) => panic!("{}: unsettled", path.display()),
+            Finding::Foreign(path) => panic!("{}: foreign", path.display()),
+        };
+        bywash_mount::fsck::check(&*format, root, report).unwrap();
     }
 
     /// Where the ciphertext is.
     pub(crate) fn lower(&self) -> PathBuf {
-        self.folder.path().join("lower")
+        self.lower.clone()
     }
 
     /// Where the plaintext is.
+    #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn upper(&self) -> PathBuf {
-        self.folder.path().join("upper")
+        self.upper.clone()
     }
 
     /// Mounts it; `false`, and the reason said, where that cannot be.
     pub(crate) fn mount(&mut self, is_read_only: bool) -> bool {
-        match start(&self.lower(), &self.upper(), is_read_only) {
+        match patiently(|| start(&self.lower, &self.upper, is_read_only, self.turn)) {
             Ok(served) => self.served = Some(served),
             Err(error) => eprintln!("skipped: nothing can be mounted here: {error}"),
         }
@@ -55,7 +118,7 @@ impl Fixture {
     /// Unmounts it; then everything is on the disk.
     pub(crate) fn unmount(&mut self) {
         if let Some((mut unmounter, thread)) = self.served.take() {
-            unmounter.unmount().unwrap();
+            patiently(|| unmounter.unmount()).unwrap();
             thread.join().unwrap().unwrap();
         }
     }
@@ -73,14 +136,39 @@ impl Drop for Fixture {
     }
 }
 
-fn start(lower: &Path, upper: &Path, is_read_only: bool) -> std::io::Result<(Unmounter, JoinHandle<std::io::Result<()>>)> {
+/// A process that another test is just starting holds for a moment what this one has open.
+fn patiently<T>(mut attempt: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+    for _ in 0..100 {
+        match attempt() {
+            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => std::thread::sleep(Duration::from_millis(50)),
+            outcome => return outcome,
+        }
+    }
+    attempt()
+}
+
+/// The format of the volume in a folder.
+fn format(lower: &Path, root: &std::os::fd::OwnedFd, is_read_only: bool) -> std::io::Result<Arc<dyn Format>> {
+    if let Ok(config) = std::fs::read(lower.join("gocryptfs.conf")) {
+        let config = GocryptfsConfig::parse(&config).unwrap();
+        return Ok(Arc::new(Gocryptfs::unlock(&config, PASSPHRASE.as_bytes(), &client()).unwrap()));
+    }
     let mut keyring = Keyring::new();
     keyring.add_key_file(&KEY);
     let volume = Volume::open(&client(), lower, &keyring).unwrap();
+    Ok(Arc::new(Native::new(&client(), &volume, root.as_fd(), is_read_only)?))
+}
+
+fn start(
+    lower: &Path,
+    upper: &Path,
+    is_read_only: bool,
+    turn: Option<Duration>,
+) -> std::io::Result<(Unmounter, JoinHandle<std::io::Result<()>>)> {
     let root = open_root(lower)?;
-    let native = Native::new(&client(), &volume, std::os::fd::AsFd::as_fd(&root), is_read_only)?;
-    let options = MountOptions { is_read_only, source: lower.display().to_string(), ..MountOptions::default() };
-    let mut mounted = mount(root, Arc::new(native), upper, &options)?;
+    let format = format(lower, &root, is_read_only)?;
+    let options = MountOptions { is_read_only, source: lower.display().to_string(), turn, ..MountOptions::default() };
+    let mut mounted = mount(root, format, upper, &options)?;
     let unmounter = mounted.unmounter();
     Ok((unmounter, std::thread::spawn(move || mounted.serve())))
 }
