@@ -20,7 +20,10 @@ pub struct Opener {
 
 /// The sessions of one master key that were used last. What did not prove to be authentic never gets here nor into a shared table, so that nobody can
 /// make others' sessions go by inventing numbers.
-struct Recent(Mutex<[Option<(u32, Arc<Keyed>)>; 2]>);
+struct Recent(Mutex<[Option<Known>; 2]>);
+
+/// A session by its number.
+type Known = (u32, Arc<Keyed>);
 
 /// What makes and checks the tag of one receiver.
 pub struct Specific {

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Latency of Debian's Cyclone DDS between two processes on loopback: without security, with the built-in cryptographic plug-in, with Bywash's.
+
+bench/dds-latency.py [--governance ros2] [--rounds 5] [--seconds 3] [--plugin FILE] [--make PROGRAM] SIZE...
+
+Debian's ddsperf, unmodified (cyclonedds-tools). The three are run in turn, so that what else the machine does meets all of them; of each the least of all
+rounds is shown, of the minima and of the medians, in microseconds for one way. PROGRAM makes keys and documents: the example `make` of bywash-dds-material.
+"""
+import argparse
+import os
+import re
+import subprocess
+import tempfile
+
+FIGURES = re.compile(r" mean ([0-9.]+)us min ([0-9.]+)us 50% ([0-9.]+)us .* cnt (\d+)")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sizes", nargs="*", default=["1k", "10k", "1M"], metavar="SIZE")
+    parser.add_argument("--governance", default="ros2", help="off, data, rtps, ros2, all or origin")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=3)
+    parser.add_argument("--plugin", default="target/release/libbywash_dds_cyclone.so")
+    parser.add_argument("--make", help="the program; built by cargo if it is not told")
+    return parser.parse_args()
+
+
+def material(options, folder):
+    make = [options.make] if options.make else ["cargo", "run", "-q", "-p", "bywash-dds-material", "--example", "make", "--"]
+    subprocess.run([*make, folder, options.governance, "alice", "bob"], check=True, stdout=subprocess.DEVNULL)
+
+
+def configured(folder, name, variant, plugin):
+    """What CYCLONEDDS_URI wants."""
+    with open(f"{folder}/{name}/cyclonedds.xml", encoding="utf-8") as file:
+        text = file.read()
+    if variant == "plain":
+        text = re.sub(r"<Security>.*</Security>", "", text, flags=re.S)
+    elif variant == "bywash":
+        text, count = re.subn(r'path="dds_security_crypto"', f'path="{os.path.abspath(plugin)}"', text)
+        assert count == 1, text
+    path = f"{folder}/{name}/{variant}.xml"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return f"file://{path}"
+
+
+def run(folder, variant, options, size):
+    """The least minimum and the least median of a run, and its round trips."""
+    def start(name, *what):
+        environment = {**os.environ, "CYCLONEDDS_URI": configured(folder, name, variant, options.plugin)}
+        command = ["ddsperf", "-i", "61", "-D", str(options.seconds + (2 if name == "alice" else 0)), *what]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    pong = start("alice", "pong")
+    ping = start("bob", "ping", "size", size)
+    said = ping.communicate()[0]
+    pong.terminate()
+    pong.communicate()
+    found = [tuple(map(float, match)) for match in FIGURES.findall(said)]
+    if not found:
+        raise SystemExit(f"{variant}, {size}: no figures in\n{said}")
+    return min(row[1] for row in found), min(row[2] for row in found), sum(int(row[3]) for row in found)
+
+
+def main():
+    options = arguments()
+    with tempfile.TemporaryDirectory() as folder:
+        material(options, folder)
+        print(f"governance {options.governance}, {options.rounds} rounds of {options.seconds} s: least minimum / least median in us, round trips")
+        for size in options.sizes:
+            best = {}
+            for _ in range(options.rounds):
+                for variant in ("plain", "stock", "bywash"):
+                    low, median, count = run(folder, variant, options, size)
+                    old = best.get(variant, (low, median, 0))
+                    best[variant] = min(old[0], low), min(old[1], median), old[2] + count
+            row = "  ".join(f"{name} {low:.1f} / {median:.1f} ({count})" for name, (low, median, count) in best.items())
+            (plain, plain2, _), (stock, stock2, _), (ours, ours2, _) = best.values()
+            print(f"{size:>5}: {row}; of stock {ours / stock:.2f} / {ours2 / stock2:.2f}, of none {ours / plain:.2f} / {ours2 / plain2:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+//! Sessions: found again, bounded, rekeyed in time, shared by threads.
+
+use bywash_dds::wire::split_payload;
+use bywash_dds::{
+    Contexts, Derivations, KeyMaterial, Kind, Opener, Purpose, Refusal, Sender, Sessions, client, hmac_sha256, payload_len, seal_payload,
+};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+fn sealed(sender: &Sender, text: &[u8]) -> Vec<u8> {
+    let mut message = vec![0; payload_len(sender, text.len())];
+    seal_payload(sender, text, &mut message).unwrap();
+    message
+}
+
+fn opened(opener: &Opener, message: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let sealed = split_payload(message)?;
+    let mut text = vec![0; sealed.text.len()];
+    opener.open(&sealed, &mut text).map(|()| text)
+}
+
+#[test]
+fn a_session_is_derived_once() {
+    let sessions = Sessions::new(client().clone(), 64);
+    let get = |session| sessions.get(Kind::Aes256Gcm, Purpose::Sender, &[1; 32], &[2; 32], session).unwrap();
+    let first = get(7);
+    assert!(Arc::ptr_eq(&first, &get(7)));
+    assert!(!Arc::ptr_eq(&first, &get(8)));
+    let other = sessions.get(Kind::Aes256Gcm, Purpose::Receiver, &[1; 32], &[2; 32], 7).unwrap();
+    assert!(!Arc::ptr_eq(&first, &other));
+    assert_ne!(first.mac(&[0; 12], b"text").unwrap(), other.mac(&[0; 12], b"text").unwrap());
+    (0..1000).for_each(|session| drop(get(session)));
+    assert!(sessions.len() <= 64);
+    assert!(sessions.get(Kind::Aes256Gcm, Purpose::Sender, &[1; 16], &[2; 32], 7).is_err());
+}
+
+#[test]
+fn what_is_not_authentic_takes_no_place() {
+    let sessions = Sessions::new(client().clone(), 64);
+    sessions.find_or_make(Kind::Aes256Gcm, Purpose::Sender, &[1; 32], &[2; 32], 7).unwrap();
+    assert!(sessions.is_empty());
+}
+
+#[test]
+fn contexts_and_derivations_are_found_again() {
+    let contexts = Contexts::new(client().clone(), 16);
+    assert!(Arc::ptr_eq(&contexts.get(&[1; 16]).unwrap(), &contexts.get(&[1; 16]).unwrap()));
+    assert!(contexts.get(&[1; 24]).is_err());
+    contexts.clear();
+    assert!(contexts.is_empty());
+    let derivations = Derivations::new(16);
+    for length in [0, 1, 54, 62, 63, 200] {
+        let message = vec![3; length];
+        assert_eq!(derivations.get(&[1; 32], &message), hmac_sha256(&[1; 32], &[&message]));
+        assert_eq!(derivations.get(&[1; 32], &message), hmac_sha256(&[1; 32], &[&message]));
+    }
+    assert!(!derivations.is_empty() && derivations.len() <= 16);
+}
+
+#[test]
+fn a_session_ends_after_its_blocks() {
+    let material = KeyMaterial::generate(Kind::Aes128Gcm, 1).unwrap();
+    let (sender, opener) = (Sender::new(material.clone(), 10).unwrap(), Opener::new(material));
+    let mut sessions = Vec::new();
+    for _ in 0..100 {
+        // Two blocks of text and two of GCM's own: three messages are more than ten.
+        let message = sealed(&sender, &[5; 32]);
+        sessions.push(split_payload(&message).unwrap().header.session);
+        assert_eq!(opened(&opener, &message).unwrap(), [5; 32]);
+    }
+    sessions.dedup();
+    assert_eq!(sessions.len(), 34);
+    assert!(sessions.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)));
+}
+
+#[test]
+fn threads_share_a_sender_and_an_opener() {
+    let material = KeyMaterial::generate(Kind::Aes256Gcm, 1).unwrap();
+    let (sender, opener) = (Sender::new(material.clone(), 50).unwrap(), Opener::new(material));
+    let nonces: Vec<_> = std::thread::scope(|scope| {
+        let work = |number: u8| {
+            let (sender, opener) = (&sender, &opener);
+            move || -> Vec<_> {
+                let one = |index: usize| {
+                    let text = vec![number; index];
+                    let message = sealed(sender, &text);
+                    assert_eq!(opened(opener, &message).unwrap(), text);
+                    let header = split_payload(&message).unwrap().header;
+                    (header.session, header.suffix)
+                };
+                (0..500).map(one).collect()
+            }
+        };
+        let threads: Vec<_> = (0..4).map(|number| scope.spawn(work(number))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(nonces.iter().collect::<HashSet<_>>().len(), nonces.len());
+}
