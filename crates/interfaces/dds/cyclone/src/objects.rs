@@ -74,8 +74,11 @@ pub(crate) struct Remote {
     /// (id 0, between two participants) are known by the reader of ours too.
     relations: Mutex<HashMap<(u32, Handle), Vec<Relation>>>,
     /// Who checks the tags that are for us, by the ids of their keys.
-    specifics: Mutex<HashMap<u32, Vec<(Handle, Arc<Opener>)>>>,
+    specifics: Mutex<HashMap<u32, Vec<Expected>>>,
 }
+
+/// Who checks a tag, until that one is gone.
+type Expected = (Handle, Arc<Opener>);
 
 /// The two ends of a submessage's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ fn split(handle: Handle) -> (usize, u32) {
 }
 
 fn joined(slot: usize, uses: u32) -> Handle {
-    Handle::from(uses) << 32 | slot as Handle
+    (Handle::from(uses) << 32) | slot as Handle
 }
 
 impl Registry {

@@ -1,4 +1,5 @@
 //! Two plug-ins in one process that call each other through the tables that a host has, without a Cyclone DDS.
+#![allow(clippy::undocumented_unsafe_blocks, reason = "the tables are called as a host calls them, with objects of the test's own")]
 
 use bywash_dds_cyclone::abi::{
     Boolean, Cryptography, EndpointAttributes, Exception, Exchange, FALSE, Factory, Handle, Handles, Octets, ParticipantAttributes,
@@ -72,7 +73,7 @@ struct Asked {
 impl Side {
     fn new(asked: Asked) -> Self {
         let tables = Plugin::new(Host::alone(), 100).into_tables();
-        let mask = u32::from(asked.encrypts) | u32::from(asked.has_origin) << 3;
+        let mask = u32::from(asked.encrypts) | (u32::from(asked.has_origin) << 3);
         let attributes = ParticipantAttributes {
             allow_unauthenticated_participants: FALSE,
             is_access_protected: FALSE,
@@ -84,7 +85,7 @@ impl Side {
         };
         let mut side = Self { tables, local: 0, remote: 0, writer: 0, reader: 0, their_reader: 0, their_writer: 0 };
         let factory = side.factory();
-        let mask = u32::from(asked.encrypts) * 3 | u32::from(asked.has_origin) << 2;
+        let mask = (u32::from(asked.encrypts) * 3) | (u32::from(asked.has_origin) << 2);
         let endpoint = EndpointAttributes {
             is_read_protected: FALSE,
             is_write_protected: FALSE,
@@ -169,7 +170,7 @@ impl Side {
         bytes(call, message)
     }
 
-    fn from_reader(&self, plain: &[u8]) -> Result<Vec<u8>, i32> {
+    fn reader_sends(&self, plain: &[u8]) -> Result<Vec<u8>, i32> {
         let table = self.transform();
         let mut writer = self.their_writer;
         let list = Handles { maximum: 1, length: 1, buffer: &mut writer };
@@ -245,7 +246,7 @@ fn what_one_side_protects_the_other_reads_once() {
                 assert_eq!(bob.message_back(&message).unwrap()[44..], *SUBMESSAGE);
                 assert_eq!(bob.message_back(&message), Err(code::ARGUMENT));
             }
-            let answer = bob.from_reader(SUBMESSAGE).unwrap();
+            let answer = bob.reader_sends(SUBMESSAGE).unwrap();
             assert_eq!(alice.submessage_back(&answer).unwrap(), SUBMESSAGE);
         }
     }
@@ -268,23 +269,23 @@ fn changed_messages_are_exceptions() {
                 message
             };
             let submessage = change(alice.listed(SUBMESSAGE, 2, false).unwrap());
-            assert!(bob.submessage_back(&submessage).is_err_or(SUBMESSAGE));
+            assert!(bob.submessage_back(&submessage).refused_or(SUBMESSAGE));
             let message = change(alice.listed(MESSAGE, 2, true).unwrap());
             // What is in front, and is not protected, may be another: the text behind it says who sent it.
-            assert!(bob.message_back(&message).map(|message| message[44..].to_vec()).is_err_or(SUBMESSAGE));
+            assert!(bob.message_back(&message).map(|message| message[44..].to_vec()).refused_or(SUBMESSAGE));
             let payload = change(alice.payload(b"a payload.").unwrap());
-            assert!(bob.payload_back(&payload).is_err_or(b"a payload."));
+            assert!(bob.payload_back(&payload).refused_or(b"a payload."));
         }
     }
 }
 
-trait ErrOr {
+trait RefusedOr {
     /// Refused, or nothing that counts was changed.
-    fn is_err_or(self, text: &[u8]) -> bool;
+    fn refused_or(self, text: &[u8]) -> bool;
 }
 
-impl ErrOr for Result<Vec<u8>, i32> {
-    fn is_err_or(self, text: &[u8]) -> bool {
+impl RefusedOr for Result<Vec<u8>, i32> {
+    fn refused_or(self, text: &[u8]) -> bool {
         self.map_or(true, |got| got == text)
     }
 }
@@ -363,7 +364,7 @@ fn tokens_of_strangers_are_refused() {
                 _ => *value.buffer.add(random.usize(..value.length as usize)) ^= 1 << random.u8(..8),
             }
             let _ = called(|e| ((*to).set_remote_datawriter_crypto_tokens)(to, bob.reader, bob.their_writer, &tokens, e));
-            (*token).binary_properties.length = 1;
+            token.binary_properties.length = 1;
             called(|e| ((*from).return_crypto_tokens)(from, &mut tokens, e)).unwrap();
         }
     }

@@ -1,0 +1,116 @@
+//! Debian's own Fast DDS against Debian's own Cyclone DDS with this plug-in: questions one way and answers the other, under every governance.
+//!
+//! Both ends are small programs against the installed libraries (`tests/fastdds`), made by the test. Whose handshake request it is depends on certificates, and
+//! Fast DDS 2.9.1 as the one who asks fails against Cyclone, with the built-in plug-ins too; so new participants are made until Cyclone is the one.
+
+use bywash_dds_material::{Governance, Material, Participant};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Each try has Cyclone ask with a chance of one half.
+const TRIES: u32 = 12;
+/// Seconds in which two participants that can agree do so and exchange some messages, on a machine that does much else.
+const SECONDS: &str = "12";
+/// In one datagram, and in fragments.
+const SIZES: [&str; 2] = ["1000", "60000"];
+
+/// A command with its arguments; none if there is no such program.
+fn run(folder: &Path, program: &str, arguments: &[&str]) -> Option<()> {
+    let output = Command::new(program).current_dir(folder).args(arguments).output().ok()?;
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Some(())
+}
+
+/// The two programs; none, and why, if they cannot be made here.
+fn programs(folder: &Path) -> Option<(PathBuf, PathBuf)> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fastdds");
+    let source = |name: &str| sources.join(name).to_string_lossy().into_owned();
+    let is_there = |header: &str| Path::new("/usr/include").join(header).exists();
+    if !is_there("dds/dds.h") || !is_there("fastdds/dds/domain/DomainParticipant.hpp") || !is_there("asio.hpp") {
+        eprintln!("skipped: no headers of both implementations (Debian: cyclonedds-dev, libfastrtps-dev, libasio-dev)");
+        return None;
+    }
+    if run(folder, "idlc", &["-l", "c", &source("text.idl")]).is_none() {
+        eprintln!("skipped: no idlc (Debian: cyclonedds-tools)");
+        return None;
+    }
+    run(folder, "cc", &["-O1", "-I.", "-o", "answer", &source("answer.c"), "text.c", "-lddsc"])?;
+    run(folder, "c++", &["-std=c++17", "-o", "ask", &source("ask.cpp"), "-lfastrtps", "-lfastcdr"])?;
+    Some((folder.join("answer"), folder.join("ask")))
+}
+
+/// A profile for loopback alone, with a number that keeps it off the ports of the other.
+fn profile(participant: &Participant) -> PathBuf {
+    let property = |(name, value)| format!("<property><name>{name}</name><value>{value}</value></property>");
+    let properties: String = participant.fastdds_properties().into_iter().map(property).collect();
+    let text = format!(
+        "<dds xmlns=\"http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles\"><profiles>
+<transport_descriptors><transport_descriptor><transport_id>lo</transport_id><type>UDPv4</type>
+<interfaceWhiteList><address>127.0.0.1</address></interfaceWhiteList></transport_descriptor></transport_descriptors>
+<participant profile_name=\"secured\" is_default_profile=\"true\"><rtps><participantID>7</participantID>
+<useBuiltinTransports>false</useBuiltinTransports><userTransports><transport_id>lo</transport_id></userTransports>
+<propertiesPolicy><properties>{properties}</properties></propertiesPolicy></rtps></participant></profiles></dds>"
+    );
+    let path = participant.folder().join("loopback.xml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// Ends a program when it goes out of scope.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What `ask` said, and whether all answers came and were right.
+fn exchange(material: &Material, (answer, ask): &(PathBuf, PathBuf), domain: &str, number: u32, size: &str) -> (bool, String) {
+    let library = std::env::current_exe().unwrap().with_file_name("libbywash_dds_cyclone.so");
+    assert!(library.is_file(), "{} is not built", library.display());
+    let cyclone = material.participant(&format!("cyclone{number}")).unwrap();
+    let fast = material.participant(&format!("fast{number}")).unwrap();
+    let mut answers = Command::new(answer);
+    answers.arg(domain).env("CYCLONEDDS_URI", cyclone.cyclone(Some(&library)).unwrap()).stdout(Stdio::null());
+    let mut answers = Running(answers.spawn().unwrap());
+    let mut asks = Command::new(ask);
+    asks.args([domain, "20", size, SECONDS]).env("FASTRTPS_DEFAULT_PROFILES_FILE", profile(&fast));
+    let said = asks.output().unwrap();
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", answers.0.id())).unwrap_or_default();
+    assert!(maps.contains("libbywash_dds_cyclone.so"), "Cyclone did not load the plug-in");
+    assert!(answers.0.try_wait().unwrap().is_none(), "the side of Cyclone ended");
+    assert_ne!(said.status.code(), Some(3), "a wrong answer: {}", String::from_utf8_lossy(&said.stderr));
+    (said.status.success(), [said.stdout, said.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat())
+}
+
+#[test]
+fn fast_dds_and_the_plug_in_understand_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(programs) = programs(folder.path()) else { return };
+    std::thread::scope(|scope| {
+        for (at, governance) in Governance::FIVE.into_iter().enumerate() {
+            let (material_at, programs) = (folder.path().join(governance.name), &programs);
+            scope.spawn(move || {
+                let material = Material::make(&material_at, governance).unwrap();
+                // A domain of its own, with ports of its own.
+                let domain = (160 + at).to_string();
+                for (round, size) in SIZES.into_iter().enumerate() {
+                    let mut said = String::new();
+                    let numbers = (0..TRIES).map(|number| number + TRIES * round as u32);
+                    let mut tries = numbers.map(|number| exchange(&material, programs, &domain, number, size));
+                    let worked = tries.any(|(worked, text)| {
+                        said.push_str(&text);
+                        worked
+                    });
+                    assert!(
+                        worked,
+                        "{}, {size} bytes: {TRIES} pairs of participants, and none exchanged messages:\n{said}",
+                        governance.name
+                    );
+                }
+            });
+        }
+    });
+}
