@@ -18,11 +18,8 @@ impl Inner {
         operation: &mut Operation<'_>,
     ) -> Result<core::result::Result<Done, EngineSet>> {
         let engines = session.engines;
-        if engines.0 & !self.local.0 != 0 {
-            return if self.lock().draining { Err(shut_down()) } else { Ok(Err(engines)) };
-        }
-        let kept = keep_input(operation, engines);
         let Some((request, mut batch, arrival)) = self.begin_lent(session, operation)? else { return Ok(Err(engines)) };
+        let kept = keep_input(operation, engines);
         let engine = batch.engine;
         let (span, outcome) = self.execute(&mut batch, Some((session, operation)), arrival);
         let direction = operation.direction;
@@ -56,11 +53,19 @@ impl Inner {
             let engine = &state.engines[usize::from(id.0)];
             engine.up && engine.busy < engine.workers
         };
-        if !session.engines.iter().any(free) {
+        let local = session.engines.and(self.local);
+        if !local.iter().any(free) {
             return Ok(None);
         }
         let now = self.now();
-        let request = session.request(state.number(), now, operation.direction, operation.data.input_len(), session.engines);
+        let mut request = session.request(state.number(), now, operation.direction, operation.data.input_len(), session.engines);
+        if request.engines != local {
+            // A distant engine may be given up before it ends, so it never works in a caller's buffers.
+            if state.cuts(now, &request) || !state.policy.at_once(now, &request).is_some_and(|engine| local.contains(engine)) {
+                return Ok(None);
+            }
+            request.engines = local;
+        }
         state.policy.event(now, Event::Arrived(request));
         let mut ended = Vec::new();
         let pumped = self.pump(&mut state, now, &Role::Nobody, Some(request.id), &mut ended);
@@ -93,17 +98,14 @@ impl Inner {
         }
         let now = self.now();
         let request = session.request(id, now, operation.direction, operation.input.len(), engines);
-        state.admit(now, request, session, operation, deliver);
+        let is_whole = state.admit(now, request, session, operation, deliver);
         let role = waiter.map_or(Role::Nobody, |waiter| Role::Caller { waiter, own: id });
         let mut ended = Vec::new();
         let mine = self.pump(&mut state, now, &role, None, &mut ended);
         self.leave(state, ended);
         // Of a request that was cut, the part in this thread's hands stands for the whole: its caller is free to go when that is done.
-        let own = mine
-            .as_ref()
-            .filter(|batch| !batch.requests.contains(&id) && waiter.is_some())
-            .and_then(|batch| batch.requests.first().copied());
-        (own.unwrap_or(id), mine)
+        let part = mine.as_ref().filter(|_| !is_whole).and_then(|batch| batch.requests.first().copied());
+        (part.unwrap_or(id), mine)
     }
 }
 

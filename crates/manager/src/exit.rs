@@ -2,7 +2,7 @@
 
 use crate::inner::Inner;
 use crate::observe::Observation;
-use crate::request::{Completion, Deliver, Done, Ended, Way};
+use crate::request::{Completion, Deliver, Done, End, Ended, Way};
 use crate::state::State;
 use crate::threads;
 use bywash_core::{Result, Time};
@@ -32,9 +32,17 @@ impl Inner {
     }
 
     fn tell(&self, end: Ended) {
-        let Ended { way, session, deliver, completion } = end;
+        let Ended { way, session, end, completion } = end;
         // Closed sessions are wiped before their last request's end is told, not some time after it.
         drop(session);
+        let (way, deliver, completion) = match end {
+            End::Whole(deliver) => (way, deliver, completion),
+            // Whoever counts requests counts what was asked, not what became of it.
+            End::Part(whole, begin) => match whole.take(begin, &way, completion) {
+                Some(whole) => whole,
+                None => return,
+            },
+        };
         self.show(&way, self.now_if_observed(), &completion.outcome);
         self.deliver(deliver, completion);
     }
@@ -42,11 +50,6 @@ impl Inner {
     pub(crate) fn deliver(&self, deliver: Deliver, completion: Completion) {
         match deliver {
             Deliver::Wake(waiter) => waiter.complete(completion),
-            Deliver::Part(whole, begin) => {
-                if let Some((deliver, completion)) = whole.take(begin, completion) {
-                    self.deliver(deliver, completion);
-                }
-            }
             // A callback that panics has had its completion; the thread goes on.
             Deliver::Call(on_done) => drop(catch_unwind(AssertUnwindSafe(|| on_done(completion)))),
         }

@@ -3,14 +3,15 @@
 //! The first part writes into the whole's own output, from its beginning; the others' results are copied behind it. Each has the session's engines to fall back on, so a part whose engine
 //! fails is computed elsewhere like any request. The whole ends when all its parts have; with the error of one that failed, if any did.
 
-use crate::request::{Completion, Deliver, Done, Inputs, Outputs};
-use bywash_core::{Result, SecretBytes, divide};
-use bywash_policy::{EngineId, Request, RequestId};
+use crate::request::{Completion, Deliver, Done, End, Inputs, Outputs, Way};
+use bywash_core::{Result, SecretBytes, Time, divide};
+use bywash_policy::{EngineId, Request};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A request that was cut.
 pub(crate) struct Whole {
-    id: RequestId,
+    request: Request,
+    arrival: Time,
     inputs: Arc<Inputs>,
     state: Mutex<Progress>,
 }
@@ -22,6 +23,8 @@ struct Progress {
     /// Where parts begin, and what they computed.
     pieces: Vec<(usize, SecretBytes)>,
     outcome: Option<Result<Done>>,
+    /// Whether an engine had to change its session for any of them.
+    switched: bool,
 }
 
 /// A part as it is admitted.
@@ -30,12 +33,13 @@ pub(crate) struct Part {
     pub(crate) bytes: usize,
     pub(crate) inputs: Arc<Inputs>,
     pub(crate) outputs: Option<Outputs>,
-    pub(crate) deliver: Deliver,
+    pub(crate) end: End,
 }
 
-/// Cuts a request as a policy said; gives everything back if that is no way to cut it.
+/// Cuts a request that arrives now as a policy said; gives everything back if that is no way to cut it.
 #[allow(clippy::result_large_err, reason = "what came in")]
 pub(crate) fn cut(
+    now: Time,
     request: &Request,
     sizes: &[(EngineId, u64)],
     inputs: Arc<Inputs>,
@@ -56,21 +60,22 @@ pub(crate) fn cut(
     if begin != inputs.text().len() || cuts.len() < 2 {
         return Err((inputs, outputs, deliver));
     }
-    let state = Progress { deliver: Some(deliver), left: cuts.len(), pieces: Vec::with_capacity(cuts.len()), outcome: None };
-    let whole = Arc::new(Whole { id: request.id, inputs, state: Mutex::new(state) });
+    let state =
+        Progress { deliver: Some(deliver), left: cuts.len(), pieces: Vec::with_capacity(cuts.len()), outcome: None, switched: false };
+    let whole = Arc::new(Whole { request: *request, arrival: now, inputs, state: Mutex::new(state) });
     let mut outputs = Some(outputs);
     let part = |(engine, range, iv): (EngineId, core::ops::Range<usize>, Vec<u8>)| {
         let (begin, bytes) = (range.start, range.len());
         let inputs = Arc::new(Inputs::part_of(&whole.inputs, iv, range));
-        Part { engine, bytes, inputs, outputs: outputs.take(), deliver: Deliver::Part(whole.clone(), begin) }
+        Part { engine, bytes, inputs, outputs: outputs.take(), end: End::Part(whole.clone(), begin) }
     };
     Ok(cuts.into_iter().map(part).collect())
 }
 
 impl Whole {
     /// A part has ended; with the last one the whole has.
-    pub(crate) fn take(self: Arc<Self>, begin: usize, part: Completion) -> Option<(Deliver, Completion)> {
-        let (deliver, mut pieces, outcome) = {
+    pub(crate) fn take(self: Arc<Self>, begin: usize, way: &Way, part: Completion) -> Option<(Way, Deliver, Completion)> {
+        let (deliver, mut pieces, outcome, switched) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.pieces.push((begin, part.operation.output));
             state.outcome = Some(match (state.outcome.take(), part.outcome) {
@@ -78,11 +83,12 @@ impl Whole {
                 (Some(Ok(one)), Ok(other)) => Ok(both(one, other)),
                 (Some(Err(error)), _) | (_, Err(error)) => Err(error),
             });
+            state.switched |= way.switched;
             state.left -= 1;
             if state.left > 0 {
                 return None;
             }
-            (state.deliver.take()?, core::mem::take(&mut state.pieces), state.outcome.take()?)
+            (state.deliver.take()?, core::mem::take(&mut state.pieces), state.outcome.take()?, state.switched)
         };
         pieces.sort_by_key(|(begin, _)| *begin);
         let mut pieces = pieces.into_iter();
@@ -90,12 +96,11 @@ impl Whole {
         for (begin, piece) in pieces.filter(|_| outcome.is_ok()) {
             output[begin..begin + piece.len()].copy_from_slice(&piece);
         }
-        let (id, inputs) = match Arc::try_unwrap(self) {
-            Ok(whole) => (whole.id, whole.inputs),
-            Err(shared) => (shared.id, shared.inputs.clone()),
-        };
+        let id = self.request.id;
+        let whole = Way { request: self.request, arrival: self.arrival, switched, direction: way.direction, reason: way.reason };
+        let inputs = Arc::try_unwrap(self).map_or_else(|shared| shared.inputs.clone(), |whole| whole.inputs);
         let operation = inputs.join(Some(Outputs::of(output)));
-        Some((deliver, Completion { id, operation, outcome }))
+        Some((whole, deliver, Completion { id, operation, outcome }))
     }
 }
 

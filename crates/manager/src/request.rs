@@ -128,7 +128,7 @@ pub(crate) struct Entry {
     pub(crate) inputs: Arc<Inputs>,
     /// Absent while a batch has them.
     pub(crate) outputs: Option<Outputs>,
-    pub(crate) deliver: Deliver,
+    pub(crate) end: End,
     /// The batch it is in, once dispatched.
     pub(crate) batch: Option<u64>,
     /// Whether its engine had to change its session for it.
@@ -139,10 +139,10 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn end(self, id: RequestId, outcome: Result<Done>) -> Ended {
-        let Self { request, session, arrival, inputs, outputs, deliver, switched, reason, .. } = self;
+        let Self { request, session, arrival, inputs, outputs, end, switched, reason, .. } = self;
         let direction = inputs.direction();
         let completion = Completion { id, operation: inputs.join(outputs), outcome };
-        Ended { way: Way { request, direction, arrival, switched, reason }, session, deliver, completion }
+        Ended { way: Way { request, direction, arrival, switched, reason }, session, end, completion }
     }
 }
 
@@ -159,8 +159,16 @@ pub(crate) struct Way {
 pub(crate) struct Ended {
     pub(crate) way: Way,
     pub(crate) session: Arc<Session>,
-    pub(crate) deliver: Deliver,
+    pub(crate) end: End,
     pub(crate) completion: Completion,
+}
+
+/// Whose end is told.
+pub(crate) enum End {
+    /// The request's own.
+    Whole(Deliver),
+    /// That of the whole of which it is a part, from so many bytes on, when all its parts have ended.
+    Part(Arc<Whole>, usize),
 }
 
 /// Whom to tell.
@@ -169,8 +177,6 @@ pub(crate) enum Deliver {
     Call(OnDone),
     /// A caller who waits.
     Wake(Arc<Waiter>),
-    /// The whole of which it is a part, from so many bytes on.
-    Part(Arc<Whole>, usize),
 }
 
 /// One request of a batch, as a thread runs it.

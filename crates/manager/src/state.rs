@@ -4,7 +4,7 @@ use crate::bounds::Bounds;
 use crate::counters::Counters;
 use crate::execute::{blames_engine, is_engine_fault};
 use crate::parts::{self, Part};
-use crate::request::{Batch, Deliver, Done, Ended, Entry, Inputs, Item, Outputs, Waiter};
+use crate::request::{Batch, Deliver, Done, End, Ended, Entry, Inputs, Item, Outputs, Waiter};
 use crate::session::{Session, SessionId};
 use bywash_core::{Algorithm, Error, OwnedOperation, Result, SizeClass, Time, divide};
 use bywash_policy::estimate::Estimate;
@@ -193,9 +193,9 @@ impl State {
 
     /// The callers who wait for one of these requests.
     pub(crate) fn waiters(&self, requests: &[RequestId]) -> impl Iterator<Item = Arc<Waiter>> {
-        requests.iter().filter_map(|id| match &self.entries.get(id)?.deliver {
-            Deliver::Wake(waiter) => Some(waiter.clone()),
-            Deliver::Call(_) | Deliver::Part(..) => None,
+        requests.iter().filter_map(|id| match &self.entries.get(id)?.end {
+            End::Whole(Deliver::Wake(waiter)) => Some(waiter.clone()),
+            End::Whole(Deliver::Call(_)) | End::Part(..) => None,
         })
     }
 
@@ -210,26 +210,45 @@ impl State {
         workers.sum::<usize>() + usize::from(self.timer_lives)
     }
 
-    /// Takes a request in, to be kept until its end; whole, or cut if the policy says so.
-    pub(crate) fn admit(&mut self, now: Time, request: Request, session: &Arc<Session>, operation: OwnedOperation, deliver: Deliver) {
+    /// What the policy cuts a request to; nothing if it stays whole.
+    fn sizes(&mut self, now: Time, request: &Request) -> Vec<(EngineId, u64)> {
         let mut sizes = Vec::new();
         if divide::grain(request.algorithm, request.direction).is_some() {
-            self.policy.cut(now, &request, &mut sizes);
+            self.policy.cut(now, request, &mut sizes);
         }
+        sizes
+    }
+
+    /// Whether the policy would cut a request.
+    pub(crate) fn cuts(&mut self, now: Time, request: &Request) -> bool {
+        !self.sizes(now, request).is_empty()
+    }
+
+    /// Takes a request in, to be kept until its end: whole, or cut if the policy says so. Whether it is whole.
+    pub(crate) fn admit(
+        &mut self,
+        now: Time,
+        request: Request,
+        session: &Arc<Session>,
+        operation: OwnedOperation,
+        deliver: Deliver,
+    ) -> bool {
+        let sizes = self.sizes(now, &request);
         let (inputs, outputs) = Inputs::split(operation);
-        if sizes.is_empty() {
-            return self.keep(now, request, session, (inputs, Some(outputs)), deliver, Event::Arrived(request));
-        }
-        match parts::cut(&request, &sizes, inputs, outputs, deliver) {
+        let cut =
+            if sizes.is_empty() { Err((inputs, outputs, deliver)) } else { parts::cut(now, &request, &sizes, inputs, outputs, deliver) };
+        match cut {
             Ok(parts) => {
-                for Part { engine, bytes, inputs, outputs, deliver } in parts {
+                for Part { engine, bytes, inputs, outputs, end } in parts {
                     let request = Request { id: self.number(), bytes: bytes as u64, ..request };
-                    self.keep(now, request, session, (inputs, outputs), deliver, Event::PartArrived(request, engine));
+                    self.keep(now, request, session, (inputs, outputs), end, Event::PartArrived(request, engine));
                 }
+                false
             }
             // A policy that cuts where nothing can be cut is not followed.
             Err((inputs, outputs, deliver)) => {
-                self.keep(now, request, session, (inputs, Some(outputs)), deliver, Event::Arrived(request));
+                self.keep(now, request, session, (inputs, Some(outputs)), End::Whole(deliver), Event::Arrived(request));
+                true
             }
         }
     }
@@ -240,12 +259,12 @@ impl State {
         request: Request,
         session: &Arc<Session>,
         (inputs, outputs): (Arc<Inputs>, Option<Outputs>),
-        deliver: Deliver,
+        end: End,
         event: Event<'_>,
     ) {
         let session = session.clone();
         let expires = now + self.bounds.request_ns;
-        let entry = Entry { request, session, arrival: now, expires, inputs, outputs, deliver, batch: None, switched: false, reason: None };
+        let entry = Entry { request, session, arrival: now, expires, inputs, outputs, end, batch: None, switched: false, reason: None };
         self.entries.insert(request.id, entry);
         self.scan_by(expires);
         self.policy.event(now, event);
@@ -304,7 +323,9 @@ impl State {
         self.policy.event(span.done, Event::Finished { engine, batch: &requests, service_ns: teaches.then_some(service_ns) });
         let mut computed = Vec::with_capacity(requests.len());
         computed.extend(lent.map(|lent| Computed::of(&lent.request, lent.outcome)));
-        for Item { id, outputs, outcome, .. } in items {
+        for Item { id, inputs, outputs, outcome, .. } in items {
+            // An entry that ends gives back its inputs, and would copy what is still held here.
+            drop(inputs);
             let Some(entry) = self.entries.get_mut(&id) else { continue };
             entry.outputs = Some(outputs);
             computed.push(Computed::of(&entry.request, &outcome));

@@ -320,6 +320,13 @@ pub trait Policy: Send {
         let _ = (now, request, parts);
     }
 
+    /// Asked before a request arrives that its caller could compute in place, on one of several engines: which of them would take it if it came now, with nothing put off. None, the
+    /// default, where that is not known; the request is then copied, so that any of them can. One that is named gets the request by an [`Event::Arrived`] that names no other.
+    fn at_once(&mut self, now: Time, request: &Request) -> Option<EngineId> {
+        let _ = (now, request);
+        None
+    }
+
     /// How many requests wanted to be done by a time that could not be promised, and went on without that promise.
     fn demoted(&self) -> u64 {
         0

@@ -238,8 +238,17 @@ impl Mediator {
         &self.engines[usize::from(id.0)]
     }
 
-    fn arrived(&mut self, now: Time, request: Request, meant: Option<EngineId>) {
+    fn arrived(&mut self, now: Time, request: Request) {
         self.gaps[usize::from(request.algorithm.number())].arrival(now);
+        self.queue(now, request, None);
+    }
+
+    /// All parts of a request arrive at one time, and are one arrival.
+    fn part_arrived(&mut self, now: Time, request: Request, meant: Option<EngineId>) {
+        let gap = &mut self.gaps[usize::from(request.algorithm.number())];
+        if gap.last != Some(now) {
+            gap.arrival(now);
+        }
         self.queue(now, request, meant);
     }
 
@@ -337,6 +346,13 @@ impl Mediator {
         self.promised[usize::from(engine.0)]
     }
 
+    /// Begins a decision: each engine has to do what it is at, and nothing else yet.
+    fn promise_nothing(&mut self, now: Time) {
+        for engine in self.workers.up().iter() {
+            self.promised[usize::from(engine.0)] = self.available(now, engine);
+        }
+    }
+
     /// What an engine would do with what waits of a kind: one batch of it, and of what would go with it, if it is free; all of it, if it is busy.
     fn offer(&self, now: Time, engine: EngineId, kind: u16, head: &Entry) -> Offer {
         let Request { algorithm, direction, bytes, .. } = head.request;
@@ -346,17 +362,20 @@ impl Mediator {
         let begin = self.begin(now, engine, launches);
         let is_ready = self.workers.ready().contains(engine);
         let waiting = self.waiting.len(usize::from(kind));
-        let service = match (launches, is_ready) {
-            (true, true) => self.plan(now, kind, engine, lanes).length,
-            (true, false) => self.all_ns(now, kind, engine, lanes),
-            (false, true) => self.batch_ns(now, engine, algorithm, bytes, waiting.min(lanes)),
+        let (service, is_spare) = match (launches, is_ready) {
+            (true, true) => {
+                let plan = self.plan(now, kind, engine, lanes);
+                (plan.length, plan.is_spare)
+            }
+            (true, false) => (self.all_ns(now, kind, engine, lanes), false),
+            (false, true) => (self.batch_ns(now, engine, algorithm, bytes, waiting.min(lanes)), false),
             (false, false) => {
                 let rounds = waiting.div_ceil(lanes) as f64 / state.running.len().max(1) as f64;
-                self.batch_ns(now, engine, algorithm, bytes, waiting.min(lanes)) * rounds.max(1.0)
+                (self.batch_ns(now, engine, algorithm, bytes, waiting.min(lanes)) * rounds.max(1.0), false)
             }
         };
         let done = begin + self.doubt(engine, head.request.engines) * service;
-        Offer { engine, done, score: done, service }
+        Offer { engine, done, score: if is_spare { f64::INFINITY } else { done }, service }
     }
 
     /// What an operation costs there of what counts beside time, in a batch of those that would go with it: nanoseconds of the processor, or nanojoules.
@@ -478,9 +497,9 @@ impl Policy for Mediator {
 
     fn event(&mut self, now: Time, event: Event<'_>) {
         match event {
-            Event::Arrived(request) => self.arrived(now, request, None),
+            Event::Arrived(request) => self.arrived(now, request),
             Event::PartArrived(request, engine) => {
-                self.arrived(now, request, Some(engine).filter(|&engine| self.workers.up().contains(engine)))
+                self.part_arrived(now, request, Some(engine).filter(|&engine| self.workers.up().contains(engine)))
             }
             Event::Cancelled(id) => self.cancelled(id),
             Event::Finished { engine, batch, service_ns } => self.finished(now, engine, batch, service_ns),
@@ -504,6 +523,20 @@ impl Policy for Mediator {
         }
     }
 
+    fn at_once(&mut self, now: Time, request: &Request) -> Option<EngineId> {
+        if !self.waiting.is_empty() || self.waiting.contains(request.id) {
+            return None;
+        }
+        self.promise_nothing(now);
+        self.queue(now, *request, None);
+        let verdict = self.busy.first().copied().and_then(|kind| self.verdict(now, kind));
+        self.cancelled(request.id);
+        match verdict {
+            Some(Verdict::Go(engine, _)) => Some(engine),
+            _ => None,
+        }
+    }
+
     fn reason(&self) -> Option<Reason> {
         Some(self.reason)
     }
@@ -512,9 +545,7 @@ impl Policy for Mediator {
         if self.busy.is_empty() || self.workers.ready().is_empty() {
             return Decision::Idle;
         }
-        for engine in self.workers.up().iter() {
-            self.promised[usize::from(engine.0)] = self.available(now, engine);
-        }
+        self.promise_nothing(now);
         let mut order = core::mem::take(&mut self.order);
         order.clear();
         order.extend(self.busy.iter().map(|&kind| (self.due(now, kind), kind)));

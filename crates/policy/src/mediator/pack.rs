@@ -191,7 +191,8 @@ impl Mediator {
                 break;
             }
         }
-        plan.length = if is_spare { f64::INFINITY } else { plan.length + plan.handover };
+        plan.length += plan.handover;
+        plan.is_spare = is_spare;
         plan
     }
 
@@ -238,8 +239,10 @@ impl Mediator {
 pub(super) struct Plan {
     /// How many of which kinds.
     pub(super) of: Vec<(u16, usize)>,
-    /// Nanoseconds that it takes, hand-over included; without end where nothing is gained by it.
+    /// Nanoseconds that it takes, hand-over included.
     pub(super) length: f64,
+    /// Whether nothing is gained by it: others would have done all by its end.
+    pub(super) is_spare: bool,
     handover: f64,
 }
 
