@@ -60,6 +60,14 @@ pub(crate) struct KeyArgs {
     identity: Vec<PathBuf>,
 }
 
+impl KeyArgs {
+    /// Whether none was given.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { secrets: SecretArgs { passphrase, passphrase_file, passphrase_fd, key_file }, identity } = self;
+        !passphrase && passphrase_file.is_none() && passphrase_fd.is_none() && key_file.is_empty() && identity.is_empty()
+    }
+}
+
 /// What a volume is opened with, or made with.
 #[derive(Debug, clap::Args)]
 pub(super) struct VolumeArgs {

@@ -155,6 +155,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         files,
         keys,
     } = args;
+    if files.is_none() && !keys.is_empty() {
+        return Err(Failure::new(Exit::RunFailed, "a key or passphrase opens a volume: name it with --files VOLUME"));
+    }
     // First of all: there must be no thread yet.
     let private = files.as_deref().map(|files| crate::files::private::enter(files, keys)).transpose()?;
     let outcome = execute(&Plan {

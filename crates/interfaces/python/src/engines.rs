@@ -48,11 +48,12 @@ fn describe<'py>(py: Python<'py>, engine: &dyn Engine) -> PyResult<Bound<'py, Py
 /// This process's client for an engine: as the environment says if none is named, else that engine and no other. Devices stay open.
 pub(crate) fn client(engine: Option<&str>) -> Result<Client> {
     static CLIENTS: Mutex<BTreeMap<Option<String>, Client>> = Mutex::new(BTreeMap::new());
-    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let clients = || CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     let name = engine.map(str::to_owned);
-    if let Some(client) = clients.get(&name) {
+    if let Some(client) = clients().get(&name) {
         return Ok(client.clone());
     }
+    // Made with no lock held, for that takes long and a process that forks meanwhile would hold it for ever.
     let client = match engine {
         None => Client::new(Config::from_env()?),
         Some(name) => {
@@ -61,6 +62,5 @@ pub(crate) fn client(engine: Option<&str>) -> Result<Client> {
             Client::with_engine(config, engines.present[0].clone())
         }
     };
-    clients.insert(name, client.clone());
-    Ok(client)
+    Ok(clients().entry(name).or_insert(client).clone())
 }

@@ -19,6 +19,8 @@ use zeroize::Zeroizing;
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// What an identity's text begins with.
 const IDENTITY: &str = "BYWASH-IDENTITY-";
+/// And a recipient's.
+const RECIPIENT: &str = "bywash-";
 
 #[pyclass(frozen, module = "bywash")]
 pub(crate) struct Keys {
@@ -44,28 +46,15 @@ impl Keys {
         recipients: Vec<Bound<'_, PyAny>>,
         identities: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let failed = |failure: Failure| failure.into_exception(py);
-        let passphrase = match (passphrase, passphrase_file) {
-            (Some(_), Some(_)) => return Err(failed(bad("give passphrase or passphrase_file, not both"))),
-            (Some(given), None) => Some(SecretBytes::from(&secret(&given)?[..])),
-            (None, Some(path)) => Some(first_line(&path).map_err(failed)?),
-            (None, None) => None,
+        let given = Given {
+            passphrase: passphrase.map(|given| secret(&given)).transpose()?,
+            passphrase_file,
+            key: key.map(|given| secret(&given)).transpose()?,
+            key_file,
+            recipients: recipients.iter().map(|given| Source::of(RECIPIENT, given)).collect::<PyResult<_>>()?,
+            identities: identities.iter().map(|given| Source::of(IDENTITY, given)).collect::<PyResult<_>>()?,
         };
-        if passphrase.as_ref().is_some_and(|passphrase| passphrase.is_empty()) {
-            return Err(failed(bad("an empty passphrase protects nothing")));
-        }
-        let given = key.iter().map(|given| checked(&secret(given)?, "it").map_err(failed));
-        let read = key_file.iter().map(|path| read(path).and_then(|bytes| checked(&bytes, &path.display().to_string())).map_err(failed));
-        let keys: Vec<_> = given.chain(read).collect::<PyResult<_>>()?;
-        let recipients: Vec<Vec<Recipient>> = recipients.iter().map(recipients_of).collect::<PyResult<_>>()?;
-        let identities: Vec<Vec<Identity>> = identities.iter().map(identities_of).collect::<PyResult<_>>()?;
-        let mut keyring = Keyring::new();
-        passphrase.iter().for_each(|passphrase| keyring.add_passphrase(passphrase.clone()));
-        keys.iter().for_each(|key| keyring.add_key_file(key));
-        let count = identities.iter().map(Vec::len).sum();
-        identities.into_iter().flatten().for_each(|identity| keyring.add_identity(identity));
-        let recipients = recipients.into_iter().flatten().collect();
-        Ok(Self { passphrase, keys, recipients, identities: count, keyring, locks: Mutex::default() })
+        detached(py, || given.read())
     }
 
     fn __repr__(&self) -> String {
@@ -93,10 +82,11 @@ impl Keys {
 
     /// What files are made with.
     pub(crate) fn locks(&self) -> Result<Arc<Vec<Lock>>> {
-        let mut made = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(locks) = &*made {
+        let made = || self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(locks) = &*made() {
             return Ok(locks.clone());
         }
+        // Made with no lock held, for that takes long and a process that forks meanwhile would hold it for ever.
         let passphrase = self.passphrase.iter().map(|passphrase| Lock::passphrase(passphrase, Argon2Cost::default()));
         let keys = self.keys.iter().map(|key| Ok(Lock::key_file(key)));
         let locks: Vec<Lock> =
@@ -104,7 +94,60 @@ impl Keys {
         if locks.is_empty() {
             return Err(bad("nobody could open it: give a passphrase, a key, a key file or a recipient"));
         }
-        Ok(made.insert(Arc::new(locks)).clone())
+        Ok(made().get_or_insert(Arc::new(locks)).clone())
+    }
+}
+
+/// What [`Keys`] are made of, as Python gave it; files and the vault are read later, while Python's other threads run.
+struct Given {
+    passphrase: Option<Zeroizing<Vec<u8>>>,
+    passphrase_file: Option<PathBuf>,
+    key: Option<Zeroizing<Vec<u8>>>,
+    key_file: Option<PathBuf>,
+    recipients: Vec<Source>,
+    identities: Vec<Source>,
+}
+
+/// A recipient or identity itself, one in the vault, or a file of them.
+enum Source {
+    Text(Zeroizing<String>),
+    File(PathBuf),
+}
+
+impl Source {
+    /// What one of these begins with is told apart from a path.
+    fn of(begin: &str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let is_itself = |text: &str| text.starts_with(begin) || text.starts_with(KeyReference::SCHEME);
+        match given.extract::<String>().map(Zeroizing::new) {
+            Ok(text) if is_itself(&text) => Ok(Self::Text(text)),
+            _ => given.extract().map(Self::File),
+        }
+    }
+}
+
+impl Given {
+    fn read(self) -> Result<Keys> {
+        let passphrase = match (self.passphrase, self.passphrase_file) {
+            (Some(_), Some(_)) => return Err(bad("give passphrase or passphrase_file, not both")),
+            (Some(given), None) => Some(SecretBytes::from(&given[..])),
+            (None, Some(path)) => Some(first_line(&path)?),
+            (None, None) => None,
+        };
+        if passphrase.as_ref().is_some_and(|passphrase| passphrase.is_empty()) {
+            return Err(bad("an empty passphrase protects nothing"));
+        }
+        let given = self.key.iter().map(|given| checked(given, "it"));
+        let read = self.key_file.iter().map(|path| read(path).and_then(|bytes| checked(&bytes, &path.display().to_string())));
+        let keys: Vec<_> = given.chain(read).collect::<Result<_>>()?;
+        let recipients: Vec<Vec<Recipient>> = self.recipients.iter().map(recipients_of).collect::<Result<_>>()?;
+        let identities: Vec<Vec<Identity>> = self.identities.iter().map(identities_of).collect::<Result<_>>()?;
+        let mut keyring = Keyring::new();
+        passphrase.iter().for_each(|passphrase| keyring.add_passphrase(passphrase.clone()));
+        keys.iter().for_each(|key| keyring.add_key_file(key));
+        let count = identities.iter().map(Vec::len).sum();
+        identities.into_iter().flatten().for_each(|identity| keyring.add_identity(identity));
+        let recipients = recipients.into_iter().flatten().collect();
+        Ok(Keys { passphrase, keys, recipients, identities: count, keyring, locks: Mutex::default() })
     }
 }
 
@@ -173,25 +216,25 @@ fn in_vault<T>(given: &str, find: impl FnOnce(&Client, &str) -> bywash_files::Re
 }
 
 /// A recipient itself, those in a file, or the one in the broker's vault.
-fn recipients_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<Recipient>> {
+fn recipients_of(given: &Source) -> Result<Vec<Recipient>> {
     let parse = |text: &str| text.parse::<Recipient>().map_err(Failure::from);
-    match given.extract::<String>() {
-        Ok(text) if text.starts_with("bywash-") => parse(&text).map(|recipient| vec![recipient]),
-        Ok(text) if text.starts_with(KeyReference::SCHEME) => in_vault(&text, Recipient::in_vault).map(|recipient| vec![recipient]),
-        _ => each_line(&given.extract::<PathBuf>()?, "recipient", parse),
+    match given {
+        Source::Text(text) if text.starts_with(KeyReference::SCHEME) => {
+            in_vault(text, Recipient::in_vault).map(|recipient| vec![recipient])
+        }
+        Source::Text(text) => parse(text).map(|recipient| vec![recipient]),
+        Source::File(path) => each_line(path, "recipient", parse),
     }
-    .map_err(|failure| failure.into_exception(given.py()))
 }
 
 /// An identity itself, those in a file, or the one in the broker's vault.
-fn identities_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<Identity>> {
+fn identities_of(given: &Source) -> Result<Vec<Identity>> {
     let parse = |text: &str| Identity::from_secret_text(text).map_err(Failure::from);
-    match given.extract::<String>().map(Zeroizing::new) {
-        Ok(text) if text.starts_with(IDENTITY) => parse(&text).map(|identity| vec![identity]),
-        Ok(text) if text.starts_with(KeyReference::SCHEME) => in_vault(&text, Identity::in_vault).map(|identity| vec![identity]),
-        _ => each_line(&given.extract::<PathBuf>()?, "identity", parse),
+    match given {
+        Source::Text(text) if text.starts_with(KeyReference::SCHEME) => in_vault(text, Identity::in_vault).map(|identity| vec![identity]),
+        Source::Text(text) => parse(text).map(|identity| vec![identity]),
+        Source::File(path) => each_line(path, "identity", parse),
     }
-    .map_err(|failure| failure.into_exception(given.py()))
 }
 
 /// What the lines of a file are, but for empty ones and comments.
