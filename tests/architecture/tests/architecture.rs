@@ -36,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // A transport of its own may stand in line above this one, which all of them carry requests to.
     ("crates/interfaces/cryptodev", &["crates/core", "crates/client", "crates/interfaces/cryptodev/abi"]),
     ("crates/interfaces/dds/cyclone", &["crates/interfaces/dds", "crates/interfaces/unwinder"]),
+    ("crates/interfaces/fastdds", &["crates/core", "crates/client", "crates/interfaces/dds", "crates/interfaces/unwinder"]),
     ("crates/interfaces/mount", &["crates/core", "crates/client", "crates/interfaces/files"]),
     (
         "crates/interfaces/python",
