@@ -31,7 +31,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/interfaces/openssl", &["crates/core", "crates/client", "crates/interfaces/async/link"]),
     ("crates/interfaces/cryptodev/abi", &[]),
     ("crates/interfaces/cryptodev/cuse", &["crates/client", "crates/interfaces/cryptodev"]),
-    ("crates/interfaces/cryptodev/supervisor", &["crates/client", "crates/interfaces/cryptodev"]),
+    ("crates/interfaces/stopped", &[]),
+    ("crates/interfaces/cryptodev/supervisor", &["crates/client", "crates/interfaces/cryptodev", "crates/interfaces/stopped"]),
     ("crates/interfaces/cryptodev/probe", &["crates/interfaces/cryptodev/abi"]),
     // A transport of its own may stand in line above this one, which all of them carry requests to.
     ("crates/interfaces/cryptodev", &["crates/core", "crates/client", "crates/interfaces/cryptodev/abi"]),

@@ -55,30 +55,25 @@
 //!
 //! # Threads
 //!
-//! One thread waits for calls and answers those of microseconds itself; where a call takes long, another one takes its place ([`pool`](self)). Up to 64 calls are
+//! One thread waits for calls and answers those of microseconds itself; where a call takes long, another one takes its place ([`bywash_stopped::pool`]). Up to 64 calls are
 //! answered at the same time. The thread that is woken runs where the caller ran, from Linux 6.6 on.
 #![warn(rustdoc::broken_intra_doc_links)]
 
-mod attach;
 mod description;
-mod error;
 mod filter;
-mod listener;
 mod memory;
 mod pieces;
-mod pool;
-mod same;
 mod server;
-mod setuid;
 
-pub use error::Error;
+pub use bywash_stopped::Error;
+pub use bywash_stopped::attach::support;
 
-use attach::Attachment;
 use bywash_client::Client;
+use bywash_stopped::attach::Attachment;
+use bywash_stopped::listener::Listener;
+use bywash_stopped::pool::Pool;
+use bywash_stopped::raise_descriptor_limit;
 use description::Descriptions;
-use listener::Listener;
-use pool::Pool;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::Server;
 use std::process::Command;
 use std::sync::Arc;
@@ -86,17 +81,6 @@ use std::time::Duration;
 
 /// Is told in words what was wrong with a request.
 pub type Explain = Box<dyn Fn(&str) + Send + Sync>;
-
-/// Whether this kernel can stop calls and tell of them.
-///
-/// # Errors
-/// [`Error::Unsupported`]
-pub fn support() -> Result<(), Error> {
-    let action: u32 = libc::SECCOMP_RET_USER_NOTIF;
-    // SAFETY: the kernel reads one 32-bit number, which outlives the call.
-    let result = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action) };
-    listener::check(result as i32).map(drop).map_err(|errno| Error::Unsupported { errno })
-}
 
 /// A command that will run under the filter.
 #[derive(Debug)]
@@ -110,9 +94,7 @@ impl Supervision {
     /// # Errors
     /// [`Error::Unsupported`] by this kernel; [`Error::Privileged`] for a program that would lose the rights that its file gives it; [`Error::System`].
     pub fn prepare(command: &mut Command) -> Result<Self, Error> {
-        support()?;
-        setuid::refuse(command)?;
-        Ok(Self { attachment: Attachment::prepare(command)? })
+        Ok(Self { attachment: Attachment::prepare(command, filter::program(), "--static")? })
     }
 
     /// After a failed start: why, if it was the filter's fault and not the program's.
@@ -137,7 +119,7 @@ impl Supervision {
         let watched = Arc::clone(&descriptions);
         std::thread::Builder::new().name("cryptodev-ends".into()).spawn(move || watched.watch_ends()).map_err(threads)?;
         let server = Server { listener, descriptions: Arc::clone(&descriptions), client, explain };
-        match Pool::start(server) {
+        match Pool::start("cryptodev", server) {
             Ok(pool) => Ok(Supervisor { pool }),
             Err(error) => {
                 descriptions.stop();
@@ -145,13 +127,6 @@ impl Supervision {
             }
         }
     }
-}
-
-/// Each open costs two descriptors here. After the program has been started, which should have the limit that it would have had.
-fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    // Without it fewer descriptions can be open: an open then says ENFILE.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 /// Answers the programs under one filter, in threads of this process, until there are none left.

@@ -1,11 +1,12 @@
 //! The memory of a stopped program: read and written by the kernel on our behalf, so that a bad address is an error and no crash.
 
-use crate::listener::Listener;
 use crate::pieces::{Late, Piece, wipe};
 use bywash_cryptodev::{Errno, Memory};
 use bywash_cryptodev_abi::Layout;
 use bywash_cryptodev_abi::linux::{CryptOp, EALG_MAX_BLOCK_LEN};
-use libc::{EFAULT, ESRCH, c_void, iovec, pid_t};
+use bywash_stopped::listener::Listener;
+use bywash_stopped::thread::{read_parts, write_parts};
+use libc::{EFAULT, ESRCH};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What lies around a request's argument is fetched with it: programs keep the structure, the IV and short texts close together, on one stack.
@@ -25,7 +26,7 @@ const PAGE: u64 = 4096;
 pub(crate) struct StoppedMemory<'a> {
     listener: &'a Listener,
     id: u64,
-    thread: pid_t,
+    thread: u32,
     /// The address of a `struct crypt_op`, if the request is of one.
     crypt: Option<u64>,
     guess: &'a Guess,
@@ -95,7 +96,7 @@ impl core::fmt::Display for Unwritten {
 impl<'a> StoppedMemory<'a> {
     /// `crypt` is the address of a `struct crypt_op`, if the request is of one, and `guess` that of its description.
     pub(crate) fn new(listener: &'a Listener, id: u64, thread: u32, crypt: Option<u64>, guess: &'a Guess) -> Self {
-        Self { listener, id, thread: thread as pid_t, crypt, guess, seen: Mutex::default() }
+        Self { listener, id, thread, crypt, guess, seen: Mutex::default() }
     }
 
     /// Reads what is there up to the first byte that is not; at least one byte.
@@ -105,11 +106,7 @@ impl<'a> StoppedMemory<'a> {
 
     /// The same of several ranges, one after the other.
     fn read_parts<const N: usize>(&self, parts: [(u64, &mut [u8]); N]) -> Result<usize, Errno> {
-        let remote = core::array::from_fn::<_, N, _>(|i| iovec { iov_base: parts[i].0 as *mut c_void, iov_len: parts[i].1.len() });
-        let local = parts.map(|(_, into)| iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() });
-        // SAFETY: the local parts are exclusive slices; the other addresses are the other program's, and the kernel checks them.
-        let read = unsafe { libc::process_vm_readv(self.thread, local.as_ptr(), N as u64, remote.as_ptr(), N as u64, 0) };
-        usize::try_from(read).map_err(|_| last_errno())
+        read_parts(self.thread, parts).map_err(errno)
     }
 
     /// Whether the call still waits for its answer.
@@ -145,12 +142,7 @@ impl<'a> StoppedMemory<'a> {
             return Ok(());
         }
         self.check()?;
-        let local = iovec { iov_base: late.bytes.as_mut_ptr().cast(), iov_len: late.length };
-        let remote = late.parts.map(|(address, length)| iovec { iov_base: address as *mut c_void, iov_len: length });
-        // SAFETY: the kernel only reads the local part, as many bytes of an array as there are; the other addresses are the other program's, and the kernel
-        // checks them.
-        let written = unsafe { libc::process_vm_writev(self.thread, &raw const local, 1, remote.as_ptr(), late.count as u64, 0) };
-        let written = usize::try_from(written).map_err(|_| last_errno());
+        let written = write_parts(self.thread, &late.bytes[..late.length], late.parts).map_err(errno);
         let (whole, failed) = (late.length, late.part_at(written.unwrap_or(0)));
         late.clear();
         match written {
@@ -295,12 +287,8 @@ impl Memory for StoppedMemory<'_> {
         while done < from.len() {
             let part = &from[done..];
             let start = address.checked_add(done as u64).ok_or(Errno(EFAULT))?;
-            let local = iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() };
-            let remote = iovec { iov_base: start as *mut c_void, iov_len: part.len() };
             self.check()?;
-            // SAFETY: the kernel only reads the local part, a slice; the other address is the other program's, and the kernel checks it.
-            let written = unsafe { libc::process_vm_writev(self.thread, &raw const local, 1, &raw const remote, 1, 0) };
-            done += match usize::try_from(written).map_err(|_| last_errno())? {
+            done += match write_parts(self.thread, part, [(start, part.len())]).map_err(errno)? {
                 0 => return Err(Errno(EFAULT)),
                 written => written,
             };
@@ -312,6 +300,6 @@ impl Memory for StoppedMemory<'_> {
     }
 }
 
-fn last_errno() -> Errno {
-    Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+fn errno(error: rustix::io::Errno) -> Errno {
+    Errno(error.raw_os_error())
 }

@@ -1,14 +1,14 @@
 //! What becomes of a stopped call: opens of `/dev/crypto` get a descriptor, requests on one of those are answered, all else goes on to the kernel.
 
-use crate::description::{Description, Descriptions};
-use crate::listener::{Listener, Notification, Verdict};
+use crate::description::{self, Description, Descriptions};
 use crate::memory::{Guess, StoppedMemory};
-use crate::pool::Work;
 use bywash_client::Client;
 use bywash_cryptodev::{Answer, Device, Errno, Memory};
 use bywash_cryptodev_abi::linux::{CIOCASYNCCRYPT, CIOCASYNCFETCH, CIOCCRYPT};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use bywash_stopped::listener::{Listener, Notification, Verdict};
+use bywash_stopped::pool::Work;
+use bywash_stopped::thread::copy_of;
+use rustix::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
@@ -69,7 +69,7 @@ impl Work for Server {
     }
 
     fn is_slow(&self, call: &Call) -> bool {
-        matches!(&call.target, Target::Request(description) if description.is_slow())
+        matches!(&call.target, Target::Request(description) if description.value.is_slow())
     }
 
     fn answer(&self, call: Call) {
@@ -93,7 +93,7 @@ impl Server {
         let is_crypt = notification.call == libc::SYS_ioctl && request as u32 == CIOCCRYPT;
         let nothing = Guess::default();
         let (crypt, guess) = match &call.target {
-            Target::Request(description) => (is_crypt.then_some(argument), &description.guess),
+            Target::Request(description) => (is_crypt.then_some(argument), &description.value.guess),
             _ => (None, &nothing),
         };
         let memory = StoppedMemory::new(&self.listener, notification.id, notification.thread, crypt, guess);
@@ -103,8 +103,8 @@ impl Server {
             Target::Request(description) => {
                 let begin = Instant::now();
                 let verdict = self.request(notification, description, &memory);
-                description.took(begin.elapsed());
-                verdict.map_or_else(|errno| Verdict::Error(errno.0), Verdict::Value)
+                description.value.took(begin.elapsed());
+                verdict.map_or_else(|errno| Verdict::Error(errno.0), |value| Verdict::Value(value.into()))
             }
         }
     }
@@ -136,13 +136,15 @@ impl Server {
             return Err(Errno(libc::ENOTDIR));
         }
         // Our own table being full is the system's failure, as the program sees it.
-        let theirs = self.descriptions.open(Device::new(self.client.clone())).map_err(|_| Errno(libc::ENFILE))?;
+        let theirs = description::open(&self.descriptions, Device::new(self.client.clone())).map_err(|_| Errno(libc::ENFILE))?;
         match self.listener.give(notification.id, theirs.as_fd(), has(libc::O_CLOEXEC), true) {
             Ok(_) => Ok(Verdict::Answered),
             // Without ADDFD_FLAG_SEND (Linux 5.14) the number is answered in a second step.
-            Err(rustix::io::Errno::INVAL) => {
-                self.listener.give(notification.id, theirs.as_fd(), has(libc::O_CLOEXEC), false).map(Verdict::Value).map_err(errno)
-            }
+            Err(rustix::io::Errno::INVAL) => self
+                .listener
+                .give(notification.id, theirs.as_fd(), has(libc::O_CLOEXEC), false)
+                .map(|number| Verdict::Value(number.into()))
+                .map_err(errno),
             Err(error) => Err(errno(error)),
         }
     }
@@ -151,7 +153,7 @@ impl Server {
         let [fd, request, argument, ..] = notification.arguments;
         // The kernel takes the lower half of a request too.
         let request = request as u32;
-        let answer = description.device.explained(request, argument, memory);
+        let answer = description.value.device.explained(request, argument, memory);
         // Also where it was refused: what it had written by then was written.
         let written = memory.flush();
         if let Some(explain) = &self.explain {
@@ -165,7 +167,7 @@ impl Server {
         let theirs = || description.checked(copy_of(notification.thread, fd as i32)?);
         if request == CIOCASYNCCRYPT || request == CIOCASYNCFETCH {
             // Should poll not learn of it, the program still learns of everything by asking.
-            let _ = description.tell(theirs);
+            let _ = description::tell(description, theirs);
         }
         match answer? {
             Answer::Value(value) => Ok(value),
@@ -178,29 +180,6 @@ impl Server {
             }
         }
     }
-}
-
-/// A copy of a stopped thread's descriptor.
-fn copy_of(thread: u32, fd: i32) -> Result<OwnedFd, rustix::io::Errno> {
-    const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
-    let open = |number: i32, flags| pidfd_open(Pid::from_raw(number).ok_or(rustix::io::Errno::SRCH)?, flags);
-    // The thread's own (Linux 6.9) is right also where the first thread has ended, or has another table of descriptors.
-    let process = match open(thread as i32, PIDFD_THREAD) {
-        Err(rustix::io::Errno::INVAL) => match open(thread as i32, PidfdFlags::empty()) {
-            // It is not the first thread of its process.
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {
-                open(process_of(thread).ok_or(rustix::io::Errno::SRCH)?, PidfdFlags::empty())
-            }
-            other => other,
-        },
-        other => other,
-    }?;
-    pidfd_getfd(process, fd, PidfdGetfdFlags::empty())
-}
-
-fn process_of(thread: u32) -> Option<i32> {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
 fn errno(error: rustix::io::Errno) -> Errno {
@@ -224,7 +203,7 @@ mod tests {
             client: Client::new(Config { route: Route::Here, ..Config::default() }),
             explain: None,
         };
-        let pool = crate::pool::Pool::start(server).unwrap();
+        let pool = bywash_stopped::pool::Pool::start("cryptodev", server).unwrap();
         assert!(pool.wait(None) && pool.is_over());
         // Closed with a byte unread: the end of the stream, or a reset. Open, it would be an error of one that waits.
         rustix::io::ioctl_fionbio(&kernel, true).unwrap();

@@ -19,7 +19,7 @@ struct Slot {
 }
 
 /// An open file that is compared with and not kept open.
-pub(crate) struct Same {
+pub struct Same {
     set: OwnedFd,
     added_as: i32,
     /// This process; to ask for it is a system call each time.
@@ -27,7 +27,11 @@ pub(crate) struct Same {
 }
 
 impl Same {
-    pub(crate) fn new(file: &OwnedFd) -> Result<Self, Errno> {
+    /// Remembers a file without keeping it open.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn new(file: &OwnedFd) -> Result<Self, Errno> {
         let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         // A set to which nobody listens, told of as little as can be.
         epoll::add(&set, file, epoll::EventData::new_u64(0), epoll::EventFlags::ONESHOT)?;
@@ -37,11 +41,18 @@ impl Same {
     }
 
     /// Whether a thread's descriptor is it. `false` also where it cannot be told.
-    pub(crate) fn is(&self, (thread, fd): (u32, i32)) -> bool {
+    pub fn is(&self, (thread, fd): (u32, i32)) -> bool {
         let slot = Slot { efd: self.set.as_raw_fd() as u32, tfd: self.added_as as u32, toff: 0 };
         // SAFETY: numbers, and the structure that this comparison reads, which outlives the call.
         unsafe { libc::syscall(libc::SYS_kcmp, thread, self.own, KCMP_EPOLL_TFD, fd, &raw const slot) == 0 }
     }
+}
+
+/// Whether a thread has a descriptor of that number.
+pub fn is_open(thread: u32, fd: i32) -> bool {
+    const KCMP_FILE: libc::c_int = 0;
+    // SAFETY: numbers only.
+    unsafe { libc::syscall(libc::SYS_kcmp, thread, thread, KCMP_FILE, fd, fd) == 0 }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! How a program comes under the filter: installed between fork and exec, its listener sent to the parent over a socket.
 
 use crate::Error;
-use crate::filter;
 use libc::{sock_filter, sock_fprog};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
@@ -19,26 +18,45 @@ const NO_NEW_PRIVILEGES: u8 = 1;
 const FILTER: u8 = 2;
 const DONE: u8 = 0;
 
+/// Whether this kernel can stop calls and tell of them.
+///
+/// # Errors
+/// [`Error::Unsupported`]
+pub fn support() -> Result<(), Error> {
+    let action: u32 = libc::SECCOMP_RET_USER_NOTIF;
+    // SAFETY: the kernel reads one 32-bit number, which outlives the call.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action) };
+    crate::listener::check(result as i32).map(drop).map_err(|errno| Error::Unsupported { errno })
+}
+
 /// A command that will be under the filter once it is started.
 #[derive(Debug)]
-pub(crate) struct Attachment {
+pub struct Attachment {
     socket: OwnedFd,
+    option: &'static str,
 }
 
 impl Attachment {
-    /// Has `command` install the filter in its child.
-    pub(crate) fn prepare(command: &mut Command) -> Result<Self, Error> {
+    /// Has `command` install that filter in its child. `option` is what the user said to have it, for messages.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] by this kernel; [`Error::Privileged`] for a program that would lose the rights that its file gives it; [`Error::System`].
+    pub fn prepare(command: &mut Command, program: Vec<sock_filter>, option: &'static str) -> Result<Self, Error> {
+        support()?;
+        crate::setuid::refuse(command, option)?;
         let fail = |errno: Errno| Error::System { what: "a socket pair", errno };
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(fail)?;
-        let program = filter::program();
         // SAFETY: between fork and exec the closure makes system calls only: it allocates nothing, takes no lock and touches nothing
         // but what it owns.
         unsafe { command.pre_exec(move || enter(&program, theirs.as_fd()).map_err(Into::into)) };
-        Ok(Self { socket: ours })
+        Ok(Self { socket: ours, option })
     }
 
     /// The listener, after the command has been started; or why there is none. Does not wait: what the child says, it says before it is started.
-    pub(crate) fn listener(self) -> Result<OwnedFd, Error> {
+    ///
+    /// # Errors
+    /// [`Error::NotStarted`]; why the filter could not be installed.
+    pub fn listener(self) -> Result<OwnedFd, Error> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut text = [0; 5];
@@ -58,7 +76,7 @@ impl Attachment {
         }
         let errno = Errno::from_raw_os_error(i32::from_ne_bytes([text[1], text[2], text[3], text[4]]).max(1));
         match (text[0], errno) {
-            (FILTER, Errno::BUSY) => Err(Error::Nested),
+            (FILTER, Errno::BUSY) => Err(Error::Nested { option: self.option }),
             (FILTER, Errno::INVAL | Errno::NOSYS) => Err(Error::Unsupported { errno }),
             (FILTER, _) => Err(Error::System { what: "a filter of system calls", errno }),
             _ => Err(Error::System { what: "the promise of no new privileges", errno }),

@@ -18,16 +18,21 @@ pub enum Error {
     },
     /// There is a listener already above us.
     #[error(
-        "a process can have one listener for its system calls, and there is one around this run: a run with --static within another, or a \
-         container whose calls are watched; leave out the inner --static, or run outside of the container"
+        "a process can have one listener for its system calls, and there is one around this run: a run with it within another, or a \
+         container whose calls are watched; leave out the inner {option}, or run outside of the container"
     )]
-    Nested,
+    Nested {
+        /// What the user said to have it.
+        option: &'static str,
+    },
     /// The program's file gives it rights that the filter takes away.
     #[error(
         "{} is setuid or setgid: under a filter of system calls the kernel ignores that; run bywash as that user instead, or run the \
-         program without --static", .program.display()
+         program without {option}", .program.display()
     )]
     Privileged {
+        /// What the user said to have it.
+        option: &'static str,
         /// The program.
         program: PathBuf,
     },

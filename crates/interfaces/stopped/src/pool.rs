@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_micros(500);
 const LOOKS_AT_NOTHING: u32 = 40;
 
 /// What the threads do.
-pub(crate) trait Work: Send + Sync + 'static {
+pub trait Work: Send + Sync + 'static {
     /// A call that has been taken up.
     type Call;
 
@@ -36,8 +36,9 @@ pub(crate) trait Work: Send + Sync + 'static {
 }
 
 /// The threads and the place for which they take turns.
-pub(crate) struct Pool<W: Work> {
+pub struct Pool<W: Work> {
     work: W,
+    name: &'static str,
     state: Mutex<State>,
     vacant: Condvar,
     ended: Condvar,
@@ -60,10 +61,14 @@ struct State {
 }
 
 impl<W: Work> Pool<W> {
-    /// Starts answering.
-    pub(crate) fn start(work: W) -> std::io::Result<Arc<Self>> {
+    /// Starts answering, in threads of that name.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn start(name: &'static str, work: W) -> std::io::Result<Arc<Self>> {
         let pool = Arc::new(Self {
             work,
+            name,
             state: Mutex::default(),
             vacant: Condvar::new(),
             ended: Condvar::new(),
@@ -73,7 +78,7 @@ impl<W: Work> Pool<W> {
             watch: OnceLock::new(),
         });
         let watching = Arc::clone(&pool);
-        let watch = Builder::new().name("cryptodev-watch".into()).spawn(move || watching.watch())?;
+        let watch = Builder::new().name(format!("{name}-watch")).spawn(move || watching.watch())?;
         // It is set once, here.
         let _ = pool.watch.set(watch.thread().clone());
         if let Err(error) = pool.spawn() {
@@ -85,7 +90,7 @@ impl<W: Work> Pool<W> {
     }
 
     /// Waits until there are no more calls and none is being answered, or so long; whether it is so.
-    pub(crate) fn wait(&self, at_most: Option<Duration>) -> bool {
+    pub fn wait(&self, at_most: Option<Duration>) -> bool {
         let going_on = |state: &mut State| !state.over || state.threads > 0;
         let (state, changed) = (self.state(), &self.ended);
         match at_most {
@@ -99,11 +104,12 @@ impl<W: Work> Pool<W> {
     }
 
     /// Whether there will be no more calls.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.state().over
     }
 
-    pub(crate) fn work(&self) -> &W {
+    /// What they do.
+    pub fn work(&self) -> &W {
         &self.work
     }
 
@@ -114,7 +120,7 @@ impl<W: Work> Pool<W> {
     fn spawn(self: &Arc<Self>) -> std::io::Result<()> {
         let pool = Arc::clone(self);
         self.state().threads += 1;
-        let spawned = Builder::new().name("cryptodev".into()).spawn(move || pool.run());
+        let spawned = Builder::new().name(self.name.into()).spawn(move || pool.run());
         if spawned.is_err() {
             self.state().threads -= 1;
         }
@@ -242,7 +248,7 @@ mod tests {
     #[test]
     fn a_call_that_takes_long_holds_up_nobody() {
         let (calls, received) = channel();
-        let pool = Pool::start(Slow { calls: Mutex::new(received) }).unwrap();
+        let pool = Pool::start("slow", Slow { calls: Mutex::new(received) }).unwrap();
         let call = || {
             let (end, may_end) = channel();
             let (done, is_done) = channel();

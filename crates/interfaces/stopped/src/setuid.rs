@@ -11,12 +11,12 @@ const SETUID: u32 = 0o4000;
 const SETGID: u32 = 0o2000;
 
 /// Refuses a command whose file would change the user or the group.
-pub(crate) fn refuse(command: &Command) -> Result<(), Error> {
+pub(crate) fn refuse(command: &Command, option: &'static str) -> Result<(), Error> {
     let Some(program) = file_of(command) else { return Ok(()) };
     let Ok(data) = program.metadata() else { return Ok(()) };
     let changes_user = data.mode() & SETUID != 0 && data.uid() != geteuid().as_raw();
     let changes_group = data.mode() & SETGID != 0 && data.gid() != getegid().as_raw();
-    if changes_user || changes_group { Err(Error::Privileged { program }) } else { Ok(()) }
+    if changes_user || changes_group { Err(Error::Privileged { program, option }) } else { Ok(()) }
 }
 
 /// The file that a command names, as execvp finds it.
@@ -41,16 +41,16 @@ mod tests {
         let program = folder.path().join("program");
         std::fs::write(&program, "").unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o2755)).unwrap();
-        assert!(refuse(&Command::new(&program)).is_ok(), "it would change nothing");
+        assert!(refuse(&Command::new(&program), "--static").is_ok(), "it would change nothing");
         if rustix::fs::chown(&program, None, Some(rustix::process::Gid::from_raw(65534))).is_err() {
             eprintln!("skipped: only root may give a file to another group");
             return;
         }
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o2755)).unwrap();
-        let error = refuse(&Command::new(&program)).unwrap_err().to_string();
+        let error = refuse(&Command::new(&program), "--static").unwrap_err().to_string();
         assert!(error.contains(&*program.to_string_lossy()) && error.contains("without --static"), "{error}");
         let mut by_path = Command::new("program");
-        assert!(refuse(by_path.env("PATH", folder.path())).is_err());
-        assert!(refuse(&Command::new("no-such-command-anywhere")).is_ok());
+        assert!(refuse(by_path.env("PATH", folder.path()), "--static").is_err());
+        assert!(refuse(&Command::new("no-such-command-anywhere"), "--static").is_ok());
     }
 }

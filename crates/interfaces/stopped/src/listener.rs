@@ -10,24 +10,26 @@ const SYNC_WAKE_UP: c_ulong = 1;
 
 /// A call that has stopped. Its thread waits in the kernel until it is answered or killed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Notification {
+pub struct Notification {
     /// Names this stop; a number that is never used again.
-    pub(crate) id: u64,
+    pub id: u64,
     /// The thread, as this process numbers it.
-    pub(crate) thread: u32,
+    pub thread: u32,
     /// The system call's number.
-    pub(crate) call: i64,
+    pub call: i64,
     /// Its arguments.
-    pub(crate) arguments: [u64; 6],
+    pub arguments: [u64; 6],
+    /// `AUDIT_ARCH_*` of the program that made it.
+    pub architecture: u32,
 }
 
 /// What the stopped call gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// The kernel does it, as if nobody had been asked.
     Continue,
     /// It returns this.
-    Value(i32),
+    Value(i64),
     /// It fails with this error number.
     Error(i32),
     /// The answer has been given together with a descriptor.
@@ -36,21 +38,25 @@ pub(crate) enum Verdict {
 
 /// Where stopped calls are told.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub struct Listener {
     fd: OwnedFd,
     /// Whether a wait for a call ends by itself once the last program is gone (Linux 6.11).
     ends_by_itself: bool,
 }
 
 impl Listener {
-    pub(crate) fn new(fd: OwnedFd) -> Self {
+    /// What a filter was installed with.
+    pub fn new(fd: OwnedFd) -> Self {
         // SAFETY: a request that takes its argument by value, on a descriptor that is open for the call; older kernels refuse it.
         unsafe { libc::ioctl(fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
         Self { fd, ends_by_itself: kernel_is_at_least(6, 11) }
     }
 
     /// Waits for the next stopped call; `None` once no program is left that could make one.
-    pub(crate) fn receive(&self) -> Result<Option<Notification>, Errno> {
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn receive(&self) -> Result<Option<Notification>, Errno> {
         loop {
             if !self.ends_by_itself && self.wait()? {
                 return Ok(None);
@@ -65,6 +71,7 @@ impl Listener {
                         thread: notice.pid,
                         call: i64::from(notice.data.nr),
                         arguments: notice.data.args,
+                        architecture: notice.data.arch,
                     }));
                 }
                 Err(Errno::INTR) => {}
@@ -92,10 +99,10 @@ impl Listener {
     }
 
     /// Answers a call. One whose thread has died meanwhile needs no answer.
-    pub(crate) fn answer(&self, id: u64, verdict: Verdict) {
+    pub fn answer(&self, id: u64, verdict: Verdict) {
         let (value, error, flags) = match verdict {
             Verdict::Continue => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
-            Verdict::Value(value) => (i64::from(value), 0, 0),
+            Verdict::Value(value) => (value, 0, 0),
             Verdict::Error(error) => (0, -error, 0),
             Verdict::Answered => return,
         };
@@ -107,26 +114,37 @@ impl Listener {
 
     /// Closes it for every thread at once, though others may be using it: the kernel answers all calls with ENOSYS from then on. Its number means `instead` then, of
     /// which the requests here are errors.
-    pub(crate) fn close(&self, instead: BorrowedFd<'_>) {
+    pub fn close(&self, instead: BorrowedFd<'_>) {
         // SAFETY: both are open for the call, and the number stays an open descriptor of ours. Between two that are open it cannot fail.
         unsafe { libc::dup3(instead.as_raw_fd(), self.fd.as_raw_fd(), libc::O_CLOEXEC) };
     }
 
     /// Whether the call still waits: if so, its thread's number was that thread's in everything done with it so far.
-    pub(crate) fn is_waiting(&self, id: u64) -> bool {
+    pub fn is_waiting(&self, id: u64) -> bool {
         // SAFETY: the argument is the 64-bit number that this request reads, and outlives the call.
         unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }
     }
 
     /// Puts a descriptor into the stopped program; gives its number there. With `answering` the call returns that number at once.
-    pub(crate) fn give(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool, answering: bool) -> Result<i32, Errno> {
-        let request = seccomp_notif_addfd {
-            id,
-            flags: if answering { libc::SECCOMP_ADDFD_FLAG_SEND as u32 } else { 0 },
-            srcfd: fd.as_raw_fd() as u32,
-            newfd: 0,
-            newfd_flags: if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 },
-        };
+    ///
+    /// # Errors
+    /// `EMFILE`; `ENOENT` if the call does not wait any more; `EINVAL` for `answering` before Linux 5.14.
+    pub fn give(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool, answering: bool) -> Result<i32, Errno> {
+        let flags = if answering { libc::SECCOMP_ADDFD_FLAG_SEND as u32 } else { 0 };
+        self.add(id, fd, close_on_exec, flags, 0)
+    }
+
+    /// Puts a descriptor into the stopped program under that number; what was open under it is closed.
+    ///
+    /// # Errors
+    /// `EBADF` for a number beyond the program's limit; `ENOENT` if the call does not wait any more.
+    pub fn give_at(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool, number: u32) -> Result<i32, Errno> {
+        self.add(id, fd, close_on_exec, libc::SECCOMP_ADDFD_FLAG_SETFD as u32, number)
+    }
+
+    fn add(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool, flags: u32, newfd: u32) -> Result<i32, Errno> {
+        let newfd_flags = if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 };
+        let request = seccomp_notif_addfd { id, flags, srcfd: fd.as_raw_fd() as u32, newfd, newfd_flags };
         // SAFETY: the argument is the structure that this request reads, and outlives the call; the descriptor in it is open meanwhile.
         check(unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const request) })
     }
