@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`mount`](mod@mount) | the kernel's connection: made, served by several threads, ended |
 //! | `serve` | the kernel's requests, one by one |
+//! | [`direct`] | the same without a mount, for who answers system calls himself |
 //! | `tree`, `entries`, `change` | what they mean: files, names, attributes |
 //! | `node`, `open`, `settle` | what the kernel knows; what is open; what is closed and not yet on the disk |
 //! | [`fsck`] | all of a volume looked at |
@@ -23,6 +24,7 @@
 
 mod attr;
 mod change;
+pub mod direct;
 mod entries;
 pub mod format;
 pub mod fsck;

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Threads that answer the kernel: some may wait for the disk.
 const THREADS_MIN: usize = 4;
 const THREADS_MAX: usize = 16;
-const TURN: Duration = Duration::from_secs(60);
+pub(crate) const TURN: Duration = Duration::from_secs(60);
 
 /// How a volume is mounted.
 #[derive(Clone, Debug, Default)]

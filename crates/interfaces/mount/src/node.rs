@@ -190,6 +190,11 @@ impl Nodes {
         node
     }
 
+    /// How often the kernel was told of it, and did not forget.
+    pub(crate) fn references(&self, ino: u64) -> u64 {
+        self.table.read().unwrap_or_else(PoisonError::into_inner).get(&ino).map_or(0, |(_, lookups)| *lookups)
+    }
+
     /// The kernel forgets so many of the times it was told.
     pub(crate) fn forget(&self, ino: u64, count: u64) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,439 @@
+//! The same file system without a mount, for who answers programs' system calls himself (`bywash run --files-by hook`): what the kernel does for a mounted one,
+//! references, locks on folders, is done here.
+
+use crate::attr::kind;
+use crate::change::Change;
+use crate::format::Format;
+use crate::mount::TURN;
+use crate::node::{Node, ROOT};
+use crate::tree::{Caller, Tree};
+use fuser::{FileAttr, TimeOrNow};
+use rustix::fs::{FlockOperation, RenameFlags, fstat};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+
+/// The number of the volume's own folder.
+pub const ROOT_INO: u64 = ROOT;
+
+/// What stat(2) says of an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Status {
+    /// Its number.
+    pub ino: u64,
+    /// Length in bytes.
+    pub size: u64,
+    /// Blocks of 512 bytes that it takes below.
+    pub blocks: u64,
+    /// Kind and rights (`st_mode`).
+    pub mode: u32,
+    /// How many names it has.
+    pub nlink: u32,
+    /// Its owner.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+    /// When it was read last.
+    pub accessed: SystemTime,
+    /// When it was changed last.
+    pub modified: SystemTime,
+    /// When anything about it was changed last.
+    pub changed: SystemTime,
+}
+
+impl Status {
+    fn of(attr: &FileAttr) -> Self {
+        let kind = match attr.kind {
+            fuser::FileType::Directory => 0o040_000,
+            fuser::FileType::Symlink => 0o120_000,
+            fuser::FileType::NamedPipe => 0o010_000,
+            fuser::FileType::Socket => 0o140_000,
+            fuser::FileType::CharDevice => 0o020_000,
+            fuser::FileType::BlockDevice => 0o060_000,
+            fuser::FileType::RegularFile => 0o100_000,
+        };
+        Self {
+            ino: attr.ino.0,
+            size: attr.size,
+            blocks: attr.blocks,
+            mode: kind | u32::from(attr.perm),
+            nlink: attr.nlink,
+            uid: attr.uid,
+            gid: attr.gid,
+            accessed: attr.atime,
+            modified: attr.mtime,
+            changed: attr.ctime,
+        }
+    }
+
+    /// Whether it is a folder.
+    pub fn is_folder(&self) -> bool {
+        self.mode & 0o170_000 == 0o040_000
+    }
+
+    /// Whether it is a regular file.
+    pub fn is_file(&self) -> bool {
+        self.mode & 0o170_000 == 0o100_000
+    }
+
+    /// Whether it is a symbolic link.
+    pub fn is_link(&self) -> bool {
+        self.mode & 0o170_000 == 0o120_000
+    }
+}
+
+/// An entry of a folder: name, number, kind (`DT_*`).
+pub type Listing = Vec<(Vec<u8>, u64, u8)>;
+
+/// A volume that is served without a mount.
+pub struct Direct {
+    tree: Arc<Tree>,
+    /// Held for writing while names change: two changes of names, or a look-up within one, are what the kernel keeps apart for a mounted volume.
+    names: RwLock<()>,
+    /// Held for reading while texts are read and written, for writing while one is cut or something is put at its end: as the kernel's lock on an inode.
+    cutting: Arc<RwLock<()>>,
+    settler: Mutex<Option<JoinHandle<()>>>,
+    device: u64,
+}
+
+/// An entry that was looked up: it has its number as long as this is there.
+pub struct Held {
+    /// What it was when it was looked up.
+    pub status: Status,
+    /// Whether its reference goes with it.
+    is_counted: bool,
+    tree: Arc<Tree>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.is_counted {
+            self.tree.nodes.forget(self.status.ino, 1);
+        }
+    }
+}
+
+/// A regular file that is open. Closed, and forgotten, when it is dropped.
+pub struct OpenText {
+    node: Arc<Node>,
+    tree: Arc<Tree>,
+    cutting: Arc<RwLock<()>>,
+}
+
+impl Drop for OpenText {
+    fn drop(&mut self) {
+        self.tree.release(&self.node);
+        self.tree.nodes.forget(self.node.ino, 1);
+    }
+}
+
+impl Direct {
+    /// Serves a volume of that format, whose folder `root` is, and nobody else does meanwhile.
+    ///
+    /// # Errors
+    /// `ResourceBusy` if it is mounted; what recovering from a crash met; the operating system's.
+    pub fn new(root: OwnedFd, format: Arc<dyn Format>) -> io::Result<Self> {
+        // Where there are no locks everybody is trusted.
+        if let Err(Errno::WOULDBLOCK) = rustix::fs::flock(&root, FlockOperation::NonBlockingLockExclusive) {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "it is mounted already"));
+        }
+        format.recover(root.as_fd())?;
+        let device = fstat(&root)?.st_dev;
+        let tree = Arc::new(Tree::new(root, format, false, TURN)?);
+        let settling = tree.clone();
+        let settler = std::thread::Builder::new().name("settler".into()).spawn(move || settling.settle_closed())?;
+        let settler = Mutex::new(Some(settler));
+        Ok(Self { tree, names: RwLock::default(), cutting: Arc::default(), settler, device })
+    }
+
+    /// The device that its entries are on (`st_dev`).
+    pub fn device(&self) -> u64 {
+        self.device
+    }
+
+    /// Everything goes to the disk. Nothing may be open any more.
+    ///
+    /// # Errors
+    /// If anything that was written is lost.
+    pub fn end(&self) -> io::Result<()> {
+        let ended = self.tree.end();
+        let settler = self.settler.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(settler) = settler {
+            // A panic in it was printed.
+            let _ = settler.join();
+        }
+        ended
+    }
+
+    fn held(&self, attr: &FileAttr, was_known: bool) -> Held {
+        let status = Status::of(attr);
+        // A folder's is counted once, for good: what is below knows its place by it.
+        Held { is_counted: !status.is_folder() || was_known, status, tree: self.tree.clone() }
+    }
+
+    /// The entry of a name.
+    ///
+    /// # Errors
+    /// `ENOENT`; the operating system's.
+    pub fn look_up(&self, parent: u64, name: &[u8]) -> io::Result<Held> {
+        // One at a time: a folder keeps the one reference that it got first.
+        self.change(|| {
+            let attr = self.tree.look_up(parent, name)?;
+            Ok(self.held(&attr, self.tree.nodes.references(attr.ino.0) > 1))
+        })
+    }
+
+    /// What stat(2) says of an entry that is held.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn status(&self, ino: u64) -> io::Result<Status> {
+        let node = self.tree.nodes.get(ino)?;
+        self.tree.attributes(&node).map(|attr| Status::of(&attr))
+    }
+
+    fn change<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let _names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        work()
+    }
+
+    /// Opens a regular file that is held.
+    ///
+    /// # Errors
+    /// The operating system's; [`damaged`](crate::format::damaged).
+    pub fn open(&self, mut file: Held, writes: bool, truncates: bool) -> io::Result<OpenText> {
+        let node = self.tree.nodes.get(file.status.ino)?;
+        let cutting = truncates.then(|| self.cutting.write().unwrap_or_else(PoisonError::into_inner));
+        self.tree.open(&node, writes, truncates)?;
+        drop(cutting);
+        // The reference is the open file's from here on.
+        file.is_counted = false;
+        let open = OpenText { node, tree: self.tree.clone(), cutting: self.cutting.clone() };
+        // Whether it may be read, and is sound, is asked now: nobody else does.
+        open.tree.with_file(&open.node, writes, |_| Ok(()))?;
+        Ok(open)
+    }
+
+    /// Makes a regular file and opens it. It belongs to this process' user.
+    ///
+    /// # Errors
+    /// `EEXIST`; the operating system's.
+    pub fn create(&self, parent: u64, name: &[u8], mode: u32) -> io::Result<OpenText> {
+        let attr = self.change(|| self.tree.create(own(), parent, name, mode, 1))?;
+        Ok(OpenText { node: self.tree.nodes.get(attr.ino.0)?, tree: self.tree.clone(), cutting: self.cutting.clone() })
+    }
+
+    /// Makes a folder.
+    ///
+    /// # Errors
+    /// `EEXIST`; the operating system's.
+    pub fn make_folder(&self, parent: u64, name: &[u8], mode: u32) -> io::Result<()> {
+        self.change(|| self.tree.make_folder(own(), parent, name, mode)).map(|attr| drop(self.held(&attr, false)))
+    }
+
+    /// Makes a symbolic link.
+    ///
+    /// # Errors
+    /// `EEXIST`; the operating system's.
+    pub fn make_link(&self, parent: u64, name: &[u8], target: &[u8]) -> io::Result<()> {
+        self.change(|| self.tree.make_link(own(), parent, name, target)).map(|attr| drop(self.held(&attr, false)))
+    }
+
+    /// Where a symbolic link leads.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn read_link(&self, ino: u64) -> io::Result<Vec<u8>> {
+        self.tree.read_link(ino)
+    }
+
+    /// One more name for what is held.
+    ///
+    /// # Errors
+    /// `EEXIST`, `EPERM` for folders; the operating system's.
+    pub fn link(&self, ino: u64, parent: u64, name: &[u8]) -> io::Result<()> {
+        self.change(|| self.tree.link(ino, parent, name)).map(|attr| drop(self.held(&attr, true)))
+    }
+
+    /// Takes a name away from a file.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn unlink(&self, parent: u64, name: &[u8]) -> io::Result<()> {
+        self.change(|| self.tree.unlink(parent, name))
+    }
+
+    /// Removes an empty folder.
+    ///
+    /// # Errors
+    /// `ENOTEMPTY`; the operating system's.
+    pub fn remove_folder(&self, parent: u64, name: &[u8]) -> io::Result<()> {
+        self.change(|| {
+            let ino = self.tree.look_up(parent, name)?.ino.0;
+            let removed = self.tree.remove_folder(parent, name);
+            self.tree.nodes.forget(ino, 1);
+            removed.inspect(|()| self.tree.nodes.forget(ino, self.tree.nodes.references(ino)))
+        })
+    }
+
+    /// Moves an entry. The caller has seen to it that no folder goes below itself.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), flags: u32) -> io::Result<()> {
+        let flags = RenameFlags::from_bits_retain(flags);
+        if !(RenameFlags::NOREPLACE | RenameFlags::EXCHANGE).contains(flags) {
+            return Err(Errno::INVAL.into());
+        }
+        self.change(|| self.tree.rename(from, to, flags))
+    }
+
+    /// Changes the mode of what is held.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn set_mode(&self, ino: u64, mode: u32) -> io::Result<()> {
+        self.tree.change(ino, &Change { mode: Some(mode), ..Change::default() }).map(drop)
+    }
+
+    /// Changes the owner, the group, or both, of what is held.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn set_owner(&self, ino: u64, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+        self.tree.change(ino, &Change { uid, gid, ..Change::default() }).map(drop)
+    }
+
+    /// Changes the times of what is held; what is none stays.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn set_times(&self, ino: u64, accessed: Option<SystemTime>, modified: Option<SystemTime>) -> io::Result<()> {
+        let time = |time: Option<SystemTime>| time.map(TimeOrNow::SpecificTime);
+        self.tree.change(ino, &Change { accessed: time(accessed), modified: time(modified), ..Change::default() }).map(drop)
+    }
+
+    /// Cuts a regular file that is held to a length.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn set_len(&self, ino: u64, len: u64) -> io::Result<()> {
+        let _cutting = self.cutting.write().unwrap_or_else(PoisonError::into_inner);
+        self.tree.set_len(&self.tree.nodes.get(ino)?, len)
+    }
+
+    /// The entries of a folder, as they are now.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn list(&self, ino: u64) -> io::Result<Listing> {
+        let _names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        let node = self.tree.nodes.get(ino)?;
+        let listed = self.tree.folder(&node)?.list(&*self.tree.format)?;
+        let code = |lower| match kind(lower) {
+            fuser::FileType::NamedPipe => 1,
+            fuser::FileType::CharDevice => 2,
+            fuser::FileType::Directory => 4,
+            fuser::FileType::BlockDevice => 6,
+            fuser::FileType::RegularFile => 8,
+            fuser::FileType::Symlink => 10,
+            fuser::FileType::Socket => 12,
+        };
+        Ok(listed.into_iter().map(|entry| (entry.name, self.tree.nodes.listed_number(entry.ino), code(entry.kind))).collect())
+    }
+
+    /// Returns when the entries of a folder survive a power cut.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn sync_folder(&self, ino: u64) -> io::Result<()> {
+        self.tree.sync_folder(&*self.tree.nodes.get(ino)?)
+    }
+
+    /// What the lower file system has room for.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn statistics(&self) -> io::Result<rustix::fs::StatVfs> {
+        self.tree.statistics()
+    }
+
+    /// Writes at a file's end, wherever that is; gives where it ends then.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn append(&self, text: &OpenText, bytes: &[u8]) -> io::Result<u64> {
+        let _cutting = self.cutting.write().unwrap_or_else(PoisonError::into_inner);
+        let end = text.len()?;
+        self.tree.with_file(&text.node, true, |file| file.write_at(bytes, end))?;
+        Ok(end + bytes.len() as u64)
+    }
+}
+
+impl OpenText {
+    /// Its number.
+    pub fn ino(&self) -> u64 {
+        self.node.ino
+    }
+
+    /// Length in bytes.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn len(&self) -> io::Result<u64> {
+        self.tree.with_file(&self.node, false, |file| Ok(file.len()))
+    }
+
+    /// Whether it has no text.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn is_empty(&self) -> io::Result<bool> {
+        self.len().map(|len| len == 0)
+    }
+
+    /// Reads at an offset; fewer bytes than asked for only at the end.
+    ///
+    /// # Errors
+    /// [`damaged`](crate::format::damaged); the operating system's.
+    pub fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let _cutting = self.cutting.read().unwrap_or_else(PoisonError::into_inner);
+        self.tree.with_file(&self.node, false, |file| file.read_at(into, offset))
+    }
+
+    /// Writes all of it at an offset; a gap before it becomes zeros.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let _cutting = self.cutting.read().unwrap_or_else(PoisonError::into_inner);
+        self.tree.with_file(&self.node, true, |file| {
+            self.tree.check_room(file, offset)?;
+            file.write_at(bytes, offset)
+        })
+    }
+
+    /// A descriptor of it is closed: the last moment at which its program hears of errors.
+    ///
+    /// # Errors
+    /// `ENOSPC` for one; the operating system's.
+    pub fn flush(&self) -> io::Result<()> {
+        self.tree.flush(&self.node)
+    }
+
+    /// Returns when what was written survives a power cut.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn sync(&self) -> io::Result<()> {
+        self.tree.sync(&self.node)
+    }
+}
+
+/// Entries belong to this process' user, and its rights are the lower file system's to check.
+fn own() -> Caller {
+    Caller { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
+}
