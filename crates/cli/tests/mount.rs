@@ -201,6 +201,28 @@ fn one_program_alone_sees_the_files() {
 }
 
 #[test]
+fn one_program_sees_the_files_by_its_system_calls() {
+    let place = Place::new();
+    let script = "cd vault && printf 'b\\na\\n' > list; sort -o list list; sed -i s/a/c/ list; cp list copy; mkdir d; mv copy d/moved; cat d/moved; exit 7";
+    let hooked = ["run", "-q", "--files", "vault", "--files-by", "hook", "-k", "key", "--"];
+    let run = |command: &[&str]| place.bywash(&[&hooked[..], command].concat()).output().unwrap();
+    let output = run(&["sh", "-c", script]);
+    if output.status.code() == Some(125) && stderr(&output).contains("does not let a process answer") {
+        return eprintln!("skipped: {}", stderr(&output));
+    }
+    assert_eq!((output.status.code(), stdout(&output).as_str(), stderr(&output).as_str()), (Some(7), "c\nb\n", ""));
+    assert!(!place.at("vault/list").exists());
+    let checked = succeed(&mut place.bywash(&["fsck", "-k", "key", "vault"]));
+    assert!(stderr(&checked).contains("2 files and 2 folders looked at"), "{}", stderr(&checked));
+    // What it wrote the mount reads.
+    let mounted = place.bywash(&["run", "-q", "--files", "vault", "-k", "key", "--", "cat", "vault/list"]).output().unwrap();
+    assert!(stdout(&mounted) == "c\nb\n" || !is_possible(&mounted), "{}", stderr(&mounted));
+    let refused = run(&["sh", "-c", "cd vault/d"]);
+    assert!(stderr(&refused).contains("bywash: refused: chdir vault/d: ") && stderr(&refused).contains("without --files-by hook"));
+    place.refused(&["run", "--files-by", "hook", "--", "true"], 2, "--files <VOLUME>");
+}
+
+#[test]
 fn a_volume_of_gocryptfs_is_mounted_too() {
     let place = Place::new();
     fs::write(place.at("passphrase"), "correct horse\n").unwrap();

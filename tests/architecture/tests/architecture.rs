@@ -33,6 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/interfaces/cryptodev/cuse", &["crates/client", "crates/interfaces/cryptodev"]),
     ("crates/interfaces/stopped", &[]),
     ("crates/interfaces/cryptodev/supervisor", &["crates/client", "crates/interfaces/cryptodev", "crates/interfaces/stopped"]),
+    ("crates/interfaces/hook", &["crates/interfaces/mount", "crates/interfaces/stopped"]),
     ("crates/interfaces/cryptodev/probe", &["crates/interfaces/cryptodev/abi"]),
     // A transport of its own may stand in line above this one, which all of them carry requests to.
     ("crates/interfaces/cryptodev", &["crates/core", "crates/client", "crates/interfaces/cryptodev/abi"]),
@@ -74,6 +75,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/interfaces/files",
             // `bywash mount`, `run --files`, and `fsck` of a volume.
             "crates/interfaces/mount",
+            // `bywash run --files --files-by hook`.
+            "crates/interfaces/hook",
             // A rival in `bywash bench`.
             "crates/engines/libcrypto",
             "experiments/runner",

@@ -7,12 +7,14 @@
 //! | [`stream`] | stdin and stdout instead of files |
 //! | [`work`] | many files at once, progress, the report |
 //! | [`volume`], [`daemon`], [`private`] | a volume mounted: from here, from a process of its own, for one program alone |
+//! | [`hooked`] | a volume for one program alone, without a mount |
 //! | [`encrypt`], [`decrypt`], [`fsck`], [`keygen`], [`mount`], [`umount`] | the commands |
 
 mod daemon;
 pub(crate) mod decrypt;
 pub(crate) mod encrypt;
 pub(crate) mod fsck;
+pub(crate) mod hooked;
 pub(crate) mod keygen;
 mod keys;
 pub(crate) mod mount;

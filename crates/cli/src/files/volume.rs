@@ -64,6 +64,16 @@ pub(super) fn root(folder: &Path) -> Result<OwnedFd, Failure> {
     bywash_mount::open_root(folder).map_err(|error| io_failure(folder, &error))
 }
 
+/// What the files of a volume are like, whose folder `root` is, and which is called `folder`.
+pub(super) fn format(root: &OwnedFd, folder: &Path, secret: SecretBytes, is_read_only: bool) -> Result<Arc<dyn Format>, Failure> {
+    let client = client()?;
+    if is_gocryptfs(folder) {
+        return Ok(Arc::new(unlock(folder, &secret, &client)?));
+    }
+    let volume = Volume::parse(secret).map_err(|error| failure(folder, &error))?;
+    Ok(Arc::new(Native::new(&client, &volume, root.as_fd(), is_read_only).map_err(|error| io_failure(folder, &error))?))
+}
+
 /// Mounts a volume whose folder `root` is, and which is called `folder`.
 pub(super) fn mount_at(
     root: OwnedFd,
@@ -72,13 +82,7 @@ pub(super) fn mount_at(
     target: &Path,
     options: &MountOptions,
 ) -> Result<Mounted, Failure> {
-    let client = client()?;
-    let format: Arc<dyn Format> = if is_gocryptfs(folder) {
-        Arc::new(unlock(folder, &secret, &client)?)
-    } else {
-        let volume = Volume::parse(secret).map_err(|error| failure(folder, &error))?;
-        Arc::new(Native::new(&client, &volume, root.as_fd(), options.is_read_only).map_err(|error| io_failure(folder, &error))?)
-    };
+    let format = format(&root, folder, secret, options.is_read_only)?;
     mount(root, format, target, options).map_err(|error| refused(folder, target, &error))
 }
 

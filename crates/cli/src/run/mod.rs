@@ -5,12 +5,14 @@
 //! where ([`summary`]).
 
 mod child;
+mod hooked;
 mod host;
 mod summary;
 mod supervised;
 pub(crate) mod workspace;
 
 use crate::failure::{Exit, Failure};
+use crate::files::hooked::{FilesBy, Opened, open};
 use crate::openssl_conf::{ProviderEntry, generate, user_conf};
 use crate::provider;
 use crate::serve::Policy;
@@ -40,6 +42,7 @@ Examples:
   bywash run --devcrypto -- openssl speed -engine devcrypto -evp aes-128-cbc
   bywash run --static -- ./statically-linked
   bywash run --files ~/vault -k my.key -- git -C ~/vault/notes commit
+  bywash run --files ~/vault --files-by hook -k my.key -- sort -o ~/vault/b ~/vault/a
   bywash run --report report.json --trace trace.csv -- ./server
 
 Without a running broker the run hosts one of its own, which ends with it. A trace is always of
@@ -96,6 +99,18 @@ pub(crate) struct Args {
     /// them. `bywash mount --init` makes a volume
     #[arg(long, value_name = "VOLUME")]
     files: Option<PathBuf>,
+    /// How they are shown: by a mount of its own (mount), or, without FUSE, by answering its system
+    /// calls (hook) [default: mount]
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "mount",
+        hide_default_value = true,
+        hide_possible_values = true,
+        requires = "files",
+        conflicts_with = "statically"
+    )]
+    files_by: FilesBy,
     #[command(flatten)]
     keys: crate::files::KeyArgs,
     /// No summary and no notes
@@ -153,14 +168,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         trace,
         command,
         files,
+        files_by,
         keys,
     } = args;
     if files.is_none() && !keys.is_empty() {
         return Err(Failure::new(Exit::RunFailed, "a key or passphrase opens a volume: name it with --files VOLUME"));
     }
     // First of all: there must be no thread yet.
-    let private = files.as_deref().map(|files| crate::files::private::enter(files, keys)).transpose()?;
-    let outcome = execute(&Plan {
+    let by = |how: FilesBy| files.as_deref().filter(|_| *files_by == how);
+    let private = by(FilesBy::Mount).map(|files| crate::files::private::enter(files, keys)).transpose()?;
+    let opened = by(FilesBy::Hook).map(|files| open(files, keys)).transpose()?;
+    let plan = Plan {
         route: *route,
         socket: socket.clone(),
         engines: engine.clone(),
@@ -176,7 +194,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         report: report.clone(),
         trace: trace.clone(),
         command: command.clone(),
-    });
+    };
+    let outcome = execute_on(&plan, opened);
     if let Some(private) = private {
         private.leave();
     }
@@ -185,6 +204,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 /// Runs a program as planned; gives its status.
 pub(crate) fn execute(plan: &Plan) -> Result<ExitCode, Failure> {
+    execute_on(plan, None)
+}
+
+/// The same; the program sees a volume by way of its system calls, if there is one.
+fn execute_on(plan: &Plan, opened: Option<Opened>) -> Result<ExitCode, Failure> {
     let before = |failure: Failure| failure.exiting(Exit::RunFailed);
     let workspace = Workspace::new().map_err(before)?;
     let mut notes = Vec::new();
@@ -194,7 +218,11 @@ pub(crate) fn execute(plan: &Plan) -> Result<ExitCode, Failure> {
     if !plan.quiet {
         notes.iter().for_each(|note| say!("bywash: note: {note}"));
     }
-    let status = if plan.statically { supervised::run(&mut command, plan, &host) } else { child::run(&mut command) };
+    let status = match opened {
+        Some(opened) => hooked::run(&mut command, plan, opened),
+        None if plan.statically => supervised::run(&mut command, plan, &host),
+        None => child::run(&mut command),
+    };
     let finished = host.finish();
     // What became of the program comes first; a summary that cannot be had is worth a line, not the status.
     let status = status?;

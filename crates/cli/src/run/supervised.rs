@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::run::host::Host;
 use crate::terminal::say;
 use bywash_client::Client;
-use bywash_cryptodev_supervisor::{Error, Explain, Supervision, Supervisor};
+use bywash_cryptodev_supervisor::{Error, Explain, Supervision};
 use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
 use std::process::Command;
 use std::sync::Arc;
@@ -31,13 +31,14 @@ pub(super) fn run(command: &mut Command, plan: &Plan, host: &Host) -> Result<u8,
         supervision.why().map_or(Ok(()), |error| Err(before(error)))
     })?;
     if let Some(supervisor) = supervisor {
-        wait(&supervisor, plan.quiet)?;
+        wait(|at_most| supervisor.wait_for(at_most), plan.quiet)?;
     }
     Ok(status)
 }
 
-fn wait(supervisor: &Supervisor, quiet: bool) -> Result<(), Failure> {
-    if supervisor.wait_for(PATIENCE) {
+/// Waits for the processes that a program leaves behind, which cannot do without this one.
+pub(super) fn wait(wait_for: impl Fn(Duration) -> bool, quiet: bool) -> Result<(), Failure> {
+    if wait_for(PATIENCE) {
         return Ok(());
     }
     let told = Arc::new(AtomicBool::new(false));
@@ -50,7 +51,7 @@ fn wait(supervisor: &Supervisor, quiet: bool) -> Result<(), Failure> {
             "bywash: the program has ended, but processes that it started have not; they need this one to open files, so it stays with them"
         );
     }
-    while !supervisor.wait_for(LOOK) {
+    while !wait_for(LOOK) {
         if told.load(Ordering::Relaxed) {
             if !quiet {
                 say!("bywash: told to end; processes that go on cannot open files any more (ENOSYS)");

@@ -1,0 +1,39 @@
+//! `bywash run --files --files-by hook`: a volume that is served by answering the program's system calls, without a mount.
+
+use super::keys::KeyArgs;
+use super::{daemon, volume};
+use crate::failure::{Exit, Failure};
+use bywash_mount::direct::Direct;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How the files of a volume are shown to a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FilesBy {
+    /// A file system mounted over the volume's folder, which only the program sees; needs FUSE, and of who is not root a user namespace
+    #[default]
+    Mount,
+    /// Its system calls are answered: needs neither, and refuses memory maps, locks and some more
+    Hook,
+}
+
+/// A volume that is open, for [`bywash_hook::Hook::begin`].
+pub(crate) struct Opened {
+    pub(crate) volume: Arc<Direct>,
+    /// Where the program sees it.
+    pub(crate) folder: PathBuf,
+}
+
+/// Opens it.
+pub(crate) fn open(folder: &Path, keys: &KeyArgs) -> Result<Opened, Failure> {
+    let failed = |error: std::io::Error| Failure::new(Exit::RunFailed, format!("--files {}: {error}", folder.display()));
+    bywash_hook::support().map_err(|error| Failure::new(Exit::RunFailed, format!("--files-by hook: {error}")))?;
+    let folder = folder.canonicalize().map_err(failed)?;
+    let root = volume::root(&folder)?;
+    bywash_protocol::harden_process();
+    daemon::log_to_stderr();
+    let secret = volume::secret(&folder, keys)?;
+    let format = volume::format(&root, &folder, secret, false)?;
+    let volume = Arc::new(Direct::new(root, format).map_err(failed)?);
+    Ok(Opened { volume, folder })
+}

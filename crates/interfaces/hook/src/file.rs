@@ -1,0 +1,123 @@
+//! What a descriptor of ours stands for.
+
+use bywash_mount::direct::{Direct, Listing, OpenText, Status};
+use rustix::io::Errno;
+use std::io;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// An open file description: a regular file and an offset in it, or a folder.
+pub(crate) struct File {
+    pub(crate) what: What,
+    /// How it was opened: access mode and `O_APPEND`.
+    flags: AtomicI32,
+    /// For messages.
+    pub(crate) shown: String,
+}
+
+pub(crate) enum What {
+    Text(Text),
+    Folder(Folder),
+}
+
+/// A regular file that is open. Dropped when the last descriptor of the program is closed.
+pub(crate) struct Text {
+    pub(crate) open: OpenText,
+    offset: Mutex<u64>,
+}
+
+/// A folder that is open.
+pub(crate) struct Folder {
+    /// Numbers of the folders from the volume's own to this one.
+    pub(crate) way: Vec<u64>,
+    pub(crate) reading: Mutex<Reading>,
+}
+
+/// How far the entries of a folder have been read.
+#[derive(Default)]
+pub(crate) struct Reading {
+    /// As they were when the reading began.
+    pub(crate) entries: Option<Listing>,
+    pub(crate) at: usize,
+}
+
+impl File {
+    pub(crate) fn text(open: OpenText, flags: i32, shown: String) -> Self {
+        Self { what: What::Text(Text { open, offset: Mutex::new(0) }), flags: kept(flags), shown }
+    }
+
+    pub(crate) fn folder(way: Vec<u64>, flags: i32, shown: String) -> Self {
+        Self { what: What::Folder(Folder { way, reading: Mutex::default() }), flags: kept(flags), shown }
+    }
+
+    /// It as a regular file.
+    pub(crate) fn as_text(&self) -> Result<&Text, Errno> {
+        match &self.what {
+            What::Text(text) => Ok(text),
+            What::Folder(_) => Err(Errno::ISDIR),
+        }
+    }
+
+    pub(crate) fn ino(&self) -> u64 {
+        match &self.what {
+            What::Text(text) => text.open.ino(),
+            What::Folder(folder) => folder.ino(),
+        }
+    }
+
+    pub(crate) fn status(&self, volume: &Direct) -> io::Result<Status> {
+        volume.status(self.ino())
+    }
+
+    /// What `F_GETFL` says.
+    pub(crate) fn flags(&self) -> i32 {
+        self.flags.load(Relaxed)
+    }
+
+    /// What `F_SETFL` can change.
+    pub(crate) fn set_flags(&self, flags: i32) {
+        let changed = libc::O_APPEND | libc::O_NONBLOCK | libc::O_NOATIME;
+        self.flags.store(self.flags() & !changed | flags & changed, Relaxed);
+    }
+
+    /// One of its descriptors is closed.
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        match &self.what {
+            What::Text(text) if self.writes() => text.open.flush(),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn reads(&self) -> bool {
+        self.flags() & libc::O_ACCMODE != libc::O_WRONLY
+    }
+
+    pub(crate) fn writes(&self) -> bool {
+        self.flags() & libc::O_ACCMODE != libc::O_RDONLY
+    }
+
+    pub(crate) fn appends(&self) -> bool {
+        self.flags() & libc::O_APPEND != 0
+    }
+}
+
+fn kept(flags: i32) -> AtomicI32 {
+    AtomicI32::new(flags & (libc::O_ACCMODE | libc::O_APPEND | libc::O_NONBLOCK | libc::O_DIRECTORY | libc::O_LARGEFILE))
+}
+
+impl Text {
+    /// Where reading and writing goes on; held while it does.
+    pub(crate) fn offset(&self) -> MutexGuard<'_, u64> {
+        self.offset.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Folder {
+    pub(crate) fn ino(&self) -> u64 {
+        self.way.last().copied().unwrap_or(bywash_mount::direct::ROOT_INO)
+    }
+
+    pub(crate) fn reading(&self) -> MutexGuard<'_, Reading> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,152 @@
+//! Encrypted files under a program whose system calls are answered: `bywash run --files VOLUME --files-by hook`.
+//!
+//! The second mechanism beside the mount (`bywash-mount`), after the system-call hook of takeda: it needs no FUSE, no namespace and no right, and reaches programs that
+//! nothing can be loaded into. The program runs under a filter of system calls (seccomp user notification, `bywash-stopped`). Calls that name a path stop; one
+//! that leads into the volume is answered here, by the same code as a mount's (`bywash_mount::direct`), so that both write one format and
+//! keep one promise about crashes; every other goes on to the kernel.
+//!
+//! # Descriptors
+//! The kernel's filter sees numbers, not files. So a file of the volume gets a *high number* in the program (512 to 1023, where it may have that many): calls on
+//! lower ones never stop, but for 0, 1 and 2, which shells redirect. Behind the number is one end of a socket pair that can be neither written nor, for
+//! nothing ever comes, read: a call on it that we do not know of is an error (EPIPE, EAGAIN, ESPIPE, ENODEV) and never passes plaintext on. It is
+//! shared by dup, fork and exec as any file is; what a number means is asked of the kernel at every call; when the last copy is closed, by whatever way,
+//! the other end tells.
+//!
+//! # Why not syscall user dispatch
+//! `PR_SET_SYSCALL_USER_DISPATCH` sends a signal to the thread itself, in whose memory the cipher would have to run: something must be loaded into the program, which is
+//! what cannot be done to static ones; it is off after each exec, and each thread has to switch it on. A filter is inherited by both, and the key
+//! stays in another process. What that costs is in `bench/README.md`: two changes of process for each call.
+//!
+//! # What is refused
+//! With a number (errno), and one line that names the call, the file and the way out, which is the mount: memory maps of files of the volume (ENODEV); locks (ENOLCK);
+//! `io_uring` (ENOSYS), whose calls nobody sees; programs of 32 bits (ENOSYS); entering a folder of the volume other than its own (EACCES), for the kernel
+//! keeps the working folder; moving one of its files to a descriptor other than 0, 1, 2 (EBADF);
+//! `poll` and `select` with one of its files (EINVAL); setting extended attributes (EOPNOTSUPP); pipes, sockets and devices; file handles and watches;
+//! links in the volume that lead out of it (EXDEV); `chroot`, `mount`, `setns` (EPERM), after which paths would mean something else; other
+//! users than the one who started the run (EACCES). Calls that are newer than Linux 6.12 do not exist (ENOSYS).
+//! Without a line, as between file systems, because programs have another way: `copy_file_range`, `sendfile`, `splice`, hard links and renames across the volume's edge.
+//!
+//! Programs that lie in the volume are not found (ENOENT). A descriptor that is passed to another process over a socket, or taken by `pidfd_getfd`, is of no use there: its calls fail as above.
+//!
+//! # This is emulation, not a security boundary
+//! When a call goes on to the kernel, that reads the path from the program's memory again, and another thread may have changed it. A program that means to
+//! can so reach the ciphertext, which it could anyway.
+#![warn(rustdoc::broken_intra_doc_links)]
+
+mod calls;
+mod data;
+mod file;
+mod filter;
+mod memory;
+mod numbers;
+mod open;
+mod paths;
+mod place;
+mod refuse;
+mod server;
+mod stat;
+
+pub use bywash_stopped::Error;
+
+use bywash_mount::direct::Direct;
+use bywash_stopped::attach::Attachment;
+use bywash_stopped::listener::Listener;
+use bywash_stopped::pairs::Pairs;
+use bywash_stopped::pool::Pool;
+use bywash_stopped::raise_descriptor_limit;
+use numbers::Numbers;
+use refuse::Teller;
+use rustix::process::{Resource, getrlimit};
+use server::Server;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+pub use bywash_stopped::attach::support;
+
+/// Is told in one line of what was refused.
+pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
+
+/// A command that will run under the filter.
+pub struct Hook {
+    attachment: Attachment,
+    numbers: Numbers,
+}
+
+impl Hook {
+    /// Has `command` start under the filter.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] by this kernel; [`Error::Privileged`] for a program that would lose the rights that its file gives it; [`Error::System`].
+    pub fn prepare(command: &mut Command) -> Result<Self, Error> {
+        let numbers = Numbers::new(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX));
+        Ok(Self { attachment: Attachment::prepare(command, filter::program(numbers.limit), "--files-by hook")?, numbers })
+    }
+
+    /// After a failed start: why, if it was the filter's fault and not the program's.
+    pub fn why(self) -> Option<Error> {
+        self.attachment.listener().err().filter(|error| !matches!(error, Error::NotStarted))
+    }
+
+    /// Answers the program from now on, which sees `volume` at `folder`, a path without links. To be called as soon as the command is started: until then its calls wait.
+    ///
+    /// # Errors
+    /// [`Error::System`]; then the program's calls fail with ENOSYS, and it should be ended.
+    pub fn begin(self, volume: Arc<Direct>, folder: &Path, tell: Tell) -> Result<Hooked, Error> {
+        let listener = Listener::new(self.attachment.listener()?);
+        raise_descriptor_limit();
+        let files = Arc::new(Pairs::new().map_err(|errno| Error::System { what: "a list of open files", errno })?);
+        let threads = |error: io::Error| Error::System {
+            what: "a thread",
+            errno: rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN),
+        };
+        let watched = Arc::clone(&files);
+        let watch = std::thread::Builder::new().name("hook-ends".into()).spawn(move || watched.watch_ends()).map_err(threads)?;
+        let server = Server {
+            listener,
+            files: Arc::clone(&files),
+            volume: volume.clone(),
+            root: folder.to_owned(),
+            numbers: self.numbers,
+            teller: Teller::new(tell),
+            is_root: rustix::process::geteuid().is_root(),
+        };
+        match Pool::start("hook", server) {
+            Ok(pool) => Ok(Hooked { pool, watch, volume }),
+            Err(error) => {
+                files.stop();
+                Err(threads(error))
+            }
+        }
+    }
+}
+
+/// Answers the programs under one filter, in threads of this process, until there are none left.
+pub struct Hooked {
+    pool: Arc<Pool<Server>>,
+    watch: JoinHandle<()>,
+    volume: Arc<Direct>,
+}
+
+impl Hooked {
+    /// Waits until no process is left under the filter, at most so long; gives whether none is.
+    pub fn wait_for(&self, at_most: Duration) -> bool {
+        self.pool.wait(Some(at_most))
+    }
+
+    /// Ends, as this process should now: whoever is left under the filter can do nothing more with files then. All that was written is on the disk.
+    ///
+    /// # Errors
+    /// If anything that was written is lost.
+    pub fn finish(self) -> io::Result<()> {
+        if self.pool.is_over() {
+            self.pool.wait(None);
+            // It ends with the pool; a panic in it was printed.
+            let _ = self.watch.join();
+        }
+        self.volume.end()
+    }
+}

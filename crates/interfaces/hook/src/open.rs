@@ -1,0 +1,111 @@
+//! Opens: of a file or a folder of the volume, old or new.
+
+use crate::file::File;
+use crate::memory::Memory;
+use crate::place::{Inside, Place};
+use crate::refuse::{Outcome, refused};
+use crate::server::{Server, Shown};
+use bywash_stopped::listener::{Notification, Verdict};
+use bywash_stopped::thread::status;
+use rustix::io::Errno;
+
+/// How often an open is tried again when the entry comes and goes between looks.
+const TRIES: usize = 8;
+
+impl Server {
+    #[allow(clippy::too_many_arguments, reason = "they are the call's")]
+    pub(crate) fn open(
+        &self,
+        call: &Notification,
+        memory: &Memory<'_>,
+        at: i32,
+        path: u64,
+        flags: i32,
+        mode: u32,
+        shown: &mut Shown,
+    ) -> Outcome<Verdict> {
+        let path = memory.path(path)?;
+        let has = |flag| flags & flag == flag;
+        let follows = !has(libc::O_NOFOLLOW) && !has(libc::O_CREAT | libc::O_EXCL);
+        match self.place(call, at, &path, follows, shown)? {
+            Place::Outside => Ok(Verdict::Continue),
+            Place::Inside(inside) => {
+                let file = self.opened(call, &inside, flags, mode, shown)?;
+                self.open_descriptor(call, file, has(libc::O_CLOEXEC))
+            }
+        }
+    }
+
+    /// `openat2`, of whose `struct open_how` the flags, the mode and what paths may do are read.
+    pub(crate) fn open_how(&self, call: &Notification, memory: &Memory<'_>, shown: &mut Shown) -> Outcome<Verdict> {
+        let [at, path, how, size, ..] = call.arguments;
+        if size < 24 {
+            return Err(Errno::INVAL.into());
+        }
+        let how: [u8; 24] = memory.read_array(how)?;
+        let word = |at: usize| u64::from_ne_bytes(core::array::from_fn(|byte| how[at + byte]));
+        if word(16) != 0 {
+            return match self.place(call, at as i32, &memory.path(path)?, true, shown)? {
+                Place::Outside => Ok(Verdict::Continue),
+                Place::Inside(_) => refused(Errno::NOSYS, "rules for how its path may lead"),
+            };
+        }
+        self.open(call, memory, at as i32, path, word(0) as i32, word(8) as u32, shown)
+    }
+
+    fn opened(&self, call: &Notification, inside: &Inside, flags: i32, mode: u32, shown: &str) -> Outcome<File> {
+        let has = |flag| flags & flag == flag;
+        if has(libc::O_TMPFILE) || has(libc::O_DIRECT) {
+            // As file systems without them say; programs have another way.
+            return Err(if has(libc::O_TMPFILE) { Errno::OPNOTSUPP } else { Errno::INVAL }.into());
+        }
+        for _ in 0..TRIES {
+            match self.entry(inside) {
+                Ok(_) if has(libc::O_CREAT | libc::O_EXCL) => return Err(Errno::EXIST.into()),
+                Ok(entry) if entry.status.is_folder() => return folder(inside, entry.ino, flags, shown),
+                Ok(entry) if entry.status.is_file() => {
+                    if has(libc::O_DIRECTORY) {
+                        return Err(Errno::NOTDIR.into());
+                    } else if has(libc::O_PATH) {
+                        return refused(Errno::OPNOTSUPP, "a descriptor that names a file without opening it (O_PATH)");
+                    }
+                    let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+                    let held = self.volume.look_up(inside.parent(), inside.name.as_deref().unwrap_or_default())?;
+                    let open = self.volume.open(held, writes, has(libc::O_TRUNC))?;
+                    return Ok(File::text(open, flags, shown.to_owned()));
+                }
+                Ok(entry) if entry.status.is_link() => return Err(Errno::LOOP.into()),
+                Ok(_) => return refused(Errno::NXIO, "pipes, sockets and devices in a volume"),
+                Err(failure) if !failure.is(Errno::NOENT) || !has(libc::O_CREAT) => return Err(failure),
+                Err(_) if inside.is_folder => return Err(Errno::ISDIR.into()),
+                Err(_) => {}
+            }
+            let name = inside.name.as_deref().ok_or(Errno::ISDIR)?;
+            let mode = mode & 0o7777 & !self.umask(call);
+            match self.volume.create(inside.parent(), name, mode) {
+                Ok(open) => return Ok(File::text(open, flags, shown.to_owned())),
+                // Somebody else has made it meanwhile.
+                Err(error) if error.raw_os_error() == Some(libc::EEXIST) && !has(libc::O_EXCL) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Errno::AGAIN.into())
+    }
+
+    /// What the program takes from the mode of files that it makes. Where it cannot be learnt nobody else gets anything.
+    pub(crate) fn umask(&self, call: &Notification) -> u32 {
+        status(call.thread, "Umask:").and_then(|text| u32::from_str_radix(&text, 8).ok()).unwrap_or(0o077)
+    }
+}
+
+fn folder(inside: &Inside, ino: u64, flags: i32, shown: &str) -> Outcome<File> {
+    let has = |flag| flags & flag == flag;
+    if flags & libc::O_ACCMODE != libc::O_RDONLY || (has(libc::O_CREAT) && !has(libc::O_DIRECTORY)) {
+        return Err(Errno::ISDIR.into());
+    }
+    let mut way = inside.way.clone();
+    if inside.name.is_some() {
+        way.push(ino);
+    }
+    Ok(File::folder(way, flags, shown.to_owned()))
+}

@@ -1,0 +1,197 @@
+//! Where a path of a program leads: outside of the volume, which is the kernel's affair, or into it.
+//!
+//! Paths are walked here part by part, links included, as the program sees them: what leads into the volume is known by the volume's own path, which no link is in.
+
+use crate::refuse::{Outcome, refused};
+use bywash_mount::direct::{Direct, ROOT_INO};
+use rustix::fs::{CWD, readlinkat};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// Links followed on one path, as the kernel has it.
+const LINKS_MAX: usize = 40;
+
+/// Where a path leads.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// The kernel does what is to be done.
+    Outside,
+    Inside(Inside),
+}
+
+/// An entry of the volume, which need not be there.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    /// Numbers of the folders from the volume's own to the one that the entry is in.
+    pub(crate) way: Vec<u64>,
+    /// Its name there; none if the path ends at that folder itself.
+    pub(crate) name: Option<Vec<u8>>,
+    /// Whether it must be a folder, for a slash is at the path's end.
+    pub(crate) is_folder: bool,
+}
+
+impl Inside {
+    /// Number of the folder.
+    pub(crate) fn parent(&self) -> u64 {
+        self.way.last().copied().unwrap_or(ROOT_INO)
+    }
+}
+
+/// Where a walk begins.
+#[derive(Clone, Debug)]
+pub(crate) enum Start {
+    /// A folder outside, by its real path.
+    Outside(PathBuf),
+    /// One of the volume's.
+    Inside(Vec<u64>),
+    /// Not to be known: what begins there is the kernel's.
+    Unknown,
+}
+
+/// Walks paths.
+pub(crate) struct Walker<'a> {
+    pub(crate) volume: &'a Direct,
+    /// The volume's folder, without links.
+    pub(crate) root: &'a Path,
+    pub(crate) thread: u32,
+}
+
+enum At {
+    Outside(PathBuf),
+    Inside(Vec<u64>),
+}
+
+impl Walker<'_> {
+    /// Where a thread's working folder is, or what one of its descriptors of another's means.
+    pub(crate) fn start(&self, link: &str) -> Outcome<Start> {
+        let link = format!("/proc/{}/{link}", self.thread);
+        let Ok(target) = readlinkat(CWD, link, Vec::with_capacity(256)) else { return Ok(Start::Unknown) };
+        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        if target == self.root {
+            Ok(Start::Inside(vec![ROOT_INO]))
+        } else if target.starts_with(self.root) {
+            refused(Errno::ACCESS, "it was entered as ciphertext before the run")
+        } else if target.is_absolute() {
+            Ok(Start::Outside(target))
+        } else {
+            Ok(Start::Unknown)
+        }
+    }
+
+    /// Where a path leads, that begins at `start` if it is relative. `follows` says whether a link at its end is followed.
+    pub(crate) fn walk(&self, path: &[u8], start: impl FnOnce() -> Outcome<Start>, follows: bool) -> Outcome<Place> {
+        let mut at = match path.first() {
+            None => return Err(Errno::NOENT.into()),
+            Some(b'/') => At::Outside("/".into()),
+            Some(_) => match start()? {
+                Start::Outside(path) => At::Outside(path),
+                Start::Inside(way) => At::Inside(way),
+                Start::Unknown => return Ok(Place::Outside),
+            },
+        };
+        let mut is_folder = ends_as_folder(path);
+        let mut left: VecDeque<Vec<u8>> = parts(path);
+        let (mut links, mut led_out) = (0, false);
+        while let Some(part) = left.pop_front() {
+            let is_last = left.is_empty();
+            let target = match &mut at {
+                _ if part == b"." => None,
+                At::Outside(path) => {
+                    if part == b".." {
+                        path.pop();
+                        None
+                    } else {
+                        let next = path.join(std::ffi::OsStr::from_bytes(&part));
+                        if next == self.root {
+                            at = At::Inside(vec![ROOT_INO]);
+                            None
+                        } else if is_last && !follows && !is_folder {
+                            break;
+                        } else {
+                            match self.outer_link(&next) {
+                                Ok(target) => Some(target),
+                                // A folder, a file, or something in the way, which the kernel will find too.
+                                Err(Errno::INVAL) => {
+                                    *path = next;
+                                    None
+                                }
+                                Err(_) => return self.outside(led_out),
+                            }
+                        }
+                    }
+                }
+                At::Inside(way) if part == b".." => {
+                    way.pop();
+                    if way.is_empty() {
+                        at = At::Outside(self.root.parent().unwrap_or(Path::new("/")).to_owned());
+                    } else {
+                        led_out = true;
+                    }
+                    None
+                }
+                At::Inside(way) => {
+                    let parent = way.last().copied().unwrap_or(ROOT_INO);
+                    let found = match self.volume.look_up(parent, &part) {
+                        Ok(held) => Some(held),
+                        Err(error) if is_last && error.raw_os_error() == Some(libc::ENOENT) => None,
+                        Err(error) => return Err(error.into()),
+                    };
+                    let status = found.as_ref().map(|held| held.status);
+                    match status {
+                        Some(link) if link.is_link() && (!is_last || follows || is_folder) => {
+                            led_out = true;
+                            Some(self.volume.read_link(link.ino)?)
+                        }
+                        Some(folder) if folder.is_folder() && !is_last => {
+                            way.push(folder.ino);
+                            None
+                        }
+                        _ if is_last => return Ok(Place::Inside(Inside { way: core::mem::take(way), name: Some(part), is_folder })),
+                        _ => return Err(Errno::NOTDIR.into()),
+                    }
+                }
+            };
+            if let Some(target) = target {
+                links += 1;
+                if links > LINKS_MAX {
+                    return Err(Errno::LOOP.into());
+                }
+                if target.first() == Some(&b'/') {
+                    at = At::Outside("/".into());
+                }
+                is_folder |= is_last && ends_as_folder(&target);
+                for part in parts(&target).into_iter().rev() {
+                    left.push_front(part);
+                }
+            }
+        }
+        match at {
+            At::Outside(_) => self.outside(led_out),
+            At::Inside(way) => Ok(Place::Inside(Inside { way, name: None, is_folder: true })),
+        }
+    }
+
+    /// The kernel, which would have to go through the volume, cannot.
+    fn outside(&self, led_out: bool) -> Outcome<Place> {
+        if led_out { refused(Errno::XDEV, "a link or `..` in the volume leads out of it") } else { Ok(Place::Outside) }
+    }
+
+    /// A link outside. Those of `/proc` that mean whoever asks mean the program.
+    fn outer_link(&self, path: &Path) -> Result<Vec<u8>, Errno> {
+        if path == Path::new("/proc/self") || path == Path::new("/proc/thread-self") {
+            return Ok(format!("/proc/{}", self.thread).into_bytes());
+        }
+        Ok(readlinkat(CWD, path, Vec::with_capacity(256))?.into_bytes())
+    }
+}
+
+fn parts(path: &[u8]) -> VecDeque<Vec<u8>> {
+    path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
+fn ends_as_folder(path: &[u8]) -> bool {
+    path.ends_with(b"/") || path.ends_with(b"/.") || path.ends_with(b"/..")
+}

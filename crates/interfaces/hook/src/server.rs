@@ -1,0 +1,276 @@
+//! What becomes of a stopped call: one of the volume is answered here, every other goes on to the kernel.
+
+use crate::file::File;
+use crate::filter;
+use crate::memory::Memory;
+use crate::numbers::Numbers;
+use crate::place::{Inside, Place, Start, Walker};
+use crate::refuse::{Failure, Outcome, Teller, refused};
+use bywash_mount::direct::{Direct, Held};
+use bywash_stopped::bpf::ARCHITECTURE;
+use bywash_stopped::listener::{Listener, Notification, Verdict};
+use bywash_stopped::pairs::{Pair, Pairs};
+use bywash_stopped::pool::Work;
+use bywash_stopped::thread::status;
+use rustix::io::Errno;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Answers what one filter stops.
+pub(crate) struct Server {
+    pub(crate) listener: Listener,
+    pub(crate) files: Arc<Pairs<File>>,
+    pub(crate) volume: Arc<Direct>,
+    /// The volume's folder, without links.
+    pub(crate) root: PathBuf,
+    pub(crate) numbers: Numbers,
+    pub(crate) teller: Teller,
+    /// Whether a program could have become somebody else than this process.
+    pub(crate) is_root: bool,
+}
+
+/// What a call is about, for messages.
+pub(crate) type Shown = String;
+
+impl Work for Server {
+    type Call = Notification;
+
+    fn next(&self) -> Option<Notification> {
+        // An error on a listener that is ours and open means that the kernel can tell us nothing any more.
+        self.listener.receive().ok().flatten()
+    }
+
+    fn is_slow(&self, call: &Notification) -> bool {
+        matches!(call.call, libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_syncfs)
+    }
+
+    fn answer(&self, call: Notification) {
+        // A panic is a defect; the program hears of an error, and is not left waiting for ever.
+        let verdict = catch_unwind(AssertUnwindSafe(|| self.verdict(&call))).unwrap_or(Verdict::Error(libc::EIO));
+        self.listener.answer(call.id, verdict);
+    }
+
+    fn over(&self) {
+        // Should it be over by an error, those who still call are not left waiting.
+        self.listener.close(self.files.stopper());
+        self.files.stop();
+    }
+}
+
+impl Server {
+    fn verdict(&self, call: &Notification) -> Verdict {
+        let mut shown = String::new();
+        let outcome = self.dispatch(call, &mut shown);
+        outcome.unwrap_or_else(|failure| {
+            self.teller.tell(filter::name(call.call), &shown, &failure);
+            Verdict::Error(failure.errno)
+        })
+    }
+
+    fn dispatch(&self, call: &Notification, shown: &mut Shown) -> Outcome<Verdict> {
+        if call.architecture != ARCHITECTURE || call.call >= 0x4000_0000 {
+            *shown = status(call.thread, "Name:").unwrap_or_default();
+            return refused(Errno::NOSYS, "it is a 32-bit or x32 program, whose calls are not understood here");
+        }
+        let memory = Memory::new(&self.listener, call);
+        let [first, second, third, fourth, fifth, _] = call.arguments;
+        let at = first as i32;
+        match call.call {
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_poll | libc::SYS_select => self.wait(call, &memory, shown),
+            libc::SYS_ppoll | libc::SYS_pselect6 => self.wait(call, &memory, shown),
+            libc::SYS_io_uring_setup => refused(Errno::NOSYS, "its reads and writes cannot be seen"),
+            libc::SYS_open_by_handle_at
+            | libc::SYS_chroot
+            | libc::SYS_pivot_root
+            | libc::SYS_mount
+            | libc::SYS_move_mount
+            | libc::SYS_setns => refused(Errno::PERM, "paths would mean something else than they do here"),
+            libc::SYS_sendfile
+            | libc::SYS_splice
+            | libc::SYS_tee
+            | libc::SYS_copy_file_range
+            | libc::SYS_vmsplice
+            | libc::SYS_epoll_ctl => self.between(call),
+            libc::SYS_mmap => match self.files.find(call.thread, fifth) {
+                None => Ok(Verdict::Continue),
+                Some(file) => {
+                    *shown = file.value.shown.clone();
+                    refused(Errno::NODEV, "memory maps of encrypted files need the kernel's help")
+                }
+            },
+            libc::SYS_bind => self.bind(call, &memory, shown),
+            libc::SYS_openat => self.open(call, &memory, at, second, third as i32, fourth as u32, shown),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_open => self.open(call, &memory, libc::AT_FDCWD, first, second as i32, third as u32, shown),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_creat => {
+                self.open(call, &memory, libc::AT_FDCWD, first, libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC, second as u32, shown)
+            }
+            libc::SYS_openat2 => self.open_how(call, &memory, shown),
+            _ => match self.by_path(call, &memory, shown)? {
+                Some(verdict) => Ok(verdict),
+                None => self.by_descriptor(call, &memory, shown),
+            },
+        }
+    }
+
+    fn by_descriptor(&self, call: &Notification, memory: &Memory<'_>, shown: &mut Shown) -> Outcome<Verdict> {
+        let Some(file) = self.files.find(call.thread, call.arguments[0]) else {
+            self.replaced(call, shown)?;
+            return Ok(Verdict::Continue);
+        };
+        *shown = file.value.shown.clone();
+        if let Some(verdict) = self.number_call(call, &file)? {
+            return Ok(verdict);
+        }
+        if let Some(count) = self.move_bytes(call, memory, &file.value)? {
+            return Ok(Verdict::Value(count));
+        }
+        self.file_call(call, memory, &file.value).map(Verdict::Value)
+    }
+
+    /// Another file is put in the place of one of ours, which is closed by that: its program hears of errors now or never.
+    fn replaced(&self, call: &Notification, shown: &mut Shown) -> Outcome<()> {
+        #[cfg(target_arch = "x86_64")]
+        let is_dup = matches!(call.call, libc::SYS_dup2 | libc::SYS_dup3);
+        #[cfg(not(target_arch = "x86_64"))]
+        let is_dup = call.call == libc::SYS_dup3;
+        if is_dup && let Some(file) = self.found(call.thread, call.arguments[1] as i32) {
+            *shown = file.value.shown.clone();
+            file.value.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Calls that move bytes between descriptors: programs that are told so read and write instead.
+    fn between(&self, call: &Notification) -> Outcome<Verdict> {
+        let [first, second, third, ..] = call.arguments;
+        let fds = match call.call {
+            libc::SYS_sendfile | libc::SYS_tee => [Some(first), Some(second)],
+            libc::SYS_epoll_ctl => [Some(third), None],
+            libc::SYS_vmsplice => [Some(first), None],
+            _ => [Some(first), Some(third)],
+        };
+        if fds.into_iter().flatten().all(|fd| self.files.find(call.thread, fd).is_none()) {
+            return Ok(Verdict::Continue);
+        }
+        Err(match call.call {
+            // What the kernel says of files of two file systems.
+            libc::SYS_copy_file_range => Errno::XDEV,
+            // As of every regular file.
+            libc::SYS_epoll_ctl => Errno::PERM,
+            _ => Errno::INVAL,
+        }
+        .into())
+    }
+
+    /// A wait for descriptors of which one is ours would not end.
+    fn wait(&self, call: &Notification, memory: &Memory<'_>, shown: &mut Shown) -> Outcome<Verdict> {
+        let [first, second, third, fourth, ..] = call.arguments;
+        #[cfg(target_arch = "x86_64")]
+        let is_poll = matches!(call.call, libc::SYS_poll | libc::SYS_ppoll);
+        #[cfg(not(target_arch = "x86_64"))]
+        let is_poll = call.call == libc::SYS_ppoll;
+        let mut fds = Vec::new();
+        if is_poll {
+            // More than a process can have open is the kernel's to refuse.
+            let mut bytes = vec![0; 8 * second.min(1 << 16) as usize];
+            memory.read(first, &mut bytes)?;
+            fds.extend(bytes.chunks_exact(8).map(|entry| i32::from_ne_bytes([entry[0], entry[1], entry[2], entry[3]])));
+        } else {
+            for set in [second, third, fourth].into_iter().filter(|set| *set != 0) {
+                let mut bytes = vec![0; (first.min(1 << 16) as usize).div_ceil(64) * 8];
+                memory.read(set, &mut bytes)?;
+                let is_set = |fd: &i32| bytes[*fd as usize / 8] >> (*fd % 8) & 1 == 1;
+                fds.extend((0..first.min(1 << 16) as i32).filter(is_set));
+            }
+        }
+        let ours = fds.into_iter().filter(|fd| self.numbers.may_be_ours(*fd)).find_map(|fd| self.files.find(call.thread, fd as u64));
+        match ours {
+            None => Ok(Verdict::Continue),
+            Some(file) => {
+                *shown = file.value.shown.clone();
+                refused(Errno::INVAL, "waiting for several descriptors of which one is an encrypted file")
+            }
+        }
+    }
+
+    /// A socket's name in the volume would be in the clear.
+    fn bind(&self, call: &Notification, memory: &Memory<'_>, shown: &mut Shown) -> Outcome<Verdict> {
+        let [_, address, length, ..] = call.arguments;
+        let mut bytes = vec![0; length.min(110) as usize];
+        memory.read(address, &mut bytes)?;
+        let [family, other, path @ ..] = &bytes[..] else { return Ok(Verdict::Continue) };
+        let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+        if i32::from(u16::from_ne_bytes([*family, *other])) != libc::AF_UNIX || path.is_empty() {
+            return Ok(Verdict::Continue);
+        }
+        match self.place(call, libc::AT_FDCWD, path, false, shown)? {
+            Place::Outside => Ok(Verdict::Continue),
+            Place::Inside(_) => refused(Errno::ACCESS, "sockets cannot be made in a volume"),
+        }
+    }
+
+    /// Where a path leads that a call names.
+    pub(crate) fn place(&self, call: &Notification, at: i32, path: &[u8], follows: bool, shown: &mut Shown) -> Outcome<Place> {
+        *shown = String::from_utf8_lossy(path).into_owned();
+        let walker = Walker { volume: &self.volume, root: &self.root, thread: call.thread };
+        let start = || {
+            if at == libc::AT_FDCWD {
+                return walker.start("cwd");
+            }
+            match self.found(call.thread, at) {
+                None => walker.start(&format!("fd/{at}")),
+                Some(file) => match &file.value.what {
+                    crate::file::What::Folder(folder) => Ok(Start::Inside(folder.way.clone())),
+                    crate::file::What::Text(_) => Err(Errno::NOTDIR.into()),
+                },
+            }
+        };
+        let place = walker.walk(path, start, follows)?;
+        if let Place::Inside(_) = place
+            && self.is_root
+        {
+            let uids = status(call.thread, "Uid:").ok_or(Errno::SRCH)?;
+            if uids.split_whitespace().nth(3) != Some("0") {
+                return refused(Errno::ACCESS, "only the user who started the run is served");
+            }
+        }
+        Ok(place)
+    }
+
+    /// The file behind a number, if it is one of ours.
+    pub(crate) fn found(&self, thread: u32, fd: i32) -> Option<Arc<Pair<File>>> {
+        if self.numbers.may_be_ours(fd) { self.files.find(thread, fd as u64) } else { None }
+    }
+
+    /// What is at a place; the volume's own folder and those that paths end at have no name.
+    pub(crate) fn entry(&self, inside: &Inside) -> Outcome<Entry> {
+        match &inside.name {
+            None => Ok(Entry { ino: inside.parent(), status: self.volume.status(inside.parent())?, _held: None }),
+            Some(name) => {
+                let held = self.volume.look_up(inside.parent(), name)?;
+                if inside.is_folder && !held.status.is_folder() {
+                    return Err(Errno::NOTDIR.into());
+                }
+                Ok(Entry { ino: held.status.ino, status: held.status, _held: Some(held) })
+            }
+        }
+    }
+}
+
+/// An entry that is there.
+pub(crate) struct Entry {
+    pub(crate) ino: u64,
+    pub(crate) status: bywash_mount::direct::Status,
+    _held: Option<Held>,
+}
+
+impl Failure {
+    /// Whether that is the number it fails with.
+    pub(crate) fn is(&self, errno: Errno) -> bool {
+        self.errno == errno.raw_os_error()
+    }
+}
