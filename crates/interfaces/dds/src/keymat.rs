@@ -87,13 +87,14 @@ impl KeyMaterial {
     pub fn parse(mut input: &[u8]) -> Result<Option<Self>> {
         let input = &mut input;
         let number_of_kind = number(input)?;
+        if number_of_kind == 0 {
+            // What else is there then differs from implementation to implementation.
+            return Ok(None);
+        }
         let (salt, sender_id) = (sequence(input)?, number(input)?);
         let (sender_key, receiver_id) = (sequence(input)?, number(input)?);
         // Some send nothing at all, not even a length, where there is no key.
         let receiver_key = if input.is_empty() { &[] } else { sequence(input)? };
-        if number_of_kind == 0 {
-            return Ok(None);
-        }
         let kind = Kind::from_number(number_of_kind).ok_or(Refusal::Kind(number_of_kind))?;
         let secret = |bytes: &[u8]| secret(kind, bytes);
         let receiver = if receiver_id == 0 { None } else { Some((receiver_id, secret(receiver_key)?)) };

@@ -71,6 +71,8 @@ impl State {
     }
 }
 
+/// Not kept in a table: nobody else has use for it, and it is wiped when the next one takes its place.
 fn session(material: &KeyMaterial, id: u32) -> Result<Arc<Keyed>> {
-    Sessions::shared().get(material.kind, Purpose::Sender, &material.sender_key[..material.kind.key_len()], material.master_salt(), id)
+    let key = &material.sender_key[..material.kind.key_len()];
+    Ok(Sessions::shared().find_or_make(material.kind, Purpose::Sender, key, material.master_salt(), id)?.0)
 }

@@ -3,7 +3,7 @@
 use crate::abi::{BinaryProperty, Boolean, Exception, Exchange, FALSE, Handle, Octets, Sequence, TRUE, Token, Tokens, code};
 use crate::fault::{Fault, Outcome};
 use crate::host::Host;
-use crate::objects::{Matched, Object, Protection, Relation};
+use crate::objects::{Endpoint, Matched, Object, Protection, Relation};
 use crate::plugin::{Plugin, plugin};
 use crate::read::{elements, text};
 use bywash_dds::{KeyMaterial, Opener};
@@ -59,7 +59,7 @@ impl Plugin {
             return Err(invalid("more keys than an endpoint has"));
         }
         if let Some(first) = told.first() {
-            check(matched.endpoint.submessages.or(matched.endpoint.payloads), first)?;
+            check(asked(&matched), first)?;
         }
         let openers: Vec<Arc<Opener>> = told.into_iter().flatten().map(|material| Arc::new(Opener::new(material))).collect();
         matched.participant.forget(remote);
@@ -75,7 +75,7 @@ impl Plugin {
     fn may_be_silent(&self, handle: Handle) -> bool {
         let protection = match self.registry.any(handle) {
             Ok(Object::Remote(remote)) => remote.protection,
-            Ok(Object::Matched(matched)) => matched.endpoint.submessages.or(matched.endpoint.payloads),
+            Ok(Object::Matched(matched)) => asked(&matched),
             _ => return false,
         };
         protection.encrypts.is_none()
@@ -93,6 +93,12 @@ impl Plugin {
         let parsed = |token: &Token| KeyMaterial::parse(unsafe { key_bytes(token) }?).map_err(|refusal| invalid(refusal.to_string()));
         if tokens.len() > TOKENS_MAX { Err(invalid("more than two")) } else { tokens.iter().map(parsed).collect() }
     }
+}
+
+/// What an endpoint elsewhere must tell a key for: readers send submessages, writers payloads too.
+fn asked(matched: &Matched) -> Protection {
+    let Endpoint { submessages, payloads, .. } = *matched.endpoint;
+    if matched.is_writer { submessages.or(payloads) } else { submessages }
 }
 
 fn invalid(why: impl std::fmt::Display) -> Fault {
@@ -133,7 +139,7 @@ unsafe fn put(host: &Host, tokens: *mut Tokens, contents: &[&[u8]]) -> Outcome<B
     if contents.is_empty() {
         return Ok(TRUE);
     }
-    let buffer = host.block(size_of::<Token>() * contents.len())?.into_raw().cast::<Token>();
+    let buffer = host.zeroed(size_of::<Token>() * contents.len())?.into_raw().cast::<Token>();
     let count = contents.len() as u32;
     *tokens = Sequence { maximum: count, length: count, buffer };
     for (at, content) in contents.iter().enumerate() {
@@ -150,7 +156,7 @@ unsafe fn put(host: &Host, tokens: *mut Tokens, contents: &[&[u8]]) -> Outcome<B
 /// Fills a token of zeros, so that what there is of it can be freed whenever this fails.
 fn fill(host: &Host, token: &mut Token, content: &[u8]) -> Outcome<()> {
     token.class_id = host.text(CLASS)?;
-    let property = host.block(size_of::<BinaryProperty>())?.into_raw().cast::<BinaryProperty>();
+    let property = host.zeroed(size_of::<BinaryProperty>())?.into_raw().cast::<BinaryProperty>();
     token.binary_properties = Sequence { maximum: 1, length: 1, buffer: property };
     // SAFETY: the block is of that size, and zeros are a property of nothing.
     let property = unsafe { &mut *property };
@@ -248,6 +254,10 @@ unsafe fn create(
     unsafe {
         plugin(instance).run("create_local_endpoint_crypto_tokens", exception, FALSE, |plugin| {
             let matched = plugin.tell_of_endpoint(local, remote, is_writer)?;
+            if !is_writer && matched.told.is_empty() && matched.endpoint.payloads.encrypts.is_some() {
+                // A reader has no key where payloads alone are protected. Fast DDS waits for a token that says so.
+                return put(&plugin.host, tokens, &[&KeyMaterial::none()]);
+            }
             let bytes: Vec<_> = matched.told.iter().map(KeyMaterial::to_bytes).collect();
             put(&plugin.host, tokens, &bytes.iter().map(|bytes| bytes.as_slice()).collect::<Vec<_>>())
         })

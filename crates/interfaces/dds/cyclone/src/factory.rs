@@ -5,7 +5,7 @@ use crate::fault::{Fault, Outcome};
 use crate::objects::{Endpoint, Local, Matched, Object, Pair, Protection, Relation, Remote};
 use crate::plugin::{Plugin, plugin};
 use crate::read::Property;
-use bywash_dds::{KeyMaterial, Kind, Opener, Sender, exchange_keys};
+use bywash_dds::{KeyMaterial, Kind, Opener, Sender, Sessions, exchange_keys};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
@@ -108,7 +108,8 @@ impl Plugin {
     fn unregister_participant(&self, handle: Handle) -> Outcome<()> {
         match self.registry.any(handle)? {
             Object::Local(_) => self.registry.remotes().iter().for_each(|remote| remote.remove_pair(handle)),
-            Object::Remote(_) => {}
+            // Sessions of who is gone are wiped; what others use they have at hand.
+            Object::Remote(_) => Sessions::shared().clear(),
             _ => return Err(Fault::handle()),
         }
         self.registry.remove(handle);

@@ -5,7 +5,7 @@ use crate::fault::{Outcome, guard};
 use crate::host::Host;
 use crate::registry::Registry;
 use crate::{exchange, factory, transform};
-use bywash_dds::BLOCKS_MAX;
+use bywash_dds::{BLOCKS_MAX, Sessions};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,6 +39,8 @@ impl Drop for Instance {
     fn drop(&mut self) {
         // SAFETY: it was made by `into_tables` from a box, and whoever drops this has no table any more.
         drop(unsafe { Box::from_raw(self.plugin) });
+        // What others in this process use they have at hand.
+        Sessions::shared().clear();
     }
 }
 

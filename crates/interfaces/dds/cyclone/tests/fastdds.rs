@@ -1,16 +1,15 @@
 //! Debian's own Fast DDS against Debian's own Cyclone DDS with this plug-in: questions one way and answers the other, under every governance.
 //!
-//! Both ends are small programs against the installed libraries (`tests/fastdds`), made by the test. Whose handshake request it is depends on certificates, and
-//! Fast DDS 2.9.1 as the one who asks fails against Cyclone, with the built-in plug-ins too; so new participants are made until Cyclone is the one.
+//! Both ends are small programs against the installed libraries (`tests/fastdds`), made by the test. Fast DDS 2.9.1 as the one who asks for the handshake fails
+//! against Cyclone, with the built-in plug-ins too. It is asked for by the participant with the smaller GUID, and a GUID begins with a hash of the
+//! certificate's subject: with the names that the two have here it is Cyclone.
 
 use bywash_dds_material::{Governance, Material, Participant};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Each try has Cyclone ask with a chance of one half.
-const TRIES: u32 = 12;
-/// Seconds in which two participants that can agree do so and exchange some messages, on a machine that does much else.
-const SECONDS: &str = "12";
+/// Seconds in which 20 questions are answered. Where payloads alone are protected, Fast DDS takes seven to begin.
+const SECONDS: &str = "50";
 /// In one datagram, and in fragments.
 const SIZES: [&str; 2] = ["1000", "60000"];
 
@@ -67,11 +66,10 @@ impl Drop for Running {
 }
 
 /// What `ask` said, and whether all answers came and were right.
-fn exchange(material: &Material, (answer, ask): &(PathBuf, PathBuf), domain: &str, number: u32, size: &str) -> (bool, String) {
+fn exchange(material: &Material, (answer, ask): &(PathBuf, PathBuf), domain: &str, size: &str) -> (bool, String) {
     let library = std::env::current_exe().unwrap().with_file_name("libbywash_dds_cyclone.so");
     assert!(library.is_file(), "{} is not built", library.display());
-    let cyclone = material.participant(&format!("cyclone{number}")).unwrap();
-    let fast = material.participant(&format!("fast{number}")).unwrap();
+    let (cyclone, fast) = (material.participant("alice").unwrap(), material.participant("bob").unwrap());
     let mut answers = Command::new(answer);
     answers.arg(domain).env("CYCLONEDDS_URI", cyclone.cyclone(Some(&library)).unwrap()).stdout(Stdio::null());
     let mut answers = Running(answers.spawn().unwrap());
@@ -96,19 +94,9 @@ fn fast_dds_and_the_plug_in_understand_each_other() {
                 let material = Material::make(&material_at, governance).unwrap();
                 // A domain of its own, with ports of its own.
                 let domain = (160 + at).to_string();
-                for (round, size) in SIZES.into_iter().enumerate() {
-                    let mut said = String::new();
-                    let numbers = (0..TRIES).map(|number| number + TRIES * round as u32);
-                    let mut tries = numbers.map(|number| exchange(&material, programs, &domain, number, size));
-                    let worked = tries.any(|(worked, text)| {
-                        said.push_str(&text);
-                        worked
-                    });
-                    assert!(
-                        worked,
-                        "{}, {size} bytes: {TRIES} pairs of participants, and none exchanged messages:\n{said}",
-                        governance.name
-                    );
+                for size in SIZES {
+                    let (worked, said) = exchange(&material, programs, &domain, size);
+                    assert!(worked, "{}, {size} bytes: {said}", governance.name);
                 }
             });
         }
