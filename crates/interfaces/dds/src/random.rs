@@ -34,18 +34,23 @@ impl Drop for Store {
     }
 }
 
-/// A number of this process among its ancestors that used this crate: a forked child has another. What must not be the same in parent and child is
-/// drawn anew when it changes. None on a kernel that cannot tell (before Linux 4.14).
-pub fn process() -> Option<u64> {
+/// What tells a forked child from its parent; none on a kernel that cannot (before Linux 4.14).
+fn guard() -> Option<&'static ForkGuard> {
     static GUARD: OnceLock<Option<ForkGuard>> = OnceLock::new();
+    GUARD.get_or_init(|| ForkGuard::new().ok()).as_ref()
+}
+
+/// A number of this process among its ancestors that used this crate: a forked child has another. What must not be the same in parent and child is
+/// drawn anew when it changes. Where the kernel does not tell, it is the process's own number, which a grandchild might have again.
+pub fn process() -> u64 {
     static NUMBER: AtomicU64 = AtomicU64::new(1);
-    let guard = GUARD.get_or_init(|| ForkGuard::new().ok()).as_ref()?;
+    let Some(guard) = guard() else { return std::process::id().into() };
     if guard.has_forked() {
         // First the number: whoever then sees a page that is marked again sees the new number too. Several threads may count; it only has to change.
         NUMBER.fetch_add(1, SeqCst);
         guard.renew();
     }
-    Some(NUMBER.load(SeqCst))
+    NUMBER.load(SeqCst)
 }
 
 /// Fills the buffer with random bytes.
@@ -53,7 +58,10 @@ pub fn process() -> Option<u64> {
 /// # Errors
 /// [`Refusal::Random`] if the system has none; the buffer is zeros then.
 pub fn fill(buffer: &mut [u8]) -> Result<()> {
-    let Some(process) = process().filter(|_| buffer.len() <= STORE / 4) else { return draw(buffer) };
+    if guard().is_none() || buffer.len() > STORE / 4 {
+        return draw(buffer);
+    }
+    let process = process();
     // A thread that is ending has no store any more.
     let stored = STORED.try_with(|store| match store.try_borrow_mut() {
         Ok(mut store) => store.give(process, buffer),
@@ -112,7 +120,10 @@ mod tests {
 
     #[test]
     fn another_process_throws_the_store_away() {
-        let Some(here) = process() else { return eprintln!("skipped: this kernel has no MADV_WIPEONFORK, so nothing is stored") };
+        if guard().is_none() {
+            return eprintln!("skipped: this kernel has no MADV_WIPEONFORK, so nothing is stored");
+        }
+        let here = process();
         bytes::<4>().unwrap();
         let before = STORED.with_borrow(|store| store.bytes);
         STORED.with_borrow_mut(|store| store.give(here + 1, &mut [0; 4]).unwrap());

@@ -24,7 +24,7 @@ struct State {
     keyed: Arc<Keyed>,
     suffix: u64,
     blocks: u64,
-    process: Option<u64>,
+    process: u64,
 }
 
 impl Sender {
