@@ -26,7 +26,7 @@ pub struct Secret {
     pub(crate) challenge2: [u8; CHALLENGE],
 }
 
-/// A block of the host's memory; freed when dropped, unless it was [given](Block::into_raw) to the host.
+/// A block of the host's memory; freed when dropped, unless it was given to the host.
 pub struct Block {
     host: Host,
     start: *mut u8,

@@ -60,7 +60,7 @@ impl Plugin {
         Self { host, registry: Registry::new(), blocks_max }
     }
 
-    /// The tables of a plug-in, for whoever calls them as the host does; [`finalize`] ends it.
+    /// The tables of a plug-in, for whoever calls them as the host does; [`finalize_crypto`] ends it.
     pub fn into_tables(self) -> *mut Cryptography {
         let plugin = Box::into_raw(Box::new(self));
         let at = plugin.cast_const();

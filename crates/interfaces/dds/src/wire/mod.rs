@@ -1,5 +1,5 @@
 //! The wire format of DDS Security 1.1 s7.3.6 and s9.5: what is sent around a protected text. Parsers are total: whatever the bytes, they end with parts of
-//! the input or with a [`Refusal`](crate::Refusal), and nothing in them is trusted but bytes that are there.
+//! the input or with a [`Refusal`], and nothing in them is trusted but bytes that are there.
 
 mod crypto;
 mod parts;
