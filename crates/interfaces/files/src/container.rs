@@ -16,12 +16,13 @@ use bywash_client::Client;
 use core::ops::Range;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use zeroize::Zeroizing;
+
+mod stream;
+mod text;
+use text::Text;
 
 /// Bytes of text gathered before a batch is written, where nothing else is asked for.
 pub const GATHERED_BYTES: usize = 8 << 20;
-
-type Text = Zeroizing<Vec<u8>>;
 
 /// An encrypted file opened in place. Shared by threads: reads go side by side, writes one after the other.
 pub struct Container {
@@ -112,10 +113,10 @@ impl Container {
         };
         let container = Self::new(header, sealer, disk, None, State::at(len));
         for (chunk, stored) in recovered.into_iter().flat_map(|recovered| recovered.chunks) {
-            let mut text = container.empty_text();
-            text.resize(stored.len() - OVERHEAD, 0);
+            let mut text = Text::default();
+            text.resize(stored.len() - OVERHEAD);
             let place = Place::last_if(chunk == container.geometry.last_chunk(len));
-            if !container.sealer.open_into(chunk, place, &stored, &mut text)? {
+            if !container.sealer.open_into(chunk, place, &stored, text.bytes())? {
                 return Err(Error::DamagedHeader { what: "its journal is authentic and a chunk in it is not" });
             }
             container.write_state().gathered.insert(chunk, text);
@@ -150,14 +151,19 @@ impl Container {
         disk.write_at(header.bytes(), 0)?;
         let state = State { committed: None, is_unsynced: true, is_newborn: true, ..State::at(0) };
         let container = Self::new(header, sealer, disk, Some(journals), state);
-        let text = container.empty_text();
-        container.write_state().gathered.insert(0, text);
+        container.write_state().gathered.insert(0, Text::default());
         Ok(container)
     }
 
     /// Says after how many bytes of gathered text a batch is written; at least one chunk's.
     pub fn with_gathered_max(mut self, bytes: usize) -> Self {
         self.gathered_max = bytes;
+        self
+    }
+
+    /// Draws nonces from a source that it shares with other files, each of which has keys of its own. Before anything is written.
+    pub fn with_nonces(mut self, nonces: Arc<NonceSource>) -> Self {
+        self.sealer = self.sealer.with_nonces(nonces);
         self
     }
 
@@ -190,16 +196,22 @@ impl Container {
         let state = self.read_state();
         let wanted = state.len.saturating_sub(offset).min(buffer.len() as u64) as usize;
         let mut done = 0;
-        let mut stored = Vec::new();
         while done < wanted {
             let (chunk, within) = self.at(offset + done as u64);
+            if within == 0 {
+                let read = self.load_run(&state, chunk, &mut buffer[done..wanted])?;
+                done += read;
+                if read > 0 {
+                    continue;
+                }
+            }
             let text_len = self.geometry.text_len(chunk, state.len);
             let count = (text_len - within).min(wanted - done);
             let into = &mut buffer[done..done + count];
             if let Some(text) = state.gathered.get(&chunk) {
                 into.copy_from_slice(&text[within..within + count]);
             } else if count == text_len {
-                self.load_into(&state, chunk, &mut stored, into)?;
+                self.load_into(&state, chunk, into)?;
             } else {
                 into.copy_from_slice(&self.load(&state, chunk)?[within..within + count]);
             }
@@ -229,14 +241,19 @@ impl Container {
         let mut done = 0;
         while done < bytes.len() {
             let (chunk, within) = self.at(offset + done as u64);
+            let streamed = self.stream(&mut state, &bytes[done..], offset + done as u64)?;
+            done += streamed;
+            if streamed > 0 {
+                continue;
+            }
             let count = (self.geometry.chunk_size() - within).min(bytes.len() - done);
             let (old_len, new_end) = (self.geometry.text_len(chunk, state.len), within + count);
             self.gather(&mut state, chunk, within == 0 && new_end >= old_len)?;
-            let text = state.gathered.entry(chunk).or_insert_with(|| self.empty_text());
+            let text = state.gathered.entry(chunk).or_default();
             if text.len() < new_end {
-                text.resize(new_end, 0);
+                text.resize(new_end);
             }
-            text[within..new_end].copy_from_slice(&bytes[done..done + count]);
+            text.bytes()[within..new_end].copy_from_slice(&bytes[done..done + count]);
             done += count;
             state.len = state.len.max(offset + done as u64);
             self.spill(&mut state, done == bytes.len())?;
@@ -262,8 +279,7 @@ impl Container {
             let text_len = self.geometry.text_len(last, len);
             self.gather(&mut state, last, text_len == 0)?;
             state.gathered.split_off(&(last + 1));
-            // A shorter vector would leave the rest of the text in its room until it is wiped at the end, which is soon enough.
-            state.gathered.entry(last).or_insert_with(|| self.empty_text()).truncate(text_len);
+            state.gathered.entry(last).or_default().resize(text_len);
             state.len = len;
         }
         Ok(())
@@ -365,11 +381,6 @@ impl Container {
         })
     }
 
-    fn empty_text(&self) -> Text {
-        // All the room at once: a vector that grows leaves copies behind.
-        Text::new(Vec::with_capacity(self.geometry.chunk_size()))
-    }
-
     /// The first chunk that is written where it belongs without a journal: no record speaks of it.
     fn first_free(&self, state: &State) -> u64 {
         state.committed.map_or(0, |len| self.geometry.last_chunk(len) + 1)
@@ -391,9 +402,9 @@ impl Container {
         if let Some(text) = state.gathered.get(&chunk) {
             return Ok(text.clone());
         }
-        let mut text = self.empty_text();
-        text.resize(self.stored_text_len(state, chunk), 0);
-        self.load_into(state, chunk, &mut Vec::new(), &mut text)?;
+        let mut text = Text::default();
+        text.resize(self.stored_text_len(state, chunk));
+        self.load_into(state, chunk, text.bytes())?;
         Ok(text)
     }
 
@@ -405,17 +416,18 @@ impl Container {
         }
     }
 
-    fn load_into(&self, state: &State, chunk: u64, stored: &mut Vec<u8>, text: &mut [u8]) -> Result<()> {
+    fn load_into(&self, state: &State, chunk: u64, text: &mut [u8]) -> Result<()> {
         let (offset, place) = (self.geometry.offset(chunk), self.stored_place(state, chunk));
         let damaged = |kind| Error::Damaged(Damage { chunk, offset, text_offset: self.geometry.text_offset(chunk), kind });
-        stored.resize(text.len() + OVERHEAD, 0);
-        if self.disk.read_at(stored, offset)? < stored.len() {
-            return Err(Error::Truncated { place: format!("within chunk {chunk} at offset {offset}") });
-        }
-        if self.sealer.open_into(chunk, place, stored, text)? {
-            return Ok(());
-        }
-        Err(damaged(self.sealer.explain(chunk, place, stored, text)?))
+        Self::with_stored(text.len(), |stored| {
+            if self.disk.read_at(stored, offset)? < stored.len() {
+                return Err(Error::Truncated { place: format!("within chunk {chunk} at offset {offset}") });
+            }
+            if self.sealer.open_into(chunk, place, stored, text)? {
+                return Ok(());
+            }
+            Err(damaged(self.sealer.explain(chunk, place, stored, text)?))
+        })
     }
 
     /// Brings a chunk's text into memory to be changed; not from the disk if all of it is replaced or it is new.
@@ -426,7 +438,7 @@ impl Container {
             state.gathered.insert(chunk, text);
         }
         if is_replaced || is_new {
-            state.gathered.entry(chunk).or_insert_with(|| self.empty_text());
+            state.gathered.entry(chunk).or_default();
         }
         Ok(())
     }
@@ -438,7 +450,7 @@ impl Container {
             self.gather(state, chunk, within == 0)?;
             state.len = len.min(self.geometry.text_offset(chunk + 1));
             let text_len = self.geometry.text_len(chunk, state.len);
-            state.gathered.entry(chunk).or_insert_with(|| self.empty_text()).resize(text_len, 0);
+            state.gathered.entry(chunk).or_default().resize(text_len);
             self.spill(state, is_complete && state.len == len)?;
         }
         Ok(())
@@ -465,20 +477,15 @@ impl Container {
         if state.committed.is_some() {
             self.ensure_journal(state)?;
         }
-        let mut stored = Vec::new();
-        while let Some((&chunk, text)) = state.gathered.range(first..last).next() {
-            self.write_chunk(chunk, Place::Inner, text, &mut stored)?;
-            state.is_unsynced = true;
-            state.written = state.written.max(chunk + 1);
-            state.gathered.remove(&chunk);
-        }
-        Ok(())
+        self.write_gathered(state, first..last)
     }
 
-    fn write_chunk(&self, chunk: u64, place: Place, text: &[u8], stored: &mut Vec<u8>) -> Result<()> {
-        stored.resize(text.len() + OVERHEAD, 0);
-        self.sealer.seal_from(chunk, place, text, stored)?;
-        Ok(self.disk.write_at(stored, self.geometry.offset(chunk))?)
+    /// Writes the last chunk where it belongs.
+    fn write_last(&self, chunk: u64, text: &[u8]) -> Result<()> {
+        Self::with_stored(text.len(), |stored| {
+            self.sealer.seal_from(chunk, Place::Last, text, stored)?;
+            Ok(self.disk.write_at(stored, self.geometry.offset(chunk))?)
+        })
     }
 
     /// A journal whose record says how long the file is now: from here on what lies behind that can be told from what belongs to it.
@@ -519,7 +526,7 @@ impl Container {
         if new_last > old_last
             && let Some(text) = state.gathered.get(&new_last)
         {
-            self.write_chunk(new_last, Place::Last, text, &mut Vec::new())?;
+            self.write_last(new_last, text)?;
             state.is_unsynced = true;
         }
         let mut batch = Batch::new();
@@ -540,7 +547,7 @@ impl Container {
     fn complete(&self, state: &mut State, last: u64) -> Result<()> {
         self.write_appended(state)?;
         let text = self.load(state, last)?;
-        self.write_chunk(last, Place::Last, &text, &mut Vec::new())?;
+        self.write_last(last, &text)?;
         state.is_unsynced = true;
         state.written = state.written.max(last + 1);
         self.end_at(state)

@@ -7,7 +7,7 @@
 use crate::error::Result;
 use crate::geometry::NONCE_BYTES;
 use bywash_client::ForkGuard;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Writes in one session; then it is changed. With 1 MiB chunks 2^36 blocks under one key, far below what AES-GCM bears.
 pub const SESSION_WRITES_MAX: u64 = 1 << 20;
@@ -61,8 +61,8 @@ pub fn random(bytes: &mut [u8]) -> Result<()> {
 /// Gives out nonces; shared by threads.
 pub struct NonceSource {
     state: Mutex<Option<Nonce>>,
-    /// A child of fork begins a session of its own. `None` where the kernel has no such page: then the source is not used across forks.
-    fork: Option<ForkGuard>,
+    /// A child of fork begins a session of its own. `None` where the kernel has no such page: then the source is not used across forks. It is made for the first nonce: a page for each file that is only read would cost more than the rest.
+    fork: OnceLock<Option<ForkGuard>>,
 }
 
 impl Default for NonceSource {
@@ -74,7 +74,7 @@ impl Default for NonceSource {
 impl NonceSource {
     /// A source without a session as yet.
     pub fn new() -> Self {
-        Self { state: Mutex::new(None), fork: ForkGuard::new().ok() }
+        Self { state: Mutex::new(None), fork: OnceLock::new() }
     }
 
     /// The next one.
@@ -83,7 +83,7 @@ impl NonceSource {
     /// Those of [`random`].
     pub fn next(&self) -> Result<Nonce> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.fork.as_ref().is_some_and(ForkGuard::renew) {
+        if self.fork.get_or_init(|| ForkGuard::new().ok()).as_ref().is_some_and(ForkGuard::renew) {
             *state = None;
         }
         let nonce = match *state {

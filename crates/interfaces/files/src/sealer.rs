@@ -46,6 +46,11 @@ impl Sealer {
         Self { client: client.clone(), aead, keys, nonces, sessions: Mutex::new(Vec::new()) }
     }
 
+    /// Draws from another source of nonces.
+    pub(crate) fn with_nonces(self, nonces: Arc<NonceSource>) -> Self {
+        Self { nonces, ..self }
+    }
+
     /// The file's keys.
     pub fn keys(&self) -> &FileKeys {
         &self.keys

@@ -24,6 +24,8 @@ pub(crate) struct Change {
     pub(crate) size: Option<u64>,
     pub(crate) accessed: Option<TimeOrNow>,
     pub(crate) modified: Option<TimeOrNow>,
+    /// Whether a file that is cut or extended keeps the rights that it gives to whoever runs it.
+    pub(crate) keeps_rights: bool,
 }
 
 fn time(asked: Option<TimeOrNow>) -> Timespec {
@@ -38,6 +40,9 @@ impl Tree {
     pub(crate) fn change(&self, ino: u64, change: &Change) -> io::Result<FileAttr> {
         let node = self.nodes.get(ino)?;
         if let Some(size) = change.size {
+            if !change.keeps_rights {
+                self.drop_rights(&node)?;
+            }
             self.set_len(&node, size)?;
         }
         if change.mode.is_some() || change.uid.is_some() || change.gid.is_some() {
@@ -47,6 +52,19 @@ impl Tree {
             self.change_times(&node, time(change.accessed), time(change.modified))?;
         }
         self.attributes(&node)
+    }
+
+    /// Takes from a file what it gives to whoever runs it, its owner's and its group's rights, for its content is about to change.
+    pub(crate) fn drop_rights(&self, node: &Arc<Node>) -> io::Result<()> {
+        let stat = node.stat(&*self.format, &self.unsynced)?;
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
+        // Without the group's right to run it the bit means something else.
+        let lost = if mode.contains(Mode::XGRP) { Mode::SUID | Mode::SGID } else { Mode::SUID };
+        if node.kind == FileType::RegularFile && mode.intersects(lost) {
+            let handle = node.handle(&*self.format, &self.unsynced)?;
+            rustix::fs::chmod(own_path(handle.as_fd()), mode - lost)?;
+        }
+        Ok(())
     }
 
     fn change_rights(&self, node: &Arc<Node>, change: &Change) -> io::Result<()> {

@@ -8,7 +8,7 @@ use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::births::{self, Births, Fate};
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
-use bywash_files::{Aead, Container, Error, Geometry, Header, Keyring, Lock, new_file};
+use bywash_files::{Aead, Container, Error, Geometry, Header, Keyring, Lock, NonceSource, new_file};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
@@ -53,6 +53,8 @@ pub struct Native {
     left: Option<Births>,
     /// What became of the epoch in which files are born.
     epoch: Mutex<EpochState>,
+    /// Of all files: each has keys of its own.
+    nonces: Arc<NonceSource>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -109,6 +111,7 @@ impl Native {
             births,
             left,
             epoch: Mutex::new(EpochState::None),
+            nonces: Arc::new(NonceSource::new()),
         })
     }
 
@@ -479,7 +482,7 @@ impl Format for Native {
             let (header, keys) = self.new_header()?;
             let salt = *header.salt();
             let container = Container::create(&self.client, &header, keys, Arc::new(Unlocked(file)), self.journals.clone())?;
-            Ok(Arc::new(Text { container, salt, journals: self.journals.clone() }))
+            Ok(Arc::new(Text { container: container.with_nonces(self.nonces.clone()), salt, journals: self.journals.clone() }))
         };
         make().map(|text| text as Arc<dyn Content>).map_err(plain)
     }
@@ -492,7 +495,7 @@ impl Format for Native {
                 Access::Read => Container::open(&self.client, &header, keys, disk, &*self.journals)?,
                 Access::Write => Container::open_rw(&self.client, &header, keys, disk, self.journals.clone())?,
             };
-            Ok(Arc::new(Text { container, salt: *header.salt(), journals: self.journals.clone() }))
+            Ok(Arc::new(Text { container: container.with_nonces(self.nonces.clone()), salt: *header.salt(), journals: self.journals.clone() }))
         };
         open().map(|text| text as Arc<dyn Content>).map_err(plain)
     }

@@ -99,7 +99,9 @@ impl Filesystem for Served {
             InitFlags::FUSE_PARALLEL_DIROPS,
             InitFlags::FUSE_DO_READDIRPLUS,
             InitFlags::FUSE_READDIRPLUS_AUTO,
-            InitFlags::FUSE_ATOMIC_O_TRUNC,
+            // Else the kernel asks for an attribute before each write. It leaves to us what a write takes away from the mode; and a cut by O_TRUNC comes as a request of its own, whose answer says
+            // what the mode is then.
+            InitFlags::FUSE_HANDLE_KILLPRIV_V2,
             InitFlags::FUSE_ASYNC_DIO,
             InitFlags::FUSE_CACHE_SYMLINKS,
             InitFlags::FUSE_EXPLICIT_INVAL_DATA,
@@ -140,7 +142,7 @@ impl Filesystem for Served {
 
     fn setattr(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         mode: Option<u32>,
         uid: Option<u32>,
@@ -156,7 +158,8 @@ impl Filesystem for Served {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        match self.0.change(ino.0, &Change { mode, uid, gid, size, accessed, modified }) {
+        let keeps_rights = request.uid() == 0 || size.is_none();
+        match self.0.change(ino.0, &Change { mode, uid, gid, size, accessed, modified, keeps_rights }) {
             Ok(attr) => reply.attr(&BELIEVED, &attr),
             Err(error) => reply.error(number(&error)),
         }
@@ -248,12 +251,15 @@ impl Filesystem for Served {
         _handle: FileHandle,
         offset: u64,
         data: &[u8],
-        _write_flags: WriteFlags,
+        write_flags: WriteFlags,
         _flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         let written = self.0.nodes.get(ino.0).and_then(|node| {
+            if write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+                self.0.drop_rights(&node)?;
+            }
             self.0.with_file(&node, true, |file| {
                 self.0.check_room(file, offset)?;
                 file.write_at(data, offset)
@@ -380,9 +386,12 @@ impl Filesystem for Served {
         empty(reply, self.0.remove_attribute(ino.0, name.as_bytes()));
     }
 
-    fn fallocate(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, offset: u64, length: u64, mode: i32, reply: ReplyEmpty) {
+    fn fallocate(&self, request: &Request, ino: INodeNo, _handle: FileHandle, offset: u64, length: u64, mode: i32, reply: ReplyEmpty) {
         let done = self.0.nodes.get(ino.0).and_then(|node| {
             let end = offset.checked_add(length).ok_or(rustix::io::Errno::FBIG)?;
+            if request.uid() != 0 {
+                self.0.drop_rights(&node)?;
+            }
             self.0.with_file(&node, true, |file| {
                 self.0.check_room(file, end)?;
                 file.allocate(offset, end, FallocateFlags::from_bits_retain(mode as u32))
