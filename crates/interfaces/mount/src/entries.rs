@@ -3,7 +3,7 @@
 use crate::attr::device;
 use crate::format::LowerName;
 use crate::lower::{Folder, write_id};
-use crate::node::{Node, Place, open_handle, own_path};
+use crate::node::{Kept, Node, Place, open_handle, own_path};
 use crate::open::OpenFile;
 use crate::tree::{Caller, Tree};
 use fuser::FileAttr;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 const TARGET_BYTES: usize = 4096;
 
 impl Tree {
-    fn sealed<'a>(&self, parent: &'a Node, name: &[u8]) -> io::Result<(&'a Folder, LowerName)> {
+    fn sealed(&self, parent: &Node, name: &[u8]) -> io::Result<(Arc<Kept>, LowerName)> {
         let folder = self.folder(parent)?;
         let lower = folder.seal(&*self.format, name)?;
         Ok((folder, lower))
@@ -57,7 +57,7 @@ impl Tree {
         let first = if self.gives_away(caller) { mode & 0o700 } else { mode };
         let file = Arc::new(File::from(openat(folder.fd(), &lower.name, flags, Mode::from_raw_mode(first & 0o7777))?));
         let make = || {
-            self.adopt(caller, mode, folder, &*file)?;
+            self.adopt(caller, mode, &folder, &*file)?;
             if first != mode {
                 rustix::fs::fchmod(&*file, Mode::from_raw_mode(mode & 0o7777))?;
             }
@@ -87,7 +87,7 @@ impl Tree {
         let _birth = self.birth()?;
         folder.add_side_file(&lower, &self.unsynced)?;
         mknodat(folder.fd(), &lower.name, kind, Mode::from_raw_mode(mode & 0o7777), device(number))?;
-        self.adopt_by_name(caller, mode, folder, &lower)?;
+        self.adopt_by_name(caller, mode, &folder, &lower)?;
         let stat = statat(folder.fd(), &lower.name, AtFlags::SYMLINK_NOFOLLOW)?;
         self.enter(&stat, &parent, lower.name)
     }
@@ -117,7 +117,7 @@ impl Tree {
         let finish = || {
             let made = openat(folder.fd(), &lower.name, flags, Mode::empty())?;
             write_id(made.as_fd(), &*self.format, &self.unsynced)?;
-            self.adopt(caller, mode, folder, &made)?;
+            self.adopt(caller, mode, &folder, &made)?;
             // The lower file system may have passed the group on with its bit.
             let inherited = fstat(&made)?.st_mode & Mode::SGID.as_raw_mode();
             rustix::fs::fchmod(&made, Mode::from_raw_mode(mode & 0o7777 | inherited))?;
@@ -137,7 +137,7 @@ impl Tree {
         let _birth = self.birth()?;
         folder.add_side_file(&lower, &self.unsynced)?;
         symlinkat(&target[..], folder.fd(), &lower.name)?;
-        self.adopt_by_name(caller, 0, folder, &lower)?;
+        self.adopt_by_name(caller, 0, &folder, &lower)?;
         let stat = statat(folder.fd(), &lower.name, AtFlags::SYMLINK_NOFOLLOW)?;
         self.enter(&stat, &parent, lower.name)
     }
@@ -182,7 +182,7 @@ impl Tree {
     pub(crate) fn unlink(&self, parent: u64, name: &[u8]) -> io::Result<()> {
         let parent = self.nodes.get(parent)?;
         let (folder, lower) = self.sealed(&parent, name)?;
-        self.pin(folder, &lower)?;
+        self.pin(&folder, &lower)?;
         unlinkat(folder.fd(), &lower.name, AtFlags::empty())?;
         folder.drop_side_file(&lower);
         Ok(())
@@ -191,7 +191,7 @@ impl Tree {
     pub(crate) fn remove_folder(&self, parent: u64, name: &[u8]) -> io::Result<()> {
         let parent = self.nodes.get(parent)?;
         let (folder, lower) = self.sealed(&parent, name)?;
-        self.pin(folder, &lower)?;
+        self.pin(&folder, &lower)?;
         folder.remove_folder(&lower.name, &*self.format)?;
         folder.drop_side_file(&lower);
         Ok(())
@@ -207,8 +207,8 @@ impl Tree {
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error),
         };
-        let (moved, moved_stat) = node_at(old_folder, &old)?.ok_or(Errno::NOENT)?;
-        let target = node_at(new_folder, &new)?;
+        let (moved, moved_stat) = node_at(&old_folder, &old)?.ok_or(Errno::NOENT)?;
+        let target = node_at(&new_folder, &new)?;
         let _birth = self.birth()?;
         new_folder.add_side_file(&new, &self.unsynced)?;
         // A file that is on the disk must not go behind a name that is not.
@@ -235,7 +235,7 @@ impl Tree {
             if flags.contains(RenameFlags::NOREPLACE) {
                 return Err(Errno::EXIST.into());
             }
-            self.pin(new_folder, &new)?;
+            self.pin(&new_folder, &new)?;
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 if FileType::from_raw_mode(moved_stat.st_mode) != FileType::Directory {
                     return Err(Errno::ISDIR.into());

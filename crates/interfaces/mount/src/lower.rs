@@ -12,8 +12,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Longest content of a side file that is read, in bytes.
 pub(crate) const SIDE_BYTES_MAX: u64 = 1024;
-/// Most files that wait to be synced; with more, they are synced at once.
-const UNSYNCED_MAX: usize = 1024;
+/// Most files that wait to be synced, each of which takes a descriptor; with more, they are synced at once.
+const UNSYNCED_MAX: usize = 64;
 
 /// Small files of the format that are to survive a power cut before what was promised to does: identities of folders, side files.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use crate::format::Format;
 use crate::serve::Served;
 use crate::tree::Tree;
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
-use rustix::fs::FlockOperation;
+use rustix::fs::{AtFlags, CWD, FlockOperation, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -17,6 +17,10 @@ use std::time::Duration;
 /// Threads that answer the kernel: some may wait for the disk.
 const THREADS_MIN: usize = 4;
 const THREADS_MAX: usize = 16;
+/// More descriptors than this are not made use of.
+const DESCRIPTORS_MAX: usize = 1 << 16;
+/// How far the kernel is to read ahead, in KiB.
+const READ_AHEAD_KIB: u32 = 1024;
 pub(crate) const TURN: Duration = Duration::from_secs(60);
 
 /// How a volume is mounted.
@@ -70,7 +74,7 @@ impl Unmounter {
 /// # Errors
 /// The operating system's: no `/dev/fuse`, no `fusermount3`, no permission.
 pub fn mount(root: OwnedFd, format: Arc<dyn Format>, target: &Path, options: &MountOptions) -> io::Result<Mounted> {
-    raise_descriptor_limit();
+    let descriptors = raise_descriptor_limit();
     // Others that mount it wait, or are told.
     let access = if options.is_read_only { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
     // Where there are no locks everybody is trusted.
@@ -80,7 +84,7 @@ pub fn mount(root: OwnedFd, format: Arc<dyn Format>, target: &Path, options: &Mo
     if !options.is_read_only {
         format.recover(root.as_fd())?;
     }
-    let tree = Arc::new(Tree::new(root, format, options.is_read_only, options.turn.unwrap_or(TURN))?);
+    let tree = Arc::new(Tree::new(root, format, options.is_read_only, options.turn.unwrap_or(TURN), descriptors / 4)?);
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName(options.source.replace(',', "\\,")),
@@ -93,6 +97,7 @@ pub fn mount(root: OwnedFd, format: Arc<dyn Format>, target: &Path, options: &Mo
     config.n_threads = Some((2 * threads).clamp(THREADS_MIN, THREADS_MAX));
     config.clone_fd = true;
     let session = Session::new(Served(tree.clone()), target, &config)?;
+    lengthen_read_ahead(target);
     Ok(Mounted { session, tree, target: target.to_owned() })
 }
 
@@ -125,10 +130,24 @@ pub fn wait_until_settled(volume: &Path) {
     }
 }
 
-/// Each open file and each known folder takes a descriptor.
-fn raise_descriptor_limit() {
+/// Has the kernel read ahead in as long requests as it may: each request costs two wake-ups. A mount may only shorten what the system has for all, 128 KiB; the administrator may lengthen it.
+fn lengthen_read_ahead(target: &Path) {
+    // Nothing is asked of the file system, which nobody serves as yet.
+    let place = statx(CWD, target, AtFlags::STATX_DONT_SYNC, StatxFlags::empty());
+    let lengthened = place.map_err(io::Error::from).and_then(|place| {
+        let setting = format!("/sys/class/bdi/{}:{}/read_ahead_kb", place.stx_dev_major, place.stx_dev_minor);
+        std::fs::write(setting, READ_AHEAD_KIB.to_string())
+    });
+    if let Err(error) = lengthened {
+        tracing::debug!("the kernel reads ahead no further than it does elsewhere: {error}");
+    }
+}
+
+/// Each open file takes a descriptor, and each folder that stays open: as many as there may be. How many that is.
+fn raise_descriptor_limit() -> usize {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         tracing::debug!("the limit on open files stays: {error}");
     }
+    getrlimit(Resource::Nofile).current.map_or(DESCRIPTORS_MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX).min(DESCRIPTORS_MAX))
 }

@@ -495,7 +495,11 @@ impl Format for Native {
                 Access::Read => Container::open(&self.client, &header, keys, disk, &*self.journals)?,
                 Access::Write => Container::open_rw(&self.client, &header, keys, disk, self.journals.clone())?,
             };
-            Ok(Arc::new(Text { container: container.with_nonces(self.nonces.clone()), salt: *header.salt(), journals: self.journals.clone() }))
+            Ok(Arc::new(Text {
+                container: container.with_nonces(self.nonces.clone()),
+                salt: *header.salt(),
+                journals: self.journals.clone(),
+            }))
         };
         open().map(|text| text as Arc<dyn Content>).map_err(plain)
     }

@@ -8,11 +8,12 @@ use crate::lower::{Folder, Unsynced};
 use crate::open::OpenFile;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 /// The kernel's number for the root.
 pub(crate) const ROOT: u64 = 1;
@@ -43,8 +44,49 @@ pub(crate) struct Node {
     pub(crate) ino: u64,
     pub(crate) kind: FileType,
     place: Mutex<Place>,
-    folder: OnceLock<Folder>,
+    /// It as a folder, as long as that is open.
+    folder: Mutex<Weak<Kept>>,
+    recent: Arc<Recent>,
     opened: Mutex<Opened>,
+}
+
+/// An open folder.
+pub(crate) struct Kept {
+    folder: Folder,
+    /// Whether somebody asked for it since it was last passed over.
+    is_used: AtomicBool,
+}
+
+impl core::ops::Deref for Kept {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
+}
+
+/// Folders that stay open, each of which takes a descriptor: so many, and of them those that were asked for last. The others are opened again when somebody asks for them.
+pub(crate) struct Recent {
+    most: usize,
+    kept: Mutex<VecDeque<Arc<Kept>>>,
+}
+
+impl Recent {
+    fn keep(&self, folder: Folder) -> Arc<Kept> {
+        let folder = Arc::new(Kept { folder, is_used: AtomicBool::new(false) });
+        let mut kept = locked(&self.kept);
+        kept.push_back(folder.clone());
+        let mut closed = None;
+        if kept.len() > self.most {
+            // The oldest that nobody asked for since its last turn; if there is none, the oldest.
+            let at = kept.iter().position(|folder| !folder.is_used.swap(false, Relaxed)).unwrap_or(0);
+            closed = kept.remove(at);
+        }
+        drop(kept);
+        // It is closed without the lock.
+        drop(closed);
+        folder
+    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -66,8 +108,9 @@ impl Node {
     }
 
     /// It as a folder.
-    pub(crate) fn folder(&self, format: &dyn Format, unsynced: &Unsynced) -> io::Result<&Folder> {
-        if let Some(folder) = self.folder.get() {
+    pub(crate) fn folder(&self, format: &dyn Format, unsynced: &Unsynced) -> io::Result<Arc<Kept>> {
+        if let Some(folder) = locked(&self.folder).upgrade() {
+            folder.is_used.store(true, Relaxed);
             return Ok(folder);
         }
         if self.kind != FileType::Directory {
@@ -78,7 +121,9 @@ impl Node {
             Place::Pinned(fd) => Folder::open(fd.as_fd(), c".", format, unsynced)?,
             Place::Root => return Err(Errno::STALE.into()),
         };
-        Ok(self.folder.get_or_init(|| folder))
+        let kept = self.recent.keep(folder);
+        *locked(&self.folder) = Arc::downgrade(&kept);
+        Ok(kept)
     }
 
     /// Does something in the folder where its place is, or with the descriptor that pins it.
@@ -131,17 +176,23 @@ pub(crate) fn own_path(fd: BorrowedFd<'_>) -> String {
 /// All nodes that the kernel knows, and those that wait to be settled.
 pub(crate) struct Nodes {
     root: Arc<Node>,
+    /// The root's folder, which is always open.
+    _root_folder: Arc<Kept>,
+    recent: Arc<Recent>,
     root_dev: u64,
     table: RwLock<HashMap<u64, (Arc<Node>, u64)>>,
 }
 
 impl Nodes {
-    pub(crate) fn new(root: Folder) -> io::Result<Self> {
+    /// For a volume with that root; so many folders at most stay open.
+    pub(crate) fn new(root: Folder, folders_max: usize) -> io::Result<Self> {
         let root_dev = fstat(root.fd())?.st_dev;
-        let folder = OnceLock::new();
-        let _ = folder.set(root);
-        let root = Node { ino: ROOT, kind: FileType::Directory, place: Mutex::new(Place::Root), folder, opened: Mutex::default() };
-        Ok(Self { root: Arc::new(root), root_dev, table: RwLock::default() })
+        let recent = Arc::new(Recent { most: folders_max, kept: Mutex::default() });
+        let root_folder = Arc::new(Kept { folder: root, is_used: AtomicBool::new(true) });
+        let folder = Mutex::new(Arc::downgrade(&root_folder));
+        let (kind, place) = (FileType::Directory, Mutex::new(Place::Root));
+        let root = Arc::new(Node { ino: ROOT, kind, place, folder, recent: recent.clone(), opened: Mutex::default() });
+        Ok(Self { root, _root_folder: root_folder, recent, root_dev, table: RwLock::default() })
     }
 
     /// The number of a lower inode.
@@ -176,7 +227,8 @@ impl Nodes {
         let (node, lookups) = table.entry(ino).or_insert_with(|| {
             let place = Mutex::new(Place::At(parent.clone(), lower.clone()));
             let kind = FileType::from_raw_mode(stat.st_mode);
-            (Arc::new(Node { ino, kind, place, folder: OnceLock::new(), opened: Mutex::default() }), 0)
+            let (folder, recent, opened) = (Mutex::default(), self.recent.clone(), Mutex::default());
+            (Arc::new(Node { ino, kind, place, folder, recent, opened }), 0)
         });
         *lookups += 1;
         let node = node.clone();

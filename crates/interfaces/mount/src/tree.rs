@@ -3,7 +3,7 @@
 use crate::attr::attributes;
 use crate::format::{Format, Rest};
 use crate::lower::{Folder, Listed, Unsynced};
-use crate::node::{Node, Nodes, Opened, ROOT};
+use crate::node::{Kept, Node, Nodes, Opened, ROOT};
 use crate::open::OpenFile;
 use crate::settle::{Due, Settler};
 use bywash_files::disk::Access;
@@ -50,12 +50,12 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// `turn` is how long new files may wait to be synced.
-    pub(crate) fn new(root: OwnedFd, format: Arc<dyn Format>, is_read_only: bool, turn: Duration) -> io::Result<Self> {
+    /// `turn` is how long new files may wait to be synced; so many folders at most stay open.
+    pub(crate) fn new(root: OwnedFd, format: Arc<dyn Format>, is_read_only: bool, turn: Duration, folders_max: usize) -> io::Result<Self> {
         let umask = rustix::process::umask(Mode::empty());
         rustix::process::umask(umask);
         Ok(Self {
-            nodes: Nodes::new(Folder::root(root, &*format)?)?,
+            nodes: Nodes::new(Folder::root(root, &*format)?, folders_max)?,
             format,
             unsynced: Unsynced::default(),
             settler: Settler::new(turn),
@@ -68,7 +68,7 @@ impl Tree {
         })
     }
 
-    pub(crate) fn folder<'a>(&self, node: &'a Node) -> io::Result<&'a Folder> {
+    pub(crate) fn folder(&self, node: &Node) -> io::Result<Arc<Kept>> {
         node.folder(&*self.format, &self.unsynced)
     }
 
