@@ -16,6 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
+/// Most folders that stay open: the limit on descriptors is the program's.
+const FOLDERS_MAX: usize = 128;
+
 /// The number of the volume's own folder.
 pub const ROOT_INO: u64 = ROOT;
 
@@ -142,7 +145,7 @@ impl Direct {
         }
         format.recover(root.as_fd())?;
         let device = fstat(&root)?.st_dev;
-        let tree = Arc::new(Tree::new(root, format, false, TURN)?);
+        let tree = Arc::new(Tree::new(root, format, false, TURN, FOLDERS_MAX)?);
         let settling = tree.clone();
         let settler = std::thread::Builder::new().name("settler".into()).spawn(move || settling.settle_closed())?;
         let settler = Mutex::new(Some(settler));
