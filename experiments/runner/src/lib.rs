@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod ciphers;
+mod kido;
 mod load;
 mod munetoh;
 mod niwa2005;
@@ -41,6 +42,11 @@ pub struct Experiment {
 
 /// All of them.
 pub const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        name: "kido",
+        title: "DDS Security: the estimate with an FPGA, modelled, and its break-even; latency of Fast DDS and Cyclone DDS through our doors, live",
+        run: kido::run,
+    },
     Experiment {
         name: "munetoh",
         title: "public-key accelerators behind TLS servers: table 1, figures 3 and 4, and what the paper left open",
