@@ -81,6 +81,8 @@ pub(crate) enum Command {
     Explain(crate::explain::Args),
     /// Find what stands in the way, each finding with the command that mends it
     Doctor(crate::doctor::Args),
+    /// Look after DDS Security: a participant's configuration
+    Dds(crate::dds::Args),
     /// Write completions for a shell to stdout
     Completions(crate::shell::CompletionsArgs),
     /// Write the manual pages

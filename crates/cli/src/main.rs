@@ -13,6 +13,7 @@
 //! | `reproduce` | the papers' experiments, run again |
 //! | `simulate` | engines that nobody has to hand, on real traffic |
 //! | `doctor` | what stands in the way of that, each finding with the command that mends it |
+//! | `dds doctor` | what of a participant's security will hurt (DDS) |
 //! | `engines` | what can compute here, what it can do, why something is missing |
 //! | `completions`, `man` | for the shell and the manual |
 //!
@@ -32,6 +33,7 @@ mod bench;
 mod broker_link;
 mod calibrate;
 mod cuse;
+mod dds;
 mod doctor;
 mod engines;
 mod explain;
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => stats::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Dds(args) => dds::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
     };

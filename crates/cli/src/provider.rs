@@ -10,6 +10,9 @@ pub(crate) const ASYNC: &str = "libbywash_async.so";
 /// The preload library that has `/dev/crypto`.
 pub(crate) const CRYPTODEV: &str = "libbywash_cryptodev_preload.so";
 
+/// The preload library for Fast DDS.
+pub(crate) const FASTDDS: &str = "libbywash_fastdds.so";
+
 /// The provider named by `--provider` or `BYWASH_PROVIDER`, else the one that lies near this executable.
 pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let named =

@@ -7,6 +7,8 @@ mod openssl;
 mod program;
 mod socket;
 
+pub(crate) use program::needs;
+
 use crate::failure::Failure;
 use crate::shell::print;
 use crate::terminal::Style;
@@ -42,7 +44,7 @@ pub(crate) struct Args {
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Level {
+pub(crate) enum Level {
     Ok,
     Note,
     Broken,
@@ -50,26 +52,26 @@ enum Level {
 
 /// One thing looked at.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Finding {
-    level: Level,
+pub(crate) struct Finding {
+    pub(crate) level: Level,
     /// What was looked at, one word or two.
-    about: &'static str,
+    pub(crate) about: &'static str,
     /// What was found.
-    found: String,
+    pub(crate) found: String,
     /// The command or deed that mends it.
-    mend: Option<String>,
+    pub(crate) mend: Option<String>,
 }
 
 impl Finding {
-    fn ok(about: &'static str, found: impl Into<String>) -> Self {
+    pub(crate) fn ok(about: &'static str, found: impl Into<String>) -> Self {
         Self { level: Level::Ok, about, found: found.into(), mend: None }
     }
 
-    fn note(about: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Self {
+    pub(crate) fn note(about: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { level: Level::Note, about, found: found.into(), mend: Some(mend.into()) }
     }
 
-    fn broken(about: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Self {
+    pub(crate) fn broken(about: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { level: Level::Broken, about, found: found.into(), mend: Some(mend.into()) }
     }
 
@@ -96,8 +98,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(command) = args.command.first() {
         findings.extend(program::look(command));
     }
-    let text = if args.json {
-        serde_json::to_string_pretty(&findings).map_err(|error| Failure::failed(error.to_string()))? + "\n"
+    tell(&findings, args.json)
+}
+
+/// Prints findings; exit code 1 if something is broken.
+pub(crate) fn tell(findings: &[Finding], json: bool) -> Result<ExitCode, Failure> {
+    let text = if json {
+        serde_json::to_string_pretty(findings).map_err(|error| Failure::failed(error.to_string()))? + "\n"
     } else {
         let style = Style::of_stdout();
         findings.iter().map(|finding| finding.show(style)).collect()

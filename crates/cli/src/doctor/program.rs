@@ -34,6 +34,16 @@ pub(super) fn look(command: &OsStr) -> Vec<Finding> {
     findings
 }
 
+/// The largest program that is read before it is run; linking is told by far smaller ones.
+const READ_MAX: u64 = 64 << 20;
+
+/// Whether a command's program itself names a library whose file name begins so. What cannot be read does not.
+pub(crate) fn needs(command: &OsStr, library: &str) -> bool {
+    let path = resolve(command).filter(|path| path.metadata().is_ok_and(|data| data.len() <= READ_MAX));
+    let elf = path.and_then(|path| elf::read(&path, &std::fs::read(&path).ok()?));
+    elf.is_some_and(|elf| elf.needed.iter().any(|needed| needed.starts_with(library)))
+}
+
 /// As a shell finds it.
 fn resolve(command: &OsStr) -> Option<PathBuf> {
     let direct = PathBuf::from(command);

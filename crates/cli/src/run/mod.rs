@@ -11,6 +11,7 @@ mod summary;
 mod supervised;
 pub(crate) mod workspace;
 
+use crate::doctor;
 use crate::failure::{Exit, Failure};
 use crate::files::hooked::{FilesBy, Opened, open};
 use crate::openssl_conf::{ProviderEntry, generate, user_conf};
@@ -41,6 +42,7 @@ Examples:
   bywash run --engine fpga --engine cpu --route queue -- ./server
   bywash run --devcrypto -- openssl speed -engine devcrypto -evp aes-128-cbc
   bywash run --static -- ./statically-linked
+  bywash run --dds -- ros2 run demo_nodes_cpp talker
   bywash run --files ~/vault -k my.key -- git -C ~/vault/notes commit
   bywash run --files ~/vault --files-by hook -k my.key -- sort -o ~/vault/b ~/vault/a
   bywash run --report report.json --trace trace.csv -- ./server
@@ -95,6 +97,10 @@ pub(crate) struct Args {
     /// Say in words what was wrong with a request to /dev/crypto
     #[arg(long)]
     explain: bool,
+    /// Reuse sessions under the OpenSSL calls of Fast DDS (ROS 2) in the program and what it starts.
+    /// For a program that is linked to libfastrtps this is so without saying
+    #[arg(long)]
+    dds: bool,
     /// Show the program and what it starts the files in this volume, in its place; nobody else sees
     /// them. `bywash mount --init` makes a volume
     #[arg(long, value_name = "VOLUME")]
@@ -138,6 +144,8 @@ pub(crate) struct Plan {
     pub(crate) provider: Option<PathBuf>,
     pub(crate) no_async: bool,
     pub(crate) devcrypto: bool,
+    /// Session reuse under Fast DDS, also where the program itself is not linked to it.
+    pub(crate) dds: bool,
     /// `/dev/crypto` by answering system calls.
     pub(crate) statically: bool,
     pub(crate) explain: bool,
@@ -160,6 +168,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         provider,
         no_async,
         devcrypto,
+        dds,
         statically,
         explain,
         json,
@@ -187,6 +196,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         provider: provider.clone(),
         no_async: *no_async,
         devcrypto: *devcrypto,
+        dds: *dds,
         statically: *statically,
         explain: *explain,
         json: *json,
@@ -265,6 +275,9 @@ fn preload(plan: &Plan, provider: &Path, notes: &mut Vec<String>) -> Option<OsSt
     }
     if plan.devcrypto {
         notes.extend(add(&mut list, provider, provider::CRYPTODEV, "there is no /dev/crypto but the system's").err());
+    }
+    if plan.dds || plan.command.first().is_some_and(|program| doctor::needs(program, "libfastrtps.so")) {
+        notes.extend(add(&mut list, provider, provider::FASTDDS, "Fast DDS derives and keys for every piece").err());
     }
     (list.len() > before).then_some(list)
 }

@@ -1,0 +1,182 @@
+//! Where a participant's configuration says that its files are: in the words of Cyclone DDS, of Fast DDS, or by the names in a ROS 2 enclave.
+
+use super::xml;
+use crate::failure::Failure;
+use std::path::{Path, PathBuf};
+
+/// Whose words they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Cyclone,
+    FastDds,
+    Enclave,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Cyclone => "Cyclone DDS",
+            Self::FastDds => "Fast DDS",
+            Self::Enclave => "enclave of ROS 2",
+        }
+    }
+}
+
+/// What a configuration says of security. Files that it does not name are absent.
+#[derive(Debug)]
+pub(super) struct Security {
+    pub(super) kind: Kind,
+    /// The file or folder itself.
+    pub(super) place: PathBuf,
+    pub(super) identity_ca: Option<PathBuf>,
+    pub(super) identity: Option<PathBuf>,
+    pub(super) private_key: Option<PathBuf>,
+    pub(super) permissions_ca: Option<PathBuf>,
+    pub(super) governance: Option<PathBuf>,
+    pub(super) permissions: Option<PathBuf>,
+    /// Bytes of socket buffers that it asks for to receive; none if it leaves that to the system.
+    pub(super) receive_buffer: Option<u64>,
+}
+
+/// Reads a configuration.
+pub(super) fn read(place: &Path) -> Result<Security, Failure> {
+    if place.is_dir() {
+        return Ok(enclave(place));
+    }
+    let text = xml::read(place)?;
+    let document = xml::parse(place, &text)?;
+    let root = document.root_element().tag_name().name();
+    match root {
+        "CycloneDDS" => cyclone(place, &document),
+        "dds" | "profiles" => fastdds(place, &document),
+        other => Err(Failure::config(format!(
+            "{}: its root is <{other}>, neither <CycloneDDS> nor <dds> or <profiles>; name a configuration of Cyclone DDS, profiles of \
+             Fast DDS, or the folder of an enclave",
+            place.display()
+        ))),
+    }
+}
+
+fn enclave(place: &Path) -> Security {
+    let file = |name: &str| Some(place.join(name));
+    Security {
+        kind: Kind::Enclave,
+        place: place.to_owned(),
+        identity_ca: file("identity_ca.cert.pem"),
+        identity: file("cert.pem"),
+        private_key: file("key.pem"),
+        permissions_ca: file("permissions_ca.cert.pem"),
+        governance: file("governance.p7s"),
+        permissions: file("permissions.p7s"),
+        receive_buffer: None,
+    }
+}
+
+/// A file as configurations name it: `file:PATH`, `file://PATH`, or `data:,` with the text itself, which is not a file.
+fn path(place: &Path, value: &str) -> Option<PathBuf> {
+    let value = value.trim();
+    if value.is_empty() || value.starts_with("data:") || value.starts_with("pkcs11:") {
+        return None;
+    }
+    let path = value.strip_prefix("file://").or_else(|| value.strip_prefix("file:")).unwrap_or(value);
+    Some(place.parent().unwrap_or(Path::new("")).join(path))
+}
+
+fn cyclone(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security, Failure> {
+    let Some(security) = xml::find(document.root_element(), "Security").or_else(|| xml::find(document.root_element(), "DDSSecurity"))
+    else {
+        return Err(unsecured(place, "has no <Security> in a <Domain>"));
+    };
+    let file = |name: &str| xml::find(security, name).and_then(|node| path(place, &xml::text(node)));
+    let buffer = xml::find(document.root_element(), "SocketReceiveBufferSize");
+    let size =
+        buffer.and_then(|node| node.attribute("max").or(node.attribute("min")).map(ToOwned::to_owned).or_else(|| Some(xml::text(node))));
+    Ok(Security {
+        kind: Kind::Cyclone,
+        place: place.to_owned(),
+        identity_ca: file("IdentityCA"),
+        identity: file("IdentityCertificate"),
+        private_key: file("PrivateKey"),
+        permissions_ca: file("PermissionsCA"),
+        governance: file("Governance"),
+        permissions: file("Permissions"),
+        receive_buffer: size.as_deref().and_then(bytes),
+    })
+}
+
+fn fastdds(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security, Failure> {
+    let properties = document.descendants().filter(|node| node.has_tag_name_local("property"));
+    let pairs: Vec<(String, String)> =
+        properties.filter_map(|node| Some((xml::text(xml::find(node, "name")?), xml::text(xml::find(node, "value")?)))).collect();
+    if !pairs.iter().any(|(name, _)| name.starts_with("dds.sec.")) {
+        return Err(unsecured(place, "has no property whose name begins with dds.sec."));
+    }
+    let file = |name: &str| pairs.iter().find(|(found, _)| found.ends_with(name)).and_then(|(_, value)| path(place, value));
+    let sizes = ["listenSocketBufferSize", "receiveBufferSize", "receive_buffer_size"];
+    let size = sizes.into_iter().find_map(|name| xml::find(document.root_element(), name)).and_then(|node| bytes(&xml::text(node)));
+    Ok(Security {
+        kind: Kind::FastDds,
+        place: place.to_owned(),
+        identity_ca: file(".identity_ca"),
+        identity: file(".identity_certificate"),
+        private_key: file(".private_key"),
+        permissions_ca: file(".permissions_ca"),
+        governance: file(".governance"),
+        permissions: file(".permissions"),
+        receive_buffer: size,
+    })
+}
+
+fn unsecured(place: &Path, what: &str) -> Failure {
+    Failure::config(format!("{} {what}: security is off there, and there is nothing to look at", place.display()))
+}
+
+trait LocalName {
+    fn has_tag_name_local(&self, name: &str) -> bool;
+}
+
+impl LocalName for roxmltree::Node<'_, '_> {
+    /// Whatever the namespace: people leave it out.
+    fn has_tag_name_local(&self, name: &str) -> bool {
+        self.is_element() && self.tag_name().name() == name
+    }
+}
+
+/// A size in Cyclone's words: `4MB`, `4 MiB`, `65536`, `default`.
+fn bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit = match text[digits..].trim() {
+        "" | "B" => 1,
+        "kB" | "KB" => 1000,
+        "KiB" => 1 << 10,
+        // Cyclone's own reading: MB is 2^20.
+        "MB" | "MiB" => 1 << 20,
+        "GB" | "GiB" => 1 << 30,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_cyclone_does() {
+        for (text, size) in [("4MB", Some(4 << 20)), ("10 MiB", Some(10 << 20)), ("65536", Some(65536)), ("default", None), ("", None)] {
+            assert_eq!(bytes(text), size, "{text}");
+        }
+        assert_eq!(bytes("99999999999999999999"), None);
+        assert_eq!(bytes("18446744073709551615 GiB"), None);
+    }
+
+    #[test]
+    fn files_are_found_beside_the_configuration() {
+        let place = Path::new("/etc/dds/x.xml");
+        assert_eq!(path(place, "file:/a/b.pem"), Some("/a/b.pem".into()));
+        assert_eq!(path(place, " file://a.pem\n"), Some("/etc/dds/a.pem".into()));
+        assert_eq!(path(place, "data:,-----BEGIN"), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! `bywash dds`: what concerns DDS Security alone.
+
+mod certificates;
+mod config;
+mod documents;
+mod sockets;
+mod xml;
+
+use crate::doctor::{Finding, Level, tell};
+use crate::failure::Failure;
+use config::Security;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// `bywash dds`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bywash dds doctor cyclonedds.xml")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Say what of a participant's security configuration will hurt
+    Doctor(DoctorArgs),
+}
+
+/// `bywash dds doctor`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bywash dds doctor cyclonedds.xml              a configuration of Cyclone DDS
+  bywash dds doctor profiles.xml                profiles of Fast DDS
+  bywash dds doctor ~/keystore/enclaves/talker  an enclave of ROS 2
+  bywash dds doctor --json profiles.xml | jq '.[] | select(.level == \"broken\")'
+
+Exit code 1 if something is broken, 5 if the configuration cannot be understood.")]
+struct DoctorArgs {
+    /// A configuration of Cyclone DDS, profiles of Fast DDS, or the folder of a ROS 2 enclave
+    #[arg(value_name = "CONFIG")]
+    config: PathBuf,
+    /// Print the findings as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let Command::Doctor(DoctorArgs { config, json }) = &args.command;
+    tell(&look(&config::read(config)?)?, *json)
+}
+
+/// Looks at everything that the configuration names.
+fn look(security: &Security) -> Result<Vec<Finding>, Failure> {
+    let mut findings = vec![Finding::ok("configuration", format!("{}: {}", security.kind.name(), security.place.display()))];
+    findings.extend(certificates::look(security));
+    findings.extend(documents::look(security));
+    findings.extend(sockets::look(security));
+    if findings.iter().all(|finding| finding.level == Level::Ok) {
+        findings.push(Finding::ok("all", "nothing here will hurt"));
+    }
+    Ok(findings)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! XML from files that anybody may have written.
+
+use crate::failure::Failure;
+use std::io::Read;
+use std::path::Path;
+
+/// The largest file that is read. Real ones have some kilobytes.
+const BYTES_MAX: u64 = 1 << 20;
+/// The most elements and texts in a document.
+const NODES_MAX: u32 = 50_000;
+
+/// A file's text.
+pub(super) fn read(path: &Path) -> Result<String, Failure> {
+    let unread = |error: std::io::Error| Failure::file("read", path, &error);
+    let file = std::fs::File::open(path).map_err(unread)?;
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unread)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(Failure::config(format!("{}: larger than 1 MiB, which no configuration is; name another file", path.display())));
+    }
+    String::from_utf8(bytes).map_err(|_| Failure::config(format!("{}: not text (UTF-8); name an XML or PEM file", path.display())))
+}
+
+/// Parses it: without a DTD, so that nothing can be expanded.
+pub(super) fn parse<'a>(path: &Path, text: &'a str) -> Result<roxmltree::Document<'a>, Failure> {
+    let options = roxmltree::ParsingOptions { allow_dtd: false, nodes_limit: NODES_MAX, ..roxmltree::ParsingOptions::default() };
+    roxmltree::Document::parse_with_options(text, options)
+        .map_err(|error| Failure::config(format!("{}: {error}; `xmllint --noout` says where", path.display())))
+}
+
+/// The first element of this name below a node, whatever its namespace.
+pub(super) fn find<'a, 'b>(node: roxmltree::Node<'a, 'b>, name: &str) -> Option<roxmltree::Node<'a, 'b>> {
+    node.descendants().skip(1).find(|node| node.is_element() && node.tag_name().name() == name)
+}
+
+/// An element's text, trimmed.
+pub(super) fn text(node: roxmltree::Node<'_, '_>) -> String {
+    let texts = node.children().filter_map(|child| child.is_text().then(|| child.text()).flatten());
+    texts.collect::<String>().trim().to_owned()
+}
