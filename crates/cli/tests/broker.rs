@@ -1,5 +1,6 @@
 //! A broker of its own for every test: served, joined, watched, recorded, ended.
 
+#[allow(dead_code, reason = "each test file uses a part")]
 mod support;
 
 use bywash_broker::Stats;

@@ -1,5 +1,6 @@
 //! `bywash run --static` with a program that nothing can be loaded into.
 
+#[allow(dead_code, reason = "each test file uses a part")]
 mod support;
 
 use std::io::{BufRead, BufReader};
