@@ -44,6 +44,7 @@ install: build  ## into PREFIX (/usr/local); the broker's settings go to /etc/by
 	install -D -m 644 target/release/libbywash_openssl.so $(DESTDIR)$(PREFIX)/lib/bywash/libbywash_openssl.so
 	install -D -m 644 target/release/libbywash_async.so $(DESTDIR)$(PREFIX)/lib/bywash/libbywash_async.so
 	install -D -m 644 target/release/libbywash_fastdds.so $(DESTDIR)$(PREFIX)/lib/bywash/libbywash_fastdds.so
+	install -D -m 644 target/release/libbywash_dds_cyclone.so $(DESTDIR)$(PREFIX)/lib/bywash/libbywash_dds_cyclone.so
 	install -D -m 644 target/release/libbywash_cryptodev_preload.so $(DESTDIR)$(PREFIX)/lib/bywash/libbywash_cryptodev_preload.so
 	install -D -m 644 target/release/libbywash_cryptodev_loaded.so $(DESTDIR)$(PREFIX)/lib/bywash/libbywash_cryptodev_loaded.so
 	install -D -m 644 crates/interfaces/cryptodev/abi/include/crypto/cryptodev.h $(DESTDIR)$(PREFIX)/include/bywash/crypto/cryptodev.h
