@@ -98,6 +98,10 @@ fn check_volume(path: &Path, client: &Client, keys: &KeyArgs, recovers: bool) ->
             let why = "it was new and never synced when the machine or the mount went down, and is not whole";
             say!("{}: {why}; --recover, or a mount, makes it empty", at.display());
         }
+        Finding::Unsettled(at, Interrupted::Name) => {
+            let why = "it was new and never synced when the machine or the mount went down, and a name is not whole";
+            say!("{}: {why}; --recover, or a mount, gives another", at.display());
+        }
         Finding::Foreign(at) => say!("{}: nothing of this volume's; it is not shown, and left alone", at.display()),
     };
     let found = bywash_mount::fsck::check(&*format, root, &mut report).map_err(|error| failed(path, &error))?;
@@ -105,9 +109,9 @@ fn check_volume(path: &Path, client: &Client, keys: &KeyArgs, recovers: bool) ->
     say!("{files} files and {folders} folders looked at, {text} of text");
     let why = match (found.damaged, found.unsettled) {
         (0, 0) => return Ok(ExitCode::SUCCESS),
-        (0, interrupted) => format!("{interrupted} files interrupted, nothing else is wrong; give --recover, or mount the volume"),
+        (0, interrupted) => format!("{interrupted} interrupted, nothing else is wrong; give --recover, or mount the volume"),
         (damaged, interrupted) => {
-            format!("{damaged} places damaged, {interrupted} files interrupted; restore what is damaged from a copy")
+            format!("{damaged} places damaged, {interrupted} interrupted; restore what is damaged from a copy")
         }
     };
     Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())))

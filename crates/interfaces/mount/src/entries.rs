@@ -170,21 +170,21 @@ impl Tree {
     }
 
     /// A name is about to go: if the kernel knows its node, that is held by a descriptor from here on.
-    fn pin(&self, folder: &Folder, lower: &LowerName) -> io::Result<()> {
+    fn pin(&self, folder: &Folder, lower: &LowerName) -> io::Result<Option<Arc<Node>>> {
         let stat = statat(folder.fd(), &lower.name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if let Some(node) = self.nodes.known(self.nodes.number(stat.st_dev, stat.st_ino)) {
-            let handle = open_handle(folder.fd(), &lower.name)?;
-            *node.place() = Place::Pinned(handle);
-        }
-        Ok(())
+        let Some(node) = self.nodes.known(self.nodes.number(stat.st_dev, stat.st_ino)) else { return Ok(None) };
+        let handle = open_handle(folder.fd(), &lower.name)?;
+        *node.place() = Place::Pinned(handle);
+        Ok(Some(node))
     }
 
     pub(crate) fn unlink(&self, parent: u64, name: &[u8]) -> io::Result<()> {
         let parent = self.nodes.get(parent)?;
         let (folder, lower) = self.sealed(&parent, name)?;
-        self.pin(&folder, &lower)?;
+        let node = self.pin(&folder, &lower)?;
         unlinkat(folder.fd(), &lower.name, AtFlags::empty())?;
         folder.drop_side_file(&lower);
+        node.iter().for_each(|node| self.let_go(node));
         Ok(())
     }
 
@@ -227,6 +227,7 @@ impl Tree {
             }
             return Ok(());
         }
+        let mut replaced = None;
         if let Some((_, stat)) = &target {
             if (stat.st_dev, stat.st_ino) == (moved_stat.st_dev, moved_stat.st_ino) {
                 // Two names of one file: nothing happens.
@@ -235,7 +236,7 @@ impl Tree {
             if flags.contains(RenameFlags::NOREPLACE) {
                 return Err(Errno::EXIST.into());
             }
-            self.pin(&new_folder, &new)?;
+            replaced = self.pin(&new_folder, &new)?;
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 if FileType::from_raw_mode(moved_stat.st_mode) != FileType::Directory {
                     return Err(Errno::ISDIR.into());
@@ -257,6 +258,7 @@ impl Tree {
             **place = Place::At(new_parent.clone(), new.name.clone());
         }
         drop(moved_place);
+        replaced.iter().for_each(|node| self.let_go(node));
         if old.name != new.name || from.0 != to.0 {
             old_folder.drop_side_file(&old);
         }

@@ -128,6 +128,11 @@ pub trait Format: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Whether the last who wrote to the volume was interrupted, and nobody has [recovered](Self::recover) it.
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+
     /// Something is about to be made, of which a crash may leave a part: a file, a folder with its identity, a name with its side file.
     ///
     /// # Errors
@@ -253,6 +258,8 @@ pub struct Looked {
 pub enum Interrupted {
     /// A change in place: the next mount finishes it or undoes it.
     Change,
+    /// The making of a name or of a folder that nobody was promised anything about: what is in that folder, or was to have that name, is given other names by the next mount.
+    Name,
     /// The making of a file that nobody was promised anything about: it is made empty by the next mount.
     Birth,
 }

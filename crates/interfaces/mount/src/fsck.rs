@@ -22,7 +22,7 @@ pub struct Checked {
     pub bytes: u64,
     /// Places that are damaged.
     pub damaged: u64,
-    /// Files whose writer was interrupted: they are recovered by the next mount.
+    /// Files, folders and names whose writer was interrupted: they are recovered by the next mount.
     pub unsettled: u64,
     /// Entries that are nothing of a volume's.
     pub foreign: u64,
@@ -61,6 +61,11 @@ impl Check<'_> {
         (self.report)(Finding::Damaged(path, what.to_string()));
     }
 
+    fn unsettled(&mut self, path: &Path, interrupted: Interrupted) {
+        self.checked.unsettled += 1;
+        (self.report)(Finding::Unsettled(path, interrupted));
+    }
+
     fn folder(&mut self, folder: &Folder, path: &Path, is_root: bool) -> io::Result<()> {
         self.checked.folders += 1;
         let mut entries = Vec::new();
@@ -90,6 +95,7 @@ impl Check<'_> {
                     }
                 }
                 Ok(None) => {}
+                Err(_) if self.format.is_interrupted() => self.unsettled(&shown(lower.to_bytes()), Interrupted::Name),
                 Err(error) => self.damaged(&shown(lower.to_bytes()), format!("{error} (this is its lower name)")),
             }
         }
@@ -99,7 +105,14 @@ impl Check<'_> {
     fn entry(&mut self, folder: &Folder, lower: &CStr, path: &Path) -> io::Result<()> {
         let stat = rustix::fs::statat(folder.fd(), lower, AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => self.folder(&Folder::existing(folder.fd(), lower, self.format)?, path, false),
+            FileType::Directory => match Folder::existing(folder.fd(), lower, self.format) {
+                Ok(folder) => self.folder(&folder, path, false),
+                Err(error) if error.kind() == io::ErrorKind::InvalidData && self.format.is_interrupted() => {
+                    self.unsettled(path, Interrupted::Name);
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            },
             FileType::Symlink => {
                 let target = readlinkat(folder.fd(), lower, Vec::new())?;
                 self.format.open_target(target.to_bytes()).map(|_| ())
@@ -116,8 +129,7 @@ impl Check<'_> {
         let looked = self.format.look_at(Arc::new(file))?;
         self.checked.bytes += looked.good_bytes;
         if let Some(interrupted) = looked.interrupted {
-            self.checked.unsettled += 1;
-            (self.report)(Finding::Unsettled(path, interrupted));
+            self.unsettled(path, interrupted);
         }
         for damage in looked.damages {
             self.damaged(path, damage);

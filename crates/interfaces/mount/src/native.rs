@@ -426,6 +426,10 @@ impl Format for Native {
         births.end().map_err(plain)
     }
 
+    fn is_interrupted(&self) -> bool {
+        self.births.as_ref().or(self.left.as_ref()).is_some_and(Births::is_unsettled)
+    }
+
     fn bear(&self) -> io::Result<()> {
         self.births.as_ref().map_or(Err(Errno::ROFS.into()), |births| self.use_epoch(births).map_err(plain))
     }

@@ -27,6 +27,9 @@ const REQUEST_BYTES_MAX: u32 = 1 << 20;
 /// Most requests that nobody waits for at a time, such as reading ahead and writing behind.
 const BACKGROUND_MAX: u16 = 64;
 const FIRST: Generation = Generation(0);
+/// Handles of open files: what they are open for.
+const READER: FileHandle = FileHandle(0);
+const WRITER: FileHandle = FileHandle(1);
 
 thread_local! {
     /// Where a thread reads texts to.
@@ -216,16 +219,17 @@ impl Filesystem for Served {
 
     fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let truncates = flags.0 & OFlags::TRUNC.bits() as i32 != 0;
-        let opened = self.0.nodes.get(ino.0).and_then(|node| self.0.open(&node, flags.acc_mode() != OpenAccMode::O_RDONLY, truncates));
+        let writes = flags.acc_mode() != OpenAccMode::O_RDONLY;
+        let opened = self.0.nodes.get(ino.0).and_then(|node| self.0.open(&node, writes, truncates));
         match opened {
-            Ok(()) => reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
+            Ok(()) => reply.opened(if writes || truncates { WRITER } else { READER }, FopenFlags::FOPEN_KEEP_CACHE),
             Err(error) => reply.error(number(&error)),
         }
     }
 
     fn create(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, _flags: i32, reply: ReplyCreate) {
         match self.0.create(caller(request), parent.0, name.as_bytes(), mode, 1) {
-            Ok(attr) => reply.created(&BELIEVED, &attr, FIRST, FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
+            Ok(attr) => reply.created(&BELIEVED, &attr, FIRST, WRITER, FopenFlags::FOPEN_KEEP_CACHE),
             Err(error) => reply.error(number(&error)),
         }
     }
@@ -271,7 +275,11 @@ impl Filesystem for Served {
         }
     }
 
-    fn flush(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+    fn flush(&self, _request: &Request, ino: INodeNo, handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+        // Who only reads is not told that what another wrote finds no room.
+        if handle == READER {
+            return reply.ok();
+        }
         empty(reply, self.0.nodes.get(ino.0).and_then(|node| self.0.flush(&node)));
     }
 

@@ -220,6 +220,24 @@ impl Tree {
         }
     }
 
+    /// A name of a node went. If it was the last, and nobody has it open, its room is given back at once.
+    pub(crate) fn let_go(&self, node: &Node) {
+        let mut opened = node.opened();
+        if opened.count == 0
+            && let Some(file) = opened.file.take_if(|file| file.is_gone())
+        {
+            if file.is_dirty() {
+                file.discard();
+            }
+            // The kernel, and the queue of those to settle, may keep the node for a while. One that was synced must not be cut: a power cut may bring its name back.
+            if file.is_newborn()
+                && let Err(error) = file.lower().set_len(0)
+            {
+                tracing::debug!("file {}: {error}", node.ino);
+            }
+        }
+    }
+
     /// Nobody has it open any more: it is done with, or waits to be settled.
     pub(crate) fn closed(&self, node: &Arc<Node>, opened: &mut Opened) -> io::Result<()> {
         let Some(file) = &opened.file else { return Ok(()) };
@@ -365,7 +383,7 @@ impl Tree {
         Ok(rustix::fs::fstatvfs(self.folder(&root)?.fd())?)
     }
 
-    /// A descriptor of a program is closed, one of several perhaps: the last moment at which it hears of errors.
+    /// A descriptor by which a program wrote is closed, one of several perhaps: the last moment at which it hears of errors.
     pub(crate) fn flush(&self, node: &Node) -> io::Result<()> {
         let opened = node.opened();
         let Some(file) = &opened.file else { return Ok(()) };
@@ -384,6 +402,10 @@ impl Tree {
             return Ok(());
         }
         let lower = self.statistics()?;
+        // Not every file system in user space says it.
+        if lower.f_blocks == 0 {
+            return Ok(());
+        }
         if end / lower.f_frsize.max(1) > lower.f_blocks {
             return Err(Errno::FBIG.into());
         }

@@ -251,8 +251,8 @@ fn rights_and_times_are_kept(at: &Path) {
     for (accessed, modified) in [(time(1, 1), time(2, 999_999_999)), (time(4_000_000_000, 123_456_789), time(1_000_000_000, 0))] {
         utimensat(CWD, &file, &Timestamps { last_access: accessed, last_modification: modified }, AtFlags::empty()).unwrap();
         let shown = fs::metadata(&file).unwrap();
-        assert_eq!((shown.atime(), shown.atime_nsec()), (accessed.tv_sec, accessed.tv_nsec as i64));
-        assert_eq!((shown.mtime(), shown.mtime_nsec()), (modified.tv_sec, modified.tv_nsec as i64));
+        assert_eq!((shown.atime(), shown.atime_nsec()), (accessed.tv_sec, accessed.tv_nsec));
+        assert_eq!((shown.mtime(), shown.mtime_nsec()), (modified.tv_sec, modified.tv_nsec));
     }
     // A link's own.
     symlink("file", &link).unwrap();

@@ -3,7 +3,7 @@
 use bywash_client::{Client, Config};
 use bywash_files::{Keyring, Lock};
 use bywash_mount::format::Format;
-use bywash_mount::fsck::Finding;
+use bywash_mount::fsck::{Checked, Finding};
 use bywash_mount::gocryptfs::{Config as GocryptfsConfig, Gocryptfs};
 use bywash_mount::{MountOptions, Native, Options, Unmounter, Volume, mount, open_root};
 use std::os::fd::AsFd;
@@ -82,22 +82,10 @@ impl Fixture {
         fixture.mount(false).then_some(fixture)
     }
 
-    /// Nothing in it is damaged.
+    /// Nothing in it is damaged, or left to recover.
     #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn assert_clean(&self) {
-        let root = open_root(&self.lower()).unwrap();
-        let format = format(&self.lower(), &root, true).unwrap();
-        let report = &mut |finding: Finding<'_>| match finding {
-            Finding::Damaged(path, what) => panic!("{}: {what}", path.display()),
-            Finding::Unsettled(path, _) => panic!("{}: unsettled", path.display()),
-            Finding::Foreign(path) => panic!("{}: foreign", path.display()),
-        };
-        bywash_mount::fsck::check(&*format, root, report).unwrap();
-    }
-
-    /// Where the ciphertext is.
-    pub(crate) fn lower(&self) -> PathBuf {
-        self.lower.clone()
+        assert_eq!(look(&self.lower, "it is unmounted").unsettled, 0);
     }
 
     /// Where the plaintext is.
@@ -134,6 +122,18 @@ impl Drop for Fixture {
             }
         }
     }
+}
+
+/// Looks at all of a volume that is not mounted, in which nothing may be damaged.
+pub(crate) fn look(lower: &Path, what: &str) -> Checked {
+    let root = open_root(lower).unwrap();
+    let format = format(lower, &root, true).unwrap();
+    let report = &mut |finding: Finding<'_>| match finding {
+        Finding::Damaged(path, why) => panic!("{what}: {}: {why}", path.display()),
+        Finding::Foreign(path) => panic!("{what}: {}: foreign", path.display()),
+        Finding::Unsettled(..) => {}
+    };
+    bywash_mount::fsck::check(&*format, root, report).unwrap()
 }
 
 /// A process that another test is just starting holds for a moment what this one has open.
