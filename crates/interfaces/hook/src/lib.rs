@@ -77,7 +77,7 @@ pub struct Hook {
 }
 
 impl Hook {
-    /// Has `command` start under the filter.
+    /// Has `command` start under the filter. A process should have one hook at a time: of several that begin at once some never saw their programs end (the cause is not known).
     ///
     /// # Errors
     /// [`Error::Unsupported`] by this kernel; [`Error::Privileged`] for a program that would lose the rights that its file gives it; [`Error::System`].
