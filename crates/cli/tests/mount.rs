@@ -218,7 +218,11 @@ fn one_program_sees_the_files_by_its_system_calls() {
     let mounted = place.bywash(&["run", "-q", "--files", "vault", "-k", "key", "--", "cat", "vault/list"]).output().unwrap();
     assert!(stdout(&mounted) == "c\nb\n" || !is_possible(&mounted), "{}", stderr(&mounted));
     let refused = run(&["sh", "-c", "cd vault/d"]);
-    assert!(stderr(&refused).contains("bywash: refused: chdir vault/d: ") && stderr(&refused).contains("without --files-by hook"));
+    assert!(
+        stderr(&refused).contains("bywash: refused: chdir ")
+            && stderr(&refused).contains("/vault/d: ")
+            && stderr(&refused).contains("without --files-by hook")
+    );
     place.refused(&["run", "--files-by", "hook", "--", "true"], 2, "--files <VOLUME>");
 }
 

@@ -226,29 +226,32 @@ impl Tree {
         if opened.count == 0
             && let Some(file) = opened.file.take_if(|file| file.is_gone())
         {
-            if file.is_dirty() {
-                file.discard();
-            }
-            // The kernel, and the queue of those to settle, may keep the node for a while. One that was synced must not be cut: a power cut may bring its name back.
-            if file.is_newborn()
-                && let Err(error) = file.lower().set_len(0)
-            {
-                tracing::debug!("file {}: {error}", node.ino);
-            }
+            Self::give_back(node, &file);
+        }
+    }
+
+    /// The room of a text that has no name any more and that nobody has open.
+    fn give_back(node: &Node, file: &OpenFile) {
+        if file.is_dirty() {
+            file.discard();
+        }
+        // The kernel, and the queue of those to settle, may keep the node for a while. One that was synced must not be cut: a power cut may bring its name back.
+        if file.is_newborn()
+            && let Err(error) = file.lower().set_len(0)
+        {
+            tracing::debug!("file {}: {error}", node.ino);
         }
     }
 
     /// Nobody has it open any more: it is done with, or waits to be settled.
     pub(crate) fn closed(&self, node: &Arc<Node>, opened: &mut Opened) -> io::Result<()> {
+        // The kernel says that a program has closed a file some time after that: its name may have gone before.
+        if let Some(file) = opened.file.take_if(|file| file.is_gone()) {
+            Self::give_back(node, &file);
+            return Ok(());
+        }
         let Some(file) = &opened.file else { return Ok(()) };
-        let rest = match file.is_dirty() {
-            false => Ok(Rest::Nothing),
-            true if file.is_gone() => {
-                file.discard();
-                Ok(Rest::Nothing)
-            }
-            true => file.write_out(),
-        };
+        let rest = if file.is_dirty() { file.write_out() } else { Ok(Rest::Nothing) };
         match rest {
             Ok(Rest::Nothing) => opened.file = None,
             Ok(Rest::Settle) | Err(_) if opened.is_queued => {}
