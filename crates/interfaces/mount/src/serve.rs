@@ -39,6 +39,12 @@ thread_local! {
 /// A tree as the kernel's connection wants it.
 pub(crate) struct Served(pub(crate) Arc<Tree>);
 
+/// A program that runs as its owner is asked for each time: a write by another ends that, and the kernel keeps the mode that it knew.
+fn believed(attr: &FileAttr) -> &'static Duration {
+    let changes = attr.kind == fuser::FileType::RegularFile && attr.perm & 0o6000 != 0;
+    if changes { &Duration::ZERO } else { &BELIEVED }
+}
+
 fn number(error: &io::Error) -> Errno {
     let Some(number) = error.raw_os_error() else {
         tracing::error!("{error}");
@@ -53,7 +59,7 @@ fn caller(request: &Request) -> Caller {
 
 fn entry(reply: ReplyEntry, outcome: io::Result<FileAttr>) {
     match outcome {
-        Ok(attr) => reply.entry(&BELIEVED, &attr, FIRST),
+        Ok(attr) => reply.entry(believed(&attr), &attr, FIRST),
         Err(error) => reply.error(number(&error)),
     }
 }
@@ -138,7 +144,7 @@ impl Filesystem for Served {
 
     fn getattr(&self, _request: &Request, ino: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
         match self.0.nodes.get(ino.0).and_then(|node| self.0.attributes(&node)) {
-            Ok(attr) => reply.attr(&BELIEVED, &attr),
+            Ok(attr) => reply.attr(believed(&attr), &attr),
             Err(error) => reply.error(number(&error)),
         }
     }
@@ -163,7 +169,7 @@ impl Filesystem for Served {
     ) {
         let keeps_rights = request.uid() == 0 || size.is_none();
         match self.0.change(ino.0, &Change { mode, uid, gid, size, accessed, modified, keeps_rights }) {
-            Ok(attr) => reply.attr(&BELIEVED, &attr),
+            Ok(attr) => reply.attr(believed(&attr), &attr),
             Err(error) => reply.error(number(&error)),
         }
     }
@@ -229,7 +235,7 @@ impl Filesystem for Served {
 
     fn create(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, _flags: i32, reply: ReplyCreate) {
         match self.0.create(caller(request), parent.0, name.as_bytes(), mode, 1) {
-            Ok(attr) => reply.created(&BELIEVED, &attr, FIRST, WRITER, FopenFlags::FOPEN_KEEP_CACHE),
+            Ok(attr) => reply.created(believed(&attr), &attr, FIRST, WRITER, FopenFlags::FOPEN_KEEP_CACHE),
             Err(error) => reply.error(number(&error)),
         }
     }
@@ -337,7 +343,7 @@ impl Filesystem for Served {
                         .and_then(|folder| Ok(rustix::fs::statat(folder.fd(), &entry.lower, AtFlags::SYMLINK_NOFOLLOW)?));
                     // One that went meanwhile is left out.
                     let Ok(attr) = stat.and_then(|stat| self.0.enter(&stat, &node, entry.lower.clone())) else { continue };
-                    let is_full = reply.add(attr.ino, at + 1, OsStr::from_bytes(&entry.name), &BELIEVED, &attr, FIRST);
+                    let is_full = reply.add(attr.ino, at + 1, OsStr::from_bytes(&entry.name), believed(&attr), &attr, FIRST);
                     if is_full {
                         self.0.nodes.forget(attr.ino.0, 1);
                     }

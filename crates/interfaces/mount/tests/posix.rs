@@ -36,6 +36,7 @@ on_every_format!(
     lengths_have_their_bounds,
     others_are_kept_out,
     groups_are_inherited,
+    a_write_by_another_ends_the_owners_rights,
 );
 
 fn on(fixture: Option<Fixture>, test: fn(&Path)) {
@@ -360,4 +361,26 @@ fn groups_are_inherited(at: &Path) {
     fs::set_permissions(folder.join("file"), fs::Permissions::from_mode(0o6755)).unwrap();
     std::os::unix::fs::chown(folder.join("file"), Some(1), Some(1)).unwrap();
     assert_eq!(fs::metadata(folder.join("file")).unwrap().mode() & 0o7777, 0o755);
+}
+
+fn a_write_by_another_ends_the_owners_rights(at: &Path) {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    let path = at.join("file");
+    fs::write(&path, "text").unwrap();
+    // One who may write but not do this, as anybody else's thread.
+    let without = |work: &(dyn Fn() + Sync)| {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let mut own = capabilities(None).unwrap();
+                own.effective.remove(CapabilitySet::FSETID);
+                set_capabilities(None, own).unwrap();
+                work();
+            });
+            thread.join().unwrap();
+        });
+    };
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o6755)).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o6755);
+    without(&|| File::options().write(true).open(&path).unwrap().write_all_at(b"x", 1).unwrap());
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o755);
 }
