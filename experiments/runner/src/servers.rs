@@ -1,6 +1,6 @@
 //! The servers, configured as their distribution would, one worker each, a port for each key.
 
-use crate::stage::{HOST, Key, PAGES, Stage, free_port};
+use crate::stage::{HOST, Key, PAGES, Stage, free_ports};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -75,7 +75,7 @@ impl Server {
         let program = self.program().ok_or_else(|| Error(format!("no {} here: apt-get install {0}", self.package())))?;
         let folder = stage.make_folder(folder)?;
         let offers = Key::ALL.map(Offer::Pages).into_iter().chain([Offer::ClientsWithCertificate]);
-        let ports: BTreeMap<Offer, u16> = offers.map(|offer| Ok((offer, free_port()?))).collect::<Result<_>>()?;
+        let ports: BTreeMap<Offer, u16> = offers.zip(free_ports::<{ Key::ALL.len() + 1 }>()?).collect();
         let file = folder.join(format!("{}.conf", self.name()));
         let text = match self {
             Self::Nginx => nginx(stage, &folder, &ports, way),

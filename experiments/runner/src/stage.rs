@@ -130,6 +130,18 @@ impl Stage {
 
 /// A TCP port of 127.0.0.1 that is free now.
 pub(crate) fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    listener.map(|address| address.port()).map_err(|error| Error(format!("no free port on 127.0.0.1: {error}")))
+    free_ports::<1>().map(|[port]| port)
+}
+
+/// Several, no two the same: each is held until all are found.
+pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N]> {
+    let failed = |error| Error(format!("no free port on 127.0.0.1: {error}"));
+    let mut held = Vec::with_capacity(N);
+    let mut ports = [0; N];
+    for port in &mut ports {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+        *port = listener.local_addr().map_err(failed)?.port();
+        held.push(listener);
+    }
+    Ok(ports)
 }
