@@ -34,7 +34,7 @@ impl ZeroizeOnDrop for SecretBytes {}
 
 /// A vector of secret bytes, to be used again and again: all of its capacity is zeroised on drop. It should be made with the capacity that it needs, for growing leaves an unwiped copy
 /// behind.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct SecretVec(Vec<u8>);
 
 impl SecretVec {

@@ -1,6 +1,7 @@
 //! Certificates: whether they hold, and whether both implementations take them.
 
 use super::config::Security;
+use super::not_named;
 use super::xml;
 use crate::doctor::Finding;
 use std::os::unix::fs::PermissionsExt;
@@ -20,11 +21,7 @@ pub(super) fn look(security: &Security) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (about, path) in named {
         let Some(path) = path else {
-            findings.push(Finding::note(
-                about,
-                "no file is named for it, or it stands in the configuration itself",
-                "name a file to have it looked at",
-            ));
+            findings.push(not_named(about));
             continue;
         };
         match read(path) {

@@ -1,6 +1,7 @@
 //! Governance and permissions: what they cost, and whether they hold. Their signatures are the participants' to verify.
 
 use super::config::Security;
+use super::not_named;
 use super::xml;
 use crate::doctor::Finding;
 use crate::failure::Failure;
@@ -16,11 +17,7 @@ pub(super) fn look(security: &Security) -> Vec<Finding> {
         [("governance", &security.governance, governance), ("permissions", &security.permissions, permissions)];
     for (about, path, judge) in documents {
         let Some(path) = path else {
-            findings.push(Finding::note(
-                about,
-                "no file is named for it, or it stands in the configuration itself",
-                "name a file to have it looked at",
-            ));
+            findings.push(not_named(about));
             continue;
         };
         let judged = (|| {

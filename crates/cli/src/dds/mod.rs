@@ -65,5 +65,10 @@ fn look(security: &Security) -> Result<Vec<Finding>, Failure> {
     Ok(findings)
 }
 
+/// For what the configuration names no file.
+fn not_named(about: &'static str) -> Finding {
+    Finding::note(about, "no file is named for it, or it stands in the configuration itself", "name a file to have it looked at")
+}
+
 #[cfg(test)]
 mod tests;

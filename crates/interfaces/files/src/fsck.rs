@@ -8,8 +8,8 @@ use crate::kdf::FileKeys;
 use crate::nonce::NonceSource;
 use crate::sealer::{Place, Sealer};
 use bywash_client::Client;
+use bywash_core::SecretVec;
 use std::sync::Arc;
-use zeroize::Zeroizing;
 
 /// What was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +34,8 @@ pub fn check(client: &Client, header: &Header, keys: FileKeys, disk: &dyn Disk, 
     let body = file_len.saturating_sub(geometry.offset(0));
     let last = body.saturating_sub(1) / stored_size;
     let mut checked = Checked { chunks: last + 1, damaged: 0, good_bytes: 0 };
-    let mut stored = Zeroizing::new(Vec::with_capacity(geometry.stored_size()));
-    let mut text = Zeroizing::new(vec![0; geometry.chunk_size()]);
+    let mut stored = SecretVec::with_capacity(geometry.stored_size());
+    let mut text = SecretVec::from(vec![0; geometry.chunk_size()]);
     for chunk in 0..=last {
         let offset = geometry.offset(chunk);
         stored.resize((file_len.saturating_sub(offset)).min(stored_size) as usize, 0);

@@ -8,19 +8,19 @@ use crate::error::{Damage, DamageKind, Error, Result};
 use crate::geometry::{Geometry, NONCE_BYTES, OVERHEAD};
 use crate::header::{Header, read_up_to};
 use crate::sealer::{Place, Sealer};
+use bywash_core::SecretVec;
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
-use zeroize::Zeroizing;
 
 /// Bytes of text in a group: with its overhead it fits into a core's second cache.
 const GROUP_BYTES: usize = 512 << 10;
 /// Groups on their way between the threads of a stream.
 const GROUPS_AHEAD: usize = 4;
 
-type Buffer = Zeroizing<Vec<u8>>;
+type Buffer = SecretVec;
 
 /// One file sealed or opened as a whole.
 pub struct Whole<'a> {
@@ -66,7 +66,7 @@ impl<'a> Whole<'a> {
     fn seal_small(&self, source: &File, len: u64, target: &File) -> Result<()> {
         let group = self.group(0, len);
         let header = self.header.bytes();
-        let mut all = Buffer::new(vec![0; header.len() + self.stored_len(group)]);
+        let mut all = Buffer::from(vec![0; header.len() + self.stored_len(group)]);
         let (front, stored) = all.split_at_mut(header.len());
         front.copy_from_slice(header);
         self.read_texts(source, group, stored)?;
@@ -101,7 +101,7 @@ impl<'a> Whole<'a> {
         let compare = |group: Group, stored: &mut [u8]| {
             self.read_stored(sealed, group, stored)?;
             self.open_group(group, len, stored)?;
-            let mut text = Buffer::new(vec![0; group.text_len]);
+            let mut text = Buffer::from(vec![0; group.text_len]);
             plain.read_exact_at(&mut text, group.text_at)?;
             let sealed_text = stored.chunks(self.geometry.stored_size()).zip(text.chunks(self.geometry.chunk_size()));
             if !sealed_text.into_iter().all(|(stored, text)| stored[NONCE_BYTES..][..text.len()] == *text) {
@@ -187,7 +187,7 @@ impl<'a> Whole<'a> {
             let (give_back, returned) = sync_channel::<Buffer>(GROUPS_AHEAD + 2);
             scope.spawn(move || {
                 loop {
-                    let mut buffer = returned.try_recv().unwrap_or_else(|_| Buffer::new(vec![0; room]));
+                    let mut buffer = returned.try_recv().unwrap_or_else(|_| Buffer::from(vec![0; room]));
                     let got = read(&mut source, &mut buffer);
                     let is_over = !matches!(got, Ok(1..));
                     if send.send(got.map(|got| (buffer, got))).is_err() || is_over {
@@ -236,7 +236,7 @@ impl<'a> Whole<'a> {
         let groups = len.div_ceil(self.group_text()).max(1);
         let (next, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
         let run = || {
-            let mut buffer = Buffer::new(Vec::new());
+            let mut buffer = Buffer::default();
             loop {
                 let number = next.fetch_add(1, Relaxed);
                 if number >= groups || is_over.load(Relaxed) {

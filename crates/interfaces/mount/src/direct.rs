@@ -4,11 +4,11 @@
 use crate::attr::kind;
 use crate::change::Change;
 use crate::format::Format;
-use crate::mount::TURN;
+use crate::mount::{TURN, claim};
 use crate::node::{Node, ROOT};
 use crate::tree::{Caller, Tree};
 use fuser::{FileAttr, TimeOrNow};
-use rustix::fs::{FlockOperation, RenameFlags, fstat};
+use rustix::fs::{RenameFlags, fstat};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -139,10 +139,7 @@ impl Direct {
     /// # Errors
     /// `ResourceBusy` if it is mounted; what recovering from a crash met; the operating system's.
     pub fn new(root: OwnedFd, format: Arc<dyn Format>) -> io::Result<Self> {
-        // Where there are no locks everybody is trusted.
-        if let Err(Errno::WOULDBLOCK) = rustix::fs::flock(&root, FlockOperation::NonBlockingLockExclusive) {
-            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "it is mounted already"));
-        }
+        claim(&root, false)?;
         format.recover(root.as_fd())?;
         let device = fstat(&root)?.st_dev;
         let tree = Arc::new(Tree::new(root, format, false, TURN, FOLDERS_MAX)?);

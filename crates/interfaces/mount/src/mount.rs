@@ -69,18 +69,23 @@ impl Unmounter {
     }
 }
 
+/// Keeps others from a volume as long as its folder is open: all of them, or who changes it.
+pub(crate) fn claim(root: &OwnedFd, is_read_only: bool) -> io::Result<()> {
+    let access = if is_read_only { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
+    match rustix::fs::flock(root, access) {
+        Err(Errno::WOULDBLOCK) => Err(io::Error::new(io::ErrorKind::ResourceBusy, "it is mounted already")),
+        // Where there are no locks everybody is trusted.
+        _ => Ok(()),
+    }
+}
+
 /// Mounts a volume of that format, whose folder `root` is, over `target`.
 ///
 /// # Errors
 /// The operating system's: no `/dev/fuse`, no `fusermount3`, no permission.
 pub fn mount(root: OwnedFd, format: Arc<dyn Format>, target: &Path, options: &MountOptions) -> io::Result<Mounted> {
     let descriptors = raise_descriptor_limit();
-    // Others that mount it wait, or are told.
-    let access = if options.is_read_only { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
-    // Where there are no locks everybody is trusted.
-    if let Err(Errno::WOULDBLOCK) = rustix::fs::flock(&root, access) {
-        return Err(io::Error::new(io::ErrorKind::ResourceBusy, "it is mounted already"));
-    }
+    claim(&root, options.is_read_only)?;
     if !options.is_read_only {
         format.recover(root.as_fd())?;
     }

@@ -3,6 +3,7 @@
 use crate::attr::kind;
 use crate::change::Change;
 use crate::tree::{Caller, Tree};
+use bywash_core::SecretVec;
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
     OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
@@ -16,7 +17,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use zeroize::Zeroizing;
 
 /// How long the kernel may believe what it was told: nobody else changes the volume, and what we change it knows.
 const BELIEVED: Duration = Duration::from_secs(3600);
@@ -33,7 +33,7 @@ const WRITER: FileHandle = FileHandle(1);
 
 thread_local! {
     /// Where a thread reads texts to.
-    static BUFFER: RefCell<Zeroizing<Vec<u8>>> = RefCell::default();
+    static BUFFER: RefCell<SecretVec> = RefCell::default();
 }
 
 /// A tree as the kernel's connection wants it.

@@ -524,7 +524,7 @@ impl Policy for Mediator {
     }
 
     fn at_once(&mut self, now: Time, request: &Request) -> Option<EngineId> {
-        if !self.waiting.is_empty() || self.waiting.contains(request.id) {
+        if !self.waiting.is_empty() {
             return None;
         }
         self.promise_nothing(now);

@@ -1,6 +1,6 @@
 //! A chunk's text in memory, wiped when it goes.
 
-use bywash_core::wipe;
+use bywash_core::SecretVec;
 use core::ops::Deref;
 
 /// Least room in bytes.
@@ -8,14 +8,14 @@ const ROOM_MIN: usize = 4096;
 
 /// Text that is gathered. Its room grows with it, by doubling: wiping takes time for all of the room, and most files are smaller than a chunk.
 #[derive(Clone, Default)]
-pub(super) struct Text(Vec<u8>);
+pub(super) struct Text(SecretVec);
 
 impl Text {
     /// Makes it longer, with zeros, or shorter; what lies behind is wiped at the end.
     pub(super) fn resize(&mut self, len: usize) {
         if len > self.0.capacity() {
             // A vector that grows by itself leaves a copy behind.
-            let mut larger = Self(Vec::with_capacity(len.next_power_of_two().max(ROOM_MIN)));
+            let mut larger = Self(SecretVec::with_capacity(len.next_power_of_two().max(ROOM_MIN)));
             larger.0.extend_from_slice(&self.0);
             *self = larger;
         }
@@ -33,13 +33,5 @@ impl Deref for Text {
 
     fn deref(&self) -> &[u8] {
         &self.0
-    }
-}
-
-impl Drop for Text {
-    fn drop(&mut self) {
-        // Behind its end there may be more: what it was cut by.
-        self.0.resize(self.0.capacity(), 0);
-        wipe(&mut self.0);
     }
 }

@@ -5,6 +5,7 @@
 
 use super::blocks::{BlockCipher, ID_BYTES};
 use crate::format::{Content, Looked, Rest, damaged};
+use bywash_core::SecretVec;
 use bywash_files::disk::{Access, Disk};
 use bywash_files::nonce::random;
 use rustix::fs::FallocateFlags;
@@ -12,7 +13,6 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use zeroize::Zeroizing;
 
 const HEADER_BYTES: u64 = 2 + ID_BYTES as u64;
 const VERSION: [u8; 2] = [0, 2];
@@ -97,8 +97,8 @@ impl Blocks {
     }
 
     /// The text of one block, with room for a whole one.
-    fn load(&self, state: &State, block: u64) -> io::Result<Zeroizing<Vec<u8>>> {
-        let mut text = Zeroizing::new(Vec::with_capacity(BLOCK_BYTES));
+    fn load(&self, state: &State, block: u64) -> io::Result<SecretVec> {
+        let mut text = SecretVec::with_capacity(BLOCK_BYTES);
         text.resize((state.len - block * BLOCK_BYTES as u64).min(BLOCK_BYTES as u64) as usize, 0);
         self.open_blocks(state, block, &mut text)?;
         Ok(text)
@@ -223,8 +223,7 @@ impl Content for Blocks {
                 self.seal_blocks(&mut state, block, &rest[..count])?;
                 count
             } else {
-                let mut text =
-                    if block * size < state.len { self.load(&state, block)? } else { Zeroizing::new(Vec::with_capacity(BLOCK_BYTES)) };
+                let mut text = if block * size < state.len { self.load(&state, block)? } else { SecretVec::with_capacity(BLOCK_BYTES) };
                 let count = (BLOCK_BYTES - within).min(rest.len());
                 let text_len = text.len().max(within + count);
                 text.resize(text_len, 0);
