@@ -6,9 +6,37 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const SOURCE: &str = include_str!("latency.cpp");
+const NOTHING: &str = include_str!("nothing.c");
 
 /// The program, compiled.
 pub(super) struct Program(PathBuf);
+
+/// Compiles the preload library under which Fast DDS encrypts nothing; says in words why it cannot be had.
+pub(super) fn compile_nothing(folder: &Path) -> std::result::Result<PathBuf, String> {
+    let library = folder.join("libnothing.so");
+    compile("cc", &["-O2", "-shared", "-fPIC"], (&folder.join("nothing.c"), NOTHING), &library, &[], "libssl-dev")?;
+    Ok(library)
+}
+
+fn compile(
+    compiler: &str,
+    options: &[&str],
+    (file, source): (&Path, &str),
+    made: &Path,
+    libraries: &[&str],
+    package: &str,
+) -> std::result::Result<(), String> {
+    std::fs::write(file, source).map_err(|error| io_error("write", file, &error).0)?;
+    let mut command = Command::new(compiler);
+    command.args(options).arg("-o").arg(made).arg(file).args(libraries);
+    let output = command.output().map_err(|error| format!("no {compiler} here (Debian: build-essential): {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let first = said.lines().find(|line| line.contains("error")).or(said.lines().next()).unwrap_or_default();
+    Err(format!("it does not compile (Debian: {package}): {first}"))
+}
 
 /// Half a round trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +54,8 @@ pub(super) struct Run<'a> {
     pub(super) participants: Option<&'a [Participant; 2]>,
     /// What is preloaded, and its mode.
     pub(super) door: Option<(&'a Path, &'a str)>,
+    /// The command by whose `run --dds` both are started.
+    pub(super) bywash: Option<&'a Path>,
     /// Where the asking side's tally goes.
     pub(super) tally: Option<&'a Path>,
 }
@@ -33,25 +63,23 @@ pub(super) struct Run<'a> {
 impl Program {
     /// Compiles it into a folder; says in words why it cannot be had.
     pub(super) fn compile(folder: &Path) -> std::result::Result<Self, String> {
-        let (source, program) = (folder.join("latency.cpp"), folder.join("latency"));
-        std::fs::write(&source, SOURCE).map_err(|error| io_error("write", &source, &error).0)?;
-        let mut command = Command::new("c++");
-        command.args(["-std=c++17", "-O1", "-o"]).arg(&program).arg(&source).args(["-lfastrtps", "-lfastcdr", "-lpthread"]);
-        let output = command.output().map_err(|error| format!("no C++ compiler ({error})"))?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!(
-                "Fast DDS cannot be compiled against (Debian: libfastrtps-dev): {}",
-                said.lines().next().unwrap_or_default()
-            ));
-        }
+        let program = folder.join("latency");
+        let libraries = ["-lfastrtps", "-lfastcdr", "-lpthread"];
+        compile("c++", &["-std=c++17", "-O1"], (&folder.join("latency.cpp"), SOURCE), &program, &libraries, "libfastrtps-dev")?;
         Ok(Self(program))
     }
 
     /// Runs ping against pong.
     pub(super) fn run(&self, run: &Run<'_>, folder: &Path) -> Result<Latency> {
         let command = |mode: &str, side: usize| -> Result<Command> {
-            let mut command = Command::new(&self.0);
+            let mut command = match run.bywash {
+                Some(bywash) => {
+                    let mut command = Command::new(bywash);
+                    command.args(["run", "--dds", "--"]).arg(&self.0).env("BYWASH_SOCKET", "none");
+                    command
+                }
+                None => Command::new(&self.0),
+            };
             command.args([mode, &run.domain.to_string(), &run.bytes.to_string(), &run.rounds.to_string()]);
             if let Some(participants) = run.participants {
                 let file = folder.join(format!("{mode}.properties"));

@@ -1,7 +1,7 @@
 //! What security costs here: latency by size under five governances, without security, with it, and through our doors; and where the time goes.
 
 use super::fastdds::{Latency, Program, Run};
-use super::{SIZES, cyclone};
+use super::{SIZES, cyclone, fastdds};
 use crate::{Error, Options, Outcome, Progress, Result, io_error, write_table};
 use bywash_dds_material::{Governance, Material, Participant, cyclone_configuration};
 use bywash_measure::plot::{Panel, Scale, draw, size};
@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 
 const FASTDDS: &str = "Fast DDS";
 const CYCLONE: &str = "Cyclone DDS";
+const NO_CRYPTO: &str = "no crypto";
+/// How often a run is repeated that failed: a datagram that the system dropped, a participant that was not found in time.
+const AGAIN: usize = 2;
 /// The kinds of work that the preload library counts.
 const KINDS: [&str; 4] = ["derivation", "setup", "random", "bulk"];
 
@@ -19,7 +22,7 @@ const KINDS: [&str; 4] = ["derivation", "setup", "random", "bulk"];
 struct Row {
     implementation: &'static str,
     governance: &'static str,
-    /// `no security`, `security`, `door`.
+    /// `no security`, `security`, `door`, and `no crypto`: security with encryption, tags and derivations that are nothing.
     way: &'static str,
     bytes: usize,
     min_us: f64,
@@ -42,6 +45,8 @@ struct Bench {
     folder: tempfile::TempDir,
     fastdds: std::result::Result<Program, String>,
     fastdds_door: std::result::Result<PathBuf, String>,
+    /// What makes the cryptography of Fast DDS nothing.
+    nothing: std::result::Result<PathBuf, String>,
     cyclone: std::result::Result<(), String>,
     cyclone_door: std::result::Result<PathBuf, String>,
     /// Governances with the two participants of each.
@@ -54,6 +59,7 @@ pub(super) fn run(options: &Options, progress: &mut dyn FnMut(Progress), outcome
     let absent = [
         (FASTDDS, bench.fastdds.as_ref().err()),
         ("the door of Fast DDS", bench.fastdds_door.as_ref().err()),
+        ("the library without cryptography", bench.nothing.as_ref().err()),
         (CYCLONE, bench.cyclone.as_ref().err()),
         ("the plug-in of Cyclone DDS", bench.cyclone_door.as_ref().err()),
     ];
@@ -62,6 +68,11 @@ pub(super) fn run(options: &Options, progress: &mut dyn FnMut(Progress), outcome
             progress(Progress::Note(format!("{what} is absent here: {why}")));
             let _ = writeln!(outcome.text, "\nABSENT on this machine: {what}: {why}");
         }
+    }
+    if latency && bench.fastdds.is_ok() && bench.fastdds_door.is_ok() {
+        let calls = again(progress, || bench.by_run(options))?;
+        let _ =
+            writeln!(outcome.text, "\nFast DDS under `bywash run --dds -- PROGRAM`, LIVE: {calls:.0} calls of AES-GCM came to the library");
     }
     if latency {
         let rows = bench.latencies(options, progress)?;
@@ -92,6 +103,7 @@ impl Bench {
         }
         Ok(Self {
             fastdds: Program::compile(folder.path()),
+            nothing: fastdds::compile_nothing(folder.path()),
             fastdds_door: beside("libbywash_fastdds.so", "bywash-fastdds"),
             cyclone: if cyclone::is_here() { Ok(()) } else { Err("there is no ddsperf (Debian: cyclonedds-tools)".into()) },
             cyclone_door: beside("libbywash_dds_cyclone.so", "bywash-dds-cyclone"),
@@ -116,7 +128,7 @@ impl Bench {
         for _ in 0..rounds {
             for bytes in SIZES {
                 for &(implementation, governance, way) in &ways {
-                    let found = self.one(options, implementation, governance, way, bytes)?;
+                    let found = again(progress, || self.one(options, implementation, governance, way, bytes))?;
                     progress(Progress::Step);
                     let is_it = |row: &&mut Row| {
                         (row.implementation, row.way, row.bytes) == (implementation, way, bytes)
@@ -155,6 +167,10 @@ impl Bench {
                     if door {
                         ways.push((name, Some(index), "door"));
                     }
+                    // What no door can go below.
+                    if name == FASTDDS && self.nothing.is_ok() && self.domains[index].0.name == Governance::ROS2.name {
+                        ways.push((name, Some(index), NO_CRYPTO));
+                    }
                 }
             }
         }
@@ -180,9 +196,30 @@ impl Bench {
             return cyclone::run(bytes, if options.quick { 2 } else { 4 }, domain, &uris);
         }
         let program = self.fastdds.as_ref().map_err(|why| Error(why.clone()))?;
-        let door = self.fastdds_door.as_deref().ok().filter(|_| way == "door").map(|library| (library, "on"));
-        let run = Run { bytes, rounds: rounds(options, bytes), domain, participants, door, tally: None };
+        let library = match way {
+            "door" => self.fastdds_door.as_deref().ok(),
+            NO_CRYPTO => self.nothing.as_deref().ok(),
+            _ => None,
+        };
+        let door = library.map(|library| (library, "on"));
+        let run = Run { bytes, rounds: rounds(options, bytes), domain, participants, door, bywash: None, tally: None };
         program.run(&run, self.folder.path())
+    }
+
+    /// How many calls of AES-GCM come to the library of a program that `bywash run --dds` starts.
+    fn by_run(&mut self, options: &Options) -> Result<f64> {
+        let domain = self.domain();
+        let folder = tempfile::tempdir_in(self.folder.path()).map_err(|error| io_error("make a folder in", self.folder.path(), &error))?;
+        let program = self.fastdds.as_ref().map_err(|why| Error(why.clone()))?;
+        let tally = folder.path().join("tally");
+        let participants = self.domains.iter().find(|(governance, _)| governance.name == Governance::ROS2.name).map(|(_, sides)| sides);
+        let run =
+            Run { bytes: SIZES[0], rounds: 100, domain, participants, door: None, bywash: Some(&options.bywash), tally: Some(&tally) };
+        program.run(&run, self.folder.path())?;
+        match read_tallies(folder.path())?[3][0] {
+            0.0 => Err(Error("none of Fast DDS's calls came to the library under `bywash run --dds`".into())),
+            calls => Ok(calls),
+        }
     }
 
     /// Where the time goes: the difference between a run of many rounds and one of few, so that the handshake does not count.
@@ -194,9 +231,8 @@ impl Bench {
                 for (way, mode) in [("security", "plain"), ("door", "on")] {
                     let many = rounds(options, bytes);
                     let few = many / 10;
-                    let tallies = [few, many].map(|rounds| self.tally(index, bytes, rounds, mode));
-                    let [few_tally, many_tally] = tallies;
-                    let (few_tally, many_tally) = (few_tally?, many_tally?);
+                    let few_tally = again(progress, || self.tally(index, bytes, few, mode))?;
+                    let many_tally = again(progress, || self.tally(index, bytes, many, mode))?;
                     // As many again were not counted, a tenth of each.
                     let messages = (many - few) as f64 * 1.1;
                     let of = |kind: usize, field: usize| (many_tally[kind][field] - few_tally[kind][field]).max(0.0) / messages;
@@ -224,10 +260,21 @@ impl Bench {
         };
         let participants = Some(&self.domains[index].1);
         let tally = folder.path().join("tally");
-        let run = Run { bytes, rounds, domain, participants, door: Some((library.as_path(), mode)), tally: Some(&tally) };
+        let run = Run { bytes, rounds, domain, participants, door: Some((library.as_path(), mode)), bywash: None, tally: Some(&tally) };
         program.run(&run, self.folder.path())?;
         read_tallies(folder.path())
     }
+}
+
+/// A run, and again if it failed.
+fn again<R>(progress: &mut dyn FnMut(Progress), mut run: impl FnMut() -> Result<R>) -> Result<R> {
+    for _ in 0..AGAIN {
+        match run() {
+            Err(error) => progress(Progress::Note(format!("run again: {error}"))),
+            done => return done,
+        }
+    }
+    run()
 }
 
 fn rounds(options: &Options, bytes: usize) -> usize {
@@ -277,7 +324,9 @@ fn tell_latencies(options: &Options, outcome: &mut Outcome, rows: &[Row]) -> Res
                 rows.iter().find(is_it)
             };
             let text = found(way).map_or_else(String::new, |row| {
-                let ratio = found("security").filter(|_| way == "door").map(|stock| format!(" 1/{:.2}", stock.min_us / row.min_us));
+                let ratio = found("security")
+                    .filter(|_| way == "door" || way == NO_CRYPTO)
+                    .map(|stock| format!(" 1/{:.2}", stock.min_us / row.min_us));
                 format!("{:.1} ({:.1}){}", row.min_us, row.median_us, ratio.unwrap_or_default())
             });
             let _ = write!(outcome.text, "{text:>22}");
@@ -298,8 +347,9 @@ fn tell_latencies(options: &Options, outcome: &mut Outcome, rows: &[Row]) -> Res
                 let of = |row: &&Row| (row.implementation, row.governance, row.way) == (implementation, governance, way);
                 (way.to_owned(), rows.iter().filter(of).map(|row| (row.bytes as f64, row.min_us)).collect::<Vec<_>>())
             };
-            let lines = vec![line("no security", "none"), line("security", governance.name), line("door", governance.name)];
-            let lines: Vec<_> = lines.into_iter().filter(|(_, points)| !points.is_empty()).collect();
+            let secured = ["security", "door", NO_CRYPTO].map(|way| line(way, governance.name));
+            let lines = std::iter::once(line("no security", "none")).chain(secured);
+            let lines: Vec<_> = lines.filter(|(_, points)| !points.is_empty()).collect();
             if lines.len() > 1 {
                 panels.push(Panel {
                     title: format!("{implementation}, governance {}", governance.name),
