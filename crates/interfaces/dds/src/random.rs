@@ -8,10 +8,10 @@
 use crate::refusal::{Refusal, Result};
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use bywash_client::ForkGuard;
+use bywash_core::secret::wipe;
 use std::cell::RefCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use zeroize::Zeroize;
 
 /// Bytes that a thread has in store.
 pub const STORE: usize = 512;
@@ -30,7 +30,7 @@ thread_local! {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        self.bytes.zeroize();
+        wipe(&mut self.bytes);
     }
 }
 
@@ -96,7 +96,7 @@ impl Store {
         }
         let given = &mut self.bytes[self.used..self.used + buffer.len()];
         buffer.copy_from_slice(given);
-        given.zeroize();
+        wipe(given);
         self.used += buffer.len();
         Ok(())
     }

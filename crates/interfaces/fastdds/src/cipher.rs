@@ -4,12 +4,11 @@ use crate::kept::{self, Cipher};
 use crate::real::{self, raise};
 use crate::slab::{SLOTS, Slab};
 use crate::tally;
-use bywash_core::secret::constant_time_eq;
+use bywash_core::secret::{constant_time_eq, wipe};
 use bywash_core::{Data, Direction};
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_uchar, c_void};
 use core::{ptr, slice};
-use zeroize::Zeroize;
 
 const IV: usize = 12;
 const TAG: usize = 16;
@@ -77,7 +76,7 @@ impl Context {
     /// Ends it; its handle is free afterwards.
     pub(crate) fn end(&mut self) {
         let bytes = self.bytes;
-        self.tag.zeroize();
+        wipe(&mut self.tag);
         (self.direction, self.bytes, self.has_text, self.tag_len) = (Direction::Encrypt, 0, false, 0);
         match core::mem::replace(&mut self.state, State::New) {
             State::Ready { cipher, .. } | State::Busy(cipher) | State::Ended(cipher) => kept::keep(cipher, bytes),

@@ -52,10 +52,12 @@ pub(crate) const HOOKS: &[Hook] = hooks![
 pub(crate) const MAKERS: &[Hook] = hooks![EVP_PKEY_new_mac_key, EVP_MD_CTX_new, EVP_CIPHER_CTX_new];
 
 /// Runs a hook: counted, and without a panic that would unwind into Fast DDS. One that panics has failed.
+#[inline]
 fn guarded<R>(kind: Kind, failed: R, run: impl FnOnce() -> R) -> R {
     timed(kind, || catch_unwind(AssertUnwindSafe(run)).unwrap_or(failed))
 }
 
+#[inline]
 fn is_plain() -> bool {
     mode() == Mode::Plain
 }
@@ -258,3 +260,6 @@ unsafe extern "C" fn RAND_bytes(out: *mut c_uchar, len: c_int) -> c_int {
         unsafe { (real::get().0.RAND_bytes)(out, len) }
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,25 +3,27 @@
 //! Each thread has its own, so there is no lock that a fork could find held, and what one thread sees of another's timing is nothing. Found by a keyed hash and
 //! compared in constant time; wiped when it goes.
 
+use crate::table::{Hashed, Table};
 use bywash_client::{Client, Config};
-use bywash_core::secret::constant_time_eq;
+use bywash_core::secret::{constant_time_eq, wipe};
 use bywash_core::{Algorithm, Solo};
-use bywash_dds::{KeyBytes, hmac_sha256};
+use bywash_dds::hmac_sha256;
 use core::cell::RefCell;
-use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
-use zeroize::Zeroizing;
 
-/// Ciphers a thread keeps. Each takes some 3 KiB.
-const CIPHERS: usize = 64;
-/// Values of derivations a thread keeps.
-const VALUES: usize = 128;
+/// Sets of four ciphers that a thread keeps. Each cipher takes some 3 KiB.
+const CIPHERS: usize = 16;
+/// Sets of four values of derivations that a thread keeps.
+const VALUES: usize = 32;
+/// The longest key that HMAC-SHA-256 does not hash first.
+pub(crate) const KEY_MAX: usize = 64;
 /// The longest message that a derivation of DDS Security has: `SessionReceiverKey`, a salt of 32 bytes, a session's number.
 pub(crate) const MESSAGE_MAX: usize = 96;
-
-/// A key and a message, one after the other.
-pub(crate) type Name = Zeroizing<Vec<u8>>;
+/// Bytes of HMAC-SHA-256.
+pub(crate) const DIGEST: usize = 32;
+/// Messages after which a thread tells how many there were: each by itself would cost as much as finding its cipher.
+const TELL_EVERY: u64 = 64;
 
 /// A cipher with its key expanded, and the hash by which it is found.
 pub(crate) struct Cipher {
@@ -30,20 +32,72 @@ pub(crate) struct Cipher {
     pub(crate) solo: Box<dyn Solo>,
 }
 
-struct Kept {
-    ciphers: VecDeque<Cipher>,
-    values: VecDeque<Value>,
+impl Hashed for Cipher {
+    fn hash(&self) -> u64 {
+        self.hash
+    }
 }
 
+struct Kept {
+    ciphers: Table<Cipher>,
+    values: Table<Value>,
+    /// Messages and bytes that nobody was told of yet. In a forked child they are counted twice.
+    untold: [(Algorithm, u64, u64); 2],
+}
+
+impl Kept {
+    const NOTHING: Self = Self {
+        ciphers: Table::new(CIPHERS),
+        values: Table::new(VALUES),
+        untold: [(Algorithm::Aes128Gcm, 0, 0), (Algorithm::Aes256Gcm, 0, 0)],
+    };
+
+    fn count(&mut self, algorithm: Algorithm, bytes: u64) {
+        for (of, messages, sum) in &mut self.untold {
+            if *of == algorithm {
+                (*messages, *sum) = (*messages + 1, *sum + bytes);
+                if *messages >= TELL_EVERY {
+                    client().count(algorithm, core::mem::take(messages), core::mem::take(sum));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        for (algorithm, messages, bytes) in self.untold {
+            if messages > 0 {
+                client().count(algorithm, messages, bytes);
+            }
+        }
+    }
+}
+
+/// A value of a derivation, with the key and behind it the message that it is of. Wiped when dropped.
 struct Value {
     hash: u64,
-    key_len: usize,
-    name: Name,
-    value: KeyBytes,
+    key_len: u32,
+    name_len: u32,
+    name: [u8; KEY_MAX + MESSAGE_MAX],
+    value: [u8; DIGEST],
+}
+
+impl Hashed for Value {
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+impl Drop for Value {
+    fn drop(&mut self) {
+        wipe(&mut self.name);
+        wipe(&mut self.value);
+    }
 }
 
 thread_local! {
-    static KEPT: RefCell<Kept> = const { RefCell::new(Kept { ciphers: VecDeque::new(), values: VecDeque::new() }) };
+    static KEPT: RefCell<Kept> = const { RefCell::new(Kept::NOTHING) };
 }
 
 /// One hash for all threads: a context may end in another than it began in.
@@ -69,12 +123,8 @@ fn algorithm(key: &[u8]) -> Option<Algorithm> {
 pub(crate) fn cipher(key: &[u8]) -> Option<Cipher> {
     let algorithm = algorithm(key)?;
     let hash = hash(key);
-    let found = KEPT.try_with(|kept| {
-        let ciphers = &mut kept.try_borrow_mut().ok()?.ciphers;
-        let is_it = |kept: &Cipher| kept.hash == hash && kept.solo.key().is_some_and(|kept| constant_time_eq(kept, key));
-        let index = ciphers.iter().position(is_it)?;
-        ciphers.remove(index)
-    });
+    let is_it = |kept: &Cipher| kept.solo.key().is_some_and(|kept| constant_time_eq(kept, key));
+    let found = KEPT.try_with(|kept| kept.try_borrow_mut().ok()?.ciphers.take(hash, is_it));
     if let Ok(Some(cipher)) = found {
         return Some(cipher);
     }
@@ -87,41 +137,34 @@ pub(crate) fn cipher(key: &[u8]) -> Option<Cipher> {
 
 /// Keeps a cipher for the next message under its key; what is longest unused goes.
 pub(crate) fn keep(cipher: Cipher, bytes: u64) {
-    client().count(cipher.algorithm, 1, bytes);
     // A thread that is ending keeps nothing.
     let _ = KEPT.try_with(|kept| {
-        let Ok(mut kept) = kept.try_borrow_mut() else { return };
-        if kept.ciphers.len() == CIPHERS {
-            kept.ciphers.pop_back();
+        if let Ok(mut kept) = kept.try_borrow_mut() {
+            kept.count(cipher.algorithm, bytes);
+            kept.ciphers.put(cipher);
         }
-        kept.ciphers.push_front(cipher);
     });
 }
 
-/// HMAC-SHA-256 of a message under a key, which come one after the other in `name`.
-pub(crate) fn derive(name: &[u8], key_len: usize) -> KeyBytes {
-    let made = || {
-        let (key, message) = name.split_at(key_len);
-        hmac_sha256(key, &[message])
-    };
+/// HMAC-SHA-256 of a message under a key, which come one after the other in `name`, of at most [`KEY_MAX`] and [`MESSAGE_MAX`] bytes.
+pub(crate) fn derive(name: &[u8], key_len: usize, out: &mut [u8; DIGEST]) {
+    let hash = hash(name);
+    let is_it = |kept: &Value| kept.key_len as usize == key_len && constant_time_eq(&kept.name[..kept.name_len as usize], name);
     let found = KEPT.try_with(|kept| {
         let mut kept = kept.try_borrow_mut().ok()?;
-        let hash = hash(name);
-        let is_it = |kept: &Value| kept.hash == hash && kept.key_len == key_len && constant_time_eq(&kept.name, name);
-        if let Some(mut index) = kept.values.iter().position(is_it) {
-            // The last go first: what is in use does not stay among them.
-            if index > VALUES / 2 {
-                kept.values.swap(index, 0);
-                index = 0;
-            }
-            return Some(kept.values[index].value.clone());
-        }
-        let value = made();
-        if kept.values.len() == VALUES {
-            kept.values.pop_back();
-        }
-        kept.values.push_front(Value { hash, key_len, name: Zeroizing::new(name.to_vec()), value: value.clone() });
-        Some(value)
+        *out = kept.values.get(hash, is_it)?.value;
+        Some(())
     });
-    found.ok().flatten().unwrap_or_else(made)
+    if let Ok(Some(())) = found {
+        return;
+    }
+    let (key, message) = name.split_at(key_len);
+    out.copy_from_slice(&*hmac_sha256(key, &[message]));
+    let mut new = Value { hash, key_len: key_len as u32, name_len: name.len() as u32, name: [0; KEY_MAX + MESSAGE_MAX], value: *out };
+    new.name[..name.len()].copy_from_slice(name);
+    let _ = KEPT.try_with(|kept| {
+        if let Ok(mut kept) = kept.try_borrow_mut() {
+            kept.values.put(new);
+        }
+    });
 }

@@ -20,6 +20,7 @@
 //! | `cipher` | what becomes of an `EVP_CIPHER_CTX` |
 //! | `mac` | what becomes of an `EVP_PKEY` of HMAC and an `EVP_MD_CTX` |
 //! | `kept` | what a thread keeps ready |
+//! | `table` | the bounded table in which it is kept |
 //! | `tally` | counts and times by kind of work, for measurements |
 //!
 //! # What is not ours
@@ -41,4 +42,5 @@ mod mac;
 mod module;
 mod real;
 mod slab;
+mod table;
 mod tally;

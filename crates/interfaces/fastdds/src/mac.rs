@@ -1,19 +1,16 @@
 //! What becomes of an `EVP_PKEY` of HMAC and of an `EVP_MD_CTX`: the derivation of a session key, looked up instead of computed, or objects of libcrypto's.
 
-use crate::kept::{self, MESSAGE_MAX};
+use crate::kept::{self, DIGEST, KEY_MAX, MESSAGE_MAX};
 use crate::real;
 use crate::slab::{SLOTS, Slab};
 use crate::tally;
+use bywash_core::secret::wipe;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_uchar, c_void};
 use core::{ptr, slice};
-use zeroize::Zeroize;
 
 /// `EVP_PKEY_HMAC`
 const HMAC: c_int = 855;
-/// The longest key that HMAC-SHA-256 does not hash first.
-const KEY_MAX: usize = 64;
-const DIGEST: usize = 32;
 
 /// All keys that are ours.
 pub(crate) static KEYS: Slab<MacKey> = Slab::new([const { UnsafeCell::new(MacKey::EMPTY) }; SLOTS]);
@@ -73,12 +70,12 @@ impl MacKey {
 
     /// Ends it; its handle is free afterwards.
     pub(crate) fn end(&mut self) {
-        self.bytes.zeroize();
+        wipe(&mut self.bytes[..self.len]);
         if !self.real.is_null() {
             // SAFETY: made by `materialise`; contexts that use it have their own reference.
             unsafe { (real::get().0.EVP_PKEY_free)(self.real) };
         }
-        *self = Self::EMPTY;
+        (self.len, self.real) = (0, ptr::null_mut());
     }
 
     fn materialise(&mut self) -> *mut c_void {
@@ -124,7 +121,7 @@ impl Context {
     /// As a new one.
     fn forget(&mut self) {
         let used = self.key_len + self.len;
-        self.name[..used].zeroize();
+        wipe(&mut self.name[..used]);
         (self.state, self.key_len, self.len) = (State::New, 0, 0);
     }
 
@@ -234,12 +231,11 @@ impl Context {
                 return 1;
             }
             State::Signing if room >= DIGEST => {
-                let value = kept::derive(&self.name[..self.key_len + self.len], self.key_len);
                 // SAFETY: the caller's room for so many bytes.
-                unsafe {
-                    ptr::copy_nonoverlapping(value.as_ptr(), out, DIGEST);
-                    len.write(DIGEST);
-                }
+                let room = unsafe { &mut *out.cast::<[u8; DIGEST]>() };
+                kept::derive(&self.name[..self.key_len + self.len], self.key_len, room);
+                // SAFETY: the caller's length.
+                unsafe { len.write(DIGEST) };
                 return 1;
             }
             _ => {}
