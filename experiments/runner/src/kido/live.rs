@@ -305,7 +305,7 @@ fn tell_latencies(options: &Options, outcome: &mut Outcome, rows: &[Row]) -> Res
         "",
         "",
         "",
-        SIZES.map(|bytes| format!("{:>22}", size(bytes as f64))).concat()
+        SIZES.map(|bytes| format!("{:>26}", size(bytes as f64))).concat()
     );
     let mut seen: Vec<(&str, &str, &str)> = Vec::new();
     for row in rows {
@@ -380,7 +380,7 @@ fn tell_shares(options: &Options, outcome: &mut Outcome, rows: &[Share]) -> Resu
         let total: f64 = us.iter().sum();
         let fields: Vec<String> = calls.iter().zip(us).map(|(calls, us)| format!("{calls:.2},{us:.3}")).collect();
         let _ = writeln!(csv, "{governance},{way},{bytes},live,{}", fields.join(","));
-        let shown: String = us.iter().map(|us| format!("{:>22}", format!("{us:.1} us, {:.0} %", 100.0 * us / total.max(1e-9)))).collect();
+        let shown: String = us.iter().map(|us| format!("{:>26}", format!("{us:.1} us, {:.0} %", 100.0 * us / total.max(1e-9)))).collect();
         let _ = writeln!(outcome.text, "{governance:<8}{way:<10}{:>6}{shown}{total:>12.1}", size(*bytes as f64));
     }
     write_table(options, outcome, "shares", &csv, &rows)?;
