@@ -373,7 +373,7 @@ fn tell_shares(options: &Options, outcome: &mut Outcome, rows: &[Share]) -> Resu
         "",
         "",
         "size",
-        KINDS.map(|kind| format!("{kind:>22}")).concat(),
+        KINDS.map(|kind| format!("{kind:>26}")).concat(),
         "us"
     );
     for Share { governance, way, bytes, calls, us } in rows {
