@@ -72,6 +72,8 @@ impl Said {
 
 /// A call by its name.
 type Call = (&'static str, fn(&mut Said));
+/// A state by its name, and the calls that lead to it.
+type State = (&'static str, &'static [fn(&mut Said)]);
 
 fn init(said: &mut Said, encrypts: bool, whole: bool) {
     let functions = said.functions;
@@ -112,7 +114,7 @@ fn control(said: &mut Said, what: c_int, number: c_int) {
 }
 
 /// The way to each state of a cipher context.
-const CIPHER_STATES: [(&str, &[fn(&mut Said)]); 10] = [
+const CIPHER_STATES: [State; 10] = [
     ("new", &[]),
     ("ready to encrypt", &[|said| init(said, true, true)]),
     ("ready to decrypt", &[|said| init(said, false, true)]),
@@ -242,7 +244,7 @@ fn value(said: &mut Said, room: Option<usize>) {
     let _ = writeln!(said.text, "length {}", if result == 1 { len } else { 0 });
 }
 
-const MAC_STATES: [(&str, &[fn(&mut Said)]); 6] = [
+const MAC_STATES: [State; 6] = [
     ("begun", &[sha256]),
     ("within a message", &[sha256, |said| digest(said, 40)]),
     ("at the longest message", &[sha256, |said| digest(said, 96)]),
