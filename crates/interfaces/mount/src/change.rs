@@ -54,6 +54,12 @@ impl Tree {
         self.attributes(&node)
     }
 
+    /// Whether a file gives whoever runs it its owner's or its group's rights.
+    pub(crate) fn gives_rights(&self, node: &Arc<Node>) -> io::Result<bool> {
+        let stat = node.stat(&*self.format, &self.unsynced)?;
+        Ok(Mode::from_raw_mode(stat.st_mode & 0o7777).intersects(Mode::SUID | Mode::SGID))
+    }
+
     /// Takes from a file what it gives to whoever runs it, its owner's and its group's rights, for its content is about to change.
     pub(crate) fn drop_rights(&self, node: &Arc<Node>) -> io::Result<()> {
         let stat = node.stat(&*self.format, &self.unsynced)?;
@@ -90,6 +96,10 @@ impl Tree {
         if let Some(file) = file {
             if last_modification.tv_nsec != OMIT.tv_nsec {
                 file.set_modified(last_modification);
+            }
+            // What was written is not stored yet, nor is then when: it says so when that is done.
+            if file.is_dirty() && last_access.tv_nsec == OMIT.tv_nsec {
+                return Ok(());
             }
             return Ok(rustix::fs::futimens(file.lower(), &times)?);
         }

@@ -7,7 +7,7 @@
 //! | [`mount`](mod@mount) | the kernel's connection: made, served by several threads, ended |
 //! | `serve` | the kernel's requests, one by one |
 //! | [`direct`] | the same without a mount, for who answers system calls himself |
-//! | `tree`, `entries`, `change` | what they mean: files, names, attributes |
+//! | `tree`, `entries`, `change`, `rights` | what they mean: files, names, attributes; what a write takes from a mode |
 //! | `node`, `open`, `settle` | what the kernel knows; what is open; what is closed and not yet on the disk |
 //! | [`fsck`] | all of a volume looked at |
 //! | `lower` | the lower folders, by descriptor |
@@ -36,6 +36,7 @@ pub mod native;
 mod node;
 mod open;
 pub mod private;
+mod rights;
 mod serve;
 mod settle;
 mod tree;

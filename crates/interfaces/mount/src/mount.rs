@@ -20,7 +20,7 @@ const THREADS_MAX: usize = 16;
 /// More descriptors than this are not made use of.
 const DESCRIPTORS_MAX: usize = 1 << 16;
 /// How far the kernel is to read ahead, in KiB.
-const READ_AHEAD_KIB: u32 = 1024;
+const READ_AHEAD_KIB: u32 = 4096;
 pub(crate) const TURN: Duration = Duration::from_secs(60);
 
 /// How a volume is mounted.
@@ -135,7 +135,7 @@ pub fn wait_until_settled(volume: &Path) {
     }
 }
 
-/// Has the kernel read ahead in as long requests as it may: each request costs two wake-ups. A mount may only shorten what the system has for all, 128 KiB; the administrator may lengthen it.
+/// Has the kernel read ahead in as long requests as it may, and several at a time: each costs two wake-ups. A mount may only shorten what the system has for all, 128 KiB; the administrator may lengthen it.
 fn lengthen_read_ahead(target: &Path) {
     // Nothing is asked of the file system, which nobody serves as yet.
     let place = statx(CWD, target, AtFlags::STATX_DONT_SYNC, StatxFlags::empty());

@@ -2,12 +2,13 @@
 
 use crate::attr::kind;
 use crate::change::Change;
+use crate::rights::keeps_rights;
 use crate::tree::{Caller, Tree};
 use bywash_core::SecretVec;
 use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
+    BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner,
     OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
-    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::{AtFlags, FallocateFlags, OFlags};
 use std::cell::RefCell;
@@ -51,6 +52,14 @@ fn number(error: &io::Error) -> Errno {
         return Errno::EIO;
     };
     Errno::from_i32(number)
+}
+
+impl Served {
+    /// Whether a file whose content is about to change gives whoever runs it what it gave before.
+    fn keeps_rights(&self, request: &Request, ino: INodeNo) -> bool {
+        let gives = self.0.nodes.get(ino.0).and_then(|node| self.0.gives_rights(&node));
+        !gives.unwrap_or(true) || keeps_rights(request.pid(), request.uid())
+    }
 }
 
 fn caller(request: &Request) -> Caller {
@@ -167,7 +176,7 @@ impl Filesystem for Served {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let keeps_rights = request.uid() == 0 || size.is_none();
+        let keeps_rights = size.is_none() || self.keeps_rights(request, ino);
         match self.0.change(ino.0, &Change { mode, uid, gid, size, accessed, modified, keeps_rights }) {
             Ok(attr) => reply.attr(believed(&attr), &attr),
             Err(error) => reply.error(number(&error)),
@@ -403,7 +412,7 @@ impl Filesystem for Served {
     fn fallocate(&self, request: &Request, ino: INodeNo, _handle: FileHandle, offset: u64, length: u64, mode: i32, reply: ReplyEmpty) {
         let done = self.0.nodes.get(ino.0).and_then(|node| {
             let end = offset.checked_add(length).ok_or(rustix::io::Errno::FBIG)?;
-            if request.uid() != 0 {
+            if !self.keeps_rights(request, ino) {
                 self.0.drop_rights(&node)?;
             }
             self.0.with_file(&node, true, |file| {
@@ -412,5 +421,10 @@ impl Filesystem for Served {
             })
         });
         empty(reply, done);
+    }
+
+    fn ioctl(&self, _: &Request, _: INodeNo, _: FileHandle, _: IoctlFlags, _: u32, _: &[u8], _: u32, reply: ReplyIoctl) {
+        // Programs ask whether they write to a terminal.
+        reply.error(Errno::ENOTTY);
     }
 }

@@ -383,4 +383,13 @@ fn a_write_by_another_ends_the_owners_rights(at: &Path) {
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o6755);
     without(&|| File::options().write(true).open(&path).unwrap().write_all_at(b"x", 1).unwrap());
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o755);
+    // Cut, it is another text as well; but who has the capability, whoever he is, says himself what it is to be.
+    let cut = || File::options().write(true).open(&path).unwrap().set_len(2).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o6755)).unwrap();
+    if capabilities(None).unwrap().effective.contains(CapabilitySet::FSETID) {
+        cut();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o6755);
+    }
+    without(&cut);
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o755);
 }

@@ -1,0 +1,40 @@
+//! Whether whoever asks may change a file that runs as its owner, or its group, without taking that from it: who has the capability `CAP_FSETID`. The kernel knows, and `fuser` does not pass it on.
+
+use std::fs::{metadata, read_to_string};
+use std::os::unix::fs::MetadataExt;
+
+/// The bit of `CAP_FSETID` in the kernel's sets of capabilities.
+const FSETID: u32 = 4;
+
+/// Whether that thread has it, which waits for our answer meanwhile; where it cannot be looked at, whether it is root's.
+pub(crate) fn keeps_rights(thread: u32, uid: u32) -> bool {
+    // In a user namespace of its own a capability says nothing about files.
+    let namespace = |of: &str| metadata(format!("/proc/{of}/ns/user")).map(|link| (link.dev(), link.ino()));
+    let thread = thread.to_string();
+    match (namespace(&thread), namespace("self"), read_to_string(format!("/proc/{thread}/status"))) {
+        (Ok(theirs), Ok(ours), Ok(status)) => theirs == ours && has(&status, FSETID),
+        _ => uid == 0,
+    }
+}
+
+/// Whether a capability is in force, by what the kernel says of a thread (`proc_pid_status(5)`).
+fn has(status: &str, capability: u32) -> bool {
+    let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    set.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).is_some_and(|set| set >> capability & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_capability_counts_and_not_the_number_of_the_user() {
+        assert!(has("Name:\tx\nCapInh:\t0000000000000000\nCapEff:\t0000000000000010\n", FSETID));
+        assert!(!has("Name:\tx\nCapInh:\t0000000000000010\nCapEff:\t000001ffffffffef\n", FSETID));
+        assert!(!has("Name:\tx\n", FSETID));
+        let own = has(&read_to_string("/proc/self/status").unwrap(), FSETID);
+        assert_eq!(keeps_rights(std::process::id(), 12345), own);
+        // No thread has this number.
+        assert!(keeps_rights(u32::MAX, 0) && !keeps_rights(u32::MAX, 12345));
+    }
+}
