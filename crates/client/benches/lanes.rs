@@ -63,7 +63,7 @@ fn bare(engine: &dyn Engine, count: usize, span: Duration) -> Result<f64> {
 
 fn open(socket: Option<&str>, route: Route) -> Result<(Session, OwnedOperation)> {
     let (params, operation) = sample(ALGORITHM, 0)?;
-    Ok((Client::new(Config { socket: socket.map(Into::into), route, run: None }).session(params)?, operation))
+    Ok((Client::new(Config { socket: socket.map(Into::into), route, run: None, ..Config::default() }).session(params)?, operation))
 }
 
 /// Runs one operation after the other; nanoseconds of each.

@@ -1,5 +1,6 @@
 //! What a client is told when it is made, by its caller or by the environment.
 
+use crate::kept::KEPT_MAX;
 use bywash_core::{Error, Result};
 use bywash_protocol::environment::variable;
 use core::fmt;
@@ -7,7 +8,7 @@ use core::str::FromStr;
 use std::path::PathBuf;
 
 /// What a client is told when it is made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// The broker's socket; `None` works without a broker.
     pub socket: Option<PathBuf>,
@@ -15,11 +16,33 @@ pub struct Config {
     pub route: Route,
     /// Names the run that this process belongs to, for the broker's accounts.
     pub run: Option<String>,
+    /// How many keyed ciphers an interface may [keep](crate::Kept) in each thread between one message and the next; at most [`KEPT_MAX`]. With 0 no key outlives its last context.
+    pub keep: usize,
+}
+
+/// How many keyed ciphers a thread may keep, unless something else is said: some 200 KiB.
+const KEEP: usize = 64;
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { socket: None, route: Route::Auto, run: None, keep: KEEP }
+    }
+}
+
+/// The number of a setting of keyed ciphers.
+///
+/// # Errors
+/// [`Error::Config`] for what is no number, or over [`KEPT_MAX`].
+pub fn parse_keep(value: &str) -> Result<usize> {
+    value.parse().ok().filter(|&keep| keep <= KEPT_MAX).ok_or_else(|| Error::Config {
+        place: "keep (BYWASH_KEEP)".into(),
+        reason: format!("'{value}' is no number of keyed ciphers from 0, for none, to {KEPT_MAX}"),
+    })
 }
 
 impl Config {
     /// What the environment says: `BYWASH_SOCKET` (a path; `none` for no broker; unset for the default place,
-    /// [`socket_path`](bywash_protocol::socket_path)), `BYWASH_ROUTE` (`auto`, `here`, `queue`) and `BYWASH_RUN`.
+    /// [`socket_path`](bywash_protocol::socket_path)), `BYWASH_ROUTE` (`auto`, `here`, `queue`), `BYWASH_RUN`, and `BYWASH_KEEP` (a number).
     /// A program with borrowed rights asks none of them (see [`environment`](bywash_protocol::environment)).
     ///
     /// # Errors
@@ -29,8 +52,9 @@ impl Config {
             None => Route::Auto,
             Some(value) => value.to_string_lossy().parse()?,
         };
+        let keep = variable("BYWASH_KEEP").map_or(Ok(KEEP), |value| parse_keep(&value.to_string_lossy()))?;
         let socket = Some(bywash_protocol::socket_path()).filter(|path| path.as_os_str() != "none");
-        Ok(Self { socket, route, run: variable("BYWASH_RUN").map(|run| run.to_string_lossy().into_owned()) })
+        Ok(Self { socket, route, run: variable("BYWASH_RUN").map(|run| run.to_string_lossy().into_owned()), keep })
     }
 }
 
@@ -85,5 +109,14 @@ mod tests {
         }
         let error = "fast".parse::<Route>().unwrap_err().to_string();
         assert!(error.contains("BYWASH_ROUTE") && error.contains("'fast'"), "{error}");
+    }
+
+    #[test]
+    fn a_number_to_keep_has_a_bound() {
+        assert_eq!((parse_keep("0").unwrap(), parse_keep("256").unwrap(), Config::default().keep), (0, KEPT_MAX, KEEP));
+        for bad in ["257", "-1", "many", ""] {
+            let error = parse_keep(bad).unwrap_err().to_string();
+            assert!(error.contains("BYWASH_KEEP") && error.contains(&format!("'{bad}'")), "{error}");
+        }
     }
 }

@@ -62,6 +62,7 @@ mod counted;
 mod crowd;
 mod embedded;
 mod gather;
+mod kept;
 mod life;
 mod link;
 mod many;
@@ -75,8 +76,9 @@ mod upstream;
 mod usage;
 
 pub use client::{Client, Stats};
-pub use config::{Config, Route};
+pub use config::{Config, Route, parse_keep};
 pub use gather::{Gather, Moment, Ticket};
+pub use kept::{AGE_MS, KEPT_MAX, Kept, Seen, Tag};
 pub use many::run_many;
 pub use pending::Pending;
 pub use readiness::Readiness;

@@ -24,7 +24,7 @@ fn broker_process() {
 }
 
 fn client(socket: &Path, route: Route) -> Client {
-    Client::new(Config { socket: Some(socket.to_owned()), route, run: Some("test".into()) })
+    Client::new(Config { socket: Some(socket.to_owned()), route, run: Some("test".into()), ..Config::default() })
 }
 
 fn gcm(client: &Client) -> Session {

@@ -38,7 +38,7 @@ fn load(client: &Client) {
 fn the_broker_computes_drains_and_is_found_again() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("s");
-    let client = Client::new(Config { socket: Some(path.clone()), route: Route::Queue, run: None });
+    let client = Client::new(Config { socket: Some(path.clone()), route: Route::Queue, run: None, ..Config::default() });
     for _ in 0..3 {
         let broker = broker(&path);
         let handle = broker.handle();

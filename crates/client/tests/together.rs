@@ -81,7 +81,7 @@ fn session(client: &Client) -> Session {
 }
 
 fn client(path: &Path) -> Client {
-    Client::with_engine(Config { socket: Some(path.to_owned()), route: Route::Auto, run: None }, Arc::new(Slow))
+    Client::with_engine(Config { socket: Some(path.to_owned()), route: Route::Auto, run: None, ..Config::default() }, Arc::new(Slow))
 }
 
 /// A program of so many threads, busy until its input ends; then it says how many operations it sent to the broker. Run without its variables, there is nothing to do.

@@ -39,7 +39,7 @@ fn place() -> tempfile::TempDir {
 }
 
 fn client(place: &Path, route: Route) -> Client {
-    Client::new(Config { socket: Some(place.join("s")), route, run: None })
+    Client::new(Config { socket: Some(place.join("s")), route, run: None, ..Config::default() })
 }
 
 fn session(client: &Client, key: KeyReference) -> Session {
@@ -127,7 +127,7 @@ fn without_its_broker_a_key_fails_in_words_and_soon() {
     let error = client.vault_key("web", None).unwrap_err().to_string();
     assert!(error.contains("bywash:web") && error.contains("no broker listens") && error.contains("bywash serve"), "{error}");
     let running = broker(place.path());
-    let again = Client::new(Config { socket: Some(place.path().join("s")), route: Route::Auto, run: None });
+    let again = Client::new(Config { socket: Some(place.path().join("s")), route: Route::Auto, run: None, ..Config::default() });
     let session = session(&again, again.vault_key("web", None).unwrap());
     sign(&session).unwrap();
     drop(running);

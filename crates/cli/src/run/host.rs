@@ -90,7 +90,7 @@ impl Host {
     /// What a client in this process is told, to compute on behalf of the run.
     pub(crate) fn client(&self, route: Route) -> Config {
         let socket = Some(self.socket.clone()).filter(|socket| socket != Path::new(NO_BROKER));
-        Config { socket, route, run: Some(self.token.clone()) }
+        Config { socket, route, run: Some(self.token.clone()), ..Config::default() }
     }
 
     /// After the program's end: what its processes did, and what became of the trace.

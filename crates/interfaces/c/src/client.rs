@@ -43,7 +43,7 @@ impl Config {
             false => unsafe { text(pointer, name) }.map(|text| Some(text.to_owned())),
         };
         let (socket, run) = (optional(self.socket, "socket")?, optional(self.run, "run")?);
-        Ok(bywash_client::Config { socket: socket.map(Into::into), route, run })
+        Ok(bywash_client::Config { socket: socket.map(Into::into), route, run, ..bywash_client::Config::default() })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::errors::{REASON_STRINGS, Reason, connect, disconnect, raise};
 use crate::ffi::ids::{core as id, operation};
 use crate::ffi::{AlgorithmEntry, Callback, CoreHandle, DispatchEntry, Function, Param, ParamsMut, Table, guard};
 use crate::{ciphers, kdf, keys, pkey};
-use bywash_client::{Client, Config, Route};
+use bywash_client::{Client, Config, Route, parse_keep};
 use bywash_core::Algorithm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
@@ -26,12 +26,17 @@ pub struct Provider {
     client: OnceBox<Option<Client>>,
     bio_gets: Option<BioGets>,
     bio_read: Option<BioRead>,
+    thread_start: Option<ThreadStart>,
 }
 
 /// The core's `BIO_gets`, for what a decoder reads from.
 pub type BioGets = unsafe extern "C" fn(bio: *mut c_void, line: *mut c_char, size: c_int) -> c_int;
 /// The core's `BIO_read_ex`.
 pub type BioRead = unsafe extern "C" fn(bio: *mut c_void, data: *mut c_void, size: usize, read: *mut usize) -> c_int;
+/// What is called when a thread stops.
+pub type ThreadStops = unsafe extern "C" fn(*mut c_void);
+/// The core's `core_thread_start`. Releases before 3.1 hand the function the provider's context whatever `arg` is.
+type ThreadStart = unsafe extern "C" fn(handle: *const CoreHandle, stops: ThreadStops, arg: *mut c_void) -> c_int;
 
 // SAFETY: the handle is only compared and handed back to the core; the rest is shareable.
 unsafe impl Send for Provider {}
@@ -41,7 +46,7 @@ unsafe impl Sync for Provider {}
 impl Provider {
     fn new(handle: *const CoreHandle, config: Config, bio_gets: Option<BioGets>, bio_read: Option<BioRead>) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
-        Self { number: NUMBER.fetch_add(1, Relaxed), handle, config, client: OnceBox::new(), bio_gets, bio_read }
+        Self { number: NUMBER.fetch_add(1, Relaxed), handle, config, client: OnceBox::new(), bio_gets, bio_read, thread_start: None }
     }
 
     /// The provider behind the pointer that libcrypto hands to constructors.
@@ -58,6 +63,17 @@ impl Provider {
     /// Its number: not 0, and no other's.
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// How many keyed ciphers a thread may keep for its next contexts.
+    pub(crate) fn keeps_most(&self) -> usize {
+        self.config.keep
+    }
+
+    /// Has the core call a function when this thread stops; false if it cannot be had.
+    pub(crate) fn tell_when_thread_stops(&self, stops: ThreadStops) -> bool {
+        // SAFETY: the core's function and its own handle; the function looks at no argument, and is in a module that the core does not unload before it has forgotten it.
+        self.thread_start.is_some_and(|start| unsafe { start(self.handle, stops, ptr::null_mut()) } == 1)
     }
 
     /// Access to engines; none if it could not be had.
@@ -99,7 +115,13 @@ impl Provider {
     /// One that no program has loaded, for tests of what is made from it.
     #[cfg(test)]
     pub(crate) fn of_no_program(route: bywash_client::Route) -> Self {
-        Self::new(ptr::null(), Config { socket: None, route, run: None }, None, None)
+        Self::new(ptr::null(), Config { route, ..Config::default() }, None, None)
+    }
+
+    /// Sets how many keyed ciphers a thread may keep.
+    #[cfg(test)]
+    pub(crate) fn keep(&mut self, most: usize) {
+        self.config.keep = most;
     }
 
     /// What this process computed in its own place, one line for each algorithm used.
@@ -147,6 +169,12 @@ fn configuration(handle: *const CoreHandle, get_params: Option<Function>) -> Con
     }
     if let Some(run) = configured(handle, get_params, c"run") {
         config.run = Some(run);
+    }
+    if let Some(keep) = configured(handle, get_params, c"keep") {
+        match parse_keep(&keep) {
+            Ok(keep) => config.keep = keep,
+            Err(error) => log(&error),
+        }
     }
     config
 }
@@ -203,7 +231,9 @@ pub unsafe extern "C" fn OSSL_provider_init(
         let bio_gets = offered(id::BIO_GETS).map(|gets| unsafe { transmute::<Function, BioGets>(gets) });
         // SAFETY: as above.
         let bio_read = offered(id::BIO_READ).map(|read| unsafe { transmute::<Function, BioRead>(read) });
-        let provider = Box::new(Provider::new(handle, config, bio_gets, bio_read));
+        let mut provider = Box::new(Provider::new(handle, config, bio_gets, bio_read));
+        // SAFETY: as above.
+        provider.thread_start = offered(id::THREAD_START).map(|start| unsafe { transmute::<Function, ThreadStart>(start) });
         // SAFETY: libcrypto gives room for both results.
         unsafe {
             *provctx = Box::into_raw(provider).cast();
@@ -244,6 +274,7 @@ unsafe extern "C" fn teardown(provctx: *mut c_void) {
         // SAFETY: made by `OSSL_provider_init` and torn down once, when nothing refers to it any more.
         let provider = unsafe { Box::from_raw(provctx.cast::<Provider>()) };
         disconnect(provider.handle);
+        ciphers::unload();
         provider.log_usage();
     });
 }

@@ -58,7 +58,7 @@ pub(crate) fn client(engine: Option<&str>) -> Result<Client> {
         None => Client::new(Config::from_env()?),
         Some(name) => {
             let engines = bywash_manager::find(&[name.parse::<EngineName>()?])?;
-            let config = Config { socket: None, route: Route::Here, run: None };
+            let config = Config { route: Route::Here, ..Config::default() };
             Client::with_engine(config, engines.present[0].clone())
         }
     };

@@ -161,7 +161,7 @@ fn watch(manager: &Manager) -> Arc<Mutex<Vec<Seen>>> {
 
 /// Has the requests made at their times, by whichever client is free; returns when all are done.
 fn make_requests(socket: &Path, requests: &[Wanted]) -> Result<()> {
-    let config = || Config { socket: Some(socket.to_owned()), route: Route::Queue, run: None };
+    let config = || Config { socket: Some(socket.to_owned()), route: Route::Queue, run: None, ..Config::default() };
     let clients: Vec<Client> = (0..CLIENTS).map(|_| Client::new(config())).collect();
     let (next, begun) = (AtomicUsize::new(0), Instant::now() + Duration::from_millis(300));
     let serve = |client: &Client| -> Result<()> {

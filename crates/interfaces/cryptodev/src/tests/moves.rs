@@ -169,7 +169,7 @@ fn sessions_move_between_engines_and_their_bytes_do_not_show_it() {
     let engines = [Watched::new("board:ixp425"), Watched::new("cpu")];
     let (board, cpu) = (&engines[0], &engines[1]);
     let (broker, thread) = serve(&path, &engines);
-    let client = Client::new(Config { socket: Some(path.clone()), route: Route::Queue, run: None });
+    let client = Client::new(Config { socket: Some(path.clone()), route: Route::Queue, ..Config::default() });
     let (ours, wanted) = (Side::new(Device::new(client.clone())), Side::new(device()));
     let mut numbers = 0..;
     let mut compare = |ours: &Side, wanted: &Side, when: &str| {

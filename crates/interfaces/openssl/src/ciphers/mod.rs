@@ -7,7 +7,8 @@
 //! | `work` | cipher and accounts of one context |
 //! | `block`, `ctr`, `xts`, `gcm`, `chacha` | one mode each |
 //! | `delegated` | the default provider's cipher, for what is left to it |
-//! | `spare` | ciphers between two contexts |
+//! | `spare` | ciphers between two contexts, without a key |
+//! | `recurring` | GCM's with their keys, where a program gives the same ones again and again |
 //! | `leftovers` | the stack, wiped when a context is freed |
 //! | `passed` | whole contexts left to the default provider: those in place for which the engine has nothing better |
 //!
@@ -43,6 +44,7 @@ mod io;
 mod leftovers;
 mod params;
 mod passed;
+mod recurring;
 mod spare;
 mod spec;
 mod work;
@@ -51,6 +53,7 @@ mod xts;
 use crate::ffi::{AlgorithmEntry, DispatchEntry, Table};
 use bywash_core::Algorithm;
 use dispatch::{Offered, functions};
+pub(crate) use recurring::unload;
 use spec::{Mode, Spec};
 
 /// What a provider offers that may hand its operations to a broker, or not. One that may not leaves ChaCha20-Poly1305 to the default provider altogether: it would

@@ -4,7 +4,7 @@
 
 use super::dispatch::{Cipher, Failed, Outcome};
 use super::spare;
-use super::spec::Spec;
+use super::spec::{Mode, Spec};
 use super::work::Work;
 use crate::delegate::{Delegate, call, functions};
 use crate::ffi::ids::{cipher as id, operation};
@@ -210,14 +210,15 @@ impl<C: Cipher> Held<C> {
 
 /// A context of our own, with a cipher to itself or else with sessions.
 fn own<C: Cipher>(provider: &'static Provider, client: &'static Client, spec: &'static Spec, solo: Option<Box<dyn Solo>>) -> C {
-    C::new(provider, spec, Work::new(client, spec.algorithm, solo))
+    // What the other modes make of a key takes hardly longer than to look for it.
+    let keeper = Some(provider).filter(|provider| spec.mode == Mode::Gcm && provider.keeps_most() > 0);
+    C::new(provider, spec, Work::new(client, keeper, spec.algorithm, solo))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::gcm::Gcm;
     use super::super::io::Io;
-    use super::super::spec::Mode;
     use super::*;
     use bywash_client::Route;
 

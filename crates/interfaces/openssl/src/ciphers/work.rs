@@ -2,9 +2,11 @@
 
 use super::dispatch::{Failed, Outcome, fail};
 use super::io::Io;
+use super::recurring::{self, Found};
 use super::{leftovers, spare};
 use crate::errors::Reason;
-use bywash_client::{Client, Session};
+use crate::provider::Provider;
+use bywash_client::{Client, Session, Tag};
 use bywash_core::secret::constant_time_eq;
 use bywash_core::{Algorithm, Data, Direction, Key, Operation, Place, SessionParams, Solo, Stream};
 use core::mem;
@@ -25,6 +27,12 @@ pub(crate) struct Work {
     client: &'static Client,
     algorithm: Algorithm,
     way: Way,
+    /// Who keeps the keys of solos that come again, if anybody does.
+    keeper: Option<&'static Provider>,
+    /// What the key is found by, with such a keeper.
+    tag: Option<Tag>,
+    /// Whether the key has come again, so that it is kept.
+    recurs: bool,
     is_keyed: bool,
     /// The message begun has text, so that no more associated data may come.
     has_text: bool,
@@ -42,9 +50,26 @@ fn no_message<T>() -> Outcome<T> {
 
 impl Work {
     /// With this cipher, or else with sessions.
-    pub(crate) fn new(client: &'static Client, algorithm: Algorithm, solo: Option<Box<dyn Solo>>) -> Self {
+    pub(crate) fn new(
+        client: &'static Client,
+        keeper: Option<&'static Provider>,
+        algorithm: Algorithm,
+        solo: Option<Box<dyn Solo>>,
+    ) -> Self {
         let way = solo.map_or(Way::Shared { session: None, stream: None }, Way::Solo);
-        Self { client, algorithm, way, is_keyed: false, has_text: false, operations: 0, bytes: 0, leaves: false }
+        Self {
+            client,
+            algorithm,
+            way,
+            keeper,
+            tag: None,
+            recurs: false,
+            is_keyed: false,
+            has_text: false,
+            operations: 0,
+            bytes: 0,
+            leaves: false,
+        }
     }
 
     /// Whether there is a key.
@@ -82,11 +107,48 @@ impl Work {
     pub(crate) fn set_key(&mut self, key: &[u8]) -> Outcome {
         let was_keyed = mem::replace(&mut self.is_keyed, false);
         match &mut self.way {
+            Way::Solo(_) if self.keeper.is_some() => self.find_key(key, was_keyed)?,
             Way::Solo(solo) => solo.set_key(key)?,
             Way::Shared { .. } => self.open_session(key, was_keyed)?,
         }
         self.is_keyed = true;
         Ok(())
+    }
+
+    /// A key for a cipher of our own, if it is another than before: found expanded, or else to be expanded.
+    #[inline]
+    fn find_key(&mut self, key: &[u8], was_keyed: bool) -> Outcome {
+        let tag = Tag::of(self.algorithm, key);
+        if !was_keyed || self.tag != Some(tag) {
+            self.leave_key(was_keyed);
+            let most = self.keeper.map_or(0, Provider::keeps_most);
+            let found = recurring::find(self.algorithm, tag, key, most);
+            self.recurs = !matches!(found, Found::New);
+            self.tag = Some(tag);
+            if let (Found::Ready(ready), Way::Solo(solo)) = (found, &mut self.way) {
+                spare::keep(self.algorithm, mem::replace(solo, ready));
+                return Ok(());
+            }
+        }
+        // It compares first, so that two keys of one tag do no harm.
+        if let Way::Solo(solo) = &mut self.way {
+            solo.set_key(key)?;
+        }
+        Ok(())
+    }
+
+    /// Has a key kept that recurs, in exchange for another cipher.
+    fn leave_key(&mut self, was_keyed: bool) {
+        let recurs = mem::take(&mut self.recurs) && was_keyed;
+        let (Some(keeper), Some(tag), Way::Solo(solo), true) = (self.keeper, self.tag, &mut self.way, recurs) else { return };
+        if let Some(other) = spare::take(self.algorithm).or_else(|| self.client.solo(self.algorithm)) {
+            match recurring::keep(keeper, self.algorithm, tag, mem::replace(solo, other)) {
+                // The new key goes where the old one was, without wiping that before.
+                Some((algorithm, room)) if algorithm == self.algorithm => spare::keep(algorithm, mem::replace(solo, room)),
+                Some((algorithm, room)) => spare::keep(algorithm, room),
+                None => {}
+            }
+        }
     }
 
     #[inline(never)]
@@ -257,6 +319,9 @@ impl Work {
             client: self.client,
             algorithm: self.algorithm,
             way,
+            keeper: self.keeper,
+            tag: self.tag,
+            recurs: self.recurs,
             is_keyed: self.is_keyed,
             has_text: self.has_text,
             operations: 0,
@@ -270,7 +335,14 @@ impl Drop for Work {
     fn drop(&mut self) {
         self.flush();
         if let Way::Solo(solo) = mem::replace(&mut self.way, Way::Shared { session: None, stream: None }) {
-            spare::keep(self.algorithm, solo);
+            let kept = (self.keeper, self.tag, self.recurs && self.is_keyed);
+            let goes = match kept {
+                (Some(keeper), Some(tag), true) => recurring::keep(keeper, self.algorithm, tag, solo),
+                _ => Some((self.algorithm, solo)),
+            };
+            if let Some((algorithm, solo)) = goes {
+                spare::keep(algorithm, solo);
+            }
         }
         if self.leaves {
             leftovers::wipe();

@@ -4,6 +4,7 @@
 /// What the core offers, and what a provider offers the core.
 pub mod core {
     pub const GET_PARAMS: i32 = 2;
+    pub const THREAD_START: i32 = 3;
     pub const BIO_READ: i32 = 42;
     pub const BIO_GETS: i32 = 49;
     pub const NEW_ERROR: i32 = 5;

@@ -31,6 +31,8 @@ unsafe extern "C" {
     pub fn RAND_bytes_ex(ctx: *mut OSSL_LIB_CTX, buf: *mut c_uchar, num: usize, strength: c_uint) -> c_int;
     pub fn RAND_priv_bytes_ex(ctx: *mut OSSL_LIB_CTX, buf: *mut c_uchar, num: usize, strength: c_uint) -> c_int;
 
+    pub fn CRYPTO_secure_malloc_initialized() -> c_int;
+
     pub fn ERR_set_mark() -> c_int;
     pub fn ERR_pop_to_mark() -> c_int;
     pub fn ERR_peek_last_error() -> core::ffi::c_ulong;

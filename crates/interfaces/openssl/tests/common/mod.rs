@@ -25,15 +25,15 @@ pub fn module() -> PathBuf {
 /// a file that is none.
 pub fn configuration(route: &str, folder: &Path) -> PathBuf {
     let socket = if route == "queue" { "none".into() } else { folder.join(format!("{route}.cnf")) };
-    configuration_with(route, &socket, folder)
+    configuration_with(route, &socket, folder, "")
 }
 
-fn configuration_with(route: &str, socket: &Path, folder: &Path) -> PathBuf {
+fn configuration_with(route: &str, socket: &Path, folder: &Path, setting: &str) -> PathBuf {
     let file = folder.join(format!("{route}.cnf"));
     let module = module();
     let text = format!(
         "openssl_conf = init\n[init]\nproviders = providers\n[providers]\nbywash = bywash\ndefault = default_sect\n\
-         [bywash]\nmodule = {}\nactivate = 1\nroute = {route}\nsocket = {}\n[default_sect]\nactivate = 1\n",
+         [bywash]\nmodule = {}\nactivate = 1\nroute = {route}\nsocket = {}\n{setting}\n[default_sect]\nactivate = 1\n",
         module.display(),
         socket.display()
     );
@@ -57,7 +57,14 @@ impl Library {
     /// Without any broker's socket.
     pub fn alone(route: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let file = configuration_with(route, Path::new("none"), folder.path());
+        let file = configuration_with(route, Path::new("none"), folder.path(), "");
+        Self::load(&file, folder)
+    }
+
+    /// Without any broker's socket, and with a bound for keyed ciphers that a thread keeps.
+    pub fn keeping(keep: usize) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = configuration_with("here", Path::new("none"), folder.path(), &format!("keep = {keep}"));
         Self::load(&file, folder)
     }
 
