@@ -25,12 +25,13 @@ impl Tag {
     #[inline]
     pub fn of(algorithm: Algorithm, key: &[u8]) -> Self {
         let [seed, seeds @ ..] = seeds();
-        let word = |part: &[u8]| part.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
         let (words, rest) = key.as_chunks::<8>();
         let whole = words.iter().map(|whole| u64::from_le_bytes(*whole));
         let first = seed.wrapping_mul(u128::from(algorithm.number()) << 32 | key.len() as u128);
         let sum = whole.zip(seeds).fold(first, |sum, (word, seed)| sum.wrapping_add(seed.wrapping_mul(word.into())));
-        Self((sum.wrapping_add(seeds[WORDS - 1].wrapping_mul(word(rest).into())) >> 64) as u64)
+        // No cipher's key has any.
+        let sum = rest.iter().fold(sum, |sum, byte| sum.wrapping_add(u128::from(*byte)).wrapping_mul(*seed | 1));
+        Self((sum >> 64) as u64)
     }
 }
 
@@ -164,36 +165,52 @@ impl Kept {
 pub struct Seen {
     ring: Vec<u16>,
     next: usize,
-    since_ms: u64,
+    /// When the first of each [`GROUP`] in the ring was noted: a clock read for each key would cost those that never come again a tenth of a short message.
+    since_ms: Vec<u64>,
 }
+
+/// Keys that have one time.
+const GROUP: usize = 8;
 
 impl Seen {
     /// Without any.
     pub const fn new() -> Self {
-        Self { ring: Vec::new(), next: 0, since_ms: 0 }
+        Self { ring: Vec::new(), next: 0, since_ms: Vec::new() }
     }
 
-    /// Whether the key was among the last `most`, or fewer where they are over [`AGE_MS`] old; now it is. Keys that take turns in greater number than a table holds are never found
-    /// to come again, and so do not push each other out of it.
+    /// Whether the key was among the last `most`, or somewhat more, and certainly not longer ago than [`AGE_MS`]; now it is. Keys that take turns in much greater number than a table holds
+    /// are never found to come again, and so do not push each other out of it.
     #[inline]
     pub fn note(&mut self, tag: Tag, most: usize) -> bool {
-        self.note_at(now_ms(), tag, most)
+        self.note_at(now_ms, tag, most)
     }
 
-    fn note_at(&mut self, now_ms: u64, Tag(tag): Tag, most: usize) -> bool {
-        if self.ring.len() != most || now_ms.wrapping_sub(self.since_ms) >= AGE_MS {
-            self.ring.clear();
-            self.ring.resize(most, 0);
-            (self.next, self.since_ms) = (0, now_ms);
+    #[inline]
+    fn note_at(&mut self, now_ms: impl Fn() -> u64, Tag(tag): Tag, most: usize) -> bool {
+        // The group that is being filled holds fewer.
+        let groups = if most == 0 { 0 } else { most.div_ceil(GROUP) + 1 };
+        if self.since_ms.len() != groups {
+            *self = Self { ring: vec![0; groups * GROUP], next: 0, since_ms: vec![0; groups] };
         }
         // 0 is no key's.
         let tag = ((tag >> 48) as u16).max(1);
-        let is_there = self.ring.iter().fold(false, |seen, &other| seen | (other == tag));
-        if let Some(place) = self.ring.get_mut(self.next) {
-            *place = tag;
-            self.next = (self.next + 1) % most;
+        let is_there = self.ring.iter().fold(false, |seen, &other| seen | (other == tag)) && self.is_recent(tag, &now_ms);
+        let Some(group) = self.ring.as_chunks_mut::<GROUP>().0.get_mut(self.next / GROUP) else { return false };
+        if self.next.is_multiple_of(GROUP) {
+            // With the time of the group goes what was in it.
+            *group = [0; GROUP];
+            self.since_ms[self.next / GROUP] = now_ms();
         }
+        group[self.next % GROUP] = tag;
+        self.next = if self.next + 1 == groups * GROUP { 0 } else { self.next + 1 };
         is_there
+    }
+
+    /// Whether a key that is there was noted lately. It is taken for as old as the first of its group, whatever that was.
+    #[cold]
+    fn is_recent(&self, tag: u16, now_ms: &impl Fn() -> u64) -> bool {
+        let now = now_ms();
+        self.ring.iter().enumerate().any(|(place, other)| *other == tag && now.wrapping_sub(self.since_ms[place / GROUP]) < AGE_MS)
     }
 }
 

@@ -127,17 +127,22 @@ fn what_nobody_used_for_a_second_goes_when_the_table_is_asked() {
 
 #[test]
 fn a_key_that_comes_again_soon_is_told_from_one_that_does_not() {
+    let noted = |seen: &mut Seen, at: u64, number: u64| seen.note_at(|| at, Tag(number << 48), 8);
     let mut seen = Seen::new();
-    let mut note = |at, number| seen.note_at(at, Tag(u64::from(number) << 48), 8);
-    assert!(!note(0, 1_u16) && note(1, 1), "at its second time");
-    assert!((2..9).all(|number| !note(2, number)) && !note(3, 1), "eight others were there since");
-    assert!(note(999, 8) && !note(1000, 8), "a second has gone by since the first");
-    assert!(note(1000, 8));
-    assert!(!Seen::new().note_at(0, Tag(0), 8), "nothing is not a key");
-    assert!(!Seen::new().note_at(0, tag(1), 0));
+    assert!(!noted(&mut seen, 0, 1) && noted(&mut seen, 1, 1), "at its second time");
+    assert!((2..10).all(|number| !noted(&mut seen, 2, number)) && noted(&mut seen, 3, 1), "eight others were there since");
+    assert!((10..26).all(|number| !noted(&mut seen, 4, number)) && !noted(&mut seen, 5, 1), "and sixteen");
+    let mut seen = Seen::new();
+    assert!(!noted(&mut seen, 0, 1) && noted(&mut seen, 999, 1) && !noted(&mut seen, 1000, 1), "a second has gone by");
+    assert!((0..9).any(|_| noted(&mut seen, 1000, 1)), "it does come again");
+    // What is overwritten takes no younger time than its own.
+    let mut seen = Seen::new();
+    assert!((1..=16).all(|number| !noted(&mut seen, 0, number)) && !noted(&mut seen, 5000, 17) && !noted(&mut seen, 5000, 2));
+    assert!(!Seen::new().note_at(|| 0, Tag(0), 8), "nothing is not a key");
+    assert!(!Seen::new().note_at(|| 0, tag(1), 0));
     // A turn of more keys than are remembered is never taken for a return.
     let mut seen = Seen::new();
-    assert!((0..90).all(|turn| !seen.note_at(0, Tag((turn % 9 + 1) << 48), 8)));
+    assert!((0..170).all(|turn| !noted(&mut seen, 0, turn % 17 + 1)));
 }
 
 #[test]
