@@ -1,8 +1,10 @@
 //! Which operations can be cut into parts that are computed apart, and with what each part begins.
 //!
 //! A part is an operation like any other, of the same session: other bytes, another IV. That is so where a block's result depends on nothing but the blocks before it that are
-//! *given*: counter mode (the counter is known), ECB, and the decryption of CBC (the ciphertext before is there). It is not so of CBC encryption, which is a chain; of XTS, whose
-//! tweak in mid-text is no tweak that an operation could begin with; of AEADs, whose one tag is over all of the text.
+//! *given*: counter mode (the counter is known), ECB, the decryption of CBC (the ciphertext before is there), and XTS, where it takes two blocks of the block cipher to find the number
+//! of a data unit that begins with the tweak in mid-text. It is not so of CBC encryption, which is a chain, and of AEADs, whose one tag is over all of the text.
+
+mod tweak;
 
 use crate::algorithm::{Algorithm, Kind};
 use crate::operation::Direction;
@@ -13,7 +15,11 @@ enum Mode {
     Counter,
     Codebook,
     Chained,
+    Tweaked,
 }
+
+/// The block cipher under that half of an XTS key by which tweaks are made (the second): enciphers or deciphers a block. `None` if it cannot.
+pub type TweakCipher<'a> = dyn Fn(Direction, [u8; 16]) -> Option<[u8; 16]> + 'a;
 
 fn mode(algorithm: Algorithm, direction: Direction) -> Option<(Mode, usize)> {
     let Kind::Cipher { iv, block, .. } = algorithm.kind() else { return None };
@@ -21,6 +27,7 @@ fn mode(algorithm: Algorithm, direction: Direction) -> Option<(Mode, usize)> {
         ("CTR", _) => Some((Mode::Counter, iv)),
         ("ECB", _) => Some((Mode::Codebook, block)),
         ("CBC", Direction::Decrypt) => Some((Mode::Chained, block)),
+        ("XTS", _) => Some((Mode::Tweaked, tweak::BLOCK)),
         _ => None,
     }
 }
@@ -30,8 +37,16 @@ pub fn grain(algorithm: Algorithm, direction: Direction) -> Option<usize> {
     mode(algorithm, direction).map(|(_, grain)| grain)
 }
 
-/// The IV of the part that begins at `from` bytes of the input, which is a multiple of the [`grain`]; `None` for what cannot be cut, or not there.
-pub fn iv_at(algorithm: Algorithm, direction: Direction, iv: &[u8], input: &[u8], from: usize) -> Option<Vec<u8>> {
+/// The IV of the part that begins at `from` bytes of the input, which is a multiple of the [`grain`]; `None` for what cannot be cut, or not there. Only XTS asks for its block cipher, and only
+/// past the beginning.
+pub fn iv_at(
+    algorithm: Algorithm,
+    direction: Direction,
+    iv: &[u8],
+    input: &[u8],
+    from: usize,
+    cipher: &TweakCipher<'_>,
+) -> Option<Vec<u8>> {
     let (mode, grain) = mode(algorithm, direction)?;
     if !from.is_multiple_of(grain) || from > input.len() {
         return None;
@@ -41,6 +56,12 @@ pub fn iv_at(algorithm: Algorithm, direction: Direction, iv: &[u8], input: &[u8]
         Mode::Counter => advanced(iv, (from / grain) as u64),
         Mode::Codebook => Vec::new(),
         Mode::Chained => input[from - grain..from].to_vec(),
+        // The last part has a whole block at least, from which one that is not whole steals.
+        Mode::Tweaked if input.len() - from < grain => return None,
+        Mode::Tweaked => {
+            let first = cipher(Direction::Encrypt, iv.try_into().ok()?)?;
+            cipher(Direction::Decrypt, tweak::advanced(first, (from / grain) as u64))?.to_vec()
+        }
     })
 }
 
@@ -70,7 +91,8 @@ mod tests {
             (Algorithm::Aes256Cbc, Decrypt, Some(16)),
             (Algorithm::BlowfishCbc, Decrypt, Some(8)),
             (Algorithm::Aes256Cbc, Encrypt, None),
-            (Algorithm::Aes128Xts, Encrypt, None),
+            (Algorithm::Aes128Xts, Encrypt, Some(16)),
+            (Algorithm::Aes256Xts, Decrypt, Some(16)),
             (Algorithm::Aes128Gcm, Encrypt, None),
             (Algorithm::Aes128Ofb, Encrypt, None),
             (Algorithm::Sha256, Compute, None),
@@ -83,7 +105,8 @@ mod tests {
 
     #[test]
     fn a_counter_carries_and_wraps() {
-        let at = |iv: &[u8; 16], from: usize| iv_at(Algorithm::Aes128Ctr, Direction::Encrypt, iv, &[0; 1 << 13], from).unwrap();
+        let at =
+            |iv: &[u8; 16], from: usize| iv_at(Algorithm::Aes128Ctr, Direction::Encrypt, iv, &[0; 1 << 13], from, &|_, _| None).unwrap();
         let mut iv = [0; 16];
         iv[15] = 255;
         assert_eq!(at(&iv, 16)[14..], [1, 0]);
@@ -99,8 +122,26 @@ mod tests {
     #[test]
     fn a_chain_goes_on_with_the_ciphertext_before() {
         let input: Vec<u8> = (0..64).collect();
-        let at = |from| iv_at(Algorithm::Aes128Cbc, Direction::Decrypt, &[7; 16], &input, from);
+        let at = |from| iv_at(Algorithm::Aes128Cbc, Direction::Decrypt, &[7; 16], &input, from, &|_, _| None);
         assert_eq!((at(0), at(32)), (Some(vec![7; 16]), Some((16..32).collect())));
         assert_eq!((at(8), at(80)), (None, None), "not at a block's edge; beyond the end");
+    }
+
+    #[test]
+    fn a_data_unit_goes_on_with_the_number_of_its_tweak() {
+        // A cipher that adds one to the first byte.
+        let cipher = |direction, mut block: [u8; 16]| {
+            block[0] = if direction == Direction::Encrypt { block[0].wrapping_add(1) } else { block[0].wrapping_sub(1) };
+            Some(block)
+        };
+        let at = |from, len: usize, cipher: &TweakCipher<'_>| {
+            iv_at(Algorithm::Aes128Xts, Direction::Encrypt, &[7; 16], &vec![0; len], from, cipher)
+        };
+        let mut second = [14; 16];
+        second[0] = 15;
+        assert_eq!(at(0, 100, &cipher), Some(vec![7; 16]));
+        assert_eq!(at(16, 100, &cipher), Some(second.into()));
+        assert_eq!((at(96, 100, &cipher), at(32, 100, &|_, _| None)), (None, None), "less than a block; no cipher");
+        assert!(at(96, 112, &cipher).is_some());
     }
 }

@@ -229,7 +229,7 @@ mod tests {
             let (iv, aad, tag) = (vec![0; 16], vec![], vec![]);
             let operation = OwnedOperation { direction: Direction::Encrypt, iv, aad, input: byte(), output: byte(), tag };
             let request = session.request(state.number(), Time::ZERO, Direction::Compute, 1, EngineSet(0b11));
-            state.admit(Time(0), request, &session, operation, Deliver::Call(Box::new(|_| {})));
+            state.admit(Time(0), request, &session, &[], operation, Deliver::Call(Box::new(|_| {})));
         }
         state
     }

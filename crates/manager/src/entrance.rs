@@ -9,16 +9,31 @@ use bywash_core::{Data, Error, Operation, OwnedOperation, Result, SecretBytes, T
 use bywash_policy::{EngineId, EngineSet, Event, Request, RequestId};
 use std::sync::Arc;
 
+/// What is left to try with a copy of an operation.
+pub(crate) struct Left {
+    engines: EngineSet,
+    /// To what the policy would cut it, if it was asked.
+    sizes: Option<Vec<(EngineId, u64)>>,
+}
+
+impl Left {
+    /// These engines, of which nobody was asked anything yet.
+    pub(crate) const fn all(engines: EngineSet) -> Self {
+        Self { engines, sizes: None }
+    }
+}
+
+/// What becomes of an offer to work in the caller's buffers: done in this thread, or not.
+type Offered = core::result::Result<(Request, Batch, Time), Left>;
+
 impl Inner {
-    /// Tries to run a borrowed operation at once in this thread. `Ok(Err(engines))`: it did not come to that, or the engine failed; these are
-    /// left to try with a copy.
-    pub(crate) fn lend(
-        self: &Arc<Self>,
-        session: &Session,
-        operation: &mut Operation<'_>,
-    ) -> Result<core::result::Result<Done, EngineSet>> {
+    /// Tries to run a borrowed operation at once in this thread. `Ok(Err(left))`: it did not come to that, or the engine failed.
+    pub(crate) fn lend(self: &Arc<Self>, session: &Session, operation: &mut Operation<'_>) -> Result<core::result::Result<Done, Left>> {
         let engines = session.engines;
-        let Some((request, mut batch, arrival)) = self.begin_lent(session, operation)? else { return Ok(Err(engines)) };
+        let (request, mut batch, arrival) = match self.begin_lent(session, operation)? {
+            Ok(begun) => begun,
+            Err(left) => return Ok(Err(left)),
+        };
         let kept = keep_input(operation, engines);
         let engine = batch.engine;
         let (span, outcome) = self.execute(&mut batch, Some((session, operation)), arrival);
@@ -32,7 +47,7 @@ impl Inner {
                 if let (Some(kept), Data::InPlace(buffer)) = (kept, &mut operation.data) {
                     buffer.copy_from_slice(&kept);
                 }
-                Ok(Err(engines.without(engine)))
+                Ok(Err(Left::all(engines.without(engine))))
             }
             outcome => {
                 let Span { start, done } = span;
@@ -44,7 +59,7 @@ impl Inner {
     }
 
     /// Offers a request to the policy that can only run at once and here; takes it back if the policy does otherwise.
-    fn begin_lent(self: &Arc<Self>, session: &Session, operation: &Operation<'_>) -> Result<Option<(Request, Batch, Time)>> {
+    fn begin_lent(self: &Arc<Self>, session: &Session, operation: &Operation<'_>) -> Result<Offered> {
         let mut state = self.lock();
         if state.draining {
             return Err(shut_down());
@@ -55,14 +70,15 @@ impl Inner {
         };
         let local = session.engines.and(self.local);
         if !local.iter().any(free) {
-            return Ok(None);
+            return Ok(Err(Left::all(session.engines)));
         }
         let now = self.now();
         let mut request = session.request(state.number(), now, operation.direction, operation.data.input_len(), session.engines);
         if request.engines != local {
             // A distant engine may be given up before it ends, so it never works in a caller's buffers.
-            if state.cuts(now, &request) || !state.policy.at_once(now, &request).is_some_and(|engine| local.contains(engine)) {
-                return Ok(None);
+            let sizes = state.sizes(now, &request);
+            if !sizes.is_empty() || !state.policy.at_once(now, &request).is_some_and(|engine| local.contains(engine)) {
+                return Ok(Err(Left { engines: session.engines, sizes: Some(sizes) }));
             }
             request.engines = local;
         }
@@ -77,14 +93,14 @@ impl Inner {
             }
         }
         self.leave(state, ended);
-        Ok(pumped.map(|batch| (request, batch, now)))
+        Ok(pumped.map(|batch| (request, batch, now)).ok_or(Left::all(session.engines)))
     }
 
     /// Takes in an operation with buffers of its own; returns its number, and a batch that the calling thread has to run.
     pub(crate) fn admit(
         self: &Arc<Self>,
         session: &Arc<Session>,
-        engines: EngineSet,
+        left: Left,
         operation: OwnedOperation,
         deliver: Deliver,
         waiter: Option<&Waiter>,
@@ -97,8 +113,9 @@ impl Inner {
             return (id, None);
         }
         let now = self.now();
-        let request = session.request(id, now, operation.direction, operation.input.len(), engines);
-        let is_whole = state.admit(now, request, session, operation, deliver);
+        let request = session.request(id, now, operation.direction, operation.input.len(), left.engines);
+        let sizes = left.sizes.unwrap_or_else(|| state.sizes(now, &request));
+        let is_whole = state.admit(now, request, session, &sizes, operation, deliver);
         let role = waiter.map_or(Role::Nobody, |waiter| Role::Caller { waiter, own: id });
         let mut ended = Vec::new();
         let mine = self.pump(&mut state, now, &role, None, &mut ended);

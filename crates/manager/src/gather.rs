@@ -78,7 +78,7 @@ impl Inner {
                 refused.push((deliver, Completion { id, operation, outcome: Err(shut_down()) }));
             } else {
                 let request = session.request(id, now, operation.direction, operation.input.len(), session.engines);
-                state.admit(now, request, &session, operation, deliver);
+                state.admit(now, request, &session, &[], operation, deliver);
             }
         }
         // It helps this once: the next batch has time to gather.

@@ -4,7 +4,7 @@ use crate::bounds::Bounds;
 use crate::combine::Formed;
 use crate::config::{Costs, ManagerConfig, PolicyKind};
 use crate::counters::{EngineStatus, Snapshot};
-use crate::entrance::shut_down;
+use crate::entrance::{Left, shut_down};
 use crate::gather::Gathered;
 use crate::inner::{Inner, Role};
 use crate::observe::Observer;
@@ -183,19 +183,19 @@ impl Manager {
     pub fn run(&self, id: SessionId, operation: &mut Operation<'_>) -> Result<Done> {
         let session = self.inner.sessions().get(id)?;
         session.params.check(operation)?;
-        let engines = match self.inner.lend(&session, operation)? {
+        let left = match self.inner.lend(&session, operation)? {
             Ok(done) => return Ok(done),
-            Err(remaining) => remaining,
+            Err(left) => left,
         };
-        let completion = self.run_copy(&session, engines, operation.to_owned())?;
+        let completion = self.run_copy(&session, left, operation.to_owned())?;
         let done = completion.outcome?;
         completion.operation.copy_back(done.written, operation);
         Ok(done)
     }
 
-    fn run_copy(&self, session: &Arc<Session>, engines: EngineSet, operation: OwnedOperation) -> Result<Completion> {
+    fn run_copy(&self, session: &Arc<Session>, left: Left, operation: OwnedOperation) -> Result<Completion> {
         let waiter = Arc::new(Waiter::default());
-        let (own, mut mine) = self.inner.admit(session, engines, operation, Deliver::Wake(waiter.clone()), Some(&waiter));
+        let (own, mut mine) = self.inner.admit(session, left, operation, Deliver::Wake(waiter.clone()), Some(&waiter));
         loop {
             let mut role = Role::Caller { waiter: &waiter, own };
             while let Some(batch) = mine.take() {
@@ -211,7 +211,9 @@ impl Manager {
     /// Hands one operation over and returns at once; `on_done` is called exactly once, possibly before this returns.
     pub fn submit(&self, id: SessionId, operation: OwnedOperation, on_done: OnDone) -> RequestId {
         match self.checked(id, operation, on_done) {
-            Ok((session, operation, on_done)) => self.inner.admit(&session, session.engines, operation, Deliver::Call(on_done), None).0,
+            Ok((session, operation, on_done)) => {
+                self.inner.admit(&session, Left::all(session.engines), operation, Deliver::Call(on_done), None).0
+            }
             Err(id) => id,
         }
     }

@@ -4,6 +4,7 @@
 //! fails is computed elsewhere like any request. The whole ends when all its parts have; with the error of one that failed, if any did.
 
 use crate::request::{Completion, Deliver, Done, End, Inputs, Outputs, Way};
+use crate::session::Session;
 use bywash_core::{Result, SecretBytes, Time, divide};
 use bywash_policy::{EngineId, Request};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,16 +42,18 @@ pub(crate) struct Part {
 pub(crate) fn cut(
     now: Time,
     request: &Request,
+    session: &Session,
     sizes: &[(EngineId, u64)],
     inputs: Arc<Inputs>,
     outputs: Outputs,
     deliver: Deliver,
 ) -> core::result::Result<Vec<Part>, (Arc<Inputs>, Outputs, Deliver)> {
+    let cipher = |direction, block| session.tweak(direction, block);
     let mut begin = 0;
     let mut cuts = Vec::with_capacity(sizes.len());
     for &(engine, bytes) in sizes {
         let bytes = bytes as usize;
-        let iv = divide::iv_at(request.algorithm, request.direction, inputs.iv(), inputs.text(), begin);
+        let iv = divide::iv_at(request.algorithm, request.direction, inputs.iv(), inputs.text(), begin, &cipher);
         let (Some(iv), Some(end)) = (iv.filter(|_| bytes > 0), begin.checked_add(bytes).filter(|&end| end <= inputs.text().len())) else {
             return Err((inputs, outputs, deliver));
         };

@@ -1,7 +1,7 @@
 //! Sessions: a slab with generations, so that a stale number is refused instead of reaching somebody else's key.
 
-use crate::execute;
-use bywash_core::{Direction, Engine, Error, Keyed, Result, SessionParams, Time};
+use crate::{engines, execute};
+use bywash_core::{Algorithm, Data, Direction, Engine, Error, Key, Keyed, Operation, Result, SessionParams, Time};
 use bywash_policy::{EngineId, EngineSet, Request, RequestId, Tenant};
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +37,8 @@ pub(crate) struct Session {
     /// How soon its client wants its requests done, if it was promised that.
     goal_ns: Option<u64>,
     keyed: Box<[OnceLock<Box<dyn Keyed>>]>,
+    /// Of XTS: the block cipher by which tweaks are made, from when a request was first cut.
+    tweaks: OnceLock<Option<Box<dyn Keyed>>>,
 }
 
 impl Session {
@@ -49,6 +51,26 @@ impl Session {
         let opened = execute::open(engine, &self.params)?;
         Ok(&**cell.get_or_init(|| opened))
     }
+
+    /// A block enciphered or deciphered under the half of an XTS key by which tweaks are made; none for other algorithms.
+    pub(crate) fn tweak(&self, direction: Direction, mut block: [u8; 16]) -> Option<[u8; 16]> {
+        let keyed = self.tweaks.get_or_init(|| tweak_cipher(&self.params)).as_ref()?;
+        let data = Data::InPlace(&mut block);
+        keyed.run(&mut Operation { direction, iv: &[], aad: &[], data, tag: &mut [] }).ok()?;
+        Some(block)
+    }
+}
+
+/// By the processor, whatever engines there are: it is a block or two.
+fn tweak_cipher(params: &SessionParams) -> Option<Box<dyn Keyed>> {
+    let algorithm = match params.algorithm() {
+        Algorithm::Aes128Xts => Algorithm::Aes128Ecb,
+        Algorithm::Aes256Xts => Algorithm::Aes256Ecb,
+        _ => return None,
+    };
+    let Key::Symmetric(key) = params.key() else { return None };
+    let half = Key::Symmetric(key[key.len() / 2..].into());
+    execute::open(&*engines::here(), &SessionParams::new(algorithm, half).ok()?).ok()
 }
 
 /// All sessions, by number and by client.
@@ -90,7 +112,7 @@ impl Table {
         let id = SessionId { slot, generation: place.generation };
         let keyed = (0..count).map(|_| OnceLock::new()).collect();
         let goal_ns = self.tenants.get(&client).and_then(|tenant| tenant.goal_ns);
-        let session = Arc::new(Session { id, client, params, engines, goal_ns, keyed });
+        let session = Arc::new(Session { id, client, params, engines, goal_ns, keyed, tweaks: OnceLock::new() });
         place.session = Some(session.clone());
         self.clients.entry(client).or_default().insert(slot);
         Ok(session)

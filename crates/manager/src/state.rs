@@ -210,8 +210,8 @@ impl State {
         workers.sum::<usize>() + usize::from(self.timer_lives)
     }
 
-    /// What the policy cuts a request to; nothing if it stays whole.
-    fn sizes(&mut self, now: Time, request: &Request) -> Vec<(EngineId, u64)> {
+    /// What the policy cuts a request to; nothing if it stays whole. It is asked once for each.
+    pub(crate) fn sizes(&mut self, now: Time, request: &Request) -> Vec<(EngineId, u64)> {
         let mut sizes = Vec::new();
         if divide::grain(request.algorithm, request.direction).is_some() {
             self.policy.cut(now, request, &mut sizes);
@@ -219,24 +219,21 @@ impl State {
         sizes
     }
 
-    /// Whether the policy would cut a request.
-    pub(crate) fn cuts(&mut self, now: Time, request: &Request) -> bool {
-        !self.sizes(now, request).is_empty()
-    }
-
-    /// Takes a request in, to be kept until its end: whole, or cut if the policy says so. Whether it is whole.
+    /// Takes a request in, to be kept until its end: whole, or cut to these sizes. Whether it is whole.
     pub(crate) fn admit(
         &mut self,
         now: Time,
         request: Request,
         session: &Arc<Session>,
+        sizes: &[(EngineId, u64)],
         operation: OwnedOperation,
         deliver: Deliver,
     ) -> bool {
-        let sizes = self.sizes(now, &request);
         let (inputs, outputs) = Inputs::split(operation);
-        let cut =
-            if sizes.is_empty() { Err((inputs, outputs, deliver)) } else { parts::cut(now, &request, &sizes, inputs, outputs, deliver) };
+        let cut = match sizes {
+            [] => Err((inputs, outputs, deliver)),
+            sizes => parts::cut(now, &request, session, sizes, inputs, outputs, deliver),
+        };
         match cut {
             Ok(parts) => {
                 for Part { engine, bytes, inputs, outputs, end } in parts {

@@ -9,19 +9,23 @@ use common::{HANG, Mood, Moody};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
-const MODES: [(Algorithm, Direction); 4] = [
+const MODES: [(Algorithm, Direction); 7] = [
     (Algorithm::Aes128Ctr, Direction::Encrypt),
     (Algorithm::Aes256Ctr, Direction::Decrypt),
     (Algorithm::Aes128Ecb, Direction::Encrypt),
     (Algorithm::Aes256Cbc, Direction::Decrypt),
+    (Algorithm::Aes128Xts, Direction::Encrypt),
+    (Algorithm::Aes256Xts, Direction::Encrypt),
+    (Algorithm::Aes256Xts, Direction::Decrypt),
 ];
 
 /// Both so slow by their sheets that a request of 100 KB is worth cutting.
 fn sheet(name: &str) -> CostSheet {
     let curve = "points = [[0, 1000.0], [1000000, 50001000.0]]";
-    let all: String = [MODES.map(|(algorithm, _)| algorithm), [Algorithm::Aes256Gcm; 4]]
-        .concat()
+    let all: String = MODES
+        .map(|(algorithm, _)| algorithm)
         .into_iter()
+        .chain([Algorithm::Aes256Gcm])
         .collect::<std::collections::BTreeSet<_>>()
         .iter()
         .map(|algorithm| format!("[algorithms.\"{algorithm}\"]\n{curve}\n"))
@@ -93,7 +97,7 @@ fn watch(manager: &Manager) -> Arc<Mutex<Vec<(Reason, u64)>>> {
 fn what_is_cut_comes_back_whole_at_every_length_about_the_cuts() {
     for (algorithm, direction) in MODES {
         let reference = CpuEngine::new().open(&params(algorithm)).unwrap();
-        let block = if algorithm.name().ends_with("CTR") { 1 } else { 16 };
+        let block = if ["CTR", "XTS"].iter().any(|mode| algorithm.name().ends_with(mode)) { 1 } else { 16 };
         let lengths = (0..40).map(|n| 131_072 - 20 * block + n * block).chain([1 << 16, (1 << 16) + block, 200_000 / 16 * 16, 1 << 20]);
         for length in lengths {
             let asked = operation(algorithm, direction, length);
