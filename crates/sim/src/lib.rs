@@ -14,6 +14,7 @@
 //! | [`watch`] | what is seen of a run while it lasts |
 //! | [`parallel`] | the run of a machine whose software and engine work side by side |
 //! | [`replay`] | a whole machine: any policy over any engines, to hold a recording of a live run against |
+//! | [`calls`] | a recording's calls one after the other, for `replay`: where an engine would pay |
 //! | [`shared`] | one module that many programs want at once: any policy, and what becomes of each program |
 //! | [`module`] | one module and recorded requests, or such as a recording might have: any policy, and what each tenant has of it |
 //! | [`study`] | the policies by name, what is tried, and what came of it |
@@ -24,6 +25,7 @@
 //! A run depends on its inputs and seeds alone: no clock, no order of hashing, no function of the platform's mathematical library.
 #![forbid(unsafe_code)]
 
+pub mod calls;
 pub mod generate;
 mod lanes;
 pub mod log;

@@ -1,6 +1,7 @@
-//! A GPU beside a processor, by their cost sheets: the mediator, and each engine alone.
+//! A GPU, or any other engine that has a cost sheet, beside a processor: the mediator, placement, and each engine alone.
 
 use super::Args;
+use super::recorded;
 use super::text::{seconds, short};
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
@@ -10,6 +11,7 @@ use bywash_policy::mediator::{Mediator, Setting};
 use bywash_policy::{EngineInfo, EngineSet, Fifo, Lanes, Placement, Policy};
 use bywash_sim::replay::{Arrival, Outcome, run_at_pace};
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 const ALGORITHM: Algorithm = Algorithm::Aes128Ctr;
@@ -23,51 +25,70 @@ const MIXES: [(&str, &[u64], usize); 4] = [
 
 /// Says what comes of it.
 pub(super) fn run(args: &Args, name: &str) -> Result<ExitCode, Failure> {
-    let names = || GPUS.iter().map(|gpu| gpu.name).collect::<Vec<_>>().join(", ");
-    let gpu = Gpu::shipped(name).ok_or_else(|| Failure::new(Exit::Usage, format!("no GPU '{name}' comes along; there are {}", names())))?;
-    let (mut processor, sheet) = gpu.sheets()?;
-    if let Some(file) = &args.cpu {
-        processor = super::cards::processor(file, &[])?;
-    }
-    let engines = engines(processor, sheet)?;
+    let (processor, sheet) = sheets(args, name)?;
+    let engines = engines(processor, sheet);
     let setting = Setting { prefer: args.prefer.unwrap_or_default(), ..Setting::default() };
-    let mut text = format!(
-        "{ALGORITHM} on {name} (modelled) and {} workers of a processor{}; {} preferred\n",
-        engines[0].workers,
-        if engines[0].costs.modelled { " (modelled)" } else { "" },
-        setting.prefer
-    );
-    for (mix, sizes, count) in MIXES {
-        for rate in [0.3, 0.0] {
-            let arrivals = arrivals(&engines, sizes, rate, count);
-            let pace = if rate > 0.0 { "at a third of what the better engine can do" } else { "all at once" };
-            let _ = writeln!(text, "{mix}, {pace}:");
-            let rows: [(&str, Box<dyn Policy>, u64); 4] = [
-                ("processor", Box::new(Placement::new(&engines)), 0b01),
-                ("GPU", Box::new(Fifo::new(&engines)), 0b10),
-                ("placement", Box::new(Placement::new(&engines)), 0b11),
-                ("mediator", Box::new(Mediator::new(&engines, setting)), 0b11),
-            ];
-            for (way, mut policy, set) in rows {
-                let arrivals: Vec<Arrival> = arrivals.iter().map(|arrival| Arrival { engines: EngineSet(set), ..*arrival }).collect();
-                let outcome = run_at_pace(policy.as_mut(), &engines, &|_, _| 1.0, &arrivals);
-                text.push_str(&row(way, &outcome, &arrivals, &engines));
+    let modelled = if engines[0].costs.modelled { " (modelled)" } else { "" };
+    let workers = engines[0].workers;
+    let beside = format!("{name} (modelled) and {workers} workers of a processor{modelled}; {} preferred", setting.prefer);
+    let (mut text, traffic) = match &args.trace {
+        Some(path) => {
+            let (told, arrivals) = recorded::calls(path, &engines)?;
+            (format!("{beside}\n"), vec![(told, arrivals)])
+        }
+        None => {
+            let of_mix = |&(mix, sizes, count): &(&str, &[u64], usize)| {
+                let paces = [(0.3, "at a third of what the better engine can do"), (0.0, "all at once")];
+                paces.map(|(rate, pace)| (format!("{mix}, {pace}"), arrivals(&engines, sizes, rate, count)))
+            };
+            if let Some(without) = engines.iter().find(|engine| engine.costs.curve(ALGORITHM).is_none()) {
+                let name = &without.costs.engine;
+                return Err(Failure::config(format!(
+                    "{ALGORITHM} is not on the cost sheet of '{name}'; --trace FILE has requests of its own"
+                )));
             }
+            (format!("{ALGORITHM} on {beside}\n"), MIXES.iter().flat_map(of_mix).collect())
+        }
+    };
+    for (what, arrivals) in traffic {
+        let _ = writeln!(text, "{what}:");
+        let rows: [(&str, Box<dyn Policy>, u64); 4] = [
+            ("processor", Box::new(Placement::new(&engines)), 0b01),
+            (if args.trace.is_some() { "engine" } else { "GPU" }, Box::new(Fifo::new(&engines)), 0b10),
+            ("placement", Box::new(Placement::new(&engines)), 0b11),
+            ("mediator", Box::new(Mediator::new(&engines, setting)), 0b11),
+        ];
+        for (way, mut policy, set) in rows {
+            let arrivals: Vec<Arrival> = arrivals.iter().map(|arrival| Arrival { engines: EngineSet(set), ..*arrival }).collect();
+            let outcome = run_at_pace(policy.as_mut(), &engines, &|_, _| 1.0, &arrivals);
+            text.push_str(&if args.trace.is_some() {
+                recorded::row(way, &outcome, &arrivals)
+            } else {
+                row(way, &outcome, &arrivals, &engines)
+            });
         }
     }
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn engines(processor: CostSheet, sheet: CostSheet) -> Result<Vec<EngineInfo>, Failure> {
-    if processor.curve(ALGORITHM).is_none() {
-        return Err(Failure::config(format!("{ALGORITHM} is not on the cost sheet of '{}'", processor.engine)));
+/// The processor's sheet and the engine's: of a GPU that comes along, or of a file and of `--cpu`.
+fn sheets(args: &Args, name: &str) -> Result<(CostSheet, CostSheet), Failure> {
+    let named = args.cpu.as_deref().map(|file| super::cards::processor(file, &[])).transpose()?;
+    let path = Path::new(name);
+    if let (true, Some(processor)) = (path.is_file(), &named) {
+        let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+        return Ok((processor.clone(), CostSheet::from_toml(&text, name)?));
     }
+    let names = || GPUS.iter().map(|gpu| gpu.name).collect::<Vec<_>>().join(", ");
+    let unknown = || format!("no GPU '{name}' comes along; there are {}; the file of a cost sheet needs --cpu beside it", names());
+    let (processor, sheet) = Gpu::shipped(name).ok_or_else(|| Failure::new(Exit::Usage, unknown()))?.sheets()?;
+    Ok((named.unwrap_or(processor), sheet))
+}
+
+fn engines(processor: CostSheet, sheet: CostSheet) -> Vec<EngineInfo> {
     let lanes = Lanes::same(sheet.batch_max);
-    Ok(vec![
-        EngineInfo { workers: processor.lanes, lanes: Lanes::same(1), costs: processor },
-        EngineInfo { workers: 1, lanes, costs: sheet },
-    ])
+    vec![EngineInfo { workers: processor.lanes, lanes: Lanes::same(1), costs: processor }, EngineInfo { workers: 1, lanes, costs: sheet }]
 }
 
 fn arrivals(engines: &[EngineInfo], sizes: &[u64], rate: f64, count: usize) -> Vec<Arrival> {

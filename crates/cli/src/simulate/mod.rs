@@ -10,6 +10,7 @@ mod module;
 mod outcome;
 mod plots;
 mod policies;
+mod recorded;
 mod text;
 mod traffic;
 
@@ -46,6 +47,8 @@ Examples:
   bywash simulate --sweep rate=100,1000,10000 --sweep slots=1,2,4 --policy tuned,software --csv
   bywash simulate --gpu raspberry-pi-4 --prefer cpu-free
                                         a GPU beside the processor: what the mediator makes of both
+  bywash simulate --gpu fpga.toml --cpu here --trace dds.csv
+                                        a program's calls: where would that engine pay?
   bywash simulate --sheet niwa2005 > card.toml
                                         a sheet to start from
   bywash simulate --module ixp425 --trace trace.csv --tenants /etc/bywash/broker.toml
@@ -107,8 +110,9 @@ pub(crate) struct Args {
     /// Draw latency.svg, load.svg and timeline-ENGINE.svg there; waits.svg of a module
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
-    /// A GPU beside a processor instead: the mediator, and each engine alone. intel-iris-655, raspberry-pi-4, nvidia-h200
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["engine", "preset", "trace"])]
+    /// A GPU beside a processor instead: the mediator, and each engine alone. intel-iris-655, raspberry-pi-4, nvidia-h200, or
+    /// with --cpu the file of any engine's cost sheet; with --trace a recording's calls, one after the other
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["engine", "preset"])]
     gpu: Option<String>,
     /// What the mediator prefers with --gpu: latency, throughput, cpu-free or energy [default: latency]
     #[arg(long, value_name = "WHAT", requires = "gpu")]

@@ -1,0 +1,42 @@
+//! The calls of a recording beside an engine that has a cost sheet.
+
+use super::text::seconds;
+use crate::failure::Failure;
+use crate::terminal::thousands;
+use bywash_core::trace::by_arrival;
+use bywash_policy::EngineInfo;
+use bywash_sim::calls::{Calls, total_ns};
+use bywash_sim::replay::{Arrival, Outcome};
+use std::path::Path;
+
+/// What to say of a recording, and its calls.
+pub(super) fn calls(path: &Path, engines: &[EngineInfo]) -> Result<(String, Vec<Arrival>), Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+    let place = path.display().to_string();
+    let records = by_arrival(&text, &place)?;
+    let Calls { arrivals, bytes, left_out, shorter } = Calls::of(&records, engines);
+    if arrivals.is_empty() {
+        return Err(Failure::config(format!("{place}: none of its {} requests is of an algorithm that both sheets have", records.len())));
+    }
+    let mut told = format!("{place}: {} calls with {:.1} MB, one after the other", thousands(arrivals.len() as u64), bytes as f64 / 1e6);
+    if left_out > 0 {
+        told += &format!(", {} left out: not on both sheets", thousands(left_out as u64));
+    }
+    if shorter > 0 {
+        told += &format!("; {} with keys of 256 bits as if of 128, which is what the sheets have", thousands(shorter as u64));
+    }
+    Ok((told, arrivals))
+}
+
+/// What all calls took together.
+pub(super) fn row(way: &str, outcome: &Outcome, arrivals: &[Arrival]) -> String {
+    let all = total_ns(outcome, arrivals) as f64 / 1e9;
+    let there = outcome.work[1];
+    format!(
+        "  {way:<10} {:>8} in all, {:>8} a call; {} calls with {:.1} MB on the engine\n",
+        seconds(all),
+        seconds(all / arrivals.len() as f64),
+        thousands(there.requests),
+        there.bytes as f64 / 1e6
+    )
+}
