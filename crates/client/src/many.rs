@@ -21,7 +21,7 @@ pub fn run_many(operations: &mut [(&Session, Operation<'_>)]) -> Vec<Result<usiz
         }
         match session.keyed_for(operation) {
             Some(keyed) => {
-                let facts = (place, *session, operation.direction, operation.data.input_len());
+                let facts = (place, *session, operation.direction, operation.work_len());
                 batch.push((facts, Task::new(keyed, operation.reborrow())));
             }
             None => outcomes[place] = session.run(operation),

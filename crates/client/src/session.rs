@@ -65,7 +65,7 @@ impl Session {
         self.0.params.check(operation)?;
         let Some(keyed) = &self.0.keyed else { return self.run_at_vault(operation) };
         let (algorithm, view) = (self.0.params.algorithm(), self.0.client.upstream().view());
-        let place = view.place(algorithm, operation.data.input_len());
+        let place = view.place(algorithm, operation.work_len());
         let company = if place == Place::Queue { None } else { self.0.client.company(algorithm) };
         if place == Place::Here || company.is_some() {
             return self.run_with(&**keyed, operation, &view, company);
@@ -153,7 +153,7 @@ impl Session {
     }
 
     fn place(&self, operation: &Operation<'_>) -> Place {
-        self.0.client.place(self.0.params.algorithm(), operation.data.input_len())
+        self.0.client.place(self.0.params.algorithm(), operation.work_len())
     }
 
     /// Runs a checked operation here, or at the vault that has its key.
@@ -175,7 +175,7 @@ impl Session {
         view: &View<'_>,
         company: Option<Arc<crowd::Place>>,
     ) -> Result<usize> {
-        let bytes = operation.data.input_len() as u64;
+        let bytes = operation.work_len() as u64;
         let arrival_ns = if view.is_recording() { monotonic_ns() } else { 0 };
         let together = company.and_then(|company| company.run(self, operation));
         let written = together.unwrap_or_else(|| keyed.run(operation))?;

@@ -115,6 +115,11 @@ impl Operation<'_> {
         Operation { direction: *direction, iv, aad, data: data.reborrow(), tag }
     }
 
+    /// Bytes that an engine goes over, by which it is chosen and accounts are kept: the text, or where an AEAD has none (GMAC) the associated data.
+    pub fn work_len(&self) -> usize {
+        work_len(self.data.input(), self.aad)
+    }
+
     /// A copy that can wait without its caller's buffers.
     pub fn to_owned(&self) -> OwnedOperation {
         OwnedOperation {
@@ -126,6 +131,10 @@ impl Operation<'_> {
             tag: self.tag.to_vec(),
         }
     }
+}
+
+fn work_len(text: &[u8], aad: &[u8]) -> usize {
+    if text.is_empty() { aad.len() } else { text.len() }
 }
 
 /// One computation in buffers of its own: what queues, threads and other processes hand on.
@@ -148,6 +157,11 @@ pub struct OwnedOperation {
 }
 
 impl OwnedOperation {
+    /// See [`Operation::work_len`].
+    pub fn work_len(&self) -> usize {
+        work_len(&self.input, &self.aad)
+    }
+
     /// Borrows it as an [`Operation`].
     pub fn borrow(&mut self) -> Operation<'_> {
         Operation {
@@ -184,5 +198,15 @@ mod tests {
         let data = Data::Copy { input: &text, output: &mut output };
         let operation = Operation { direction: Direction::Encrypt, iv: &[1], aad: &[], data, tag: &mut [] };
         assert!(format!("{operation:?}").contains("Copy([4 bytes] to [5 bytes])"), "{operation:?}");
+    }
+
+    #[test]
+    fn what_an_engine_goes_over_is_the_text_or_else_what_it_authenticates() {
+        let (mut text, mut tag) = ([0; 4], [0; 16]);
+        let mut operation =
+            Operation { direction: Direction::Encrypt, iv: &[], aad: &[0; 9], data: Data::InPlace(&mut text), tag: &mut tag };
+        assert_eq!((operation.work_len(), operation.to_owned().work_len()), (4, 4));
+        operation.data = Data::InPlace(&mut []);
+        assert_eq!((operation.work_len(), operation.to_owned().work_len()), (9, 9));
     }
 }

@@ -73,7 +73,7 @@ impl Inner {
             return Ok(Err(Left::all(session.engines)));
         }
         let now = self.now();
-        let mut request = session.request(state.number(), now, operation.direction, operation.data.input_len(), session.engines);
+        let mut request = session.request(state.number(), now, operation.direction, operation.work_len(), session.engines);
         if request.engines != local {
             // A distant engine may be given up before it ends, so it never works in a caller's buffers.
             let sizes = state.sizes(now, &request);
@@ -113,7 +113,7 @@ impl Inner {
             return (id, None);
         }
         let now = self.now();
-        let request = session.request(id, now, operation.direction, operation.input.len(), left.engines);
+        let request = session.request(id, now, operation.direction, operation.work_len(), left.engines);
         let sizes = left.sizes.unwrap_or_else(|| state.sizes(now, &request));
         let is_whole = state.admit(now, request, session, &sizes, operation, deliver);
         let role = waiter.map_or(Role::Nobody, |waiter| Role::Caller { waiter, own: id });

@@ -77,7 +77,7 @@ impl Inner {
             if state.draining {
                 refused.push((deliver, Completion { id, operation, outcome: Err(shut_down()) }));
             } else {
-                let request = session.request(id, now, operation.direction, operation.input.len(), session.engines);
+                let request = session.request(id, now, operation.direction, operation.work_len(), session.engines);
                 state.admit(now, request, &session, &[], operation, deliver);
             }
         }
