@@ -41,6 +41,7 @@ mod failure;
 mod files;
 mod key;
 mod openssl_conf;
+mod own;
 mod provider;
 mod record;
 mod reproduce;

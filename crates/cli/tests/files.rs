@@ -366,3 +366,26 @@ fn a_name_that_would_command_the_terminal_is_shown() {
     let refused = place.refused(&["encrypt", "ab\u{1b}[2J"], 1, "ab\\u{1b}[2J");
     assert!(!stderr(&refused).contains('\u{1b}'));
 }
+
+/// Whether a GPU is here is found by asking for it.
+#[test]
+fn engines_are_named_or_preferred_and_give_the_same_files() {
+    let place = Place::new();
+    let plain = text(3_000_000);
+    place.write("plain", &plain);
+    let back = |name: &str| {
+        succeed(&mut place.bywash(&["decrypt", "--engine", "cpu", "-o", "back", "-f", name]));
+        assert!(fs::read(place.at("back")).unwrap() == plain, "{name}");
+    };
+    succeed(&mut place.bywash(&["encrypt", "--engine", "cpu", "--prefer", "throughput", "-o", "named", "plain"]));
+    back("named");
+    let preferred = place.bywash(&["encrypt", "--prefer", "cpu-free", "-o", "preferred", "plain"]).output().unwrap();
+    if preferred.status.success() {
+        back("preferred");
+    } else {
+        assert!(stderr(&preferred).contains("there is nothing to prefer beside the processor"), "{}", stderr(&preferred));
+        assert!(!place.at("preferred").exists());
+        eprintln!("skipped: files by a GPU; {}", stderr(&preferred));
+    }
+    place.refused(&["encrypt", "--prefer", "luck", "plain"], 2, "there are latency, throughput, cpu-free, energy");
+}

@@ -1,5 +1,6 @@
 //! `bywash decrypt`
 
+use super::engines::EngineArgs;
 use super::keys::KeyArgs;
 use super::tree::{Plan, Way};
 use super::work::{Job, Outcome, WorkArgs, WriteArgs};
@@ -48,6 +49,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     writes: WriteArgs,
     #[command(flatten)]
+    engines: EngineArgs,
+    #[command(flatten)]
     work: WorkArgs,
 }
 
@@ -62,17 +65,25 @@ struct Run<'a> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
     let is_stdin = stream::is_stdin(&args.paths);
-    let client = client()?;
-    let keyring = args.keys.keyring(&client)?;
-    let run = Run { args, client, keyring, nonces: Arc::new(NonceSource::new()) };
-    if is_stdin || stream::is_stdout(args.output.as_deref()) {
-        return run.stream(is_stdin);
-    }
-    let plan = Plan::new(&args.paths, Way::Decrypt, args.recursive, args.output.as_deref())?;
-    args.work.run(&plan, Some(args.writes), |job| run.file(job))
+    let keyring = args.keys.keyring(&client()?)?;
+    let computing = args.engines.start()?;
+    let run = Run { args, client: computing.client.clone(), keyring, nonces: Arc::new(NonceSource::new()) };
+    let done = run.all(is_stdin);
+    drop(run);
+    computing.end();
+    done
 }
 
 impl Run<'_> {
+    fn all(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
+        let args = self.args;
+        if is_stdin || stream::is_stdout(args.output.as_deref()) {
+            return self.stream(is_stdin);
+        }
+        let plan = Plan::new(&args.paths, Way::Decrypt, args.recursive, args.output.as_deref())?;
+        args.work.run(&plan, Some(args.writes), |job| self.file(job))
+    }
+
     fn stream(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
         stream::refuse_options_of_files(&self.args.work, self.args.writes)?;
         let stdin = [PathBuf::from("stdin")];

@@ -1,5 +1,6 @@
 //! `bywash encrypt`
 
+use super::engines::EngineArgs;
 use super::keys::LockArgs;
 use super::tree::{Item, Plan, Way};
 use super::work::{Job, Outcome, WorkArgs, WriteArgs};
@@ -24,6 +25,7 @@ Examples:
   bywash encrypt -R -k backup.key -o /mnt/backup ~/photos
   bywash encrypt -R -p --remove-source ~/taxes      each file is replaced when its result is verified
   tar c src | bywash encrypt -r team.recipients > src.tar.bywash
+  bywash encrypt -R -p --prefer cpu-free ~/photos   by the GPU, as far as that keeps up
 
 Several ways to open a file may be given; each alone opens it. Folders (-R): regular files, however
 deep; links in them are not followed (under -o they are made again as links), devices, pipes and
@@ -53,6 +55,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     writes: WriteArgs,
     #[command(flatten)]
+    engines: EngineArgs,
+    #[command(flatten)]
     work: WorkArgs,
 }
 
@@ -81,17 +85,25 @@ struct Run<'a> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
     let is_stdin = stream::is_stdin(&args.paths);
-    let client = client()?;
-    let (locks, keyring) = args.locks.locks(&client)?;
-    let run = Run { args, client, locks, keyring, nonces: Arc::new(NonceSource::new()) };
-    if is_stdin || stream::is_stdout(args.output.as_deref()) {
-        return run.stream(is_stdin);
-    }
-    let plan = Plan::new(&args.paths, Way::Encrypt, args.recursive, args.output.as_deref())?;
-    args.work.run(&plan, Some(args.writes), |job| run.file(job))
+    let (locks, keyring) = args.locks.locks(&client()?)?;
+    let computing = args.engines.start()?;
+    let run = Run { args, client: computing.client.clone(), locks, keyring, nonces: Arc::new(NonceSource::new()) };
+    let done = run.all(is_stdin);
+    drop(run);
+    computing.end();
+    done
 }
 
 impl Run<'_> {
+    fn all(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
+        let args = self.args;
+        if is_stdin || stream::is_stdout(args.output.as_deref()) {
+            return self.stream(is_stdin);
+        }
+        let plan = Plan::new(&args.paths, Way::Encrypt, args.recursive, args.output.as_deref())?;
+        args.work.run(&plan, Some(args.writes), |job| self.file(job))
+    }
+
     fn new_header(&self) -> Result<(Header, Sealer), Error> {
         let (keys, slots) = new_file(&self.locks)?;
         let header = Header::new(self.args.aead, self.args.chunk_size, slots, &keys)?;

@@ -5,6 +5,7 @@
 //! | [`keys`] | passphrases, key files, recipients and identities as the command line names them |
 //! | [`tree`] | which files are meant, and where each goes |
 //! | [`stream`] | stdin and stdout instead of files |
+//! | [`engines`] | who computes |
 //! | [`work`] | many files at once, progress, the report |
 //! | [`volume`], [`daemon`], [`private`] | a volume mounted: from here, from a process of its own, for one program alone |
 //! | [`hooked`] | a volume for one program alone, without a mount |
@@ -13,6 +14,7 @@
 mod daemon;
 pub(crate) mod decrypt;
 pub(crate) mod encrypt;
+mod engines;
 pub(crate) mod fsck;
 pub(crate) mod hooked;
 pub(crate) mod keygen;

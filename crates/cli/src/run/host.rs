@@ -5,13 +5,13 @@ use super::summary::{Account, Line};
 use super::workspace::Workspace;
 use crate::broker_link::{Link, probe, socket_path};
 use crate::failure::{Exit, Failure};
+use crate::own::Own;
 use crate::{record, top};
-use bywash_broker::{Broker, BrokerConfig, BrokerHandle, Stats};
+use bywash_broker::Stats;
 use bywash_client::{Config, Route};
-use bywash_manager::{Manager, ManagerConfig};
+use bywash_manager::ManagerConfig;
 use bywash_protocol::StatsFormat;
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// What a client takes for "no broker".
@@ -26,11 +26,6 @@ pub(crate) struct Host {
     token: String,
     own: Option<Own>,
     recording: Option<Recording>,
-}
-
-struct Own {
-    handle: BrokerHandle,
-    thread: JoinHandle<bywash_core::Result<()>>,
 }
 
 struct Recording {
@@ -78,13 +73,8 @@ impl Host {
         if let Some(policy) = &plan.policy {
             managed.policy = policy.kind()?;
         }
-        let manager = Manager::new(managed)?;
-        let mut config = BrokerConfig::new(workspace.socket(), manager);
-        config.run_token = Some(workspace.token().to_owned());
-        let broker = Broker::bind(config)?;
-        let handle = broker.handle();
-        let thread = broker.spawn()?;
-        Ok(Self { socket: workspace.socket(), token: workspace.token().to_owned(), own: Some(Own { handle, thread }), recording: None })
+        let own = Own::start(managed, workspace)?;
+        Ok(Self { socket: workspace.socket(), token: workspace.token().to_owned(), own: Some(own), recording: None })
     }
 
     /// What a client in this process is told, to compute on behalf of the run.
@@ -100,10 +90,9 @@ impl Host {
             .recording
             .take()
             .map(|mut recording| recording.link.stop_recording().map(|(written, dropped)| record::told(&recording.path, written, dropped)));
-        if let Some(Own { handle, thread }) = self.own.take() {
-            handle.shutdown();
-            // What could not be drained belongs to processes that outlive the run; they go on by themselves. The program's status counts now.
-            let _ = thread.join();
+        // The program's status counts now.
+        if let Some(own) = self.own.take() {
+            own.end();
         }
         Ok((account?, told.transpose()?))
     }

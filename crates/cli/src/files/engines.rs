@@ -1,0 +1,63 @@
+//! Files computed by engines that are named, as the mediator decides: a broker of the command's own has them.
+
+use super::client;
+use crate::failure::{Exit, Failure};
+use crate::own::Own;
+use crate::run::workspace::Workspace;
+use crate::serve::Policy;
+use bywash_client::{Client, Config};
+use bywash_manager::{EngineName, ManagerConfig};
+use bywash_policy::mediator::Prefer;
+
+/// What computes.
+#[derive(Debug, clap::Args)]
+pub(super) struct EngineArgs {
+    /// What computes: cpu, gpu (or gpu:cuda, gpu:vulkan), or board:CARD for a modelled card; again for more
+    /// [default: the processor, or what the broker has that runs; with --prefer cpu and gpu]
+    #[arg(long, value_name = "ENGINE")]
+    engine: Vec<EngineName>,
+    /// What counts where several engines could do it: latency, throughput, cpu-free or energy
+    /// [default with --engine: latency]
+    #[arg(long, value_name = "WHAT")]
+    prefer: Option<Prefer>,
+}
+
+/// A client, and the broker that it works with if that is of our own.
+pub(super) struct Computing {
+    pub(super) client: Client,
+    own: Option<(Own, Workspace)>,
+}
+
+impl EngineArgs {
+    /// As the environment says if no engine is asked for. Keys are looked for by another client: they may be in the vault of the broker that runs.
+    pub(super) fn start(&self) -> Result<Computing, Failure> {
+        let names = match (&self.engine[..], self.prefer) {
+            ([], None) => return Ok(Computing { client: client()?, own: None }),
+            ([], Some(_)) => vec![EngineName::Cpu, EngineName::Gpu(None)],
+            (named, _) => named.to_vec(),
+        };
+        let engines = bywash_manager::find(&names).map_err(|error| {
+            let way_out = match self.engine.is_empty() {
+                true => "there is nothing to prefer beside the processor; name what there is with --engine, or leave --prefer away",
+                false => "`bywash engines` has those that are here",
+            };
+            Failure::new(Exit::Failed, format!("{error}; {way_out}"))
+        })?;
+        let mut managed = ManagerConfig::new(engines.present);
+        managed.policy = Policy::mediator(&self.prefer.unwrap_or_default()).kind()?;
+        let workspace = Workspace::new()?;
+        let own = Own::start(managed, &workspace)?;
+        let told = Config { socket: Some(workspace.socket()), run: Some(workspace.token().to_owned()), ..Config::from_env()? };
+        Ok(Computing { client: Client::new(told), own: Some((own, workspace)) })
+    }
+}
+
+impl Computing {
+    /// Ends the broker, if there is one of our own.
+    pub(super) fn end(self) {
+        drop(self.client);
+        if let Some((own, _workspace)) = self.own {
+            own.end();
+        }
+    }
+}
