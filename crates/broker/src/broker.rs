@@ -130,6 +130,8 @@ impl Broker {
     }
 
     fn accept(&self) {
+        // All of the broker's threads come from this one: clients, and their goals, wait for each of them.
+        bywash_protocol::turns::take_short_turns();
         let shared = &self.shared;
         let mut routes = Routes::new(shared);
         let failing = Throttle::default();

@@ -2,7 +2,7 @@
 
 use crate::mapping::Mapping;
 use bywash_core::Result;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 /// A word that a forked child finds zeroed. Looking costs one load, and no `pthread_atfork` handler is left in the program.
 pub struct ForkGuard(Mapping);
@@ -18,14 +18,14 @@ impl ForkGuard {
         Ok(Self(map))
     }
 
-    /// Whether this is a child forked since the guard was made or [renewed](Self::renew).
+    /// Whether this is a child forked since the guard was made or [renewed](Self::renew). A thread that finds it renewed sees what was written before that.
     #[inline]
     pub fn has_forked(&self) -> bool {
-        self.0.u32_at(0).load(Relaxed) == 0
+        self.0.u32_at(0).load(Acquire) == 0
     }
 
     /// Marks the child as known; the one caller that gets `true` has to drop what the parent owned.
     pub fn renew(&self) -> bool {
-        self.0.u32_at(0).swap(1, Relaxed) == 0
+        self.0.u32_at(0).swap(1, AcqRel) == 0
     }
 }

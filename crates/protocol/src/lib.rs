@@ -90,6 +90,7 @@ pub mod public_key;
 pub mod region;
 pub mod socket;
 pub mod trace_ring;
+pub mod turns;
 pub mod usage;
 pub mod wait;
 
