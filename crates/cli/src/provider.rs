@@ -39,9 +39,13 @@ fn near(executable: &Path) -> Vec<PathBuf> {
 
 /// A preload library, beside the provider or near this executable.
 pub(crate) fn preload(provider: &Path, file: &str) -> Option<PathBuf> {
+    Some(provider.with_file_name(file)).filter(|path| path.is_file()).or_else(|| library(file))
+}
+
+/// One of our libraries near this executable.
+pub(crate) fn library(file: &str) -> Option<PathBuf> {
     let executable = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
-    let near = near(&executable).into_iter().map(|path| path.with_file_name(file));
-    core::iter::once(provider.with_file_name(file)).chain(near).find(|path| path.is_file())
+    near(&executable).into_iter().map(|path| path.with_file_name(file)).find(|path| path.is_file())
 }
 
 fn missing(what: &str) -> Failure {

@@ -29,14 +29,14 @@ pub(super) fn look(security: &Security) -> Vec<Finding> {
             Err(why) => findings.push(Finding::broken(about, why, "name a certificate in PEM form; no participant starts without it")),
         }
     }
-    findings.extend(security.private_key.as_deref().and_then(private_key));
+    findings.extend(security.private_key.as_deref().map_or_else(|| Some(not_named("private key")), private_key));
     findings
 }
 
 fn read(path: &Path) -> Result<Certificate, String> {
     let text = xml::read(path).map_err(|failure| failure.message)?;
     // A bundle's first certificate counts.
-    let start = text.find("-----BEGIN").ok_or_else(|| format!("{}: no certificate in PEM form", path.display()))?;
+    let start = text.find("-----BEGIN CERTIFICATE-----").ok_or_else(|| format!("{}: no certificate in PEM form", path.display()))?;
     let end = text[start..].find("-----END CERTIFICATE-----").map(|end| start + end + "-----END CERTIFICATE-----".len());
     let one = &text[start..end.ok_or_else(|| format!("{}: a certificate without an end", path.display()))?];
     Certificate::from_pem(one).map_err(|error| format!("{}: no certificate: {error}", path.display()))
@@ -89,6 +89,9 @@ fn private_key(path: &Path) -> Option<Finding> {
     match std::fs::metadata(path) {
         Err(error) => {
             Some(Finding::broken("private key", format!("{}: {error}", path.display()), "name the key of the identity certificate"))
+        }
+        Ok(found) if !found.is_file() => {
+            Some(Finding::broken("private key", format!("{}: not a file", path.display()), "name the key of the identity certificate"))
         }
         Ok(found) if found.permissions().mode() & 0o077 != 0 => Some(Finding::note(
             "private key",

@@ -34,13 +34,35 @@ pub(super) struct Security {
     pub(super) permissions_ca: Option<PathBuf>,
     pub(super) governance: Option<PathBuf>,
     pub(super) permissions: Option<PathBuf>,
+    /// The cryptographic plug-in, where one can be named.
+    pub(super) plug_in: Option<PlugIn>,
+    /// What is named by a path that a participant looks for in the folder it is started in.
+    pub(super) relative: Vec<String>,
+    /// Domains or participants that it secures, of which the first is looked at.
+    pub(super) count: usize,
     /// Bytes of socket buffers that it asks for to receive; none if it leaves that to the system.
     pub(super) receive_buffer: Option<u64>,
 }
 
+/// A plug-in of Cyclone DDS: a shared object, by its path or by a name that the dynamic linker finds, and two functions in it.
+#[derive(Debug)]
+pub(super) struct PlugIn {
+    pub(super) path: String,
+    pub(super) initialise: String,
+    pub(super) finalise: String,
+}
+
 /// Reads a configuration.
 pub(super) fn read(place: &Path) -> Result<Security, Failure> {
+    // As CYCLONEDDS_URI has it.
+    let place = place.to_str().and_then(|text| text.strip_prefix("file://")).map_or(place, Path::new);
     if place.is_dir() {
+        if !["cert.pem", "key.pem", "governance.p7s", "permissions.p7s"].iter().any(|name| place.join(name).exists()) {
+            return Err(Failure::config(format!(
+                "{}: no enclave of ROS 2: it has neither cert.pem nor governance.p7s; name a folder within a keystore's enclaves/",
+                place.display()
+            )));
+        }
         return Ok(enclave(place));
     }
     let text = xml::read(place)?;
@@ -68,11 +90,15 @@ fn enclave(place: &Path) -> Security {
         permissions_ca: file("permissions_ca.cert.pem"),
         governance: file("governance.p7s"),
         permissions: file("permissions.p7s"),
+        plug_in: None,
+        relative: Vec::new(),
+        count: 1,
         receive_buffer: None,
     }
 }
 
-/// A file as configurations name it: `file:PATH`, `file://PATH`, or `data:,` with the text itself, which is not a file.
+/// A file as configurations name it: `file:PATH`, `file://PATH`, or `data:,` with the text itself, which is not a file. One that is named without its folder is taken from beside
+/// the configuration.
 fn path(place: &Path, value: &str) -> Option<PathBuf> {
     let value = value.trim();
     if value.is_empty() || value.starts_with("data:") || value.starts_with("pkcs11:") {
@@ -87,7 +113,19 @@ fn cyclone(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security,
     else {
         return Err(unsecured(place, "has no <Security> in a <Domain>"));
     };
-    let file = |name: &str| xml::find(security, name).and_then(|node| path(place, &xml::text(node)));
+    let value = |name: &str| xml::find(security, name).map(xml::text);
+    let file = |name: &str| value(name).and_then(|value| path(place, &value));
+    let names = ["IdentityCA", "IdentityCertificate", "PrivateKey", "PermissionsCA", "Governance", "Permissions"];
+    let library = xml::find(security, "Cryptographic").and_then(|node| xml::find(node, "Library"));
+    let plug_in = library.map(|node| {
+        let attribute = |name: &str, default: &str| node.attribute(name).unwrap_or(default).to_owned();
+        PlugIn {
+            path: attribute("path", "dds_security_crypto"),
+            initialise: attribute("initFunction", "init_crypto"),
+            finalise: attribute("finalizeFunction", "finalize_crypto"),
+        }
+    });
+    let secured = |node: &roxmltree::Node<'_, '_>| ["Security", "DDSSecurity"].iter().any(|name| node.has_tag_name_local(name));
     let buffer = xml::find(document.root_element(), "SocketReceiveBufferSize");
     let size =
         buffer.and_then(|node| node.attribute("max").or(node.attribute("min")).map(ToOwned::to_owned).or_else(|| Some(xml::text(node))));
@@ -100,6 +138,9 @@ fn cyclone(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security,
         permissions_ca: file("PermissionsCA"),
         governance: file("Governance"),
         permissions: file("Permissions"),
+        plug_in,
+        relative: names.into_iter().filter_map(value).filter(|value| is_relative(value)).collect(),
+        count: document.descendants().filter(secured).count(),
         receive_buffer: size.as_deref().and_then(bytes),
     })
 }
@@ -123,8 +164,21 @@ fn fastdds(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security,
         permissions_ca: file(".permissions_ca"),
         governance: file(".governance"),
         permissions: file(".permissions"),
+        plug_in: None,
+        relative: pairs
+            .iter()
+            .filter(|(name, value)| name.starts_with("dds.sec.") && is_relative(value))
+            .map(|(_, value)| value.clone())
+            .collect(),
+        count: pairs.iter().filter(|(name, _)| name.ends_with(".identity_certificate")).count(),
         receive_buffer: size,
     })
+}
+
+/// Whether it names a file without saying in which folder.
+fn is_relative(value: &str) -> bool {
+    let path = value.trim().strip_prefix("file:").map(|path| path.strip_prefix("//").unwrap_or(path));
+    path.is_some_and(|path| !path.is_empty() && !path.starts_with('/'))
 }
 
 fn unsecured(place: &Path, what: &str) -> Failure {

@@ -1,14 +1,13 @@
 //! Governance and permissions: what they cost, and whether they hold. Their signatures are the participants' to verify.
 
 use super::config::Security;
-use super::not_named;
-use super::xml;
+use super::{not_named, trust, xml};
 use crate::doctor::Finding;
 use crate::failure::Failure;
 use std::path::Path;
 
 /// What is to be said of a document in a file.
-type Judge = fn(&Path, &roxmltree::Document<'_>) -> Vec<Finding>;
+type Judge = fn(&Path, &roxmltree::Document<'_>, &Security) -> Vec<Finding>;
 
 /// Looks at both documents.
 pub(super) fn look(security: &Security) -> Vec<Finding> {
@@ -23,7 +22,7 @@ pub(super) fn look(security: &Security) -> Vec<Finding> {
         let judged = (|| {
             let text = xml::read(path)?;
             let inner = signed(path, &text)?;
-            Ok::<_, Failure>(judge(path, &xml::parse(path, inner)?))
+            Ok::<_, Failure>(judge(path, &xml::parse(path, inner)?, security))
         })();
         match judged {
             Ok(found) => findings.extend(found),
@@ -53,33 +52,59 @@ fn words(document: &roxmltree::Document<'_>, name: &str) -> Vec<String> {
     document.descendants().filter(|node| node.is_element() && node.tag_name().name() == name).map(xml::text).collect()
 }
 
-fn governance(path: &Path, document: &roxmltree::Document<'_>) -> Vec<Finding> {
-    let encrypts = |name: &str| words(document, name).iter().any(|word| word.starts_with("ENCRYPT"));
-    let levels =
-        [("whole messages", "rtps_protection_kind"), ("submessages", "metadata_protection_kind"), ("payloads", "data_protection_kind")];
-    let encrypted: Vec<&str> = levels.iter().filter(|(_, name)| encrypts(name)).map(|(what, _)| *what).collect();
+/// What a message is encrypted by: as a whole, as submessages, its payload.
+type Levels = Vec<&'static str>;
+
+/// The most that a document encrypts the same byte: the levels, and the topics that have them if there are rules for several.
+fn most_encrypted(document: &roxmltree::Document<'_>) -> (Levels, Option<String>) {
+    let named = |node: roxmltree::Node<'_, '_>, name: &str| node.is_element() && node.tag_name().name() == name;
+    let encrypts = |node, name| xml::find(node, name).is_some_and(|word| xml::text(word).starts_with("ENCRYPT"));
+    let mut most = (Levels::new(), None);
+    let mut rules = 0;
+    for domain in document.descendants().filter(|node| named(*node, "domain_rule")) {
+        let whole = encrypts(domain, "rtps_protection_kind").then_some("whole messages");
+        for topic in domain.descendants().filter(|node| named(*node, "topic_rule")) {
+            rules += 1;
+            let submessages = encrypts(topic, "metadata_protection_kind").then_some("submessages");
+            let payloads = encrypts(topic, "data_protection_kind").then_some("payloads");
+            let levels: Levels = [whole, submessages, payloads].into_iter().flatten().collect();
+            if levels.len() > most.0.len() {
+                most = (levels, xml::find(topic, "topic_expression").map(xml::text));
+            }
+        }
+        if most.0.is_empty() {
+            most.0.extend(whole);
+        }
+    }
+    (most.0, most.1.filter(|_| rules > 1))
+}
+
+fn governance(path: &Path, document: &roxmltree::Document<'_>, _: &Security) -> Vec<Finding> {
     let mut findings = Vec::new();
     if words(document, "rtps_protection_kind").is_empty() {
         let mend = "is this a governance document? see DDS Security 1.1 s9.4.1.2";
         findings.push(Finding::broken("governance", format!("{}: no <domain_rule> with an <rtps_protection_kind>", path.display()), mend));
         return findings;
     }
+    let (encrypted, topics) = most_encrypted(document);
+    let of = topics.map(|topics| format!(" of topic {topics}")).unwrap_or_default();
     findings.push(match encrypted.as_slice() {
         [_, _, _] => Finding::note(
             "governance",
-            "encrypts every byte three times: whole messages, submessages and payloads",
+            format!("encrypts every byte{of} three times: whole messages, submessages and payloads"),
             "one level hides the payload from strangers: rtps_protection_kind ENCRYPT alone, or data_protection_kind ENCRYPT alone where\n\
              relays must not read it either",
         ),
         [one, other] => Finding::note(
             "governance",
-            format!("encrypts every byte twice: {one} and {other}"),
+            format!("encrypts every byte{of} twice: {one} and {other}"),
             "see whether one of them is enough; `bywash reproduce kido` shows what each costs on this machine",
         ),
         [one] => Finding::ok("governance", format!("encrypts {one}")),
         _ => Finding::ok("governance", "encrypts nothing"),
     });
-    let per_receiver = levels.iter().any(|(_, name)| words(document, name).iter().any(|word| word.ends_with("WITH_ORIGIN_AUTHENTICATION")));
+    let kinds = ["rtps_protection_kind", "metadata_protection_kind"];
+    let per_receiver = kinds.iter().any(|name| words(document, name).iter().any(|word| word.ends_with("WITH_ORIGIN_AUTHENTICATION")));
     if per_receiver {
         findings.push(Finding::note(
             "governance",
@@ -97,24 +122,55 @@ fn governance(path: &Path, document: &roxmltree::Document<'_>) -> Vec<Finding> {
     findings
 }
 
-fn permissions(path: &Path, document: &roxmltree::Document<'_>) -> Vec<Finding> {
+fn permissions(path: &Path, document: &roxmltree::Document<'_>, security: &Security) -> Vec<Finding> {
     let subjects = words(document, "subject_name");
     if subjects.is_empty() {
         let mend = "is this a permissions document? see DDS Security 1.1 s9.4.1.3";
         return vec![Finding::broken("permissions", format!("{}: no <grant> with a <subject_name>", path.display()), mend)];
     }
     let today = today();
-    let ends = words(document, "not_after");
-    match ends.iter().filter_map(|end| date(end)).min() {
-        Some(end) if end < today => {
-            vec![Finding::broken(
-                "permissions",
-                format!("{}: expired on {}-{:02}-{:02}", path.display(), end.0, end.1, end.2),
-                "sign new ones",
-            )]
-        }
-        _ => vec![Finding::ok("permissions", format!("{}: for {}", path.display(), subjects.join(", ")))],
+    let subject = security.identity.as_deref().and_then(trust::subject);
+    let is_ours = |granted: &str| subject.as_deref().is_none_or(|subject| parts(subject) == parts(granted));
+    let grants = document.descendants().filter(|node| node.is_element() && node.tag_name().name() == "grant");
+    let mut findings = Vec::new();
+    let mut holding = Vec::new();
+    for grant in grants {
+        let said = |name| xml::find(grant, name).map(xml::text).unwrap_or_default();
+        let bound = |name| xml::find(grant, name).and_then(|bound| date(&xml::text(bound)));
+        let granted = said("subject_name");
+        let why = match (bound("not_before"), bound("not_after")) {
+            _ if !is_ours(&granted) => continue,
+            (Some(begin), _) if today < begin => format!("does not hold before {}", said("not_before")),
+            (_, Some(end)) if end < today => format!("expired on {}", said("not_after")),
+            _ => {
+                holding.push(granted);
+                continue;
+            }
+        };
+        findings.push(Finding::note("permissions", format!("{}: what is granted to {granted} {why}", path.display()), "sign new ones"));
     }
+    findings.push(match (holding.is_empty(), subject) {
+        (false, _) => Finding::ok("permissions", format!("{}: for {}", path.display(), holding.join(", "))),
+        (true, Some(subject)) => {
+            let found = format!(
+                "{}: no grant in it holds today for {subject}, whose certificate it is; it has {}",
+                path.display(),
+                subjects.join(", ")
+            );
+            Finding::broken("permissions", found, "grant it to the certificate's subject and sign it")
+        }
+        (true, None) => Finding::broken("permissions", format!("{}: no grant in it holds today", path.display()), "sign new ones"),
+    });
+    findings
+}
+
+/// The parts of a name in whatever order: `CN=alice,O=robots`, or `/O=robots/CN=alice`.
+fn parts(name: &str) -> Vec<(String, String)> {
+    let separator = if name.trim().starts_with('/') { '/' } else { ',' };
+    let pairs = name.split(separator).filter_map(|part| part.split_once('='));
+    let mut parts: Vec<_> = pairs.map(|(kind, value)| (kind.trim().to_ascii_lowercase(), value.trim().to_owned())).collect();
+    parts.sort();
+    parts
 }
 
 /// The day that a date begins with: `2030-12-31T00:00:00`.

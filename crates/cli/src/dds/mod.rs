@@ -3,7 +3,9 @@
 mod certificates;
 mod config;
 mod documents;
+mod plugin;
 mod sockets;
+mod trust;
 mod xml;
 
 use crate::doctor::{Finding, Level, tell};
@@ -56,8 +58,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// Looks at everything that the configuration names.
 fn look(security: &Security) -> Result<Vec<Finding>, Failure> {
     let mut findings = vec![Finding::ok("configuration", format!("{}: {}", security.kind.name(), security.place.display()))];
+    if security.count > 1 {
+        let found = format!("it secures {} domains or participants, of which the first was looked at", security.count);
+        findings.push(Finding::note("configuration", found, "put each into a file of its own to have it looked at"));
+    }
+    if !security.relative.is_empty() {
+        let found = format!(
+            "{}: looked for in the folder where a program is started; here, beside the configuration",
+            security.relative.join(", ")
+        );
+        findings.push(Finding::note("configuration", found, "name files by their absolute paths: file:/..."));
+    }
     findings.extend(certificates::look(security));
     findings.extend(documents::look(security));
+    findings.extend(trust::look(security));
+    findings.extend(plugin::look(security));
     findings.extend(sockets::look(security));
     if findings.iter().all(|finding| finding.level == Level::Ok) {
         findings.push(Finding::ok("all", "nothing here will hurt"));

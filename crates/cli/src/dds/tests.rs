@@ -79,3 +79,106 @@ fn hostile_input_is_refused_and_not_expanded() {
     std::fs::write(&file, [0xff, 0xfe]).unwrap();
     assert!(config::read(&file).is_err());
 }
+
+#[test]
+fn what_does_not_belong_together_is_broken() {
+    let place = tempfile::tempdir().unwrap();
+    let material = Material::make(&place.path().join("ours"), Governance::RTPS).unwrap();
+    let (alice, bob) = (material.participant("alice").unwrap(), material.participant("bob").unwrap());
+    let other = Material::make(&place.path().join("theirs"), Governance::ROS2).unwrap().participant("alice").unwrap();
+    assert!(said(&findings(alice.folder()), Level::Ok).contains("signatures: right: identity, governance, permissions, private key"));
+    for (file, from, said_of) in [
+        ("identity_ca.cert.pem", &other, "identity"),
+        ("permissions_ca.cert.pem", &other, "governance"),
+        ("governance.p7s", &other, "governance"),
+        ("permissions.p7s", &bob, "permissions"),
+        ("key.pem", &bob, "private key"),
+    ] {
+        let good = std::fs::read(alice.folder().join(file)).unwrap();
+        std::fs::copy(from.folder().join(file), alice.folder().join(file)).unwrap();
+        let broken = said(&findings(alice.folder()), Level::Broken);
+        assert!(broken.contains(&format!("{said_of}: ")), "{file}: {broken}");
+        std::fs::write(alice.folder().join(file), good).unwrap();
+    }
+    let governance = std::fs::read_to_string(alice.folder().join("governance.p7s")).unwrap();
+    std::fs::write(alice.folder().join("governance.p7s"), governance.replace("ENCRYPT<", "SIGN<")).unwrap();
+    std::fs::write(alice.folder().join("key.pem"), "").unwrap();
+    let broken = said(&findings(alice.folder()), Level::Broken);
+    assert!(broken.contains("or its text was changed") && broken.contains("not the key of"), "{broken}");
+    std::fs::remove_file(alice.folder().join("key.pem")).unwrap();
+    std::fs::create_dir(alice.folder().join("key.pem")).unwrap();
+    assert!(said(&findings(alice.folder()), Level::Broken).contains("key.pem: not a file"));
+}
+
+#[test]
+fn the_plug_in_and_relative_paths_are_looked_at() {
+    let place = tempfile::tempdir().unwrap();
+    let alice = Material::make(place.path(), Governance::RTPS).unwrap().participant("alice").unwrap();
+    let configured = |plug_in: Option<&Path>| {
+        let uri = alice.cyclone(plug_in).unwrap();
+        look(&config::read(Path::new(&uri)).unwrap()).unwrap()
+    };
+    assert!(said(&configured(None), Level::Note).contains("plug-in: the built-in one"));
+    assert!(said(&configured(Some(Path::new("/nowhere/libx.so"))), Level::Broken).contains("plug-in: /nowhere/libx.so: No such file"));
+    assert!(said(&configured(Some(Path::new("/etc/passwd"))), Level::Broken).contains("not a shared library"));
+    let this_test = std::env::current_exe().unwrap();
+    assert!(said(&configured(Some(&this_test)), Level::Broken).contains("has no function 'init_crypto'"));
+    let file = alice.folder().join("cyclonedds.xml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let folder = format!("{}/", alice.folder().display());
+    std::fs::write(&file, text.replacen(&folder, "", 1)).unwrap();
+    assert!(said(&findings(&file), Level::Note).contains("configuration: file:"));
+    let twice = text.replacen("<Domain Id=\"any\">", "<Domain Id=\"1\"><Security/></Domain><Domain Id=\"any\">", 1);
+    std::fs::write(&file, twice).unwrap();
+    assert!(said(&findings(&file), Level::Note).contains("secures 2 domains"));
+    assert!(config::read(tempfile::tempdir().unwrap().path()).unwrap_err().message.contains("no enclave"));
+}
+
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let place = tempfile::tempdir().unwrap();
+    let pipe = place.path().join("pipe.xml");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    assert!(config::read(&pipe).unwrap_err().message.contains("not a file"));
+}
+
+/// What the doctor says of documents with this text, signed by nobody: participants verify that.
+fn of_documents(alice: &Path, governance: &str, permissions: &str) -> Vec<Finding> {
+    for (name, text) in [("governance.p7s", governance), ("permissions.p7s", permissions)] {
+        std::fs::write(alice.join(name), format!("Content-Type: multipart/signed; protocol=\"application/x-pkcs7-signature\"\n\n{text}\n"))
+            .unwrap();
+    }
+    findings(alice)
+}
+
+#[test]
+fn levels_are_those_of_one_topic_and_validity_that_of_each_grant() {
+    let place = tempfile::tempdir().unwrap();
+    let alice = Material::make(place.path(), Governance::DATA).unwrap().participant("alice").unwrap();
+    let topic = |name: &str, submessages: &str, payloads: &str| {
+        format!(
+            "<topic_rule><topic_expression>{name}</topic_expression><metadata_protection_kind>{submessages}</metadata_protection_kind>\
+             <data_protection_kind>{payloads}</data_protection_kind></topic_rule>"
+        )
+    };
+    let governance = format!(
+        "<dds><domain_rule><rtps_protection_kind>ENCRYPT</rtps_protection_kind>{}{}</domain_rule></dds>",
+        topic("a*", "ENCRYPT", "NONE"),
+        topic("b*", "NONE", "ENCRYPT")
+    );
+    let grant = |name: &str, begin: &str, end: &str| {
+        format!(
+            "<grant><subject_name>CN={name}</subject_name><validity><not_before>{begin}</not_before><not_after>{end}</not_after></validity></grant>"
+        )
+    };
+    let permissions = |second: &str| format!("<dds>{}{second}</dds>", grant("old", "2000-01-01T00:00:00", "2001-01-01T00:00:00"));
+    let found = of_documents(alice.folder(), &governance, &permissions(&grant("alice", "2000-01-01T00:00:00", "2999-01-01T00:00:00")));
+    let notes = said(&found, Level::Note);
+    assert!(notes.contains("every byte of topic a* twice: whole messages and submessages") && !notes.contains("three times"), "{notes}");
+    assert!(!notes.contains("CN=old"), "what somebody else was granted is nobody's trouble here: {notes}");
+    assert!(said(&found, Level::Ok).contains("for CN=alice"));
+    assert!(!said(&found, Level::Broken).contains("no grant"));
+    let found = of_documents(alice.folder(), &governance, &permissions(&grant("alice", "2999-01-01T00:00:00", "2999-02-01T00:00:00")));
+    assert!(said(&found, Level::Note).contains("granted to CN=alice does not hold before 2999-01-01"));
+    assert!(said(&found, Level::Broken).contains("no grant in it holds today for CN=alice"));
+}

@@ -1,6 +1,7 @@
 //! XML from files that anybody may have written.
 
 use crate::failure::Failure;
+use rustix::fs::{Mode, OFlags};
 use std::io::Read;
 use std::path::Path;
 
@@ -12,7 +13,12 @@ const NODES_MAX: u32 = 50_000;
 /// A file's text.
 pub(super) fn read(path: &Path) -> Result<String, Failure> {
     let unread = |error: std::io::Error| Failure::file("read", path, &error);
-    let file = std::fs::File::open(path).map_err(unread)?;
+    // Opening a pipe would wait for somebody who writes.
+    let open = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file: std::fs::File = rustix::fs::open(path, open, Mode::empty()).map_err(|error| unread(error.into()))?.into();
+    if !file.metadata().map_err(unread)?.is_file() {
+        return Err(Failure::config(format!("{}: not a file; name an XML or PEM file", path.display())));
+    }
     let mut bytes = Vec::new();
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unread)?;
     if bytes.len() as u64 > BYTES_MAX {

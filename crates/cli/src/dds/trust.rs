@@ -1,0 +1,156 @@
+//! Whether the files belong together: certificates and documents are signed by their authorities, the key is the certificate's. Asked of `openssl`, the library with which
+//! participants verify as well.
+
+use super::config::Security;
+use super::xml;
+use crate::doctor::Finding;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use zeroize::Zeroizing;
+
+/// Why there is no answer.
+enum Why {
+    /// The command is absent.
+    Absent,
+    /// It says no, in these words.
+    No(String),
+}
+
+/// A question and its answer.
+struct Asked<'a> {
+    about: &'static str,
+    path: &'a Path,
+    answer: Result<(), Why>,
+    /// What is the matter if the answer is no, and what mends it.
+    otherwise: String,
+    mend: &'static str,
+}
+
+/// Looks at chain, signatures and key. A file that is absent, or is none, has been spoken of already and is passed over.
+pub(super) fn look(security: &Security) -> Vec<Finding> {
+    let Security { identity, identity_ca, private_key, permissions_ca, governance, permissions, .. } = security;
+    let mut asked: Vec<Asked<'_>> = Vec::new();
+    if let (Some(path), Some(authority)) = (identity, identity_ca) {
+        let mend = "sign it with that authority's key, or name the authority that has; no participant starts without";
+        let otherwise = format!("not signed by {}", authority.display());
+        let answer = signed_by(path, authority, &["verify", "-partial_chain"]);
+        asked.extend(answer.map(|answer| Asked { about: "identity", path, answer, otherwise, mend }));
+    }
+    for (about, document) in [("governance", governance), ("permissions", permissions)] {
+        if let (Some(path), Some(authority)) = (document, permissions_ca) {
+            let mend = "sign it anew: openssl smime -sign -text -in ... -signer CA -inkey KEY";
+            let otherwise = format!("its signature is not one of {}, or its text was changed", authority.display());
+            let answer = signed_by(path, authority, &["smime", "-verify", "-out", "/dev/null", "-purpose", "any"]);
+            asked.extend(answer.map(|answer| Asked { about, path, answer, otherwise, mend }));
+        }
+    }
+    if let (Some(certificate), Some(path)) = (identity, private_key) {
+        let mend = "name the key that the certificate was made for; with another one participants start, and never meet";
+        let otherwise = format!("not the key of {}", certificate.display());
+        asked.extend(belongs(certificate, path).map(|answer| Asked { about: "private key", path, answer, otherwise, mend }));
+    }
+    judge(asked)
+}
+
+fn judge(asked: Vec<Asked<'_>>) -> Vec<Finding> {
+    if asked.iter().any(|asked| matches!(asked.answer, Err(Why::Absent))) {
+        let found = "not checked: signatures, and whether the key is the certificate's; there is no openssl command here";
+        return vec![Finding::note("signatures", found, "apt install openssl")];
+    }
+    let good: Vec<&str> = asked.iter().filter(|asked| asked.answer.is_ok()).map(|asked| asked.about).collect();
+    let all = (!good.is_empty()).then(|| Finding::ok("signatures", format!("right: {}", good.join(", "))));
+    let broken = asked.iter().filter_map(|Asked { about, path, answer, otherwise, mend }| match answer {
+        Err(Why::No(why)) => {
+            let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+            Some(Finding::broken(about, format!("{}: {otherwise}{why}", path.display()), *mend))
+        }
+        _ => None,
+    });
+    all.into_iter().chain(broken).collect()
+}
+
+/// Whether an authority's signature is on it; dates are another matter, and spoken of elsewhere.
+fn signed_by(what: &Path, authority: &Path, command: &[&str]) -> Option<Result<(), Why>> {
+    let text = xml::read(what).ok()?;
+    xml::read(authority).ok()?;
+    let mut openssl = Command::new("openssl");
+    openssl.args(command).args(["-no_check_time", "-CAfile"]).arg(authority);
+    Some(ask(openssl, text.as_bytes()).map(drop))
+}
+
+/// Whether the key is the certificate's; nothing of a key that is encrypted.
+fn belongs(certificate: &Path, key: &Path) -> Option<Result<(), Why>> {
+    let (certificate, key) = (xml::read(certificate).ok()?, Zeroizing::new(xml::read(key).ok()?));
+    if key.contains("ENCRYPTED") {
+        return None;
+    }
+    let mut of_certificate = Command::new("openssl");
+    of_certificate.args(["x509", "-noout", "-pubkey"]);
+    let mut of_key = Command::new("openssl");
+    of_key.args(["pkey", "-pubout", "-passin", "pass:"]);
+    // A certificate that cannot be read is spoken of elsewhere.
+    let expected = match ask(of_certificate, certificate.as_bytes()) {
+        Err(Why::No(_)) => return None,
+        other => other,
+    };
+    Some(expected.and_then(|expected| match ask(of_key, key.as_bytes()) {
+        Ok(found) if found == expected => Ok(()),
+        Ok(_) => Err(Why::No(String::new())),
+        Err(Why::No(why)) => Err(Why::No(format!("it cannot be read: {why}"))),
+        Err(absent) => Err(absent),
+    }))
+}
+
+/// The subject of a certificate as permissions name it, `CN=alice,O=robots`; nothing if it cannot be told.
+pub(super) fn subject(certificate: &Path) -> Option<String> {
+    let text = xml::read(certificate).ok()?;
+    let mut openssl = Command::new("openssl");
+    openssl.args(["x509", "-noout", "-subject", "-nameopt", "RFC2253,-esc_msb,utf8"]);
+    let said = ask(openssl, text.as_bytes()).ok()?;
+    Some(said.trim().strip_prefix("subject=")?.trim().to_owned())
+}
+
+/// What openssl answers about what it reads from its standard input.
+fn ask(mut openssl: Command, input: &[u8]) -> Result<String, Why> {
+    let started = openssl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).env("LC_ALL", "C").spawn();
+    let mut child = started.map_err(|_| Why::Absent)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // Who has understood enough reads no further.
+        let _ = stdin.write_all(input);
+    }
+    let output = child.wait_with_output().map_err(|_| Why::Absent)?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    Err(Why::No(reason(&String::from_utf8_lossy(&output.stderr))))
+}
+
+/// The part of openssl's words that tells something: what follows `lookup:`, or the reason in the first line of its error queue, whose fields are set off by colons.
+fn reason(said: &str) -> String {
+    let lookup = said.lines().find_map(|line| line.split_once("lookup:").or_else(|| line.split_once("Verify error:")));
+    let queued = said.lines().find_map(|line| line.split(':').nth(5).filter(|_| line.contains(":error:")));
+    lookup.map(|(_, why)| why).or(queued).unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_openssl_says_is_cut_to_its_reason() {
+        for (said, why) in [
+            (
+                "CN = x\nerror 20 at 0 depth lookup: unable to get local issuer certificate\nerror stdin: verification failed\n",
+                "unable to get local issuer certificate",
+            ),
+            (
+                "Verification failure\n00BE:error:10800065:PKCS7 routines:PKCS7_signatureVerify:digest failure:../crypto/pk7_doit.c:1136:\n",
+                "digest failure",
+            ),
+            ("", ""),
+        ] {
+            assert_eq!(reason(said), why);
+        }
+    }
+}
