@@ -61,7 +61,7 @@ impl Plugin {
         if let Some(first) = told.first() {
             check(asked(&matched), first)?;
         }
-        let openers: Vec<Arc<Opener>> = told.into_iter().flatten().map(|material| Arc::new(Opener::new(material))).collect();
+        let openers: Vec<Arc<Opener>> = told.iter().flatten().map(|material| Arc::new(Opener::new(material.clone()))).collect();
         matched.participant.forget(remote);
         if let Some(first) = openers.first() {
             matched.participant.relate(first.material().sender_id, 0, Relation { remote, local, is_writer });

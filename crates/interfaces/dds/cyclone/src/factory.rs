@@ -43,13 +43,8 @@ impl Plugin {
 
     fn meet(&self, local: Handle, identity: Foreign, secret: Foreign) -> Outcome<Handle> {
         let ours = self.registry.local(local)?;
-        let (handle, remote) = match self.registry.remote_of(identity) {
-            Some(found) => found,
-            None => {
-                let remote = Arc::new(Remote::new(identity, ours.protection));
-                (self.registry.add(Object::Remote(remote.clone()))?, remote)
-            }
-        };
+        let found = self.registry.remote_of(identity);
+        let remote = found.as_ref().map_or_else(|| Arc::new(Remote::new(identity, ours.protection)), |(_, remote)| remote.clone());
         if remote.pair(local).is_none() {
             let secret = self.host.shared_secret(secret)?;
             let (salt, sender_key) = exchange_keys(&secret.secret, &secret.challenge1, &secret.challenge2);
@@ -58,7 +53,8 @@ impl Plugin {
             let pair = Pair::new(self.told(&ours.sender, ours.protection)?, exchange.clone(), sender()?, sender()?);
             remote.add_pair(local, pair);
         }
-        Ok(handle)
+        // Last: who is told of a failure has no handle by which to unregister it.
+        found.map_or_else(|| self.registry.add(Object::Remote(remote)), |(handle, _)| Ok(handle))
     }
 
     fn register_endpoint(
@@ -108,11 +104,10 @@ impl Plugin {
     fn unregister_participant(&self, handle: Handle) -> Outcome<()> {
         match self.registry.any(handle)? {
             Object::Local(_) => self.registry.remotes().iter().for_each(|remote| remote.remove_pair(handle)),
-            // Sessions of who is gone are wiped; what others use they have at hand.
-            Object::Remote(_) => Sessions::shared().clear(),
+            Object::Remote(_) => {}
             _ => return Err(Fault::handle()),
         }
-        self.registry.remove(handle);
+        self.end(handle);
         Ok(())
     }
 
@@ -122,8 +117,14 @@ impl Plugin {
             Object::Matched(matched) if matched.is_writer == is_writer => matched.participant.forget(handle),
             _ => return Err(Fault::handle()),
         }
-        self.registry.remove(handle);
+        self.end(handle);
         Ok(())
+    }
+
+    /// Sessions of who is gone are wiped; what others use they have at hand.
+    fn end(&self, handle: Handle) {
+        self.registry.remove(handle);
+        Sessions::shared().clear();
     }
 }
 

@@ -135,5 +135,11 @@ pub unsafe extern "C" fn finalize_crypto(context: *mut c_void) -> c_int {
 
 /// After how many blocks of 16 bytes a session gets a new key: `BYWASH_DDS_BLOCKS`, or what AES-GCM bears easily.
 fn blocks_max() -> u64 {
-    std::env::var("BYWASH_DDS_BLOCKS").ok().and_then(|blocks| blocks.parse().ok()).filter(|blocks| *blocks > 0).unwrap_or(BLOCKS_MAX)
+    let Some(blocks) = std::env::var_os("BYWASH_DDS_BLOCKS") else { return BLOCKS_MAX };
+    let number = blocks.to_str().and_then(|blocks| blocks.parse().ok()).filter(|blocks| *blocks > 0);
+    number.unwrap_or_else(|| {
+        // A slip here would leave keys in use far longer than was meant, and nothing else tells of it.
+        eprintln!("bywash: BYWASH_DDS_BLOCKS={}: not a number above 0; keys are changed after {BLOCKS_MAX} blocks", blocks.display());
+        BLOCKS_MAX
+    })
 }
