@@ -1,7 +1,7 @@
 //! The one exported function, and what its first call by Fast DDS sets off.
 
 use crate::hooks::{HOOKS, MAKERS};
-use crate::module::Module;
+use crate::module::{self, Module};
 use crate::real::{self, Real};
 use crate::{hooks, tally};
 use core::ffi::{CStr, c_int, c_uchar, c_void};
@@ -70,7 +70,9 @@ unsafe extern "C" fn called(kind: c_int, engine: *mut c_void, key: *const c_ucha
         // SAFETY: the caller's arguments.
         return unsafe { hooks::EVP_PKEY_new_mac_key(kind, engine, key, length) };
     }
-    match Module::of(caller).and_then(|module| module.function(c"EVP_PKEY_new_mac_key", own_base())) {
+    let name = c"EVP_PKEY_new_mac_key";
+    // A caller that names no libcrypto lives off the program's.
+    match Module::of(caller).and_then(|module| module.function(name, own_base())).or_else(|| module::next(name)) {
         // SAFETY: the function of that name, with the caller's arguments.
         Some(found) => unsafe { core::mem::transmute::<*mut c_void, real::NewMacKey>(found)(kind, engine, key, length) },
         None => core::ptr::null_mut(),

@@ -20,6 +20,8 @@ const VALUES: usize = 32;
 pub(crate) const KEY_MAX: usize = 64;
 /// The longest message that a derivation of DDS Security has: `SessionReceiverKey`, a salt of 32 bytes, a session's number.
 pub(crate) const MESSAGE_MAX: usize = 96;
+/// What the derivations of sessions' keys begin with.
+const SESSIONS: [&[u8]; 2] = [b"SessionKey", b"SessionReceiverKey"];
 /// Bytes of HMAC-SHA-256.
 pub(crate) const DIGEST: usize = 32;
 /// Messages after which a thread tells how many there were: each by itself would cost as much as finding its cipher.
@@ -30,6 +32,8 @@ pub(crate) struct Cipher {
     hash: u64,
     algorithm: Algorithm,
     pub(crate) solo: Box<dyn Solo>,
+    /// Whether a message under its key was made here, or proved authentic. Keys of others' messages come from numbers that anybody can send.
+    pub(crate) is_proved: bool,
 }
 
 impl Hashed for Cipher {
@@ -132,22 +136,30 @@ pub(crate) fn cipher(key: &[u8]) -> Option<Cipher> {
         return None;
     }
     let mut solo = client().solo(algorithm)?;
-    solo.set_key(key).ok().map(|()| Cipher { hash, algorithm, solo })
+    solo.set_key(key).ok().map(|()| Cipher { hash, algorithm, solo, is_proved: false })
 }
 
-/// Keeps a cipher for the next message under its key; what is longest unused goes.
+/// Keeps a cipher for the next message under its key, if it has proved itself; what is longest unused goes.
 pub(crate) fn keep(cipher: Cipher, bytes: u64) {
     // A thread that is ending keeps nothing.
     let _ = KEPT.try_with(|kept| {
         if let Ok(mut kept) = kept.try_borrow_mut() {
             kept.count(cipher.algorithm, bytes);
-            kept.ciphers.put(cipher);
+            if cipher.is_proved {
+                kept.ciphers.put(cipher);
+            }
         }
     });
 }
 
-/// HMAC-SHA-256 of a message under a key, which come one after the other in `name`, of at most [`KEY_MAX`] and [`MESSAGE_MAX`] bytes.
+/// HMAC-SHA-256 of a message under a key, which come one after the other in `name`, of at most [`KEY_MAX`] and [`MESSAGE_MAX`] bytes. Found again are the keys of sessions
+/// (DDS Security 1.1 s9.5.3.3.3); what else Fast DDS derives, from the secret of a handshake, it needs once.
 pub(crate) fn derive(name: &[u8], key_len: usize, out: &mut [u8; DIGEST]) {
+    let (key, message) = name.split_at(key_len);
+    if !SESSIONS.iter().any(|label| message.starts_with(label)) {
+        out.copy_from_slice(&*hmac_sha256(key, &[message]));
+        return;
+    }
     let hash = hash(name);
     let is_it = |kept: &Value| kept.key_len as usize == key_len && constant_time_eq(&kept.name[..kept.name_len as usize], name);
     let found = KEPT.try_with(|kept| {
@@ -158,13 +170,13 @@ pub(crate) fn derive(name: &[u8], key_len: usize, out: &mut [u8; DIGEST]) {
     if let Ok(Some(())) = found {
         return;
     }
-    let (key, message) = name.split_at(key_len);
     out.copy_from_slice(&*hmac_sha256(key, &[message]));
     let mut new = Value { hash, key_len: key_len as u32, name_len: name.len() as u32, name: [0; KEY_MAX + MESSAGE_MAX], value: *out };
     new.name[..name.len()].copy_from_slice(name);
     let _ = KEPT.try_with(|kept| {
         if let Ok(mut kept) = kept.try_borrow_mut() {
-            kept.values.put(new);
+            // Whether the message with that session's number is authentic is found out later.
+            kept.values.put_on_trial(new);
         }
     });
 }

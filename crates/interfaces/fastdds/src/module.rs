@@ -103,12 +103,12 @@ impl Module {
             if handle.is_null() {
                 return None;
             }
-            let mut found = libc::dlsym(handle, name.as_ptr());
+            let found = libc::dlsym(handle, name.as_ptr());
+            libc::dlclose(handle);
             // The program's own scope begins with us.
             if Module::of(found.addr()).is_some_and(|module| module.base == own_base) {
-                found = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
+                return next(name);
             }
-            libc::dlclose(handle);
             (!found.is_null()).then_some(found)
         }
     }
@@ -201,3 +201,10 @@ fn is_writable(address: usize) -> bool {
 }
 
 const _: () = assert!(mem::size_of::<Relocation>() == 24 && mem::size_of::<Symbol>() == 24);
+
+/// The function of this name in what was loaded after us.
+pub(crate) fn next(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: a string, and the loader's own handle.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    (!found.is_null()).then_some(found)
+}

@@ -354,3 +354,24 @@ fn a_context_ends_in_another_thread_than_it_began_in() {
         assert_eq!(found.join().unwrap(), expected);
     }
 }
+
+/// What Fast DDS 2.9.1 can be brought to do by a message: libcrypto reads on without end.
+#[test]
+fn a_negative_length_is_refused_and_reaches_nobody() {
+    let [_, ours] = both();
+    let (cipher, mut out, mut written) = (real::get().1.aes_128_gcm, [0; 128], 0);
+    // New, ready, and an object of libcrypto's.
+    for (is_begun, key) in [(false, ptr::null()), (true, KEY.as_ptr()), (true, ptr::null())] {
+        // SAFETY: a context of its own, buffers of the lengths that are said, and a length that must not be believed.
+        unsafe {
+            let context = (ours.EVP_CIPHER_CTX_new)();
+            if is_begun {
+                assert_eq!((ours.EVP_DecryptInit)(context, cipher, key, if key.is_null() { key } else { IV.as_ptr() }), 1);
+            }
+            for update in [ours.EVP_EncryptUpdate, ours.EVP_DecryptUpdate] {
+                assert_eq!(update(context, out.as_mut_ptr(), &raw mut written, TEXT.as_ptr(), -1), 0);
+            }
+            (ours.EVP_CIPHER_CTX_free)(context);
+        }
+    }
+}
