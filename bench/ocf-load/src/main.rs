@@ -84,7 +84,7 @@ impl Way {
     fn of(args: &Args) -> Self {
         match args.device {
             true => Self::Device(Kernel::default()),
-            false => Self::Broker(Client::new(Config { socket: args.socket.clone(), route: Route::Queue, run: None })),
+            false => Self::Broker(Client::new(Config { socket: args.socket.clone(), route: Route::Queue, ..Config::default() })),
         }
     }
 
@@ -162,7 +162,7 @@ fn params() -> Result<SessionParams> {
 
 /// What the ciphertext has to be, by this process's own processor.
 fn expected(bytes: usize) -> Result<Vec<u8>> {
-    let here = Client::new(Config { socket: None, route: Route::Here, run: None });
+    let here = Client::new(Config { socket: None, route: Route::Here, ..Config::default() });
     encrypt(&here.session(params()?)?, bytes)
 }
 

@@ -71,5 +71,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let made = File::options().write(true).create_new(true).mode(0o600).open(path);
     let written = made.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
-    written.map_err(|error| Failure::file("write", path, &error))
+    written.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            Failure::failed(format!("{}: it is there already, and a key is never replaced; name another file", path.display()))
+        }
+        _ => Failure::file("write", path, &error),
+    })
 }

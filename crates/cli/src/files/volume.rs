@@ -89,7 +89,12 @@ pub(super) fn mount_at(
 fn refused(folder: &Path, target: &Path, error: &io::Error) -> Failure {
     let (folder, target) = (folder.display(), target.display());
     if let Err(device) = std::fs::File::options().read(true).write(true).open("/dev/fuse") {
-        let way_out = "the kernel needs FUSE (modprobe fuse), and a container the device /dev/fuse";
+        let way_out = match device.kind() {
+            ErrorKind::PermissionDenied => "let users read and write it (chmod 666 /dev/fuse)",
+            _ => "the kernel needs FUSE (modprobe fuse), and a container the device /dev/fuse",
+        };
+        let way_out =
+            format!("{way_out}; or have one program see the files without a mount: `bywash run --files {folder} --files-by hook -- CMD`");
         return Failure::new(Exit::Permission, format!("nothing can be mounted here: /dev/fuse: {device}; {way_out}"));
     }
     match error.kind() {

@@ -106,7 +106,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "VOLUME")]
     files: Option<PathBuf>,
     /// How they are shown: by a mount of its own (mount), or, without FUSE, by answering its system
-    /// calls (hook) [default: mount]
+    /// calls (hook: no locks, memory maps or working folders in the volume) [default: mount]
     #[arg(
         long,
         value_name = "HOW",
@@ -148,6 +148,8 @@ pub(crate) struct Plan {
     pub(crate) dds: bool,
     /// `/dev/crypto` by answering system calls.
     pub(crate) statically: bool,
+    /// Whether the run was for a volume's files: then no cryptography of the program's own is expected.
+    pub(crate) has_files: bool,
     pub(crate) explain: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
@@ -185,8 +187,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     // First of all: there must be no thread yet.
     let by = |how: FilesBy| files.as_deref().filter(|_| *files_by == how);
-    let private = by(FilesBy::Mount).map(|files| crate::files::private::enter(files, keys)).transpose()?;
-    let opened = by(FilesBy::Hook).map(|files| open(files, keys)).transpose()?;
+    let before = |failure: Failure| Failure { exit: Exit::RunFailed, ..failure };
+    let private = by(FilesBy::Mount).map(|files| crate::files::private::enter(files, keys)).transpose().map_err(before)?;
+    let opened = by(FilesBy::Hook).map(|files| open(files, keys)).transpose().map_err(before)?;
     let plan = Plan {
         route: *route,
         socket: socket.clone(),
@@ -198,6 +201,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         devcrypto: *devcrypto,
         dds: *dds,
         statically: *statically,
+        has_files: files.is_some(),
         explain: *explain,
         json: *json,
         quiet: *quiet,
@@ -305,7 +309,7 @@ fn tell(plan: &Plan, status: u8, account: &Account, traced: Option<&str>) -> Res
     }
     if plan.json {
         say!("{report}");
-    } else if !plan.quiet {
+    } else if !plan.quiet && !(plan.has_files && account.processes == 0) {
         say!("bywash: {}", account.summary(&command[0]));
     }
     if let Some(traced) = traced.filter(|_| !plan.quiet) {
