@@ -73,7 +73,7 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let written = made.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            Failure::failed(format!("{}: it is there already, and a key is never replaced; name another file", path.display()))
+            Failure::failed(format!("{}: it exists, and a key is never replaced; name another file", path.display()))
         }
         _ => Failure::file("write", path, &error),
     })
