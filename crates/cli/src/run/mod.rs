@@ -309,7 +309,7 @@ fn tell(plan: &Plan, status: u8, account: &Account, traced: Option<&str>) -> Res
     }
     if plan.json {
         say!("{report}");
-    } else if !plan.quiet && !(plan.has_files && account.processes == 0) {
+    } else if !plan.quiet && (!plan.has_files || account.processes > 0) {
         say!("bywash: {}", account.summary(&command[0]));
     }
     if let Some(traced) = traced.filter(|_| !plan.quiet) {
