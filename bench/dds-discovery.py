@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+import dds
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 SECONDS = 120
@@ -37,27 +39,13 @@ def arguments():
 def compiled(folder):
     """The program; none, and why, if it cannot be made here."""
     steps = [["idlc", "-l", "c", f"{HERE}/dds-soak/text.idl"], ["cc", "-O1", "-I.", "-o", "join", f"{HERE}/dds-discovery/join.c", "text.c", "-lddsc"]]
-    for step in steps:
-        try:
-            done = subprocess.run(step, cwd=folder, capture_output=True, text=True)
-        except FileNotFoundError:
-            return None, f"no {step[0]} (Debian: cyclonedds-dev, cyclonedds-tools)"
-        if done.returncode != 0:
-            return None, f"{step[0]} failed (Debian: cyclonedds-dev): {done.stderr.strip().splitlines()[:1]}"
-    return f"{folder}/join", None
+    why = dds.compiled(folder, steps, "cyclonedds-dev, cyclonedds-tools")
+    return (None if why else f"{folder}/join"), why
 
 
 def configured(options, folder, name, way):
-    with open(f"{folder}/{name}/cyclonedds.xml", encoding="utf-8") as file:
-        text = file.read()
-    if way == "none":
-        text = re.sub(r"<Security>.*</Security>", "", text, flags=re.S)
-    if way == "plugin":
-        text = text.replace('path="dds_security_crypto"', f'path="{os.path.abspath(options.bin)}/libbywash_dds_cyclone.so"')
-    path = f"{folder}/{name}/{way}.xml"
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    return f"file://{path}"
+    plugin = f"{options.bin}/libbywash_dds_cyclone.so" if way == "plugin" else None
+    return dds.written(f"{folder}/{name}/{way}.xml", dds.cyclone(folder, name, plugin=plugin, secured=way != "none"))
 
 
 def operations(path):
@@ -132,8 +120,7 @@ def main():
         if not program:
             print(f"skipped: {why}")
             return 77
-        make = [options.make] if options.make else ["cargo", "run", "-q", "-p", "bywash-dds-material", "--example", "make", "--"]
-        subprocess.run([*make, f"{folder}/material", options.governance, *names], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+        dds.material(options, f"{folder}/material", *names)
         best, failed, counted = {}, {}, {}
         for _ in range(options.rounds):
             for way in options.ways.split(","):

@@ -12,6 +12,8 @@ import re
 import subprocess
 import tempfile
 
+import dds
+
 FIGURES = re.compile(r" mean ([0-9.]+)us min ([0-9.]+)us 50% ([0-9.]+)us .* cnt (\d+)")
 
 
@@ -26,24 +28,9 @@ def arguments():
     return parser.parse_args()
 
 
-def material(options, folder):
-    make = [options.make] if options.make else ["cargo", "run", "-q", "-p", "bywash-dds-material", "--example", "make", "--"]
-    subprocess.run([*make, folder, options.governance, "alice", "bob"], check=True, stdout=subprocess.DEVNULL)
-
-
 def configured(folder, name, variant, plugin):
-    """What CYCLONEDDS_URI wants."""
-    with open(f"{folder}/{name}/cyclonedds.xml", encoding="utf-8") as file:
-        text = file.read()
-    if variant == "plain":
-        text = re.sub(r"<Security>.*</Security>", "", text, flags=re.S)
-    elif variant == "bywash":
-        text, count = re.subn(r'path="dds_security_crypto"', f'path="{os.path.abspath(plugin)}"', text)
-        assert count == 1, text
-    path = f"{folder}/{name}/{variant}.xml"
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    return f"file://{path}"
+    text = dds.cyclone(folder, name, plugin=plugin if variant == "bywash" else None, secured=variant != "plain")
+    return dds.written(f"{folder}/{name}/{variant}.xml", text)
 
 
 def run(folder, variant, options, size):
@@ -66,7 +53,7 @@ def run(folder, variant, options, size):
 def main():
     options = arguments()
     with tempfile.TemporaryDirectory() as folder:
-        material(options, folder)
+        dds.material(options, folder, "alice", "bob")
         print(f"governance {options.governance}, {options.rounds} rounds of {options.seconds} s: least minimum / least median in us, round trips")
         for size in options.sizes:
             best = {}

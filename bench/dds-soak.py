@@ -25,6 +25,8 @@ import sys
 import tempfile
 import time
 
+import dds
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 # Those of soak.h.
@@ -65,20 +67,8 @@ def compiled(folder, implementation):
     else:
         steps = [["c++", "-std=c++17", "-O1", f"-I{source}", "-o", "program", f"{source}/fastdds.cpp", "-lfastrtps", "-lfastcdr"]]
         needs = "libfastrtps-dev, libasio-dev"
-    for step in steps:
-        try:
-            done = subprocess.run(step, cwd=folder, capture_output=True, text=True)
-        except FileNotFoundError:
-            return None, f"no {step[0]} (Debian: {needs})"
-        if done.returncode != 0:
-            return None, f"{step[0]} failed (Debian: {needs}): {done.stderr.strip().splitlines()[:1]}"
-    return f"{folder}/program", None
-
-
-def material(options, folder):
-    make = [options.make] if options.make else ["cargo", "run", "-q", "-p", "bywash-dds-material", "--example", "make", "--"]
-    said = subprocess.run([*make, folder, options.governance, "alice", "bob"], check=True, cwd=ROOT, capture_output=True, text=True)
-    return said.stdout
+    why = dds.compiled(folder, steps, needs)
+    return (None if why else f"{folder}/program"), why
 
 
 class Counters:
@@ -129,19 +119,11 @@ class Way:
         return f"{self.folder}/{number}.counters"
 
     def cyclone(self, who):
-        with open(f"{self.material}/{who}/cyclonedds.xml", encoding="utf-8") as file:
-            text = file.read()
-        if self.name == "bywash":
-            plugin = os.path.abspath(f"{self.options.bin}/libbywash_dds_cyclone.so")
-            text, count = re.subn(r'path="dds_security_crypto"', f'path="{plugin}"', text)
-            assert count == 1, text
+        text = dds.cyclone(self.material, who, plugin=f"{self.options.bin}/libbywash_dds_cyclone.so" if self.name == "bywash" else None)
         text = text.replace("<Discovery>", f"<Discovery><LeaseDuration>{LEASE_S} s</LeaseDuration>")
         # So that who is dead, and acknowledges nothing, stops nobody until he is forgotten.
         text = text.replace("<Internal>", "<Internal><Watermarks><WhcHigh>64 MB</WhcHigh></Watermarks>")
-        path = f"{self.folder}/{who}.xml"
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        return f"file://{path}"
+        return dds.written(f"{self.folder}/{who}.xml", text)
 
     def properties(self, who):
         path = f"{self.folder}/{who}.properties"
@@ -391,7 +373,7 @@ def main():
         if not program:
             print(f"skipped: {why}")
             return 77
-        material(options, f"{folder}/material")
+        dds.material(options, f"{folder}/material", "alice", "bob")
         ways = []
         try:
             for name in names:

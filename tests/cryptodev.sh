@@ -49,28 +49,8 @@ check() {
 
 # --- what is fetched and compiled ----------------------------------------------------------------------------------------------
 
-# source_of PACKAGE: its upstream tarball in target/PACKAGE-source, by apt with sources of its own; unpacked in `source` there.
-source_of() {
-    local package=$1 cache=$target/$1-source archive release suite
-    mkdir -p "$cache/lists/partial"
-    if ! ls "$cache/$package"_*.orig.tar.* >/dev/null 2>&1; then
-        release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-        for suite in "debian $release $release-updates" "debian-security $release-security"; do
-            archive=${suite%% *}
-            printf 'Types: deb-src\nURIs: http://deb.debian.org/%s\nSuites: %s\nComponents: main\n' "$archive" "${suite#* }"
-            printf 'Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n\n'
-        done >"$cache/apt.sources"
-        local apt=(apt-get -qq -o "Dir::Etc::sourcelist=$cache/apt.sources" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$cache/lists"
-            -o Dir::Cache::srcpkgcache= -o Dir::Cache::pkgcache= -o APT::Sandbox::User=)
-        "${apt[@]}" update && (cd "$cache" && "${apt[@]}" source --tar-only "$package") || skip "Debian's source package $package cannot be fetched (apt, network)"
-    fi
-    [ -d "$cache/source" ] || {
-        rm -rf "$cache/unpacking"
-        mkdir "$cache/unpacking"
-        tar -xf "$(ls "$cache/$package"_*.orig.tar.* | tail -1)" -C "$cache/unpacking" --strip-components=1
-        mv "$cache/unpacking" "$cache/source"
-    }
-}
+# source_of PACKAGE: its source in target/PACKAGE-source/source.
+source_of() { "$repository/scripts/debian-source" "$1" >/dev/null || skip "Debian's source package $1 cannot be fetched (apt, network)"; }
 
 engines=$target/openssl-source/engines
 engine() {

@@ -65,13 +65,9 @@ struct Run<'a> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
     let is_stdin = stream::is_stdin(&args.paths);
-    let keyring = args.keys.keyring(&client()?)?;
-    let computing = args.engines.start()?;
-    let run = Run { args, client: computing.client.clone(), keyring, nonces: Arc::new(NonceSource::new()) };
-    let done = run.all(is_stdin);
-    drop(run);
-    computing.end();
-    done
+    let client = client()?;
+    let keyring = args.keys.keyring(&client)?;
+    args.engines.with(client, |client| Run { args, client, keyring, nonces: Arc::new(NonceSource::new()) }.all(is_stdin))
 }
 
 impl Run<'_> {

@@ -85,13 +85,9 @@ struct Run<'a> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
     let is_stdin = stream::is_stdin(&args.paths);
-    let (locks, keyring) = args.locks.locks(&client()?)?;
-    let computing = args.engines.start()?;
-    let run = Run { args, client: computing.client.clone(), locks, keyring, nonces: Arc::new(NonceSource::new()) };
-    let done = run.all(is_stdin);
-    drop(run);
-    computing.end();
-    done
+    let client = client()?;
+    let (locks, keyring) = args.locks.locks(&client)?;
+    args.engines.with(client, |client| Run { args, client, locks, keyring, nonces: Arc::new(NonceSource::new()) }.all(is_stdin))
 }
 
 impl Run<'_> {

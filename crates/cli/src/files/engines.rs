@@ -1,6 +1,5 @@
 //! Files computed by engines that are named, as the mediator decides: a broker of the command's own has them.
 
-use super::client;
 use crate::failure::{Exit, Failure};
 use crate::own::Own;
 use crate::run::workspace::Workspace;
@@ -22,17 +21,11 @@ pub(super) struct EngineArgs {
     prefer: Option<Prefer>,
 }
 
-/// A client, and the broker that it works with if that is of our own.
-pub(super) struct Computing {
-    pub(super) client: Client,
-    own: Option<(Own, Workspace)>,
-}
-
 impl EngineArgs {
-    /// As the environment says if no engine is asked for. Keys are looked for by another client: they may be in the vault of the broker that runs.
-    pub(super) fn start(&self) -> Result<Computing, Failure> {
+    /// Has the work done by these engines, in a broker that ends with it; by the usual client if none is asked for, which is that of the keys: they may be in the vault of the broker that runs.
+    pub(super) fn with<T>(&self, usual: Client, work: impl FnOnce(Client) -> Result<T, Failure>) -> Result<T, Failure> {
         let names = match (&self.engine[..], self.prefer) {
-            ([], None) => return Ok(Computing { client: client()?, own: None }),
+            ([], None) => return work(usual),
             ([], Some(_)) => vec![EngineName::Cpu, EngineName::Gpu(None)],
             (named, _) => named.to_vec(),
         };
@@ -48,16 +41,8 @@ impl EngineArgs {
         let workspace = Workspace::new()?;
         let own = Own::start(managed, &workspace)?;
         let told = Config { socket: Some(workspace.socket()), run: Some(workspace.token().to_owned()), ..Config::from_env()? };
-        Ok(Computing { client: Client::new(told), own: Some((own, workspace)) })
-    }
-}
-
-impl Computing {
-    /// Ends the broker, if there is one of our own.
-    pub(super) fn end(self) {
-        drop(self.client);
-        if let Some((own, _workspace)) = self.own {
-            own.end();
-        }
+        let done = work(Client::new(told));
+        own.end();
+        done
     }
 }

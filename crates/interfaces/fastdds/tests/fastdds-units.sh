@@ -12,7 +12,6 @@ set -eu
 root=$(cd "$(dirname "$0")/../../../.." && pwd)
 cache=${CARGO_TARGET_DIR:-$root/target}/fastdds-source
 module=${MODULE:-${CARGO_TARGET_DIR:-$root/target}/debug/libbywash_fastdds.so}
-source=${SOURCE:-$cache/source}
 mkdir -p "$cache"
 
 if [ -z "${MODULE:-}" ]; then
@@ -20,36 +19,8 @@ if [ -z "${MODULE:-}" ]; then
 fi
 [ -f "$module" ] || { echo "fastdds-units: $module is missing; build it with: cargo build -p bywash-fastdds" >&2; exit 1; }
 
-# apt with sources of its own, so that nothing of the system's configuration is touched.
-fetch() {
-    lists=$cache/lists
-    mkdir -p "$lists/partial"
-    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-    for suite in "debian $release $release-updates" "debian-security $release-security"; do
-        set -- $suite
-        archive=$1
-        shift
-        printf 'Types: deb-src\nURIs: http://deb.debian.org/%s\nSuites: %s\nComponents: main\n' "$archive" "$*"
-        printf 'Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n\n'
-    done > "$cache/apt.sources"
-    apt() {
-        apt-get -qq -o Dir::Etc::sourcelist="$cache/apt.sources" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$lists" \
-            -o Dir::Cache::srcpkgcache= -o Dir::Cache::pkgcache= -o APT::Sandbox::User= "$@"
-    }
-    apt update
-    (cd "$cache" && apt source --tar-only fastdds)
-}
-
-if [ ! -d "$source" ]; then
-    ls "$cache"/fastdds_*.orig.tar.* > /dev/null 2>&1 || {
-        echo "fastdds-units: fetching the source package of Fast DDS"
-        fetch || { echo "fastdds-units: skipped: the source package of Fast DDS cannot be fetched (apt, network)" >&2; exit 77; }
-    }
-    rm -rf "$source.part"
-    mkdir -p "$source.part"
-    tar -xf "$(ls "$cache"/fastdds_*.orig.tar.* | tail -1)" -C "$source.part" --strip-components=1
-    mv "$source.part" "$source"
-fi
+source=${SOURCE:-}
+[ -n "$source" ] || source=$("$root/scripts/debian-source" fastdds) || { echo "fastdds-units: skipped" >&2; exit 77; }
 
 # What test/unittest/security/cryptography/CMakeLists.txt lists. The headers that a build generates are those of the installed package.
 plugin="fastdds/log/Log fastdds/log/OStreamConsumer fastdds/log/StdoutConsumer fastdds/log/StdoutErrConsumer rtps/attributes/PropertyPolicy

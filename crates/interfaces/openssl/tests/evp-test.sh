@@ -20,36 +20,11 @@ if [ -z "${MODULE:-}" ]; then
 fi
 [ -f "$module" ] || { echo "evp-test: $module is missing; build it with: cargo build -p bywash-openssl" >&2; exit 1; }
 
-# apt with sources of its own, so that nothing of the system's configuration is touched.
-fetch() {
-    lists=$cache/lists
-    mkdir -p "$lists/partial"
-    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-    for suite in "debian $release $release-updates" "debian-security $release-security"; do
-        set -- $suite
-        archive=$1
-        shift
-        printf 'Types: deb-src\nURIs: http://deb.debian.org/%s\nSuites: %s\nComponents: main\n' "$archive" "$*"
-        printf 'Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n\n'
-    done > "$cache/apt.sources"
-    apt() {
-        apt-get -qq -o Dir::Etc::sourcelist="$cache/apt.sources" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$lists" \
-            -o Dir::Cache::srcpkgcache= -o Dir::Cache::pkgcache= -o APT::Sandbox::User= "$@"
-    }
-    apt update
-    (cd "$cache" && apt source --tar-only openssl)
-}
-
-ls "$cache"/openssl_*.orig.tar.gz > /dev/null 2>&1 || {
-    echo "evp-test: fetching the openssl source package"
-    fetch || { echo "evp-test: skipped: the openssl source package cannot be fetched (apt, network)" >&2; exit 77; }
-}
-source=$cache/source
+source=$("$root/scripts/debian-source" openssl) || { echo "evp-test: skipped" >&2; exit 77; }
 if [ ! -x "$cache/evp_test" ]; then
     echo "evp-test: compiling evp_test"
-    rm -rf "$source" "$cache/objects"
-    mkdir -p "$source" "$cache/objects"
-    tar -xzf "$(ls "$cache"/openssl_*.orig.tar.gz | tail -1)" -C "$source" --strip-components=1
+    rm -rf "$cache/objects"
+    mkdir -p "$cache/objects"
     # Configured only for its generated headers; the libcrypto under test is the installed one.
     (cd "$source" && ./Configure "linux-$(uname -m)" no-shared > configure.log 2>&1 && make build_generated > generate.log 2>&1)
     (cd "$source" && for file in test/testutil/*.c apps/lib/opt.c test/evp_test.c; do

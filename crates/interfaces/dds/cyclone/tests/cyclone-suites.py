@@ -42,26 +42,13 @@ def run(command, log, **more):
             sys.exit(f"cyclone-suites: {command[0]} failed; see {log}")
 
 
-def fetched(cache):
-    """Debian's source, by apt with sources of its own, so that nothing of the system's configuration is touched."""
-    found = [name for name in os.listdir(cache) if name.startswith("cyclonedds_") and ".orig.tar" in name]
-    if not found:
-        with open("/etc/os-release", encoding="utf-8") as file:
-            release = re.search(r"VERSION_CODENAME=(\w+)", file.read())[1]
-        with open(f"{cache}/apt.sources", "w", encoding="utf-8") as file:
-            file.write(f"Types: deb-src\nURIs: http://deb.debian.org/debian\nSuites: {release}\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n")
-        os.makedirs(f"{cache}/lists/partial", exist_ok=True)
-        apt = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={cache}/apt.sources", "-o", "Dir::Etc::sourceparts=-", "-o", f"Dir::State::lists={cache}/lists",
-               "-o", "Dir::Cache::srcpkgcache=", "-o", "Dir::Cache::pkgcache=", "-o", "APT::Sandbox::User="]
-        for command in (["update"], ["source", "--tar-only", "cyclonedds"]):
-            if subprocess.run([*apt, *command], cwd=cache).returncode != 0:
-                print("cyclone-suites: skipped: the cyclonedds source package cannot be fetched (apt, network); --source takes an unpacked one", file=sys.stderr)
-                sys.exit(77)
-        found = [name for name in os.listdir(cache) if name.startswith("cyclonedds_") and ".orig.tar" in name]
-    source = f"{cache}/source"
-    os.makedirs(source)
-    run(["tar", "-xf", f"{cache}/{found[0]}", "-C", source, "--strip-components=1"], f"{cache}/build.log")
-    return source
+def fetched():
+    """Debian's source package, unpacked."""
+    done = subprocess.run([f"{ROOT}/scripts/debian-source", "cyclonedds"], stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        print("cyclone-suites: skipped; --source takes an unpacked one", file=sys.stderr)
+        sys.exit(77)
+    return done.stdout.strip()
 
 
 def built(options):
@@ -70,10 +57,7 @@ def built(options):
     os.makedirs(cache, exist_ok=True)
     source, build = f"{cache}/source", f"{cache}/build"
     if not os.path.isdir(source):
-        if options.source:
-            shutil.copytree(options.source, source)
-        else:
-            fetched(cache)
+        shutil.copytree(options.source or fetched(), source)
     loader = f"{source}/src/security/builtin_plugins/tests/common/src/loader.c"
     with open(loader, encoding="utf-8") as file:
         text = file.read()
