@@ -74,6 +74,7 @@ mod session;
 mod traced;
 mod upstream;
 mod usage;
+mod watch;
 
 pub use client::{Client, Stats};
 pub use config::{Config, Route, parse_keep};
@@ -83,6 +84,7 @@ pub use many::run_many;
 pub use pending::Pending;
 pub use readiness::Readiness;
 pub use session::Session;
+pub use watch::Watch;
 
 /// Files that name keys of a vault, and the public halves in them, for interfaces.
 pub use bywash_protocol::{ForkGuard, KeyAlgorithm, PublicKey, key_file};

@@ -2,12 +2,12 @@
 //!
 //! A key outlives its contexts only if this thread was given it twice, in two contexts or after another key, within a second, and for no longer than until the thread's first use of a
 //! cipher a second after the last of that key; until the thread ends, or says that it is done (`OPENSSL_thread_stop`), or the provider is unloaded. So the keys of connections and files, each of
-//! which has its context, are wiped with that as ever. Where the program has set up OpenSSL's secure heap nothing is kept: whoever does that has said how keys are to lie in memory.
+//! which has its context, are wiped with that as ever. A thread whose keys do not come again keeps none, and looks at an eighth of them ([`Watch`]). Where the program has set up OpenSSL's secure heap nothing is kept: whoever does that has said how keys are to lie in memory.
 
 use crate::ffi::guard;
 use crate::ffi::libcrypto::CRYPTO_secure_malloc_initialized;
 use crate::provider::Provider;
-use bywash_client::{Kept, Seen, Tag};
+use bywash_client::{Kept, Seen, Tag, Watch};
 use bywash_core::{Algorithm, Solo};
 use core::cell::RefCell;
 use core::ffi::c_void;
@@ -19,6 +19,7 @@ static UNLOADED: AtomicU64 = AtomicU64::new(0);
 struct Recurring {
     kept: Kept,
     seen: Seen,
+    watch: Watch,
     /// [`UNLOADED`] when last looked at.
     unloaded: u64,
     /// The providers that have asked to be told when this thread stops.
@@ -27,7 +28,7 @@ struct Recurring {
 
 thread_local! {
     static RECURRING: RefCell<Recurring> =
-        const { RefCell::new(Recurring { kept: Kept::new(), seen: Seen::new(), unloaded: 0, told: Vec::new() }) };
+        const { RefCell::new(Recurring { kept: Kept::new(), seen: Seen::new(), watch: Watch::new(), unloaded: 0, told: Vec::new() }) };
 }
 
 /// Does something with this thread's, unless the thread is ending.
@@ -46,23 +47,49 @@ impl Recurring {
     }
 }
 
-/// What is known of a key.
+/// What is known of a key, and what it is found by.
 pub(super) enum Found {
+    /// It is the one that the context has.
+    Same,
     /// A cipher that has it.
-    Ready(Box<dyn Solo>),
+    Ready(Tag, Box<dyn Solo>),
     /// It was here lately.
-    Again,
+    Again(Tag),
+    /// It is new, or was not looked for.
     New,
 }
 
-/// Looks for a key.
-pub(super) fn find(algorithm: Algorithm, tag: Tag, key: &[u8], most: usize) -> Found {
-    let found = with(|recurring| match recurring.kept.take(algorithm, tag, key) {
-        Some(solo) => Found::Ready(solo),
-        None if recurring.seen.note(tag, most) => Found::Again,
-        None => Found::New,
-    });
-    found.unwrap_or(Found::New)
+/// Looks for a key, unless it is the same that the context has, which is asked only of keys that are looked at.
+#[inline]
+pub(super) fn find(algorithm: Algorithm, key: &[u8], most: usize, is_same: impl FnOnce() -> bool) -> Found {
+    let find = |recurring: &mut Recurring| match recurring.watch.looks(most) {
+        false => recurring.pass_by(),
+        true if is_same() => Found::Same,
+        true => recurring.look(algorithm, key, most),
+    };
+    with(find).unwrap_or(Found::New)
+}
+
+impl Recurring {
+    fn look(&mut self, algorithm: Algorithm, key: &[u8], most: usize) -> Found {
+        let tag = Tag::of(algorithm, key);
+        let found = match self.kept.take(algorithm, tag, key) {
+            Some(solo) => Found::Ready(tag, solo),
+            None if self.seen.note(tag, most) => Found::Again(tag),
+            None => return Found::New,
+        };
+        self.watch.found();
+        found
+    }
+
+    /// What is kept has had no use for longer than there would have been use for it.
+    #[inline]
+    fn pass_by(&mut self) -> Found {
+        if !self.kept.is_empty() {
+            self.kept.clear();
+        }
+        Found::New
+    }
 }
 
 /// Keeps a cipher with the key of this tag, for a provider that may keep so many. What is not kept, or had to go for it, of whatever algorithm, comes back with its key.
@@ -165,12 +192,14 @@ mod tests {
             seal(&mut held, 1);
             counts.push(count());
             drop(held);
-            for key in 2..50 {
-                seal(&mut context(provider), key);
+            for others in [2..6, 6..50] {
+                for key in others {
+                    seal(&mut context(provider), key);
+                }
+                counts.push(count());
             }
-            counts.push(count());
-            // Nobody knows at first that it comes again; while a context has it, the table does not; keys of one message each are not kept.
-            counts == [0, 1, 1, 1, 0, 1]
+            // Nobody knows at first that it comes again; while a context has it, the table does not; keys of one message each are not kept, and after many of them it is not either.
+            counts == [0, 1, 1, 1, 0, 1, 0]
         }));
     }
 

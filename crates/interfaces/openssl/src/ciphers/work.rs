@@ -29,10 +29,8 @@ pub(crate) struct Work {
     way: Way,
     /// Who keeps the keys of solos that come again, if anybody does.
     keeper: Option<&'static Provider>,
-    /// What the key is found by, with such a keeper.
+    /// What the key is found by, if it has come again, so that it is kept.
     tag: Option<Tag>,
-    /// Whether the key has come again, so that it is kept.
-    recurs: bool,
     is_keyed: bool,
     /// The message begun has text, so that no more associated data may come.
     has_text: bool,
@@ -57,19 +55,7 @@ impl Work {
         solo: Option<Box<dyn Solo>>,
     ) -> Self {
         let way = solo.map_or(Way::Shared { session: None, stream: None }, Way::Solo);
-        Self {
-            client,
-            algorithm,
-            way,
-            keeper,
-            tag: None,
-            recurs: false,
-            is_keyed: false,
-            has_text: false,
-            operations: 0,
-            bytes: 0,
-            leaves: false,
-        }
+        Self { client, algorithm, way, keeper, tag: None, is_keyed: false, has_text: false, operations: 0, bytes: 0, leaves: false }
     }
 
     /// Whether there is a key.
@@ -115,22 +101,25 @@ impl Work {
         Ok(())
     }
 
-    /// A key for a cipher of our own, if it is another than before: found expanded, or else to be expanded.
+    /// A key for a cipher of our own: found expanded, if it is another than before, or else to be expanded.
     #[inline]
     fn find_key(&mut self, key: &[u8], was_keyed: bool) -> Outcome {
-        let tag = Tag::of(self.algorithm, key);
-        if !was_keyed || self.tag != Some(tag) {
+        let most = self.keeper.map_or(0, Provider::keeps_most);
+        let is_same = || was_keyed && self.key().is_some_and(|old| constant_time_eq(old, key));
+        let found = recurring::find(self.algorithm, key, most, is_same);
+        if !matches!(found, Found::Same) {
             self.leave_key(was_keyed);
-            let most = self.keeper.map_or(0, Provider::keeps_most);
-            let found = recurring::find(self.algorithm, tag, key, most);
-            self.recurs = !matches!(found, Found::New);
-            self.tag = Some(tag);
-            if let (Found::Ready(ready), Way::Solo(solo)) = (found, &mut self.way) {
+        }
+        match (found, &mut self.way) {
+            (Found::Ready(tag, ready), Way::Solo(solo)) => {
                 spare::keep(self.algorithm, mem::replace(solo, ready));
+                self.tag = Some(tag);
                 return Ok(());
             }
+            (Found::Again(tag), _) => self.tag = Some(tag),
+            _ => {}
         }
-        // It compares first, so that two keys of one tag do no harm.
+        // It compares first: two keys of one tag do no harm.
         if let Way::Solo(solo) = &mut self.way {
             solo.set_key(key)?;
         }
@@ -139,8 +128,7 @@ impl Work {
 
     /// Has a key kept that recurs, in exchange for another cipher.
     fn leave_key(&mut self, was_keyed: bool) {
-        let recurs = mem::take(&mut self.recurs) && was_keyed;
-        let (Some(keeper), Some(tag), Way::Solo(solo), true) = (self.keeper, self.tag, &mut self.way, recurs) else { return };
+        let (Some(keeper), Some(tag), Way::Solo(solo), true) = (self.keeper, self.tag.take(), &mut self.way, was_keyed) else { return };
         if let Some(other) = spare::take(self.algorithm).or_else(|| self.client.solo(self.algorithm)) {
             match recurring::keep(keeper, self.algorithm, tag, mem::replace(solo, other)) {
                 // The new key goes where the old one was, without wiping that before.
@@ -321,7 +309,6 @@ impl Work {
             way,
             keeper: self.keeper,
             tag: self.tag,
-            recurs: self.recurs,
             is_keyed: self.is_keyed,
             has_text: self.has_text,
             operations: 0,
@@ -335,7 +322,7 @@ impl Drop for Work {
     fn drop(&mut self) {
         self.flush();
         if let Way::Solo(solo) = mem::replace(&mut self.way, Way::Shared { session: None, stream: None }) {
-            let kept = (self.keeper, self.tag, self.recurs && self.is_keyed);
+            let kept = (self.keeper, self.tag, self.is_keyed);
             let goes = match kept {
                 (Some(keeper), Some(tag), true) => recurring::keep(keeper, self.algorithm, tag, solo),
                 _ => Some((self.algorithm, solo)),
