@@ -81,7 +81,7 @@ fn leave() -> Result<(), Failure> {
 }
 
 /// Whoever ends the process gets what it holds on the disk first.
-pub(super) fn unmount_on_signals(mut unmounter: Unmounter) -> Result<(), Failure> {
+pub(super) fn unmount_on_signals(unmounter: Unmounter) -> Result<(), Failure> {
     let unwatched = |error| Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n"));
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(unwatched)?;
     let watch = move || {

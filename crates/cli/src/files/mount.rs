@@ -93,7 +93,7 @@ pub(super) fn serve(
     options: &MountOptions,
     mounted: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
-    let mut mount = volume::mount_at(volume::root(volume)?, volume, secret, target, options)?;
+    let mount = volume::mount_at(volume::root(volume)?, volume, secret, target, options)?;
     daemon::unmount_on_signals(mount.unmounter())?;
     mounted()?;
     mount.serve().map_err(|error| Failure::failed(format!("{}: {error}", target.display())))?;

@@ -27,7 +27,7 @@ pub(crate) fn enter(folder: &Path, keys: &KeyArgs) -> Result<Private, Failure> {
     daemon::log_to_stderr();
     let secret = volume::secret(&folder, keys)?;
     let options = MountOptions { source: folder.display().to_string(), ..MountOptions::default() };
-    let mut mounted = volume::mount_at(root, &folder, secret, &folder, &options)?;
+    let mounted = volume::mount_at(root, &folder, secret, &folder, &options)?;
     // Whoever stands in the folder stood in the ciphertext.
     std::env::current_dir().and_then(std::env::set_current_dir).map_err(failed)?;
     let unmounter = mounted.unmounter();
@@ -37,7 +37,7 @@ pub(crate) fn enter(folder: &Path, keys: &KeyArgs) -> Result<Private, Failure> {
 
 impl Private {
     /// Unmounts it, after the program has ended; all is then on the disk.
-    pub(crate) fn leave(mut self) {
+    pub(crate) fn leave(self) {
         let folder = self.folder.display();
         let failed = |error: std::io::Error| say!("bywash: --files {folder}: {error}; `bywash fsck` says whether all is well");
         // We stand in it too, perhaps.

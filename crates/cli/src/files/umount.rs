@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         (Err(error), None) => return Err(io_failure(target, &error)),
     };
     let Some(volume) = source(&path) else {
-        return Err(Failure::failed(format!("{}: no volume is mounted there; `findmnt -t fuse` lists what is", target.display())));
+        return Err(Failure::failed(format!("{}: no volume is mounted there; `findmnt -t fuse.bywash` lists what is", target.display())));
     };
     store(&path)?;
     unmount(&path)?;

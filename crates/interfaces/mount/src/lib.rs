@@ -4,7 +4,7 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`mount`](mod@mount) | the kernel's connection: made, served by several threads, ended |
+//! | [`mount`](mod@mount), `point` | the kernel's connection: made, served by several threads, ended; its place in the tree of files |
 //! | `serve` | the kernel's requests, one by one |
 //! | [`direct`] | the same without a mount, for who answers system calls himself |
 //! | `tree`, `entries`, `change`, `rights` | what they mean: files, names, attributes; what a write takes from a mode |
@@ -35,6 +35,7 @@ mod names;
 pub mod native;
 mod node;
 mod open;
+mod point;
 pub mod private;
 mod rights;
 mod serve;

@@ -1,17 +1,18 @@
 //! A volume as a file system somewhere in the tree.
 
 use crate::format::Format;
+use crate::point::Point;
 use crate::serve::Served;
 use crate::tree::Tree;
-use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
-use rustix::fs::{AtFlags, CWD, FlockOperation, StatxFlags, statx};
+use fuser::{Config, Session, SessionACL};
+use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Threads that answer the kernel: some may wait for the disk.
@@ -40,23 +41,23 @@ pub struct MountOptions {
 pub struct Mounted {
     session: Session<Served>,
     tree: Arc<Tree>,
-    target: PathBuf,
+    point: Arc<Point>,
 }
 
 /// Unmounts from another thread.
+#[derive(Clone)]
 pub struct Unmounter {
-    session: SessionUnmounter,
     tree: Arc<Tree>,
-    target: PathBuf,
+    point: Weak<Point>,
 }
 
 impl Unmounter {
-    /// Takes the file system away; what is open goes on as long as it is.
+    /// Takes the file system away, if it is still there. Who hears that it is busy may try again.
     ///
     /// # Errors
     /// `ResourceBusy` if it is in use; the operating system's.
-    pub fn unmount(&mut self) -> io::Result<()> {
-        self.session.unmount()
+    pub fn unmount(&self) -> io::Result<()> {
+        self.leave(UnmountFlags::empty())
     }
 
     /// Takes it away although it is in use, and settles every file: whoever still has one open can do nothing more with it once this process ends.
@@ -64,8 +65,12 @@ impl Unmounter {
     /// # Errors
     /// The operating system's.
     pub fn detach(&self) -> io::Result<()> {
-        rustix::mount::unmount(&self.target, UnmountFlags::DETACH)?;
+        self.leave(UnmountFlags::DETACH)?;
         self.tree.end()
+    }
+
+    fn leave(&self, how: UnmountFlags) -> io::Result<()> {
+        self.point.upgrade().map_or(Ok(()), |point| point.leave(how))
     }
 }
 
@@ -91,25 +96,20 @@ pub fn mount(root: OwnedFd, format: Arc<dyn Format>, target: &Path, options: &Mo
     }
     let tree = Arc::new(Tree::new(root, format, options.is_read_only, options.turn.unwrap_or(TURN), descriptors / 4)?);
     let mut config = Config::default();
-    config.mount_options = vec![
-        MountOption::FSName(options.source.replace(',', "\\,")),
-        MountOption::Subtype("bywash".into()),
-        MountOption::DefaultPermissions,
-        if options.is_read_only { MountOption::RO } else { MountOption::RW },
-    ];
     config.acl = if options.allows_others { SessionACL::All } else { SessionACL::Owner };
     let threads = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
     config.n_threads = Some((2 * threads).clamp(THREADS_MIN, THREADS_MAX));
     config.clone_fd = true;
-    let session = Session::new(Served(tree.clone()), target, &config)?;
-    lengthen_read_ahead(target);
-    Ok(Mounted { session, tree, target: target.to_owned() })
+    let (connection, point) = Point::take(target, options)?;
+    let session = Session::from_fd(Served(tree.clone()), connection, config.acl, config)?;
+    lengthen_read_ahead(&point);
+    Ok(Mounted { session, tree, point: Arc::new(point) })
 }
 
 impl Mounted {
     /// Something that ends it.
-    pub fn unmounter(&mut self) -> Unmounter {
-        Unmounter { session: self.session.unmount_callable(), tree: self.tree.clone(), target: self.target.clone() }
+    pub fn unmounter(&self) -> Unmounter {
+        Unmounter { tree: self.tree.clone(), point: Arc::downgrade(&self.point) }
     }
 
     /// Serves until it is unmounted, and settles every file.
@@ -119,7 +119,12 @@ impl Mounted {
     pub fn serve(self) -> io::Result<()> {
         let settling = self.tree.clone();
         let settler = std::thread::Builder::new().name("settler".into()).spawn(move || settling.settle_closed())?;
-        let served = self.session.run();
+        let served = match self.session.run() {
+            // It was unmounted just while a thread was being given a request, one that no program waits for (fuse_dev_do_read).
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
+            served => served,
+        };
+        drop(self.point);
         let ended = self.tree.end();
         // It ends with the tree; a panic in it was printed.
         let _ = settler.join();
@@ -136,13 +141,9 @@ pub fn wait_until_settled(volume: &Path) {
 }
 
 /// Has the kernel read ahead in as long requests as it may, and several at a time: each costs two wake-ups. A mount may only shorten what the system has for all, 128 KiB; the administrator may lengthen it.
-fn lengthen_read_ahead(target: &Path) {
-    // Nothing is asked of the file system, which nobody serves as yet.
-    let place = statx(CWD, target, AtFlags::STATX_DONT_SYNC, StatxFlags::empty());
-    let lengthened = place.map_err(io::Error::from).and_then(|place| {
-        let setting = format!("/sys/class/bdi/{}:{}/read_ahead_kb", place.stx_dev_major, place.stx_dev_minor);
-        std::fs::write(setting, READ_AHEAD_KIB.to_string())
-    });
+fn lengthen_read_ahead(point: &Point) {
+    let (major, minor) = point.device;
+    let lengthened = std::fs::write(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"), READ_AHEAD_KIB.to_string());
     if let Err(error) = lengthened {
         tracing::debug!("the kernel reads ahead no further than it does elsewhere: {error}");
     }

@@ -31,6 +31,13 @@ pub(crate) struct Caller {
     pub(crate) gid: u32,
 }
 
+/// What the process takes from the mode of files that it makes. Asking by a call would change it, and another thread may be making a file.
+fn umask() -> io::Result<u32> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let umask = status.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("Umask:")?.trim(), 8).ok());
+    umask.ok_or_else(|| io::Error::other("/proc/self/status does not say the umask"))
+}
+
 /// A mounted volume.
 pub(crate) struct Tree {
     pub(crate) format: Arc<dyn Format>,
@@ -52,8 +59,6 @@ pub(crate) struct Tree {
 impl Tree {
     /// `turn` is how long new files may wait to be synced; so many folders at most stay open.
     pub(crate) fn new(root: OwnedFd, format: Arc<dyn Format>, is_read_only: bool, turn: Duration, folders_max: usize) -> io::Result<Self> {
-        let umask = rustix::process::umask(Mode::empty());
-        rustix::process::umask(umask);
         Ok(Self {
             nodes: Nodes::new(Folder::root(root, &*format)?, folders_max)?,
             format,
@@ -63,7 +68,7 @@ impl Tree {
             listings: Mutex::default(),
             next_listing: AtomicU64::new(1),
             is_read_only,
-            umask: umask.as_raw_mode(),
+            umask: umask()?,
             is_root: rustix::process::geteuid().is_root(),
         })
     }

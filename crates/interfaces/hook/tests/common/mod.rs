@@ -142,14 +142,14 @@ impl Fixture {
         // Nobody else serves it any more.
         self.check();
         let (root, native) = self.format();
-        let mut mounted = match mount(root, native, &upper, &MountOptions { source: "test".into(), ..MountOptions::default() }) {
+        let mounted = match mount(root, native, &upper, &MountOptions { source: "test".into(), ..MountOptions::default() }) {
             Ok(mounted) => mounted,
             Err(error) => {
                 eprintln!("skipped: nothing can be mounted here: {error}");
                 return false;
             }
         };
-        let mut unmounter = mounted.unmounter();
+        let unmounter = mounted.unmounter();
         let thread = std::thread::spawn(move || mounted.serve());
         work(&upper);
         unmounter.unmount().unwrap();

@@ -103,9 +103,38 @@ impl Fixture {
         self.served.is_some()
     }
 
+    /// Tries once.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn try_to_unmount(&self) -> std::io::Result<()> {
+        self.served.as_ref().map_or(Ok(()), |(unmounter, _)| unmounter.unmount())
+    }
+
+    /// Waits for the end of one that somebody unmounts.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn join(&mut self) {
+        if let Some((_, thread)) = self.served.take() {
+            thread.join().unwrap().unwrap();
+        }
+    }
+
+    /// Mounts it where another was, from the next time on.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn move_to(&mut self, other: &Self) {
+        self.upper = other.upper();
+    }
+
+    /// Removes what was written to the bare folder while nothing was mounted over it.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn empty_upper(&self) {
+        assert!(self.served.is_none());
+        for entry in std::fs::read_dir(&self.upper).unwrap() {
+            std::fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+    }
+
     /// Unmounts it; then everything is on the disk.
     pub(crate) fn unmount(&mut self) {
-        if let Some((mut unmounter, thread)) = self.served.take() {
+        if let Some((unmounter, thread)) = self.served.take() {
             patiently(|| unmounter.unmount()).unwrap();
             thread.join().unwrap().unwrap();
         }
@@ -114,7 +143,7 @@ impl Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        if let Some((mut unmounter, thread)) = self.served.take() {
+        if let Some((unmounter, thread)) = self.served.take() {
             // A test that fails has files open.
             let _ = unmounter.unmount();
             if !std::thread::panicking() {
@@ -122,6 +151,20 @@ impl Drop for Fixture {
             }
         }
     }
+}
+
+/// Takes away what is mounted there, as `umount` does, or for users its helper.
+#[allow(dead_code, reason = "not every test needs it")]
+pub(crate) fn unmount(target: &Path) {
+    let attempt = || {
+        let outcome = rustix::mount::unmount(target, rustix::mount::UnmountFlags::empty());
+        if outcome != Err(rustix::io::Errno::PERM) {
+            return Ok(outcome?);
+        }
+        let status = std::process::Command::new("fusermount3").arg("-u").arg(target).status()?;
+        if status.success() { Ok(()) } else { Err(std::io::ErrorKind::ResourceBusy.into()) }
+    };
+    patiently(attempt).unwrap_or_else(|error| panic!("{}: {error}", target.display()));
 }
 
 /// Looks at all of a volume that is not mounted, in which nothing may be damaged.
@@ -168,7 +211,7 @@ fn start(
     let root = open_root(lower)?;
     let format = format(lower, &root, is_read_only)?;
     let options = MountOptions { is_read_only, source: lower.display().to_string(), turn, ..MountOptions::default() };
-    let mut mounted = mount(root, format, upper, &options)?;
+    let mounted = mount(root, format, upper, &options)?;
     let unmounter = mounted.unmounter();
     Ok((unmounter, std::thread::spawn(move || mounted.serve())))
 }

@@ -8,7 +8,7 @@ use bywash_files::power::World;
 use fuser::{
     BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner, MountOption,
     OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyStatfs, ReplyWrite, ReplyXattr,
-    Request, Session, SessionUnmounter, TimeOrNow, WriteFlags,
+    Request, Session, TimeOrNow, WriteFlags,
 };
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,7 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -73,7 +73,7 @@ pub(crate) struct Recorder(Arc<Mutex<State>>);
 /// It, mounted.
 pub(crate) struct Recording {
     pub(crate) disk: Recorder,
-    unmounter: SessionUnmounter,
+    target: PathBuf,
     thread: JoinHandle<io::Result<()>>,
 }
 
@@ -85,14 +85,15 @@ impl Recording {
         let disk = Recorder(Arc::new(Mutex::new(State { names, contents: BTreeMap::new(), next: ROOT + 1, log })));
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("recorder".into())];
-        let mut session = Session::new(disk.clone(), target, &config)?;
-        let unmounter = session.unmount_callable();
-        Ok(Self { disk, unmounter, thread: std::thread::spawn(move || session.run()) })
+        let session = Session::new(disk.clone(), target, &config)?;
+        Ok(Self { disk, target: target.to_owned(), thread: std::thread::spawn(move || session.run()) })
     }
 
-    pub(crate) fn end(mut self) {
-        self.unmounter.unmount().unwrap();
-        self.thread.join().unwrap().unwrap();
+    pub(crate) fn end(self) {
+        crate::common::unmount(&self.target);
+        let served = self.thread.join().unwrap();
+        // Unmounted just while a request came.
+        assert!(served.is_ok() || served.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionAborted), "{served:?}");
     }
 }
 
