@@ -146,9 +146,8 @@ impl Worker {
         if self.gathers(entry.algorithm) {
             return self.share.take_lane(job);
         }
-        let long = entry.algorithm.is_public_key()
-            || job.input.len() >= WORTH_SUBMITTING_BYTES
-            || self.lanes[usize::from(entry.algorithm.number())];
+        let long =
+            entry.algorithm.is_public_key() || work_len(job) >= WORTH_SUBMITTING_BYTES || self.lanes[usize::from(entry.algorithm.number())];
         (self.distant || (long && self.intake.is_ready())).then(|| self.share.take(job)).flatten()
     }
 
@@ -216,6 +215,11 @@ impl Worker {
     }
 }
 
+/// As [`Operation::work_len`], of a request that has not been copied in.
+fn work_len(job: &Job) -> usize {
+    if job.input.is_empty() { job.aad.len() } else { job.input.len() }
+}
+
 /// Whether a key of the vault may be used for this.
 fn admit(entry: &Entry, input: &[u8]) -> std::result::Result<(), Verdict> {
     entry.key.as_ref().map_or(Ok(()), |key| key.admit(input))
@@ -230,7 +234,7 @@ fn answer(ring: &BrokerRing, client: &Client, job: &Job, entry: &Entry, result: 
         if job.direction == Direction::Encrypt {
             ring.write(job.tag, tag);
         }
-        client.account.add(done.engine.0, entry.algorithm, job.input.len() as u64);
+        client.account.add(done.engine.0, entry.algorithm, work_len(job) as u64);
         written
     });
     Outcome::of(&written.map_err(Clone::clone))

@@ -113,6 +113,22 @@ fn a_client_that_dies_is_reclaimed_and_its_run_remembered() {
     assert_eq!(work, [("AES-256-CTR", "cpu", 1, 100), ("SHA-256", "here", 5, 500)]);
 }
 
+/// GMAC is GCM without a text.
+#[test]
+fn accounts_have_the_bytes_of_a_message_that_is_only_authenticated() {
+    let served = serve(|_| {});
+    let mut client = Raw::connect(&served.path).unwrap();
+    let session = client.open(&gcm()).unwrap();
+    let account = |text: &mut [u8], aad: &[u8]| {
+        let data = Data::InPlace(text);
+        let mut operation = Operation { direction: Direction::Encrypt, iv: &[5; 12], aad, data, tag: &mut [0; 16] };
+        client.run(session, Algorithm::Aes256Gcm, &mut operation).unwrap();
+        served.handle.stats().clients[0].work[0].bytes
+    };
+    assert_eq!(account(&mut [], &[1; 300]), 300);
+    assert_eq!(account(&mut [2; 20], &[1; 300]), 320, "beside a text it is none of it");
+}
+
 #[test]
 fn statistics_come_as_json_and_for_prometheus() {
     let served = serve(|config| config.metrics = Some("127.0.0.1:0".parse().unwrap()));
