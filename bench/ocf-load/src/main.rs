@@ -126,7 +126,7 @@ fn run(args: &Args) -> Result<serde_json::Value> {
     sleep_until(begin);
     let begun_late_us = us(begin, now());
     let session = way.open()?;
-    let mut took = Vec::new();
+    let (mut took, mut asked_us, mut called_us) = (Vec::new(), Vec::new(), Vec::new());
     let (mut wrong, mut first_us, mut random) = (0, None, Random(args.seed.max(1)));
     let mut due = begin;
     let stop = args.seconds.map_or(u64::MAX, |seconds| begin + (seconds * 1e9) as u64);
@@ -142,8 +142,11 @@ fn run(args: &Args) -> Result<serde_json::Value> {
         if now() >= stop {
             break;
         }
+        let called = now();
         let output = session.encrypt(args.bytes)?;
         let done = now();
+        asked_us.push(us(begin, asked));
+        called_us.push(us(begin, called));
         wrong += u64::from(output != expected);
         first_us.get_or_insert_with(|| us(begin, done));
         took.push(us(asked, done));
@@ -152,7 +155,7 @@ fn run(args: &Args) -> Result<serde_json::Value> {
     let end_us = us(begin, now());
     Ok(serde_json::json!({
         "operations": took.len(), "wrong": wrong, "elsewhere": way.elsewhere(), "begun_late_us": begun_late_us,
-        "first_us": first_us, "end_us": end_us, "took_us": took,
+        "first_us": first_us, "end_us": end_us, "took_us": took, "asked_us": asked_us, "called_us": called_us,
     }))
 }
 

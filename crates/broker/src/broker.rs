@@ -5,6 +5,7 @@ use crate::config::BrokerConfig;
 use crate::http::Endpoint;
 use crate::keyring::Keyring;
 use crate::lock::Place as SocketPlace;
+use crate::precedence::Precedence;
 use crate::recorder::RecordingEnd;
 use crate::routes::Routes;
 use crate::stats::Stats;
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) config: BrokerConfig,
     pub(crate) board: Board,
     pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) precedence: Arc<Precedence>,
     pub(crate) next_client: AtomicU32,
     pub(crate) spinners: AtomicUsize,
     pub(crate) spinners_max: usize,
@@ -70,14 +72,18 @@ impl Broker {
         let keyring = config.vault.clone().map(|vault| Keyring::new(vault, config.audit.as_deref())).transpose()?;
         let board = Board::create()?;
         let (place, listener) = SocketPlace::take(&config.socket, config.socket_mode())?;
-        let names = config.manager.engines().iter().map(|engine| engine.name().to_owned()).collect();
-        let telemetry = Arc::new(Telemetry::new(names, config.tenants.clone()));
+        let names: Vec<String> = config.manager.engines().iter().map(|engine| engine.name().to_owned()).collect();
+        let telemetry = Arc::new(Telemetry::new(names.clone(), config.tenants.clone()));
+        let precedence = Arc::new(Precedence::new(names, config.module_first));
+        let of_threads = precedence.clone();
+        config.manager.on_begin(Arc::new(move |engine| of_threads.begin(engine)));
         let observer = telemetry.clone();
         config.manager.observe(Arc::new(move |seen| observer.observe(seen)));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let shared = Arc::new(Shared {
             board,
             telemetry,
+            precedence,
             next_client: AtomicU32::new(1),
             spinners: AtomicUsize::new(0),
             spinners_max: (cores / 2).max(1),
@@ -142,6 +148,7 @@ impl Broker {
                     keyring.tick(shared);
                 }
                 routes.look(shared);
+                shared.precedence.look();
             }
             let idle = shared.clients().is_empty();
             match shared.listener.accept(if idle { IDLE } else { routes.until_next() }) {

@@ -39,6 +39,9 @@ pub struct BrokerConfig {
     pub geometry: Geometry,
     /// How ring threads wait.
     pub waiting: Waiting,
+    /// Whether the thread of an engine that computes for one session at a time goes before other programs' on the processor (`SCHED_FIFO`), where the kernel grants
+    /// that. It steps back while it uses most of a processor.
+    pub module_first: bool,
     /// Where to serve metrics over HTTP; a loopback address.
     pub metrics: Option<SocketAddr>,
     /// Nanoseconds that a client needs to reach the broker and come back, for the routing table; `None` takes what `bywash calibrate --full` has
@@ -64,6 +67,7 @@ impl BrokerConfig {
             quotas: Quotas::default(),
             geometry: Geometry::default(),
             waiting: Waiting::default(),
+            module_first: true,
             metrics: None,
             handover_ns: None,
             drain_bound: Duration::from_secs(5),

@@ -16,6 +16,8 @@
 //! requests out of its region. A lone request is computed by the ring thread itself (the manager's `run`), so it never changes threads;
 //! when more are waiting, those that are worth a hand-over are submitted, so that an engine with lanes can pack them and other
 //! processors can help. All of them sleep in the kernel while nothing arrives: an idle broker uses no processor.
+//! All take short turns on the processor; the thread of an engine that computes for one session at a time goes before all of other programs, where the kernel
+//! grants that and [`BrokerConfig::module_first`] says so.
 //! A ring thread spins for a moment only while its requests have lately arrived close together, and only
 //! some ring threads at a time.
 //!
@@ -54,6 +56,7 @@ mod keyring;
 mod latency;
 mod ledger;
 mod lock;
+mod precedence;
 mod prometheus;
 mod recent;
 mod recorder;

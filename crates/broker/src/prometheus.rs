@@ -146,6 +146,9 @@ impl Picture {
         let head =
             ("engine_switches", "Changes from one session to another of an engine that computes for one at a time", MetricType::Counter);
         family(e, head, singles, engine_labels, |m, engine| count(m, engine.switches.unwrap_or_default()))?;
+        let begun = self.0.engines.iter().filter(|engine| engine.first.is_some());
+        let head = ("engine_first", "Whether an engine's thread goes before other programs on the processor", MetricType::Gauge);
+        family(e, head, begun, engine_labels, |m, engine| gauge(m, u64::from(engine.first == Some(true))))?;
         let devices = || self.0.engines.iter().filter_map(|engine| Some((engine, engine.device.as_ref()?)));
         let head = ("reconfigurations", "How often a reconfigurable engine loaded circuits", MetricType::Counter);
         family(e, head, devices(), device_labels, |m, (_, device)| count(m, device.reconfigurations))?;
@@ -231,6 +234,7 @@ mod tests {
                 up: true,
                 stuck: 1,
                 late: Some(5),
+                first: Some(true),
                 device: Some(DeviceStats {
                     loaded: vec!["DES-ECB".into()],
                     reconfigurations: 7,
@@ -257,6 +261,7 @@ mod tests {
         assert!(text.contains("bywash_reconfigurations_total{engine=\"fpga\",modelled=\"true\"} 7"), "{text}");
         assert!(text.contains("bywash_engine_stuck{engine=\"fpga\",modelled=\"true\"} 1"), "{text}");
         assert!(text.contains("bywash_engine_late_total{engine=\"fpga\",modelled=\"true\"} 5"), "{text}");
+        assert!(text.contains("bywash_engine_first{engine=\"fpga\",modelled=\"true\"} 1"), "{text}");
         assert!(text.contains("bywash_failed_reconfigurations_total{engine=\"fpga\",modelled=\"true\"} 2"), "{text}");
         assert!(text.contains("bywash_saved_seconds{engine=\"fpga\",modelled=\"true\"} 1.5"), "{text}");
         assert!(text.contains("bywash_circuit_loaded{engine=\"fpga\",modelled=\"true\",circuit=\"DES-ECB\"} 1"), "{text}");

@@ -71,6 +71,8 @@ pub struct EngineStats {
     pub late: Option<u64>,
     /// Of one that computes for one session at a time: how often it changed from one to another. Not told apart where absent.
     pub switches: Option<u64>,
+    /// Of one that computes for one session at a time: whether its thread goes before other programs' on the processor now. Absent while it has none.
+    pub first: Option<bool>,
     /// What it holds, for a reconfigurable one.
     pub device: Option<DeviceStats>,
 }
@@ -204,7 +206,7 @@ impl Stats {
     pub(crate) fn of(shared: &Shared) -> Self {
         let manager = &shared.config.manager;
         let snapshot = manager.snapshot();
-        let engines = manager.engines().iter().zip(&snapshot.engines).map(|(engine, status)| EngineStats {
+        let engines = manager.engines().iter().zip(&snapshot.engines).enumerate().map(|(place, (engine, status))| EngineStats {
             name: engine.name().to_owned(),
             description: engine.describe(),
             modelled: engine.is_modelled(),
@@ -214,6 +216,7 @@ impl Stats {
             stuck: status.stuck as u64,
             late: engine.late(),
             switches: engine.switches(),
+            first: shared.precedence.of(place),
             device: status.held.as_ref().map(DeviceStats::of),
         });
         let engines = engines.collect::<Vec<_>>();

@@ -9,6 +9,7 @@ use crate::state::{Job, Lent, Span, State};
 use crate::{execute, threads};
 use bywash_core::{Engine, Error, Operation, Result, Task, Time};
 use bywash_policy::{Decision, EngineId, EngineSet, RequestId};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
@@ -31,7 +32,12 @@ pub(crate) struct Inner {
     pub(crate) untold: AtomicUsize,
     pub(crate) observers: Observers,
     pub(crate) gathering: OnceLock<Combiner<Admission>>,
+    /// Called by each thread of the manager's own as it begins.
+    pub(crate) begins: OnceLock<Begins>,
 }
+
+/// What each thread of a manager's own calls as it begins: with its engine, or without one for the thread that keeps time.
+pub type Begins = Arc<dyn Fn(Option<&dyn Engine>) + Send + Sync>;
 
 /// What the thread that asks the policy can do about a dispatch itself.
 pub(crate) enum Role<'a> {
@@ -60,6 +66,7 @@ impl Inner {
             untold: AtomicUsize::new(0),
             observers: Observers::default(),
             gathering: OnceLock::new(),
+            begins: OnceLock::new(),
         })
     }
 
@@ -77,6 +84,14 @@ impl Inner {
 
     pub(crate) fn sessions_mut(&self) -> RwLockWriteGuard<'_, Table> {
         self.sessions.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be called by each thread of the manager's own as it begins.
+    pub(crate) fn begin(&self, engine: Option<&dyn Engine>) {
+        if let Some(begins) = self.begins.get() {
+            // A panic in it leaves the thread as any other.
+            drop(catch_unwind(AssertUnwindSafe(|| begins(engine))));
+        }
     }
 
     pub(crate) fn engine(&self, id: EngineId) -> &dyn Engine {

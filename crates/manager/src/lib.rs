@@ -82,6 +82,7 @@ pub use clock::thread_ns;
 pub use config::{Costs, ManagerConfig, PolicyKind};
 pub use counters::{EngineStatus, Snapshot, Usage};
 pub use engines::{EngineName, Engines, find, here, library, look_around, probe};
+pub use inner::Begins;
 pub use manager::Manager;
 pub use observe::{Observation, Observer};
 pub use reload::ReloadName;

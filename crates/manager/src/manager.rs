@@ -6,7 +6,7 @@ use crate::config::{Costs, ManagerConfig, PolicyKind};
 use crate::counters::{EngineStatus, Snapshot};
 use crate::entrance::{Left, shut_down};
 use crate::gather::Gathered;
-use crate::inner::{Inner, Role};
+use crate::inner::{Begins, Inner, Role};
 use crate::observe::Observer;
 use crate::request::{Completion, Deliver, Done, OnDone, Waiter, Woken};
 use crate::session::{Session, SessionId};
@@ -295,6 +295,11 @@ impl Manager {
     /// The policy's name.
     pub fn policy(&self) -> &'static str {
         self.inner.lock().policy.name()
+    }
+
+    /// Has each thread of the manager's own that starts from now on call this as it begins. It can be set once; what is set later is not heard.
+    pub fn on_begin(&self, begins: Begins) {
+        let _ = self.inner.begins.set(begins);
     }
 
     /// Adds an observer of every request's end.

@@ -49,6 +49,7 @@ fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
 
 fn work(inner: &Arc<Inner>, id: EngineId) {
     crate::execute::begin(inner.engine(id));
+    inner.begin(Some(inner.engine(id)));
     let mut state = inner.lock();
     loop {
         match state.engine(id).ready.pop_front() {
@@ -114,6 +115,7 @@ pub(crate) fn arm(inner: &Arc<Inner>, state: &mut State) {
 fn keep_time(inner: &Arc<Inner>) {
     // A policy that waits a little for the same session must not wait 50 us longer. Should that not be granted, it does.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    inner.begin(None);
     let mut state = inner.lock();
     while !(state.stopping && state.is_quiet()) {
         let now = inner.now();

@@ -1,9 +1,15 @@
 //! How soon a thread that has just woken gets a processor that others are using.
 
 use core::mem::size_of;
+use rustix::io::Errno;
+use rustix::thread::gettid;
+use std::time::Duration;
 
 /// How long a turn of a thread that serves others is: some requests' worth.
 const TURN_NS: u64 = 100_000;
+
+/// `SCHED_FLAG_RESET_ON_FORK`: what a thread that goes first starts does not.
+const RESET_ON_FORK: u64 = 1;
 
 /// `struct sched_attr` of `linux/sched/types.h`, as Linux has it since 5.3.
 #[repr(C)]
@@ -32,8 +38,80 @@ pub fn take_short_turns() -> bool {
         return false;
     }
     attributes.runtime = TURN_NS;
-    // SAFETY: the structure has the size that it says, and outlives the call, which only reads it; 0 is the calling thread.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) == 0 }
+    set(0, &attributes).is_ok()
+}
+
+/// A thread that goes before all of the usual kind: `SCHED_FIFO`, at its lowest priority, so that whatever else is of that class goes before it.
+///
+/// To be asked for threads that others wait for and that sleep most of the time. One that spins would take a processor from all programs but for the twentieth
+/// that the kernel keeps for them, so whoever asks for this looks at what the thread [has used](Self::used) and has it [step back](Self::step_back).
+#[derive(Debug)]
+pub struct First(libc::pid_t);
+
+/// Why a thread does not go first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotFirst {
+    /// The system's word.
+    #[error(
+        "{0}; CAP_SYS_NICE or a limit of real-time priority (ulimit -r, LimitRTPRIO) of 1 is needed, and no control group without real-time runtime"
+    )]
+    Refused(Errno),
+    /// The kernel keeps nothing for the others.
+    #[error(
+        "kernel.sched_rt_runtime_us is -1: the kernel would keep no processor time for other programs; sysctl kernel.sched_rt_runtime_us=950000"
+    )]
+    Unbounded,
+}
+
+impl First {
+    /// Has the calling thread go first from now on; threads that it starts do not.
+    ///
+    /// # Errors
+    /// [`NotFirst`]
+    pub fn begin() -> Result<Self, NotFirst> {
+        let kept = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
+        if kept.is_ok_and(|kept| kept.trim_start().starts_with('-')) {
+            return Err(NotFirst::Unbounded);
+        }
+        let first = Self(gettid().as_raw_nonzero().get());
+        first.go().map_err(NotFirst::Refused)?;
+        Ok(first)
+    }
+
+    /// Has the thread go first again.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn go(&self) -> Result<(), Errno> {
+        set(self.0, &Attributes { policy: libc::SCHED_FIFO as u32, flags: RESET_ON_FORK, priority: 1, ..Attributes::default() })
+    }
+
+    /// Has the thread take short turns, as others do.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn step_back(&self) -> Result<(), Errno> {
+        set(self.0, &Attributes { policy: libc::SCHED_OTHER as u32, runtime: TURN_NS, ..Attributes::default() })
+    }
+
+    /// Processor time that the thread has had; `None` once it has ended.
+    pub fn used(&self) -> Option<Duration> {
+        // `CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED` (linux/posix-timers_types.h): the clock of a thread of this process.
+        let clock = (!self.0) << 3 | 6;
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the structure outlives the call, which fills it or says that there is no such clock.
+        let known = unsafe { libc::clock_gettime(clock, &raw mut time) == 0 };
+        known.then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+    }
+}
+
+fn set(thread: libc::pid_t, attributes: &Attributes) -> Result<(), Errno> {
+    let attributes = Attributes { size: size_of::<Attributes>() as u32, ..*attributes };
+    // SAFETY: the structure has the size that it says, and outlives the call, which only reads it.
+    match unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, 0) } {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM)),
+    }
 }
 
 fn attributes() -> Option<Attributes> {
@@ -62,5 +140,48 @@ mod tests {
         .join()
         .unwrap();
         assert_eq!(turn(), Some((before, nice)), "of the thread that did not ask");
+    }
+
+    #[test]
+    fn a_thread_goes_first_steps_back_and_those_that_it_starts_do_not() {
+        let policy = || attributes().map(|attributes| attributes.policy as i32);
+        let before = policy();
+        std::thread::spawn(move || {
+            let first = match First::begin() {
+                Ok(first) => first,
+                Err(why) => return println!("skipped: {why}"),
+            };
+            assert_eq!(attributes().map(|all| (all.policy as i32, all.priority)), Some((libc::SCHED_FIFO, 1)));
+            assert_eq!(std::thread::spawn(policy).join().unwrap(), Some(libc::SCHED_OTHER));
+            first.step_back().unwrap();
+            assert_eq!(policy(), Some(libc::SCHED_OTHER));
+            first.go().unwrap();
+            assert_eq!(policy(), Some(libc::SCHED_FIFO));
+        })
+        .join()
+        .unwrap();
+        assert_eq!(policy(), before, "of the thread that did not ask");
+    }
+
+    #[test]
+    fn what_a_thread_has_used_is_known_until_it_ends() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, may_end) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < Duration::from_millis(5) {}
+            tell.send(First(gettid().as_raw_nonzero().get())).unwrap();
+            let _ = may_end.recv();
+        });
+        let first = told.recv().unwrap();
+        assert!(first.used().is_some_and(|used| !used.is_zero()));
+        drop(end);
+        thread.join().unwrap();
+        // Joined, it may take the kernel a moment to forget it.
+        let begun = std::time::Instant::now();
+        while first.used().is_some() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "a thread that has ended still has a clock");
+            std::thread::yield_now();
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! The machine: what its CPU can do, what its limits allow, what encloses us.
 
 use super::Finding;
+use bywash_protocol::turns::{First, NotFirst};
+use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::path::Path;
 
@@ -11,6 +13,7 @@ pub(super) fn look() -> Vec<Finding> {
     let mut findings = vec![cpu(), memory_lock(getrlimit(Resource::Memlock).current)];
     findings.extend(core_dumps(getrlimit(Resource::Core).current));
     findings.push(shared_memory());
+    findings.push(precedence(std::thread::spawn(|| First::begin().map(drop)).join().unwrap_or(Err(NotFirst::Refused(Errno::AGAIN)))));
     findings.extend(enclosure());
     findings
 }
@@ -82,6 +85,20 @@ fn shared_memory() -> Finding {
     }
 }
 
+/// Tried by a thread that ends at once.
+fn precedence(tried: Result<(), NotFirst>) -> Finding {
+    match tried {
+        Ok(()) => Finding::ok("processor", "a broker started like this may have the thread of a single module go before other programs"),
+        Err(why) => Finding::note(
+            "processor",
+            format!(
+                "a broker started like this has the thread of a single module wait as others do, so that goals are missed while programs use all processors: {why}"
+            ),
+            "run the broker as root, or with AmbientCapabilities=CAP_SYS_NICE in its unit",
+        ),
+    }
+}
+
 fn enclosure() -> Vec<Finding> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut findings = Vec::new();
@@ -121,6 +138,13 @@ mod tests {
         assert_eq!(memory_lock(None).level, Level::Ok);
         assert!(core_dumps(Some(0)).is_none());
         assert!(core_dumps(None).is_some());
+    }
+
+    #[test]
+    fn a_module_that_waits_as_others_is_a_note() {
+        assert_eq!(precedence(Ok(())).level, Level::Ok);
+        let refused = precedence(Err(NotFirst::Refused(Errno::PERM)));
+        assert!(refused.level == Level::Note && refused.mend.unwrap().contains("CAP_SYS_NICE"));
     }
 
     #[test]

@@ -37,6 +37,7 @@ The configuration file is TOML; the command line goes above it. Its keys, all op
   socket = \"/run/bywash/broker.sock\"     policy = \"placement\"     drain_seconds = 5
   socket_mode = \"0660\"                   allow_uids = [33]        metrics = \"127.0.0.1:9464\"
   engines = [\"cpu\"]                      allow_gids = [48]        reload = \"tuned\"
+  module_first = true
   keys = \"/var/lib/bywash/keys\"          keys_passphrase = FILE   audit = FILE
   [[tenant]]                             who is promised what; the first that fits counts
   match = \"uid:1000\"                     or gid:NUMBER, or program:NAME
@@ -153,6 +154,7 @@ impl Args {
             policy: self.policy.clone().or_else(|| self.prefer.as_ref().map(Policy::mediator)),
             engines: (!self.engine.is_empty()).then(|| self.engine.iter().cloned().map(Engine).collect()),
             reload: self.reload.clone().map(Reload),
+            module_first: None,
             metrics: self.metrics,
             drain_seconds: self.drain_seconds,
             keys: self.keys.clone(),
@@ -186,6 +188,7 @@ fn bind(settings: &Settings) -> Result<Broker, Failure> {
     config.allowed_uids = settings.allow_uids.clone().unwrap_or_default();
     config.allowed_gids = settings.allow_gids.clone().unwrap_or_default();
     config.metrics = settings.metrics;
+    config.module_first = settings.module_first.unwrap_or(config.module_first);
     config.vault = settings.keys.as_deref().map(|folder| vault(folder, settings)).transpose()?;
     config.audit = settings.audit.clone();
     config.tenants = settings.tenant.iter().map(settings::TenantSettings::rule).collect();

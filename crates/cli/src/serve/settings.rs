@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) engines: Option<Vec<Engine>>,
     /// Who decides what a reconfigurable engine holds.
     pub(crate) reload: Option<Reload>,
+    /// Whether a part of a processor is reserved for the thread of a single module.
+    pub(crate) module_first: Option<bool>,
     /// Where Prometheus metrics are served.
     pub(crate) metrics: Option<SocketAddr>,
     /// How a drain is bounded, in seconds.
@@ -237,6 +239,7 @@ impl Settings {
             policy: above.policy.or(self.policy),
             engines: above.engines.or(self.engines),
             reload: above.reload.or(self.reload),
+            module_first: above.module_first.or(self.module_first),
             metrics: above.metrics.or(self.metrics),
             drain_seconds: above.drain_seconds.or(self.drain_seconds),
             keys: above.keys.or(self.keys),
@@ -330,6 +333,7 @@ mod tests {
             (Some(Policy("placement".into())), Some(5), Some(vec![Engine(EngineName::Cpu)]))
         );
         assert_eq!(all.reload, Some(Reload(ReloadName::default())));
+        assert_eq!(all.module_first, Some(true));
         let mut quotas = bywash_broker::Quotas {
             clients_per_uid_max: 0,
             sessions_per_client_max: 0,

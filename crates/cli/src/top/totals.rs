@@ -54,7 +54,12 @@ pub(crate) fn totals(now: &Stats) -> String {
     for engine in &now.engines {
         let (state, modelled) = (if engine.up { "up" } else { "down" }, if engine.modelled { ", modelled" } else { "" });
         let troubles = Some(troubles(engine)).filter(|said| !said.is_empty()).map_or(String::new(), |said| format!(", {said}"));
-        let _ = writeln!(text, "engine {}: {state}{modelled}{troubles}, {}", engine.name, engine.description);
+        let first = match engine.first {
+            Some(true) => ", its thread goes first",
+            Some(false) => ", its thread as others",
+            None => "",
+        };
+        let _ = writeln!(text, "engine {}: {state}{modelled}{first}{troubles}, {}", engine.name, engine.description);
         if let Some(device) = &engine.device {
             let _ = writeln!(text, "    {}{modelled}", holds(device));
         }

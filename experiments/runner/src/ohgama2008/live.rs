@@ -8,14 +8,16 @@
 
 mod board;
 pub(super) mod device;
+mod late;
 mod programs;
 mod stalls;
 
 use super::bars::{Bar, Bars};
 use super::loads::{BULK, GOAL_NS, INTERACTIVE, PROCESSES, SERVICE_NS};
 use crate::{Options, Outcome, Progress, Result, write_table};
-use board::{Calibrated, Live, calibrate};
+use board::{Calibrated, Live, Mixed, calibrate};
 use bywash_measure::statistics::median;
+use late::Late;
 use programs::Way;
 use serde::Serialize;
 use std::fmt::Write;
@@ -59,7 +61,7 @@ impl Row {
     fn add(&mut self, live: f64) {
         self.rounds.push(live);
         self.live = match self.figure {
-            MISSED => self.rounds.iter().sum::<f64>() / self.rounds.len() as f64,
+            MISSED | TOO_LONG => self.rounds.iter().sum::<f64>() / self.rounds.len() as f64,
             _ => median(&self.rounds),
         };
     }
@@ -71,6 +73,7 @@ pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut 
     progress(Progress::Part("live: real processes at a modelled module".into(), steps as u64));
     let live = Live::new(options)?;
     let (mut rehearsals, mut found, mut stalled, mut operations) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut late, mut first) = (Late::default(), true);
     for round in 0..rounds {
         rehearsals.push(calibrate(&live, options.quick)?);
         progress(Progress::Step);
@@ -86,7 +89,12 @@ pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut 
         }
         stalled.push(stalls::stalled_percent(WATCH));
         for scheduler in WHO {
-            figures.extend(mixed(&live, scheduler, mixed_s(options))?);
+            let found = live.mixed(scheduler, mixed_s(options))?;
+            if scheduler == "default" {
+                late += found.late;
+                first &= found.first;
+            }
+            figures.extend(mixed_figures(&found));
             progress(Progress::Step);
         }
         found.push(figures);
@@ -101,6 +109,8 @@ pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut 
     }
     write_table(options, outcome, "live", &csv(&rows), &rows)?;
     outcome.text += &text(&times, &rows, operations, &stalled);
+    let thread = if first { "the module's thread went before other programs" } else { "the module's thread waited as others do" };
+    let _ = writeln!(outcome.text, "  Mixed, default: {thread}; {}.\n", late.text());
     Ok(bars(&rows))
 }
 
@@ -109,7 +119,10 @@ fn mixed_s(options: &Options) -> f64 {
     if options.quick { 1.0 } else { 2.5 }
 }
 
+/// By the broker's clock: from the request's arrival there to its end.
 const MISSED: &str = "missed %";
+/// By the program's: from the moment at which it wanted an answer until it had it.
+const TOO_LONG: &str = "missed % as programs see it";
 
 /// So many processes, each with so many operations, all begun at one moment: the paper's experiment. The figures of [`PROCESSES_FIGURES`].
 fn makespan(live: &Live, (sigma, scheduler): (f64, &'static str), operations: u64) -> Result<Vec<f64>> {
@@ -119,13 +132,13 @@ fn makespan(live: &Live, (sigma, scheduler): (f64, &'static str), operations: u6
 
 const PROCESSES_FIGURES: [&str; 4] = ["makespan s", "mean completion s", "worst first wait s", "switches"];
 
-/// Programs that keep the module busy, beside others that want an answer soon. The figures of [`MIXED_FIGURES`].
-fn mixed(live: &Live, scheduler: &'static str, seconds: f64) -> Result<Vec<f64>> {
-    let found = live.mixed(scheduler, seconds)?;
-    Ok(vec![found.bulk_per_s, found.jain, found.missed_percent, found.wait_us[0], found.wait_us[1]])
+/// Of programs that keep the module busy, beside others that want an answer soon. The figures of [`MIXED_FIGURES`].
+fn mixed_figures(found: &Mixed) -> [f64; MIXED_FIGURES.len()] {
+    [found.bulk_per_s, found.jain, found.missed_percent, found.too_long_percent, found.wait_us[0], found.wait_us[1]]
 }
 
-const MIXED_FIGURES: [&str; 5] = ["bulk operations/s", "Jain of bulk", MISSED, "interactive wait p50 us", "interactive wait p99 us"];
+const MIXED_FIGURES: [&str; 6] =
+    ["bulk operations/s", "Jain of bulk", MISSED, TOO_LONG, "interactive wait p50 us", "interactive wait p99 us"];
 
 /// All figures as the simulator has them, in the order in which a round finds them.
 fn simulated(times: &Calibrated, operations: u64, seconds: f64) -> Vec<Row> {
@@ -140,8 +153,8 @@ fn simulated(times: &Calibrated, operations: u64, seconds: f64) -> Vec<Row> {
     for scheduler in WHO {
         let found = times.mixed(scheduler, seconds);
         let wait = |part| found.wait_ns("interactive", part).map_or(f64::NAN, |ns| ns as f64 / 1e3);
-        let values =
-            [found.operations("bulk") as f64 / seconds, found.jain("bulk"), 100.0 * found.missed("interactive"), wait(0.5), wait(0.99)];
+        let missed = 100.0 * found.missed("interactive");
+        let values = [found.operations("bulk") as f64 / seconds, found.jain("bulk"), missed, missed, wait(0.5), wait(0.99)];
         rows.extend(MIXED_FIGURES.into_iter().zip(values).map(|(figure, value)| row("mixed", 0.0, scheduler, figure, value)));
     }
     rows

@@ -1,6 +1,7 @@
 //! A broker over the modelled module, the loads at it, and the same loads simulated.
 
 use super::super::loads::{ALGORITHM, BULK, BYTES, GOAL_NS, INTERACTIVE, SERVICE_NS};
+use super::late::{self, Late};
 use super::programs::{Programs, Report, Way, few_elsewhere, run};
 use crate::{Error, Options, Result};
 use bywash_broker::{Broker, BrokerConfig, TenantRule, jain};
@@ -20,13 +21,13 @@ pub(super) struct Live {
 }
 
 /// A request as the broker's manager saw it.
-struct Seen {
-    client: u32,
-    arrival: Time,
-    dispatched: Time,
-    start: Time,
-    done: Time,
-    deadline: Option<Time>,
+pub(super) struct Seen {
+    pub(super) client: u32,
+    pub(super) arrival: Time,
+    pub(super) dispatched: Time,
+    pub(super) start: Time,
+    pub(super) done: Time,
+    pub(super) deadline: Option<Time>,
 }
 
 /// What came of processes that had so much to do each.
@@ -43,15 +44,24 @@ pub(super) struct Processes {
 pub(super) struct Mixed {
     pub(super) bulk_per_s: f64,
     pub(super) jain: f64,
+    /// From the request's arrival at the broker to its end there.
     pub(super) missed_percent: f64,
+    /// From the moment at which the program wanted it until it had it.
+    pub(super) too_long_percent: f64,
     pub(super) wait_us: [f64; 2],
+    pub(super) late: Late,
+    pub(super) first: bool,
 }
 
 /// A run: what its programs say, what its broker saw, how often the module changed its session.
 struct Run {
     reports: Vec<Report>,
     seen: Vec<Seen>,
+    /// When the manager's clock began, on the monotonic one.
+    origin_ns: u64,
     switches: u64,
+    /// Whether the module's thread went before other programs.
+    first: bool,
 }
 
 impl Live {
@@ -83,14 +93,16 @@ impl Live {
         let broker = Broker::bind(config)?;
         let (handle, served) = (broker.handle(), broker.spawn()?);
         let seen = watch(&manager);
+        let origin_ns = late::now_ns() - manager.now().0;
         let reports = run(way, (0..count).map(|place| command(&self.programs, &socket, place)).collect());
+        let first = handle.stats().engines.iter().any(|engine| engine.first == Some(true));
         handle.shutdown();
         let _ = served.join();
         let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
         let reports = reports?;
         let asked: u64 = reports.iter().map(|report| report.operations).sum();
         few_elsewhere(asked.saturating_sub(seen.len() as u64), asked)?;
-        Ok(Run { reports, seen, switches: board.switches().unwrap_or_default() })
+        Ok(Run { reports, seen, origin_ns, switches: board.switches().unwrap_or_default(), first })
     }
 
     /// Processes with so many operations each.
@@ -131,11 +143,16 @@ impl Live {
         }
         waits.sort_by(f64::total_cmp);
         let missed = soon().filter(|(seen, deadline)| seen.done > *deadline).count();
+        let wanted = || run.reports.iter().skip(BULK.0 as usize).flat_map(|report| &report.took_us);
+        let too_long = wanted().filter(|&&us| us * 1e3 > GOAL_NS as f64).count();
         let operations: u64 = run.reports.iter().take(BULK.0 as usize).map(|report| report.operations).sum();
         Ok(Mixed {
             bulk_per_s: operations as f64 / seconds,
             jain: jain(bulk.values().map(|&ns| ns as f64)),
             missed_percent: 100.0 * missed as f64 / waits.len() as f64,
+            too_long_percent: 100.0 * too_long as f64 / wanted().count().max(1) as f64,
+            first: run.first,
+            late: Late::of(&run.reports[BULK.0 as usize..], &run.seen, run.origin_ns),
             wait_us: [0.5, 0.99].map(|part| bywash_measure::statistics::quantile(&waits, part)),
         })
     }

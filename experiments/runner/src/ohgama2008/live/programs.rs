@@ -23,8 +23,14 @@ pub(super) struct Report {
     elsewhere: u64,
     pub(super) first_us: Option<f64>,
     pub(super) end_us: f64,
-    /// Each operation, in microseconds.
+    /// Each operation, in microseconds, from the moment at which it was wanted.
     pub(super) took_us: Vec<f64>,
+    /// When each was wanted, and when the program came to ask, in microseconds from the beginning.
+    pub(super) asked_us: Vec<f64>,
+    pub(super) called_us: Vec<f64>,
+    /// The beginning, on the monotonic clock.
+    #[serde(skip)]
+    pub(super) begin_ns: u64,
 }
 
 /// By which way a program comes to the broker.
@@ -121,7 +127,8 @@ pub(super) fn run(way: Way, commands: Vec<Command>) -> Result<Vec<Report>> {
         command.spawn().map_err(|error| Error(format!("cannot start {:?}: {error}", command.get_program())))
     };
     let children: Vec<Child> = commands.into_iter().map(start).collect::<Result<_>>()?;
-    children.into_iter().map(report).collect()
+    let begin_ns = begin.as_nanos() as u64;
+    children.into_iter().map(|child| Ok(Report { begin_ns, ..report(child)? })).collect()
 }
 
 fn report(child: Child) -> Result<Report> {
