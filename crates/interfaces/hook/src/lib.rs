@@ -35,6 +35,7 @@
 
 mod calls;
 mod data;
+mod early;
 mod file;
 mod filter;
 mod memory;
@@ -50,10 +51,10 @@ pub use bywash_stopped::Error;
 
 use bywash_mount::direct::Direct;
 use bywash_stopped::attach::Attachment;
-use bywash_stopped::listener::Listener;
 use bywash_stopped::pairs::Pairs;
 use bywash_stopped::pool::Pool;
 use bywash_stopped::raise_descriptor_limit;
+use early::Early;
 use numbers::Numbers;
 use refuse::Teller;
 use rustix::process::{Resource, getrlimit};
@@ -61,7 +62,7 @@ use server::Server;
 use std::io;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -72,23 +73,24 @@ pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
 /// A command that will run under the filter.
 pub struct Hook {
-    attachment: Attachment,
+    early: Early,
     numbers: Numbers,
 }
 
 impl Hook {
-    /// Has `command` start under the filter. A process should have one hook at a time: of several that begin at once some never saw their programs end (the cause is not known).
+    /// Has `command` start under the filter. A process may have several hooks.
     ///
     /// # Errors
     /// [`Error::Unsupported`] by this kernel; [`Error::Privileged`] for a program that would lose the rights that its file gives it; [`Error::System`].
     pub fn prepare(command: &mut Command) -> Result<Self, Error> {
         let numbers = Numbers::new(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX));
-        Ok(Self { attachment: Attachment::prepare(command, filter::program(numbers.limit), "--files-by hook")?, numbers })
+        let attachment = Attachment::prepare(command, filter::program(numbers.limit), "--files-by hook")?;
+        Ok(Self { early: Early::start(attachment)?, numbers })
     }
 
     /// After a failed start: why, if it was the filter's fault and not the program's.
     pub fn why(self) -> Option<Error> {
-        self.attachment.listener().err().filter(|error| !matches!(error, Error::NotStarted))
+        self.early.end().err().filter(|error| !matches!(error, Error::NotStarted))
     }
 
     /// Answers the program from now on, which sees `volume` at `folder`, a path without links. To be called as soon as the command is started: until then its calls wait.
@@ -96,7 +98,7 @@ impl Hook {
     /// # Errors
     /// [`Error::System`]; then the program's calls fail with ENOSYS, and it should be ended.
     pub fn begin(self, volume: Arc<Direct>, folder: &Path, tell: Tell) -> Result<Hooked, Error> {
-        let listener = Listener::new(self.attachment.listener()?);
+        let (listener, first) = self.early.end()?;
         raise_descriptor_limit();
         let files = Arc::new(Pairs::new().map_err(|errno| Error::System { what: "a list of open files", errno })?);
         let threads = |error: io::Error| Error::System {
@@ -107,6 +109,7 @@ impl Hook {
         let watch = std::thread::Builder::new().name("hook-ends".into()).spawn(move || watched.watch_ends()).map_err(threads)?;
         let server = Server {
             listener,
+            first: Mutex::new(first),
             files: Arc::clone(&files),
             volume: volume.clone(),
             root: folder.to_owned(),

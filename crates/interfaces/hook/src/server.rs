@@ -15,11 +15,13 @@ use bywash_stopped::thread::status;
 use rustix::io::Errno;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Answers what one filter stops.
 pub(crate) struct Server {
     pub(crate) listener: Listener,
+    /// A call that was taken up before there was a server.
+    pub(crate) first: Mutex<Option<Notification>>,
     pub(crate) files: Arc<Pairs<File>>,
     pub(crate) volume: Arc<Direct>,
     /// The volume's folder, without links.
@@ -37,6 +39,10 @@ impl Work for Server {
     type Call = Notification;
 
     fn next(&self) -> Option<Notification> {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if first.is_some() {
+            return first;
+        }
         // An error on a listener that is ours and open means that the kernel can tell us nothing any more.
         self.listener.receive().ok().flatten()
     }

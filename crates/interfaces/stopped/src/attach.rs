@@ -2,7 +2,7 @@
 
 use crate::Error;
 use libc::{sock_filter, sock_fprog};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
@@ -84,6 +84,13 @@ impl Attachment {
     }
 }
 
+/// Readable once there is a listener, or word of why there is none.
+impl AsFd for Attachment {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 /// In the child: no new privileges, the filter, and word to the parent.
 fn enter(program: &[sock_filter], parent: BorrowedFd<'_>) -> Result<(), Errno> {
     let tell = |stage: u8, errno: Errno| {
@@ -99,8 +106,10 @@ fn enter(program: &[sock_filter], parent: BorrowedFd<'_>) -> Result<(), Errno> {
     let mut control = SendAncillaryBuffer::new(&mut space);
     let fds = [listener.as_fd()];
     control.push(SendAncillaryMessage::ScmRights(&fds));
-    sendmsg(parent, &[IoSlice::new(&[DONE, 0, 0, 0, 0])], &mut control, SendFlags::NOSIGNAL)?;
-    Ok(())
+    let told = sendmsg(parent, &[IoSlice::new(&[DONE, 0, 0, 0, 0])], &mut control, SendFlags::NOSIGNAL);
+    // The start of the program closes it. To close it here is a call that the filter may stop, and nobody answers yet.
+    let _ = listener.into_raw_fd();
+    told.map(drop)
 }
 
 /// Installs the filter for this thread and what comes of it; gives the listener, closed on exec.

@@ -9,7 +9,7 @@ use bywash_mount::{MountOptions, Native, Options, Volume, mount, open_root};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const KEY: [u8; 32] = [7; 32];
@@ -21,11 +21,7 @@ fn client() -> Client {
 /// A volume's folder.
 pub(crate) struct Fixture {
     folder: tempfile::TempDir,
-    /// One hook at a time in a process, as `Hook::prepare` wants it.
-    _alone: MutexGuard<'static, ()>,
 }
-
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// What a run gave.
 pub(crate) struct Ran {
@@ -63,7 +59,7 @@ impl Fixture {
         for name in ["lower", "outside"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
-        let fixture = Self { folder, _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner) };
+        let fixture = Self { folder };
         Volume::init(&client(), &fixture.lower(), &[Lock::key_file(&KEY)], &Options::default()).unwrap();
         Some(fixture)
     }
