@@ -142,16 +142,19 @@ impl Broker {
         let mut routes = Routes::new(shared);
         let failing = Throttle::default();
         while !shared.draining.load(SeqCst) {
+            if shared.precedence.until_next().is_zero() {
+                shared.precedence.look();
+            }
             // Not at every connection: a flood of them would keep it computing routes.
             if routes.until_next().is_zero() {
                 if let Some(keyring) = &shared.keyring {
                     keyring.tick(shared);
                 }
                 routes.look(shared);
-                shared.precedence.look();
             }
             let idle = shared.clients().is_empty();
-            match shared.listener.accept(if idle { IDLE } else { routes.until_next() }) {
+            let until_next = if idle { IDLE } else { routes.until_next() };
+            match shared.listener.accept(until_next.min(shared.precedence.until_next())) {
                 Ok(socket) => shared.admit(socket),
                 Err(Error::Timeout { .. }) => {}
                 Err(_) if shared.draining.load(SeqCst) => {}

@@ -40,7 +40,7 @@ pub struct BrokerConfig {
     /// How ring threads wait.
     pub waiting: Waiting,
     /// Whether the thread of an engine that computes for one session at a time goes before other programs' on the processor (`SCHED_FIFO`), where the kernel grants
-    /// that. It steps back while it uses most of a processor.
+    /// that. It steps back for a while, longer each time, when it uses most of a processor.
     pub module_first: bool,
     /// Where to serve metrics over HTTP; a loopback address.
     pub metrics: Option<SocketAddr>,

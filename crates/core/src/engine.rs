@@ -53,9 +53,6 @@ pub trait Engine: Send + Sync {
     /// How many batches it can run at the same time; the manager gives it that many workers.
     fn workers(&self) -> usize;
 
-    /// A thread that will do nothing but serve this engine begins: it may be made fit for that. By default nothing is done.
-    fn worker_begins(&self) {}
-
     /// The most operations it gains from in one batch; 1 for an engine without lanes.
     fn batch_max(&self) -> usize {
         1

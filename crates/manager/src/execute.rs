@@ -17,11 +17,6 @@ pub(crate) fn run(engine: &dyn Engine, tasks: &mut [Task<'_>]) {
     }
 }
 
-/// Tells an engine that the calling thread will serve it; one that panics has a thread like any other.
-pub(crate) fn begin(engine: &dyn Engine) {
-    let _ = catch_unwind(AssertUnwindSafe(|| engine.worker_begins()));
-}
-
 /// Loads circuits; a panic is an engine's failure.
 pub(crate) fn load(engine: &dyn Engine, circuits: &[Algorithm]) -> Result<()> {
     catch_unwind(AssertUnwindSafe(|| engine.load(circuits))).unwrap_or_else(|_| Err(panicked(engine)))

@@ -48,7 +48,6 @@ fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 fn work(inner: &Arc<Inner>, id: EngineId) {
-    crate::execute::begin(inner.engine(id));
     inner.begin(Some(inner.engine(id)));
     let mut state = inner.lock();
     loop {

@@ -46,7 +46,11 @@ pub fn take_short_turns() -> bool {
 /// To be asked for threads that others wait for and that sleep most of the time. One that spins would take a processor from all programs but for the twentieth
 /// that the kernel keeps for them, so whoever asks for this looks at what the thread [has used](Self::used) and has it [step back](Self::step_back).
 #[derive(Debug)]
-pub struct First(libc::pid_t);
+pub struct First {
+    thread: libc::pid_t,
+    /// What it had before.
+    nice: i32,
+}
 
 /// Why a thread does not go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +62,7 @@ pub enum NotFirst {
     Refused(Errno),
     /// The kernel keeps nothing for the others.
     #[error(
-        "kernel.sched_rt_runtime_us is -1: the kernel would keep no processor time for other programs; sysctl kernel.sched_rt_runtime_us=950000"
+        "kernel.sched_rt_runtime_us is -1 or no less than kernel.sched_rt_period_us: the kernel would keep no processor time for other programs; sysctl kernel.sched_rt_runtime_us=950000"
     )]
     Unbounded,
 }
@@ -69,12 +73,16 @@ impl First {
     /// # Errors
     /// [`NotFirst`]
     pub fn begin() -> Result<Self, NotFirst> {
-        let kept = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
-        if kept.is_ok_and(|kept| kept.trim_start().starts_with('-')) {
+        let setting = |name| std::fs::read_to_string(format!("/proc/sys/kernel/sched_rt_{name}_us")).ok()?.trim().parse::<i64>().ok();
+        if let (Some(runtime), Some(period)) = (setting("runtime"), setting("period"))
+            && !(0..period).contains(&runtime)
+        {
             return Err(NotFirst::Unbounded);
         }
-        let first = Self(gettid().as_raw_nonzero().get());
-        first.go().map_err(NotFirst::Refused)?;
+        let nice = attributes().map_or(0, |attributes| attributes.nice);
+        let first = Self { thread: gettid().as_raw_nonzero().get(), nice };
+        // Who may not step back must not begin.
+        first.step_back().and_then(|()| first.go()).map_err(NotFirst::Refused)?;
         Ok(first)
     }
 
@@ -83,21 +91,22 @@ impl First {
     /// # Errors
     /// The operating system's.
     pub fn go(&self) -> Result<(), Errno> {
-        set(self.0, &Attributes { policy: libc::SCHED_FIFO as u32, flags: RESET_ON_FORK, priority: 1, ..Attributes::default() })
+        set(self.thread, &Attributes { policy: libc::SCHED_FIFO as u32, flags: RESET_ON_FORK, priority: 1, ..Attributes::default() })
     }
 
-    /// Has the thread take short turns, as others do.
+    /// Has the thread take short turns, as others do. What it starts takes none, for who has no `CAP_SYS_NICE` may not take back that its place is not inherited.
     ///
     /// # Errors
     /// The operating system's.
     pub fn step_back(&self) -> Result<(), Errno> {
-        set(self.0, &Attributes { policy: libc::SCHED_OTHER as u32, runtime: TURN_NS, ..Attributes::default() })
+        let (policy, nice) = (libc::SCHED_OTHER as u32, self.nice);
+        set(self.thread, &Attributes { policy, flags: RESET_ON_FORK, nice, runtime: TURN_NS, ..Attributes::default() })
     }
 
     /// Processor time that the thread has had; `None` once it has ended.
     pub fn used(&self) -> Option<Duration> {
         // `CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED` (linux/posix-timers_types.h): the clock of a thread of this process.
-        let clock = (!self.0) << 3 | 6;
+        let clock = (!self.thread) << 3 | 6;
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the structure outlives the call, which fills it or says that there is no such clock.
         let known = unsafe { libc::clock_gettime(clock, &raw mut time) == 0 };
@@ -170,7 +179,7 @@ mod tests {
         let thread = std::thread::spawn(move || {
             let begun = std::time::Instant::now();
             while begun.elapsed() < Duration::from_millis(5) {}
-            tell.send(First(gettid().as_raw_nonzero().get())).unwrap();
+            tell.send(First { thread: gettid().as_raw_nonzero().get(), nice: 0 }).unwrap();
             let _ = may_end.recv();
         });
         let first = told.recv().unwrap();

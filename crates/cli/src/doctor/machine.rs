@@ -13,9 +13,15 @@ pub(super) fn look() -> Vec<Finding> {
     let mut findings = vec![cpu(), memory_lock(getrlimit(Resource::Memlock).current)];
     findings.extend(core_dumps(getrlimit(Resource::Core).current));
     findings.push(shared_memory());
-    findings.push(precedence(std::thread::spawn(|| First::begin().map(drop)).join().unwrap_or(Err(NotFirst::Refused(Errno::AGAIN)))));
+    findings.push(precedence(may_go_first()));
     findings.extend(enclosure());
     findings
+}
+
+/// Tried by a thread that ends at once.
+fn may_go_first() -> Result<(), NotFirst> {
+    let thread = std::thread::Builder::new().spawn(|| First::begin().map(drop));
+    thread.ok().and_then(|thread| thread.join().ok()).unwrap_or(Err(NotFirst::Refused(Errno::AGAIN)))
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -85,7 +91,6 @@ fn shared_memory() -> Finding {
     }
 }
 
-/// Tried by a thread that ends at once.
 fn precedence(tried: Result<(), NotFirst>) -> Finding {
     match tried {
         Ok(()) => Finding::ok("processor", "a broker started like this may have the thread of a single module go before other programs"),
@@ -94,7 +99,7 @@ fn precedence(tried: Result<(), NotFirst>) -> Finding {
             format!(
                 "a broker started like this has the thread of a single module wait as others do, so that goals are missed while programs use all processors: {why}"
             ),
-            "run the broker as root, or with AmbientCapabilities=CAP_SYS_NICE in its unit",
+            "run the broker as root, or with LimitRTPRIO=1 in its unit",
         ),
     }
 }

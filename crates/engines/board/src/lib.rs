@@ -52,7 +52,6 @@ mod cores;
 mod fpga;
 mod interrupt;
 mod lanes;
-mod precedence;
 mod waiting;
 
 pub use clock::Computed;
@@ -173,13 +172,6 @@ impl Engine for Board {
 
     fn late(&self) -> Option<u64> {
         Some(self.computed().late)
-    }
-
-    /// All that share a single module wait for the thread that stands in for it.
-    fn worker_begins(&self) {
-        if self.costs.lanes == 1 {
-            precedence::take();
-        }
     }
 
     fn switches(&self) -> Option<u64> {
