@@ -172,7 +172,7 @@ struct Session {
 
 impl Keyed for Session {
     fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
-        let bytes = u32::try_from(operation.data.input_len()).unwrap_or(u32::MAX);
+        let bytes = u32::try_from(operation.work_len()).unwrap_or(u32::MAX);
         let service_ns = self.device.sheet.overhead_ns.saturating_add(self.line.ns(bytes));
         let clock = &self.device.clock;
         let due = self.device.cores().take(clock.now(), self.algorithm, service_ns);

@@ -212,7 +212,7 @@ struct Session {
 
 impl Keyed for Session {
     fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
-        let bytes = operation.data.input_len() as u64;
+        let bytes = operation.work_len() as u64;
         let service_ns = self.costs.estimate_ns(self.algorithm, bytes).unwrap_or_default() as u64;
         self.card.serve(self.number, service_ns, || self.bytes.run(operation))
     }

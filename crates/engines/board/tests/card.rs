@@ -48,6 +48,18 @@ fn answers_later_than_the_model_are_counted() {
     assert_eq!((card.computed().late, card.late()), (1, Some(1)), "no processor does that in a nanosecond");
 }
 
+/// GMAC is GCM without a text.
+#[test]
+fn a_message_that_is_only_authenticated_takes_the_time_of_its_bytes() {
+    let text = "engine = \"card\"\nmodelled = true\nlanes = 1\n[algorithms.\"AES-256-GCM\"]\npoints = [[0, 1e3], [1000, 2e7]]\n";
+    let card = Board::new(CostSheet::from_toml(text, "test").unwrap(), Waiting::FixedSleep).unwrap();
+    let session = card.open(&SessionParams::new(Algorithm::Aes256Gcm, Key::Symmetric((&[3; 32]).into())).unwrap()).unwrap();
+    let begun = Instant::now();
+    let (data, tag) = (Data::InPlace(&mut []), &mut [0; 16]);
+    session.run(&mut Operation { direction: Direction::Encrypt, iv: &[5; 12], aad: &[1; 1000], data, tag }).unwrap();
+    assert!(begun.elapsed() >= Duration::from_millis(20), "{:?}", begun.elapsed());
+}
+
 #[test]
 fn the_papers_card_says_what_the_paper_says() {
     let card = Board::find("munetoh-meac32").unwrap();
