@@ -78,6 +78,12 @@ impl Client {
         self.0.upstream.keeps(algorithm)
     }
 
+    /// How many keyed ciphers an interface may keep in each thread ([`Config::keep`]).
+    #[inline]
+    pub fn keeps_most(&self) -> usize {
+        self.0.upstream.config().keep
+    }
+
     /// A cipher for one caller in its own place, where the engine here has one: for an algorithm that this process [keeps](Self::keeps) it is the cheapest
     /// way. Its work is counted by [`Client::count`].
     pub fn solo(&self, algorithm: Algorithm) -> Option<Box<dyn Solo>> {

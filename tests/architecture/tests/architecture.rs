@@ -77,6 +77,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/interfaces/mount",
             // `bywash run --files --files-by hook`.
             "crates/interfaces/hook",
+            // What the processes of `bywash run --dds` have counted.
+            "crates/interfaces/dds",
             // A rival in `bywash bench`.
             "crates/engines/libcrypto",
             "experiments/runner",

@@ -92,7 +92,9 @@ fn judge(path: &Path, data: &[u8]) -> Vec<Finding> {
         let found = format!("{name} is statically linked{what}: no provider reaches it");
         return vec![Finding::broken("program", found, "use a build that is linked to the system's libcrypto.so.3")];
     }
-    let mut findings = vec![verdict(&name.to_string(), &closure(path, &elf), || elf::built_in(data))];
+    let libraries = closure(path, &elf);
+    let mut findings = vec![verdict(&name.to_string(), &libraries, || elf::built_in(data))];
+    findings.extend(dds(&name.to_string(), &libraries));
     findings.extend(device(&name.to_string(), data));
     findings.extend(batches(&elf.imports));
     findings.extend(privileged(path));
@@ -121,6 +123,32 @@ fn verdict(name: &str, libraries: &BTreeSet<String>, built_in: impl Fn() -> Opti
     let found =
         format!("{name} does not name libcrypto; it is reached if it loads it later (Python's ssl, Apache's mod_ssl and nginx modules do)");
     Finding::note("program", found, format!("look at the summary of: bywash run -- {name} ..."))
+}
+
+/// Which implementation of DDS it is linked to: the cryptography of each is reached in a way of its own.
+fn dds(name: &str, libraries: &BTreeSet<String>) -> Vec<Finding> {
+    const WAYS: [(&[&str], &str, &str); 3] = [
+        (
+            &["libfastrtps.so", "libfastdds.so"],
+            "is Fast DDS, whose cryptography is compiled in: it derives and keys anew for every message",
+            "bywash run --dds -- PROGRAM ...\nbywash dds doctor CONFIG, for its security's configuration",
+        ),
+        (
+            &["libddsc.so"],
+            "is Cyclone DDS, whose cryptography is a plug-in that its configuration names",
+            "name libbywash_dds_cyclone.so there (<Cryptographic><Library path=.../>, as crates/interfaces/dds/README.md has it)\nbywash dds doctor CONFIG",
+        ),
+        (
+            &["librmw_implementation.so"],
+            "is ROS 2's choice of a DDS, made at its start by $RMW_IMPLEMENTATION: Fast DDS, unless something else is said",
+            "bywash run --dds -- PROGRAM ...; for rmw_cyclonedds_cpp the plug-in, see crates/interfaces/dds/README.md",
+        ),
+    ];
+    let finding = |(names, what, mend): &(&[&str], &str, &str)| {
+        let library = libraries.iter().find(|library| names.iter().any(|name| library.starts_with(name)))?;
+        Some(Finding::note("DDS", format!("{library} {what}"), mend.replace("PROGRAM", name)))
+    };
+    WAYS.iter().filter_map(finding).collect()
 }
 
 /// Whether the program itself speaks the interface of `/dev/crypto`.
@@ -180,6 +208,20 @@ mod tests {
         assert!(judged(&["libc.so.6"], Some("BoringSSL")).found.contains("BoringSSL"));
         assert!(judged(&["libgnutls.so.30"], None).found.contains("libgnutls.so.30"));
         assert_eq!(judged(&["libc.so.6"], None).level, Level::Note);
+    }
+
+    #[test]
+    fn each_implementation_of_dds_has_its_way() {
+        let told = |libraries: &[&str]| dds("prog", &libraries.iter().map(|name| (*name).to_owned()).collect());
+        for library in ["libfastrtps.so.2.9", "libfastdds.so.3.6"] {
+            let findings = told(&["libc.so.6", library, "libcrypto.so.3"]);
+            assert!(findings.len() == 1 && findings[0].found.starts_with(library) && findings[0].level == Level::Note);
+            assert!(findings[0].mend.as_deref().is_some_and(|mend| mend.contains("bywash run --dds -- prog")), "{findings:?}");
+        }
+        let cyclone = told(&["libddsc.so.0debian"]);
+        assert!(cyclone[0].mend.as_deref().is_some_and(|mend| mend.contains("libbywash_dds_cyclone.so") && mend.contains("dds doctor")));
+        assert!(told(&["librmw_implementation.so"])[0].found.contains("RMW_IMPLEMENTATION"));
+        assert!(told(&["libc.so.6", "libcrypto.so.3"]).is_empty());
     }
 
     #[test]

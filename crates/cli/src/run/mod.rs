@@ -5,13 +5,13 @@
 //! where ([`summary`]).
 
 mod child;
+mod dds;
 mod hooked;
 mod host;
 mod summary;
 mod supervised;
 pub(crate) mod workspace;
 
-use crate::doctor;
 use crate::failure::{Exit, Failure};
 use crate::files::hooked::{FilesBy, Opened, open};
 use crate::openssl_conf::{ProviderEntry, generate, user_conf};
@@ -19,6 +19,7 @@ use crate::provider;
 use crate::serve::Policy;
 use crate::terminal::say;
 use bywash_client::Route;
+use bywash_dds::Reuse;
 use bywash_manager::{EngineName, ReloadName};
 use bywash_policy::mediator::Prefer;
 use host::Host;
@@ -98,7 +99,7 @@ pub(crate) struct Args {
     #[arg(long)]
     explain: bool,
     /// Reuse sessions under the OpenSSL calls of Fast DDS (ROS 2) in the program and what it starts.
-    /// For a program that is linked to libfastrtps this is so without saying
+    /// For a program that is linked to libfastrtps or libfastdds this is so without saying
     #[arg(long)]
     dds: bool,
     /// Show the program and what it starts the files in this volume, in its place; nobody else sees
@@ -229,6 +230,10 @@ fn execute_on(plan: &Plan, opened: Option<Opened>) -> Result<ExitCode, Failure> 
     let module = provider::find(plan.provider.as_deref()).map_err(before)?;
     let host = Host::find(plan, &workspace, &mut notes).map_err(before)?;
     let mut command = prepare(plan, module, &workspace, &host.socket, &mut notes).map_err(before)?;
+    let counts = dds::is_wanted(plan).then(|| dds::begin(&workspace)).transpose().map_err(before)?;
+    if let Some(counts) = &counts {
+        command.env("BYWASH_DDS_COUNTS", counts);
+    }
     if !plan.quiet {
         notes.iter().for_each(|note| say!("bywash: note: {note}"));
     }
@@ -240,10 +245,14 @@ fn execute_on(plan: &Plan, opened: Option<Opened>) -> Result<ExitCode, Failure> 
     let finished = host.finish();
     // What became of the program comes first; a summary that cannot be had is worth a line, not the status.
     let status = status?;
+    let reuse = counts.as_deref().and_then(dds::read);
     match finished {
-        Ok((account, traced)) => tell(plan, status, &account, traced.as_deref())?,
+        Ok((account, traced)) => tell(plan, status, &account, reuse.as_ref(), traced.as_deref())?,
         Err(failure) if !plan.quiet => say!("bywash: no summary: {failure}"),
         Err(_) => {}
+    }
+    if let Some(line) = reuse.and_then(|reuse| dds::summary(&reuse, plan)).filter(|_| !plan.quiet && !plan.json) {
+        say!("bywash: {line}");
     }
     Ok(ExitCode::from(status))
 }
@@ -280,7 +289,7 @@ fn preload(plan: &Plan, provider: &Path, notes: &mut Vec<String>) -> Option<OsSt
     if plan.devcrypto {
         notes.extend(add(&mut list, provider, provider::CRYPTODEV, "there is no /dev/crypto but the system's").err());
     }
-    if plan.dds || plan.command.first().is_some_and(|program| doctor::needs(program, "libfastrtps.so")) {
+    if dds::is_wanted(plan) {
         notes.extend(add(&mut list, provider, provider::FASTDDS, "Fast DDS derives and keys for every piece").err());
     }
     (list.len() > before).then_some(list)
@@ -300,9 +309,12 @@ fn add(list: &mut OsString, provider: &Path, file: &str, without: &str) -> Resul
     Ok(())
 }
 
-fn tell(plan: &Plan, status: u8, account: &Account, traced: Option<&str>) -> Result<(), Failure> {
+fn tell(plan: &Plan, status: u8, account: &Account, reuse: Option<&Reuse>, traced: Option<&str>) -> Result<(), Failure> {
     let command: Vec<_> = plan.command.iter().map(|word| word.to_string_lossy()).collect();
-    let report = serde_json::json!({ "command": command, "status": status, "account": account });
+    let mut report = serde_json::json!({ "command": command, "status": status, "account": account });
+    if let Some(reuse) = reuse {
+        report["dds"] = serde_json::json!(reuse);
+    }
     let report = serde_json::to_string_pretty(&report).map_err(|error| Failure::failed(error.to_string()))?;
     if let Some(path) = &plan.report {
         std::fs::write(path, format!("{report}\n")).map_err(|error| Failure::file("write", path, &error))?;

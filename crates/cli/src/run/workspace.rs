@@ -9,8 +9,8 @@
 
 use crate::failure::{Exit, Failure};
 use std::fs;
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -62,6 +62,14 @@ impl Workspace {
         let path = self.inner().join("openssl.cnf");
         fs::write(&path, text).map_err(|error| Failure::file("write", &path, &error))?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).map_err(|error| Failure::file("open to readers", &path, &error))?;
+        Ok(path)
+    }
+
+    /// Writes a file that this user's processes alone can read.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
+        let path = self.inner().join(name);
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        file.and_then(|mut file| file.write_all(bytes)).map_err(|error| Failure::file("write", &path, &error))?;
         Ok(path)
     }
 

@@ -3,18 +3,25 @@
 use crate::refusal::{Refusal, Result};
 use bywash_client::{Client, Config, Session};
 use bywash_core::{Algorithm, Data, Direction, Key, Operation, SessionParams};
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 
 /// Bytes of a nonce: session id and a number that never comes twice under it.
 pub const IV: usize = 12;
 /// Bytes of a tag.
 pub const TAG: usize = 16;
 
-/// A process's client, made at the first use and told by the environment (`BYWASH_SOCKET`, `BYWASH_ROUTE`, `BYWASH_RUN`) as the OpenSSL provider's is.
-/// Settings that cannot be read are left at their defaults, as the provider leaves them.
+/// A process's client, made at the first use and told by the environment (`BYWASH_SOCKET`, `BYWASH_ROUTE`, `BYWASH_RUN`, `BYWASH_KEEP`) as the OpenSSL provider's is. If one of these
+/// cannot be read, that is said on standard error, and all are left at their defaults: who mistyped where work is to be done would not learn it otherwise.
 pub fn client() -> &'static Client {
-    static CLIENT: OnceLock<Client> = OnceLock::new();
-    CLIENT.get_or_init(|| Client::new(Config::from_env().unwrap_or_default()))
+    // No lock: the child of a fork would wait for it for ever.
+    static CLIENT: OnceBox<Client> = OnceBox::new();
+    CLIENT.get_or_init(|| {
+        let config = Config::from_env().unwrap_or_else(|error| {
+            eprintln!("bywash: {error}; BYWASH_SOCKET, BYWASH_ROUTE and BYWASH_KEEP are taken as unset");
+            Config::default()
+        });
+        Box::new(Client::new(config))
+    })
 }
 
 /// An AES key ready to use: round keys and powers of the hash key. Shared by threads, without a lock; wiped when dropped.

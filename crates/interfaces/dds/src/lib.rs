@@ -3,7 +3,7 @@
 //! Implementations of DDS derive a session's key anew for every piece they send or receive, make and key a cipher context for it, and may draw random
 //! bytes: on processors with AES instructions that costs several times what the encryption costs. Here what was derived and keyed is found again:
 //! - [`Sender`] and [`Opener`] have the sessions of a master key at hand. They are what a plug-in holds for each participant, writer and reader.
-//! - [`Sessions`], [`Contexts`] and [`Derivations`] are tables by secret names, for whoever sees one call at a time. They are bounded; what goes is wiped.
+//! - [`Sessions`] is the table in which all openers of a process find them. It is bounded; what goes is wiped.
 //! - [`random`] has random bytes in store.
 //!
 //! [`wire`] is the format: its parsers take any bytes. [`KeyMaterial`] is what participants tell each other of their keys.
@@ -33,10 +33,11 @@ mod protect;
 pub mod random;
 mod refusal;
 mod replay;
+mod reuse;
 mod sender;
 pub mod wire;
 
-pub use cache::{CAPACITY, Contexts, Derivations, Sessions};
+pub use cache::{CAPACITY, Sessions};
 pub use derive::{CHALLENGE, KeyBytes, Purpose, exchange_keys, hmac_sha256, session_key};
 pub use keyed::{IV, Keyed, TAG, client};
 pub use keymat::KeyMaterial;
@@ -44,4 +45,5 @@ pub use kind::Kind;
 pub use opener::{Opener, Specific};
 pub use protect::{add_receiver, payload_len, protect, protected_len, seal_payload};
 pub use refusal::{Refusal, Result};
+pub use reuse::{Made, Reuse};
 pub use sender::{BLOCKS_MAX, Sender};

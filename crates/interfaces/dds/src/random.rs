@@ -9,8 +9,8 @@ use crate::refusal::{Refusal, Result};
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use bywash_client::ForkGuard;
 use bywash_core::secret::wipe;
+use once_cell::race::OnceBox;
 use std::cell::RefCell;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// Bytes that a thread has in store.
@@ -36,8 +36,9 @@ impl Drop for Store {
 
 /// What tells a forked child from its parent; none on a kernel that cannot (before Linux 4.14).
 fn guard() -> Option<&'static ForkGuard> {
-    static GUARD: OnceLock<Option<ForkGuard>> = OnceLock::new();
-    GUARD.get_or_init(|| ForkGuard::new().ok()).as_ref()
+    // No lock: the child of a fork would wait for it for ever.
+    static GUARD: OnceBox<Option<ForkGuard>> = OnceBox::new();
+    GUARD.get_or_init(|| Box::new(ForkGuard::new().ok())).as_ref()
 }
 
 /// A number of this process among its ancestors that used this crate: a forked child has another. What must not be the same in parent and child is

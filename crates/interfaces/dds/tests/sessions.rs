@@ -1,9 +1,7 @@
 //! Sessions: found again, bounded, rekeyed in time, shared by threads.
 
 use bywash_dds::wire::split_payload;
-use bywash_dds::{
-    Contexts, Derivations, KeyMaterial, Kind, Opener, Purpose, Refusal, Sender, Sessions, client, hmac_sha256, payload_len, seal_payload,
-};
+use bywash_dds::{KeyMaterial, Kind, Opener, Purpose, Refusal, Sender, Sessions, client, payload_len, seal_payload};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -39,22 +37,6 @@ fn what_is_not_authentic_takes_no_place() {
     let sessions = Sessions::new(client().clone(), 64);
     sessions.find_or_make(Kind::Aes256Gcm, Purpose::Sender, &[1; 32], &[2; 32], 7).unwrap();
     assert!(sessions.is_empty());
-}
-
-#[test]
-fn contexts_and_derivations_are_found_again() {
-    let contexts = Contexts::new(client().clone(), 16);
-    assert!(Arc::ptr_eq(&contexts.get(&[1; 16]).unwrap(), &contexts.get(&[1; 16]).unwrap()));
-    assert!(contexts.get(&[1; 24]).is_err());
-    contexts.clear();
-    assert!(contexts.is_empty());
-    let derivations = Derivations::new(16);
-    for length in [0, 1, 54, 62, 63, 200] {
-        let message = vec![3; length];
-        assert_eq!(derivations.get(&[1; 32], &message), hmac_sha256(&[1; 32], &[&message]));
-        assert_eq!(derivations.get(&[1; 32], &message), hmac_sha256(&[1; 32], &[&message]));
-    }
-    assert!(!derivations.is_empty() && derivations.len() <= 16);
 }
 
 #[test]

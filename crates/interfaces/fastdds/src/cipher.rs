@@ -1,5 +1,6 @@
 //! What becomes of an `EVP_CIPHER_CTX`: one message of AES-GCM, computed by a cipher that is keyed already, or an object of libcrypto's.
 
+use crate::counts::{From, Of, count};
 use crate::kept::{self, Cipher};
 use crate::real::{self, raise};
 use crate::slab::{SLOTS, Slab};
@@ -63,6 +64,7 @@ impl Context {
     /// A new one; libcrypto's own if no handle is left.
     pub(crate) fn make(plain: bool) -> *mut c_void {
         let Some(handle) = CONTEXTS.take() else {
+            count(Of::Contexts, From::Libcrypto);
             // SAFETY: takes nothing.
             return unsafe { (real::get().0.EVP_CIPHER_CTX_new)() };
         };
@@ -150,6 +152,7 @@ impl Context {
             }
         }
         if !cipher.is_null() && !matches!(self.state, State::Real(_)) {
+            count(Of::Contexts, From::Libcrypto);
             // With a cipher libcrypto begins anew: nothing of the old state is needed.
             self.end();
         }

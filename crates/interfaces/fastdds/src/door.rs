@@ -1,15 +1,15 @@
-//! The one exported function, and what its first call by Fast DDS sets off.
+//! The one exported function, and what comes between Fast DDS and libcrypto: at the program's start where it is linked to Fast DDS, otherwise at Fast DDS's first call of that function.
 
 use crate::hooks::{HOOKS, MAKERS};
 use crate::module::{self, Module};
 use crate::real::{self, Real};
-use crate::{hooks, tally};
+use crate::{counts, hooks, kept, tally};
 use core::ffi::{CStr, c_int, c_uchar, c_void};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// What libraries are called that we know the calls of.
-const NAME: &[u8] = b"libfastrtps.so";
+/// What libraries are called that we know the calls of: Fast DDS 2, and 3.
+pub(crate) const NAMES: [&[u8]; 2] = [b"libfastrtps.so", b"libfastdds.so"];
 
 /// Imports that begin so work on contexts that we hand out. All that there are must be in [`HOOKS`], or be harmless.
 const ON_CONTEXTS: [&[u8]; 6] = [b"EVP_CIPHER_CTX", b"EVP_Cipher", b"EVP_Encrypt", b"EVP_Decrypt", b"EVP_MD_CTX", b"EVP_Digest"];
@@ -27,14 +27,46 @@ pub(crate) enum Mode {
     Off,
 }
 
-/// The mode, read once.
+/// The mode. Read at the start, and kept without a lock: the child of a fork would wait for it for ever.
+#[inline]
 pub(crate) fn mode() -> Mode {
-    static MODE: OnceLock<Mode> = OnceLock::new();
-    *MODE.get_or_init(|| match std::env::var_os("BYWASH_DDS") {
+    const MODES: [Mode; 3] = [Mode::On, Mode::Plain, Mode::Off];
+    static MODE: AtomicU8 = AtomicU8::new(u8::MAX);
+    MODES.get(usize::from(MODE.load(Relaxed))).copied().unwrap_or_else(|| {
+        let mode = asked();
+        MODE.store(mode as u8, Relaxed);
+        mode
+    })
+}
+
+#[cold]
+fn asked() -> Mode {
+    match std::env::var_os("BYWASH_DDS").filter(|value| !value.is_empty()) {
+        None => Mode::On,
+        Some(value) if value == "on" => Mode::On,
         Some(value) if value == "off" => Mode::Off,
         Some(value) if value == "plain" => Mode::Plain,
-        _ => Mode::On,
-    })
+        Some(value) => {
+            eprintln!("bywash: BYWASH_DDS={}: not one of on, plain, off; on is taken", value.display());
+            Mode::On
+        }
+    }
+}
+
+/// Runs before the program, when all libraries that it is linked to are there: nobody waits for the loader's lock then, which a first call later may have to.
+#[cfg_attr(not(test), used, unsafe(link_section = ".init_array"))]
+#[cfg_attr(test, allow(dead_code, reason = "a test has no Fast DDS"))]
+static AT_START: extern "C" fn() = at_start;
+
+extern "C" fn at_start() {
+    // Should it fail, the first call tries again, or is told.
+    let _ = catch_unwind(|| {
+        if mode() != Mode::Off
+            && let Some(module) = Module::named(|file| NAMES.iter().any(|name| file.starts_with(name)))
+        {
+            engage(&module);
+        }
+    });
 }
 
 /// Stands in front of libcrypto's function of this name: passes on who called.
@@ -65,7 +97,7 @@ pub unsafe extern "C" fn EVP_PKEY_new_mac_key(kind: c_int, engine: *mut c_void, 
 
 /// The export's body: a caller that is Fast DDS is engaged with, any other is sent on to the libcrypto that it would have found without us.
 unsafe extern "C" fn called(kind: c_int, engine: *mut c_void, key: *const c_uchar, length: c_int, caller: usize) -> *mut c_void {
-    let engaged = std::panic::catch_unwind(|| engage(caller)).unwrap_or(false);
+    let engaged = catch_unwind(|| has_engaged(caller)).unwrap_or(false);
     if engaged {
         // SAFETY: the caller's arguments.
         return unsafe { hooks::EVP_PKEY_new_mac_key(kind, engine, key, length) };
@@ -80,37 +112,60 @@ unsafe extern "C" fn called(kind: c_int, engine: *mut c_void, key: *const c_ucha
 }
 
 /// Whether the library in which this address lies is Fast DDS, and its calls come to us from now on.
-fn engage(caller: usize) -> bool {
-    /// Where the library is with which we have engaged.
-    static ENGAGED: OnceLock<bool> = OnceLock::new();
+fn has_engaged(caller: usize) -> bool {
+    mode() != Mode::Off
+        && Module::of(caller).is_some_and(|module| NAMES.iter().any(|name| module.file().starts_with(name)) && engage(&module))
+}
+
+/// How far we are with the one library that we engage with.
+const NOT_YET: u8 = 0;
+const UNDER_WAY: u8 = 1;
+const ENGAGED: u8 = 2;
+const REFUSED: u8 = 3;
+
+/// Whether this library's calls come to us, from now on or already. Nobody waits: who comes while another thread is at it goes to libcrypto, and so does the child of a fork in that moment.
+fn engage(module: &Module) -> bool {
+    static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
     static BASE: AtomicUsize = AtomicUsize::new(0);
-    if mode() == Mode::Off {
-        return false;
+    match STATE.compare_exchange(NOT_YET, UNDER_WAY, AcqRel, Acquire) {
+        Ok(_) => {
+            BASE.store(module.base(), Relaxed);
+            let done = take_over(module).inspect_err(|why| eprintln!("bywash: Fast DDS is left as it is: {why}"));
+            STATE.store(if done.is_ok() { ENGAGED } else { REFUSED }, Release);
+            done.is_ok()
+        }
+        Err(state) => state == ENGAGED && BASE.load(Relaxed) == module.base(),
     }
-    let Some(module) = Module::of(caller) else { return false };
-    let file = module.name().rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    if !file.starts_with(NAME) {
-        return false;
-    }
-    let engaged = *ENGAGED.get_or_init(|| {
-        BASE.store(module.base(), Relaxed);
-        take_over(&module).inspect_err(|why| eprintln!("bywash: Fast DDS is left as it is: {why}")).is_ok()
-    });
-    engaged && BASE.load(Relaxed) == module.base()
 }
 
 fn take_over(module: &Module) -> Result<(), String> {
+    let of = String::from_utf8_lossy(module.name());
     let strange = module.imports().find(|name| is_strange(name.to_bytes()));
     if let Some(name) = strange {
-        let (name, of) = (name.to_string_lossy(), String::from_utf8_lossy(module.name()));
-        return Err(format!("{of} calls {name}, which the release that is known (2.9.1) does not; see the docs of BYWASH_DDS"));
+        let name = name.to_string_lossy();
+        return Err(format!("{of} calls {name}, which the releases that are known (2.9.1, 3.6.2) do not; see the docs of BYWASH_DDS"));
     }
+    // Another thread that finds a function right now would write its address over ours.
+    if !module.is_bound() && !is_alone() {
+        return Err(format!(
+            "{of} looks for its functions when it first calls them (linked without -z now); start the program with LD_BIND_NOW=1"
+        ));
+    }
+    module.pin()?;
     let own = own_base();
     let real = Real::find(|name| module.function(name, own)).map_err(|name| format!("its libcrypto has no {name}"))?;
     real::set(real);
+    // All that is made once is made now, where no fork can come in between that would leave it half made.
+    kept::prepare();
     tally::begin();
+    counts::begin();
     module.redirect(HOOKS)?;
     module.redirect(MAKERS)
+}
+
+/// Whether this thread is the only one, as before the program has begun.
+fn is_alone() -> bool {
+    std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
 }
 
 /// Whether a function would meet contexts of ours and not know them.

@@ -6,6 +6,7 @@
     reason = "the names are libcrypto's; its manual pages are the documentation"
 )]
 
+use crate::counts::{From, Of, count};
 use crate::door::{Hook, Mode, mode};
 use crate::real::{self, CipherFinal};
 use crate::tally::{Kind, timed};
@@ -253,9 +254,11 @@ unsafe extern "C" fn RAND_bytes(out: *mut c_uchar, len: c_int) -> c_int {
             // SAFETY: the caller's room for so many bytes.
             let room = unsafe { core::slice::from_raw_parts_mut(out, OF_AN_IV as usize) };
             if bywash_dds::random::fill(room).is_ok() {
+                count(Of::Randoms, From::Ready);
                 return 1;
             }
         }
+        count(Of::Randoms, From::Libcrypto);
         // SAFETY: as above.
         unsafe { (real::get().0.RAND_bytes)(out, len) }
     })

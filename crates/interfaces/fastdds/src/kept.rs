@@ -1,21 +1,22 @@
 //! What a thread keeps ready: ciphers with their keys expanded, and the values of derivations.
 //!
+//! Not `bywash_client::Kept`, which has a clock read and up to 64 tags compared for each message, and waits for a key's second use: here it is known that a session's key comes again, and four
+//! places are looked at.
+//!
 //! Each thread has its own, so there is no lock that a fork could find held, and what one thread sees of another's timing is nothing. Found by a keyed hash and
 //! compared in constant time; wiped when it goes.
 
+use crate::counts::{From, Of, count};
 use crate::table::{Hashed, Table};
-use bywash_client::{Client, Config};
 use bywash_core::secret::{constant_time_eq, wipe};
 use bywash_core::{Algorithm, Solo};
-use bywash_dds::hmac_sha256;
+use bywash_dds::{client, hmac_sha256};
 use core::cell::RefCell;
+use once_cell::race::OnceBox;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::OnceLock;
 
-/// Sets of four ciphers that a thread keeps. Each cipher takes some 3 KiB.
-const CIPHERS: usize = 16;
-/// Sets of four values of derivations that a thread keeps.
-const VALUES: usize = 32;
+/// Values of derivations that a thread keeps for each cipher that it may keep (`BYWASH_KEEP`; each of some 3 KiB): those of others' sessions come and go before they have proved themselves.
+const VALUES: usize = 2;
 /// The longest key that HMAC-SHA-256 does not hash first.
 pub(crate) const KEY_MAX: usize = 64;
 /// The longest message that a derivation of DDS Security has: `SessionReceiverKey`, a salt of 32 bytes, a session's number.
@@ -50,11 +51,8 @@ struct Kept {
 }
 
 impl Kept {
-    const NOTHING: Self = Self {
-        ciphers: Table::new(CIPHERS),
-        values: Table::new(VALUES),
-        untold: [(Algorithm::Aes128Gcm, 0, 0), (Algorithm::Aes256Gcm, 0, 0)],
-    };
+    const NOTHING: Self =
+        Self { ciphers: Table::new(), values: Table::new(), untold: [(Algorithm::Aes128Gcm, 0, 0), (Algorithm::Aes256Gcm, 0, 0)] };
 
     fn count(&mut self, algorithm: Algorithm, bytes: u64) {
         for (of, messages, sum) in &mut self.untold {
@@ -106,13 +104,16 @@ thread_local! {
 
 /// One hash for all threads: a context may end in another than it began in.
 fn hash(name: &[u8]) -> u64 {
-    static HASHER: OnceLock<RandomState> = OnceLock::new();
-    HASHER.get_or_init(RandomState::new).hash_one(name)
+    // No lock: the child of a fork would wait for it for ever.
+    static HASHER: OnceBox<RandomState> = OnceBox::new();
+    HASHER.get_or_init(|| Box::new(RandomState::new())).hash_one(name)
 }
 
-fn client() -> &'static Client {
-    static CLIENT: OnceLock<Client> = OnceLock::new();
-    CLIENT.get_or_init(|| Client::new(Config::from_env().unwrap_or_default()))
+/// Makes what all threads share, and says what is wrong with the settings.
+pub(crate) fn prepare() {
+    hash(&[]);
+    client();
+    bywash_dds::random::process();
 }
 
 fn algorithm(key: &[u8]) -> Option<Algorithm> {
@@ -130,13 +131,16 @@ pub(crate) fn cipher(key: &[u8]) -> Option<Cipher> {
     let is_it = |kept: &Cipher| kept.solo.key().is_some_and(|kept| constant_time_eq(kept, key));
     let found = KEPT.try_with(|kept| kept.try_borrow_mut().ok()?.ciphers.take(hash, is_it));
     if let Ok(Some(cipher)) = found {
+        count(Of::Contexts, From::Ready);
         return Some(cipher);
     }
     if !client().keeps(algorithm) {
         return None;
     }
     let mut solo = client().solo(algorithm)?;
-    solo.set_key(key).ok().map(|()| Cipher { hash, algorithm, solo, is_proved: false })
+    solo.set_key(key).ok()?;
+    count(Of::Contexts, From::Anew);
+    Some(Cipher { hash, algorithm, solo, is_proved: false })
 }
 
 /// Keeps a cipher for the next message under its key, if it has proved itself; what is longest unused goes.
@@ -146,7 +150,7 @@ pub(crate) fn keep(cipher: Cipher, bytes: u64) {
         if let Ok(mut kept) = kept.try_borrow_mut() {
             kept.count(cipher.algorithm, bytes);
             if cipher.is_proved {
-                kept.ciphers.put(cipher);
+                kept.ciphers.put(cipher, client().keeps_most());
             }
         }
     });
@@ -157,6 +161,7 @@ pub(crate) fn keep(cipher: Cipher, bytes: u64) {
 pub(crate) fn derive(name: &[u8], key_len: usize, out: &mut [u8; DIGEST]) {
     let (key, message) = name.split_at(key_len);
     if !SESSIONS.iter().any(|label| message.starts_with(label)) {
+        count(Of::Keys, From::Anew);
         out.copy_from_slice(&*hmac_sha256(key, &[message]));
         return;
     }
@@ -168,15 +173,16 @@ pub(crate) fn derive(name: &[u8], key_len: usize, out: &mut [u8; DIGEST]) {
         Some(())
     });
     if let Ok(Some(())) = found {
-        return;
+        return count(Of::Keys, From::Ready);
     }
+    count(Of::Keys, From::Anew);
     out.copy_from_slice(&*hmac_sha256(key, &[message]));
     let mut new = Value { hash, key_len: key_len as u32, name_len: name.len() as u32, name: [0; KEY_MAX + MESSAGE_MAX], value: *out };
     new.name[..name.len()].copy_from_slice(name);
     let _ = KEPT.try_with(|kept| {
         if let Ok(mut kept) = kept.try_borrow_mut() {
             // Whether the message with that session's number is authentic is found out later.
-            kept.values.put_on_trial(new);
+            kept.values.put_on_trial(new, VALUES * client().keeps_most());
         }
     });
 }

@@ -1,5 +1,6 @@
 //! What becomes of an `EVP_PKEY` of HMAC and of an `EVP_MD_CTX`: the derivation of a session key, looked up instead of computed, or objects of libcrypto's.
 
+use crate::counts::{From, Of, count};
 use crate::kept::{self, DIGEST, KEY_MAX, MESSAGE_MAX};
 use crate::real;
 use crate::slab::{SLOTS, Slab};
@@ -64,6 +65,7 @@ impl MacKey {
             }
             return handle;
         }
+        count(Of::Keys, From::Libcrypto);
         // SAFETY: what we were given.
         unsafe { (real::get().0.EVP_PKEY_new_mac_key)(kind, engine, key, len) }
     }
@@ -138,6 +140,7 @@ impl Context {
                 return context;
             }
             if matches!(self.state, State::Signing) {
+                count(Of::Keys, From::Libcrypto);
                 let (key, message) = self.name[..self.key_len + self.len].split_at(self.key_len);
                 let key = (functions.EVP_PKEY_new_mac_key)(HMAC, ptr::null_mut(), key.as_ptr(), key.len() as c_int);
                 let begun = !key.is_null()

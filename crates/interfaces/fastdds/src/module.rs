@@ -3,7 +3,7 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::{mem, ptr, slice};
 
-/// A loaded library. It is never unloaded: Fast DDS because its table points to us, which is linked so; others are looked at within a call of theirs.
+/// A loaded library. Fast DDS is never unloaded once it is [pinned](Module::pin), and we are not, as what was preloaded is not; others are looked at within a call of theirs.
 #[derive(Clone, Copy)]
 pub(crate) struct Module {
     base: usize,
@@ -46,6 +46,11 @@ const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
 const DT_JMPREL: i64 = 23;
+const DT_BIND_NOW: i64 = 24;
+const DT_FLAGS: i64 = 30;
+const DT_FLAGS_1: i64 = 0x6fff_fffb;
+const DF_BIND_NOW: u64 = 8;
+const DF_1_NOW: u64 = 1;
 
 /// Relocations that put a function's address into a table: `GLOB_DAT` and `JUMP_SLOT`.
 #[cfg(target_arch = "x86_64")]
@@ -53,40 +58,78 @@ const OF_FUNCTIONS: [u32; 2] = [6, 7];
 #[cfg(target_arch = "aarch64")]
 const OF_FUNCTIONS: [u32; 2] = [1025, 1026];
 
-struct Search {
-    within: usize,
+/// What is looked for, and what was found.
+struct Search<'a> {
+    is_it: &'a dyn Fn(&Module, &[libc::Elf64_Phdr]) -> bool,
     found: Option<Module>,
 }
 
 unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
     // SAFETY: the loader's description of a library, and our own search.
-    let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+    let (info, search) = unsafe { (&*info, &mut *search.cast::<Search<'_>>()) };
     // SAFETY: the loader's array.
     let parts = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     let base = info.dlpi_addr as usize;
-    let place = |part: &libc::Elf64_Phdr| base.wrapping_add(part.p_vaddr as usize);
-    let has_it = |part: &&libc::Elf64_Phdr| part.p_type == libc::PT_LOAD && search.within.wrapping_sub(place(part)) < part.p_memsz as usize;
-    if !parts.iter().any(|part| has_it(&part)) {
-        return 0;
-    }
     let dynamic = parts.iter().find(|part| part.p_type == libc::PT_DYNAMIC);
-    search.found = dynamic.map(|part| Module { base, name: info.dlpi_name, dynamic: ptr::with_exposed_provenance(place(part)) });
-    1
+    let place = |part: &libc::Elf64_Phdr| base.wrapping_add(part.p_vaddr as usize);
+    let module = dynamic.map(|part| Module { base, name: info.dlpi_name, dynamic: ptr::with_exposed_provenance(place(part)) });
+    search.found = module.filter(|module| (search.is_it)(module, parts));
+    c_int::from(search.found.is_some())
+}
+
+/// The first of the loaded libraries that is the one.
+fn find(is_it: &dyn Fn(&Module, &[libc::Elf64_Phdr]) -> bool) -> Option<Module> {
+    let mut search = Search { is_it, found: None };
+    // SAFETY: the callback and what it is given fit together.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
+    search.found
 }
 
 impl Module {
     /// The library in which an address lies.
     pub(crate) fn of(address: usize) -> Option<Self> {
-        let mut search = Search { within: address, found: None };
-        // SAFETY: the callback and what it is given fit together.
-        unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
-        search.found
+        let has_it = |base: usize, part: &libc::Elf64_Phdr| {
+            part.p_type == libc::PT_LOAD && address.wrapping_sub(base.wrapping_add(part.p_vaddr as usize)) < part.p_memsz as usize
+        };
+        find(&|module, parts| parts.iter().any(|part| has_it(module.base, part)))
+    }
+
+    /// The library whose file name is the one.
+    pub(crate) fn named(is_it: impl Fn(&[u8]) -> bool) -> Option<Self> {
+        find(&|module, _| is_it(module.file()))
     }
 
     /// Its file's path; empty of the program itself.
     pub(crate) fn name(&self) -> &[u8] {
         // SAFETY: the loader's string, which lives as long as the library.
         if self.name.is_null() { &[] } else { unsafe { CStr::from_ptr(self.name) }.to_bytes() }
+    }
+
+    /// Its file's name.
+    pub(crate) fn file(&self) -> &[u8] {
+        self.name().rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+    }
+
+    /// Whether all that it calls was found when it was loaded.
+    pub(crate) fn is_bound(&self) -> bool {
+        let has = |tag: i64, flag: u64| self.entry(tag).is_some_and(|flags| flags & flag != 0);
+        has(DT_FLAGS, DF_BIND_NOW)
+            || has(DT_FLAGS_1, DF_1_NOW)
+            || self.entry(DT_BIND_NOW).is_some()
+            // ld.so(8)
+            || std::env::var_os("LD_BIND_NOW").is_some_and(|value| !value.is_empty())
+    }
+
+    /// Has it stay as long as the process. Once more at another place, or at the same, it would be another library.
+    pub(crate) fn pin(&self) -> Result<(), String> {
+        // SAFETY: the loader's string; nothing is loaded that is not there.
+        let handle = unsafe { libc::dlopen(self.name, libc::RTLD_NOLOAD | libc::RTLD_NODELETE | libc::RTLD_LAZY) };
+        if handle.is_null() {
+            return Err("the loader does not find it again".into());
+        }
+        // SAFETY: the handle of just now; the library stays.
+        unsafe { libc::dlclose(handle) };
+        Ok(())
     }
 
     /// Where it was loaded.

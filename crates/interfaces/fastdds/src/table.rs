@@ -12,7 +12,6 @@ pub(crate) trait Hashed {
 pub(crate) struct Table<T> {
     /// None until the first value: a thread that needs no table has none.
     sets: Vec<[Option<Entry<T>>; WAYS]>,
-    most: usize,
     clock: u64,
 }
 
@@ -22,9 +21,9 @@ struct Entry<T> {
 }
 
 impl<T: Hashed> Table<T> {
-    /// An empty one, of so many sets.
-    pub(crate) const fn new(most: usize) -> Self {
-        Self { sets: Vec::new(), most, clock: 0 }
+    /// An empty one.
+    pub(crate) const fn new() -> Self {
+        Self { sets: Vec::new(), clock: 0 }
     }
 
     fn set(&mut self, hash: u64) -> Option<&mut [Option<Entry<T>>; WAYS]> {
@@ -48,24 +47,25 @@ impl<T: Hashed> Table<T> {
         place.take().map(|entry| entry.value)
     }
 
-    /// Puts a value in. Two of the same name may be there: contexts of one key that were in use at once.
-    pub(crate) fn put(&mut self, value: T) {
+    /// Puts a value in, where there may be so many, which is the same number each time. Two of the same name may be there: contexts of one key that were in use at once.
+    pub(crate) fn put(&mut self, value: T, most: usize) {
         self.clock += 1;
-        self.put_used(value, self.clock);
+        self.put_used(value, self.clock, most);
     }
 
     /// Puts a value in that may never be asked for again: until it is, it goes before all that were.
-    pub(crate) fn put_on_trial(&mut self, value: T) {
-        self.put_used(value, 1);
+    pub(crate) fn put_on_trial(&mut self, value: T, most: usize) {
+        self.put_used(value, 1, most);
     }
 
-    fn put_used(&mut self, value: T, used: u64) {
+    fn put_used(&mut self, value: T, used: u64, most: usize) {
         let hash = value.hash();
         if self.sets.is_empty() {
-            self.sets.resize_with(self.most, || [const { None }; WAYS]);
+            // All at once: growing would leave unwiped copies behind.
+            self.sets.resize_with((most / WAYS).max(most.min(1)), || [const { None }; WAYS]);
         }
         if let Some(set) = self.set(hash)
-            && let Some(place) = set.iter_mut().min_by_key(|place| place.as_ref().map_or(0, |entry| entry.used))
+            && let Some(place) = set.iter_mut().take(most).min_by_key(|place| place.as_ref().map_or(0, |entry| entry.used))
         {
             *place = Some(Entry { used, value });
         }
@@ -79,6 +79,9 @@ mod tests {
     #[derive(Debug, PartialEq)]
     struct Number(u64, u32);
 
+    /// One set.
+    const MOST: usize = WAYS;
+
     impl Hashed for Number {
         fn hash(&self) -> u64 {
             self.0
@@ -87,11 +90,11 @@ mod tests {
 
     #[test]
     fn what_was_put_is_found_by_hash_and_name() {
-        let mut table = Table::new(4);
+        let mut table = Table::new();
         assert_eq!(table.take(1, |_| true), None);
-        table.put(Number(1, 10));
-        table.put(Number(1, 11));
-        table.put(Number(5, 12));
+        table.put(Number(1, 10), MOST);
+        table.put(Number(1, 11), MOST);
+        table.put(Number(5, 12), MOST);
         assert_eq!(table.get(1, |number| number.1 == 11), Some(&Number(1, 11)));
         assert_eq!(table.get(5, |number| number.1 == 11), None);
         assert_eq!(table.take(1, |number| number.1 == 10), Some(Number(1, 10)));
@@ -101,9 +104,9 @@ mod tests {
 
     #[test]
     fn of_a_full_set_the_longest_unused_goes() {
-        let mut table = Table::new(1);
+        let mut table = Table::new();
         for number in 0..100 {
-            table.put(Number(number, 0));
+            table.put(Number(number, 0), MOST);
             // One that is used all the time stays.
             assert!(table.get(0, |_| true).is_some());
         }
@@ -113,14 +116,26 @@ mod tests {
 
     #[test]
     fn what_is_on_trial_takes_one_place_of_a_set_until_it_is_asked_for() {
-        let mut table = Table::new(1);
-        (0..WAYS as u32).for_each(|number| table.put(Number(number.into(), number)));
+        let mut table = Table::new();
+        (0..WAYS as u32).for_each(|number| table.put(Number(number.into(), number), MOST));
         for hash in 100..200 {
-            table.put_on_trial(Number(hash, 0));
+            table.put_on_trial(Number(hash, 0), MOST);
         }
         assert!((1..WAYS as u64).all(|hash| table.get(hash, |_| true).is_some()));
         assert!(table.get(199, |_| true).is_some() && table.get(198, |_| true).is_none());
-        table.put_on_trial(Number(300, 0));
+        table.put_on_trial(Number(300, 0), MOST);
         assert!(table.get(199, |_| true).is_some(), "it was asked for, and stays before what was not");
+    }
+
+    #[test]
+    fn there_are_never_more_than_there_may_be() {
+        for most in 0..20 {
+            let mut table = Table::new();
+            for hash in 0..100 {
+                table.put(Number(hash, 0), most);
+            }
+            let count = (0..100).filter(|&hash| table.get(hash, |_| true).is_some()).count();
+            assert!(count <= most && count + WAYS > most, "{count} of {most}");
+        }
     }
 }

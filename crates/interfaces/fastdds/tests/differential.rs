@@ -1,5 +1,6 @@
 //! The library under random sequences of Fast DDS's calls, errors among them, in threads and in a forked child: what comes out is what comes out of libcrypto alone.
 
+use bywash_dds::Reuse;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,25 +18,48 @@ fn compile(arguments: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// A driver, and what it is to be told of the library.
+struct Driver {
+    program: PathBuf,
+    late: Option<PathBuf>,
+}
+
 /// Compiles the driver against a library of this name.
-fn built(folder: &Path, name: &str) -> PathBuf {
+fn built(folder: &Path, name: &str) -> Driver {
     let (object, program) = (folder.join(name), folder.join("driver"));
     let [object_text, program_text, folder_text] = [&object, &program, folder].map(|path| path.to_str().unwrap());
     compile(&["-shared", "-fPIC", "-Wl,-soname", &format!("-Wl,{name}"), "-o", object_text, "sequences.c", "-lcrypto"]);
     compile(&["-o", program_text, "driver.c", object_text, &format!("-Wl,-rpath,{folder_text}"), "-lpthread"]);
-    program
+    Driver { program, late: None }
+}
+
+/// Compiles one that loads the library when it runs already, with another thread; the library finds what it calls at once, or when it calls it.
+fn built_late(folder: &Path, binding: &str) -> Driver {
+    let (object, program) = (folder.join("libfastrtps.so.late"), folder.join("late"));
+    let [object_text, program_text] = [&object, &program].map(|path| path.to_str().unwrap());
+    compile(&["-shared", "-fPIC", "-Wl,-z", &format!("-Wl,{binding}"), "-o", object_text, "sequences.c", "-lcrypto"]);
+    compile(&["-DLATE", "-o", program_text, "driver.c", "-ldl", "-lpthread"]);
+    Driver { program, late: Some(object) }
 }
 
 /// Runs it; what it printed, and the tally of the library by kind: calls.
-fn run(program: &Path, mode: Option<&str>, seed: u32, count: u32) -> (String, Vec<(String, u64)>) {
+fn run(driver: &Driver, mode: Option<&str>, seed: u32, count: u32) -> (String, Vec<(String, u64)>) {
+    let settings = mode.map(|mode| [("BYWASH_DDS", mode)]);
+    let (out, _, calls) = run_with(driver, settings.as_ref().map(|settings| settings.as_slice()), seed, count);
+    (out, calls)
+}
+
+/// Runs it with these settings of the library, or without the library; what it printed and said, and the tally.
+fn run_with(driver: &Driver, settings: Option<&[(&str, &str)]>, seed: u32, count: u32) -> (String, String, Vec<(String, u64)>) {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(program);
-    command.args([seed.to_string(), count.to_string()]).env("BYWASH_SOCKET", "none").stderr(Stdio::piped());
-    if let Some(mode) = mode {
-        command.env("LD_PRELOAD", library()).env("BYWASH_DDS", mode).env("BYWASH_DDS_TALLY", folder.path().join("tally"));
+    let mut command = Command::new(&driver.program);
+    command.args([seed.to_string(), count.to_string()]).args(&driver.late).env("BYWASH_SOCKET", "none").stderr(Stdio::piped());
+    if let Some(settings) = settings {
+        command.env("LD_PRELOAD", library()).env("BYWASH_DDS_TALLY", folder.path().join("tally")).envs(settings.iter().copied());
     }
     let output = command.output().unwrap();
-    assert!(output.status.success(), "seed {seed}, {mode:?}: {:?} {}", output.status, String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "seed {seed}, {settings:?}: {:?} {said}", output.status);
     // The child of the fork has one too: theirs are added.
     let mut calls = Vec::new();
     for file in std::fs::read_dir(folder.path()).unwrap() {
@@ -45,7 +69,7 @@ fn run(program: &Path, mode: Option<&str>, seed: u32, count: u32) -> (String, Ve
             (fields.next().unwrap().to_owned(), fields.next().unwrap().parse().unwrap())
         }));
     }
-    (String::from_utf8(output.stdout).unwrap(), calls)
+    (String::from_utf8(output.stdout).unwrap(), said, calls)
 }
 
 fn total(calls: &[(String, u64)], kind: &str) -> u64 {
@@ -55,12 +79,12 @@ fn total(calls: &[(String, u64)], kind: &str) -> u64 {
 #[test]
 fn what_comes_out_is_what_libcrypto_gives() {
     let folder = tempfile::tempdir().unwrap();
-    let program = built(folder.path(), "libfastrtps.so.test");
+    let driver = built(folder.path(), "libfastrtps.so.test");
     for seed in 0..6 {
-        let (expected, _) = run(&program, None, seed * 1000, 400);
+        let (expected, _) = run(&driver, None, seed * 1000, 400);
         assert!(expected.lines().count() > 5000);
         for mode in ["on", "plain"] {
-            let (found, calls) = run(&program, Some(mode), seed * 1000, 400);
+            let (found, calls) = run(&driver, Some(mode), seed * 1000, 400);
             let first = expected.lines().zip(found.lines()).position(|(expected, found)| expected != found);
             if let Some(line) = first {
                 let around = |text: &str| text.lines().skip(line.saturating_sub(6)).take(8).collect::<Vec<_>>().join("\n  ");
@@ -78,9 +102,9 @@ fn what_comes_out_is_what_libcrypto_gives() {
 #[test]
 fn a_library_of_another_name_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let program = built(folder.path(), "libother.so.test");
-    let (expected, _) = run(&program, None, 7, 50);
-    let (found, calls) = run(&program, Some("on"), 7, 50);
+    let driver = built(folder.path(), "libother.so.test");
+    let (expected, _) = run(&driver, None, 7, 50);
+    let (found, calls) = run(&driver, Some("on"), 7, 50);
     assert_eq!(expected, found);
     assert!(calls.is_empty(), "{calls:?}");
 }
@@ -88,6 +112,72 @@ fn a_library_of_another_name_is_left_alone() {
 #[test]
 fn it_can_be_turned_off() {
     let folder = tempfile::tempdir().unwrap();
-    let program = built(folder.path(), "libfastrtps.so.test");
-    assert!(run(&program, Some("off"), 7, 50).1.is_empty());
+    let driver = built(folder.path(), "libfastrtps.so.test");
+    assert!(run(&driver, Some("off"), 7, 50).1.is_empty());
+}
+
+#[test]
+fn a_library_of_fast_dds_3_is_known_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let driver = built(folder.path(), "libfastdds.so.3.6");
+    let (expected, _) = run(&driver, None, 11, 50);
+    let (found, calls) = run(&driver, Some("on"), 11, 50);
+    assert!(found == expected && total(&calls, "bulk") > 100, "{calls:?}");
+}
+
+#[test]
+fn one_that_is_loaded_late_is_met_at_its_first_call_if_it_is_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let driver = built_late(folder.path(), "now");
+    let (expected, _) = run(&driver, None, 13, 100);
+    let (found, calls) = run(&driver, Some("on"), 13, 100);
+    assert!(found == expected && total(&calls, "bulk") > 100, "{calls:?}");
+}
+
+#[test]
+fn one_that_binds_lazily_beside_other_threads_is_left_alone_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let driver = built_late(folder.path(), "lazy");
+    let (expected, _) = run(&driver, None, 13, 100);
+    let (found, said, calls) = run_with(&driver, Some(&[]), 13, 100);
+    assert_eq!((found.as_str(), calls.len()), (expected.as_str(), 0));
+    assert!(said.contains("LD_BIND_NOW=1"), "{said}");
+    // The way out that it names is one.
+    let (found, said, calls) = run_with(&driver, Some(&[("LD_BIND_NOW", "1")]), 13, 100);
+    assert!(found == expected && total(&calls, "bulk") > 100 && said.is_empty(), "{said} {calls:?}");
+}
+
+#[test]
+fn settings_that_are_none_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let driver = built(folder.path(), "libfastrtps.so.test");
+    for (name, value) in [("BYWASH_DDS", "of"), ("BYWASH_ROUTE", "hier"), ("BYWASH_KEEP", "many")] {
+        let (_, said, calls) = run_with(&driver, Some(&[(name, value)]), 17, 50);
+        assert!(said.contains(name) && said.contains(value), "{said}");
+        assert!(total(&calls, "bulk") > 100, "{calls:?}");
+    }
+}
+
+#[test]
+fn what_was_ready_is_counted_and_without_room_nothing_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let driver = built(folder.path(), "libfastrtps.so.test");
+    let counts = folder.path().join("counts");
+    let counted = |keep: &str| {
+        std::fs::write(&counts, [0; Reuse::BYTES]).unwrap();
+        let settings = [("BYWASH_KEEP", keep), ("BYWASH_DDS_COUNTS", counts.to_str().unwrap())];
+        let (out, said, _) = run_with(&driver, Some(&settings), 19, 400);
+        assert_eq!(said, "");
+        (out, Reuse::from_bytes(&std::fs::read(&counts).unwrap()).unwrap())
+    };
+    let (expected, _) = run(&driver, None, 19, 400);
+    let (many, reuse) = counted("64");
+    let (none, without) = counted("0");
+    assert!(many == expected && none == expected);
+    // The child of the fork goes on with its parent's file.
+    assert_eq!((reuse.processes, without.processes), (1, 1));
+    assert!(reuse.keys.ready > 0 && reuse.keys.anew > 0 && reuse.keys.libcrypto > 0, "{reuse:?}");
+    assert!(reuse.contexts.libcrypto > 0 && reuse.randoms.ready >= 64, "{reuse:?}");
+    assert_eq!((without.keys.ready, without.contexts.ready), (0, 0), "{without:?}");
+    assert!(without.keys.total() > 100 && without.contexts.total() > 100, "{without:?}");
 }

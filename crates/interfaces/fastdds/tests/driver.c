@@ -1,4 +1,6 @@
-/* Runs sequences in several threads, then in a forked child and in its parent, and prints what they printed in a fixed order. Arguments: seed, count. */
+/* Runs sequences in several threads, then in a forked child and in its parent, and prints what they printed in a fixed order. Arguments: seed, count, and with LATE the library, which is then
+   loaded when there is another thread already. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -7,8 +9,42 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef LATE
+static char* (*sequences)(uint64_t seed, unsigned count);
+static int (*random_iv)(unsigned char* iv);
+
+static void* sleeps(void* forever)
+{
+    for (;;)
+    {
+        pause();
+    }
+    return forever;
+}
+
+static int load(const char* path)
+{
+    pthread_t other;
+    pthread_create(&other, NULL, sleeps, NULL);
+    void* library = dlopen(path, RTLD_LAZY);
+    if (library == NULL)
+    {
+        fprintf(stderr, "%s\n", dlerror());
+        return 0;
+    }
+    *(void**)&sequences = dlsym(library, "sequences");
+    *(void**)&random_iv = dlsym(library, "random_iv");
+    return sequences != NULL && random_iv != NULL;
+}
+#else
 char* sequences(uint64_t seed, unsigned count);
 int random_iv(unsigned char* iv);
+
+static int load(const char* path)
+{
+    return path == NULL;
+}
+#endif
 
 static uint64_t seed;
 static unsigned count;
@@ -28,7 +64,7 @@ int main(int arguments, char** argument)
 {
     enum { THREADS = 4, IVS = 64 };
     pthread_t threads[THREADS];
-    if (arguments < 3)
+    if (arguments < 3 || !load(argument[3]))
     {
         return 2;
     }

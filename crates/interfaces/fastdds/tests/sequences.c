@@ -169,9 +169,12 @@ static void mac(Run* run)
     {
         const EVP_MD* digest = below(run, 10) == 0 ? EVP_sha512() : EVP_sha256();
         show(run, "sign", EVP_DigestSignInit(context, NULL, digest, NULL, made), NULL, 0);
+        /* What is found again are the keys of sessions. */
+        const char* label = (const char*[]){"SessionKey", "SessionReceiverKey", ""}[below(run, 3)];
+        show(run, "label", EVP_DigestSignUpdate(context, label, strlen(label)), NULL, 0);
         for (unsigned updates = below(run, 4); updates > 0; --updates)
         {
-            size_t count = below(run, 8) == 0 ? below(run, 200) : below(run, 40);
+            size_t count = below(run, 8) == 0 ? below(run, 200) : 8 * below(run, 5);
             memset(message, (int)below(run, 3), sizeof message);
             show(run, "digest", EVP_DigestSignUpdate(context, message, count), NULL, 0);
         }

@@ -102,7 +102,11 @@ pub unsafe extern "C" fn init_crypto(_argument: *const c_char, context: *mut *mu
     if context.is_null() {
         return FAILED;
     }
-    let made = catch_unwind(AssertUnwindSafe(|| Host::find().map(|host| Plugin::new(host, blocks_max()).into_tables())));
+    let made = catch_unwind(AssertUnwindSafe(|| {
+        // What is wrong with the settings is said now, not when the first message goes.
+        bywash_dds::client();
+        Host::find().map(|host| Plugin::new(host, blocks_max()).into_tables())
+    }));
     let made = match made {
         Ok(Ok(tables)) => tables,
         Ok(Err(why)) => {

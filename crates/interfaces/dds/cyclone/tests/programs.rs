@@ -32,10 +32,14 @@ struct Program(Child);
 
 impl Program {
     fn start(uri: &str, domain: u32, arguments: &[&str], blocks: Option<&str>) -> Self {
+        Self::start_with(uri, domain, arguments, blocks.map(|blocks| ("BYWASH_DDS_BLOCKS", blocks)))
+    }
+
+    fn start_with(uri: &str, domain: u32, arguments: &[&str], setting: Option<(&str, &str)>) -> Self {
         let mut command = Command::new("ddsperf");
         command.env("CYCLONEDDS_URI", uri).arg("-i").arg(domain.to_string()).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        blocks.map(|blocks| command.env("BYWASH_DDS_BLOCKS", blocks));
+        command.envs(setting);
         Self(command.spawn().expect("ddsperf starts"))
     }
 
@@ -141,4 +145,25 @@ fn with_all_encrypted() {
 #[test]
 fn with_a_tag_for_each_receiver() {
     both_ways(Governance::ORIGIN, 150);
+}
+
+#[test]
+fn a_mistyped_setting_is_said_when_the_plug_in_is_loaded() {
+    if !is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let material = Material::make(folder.path(), Governance::ROS2).unwrap();
+    let uri = material.participant("alone").unwrap().cyclone(Some(&library())).unwrap();
+    for (name, value) in [("BYWASH_ROUTE", "hier"), ("BYWASH_KEEP", "many"), ("BYWASH_DDS_BLOCKS", "few")] {
+        let program = Program::start_with(&uri, 160, &["-D60", "pong"], Some((name, value)));
+        let began = Instant::now();
+        while !program.has_loaded_the_plug_in() {
+            assert!(began.elapsed() < PATIENCE, "the plug-in is not loaded");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        std::thread::sleep(Duration::from_millis(600));
+        let said = program.end();
+        assert!(said.contains(name) && said.contains(value), "{said}");
+    }
 }
