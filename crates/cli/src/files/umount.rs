@@ -73,7 +73,8 @@ fn unmount(path: &Path) -> Result<(), Failure> {
     let said = String::from_utf8_lossy(&output.stderr);
     match output.status.success() {
         true => Ok(()),
-        false if said.contains("busy") => Err(busy()),
+        // A path may have any words in it.
+        false if said.replace(&*path.to_string_lossy(), "").contains("busy") => Err(busy()),
         false => Err(Failure::failed(format!("{}: {}; only who mounted it can, or root", path.display(), said.trim()))),
     }
 }

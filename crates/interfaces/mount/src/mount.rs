@@ -65,8 +65,9 @@ impl Unmounter {
     /// # Errors
     /// The operating system's.
     pub fn detach(&self) -> io::Result<()> {
-        self.leave(UnmountFlags::DETACH)?;
-        self.tree.end()
+        let left = self.leave(UnmountFlags::DETACH);
+        // What was written is stored all the same.
+        self.tree.end().and(left)
     }
 
     fn leave(&self, how: UnmountFlags) -> io::Result<()> {
@@ -124,6 +125,12 @@ impl Mounted {
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
             served => served,
         };
+        if served.is_err()
+            && let Err(error) = self.point.leave(UnmountFlags::DETACH)
+        {
+            // Some of its threads may still serve it, and end with this process.
+            tracing::warn!("{error}: it cannot be unmounted");
+        }
         drop(self.point);
         let ended = self.tree.end();
         // It ends with the tree; a panic in it was printed.

@@ -6,7 +6,7 @@
 use crate::mount::MountOptions;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags, statx};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::net::{AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair};
 use rustix::process::{getgid, getuid};
@@ -67,7 +67,8 @@ impl Point {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Err(if said.contains("busy") { Errno::BUSY.into() } else { io::Error::other(said) })
+        // A path may have any words in it.
+        Err(if said.replace(&*self.target.to_string_lossy(), "").contains("busy") { Errno::BUSY.into() } else { io::Error::other(said) })
     }
 
     /// Whether it is mounted anywhere that this process sees.
@@ -80,8 +81,8 @@ impl Point {
 
 impl Drop for Point {
     fn drop(&mut self) {
-        // Nobody serves it any more: if it is still there, it says so. What somebody has mounted there since may have its number, and does not.
-        let is_dead = matches!(rustix::fs::stat(&self.target), Err(Errno::NOTCONN | Errno::CONNABORTED));
+        // Nobody serves it any more: if it is still there, it says so, when asked what the kernel does not keep. What somebody has mounted there since may have its number, and does not.
+        let is_dead = matches!(rustix::fs::statfs(&self.target), Err(Errno::NOTCONN | Errno::CONNABORTED));
         if is_dead && let Err(error) = self.leave(UnmountFlags::DETACH) {
             tracing::warn!("{}: it cannot be unmounted: {error}", self.target.display());
         }
@@ -96,7 +97,9 @@ fn device(target: &Path) -> io::Result<(u32, u32)> {
 
 /// Mounts as root does, or who is root in a namespace of his own; none if this user may not.
 fn mount(target: &Path, options: &MountOptions) -> io::Result<Option<OwnedFd>> {
-    let connection = rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, rustix::fs::Mode::empty())?;
+    let connection = rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, rustix::fs::Mode::empty())
+        .map_err(io::Error::from)
+        .map_err(|error| io::Error::new(error.kind(), format!("/dev/fuse: {error}")))?;
     let place = statx(CWD, target, AtFlags::STATX_DONT_SYNC, StatxFlags::MODE)?;
     let (mode, others) = (place.stx_mode, if options.allows_others { ",allow_other" } else { "" });
     let (number, uid, gid) = (connection.as_raw_fd(), getuid().as_raw(), getgid().as_raw());
@@ -123,11 +126,11 @@ fn mount_by_helper(target: &Path, options: &MountOptions) -> io::Result<OwnedFd>
         Ok((helper.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?, ours))
     })?;
     let connection = received(&ours);
-    let mut said = String::new();
-    if let Some(mut stderr) = child.stderr.take() {
-        stderr.read_to_string(&mut said)?;
-    }
+    let mut said = Vec::new();
+    let heard = child.stderr.take().map_or(Ok(0), |mut stderr| stderr.read_to_end(&mut said));
     child.wait()?;
+    heard?;
+    let said = String::from_utf8_lossy(&said);
     match connection? {
         Some(connection) => Ok(connection),
         None if said.contains("user_allow_other") => Err(io::Error::new(io::ErrorKind::PermissionDenied, said.trim().to_owned())),
@@ -149,7 +152,7 @@ fn received(socket: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut text = [0];
-    recvmsg(socket, &mut [IoSliceMut::new(&mut text)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    retry_on_intr(|| recvmsg(socket, &mut [IoSliceMut::new(&mut text)], &mut control, RecvFlags::CMSG_CLOEXEC))?;
     let rights = control.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
         _ => None,
