@@ -149,7 +149,7 @@ mod tests {
     fn a_module_that_waits_as_others_is_a_note() {
         assert_eq!(precedence(Ok(())).level, Level::Ok);
         let refused = precedence(Err(NotFirst::Refused(Errno::PERM)));
-        assert!(refused.level == Level::Note && refused.mend.unwrap().contains("CAP_SYS_NICE"));
+        assert!(refused.level == Level::Note && refused.mend.unwrap().contains("LimitRTPRIO=1"));
     }
 
     #[test]

@@ -53,7 +53,8 @@ fn asked() -> Mode {
     }
 }
 
-/// Runs before the program, when all libraries that it is linked to are there: nobody waits for the loader's lock then, which a first call later may have to.
+/// Runs before the program, when all libraries that it is linked to are there: to take the door's place needs the loader's lock, which another thread may hold at a first call later. (Each thread's
+/// first use of its tables asks for it too, for a moment, as every destructor of a thread does.)
 #[cfg_attr(not(test), used, unsafe(link_section = ".init_array"))]
 #[cfg_attr(test, allow(dead_code, reason = "a test has no Fast DDS"))]
 static AT_START: extern "C" fn() = at_start;
@@ -61,8 +62,9 @@ static AT_START: extern "C" fn() = at_start;
 extern "C" fn at_start() {
     // Should it fail, the first call tries again, or is told.
     let _ = catch_unwind(|| {
-        if mode() != Mode::Off
-            && let Some(module) = Module::named(|file| NAMES.iter().any(|name| file.starts_with(name)))
+        // The settings of a program without Fast DDS are nobody's business.
+        if let Some(module) = Module::named(|file| NAMES.iter().any(|name| file.starts_with(name)))
+            && mode() != Mode::Off
         {
             engage(&module);
         }

@@ -1,7 +1,7 @@
 //! Keys that come again: a program that makes and keys a context for each message finds its key expanded, by the cipher of a context that this thread has freed.
 //!
-//! A key outlives its contexts only if this thread was given it twice, in two contexts or after another key, within a second, and for no longer than until the thread's first use of a
-//! cipher a second after the last of that key; until the thread ends, or says that it is done (`OPENSSL_thread_stop`), or the provider is unloaded. So the keys of connections and files, each of
+//! A key outlives its contexts only if this thread was given it twice, in two contexts or after another key, within a second (or one whose 16 bits are the same), and for no longer than until the
+//! thread next gives a GCM context a key, a second or more after the last use of that key; until the thread ends, or says that it is done (`OPENSSL_thread_stop`), or the provider is unloaded. So the keys of connections and files, each of
 //! which has its context, are wiped with that as ever. A thread whose keys do not come again keeps none, and looks at an eighth of them ([`Watch`]). Where the program has set up OpenSSL's secure heap nothing is kept: whoever does that has said how keys are to lie in memory.
 
 use crate::ffi::guard;
