@@ -226,8 +226,9 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost(tmp_path, key_f
     assert not [path for path in sealed.iterdir() if path.suffix != ".bywash"], "drafts of the dead"
 
 
-def test_an_object_that_kills_its_workers_is_reported_and_costs_no_other(tmp_path, key_file, monkeypatch):
-    """More workers are wanted, too, than there are processors for."""
+@pytest.mark.parametrize(("poison", "wanted"), [("0002", 1), ("0003", 3)])
+def test_an_object_that_kills_its_workers_is_reported_and_costs_no_other(poison, wanted, tmp_path, key_file, monkeypatch):
+    """The first of its batch, before one that its worker would have done, or the last; with more workers, too, than there are processors for."""
     import ray
 
     from bywash.ray import _run
@@ -240,17 +241,17 @@ def test_an_object_that_kills_its_workers_is_reported_and_costs_no_other(tmp_pat
             return "cpu"
 
         def batch(self, objects):
-            if any(source.name == "0003" for source in objects):
+            if any(source.name == poison for source in objects):
                 os._exit(1)
             return super().batch(objects)
 
     texts = many(tmp_path / "plain", 6)
     monkeypatch.setattr(_run, "Worker", ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(Poisoned))
     monkeypatch.setattr(_run, "BATCH_OBJECTS", 2)
-    report = bywash.ray.encrypt(tmp_path / "plain", tmp_path / "sealed", key_file=key_file, manifest=tmp_path / "manifest", workers=3, progress=False)
-    assert list(report.failed) == ["0003"] and "its worker died 3 times" in report.failed["0003"]
+    report = bywash.ray.encrypt(tmp_path / "plain", tmp_path / "sealed", key_file=key_file, manifest=tmp_path / "manifest", workers=wanted, progress=False)
+    assert list(report.failed) == [poison] and "its worker died 3 times" in report.failed[poison]
     assert report.objects == len(texts) - 1 and report.workers_lost >= 3
-    assert {path.name for path in (tmp_path / "sealed").iterdir()} == {name + ".bywash" for name in texts if name != "0003"}
+    assert {path.name for path in (tmp_path / "sealed").iterdir()} == {name + ".bywash" for name in texts if name != poison}
 
 
 def test_a_driver_that_is_killed_goes_on_where_it_was(s3, tmp_path, key_file):

@@ -23,7 +23,7 @@ BATCH_BYTES = 64 << 20
 IN_FLIGHT = 2
 """Batches at a worker: it never waits for the driver, and what a batch holds is names alone."""
 TRIES = 3
-"""Of a batch whose worker dies; then each of its objects alone, as often."""
+"""Of a batch whose worker dies; then each of its objects, as often."""
 
 
 LOST = (RayActorError, WorkerCrashedError, NodeDiedError, OutOfMemoryError)
@@ -65,6 +65,8 @@ class Report:
 class _Batch:
     objects: list[Object]
     tries: int = 0
+    is_suspect: bool = False
+    """Whether a worker died with it: from then on it shares none with another batch, so that neither dies of the other."""
 
 
 @ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)
@@ -130,7 +132,10 @@ class Driver:
         return self.feed(worker)
 
     def feed(self, worker: Any) -> None:
-        while self.waiting and sum(at is worker for at, _ in self.flying.values()) < IN_FLIGHT:
+        while self.waiting:
+            there = [batch for at, batch in self.flying.values() if at is worker and batch]
+            if len(there) >= IN_FLIGHT or there and (self.waiting[0].is_suspect or any(batch.is_suspect for batch in there)):
+                return
             batch = self.waiting.popleft()
             self.flying[worker.batch.remote(batch.objects)] = (worker, batch)
 
@@ -166,11 +171,11 @@ class Driver:
             self.hire(worker in self.gpus)
 
     def again(self, batch: _Batch, error: RayError) -> None:
-        batch.tries += 1
+        batch.tries, batch.is_suspect = batch.tries + 1, True
         if batch.tries < TRIES:
             self.waiting.appendleft(batch)
         elif len(batch.objects) > 1:
-            self.waiting.extendleft(_Batch([source]) for source in reversed(batch.objects))
+            self.waiting.extendleft(_Batch([source], is_suspect=True) for source in reversed(batch.objects))
         else:
             name = batch.objects[0].name
             self.report.failed[name] = f"{name}: its worker died {TRIES} times; is there too little memory? {str(error).splitlines()[0]}"
