@@ -56,7 +56,7 @@ pub(crate) use table::{POWERS, Row, WINDOW};
 pub(crate) const TILE: usize = 10;
 
 /// From how many tiles on they are saved: with fewer, additions and stores cost as much.
-const SPARE: usize = 3;
+const SPARE: usize = 2;
 
 /// Digits below 2^52 from columns; the result is what is carried out of the last.
 #[inline]

@@ -283,14 +283,17 @@ impl Layout {
         }
         for diagonal in 0..2 * self.tiles - 1 {
             if self.is_sparing() && !is_last && diagonal == 2 * self.tiles - 2 {
-                self.leave(steps);
+                match self.tiles {
+                    2 => self.leave_two(steps),
+                    _ => self.leave(steps),
+                }
                 return;
             }
             match self.is_sparing() {
                 true => self.sparing(steps, diagonal, square),
                 false => self.plain(steps, diagonal, if square { Base::X } else { Base::Y }),
             }
-            if !self.is_sparing() || is_last || diagonal + 3 != 2 * self.tiles {
+            if !self.is_sparing() || is_last || diagonal < self.tiles || diagonal + 3 != 2 * self.tiles {
                 self.finish(steps, diagonal);
             }
         }
@@ -307,6 +310,21 @@ impl Layout {
             let places = [columns, more, x(i)].map(|place| steps.place(place));
             steps.late.push_back(places);
         }
+    }
+
+    /// The same of two tiles: their columns are in registers, and stored when the next product begins.
+    fn leave_two(self, steps: &mut Steps) {
+        self.last_of_two(steps);
+        for (columns, more, i) in [(self.late(), self.upper_before(1), 0), (self.late().upper(), self.zeros(), 1)] {
+            let places = [columns, more, Self::tile(Base::X, i)].map(|place| steps.place(place));
+            steps.late.push_back(places);
+        }
+    }
+
+    /// The last diagonal of two tiles: nothing but the product of both second ones and that of the second quotients.
+    fn last_of_two(self, steps: &mut Steps) {
+        steps.put = [self.columns(), self.own(1, steps.side)];
+        steps.push_with_sum([Code::PutProduct, Code::PutProductAndSum], [Self::quotients(1), Self::tile(Base::Modulus, 1)]);
     }
 
     /// Products of tiles with the same index. The columns of the first are those of the first diagonal.
@@ -376,6 +394,9 @@ impl Layout {
     /// The same with fewer products.
     fn sparing(self, steps: &mut Steps, diagonal: usize, square: bool) {
         let last = 2 * self.tiles - 2;
+        if diagonal == last && self.tiles == 2 {
+            return self.last_of_two(steps);
+        }
         if diagonal == last {
             steps.push::<0>(Code::Shift, []);
         } else if diagonal > 1 && diagonal <= self.tiles {
@@ -428,7 +449,7 @@ impl Layout {
             }
         } else {
             let x = Self::tile(Base::X, diagonal - self.tiles);
-            let has_shifted = self.is_sparing() && diagonal == 2 * self.tiles - 2;
+            let has_shifted = self.is_sparing() && self.tiles > 2 && diagonal == 2 * self.tiles - 2;
             steps.push(Code::Digits, [x, x, x, if has_shifted { self.zeros() } else { upper }]);
         }
     }
