@@ -16,16 +16,16 @@ pub(crate) fn rows() -> Vec<Planned> {
 /// kernel saves (see its module `montgomery`).
 fn product(digits: u64) -> u64 {
     let tiles = digits / 10;
-    reduction(tiles) + if tiles < 3 { 200 * tiles * tiles } else { 100 * tiles * (tiles + 1) }
+    reduction(tiles) + 100 * tiles * (tiles + 1)
 }
 
 fn square(digits: u64) -> u64 {
     let tiles = digits / 10;
-    reduction(tiles) + if tiles < 3 { 10 * tiles * (10 * tiles + 1) } else { 55 * tiles * (tiles + 1) }
+    reduction(tiles) + 55 * tiles * (tiles + 1)
 }
 
 fn reduction(tiles: u64) -> u64 {
-    let saved = if tiles < 3 { 0 } else { (tiles - 1) * (tiles - 2) / 2 };
+    let saved = (tiles - 1) * tiles.saturating_sub(2) / 2;
     200 * (tiles * tiles - saved)
 }
 

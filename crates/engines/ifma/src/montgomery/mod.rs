@@ -16,13 +16,14 @@
 //! sum cost nothing, and the exchange of a column for another one in memory costs a cycle; where they stand together an addition costs a
 //! quarter of a multiplication, a store more than two. So tables are read, sums made, columns subtracted and exchanged beside the
 //! multiplications of a tile. A quotient is found before the multiplications by the one before it, which would wait for nine cycles else.
-//! Two exponentiations take turns in one program ([`Pair`]), so that one multiplies while the other carries; from three tiles on its last
+//! Two exponentiations take turns in one program ([`Pair`]), so that one multiplies while the other carries; from two tiles on its last
 //! digits are made beside the other one's products. What begins anew costs a tenth of the smallest product, so a window is one program.
 //!
-//! A window needs 3,900, 14,420, 28,200 and 46,200 multiply-and-adds for 10 to 40 digits (`against_openssl` of the benchmarks counts those of
-//! whole operations), and 4,350, 16,500, 31,500 and 51,400 cycles. Reading the table is 110 to 600 of them, beginning anew 100.
+//! A window needs 3,900, 13,120, 28,200 and 46,200 multiply-and-adds for 10 to 40 digits (`against_openssl` of the benchmarks counts those of
+//! whole operations). On Zen 4 it took 4,350, 16,500 (when it needed 14,420), 31,500 and 51,400 cycles. Reading the table is 110 to 600 of them,
+//! beginning anew 100. Zen 5 starts two multiply-and-adds in a cycle; whole operations take 76 to 95 % of what that allows.
 //!
-//! From three tiles on, tiles are saved for additions and stores (Karatsuba): `a_i b_j + a_j b_i` is `(a_i + a_j) (b_i + b_j)` less
+//! From two tiles on, tiles are saved for additions and stores (Karatsuba): `a_i b_j + a_j b_i` is `(a_i + a_j) (b_i + b_j)` less
 //! two tiles that are needed anyway. In the reduction this holds where neither quotient is the first and both are known, that is
 //! everywhere but along two edges of the square of tiles. Products of factors and of quotients with the same index are subtracted as one.
 //!
@@ -32,6 +33,8 @@
 //! rows of twenty multiplications eight words are free if nothing else is done, but rows of squares have nine on average: in every second row of
 //! all tiles they cost 3 to 12 %, in every row, which is about what a ninth operation needs, 24 to 39 %. Complete and with right results it made a
 //! batch of RSA-1024, 2048, 3072 and 4096 44, 24, 51 and 48 % longer, for an eighth more work.
+//!
+//! On Zen 5, stores of whole registers instead of halves: RSA-2048 becomes 5 % slower, 3072 an eighth, 4096 a tenth.
 //!
 //! A jump of its own at the end of each piece, instead of one for all, makes no difference.
 
@@ -54,9 +57,6 @@ pub(crate) use table::{POWERS, Row, WINDOW};
 
 /// Digits along a tile's side.
 pub(crate) const TILE: usize = 10;
-
-/// From how many tiles on they are saved: with fewer, additions and stores cost as much.
-const SPARE: usize = 2;
 
 /// Digits below 2^52 from columns; the result is what is carried out of the last.
 #[inline]

@@ -1,6 +1,6 @@
 //! What a product consists of: steps on tiles, in the order in which [`super::tile::run`] takes them. They depend on the number of digits alone.
 
-use super::{SPARE, TILE};
+use super::TILE;
 use std::collections::VecDeque;
 
 /// Where tiles are found. A program for two sides has the first three twice.
@@ -155,7 +155,7 @@ impl Layout {
     }
 
     const fn is_sparing(self) -> bool {
-        self.tiles >= SPARE
+        self.tiles > 1
     }
 
     /// Pairs of different tiles, where their sums are wanted.
