@@ -101,6 +101,28 @@ pub(crate) fn four<const ORDER: bool>(next: &mut u128) -> __m512i {
     reversed(_mm512_set_epi64(h, g, f, e, d, c, b, a))
 }
 
+/// The next counter blocks of a step, and `next` moved on by as many. Where nothing is carried out of the last byte, as in seven steps of eight
+/// at least, each register is one addition from the one before: what else a block takes, it takes from AES where two units start rounds (Zen 5).
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn step<const ORDER: bool>(next: &mut u128) -> [__m512i; REGISTERS] {
+    let mut blocks = [_mm512_setzero_si512(); REGISTERS];
+    if ORDER == LITTLE || *next as u8 > u8::MAX - (STEP / BLOCK - 1) as u8 {
+        for four_blocks in &mut blocks {
+            *four_blocks = four::<ORDER>(next);
+        }
+        return blocks;
+    }
+    let mut first = *next;
+    *next = advance::<ORDER>(first, STEP / BLOCK);
+    blocks[0] = four::<ORDER>(&mut first);
+    let on = _mm512_broadcast_i32x4(_mm_set_epi64x(4 << 56, 0));
+    for i in 1..REGISTERS {
+        blocks[i] = _mm512_add_epi8(blocks[i - 1], on);
+    }
+    blocks
+}
+
 /// Encrypts or decrypts a range of the text, whose first counter block is `next`.
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 pub(crate) fn crypt<const R: usize, const ORDER: bool>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
@@ -155,9 +177,9 @@ fn block<const R: usize, const ORDER: bool>(key: &Schedule, next: &mut u128, tex
 fn steps<const R: usize, const ORDER: bool>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, mut at: usize, end: usize) -> usize {
     let keys = key.all::<R>();
     while end - at >= STEP {
-        let mut state = [_mm512_setzero_si512(); REGISTERS];
+        let mut state = step::<ORDER>(next);
         for register in &mut state {
-            *register = _mm512_xor_si512(four::<ORDER>(next), keys[0]);
+            *register = _mm512_xor_si512(*register, keys[0]);
         }
         rounds!(R, round, {
             for register in &mut state {
