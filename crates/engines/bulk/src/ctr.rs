@@ -113,9 +113,8 @@ fn step<const ORDER: bool>(next: &mut u128) -> [__m512i; REGISTERS] {
         }
         return blocks;
     }
-    let mut first = *next;
-    *next = advance::<ORDER>(first, STEP / BLOCK);
-    blocks[0] = four::<ORDER>(&mut first);
+    blocks[0] = four::<ORDER>(next);
+    *next = advance::<ORDER>(*next, (STEP - WIDE) / BLOCK);
     let on = _mm512_broadcast_i32x4(_mm_set_epi64x(4 << 56, 0));
     for i in 1..REGISTERS {
         blocks[i] = _mm512_add_epi8(blocks[i - 1], on);

@@ -71,8 +71,6 @@ enum Code {
     SquareOfSum,
     PutSquareOfSum,
     PutSquareOfSumAndSum,
-    /// Doubles the columns.
-    Twice,
     /// Adds the columns at a.
     More,
     /// Adds d to the lower columns; adds quotients times b that clear them, and stores the quotients to a. At c is -1 / modulus mod 2^52.
@@ -283,17 +281,15 @@ impl Layout {
         }
         for diagonal in 0..2 * self.tiles - 1 {
             if self.is_sparing() && !is_last && diagonal == 2 * self.tiles - 2 {
-                match self.tiles {
-                    2 => self.leave_two(steps),
-                    _ => self.leave(steps),
-                }
+                self.leave(steps);
                 return;
             }
-            match self.is_sparing() {
-                true => self.sparing(steps, diagonal, square),
-                false => self.plain(steps, diagonal, if square { Base::X } else { Base::Y }),
+            match (self.is_sparing(), square) {
+                (true, _) => self.sparing(steps, diagonal, square),
+                (false, true) => steps.push(Code::Square, [Self::tile(Base::X, 0); 2]),
+                (false, false) => steps.push(Code::Product, [Base::X, Base::Y].map(|base| Self::tile(base, 0))),
             }
-            if !self.is_sparing() || is_last || diagonal < self.tiles || diagonal + 3 != 2 * self.tiles {
+            if is_last || diagonal < self.tiles || diagonal + 3 != 2 * self.tiles {
                 self.finish(steps, diagonal);
             }
         }
@@ -301,30 +297,22 @@ impl Layout {
     }
 
     /// Leaves three tiles of digits to the next product: nothing multiplies beside them here. The columns of the last diagonal but one are
-    /// stored when it begins; those of the last are a product that is stored already.
+    /// stored when it begins; those of the last are a product that is stored already. Of two tiles it leaves both, which are those of the last
+    /// diagonal: their columns are stored when it begins.
     fn leave(self, steps: &mut Steps) {
         let own = self.own(self.tiles - 1, steps.side);
-        let x = |i| Self::tile(Base::X, self.tiles - 3 + i);
-        let columns = [(self.late(), self.upper_before(1)), (self.late().upper(), own), (own.upper(), self.zeros())];
-        for (i, (columns, more)) in columns.into_iter().enumerate() {
-            let places = [columns, more, x(i)].map(|place| steps.place(place));
+        let first = (self.late(), self.upper_before(1));
+        let left: &[_] = if self.tiles == 2 {
+            self.own_of_quotients(steps, 1);
+            &[first, (self.late().upper(), self.zeros())]
+        } else {
+            &[first, (self.late().upper(), own), (own.upper(), self.zeros())]
+        };
+        for (i, &(columns, more)) in left.iter().enumerate() {
+            let x = Self::tile(Base::X, self.tiles - left.len() + i);
+            let places = [columns, more, x].map(|place| steps.place(place));
             steps.late.push_back(places);
         }
-    }
-
-    /// The same of two tiles: their columns are in registers, and stored when the next product begins.
-    fn leave_two(self, steps: &mut Steps) {
-        self.last_of_two(steps);
-        for (columns, more, i) in [(self.late(), self.upper_before(1), 0), (self.late().upper(), self.zeros(), 1)] {
-            let places = [columns, more, Self::tile(Base::X, i)].map(|place| steps.place(place));
-            steps.late.push_back(places);
-        }
-    }
-
-    /// The last diagonal of two tiles: nothing but the product of both second ones and that of the second quotients.
-    fn last_of_two(self, steps: &mut Steps) {
-        steps.put = [self.columns(), self.own(1, steps.side)];
-        steps.push_with_sum([Code::PutProduct, Code::PutProductAndSum], [Self::quotients(1), Self::tile(Base::Modulus, 1)]);
     }
 
     /// Products of tiles with the same index. The columns of the first are those of the first diagonal.
@@ -368,39 +356,15 @@ impl Layout {
     }
 
     /// A diagonal of both products, but for the quotients of this diagonal.
-    fn plain(self, steps: &mut Steps, diagonal: usize, factor: Base) {
-        steps.put = [self.columns(), self.zeros()];
-        let mut products = vec![];
-        let half = Self::tile(Base::X, diagonal / 2);
-        match factor {
-            Base::X => products.extend(pairs(diagonal, self.tiles, 0).map(|i| [Self::tile(Base::X, i), Self::tile(Base::X, diagonal - i)])),
-            _ => products.extend(on(diagonal, self.tiles).map(|i| [Self::tile(Base::X, i), Self::tile(factor, diagonal - i)])),
-        }
-        let mut is_first = diagonal > 0;
-        let mut choose = |codes: [Code; 2]| codes[usize::from(core::mem::take(&mut is_first))];
-        for places in products {
-            steps.push(choose([Code::Product, Code::PutProduct]), places);
-        }
-        match (factor, diagonal % 2) {
-            (Base::X, 0) => steps.push(choose([Code::Square, Code::PutSquare]), [half, half]),
-            (Base::X, _) => steps.push::<0>(Code::Twice, []),
-            _ => {}
-        }
-        for i in on(diagonal, self.tiles).start..self.tiles.min(diagonal) {
-            steps.push(Code::Product, [Self::quotients(i), Self::tile(Base::Modulus, diagonal - i)]);
-        }
-    }
-
-    /// The same with fewer products.
     fn sparing(self, steps: &mut Steps, diagonal: usize, square: bool) {
         let last = 2 * self.tiles - 2;
-        if diagonal == last && self.tiles == 2 {
-            return self.last_of_two(steps);
-        }
-        if diagonal == last {
-            steps.push::<0>(Code::Shift, []);
-        } else if diagonal > 1 && diagonal <= self.tiles {
+        if diagonal > 1 && diagonal <= self.tiles {
             self.own_of_quotients(steps, diagonal - 1);
+            if diagonal == last {
+                return; // Of two tiles: what is stored as the second ones' own otherwise is the whole diagonal.
+            }
+        } else if diagonal == last {
+            steps.push::<0>(Code::Shift, []);
         } else if diagonal > 0 {
             steps.put = [self.columns(), self.zeros()];
         }
@@ -449,16 +413,16 @@ impl Layout {
             }
         } else {
             let x = Self::tile(Base::X, diagonal - self.tiles);
-            let has_shifted = self.is_sparing() && self.tiles > 2 && diagonal == 2 * self.tiles - 2;
+            let has_shifted = self.tiles > 2 && diagonal == 2 * self.tiles - 2;
             steps.push(Code::Digits, [x, x, x, if has_shifted { self.zeros() } else { upper }]);
         }
     }
 
-    /// The sums of tiles of the modulus `y`, to where they belong in `x`.
+    /// The sums of tiles of the modulus `y`, to where they belong in `x`: but for those with the first tile, which no product of quotients asks for.
     pub(super) fn sums_of_modulus(self) -> Vec<Step> {
         let mut steps = Steps::new();
-        for j in 0..if self.is_sparing() { self.tiles } else { 0 } {
-            for i in 0..j {
+        for j in 0..self.tiles {
+            for i in 1..j {
                 steps.push(Code::Sum, [Self::tile(Base::Y, i), Self::tile(Base::Y, j), self.modulus_sum(Base::X, i, j)]);
             }
         }
