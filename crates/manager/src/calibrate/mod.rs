@@ -35,8 +35,12 @@ const RUNS_MAX: u32 = 1024;
 /// Runs of an operation however long it takes, unless the whole measurement is over time: the first one may meet a cold processor.
 const TIMES_MIN: u32 = 3;
 
+/// An operation that takes less than this is run three times in any case: a first run alone is several times what such an operation costs
+/// (code and tables not in the caches), and a sheet of first runs would call sixteen bytes dearer than a kilobyte.
+const CHEAP: Duration = Duration::from_micros(100);
+
 /// Measures these algorithms on an engine within about the budget, shared evenly: an operation that takes longer than its share is run
-/// three times, or only once where even the whole budget is used up. An algorithm
+/// three times, or, unless it is cheap, only once where even the whole budget is used up. An algorithm
 /// that the engine fails to do is left off the sheet.
 pub fn measure(engine: &dyn Engine, algorithms: &[Algorithm], budget: Duration) -> CostSheet {
     let mut sheet = head(engine, algorithms);
@@ -100,13 +104,15 @@ fn timed<T>(act: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     Ok((made, begun.elapsed().as_nanos() as f64))
 }
 
-/// The shortest time of one run of these operations together: of as many as the budget holds, of three at least while there is time for them.
+/// The shortest time of one run of these operations together: of as many as the budget holds, of three at least while there is time for them
+/// or where they are cheap.
 fn shortest_ns(engine: &dyn Engine, keyed: &dyn Keyed, operations: &mut [OwnedOperation], budget: Duration, last: Instant) -> Result<f64> {
     let end = Instant::now() + budget;
     let first = runs_ns(engine, keyed, operations, 1)?;
     let runs = ((budget.as_nanos() as f64 / 16.0 / first.max(1.0)) as u32).clamp(1, RUNS_MAX);
+    let is_cheap = first < CHEAP.as_nanos() as f64;
     let (mut shortest, mut times) = (first, 1);
-    while Instant::now() < end || (times < TIMES_MIN && Instant::now() < last) {
+    while Instant::now() < end || (times < TIMES_MIN && (is_cheap || Instant::now() < last)) {
         shortest = shortest.min(runs_ns(engine, keyed, operations, runs)?);
         times += 1;
     }
