@@ -61,7 +61,8 @@ class Server:
         (folder / "s3.json").write_text(rights)
         (folder / "data").mkdir()
         ports = [f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", f"-s3.port={self.port}"]
-        sizes = ["-volume.max=8", "-master.volumeSizeLimitMB=64", "-master.telemetry=false", "-s3.port.iceberg=0", "-s3.port.lance=0"]
+        # What a test removes is not given back at once: room for all that the tests ever write, several times.
+        sizes = ["-volume.max=64", "-master.volumeSizeLimitMB=64", "-master.telemetry=false", "-s3.port.iceberg=0", "-s3.port.lance=0"]
         arguments = [weed, "server", f"-dir={folder}/data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", f"-s3.config={folder}/s3.json", *ports, *sizes]
         self.log = folder / "log"
         self.process = subprocess.Popen(arguments, stdout=self.log.open("wb"), stderr=subprocess.STDOUT, cwd=folder)
