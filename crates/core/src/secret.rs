@@ -136,10 +136,19 @@ impl fmt::Debug for SecretBytes {
 }
 
 /// Whether two byte strings are equal, in time that depends on their lengths alone. Keys are compared with every short message, so the fold, which has no branch,
-/// goes by vectors: byte by byte it would cost more than the message.
+/// goes by vectors, and those of the usual lengths by as few as they have: byte by byte it would cost more than the message.
 #[inline]
 pub fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && core::hint::black_box(a.iter().zip(b).fold(0, |seen, (x, y)| seen | (x ^ y))) == 0
+    fn differences(a: &[u8], b: &[u8]) -> u8 {
+        a.iter().zip(b).fold(0, |seen, (x, y)| seen | (x ^ y))
+    }
+    let seen = match (a.len(), b.len()) {
+        (16, 16) => differences(&a[..16], &b[..16]),
+        (32, 32) => differences(&a[..32], &b[..32]),
+        (one, other) if one == other => differences(a, b),
+        _ => return false,
+    };
+    core::hint::black_box(seen) == 0
 }
 
 #[cfg(test)]
@@ -150,6 +159,24 @@ mod tests {
     fn debug_never_prints_the_bytes() {
         let secret = SecretBytes::from(&[0xAB; 4]);
         assert_eq!(format!("{secret:?}"), "[secret, 4 bytes]");
+    }
+
+    #[test]
+    fn one_bit_makes_a_difference_at_every_length() {
+        for len in 0..70_usize {
+            let one: Vec<u8> = (0..len as u8).collect();
+            assert!(constant_time_eq(&one, &one.clone()), "{len}");
+            for bit in 0..8 * len {
+                let mut other = one.clone();
+                other[bit / 8] ^= 1 << (bit % 8);
+                assert!(!constant_time_eq(&one, &other), "{len}: bit {bit}");
+            }
+            for longer in 1..3 {
+                let mut other = one.clone();
+                other.extend_from_slice(&vec![0; longer]);
+                assert!(!constant_time_eq(&one, &other) && !constant_time_eq(&other, &one), "{len} and {longer} more");
+            }
+        }
     }
 
     #[test]

@@ -44,11 +44,11 @@ pub trait Solo: Send {
     /// [`Error::EngineFailed`](crate::Error::EngineFailed) for lengths that the mode does not take.
     fn update(&mut self, data: Data<'_>) -> Result<()>;
 
-    /// Ends an AEAD's message: its full tag, in either direction; the caller compares in constant time.
+    /// Ends an AEAD's message and puts down its full tag, in either direction; the caller compares in constant time.
     ///
     /// # Errors
     /// [`Error::WrongOperation`](crate::Error::WrongOperation).
-    fn finish(&mut self) -> Result<[u8; 16]>;
+    fn finish(&mut self, tag: &mut [u8; 16]) -> Result<()>;
 
     /// The chaining value as it stands. Zero for modes without one, and without a message.
     fn chaining_value(&self) -> [u8; 16];

@@ -34,7 +34,7 @@ impl Solo for Counting {
     fn update(&mut self, _: Data<'_>) -> Result<()> {
         Err(Error::Authentication)
     }
-    fn finish(&mut self) -> Result<[u8; 16]> {
+    fn finish(&mut self, _: &mut [u8; 16]) -> Result<()> {
         Err(Error::Authentication)
     }
     fn chaining_value(&self) -> [u8; 16] {

@@ -258,13 +258,14 @@ impl Context {
                 return 0;
             }
         };
-        let good = match (cipher.solo.finish(), direction) {
-            (Ok(tag), Direction::Decrypt) => constant_time_eq(&tag[..self.tag_len], &self.tag[..self.tag_len]),
-            (Ok(tag), _) => {
-                (self.tag, self.tag_len) = (tag, TAG);
-                true
-            }
-            (Err(_), _) => false,
+        let good = if direction == Direction::Decrypt {
+            let mut tag = [0; TAG];
+            let done = cipher.solo.finish(&mut tag).is_ok();
+            done && constant_time_eq(&tag[..self.tag_len], &self.tag[..self.tag_len])
+        } else {
+            let done = cipher.solo.finish(&mut self.tag).is_ok();
+            self.tag_len = if done { TAG } else { self.tag_len };
+            done
         };
         if good {
             cipher.is_proved = true;

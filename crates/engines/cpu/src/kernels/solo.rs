@@ -236,7 +236,7 @@ impl<M: Mode + Room> Solo for Pieces<M> {
         }
     }
 
-    fn finish(&mut self) -> Result<[u8; 16]> {
+    fn finish(&mut self, _: &mut [u8; 16]) -> Result<()> {
         Err(wrong(self.algorithm, "have a tag"))
     }
 
@@ -309,7 +309,7 @@ impl Solo for Units {
         done.map_err(|_| failed("the data unit"))
     }
 
-    fn finish(&mut self) -> Result<[u8; 16]> {
+    fn finish(&mut self, _: &mut [u8; 16]) -> Result<()> {
         Err(wrong(self.algorithm, "have a tag"))
     }
 

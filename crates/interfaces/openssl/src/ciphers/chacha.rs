@@ -78,12 +78,14 @@ impl ChaCha {
 
     /// Compares as many bytes of the tag as were set: none, if none were, as the default provider does.
     fn end(&mut self) -> Outcome {
-        let tag = self.work.tag()?;
-        self.begun = false;
         if self.encrypts() {
-            self.tag = tag;
+            self.work.tag(&mut self.tag)?;
+            self.begun = false;
             return Ok(());
         }
+        let mut tag = [0; TAG_LEN];
+        self.work.tag(&mut tag)?;
+        self.begun = false;
         if constant_time_eq(&tag[..self.tag_len], &self.tag[..self.tag_len]) { Ok(()) } else { Err(Failed) }
     }
 
@@ -220,7 +222,7 @@ impl Cipher for ChaCha {
 
     #[inline(always)]
     fn straight(&mut self, _: usize) -> Option<&mut Work> {
-        if self.begun && self.tls.is_none() { self.work.alone_in_text() } else { None }
+        if self.begun && self.tls.is_none() { self.work.alone_for_text() } else { None }
     }
 
     #[inline(always)]

@@ -134,11 +134,18 @@ impl Gcm {
 
     fn end(&mut self) -> Outcome {
         let wanted = if self.encrypts() { None } else { Some(self.tag_len.ok_or(Failed)?) };
-        let tag = self.work.tag()?;
         match wanted {
-            None => (self.tag, self.tag_len) = (tag, Some(TAG_LEN)),
-            Some(len) if !constant_time_eq(&tag[..len], &self.tag[..len]) => return Err(Failed),
-            Some(_) => {}
+            None => {
+                self.work.tag(&mut self.tag)?;
+                self.tag_len = Some(TAG_LEN);
+            }
+            Some(len) => {
+                let mut tag = [0; TAG_LEN];
+                self.work.tag(&mut tag)?;
+                if !constant_time_eq(&tag[..len], &self.tag[..len]) {
+                    return Err(Failed);
+                }
+            }
         }
         self.iv_state = IvState::Spent;
         Ok(())
@@ -261,7 +268,7 @@ impl Cipher for Gcm {
 
     #[inline(always)]
     fn straight(&mut self, _: usize) -> Option<&mut Work> {
-        if self.iv_state == IvState::InUse && self.tls_aad.is_none() { self.work.alone_in_text() } else { None }
+        if self.iv_state == IvState::InUse && self.tls_aad.is_none() { self.work.alone_for_text() } else { None }
     }
 
     #[inline(always)]

@@ -35,6 +35,10 @@ fn not_octets<T>() -> Outcome<T> {
 
 impl Gcm {
     pub(super) fn answer(&mut self, params: &mut ParamsMut<'_>) -> Outcome {
+        // The end of every message.
+        if let Some(param) = params.only(c"tag") {
+            return self.answer_tag(param);
+        }
         settled(
             params.answer_number(c"ivlen", self.iv_len as u64)
                 && params.answer_number(c"keylen", self.spec.key_len as u64)

@@ -107,15 +107,14 @@ impl Passed {
         self.context.as_ptr()
     }
 
-    /// Counts text: what has output.
+    /// Counts text: what has output. True if the accounts are to be handed in.
     #[inline]
-    fn count(&mut self, output: Room, len: usize) {
-        if !output.is_null() {
-            (self.operations, self.bytes) = (self.operations + 1, self.bytes + len as u64);
-            if self.operations >= FLUSH_AFTER {
-                self.flush();
-            }
+    fn count(&mut self, output: Room, len: usize) -> bool {
+        if output.is_null() {
+            return false;
         }
+        (self.operations, self.bytes) = (self.operations + 1, self.bytes + len as u64);
+        self.operations >= FLUSH_AFTER
     }
 
     #[cold]
@@ -138,7 +137,17 @@ impl Passed {
 
     #[inline]
     pub(super) fn update(&mut self, output: Room, written: Size, room: usize, input: Bytes, len: usize) -> c_int {
-        self.count(output, len);
+        if self.count(output, len) {
+            return self.update_with_accounts(output, written, room, input, len);
+        }
+        call!(self.fns, update(self.data(), output, written, room, input, len), else 0)
+    }
+
+    /// Apart, so that the others need no frame.
+    #[cold]
+    #[inline(never)]
+    fn update_with_accounts(&mut self, output: Room, written: Size, room: usize, input: Bytes, len: usize) -> c_int {
+        self.flush();
         call!(self.fns, update(self.data(), output, written, room, input, len), else 0)
     }
 
@@ -149,7 +158,9 @@ impl Passed {
 
     #[inline]
     pub(super) fn step(&mut self, output: Room, written: Size, room: usize, input: Bytes, len: usize) -> c_int {
-        self.count(output, len);
+        if self.count(output, len) {
+            self.flush();
+        }
         call!(self.fns, cipher(self.data(), output, written, room, input, len), else 0)
     }
 

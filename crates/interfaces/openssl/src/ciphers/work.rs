@@ -101,15 +101,16 @@ impl Work {
         Ok(())
     }
 
-    /// A key for a cipher of our own: found expanded, if it is another than before, or else to be expanded.
+    /// A key for a cipher of our own: found expanded, if it is another than before, or else to be expanded. A message that was begun under the same key is the context's to end.
     #[inline]
     fn find_key(&mut self, key: &[u8], was_keyed: bool) -> Outcome {
         let most = self.keeper.map_or(0, Provider::keeps_most);
         let is_same = || was_keyed && self.key().is_some_and(|old| constant_time_eq(old, key));
         let found = recurring::find(self.algorithm, key, most, is_same);
-        if !matches!(found, Found::Same) {
-            self.leave_key(was_keyed);
+        if matches!(found, Found::Same) {
+            return Ok(());
         }
+        self.leave_key(was_keyed);
         match (found, &mut self.way) {
             (Found::Ready(tag, ready), Way::Solo(solo)) => {
                 spare::keep(self.algorithm, mem::replace(solo, ready));
@@ -210,10 +211,12 @@ impl Work {
         Ok(())
     }
 
-    /// Itself, if the cipher is this context's alone and the message begun has text.
+    /// Itself, if the cipher is this context's alone; the message begun is taken to have text then.
     #[inline(always)]
-    pub(crate) fn alone_in_text(&mut self) -> Option<&mut Self> {
-        if self.has_text { self.alone() } else { None }
+    pub(crate) fn alone_for_text(&mut self) -> Option<&mut Self> {
+        let alone = self.alone()?;
+        alone.has_text = true;
+        Some(alone)
     }
 
     /// Whether this is associated data that comes after text.
@@ -238,17 +241,17 @@ impl Work {
         self.aad(io.input())
     }
 
-    /// Ends an AEAD's message: its tag. One without text (GMAC) is an operation as well.
-    pub(crate) fn tag(&mut self) -> Outcome<[u8; 16]> {
-        let tag = match &mut self.way {
-            Way::Solo(solo) => solo.finish()?,
-            Way::Shared { stream: Some((_, stream)), .. } => stream.finish()?,
+    /// Ends an AEAD's message and puts its tag down. One without text (GMAC) is an operation as well.
+    pub(crate) fn tag(&mut self, tag: &mut [u8; 16]) -> Outcome {
+        match &mut self.way {
+            Way::Solo(solo) => solo.finish(tag)?,
+            Way::Shared { stream: Some((_, stream)), .. } => *tag = stream.finish()?,
             Way::Shared { .. } => return no_message(),
-        };
+        }
         if !self.has_text {
             self.count(0);
         }
-        Ok(tag)
+        Ok(())
     }
 
     /// Whether an operation of this size is to be handed over.

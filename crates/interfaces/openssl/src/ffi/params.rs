@@ -95,6 +95,15 @@ impl<'a> ParamsMut<'a> {
         self.entries.iter_mut().find(|param| param.is(key))
     }
 
+    /// The entry of that name, if it is all there is.
+    #[inline]
+    pub fn only(&mut self, key: &CStr) -> Option<&mut Param> {
+        match self.entries {
+            [param] if param.is(key) => Some(param),
+            _ => None,
+        }
+    }
+
     /// Sets the entry of that name, if it is asked for; false only if it is and does not take the value.
     pub fn answer(&mut self, key: &CStr, set: impl FnOnce(&mut Param) -> bool) -> bool {
         self.get(key).is_none_or(set)
