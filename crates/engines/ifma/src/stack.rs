@@ -26,7 +26,7 @@ pub(crate) const RSA_KEY: usize = 768;
 /// The same of RSA: numbers, and the powers of the input modulo both primes.
 pub(crate) const fn rsa(bits: usize) -> usize {
     let digits_of_prime = 10 * bits.div_ceil(1024);
-    bits / 2 + 256 + 2 * digits_of_prime * POWERS
+    320 + (2 * POWERS + 68) * digits_of_prime
 }
 
 /// Bytes of a stack for RSA; only what is touched takes memory. Builds that optimise little need more than others.

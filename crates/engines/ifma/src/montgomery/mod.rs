@@ -9,14 +9,14 @@
 //! to be added to the lower ten of the next diagonal. Each product of digits is two instructions, `vpmadd52luq` for its lower and
 //! `vpmadd52huq` for its upper 52 bits. Carries wait until a column is done: columns are signed sums of up to 62 bits.
 //!
-//! A product is a program of such steps (`program`), made once for a number of digits, and one piece of assembly runs it (`tile`).
+//! A product is a program of such steps (`program`), made once for a number of digits (`programs`), and one piece of assembly runs it (`tile`).
 //!
 //! # What it costs
 //! Measured on Zen 4: one multiply-and-add in a cycle, result after four. Beside a row of twenty, ten additions, masked loads or a digit of a
 //! sum cost nothing, and the exchange of a column for another one in memory costs a cycle; where they stand together an addition costs a
 //! quarter of a multiplication, a store more than two. So tables are read, sums made, columns subtracted and exchanged beside the
 //! multiplications of a tile. A quotient is found before the multiplications by the one before it, which would wait for nine cycles else.
-//! Two exponentiations take turns in one program ([`Pair`]), so that one multiplies while the other carries; from two tiles on its last
+//! Two exponentiations take turns in one program ([`pair`]), so that one multiplies while the other carries; from two tiles on its last
 //! digits are made beside the other one's products. What begins anew costs a tenth of the smallest product, so a window is one program.
 //!
 //! A window needs 3,900, 13,120, 28,200 and 46,200 multiply-and-adds for 10 to 40 digits (`against_openssl` of the benchmarks counts those of
@@ -38,8 +38,10 @@
 //!
 //! A jump of its own at the end of each piece, instead of one for all, makes no difference.
 
-mod pair;
+pub(crate) mod pair;
+mod place;
 mod program;
+mod programs;
 #[macro_use]
 mod rows;
 mod table;
@@ -48,11 +50,13 @@ mod tests;
 mod tile;
 
 use crate::vector::{DIGIT, RADIX, V};
-use program::{BASES, Layout, Step};
+use pair::Side;
+use place::Place;
+use program::{BASES, Layout};
+use programs::{Program, TILES_MAX};
 use tile::{Memory, run};
-use zeroize::Zeroize;
 
-pub(crate) use pair::{Pair, Side};
+pub(crate) use place::Paged;
 pub(crate) use table::{POWERS, Row, WINDOW};
 
 /// Digits along a tile's side.
@@ -76,61 +80,43 @@ pub(crate) type Wide<const K: usize> = [[V; K]; 2];
 
 /// What products of `K` digits need besides their factors, kept from one to the next: clearing it each time would cost a fifth of the time.
 pub(crate) struct Workspace<const K: usize> {
-    place: Vec<V>,
-    square: Vec<Step>,
-    multiply: Vec<Step>,
+    place: Place,
 }
 
 impl<const K: usize> Workspace<K> {
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     pub(crate) fn new() -> Self {
-        let layout = Layout::new(K);
-        Self { place: vec![V::zero(); layout.workspace()], square: layout.product(true), multiply: layout.product(false) }
+        Self { place: Place::new(Layout::new(K).workspace()) }
     }
 }
 
-impl<const K: usize> Drop for Workspace<K> {
-    fn drop(&mut self) {
-        self.place.zeroize();
-    }
-}
-
-/// Runs a program of [`Layout`] for one side and as many digits as the slices are for, which it takes as its bases.
+/// Runs a program for one side and `K` digits, for which the slices are long enough, which it takes as its bases.
 #[allow(unsafe_code)]
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-fn execute(program: &[Step], x: &mut [V], y: &[V], modulus: &[V], workspace: &mut [V]) {
+fn execute<const K: usize>(program: Program, x: &mut [V], y: &[V], modulus: &[V], workspace: &mut [V]) {
     let mut bases = [core::ptr::null_mut(); BASES];
     bases[..4].copy_from_slice(&[x.as_mut_ptr(), y.as_ptr().cast_mut(), modulus.as_ptr().cast_mut(), workspace.as_mut_ptr()]);
     // SAFETY: this function asks for the features as well. Each base is as long as programs for its digits reach, they write to `x` and the
     // workspace only, and those for one side read nothing.
-    unsafe { run(program, &mut Memory::new(bases, &[])) };
+    unsafe { run(Layout::new(K).program(program), &mut Memory::new(bases, &[])) };
 }
 
 /// Eight odd moduli of at most 52 `K` - 2 bits.
 pub(crate) struct Modulus<const K: usize> {
     /// Digits, -1 / modulus mod 2^52, and sums of tiles.
-    place: Vec<V>,
-}
-
-// No `Zeroize`: it would empty the vector under programs that count on its length.
-impl<const K: usize> Drop for Modulus<K> {
-    fn drop(&mut self) {
-        self.place.zeroize();
-    }
+    place: Place,
 }
 
 impl<const K: usize> Modulus<K> {
     /// From its digits and -1 / modulus mod 2^52.
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     pub(crate) fn new(digits: [V; K], inverse: V) -> Self {
-        const { assert!(K > 0 && K.is_multiple_of(TILE)) };
-        let layout = Layout::new(K);
-        let mut place = Vec::with_capacity(layout.modulus());
-        place.extend(digits);
-        place.push(inverse);
-        place.resize(layout.modulus(), V::zero());
-        execute(&layout.sums_of_modulus(), &mut place, &digits, &[], &mut []);
+        const { assert!(K > 0 && K.is_multiple_of(TILE) && K / TILE <= TILES_MAX) };
+        let mut place = Place::new(Layout::new(K).modulus());
+        place[..K].copy_from_slice(&digits);
+        place[K] = inverse;
+        execute::<K>(Program::SumsOfModulus, &mut place, &digits, &[], &mut []);
         Self { place }
     }
 
@@ -141,49 +127,21 @@ impl<const K: usize> Modulus<K> {
     /// `x = x * x / R`, as [`Self::multiply`].
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     pub(crate) fn square(&self, workspace: &mut Workspace<K>, x: &mut [V; K]) {
-        execute(&workspace.square, x, &[], &self.place, &mut workspace.place);
+        execute::<K>(Program::Square, x, &[], &self.place, &mut workspace.place);
     }
 
     /// `x = x * y / R`, below twice the modulus when `x * y` is below R times the modulus.
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     pub(crate) fn multiply(&self, workspace: &mut Workspace<K>, x: &mut [V; K], y: &[V; K]) {
-        execute(&workspace.multiply, x, y, &self.place, &mut workspace.place);
+        execute::<K>(Program::Multiply, x, y, &self.place, &mut workspace.place);
     }
 
     /// `x` times the modulus.
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
     pub(crate) fn multiply_wide(&self, workspace: &mut Workspace<K>, x: &[V; K]) -> Wide<K> {
         let mut product = [[V::zero(); K]; 2];
-        execute(&Layout::new(K).wide(), product.as_flattened_mut(), x, &self.place, &mut workspace.place);
+        execute::<K>(Program::Wide, product.as_flattened_mut(), x, &self.place, &mut workspace.place);
         product
-    }
-
-    /// `x * R`, for an `x` below R times the modulus: the Montgomery form of its remainder. `cube` and `square` are powers of R and `one` is
-    /// R, modulo the modulus.
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-    pub(crate) fn enter(&self, workspace: &mut Workspace<K>, x: &Wide<K>, powers: [&[V; K]; 3]) -> [V; K] {
-        let [one, square, cube] = powers;
-        let [mut low, mut high] = *x;
-        self.multiply(workspace, &mut low, square);
-        self.multiply(workspace, &mut high, cube);
-        for (low, high) in low.iter_mut().zip(high) {
-            *low = V::add(*low, high);
-        }
-        carry(&mut low);
-        // The sum is below four times the modulus.
-        self.multiply(workspace, &mut low, one);
-        low
-    }
-
-    /// `x = x / R`: out of Montgomery form, fully reduced.
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-    pub(crate) fn leave(&self, workspace: &mut Workspace<K>, x: &mut [V; K]) {
-        let mut one = [V::zero(); K];
-        one[0] = V::splat(1);
-        self.multiply(workspace, x, &one);
-        self.subtract_once(x);
     }
 
     /// `x` less the modulus where that is not negative.
@@ -214,6 +172,54 @@ impl<const K: usize> Modulus<K> {
         carry(x);
         self.subtract_once(x);
     }
+}
+
+/// `x * R` modulo each of two moduli, for an `x` below R times each: the Montgomery forms of its remainders. The powers of each modulus are R, its square and its cube.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+pub(crate) fn enter<const K: usize>(
+    moduli: &[Modulus<K>; 2],
+    workspace: &mut Workspace<K>,
+    x: &Wide<K>,
+    powers: [[[V; K]; 3]; 2],
+) -> [[V; K]; 2] {
+    let mut sums = [[V::zero(); K]; 2];
+    let mut ones = sums;
+    for (i, modulus) in moduli.iter().enumerate() {
+        let [one, mut square, mut cube] = powers[i];
+        let [mut low, mut high] = *x;
+        pair::multiply(workspace, [Side { modulus, x: &mut low, y: &mut square }, Side { modulus, x: &mut high, y: &mut cube }]);
+        for (low, high) in low.iter_mut().zip(high) {
+            *low = V::add(*low, high);
+        }
+        carry(&mut low);
+        // The sum is below four times the modulus.
+        (sums[i], ones[i]) = (low, one);
+    }
+    multiply_both(moduli, workspace, &mut sums, &mut ones);
+    sums
+}
+
+/// `x = x / R` modulo each of two moduli: out of Montgomery form, fully reduced.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+pub(crate) fn leave<const K: usize>(moduli: &[Modulus<K>; 2], workspace: &mut Workspace<K>, x: &mut [[V; K]; 2]) {
+    let mut ones = [[V::zero(); K]; 2];
+    for one in &mut ones {
+        one[0] = V::splat(1);
+    }
+    multiply_both(moduli, workspace, x, &mut ones);
+    for (modulus, x) in moduli.iter().zip(x) {
+        modulus.subtract_once(x);
+    }
+}
+
+/// `x = x * y / R` modulo each of two moduli.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
+fn multiply_both<const K: usize>(moduli: &[Modulus<K>; 2], workspace: &mut Workspace<K>, x: &mut [[V; K]; 2], y: &mut [[V; K]; 2]) {
+    let ([one, other], [x, other_x], [y, other_y]) = (moduli, x, y);
+    pair::multiply(workspace, [Side { modulus: one, x, y }, Side { modulus: other, x: other_x, y: other_y }]);
 }
 
 /// Digits below 2^52 from columns; what is carried out of the last is lost.

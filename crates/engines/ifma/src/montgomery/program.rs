@@ -152,6 +152,10 @@ impl Layout {
         Self { tiles: digits / TILE }
     }
 
+    pub(super) const fn tiles(self) -> usize {
+        self.tiles
+    }
+
     const fn is_sparing(self) -> bool {
         self.tiles > 1
     }

@@ -1,7 +1,8 @@
 //! Against `num-bigint`: products and squares of every number of digits in use, of random and edge operands in the lanes of one batch.
 #![allow(unsafe_code)] // Every test asks the processor first.
 
-use super::{Modulus, POWERS, Pair, Side, WINDOW, Workspace};
+use super::pair::{self, Side};
+use super::{Modulus, POWERS, WINDOW, Workspace};
 use crate::LANES;
 use crate::digits::{Order, from_bytes, from_lanes, to_bytes, to_lanes};
 use crate::testing::{Random, skip_without_ifma};
@@ -128,7 +129,6 @@ fn pairs_are_right<const K: usize>(rounds: usize) {
     skip_without_ifma!();
     let mut random = Random::new(1000 + K as u64);
     let r = BigUint::from(1u8) << (K * RADIX as usize);
-    let pair = Pair::<K>::new();
     // SAFETY: the test has asked the processor.
     let mut workspace = unsafe { Workspace::<K>::new() };
     for _ in 0..rounds {
@@ -162,20 +162,20 @@ fn pairs_are_right<const K: usize>(rounds: usize) {
         let (squares, products, read, raised) = unsafe {
             let indices = indices.map(|indices| V::from_array(indices.map(|index| index as u64)));
             (
-                run(&|workspace, sides| pair.square(workspace, sides)).0,
-                run(&|workspace, sides| pair.multiply(workspace, sides)).0,
+                run(&|workspace, sides| pair::square(workspace, sides.map(|side| (side.modulus, side.x)))).0,
+                run(&|workspace, sides| pair::multiply(workspace, sides)).0,
                 run(&|workspace, mut sides| {
                     for side in &mut sides {
                         *side.y = [V::ZERO; K];
                     }
-                    pair.read(workspace, sides, tables, indices);
+                    pair::read(workspace, sides, tables, indices);
                 })
                 .1,
                 run(&|workspace, mut sides| {
                     for side in &mut sides {
                         *side.y = [V::ZERO; K];
                     }
-                    pair.window(workspace, sides, tables, indices);
+                    pair::window(workspace, sides, tables, indices);
                 })
                 .0,
             )
@@ -214,6 +214,11 @@ fn pairs_of_30_digits() {
 #[test]
 fn pairs_of_40_digits() {
     pairs_are_right::<40>(20);
+}
+
+#[test]
+fn pairs_of_60_digits() {
+    pairs_are_right::<60>(10);
 }
 
 #[test]

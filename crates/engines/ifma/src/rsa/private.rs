@@ -7,7 +7,8 @@ use super::key::Private;
 use super::public;
 use crate::LANES;
 use crate::digits::{Order, from_lanes, per_lane, read, to_bytes, to_lanes};
-use crate::montgomery::{Modulus, POWERS, Pair, Row, Side, WINDOW, Wide, Workspace, carry};
+use crate::montgomery::pair::{self, Side};
+use crate::montgomery::{Modulus, POWERS, Paged, Row, WINDOW, Wide, Workspace, carry, enter, leave};
 use crate::vector::{RADIX, V};
 use zeroize::Zeroize;
 
@@ -52,8 +53,7 @@ fn compute<const K: usize, const N: usize>(
     let results = from_lanes(&result);
     result.zeroize();
     // The squares belong together as well, and cost less than new ones.
-    n.square(&mut workspace, &mut factors.hide);
-    n.square(&mut workspace, &mut factors.reveal);
+    pair::square(&mut workspace, [(&n, &mut factors.hide), (&n, &mut factors.reveal)]);
     (results, verified, factors)
 }
 
@@ -76,15 +76,16 @@ pub(super) fn power<const K: usize, const N: usize>(
     result
 }
 
-/// One of the two exponentiations of an operation.
+/// One of the two exponentiations of an operation. What its products read and write comes first, so that it lies where it should ([`Paged`]).
+#[repr(C)]
 struct Half<'a, const K: usize> {
-    prime: &'a Modulus<K>,
-    exponent: [V; K],
-    /// The powers of the input.
-    table: &'a mut [Row; K],
     result: [V; K],
     /// The next factor.
     entry: [V; K],
+    exponent: [V; K],
+    prime: &'a Modulus<K>,
+    /// The powers of the input.
+    table: &'a mut [Row; K],
 }
 
 impl<const K: usize> Drop for Half<'_, K> {
@@ -97,20 +98,9 @@ impl<const K: usize> Drop for Half<'_, K> {
 }
 
 impl<'a, const K: usize> Half<'a, K> {
-    /// With the first two powers, of which the factor is the second.
+    /// With the first two powers, one and the base, of which the factor is the second.
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
-    fn new(
-        constants: [&Constants<K>; LANES],
-        exponents: [&[u64; K]; LANES],
-        prime: &'a Modulus<K>,
-        workspace: &mut Workspace<K>,
-        table: &'a mut [Row; K],
-        input: &Wide<K>,
-    ) -> Self {
-        let one = to_lanes(constants.map(|prime| &prime.one));
-        let square = to_lanes(constants.map(|prime| &prime.square));
-        let cube = to_lanes(constants.map(|prime| &prime.cube));
-        let base = prime.enter(workspace, input, [&one, &square, &cube]);
+    fn new(exponents: [&[u64; K]; LANES], prime: &'a Modulus<K>, table: &'a mut [Row; K], one: [V; K], base: [V; K]) -> Self {
         let mut half = Self { prime, exponent: to_lanes(exponents), table, result: one, entry: base };
         half.keep(0);
         half.result = base;
@@ -140,6 +130,11 @@ impl<'a, const K: usize> Half<'a, K> {
     fn side(&mut self) -> Side<'_, K> {
         Side { modulus: self.prime, x: &mut self.result, y: &mut self.entry }
     }
+
+    /// For squares of the result.
+    fn squared(&mut self) -> (&Modulus<K>, &mut [V; K]) {
+        (self.prime, &mut self.result)
+    }
 }
 
 /// The base to the power of its exponent modulo each prime, fully reduced.
@@ -152,30 +147,38 @@ fn powers<const K: usize, const N: usize>(
     exponents: [&[[u64; K]; 2]; LANES],
     base: &Wide<K>,
 ) -> [[V; K]; 2] {
-    let mut tables = [[[V::zero(); POWERS]; K]; 2];
-    let [table, other_table] = &mut tables;
-    let mut half =
-        |i: usize, table| Half::new(keys.map(|key| &key.primes[i]), exponents.map(|pair| &pair[i]), &primes[i], workspace, table, base);
-    let mut halves = [half(0, table), half(1, other_table)];
-    let pair = Pair::new();
+    let mut tables = Paged([[[V::zero(); POWERS]; K]; 2]);
+    let [table, other_table] = &mut tables.0;
+    let constants = [0, 1].map(|i| {
+        let constants: [&Constants<K>; LANES] = keys.map(|key| &key.primes[i]);
+        [
+            to_lanes(constants.map(|prime| &prime.one)),
+            to_lanes(constants.map(|prime| &prime.square)),
+            to_lanes(constants.map(|prime| &prime.cube)),
+        ]
+    });
+    let bases = enter(primes, workspace, base, constants);
+    let half = |i: usize, table| Half::new(exponents.map(|pair| &pair[i]), &primes[i], table, constants[i][0], bases[i]);
+    let mut halves = Paged([half(0, table), half(1, other_table)]);
+    let halves = &mut halves.0;
     for power in 2..POWERS {
         match power % 2 {
             0 => {
-                for half in &mut halves {
+                for half in halves.iter_mut() {
                     half.recall(power / 2);
                 }
-                pair.square(workspace, halves.each_mut().map(Half::side));
+                pair::square(workspace, halves.each_mut().map(Half::squared));
             }
-            _ => pair.multiply(workspace, halves.each_mut().map(Half::side)),
+            _ => pair::multiply(workspace, halves.each_mut().map(Half::side)),
         }
-        for half in &mut halves {
+        for half in halves.iter_mut() {
             half.keep(power);
         }
     }
     // The lengths of the primes are not secret.
     let bits = keys.iter().flat_map(|key| &key.primes).map(|prime| prime.bits).max().unwrap_or(0);
     for at in (0..bits.div_ceil(WINDOW)).rev().map(|window| window * WINDOW) {
-        let [one, other] = &mut halves;
+        let [one, other] = &mut *halves;
         let indices = [window(&one.exponent, at), window(&other.exponent, at)];
         let sides = [
             Side { modulus: one.prime, x: &mut one.result, y: &mut one.entry },
@@ -183,16 +186,15 @@ fn powers<const K: usize, const N: usize>(
         ];
         let tables = [&*one.table, &*other.table];
         if at + WINDOW < bits {
-            pair.window(workspace, sides, tables, indices);
+            pair::window(workspace, sides, tables, indices);
         } else {
-            pair.read(workspace, sides, tables, indices);
+            pair::read(workspace, sides, tables, indices);
             (one.result, other.result) = (one.entry, other.entry);
         }
     }
-    for half in &mut halves {
-        half.prime.leave(workspace, &mut half.result);
-    }
-    halves.each_ref().map(|half| half.result)
+    let mut results = halves.each_ref().map(|half| half.result);
+    leave(primes, workspace, &mut results);
+    results
 }
 
 /// The [`WINDOW`] bits of each lane's exponent from bit `at` on.
@@ -214,12 +216,13 @@ fn recombine<const K: usize, const N: usize>(
     workspace: &mut Workspace<K>,
     halves: &[[V; K]; 2],
 ) -> [V; N] {
-    let coefficient = to_lanes(keys.map(|key| &key.coefficient));
+    let mut coefficient = to_lanes(keys.map(|key| &key.coefficient));
+    let mut again = coefficient;
     let [p, q] = primes;
     let [mut quotient, mut other] = *halves;
-    p.multiply(workspace, &mut quotient, &coefficient);
     // q is below R / 4, so that its remainder may be a factor modulo p even where q is the longer.
-    p.multiply(workspace, &mut other, &coefficient);
+    let sides = [Side { modulus: p, x: &mut quotient, y: &mut coefficient }, Side { modulus: p, x: &mut other, y: &mut again }];
+    pair::multiply(workspace, sides);
     p.subtract(&mut quotient, &mut other);
     let mut sum = q.multiply_wide(workspace, &quotient);
     for (sum, digit) in sum[0].iter_mut().zip(&halves[1]) {
