@@ -164,10 +164,32 @@ impl Registers for Neon {
     }
 
     #[inline(always)]
-    fn products(self, other: Self) -> [Self; 3] {
-        let exchanged = other.exchanged();
-        let middle = product!("pmull", "1d", self.0, exchanged.0).xor(product!("pmull2", "2d", self.0, exchanged.0));
-        [product!("pmull", "1d", self.0, other.0), middle, product!("pmull2", "2d", self.0, other.0)]
+    fn low_product(self, other: Self) -> Self {
+        product!("pmull", "1d", self.0, other.0)
+    }
+
+    #[inline(always)]
+    fn high_product(self, other: Self) -> Self {
+        product!("pmull2", "2d", self.0, other.0)
+    }
+
+    #[inline(always)]
+    fn reversed_in_order(self) -> Self {
+        self.reversed()
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.xor(other)
+    }
+
+    #[inline(always)]
+    fn crossed(self, other: Self) -> Self {
+        // SAFETY: the processor has NEON.
+        unsafe {
+            let (a, b) = (vreinterpretq_u64_u8(self.0), vreinterpretq_u64_u8(other.0));
+            Self(vreinterpretq_u8_u64(veorq_u64(vzip1q_u64(a, b), vzip2q_u64(a, b))))
+        }
     }
 
     #[inline(always)]

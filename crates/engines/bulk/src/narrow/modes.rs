@@ -178,6 +178,9 @@ pub(super) fn next_tweak(tweak: [u8; BLOCK]) -> [u8; BLOCK] {
     (number << 1 ^ 0u128.wrapping_sub(number >> 127) & 0x87).to_le_bytes()
 }
 
+/// Registers of a step of CTR, which has no use for the others: more than hide the latency of a round where everything is as it should be, which it is not always.
+const LONG: usize = 12;
+
 /// CTR over a range of the text, whose first counter block is `next`, which becomes that of what follows.
 pub(super) struct Ctr<'a, 't> {
     pub(super) schedule: &'a Schedule,
@@ -190,10 +193,13 @@ impl Work for Ctr<'_, '_> {
     #[inline(always)]
     fn run<V: Registers>(self) {
         let Self { schedule, next, text, range: Range { start: mut at, end } } = self;
-        let bytes = STEP * V::BYTES;
-        while end - at >= bytes {
-            let given = load(text.given(at..at + bytes));
-            store(rounds::<V, STEP, false>(schedule, counters(next), given), text.room(at..at + bytes));
+        let (bytes, long) = (STEP * V::BYTES, LONG * V::BYTES);
+        while end - at >= long {
+            whole::<V, LONG>(schedule, next, text, at..at + long);
+            at += long;
+        }
+        if end - at >= bytes {
+            whole::<V, STEP>(schedule, next, text, at..at + bytes);
             at += bytes;
         }
         match end - at {
@@ -204,6 +210,13 @@ impl Work for Ctr<'_, '_> {
             _ => part::<V, STEP, STEP_MAX>(schedule, next, text, at..end),
         }
     }
+}
+
+/// As many registers of CTR.
+#[inline(always)]
+fn whole<V: Registers, const N: usize>(schedule: &Schedule, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
+    let given = load(text.given(range.clone()));
+    store(rounds::<V, N, false>(schedule, counters(next), given), text.room(range));
 }
 
 /// What is left of CTR and fits into some registers, which have no more than `ROOM` bytes.
@@ -232,8 +245,8 @@ fn counters<V: Registers, const N: usize>(next: &mut u128) -> [V; N] {
 
 /// Counters that differ in more than the low 64 bits.
 #[cold]
-fn with_carry(first: u128) -> [u8; STEP_MAX] {
-    let mut all = [0; STEP_MAX];
+fn with_carry(first: u128) -> [u8; LONG * 2 * BLOCK] {
+    let mut all = [0; LONG * 2 * BLOCK];
     for (i, block) in all.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
         *block = first.wrapping_add(i as u128).to_be_bytes();
     }

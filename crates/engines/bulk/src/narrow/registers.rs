@@ -58,8 +58,16 @@ pub(super) trait Registers: Copy {
     /// [`Self::encrypt`], which stays where it is written. A compiler that is free to puts all products behind all rounds, and the processor then sees
     /// too few instructions that do not wait for each other.
     fn encrypt_in_order(self, key: Self) -> Self;
-    /// The carry-less products of each block of `self` and that of `other`, in three parts that overlap by half: low, middle, high. They stay as well.
-    fn products(self, other: Self) -> [Self; 3];
+    /// The carry-less products of the lower halves of each block of `self` and that of `other`. They stay as well.
+    fn low_product(self, other: Self) -> Self;
+    /// Those of the upper halves.
+    fn high_product(self, other: Self) -> Self;
+    /// [`Self::reversed`], which stays as well.
+    fn reversed_in_order(self) -> Self;
+    /// [`Self::xor`], which stays as well. Compilers put off sums and keep what is to be added in memory.
+    fn plus(self, other: Self) -> Self;
+    /// The sums of the halves of each block: those of `self` below, those of `other` above.
+    fn crossed(self, other: Self) -> Self;
     /// Each block with its halves exchanged, and its low half times [`FOLD`] added.
     fn folded(self) -> Self;
 }

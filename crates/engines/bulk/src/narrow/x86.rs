@@ -35,11 +35,13 @@ in_order! {
     round_128: __m128i, xmm_reg, "aes,pclmulqdq,avx", "vaesenc {r}, {a}, {b}";
     low_128: __m128i, xmm_reg, "aes,pclmulqdq,avx", "vpclmulqdq {r}, {a}, {b}, 0x00";
     high_128: __m128i, xmm_reg, "aes,pclmulqdq,avx", "vpclmulqdq {r}, {a}, {b}, 0x11";
-    crossed_128: __m128i, xmm_reg, "aes,pclmulqdq,avx", "vpclmulqdq {r}, {a}, {b}, 0x01";
+    moved_128: __m128i, xmm_reg, "aes,pclmulqdq,avx", "vpshufb {r}, {a}, {b}";
+    sum_128: __m128i, xmm_reg, "aes,pclmulqdq,avx", "vpxor {r}, {a}, {b}";
     round_256: __m256i, ymm_reg, "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "vaesenc {r}, {a}, {b}";
     low_256: __m256i, ymm_reg, "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "vpclmulqdq {r}, {a}, {b}, 0x00";
     high_256: __m256i, ymm_reg, "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "vpclmulqdq {r}, {a}, {b}, 0x11";
-    crossed_256: __m256i, ymm_reg, "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "vpclmulqdq {r}, {a}, {b}, 0x01";
+    moved_256: __m256i, ymm_reg, "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "vpshufb {r}, {a}, {b}";
+    sum_256: __m256i, ymm_reg, "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "vpxor {r}, {a}, {b}";
 }
 
 /// What reverses a block's bytes by a shuffle.
@@ -174,11 +176,33 @@ impl Registers for Xmm {
     }
 
     #[inline(always)]
-    fn products(self, other: Self) -> [Self; 3] {
-        let (a, b) = (self.0, other.0);
+    fn low_product(self, other: Self) -> Self {
         // SAFETY: the processor has PCLMULQDQ.
-        let (low, crossed, high) = unsafe { (low_128(a, b), (crossed_128(a, b), crossed_128(b, a)), high_128(a, b)) };
-        [Self(low), Self(crossed.0).xor(Self(crossed.1)), Self(high)]
+        Self(unsafe { low_128(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn high_product(self, other: Self) -> Self {
+        // SAFETY: the processor has PCLMULQDQ.
+        Self(unsafe { high_128(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn reversed_in_order(self) -> Self {
+        // SAFETY: the processor has AVX.
+        Self(unsafe { moved_128(self.0, reversal()) })
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        // SAFETY: the processor has AVX.
+        Self(unsafe { sum_128(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn crossed(self, other: Self) -> Self {
+        // SAFETY: the processor has AVX.
+        Self(unsafe { _mm_xor_si128(_mm_unpacklo_epi64(self.0, other.0), _mm_unpackhi_epi64(self.0, other.0)) })
     }
 
     #[inline(always)]
@@ -332,11 +356,33 @@ impl Registers for Ymm {
     }
 
     #[inline(always)]
-    fn products(self, other: Self) -> [Self; 3] {
-        let (a, b) = (self.0, other.0);
+    fn low_product(self, other: Self) -> Self {
         // SAFETY: the processor has VPCLMULQDQ.
-        let (low, crossed, high) = unsafe { (low_256(a, b), (crossed_256(a, b), crossed_256(b, a)), high_256(a, b)) };
-        [Self(low), Self(crossed.0).xor(Self(crossed.1)), Self(high)]
+        Self(unsafe { low_256(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn high_product(self, other: Self) -> Self {
+        // SAFETY: the processor has VPCLMULQDQ.
+        Self(unsafe { high_256(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn reversed_in_order(self) -> Self {
+        // SAFETY: the processor has AVX2.
+        Self(unsafe { moved_256(self.0, _mm256_broadcastsi128_si256(reversal())) })
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        // SAFETY: the processor has AVX2.
+        Self(unsafe { sum_256(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn crossed(self, other: Self) -> Self {
+        // SAFETY: the processor has AVX2.
+        Self(unsafe { _mm256_xor_si256(_mm256_unpacklo_epi64(self.0, other.0), _mm256_unpackhi_epi64(self.0, other.0)) })
     }
 
     #[inline(always)]

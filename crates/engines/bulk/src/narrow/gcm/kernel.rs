@@ -1,7 +1,7 @@
 //! Counter mode and GHASH in one pass.
 
 use super::Expanded;
-use crate::narrow::ghash::{Sums, load_part};
+use crate::narrow::ghash::{Run, Sums, load_part};
 use crate::narrow::modes::{load, rounds, store};
 use crate::narrow::registers::{Registers, STEP};
 use crate::text::{BLOCK, Text};
@@ -66,18 +66,17 @@ impl<V: Registers, const SEAL: bool> Pass<'_, '_, V, SEAL> {
         }
         let (beside, alone) = inner.split_at(STEP);
         let hashed = self.hashed(at, HASH);
-        let mut sums = Sums::<V>::zero();
-        let mut before = V::of_one(self.y);
-        for (i, key) in beside.iter().enumerate() {
-            let key = V::splat(key);
-            for register in &mut state {
-                *register = register.encrypt_in_order(key);
-            }
-            if HASH {
-                sums.add(V::load(&hashed[i * V::BYTES..]).reversed().xor(before), self.key.powers.from((STEP - i) * V::BLOCKS));
-                before = V::splat(&[0; BLOCK]);
-            }
-        }
+        let mut run = Run::<V>::new(&self.key.powers, self.y);
+        // A pair of registers is hashed beside two rounds.
+        let [k0, k1, k2, k3, k4, k5, k6, k7] = beside else { unreachable!("as many as were split off") };
+        round_beside::<V, HASH, 0, 0>(&mut state, k0, &mut run, hashed);
+        round_beside::<V, HASH, 4, 0>(&mut state, k1, &mut run, hashed);
+        round_beside::<V, HASH, 0, 2>(&mut state, k2, &mut run, hashed);
+        round_beside::<V, HASH, 4, 2>(&mut state, k3, &mut run, hashed);
+        round_beside::<V, HASH, 0, 4>(&mut state, k4, &mut run, hashed);
+        round_beside::<V, HASH, 4, 4>(&mut state, k5, &mut run, hashed);
+        round_beside::<V, HASH, 0, 6>(&mut state, k6, &mut run, hashed);
+        round_beside::<V, HASH, 4, 6>(&mut state, k7, &mut run, hashed);
         for key in alone {
             let key = V::splat(key);
             for register in &mut state {
@@ -92,7 +91,7 @@ impl<V: Registers, const SEAL: bool> Pass<'_, '_, V, SEAL> {
         }
         store(state, self.text.room(range));
         if HASH {
-            self.y = sums.of_lanes().reduced();
+            self.y = run.reduced();
         }
     }
 
@@ -116,26 +115,52 @@ impl<V: Registers, const SEAL: bool> Pass<'_, '_, V, SEAL> {
     /// The rest, which is not empty and fits into `N` registers.
     #[inline(always)]
     fn end<W: Registers<One = V::One>, const N: usize>(&mut self, range: Range<usize>, last: Option<V::One>) {
-        let powers = &self.key.powers;
-        let mut power = range.len().div_ceil(BLOCK) + usize::from(last.is_some());
         let mut given = [W::splat(&[0; BLOCK]); N];
         for (register, part) in given.iter_mut().zip(self.text.given(range.clone()).chunks(W::BYTES)) {
             *register = load_part(part);
         }
-        let done = rounds::<W, N, false>(&self.key.schedule, W::count(&mut self.next), given);
-        let (mut sums, mut before) = (Sums::<W>::zero(), W::of_one(self.y));
+        let mut cipher = rounds::<W, N, false>(&self.key.schedule, W::count(&mut self.next), given);
+        let blocks = range.len().div_ceil(BLOCK) + usize::from(last.is_some());
+        let registers = range.len().div_ceil(W::BYTES).min(N);
         for (i, room) in self.text.room(range).chunks_mut(W::BYTES).enumerate().take(N) {
-            let stored = store_part(done[i], room);
-            let cipher = if SEAL { stored } else { given[i] };
-            sums.add(cipher.reversed().xor(before), powers.from(power));
-            before = W::splat(&[0; BLOCK]);
-            power = power.saturating_sub(W::BLOCKS);
+            let stored = store_part(cipher[i], room);
+            cipher[i] = if SEAL { stored } else { given[i] }.reversed();
         }
+        cipher[0] = cipher[0].xor(W::of_one(self.y));
+        let mut sums = Sums::zero();
+        sums.add_all(&self.key.powers, blocks, &cipher[..registers]);
         let mut sums = sums.of_lanes();
         if let Some(last) = last {
-            sums.add(last, powers.from(1));
+            sums.add(&self.key.powers, 1, last);
         }
         self.y = sums.reduced();
+    }
+}
+
+/// A round, and beside it four parts of hashing a pair of registers, the `PART`th first. Written out, so that the parts are known when this is compiled.
+#[inline(always)]
+fn round_beside<V: Registers, const HASH: bool, const PART: usize, const AT: usize>(
+    state: &mut [V; STEP],
+    key: &[u8; BLOCK],
+    run: &mut Run<'_, V>,
+    bytes: &[u8],
+) {
+    let key = V::splat(key);
+    let [a, b, c, d] = state.as_chunks_mut::<2>().0 else { unreachable!("four pairs") };
+    encrypt_two(a, key);
+    run.part_if::<HASH>(PART, AT, bytes);
+    encrypt_two(b, key);
+    run.part_if::<HASH>(PART + 1, AT, bytes);
+    encrypt_two(c, key);
+    run.part_if::<HASH>(PART + 2, AT, bytes);
+    encrypt_two(d, key);
+    run.part_if::<HASH>(PART + 3, AT, bytes);
+}
+
+#[inline(always)]
+fn encrypt_two<V: Registers>(two: &mut [V; 2], key: V) {
+    for register in two {
+        *register = register.encrypt_in_order(key);
     }
 }
 

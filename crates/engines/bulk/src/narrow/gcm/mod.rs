@@ -23,7 +23,7 @@ pub use message::Message;
 /// An IV that is the beginning of the first counter block.
 const IV: usize = 12;
 
-/// A key with all that is made from it: round keys and powers of the hash key, 0.6 KiB. Wiped when dropped.
+/// A key with all that is made from it: round keys and powers of the hash key, 0.8 KiB. Wiped when dropped.
 pub struct Key {
     path: Path,
     expanded: Box<Expanded>,
