@@ -83,6 +83,25 @@ fn counters_wrap() {
     }
 }
 
+/// Counter blocks share what they have in common until a last byte ends: each may be the first.
+#[test]
+fn counters_of_every_last_byte() {
+    if !supported() {
+        return;
+    }
+    for key_len in [16, 32] {
+        let bytes = vec![0x24; key_len];
+        let (key, aes) = (Key::new(&bytes).unwrap(), Aes::new(&bytes));
+        let text = random_bytes(&mut Rng::with_seed(5), 9 * 1024);
+        for first in (0..0x100).map(|last| (0xABCD << 96) + (0xFFFF_FF00u128) + last) {
+            let cipher = ctr_oracle(&aes, first, &text);
+            for len in [512, 1024, 1039, 4096, 4608, text.len()] {
+                assert!(apply(&key, &first.to_be_bytes(), &text[..len]) == cipher[..len], "{first:x}, {len} bytes");
+            }
+        }
+    }
+}
+
 #[test]
 fn pieces_split_at_every_boundary() {
     if !supported() {
