@@ -6,9 +6,10 @@
 //! whoever rents skis until that has cost what a pair costs, and then buys, never pays more than twice what foresight would have. A program usually comes
 //! back soon, but now and then the machine runs another before it. Whoever is new is expected back within half a switch.
 //!
-//! A session's turn ends with its *quantum*, waiting included, when others wait: [`QUANTUM_SWITCHES`] switches long unless something else is said, so that the switches
-//! take less than a tenth of the time. Whose turn is next the discipline below says. Where a switch costs nothing there are no turns, and the discipline
-//! below decides alone.
+//! A session's turn ends with its *quantum*, waiting included, when others wait. The first is [`FIRST_SWITCHES`] switches long, so that whoever is new is soon served, and each that a session
+//! uses up makes its next one twice as long, up to [`QUANTUM_SWITCHES`], so that of long work the switches take a twenty-fifth. One that it does not use up makes it half as long, and whoever was
+//! away for long begins again (multilevel feedback queues, Corbató 1962, do likewise). A quantum that is said is every turn's. Whose turn is next the discipline below says. Where a switch costs nothing there are no turns, and the
+//! discipline below decides alone.
 //!
 //! *Bounded idleness*: for each operation of a turn a switch's time at most, in all a quantum. *Starvation bound*: that of the discipline below with turns for operations, of a
 //! quantum, an operation and a switch each.
@@ -18,8 +19,10 @@ use crate::Reason;
 use bywash_core::Time;
 use std::collections::BTreeMap;
 
-/// A turn's time in switches if nothing else is said.
-pub const QUANTUM_SWITCHES: f64 = 12.0;
+/// A session's first turn in switches if nothing else is said.
+pub const FIRST_SWITCHES: f64 = 6.0;
+/// Its longest.
+pub const QUANTUM_SWITCHES: f64 = 24.0;
 /// How much a new observation weighs in what is known of a session's pauses.
 const WEIGHT: f64 = 1.0 / 8.0;
 /// A pause longer than so many switches counts as that: one long pause is soon forgiven.
@@ -40,6 +43,8 @@ struct Habit {
     away: Option<Time>,
     /// How long it usually stays away.
     pause_ns: Option<f64>,
+    /// How many first turns its next is longer than one.
+    grown: f64,
 }
 
 impl Anticipatory {
@@ -56,16 +61,41 @@ impl Anticipatory {
     fn came_back(&mut self, now: Time, owner: Owner, module: &Module) {
         let habit = self.habits.entry(owner).or_default();
         if let Some(away) = habit.away.take() {
-            let pause = (now.since_ns(away) as f64).min(PAUSE_SWITCHES_MAX * module.switch_ns());
+            let (pause, long) = (now.since_ns(away) as f64, PAUSE_SWITCHES_MAX * module.switch_ns());
+            if pause > long {
+                habit.grown = 0.0;
+                self.turn = self.turn.filter(|(whose, _)| *whose != owner);
+            }
+            let pause = pause.min(long);
             habit.pause_ns = Some(habit.pause_ns.map_or(pause, |usual| usual + (pause - usual) * WEIGHT));
         }
+    }
+
+    /// How long a turn of this session is now.
+    fn quantum_ns(&self, owner: Owner, module: &Module) -> u64 {
+        let grown = self.habits.get(&owner).map_or(0.0, |habit| habit.grown);
+        self.quantum_ns.unwrap_or((FIRST_SWITCHES * (1.0 + grown) * module.switch_ns()) as u64)
+    }
+
+    /// Another turn begins: what the last one was says how long that session's next is.
+    fn next_turn(&mut self, now: Time, owner: Owner, module: &Module) {
+        if let Some((last, since)) = self.turn {
+            let used_up = now.since_ns(since) >= self.quantum_ns(last, module);
+            if let Some(habit) = self.habits.get_mut(&last) {
+                habit.grown = if used_up {
+                    (2.0 * habit.grown + 1.0).min(QUANTUM_SWITCHES / FIRST_SWITCHES - 1.0)
+                } else {
+                    ((habit.grown - 1.0) / 2.0).max(0.0)
+                };
+            }
+        }
+        self.turn = Some((owner, now));
     }
 
     /// Whether the turn goes on: with what waits, or with waiting.
     fn stay(&self, now: Time, module: &Module) -> Option<Choice> {
         let (owner, since) = self.turn?;
-        let quantum_ns = self.quantum_ns.unwrap_or((QUANTUM_SWITCHES * module.switch_ns()) as u64);
-        let over = now.since_ns(since) >= quantum_ns;
+        let over = now.since_ns(since) >= self.quantum_ns(owner, module);
         if module.head(owner).is_some() {
             return (!over || !module.others_wait(owner)).then_some(Choice::Serve(owner));
         }
@@ -109,7 +139,7 @@ impl Discipline for Anticipatory {
         }
         let choice = self.below.choose(now, module);
         if let Choice::Serve(owner) = choice {
-            self.turn = Some((owner, now));
+            self.next_turn(now, owner, module);
         }
         choice
     }
