@@ -146,6 +146,17 @@ fn anticipation_learns_who_comes_back() {
     }
 }
 
+/// A program for which the module stands idle two thirds of its turn takes no more than its share of the time beside one that always has work.
+#[test]
+fn who_is_waited_for_pays_for_it() {
+    let (service, switch) = (30 * US, 300 * US);
+    let clients = vec![client(1, closed(u64::MAX, 1, 60 * US)), client(1, closed(u64::MAX, 16, 0))];
+    let load = Load { until_ns: Some(4_000 * MS), ..load(clients, Host::default()) };
+    let found = outcome("default", &module(service, switch), &load);
+    let busy = found.clients[1].service_ns as f64 / found.makespan_ns as f64;
+    assert!((0.42..0.55).contains(&busy), "the other has {busy} of the module");
+}
+
 /// Bars of the issue: what the default costs where switches are free, and what it gains where they are dear.
 #[test]
 fn the_default_is_as_good_as_fifo_without_switches_and_as_exclusive_with_dear_ones() {

@@ -7,9 +7,9 @@
 //! back soon, but now and then the machine runs another before it. Whoever is new is expected back within half a switch.
 //!
 //! A session's turn ends with its *quantum*, waiting included, when others wait. The first is [`FIRST_SWITCHES`] switches long, so that whoever is new is soon served, and each that a session
-//! uses up makes its next one twice as long, up to [`QUANTUM_SWITCHES`], so that of long work the switches take a twenty-fifth. One that it does not use up makes it half as long, and whoever was
+//! uses up makes its next one twice as long, up to [`QUANTUM_SWITCHES`], so that of long work the switches take a twenty-fourth. One that it does not use up makes it half as long, and whoever was
 //! away for long begins again (multilevel feedback queues, Corbató 1962, do likewise). A quantum that is said is every turn's. Whose turn is next the discipline below says. Where a switch costs nothing there are no turns, and the
-//! discipline below decides alone.
+//! discipline below decides alone. While others wait, time for which the module waits for a session is time that its tenant has had: the discipline below is told.
 //!
 //! *Bounded idleness*: for each operation of a turn a switch's time at most, in all a quantum. *Starvation bound*: that of the discipline below with turns for operations, of a
 //! quantum, an operation and a switch each.
@@ -33,6 +33,8 @@ pub struct Anticipatory {
     below: Box<dyn Discipline>,
     quantum_ns: Option<u64>,
     turn: Option<(Owner, Time)>,
+    /// For whom the module waits while others do, and since when.
+    waits: Option<(Owner, Time)>,
     habits: BTreeMap<Owner, Habit>,
 }
 
@@ -50,24 +52,26 @@ struct Habit {
 impl Anticipatory {
     /// Over this discipline, with this quantum or the usual one.
     pub fn over(below: Box<dyn Discipline>, quantum_ns: Option<u64>) -> Self {
-        Self { below, quantum_ns, turn: None, habits: BTreeMap::new() }
+        Self { below, quantum_ns, turn: None, waits: None, habits: BTreeMap::new() }
     }
 
     fn forget(&mut self, gone: impl Fn(&Owner) -> bool) {
         self.habits.retain(|owner, _| !gone(owner));
         self.turn = self.turn.filter(|(owner, _)| !gone(owner));
+        self.waits = self.waits.filter(|(owner, _)| !gone(owner));
     }
 
     fn came_back(&mut self, now: Time, owner: Owner, module: &Module) {
         let habit = self.habits.entry(owner).or_default();
-        if let Some(away) = habit.away.take() {
-            let (pause, long) = (now.since_ns(away) as f64, PAUSE_SWITCHES_MAX * module.switch_ns());
-            if pause > long {
-                habit.grown = 0.0;
-                self.turn = self.turn.filter(|(whose, _)| *whose != owner);
-            }
-            let pause = pause.min(long);
-            habit.pause_ns = Some(habit.pause_ns.map_or(pause, |usual| usual + (pause - usual) * WEIGHT));
+        let Some(away) = habit.away.take() else { return };
+        let (pause, long) = (now.since_ns(away) as f64, PAUSE_SWITCHES_MAX * module.switch_ns());
+        habit.pause_ns = Some(habit.pause_ns.map_or(pause.min(long), |usual| usual + (pause.min(long) - usual) * WEIGHT));
+        if pause > module.switch_ns() && self.turn.is_some_and(|(whose, _)| whose == owner) {
+            // Nobody asked for the module meanwhile; the turn was over all the same.
+            self.end_turn(away, module);
+        }
+        if pause > long {
+            self.habits.entry(owner).or_default().grown = 0.0;
         }
     }
 
@@ -77,25 +81,37 @@ impl Anticipatory {
         self.quantum_ns.unwrap_or((FIRST_SWITCHES * (1.0 + grown) * module.switch_ns()) as u64)
     }
 
-    /// Another turn begins: what the last one was says how long that session's next is.
-    fn next_turn(&mut self, now: Time, owner: Owner, module: &Module) {
-        if let Some((last, since)) = self.turn {
-            let used_up = now.since_ns(since) >= self.quantum_ns(last, module);
-            if let Some(habit) = self.habits.get_mut(&last) {
-                habit.grown = if used_up {
-                    (2.0 * habit.grown + 1.0).min(QUANTUM_SWITCHES / FIRST_SWITCHES - 1.0)
-                } else {
-                    ((habit.grown - 1.0) / 2.0).max(0.0)
-                };
-            }
+    /// A turn is over: what it was says how long that session's next is.
+    fn end_turn(&mut self, end: Time, module: &Module) {
+        let Some((owner, since)) = self.turn.take() else { return };
+        let used_up = end.since_ns(since) >= self.quantum_ns(owner, module);
+        if let Some(habit) = self.habits.get_mut(&owner) {
+            habit.grown = if used_up {
+                (2.0 * habit.grown + 1.0).min(QUANTUM_SWITCHES / FIRST_SWITCHES - 1.0)
+            } else {
+                ((habit.grown - 1.0) / 2.0).max(0.0)
+            };
         }
-        self.turn = Some((owner, now));
+    }
+
+    /// When the turn ends if another begins now: who has gone away is waited for no longer than a switch takes.
+    fn turns_end(&self, now: Time, module: &Module) -> Time {
+        let away = self.turn.and_then(|(owner, _)| self.habits.get(&owner)?.away);
+        away.map_or(now, |away| now.min(away + module.switch_ns() as u64))
+    }
+
+    /// Tells what the module waited since it was asked last.
+    fn settle(&mut self, now: Time, module: &Module) {
+        if let Some((owner, since)) = self.waits.take() {
+            self.below.tell(now, News::Held { owner, ns: now.since_ns(since) as f64 }, module);
+        }
     }
 
     /// Whether the turn goes on: with what waits, or with waiting.
     fn stay(&self, now: Time, module: &Module) -> Option<Choice> {
         let (owner, since) = self.turn?;
-        let over = now.since_ns(since) >= self.quantum_ns(owner, module);
+        let quantum_ns = self.quantum_ns(owner, module);
+        let over = now.since_ns(since) >= quantum_ns;
         if module.head(owner).is_some() {
             return (!over || !module.others_wait(owner)).then_some(Choice::Serve(owner));
         }
@@ -104,7 +120,7 @@ impl Anticipatory {
         if over || module.holds() != Some(owner) || usual_ns >= module.switch_ns() {
             return None;
         }
-        let until = habit.away? + module.switch_ns() as u64;
+        let until = (habit.away? + module.switch_ns() as u64).min(since + quantum_ns);
         (now < until).then_some(Choice::WaitUntil(until))
     }
 }
@@ -115,6 +131,9 @@ impl Discipline for Anticipatory {
     }
 
     fn tell(&mut self, now: Time, news: News<'_>, module: &Module) {
+        if matches!(news, News::Begun { .. }) {
+            self.settle(now, module);
+        }
         self.below.tell(now, news, module);
         if module.switch_ns() <= 0.0 {
             return;
@@ -134,12 +153,20 @@ impl Discipline for Anticipatory {
     }
 
     fn choose(&mut self, now: Time, module: &Module) -> Choice {
+        if module.switch_ns() <= 0.0 {
+            return self.below.choose(now, module);
+        }
+        self.settle(now, module);
         if let Some(choice) = self.stay(now, module) {
+            let (owner, _) = self.turn.expect("only a turn goes on");
+            let idle = matches!(choice, Choice::WaitUntil(_)) && module.others_wait(owner);
+            self.waits = idle.then_some((owner, now));
             return choice;
         }
         let choice = self.below.choose(now, module);
         if let Choice::Serve(owner) = choice {
-            self.next_turn(now, owner, module);
+            self.end_turn(self.turns_end(now, module), module);
+            self.turn = Some((owner, now));
         }
         choice
     }

@@ -67,7 +67,7 @@ impl Discipline for Deficit {
                 self.ring.push_back(request.client);
             }
             News::Begun { owner, expected_ns, .. } => self.use_up(owner.client, expected_ns),
-            News::Ended { owner, more_ns } => self.use_up(owner.client, more_ns),
+            News::Ended { owner, more_ns: ns } | News::Held { owner, ns } => self.use_up(owner.client, ns),
             _ => {}
         }
     }

@@ -103,6 +103,13 @@ pub enum News<'a> {
         /// How much longer than expected it took; below 0 for less.
         more_ns: f64,
     },
+    /// The module has stood idle for a session while others waited: its tenant has had that time too.
+    Held {
+        /// Whose.
+        owner: Owner,
+        /// For how long.
+        ns: f64,
+    },
 }
 
 /// Whose turn it is.

@@ -48,7 +48,7 @@ impl Discipline for Weighted {
                 *tag = tag.max(self.virtual_ns);
             }
             News::Begun { owner, expected_ns, .. } => self.charge(owner.client, expected_ns),
-            News::Ended { owner, more_ns } => self.charge(owner.client, more_ns),
+            News::Ended { owner, more_ns: ns } | News::Held { owner, ns } => self.charge(owner.client, ns),
             _ => {}
         }
     }
