@@ -6,10 +6,10 @@
 //! whoever rents skis until that has cost what a pair costs, and then buys, never pays more than twice what foresight would have. A program usually comes
 //! back soon, but now and then the machine runs another before it. Whoever is new is expected back within half a switch.
 //!
-//! A session's turn ends with its *quantum*, waiting included, when others wait. The first is [`FIRST_SWITCHES`] switches long, so that whoever is new is soon served, and each that a session
-//! uses up makes its next one twice as long, up to [`QUANTUM_SWITCHES`], so that of long work the switches take a twenty-fourth. One that it does not use up makes it half as long, and whoever was
-//! away for long begins again (multilevel feedback queues, Corbató 1962, do likewise). A quantum that is said is every turn's. Whose turn is next the discipline below says. Where a switch costs nothing there are no turns, and the
-//! discipline below decides alone. While others wait, time for which the module waits for a session is time that its tenant has had: the discipline below is told.
+//! A session's turn ends with its *quantum*, waiting included, when others wait. The first is [`FIRST_SWITCHES`] switches long, so that whoever is new is soon served; of whoever uses a turn up
+//! the next is [`QUANTUM_SWITCHES`] long, so that of long work the switches take a twenty-fourth; and after one that it does not use up, or after it was away for long, it begins again
+//! (multilevel feedback queues, Corbató 1962, do likewise). A quantum that is said is every turn's. Whose turn is next the discipline below says. Where a switch costs nothing there are no
+//! turns, and the discipline below decides alone. While others wait, time for which the module waits for a session is time that its tenant has had: the discipline below is told.
 //!
 //! *Bounded idleness*: for each operation of a turn a switch's time at most, in all a quantum. *Starvation bound*: that of the discipline below with turns for operations, of a
 //! quantum, an operation and a switch each.
@@ -20,8 +20,8 @@ use bywash_core::Time;
 use std::collections::BTreeMap;
 
 /// A session's first turn in switches if nothing else is said.
-pub const FIRST_SWITCHES: f64 = 6.0;
-/// Its longest.
+pub const FIRST_SWITCHES: f64 = 8.0;
+/// A turn of who has used one up.
 pub const QUANTUM_SWITCHES: f64 = 24.0;
 /// How much a new observation weighs in what is known of a session's pauses.
 const WEIGHT: f64 = 1.0 / 8.0;
@@ -45,8 +45,8 @@ struct Habit {
     away: Option<Time>,
     /// How long it usually stays away.
     pause_ns: Option<f64>,
-    /// How many first turns its next is longer than one.
-    grown: f64,
+    /// Whether it has used its last turn up.
+    is_long: bool,
 }
 
 impl Anticipatory {
@@ -71,14 +71,15 @@ impl Anticipatory {
             self.end_turn(away, module);
         }
         if pause > long {
-            self.habits.entry(owner).or_default().grown = 0.0;
+            self.habits.entry(owner).or_default().is_long = false;
         }
     }
 
     /// How long a turn of this session is now.
     fn quantum_ns(&self, owner: Owner, module: &Module) -> u64 {
-        let grown = self.habits.get(&owner).map_or(0.0, |habit| habit.grown);
-        self.quantum_ns.unwrap_or((FIRST_SWITCHES * (1.0 + grown) * module.switch_ns()) as u64)
+        let is_long = self.habits.get(&owner).is_some_and(|habit| habit.is_long);
+        let switches = if is_long { QUANTUM_SWITCHES } else { FIRST_SWITCHES };
+        self.quantum_ns.unwrap_or((switches * module.switch_ns()) as u64)
     }
 
     /// A turn is over: what it was says how long that session's next is.
@@ -86,11 +87,7 @@ impl Anticipatory {
         let Some((owner, since)) = self.turn.take() else { return };
         let used_up = end.since_ns(since) >= self.quantum_ns(owner, module);
         if let Some(habit) = self.habits.get_mut(&owner) {
-            habit.grown = if used_up {
-                (2.0 * habit.grown + 1.0).min(QUANTUM_SWITCHES / FIRST_SWITCHES - 1.0)
-            } else {
-                ((habit.grown - 1.0) / 2.0).max(0.0)
-            };
+            habit.is_long = used_up;
         }
     }
 

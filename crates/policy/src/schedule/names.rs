@@ -44,8 +44,7 @@ const fn time(name: &'static str, about: &'static str, default: Option<u64>) -> 
     Parameter { name, about, kind: Kind::Time, default }
 }
 
-const QUANTUM: Parameter =
-    time("quantum", "a turn's time; if left out 6 switches of the module, and up to 24 for who uses its turns up", None);
+const QUANTUM: Parameter = time("quantum", "a turn's time; if left out 8 switches of the module, and 24 for who has used one up", None);
 const SHARE: Parameter = Parameter {
     name: "share",
     about: "of the module's time that the class of deadlines may use",
@@ -260,7 +259,7 @@ mod tests {
     fn names_and_table_agree() {
         assert_eq!(SCHEDULERS.iter().map(|scheduler| scheduler.name).collect::<Vec<_>>(), NAMES);
         use crate::schedule::anticipatory::{FIRST_SWITCHES, QUANTUM_SWITCHES};
-        assert_eq!((FIRST_SWITCHES, QUANTUM_SWITCHES), (6.0, 24.0), "as the help says");
+        assert_eq!((FIRST_SWITCHES, QUANTUM_SWITCHES), (8.0, 24.0), "as the help says");
         for name in NAMES {
             assert!(help().lines().any(|line| line.split(' ').next() == Some(name)), "{name}");
             assert_eq!(parse(name).unwrap().policy(&[]).name(), *name);
