@@ -15,9 +15,8 @@ mod stalls;
 use super::bars::{Bar, Bars};
 use super::loads::{BULK, GOAL_NS, INTERACTIVE, PROCESSES, SERVICE_NS};
 use crate::{Options, Outcome, Progress, Result, write_table};
-use board::{Calibrated, Live, Mixed, calibrate};
+use board::{Calibrated, First, Live, Mixed, Watched, calibrate};
 use bywash_measure::statistics::median;
-use late::Late;
 use programs::Way;
 use serde::Serialize;
 use std::fmt::Write;
@@ -69,11 +68,11 @@ impl Row {
 
 pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<Bars> {
     let rounds = if options.quick { 1 } else { ROUNDS };
-    let steps = rounds * (1 + SIGMAS.len() * WHO.len() + WHO.len());
+    let steps = rounds * (2 + SIGMAS.len() * WHO.len() + WHO.len());
     progress(Progress::Part("live: real processes at a modelled module".into(), steps as u64));
     let live = Live::new(options)?;
     let (mut rehearsals, mut found, mut stalled, mut operations) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    let (mut late, mut first) = (Late::default(), true);
+    let (mut watched, mut first) = (Some(Watched::default()), First::default());
     for round in 0..rounds {
         rehearsals.push(calibrate(&live, options.quick)?);
         progress(Progress::Step);
@@ -91,12 +90,16 @@ pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut 
         for scheduler in WHO {
             let found = live.mixed(scheduler, mixed_s(options))?;
             if scheduler == "default" {
-                late += found.late;
-                first &= found.first;
+                first += found.first;
             }
             figures.extend(mixed_figures(&found));
             progress(Progress::Step);
         }
+        watched = match (watched, live.watched("default", mixed_s(options))?) {
+            (Some(before), Some(now)) => Some(before.plus(now)),
+            _ => None,
+        };
+        progress(Progress::Step);
         found.push(figures);
     }
     let times = Calibrated {
@@ -109,9 +112,27 @@ pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut 
     }
     write_table(options, outcome, "live", &csv(&rows), &rows)?;
     outcome.text += &text(&times, &rows, operations, &stalled);
-    let thread = if first { "the module's thread went before other programs" } else { "the module's thread waited as others do" };
-    let _ = writeln!(outcome.text, "  Mixed, default: {thread}; {}.\n", late.text());
-    Ok(bars(&rows))
+    let First { yes, asked } = first;
+    let _ = writeln!(
+        outcome.text,
+        "  Mixed, default: the module's thread went before other programs {yes} of the {asked} times that the broker was asked. {}\n",
+        watched.as_ref().map_or_else(|| "Processors cannot be watched here.".to_owned(), in_words)
+    );
+    let mut bars = bars(&rows);
+    bars.extend(watched.map(|Watched { asked, missed, excused, .. }| {
+        let percent = 100.0 * (missed - excused) as f64 / (asked - excused).max(1) as f64;
+        Bar::at_most("live, mixed, watched: missed by the default by more than a processor was away, %", percent, 0.0)
+    }));
+    Ok(bars)
+}
+
+/// What the runs say in which the processors were watched.
+fn in_words(watched: &Watched) -> String {
+    let Watched { asked, missed, excused, late } = watched;
+    format!(
+        "With the processors watched, in runs of their own: of {asked} deadlines {missed} missed at the broker, {excused} of them by no more than a processor was away; by the programs' clocks {}.",
+        late.text()
+    )
 }
 
 /// Whom exclusive starves gives the broker up after 3 s and computes by itself.
@@ -222,11 +243,11 @@ fn text(times: &Calibrated, rows: &[Row], operations: u64, stalled: &[f64]) -> S
         text,
         "This machine took {stalled:.2} % of its processors' time away in pieces of more than 0.3 ms while nothing else ran; so much is missed whoever decides."
     );
-    let _ = writeln!(text, "  {:<10}{:>6} {:<11}{:<26}{:>12}{:>12}{:>9}", "", "sigma", "", "", "live", "simulated", "error");
+    let _ = writeln!(text, "  {:<10}{:>6} {:<11}{:<30}{:>12}{:>12}{:>9}", "", "sigma", "", "", "live", "simulated", "error");
     for row in rows {
         let Row { load, sigma, scheduler, figure, live, simulated, .. } = row;
         let _ =
-            writeln!(text, "  {load:<10}{sigma:>6} {scheduler:<11}{figure:<26}{live:>12.3}{simulated:>12.3}{:>+8.1}%", row.error_percent());
+            writeln!(text, "  {load:<10}{sigma:>6} {scheduler:<11}{figure:<30}{live:>12.3}{simulated:>12.3}{:>+8.1}%", row.error_percent());
     }
     text + "\n"
 }

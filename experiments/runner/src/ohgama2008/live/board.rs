@@ -3,8 +3,9 @@
 use super::super::loads::{ALGORITHM, BULK, BYTES, GOAL_NS, INTERACTIVE, SERVICE_NS};
 use super::late::{self, Late};
 use super::programs::{Programs, Report, Way, few_elsewhere, run};
+use super::stalls;
 use crate::{Error, Options, Result};
-use bywash_broker::{Broker, BrokerConfig, TenantRule, jain};
+use bywash_broker::{Broker, BrokerConfig, BrokerHandle, TenantRule, jain};
 use bywash_core::{CostCurve, CostSheet, Direction, Engine, Time};
 use bywash_engine_board::{Board, Waiting};
 use bywash_manager::{Costs, Manager, ManagerConfig, Observation, Tenant};
@@ -12,8 +13,15 @@ use bywash_measure::statistics::median;
 use bywash_policy::{EngineInfo, Lanes, by_name};
 use bywash_sim::shared::{self, Asks, Client, Host, Load};
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How often the broker is asked whether the module's thread goes first.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Where the programs are, and how many brokers there have been.
 pub(super) struct Live {
@@ -49,8 +57,27 @@ pub(super) struct Mixed {
     /// From the moment at which the program wanted it until it had it.
     pub(super) too_long_percent: f64,
     pub(super) wait_us: [f64; 2],
+    pub(super) first: First,
+}
+
+/// What came of it while the processors were [watched](stalls::during).
+#[derive(Clone, Copy, Default)]
+pub(super) struct Watched {
+    /// Requests with a goal.
+    pub(super) asked: usize,
+    /// Late at the broker.
+    pub(super) missed: usize,
+    /// Of those, late by no more than a processor was away.
+    pub(super) excused: usize,
     pub(super) late: Late,
-    pub(super) first: bool,
+}
+
+impl Watched {
+    /// Both together.
+    pub(super) fn plus(mut self, other: Self) -> Self {
+        self.late += other.late;
+        Self { asked: self.asked + other.asked, missed: self.missed + other.missed, excused: self.excused + other.excused, ..self }
+    }
 }
 
 /// A run: what its programs say, what its broker saw, how often the module changed its session.
@@ -60,8 +87,7 @@ struct Run {
     /// When the manager's clock began, on the monotonic one.
     origin_ns: u64,
     switches: u64,
-    /// Whether the module's thread went before other programs.
-    first: bool,
+    first: First,
 }
 
 impl Live {
@@ -94,8 +120,8 @@ impl Live {
         let (handle, served) = (broker.handle(), broker.spawn()?);
         let seen = watch(&manager);
         let origin_ns = late::now_ns() - manager.now().0;
-        let reports = run(way, (0..count).map(|place| command(&self.programs, &socket, place)).collect());
-        let first = handle.stats().engines.iter().any(|engine| engine.first == Some(true));
+        let commands = (0..count).map(|place| command(&self.programs, &socket, place)).collect();
+        let (reports, first) = First::during(&handle, || run(way, commands));
         handle.shutdown();
         let _ = served.join();
         let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
@@ -123,15 +149,37 @@ impl Live {
     }
 
     /// Programs that ask again at once, and programs that ask now and then and have a goal.
-    pub(super) fn mixed(&self, scheduler: &str, seconds: f64) -> Result<Mixed> {
-        let run = self.run(Way::Direct, scheduler, 0.0, BULK.0 + INTERACTIVE.0, |programs, socket, place| {
+    fn run_mixed(&self, scheduler: &str, seconds: f64) -> Result<Run> {
+        self.run(Way::Direct, scheduler, 0.0, BULK.0 + INTERACTIVE.0, |programs, socket, place| {
             let mut command = programs.command(Way::Direct, if place < BULK.0 { "ocf-bulk" } else { "ocf-soon" }, socket);
             command.arg("--seconds").arg(seconds.to_string());
             if place >= BULK.0 {
                 command.arg("--every-us").arg((INTERACTIVE.1 / 1000).to_string()).arg("--seed").arg((7 * place + 1).to_string());
             }
             command
-        })?;
+        })
+    }
+
+    /// The same with the processors watched; `None` where they cannot be.
+    pub(super) fn watched(&self, scheduler: &str, seconds: f64) -> Result<Option<Watched>> {
+        let (run, stalls) = stalls::during(|| self.run_mixed(scheduler, seconds));
+        let (run, Some(stalls)) = (run?, stalls) else { return Ok(None) };
+        let late = Late::of(&run.reports[BULK.0 as usize..], &run.seen, run.origin_ns, &stalls);
+        let mut watched = Watched { late, ..Watched::default() };
+        for (seen, deadline) in run.seen.iter().filter_map(|seen| Some((seen, seen.deadline?))) {
+            watched.asked += 1;
+            if seen.done > deadline {
+                let [arrival, done] = [seen.arrival, seen.done].map(|time| run.origin_ns + time.0);
+                watched.missed += 1;
+                watched.excused += usize::from(stalls.excuse(arrival, done, seen.done.since_ns(deadline)));
+            }
+        }
+        Ok(Some(watched))
+    }
+
+    /// What the broker and the programs make of it.
+    pub(super) fn mixed(&self, scheduler: &str, seconds: f64) -> Result<Mixed> {
+        let run = self.run_mixed(scheduler, seconds)?;
         let mut bulk: BTreeMap<u32, u64> = BTreeMap::new();
         for seen in run.seen.iter().filter(|seen| seen.deadline.is_none()) {
             *bulk.entry(seen.client).or_default() += seen.done.since_ns(seen.start);
@@ -152,9 +200,43 @@ impl Live {
             missed_percent: 100.0 * missed as f64 / waits.len() as f64,
             too_long_percent: 100.0 * too_long as f64 / wanted().count().max(1) as f64,
             first: run.first,
-            late: Late::of(&run.reports[BULK.0 as usize..], &run.seen, run.origin_ns),
             wait_us: [0.5, 0.99].map(|part| bywash_measure::statistics::quantile(&waits, part)),
         })
+    }
+}
+
+/// How often the module's thread went before other programs when the broker was asked, and how often it was asked while the module had a thread.
+#[derive(Clone, Copy, Default)]
+pub(super) struct First {
+    pub(super) yes: usize,
+    pub(super) asked: usize,
+}
+
+impl First {
+    /// Asks every [`LOOK`] while some work is done.
+    fn during<T>(handle: &BrokerHandle, work: impl FnOnce() -> T) -> (T, Self) {
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let watcher = scope.spawn(|| {
+                let mut first = Self::default();
+                while !over.load(Ordering::Relaxed) {
+                    let answer = handle.stats().engines.iter().find_map(|engine| engine.first);
+                    first += Self { yes: usize::from(answer == Some(true)), asked: usize::from(answer.is_some()) };
+                    thread::sleep(LOOK);
+                }
+                first
+            });
+            let done = work();
+            over.store(true, Ordering::Relaxed);
+            (done, watcher.join().unwrap_or_default())
+        })
+    }
+}
+
+impl AddAssign for First {
+    fn add_assign(&mut self, other: Self) {
+        self.yes += other.yes;
+        self.asked += other.asked;
     }
 }
 

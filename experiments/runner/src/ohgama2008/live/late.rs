@@ -3,6 +3,7 @@
 use super::super::loads::{GOAL_NS, SERVICE_NS};
 use super::board::Seen;
 use super::programs::Report;
+use super::stalls::Stalls;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -22,6 +23,8 @@ const STAGES: [(&str, u64); 6] = [
 pub(super) struct Late {
     /// Of so many.
     asked: usize,
+    /// Late by no more than a processor was away.
+    excused: usize,
     by: [usize; STAGES.len()],
     /// How much of all that was beyond, by stage, in nanoseconds.
     beyond_ns: [u64; STAGES.len()],
@@ -29,7 +32,7 @@ pub(super) struct Late {
 
 impl Late {
     /// Of these programs' answers. A program's requests are in order at the broker too, so its number there is that of whoever's first request came in the course of its own.
-    pub(super) fn of(reports: &[Report], seen: &[Seen], origin_ns: u64) -> Self {
+    pub(super) fn of(reports: &[Report], seen: &[Seen], origin_ns: u64, stalls: &Stalls) -> Self {
         let mut by_client: BTreeMap<u32, Vec<&Seen>> = BTreeMap::new();
         for one in seen.iter().filter(|seen| seen.deadline.is_some()) {
             by_client.entry(one.client).or_default().push(one);
@@ -48,17 +51,17 @@ impl Late {
             for (seen, [asked, called, done]) in requests.iter().zip(spans) {
                 let [arrival, dispatched, start, end] =
                     [seen.arrival, seen.dispatched, seen.start, seen.done].map(|time| origin_ns + time.0);
-                late.add([asked, called, arrival, dispatched, start, end, done]);
+                late.add([asked, called, arrival, dispatched, start, end, done], stalls);
             }
         }
         late
     }
 
-    fn add(&mut self, moments: [u64; STAGES.len() + 1]) {
+    fn add(&mut self, moments: [u64; STAGES.len() + 1], stalls: &Stalls) {
         self.asked += 1;
-        if moments[STAGES.len()] - moments[0] <= GOAL_NS {
-            return;
-        }
+        let (begin, end) = (moments[0], moments[STAGES.len()]);
+        let Some(late_ns) = (end - begin).checked_sub(GOAL_NS).filter(|&late| late > 0) else { return };
+        self.excused += usize::from(stalls.excuse(begin, end, late_ns));
         let beyond: Vec<u64> =
             (0..STAGES.len()).map(|stage| moments[stage + 1].saturating_sub(moments[stage]).saturating_sub(STAGES[stage].1)).collect();
         let worst = (0..STAGES.len()).max_by_key(|&stage| beyond[stage]).unwrap_or_default();
@@ -72,13 +75,20 @@ impl Late {
         let list: Vec<String> =
             some.map(|(((stage, _), count), ns)| format!("{count} {stage} ({:.1} ms each)", ns as f64 / 1e6 / count as f64)).collect();
         let late: usize = self.by.iter().sum();
-        format!("{late} of {} answers took longer than the goal{}{}", self.asked, if late > 0 { ": " } else { "" }, list.join(", "))
+        format!(
+            "{late} of {} answers took longer than the goal, {} of them by no more than a processor was away{}{}",
+            self.asked,
+            self.excused,
+            if late > 0 { ": " } else { "" },
+            list.join(", ")
+        )
     }
 }
 
 impl AddAssign for Late {
     fn add_assign(&mut self, other: Self) {
         self.asked += other.asked;
+        self.excused += other.excused;
         self.by.iter_mut().zip(other.by).for_each(|(sum, count)| *sum += count);
         self.beyond_ns.iter_mut().zip(other.beyond_ns).for_each(|(sum, ns)| *sum += ns);
     }
@@ -125,11 +135,11 @@ mod tests {
             seen(4, [5020, 5030, 5040, 5200]),
             seen(9, [7020, 7030, 7040, 7170]),
         ];
-        let late = Late::of(&reports, &requests, 0);
+        let late = Late::of(&reports, &requests, 0, &Stalls::default());
         assert_eq!((late.asked, late.by), (4, [0, 0, 0, 1, 0, 1]));
         assert!(
             late.text()
-                .starts_with("2 of 4 answers took longer than the goal: 1 the module's thread woke late (1.7 ms each), 1 on the way back"),
+                .starts_with("2 of 4 answers took longer than the goal, 0 of them by no more than a processor was away: 1 the module's thread woke late (1.7 ms each), 1 on the way back"),
             "{}",
             late.text()
         );
