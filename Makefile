@@ -1,5 +1,5 @@
 # The two commands of the README, and the ones behind them. Everything installs what it needs by itself.
-.PHONY: help demo test unit arm programs python wheel evp-test cyclone-test bench build install setup fmt lint docs
+.PHONY: help demo test unit arm avx512 programs python wheel evp-test cyclone-test bench build install setup fmt lint docs
 .DEFAULT_GOAL := help
 
 help:           ## this list
@@ -21,6 +21,9 @@ unit: setup     ## unit, property, conformance and integration tests
 
 arm: setup      ## the kernels for AArch64, checked, and tested by qemu
 	@scripts/arm
+
+avx512: setup   ## the kernels for AVX-512, in an emulator where the processor has none (minutes; not part of `make test`)
+	@scripts/avx512
 
 programs: build ## real programs and servers under `bywash run`
 	@tests/run.sh

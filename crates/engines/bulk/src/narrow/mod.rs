@@ -12,7 +12,7 @@
 //! `engines/cpu` calls both for GCM, VAES-256 for the other modes, and AES-NI besides for AES-128-XTS, for which AWS-LC has no code; in the others AES-NI is 0.7 to 1.1
 //! times as fast as AWS-LC from 1 KiB up, and there to test this text with. No engine calls Armv8: qemu tests it, and no such processor was there to measure.
 //!
-//! Eight registers go through the cipher at a time, which hides the latency of a round, and what is left at the end goes through in fewer. Where the
+//! Eight registers go through the cipher at a time, in CTR twelve, which hides the latency of a round, and what is left at the end goes through in fewer. Where the
 //! 512-bit kernels run, they are faster; these are for the others. Constant time and wiping are as the crate says.
 
 #[cfg(target_arch = "aarch64")]
