@@ -6,7 +6,7 @@ use bywash_legacy::Form;
 pub(crate) fn forms() -> impl Iterator<Item = Form> {
     let asked = [("AVX-512", Form::vector()), ("AVX2", Form::narrow()), ("portable", Some(Form::PORTABLE))];
     let widest = std::env::var_os("BYWASH_TEST_WIDEST").is_some();
-    asked.into_iter().take(if widest { 1 } else { 3 }).filter_map(|(name, form)| {
+    asked.into_iter().take(if widest { 1 } else { 3 }).filter_map(move |(name, form)| {
         assert!(form.is_some() || !widest, "the one form that was asked for is not here");
         if form.is_none() {
             println!("skipped: the {name} form, which this processor has not");
