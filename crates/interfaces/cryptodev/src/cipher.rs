@@ -2,6 +2,7 @@
 
 use crate::bounce::{PIECE, QUEUED_PIECE};
 use bywash_client::{Client, Session};
+use bywash_core::secret::wipe;
 use bywash_core::{Algorithm, Data, Direction, Key, Operation, Place, Result, SessionParams};
 
 /// What a mode does with its IV.
@@ -15,7 +16,7 @@ pub(crate) enum Mode {
     Ctr,
     /// The last whole block of ciphertext is the next IV, and any length is enciphered.
     Cfb,
-    /// The last whole block of the key stream is the next IV.
+    /// The last block of the key stream is the next IV, though the text may not have needed all of it.
     Ofb,
     /// A data unit's number, which does not go on.
     Xts,
@@ -88,6 +89,22 @@ impl Cipher {
 
     /// Enciphers or deciphers in place, and leaves the IV with which a next piece goes on.
     pub(crate) fn run(&self, direction: Direction, iv: &mut [u8; 16], text: &mut [u8]) -> Result<()> {
+        let rest = if self.kind.mode == Mode::Ofb { text.len() % self.kind.iv } else { 0 };
+        let (whole, rest) = text.split_at_mut(text.len() - rest);
+        self.run_blocks(direction, iv, whole)?;
+        if !rest.is_empty() {
+            // A whole block, so that what is left of its key stream is known to be used up.
+            let mut block = [0; 16];
+            block[..rest.len()].copy_from_slice(rest);
+            let done = self.run_blocks(direction, iv, &mut block[..self.kind.iv]);
+            rest.copy_from_slice(&block[..rest.len()]);
+            wipe(&mut block);
+            return done;
+        }
+        Ok(())
+    }
+
+    fn run_blocks(&self, direction: Direction, iv: &mut [u8; 16], text: &mut [u8]) -> Result<()> {
         let Some(keyed) = self.keyed.as_ref().filter(|_| !text.is_empty()) else { return Ok(()) };
         let (mode, width) = (self.kind.mode, self.kind.iv);
         let before = last_block(text, width);

@@ -8,7 +8,7 @@ use crate::errno::Errno;
 use crate::hash::{Digest, Hash};
 use crate::memory::Program;
 use crate::refusal::Refusal;
-use crate::session::{Session, State};
+use crate::session::{Lengths, Session, State};
 use crate::table::Table;
 use bywash_client::Client;
 use bywash_core::Direction;
@@ -28,6 +28,7 @@ const DATA_MAX: usize = 256 * 1024 - 4;
 pub(crate) fn crypt(table: &Table, program: Program<'_>, argument: u64) -> Result<(), Refusal> {
     let asked: CryptOp = program.take::<_, { size_of::<CryptOp>() }>(argument)?;
     let session = table.get(asked.ses)?;
+    let lengths = lengths_of(&session)?;
     let length = data_length("len", asked.len)?;
     check(&session, length, asked.op, asked.flags)?;
     if session.cipher.as_ref().is_some_and(|cipher| cipher.kind.mode.is_aead()) {
@@ -41,7 +42,7 @@ pub(crate) fn crypt(table: &Table, program: Program<'_>, argument: u64) -> Resul
             0 if session.cipher.is_none() => Direction::Encrypt,
             op => direction(op)?,
         };
-        let nonce = session.lengths.nonce;
+        let nonce = lengths.nonce;
         let (in_front, text) = data.split_at_mut(if asked.iv == 0 { nonce.min(length) } else { 0 });
         if session.hash.is_none() && text.is_empty() {
             return Err(Refusal::invalid(format!("len is {length}, of which {} are the IV; there is nothing to encipher", in_front.len())));
@@ -65,7 +66,7 @@ pub(crate) fn crypt(table: &Table, program: Program<'_>, argument: u64) -> Resul
             program.write("dst", offset(asked.dst, in_front.len()), text)?;
         }
         match made {
-            Some(digest) if asked.mac != 0 => program.write("mac", asked.mac, &digest.bytes()[..session.lengths.mac]),
+            Some(digest) if asked.mac != 0 => program.write("mac", asked.mac, &digest.bytes()[..lengths.mac]),
             _ => Ok(()),
         }
     })
@@ -78,15 +79,16 @@ pub(crate) fn crypt(table: &Table, program: Program<'_>, argument: u64) -> Resul
 pub(crate) fn aead(table: &Table, client: &Client, program: Program<'_>, argument: u64) -> Result<(), Refusal> {
     let asked: CryptAead = program.take::<_, { size_of::<CryptAead>() }>(argument)?;
     let session = table.get(asked.ses)?;
+    let lengths = lengths_of(&session)?;
     let (length, aad_length) = (data_length("len", asked.len)?, data_length("aadlen", asked.aadlen)?);
     check(&session, length, asked.op, asked.flags)?;
-    let tag_len = session.lengths.mac;
+    let tag_len = lengths.mac;
     let cipher = session.cipher.as_ref().filter(|_| tag_len > 0 && asked.tag != 0);
     let cipher = cipher.ok_or_else(|| Refusal::invalid("the session makes no tag, or tag is null; open one with a mac or an AEAD"))?;
     let aad = Wiped::read(aad_length, 0, reader(program, "aad", asked.aad))?;
     with_read(length, 0, reader(program, "src", asked.src), |data| {
         let way = direction(asked.op)?;
-        let mut iv = take_iv(program, &session, cipher, &asked)?;
+        let mut iv = take_iv(program, lengths.nonce, cipher, &asked)?;
         let mut state = session.state();
         let mut tag = [0; 64];
         let tag = &mut tag[..tag_len];
@@ -95,7 +97,7 @@ pub(crate) fn aead(table: &Table, client: &Client, program: Program<'_>, argumen
             if way == Direction::Decrypt {
                 program.read("tag", asked.tag, tag)?;
             }
-            transform(&keyed, way, &iv[..session.lengths.nonce], &aad, data, tag)?;
+            transform(&keyed, way, &iv[..lengths.nonce], &aad, data, tag)?;
         } else if let Some(digest) = both_ways(program, &session, &mut state, cipher, way, &mut iv, &aad, data, asked.tag)? {
             tag.copy_from_slice(&digest.bytes()[..tag_len]);
         }
@@ -119,7 +121,7 @@ fn both_ways(
     data: &mut [u8],
     mac_at: u64,
 ) -> Result<Option<Digest>, Refusal> {
-    let length = session.lengths.mac;
+    let length = lengths_of(session)?.mac;
     let Some(hash) = &session.hash else {
         cipher.run(way, iv, data)?;
         return Ok(None);
@@ -143,6 +145,11 @@ fn mac(state: &mut State, hash: &Hash, aad: &[u8], data: &[u8]) -> Result<Digest
     state.message.update(hash, aad)?;
     state.message.update(hash, data)?;
     Ok(state.message.finish(hash)?)
+}
+
+/// A session that was opened in Linux's dialect has none: its tags would be checked to no length, and its texts begin with one and the same IV.
+fn lengths_of(session: &Session) -> Result<Lengths, Refusal> {
+    session.lengths.ok_or_else(|| Refusal::invalid("the session was opened by Linux's CIOCGSESSION; go on in that dialect"))
 }
 
 fn check(session: &Session, length: usize, op: u16, flags: u16) -> Result<(), Refusal> {
@@ -170,8 +177,8 @@ fn data_length(field: &str, length: u32) -> Result<usize, Refusal> {
 }
 
 /// The IV that comes apart from the data; of XTS 16 bytes may be given, of which eight count.
-fn take_iv(program: Program<'_>, session: &Session, cipher: &Cipher, asked: &CryptAead) -> Result<[u8; 16], Refusal> {
-    let (mut iv, expected) = ([0; 16], session.lengths.nonce);
+fn take_iv(program: Program<'_>, expected: usize, cipher: &Cipher, asked: &CryptAead) -> Result<[u8; 16], Refusal> {
+    let mut iv = [0; 16];
     if asked.iv == 0 {
         return Err(Refusal::invalid(format!("iv is null; {} takes one with each request", cipher.kind.name)));
     }

@@ -136,11 +136,12 @@ fn check_public(value: &[u8], modulus: &[u8]) -> Result<(), Refusal> {
 /// How many bytes there are for a result, of which nothing but zeros may be too long.
 fn room(into: &CrParam, result: &[u8]) -> Result<usize, Refusal> {
     let room = into.crp_nbits.div_ceil(8) as usize;
-    if trimmed(result).len() <= room {
+    // All of them are looked at: how many zeros a secret begins with is not to be told by time.
+    let beyond = result[..result.len().saturating_sub(room)].iter().fold(0, |all, byte| all | byte);
+    if beyond == 0 {
         return Ok(room);
     }
-    let why =
-        format!("the result has {} bytes, crp_nbits of its place says {room}; give as many as the modulus has", trimmed(result).len());
+    let why = format!("the result is longer than the {room} bytes that crp_nbits of its place says; give as many as the modulus has");
     Err(Refusal::invalid(why))
 }
 

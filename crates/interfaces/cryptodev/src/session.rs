@@ -10,13 +10,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) struct Session {
     pub(crate) cipher: Option<Cipher>,
     pub(crate) hash: Option<Hash>,
-    /// What a program of FreeBSD's dialect said when it opened the session.
-    pub(crate) lengths: Lengths,
+    /// What a program of FreeBSD's dialect said when it opened the session; none for one that was opened in Linux's.
+    pub(crate) lengths: Option<Lengths>,
     state: Mutex<State>,
 }
 
 /// Lengths that FreeBSD's dialect fixes with the session, in bytes.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct Lengths {
     /// Of the IV or nonce.
     pub(crate) nonce: usize,
@@ -41,11 +41,11 @@ pub(crate) struct State {
 
 impl Session {
     pub(crate) fn new(cipher: Option<Cipher>, hash: Option<Hash>, life: u32) -> Self {
-        Self { cipher, hash, lengths: Lengths::default(), state: Mutex::new(State { life, ..State::default() }) }
+        Self { cipher, hash, lengths: None, state: Mutex::new(State { life, ..State::default() }) }
     }
 
     pub(crate) fn with_lengths(self, lengths: Lengths) -> Self {
-        Self { lengths, ..self }
+        Self { lengths: Some(lengths), ..self }
     }
 
     /// Its state, for one request at a time.

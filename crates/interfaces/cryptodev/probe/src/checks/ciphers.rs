@@ -46,7 +46,13 @@ pub(crate) fn add(list: &mut Vec<Check>) {
         same_bytes(&text, &result)
     }));
     list.push(Check::new("cipher/null/takes-no-key", |port| refused(libc::EINVAL, Handle::open(port)?.cipher(CRYPTO_NULL, &[0; 16]))));
-    list.push(Check::new("cipher/aes-ctr/part-of-a-block-ends-it", |port| part_of_a_block(&Handle::open(port)?)));
+    for (name, cipher) in [("aes-ctr", CRYPTO_AES_CTR), ("aes-ofb", CRYPTO_AES_OFB)] {
+        list.push(Check::new(format!("cipher/{name}/part-of-a-block-ends-it"), move |port| {
+            part_of_a_block(&Handle::open(port)?, cipher, 0)
+        }));
+        let name = format!("cipher/{name}/part-of-a-block-behind-whole-ones-ends-it");
+        list.push(Check::new(name, move |port| part_of_a_block(&Handle::open(port)?, cipher, 16)));
+    }
     let equal =
         Check::new("cipher/aes-xts/two-equal-halves", |port| refused(libc::EINVAL, Handle::open(port)?.cipher(CRYPTO_AES_XTS, &[7; 32])));
     list.push(equal.deviating("the module takes a key of two equal halves unless the kernel is a FIPS one; IEEE 1619 forbids it"));
@@ -99,13 +105,15 @@ fn long(device: &Handle<'_>, vector: &CipherVector) -> crate::Outcome {
     same(true, back == plain)
 }
 
-fn part_of_a_block(device: &Handle<'_>) -> crate::Outcome {
-    let ses = device.cipher(CRYPTO_AES_CTR, &bytes(16, 3))?;
-    let (iv, zeros) = (bytes(16, 5), [0; 48]);
-    let (mut stream, mut parts) = ([0; 48], [0; 48]);
-    device.crypt(CryptOp { ses, len: 48, src: at(&zeros), dst: out(&mut stream), iv: at(&iv), ..CryptOp::default() })?;
-    device.crypt(CryptOp { ses, len: 5, src: at(&zeros), dst: out(&mut parts), iv: at(&iv), ..CryptOp::default() })?;
-    device.crypt(CryptOp { ses, len: 16, src: at(&zeros), dst: out(&mut parts[16..]), ..CryptOp::default() })?;
-    same_bytes(&stream[..5], &parts[..5])?;
-    same_bytes(&stream[16..32], &parts[16..32])
+/// What the last block of a text leaves of its key stream is not used: the next text has the next block's.
+fn part_of_a_block(device: &Handle<'_>, cipher: u32, whole: usize) -> crate::Outcome {
+    let ses = device.cipher(cipher, &bytes(16, 3))?;
+    let (iv, zeros) = (bytes(16, 5), [0; 64]);
+    let (mut stream, mut parts) = ([0; 64], [0; 64]);
+    let (first, second) = (whole + 5, whole + 16);
+    device.crypt(CryptOp { ses, len: 64, src: at(&zeros), dst: out(&mut stream), iv: at(&iv), ..CryptOp::default() })?;
+    device.crypt(CryptOp { ses, len: first as u32, src: at(&zeros), dst: out(&mut parts), iv: at(&iv), ..CryptOp::default() })?;
+    device.crypt(CryptOp { ses, len: 16, src: at(&zeros), dst: out(&mut parts[second..]), ..CryptOp::default() })?;
+    same_bytes(&stream[..first], &parts[..first])?;
+    same_bytes(&stream[second..second + 16], &parts[second..second + 16])
 }

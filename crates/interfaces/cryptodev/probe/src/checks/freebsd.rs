@@ -4,6 +4,7 @@ use crate::port::{at, out};
 use crate::vectors::{AEADS, CIPHERS, HASHES};
 use crate::{Check, Handle, Outcome, bytes, refused, same, same_bytes, unhex};
 use bywash_cryptodev_abi::freebsd::*;
+use bywash_cryptodev_abi::linux;
 
 const TEXT: usize = 64;
 
@@ -49,6 +50,17 @@ pub(crate) fn add(list: &mut Vec<Check>) {
         same_bytes(&text, &result)?;
         core::hint::black_box(&mut mac)[0] ^= 1;
         refused(libc::EBADMSG, device.ask(CIOCCRYPT, &mut CryptOp { op: decrypt, src: place, dst: place, ..op }))
+    });
+    check("session-of-linux", |device| {
+        let key = bytes(16, 3);
+        let ses = device.session(linux::CRYPTO_AES_CTR, &key, linux::CRYPTO_SHA1_HMAC, &key)?;
+        let (iv, mut text, mut mac) = (bytes(16, 5), bytes(TEXT, 1), [0; 20]);
+        let (place, mac) = (out(&mut text), out(&mut mac));
+        for (op, iv) in [(COP_ENCRYPT, 0), (COP_DECRYPT, 0), (COP_ENCRYPT, at(&iv)), (COP_DECRYPT, at(&iv))] {
+            let asked = CryptOp { ses, op, len: TEXT as u32, src: place, dst: place, mac, iv, ..CryptOp::default() };
+            refused(libc::EINVAL, device.ask(CIOCCRYPT, &mut { asked }))?;
+        }
+        same_bytes(&bytes(TEXT, 1), &text)
     });
     check("gcm", |device| aead(device, CRYPTO_AES_NIST_GCM_16, "aes-gcm-128"));
     check("ccm", |device| aead(device, CRYPTO_AES_CCM_16, "aes-ccm-128-tag-16"));
