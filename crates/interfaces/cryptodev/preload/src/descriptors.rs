@@ -1,7 +1,7 @@
 //! What programs do with descriptors: close, copy, read and write them.
 //!
 //! All of it is async-signal-safe, and costs one look at the table for descriptors that are not ours. Nothing waits for a fork in another thread: what is closed
-//! meanwhile is ended later.
+//! meanwhile is ended later, and so is what is closed where a signal is blocked, as in its handler: by the next open or request.
 
 use crate::gate::{self, Inside};
 use crate::real::{self, fail, keeping_errno};
@@ -13,7 +13,7 @@ use libc::{F_DUPFD, F_DUPFD_CLOEXEC, iovec, size_t, ssize_t};
 fn is_closed(fd: c_int) {
     keeping_errno(|| {
         if gate::is_owner() {
-            let inside = gate::try_enter();
+            let inside = gate::enter_to_end();
             table::forget(fd, inside.as_ref());
             if let Some(inside) = &inside {
                 table::end_abandoned(inside);
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 
 /// A call that gives a description another descriptor: the call, then its entry.
 fn copying(from: c_int, copy: impl FnOnce() -> c_int) -> c_int {
-    let inside = gate::try_enter();
+    let inside = gate::enter_to_end();
     let held = if gate::is_owner() { table::take_verified(from, inside.as_ref()) } else { None };
     let to = copy();
     let shared = |to: c_int, held: Held, inside: Option<&Inside>| keeping_errno(|| table::share(to, held, inside));
@@ -122,9 +122,10 @@ pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> 
     if matches!(command, F_DUPFD | F_DUPFD_CLOEXEC) && may_hold(fd) { copying(fd, call) } else { call() }
 }
 
-fn forget_all(first: c_uint, last: c_uint) {
+/// Descriptors of a range that may be ours.
+fn held_from(first: c_uint, last: c_uint) -> impl Iterator<Item = c_int> {
     let range = first as usize..=(last as usize).min(table::DESCRIPTORS);
-    table::held().filter(|&fd| range.contains(&(fd as usize))).for_each(is_closed);
+    table::held().filter(move |&fd| range.contains(&(fd as usize)))
 }
 
 /// close_range(2).
@@ -133,12 +134,24 @@ fn forget_all(first: c_uint, last: c_uint) {
 /// That of the function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
-    let closes = flags as c_uint & libc::CLOSE_RANGE_CLOEXEC == 0 && first <= last;
-    if closes {
-        forget_all(first, last);
-    }
     // SAFETY: the program's arguments.
-    unsafe { real::close_range(first, last, flags) }
+    let result = unsafe { real::close_range(first, last, flags) };
+    // With UNSHARE this thread's copy of the descriptors alone was closed, and other threads go on with theirs.
+    let ended = result == 0 && flags as c_uint & (libc::CLOSE_RANGE_CLOEXEC | libc::CLOSE_RANGE_UNSHARE) == 0;
+    if ended && gate::is_owner() {
+        held_from(first, last).for_each(is_closed_already);
+    }
+    result
+}
+
+/// The descriptor has been closed, and its number may mean something else by now.
+fn is_closed_already(fd: c_int) {
+    keeping_errno(|| {
+        let inside = gate::enter_to_end();
+        if let Some(held) = table::take_verified(fd, inside.as_ref()) {
+            held.release(inside.as_ref());
+        }
+    });
 }
 
 /// closefrom(3).
@@ -148,7 +161,7 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn closefrom(first: c_int) {
     let first = first.max(0) as c_uint;
-    forget_all(first, c_uint::MAX);
+    held_from(first, c_uint::MAX).for_each(is_closed);
     // SAFETY: what closefrom is.
     if unsafe { real::close_range(first, c_uint::MAX, 0) } != 0 {
         // A kernel older than 5.9: one by one, as far as descriptors can be ours or the process may have them.

@@ -159,7 +159,7 @@ pub(crate) fn take(fd: c_int) -> Option<Held> {
         return None;
     }
     if slot.load(SeqCst) != place {
-        release(place, gate::try_enter().as_ref());
+        release(place, gate::enter_to_end().as_ref());
         return None;
     }
     Some(Held(place))

@@ -60,11 +60,24 @@ static void separate_opens(void)
     works(one, ses);
 }
 
+/* Closes this thread's copies of the descriptors; its process goes on with them. */
+static void *closes_its_own(void *unused)
+{
+    (void)unused;
+    CHECK(close_range(3, ~0U, CLOSE_RANGE_UNSHARE) == 0);
+    return NULL;
+}
+
 static void ranges(void)
 {
     int fd = device(), kept = device();
     uint32_t ses = session(fd), kept_ses = session(kept);
     CHECK(dup2(fd, 500) == 500 && dup2(fd, 501) == 501);
+    FAILS(close_range(400, 600, 0x80), EINVAL);
+    FAILS(close_range(600, 400, 0), EINVAL);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, closes_its_own, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    works(500, ses);
     CHECK(close_range(400, 600, 0) == 0);
     FAILS(ioctl(500, CIOCCRYPT, NULL), EBADF);
     works(fd, ses);

@@ -406,12 +406,18 @@ static void forks_in_a_crowd(void)
         CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
-/* A handler that closes, while the thread that it has interrupted holds a lock of malloc's and another thread forks. */
+/* A handler that closes, the last descriptor of a device too, while the thread that it has interrupted holds a lock of malloc's and another thread forks. */
+enum { LAST = 400, MOST = 1024 };
+static int last[LAST];
+static volatile sig_atomic_t lasts, opened;
+
 static void on_signal(int signal)
 {
     (void)signal;
     int before = errno;
     close(dup(shared));
+    if (lasts > 0 && lasts <= LAST)
+        close(last[--lasts]);
     errno = before;
 }
 
@@ -419,6 +425,13 @@ static void *allocate(void *unused)
 {
     (void)unused;
     while (!stop) {
+        /* Made by this thread, so that they lie where it allocates; in all more than there may be at once, so that those that were closed must have ended. */
+        if (lasts == 0 && opened <= MOST) {
+            for (int i = 0; i < LAST; i++)
+                session(last[i] = device());
+            opened += LAST;
+            lasts = LAST;
+        }
         void *all[64];
         for (int i = 0; i < 64; i++)
             all[i] = malloc(2000 + 100 * i);
@@ -446,7 +459,7 @@ static void closes_in_signal_handlers(void)
     pthread_t worker, other;
     CHECK(pthread_create(&worker, NULL, allocate, NULL) == 0);
     CHECK(pthread_create(&other, NULL, interrupt, &worker) == 0);
-    for (int i = 0; i < 1500; i++) {
+    for (int i = 0; i < 1500 || opened <= MOST || lasts > 0; i++) {
         pid_t child = fork();
         if (child == 0)
             _exit(0);
@@ -504,6 +517,98 @@ static void forks_in_signal_handlers(void)
     CHECK(setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL) == 0);
     CHECK(refused > 0);
     works(shared, shared_ses);
+}
+
+/* A handler that forks, sent to a thread that itself waits to fork until another's long request has ended. */
+static volatile sig_atomic_t forks_within;
+
+static void on_user(int signal)
+{
+    (void)signal;
+    int before = errno;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        int fd = device();
+        works(fd, session(fd));
+        _exit(0);
+    }
+    CHECK(ended(child) == 0);
+    forks_within++;
+    errno = before;
+}
+
+/* Sends the next signal a moment after the last has been served, so that the thread comes to do something else. */
+static void *interrupt_now_and_then(void *thread)
+{
+    while (!stop) {
+        sig_atomic_t before = forks_within;
+        pthread_kill(*(pthread_t *)thread, SIGUSR1);
+        while (!stop && forks_within == before)
+            usleep(1000);
+        usleep(5000);
+    }
+    return NULL;
+}
+
+static void forks_within_forks(void)
+{
+    shared = device();
+    uint32_t ses = session(shared);
+    struct sigaction action = {.sa_handler = on_user, .sa_flags = SA_RESTART};
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    pthread_t own = pthread_self(), worker, other;
+    CHECK(pthread_create(&worker, NULL, work_long, NULL) == 0);
+    CHECK(pthread_create(&other, NULL, interrupt_now_and_then, &own) == 0);
+    for (int i = 0; i < 10 || forks_within < 5; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            works(shared, ses);
+            _exit(0);
+        }
+        CHECK(ended(child) == 0);
+    }
+    stop = 1;
+    CHECK(pthread_join(other, NULL) == 0 && pthread_join(worker, NULL) == 0);
+    sigset_t blocked;
+    CHECK(pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && !sigismember(&blocked, SIGUSR1) && !sigismember(&blocked, SIGTERM));
+}
+
+/* A request of a thread that is to be cancelled is done, and the thread is cancelled after it. */
+static uint32_t cancelled_ses;
+
+static void *asks_and_is_cancelled(void *unused)
+{
+    (void)unused;
+    byte out[32];
+    struct crypt_op op = encrypting(cancelled_ses, PLAIN, 32, out, IV);
+    CHECK(pthread_cancel(pthread_self()) == 0);
+    CHECK(ioctl(shared, CIOCASYNCCRYPT, &op) == 0);
+    CHECK(ioctl(shared, CIOCASYNCFETCH, &op) == 0 && memcmp(out, CIPHER, 32) == 0);
+    pthread_testcancel();
+    CHECK(!"cancelled");
+    return NULL;
+}
+
+static void cancelled_threads(void)
+{
+    shared = device();
+    cancelled_ses = session(shared);
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        void *result;
+        CHECK(pthread_create(&thread, NULL, asks_and_is_cancelled, NULL) == 0);
+        CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+        byte out[32];
+        struct crypt_op op = encrypting(cancelled_ses, PLAIN, 32, out, IV);
+        CHECK(ioctl(shared, CIOCASYNCCRYPT, &op) == 0 && ioctl(shared, CIOCASYNCFETCH, &op) == 0);
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        works(shared, cancelled_ses);
+        _exit(0);
+    }
+    CHECK(ended(child) == 0);
 }
 
 static void *open_and_close(void *unused)
@@ -587,6 +692,8 @@ int main(int argc, char **argv)
                                    {"fork-syscall", fork_by_system_call},
                                    {"fork-threads", forks_while_threads_work},
                                    {"fork-handler", forks_in_signal_handlers},
+                                   {"fork-fork", forks_within_forks},
+                                   {"cancel", cancelled_threads},
                                    {"fork-library", forks_with_a_library},
                                    {"fork-crowd", forks_in_a_crowd},
                                    {"close-handler", closes_in_signal_handlers},

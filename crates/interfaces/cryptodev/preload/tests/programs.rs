@@ -99,6 +99,8 @@ scenarios! {
     a_child_that_libc_knows_nothing_of_is_whole = "fork-syscall";
     forks_while_other_threads_work = "fork-threads";
     forks_in_signal_handlers_in_the_midst_of_requests = "fork-handler";
+    forks_in_signal_handlers_in_the_midst_of_forks = "fork-fork";
+    a_thread_is_cancelled_after_its_request = "cancel";
     children_are_whole_however_many_threads_arrive_during_a_fork = "fork-crowd";
     a_close_in_a_signal_handler_waits_for_no_fork = "close-handler";
     threads_open_and_close_at_once = "threads";
