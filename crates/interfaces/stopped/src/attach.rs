@@ -18,15 +18,22 @@ const NO_NEW_PRIVILEGES: u8 = 1;
 const FILTER: u8 = 2;
 const DONE: u8 = 0;
 
+/// A listener, of which a signal does not take back what it has taken up (Linux 5.19): the call would be made again after the handler, and what was done for it, on the program's
+/// memory and sessions, done twice.
+const FLAGS: libc::c_ulong = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+
 /// Whether this kernel can stop calls and tell of them.
 ///
 /// # Errors
 /// [`Error::Unsupported`]
 pub fn support() -> Result<(), Error> {
-    let action: u32 = libc::SECCOMP_RET_USER_NOTIF;
-    // SAFETY: the kernel reads one 32-bit number, which outlives the call.
-    let result = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action) };
-    crate::listener::check(result as i32).map(drop).map_err(|errno| Error::Unsupported { errno })
+    // A kernel that has these flags goes on to read the filter, and finds that there is none.
+    // SAFETY: nothing is read from the null address.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, FLAGS, core::ptr::null::<sock_fprog>()) };
+    match crate::listener::check(result as i32) {
+        Ok(_) | Err(Errno::FAULT) => Ok(()),
+        Err(errno) => Err(Error::Unsupported { errno }),
+    }
 }
 
 /// A command that will be under the filter once it is started.
@@ -116,17 +123,9 @@ fn enter(program: &[sock_filter], parent: BorrowedFd<'_>) -> Result<(), Errno> {
 fn install(program: &[sock_filter]) -> Result<OwnedFd, Errno> {
     let length = u16::try_from(program.len()).map_err(|_| Errno::TOOBIG)?;
     let filter = sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
-    let attempt = |flags: libc::c_ulong| {
-        // SAFETY: the kernel reads `len` instructions from `filter`, both alive during the call, and writes neither.
-        let result = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const filter) };
-        crate::listener::check(result as i32)
-    };
-    // With WAIT_KILLABLE_RECV (Linux 5.19) a signal handler waits until a call that has been taken up is answered; without, the call would be
-    // broken off and made again, and a session opened twice.
-    let fd = match attempt(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
-        Err(Errno::INVAL) => attempt(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?,
-        other => other?,
-    };
+    // SAFETY: the kernel reads `len` instructions from `filter`, both alive during the call, and writes neither.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, FLAGS, &raw const filter) };
+    let fd = crate::listener::check(result as i32)?;
     // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
     let listener = unsafe { OwnedFd::from_raw_fd(fd) };
     debug_assert!(listener.as_raw_fd() == fd);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub enum Error {
     /// The kernel has no user notification, or a sandbox around us forbids it.
     #[error(
-        "this kernel does not let a process answer another's system calls ({errno}); needed is Linux 5.9 or later with CONFIG_SECCOMP_FILTER, \
+        "this kernel does not let a process answer another's system calls ({errno}); needed is Linux 5.19 or later with CONFIG_SECCOMP_FILTER, \
          and no sandbox that forbids seccomp(2)"
     )]
     Unsupported {

@@ -128,7 +128,7 @@ impl Listener {
     /// Puts a descriptor into the stopped program; gives its number there. With `answering` the call returns that number at once.
     ///
     /// # Errors
-    /// `EMFILE`; `ENOENT` if the call does not wait any more; `EINVAL` for `answering` before Linux 5.14.
+    /// `EMFILE`; `ENOENT` if the call does not wait any more.
     pub fn give(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool, answering: bool) -> Result<i32, Errno> {
         let flags = if answering { libc::SECCOMP_ADDFD_FLAG_SEND as u32 } else { 0 };
         self.add(id, fd, close_on_exec, flags, 0)

@@ -3,11 +3,12 @@
 use crate::same::Same;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{CWD, FileType, fstat, statat};
+use rustix::fs::{CWD, fstat, readlinkat_raw};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::collections::HashMap;
 use std::io::Write;
+use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 /// Of so many numbers is known what they meant; then all is forgotten, which costs the next request of each a look.
@@ -46,8 +47,6 @@ pub struct Pairs<T> {
     ends: OwnedFd,
     /// Readable once nothing is to be watched any more.
     stop: OwnedFd,
-    /// The file system of sockets.
-    sockets: u64,
 }
 
 /// Pairs by thread and number.
@@ -62,11 +61,10 @@ impl<T> Pairs<T> {
     /// # Errors
     /// The operating system's.
     pub fn new() -> Result<Self, Errno> {
-        let (one, _other) = pair()?;
         let ends = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         epoll::add(&ends, &stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
-        Ok(Self { open: RwLock::default(), known: Mutex::default(), ends, stop, sockets: fstat(&one)?.st_dev })
+        Ok(Self { open: RwLock::default(), known: Mutex::default(), ends, stop })
     }
 
     /// A new one; gives the program's end. It counts from now on, and ends if that end is dropped.
@@ -109,11 +107,12 @@ impl<T> Pairs<T> {
         let mut left = &mut path[..];
         write!(left, "/proc/{thread}/fd/{fd}\0").ok()?;
         let path = core::ffi::CStr::from_bytes_until_nul(&path).ok()?;
-        let stat = statat(CWD, path, rustix::fs::AtFlags::empty()).ok()?;
-        if stat.st_dev != self.sockets || FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
-            return None;
-        }
-        self.open.read().unwrap_or_else(PoisonError::into_inner).get(&stat.st_ino).cloned()
+        let mut name = [MaybeUninit::uninit(); 48];
+        // Its name and not its status, for which the file's own file system would be asked, that may itself wait for an answer from here.
+        let (name, _) = readlinkat_raw(CWD, path, &mut name).ok()?;
+        let inode = name.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
+        let inode = core::str::from_utf8(inode).ok()?.parse().ok()?;
+        self.open.read().unwrap_or_else(PoisonError::into_inner).get(&inode).cloned()
     }
 
     /// Forgets every pair of which the last copy is closed, until [`stop`](Self::stop).

@@ -45,10 +45,9 @@
 //! - *Memory that we may not read*: of a program that has made itself undumpable or, where `kernel.yama.ptrace_scope` is 1 or more,
 //!   of one that is not a descendant any more (a daemon adopted by init). There the device does not exist (ENOENT); requests on a descriptor that is
 //!   still there get ENOTTY.
-//! - *Signals.* From Linux 5.19 on a handler waits until a request that has been taken up is answered. Before, it interrupts the request, which is made anew afterwards:
-//!   a CIOCGSESSION can then open a second session, which lives as long as the descriptor. On every kernel a handler without SA_RESTART
-//!   that comes before the request is taken up makes it fail with EINTR, opens of whatever file included.
-//! - *A program executed in the midst of a request*, by another thread: what is written in the moment between asking whether the call still waits and writing, 8 KiB at most, may
+//! - *Signals.* A handler waits until a request that has been taken up is answered. (Kernels before 5.19 would make the request anew after it, a text enciphered twice; there nothing
+//!   is supervised.) One without SA_RESTART that comes before the request is taken up makes it fail with EINTR, opens of whatever file included.
+//! - *A program executed in the midst of a request*, by another thread: what is written in the moment between asking whether the call still waits and writing, 64 KiB at most, may
 //!   reach the new program. The kernel has no write that is bound to the old one and keeps to what may be written there.
 //! - *When this process dies*, by `kill -9` say, the kernel answers every stopped call and every later one with ENOSYS, opens of whatever file included. No
 //!   program hangs, but none opens a file any more. So whoever supervises goes on until the last process under the filter is gone.

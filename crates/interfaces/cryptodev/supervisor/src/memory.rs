@@ -17,6 +17,8 @@ const AROUND: usize = (BEFORE + AFTER) as usize;
 /// What a CIOCCRYPT points to elsewhere is fetched by a second look, its IV together with so much of its text; or by the first, where the last two pointed to the same.
 const TEXT: usize = 2048;
 const PAGE: u64 = 4096;
+/// Most that is written after one look whether the call still waits.
+const WRITE: usize = 64 << 10;
 
 /// The memory of the program that a stopped call belongs to, for as long as it is stopped.
 ///
@@ -285,7 +287,7 @@ impl Memory for StoppedMemory<'_> {
             self.write_late(&mut seen)?;
         }
         while done < from.len() {
-            let part = &from[done..];
+            let part = &from[done..from.len().min(done + WRITE)];
             let start = address.checked_add(done as u64).ok_or(Errno(EFAULT))?;
             self.check()?;
             done += match write_parts(self.thread, part, [(start, part.len())]).map_err(errno)? {

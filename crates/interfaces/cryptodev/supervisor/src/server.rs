@@ -137,16 +137,8 @@ impl Server {
         }
         // Our own table being full is the system's failure, as the program sees it.
         let theirs = description::open(&self.descriptions, Device::new(self.client.clone())).map_err(|_| Errno(libc::ENFILE))?;
-        match self.listener.give(notification.id, theirs.as_fd(), has(libc::O_CLOEXEC), true) {
-            Ok(_) => Ok(Verdict::Answered),
-            // Without ADDFD_FLAG_SEND (Linux 5.14) the number is answered in a second step.
-            Err(rustix::io::Errno::INVAL) => self
-                .listener
-                .give(notification.id, theirs.as_fd(), has(libc::O_CLOEXEC), false)
-                .map(|number| Verdict::Value(number.into()))
-                .map_err(errno),
-            Err(error) => Err(errno(error)),
-        }
+        let given = self.listener.give(notification.id, theirs.as_fd(), has(libc::O_CLOEXEC), true);
+        given.map(|_| Verdict::Answered).map_err(errno)
     }
 
     fn request(&self, notification: &Notification, description: &Description, memory: &StoppedMemory<'_>) -> Result<i32, Errno> {
