@@ -11,6 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use zeroize::Zeroize;
 
 /// So many requests are computed at the same time.
 const THREADS: usize = 16;
@@ -124,12 +125,13 @@ impl Server<'_> {
             Err(errno) => return Err(Error::Connection(errno)),
         };
         if let Some(message) = Message::parse(&buffer[..length])
-            && let Some(answer) = self.answer(&message)?
+            && let Some(mut answer) = self.answer(&message)?
         {
             self.send(&answer);
+            answer.zeroize();
         }
-        // Texts and keys were in it.
-        zeroize::Zeroize::zeroize(&mut buffer[..length]);
+        // Texts and keys were in both.
+        buffer[..length].zeroize();
         Ok(true)
     }
 
