@@ -86,5 +86,7 @@ pub use readiness::Readiness;
 pub use session::Session;
 pub use watch::Watch;
 
+/// Settings in the environment, for interfaces.
+pub use bywash_protocol::environment::variable;
 /// Files that name keys of a vault, and the public halves in them, for interfaces.
 pub use bywash_protocol::{ForkGuard, KeyAlgorithm, PublicKey, key_file};

@@ -7,6 +7,7 @@
 pub mod control;
 pub mod cryptodev;
 mod cryptodev_numbers;
+pub mod dds;
 pub mod files;
 #[cfg(target_arch = "x86_64")]
 pub mod kernels;
@@ -32,6 +33,8 @@ pub fn targets() -> Vec<(&'static str, Target, Vec<Vec<u8>>)> {
         ("trace_line", text::trace_line, text::trace_seeds()),
         ("cost_sheet", text::cost_sheet, text::sheet_seeds()),
         ("cryptodev", cryptodev::requests, cryptodev::seeds()),
+        ("dds_message", dds::dds_message, dds::message_seeds()),
+        ("dds_token", dds::dds_token, dds::token_seeds()),
         ("encrypted_file", files::encrypted_file, files::seeds()),
         ("algorithm_name", text::algorithm_name, text::name_seeds()),
     ]

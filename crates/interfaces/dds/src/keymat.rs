@@ -5,6 +5,7 @@ use crate::kind::Kind;
 use crate::random;
 use crate::refusal::{Refusal, Result};
 use crate::wire::{number, take};
+use bywash_core::secret::constant_time_eq;
 use zeroize::Zeroizing;
 
 /// A sender's master key and salt, and the key of one receiver if his tags are wanted. Wiped when dropped.
@@ -40,6 +41,11 @@ impl KeyMaterial {
     /// [`Refusal::Random`].
     pub fn with_receiver(&self, id: u32) -> Result<Self> {
         Ok(Self { receiver: Some((id, key(self.kind)?)), ..self.clone() })
+    }
+
+    /// Whether both are of one sender: his key's id and the key itself, compared in constant time. Receivers' keys may differ.
+    pub fn is_of_the_sender_of(&self, other: &Self) -> bool {
+        self.sender_id == other.sender_id && constant_time_eq(&*self.sender_key, &*other.sender_key)
     }
 
     /// The master key for that purpose, if there is one.

@@ -3,6 +3,7 @@
 //! Implementations of DDS derive a session's key anew for every piece they send or receive, make and key a cipher context for it, and may draw random
 //! bytes: on processors with AES instructions that costs several times what the encryption costs. Here what was derived and keyed is found again:
 //! - [`Sender`] and [`Opener`] have the sessions of a master key at hand. They are what a plug-in holds for each participant, writer and reader.
+//! - [`Accepted`] is what openers of one key share, where a message must come once for all of them.
 //! - [`Sessions`] is the table in which all openers of a process find them. It is bounded; what goes is wiped.
 //! - [`random`] has random bytes in store.
 //!
@@ -37,6 +38,7 @@ mod reuse;
 mod sender;
 pub mod wire;
 
+pub use bywash_client::variable;
 pub use cache::{CAPACITY, Sessions};
 pub use derive::{CHALLENGE, KeyBytes, Purpose, exchange_keys, hmac_sha256, session_key};
 pub use keyed::{IV, Keyed, TAG, client};
@@ -45,5 +47,6 @@ pub use kind::Kind;
 pub use opener::{Opener, Specific};
 pub use protect::{add_receiver, payload_len, protect, protected_len, seal_payload};
 pub use refusal::{Refusal, Result};
+pub use replay::Accepted;
 pub use reuse::{Made, Reuse};
 pub use sender::{BLOCKS_MAX, Sender};

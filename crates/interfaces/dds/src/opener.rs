@@ -5,7 +5,7 @@ use crate::derive::Purpose;
 use crate::keyed::{Keyed, TAG};
 use crate::keymat::KeyMaterial;
 use crate::refusal::{Refusal, Result};
-use crate::replay::Seen;
+use crate::replay::Accepted;
 use crate::wire::{Header, Sealed};
 use bywash_core::secret::constant_time_eq;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ pub struct Opener {
     material: KeyMaterial,
     sessions: Recent,
     receiver: Option<Specific>,
-    seen: Mutex<Seen>,
+    accepted: Arc<Accepted>,
 }
 
 /// The sessions of one master key that were used last. What did not prove to be authentic never gets here nor into a shared table, so that nobody can
@@ -68,8 +68,18 @@ impl Recent {
 impl Opener {
     /// For messages under this master key.
     pub fn new(material: KeyMaterial) -> Self {
+        Self::sharing(material, Arc::default())
+    }
+
+    /// For messages under this master key, of which somebody else opens some: what must come once has come once for all who share this.
+    pub fn sharing(material: KeyMaterial, accepted: Arc<Accepted>) -> Self {
         let receiver = Specific::new(&material);
-        Self { material, sessions: Recent::new(), receiver, seen: Mutex::new(Seen::new()) }
+        Self { material, sessions: Recent::new(), receiver, accepted }
+    }
+
+    /// The messages that were accepted under the key.
+    pub fn accepted(&self) -> &Arc<Accepted> {
+        &self.accepted
     }
 
     /// The master key.
@@ -101,14 +111,14 @@ impl Opener {
         })
     }
 
-    /// As [`open`](Self::open), for what must come once only: an exact copy of one of the latest messages is refused.
+    /// As [`open`](Self::open), for what must come once only: a copy of one of the latest messages is refused, and what is too old to tell. What does not prove to be authentic
+    /// is not remembered.
     ///
     /// # Errors
     /// Those of [`open`](Self::open), [`Refusal::Replayed`].
     pub fn open_once(&self, sealed: &Sealed<'_>, output: &mut [u8]) -> Result<()> {
         self.open(sealed, output)?;
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.note(sealed.header.session, sealed.header.suffix) {
+        if self.accepted.note(&sealed.header, output) {
             return Ok(());
         }
         output.fill(0);

@@ -21,9 +21,12 @@ pub enum Refusal {
     /// No receiver-specific tag that is for us, or a wrong one.
     #[error("no valid receiver-specific tag for us: {0}")]
     Receiver(&'static str),
-    /// The same message came before.
-    #[error("replayed: this message was accepted before")]
+    /// The same message came before, or one that is too old to tell.
+    #[error("replayed: this message was accepted before, or is too old to tell")]
     Replayed,
+    /// A message of our own, sent back to us as somebody else's.
+    #[error("reflected: this message is our own")]
+    Reflected,
     /// What cannot be protected.
     #[error("cannot be protected: {0}")]
     Unprotectable(&'static str),

@@ -25,6 +25,8 @@ struct State {
     suffix: u64,
     blocks: u64,
     process: u64,
+    /// Session and suffix before the first message.
+    first: (u32, u64),
 }
 
 impl Sender {
@@ -62,12 +64,22 @@ impl Sender {
         let KeyMaterial { kind, sender_id: key_id, .. } = self.material;
         Ok((Header { kind, key_id, session: state.id, suffix: state.suffix }, state.keyed.clone()))
     }
+
+    /// Whether a message with this header is this sender's, where somebody else has the key too. Its sessions and its numbers are a range each: after s sessions and n messages, one of 2^96 / (s n)
+    /// messages of another's random session and number is within both by chance, and that one alone is taken for ours. Of what was made before a fork the child knows nothing.
+    pub fn has_made(&self, header: &Header) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (first_id, before) = state.first;
+        let is_session = header.session.wrapping_sub(first_id) <= state.id.wrapping_sub(first_id);
+        let used = 1..=state.suffix.wrapping_sub(before);
+        header.key_id == self.material.sender_id && is_session && used.contains(&header.suffix.wrapping_sub(before))
+    }
 }
 
 impl State {
     fn draw(material: &KeyMaterial) -> Result<Self> {
         let (id, suffix) = (u32::from_be_bytes(random::bytes()?), u64::from_be_bytes(random::bytes()?));
-        Ok(Self { id, keyed: session(material, id)?, suffix, blocks: 0, process: random::process() })
+        Ok(Self { id, keyed: session(material, id)?, suffix, blocks: 0, process: random::process(), first: (id, suffix) })
     }
 }
 

@@ -187,6 +187,52 @@ fn copies_are_refused_where_they_must_come_once() {
     assert_eq!(once(&next).0, Ok(()));
 }
 
+/// Numbers and sessions far ahead, by somebody without the key: were they remembered, what is genuine would be too old.
+#[test]
+fn forged_messages_are_not_remembered() {
+    for kind in KINDS {
+        let (sender, opener) = pair(kind);
+        let mut random = fastrand::Rng::with_seed(4);
+        let plain = plain(Shape::Submessage, &mut random);
+        let once = |message: &[u8]| {
+            let sealed = split_submessage(message).unwrap();
+            opener.open_once(&sealed, &mut vec![0; sealed.text.len()])
+        };
+        for _ in 0..200 {
+            let message = made(Shape::Submessage, &sender, &plain, &opener);
+            for _ in 0..20 {
+                let mut forged = message.clone();
+                // Session and number lie behind the submessage's header, kind and key id.
+                let [session, suffix] = [12..16, 16..24];
+                let bytes = if random.bool() { &mut forged[session] } else { &mut forged[suffix] };
+                let at = random.usize(..bytes.len());
+                bytes[at] = bytes[at].wrapping_add(random.u8(1..));
+                assert_eq!(once(&forged), Err(Refusal::Authentication));
+            }
+            assert_eq!(once(&message), Ok(()));
+            assert_eq!(once(&message), Err(Refusal::Replayed));
+        }
+    }
+}
+
+#[test]
+fn openers_that_share_what_was_accepted_have_each_message_once() {
+    let (sender, opener) = pair(Kind::Aes128Gcm);
+    let other = Opener::sharing(opener.material().clone(), opener.accepted().clone());
+    let apart = Opener::new(opener.material().clone());
+    let plain = plain(Shape::Submessage, &mut fastrand::Rng::with_seed(5));
+    for round in 0..100 {
+        let message = made(Shape::Submessage, &sender, &plain, &opener);
+        let once = |opener: &Opener| {
+            let sealed = split_submessage(&message).unwrap();
+            opener.open_once(&sealed, &mut vec![0; sealed.text.len()])
+        };
+        let [first, second] = if round % 2 == 0 { [&opener, &other] } else { [&other, &opener] };
+        assert_eq!([once(first), once(second), once(first)], [Ok(()), Err(Refusal::Replayed), Err(Refusal::Replayed)]);
+        assert_eq!(once(&apart), Ok(()));
+    }
+}
+
 #[test]
 fn what_cannot_be_sent_is_refused_before_it_is() {
     let (sender, _) = pair(Kind::Aes256Gcm);

@@ -1,6 +1,6 @@
 //! Sessions: found again, bounded, rekeyed in time, shared by threads.
 
-use bywash_dds::wire::split_payload;
+use bywash_dds::wire::{Header, split_payload};
 use bywash_dds::{KeyMaterial, Kind, Opener, Purpose, Refusal, Sender, Sessions, client, payload_len, seal_payload};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -53,6 +53,30 @@ fn a_session_ends_after_its_blocks() {
     sessions.dedup();
     assert_eq!(sessions.len(), 34);
     assert!(sessions.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)));
+}
+
+#[test]
+fn a_sender_knows_what_it_has_made_from_what_another_has_made_with_its_key() {
+    let material = KeyMaterial::generate(Kind::Aes256Gcm, 1).unwrap();
+    // One that changes its session every third message, and one that never does.
+    let senders = [10, u64::MAX].map(|blocks| Sender::new(material.clone(), blocks).unwrap());
+    let [some, others] = [0, 1].map(|of: usize| (0..1000).map(|_| senders[of].next(32).unwrap().0).collect::<Vec<_>>());
+    for header in some {
+        assert!(senders[0].has_made(&header) && !senders[1].has_made(&header));
+        assert!(!senders[0].has_made(&Header { key_id: 2, ..header }));
+    }
+    for header in &others {
+        assert!(senders[1].has_made(header) && !senders[0].has_made(header));
+    }
+    let (first, last) = (others[0], others[999]);
+    for header in [
+        Header { suffix: first.suffix.wrapping_sub(1), ..first },
+        Header { suffix: last.suffix.wrapping_add(1), ..last },
+        Header { session: first.session.wrapping_sub(1), ..first },
+        Header { session: last.session.wrapping_add(1), ..last },
+    ] {
+        assert!(!senders[1].has_made(&header), "{header:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What becomes of an `EVP_CIPHER_CTX`: one message of AES-GCM, computed by a cipher that is keyed already, or an object of libcrypto's.
 
 use crate::counts::{From, Of, count};
-use crate::kept::{self, Cipher};
+use crate::kept::{self, Cipher, Trial};
 use crate::real::{self, raise};
 use crate::slab::{SLOTS, Slab};
 use crate::tally;
@@ -36,6 +36,8 @@ pub(crate) struct Context {
     tag: [u8; TAG],
     /// How much of the tag was set (decryption).
     tag_len: usize,
+    /// The derivation that its key is of, if that is not known to be good.
+    trial: Option<Trial>,
 }
 
 enum State {
@@ -59,7 +61,8 @@ unsafe impl Send for Context {}
 type Pointer = *const c_uchar;
 
 impl Context {
-    const EMPTY: Self = Self { state: State::New, direction: Direction::Encrypt, bytes: 0, has_text: false, tag: [0; TAG], tag_len: 0 };
+    const EMPTY: Self =
+        Self { state: State::New, direction: Direction::Encrypt, bytes: 0, has_text: false, tag: [0; TAG], tag_len: 0, trial: None };
 
     /// A new one; libcrypto's own if no handle is left.
     pub(crate) fn make(plain: bool) -> *mut c_void {
@@ -79,6 +82,7 @@ impl Context {
     pub(crate) fn end(&mut self) {
         let bytes = self.bytes;
         wipe(&mut self.tag);
+        self.trial = None;
         (self.direction, self.bytes, self.has_text, self.tag_len) = (Direction::Encrypt, 0, false, 0);
         match core::mem::replace(&mut self.state, State::New) {
             State::Ready { cipher, .. } | State::Busy(cipher) | State::Ended(cipher) => kept::keep(cipher, bytes),
@@ -130,16 +134,26 @@ impl Context {
     /// # Safety
     /// That of the function.
     pub(crate) unsafe fn init(&mut self, direction: Direction, cipher: *const c_void, key: Pointer, iv: Pointer) -> c_int {
-        let (functions, constants) = real::get();
+        let constants = &real::get().1;
         let key_len = match cipher {
             cipher if cipher == constants.aes_128_gcm => 16,
             cipher if cipher == constants.aes_256_gcm => 32,
             _ => 0,
         };
-        let is_whole = key_len > 0 && !key.is_null() && !iv.is_null() && !matches!(self.state, State::Real(_));
         // SAFETY: the cipher's key has that length.
-        let keyed = if is_whole { kept::cipher(unsafe { slice::from_raw_parts(key, key_len) }) } else { None };
-        if let Some(mut keyed) = keyed {
+        let gcm_key = (key_len > 0 && !key.is_null()).then(|| unsafe { slice::from_raw_parts(key, key_len) });
+        // SAFETY: as the caller says.
+        let done = unsafe { self.begin(direction, gcm_key, cipher, key, iv) };
+        if !cipher.is_null() || !key.is_null() {
+            self.trial = gcm_key.and_then(kept::on_trial);
+        }
+        done
+    }
+
+    /// As [`init`](Self::init), with the key if it is one of AES-GCM.
+    unsafe fn begin(&mut self, direction: Direction, gcm_key: Option<&[u8]>, cipher: *const c_void, key: Pointer, iv: Pointer) -> c_int {
+        let is_whole = !iv.is_null() && !matches!(self.state, State::Real(_));
+        if let Some(mut keyed) = gcm_key.filter(|_| is_whole).and_then(kept::cipher) {
             // What was begun is forgotten, as libcrypto does when it is given a cipher.
             self.end();
             let mut nonce = [0; IV];
@@ -157,6 +171,7 @@ impl Context {
             self.end();
         }
         let context = self.materialise();
+        let functions = &real::get().0;
         let init = if direction == Direction::Encrypt { functions.EVP_EncryptInit } else { functions.EVP_DecryptInit };
         // SAFETY: libcrypto's object, and what we were given.
         if context.is_null() { 0 } else { unsafe { init(context, cipher, key, iv) } }
@@ -239,6 +254,18 @@ impl Context {
     /// # Safety
     /// That of the functions.
     pub(crate) unsafe fn finish(&mut self, direction: Direction, real: real::CipherFinal, out: *mut c_uchar, written: *mut c_int) -> c_int {
+        // SAFETY: as the caller says.
+        let done = unsafe { self.conclude(direction, real, out, written) };
+        if done == 1
+            && let Some(trial) = self.trial.take()
+        {
+            kept::prove(trial);
+        }
+        done
+    }
+
+    /// As [`finish`](Self::finish): 1 for a message that was made here, and for one that is authentic.
+    unsafe fn conclude(&mut self, direction: Direction, real: real::CipherFinal, out: *mut c_uchar, written: *mut c_int) -> c_int {
         if written.is_null() || direction != self.direction || matches!(self.state, State::New | State::Real(_)) {
             let context = self.materialise();
             // SAFETY: libcrypto's object, and what we were given.

@@ -1,5 +1,6 @@
 //! How much of what Fast DDS asked for was ready, for who asks: numbers in a file that all processes of a run share, so that one that is killed has told what it did.
 
+use bywash_client::variable;
 use bywash_dds::Reuse;
 use core::cell::Cell;
 use core::ffi::c_void;
@@ -83,7 +84,7 @@ fn add(at: usize) {
 
 /// Begins to count if `BYWASH_DDS_COUNTS` names a file of the right length, as `bywash run` makes one; this process is in it then.
 pub(crate) fn begin() {
-    if let Some(path) = std::env::var_os("BYWASH_DDS_COUNTS")
+    if let Some(path) = variable("BYWASH_DDS_COUNTS")
         && let Some(file) = map(Path::new(&path))
     {
         FILE.store(file, Relaxed);

@@ -4,6 +4,7 @@ use crate::hooks::{HOOKS, MAKERS};
 use crate::module::{self, Module};
 use crate::real::{self, Real};
 use crate::{counts, hooks, kept, tally};
+use bywash_client::variable;
 use core::ffi::{CStr, c_int, c_uchar, c_void};
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -41,7 +42,7 @@ pub(crate) fn mode() -> Mode {
 
 #[cold]
 fn asked() -> Mode {
-    match std::env::var_os("BYWASH_DDS").filter(|value| !value.is_empty()) {
+    match variable("BYWASH_DDS") {
         None => Mode::On,
         Some(value) if value == "on" => Mode::On,
         Some(value) if value == "off" => Mode::Off,

@@ -15,8 +15,10 @@ use core::cell::RefCell;
 use once_cell::race::OnceBox;
 use std::hash::{BuildHasher, RandomState};
 
-/// Values of derivations that a thread keeps for each cipher that it may keep (`BYWASH_KEEP`; each of some 3 KiB): those of others' sessions come and go before they have proved themselves.
+/// Values of derivations that a thread keeps for each cipher that it may keep (`BYWASH_KEEP`; each of some 3 KiB): of a message with tags for single receivers two come.
 const VALUES: usize = 2;
+/// Values that have not proved themselves: one of a message's key and one of its receiver's. Anybody can have some derived, by naming a session that does not exist.
+const TRIALS: usize = 2;
 /// The longest key that HMAC-SHA-256 does not hash first.
 pub(crate) const KEY_MAX: usize = 64;
 /// The longest message that a derivation of DDS Security has: `SessionReceiverKey`, a salt of 32 bytes, a session's number.
@@ -45,14 +47,30 @@ impl Hashed for Cipher {
 
 struct Kept {
     ciphers: Table<Cipher>,
-    values: Table<Value>,
+    /// Those under which a message has proved authentic, or was made here.
+    values: Table<Box<Value>>,
+    /// Those that came last, the latest first.
+    trials: [Option<Box<Value>>; TRIALS],
     /// Messages and bytes that nobody was told of yet. In a forked child they are counted twice.
     untold: [(Algorithm, u64, u64); 2],
 }
 
 impl Kept {
-    const NOTHING: Self =
-        Self { ciphers: Table::new(), values: Table::new(), untold: [(Algorithm::Aes128Gcm, 0, 0), (Algorithm::Aes256Gcm, 0, 0)] };
+    const NOTHING: Self = Self {
+        ciphers: Table::new(),
+        values: Table::new(),
+        trials: [const { None }; TRIALS],
+        untold: [(Algorithm::Aes128Gcm, 0, 0), (Algorithm::Aes256Gcm, 0, 0)],
+    };
+
+    /// The value of that hash that is the one.
+    fn value(&mut self, hash: u64, is_it: impl Fn(&Value) -> bool) -> Option<&Value> {
+        if let Some(at) = self.trials.iter().position(|place| place.as_ref().is_some_and(|value| value.hash == hash && is_it(value))) {
+            self.trials[..=at].rotate_right(1);
+            return self.trials[0].as_deref();
+        }
+        self.values.get(hash, |value| is_it(value)).map(|value| &**value)
+    }
 
     fn count(&mut self, algorithm: Algorithm, bytes: u64) {
         for (of, messages, sum) in &mut self.untold {
@@ -76,7 +94,7 @@ impl Drop for Kept {
     }
 }
 
-/// A value of a derivation, with the key and behind it the message that it is of. Wiped when dropped.
+/// A value of a derivation, with the key and behind it the message that it is of. Wiped when dropped; in a place of its own from the beginning, for one that is moved leaves its bytes behind.
 struct Value {
     hash: u64,
     key_len: u32,
@@ -85,7 +103,7 @@ struct Value {
     value: [u8; DIGEST],
 }
 
-impl Hashed for Value {
+impl Hashed for Box<Value> {
     fn hash(&self) -> u64 {
         self.hash
     }
@@ -97,6 +115,9 @@ impl Drop for Value {
         wipe(&mut self.value);
     }
 }
+
+/// A value that has yet to prove itself, by its hash: in the thread that derived it, and as long as it is there.
+pub(crate) struct Trial(u64);
 
 thread_local! {
     static KEPT: RefCell<Kept> = const { RefCell::new(Kept::NOTHING) };
@@ -169,7 +190,7 @@ pub(crate) fn derive(name: &[u8], key_len: usize, out: &mut [u8; DIGEST]) {
     let is_it = |kept: &Value| kept.key_len as usize == key_len && constant_time_eq(&kept.name[..kept.name_len as usize], name);
     let found = KEPT.try_with(|kept| {
         let mut kept = kept.try_borrow_mut().ok()?;
-        *out = kept.values.get(hash, is_it)?.value;
+        *out = kept.value(hash, is_it)?.value;
         Some(())
     });
     if let Ok(Some(())) = found {
@@ -177,12 +198,42 @@ pub(crate) fn derive(name: &[u8], key_len: usize, out: &mut [u8; DIGEST]) {
     }
     count(Of::Keys, From::Anew);
     out.copy_from_slice(&*hmac_sha256(key, &[message]));
-    let mut new = Value { hash, key_len: key_len as u32, name_len: name.len() as u32, name: [0; KEY_MAX + MESSAGE_MAX], value: *out };
-    new.name[..name.len()].copy_from_slice(name);
+    let (name_len, empty) = (name.len(), [0; KEY_MAX + MESSAGE_MAX]);
+    let mut new = Box::new(Value { hash, key_len: key_len as u32, name_len: name_len as u32, name: empty, value: [0; DIGEST] });
+    new.name[..name_len].copy_from_slice(name);
+    new.value.copy_from_slice(out);
     let _ = KEPT.try_with(|kept| {
         if let Ok(mut kept) = kept.try_borrow_mut() {
             // Whether the message with that session's number is authentic is found out later.
-            kept.values.put_on_trial(new, VALUES * client().keeps_most());
+            kept.trials.rotate_right(1);
+            kept.trials[0] = (client().keeps_most() > 0).then_some(new);
+        }
+    });
+}
+
+/// Whether a value is kept that has proved itself.
+#[cfg(test)]
+pub(crate) fn is_kept(name: &[u8]) -> bool {
+    KEPT.with_borrow_mut(|kept| kept.values.get(hash(name), |value| value.name[..value.name_len as usize] == *name).is_some())
+}
+
+/// Which value that has yet to prove itself is this key, if one is.
+pub(crate) fn on_trial(key: &[u8]) -> Option<Trial> {
+    let found = KEPT.try_with(|kept| {
+        let kept = kept.try_borrow().ok()?;
+        kept.trials.iter().flatten().find(|value| constant_time_eq(&value.value[..key.len()], key)).map(|value| Trial(value.hash))
+    });
+    found.ok().flatten()
+}
+
+/// A message under this value has proved authentic, or was made here: it is kept from now on.
+pub(crate) fn prove(trial: Trial) {
+    let _ = KEPT.try_with(|kept| {
+        if let Ok(mut kept) = kept.try_borrow_mut()
+            && let Some(place) = kept.trials.iter_mut().find(|place| place.as_ref().is_some_and(|value| value.hash == trial.0))
+            && let Some(value) = place.take()
+        {
+            kept.values.put(value, VALUES * client().keeps_most());
         }
     });
 }

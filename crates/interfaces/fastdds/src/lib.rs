@@ -35,10 +35,12 @@
 //!
 //! # Settings
 //! `BYWASH_DDS=off` leaves Fast DDS alone; `plain` lets all calls pass through to libcrypto, counted. `BYWASH_DDS_TALLY=FILE` writes counts and times to `FILE.PID` at exit. `BYWASH_KEEP=N` bounds the ciphers
-//! that a thread keeps, and twice as many values of derivations; 0 keeps none. `BYWASH_DDS_COUNTS=FILE` is `bywash run`'s.
+//! that a thread keeps, beside twice as many values of derivations and two that have yet to prove themselves; 0 keeps none. `BYWASH_DDS_COUNTS=FILE` is `bywash run`'s.
 
 use bywash_unwinder as _;
 
+#[cfg(test)]
+mod borrowed;
 mod cipher;
 mod counts;
 mod door;

@@ -50,16 +50,7 @@ impl<T: Hashed> Table<T> {
     /// Puts a value in, where there may be so many, which is the same number each time. Two of the same name may be there: contexts of one key that were in use at once.
     pub(crate) fn put(&mut self, value: T, most: usize) {
         self.clock += 1;
-        self.put_used(value, self.clock, most);
-    }
-
-    /// Puts a value in that may never be asked for again: until it is, it goes before all that were.
-    pub(crate) fn put_on_trial(&mut self, value: T, most: usize) {
-        self.put_used(value, 1, most);
-    }
-
-    fn put_used(&mut self, value: T, used: u64, most: usize) {
-        let hash = value.hash();
+        let (used, hash) = (self.clock, value.hash());
         if self.sets.is_empty() {
             // All at once: growing would leave unwiped copies behind.
             self.sets.resize_with((most / WAYS).max(most.min(1)), || [const { None }; WAYS]);
@@ -112,19 +103,6 @@ mod tests {
         }
         let kept: Vec<u64> = (0..100).filter(|&number| table.get(number, |_| true).is_some()).collect();
         assert_eq!(kept, [0, 97, 98, 99]);
-    }
-
-    #[test]
-    fn what_is_on_trial_takes_one_place_of_a_set_until_it_is_asked_for() {
-        let mut table = Table::new();
-        (0..WAYS as u32).for_each(|number| table.put(Number(number.into(), number), MOST));
-        for hash in 100..200 {
-            table.put_on_trial(Number(hash, 0), MOST);
-        }
-        assert!((1..WAYS as u64).all(|hash| table.get(hash, |_| true).is_some()));
-        assert!(table.get(199, |_| true).is_some() && table.get(198, |_| true).is_none());
-        table.put_on_trial(Number(300, 0), MOST);
-        assert!(table.get(199, |_| true).is_some(), "it was asked for, and stays before what was not");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Counts and times by kind of work, where a measurement asks for them.
 
+use bywash_client::variable;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::fmt::Write;
 use std::time::Instant;
@@ -34,7 +35,7 @@ pub(crate) fn passed_on() {
 
 /// Begins to count if the environment asks for it, and has what was counted written at exit.
 pub(crate) fn begin() {
-    if std::env::var_os("BYWASH_DDS_TALLY").is_some() {
+    if variable("BYWASH_DDS_TALLY").is_some() {
         IS_ON.store(true, Relaxed);
         // SAFETY: a function that stays, for the library is never unloaded.
         unsafe { libc::atexit(write) };
@@ -62,7 +63,7 @@ fn overhead() -> u64 {
 
 extern "C" fn write() {
     let written = std::panic::catch_unwind(|| {
-        let Some(path) = std::env::var_os("BYWASH_DDS_TALLY") else { return };
+        let Some(path) = variable("BYWASH_DDS_TALLY") else { return };
         let mut text = String::from("kind,calls,ns\n");
         let overhead = overhead();
         for (index, name) in NAMES.iter().enumerate() {

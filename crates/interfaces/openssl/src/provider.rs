@@ -181,7 +181,7 @@ fn configuration(handle: *const CoreHandle, get_params: Option<Function>) -> Con
 
 /// Whether the user wants to hear from us.
 fn wants_log() -> bool {
-    std::env::var_os("BYWASH_LOG").is_some_and(|value| !value.is_empty())
+    bywash_client::variable("BYWASH_LOG").is_some()
 }
 
 /// Tells the user, if the user asked for it.

@@ -36,11 +36,16 @@ pub(crate) fn open() -> Result<*mut c_void, c_int> {
     if device.is_null() { Err(libc::ENXIO) } else { Ok(device) }
 }
 
+unsafe extern "C" {
+    /// secure_getenv(3): null in a program with borrowed rights, whose environment is a stranger's.
+    fn secure_getenv(name: *const c_char) -> *mut c_char;
+}
+
 /// Whether the user has turned the library off for this program.
 pub(crate) fn is_off() -> bool {
     // SAFETY: a C string; what comes back is one too, or null.
     unsafe {
-        let value = libc::getenv(c"BYWASH_CRYPTODEV".as_ptr());
+        let value = secure_getenv(c"BYWASH_CRYPTODEV".as_ptr());
         !value.is_null() && CStr::from_ptr(value) == c"off"
     }
 }

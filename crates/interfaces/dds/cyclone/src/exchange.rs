@@ -3,10 +3,10 @@
 use crate::abi::{BinaryProperty, Boolean, Exception, Exchange, FALSE, Handle, Octets, Sequence, TRUE, Token, Tokens, code};
 use crate::fault::{Fault, Outcome};
 use crate::host::Host;
-use crate::objects::{Endpoint, Matched, Object, Protection, Relation};
+use crate::objects::{ALL_ENDPOINTS, Endpoint, Matched, Object, Protection, Relation};
 use crate::plugin::{Plugin, plugin};
 use crate::read::{elements, text};
-use bywash_dds::{KeyMaterial, Opener};
+use bywash_dds::KeyMaterial;
 use core::ptr;
 use std::sync::Arc;
 use zeroize::Zeroize;
@@ -42,7 +42,7 @@ impl Plugin {
         let [material] = told else { return if told.is_empty() { Ok(()) } else { Err(invalid("more than one key of a participant")) } };
         check(participant.protection, material)?;
         participant.forget_tags(local);
-        let opener = material.clone().map(|material| Arc::new(Opener::new(material)));
+        let opener = material.clone().map(|material| participant.opener(local, material));
         opener.iter().for_each(|opener| participant.expect_tags(local, opener));
         pair.set_opener(opener);
         Ok(())
@@ -61,7 +61,7 @@ impl Plugin {
         if let Some(first) = told.first() {
             check(asked(&matched), first)?;
         }
-        let openers: Vec<Arc<Opener>> = told.iter().flatten().map(|material| Arc::new(Opener::new(material.clone()))).collect();
+        let openers: Vec<_> = told.into_iter().flatten().map(|material| matched.participant.opener(ALL_ENDPOINTS, material)).collect();
         matched.participant.forget(remote);
         if let Some(first) = openers.first() {
             matched.participant.relate(first.material().sender_id, 0, Relation { remote, local, is_writer });

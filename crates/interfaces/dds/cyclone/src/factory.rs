@@ -5,7 +5,7 @@ use crate::fault::{Fault, Outcome};
 use crate::objects::{Endpoint, Local, Matched, Object, Pair, Protection, Relation, Remote};
 use crate::plugin::{Plugin, plugin};
 use crate::read::Property;
-use bywash_dds::{KeyMaterial, Kind, Opener, Sender, Sessions, exchange_keys};
+use bywash_dds::{KeyMaterial, Kind, Sender, Sessions, exchange_keys};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
@@ -82,11 +82,9 @@ impl Plugin {
     fn match_endpoint(&self, is_writer: bool, local: Handle, participant: Handle) -> Outcome<Handle> {
         let endpoint = self.registry.endpoint(local, !is_writer)?;
         let remote = self.registry.remote(participant)?;
-        let (mut told, mut exchange, mut openers) = (Vec::new(), None, Vec::new());
+        let (mut told, mut pair) = (Vec::new(), None);
         if endpoint.carries_keys {
-            let pair = remote.pair(endpoint.participant).ok_or_else(Fault::handle)?;
-            exchange = Some(if is_writer { pair.reader.clone() } else { pair.writer.clone() });
-            openers.push(Arc::new(Opener::new(pair.exchange.clone())));
+            pair = Some(remote.pair(endpoint.participant).ok_or_else(Fault::handle)?);
         } else {
             told.extend(self.told(&endpoint.sender, endpoint.submessages)?);
             told.extend(self.told(&endpoint.payload_sender, Protection::default())?);
@@ -97,7 +95,7 @@ impl Plugin {
                 // Under the one key between two participants both ways: what comes is taken for the writer's.
                 remote.relate(0, local, Relation { remote: handle, local, is_writer: true });
             }
-            Object::Matched(Arc::new(Matched::new(is_writer, (local, endpoint), remote, told, exchange, openers)))
+            Object::Matched(Arc::new(Matched::new(is_writer, (local, endpoint), remote, told, pair)))
         })
     }
 

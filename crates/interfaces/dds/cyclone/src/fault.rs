@@ -36,7 +36,7 @@ impl Fault {
 impl From<Refusal> for Fault {
     fn from(refusal: Refusal) -> Self {
         let code = match &refusal {
-            Refusal::Malformed(_) | Refusal::Unprotectable(_) | Refusal::Replayed => code::ARGUMENT,
+            Refusal::Malformed(_) | Refusal::Unprotectable(_) | Refusal::Replayed | Refusal::Reflected => code::ARGUMENT,
             Refusal::Kind(_) => code::TRANSFORMATION,
             Refusal::Key(_) => code::HANDLE,
             Refusal::Authentication => code::SIGN,

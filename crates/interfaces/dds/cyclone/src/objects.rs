@@ -1,10 +1,11 @@
 //! What handles stand for.
 
 use crate::abi::{self, EndpointAttributes, Handle, ParticipantAttributes};
+use bywash_dds::wire::Header;
 use bywash_dds::{KeyMaterial, Kind, Opener, Sender, Specific};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 /// What a governance asks for: for a message, a submessage or a payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +76,13 @@ pub(crate) struct Remote {
     relations: Mutex<HashMap<(u32, Handle), Vec<Relation>>>,
     /// Who checks the tags that are for us, by the ids of their keys.
     specifics: Mutex<HashMap<u32, Vec<Expected>>>,
+    /// All openers of its keys that live, by whom they open for.
+    openers: Mutex<Vec<(Handle, Weak<Opener>)>>,
 }
+
+/// Whom an opener is for: all endpoints of ours that match one elsewhere have what came once for one of them, for the host decodes a submessage once. A message of several participants of ours it
+/// decodes for each of them: there it is the participant.
+pub(crate) const ALL_ENDPOINTS: Handle = 0;
 
 /// Who checks a tag, until that one is gone.
 type Expected = (Handle, Arc<Opener>);
@@ -94,8 +101,8 @@ pub(crate) struct Pair {
     pub(crate) told: Option<KeyMaterial>,
     /// What makes those tags.
     pub(crate) specific: Option<Specific>,
-    /// The key under which they tell each other of all other keys, and sessions of ours under it.
-    pub(crate) exchange: KeyMaterial,
+    /// What the other sends under the key by which they tell each other of all other keys, and sessions of ours under it.
+    pub(crate) exchange: Arc<Opener>,
     pub(crate) writer: Arc<Sender>,
     pub(crate) reader: Arc<Sender>,
     /// What the other's messages are opened with, once it has told.
@@ -124,8 +131,8 @@ pub(crate) struct Matched {
     pub(crate) told: Vec<KeyMaterial>,
     /// What makes its tags.
     pub(crate) specific: Option<Specific>,
-    /// What is sent to it if it carries keys.
-    pub(crate) exchange: Option<Arc<Sender>>,
+    /// Whose keys it carries, if it does.
+    pub(crate) pair: Option<Arc<Pair>>,
     /// What it sends is opened with, once it has told.
     openers: RwLock<Vec<Arc<Opener>>>,
 }
@@ -144,8 +151,22 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 
 impl Remote {
     pub(crate) fn new(identity: abi::Foreign, protection: Protection) -> Self {
-        let (pairs, relations, specifics) = Default::default();
-        Self { identity, protection, pairs, relations, specifics }
+        let (pairs, relations, specifics, openers) = Default::default();
+        Self { identity, protection, pairs, relations, specifics, openers }
+    }
+
+    /// What opens messages under this key. What came once has come once for all who open for the same, as long as one of them lives: not for each match anew, nor again when a key is told again.
+    pub(crate) fn opener(&self, whose: Handle, material: KeyMaterial) -> Arc<Opener> {
+        let mut openers = lock(&self.openers);
+        openers.retain(|(_, opener)| opener.strong_count() > 0);
+        let like = |(other, opener): &(Handle, Weak<Opener>)| {
+            let opener = opener.upgrade().filter(|opener| *other == whose && opener.material().is_of_the_sender_of(&material))?;
+            Some(opener.accepted().clone())
+        };
+        let accepted = openers.iter().find_map(like).unwrap_or_default();
+        let opener = Arc::new(Opener::sharing(material, accepted));
+        openers.push((whose, Arc::downgrade(&opener)));
+        opener
     }
 
     pub(crate) fn pair(&self, local: Handle) -> Option<Arc<Pair>> {
@@ -185,8 +206,11 @@ impl Remote {
         }
     }
 
-    pub(crate) fn tags_of(&self, key: u32) -> Option<Arc<Opener>> {
-        lock(&self.specifics).get(&key)?.last().map(|(_, opener)| opener.clone())
+    /// Who checks tags of that key on what this sender sends. A tag says nothing of the text but through the common tag, which whoever has a sender's key can make any: one that is of another sender's
+    /// key may have been taken from that one's message.
+    pub(crate) fn tags_of(&self, key: u32, sender: &KeyMaterial) -> Option<Arc<Opener>> {
+        let specifics = lock(&self.specifics);
+        specifics.get(&key)?.iter().rev().map(|(_, opener)| opener).find(|opener| opener.material().is_of_the_sender_of(sender)).cloned()
     }
 
     pub(crate) fn forget_tags(&self, owner: Handle) {
@@ -200,7 +224,13 @@ impl Remote {
 impl Pair {
     pub(crate) fn new(told: Option<KeyMaterial>, exchange: KeyMaterial, writer: Sender, reader: Sender) -> Self {
         let specific = told.as_ref().and_then(Specific::new);
+        let exchange = Arc::new(Opener::new(exchange));
         Self { told, specific, exchange, writer: Arc::new(writer), reader: Arc::new(reader), opener: RwLock::new(None) }
+    }
+
+    /// Whether what came under the key of both is what we have sent.
+    pub(crate) fn is_ours(&self, header: &Header) -> bool {
+        self.writer.has_made(header) || self.reader.has_made(header)
     }
 
     pub(crate) fn opener(&self) -> Option<Arc<Opener>> {
@@ -218,12 +248,17 @@ impl Matched {
         (local, endpoint): (Handle, Arc<Endpoint>),
         participant: Arc<Remote>,
         told: Vec<KeyMaterial>,
-        exchange: Option<Arc<Sender>>,
-        openers: Vec<Arc<Opener>>,
+        pair: Option<Arc<Pair>>,
     ) -> Self {
         // Tags go with submessages, whose key is told first.
         let specific = told.first().and_then(Specific::new);
-        Self { is_writer, local, endpoint, participant, told, specific, exchange, openers: RwLock::new(openers) }
+        let openers = RwLock::new(pair.iter().map(|pair| pair.exchange.clone()).collect());
+        Self { is_writer, local, endpoint, participant, told, specific, pair, openers }
+    }
+
+    /// What is sent to it if it carries keys.
+    pub(crate) fn exchange(&self) -> Option<Arc<Sender>> {
+        self.pair.as_ref().map(|pair| if self.is_writer { pair.reader.clone() } else { pair.writer.clone() })
     }
 
     /// What opens messages under the key of that id.

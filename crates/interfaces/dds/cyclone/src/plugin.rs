@@ -5,7 +5,7 @@ use crate::fault::{Outcome, guard};
 use crate::host::Host;
 use crate::registry::Registry;
 use crate::{exchange, factory, transform};
-use bywash_dds::{BLOCKS_MAX, Sessions};
+use bywash_dds::{BLOCKS_MAX, Sessions, variable};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -139,11 +139,56 @@ pub unsafe extern "C" fn finalize_crypto(context: *mut c_void) -> c_int {
 
 /// After how many blocks of 16 bytes a session gets a new key: `BYWASH_DDS_BLOCKS`, or what AES-GCM bears easily.
 fn blocks_max() -> u64 {
-    let Some(blocks) = std::env::var_os("BYWASH_DDS_BLOCKS") else { return BLOCKS_MAX };
+    let Some(blocks) = variable("BYWASH_DDS_BLOCKS") else { return BLOCKS_MAX };
     let number = blocks.to_str().and_then(|blocks| blocks.parse().ok()).filter(|blocks| *blocks > 0);
     number.unwrap_or_else(|| {
         // A slip here would leave keys in use far longer than was meant, and nothing else tells of it.
         eprintln!("bywash: BYWASH_DDS_BLOCKS={}: not a number above 0; keys are changed after {BLOCKS_MAX} blocks", blocks.display());
         BLOCKS_MAX
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::path::Path;
+    use std::process::Command;
+
+    /// Any user but root.
+    const OTHER: u32 = 65534;
+
+    /// Not a test of its own: what the program started below says.
+    #[test]
+    #[ignore = "run by the test below"]
+    fn says_what_it_sees() {
+        println!("blocks: {}", blocks_max());
+    }
+
+    fn said(program: &Path) -> String {
+        let mut command = Command::new(program);
+        command.args(["--exact", "plugin::tests::says_what_it_sees", "--ignored", "--nocapture"]).env("BYWASH_DDS_BLOCKS", "17");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn a_program_with_borrowed_rights_believes_no_variable() {
+        let program = std::env::current_exe().unwrap();
+        assert!(said(&program).contains("blocks: 17\n"), "an ordinary program believes it");
+        // SAFETY: takes nothing.
+        if unsafe { libc::geteuid() } != 0 {
+            return eprintln!("skipped: only root can make a set-user-ID program of another user");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let borrowed = folder.path().join("borrowed");
+        std::fs::copy(&program, &borrowed).unwrap();
+        chown(&borrowed, Some(OTHER), None).unwrap();
+        set_permissions(&borrowed, Permissions::from_mode(0o4755)).unwrap();
+        set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        let said = said(&borrowed);
+        assert!(said.contains(&format!("blocks: {BLOCKS_MAX}\n")), "{said}");
+    }
 }

@@ -59,7 +59,7 @@ impl Plugin {
         let ours = self.registry.endpoint(endpoint, is_writer)?;
         let sender = if ours.carries_keys {
             let first = receivers.first().ok_or_else(|| Fault::argument("Invalid argument: keys are sent to nobody"))?;
-            self.registry.matched(*first, !is_writer)?.exchange.clone()
+            self.registry.matched(*first, !is_writer)?.exchange()
         } else {
             ours.sender.clone()
         };
@@ -105,9 +105,13 @@ impl Plugin {
         let opener = self.opener(&matched, &sealed)?;
         let protection = matched.endpoint.submessages;
         expect(protection, &sealed)?;
-        if protection.has_origin && !matched.endpoint.carries_keys {
+        if let Some(pair) = &matched.pair {
+            if pair.is_ours(&sealed.header) {
+                return Err(Refusal::Reflected.into());
+            }
+        } else if protection.has_origin {
             // The tag may be for another of our endpoints: the sender sent it to that one, and the key tells us no more than who sent it.
-            let mine = sealed.footer.receivers().find_map(|(id, _)| matched.participant.tags_of(id));
+            let mine = sealed.footer.receivers().find_map(|(id, _)| matched.participant.tags_of(id, opener.material()));
             let mine = mine.ok_or(Refusal::Receiver("it has none"))?;
             mine.specific().ok_or(Refusal::Receiver("it has none"))?.check(&sealed)?;
         }

@@ -5,6 +5,10 @@ use crate::refusal::{Refusal, Result};
 
 /// Bytes before a submessage's content.
 pub const SUBMESSAGE_HEADER: usize = 4;
+/// What a reader answers a writer: which numbers came.
+pub(crate) const ACKNACK: u8 = 0x06;
+/// Likewise, of fragments.
+pub(crate) const NACK_FRAG: u8 = 0x12;
 /// An original message's sender; it begins the text of a protected RTPS message.
 pub const INFO_SRC: u8 = 0x0c;
 /// An encrypted text.

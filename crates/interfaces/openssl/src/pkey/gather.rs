@@ -46,7 +46,7 @@ fn with<R>(run: impl FnOnce(&mut Waiting) -> R) -> Option<R> {
 /// provider is loaded: nginx's workers have no environment.
 fn is_set_to(value: &str) -> bool {
     static SET: OnceLock<Option<std::ffi::OsString>> = OnceLock::new();
-    SET.get_or_init(|| std::env::var_os("BYWASH_ASYNC")).as_ref().is_some_and(|set| set == value)
+    SET.get_or_init(|| bywash_client::variable("BYWASH_ASYNC")).as_ref().is_some_and(|set| set == value)
 }
 
 /// The preload library, if the process has it and wants it used.

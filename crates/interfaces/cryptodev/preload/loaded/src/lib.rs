@@ -4,7 +4,7 @@
 //! (`BYWASH_SOCKET`, `BYWASH_ROUTE`, `BYWASH_RUN`) as the OpenSSL provider's is. With `BYWASH_EXPLAIN` set (`bywash run --explain`), each request that is refused is told in a line on
 //! standard error.
 
-use bywash_client::{Client, Config};
+use bywash_client::{Client, Config, variable};
 use bywash_cryptodev::{Answer, Device, Errno, Memory};
 use bywash_cryptodev_link::{Answer as Reply, Loaded, Process, READABLE, VERSION, WRITABLE};
 use core::ffi::{c_int, c_void};
@@ -67,7 +67,7 @@ fn client(process: &Process) -> Client {
 
 unsafe extern "C" fn open(process: &'static Process) -> *mut c_void {
     let open = || {
-        let explains = std::env::var_os("BYWASH_EXPLAIN").is_some_and(|value| !value.is_empty() && value != "0");
+        let explains = variable("BYWASH_EXPLAIN").is_some_and(|value| value != "0");
         Box::new(Open { device: Device::new(client(process)), memory: Own(process), explains })
     };
     catch_unwind(open).map_or(ptr::null_mut(), |open| Box::into_raw(open).cast())

@@ -1,0 +1,162 @@
+//! What was sent once and comes again: as a copy, to another reader, back to its sender, under another sender's name.
+#![allow(clippy::undocumented_unsafe_blocks, reason = "the tables are called as a host calls them, with objects of the test's own")]
+
+mod sides;
+
+use bywash_dds::wire::{Form, RECEIVER};
+use bywash_dds::{BLOCKS_MAX, KeyMaterial, Sender, Specific, add_receiver, protect, protected_len};
+use bywash_dds_cyclone::abi::{Handle, TRUE, code};
+use sides::{ALL, MESSAGE, SUBMESSAGE, Side, called, met, tell_of_participant, tell_of_writer, told};
+
+/// What readers send.
+const ACKNACK: &[u8] = b"\x06\x01\x0c\x00twelve bytes";
+
+fn sent(from: &Side, readers: &[Handle]) -> Vec<Vec<u8>> {
+    (0..10).map(|_| from.writes(from.writer, readers, SUBMESSAGE).unwrap()).collect()
+}
+
+/// How many of them come through; the others have come already.
+fn accepted(by: &Side, messages: &[Vec<u8>]) -> usize {
+    let is_accepted = |message: &&Vec<u8>| match by.submessage_back(message) {
+        Ok(text) => text == SUBMESSAGE,
+        Err(refused) => refused != code::ARGUMENT,
+    };
+    messages.iter().filter(is_accepted).count()
+}
+
+#[test]
+fn what_one_reader_had_another_does_not_have_again() {
+    for asked in ALL {
+        let (alice, bob) = met(asked);
+        let mut all = sent(&alice, &[alice.their_reader]);
+        assert_eq!(accepted(&bob, &all), 10);
+        // A second reader of the same writer comes.
+        let (reader, their_reader) = (bob.own(false, None), alice.matched(false, alice.writer));
+        let writer = bob.matched(true, reader);
+        tell_of_writer(&alice, (alice.writer, their_reader), &bob, (reader, writer));
+        assert_eq!(accepted(&bob, &all), 0, "after the second reader came");
+        let both = sent(&alice, &[alice.their_reader, their_reader]);
+        assert_eq!(accepted(&bob, &both), 10);
+        all.extend(both);
+        // Payloads may come again, and to each.
+        let payload = alice.payload(b"a payload.").unwrap();
+        for (reader, writer) in [(bob.reader, bob.their_writer), (reader, writer), (reader, writer)] {
+            assert_eq!(bob.payload_for(reader, writer, &payload).unwrap(), b"a payload.");
+        }
+        // The first one's key is told again.
+        tell_of_writer(&alice, (alice.writer, alice.their_reader), &bob, (bob.reader, bob.their_writer));
+        assert_eq!(accepted(&bob, &all), 0, "after the key was told again");
+        let factory = bob.factory();
+        unsafe {
+            called(|e| ((*factory).unregister_datawriter)(factory, writer, e)).unwrap();
+            called(|e| ((*factory).unregister_datareader)(factory, reader, e)).unwrap();
+        }
+        assert_eq!(accepted(&bob, &all), 0, "after the second reader went");
+        assert_eq!(accepted(&bob, &sent(&alice, &[alice.their_reader])), 10);
+    }
+}
+
+/// A host decodes a message once for each of its participants that know the sender.
+#[test]
+fn each_participant_has_a_message_once() {
+    for asked in ALL {
+        let (alice, bob) = met(asked);
+        let (second, remote) = (bob.participant(), alice.meets(alice.local, 4));
+        assert_eq!(bob.meets(second, 2), bob.remote);
+        tell_of_participant(&alice, remote, &bob, second);
+        let mut all = Vec::new();
+        for _ in 0..20 {
+            let message = alice.message_to(&[alice.remote, remote], MESSAGE).unwrap();
+            for local in [bob.local, second] {
+                assert_eq!(bob.message_for(local, &message).unwrap()[44..], *SUBMESSAGE);
+                assert_eq!(bob.message_for(local, &message), Err(code::ARGUMENT));
+            }
+            all.push(message);
+        }
+        tell_of_participant(&alice, remote, &bob, second);
+        for local in [bob.local, second] {
+            assert!(all.iter().all(|message| bob.message_for(local, message) == Err(code::ARGUMENT)), "after the key was told again");
+        }
+    }
+}
+
+/// Writer and reader that carry keys, and those of the other side.
+fn carriers(side: &Side) -> [Handle; 4] {
+    let writer = side.own(true, Some(c"BuiltinParticipantVolatileMessageSecureWriter"));
+    let reader = side.own(false, Some(c"BuiltinParticipantVolatileMessageSecureReader"));
+    [writer, side.matched(false, writer), reader, side.matched(true, reader)]
+}
+
+#[test]
+fn keys_are_not_taken_from_who_sent_them() {
+    let (alice, bob) = met(ALL[1]);
+    let (of_alice, of_bob) = (carriers(&alice), carriers(&bob));
+    let mut all: Vec<(&Side, &Side, Vec<u8>)> = Vec::new();
+    // Long enough for many sessions.
+    for round in 0..100 {
+        for (from, [writer, their_reader, reader, their_writer], to) in [(&alice, of_alice, &bob), (&bob, of_bob, &alice)] {
+            let mut once = |message: Vec<u8>, plain: &[u8]| {
+                assert_eq!(from.submessage_back(&message), Err(code::ARGUMENT), "sent back in round {round}");
+                assert_eq!(to.submessage_back(&message).unwrap(), plain, "round {round}");
+                all.push((from, to, message));
+            };
+            once(from.writes(writer, &[their_reader], SUBMESSAGE).unwrap(), SUBMESSAGE);
+            if round % 7 == 0 {
+                once(from.answers(reader, their_writer, ACKNACK).unwrap(), ACKNACK);
+            }
+        }
+        for (from, to, message) in &all {
+            assert_eq!(from.submessage_back(message), Err(code::ARGUMENT), "sent back after round {round}");
+            assert_eq!(to.submessage_back(message), Err(code::ARGUMENT), "a copy after round {round}");
+        }
+    }
+}
+
+/// What a reader elsewhere is told of a writer's submessages.
+fn material(of: &Side, writer: Handle, their_reader: Handle) -> KeyMaterial {
+    let mut material = None;
+    told(
+        of,
+        |table, tokens, e| unsafe { ((*table).create_local_datawriter_crypto_tokens)(table, tokens, writer, their_reader, e) },
+        |tokens, _| unsafe {
+            let value = &(*(*(*tokens).buffer).binary_properties.buffer).value;
+            let bytes = std::slice::from_raw_parts(value.buffer, value.length as usize);
+            material = KeyMaterial::parse(bytes).unwrap();
+            TRUE
+        },
+    );
+    material.unwrap()
+}
+
+/// A submessage under one key, with the tag that another makes of it.
+fn tagged(sender: &Sender, tags: &KeyMaterial) -> Vec<u8> {
+    let mut message = vec![0; protected_len(sender, Form::Submessage, SUBMESSAGE.len())];
+    protect(sender, Form::Submessage, SUBMESSAGE, &mut message).unwrap();
+    message.extend([0; RECEIVER]);
+    add_receiver(Form::Submessage, &mut message, &Specific::new(tags).unwrap()).unwrap();
+    message
+}
+
+/// Whoever has a writer's key can give a text any common tag, and so one of which the other writer has made a tag for the receiver.
+#[test]
+fn a_tag_of_another_writers_key_is_refused() {
+    for asked in [ALL[2], ALL[3]] {
+        let (alice, bob) = met(asked);
+        let (writer, reader) = (alice.own(true, None), bob.own(false, None));
+        let (their_reader, their_writer) = (alice.matched(false, writer), bob.matched(true, reader));
+        tell_of_writer(&alice, (writer, their_reader), &bob, (reader, their_writer));
+        let materials = [material(&alice, alice.writer, alice.their_reader), material(&alice, writer, their_reader)];
+        let senders = materials.clone().map(|material| Sender::new(material, BLOCKS_MAX).unwrap());
+        for (of, sender) in senders.iter().enumerate() {
+            assert_eq!(bob.submessage_back(&tagged(sender, &materials[1 - of])), Err(code::RECEIVER_SIGN), "writer {of}");
+            assert_eq!(bob.submessage_back(&tagged(sender, &materials[of])).unwrap(), SUBMESSAGE, "writer {of}");
+        }
+        // A tag for the other of our readers of the same writer counts: the host decodes what is for any of them.
+        let (second, seconds) = (bob.own(false, None), alice.matched(false, writer));
+        let seconds_writer = bob.matched(true, second);
+        tell_of_writer(&alice, (writer, seconds), &bob, (second, seconds_writer));
+        for tags in [&materials[1], &material(&alice, writer, seconds)] {
+            assert_eq!(bob.submessage_back(&tagged(&senders[1], tags)).unwrap(), SUBMESSAGE);
+        }
+    }
+}
