@@ -4,12 +4,11 @@
 //! ([`First`]), where the kernel lets it and the operator has not said no. No other thread does: those of rings spin, and a client decides how much they have to do.
 //!
 //! A thread that goes first and has too much to do itself, as that of a model which is faster than the processor that stands in for it, would keep the processor from all
-//! programs. So it is looked at, and steps back once it uses most of one (nearly all of one, where there are others), for longer each time.
+//! programs. So it is looked at, and steps back once it uses most of one, for longer each time.
 
 use bywash_core::Engine;
 use bywash_protocol::turns::{First, take_short_turns};
 use rustix::io::Errno;
-use std::num::NonZero;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,9 +18,8 @@ const LOOK: Duration = Duration::from_millis(200);
 const LOOK_AT_RESTING: Duration = Duration::from_secs(2);
 /// A thread that uses less than this part of a processor rests.
 const REST: f64 = 0.05;
-/// A thread that has used more than this part of a processor steps back: of the only one, and where programs have others to run on.
-const USE_MAX_OF_ONE: f64 = 0.7;
-const USE_MAX: f64 = 0.9;
+/// A thread that has used more than this part of a processor steps back.
+const USE_MAX: f64 = 0.7;
 /// How long a thread that has stepped back stays there, at first. What it uses meanwhile says little: it may be the others that keep it from more.
 const BACK: Duration = Duration::from_secs(1);
 /// And at most: twice as long each time that it had to step back again before it had gone first for as long.
@@ -31,8 +29,6 @@ const BACK_MAX: Duration = Duration::from_secs(256);
 pub(crate) struct Precedence {
     /// Whether the operator wants it.
     wanted: bool,
-    /// What part of a processor a thread that goes first may use.
-    use_max: f64,
     engines: Vec<(String, Mutex<State>)>,
     /// When to look.
     next: Mutex<Option<Instant>>,
@@ -61,9 +57,7 @@ struct Watched {
 impl Precedence {
     /// Of engines of these names.
     pub(crate) fn new(names: Vec<String>, wanted: bool) -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let use_max = if processors > 1 { USE_MAX } else { USE_MAX_OF_ONE };
-        Self { wanted, use_max, engines: names.into_iter().map(|name| (name, Mutex::default())).collect(), next: Mutex::new(None) }
+        Self { wanted, engines: names.into_iter().map(|name| (name, Mutex::default())).collect(), next: Mutex::new(None) }
     }
 
     /// For the calling thread, which will serve this engine, or keep time.
@@ -100,7 +94,7 @@ impl Precedence {
                 let Some(part) = watched.part() else { return false };
                 is_any = true;
                 at_work |= part > REST || watched.stepped_back;
-                if let Err(error) = watched.judge(name, part, self.use_max) {
+                if let Err(error) = watched.judge(name, part) {
                     tracing::error!("the thread of engine '{name}' cannot be told when to go before other programs: {error}");
                 }
                 true
@@ -132,14 +126,14 @@ impl Watched {
         Some(part)
     }
 
-    /// Has a thread that has used this part of a processor, of which it may use so much, go first or step back. What fails is tried again at the next look.
-    fn judge(&mut self, name: &str, part: f64, use_max: f64) -> Result<(), Errno> {
+    /// Has a thread that has used this part of a processor go first or step back. What fails is tried again at the next look.
+    fn judge(&mut self, name: &str, part: f64) -> Result<(), Errno> {
         let since = self.since.elapsed();
         if !self.stepped_back {
             if since > self.back {
                 self.back = BACK;
             }
-            if part > use_max {
+            if part > USE_MAX {
                 self.thread.step_back()?;
                 (self.stepped_back, self.since) = (true, self.at);
                 let (percent, seconds) = (part * 100.0, self.back.as_secs());
@@ -147,7 +141,7 @@ impl Watched {
                     "the thread of engine '{name}' uses {percent:.0} % of a processor: for {seconds} s it does not go before other programs"
                 );
             }
-        } else if since > self.back && part < use_max {
+        } else if since > self.back && part < USE_MAX {
             self.thread.go()?;
             (self.stepped_back, self.since, self.back) = (false, self.at, (2 * self.back).min(BACK_MAX));
         }
