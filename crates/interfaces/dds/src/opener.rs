@@ -117,8 +117,16 @@ impl Opener {
     /// # Errors
     /// Those of [`open`](Self::open), [`Refusal::Replayed`].
     pub fn open_once(&self, sealed: &Sealed<'_>, output: &mut [u8]) -> Result<()> {
+        self.open_once_among(&self.accepted, sealed, output)
+    }
+
+    /// As [`open_once`](Self::open_once), among other messages than those that were accepted under the key.
+    ///
+    /// # Errors
+    /// Those of [`open_once`](Self::open_once).
+    pub fn open_once_among(&self, accepted: &Accepted, sealed: &Sealed<'_>, output: &mut [u8]) -> Result<()> {
         self.open(sealed, output)?;
-        if self.accepted.note(&sealed.header, output) {
+        if accepted.note(&sealed.header, output) {
             return Ok(());
         }
         output.fill(0);

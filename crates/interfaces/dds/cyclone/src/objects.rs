@@ -2,7 +2,7 @@
 
 use crate::abi::{self, EndpointAttributes, Handle, ParticipantAttributes};
 use bywash_dds::wire::Header;
-use bywash_dds::{KeyMaterial, Kind, Opener, Sender, Specific};
+use bywash_dds::{Accepted, KeyMaterial, Kind, Opener, Sender, Specific};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
@@ -80,8 +80,8 @@ pub(crate) struct Remote {
     openers: Mutex<Vec<(Handle, Weak<Opener>)>>,
 }
 
-/// Whom an opener is for: all endpoints of ours that match one elsewhere have what came once for one of them, for the host decodes a submessage once. A message of several participants of ours it
-/// decodes for each of them: there it is the participant.
+/// Whom an opener is for: what came once for one of the endpoints of ours that match one elsewhere has come for all, for the host decodes a submessage once. A message it decodes for each of its
+/// participants that know the sender: there it is the participant.
 pub(crate) const ALL_ENDPOINTS: Handle = 0;
 
 /// Who checks a tag, until that one is gone.
@@ -135,6 +135,8 @@ pub(crate) struct Matched {
     pub(crate) pair: Option<Arc<Pair>>,
     /// What it sends is opened with, once it has told.
     openers: RwLock<Vec<Arc<Opener>>>,
+    /// What a host has decoded for this match that was told to decode it for [another](Remote::is_between), as one does that decodes a submessage for each of its readers.
+    pub(crate) apart: Accepted,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -188,6 +190,11 @@ impl Remote {
 
     pub(crate) fn relation(&self, key: u32, reader: Handle) -> Option<Relation> {
         lock(&self.relations).get(&(key, reader))?.last().copied()
+    }
+
+    /// Whether a host that asks is told that a submessage under this key is between these two.
+    pub(crate) fn is_between(&self, key: u32, remote: Handle, local: Handle) -> bool {
+        self.relation(key, 0).is_some_and(|relation| (relation.remote, relation.local) == (remote, local))
     }
 
     /// Forgets what leads to a matched endpoint.
@@ -253,7 +260,7 @@ impl Matched {
         // Tags go with submessages, whose key is told first.
         let specific = told.first().and_then(Specific::new);
         let openers = RwLock::new(pair.iter().map(|pair| pair.exchange.clone()).collect());
-        Self { is_writer, local, endpoint, participant, told, specific, pair, openers }
+        Self { is_writer, local, endpoint, participant, told, specific, pair, openers, apart: Accepted::default() }
     }
 
     /// What is sent to it if it carries keys.

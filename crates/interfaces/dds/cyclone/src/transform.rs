@@ -115,8 +115,10 @@ impl Plugin {
             let mine = mine.ok_or(Refusal::Receiver("it has none"))?;
             mine.specific().ok_or(Refusal::Receiver("it has none"))?.check(&sealed)?;
         }
+        let is_asked = matched.pair.is_some() || matched.participant.is_between(sealed.header.key_id, remote, local);
+        let accepted = if is_asked { opener.accepted() } else { &matched.apart };
         let mut block = self.host.block(sealed.text.len())?;
-        opener.open_once(&sealed, block.bytes())?;
+        opener.open_once_among(accepted, &sealed, block.bytes())?;
         Ok(block)
     }
 

@@ -56,6 +56,30 @@ fn what_one_reader_had_another_does_not_have_again() {
     }
 }
 
+/// As Cyclone's own tests of a plug-in do, which ask nobody which of them it is for.
+#[test]
+fn a_host_may_decode_a_submessage_for_each_of_its_readers() {
+    for asked in ALL {
+        let (alice, bob) = met(asked);
+        let mut matches = vec![(bob.reader, bob.their_writer)];
+        let mut readers = vec![alice.their_reader];
+        for _ in 0..3 {
+            let (reader, their_reader) = (bob.own(false, None), alice.matched(false, alice.writer));
+            let writer = bob.matched(true, reader);
+            tell_of_writer(&alice, (alice.writer, their_reader), &bob, (reader, writer));
+            matches.push((reader, writer));
+            readers.push(their_reader);
+        }
+        for message in sent(&alice, &readers) {
+            for (reader, writer) in &matches {
+                assert_eq!(bob.submessage_for(*reader, *writer, &message).unwrap(), SUBMESSAGE);
+                assert_eq!(bob.submessage_for(*reader, *writer, &message), Err(code::ARGUMENT));
+            }
+            assert_eq!(bob.submessage_back(&message), Err(code::ARGUMENT));
+        }
+    }
+}
+
 /// A host decodes a message once for each of its participants that know the sender.
 #[test]
 fn each_participant_has_a_message_once() {

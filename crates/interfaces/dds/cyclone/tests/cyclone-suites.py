@@ -6,7 +6,7 @@ cyclone-suites.py [--source FOLDER] [--plugin FILE] [--cache FOLDER] [--only PAT
 Fetches Debian's source package of cyclonedds (or takes FOLDER, that source unpacked), builds it with its tests (cmake, Debian's libcunit1-dev) in CACHE (target/cyclone-suites), and runs each test of
 `src/security/builtin_plugins/tests` and `src/security/core/tests` that meets a cryptographic plug-in in a process of its own, twice. The tests load the plug-in by name; one line of their loader is
 changed so that it can be told, and the tests of the core find it in LD_LIBRARY_PATH. What passes is counted. Tests that read the private structures of the built-in plug-in behind its handles, or
-have its words in exceptions, cannot pass with another: they are told apart by what their source calls. The exit status is 1 if another test fails that passes with the built-in one.
+have its words in exceptions, cannot pass with another: they are told apart by what their source calls. Nor can those that read back what they have sent under the key of both sides. The exit status is 1 if another test fails that passes with the built-in one.
 """
 import argparse
 import collections
@@ -147,6 +147,8 @@ def explained(said, reaching):
     """Why a test fails with this plug-in alone, and whether that is a fault."""
     if reaching:
         return f"reads the built-in plug-in's memory: {', '.join(reaching[:2])}", False
+    if "reflected: this message is our own" in said:
+        return "takes what it has sent itself for the other's, under the key of both", False
     first = re.search(r"^ +1\. \S*?([^/\s]+:\d+) +- (.*)$", said, re.M)
     if not first:
         return "see its log", True

@@ -204,6 +204,12 @@ impl Side {
         bytes(call, message)
     }
 
+    /// What a writer sends, decoded for this reader, whether it is for that one or not.
+    pub fn submessage_for(&self, reader: Handle, writer: Handle, message: &[u8]) -> Result<Vec<u8>, i32> {
+        let table = self.transform();
+        bytes(|to, from, e| unsafe { ((*table).decode_datawriter_submessage)(table, to, from, reader, writer, e) }, message)
+    }
+
     pub fn reader_sends(&self, plain: &[u8]) -> Result<Vec<u8>, i32> {
         self.answers(self.reader, self.their_writer, plain)
     }
