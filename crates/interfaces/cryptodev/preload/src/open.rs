@@ -30,6 +30,22 @@ unsafe fn after(answer: c_int, before: c_int, folder: c_int, path: *const c_char
     }
 }
 
+/// Whether a path names the device where there is no such file: asked before an open that would make one. Who asks the kernel learns whether it can read the path, too.
+///
+/// # Safety
+/// `path` is what the kernel is to be given.
+unsafe fn is_absent_device(folder: c_int, path: *const c_char) -> bool {
+    // SAFETY: a path that the kernel has found nothing under was read by it.
+    real::keeping_errno(|| unsafe {
+        libc::syscall(libc::SYS_faccessat, folder, path, libc::F_OK) < 0 && is_missing(errno()) && is_device(folder, path)
+    })
+}
+
+/// What the kernel would say of a file that is not there, and not made; of one that must be new and is a device, that it is there.
+fn unmade(flags: c_int) -> c_int {
+    fail(if flags & libc::O_EXCL == 0 { libc::ENOENT } else { libc::EEXIST })
+}
+
 /// A descriptor of a new description. Not for a signal handler in the midst of a request: the tables may be half changed below it.
 fn device(flags: c_int) -> Result<c_int, c_int> {
     gate::within(|inside| device_within(flags, inside)).unwrap_or(Err(libc::EBUSY))
@@ -91,7 +107,8 @@ macro_rules! opens {
             let before = errno();
             // SAFETY: the program's arguments.
             unsafe {
-                let answer = real::$name($($folder,)? path, flags $(, $mode)?);
+                let makes = flags & libc::O_CREAT != 0 && is_absent_device($at, path);
+                let answer = if makes { unmade(flags) } else { real::$name($($folder,)? path, flags $(, $mode)?) };
                 after(answer, before, $at, path, flags)
             }
         }
@@ -120,11 +137,15 @@ macro_rules! streams {
             let before = errno();
             // SAFETY: the program's arguments; libc has read both.
             unsafe {
-                let stream = real::$name(path, mode);
-                if !stream.is_null() || !is_missing(errno()) || !is_device(AT_FDCWD, path) {
-                    return stream;
+                let letters = CStr::from_ptr(mode).to_bytes();
+                if letters.starts_with(b"r") || !is_absent_device(AT_FDCWD, path) {
+                    let stream = real::$name(path, mode);
+                    if !stream.is_null() || !is_missing(errno()) || !is_device(AT_FDCWD, path) {
+                        return stream;
+                    }
                 }
-                let flags = if CStr::from_ptr(mode).to_bytes().contains(&b'e') { libc::O_CLOEXEC } else { 0 };
+                let flags = if letters.contains(&b'e') { libc::O_CLOEXEC } else { 0 };
+                unmade(if letters.contains(&b'x') { libc::O_EXCL } else { 0 });
                 let fd = after(-1, before, AT_FDCWD, path, flags);
                 if fd < 0 { ptr::null_mut() } else { libc::fdopen(fd, mode) }
             }

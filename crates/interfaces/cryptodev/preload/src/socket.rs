@@ -4,10 +4,10 @@
 //! writable, as the device is when nothing is under way; a datagram in it makes it readable; one that fills it makes it unwritable. Its name tells it from other
 //! sockets in a program that has inherited it by `exec`.
 
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 use core::mem;
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering::SeqCst};
-use libc::{AF_UNIX, MSG_DONTWAIT, MSG_NOSIGNAL, sa_family_t, sockaddr_un, socklen_t};
+use libc::{AF_UNIX, MSG_DONTWAIT, MSG_NOSIGNAL, sa_family_t, sockaddr_un, socklen_t, timeval};
 
 /// The abstract name's beginning (unix(7)); eight random bytes follow, in hexadecimal.
 const NAME: [u8; 18] = *b"\0bywash-cryptodev-";
@@ -34,13 +34,20 @@ pub(crate) fn make(flags: c_int) -> Result<c_int, c_int> {
 fn connect_to_itself(fd: c_int) -> Result<(), c_int> {
     let address = fresh_address();
     let smallest: c_int = 0;
+    let at_once = timeval { tv_sec: 0, tv_usec: 1 };
     let length = LENGTH as socklen_t;
-    // SAFETY: an address of ours with its length; an option of the type that socket(7) says.
-    let done = unsafe {
-        libc::bind(fd, (&raw const address).cast(), length) == 0
-            && libc::connect(fd, (&raw const address).cast(), length) == 0
-            && libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, (&raw const smallest).cast(), size_of::<c_int>() as socklen_t) == 0
+    let set = |option, value: *const c_void, size: usize| {
+        // SAFETY: an option of the type that socket(7) says.
+        unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, option, value, size as socklen_t) == 0 }
     };
+    // SAFETY: an address of ours with its length.
+    let connected =
+        unsafe { libc::bind(fd, (&raw const address).cast(), length) == 0 && libc::connect(fd, (&raw const address).cast(), length) == 0 };
+    // A program that has inherited it by `exec` and reads or writes it before it asks anything is not known here: it gets EAGAIN, and does not wait for what never comes.
+    let done = connected
+        && set(libc::SO_SNDBUF, (&raw const smallest).cast(), size_of::<c_int>())
+        && set(libc::SO_RCVTIMEO, (&raw const at_once).cast(), size_of::<timeval>())
+        && set(libc::SO_SNDTIMEO, (&raw const at_once).cast(), size_of::<timeval>());
     if done { Ok(()) } else { Err(crate::real::errno()) }
 }
 

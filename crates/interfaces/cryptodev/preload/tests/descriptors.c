@@ -200,6 +200,16 @@ static void paths(void)
     FAILS(open((const char *)8, O_RDWR), EFAULT);
     FAILS(openat(AT_FDCWD, (const char *)8, O_RDWR), EFAULT);
     FAILS(access((const char *)8, R_OK), EFAULT);
+    FAILS(open((const char *)8, O_RDWR | O_CREAT, 0600), EFAULT);
+    opens("one to be made", open("/dev/crypto", O_RDWR | O_CREAT, 0600));
+    opens("one to be cut", open("/dev//crypto", O_RDWR | O_CREAT | O_TRUNC, 0600));
+    FAILS(open("/dev/crypto", O_RDWR | O_CREAT | O_EXCL, 0600), EEXIST);
+    FILE *written = fopen("/dev/crypto", "w");
+    CHECK(written);
+    works(fileno(written), session(fileno(written)));
+    CHECK(fclose(written) == 0 && (errno = 0, !fopen("/dev/crypto", "wx") && errno == EEXIST));
+    /* The kernel has made no file. */
+    CHECK(syscall(SYS_faccessat, AT_FDCWD, "/dev/crypto", F_OK) == -1 && errno == ENOENT);
     FILE *stream = fopen("/dev/crypto", "r+");
     CHECK(stream);
     works(fileno(stream), session(fileno(stream)));
@@ -321,6 +331,20 @@ static void inherited(int fd, int closed)
     works(copy, session(copy));
 }
 
+/* One that reads and writes it before it asks anything waits for nothing. */
+static void exec_to_read(void) { executes("inherited-idle", device(), 999); }
+
+static void inherited_idle(int fd)
+{
+    byte text[1000] = {0};
+    FAILS(read(fd, text, 1), EAGAIN);
+    while (write(fd, text, sizeof text) > 0)
+        ;
+    CHECK(errno == EAGAIN);
+    works(fd, session(fd));
+    CHECK(polled(fd) == POLLOUT);
+}
+
 /* The parent of one that was not forked but started goes on with the same socket: what it has under way is still shown. */
 static void exec_beside(void)
 {
@@ -394,10 +418,15 @@ int main(int argc, char **argv)
         inherited(atoi(argv[2]), atoi(argv[3]));
         return 0;
     }
+    if (argc == 4 && strcmp(argv[1], "inherited-idle") == 0) {
+        alarm(120);
+        inherited_idle(atoi(argv[2]));
+        return 0;
+    }
     const struct scenario all[] = {{"cipher", cipher},   {"copies", copies},           {"separate-opens", separate_opens},
                                    {"ranges", ranges},   {"behind", behind_our_back},  {"transfers", transfers},
                                    {"paths", paths},     {"errno", errno_stays},       {"polling", polling},
-                                   {"exec", exec},       {"polling-fork", polling_after_fork}, {"exec-beside", exec_beside},
+                                   {"exec", exec},       {"polling-fork", polling_after_fork}, {"exec-beside", exec_beside}, {"exec-read", exec_to_read},
                                    {"first-uses", first_uses}, {"found-out", found_out_by_reads}, {0}};
     return chosen(all, argc, argv);
 }

@@ -84,6 +84,7 @@ scenarios! {
     readiness_stays_in_its_process = "polling-fork";
     a_program_that_inherits_the_descriptor_can_use_it = "exec";
     what_its_parent_has_under_way_is_still_shown = "exec-beside";
+    a_program_that_reads_what_it_inherits_waits_for_nothing = "exec-read";
     threads_that_use_a_descriptor_for_the_first_time_at_once_have_one_device = "first-uses";
     descriptions_that_are_found_closed_make_room_for_others = "found-out";
     "processes":
