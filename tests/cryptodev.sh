@@ -2,7 +2,7 @@
 # /dev/crypto as unmodified clients use it, under `bywash run --devcrypto`: the openssl command with OpenSSL's own devcrypto engine, wolfSSL built for it. Every byte is
 # compared with what the same command gives without the engine.
 #
-#   tests/cryptodev.sh [probe|enc|dgst|speed|tls|wolfssl|static]...
+#   tests/cryptodev.sh [probe|forks|enc|dgst|speed|tls|wolfssl|static]...
 #   tests/cryptodev.sh wolfssl-tls       # wolfSSL's suites of its TLS besides, with and without /dev/crypto; ten minutes, so only when it is named
 #   tests/cryptodev.sh gnutls            # GnuTLS configured with --enable-cryptodev; five minutes to build once, so only when it is named
 #
@@ -290,7 +290,40 @@ probe() {
     tail -1 out >note
 }
 
+# What children do with sessions that their parent opened is in the account of the run, however little each does.
+forks() {
+    cat >forks.py <<'PY'
+import ctypes, fcntl, os
+key, iv, text = (ctypes.create_string_buffer(16) for _ in range(3))
+class Session(ctypes.Structure):
+    _fields_ = [("cipher", ctypes.c_uint32), ("mac", ctypes.c_uint32), ("keylen", ctypes.c_uint32), ("key", ctypes.c_void_p),
+                ("mackeylen", ctypes.c_uint32), ("mackey", ctypes.c_void_p), ("ses", ctypes.c_uint32)]
+class Crypt(ctypes.Structure):
+    _fields_ = [("ses", ctypes.c_uint32), ("op", ctypes.c_uint16), ("flags", ctypes.c_uint16), ("len", ctypes.c_uint32),
+                ("src", ctypes.c_void_p), ("dst", ctypes.c_void_p), ("mac", ctypes.c_void_p), ("iv", ctypes.c_void_p)]
+def request(kind):
+    return 3 << 30 | ctypes.sizeof(kind) << 16 | ord("c") << 8
+fd = os.open("/dev/crypto", os.O_RDWR)
+session = Session(cipher=11, keylen=16, key=ctypes.addressof(key))
+fcntl.ioctl(fd, request(Session) | 102, session)
+for _ in range(10):
+    if os.fork() == 0:
+        for _ in range(50):
+            op = Crypt(ses=session.ses, len=16, src=ctypes.addressof(text), dst=ctypes.addressof(text), iv=ctypes.addressof(iv))
+            fcntl.ioctl(fd, request(Crypt) | 104, op)
+        os._exit(0)
+for _ in range(10):
+    assert os.wait()[1] == 0
+PY
+    for option in --devcrypto --static; do
+        "$bywash" run $option --quiet --report report.json -- /usr/bin/python3 forks.py
+        [ "$(operations AES-128-CBC)" = 500 ] || fail "$option: $(operations AES-128-CBC) of 500 operations are in the account"
+    done
+    echo "500 operations of 10 children, in the account of both ways" >note
+}
+
 check probe probe
+check forks forks
 check enc enc
 check dgst dgst
 check speed speed

@@ -154,6 +154,13 @@ impl Upstream {
         }
     }
 
+    /// In a child of fork: whether what is the parent's has been left to it, and looked for a broker of the child's own. What a child counted before that would be left with it.
+    #[cold]
+    fn has_settled(&self) -> bool {
+        self.look();
+        !self.has_forked()
+    }
+
     /// Makes a connection where there is none, and looks now and then whether the one there is still lives. A server opens sessions by the thousand, so
     /// this makes no system call each time.
     #[inline]
@@ -331,8 +338,12 @@ impl View<'_> {
     /// As [`Upstream::count`].
     #[inline]
     pub(crate) fn count(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
+        let has_forked = self.upstream.has_forked();
+        if has_forked && self.upstream.has_settled() {
+            return self.upstream.count(algorithm, operations, bytes);
+        }
         match &*self.link {
-            Some(link) if !self.upstream.has_forked() => link.ring.region().count(stripe(), algorithm, operations, bytes),
+            Some(link) if !has_forked => link.ring.region().count(stripe(), algorithm, operations, bytes),
             _ => self.upstream.untold.add(algorithm, operations, bytes),
         }
         if is_time_to_look() {
