@@ -83,6 +83,9 @@ fn unknown(id: u64, known: &[RequestStats]) -> Failure {
     Failure::new(Exit::Failed, format!("this broker knows no request {id} of yours: {range}"))
 }
 
+/// An engine that does nothing for so long, in microseconds, is kept for somebody; less is a hand-over.
+const IDLE_US: f64 = 200.0;
+
 /// Who had the engine while a request waited.
 #[derive(Default)]
 struct Before<'a> {
@@ -90,6 +93,21 @@ struct Before<'a> {
     who: BTreeMap<(u32, &'a str), (u64, f64)>,
     /// Changes of session among them.
     switches: u64,
+    /// From when until when each had it, in microseconds, as far as the request waited for that.
+    had: Vec<(f64, f64)>,
+}
+
+impl Before<'_> {
+    /// For how much of the time until then, from `arrived_us` on, nobody had the engine.
+    fn idle_us(&mut self, arrived_us: f64, dispatched_us: f64) -> f64 {
+        self.had.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (mut idle, mut until) = (0.0, arrived_us);
+        for &(begun, done) in &self.had {
+            idle += (begun - until).max(0.0);
+            until = until.max(done);
+        }
+        idle + (dispatched_us - until).max(0.0)
+    }
 }
 
 fn before<'a>(request: &RequestStats, known: &'a [RequestStats]) -> Before<'a> {
@@ -102,6 +120,7 @@ fn before<'a>(request: &RequestStats, known: &'a [RequestStats]) -> Before<'a> {
             let sum = before.who.entry((other.pid, other.comm.as_str())).or_default();
             *sum = (sum.0 + 1, sum.1 + other.service_us);
             before.switches += u64::from(other.switched);
+            before.had.push((begun, other.arrived_us + other.took_us()));
         }
     }
     before
@@ -119,7 +138,9 @@ fn explain(request: &RequestStats, known: &[RequestStats]) -> String {
     }
     let why = request.reason.as_deref().unwrap_or("the policy that decides does not say why");
     let _ = writeln!(text, "  went to {} because {why}", request.engine);
-    let Before { who, switches } = before(request, known);
+    let mut before = before(request, known);
+    let idle_us = before.idle_us(request.arrived_us, request.arrived_us + request.waited_us);
+    let Before { who, switches, .. } = before;
     let ahead: u64 = who.values().map(|(requests, _)| requests).sum();
     let _ = writeln!(text, "  waited {} while {ahead} others were there{}", time(request.waited_us), if ahead == 0 { "" } else { ":" });
     let mut most: Vec<_> = who.into_iter().collect();
@@ -133,6 +154,14 @@ fn explain(request: &RequestStats, known: &[RequestStats]) -> String {
     }
     if switches > 0 {
         let _ = writeln!(text, "    with {switches} changes of session among them");
+    }
+    if idle_us > IDLE_US {
+        let engine = &request.engine;
+        let _ = writeln!(
+            text,
+            "    for {} of it nobody whose request is remembered had {engine}: its policy kept it for a session, or its thread was held up",
+            time(idle_us)
+        );
     }
     let switched = if request.switched { ", a change to its session included" } else { "" };
     let _ = writeln!(text, "  reached the engine in {}, which took {}{switched}", time(request.reach_us), time(request.service_us));
@@ -192,8 +221,16 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
+        assert!(!text.contains("kept it"), "it was never idle: {text}");
         assert!(explain(&all[3], &all).contains("while 0 others were there\n"));
         assert!(unknown(9, &all).to_string().contains("1 to 4"));
+    }
+
+    #[test]
+    fn it_is_said_for_how_long_the_engine_was_kept_for_somebody() {
+        let all = vec![request(1, 10, 0.0, 0.0), request(2, 10, 3000.0, 0.0), request(3, 11, 100.0, 5000.0)];
+        let text = explain(&all[2], &all);
+        assert!(text.contains("for 4.87 ms of it nobody whose request is remembered had ixp425"), "{text}");
     }
 
     #[test]
