@@ -93,25 +93,12 @@ struct Before<'a> {
     who: BTreeMap<(u32, &'a str), (u64, f64)>,
     /// Changes of session among them.
     switches: u64,
-    /// From when until when each had it, in microseconds, as far as the request waited for that.
-    had: Vec<(f64, f64)>,
-}
-
-impl Before<'_> {
-    /// For how much of the time until then, from `arrived_us` on, nobody had the engine.
-    fn idle_us(&mut self, arrived_us: f64, dispatched_us: f64) -> f64 {
-        self.had.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (mut idle, mut until) = (0.0, arrived_us);
-        for &(begun, done) in &self.had {
-            idle += (begun - until).max(0.0);
-            until = until.max(done);
-        }
-        idle + (dispatched_us - until).max(0.0)
-    }
+    /// Microseconds for which nobody had it.
+    idle_us: f64,
 }
 
 fn before<'a>(request: &RequestStats, known: &'a [RequestStats]) -> Before<'a> {
-    let mut before = Before::default();
+    let (mut before, mut had) = (Before::default(), Vec::new());
     let dispatched = request.arrived_us + request.waited_us;
     for other in known.iter().filter(|other| other.id != request.id && other.engine == request.engine && !other.engine.is_empty()) {
         let begun = other.arrived_us + other.waited_us;
@@ -120,9 +107,16 @@ fn before<'a>(request: &RequestStats, known: &'a [RequestStats]) -> Before<'a> {
             let sum = before.who.entry((other.pid, other.comm.as_str())).or_default();
             *sum = (sum.0 + 1, sum.1 + other.service_us);
             before.switches += u64::from(other.switched);
-            before.had.push((begun, other.arrived_us + other.took_us()));
+            had.push((begun, other.arrived_us + other.took_us()));
         }
     }
+    had.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut until = request.arrived_us;
+    for (begun, done) in had {
+        before.idle_us += (begun - until).max(0.0);
+        until = until.max(done);
+    }
+    before.idle_us += (dispatched - until).max(0.0);
     before
 }
 
@@ -138,9 +132,7 @@ fn explain(request: &RequestStats, known: &[RequestStats]) -> String {
     }
     let why = request.reason.as_deref().unwrap_or("the policy that decides does not say why");
     let _ = writeln!(text, "  went to {} because {why}", request.engine);
-    let mut before = before(request, known);
-    let idle_us = before.idle_us(request.arrived_us, request.arrived_us + request.waited_us);
-    let Before { who, switches, .. } = before;
+    let Before { who, switches, idle_us } = before(request, known);
     let ahead: u64 = who.values().map(|(requests, _)| requests).sum();
     let _ = writeln!(text, "  waited {} while {ahead} others were there{}", time(request.waited_us), if ahead == 0 { "" } else { ":" });
     let mut most: Vec<_> = who.into_iter().collect();

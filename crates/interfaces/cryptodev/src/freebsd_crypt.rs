@@ -58,7 +58,7 @@ pub(crate) fn crypt(table: &Table, program: Program<'_>, argument: u64) -> Resul
         }
         let mut state = session.state();
         let made = match (&session.cipher, &session.hash) {
-            (Some(cipher), _) => both_ways(program, &session, &mut state, cipher, way, &mut iv, &[], text, asked.mac)?,
+            (Some(cipher), _) => both_ways(program, &session, &mut state, cipher, way, &mut iv, &[], text, (asked.mac, lengths.mac))?,
             (None, Some(hash)) => Some(mac(&mut state, hash, &[], text)?),
             (None, None) => return Err(Refusal::invalid("the session has neither cipher nor hash")),
         };
@@ -98,7 +98,7 @@ pub(crate) fn aead(table: &Table, client: &Client, program: Program<'_>, argumen
                 program.read("tag", asked.tag, tag)?;
             }
             transform(&keyed, way, &iv[..lengths.nonce], &aad, data, tag)?;
-        } else if let Some(digest) = both_ways(program, &session, &mut state, cipher, way, &mut iv, &aad, data, asked.tag)? {
+        } else if let Some(digest) = both_ways(program, &session, &mut state, cipher, way, &mut iv, &aad, data, (asked.tag, tag_len))? {
             tag.copy_from_slice(&digest.bytes()[..tag_len]);
         }
         if asked.dst != 0 {
@@ -119,9 +119,8 @@ fn both_ways(
     iv: &mut [u8; 16],
     aad: &[u8],
     data: &mut [u8],
-    mac_at: u64,
+    (mac_at, length): (u64, usize),
 ) -> Result<Option<Digest>, Refusal> {
-    let length = lengths_of(session)?.mac;
     let Some(hash) = &session.hash else {
         cipher.run(way, iv, data)?;
         return Ok(None);

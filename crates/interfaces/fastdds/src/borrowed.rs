@@ -1,14 +1,15 @@
 //! A program with borrowed rights believes no setting that whoever started it has written.
 
+#[path = "../../../client/tests/common/borrowed.rs"]
+mod program;
+
 use crate::{counts, door, tally};
 use bywash_dds::Reuse;
+use program::copy_with_borrowed_rights;
 use std::fs::{Permissions, set_permissions};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-
-/// Any user but root.
-const OTHER: u32 = 65534;
 
 /// Not a test of its own: what the program started below says and writes.
 #[test]
@@ -41,15 +42,8 @@ fn a_program_with_borrowed_rights_believes_no_variable() {
     let program = std::env::current_exe().unwrap();
     let (text, counts, tallies) = said(&program);
     assert!(text.contains("mode: Plain") && counts && tallies, "an ordinary program believes them: {text}, {counts}, {tallies}");
-    // SAFETY: takes nothing.
-    if unsafe { libc::geteuid() } != 0 {
-        return eprintln!("skipped: only root can make a set-user-ID program of another user");
-    }
     let folder = tempfile::tempdir().unwrap();
-    let borrowed = folder.path().join("borrowed");
-    std::fs::copy(&program, &borrowed).unwrap();
-    chown(&borrowed, Some(OTHER), None).unwrap();
-    set_permissions(&borrowed, Permissions::from_mode(0o4755)).unwrap();
+    let Some(borrowed) = copy_with_borrowed_rights(folder.path()) else { return };
     let (text, counts, tallies) = said(&borrowed);
     assert!(text.contains("mode: On") && !counts && !tallies, "{text}, {counts}, {tallies}");
 }

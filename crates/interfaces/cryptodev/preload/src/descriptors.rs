@@ -146,12 +146,7 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
 
 /// The descriptor has been closed, and its number may mean something else by now.
 fn is_closed_already(fd: c_int) {
-    keeping_errno(|| {
-        let inside = gate::enter_to_end();
-        if let Some(held) = table::take_verified(fd, inside.as_ref()) {
-            held.release(inside.as_ref());
-        }
-    });
+    keeping_errno(|| table::is_verified(fd, gate::enter_to_end().as_ref()));
 }
 
 /// closefrom(3).
@@ -192,11 +187,7 @@ pub unsafe extern "C" fn _Fork() -> libc::pid_t {
 /// Whether a descriptor is the device, on which nothing can be read or written.
 #[cold]
 fn is_device(fd: c_int) -> bool {
-    let held = table::take_verified(fd, None);
-    if let Some(held) = held {
-        held.release(None);
-    }
-    held.is_some()
+    table::is_verified(fd, None)
 }
 
 macro_rules! transfers {

@@ -100,8 +100,7 @@ pub(crate) fn try_enter() -> Option<Inside> {
 /// Goes in to end something, which gives memory back; `None` also where that could not be done: in a signal handler, which may have interrupted `malloc`. There a signal is blocked (but for
 /// one that was set with `SA_NODEFER`). A thread that blocks some at all times is taken for a handler.
 pub(crate) fn enter_to_end() -> Option<Inside> {
-    let blocked = keeping_errno(|| mask(libc::SIG_BLOCK, None));
-    if blocked == 0 { try_enter() } else { None }
+    if mask(libc::SIG_BLOCK, None) == 0 { try_enter() } else { None }
 }
 
 /// Changes the thread's mask of signals, if it is to be; what it was.
@@ -109,7 +108,7 @@ fn mask(how: c_int, change: Option<u64>) -> u64 {
     let mut before = 0_u64;
     let change = change.as_ref().map_or(ptr::null(), ptr::from_ref);
     // SAFETY: the kernel reads and writes a mask of eight bytes each, both ours, or none to read.
-    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, change, &raw mut before, size_of::<u64>()) };
+    keeping_errno(|| unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, change, &raw mut before, size_of::<u64>()) });
     before
 }
 
@@ -215,7 +214,7 @@ fn wake() {
 
 /// Before the fork.
 extern "C" fn prepare() {
-    let blocked = keeping_errno(|| mask(libc::SIG_BLOCK, Some(ALL_SIGNALS)));
+    let blocked = mask(libc::SIG_BLOCK, Some(ALL_SIGNALS));
     if DEPTH.replace(DEPTH.get() + 1) > 0 {
         return;
     }
@@ -264,7 +263,7 @@ extern "C" fn child() {
 
 /// The thread's signals come again, as before the fork.
 fn unblock() {
-    keeping_errno(|| mask(libc::SIG_SETMASK, Some(MASK.get())));
+    mask(libc::SIG_SETMASK, Some(MASK.get()));
 }
 
 /// In a child that was forked without the handlers, maybe by one of `pthread_atfork` in the midst of a fork.

@@ -178,6 +178,15 @@ pub(crate) fn take_verified(fd: c_int, inside: Option<&Inside>) -> Option<Held> 
     None
 }
 
+/// Whether a descriptor still is ours. An entry of one that is not is dropped.
+pub(crate) fn is_verified(fd: c_int, inside: Option<&Inside>) -> bool {
+    let held = take_verified(fd, inside);
+    if let Some(held) = held {
+        held.release(inside);
+    }
+    held.is_some()
+}
+
 /// The descriptor names nothing of ours any more.
 pub(crate) fn forget(fd: c_int, inside: Option<&Inside>) {
     let place = slot(fd).map_or(0, |slot| slot.swap(0, SeqCst));
@@ -225,9 +234,7 @@ pub(crate) fn held() -> impl Iterator<Item = c_int> {
 /// Drops the entries of descriptors that were closed behind our back.
 pub(crate) fn sweep(inside: &Inside) {
     for fd in held() {
-        if let Some(held) = take_verified(fd, Some(inside)) {
-            held.release(Some(inside));
-        }
+        is_verified(fd, Some(inside));
     }
 }
 

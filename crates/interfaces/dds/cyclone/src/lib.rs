@@ -18,6 +18,9 @@
 use bywash_unwinder as _;
 
 pub mod abi;
+#[cfg(test)]
+#[path = "../../../../client/tests/common/borrowed.rs"]
+mod borrowed;
 mod exchange;
 mod factory;
 mod fault;
