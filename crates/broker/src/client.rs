@@ -14,8 +14,9 @@ pub(crate) const STACK_BYTES: usize = 256 << 10;
 
 pub(crate) struct Client {
     pub(crate) number: u32,
+    /// Who speaks: what it may do goes by this.
     pub(crate) peer: Peer,
-    /// Its process, by the kernel's word and its own.
+    /// The process that is computed for, by the kernel's word and its own: what is counted goes by this.
     pub(crate) whose: Arc<Whose>,
     pub(crate) run: Option<String>,
     pub(crate) socket: ControlSocket,
@@ -40,8 +41,8 @@ impl Client {
     pub(crate) fn stats(&self, work: Vec<WorkStats>) -> ClientStats {
         ClientStats {
             client: self.number,
-            pid: self.peer.pid,
-            uid: self.peer.uid,
+            pid: self.whose.pid,
+            uid: self.whose.uid,
             comm: self.whose.program.clone(),
             run: self.run.clone(),
             sessions: self.sessions.len(),

@@ -1,5 +1,6 @@
 //! A connection's control thread: from `Hello` to the end of the client.
 
+use crate::behalf;
 use crate::broker::Shared;
 use crate::client::{Client, STACK_BYTES};
 use crate::keyring::{self, Answer, KeySession, no_vault};
@@ -84,15 +85,16 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: ControlSocket, peer: Peer, str
         refuse(&socket, 0, Refusal::Unavailable { what: "a connection begins with Hello".into() });
         return;
     };
-    let outcome = welcome(shared, socket, peer, (version, role, comm, run));
+    let outcome = welcome(shared, socket, peer, packet.files.first(), (version, role, comm, run));
     // Welcome or not, a stranger no more.
     drop(stranger);
     match outcome {
         Ok(mut connection) => {
             tracing::debug!(
                 client = connection.client.number,
-                pid = peer.pid,
-                uid = peer.uid,
+                by = peer.pid,
+                pid = connection.client.whose.pid,
+                uid = connection.client.whose.uid,
                 comm = connection.client.whose.program,
                 "connected"
             );
@@ -116,12 +118,13 @@ fn refuse(socket: &ControlSocket, request: u32, refusal: Refusal) {
     let _ = socket.send(&BrokerMessage::Refused { request, refusal }, &[], SEND_BOUND);
 }
 
-/// Checks version and permission, makes what the client needs, and sends it.
+/// Checks version and permission, makes what the client needs, and sends it. `process` is the one on whose behalf it computes, if that is another.
 #[allow(clippy::type_complexity, reason = "the refusal's log line, where there is one")]
 fn welcome(
     shared: &Arc<Shared>,
     socket: ControlSocket,
     peer: Peer,
+    process: Option<&OwnedFd>,
     (version, role, comm, run): (u16, Role, &str, Option<&str>),
 ) -> std::result::Result<Connection, Option<(u32, String)>> {
     if version != VERSION {
@@ -134,6 +137,12 @@ fn welcome(
         refuse(&socket, 0, Refusal::Unavailable { what: what.clone() });
         return Err(Some((peer.pid, what)));
     }
+    // Of a peer whose groups the kernel does not tell no rule for a group speaks.
+    let own = || Whose { pid: peer.pid, uid: peer.uid, gids: socket.peer_groups().unwrap_or_default(), program: short(comm) };
+    let whose = process.map_or_else(|| Ok(own()), |process| behalf::whose(process, peer, short(comm))).map_err(|what| {
+        refuse(&socket, 0, Refusal::Unavailable { what: what.clone() });
+        Some((peer.pid, what))
+    })?;
     let arena = (role == Role::Compute).then(|| Arena::book(shared, peer.uid)).transpose();
     let arena = arena.map_err(|unwelcome| {
         refuse(&socket, 0, shared.turn_away(peer, &unwelcome));
@@ -149,12 +158,10 @@ fn welcome(
     })?;
     let (half, file) = made.map(|(region, file)| (BrokerRing::new(region), file)).unzip();
     let (intake, ring) = half.unzip();
-    // Of a peer whose groups the kernel does not tell no rule for a group speaks.
-    let gids = socket.peer_groups().unwrap_or_default();
     let client = Arc::new(Client {
         number: shared.next_client.fetch_add(1, Relaxed),
         peer,
-        whose: Arc::new(Whose { pid: peer.pid, uid: peer.uid, gids, program: short(comm) }),
+        whose: Arc::new(whose),
         run: run.map(short),
         socket,
         sessions: Sessions::new(shared.config.quotas.sessions_per_client_max),
@@ -441,7 +448,7 @@ impl Drop for Connection {
         let (served, claimed) = client.work();
         let mut clients = self.shared.clients();
         if client.ring.is_some() {
-            self.shared.telemetry.runs().end(client.run().unwrap_or(crate::accounts::NO_RUN), client.peer.uid, &served, &claimed);
+            self.shared.telemetry.runs().end(client.run().unwrap_or(crate::accounts::NO_RUN), client.whose.uid, &served, &claimed);
         }
         clients.remove(&client.number);
     }

@@ -47,6 +47,7 @@
 
 mod accounts;
 mod audit;
+mod behalf;
 mod broker;
 mod client;
 mod config;

@@ -123,7 +123,7 @@ impl Kind {
             let alone = usage.operations.saturating_sub(usage.batched);
             let more = alone.saturating_sub(before.get(&client.number).copied().unwrap_or(0));
             if more > 0 {
-                processes.insert(client.peer.pid);
+                processes.insert(client.whose.pid);
             }
             seen.alone = seen.alone.saturating_add(more);
             self.claimed.insert(client.number, alone);

@@ -269,7 +269,7 @@ fn people(shared: &Shared, engines: &[EngineStats]) -> (Vec<ClientStats>, Vec<Ru
         let (served, claimed) = client.work();
         let (processes, total) = totals.entry(client.run().unwrap_or(NO_RUN).to_owned()).or_default();
         *processes += 1;
-        total.add(client.peer.uid, &served, &claimed);
+        total.add(client.whose.uid, &served, &claimed);
         list.push(client.stats(work(&served, &claimed, engines)));
     }
     let run = |(run, (processes, total)): (String, (u64, Total))| {

@@ -2,7 +2,7 @@
 
 use crate::broker_link::socket_path;
 use crate::failure::{Exit, Failure};
-use bywash_client::{Client, Config, Route};
+use bywash_client::{Clients, Config, Route};
 use bywash_cryptodev_cuse::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,8 +34,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // Keys of all programs pass through here. What cannot be had is `doctor`'s to say.
     bywash_protocol::harden_process();
     let socket = Some(socket_path(args.socket.as_deref()));
-    let client = Client::new(Config { socket, route: args.route, ..Config::default() });
-    bywash_cryptodev_cuse::serve_device(&client, &args.name).map_err(|error| {
+    let clients = Clients::new(Config { socket, route: args.route, ..Config::default() });
+    let clients = clients.map_err(|errno| Failure::failed(format!("cannot watch for the end of processes: {errno}; see ulimit -n")))?;
+    bywash_cryptodev_cuse::serve_device(&clients, &args.name).map_err(|error| {
         let exit = if matches!(error, Error::Unavailable { .. }) { Exit::Permission } else { Exit::Failed };
         Failure::new(exit, error.to_string())
     })?;

@@ -1,11 +1,13 @@
 //! What a client is told when it is made, by its caller or by the environment.
 
+use crate::behalf::Behalf;
 use crate::kept::KEPT_MAX;
 use bywash_core::{Error, Result};
 use bywash_protocol::environment::variable;
 use core::fmt;
 use core::str::FromStr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What a client is told when it is made.
 #[derive(Clone, Debug)]
@@ -18,6 +20,8 @@ pub struct Config {
     pub run: Option<String>,
     /// How many keyed ciphers an interface may [keep](crate::Kept) in each thread between one message and the next; at most [`KEPT_MAX`]. With 0 no key outlives its last context.
     pub keep: usize,
+    /// Another process than this one, for which is computed: the broker's accounts and rules are its.
+    pub behalf: Option<Arc<Behalf>>,
 }
 
 /// How many keyed ciphers a thread may keep, unless something else is said: some 200 KiB.
@@ -25,7 +29,7 @@ const KEEP: usize = 64;
 
 impl Default for Config {
     fn default() -> Self {
-        Self { socket: None, route: Route::Auto, run: None, keep: KEEP }
+        Self { socket: None, route: Route::Auto, run: None, keep: KEEP, behalf: None }
     }
 }
 
@@ -54,7 +58,7 @@ impl Config {
         };
         let keep = variable("BYWASH_KEEP").map_or(Ok(KEEP), |value| parse_keep(&value.to_string_lossy()))?;
         let socket = Some(bywash_protocol::socket_path()).filter(|path| path.as_os_str() != "none");
-        Ok(Self { socket, route, run: variable("BYWASH_RUN").map(|run| run.to_string_lossy().into_owned()), keep })
+        Ok(Self { socket, route, run: variable("BYWASH_RUN").map(|run| run.to_string_lossy().into_owned()), keep, behalf: None })
     }
 }
 

@@ -56,6 +56,7 @@
 #![forbid(unsafe_code)]
 
 mod attempts;
+mod behalf;
 mod client;
 mod config;
 mod counted;
@@ -76,6 +77,7 @@ mod upstream;
 mod usage;
 mod watch;
 
+pub use behalf::{Behalf, Clients};
 pub use client::{Client, Stats};
 pub use config::{Config, Route, parse_keep};
 pub use gather::{Gather, Moment, Ticket};

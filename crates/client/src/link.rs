@@ -1,5 +1,7 @@
 //! A connection to a broker: its socket, its ring, its board, and the operations under way on it.
 
+use crate::behalf::program_of;
+use crate::config::Config;
 use crate::life::Life;
 use crate::reaper::Reaper;
 use bywash_core::{Data, Error, Operation, Result, SessionParams};
@@ -10,6 +12,7 @@ use bywash_protocol::{
     monotonic_ns,
 };
 use core::cell::RefCell;
+use rustix::fd::AsFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -39,12 +42,13 @@ struct Turn {
 }
 
 impl Link {
-    /// Connects and introduces this process.
-    pub(crate) fn connect(path: &Path, run: Option<&str>) -> Result<Arc<Self>> {
+    /// Connects and introduces this process, or the one on whose behalf it computes.
+    pub(crate) fn connect(path: &Path, config: &Config) -> Result<Arc<Self>> {
         let socket = ControlSocket::connect(path)?;
-        let comm = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
-        let hello = ClientMessage::Hello { version: VERSION, role: Role::Compute, comm: comm.trim_end(), run };
-        socket.send(&hello, &[], CONTROL_BOUND)?;
+        let (run, behalf) = (config.run.as_deref(), config.behalf.as_deref());
+        let comm = behalf.map_or_else(|| program_of("self"), |behalf| behalf.program().to_owned());
+        let process: Vec<_> = behalf.map(AsFd::as_fd).into_iter().collect();
+        socket.send(&ClientMessage::Hello { version: VERSION, role: Role::Compute, comm: &comm, run }, &process, CONTROL_BOUND)?;
         let mut packet = Packet::new();
         if !socket.receive(&mut packet, CONTROL_BOUND)? {
             return Err(Error::Unavailable { what: format!("the broker on {} hung up without a word", path.display()) });

@@ -217,7 +217,7 @@ impl Upstream {
         if !self.attempts.begin(monotonic_ns()) {
             return None;
         }
-        let outcome = self.guard.as_ref().map_err(Clone::clone).and_then(|_| Link::connect(path, self.config.run.as_deref()));
+        let outcome = self.guard.as_ref().map_err(Clone::clone).and_then(|_| Link::connect(path, &self.config));
         let made = self.note(outcome);
         if let Some(link) = &made {
             self.untold.drain(|algorithm, operations, bytes| link.ring.region().count(stripe(), algorithm, operations, bytes));

@@ -1,10 +1,11 @@
 //! The client against the house's own broker, shut down and started again under it.
 
 use bywash_broker::{Broker, BrokerConfig};
-use bywash_client::{Client, Config, Route};
+use bywash_client::{Client, Clients, Config, Route};
 use bywash_core::{Algorithm, Data, Direction, Key, Operation, SessionParams};
 use bywash_manager::{Costs, Manager, ManagerConfig, probe};
 use std::path::Path;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 fn broker(path: &Path) -> Broker {
@@ -58,4 +59,61 @@ fn the_broker_computes_drains_and_is_found_again() {
         thread.join().unwrap().unwrap();
         load(&client);
     }
+}
+
+/// Ends the watch, also where an assertion fails within it.
+struct Watched<'a>(&'a Clients);
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Two processes and this one: who computes for them is not who they are.
+#[test]
+fn a_client_of_another_process_is_known_as_that_while_it_lives() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("s");
+    let broker = broker(&path);
+    let handle = broker.handle();
+    let serving = broker.spawn().unwrap();
+    let clients = Clients::new(Config { socket: Some(path), route: Route::Queue, ..Config::default() }).unwrap();
+    let known = || {
+        let list = handle.stats().clients.into_iter().map(|client| (client.pid, client.comm));
+        list.collect::<std::collections::BTreeSet<_>>()
+    };
+    let until = |what: &str, holds: &dyn Fn() -> bool| {
+        let end = Instant::now() + Duration::from_secs(20);
+        while !holds() {
+            assert!(Instant::now() < end, "{what}: {:?}", known());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| clients.watch_ends());
+        let watched = Watched(&clients);
+        let mut two = [(); 2].map(|()| Command::new("sleep").arg("60").spawn().unwrap());
+        // Until it has executed the program it has the name of this one.
+        until("sleep", &|| two.iter().all(|child| std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap() == "sleep\n"));
+        for child in &two {
+            load(&clients.of(child.id()));
+            load(&clients.of(child.id()));
+        }
+        load(&clients.of(u32::MAX));
+        let named = |child: &Child| (child.id(), "sleep".to_owned());
+        assert!(two.iter().all(|child| known().contains(&named(child))), "{:?}", known());
+        assert_eq!((known().len(), clients.len()), (3, 2), "{:?}", known());
+        assert!(known().iter().any(|(pid, _)| *pid == std::process::id()), "who cannot be told is this process");
+        two[0].kill().unwrap();
+        two[0].wait().unwrap();
+        until("one has ended", &|| clients.len() == 1 && !known().contains(&named(&two[0])));
+        assert!(known().contains(&named(&two[1])));
+        drop(watched);
+        two[1].kill().unwrap();
+        two[1].wait().unwrap();
+    });
+    assert!(clients.is_empty(), "nobody is left after the watch");
+    handle.shutdown();
+    serving.join().unwrap().unwrap();
 }

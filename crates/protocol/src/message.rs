@@ -6,7 +6,7 @@ use bywash_core::{Algorithm, Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages. Client and broker of different versions do not talk; both say so.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// Longest message in bytes. An RSA-4096 private key needs 2.6 KiB, the longest HMAC key 4 KiB; bulk travels in descriptors.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 10;
 /// Longest name (command, run) that is kept of a client.
@@ -35,7 +35,8 @@ pub enum StatsFormat {
 /// From client to broker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ClientMessage<'a> {
-    /// First of all. Pid and user are taken from the kernel, not from here.
+    /// First of all. Pid and user are taken from the kernel, not from here. With a descriptor of another process (`pidfd_open(2)`) it computes on that one's behalf, whose
+    /// pid and user go into accounts instead: what it may do stays its own.
     Hello {
         /// [`VERSION`].
         version: u16,

@@ -4,7 +4,7 @@ use super::{Plan, child};
 use crate::failure::{Exit, Failure};
 use crate::run::host::Host;
 use crate::terminal::say;
-use bywash_client::Client;
+use bywash_client::Clients;
 use bywash_cryptodev_supervisor::{Error, Explain, Supervision};
 use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
 use std::process::Command;
@@ -25,7 +25,9 @@ pub(super) fn run(command: &mut Command, plan: &Plan, host: &Host) -> Result<u8,
     let mut supervisor = None;
     let status = child::run_with(command, |started| {
         if started {
-            supervisor = Some(supervision.begin(Client::new(host.client(plan.route)), explain).map_err(before)?);
+            let clients = Clients::new(host.client(plan.route))
+                .map_err(|errno| before(Error::System { what: "a watch for the end of processes", errno }))?;
+            supervisor = Some(supervision.begin(clients, explain).map_err(before)?);
             return Ok(());
         }
         supervision.why().map_or(Ok(()), |error| Err(before(error)))

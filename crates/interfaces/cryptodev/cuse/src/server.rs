@@ -3,7 +3,7 @@
 use crate::fetched::{Fetched, Part};
 use crate::reads;
 use crate::wire::{self, Ioctl, Message, Poll};
-use bywash_client::Client;
+use bywash_client::Clients;
 use bywash_cryptodev::{Answer, Device, Errno};
 use bywash_cryptodev_abi::linux;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -54,24 +54,26 @@ pub enum Error {
 ///
 /// # Errors
 /// [`Error::Unavailable`] without CUSE; as [`serve`].
-pub fn serve_device(client: &Client, name: &str) -> Result<(), Error> {
+pub fn serve_device(clients: &Clients, name: &str) -> Result<(), Error> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let channel = rustix::fs::open(crate::CUSE, flags, Mode::empty()).map_err(|errno| Error::Unavailable { errno })?;
-    serve(&channel, client, name)
+    serve(&channel, clients, name)
 }
 
 /// Serves a device called `name` to whoever speaks as the kernel at the other end of `channel`, message by message, until that end is closed.
 ///
 /// # Errors
 /// [`Error::Version`] and [`Error::Connection`].
-pub fn serve(channel: &OwnedFd, client: &Client, name: &str) -> Result<(), Error> {
+pub fn serve(channel: &OwnedFd, clients: &Clients, name: &str) -> Result<(), Error> {
     let server =
-        Server { channel: channel.as_fd(), client, name, files: Mutex::default(), results: Mutex::default(), next: AtomicU64::new(1) };
+        Server { channel: channel.as_fd(), clients, name, files: Mutex::default(), results: Mutex::default(), next: AtomicU64::new(1) };
     // The first message comes before all others.
     if !server.turn(&mut vec![0; MESSAGE_MAX])? {
         return Ok(());
     }
     std::thread::scope(|scope| {
+        scope.spawn(|| clients.watch_ends());
+        let _watched = Watched(clients);
         let run = || {
             let mut buffer = vec![0; MESSAGE_MAX];
             while server.turn(&mut buffer)? {}
@@ -82,6 +84,15 @@ pub fn serve(channel: &OwnedFd, client: &Client, name: &str) -> Result<(), Error
         // A panic in a thread is a defect, which the others outlive.
         others.into_iter().filter_map(|thread| thread.join().ok()).fold(own, Result::and)
     })
+}
+
+/// Ends the watch for the end of programs, also where a panic ends what it was for.
+struct Watched<'a>(&'a Clients);
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 /// An open file description.
@@ -101,7 +112,7 @@ struct Computed {
 
 struct Server<'a> {
     channel: BorrowedFd<'a>,
-    client: &'a Client,
+    clients: &'a Clients,
     name: &'a str,
     files: Mutex<HashMap<u64, Arc<File>>>,
     /// By file and thread: a thread waits for one request at a time.
@@ -153,7 +164,7 @@ impl Server<'_> {
             },
             wire::OPEN => {
                 let fh = self.next.fetch_add(1, Ordering::Relaxed);
-                let file = File { device: Device::new(self.client.clone()), polls: Mutex::default() };
+                let file = File { device: Device::new(self.clients.of(message.thread)), polls: Mutex::default() };
                 lock(&self.files).insert(fh, Arc::new(file));
                 wire::opened(unique, fh)
             }

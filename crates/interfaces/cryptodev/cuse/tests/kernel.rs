@@ -2,7 +2,7 @@
 //!
 //! The stand-in does what `fs/fuse/ioctl.c` does: it sends a request, reads and writes a program's memory as the answers ask for, and sends it again.
 
-use bywash_client::{Client, Config, Route};
+use bywash_client::{Clients, Config, Route};
 use bywash_cryptodev_cuse::{CUSE, serve};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -36,8 +36,8 @@ impl Kernel {
     fn start() -> Self {
         let (channel, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         let server = std::thread::spawn(move || {
-            let client = Client::new(Config { route: Route::Here, ..Config::default() });
-            serve(&theirs, &client, "crypto").unwrap();
+            let clients = Clients::new(Config { route: Route::Here, ..Config::default() }).unwrap();
+            serve(&theirs, &clients, "crypto").unwrap();
         });
         let mut kernel = Self { channel, server: Some(server), unique: 2, thread: 77, memory: vec![0; 300_000], rounds: 0 };
         let body: Vec<u8> = [7u32, 38, 0, 1].iter().flat_map(|number| number.to_ne_bytes()).collect();
@@ -289,7 +289,7 @@ fn an_older_protocol_is_refused() {
     let mut message: Vec<u8> = [56u32, 4096, 2, 0, 0, 0, 0, 0, 1, 0].iter().flat_map(|number| number.to_ne_bytes()).collect();
     message.extend([7u32, 11, 0, 1].iter().flat_map(|number| number.to_ne_bytes()));
     rustix::io::write(&channel, &message).unwrap();
-    let error = serve(&theirs, &Client::new(Config::default()), "crypto").unwrap_err().to_string();
+    let error = serve(&theirs, &Clients::new(Config::default()).unwrap(), "crypto").unwrap_err().to_string();
     assert!(error.contains("7.11") && error.contains("7.16"), "{error}");
 }
 
@@ -305,9 +305,9 @@ fn the_real_device() {
     }
     let name = format!("bywash-test-{}", std::process::id());
     let device = std::path::PathBuf::from(format!("/dev/{name}"));
-    let client = Client::new(Config { route: Route::Here, ..Config::default() });
+    let clients = Clients::new(Config { route: Route::Here, ..Config::default() }).unwrap();
     // It is served until the process ends.
-    std::thread::spawn(move || bywash_cryptodev_cuse::serve_device(&client, &name));
+    std::thread::spawn(move || bywash_cryptodev_cuse::serve_device(&clients, &name));
     let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
     let file = loop {
         match std::fs::File::open(&device) {

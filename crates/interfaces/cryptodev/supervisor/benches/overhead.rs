@@ -4,7 +4,7 @@
 //! Both take turns; each figure is the median of rounds, each round the median of batches of 100 calls. Both compute AES-128-CBC with an IV. The processor time of a call is that of
 //! program and supervisor together. They never work at once, so on a machine that does nothing else it is about what the call takes, and beside other programs it is what is left to compare.
 
-use bywash_client::{Client, Config, Route};
+use bywash_client::{Client, Clients, Config, Route};
 use bywash_core::{Algorithm, Data, Direction, Key, Operation, SessionParams};
 use bywash_cryptodev_supervisor::{Supervision, support};
 use std::path::Path;
@@ -17,14 +17,15 @@ const CALLS: usize = 100;
 /// What a call of 16 bytes may cost above the engine, nanoseconds.
 const BAR_NS: f64 = 6000.0;
 
-fn client() -> Client {
-    Client::new(Config { route: Route::Here, ..Config::default() })
+fn here() -> Config {
+    Config { route: Route::Here, ..Config::default() }
 }
 
 /// Nanoseconds of an operation by the engine, called directly.
 fn direct(length: usize) -> f64 {
     let key = Key::Symmetric((&[7; 16]).into());
-    let session = client().session(SessionParams::new(Algorithm::Aes128Cbc, key).expect("a key of 16 bytes")).expect("the engine has CBC");
+    let session =
+        Client::new(here()).session(SessionParams::new(Algorithm::Aes128Cbc, key).expect("a key of 16 bytes")).expect("the engine has CBC");
     let (input, mut output) = (vec![1; length], vec![0; length]);
     let batch = || {
         let begin = Instant::now();
@@ -59,7 +60,7 @@ fn supervised(program: &Path, length: usize) -> [f64; 2] {
     command.args(["bench", &length.to_string()]).stdout(Stdio::piped());
     let supervision = Supervision::prepare(&mut command).expect("a filter");
     let child = command.spawn().expect("the program starts");
-    let supervisor = supervision.begin(client(), None).expect("a supervisor");
+    let supervisor = supervision.begin(Clients::new(here()).expect("descriptors"), None).expect("a supervisor");
     let output = child.wait_with_output().expect("the program ends");
     supervisor.wait();
     assert!(output.status.success());

@@ -6,13 +6,13 @@
 //! the kernel; one on another descriptor goes on.
 //!
 //! ```no_run
-//! use bywash_client::{Client, Config};
+//! use bywash_client::{Clients, Config};
 //! use bywash_cryptodev_supervisor::Supervision;
 //!
 //! let mut command = std::process::Command::new("./statically-linked");
 //! let supervision = Supervision::prepare(&mut command)?;
 //! let mut child = command.spawn()?; // Should this fail, `supervision.why()` may know better.
-//! let supervisor = supervision.begin(Client::new(Config::default()), None)?;
+//! let supervisor = supervision.begin(Clients::new(Config::default())?, None)?;
 //! child.wait()?;
 //! supervisor.wait(); // until the last process under the filter is gone
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -67,7 +67,7 @@ mod server;
 pub use bywash_stopped::Error;
 pub use bywash_stopped::attach::support;
 
-use bywash_client::Client;
+use bywash_client::Clients;
 use bywash_stopped::attach::Attachment;
 use bywash_stopped::listener::Listener;
 use bywash_stopped::pool::Pool;
@@ -101,12 +101,12 @@ impl Supervision {
         self.attachment.listener().err().filter(|error| !matches!(error, Error::NotStarted))
     }
 
-    /// Answers the program from now on, with sessions of `client`. To be called as soon as the command is started: until then its calls wait.
+    /// Answers the program from now on, with sessions of `clients`: what a process opens is that process's, also for those that inherit it. To be called as soon as the command is started: until then its calls wait.
     /// `explain` is told in words what was wrong with a request that is refused.
     ///
     /// # Errors
     /// [`Error::System`]; then the program's opens fail with ENOSYS, and it should be ended.
-    pub fn begin(self, client: Client, explain: Option<Explain>) -> Result<Supervisor, Error> {
+    pub fn begin(self, clients: Clients, explain: Option<Explain>) -> Result<Supervisor, Error> {
         let listener = Listener::new(self.attachment.listener()?);
         raise_descriptor_limit();
         let system = |what| move |errno| Error::System { what, errno };
@@ -115,13 +115,17 @@ impl Supervision {
             what: "a thread",
             errno: rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN),
         };
-        let watched = Arc::clone(&descriptions);
-        std::thread::Builder::new().name("cryptodev-ends".into()).spawn(move || watched.watch_ends()).map_err(threads)?;
-        let server = Server { listener, descriptions: Arc::clone(&descriptions), client, explain };
-        match Pool::start("cryptodev", server) {
+        let clients = Arc::new(clients);
+        let (watched, living) = (Arc::clone(&descriptions), Arc::clone(&clients));
+        let thread = |name: &str| std::thread::Builder::new().name(name.into());
+        let started = thread("cryptodev-ends").spawn(move || watched.watch_ends());
+        let started = started.and_then(|_| thread("cryptodev-exits").spawn(move || living.watch_ends()));
+        let server = Server { listener, descriptions: Arc::clone(&descriptions), clients: Arc::clone(&clients), explain };
+        match started.and_then(|_| Pool::start("cryptodev", server)) {
             Ok(pool) => Ok(Supervisor { pool }),
             Err(error) => {
                 descriptions.stop();
+                clients.stop();
                 Err(threads(error))
             }
         }

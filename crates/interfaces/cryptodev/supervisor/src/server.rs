@@ -2,7 +2,7 @@
 
 use crate::description::{self, Description, Descriptions};
 use crate::memory::{Guess, StoppedMemory};
-use bywash_client::Client;
+use bywash_client::Clients;
 use bywash_cryptodev::{Answer, Device, Errno, Memory};
 use bywash_cryptodev_abi::linux::{CIOCASYNCCRYPT, CIOCASYNCFETCH, CIOCCRYPT};
 use bywash_stopped::listener::{Listener, Notification, Verdict};
@@ -20,7 +20,7 @@ const PATH: &[u8] = b"/dev/crypto\0";
 pub(crate) struct Server {
     pub(crate) listener: Listener,
     pub(crate) descriptions: Arc<Descriptions>,
-    pub(crate) client: Client,
+    pub(crate) clients: Arc<Clients>,
     pub(crate) explain: Option<crate::Explain>,
 }
 
@@ -83,6 +83,7 @@ impl Work for Server {
         // Should it be over by an error, those who still call are not left waiting.
         self.listener.close(self.descriptions.stopper());
         self.descriptions.stop();
+        self.clients.stop();
     }
 }
 
@@ -136,7 +137,8 @@ impl Server {
             return Err(Errno(libc::ENOTDIR));
         }
         // Our own table being full is the system's failure, as the program sees it.
-        let theirs = description::open(&self.descriptions, Device::new(self.client.clone())).map_err(|_| Errno(libc::ENFILE))?;
+        let theirs =
+            description::open(&self.descriptions, Device::new(self.clients.of(notification.thread))).map_err(|_| Errno(libc::ENFILE))?;
         let given = self.listener.give(notification.id, theirs.as_fd(), has(libc::O_CLOEXEC), true);
         given.map(|_| Verdict::Answered).map_err(errno)
     }
@@ -192,7 +194,7 @@ mod tests {
         let server = Server {
             listener: Listener::new(listener),
             descriptions: Arc::new(Descriptions::new().unwrap()),
-            client: Client::new(Config { route: Route::Here, ..Config::default() }),
+            clients: Arc::new(Clients::new(Config { route: Route::Here, ..Config::default() }).unwrap()),
             explain: None,
         };
         let pool = bywash_stopped::pool::Pool::start("cryptodev", server).unwrap();

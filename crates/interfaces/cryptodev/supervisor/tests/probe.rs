@@ -1,6 +1,6 @@
 //! Every check of the probe under the supervisor: this test again, as the program that is supervised.
 
-use bywash_client::{Client, Config, Route};
+use bywash_client::{Clients, Config, Route};
 use bywash_cryptodev_probe::Tally;
 use bywash_cryptodev_probe::kernel::{Kernel, Transport};
 use bywash_cryptodev_supervisor::{Supervision, support};
@@ -21,8 +21,8 @@ fn every_check_holds_under_the_supervisor() {
     command.args([NAME, "--exact", "--nocapture", "--test-threads=1"]).env(INNER, "1").stdout(Stdio::piped());
     let supervision = Supervision::prepare(&mut command).unwrap();
     let child = command.spawn().unwrap();
-    let client = Client::new(Config { route: Route::Here, ..Config::default() });
-    let supervisor = supervision.begin(client, None).unwrap();
+    let clients = Clients::new(Config { route: Route::Here, ..Config::default() }).unwrap();
+    let supervisor = supervision.begin(clients, None).unwrap();
     let output = child.wait_with_output().unwrap();
     supervisor.wait();
     let said = String::from_utf8_lossy(&output.stdout);

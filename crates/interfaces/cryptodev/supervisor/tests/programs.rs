@@ -1,6 +1,6 @@
 //! A statically linked program under the supervisor, part by part (`client.c`), and what happens when either of them is killed.
 
-use bywash_client::{Client, Config, Route};
+use bywash_client::{Clients, Config, Route};
 use bywash_cryptodev_supervisor::{Supervision, Supervisor, support};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{BufRead, BufReader, Write};
@@ -39,8 +39,8 @@ fn client() -> Option<&'static Path> {
 }
 
 /// What computes in this process.
-fn here() -> Client {
-    Client::new(Config { route: Route::Here, ..Config::default() })
+fn here() -> Clients {
+    Clients::new(Config { route: Route::Here, ..Config::default() }).unwrap()
 }
 
 fn start(command: &mut Command) -> (Child, Supervisor) {
