@@ -67,6 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         bywash,
         out: args.out.clone().unwrap_or_else(|| Path::new("experiments").join(experiment.name)),
     };
+    experiment.check(&options).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let bar = ProgressBar::no_length();
     bar.enable_steady_tick(Duration::from_millis(200));
     let outcome = experiment.run(&options, &mut |progress| show(&bar, progress));
@@ -75,7 +76,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let text = if args.json { format!("{:#}\n", outcome.tables) } else { outcome.text };
     print(text.as_bytes())?;
     say!("bywash: tables and plots are in {}", options.out.display());
-    Ok(ExitCode::SUCCESS)
+    if outcome.failed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let failed: Vec<String> = outcome.failed.iter().map(|(part, error)| format!("part '{part}' failed: {error}")).collect();
+    Err(Failure::failed(format!(
+        "{}\nwhat is above is of the others; `bywash reproduce {} --part NAME` runs one again",
+        failed.join("\n"),
+        experiment.name
+    )))
 }
 
 fn show(bar: &ProgressBar, progress: Progress) {
@@ -100,8 +109,8 @@ fn find(name: &str) -> Result<&'static Experiment, Failure> {
 
 fn list() -> Result<ExitCode, Failure> {
     let mut text = String::new();
-    for Experiment { name, title, .. } in EXPERIMENTS {
-        let _ = writeln!(text, "{name:<14} {title}");
+    for Experiment { name, title, parts, .. } in EXPERIMENTS {
+        let _ = writeln!(text, "{name:<14} {title}\n{:<14} parts: {}", "", parts.join(", "));
     }
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

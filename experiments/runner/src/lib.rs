@@ -37,6 +37,8 @@ pub struct Experiment {
     pub name: &'static str,
     /// What it is about.
     pub title: &'static str,
+    /// Its parts, in the order in which they run.
+    pub parts: &'static [&'static str],
     run: fn(&Options, &mut dyn FnMut(Progress)) -> Result<Outcome>,
 }
 
@@ -45,31 +47,37 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "kido",
         title: "DDS Security: the estimate with an FPGA, modelled, and its break-even; latency of Fast DDS and Cyclone DDS through our doors, live",
+        parts: kido::PARTS,
         run: kido::run,
     },
     Experiment {
         name: "munetoh",
         title: "public-key accelerators behind TLS servers: table 1, figures 3 and 4, and what the paper left open",
+        parts: munetoh::PARTS,
         run: munetoh::run,
     },
     Experiment {
         name: "niwa2005",
         title: "an FPGA for ten ciphers: table 2, one core of today beside it; tables 6 to 8, figures 3 to 5 and 7, modelled",
+        parts: niwa2005::PARTS,
         run: niwa2005::run,
     },
     Experiment {
         name: "niwa2005-live",
         title: "that FPGA as a modelled engine behind a real broker, and the simulator held against it",
+        parts: niwa2005_live::PARTS,
         run: niwa2005_live::run,
     },
     Experiment {
         name: "ohgama2008",
         title: "one crypto module for many processes: figures 6 to 8, modelled, and every scheduler beside the paper's",
+        parts: ohgama2008::PARTS,
         run: ohgama2008::run,
     },
     Experiment {
         name: "takeda",
         title: "a GPU beside the processor: figure 2 and table 1, live on what is here, simulated on GPUs that are not",
+        parts: takeda::PARTS,
         run: takeda::run,
     },
 ];
@@ -91,6 +99,13 @@ pub struct Options {
     pub out: PathBuf,
 }
 
+impl Options {
+    /// Whether a part is to run.
+    fn wants(&self, part: &str) -> bool {
+        self.parts.is_empty() || self.parts.iter().any(|name| name == part)
+    }
+}
+
 /// What came out; the files lie in [`Options::out`].
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
@@ -98,6 +113,28 @@ pub struct Outcome {
     pub text: String,
     /// Every table that was written, by the name of its file without `.csv`.
     pub tables: serde_json::Value,
+    /// Parts that failed, and why; the others' figures are there.
+    pub failed: Vec<(&'static str, Error)>,
+}
+
+/// What runs a part.
+type Part<T> = fn(&Options, &mut Outcome, &mut dyn FnMut(Progress)) -> Result<T>;
+
+impl Outcome {
+    /// Runs those of the parts that are wanted, each by its own function; gives what they give.
+    fn run_parts<T>(&mut self, options: &Options, parts: &[&'static str], run: &[Part<T>], progress: &mut dyn FnMut(Progress)) -> Vec<T> {
+        let mut given = Vec::new();
+        for (name, part) in parts.iter().zip(run).filter(|(name, _)| options.wants(name)) {
+            let result = part(options, self, progress);
+            given.extend(self.took(name, result));
+        }
+        given
+    }
+
+    /// What a part has given; if it failed that is kept, and the parts after it go on.
+    fn took<T>(&mut self, part: &'static str, given: Result<T>) -> Option<T> {
+        given.map_err(|error| self.failed.push((part, error))).ok()
+    }
 }
 
 /// How far an experiment has come.
@@ -139,21 +176,25 @@ impl From<bywash_measure::plot::Error> for Error {
 pub type Result<T> = core::result::Result<T, Error>;
 
 impl Experiment {
+    /// Checks the names of the parts asked for.
+    ///
+    /// # Errors
+    /// [`Error`], naming the first that there is not, and those that there are.
+    pub fn check(&self, options: &Options) -> Result<()> {
+        match options.parts.iter().find(|part| !self.parts.contains(&part.as_str())) {
+            Some(unknown) => Err(Error(format!("no part '{unknown}' of {}; there are {}", self.name, self.parts.join(", ")))),
+            None => Ok(()),
+        }
+    }
+
     /// Runs it.
     ///
     /// # Errors
-    /// [`Error`], naming the program or file.
+    /// As [`check`](Self::check); what none of its parts can do without, naming the program or file. What one part lacks is in [`Outcome::failed`].
     pub fn run(&self, options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
+        self.check(options)?;
         std::fs::create_dir_all(&options.out).map_err(|error| io_error("make", &options.out, &error))?;
         (self.run)(options, progress)
-    }
-}
-
-/// Checks the names of the parts asked for.
-pub(crate) fn parts(options: &Options, names: &[&str]) -> Result<()> {
-    match options.parts.iter().find(|part| !names.contains(&part.as_str())) {
-        Some(unknown) => Err(Error(format!("no part '{unknown}'; there are {}", names.join(", ")))),
-        None => Ok(()),
     }
 }
 
@@ -166,4 +207,35 @@ pub(crate) fn write_table(options: &Options, outcome: &mut Outcome, name: &str, 
 
 pub(crate) fn io_error(verb: &str, path: &Path, error: &std::io::Error) -> Error {
     Error(format!("cannot {verb} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_fails_is_told_of_and_the_others_figures_stay() {
+        let mut outcome = Outcome { text: "figures\n".into(), ..Outcome::default() };
+        assert_eq!(outcome.took("live", Err::<u8, _>(Error("no answer".into()))), None);
+        assert_eq!(outcome.took("mixed", Ok(3)), Some(3));
+        assert_eq!((outcome.text.as_str(), outcome.failed), ("figures\n", vec![("live", Error("no answer".into()))]));
+    }
+
+    #[test]
+    fn every_experiment_knows_its_parts() {
+        for experiment in EXPERIMENTS {
+            let asked = |parts: &[&str]| Options {
+                quick: true,
+                rounds: None,
+                parts: parts.iter().map(|&part| part.to_owned()).collect(),
+                bywash: PathBuf::new(),
+                tls_load: PathBuf::new(),
+                out: PathBuf::new(),
+            };
+            assert_eq!(experiment.check(&asked(experiment.parts)), Ok(()));
+            let error = experiment.check(&asked(&[experiment.parts[0], "nope"])).unwrap_err().to_string();
+            assert!(error.contains("'nope'") && error.contains(experiment.parts[0]), "{error}");
+            assert!(asked(&[]).wants("any") && asked(&["a"]).wants("a") && !asked(&["a"]).wants("b"));
+        }
+    }
 }

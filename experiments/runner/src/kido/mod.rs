@@ -6,27 +6,32 @@ mod fastdds;
 mod live;
 mod modelled;
 
-use crate::{Options, Outcome, Progress, Result, parts};
+use crate::{Options, Outcome, Progress, Result};
 
 /// The sizes that are measured, and how messages of them are cut: Fast DDS and Cyclone send datagrams of some 62 KB.
 pub(crate) const SIZES: [usize; 4] = [1 << 10, 10 << 10, 100 << 10, 1 << 20];
 /// Bytes of text in a full fragment (Fast DDS 2.9.1, measured).
 pub(crate) const FRAGMENT: usize = 61_700;
 
+/// The parts, in the order in which they run.
+pub(crate) const PARTS: &[&str] = &["estimate", "break-even", "latency", "shares"];
+
 pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
-    parts(options, &["estimate", "break-even", "latency", "shares"])?;
-    let wanted = |part: &str| options.parts.is_empty() || options.parts.iter().any(|name| name == part);
     let mut outcome = Outcome::default();
-    if wanted("estimate") {
-        modelled::estimate(options, &mut outcome)?;
+    if options.wants("estimate") {
+        let given = modelled::estimate(options, &mut outcome);
+        outcome.took("estimate", given);
     }
-    if wanted("break-even") {
+    if options.wants("break-even") {
         progress(Progress::Part("break-even".into(), 1));
-        modelled::break_even(options, &mut outcome)?;
+        let given = modelled::break_even(options, &mut outcome);
+        outcome.took("break-even", given);
         progress(Progress::Step);
     }
-    if wanted("latency") || wanted("shares") {
-        live::run(options, progress, &mut outcome, wanted("latency"), wanted("shares"))?;
+    let (latency, shares) = (options.wants("latency"), options.wants("shares"));
+    if latency || shares {
+        let given = live::run(options, progress, &mut outcome, latency, shares);
+        outcome.took(if latency { "latency" } else { "shares" }, given);
     }
     Ok(outcome)
 }

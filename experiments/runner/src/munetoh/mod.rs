@@ -13,7 +13,7 @@ use crate::rivals::{Behind, Engine, Rival};
 use crate::sample::Sample;
 use crate::servers::Server;
 use crate::stage::{Key, PAGES, Stage};
-use crate::{Error, Options, Outcome, Progress, Result, parts, write_table};
+use crate::{Error, Options, Outcome, Progress, Result, write_table};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -22,30 +22,22 @@ const CARD: Engine = Engine::Card("board:munetoh-meac32");
 /// The same, as far ahead of today's processor as it was of its own.
 const CARD_TODAY: Engine = Engine::Card("board:munetoh-meac32-today");
 
-/// A part: its name, and what runs it.
-type Part = (&'static str, fn(&mut Bench<'_>) -> Result<String>);
-const PARTS: [Part; 7] = [
-    ("table1", table1::run),
-    ("waiting", waiting::run),
-    ("matrix", matrix::run),
-    ("async", asynchronous::run),
-    ("curves", curves::run),
-    ("open", open_points::run),
-    ("cgi", database::by_cgi),
-];
+/// The parts, in the order in which they run.
+pub(crate) const PARTS: &[&str] = &["table1", "waiting", "matrix", "async", "curves", "open", "cgi"];
+/// What runs each of them.
+const RUN: [fn(&mut Bench<'_>) -> Result<String>; PARTS.len()] =
+    [table1::run, waiting::run, matrix::run, asynchronous::run, curves::run, open_points::run, database::by_cgi];
 
 pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
-    parts(options, &PARTS.map(|(name, _)| name))?;
     if !options.tls_load.is_file() {
         let way_out = "build it (cargo build --release -p bywash-tls-load), or name it with --tls-load";
         return Err(Error(format!("the load generator: {} is not there\n{way_out}", options.tls_load.display())));
     }
     let mut bench = Bench { options, stage: Stage::new()?, progress, effort: Effort::of(options), outcome: Outcome::default() };
-    for (name, part) in PARTS {
-        if options.parts.is_empty() || options.parts.iter().any(|wanted| wanted == name) {
-            let said = part(&mut bench)?;
-            bench.outcome.text += &said;
-        }
+    for (name, part) in PARTS.iter().zip(RUN).filter(|(name, _)| options.wants(name)) {
+        let given = part(&mut bench);
+        let said = bench.outcome.took(name, given).unwrap_or_default();
+        bench.outcome.text += &said;
     }
     Ok(bench.outcome)
 }

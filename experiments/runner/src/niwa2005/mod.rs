@@ -7,7 +7,7 @@ mod side_by_side;
 mod table2;
 mod traces;
 
-use crate::{Options, Outcome, Progress, Result, parts};
+use crate::{Options, Outcome, Part, Progress, Result};
 use bywash_policy::reload::bigram::Matrix;
 use bywash_sim::Machine;
 use bywash_sim::generate::{Reading, generate};
@@ -19,22 +19,14 @@ const SEEDS: usize = 24;
 /// What is simulated to see whether all works.
 const QUICK: Reading = Reading { requests: 5_000, ..Reading::BEST };
 
+/// The parts, in the order in which they run.
+pub(crate) const PARTS: &[&str] = &["table2", "models", "side-by-side", "traces"];
+/// What runs each of them.
+const RUN: [Part<()>; PARTS.len()] = [table2::run, models::run, side_by_side::run, traces::run];
+
 pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
-    parts(options, &["table2", "models", "side-by-side", "traces"])?;
-    let wanted = |part: &str| options.parts.is_empty() || options.parts.iter().any(|wanted| wanted == part);
     let mut outcome = Outcome::default();
-    if wanted("table2") {
-        table2::run(options, &mut outcome, progress)?;
-    }
-    if wanted("models") {
-        models::run(options, &mut outcome, progress)?;
-    }
-    if wanted("side-by-side") {
-        side_by_side::run(options, &mut outcome, progress)?;
-    }
-    if wanted("traces") {
-        traces::run(options, &mut outcome, progress)?;
-    }
+    outcome.run_parts(options, PARTS, &RUN, progress);
     Ok(outcome)
 }
 

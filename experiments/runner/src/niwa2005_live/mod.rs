@@ -10,7 +10,7 @@
 mod drive;
 mod loads;
 
-use crate::{Error, Options, Outcome, Progress, Result, io_error, parts, write_table};
+use crate::{Error, Options, Outcome, Progress, Result, io_error, write_table};
 use bywash_core::trace::Record;
 use bywash_manager::ReloadName;
 use bywash_policy::reconfigure::Fabric;
@@ -52,24 +52,26 @@ const FIGURES: [(&str, Option<f64>); 7] = [
     ("loads", None),
 ];
 
+/// The parts, in the order in which they run.
+pub(crate) const PARTS: &[&str] = &[LOADS[0].name, LOADS[1].name, LOADS[2].name, LOADS[3].name];
+
 pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
-    parts(options, &LOADS.map(|load| load.name))?;
     if options.rounds.is_some() {
         return Err(Error("niwa2005-live records each load once; leave --rounds out".into()));
     }
-    let chosen: Vec<&Load> =
-        LOADS.iter().filter(|load| options.parts.is_empty() || options.parts.iter().any(|part| part == load.name)).collect();
+    let chosen: Vec<&Load> = LOADS.iter().filter(|load| options.wants(load.name)).collect();
     progress(Progress::Part("live runs".into(), 2 * chosen.len() as u64));
     let (mut rows, mut text) = (Vec::new(), format!("Modelled engines behind a real broker; times of the paper's machine x {STRETCH}.\n"));
+    let mut outcome = Outcome::default();
     for load in chosen {
-        let compared = compare(load, options, progress)?;
+        let Some(compared) = outcome.took(load.name, compare(load, options, progress)) else { continue };
         tell(load, &compared, &mut text);
         rows.extend(compared.rows);
     }
     let missed = rows.iter().filter(|row| row.bar_percent.is_some_and(|bar| row.error_percent.abs() > bar)).count();
     let with_bar = rows.iter().filter(|row| row.bar_percent.is_some()).count();
     let _ = writeln!(text, "{} of {with_bar} figures with a bar are within it.", with_bar - missed);
-    let mut outcome = Outcome { text, ..Outcome::default() };
+    outcome.text = text;
     write_table(options, &mut outcome, "sim-against-live", &csv(&rows), &rows)?;
     Ok(outcome)
 }

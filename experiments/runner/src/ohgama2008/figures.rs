@@ -1,6 +1,7 @@
 //! Figures 6, 7 and 8: M processes times N operations, original (operations in the order in which they come) against sched (a session at a time).
 
 use super::BOUNDED;
+use super::bars::{Bar, Bars};
 use super::loads::{GRANT_NS, PROCESSES, module, paper_host, processes};
 use crate::{Options, Outcome, Progress, Result, write_table};
 use bywash_measure::plot::{Line, Panel, Scale, draw};
@@ -26,13 +27,13 @@ pub(super) struct Row {
 }
 
 /// What the figures say.
-pub(super) struct Figures {
+struct Figures {
     rows: Vec<Row>,
     /// From how many operations on sched is ahead with [`PROCESSES`].
-    pub(super) crossing: Option<u64>,
+    crossing: Option<u64>,
 }
 
-pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<Figures> {
+pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<Bars> {
     let step = if options.quick { 250 } else { 50 };
     let cells: Vec<(u32, u64)> = M.iter().flat_map(|&m| (1..=1000 / step).map(move |n| (m, n * step))).collect();
     progress(Progress::Part("figures 6 to 8 (modelled)".into(), cells.len() as u64));
@@ -45,7 +46,11 @@ pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut 
     write_table(options, outcome, "figures6-8", &figures.csv(), &figures.rows)?;
     draw(&options.out.join("figures6-8.svg"), &figures.panels())?;
     outcome.text += &figures.text();
-    Ok(figures)
+    let crossing = figures.crossing.map_or(f64::NAN, |operations| operations as f64);
+    Ok(vec![
+        Bar::at_least("figure 6: operations from which sched is ahead (paper: about 200)", crossing, 150.0),
+        Bar::at_most("figure 6: the same", crossing, 250.0),
+    ])
 }
 
 fn row(processes: u32, operations: u64) -> Row {

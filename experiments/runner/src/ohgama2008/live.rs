@@ -246,8 +246,17 @@ fn text(times: &Calibrated, rows: &[Row], operations: u64, stalled: &[f64]) -> S
     let _ = writeln!(text, "  {:<10}{:>6} {:<11}{:<30}{:>12}{:>12}{:>9}", "", "sigma", "", "", "live", "simulated", "error");
     for row in rows {
         let Row { load, sigma, scheduler, figure, live, simulated, .. } = row;
-        let _ =
-            writeln!(text, "  {load:<10}{sigma:>6} {scheduler:<11}{figure:<30}{live:>12.3}{simulated:>12.3}{:>+8.1}%", row.error_percent());
+        let _ = writeln!(text, "  {load:<10}{sigma:>6} {scheduler:<11}{figure:<30}{}{}{}", cell(*live), cell(*simulated), off(row));
     }
     text + "\n"
+}
+
+/// Nothing has come of it where nobody was served.
+fn cell(value: f64) -> String {
+    if value.is_finite() { format!("{value:>12.3}") } else { format!("{:>12}", "-") }
+}
+
+fn off(row: &Row) -> String {
+    let percent = row.error_percent();
+    if percent.is_finite() { format!("{percent:>+8.1}%") } else { format!("{:>9}", "-") }
 }

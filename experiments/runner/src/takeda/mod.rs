@@ -5,7 +5,7 @@ mod live;
 mod simulated;
 
 use crate::ciphers::{self, AES_LANES, Rival};
-use crate::{Error, Options, Outcome, Progress, Result, parts, write_table};
+use crate::{Error, Options, Outcome, Part, Progress, Result, write_table};
 use bywash_core::Algorithm;
 use bywash_measure::plot::{Panel, Scale, draw};
 use serde::Serialize;
@@ -29,23 +29,22 @@ struct Row {
     files: [Option<f64>; CURVES.len()],
 }
 
+/// The parts, in the order in which they run.
+pub(crate) const PARTS: &[&str] = &["cpu", "simulated", "live"];
+/// What runs each of them.
+const RUN: [Part<()>; PARTS.len()] = [processor, simulated, on_this_machine];
+
 pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
-    parts(options, &["cpu", "simulated", "live"])?;
-    let wanted = |part: &str| options.parts.is_empty() || options.parts.iter().any(|name| name == part);
     let mut outcome = Outcome::default();
-    if wanted("cpu") {
-        processor(options, progress, &mut outcome)?;
-    }
-    if wanted("simulated") {
-        simulated(options, &mut outcome)?;
-    }
-    if wanted("live") {
-        progress(Progress::Part("table 1, on this machine".into(), 1));
-        let rows = live::run(options, progress)?;
-        progress(Progress::Step);
-        under_load(options, &mut outcome, &rows)?;
-    }
+    outcome.run_parts(options, PARTS, &RUN, progress);
     Ok(outcome)
+}
+
+fn on_this_machine(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+    progress(Progress::Part("table 1, on this machine".into(), 1));
+    let rows = live::run(options, progress)?;
+    progress(Progress::Step);
+    under_load(options, outcome, &rows)
 }
 
 fn sizes(options: &Options) -> Vec<usize> {
@@ -53,7 +52,7 @@ fn sizes(options: &Options) -> Vec<usize> {
     if options.quick { vec![256, 4096] } else { sizes }
 }
 
-fn processor(options: &Options, progress: &mut dyn FnMut(Progress), outcome: &mut Outcome) -> Result<()> {
+fn processor(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<()> {
     let sizes = sizes(options);
     progress(Progress::Part("figure 2, the processor".into(), sizes.len() as u64));
     let mut rows = Vec::new();
@@ -67,7 +66,7 @@ fn processor(options: &Options, progress: &mut dyn FnMut(Progress), outcome: &mu
 }
 
 /// Both experiments on sheets.
-fn simulated(options: &Options, outcome: &mut Outcome) -> Result<()> {
+fn simulated(options: &Options, outcome: &mut Outcome, _: &mut dyn FnMut(Progress)) -> Result<()> {
     let rows = simulated::figure2(&sizes(options))?;
     let mut csv = format!("gpu,marked,bytes,{}\n", simulated::WAYS.map(|way| format!("\"{way}\"")).join(","));
     let _ = writeln!(

@@ -3,7 +3,7 @@
 
 use super::board::Live;
 use super::programs::Way;
-use super::{PROCESSES, SIGMAS, WHO};
+use super::{Bars, PROCESSES, SIGMAS, WHO};
 use crate::{Options, Outcome, Progress, Result, write_table};
 use bywash_measure::statistics::median;
 use serde::Serialize;
@@ -38,7 +38,7 @@ struct Found {
     operation: Vec<f64>,
 }
 
-pub(in super::super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+pub(in super::super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<Bars> {
     let live = Live::new(options)?;
     let mut ways = Vec::new();
     for way in Way::ALL {
@@ -68,7 +68,7 @@ pub(in super::super) fn run_part(options: &Options, outcome: &mut Outcome, progr
     let rows = rows(&loads, &ways, &found);
     write_table(options, outcome, "device", &csv(&rows), &rows)?;
     outcome.text += &text(&rows, rounds, operations);
-    Ok(())
+    Ok(Bars::new())
 }
 
 fn rows(loads: &[(u32, f64, &'static str, u64)], ways: &[Way], found: &[Found]) -> Vec<Row> {
