@@ -5,6 +5,7 @@
 //! | `dispatch` | the `extern "C"` functions, one set for all, over the trait `Cipher` |
 //! | `io` | the program's buffers: everything that touches a raw pointer |
 //! | `work` | cipher and accounts of one context |
+//! | `accounts` | what a context has not told the client yet |
 //! | `block`, `ctr`, `xts`, `gcm`, `chacha` | one mode each |
 //! | `delegated` | the default provider's cipher, for what is left to it |
 //! | `spare` | ciphers between two contexts, without a key |
@@ -33,6 +34,7 @@
 //! - Buffers that overlap, or in-place updates while a partial block waits, give the right bytes here.
 //! - A new direction without a new key is honoured by ECB and CBC.
 
+mod accounts;
 mod block;
 mod chacha;
 mod ctr;

@@ -2,6 +2,7 @@
 //!
 //! The default provider's functions are called as libcrypto would call them: a jump more, and nothing is copied.
 
+use super::accounts::Accounts;
 use super::dispatch::{Cipher, Failed, Outcome};
 use super::spare;
 use super::spec::{Mode, Spec};
@@ -16,9 +17,6 @@ use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
 use once_cell::race::OnceBox;
-
-/// Operations after which the accounts are handed in: a generator of random numbers keeps its context for ever.
-const FLUSH_AFTER: u64 = 64;
 
 type Data = *mut c_void;
 type Bytes = *const u8;
@@ -91,8 +89,7 @@ pub(super) struct Passed {
     context: NonNull<c_void>,
     client: &'static Client,
     algorithm: Algorithm,
-    operations: u64,
-    bytes: u64,
+    accounts: Accounts,
 }
 
 impl Passed {
@@ -100,7 +97,7 @@ impl Passed {
         let delegate = provider.delegate()?;
         let fns = fns(delegate, algorithm)?;
         let context = NonNull::new(call!(fns, newctx(delegate.provctx()), else ptr::null_mut()))?;
-        Some(Self { fns, context, client, algorithm, operations: 0, bytes: 0 })
+        Some(Self { fns, context, client, algorithm, accounts: Accounts::new() })
     }
 
     fn data(&self) -> Data {
@@ -110,17 +107,12 @@ impl Passed {
     /// Counts text: what has output. True if the accounts are to be handed in.
     #[inline]
     fn count(&mut self, output: Room, len: usize) -> bool {
-        if output.is_null() {
-            return false;
-        }
-        (self.operations, self.bytes) = (self.operations + 1, self.bytes + len as u64);
-        self.operations >= FLUSH_AFTER
+        !output.is_null() && self.accounts.add(len)
     }
 
     #[cold]
     fn flush(&mut self) {
-        let (operations, bytes) = (core::mem::take(&mut self.operations), core::mem::take(&mut self.bytes));
-        if operations > 0 {
+        if let Some((operations, bytes)) = self.accounts.take() {
             // It may look for its broker, and not all ways here have a guard.
             guard((), || self.client.count(self.algorithm, operations, bytes));
         }
@@ -177,7 +169,7 @@ impl Passed {
     pub(super) fn duplicate(&self) -> Outcome<Self> {
         let Self { fns, client, algorithm, .. } = *self;
         let context = NonNull::new(call!(fns, dupctx(self.data()), else ptr::null_mut())).ok_or(Failed)?;
-        Ok(Self { fns, context, client, algorithm, operations: 0, bytes: 0 })
+        Ok(Self { fns, context, client, algorithm, accounts: Accounts::new() })
     }
 }
 

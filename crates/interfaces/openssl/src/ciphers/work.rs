@@ -1,5 +1,6 @@
 //! What every context works with: a cipher of its own or a session, and accounts that cost nothing.
 
+use super::accounts::Accounts;
 use super::dispatch::{Failed, Outcome, fail};
 use super::io::Io;
 use super::recurring::{self, Found};
@@ -10,9 +11,6 @@ use bywash_client::{Client, Session, Tag};
 use bywash_core::secret::constant_time_eq;
 use bywash_core::{Algorithm, Data, Direction, Key, Operation, Place, SessionParams, Solo, Stream};
 use core::mem;
-
-/// Operations after which the accounts are handed in.
-const FLUSH_AFTER: u64 = 64;
 
 /// What computes.
 enum Way {
@@ -34,8 +32,7 @@ pub(crate) struct Work {
     is_keyed: bool,
     /// The message begun has text, so that no more associated data may come.
     has_text: bool,
-    operations: u64,
-    bytes: u64,
+    accounts: Accounts,
     /// So much text went through the cipher that it may have left round keys on the stack.
     leaves: bool,
 }
@@ -55,7 +52,7 @@ impl Work {
         solo: Option<Box<dyn Solo>>,
     ) -> Self {
         let way = solo.map_or(Way::Shared { session: None, stream: None }, Way::Solo);
-        Self { client, algorithm, way, keeper, tag: None, is_keyed: false, has_text: false, operations: 0, bytes: 0, leaves: false }
+        Self { client, algorithm, way, keeper, tag: None, is_keyed: false, has_text: false, accounts: Accounts::new(), leaves: false }
     }
 
     /// Whether there is a key.
@@ -278,19 +275,16 @@ impl Work {
     /// Counts one operation.
     #[inline(always)]
     pub(crate) fn count(&mut self, bytes: usize) {
-        self.operations += 1;
-        self.bytes += bytes as u64;
-        if self.operations >= FLUSH_AFTER {
+        if self.accounts.add(bytes) {
             self.flush();
         }
     }
 
     /// Hands the accounts in.
     pub(crate) fn flush(&mut self) {
-        if self.operations > 0 {
-            self.client.count(self.algorithm, self.operations, self.bytes);
-            self.leaves |= self.bytes >= leftovers::FROM;
-            (self.operations, self.bytes) = (0, 0);
+        if let Some((operations, bytes)) = self.accounts.take() {
+            self.client.count(self.algorithm, operations, bytes);
+            self.leaves |= bytes >= leftovers::FROM;
         }
     }
 
@@ -314,8 +308,7 @@ impl Work {
             tag: self.tag,
             is_keyed: self.is_keyed,
             has_text: self.has_text,
-            operations: 0,
-            bytes: 0,
+            accounts: Accounts::new(),
             leaves: false,
         })
     }
