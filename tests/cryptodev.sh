@@ -2,7 +2,7 @@
 # /dev/crypto as unmodified clients use it, under `bywash run --devcrypto`: the openssl command with OpenSSL's own devcrypto engine, wolfSSL built for it. Every byte is
 # compared with what the same command gives without the engine.
 #
-#   tests/cryptodev.sh [probe|forks|enc|dgst|speed|tls|wolfssl|static]...
+#   tests/cryptodev.sh [probe|example|forks|tenants|enc|dgst|speed|tls|wolfssl|static]...
 #   tests/cryptodev.sh wolfssl-tls       # wolfSSL's suites of its TLS besides, with and without /dev/crypto; ten minutes, so only when it is named
 #   tests/cryptodev.sh gnutls            # GnuTLS configured with --enable-cryptodev; five minutes to build once, so only when it is named
 #
@@ -290,9 +290,23 @@ probe() {
     tail -1 out >note
 }
 
-# What children do with sessions that their parent opened is in the account of the run, however little each does.
-forks() {
-    cat >forks.py <<'PY'
+# The client in the page for users, as it stands there.
+example() {
+    sed -n '/^```c$/,/^```$/p' "$repository/crates/interfaces/cryptodev/README.md" | sed '1d;$d' >hello.c
+    cc -Wall -Werror -I"$headers" hello.c -o hello
+    cc -Wall -Werror -static -I"$headers" hello.c -o hello-static
+    local told
+    for told in "--devcrypto ./hello" "--static ./hello" "--static ./hello-static"; do
+        [ "$("$bywash" run --quiet ${told% *} -- ${told#* })" = 7649abac8119b246cee98e9b12e9197d ] || fail "bywash run $told: it says something else"
+    done
+    "$bywash" run --devcrypto -- ./hello-static 2>said && fail "a statically linked program has a device with --devcrypto"
+    grep -q 'bywash run --static -- ./hello-static' said || fail "the way out is not named: $(cat said)"
+    echo "as the page says, by both ways, linked statically too" >note
+}
+
+# A client of few lines, for what follows: client.py.
+client() {
+    cat >client.py <<'PY'
 import ctypes, fcntl, os
 key, iv, text = (ctypes.create_string_buffer(16) for _ in range(3))
 class Session(ctypes.Structure):
@@ -306,11 +320,22 @@ def request(kind):
 fd = os.open("/dev/crypto", os.O_RDWR)
 session = Session(cipher=11, keylen=16, key=ctypes.addressof(key))
 fcntl.ioctl(fd, request(Session) | 102, session)
+def encrypt(times):
+    for _ in range(times):
+        op = Crypt(ses=session.ses, len=16, src=ctypes.addressof(text), dst=ctypes.addressof(text), iv=ctypes.addressof(iv))
+        fcntl.ioctl(fd, request(Crypt) | 104, op)
+PY
+}
+
+# What children do with sessions that their parent opened is in the account of the run, however little each does.
+forks() {
+    client
+    cat >forks.py <<'PY'
+import os
+from client import encrypt
 for _ in range(10):
     if os.fork() == 0:
-        for _ in range(50):
-            op = Crypt(ses=session.ses, len=16, src=ctypes.addressof(text), dst=ctypes.addressof(text), iv=ctypes.addressof(iv))
-            fcntl.ioctl(fd, request(Crypt) | 104, op)
+        encrypt(50)
         os._exit(0)
 for _ in range(10):
     assert os.wait()[1] == 0
@@ -322,8 +347,56 @@ PY
     echo "500 operations of 10 children, in the account of both ways" >note
 }
 
+# The broker knows each process by its own number and name, however it is reached, and for as long as it lives: rules for programs are about those.
+tenants() {
+    client
+    ln -s /usr/bin/python3 one
+    ln -s /usr/bin/python3 two
+    printf '[[tenant]]\nmatch = "program:one"\nweight = 3\n' >broker.toml
+    begin broker.log "$bywash" serve --socket "$PWD/socket" --config broker.toml
+    for _ in $(seq 100); do [ -S socket ] && break; sleep 0.05; done
+    cat >holds.py <<'PY'
+import os, sys, time
+from client import encrypt
+encrypt(10)
+os.write(1, f"{sys.argv[1]} {os.getpid()}\n".encode())
+while not os.path.exists(f"end-{sys.argv[1]}"):
+    time.sleep(0.02)
+PY
+    # knows NAME...: the broker's clients are these, by the numbers in the file `pids`.
+    knows() {
+        local wanted
+        wanted=$(for name in "$@"; do grep "^$name " pids; done)
+        for _ in $(seq 100); do
+            "$bywash" stats --socket "$PWD/socket" --json >stats.json
+            /usr/bin/python3 -c 'import json; print(*sorted("%s %s" % (c["comm"], c["pid"]) for c in json.load(open("stats.json"))["clients"] if c["work"]), sep="\n")' >known
+            [ "$wanted" != "$(cat known)" ] || return 0
+            sleep 0.02
+        done
+        fail "the broker knows $(tr '\n' ' ' <known), and there are $(tr '\n' ' ' <<<"$wanted")"
+    }
+    local option run done=0
+    for option in --devcrypto --static; do
+        rm -f end-* pids
+        "$bywash" run $option --quiet --route queue --socket "$PWD/socket" -- sh -c './one holds.py one & ./two holds.py two & wait' >pids &
+        run=$!
+        for _ in $(seq 200); do [ "$(wc -l <pids)" != 2 ] || break; sleep 0.05; done
+        knows one two
+        touch end-one
+        knows two
+        touch end-two
+        wait $run
+        done=$((done + 10))
+        /usr/bin/python3 -c 'import json, sys; print(*(t["requests"] for t in json.load(open("stats.json"))["tenants"] if t["tenant"] == "program:one"))' >requests
+        [ "$(cat requests)" = $done ] || fail "$option: the rule for one's program has $(cat requests) requests, and it made $done"
+    done
+    echo "two processes, each by its own number, name and rule, both ways" >note
+}
+
 check probe probe
+check example example
 check forks forks
+check tenants tenants
 check enc enc
 check dgst dgst
 check speed speed

@@ -24,7 +24,7 @@ The broker remembers its latest 4096 requests, a recording all of them (its colu
 numbers). What a program computed in its own place never reached the broker, and has no number.")]
 pub(crate) struct Args {
     /// The request's number, from `bywash stats --recent`
-    #[arg(value_name = "REQUEST-ID")]
+    #[arg(value_name = "REQUEST-ID", value_parser = number)]
     id: u64,
     /// The broker's socket [default: $BYWASH_SOCKET, else the system's or the session's]
     #[arg(long, value_name = "PATH")]
@@ -35,6 +35,10 @@ pub(crate) struct Args {
     /// Print what is known of it as JSON
     #[arg(long)]
     json: bool,
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "a request has a number; `bywash stats --recent` lists the latest".to_owned())
 }
 
 /// Asks the broker, and explains.

@@ -68,6 +68,11 @@ impl Failure {
         Self::new(exit, format!("cannot {verb} {}: {error}; {way_out}", path.display()))
     }
 
+    /// The same failure in other words.
+    pub(crate) fn saying(self, message: String) -> Self {
+        Self::new(self.exit, message)
+    }
+
     /// The same failure with another exit code.
     pub(crate) fn exiting(mut self, exit: Exit) -> Self {
         self.exit = exit;

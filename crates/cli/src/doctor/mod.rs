@@ -7,7 +7,7 @@ mod openssl;
 mod program;
 mod socket;
 
-pub(crate) use program::needs;
+pub(crate) use program::{is_static, needs};
 
 use crate::failure::Failure;
 use crate::shell::print;

@@ -39,9 +39,17 @@ const READ_MAX: u64 = 64 << 20;
 
 /// Whether a command's program itself names a library whose file name begins so. What cannot be read does not.
 pub(crate) fn needs(command: &OsStr, library: &str) -> bool {
-    let path = resolve(command).filter(|path| path.metadata().is_ok_and(|data| data.len() <= READ_MAX));
-    let elf = path.and_then(|path| elf::read(&path, &std::fs::read(&path).ok()?));
-    elf.is_some_and(|elf| elf.needed.iter().any(|needed| needed.starts_with(library)))
+    linked(command).is_some_and(|elf| elf.needed.iter().any(|needed| needed.starts_with(library)))
+}
+
+/// Whether a command's program is statically linked, so that no library can be put before it. What cannot be read is not.
+pub(crate) fn is_static(command: &OsStr) -> bool {
+    linked(command).is_some_and(|elf| !elf.dynamic)
+}
+
+fn linked(command: &OsStr) -> Option<elf::Elf> {
+    let path = resolve(command).filter(|path| path.metadata().is_ok_and(|data| data.len() <= READ_MAX))?;
+    elf::read(&path, &std::fs::read(&path).ok()?)
 }
 
 /// As a shell finds it.

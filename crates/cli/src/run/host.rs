@@ -105,7 +105,10 @@ impl Host {
                 "this run had no broker to keep its account; `bywash doctor` says what stands in the way",
             ));
         }
-        let mut link = Link::connect(&self.socket)?;
+        let mut link = Link::connect(&self.socket).map_err(|failure| {
+            let gone = format!("the broker at {} that kept this run's account is gone: {failure}", self.socket.display());
+            failure.saying(gone)
+        })?;
         let end = Instant::now() + SETTLING;
         loop {
             let stats = top::parse(&link.stats(StatsFormat::Json)?)?;

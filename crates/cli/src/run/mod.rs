@@ -93,7 +93,7 @@ pub(crate) struct Args {
     devcrypto: bool,
     /// Serve /dev/crypto by answering the program's system calls, not by a library in it: for
     /// statically linked programs, and those of Go and Rust
-    #[arg(long = "static")]
+    #[arg(long = "static", conflicts_with = "devcrypto")]
     statically: bool,
     /// Say in words what was wrong with a request to /dev/crypto
     #[arg(long)]
@@ -288,6 +288,10 @@ fn preload(plan: &Plan, provider: &Path, notes: &mut Vec<String>) -> Option<OsSt
     }
     if plan.devcrypto {
         notes.extend(add(&mut list, provider, provider::CRYPTODEV, "there is no /dev/crypto but the system's").err());
+        if crate::doctor::is_static(&plan.command[0]) {
+            let name = plan.command[0].display();
+            notes.push(format!("{name} is statically linked, so no library gives it a /dev/crypto: bywash run --static -- {name} ..."));
+        }
     }
     if dds::is_wanted(plan) {
         notes.extend(add(&mut list, provider, provider::FASTDDS, "Fast DDS derives and keys for every piece").err());
