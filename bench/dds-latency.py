@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Latency of Debian's Cyclone DDS between two processes on loopback: without security, with the built-in cryptographic plug-in, with Bywash's.
+"""Latency of Debian's Cyclone DDS between two processes on loopback: without security, with the built-in cryptographic plug-in, with Bywash's, and with the built-in
+one where cryptography takes no time (`nothing`: text is copied, tags are zeros), which is as fast as any plug-in of its form could be.
 
 bench/dds-latency.py [--governance ros2] [--rounds 5] [--seconds 3] [--plugin FILE] [--make PROGRAM] SIZE...
 
-Debian's ddsperf, unmodified (cyclonedds-tools). The three are run in turn, so that what else the machine does meets all of them; of each the least of all
+Debian's ddsperf, unmodified (cyclonedds-tools). The four are run in turn, so that what else the machine does meets all of them; of each the least of all
 rounds is shown, of the minima and of the medians, in microseconds for one way. PROGRAM makes keys and documents: the example `make` of bywash-dds-material.
 """
 import argparse
@@ -33,10 +34,15 @@ def configured(folder, name, variant, plugin):
     return dds.written(f"{folder}/{name}/{variant}.xml", text)
 
 
+NOTHING = "experiments/runner/src/kido/nothing.c"
+
+
 def run(folder, variant, options, size):
     """The least minimum and the least median of a run, and its round trips."""
     def start(name, *what):
         environment = {**os.environ, "CYCLONEDDS_URI": configured(folder, name, variant, options.plugin)}
+        if variant == "nothing":
+            environment["LD_PRELOAD"] = f"{folder}/nothing.so"
         command = ["ddsperf", "-i", "61", "-D", str(options.seconds + (2 if name == "alice" else 0)), *what]
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     pong = start("alice", "pong")
@@ -54,17 +60,21 @@ def main():
     options = arguments()
     with tempfile.TemporaryDirectory() as folder:
         dds.material(options, folder, "alice", "bob")
+        why = dds.compiled(folder, [["cc", "-O2", "-shared", "-fPIC", "-o", "nothing.so", f"{dds.ROOT}/{NOTHING}"]], "build-essential, libssl-dev")
+        if why:
+            raise SystemExit(f"{NOTHING}: {why}")
         print(f"governance {options.governance}, {options.rounds} rounds of {options.seconds} s: least minimum / least median in us, round trips")
         for size in options.sizes:
             best = {}
             for _ in range(options.rounds):
-                for variant in ("plain", "stock", "bywash"):
+                for variant in ("plain", "stock", "bywash", "nothing"):
                     low, median, count = run(folder, variant, options, size)
                     old = best.get(variant, (low, median, 0))
                     best[variant] = min(old[0], low), min(old[1], median), old[2] + count
             row = "  ".join(f"{name} {low:.1f} / {median:.1f} ({count})" for name, (low, median, count) in best.items())
-            (plain, plain2, _), (stock, stock2, _), (ours, ours2, _) = best.values()
-            print(f"{size:>5}: {row}; of stock {ours / stock:.2f} / {ours2 / stock2:.2f}, of none {ours / plain:.2f} / {ours2 / plain2:.2f}", flush=True)
+            (plain, plain2, _), (stock, stock2, _), (ours, ours2, _), (least, least2, _) = best.values()
+            print(f"{size:>5}: {row}; of stock {ours / stock:.2f} / {ours2 / stock2:.2f}, nothing of stock {least / stock:.2f} / {least2 / stock2:.2f}, "
+                  f"ours of none {ours / plain:.2f} / {ours2 / plain2:.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,12 @@ impl Client {
         self.run.as_deref()
     }
 
+    /// Who speaks, for people: the command, and for which process, if that is another.
+    pub(crate) fn speaker(&self) -> String {
+        let Whose { pid, program, .. } = &*self.whose;
+        if *pid == self.peer.pid { program.clone() } else { format!("{program} (for process {pid})") }
+    }
+
     /// What was served, and what it claims to have done in place.
     pub(crate) fn work(&self) -> (Served, Claimed) {
         let claims = self.ring.as_ref().map(|ring| claimed(ring.region()));

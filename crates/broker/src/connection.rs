@@ -85,7 +85,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: ControlSocket, peer: Peer, str
         refuse(&socket, 0, Refusal::Unavailable { what: "a connection begins with Hello".into() });
         return;
     };
-    let outcome = welcome(shared, socket, peer, packet.files.first(), (version, role, comm, run));
+    let outcome = welcome(shared, socket, peer, &packet.files, (version, role, comm, run));
     // Welcome or not, a stranger no more.
     drop(stranger);
     match outcome {
@@ -118,13 +118,13 @@ fn refuse(socket: &ControlSocket, request: u32, refusal: Refusal) {
     let _ = socket.send(&BrokerMessage::Refused { request, refusal }, &[], SEND_BOUND);
 }
 
-/// Checks version and permission, makes what the client needs, and sends it. `process` is the one on whose behalf it computes, if that is another.
+/// Checks version and permission, makes what the client needs, and sends it. It may have `sent` a descriptor of the process for which it computes, if that is another.
 #[allow(clippy::type_complexity, reason = "the refusal's log line, where there is one")]
 fn welcome(
     shared: &Arc<Shared>,
     socket: ControlSocket,
     peer: Peer,
-    process: Option<&OwnedFd>,
+    sent: &[OwnedFd],
     (version, role, comm, run): (u16, Role, &str, Option<&str>),
 ) -> std::result::Result<Connection, Option<(u32, String)>> {
     if version != VERSION {
@@ -138,10 +138,12 @@ fn welcome(
         return Err(Some((peer.pid, what)));
     }
     // Of a peer whose groups the kernel does not tell no rule for a group speaks.
-    let own = || Whose { pid: peer.pid, uid: peer.uid, gids: socket.peer_groups().unwrap_or_default(), program: short(comm) };
-    let whose = process.map_or_else(|| Ok(own()), |process| behalf::whose(process, peer, short(comm))).map_err(|what| {
+    let own = Whose { pid: peer.pid, uid: peer.uid, gids: socket.peer_groups().unwrap_or_default(), program: short(comm) };
+    let whose = behalf::whose(sent, peer, own).map_err(|behalf::NoProcess| {
+        let what = "what came with its first message is no descriptor of a process".to_owned();
         refuse(&socket, 0, Refusal::Unavailable { what: what.clone() });
-        Some((peer.pid, what))
+        shared.misdeed(peer, &what);
+        None
     })?;
     let arena = (role == Role::Compute).then(|| Arena::book(shared, peer.uid)).transpose();
     let arena = arena.map_err(|unwelcome| {

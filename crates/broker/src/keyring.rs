@@ -148,7 +148,7 @@ impl Keyring {
 
     fn refuse(&self, name: &str, client: &Client, error: &Error) {
         let (peer, reason) = (client.peer, error.to_string());
-        if self.audit.few(Line { outcome: Some(&reason), ..Line::new("refused", &short(name), peer, &client.whose.program) }) {
+        if self.audit.few(Line { outcome: Some(&reason), ..Line::new("refused", &short(name), peer, &client.speaker()) }) {
             tracing::warn!(pid = peer.pid, uid = peer.uid, "{reason}");
         }
     }
@@ -189,7 +189,7 @@ impl Keyring {
             algorithm,
             peer: client.peer,
             group,
-            comm: client.whose.program.clone(),
+            comm: client.speaker(),
             gate: self.gate(name, found.policy),
             audit: self.audit.clone(),
             counts: Default::default(),
@@ -217,7 +217,7 @@ impl Keyring {
         let done = self.obey(shared, command);
         if !matches!(command, KeyCommand::List) {
             let outcome = done.as_ref().map_or_else(ToString::to_string, |_| "done".to_owned());
-            self.audit.write(&Line { outcome: Some(&outcome), ..Line::new(command.verb(), name, client.peer, &client.whose.program) });
+            self.audit.write(&Line { outcome: Some(&outcome), ..Line::new(command.verb(), name, client.peer, &client.speaker()) });
         }
         done
     }

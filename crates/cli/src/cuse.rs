@@ -4,6 +4,7 @@ use crate::broker_link::socket_path;
 use crate::failure::{Exit, Failure};
 use bywash_client::{Clients, Config, Route};
 use bywash_cryptodev_cuse::Error;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -33,6 +34,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // Keys of all programs pass through here. What cannot be had is `doctor`'s to say.
     bywash_protocol::harden_process();
+    // A process that opens the device has a connection of its own, which takes descriptors; without these it has a part in another's.
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let socket = Some(socket_path(args.socket.as_deref()));
     let clients = Clients::new(Config { socket, route: args.route, ..Config::default() });
     let clients = clients.map_err(|errno| Failure::failed(format!("cannot watch for the end of processes: {errno}; see ulimit -n")))?;

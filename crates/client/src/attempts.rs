@@ -1,6 +1,7 @@
 //! When to try for a connection, and who: one thread at a time, less often the longer it fails, with no lock that a fork could leave held.
 
 use rustix::process::getpid;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::time::Duration;
 
@@ -23,14 +24,25 @@ pub(crate) enum Failed {
 pub(crate) struct Attempts {
     /// The process whose thread tries at present; 0 for none. A child of a fork sees a number that is not its own and takes over.
     holder: AtomicI32,
+    times: Arc<Times>,
+}
+
+/// When the next attempt may come. Shared by the clients of one process, so that a broker that hangs costs it one wait and not one for each.
+#[derive(Debug, Default)]
+pub(crate) struct Times {
     not_before_ns: AtomicU64,
     wait_ns: AtomicU64,
 }
 
 impl Attempts {
+    /// Attempts of one of several clients.
+    pub(crate) fn sharing(times: &Arc<Times>) -> Self {
+        Self { holder: AtomicI32::new(0), times: times.clone() }
+    }
+
     /// Whether the caller may try now; if so, it must [`end`](Self::end).
     pub(crate) fn begin(&self, now_ns: u64) -> bool {
-        if now_ns < self.not_before_ns.load(Relaxed) {
+        if now_ns < self.times.not_before_ns.load(Relaxed) {
             return false;
         }
         let (own, holder) = (getpid().as_raw_nonzero().get(), self.holder.load(Acquire));
@@ -43,13 +55,13 @@ impl Attempts {
             Ok(()) => 0,
             Err(failed) => self.next_wait(failed),
         };
-        self.wait_ns.store(wait, Relaxed);
-        self.not_before_ns.store(now_ns + wait, Relaxed);
+        self.times.wait_ns.store(wait, Relaxed);
+        self.times.not_before_ns.store(now_ns + wait, Relaxed);
         self.holder.store(0, Release);
     }
 
     fn next_wait(&self, failed: Failed) -> u64 {
-        let last = Duration::from_nanos(self.wait_ns.load(Relaxed));
+        let last = Duration::from_nanos(self.times.wait_ns.load(Relaxed));
         let (shortest, longest) = match failed {
             Failed::Fast => (SHORTEST, LONGEST),
             Failed::Hung => (LONGEST, LONGEST_HUNG),
@@ -59,13 +71,13 @@ impl Attempts {
 
     /// The next attempt may come at once, or after the shortest wait.
     pub(crate) fn reset(&self, now_ns: u64, at_once: bool) {
-        self.wait_ns.store(0, Relaxed);
-        self.not_before_ns.store(if at_once { 0 } else { now_ns + SHORTEST.as_nanos() as u64 }, Relaxed);
+        self.times.wait_ns.store(0, Relaxed);
+        self.times.not_before_ns.store(if at_once { 0 } else { now_ns + SHORTEST.as_nanos() as u64 }, Relaxed);
     }
 
     /// How long until the next attempt.
     pub(crate) fn until_next(&self, now_ns: u64) -> Duration {
-        Duration::from_nanos(self.not_before_ns.load(Relaxed).saturating_sub(now_ns))
+        Duration::from_nanos(self.times.not_before_ns.load(Relaxed).saturating_sub(now_ns))
     }
 }
 
@@ -82,7 +94,7 @@ mod tests {
         let attempts = Attempts::default();
         let mut waits = Vec::new();
         for _ in 0..7 {
-            let now = attempts.not_before_ns.load(Relaxed);
+            let now = attempts.times.not_before_ns.load(Relaxed);
             assert!(attempts.begin(now));
             attempts.end(now, Err(Failed::Fast));
             waits.push(ms(attempts.until_next(now).as_nanos() as u64));

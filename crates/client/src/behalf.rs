@@ -1,33 +1,48 @@
 //! Computing for other processes: whoever answers their requests has a client for each of them, so that a broker tells them apart.
 
+use crate::attempts::Times;
 use crate::client::Client;
 use crate::config::Config;
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// So many processes have a client of their own at a time, and so many of one user; the others share one. A broker lends one user memory for 512 unless it is told otherwise, and a
+/// process that goes on from program to program with descriptors of each would have all of them.
+const MOST: usize = 384;
+const MOST_OF_ONE: usize = 192;
 
 /// A process that is computed for.
 #[derive(Debug)]
 pub struct Behalf {
     process: OwnedFd,
+    uid: u32,
+    /// What it executes, by its path: a process that executes another program becomes another client.
+    executable: PathBuf,
     program: String,
+    times: Arc<Times>,
+    /// Its client counts for as long as somebody holds it.
+    _counted: Counted,
 }
 
 impl Behalf {
-    /// The process that a thread belongs to, and that process's number; `None` if it is none of those that this one can see.
-    pub fn of(thread: u32) -> Option<(u32, Self)> {
-        let number = process_of(thread)?;
-        let process = pidfd_open(Pid::from_raw(number.cast_signed())?, PidfdFlags::empty()).ok()?;
-        // Asked again, since the number may have passed on to another process before the descriptor was there.
-        (process_of(thread) == Some(number)).then(|| (number, Self { process, program: program_of(number) }))
-    }
-
     /// Its command.
     pub fn program(&self) -> &str {
         &self.program
+    }
+
+    pub(crate) fn times(&self) -> &Arc<Times> {
+        &self.times
+    }
+
+    fn has_ended(&self) -> bool {
+        let mut watched = [PollFd::new(&self.process, PollFlags::IN)];
+        poll(&mut watched, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 }
 
@@ -43,9 +58,55 @@ pub(crate) fn program_of(process: impl core::fmt::Display) -> String {
     comm.trim_end().to_owned()
 }
 
-fn process_of(thread: u32) -> Option<u32> {
+/// The number of the process that a thread belongs to, and its effective user (`proc_pid_status(5)`).
+fn process_of(thread: u32) -> Option<(u32, u32)> {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    let field = |line, at| status.lines().find_map(|text: &str| text.strip_prefix(line))?.split_whitespace().nth(at)?.parse().ok();
+    Some((field("Tgid:", 0)?, field("Uid:", 1)?))
+}
+
+/// What it executes; nothing, if that may not be known.
+fn executable_of(process: u32) -> PathBuf {
+    std::fs::read_link(format!("/proc/{process}/exe")).unwrap_or_default()
+}
+
+/// How many clients there are, by user.
+#[derive(Debug, Default)]
+struct Counts(Mutex<HashMap<u32, usize>>);
+
+/// One of them, until it is dropped.
+#[derive(Debug)]
+struct Counted {
+    counts: Arc<Counts>,
+    uid: u32,
+}
+
+impl Counts {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts one more, unless there are as many as may be.
+    fn enter(self: &Arc<Self>, uid: u32) -> Option<Counted> {
+        let mut users = self.lock();
+        if users.values().sum::<usize>() >= MOST || users.get(&uid).is_some_and(|&count| count >= MOST_OF_ONE) {
+            return None;
+        }
+        *users.entry(uid).or_default() += 1;
+        Some(Counted { counts: self.clone(), uid })
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut users = self.counts.lock();
+        if let Some(count) = users.get_mut(&self.uid) {
+            *count -= 1;
+            if *count == 0 {
+                users.remove(&self.uid);
+            }
+        }
+    }
 }
 
 /// The clients of the processes that this one computes for: each has one, which ends with it.
@@ -54,13 +115,24 @@ fn process_of(thread: u32) -> Option<u32> {
 pub struct Clients {
     config: Config,
     shared: Client,
-    of: Mutex<HashMap<u32, (Arc<Behalf>, Client)>>,
+    of: Mutex<Processes>,
+    counts: Arc<Counts>,
+    times: Arc<Times>,
     ends: OwnedFd,
     stop: OwnedFd,
 }
 
+/// By its number.
+type Processes = HashMap<u32, (Arc<Behalf>, Client)>;
+
 /// What `ends` tells of when it is no process.
 const STOP: u64 = u64::MAX;
+/// Who has a session of a client keeps its descriptor open, and that would be told of again and again.
+const TOLD_ONCE: epoll::EventFlags = epoll::EventFlags::IN.union(epoll::EventFlags::ONESHOT);
+
+fn of_process(number: u32) -> epoll::EventData {
+    epoll::EventData::new_u64(number.into())
+}
 
 impl Clients {
     /// None yet.
@@ -70,12 +142,13 @@ impl Clients {
     pub fn new(config: Config) -> Result<Self, Errno> {
         let (ends, stop) = (epoll::create(epoll::CreateFlags::CLOEXEC)?, eventfd(0, EventfdFlags::CLOEXEC)?);
         epoll::add(&ends, &stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
-        Ok(Self { shared: Client::new(config.clone()), config, of: Mutex::default(), ends, stop })
+        let (shared, of) = (Client::new(config.clone()), Mutex::default());
+        Ok(Self { config, shared, of, counts: Arc::default(), times: Arc::default(), ends, stop })
     }
 
-    /// The client of the process that a thread belongs to. One that has executed another program since gets another; what it opened before stays with the old one.
+    /// The client of the process that a thread belongs to. One that has executed another program, or is another user's since, gets another; what it opened before stays with the old one.
     ///
-    /// That of all, if the thread's process cannot be told, as one outside of this namespace.
+    /// That of all, if the thread's process cannot be told, as one outside of this namespace, or if very many have one.
     pub fn of(&self, thread: u32) -> Client {
         if self.config.socket.is_none() {
             return self.shared.clone();
@@ -84,20 +157,26 @@ impl Clients {
     }
 
     fn own(&self, thread: u32) -> Option<Client> {
-        let (number, behalf) = Behalf::of(thread)?;
-        let mut of = self.lock();
-        if let Some((known, client)) = of.get(&number)
-            && known.program == behalf.program
-            && !has_ended(known)
-        {
+        let (number, uid) = process_of(thread)?;
+        let executable = executable_of(number);
+        let is_same = |behalf: &Behalf| behalf.uid == uid && behalf.executable == executable && !behalf.has_ended();
+        if let Some((_, client)) = self.lock().get(&number).filter(|(behalf, _)| is_same(behalf)) {
             return Some(client.clone());
         }
-        // Told once: who has a session of that client keeps the descriptor open, and it would be told of again and again.
-        epoll::add(&self.ends, &behalf, epoll::EventData::new_u64(number.into()), epoll::EventFlags::IN | epoll::EventFlags::ONESHOT)
-            .ok()?;
+        let _counted = self.counts.enter(uid)?;
+        let process = pidfd_open(Pid::from_raw(number.cast_signed())?, PidfdFlags::empty()).ok()?;
+        let behalf = Behalf { process, uid, executable, program: program_of(number), times: self.times.clone(), _counted };
+        // Asked again, since the number may have passed on to another process before the descriptor was there.
+        if process_of(thread) != Some((number, uid)) {
+            return None;
+        }
         let behalf = Arc::new(behalf);
         let client = Client::new(Config { behalf: Some(behalf.clone()), ..self.config.clone() });
-        of.insert(number, (behalf, client.clone()));
+        let mut of = self.lock();
+        epoll::add(&self.ends, &*behalf, of_process(number), TOLD_ONCE).ok()?;
+        let old = of.insert(number, (behalf, client.clone()));
+        drop(of);
+        self.forget(old);
         Some(client)
     }
 
@@ -110,16 +189,37 @@ impl Clients {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return,
             }
-            let mut of = self.lock();
-            let is_over = events.iter().any(|event| event.data.u64() == STOP);
-            // Connections end after the lock is given back.
-            let ended: Vec<_> = of.extract_if(|_, (behalf, _)| is_over || has_ended(behalf)).collect();
-            drop(of);
-            drop(ended);
+            let mut is_over = false;
+            for number in events.iter().map(|event| event.data.u64()) {
+                is_over |= number == STOP;
+                self.end(number);
+            }
             if is_over {
-                return;
+                let all = core::mem::take(&mut *self.lock());
+                return self.forget(all.into_values());
             }
         }
+    }
+
+    /// A process of that number has ended, unless another has it by now.
+    fn end(&self, number: u64) {
+        let mut of = self.lock();
+        let ended = u32::try_from(number).ok().and_then(|number| match of.entry(number) {
+            Entry::Occupied(entry) if entry.get().0.has_ended() => Some(entry.remove()),
+            Entry::Occupied(entry) => {
+                // Woken by something else; should it not be watched again, the next open finds that it has ended, or the end of the run.
+                let _ = epoll::modify(&self.ends, &*entry.get().0, of_process(number), TOLD_ONCE);
+                None
+            }
+            Entry::Vacant(_) => None,
+        });
+        drop(of);
+        self.forget(ended);
+    }
+
+    /// Connections end here, which is not done with the list locked. What they had not told, the client of all tells.
+    fn forget(&self, clients: impl IntoIterator<Item = (Arc<Behalf>, Client)>) {
+        clients.into_iter().for_each(|(_, client)| client.upstream().leave_to(self.shared.upstream()));
     }
 
     /// Ends [`watch_ends`](Self::watch_ends).
@@ -138,13 +238,34 @@ impl Clients {
         self.len() == 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, (Arc<Behalf>, Client)>> {
+    fn lock(&self) -> MutexGuard<'_, Processes> {
         self.of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn has_ended(behalf: &Behalf) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let mut watched = [PollFd::new(behalf, PollFlags::IN)];
-    poll(&mut watched, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_others_however_many_one_user_has() {
+        let counts = Arc::new(Counts::default());
+        let of = |uid| std::iter::from_fn(|| counts.enter(uid)).collect::<Vec<_>>();
+        let (first, second) = (of(1), of(2));
+        assert_eq!((first.len(), second.len()), (MOST_OF_ONE, MOST - MOST_OF_ONE));
+        assert!(counts.enter(3).is_none(), "there are as many as may be");
+        drop(first);
+        assert_eq!(of(3).len(), MOST_OF_ONE);
+        drop(second);
+        assert!(counts.lock().is_empty(), "nobody is left");
+    }
+
+    #[test]
+    fn a_process_is_found_by_any_of_its_threads() {
+        let (number, uid) = (std::process::id(), rustix::process::geteuid().as_raw());
+        let thread = std::thread::spawn(|| rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs());
+        let other = std::thread::spawn(|| process_of(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs())).join().unwrap();
+        assert_ne!(thread.join().unwrap(), number);
+        assert_eq!((process_of(number), other, process_of(u32::MAX)), (Some((number, uid)), Some((number, uid)), None));
+    }
 }

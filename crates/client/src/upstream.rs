@@ -36,12 +36,13 @@ pub(crate) enum Queue {
 
 impl Upstream {
     pub(crate) fn new(config: Config) -> Self {
+        let attempts = config.behalf.as_ref().map_or_else(Attempts::default, |behalf| Attempts::sharing(behalf.times()));
         Self {
             config,
             guard: ForkGuard::new(),
             link: ArcSwapOption::empty(),
             embedded: ArcSwapOption::empty(),
-            attempts: Attempts::default(),
+            attempts,
             failure: ArcSwapOption::empty(),
             connections: AtomicU64::new(0),
             untold: Usage::new(),
@@ -99,6 +100,11 @@ impl Upstream {
         {
             link.ring.region().count_batch(stripe(), algorithm, operations);
         }
+    }
+
+    /// Leaves what no broker was told of to another client, which tells the next one.
+    pub(crate) fn leave_to(&self, other: &Self) {
+        self.untold.drain(|algorithm, operations, bytes| other.count(algorithm, operations, bytes));
     }
 
     /// Operations and bytes run here by this process.

@@ -109,6 +109,11 @@ fn a_client_of_another_process_is_known_as_that_while_it_lives() {
         two[0].wait().unwrap();
         until("one has ended", &|| clients.len() == 1 && !known().contains(&named(&two[0])));
         assert!(known().contains(&named(&two[1])));
+        // Who has ended before there was a connection is served as this process's.
+        let orphan =
+            Command::new("sleep").arg("60").spawn().map(|mut child| (clients.of(child.id()), child.kill(), child.wait())).unwrap().0;
+        load(&orphan);
+        assert_eq!((orphan.stats().queued, orphan.stats().connections), (800, 1), "{}", orphan.status());
         drop(watched);
         two[1].kill().unwrap();
         two[1].wait().unwrap();

@@ -19,14 +19,20 @@ impl Participant {
         ]
     }
 
+    /// These properties as the element of a participant's profile.
+    pub fn fastdds_property_policy(&self) -> String {
+        let property = |(name, value)| format!("<property><name>{name}</name><value>{value}</value></property>\n");
+        let properties: String = self.fastdds_properties().into_iter().map(property).collect();
+        format!("<propertiesPolicy><properties>\n{properties}</properties></propertiesPolicy>")
+    }
+
     /// Writes `fastdds.xml` into the folder, a default profile of a participant with these properties, and gives its path for
     /// `FASTRTPS_DEFAULT_PROFILES_FILE`.
     ///
     /// # Errors
     /// [`Error::File`].
     pub fn fastdds(&self) -> Result<std::path::PathBuf, Error> {
-        let property = |(name, value)| format!("          <property><name>{name}</name><value>{value}</value></property>\n");
-        let properties: String = self.fastdds_properties().into_iter().map(property).collect();
+        let policy = self.fastdds_property_policy();
         let path = self.folder().join("fastdds.xml");
         let text = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>
@@ -34,8 +40,7 @@ impl Participant {
   <profiles>
     <participant profile_name=\"secured\" is_default_profile=\"true\">
       <rtps>
-        <propertiesPolicy><properties>
-{properties}        </properties></propertiesPolicy>
+        {policy}
       </rtps>
     </participant>
   </profiles>

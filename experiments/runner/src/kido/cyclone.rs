@@ -2,6 +2,7 @@
 
 use super::fastdds::Latency;
 use crate::{Error, Result};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Whether it is here.
@@ -9,11 +10,14 @@ pub(super) fn is_here() -> bool {
     Command::new("ddsperf").arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-/// Runs both sides for so many seconds, each with its configuration (`CYCLONEDDS_URI`).
-pub(super) fn run(bytes: usize, seconds: u32, domain: u32, uris: &[String; 2]) -> Result<Latency> {
+/// Runs both sides for so many seconds, each with its configuration (`CYCLONEDDS_URI`), with a library preloaded if there is one.
+pub(super) fn run(bytes: usize, seconds: u32, domain: u32, uris: &[String; 2], preloaded: Option<&Path>) -> Result<Latency> {
     let command = |uri: &str, seconds: u32| {
         let mut command = Command::new("ddsperf");
         command.args(["-D", &seconds.to_string(), "-i", &domain.to_string()]).env("CYCLONEDDS_URI", uri).env_remove("LD_PRELOAD");
+        if let Some(library) = preloaded {
+            command.env("LD_PRELOAD", library);
+        }
         command
     };
     let start = |error: std::io::Error| Error(format!("cannot start ddsperf: {error}"));

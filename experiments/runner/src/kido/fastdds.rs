@@ -14,21 +14,28 @@ pub(super) struct Program(PathBuf);
 /// Compiles the preload library under which Fast DDS encrypts nothing; says in words why it cannot be had.
 pub(super) fn compile_nothing(folder: &Path) -> std::result::Result<PathBuf, String> {
     let library = folder.join("libnothing.so");
-    compile("cc", &["-O2", "-shared", "-fPIC"], (&folder.join("nothing.c"), NOTHING), &library, &[], "libssl-dev")?;
+    let source = written(folder, "nothing.c", NOTHING)?;
+    compile("cc", &["-O2", "-shared", "-fPIC"], &[&source], &library, &[], "libssl-dev")?;
     Ok(library)
 }
 
-fn compile(
+fn written(folder: &Path, name: &str, source: &str) -> std::result::Result<PathBuf, String> {
+    let file = folder.join(name);
+    std::fs::write(&file, source).map_err(|error| io_error("write", &file, &error).0)?;
+    Ok(file)
+}
+
+/// Compiles and links these files; says in words why it does not work, and which of Debian's packages it wants.
+pub(super) fn compile(
     compiler: &str,
     options: &[&str],
-    (file, source): (&Path, &str),
+    files: &[&Path],
     made: &Path,
     libraries: &[&str],
     package: &str,
 ) -> std::result::Result<(), String> {
-    std::fs::write(file, source).map_err(|error| io_error("write", file, &error).0)?;
     let mut command = Command::new(compiler);
-    command.args(options).arg("-o").arg(made).arg(file).args(libraries);
+    command.args(options).arg("-o").arg(made).args(files).args(libraries);
     let output = command.output().map_err(|error| format!("no {compiler} here (Debian: build-essential): {error}"))?;
     if output.status.success() {
         return Ok(());
@@ -65,7 +72,8 @@ impl Program {
     pub(super) fn compile(folder: &Path) -> std::result::Result<Self, String> {
         let program = folder.join("latency");
         let libraries = ["-lfastrtps", "-lfastcdr", "-lpthread"];
-        compile("c++", &["-std=c++17", "-O1"], (&folder.join("latency.cpp"), SOURCE), &program, &libraries, "libfastrtps-dev")?;
+        let source = written(folder, "latency.cpp", SOURCE)?;
+        compile("c++", &["-std=c++17", "-O1"], &[&source], &program, &libraries, "libfastrtps-dev")?;
         Ok(Self(program))
     }
 

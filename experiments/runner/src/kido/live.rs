@@ -1,6 +1,7 @@
 //! What security costs here: latency by size under five governances, without security, with it, and through our doors; and where the time goes.
 
 use super::fastdds::{Latency, Program, Run};
+use super::latencytest::LatencyTest;
 use super::{SIZES, cyclone, fastdds};
 use crate::{Error, Options, Outcome, Progress, Result, io_error, write_table};
 use bywash_dds_material::{Governance, Material, Participant, cyclone_configuration};
@@ -10,6 +11,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 const FASTDDS: &str = "Fast DDS";
+/// The same by the vendor's own program.
+const LATENCYTEST: &str = "Fast DDS (LatencyTest)";
 const CYCLONE: &str = "Cyclone DDS";
 const NO_CRYPTO: &str = "no crypto";
 /// How often a run is repeated that failed: a datagram that the system dropped, a participant that was not found in time.
@@ -45,7 +48,8 @@ struct Bench {
     folder: tempfile::TempDir,
     fastdds: std::result::Result<Program, String>,
     fastdds_door: std::result::Result<PathBuf, String>,
-    /// What makes the cryptography of Fast DDS nothing.
+    latencytest: std::result::Result<LatencyTest, String>,
+    /// What makes the cryptography of both nothing.
     nothing: std::result::Result<PathBuf, String>,
     cyclone: std::result::Result<(), String>,
     cyclone_door: std::result::Result<PathBuf, String>,
@@ -59,6 +63,7 @@ pub(super) fn run(options: &Options, progress: &mut dyn FnMut(Progress), outcome
     let absent = [
         (FASTDDS, bench.fastdds.as_ref().err()),
         ("the door of Fast DDS", bench.fastdds_door.as_ref().err()),
+        (LATENCYTEST, bench.latencytest.as_ref().err()),
         ("the library without cryptography", bench.nothing.as_ref().err()),
         (CYCLONE, bench.cyclone.as_ref().err()),
         ("the plug-in of Cyclone DDS", bench.cyclone_door.as_ref().err()),
@@ -103,6 +108,7 @@ impl Bench {
         }
         Ok(Self {
             fastdds: Program::compile(folder.path()),
+            latencytest: LatencyTest::compile(),
             nothing: fastdds::compile_nothing(folder.path()),
             fastdds_door: beside("libbywash_fastdds.so", "bywash-fastdds"),
             cyclone: if cyclone::is_here() { Ok(()) } else { Err("there is no ddsperf (Debian: cyclonedds-tools)".into()) },
@@ -157,18 +163,26 @@ impl Bench {
     /// What is run in each round: implementation, governance by its index, way.
     fn ways(&self) -> Vec<(&'static str, Option<usize>, &'static str)> {
         let mut ways = Vec::new();
-        for (name, is_here, door) in
-            [(FASTDDS, self.fastdds.is_ok(), self.fastdds_door.is_ok()), (CYCLONE, self.cyclone.is_ok(), self.cyclone_door.is_ok())]
-        {
+        let fastdds_door = self.fastdds_door.is_ok();
+        for (name, is_here, door) in [
+            (FASTDDS, self.fastdds.is_ok(), fastdds_door),
+            (LATENCYTEST, self.latencytest.is_ok(), fastdds_door),
+            (CYCLONE, self.cyclone.is_ok(), self.cyclone_door.is_ok()),
+        ] {
             if is_here {
                 ways.push((name, None, "no security"));
-                for index in 0..self.domains.len() {
+                for (index, (governance, _)) in self.domains.iter().enumerate() {
+                    let is_ros2 = governance.name == Governance::ROS2.name;
+                    // It says the same of the others as our program does.
+                    if name == LATENCYTEST && !is_ros2 {
+                        continue;
+                    }
                     ways.push((name, Some(index), "security"));
                     if door {
                         ways.push((name, Some(index), "door"));
                     }
                     // What no door can go below.
-                    if name == FASTDDS && self.nothing.is_ok() && self.domains[index].0.name == Governance::ROS2.name {
+                    if self.nothing.is_ok() && is_ros2 {
                         ways.push((name, Some(index), NO_CRYPTO));
                     }
                 }
@@ -193,15 +207,20 @@ impl Bench {
                     [0, 1].map(|_| format!("file://{}", file.display()))
                 }
             };
-            return cyclone::run(bytes, if options.quick { 2 } else { 4 }, domain, &uris);
+            let preloaded = self.nothing.as_deref().ok().filter(|_| way == NO_CRYPTO);
+            return cyclone::run(bytes, if options.quick { 2 } else { 4 }, domain, &uris, preloaded);
         }
-        let program = self.fastdds.as_ref().map_err(|why| Error(why.clone()))?;
         let library = match way {
             "door" => self.fastdds_door.as_deref().ok(),
             NO_CRYPTO => self.nothing.as_deref().ok(),
             _ => None,
         };
         let door = library.map(|library| (library, "on"));
+        if implementation == LATENCYTEST {
+            let program = self.latencytest.as_ref().map_err(|why| Error(why.clone()))?;
+            return program.run((bytes, rounds(options, bytes)), domain, participants, door, self.folder.path());
+        }
+        let program = self.fastdds.as_ref().map_err(|why| Error(why.clone()))?;
         let run = Run { bytes, rounds: rounds(options, bytes), domain, participants, door, bywash: None, tally: None };
         program.run(&run, self.folder.path())
     }
@@ -301,7 +320,7 @@ fn tell_latencies(options: &Options, outcome: &mut Outcome, rows: &[Row]) -> Res
     let mut csv = "implementation,governance,way,bytes,marked,min_us,median_us\n".to_owned();
     let _ = writeln!(
         outcome.text,
-        "\nHalf a round trip on the loopback, LIVE: least of all interleaved rounds (and the least of their medians), us\n{:<13}{:<8}{:<13}{}",
+        "\nHalf a round trip on the loopback, LIVE: least of all interleaved rounds (and the least of their medians), us\n{:<23}{:<8}{:<13}{}",
         "",
         "",
         "",
@@ -316,7 +335,7 @@ fn tell_latencies(options: &Options, outcome: &mut Outcome, rows: &[Row]) -> Res
         }
     }
     for (implementation, governance, way) in seen {
-        let _ = write!(outcome.text, "{implementation:<13}{governance:<8}{way:<13}");
+        let _ = write!(outcome.text, "{implementation:<23}{governance:<8}{way:<13}");
         for bytes in SIZES {
             let found = |way: &str| {
                 let is_it =
@@ -329,7 +348,7 @@ fn tell_latencies(options: &Options, outcome: &mut Outcome, rows: &[Row]) -> Res
                     .map(|stock| format!(" 1/{:.2}", stock.min_us / row.min_us));
                 format!("{:.1} ({:.1}){}", row.min_us, row.median_us, ratio.unwrap_or_default())
             });
-            let _ = write!(outcome.text, "{text:>22}");
+            let _ = write!(outcome.text, "{text:>26}");
         }
         outcome.text.push('\n');
     }

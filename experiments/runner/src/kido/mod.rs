@@ -3,6 +3,7 @@
 
 mod cyclone;
 mod fastdds;
+mod latencytest;
 mod live;
 mod modelled;
 

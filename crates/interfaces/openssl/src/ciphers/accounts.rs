@@ -27,8 +27,11 @@ impl Accounts {
     #[inline]
     pub(super) fn take(&mut self) -> Option<(u64, u64)> {
         let told = (core::mem::take(&mut self.operations), core::mem::take(&mut self.bytes));
+        if told.0 == 0 {
+            return None;
+        }
         self.until = (2 * self.until).min(MOST);
-        (told.0 > 0).then_some(told)
+        Some(told)
     }
 }
 
@@ -39,6 +42,8 @@ mod tests {
     #[test]
     fn at_most_half_are_untold_and_never_many() {
         let (mut accounts, mut told) = (Accounts::new(), (0, 0));
+        // As with each new key.
+        assert_eq!(accounts.take(), None);
         for operation in 1..1000_u64 {
             if accounts.add(16) {
                 let (operations, bytes) = accounts.take().unwrap();
