@@ -48,16 +48,18 @@ pub(crate) struct Link {
     socket: ControlSocket,
     packet: Packet,
     requests: u32,
+    /// The broker's process, by its own word.
+    pub(crate) broker: u32,
 }
 
 impl Link {
     /// Connects. It is no part of any run, and so in no run's account.
     pub(crate) fn connect(path: &Path) -> Result<Self, Failure> {
         let socket = ControlSocket::connect(path).map_err(|error| refused(path, &error))?;
-        let mut link = Self { socket, packet: Packet::new(), requests: 0 };
+        let mut link = Self { socket, packet: Packet::new(), requests: 0, broker: 0 };
         let hello = ClientMessage::Hello { version: VERSION, role: Role::Observe, comm: "bywash", run: None };
         match link.ask(&hello, &[])? {
-            BrokerMessage::Welcome { .. } => Ok(link),
+            BrokerMessage::Welcome { broker_pid, .. } => Ok(Self { broker: broker_pid, ..link }),
             other => Err(unexpected(&other)),
         }
     }

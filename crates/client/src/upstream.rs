@@ -10,7 +10,8 @@ use arc_swap::{ArcSwapOption, Guard};
 use bywash_core::{Algorithm, Error, Place, Result};
 use bywash_protocol::{ForkGuard, TraceEntry, monotonic_ns};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst, fence};
+use std::time::Duration;
 
 /// The connection and what belongs to it. Nothing here is ever locked, so a fork finds nothing held.
 pub(crate) struct Upstream {
@@ -27,6 +28,10 @@ pub(crate) struct Upstream {
     /// Told to brokers that are gone.
     told: Usage,
 }
+
+/// How long a thread waits at most for what another one is making, and how long between two looks.
+const PATIENCE: Duration = Duration::from_millis(500);
+const MOMENT: Duration = Duration::from_micros(100);
 
 /// Where a session is to be opened.
 pub(crate) enum Queue {
@@ -91,6 +96,18 @@ impl Upstream {
     #[inline]
     pub(crate) fn count(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
         self.view().count(algorithm, operations, bytes);
+    }
+
+    /// Counts for a broker of later. The operation may have begun before there was a connection, and ended now that there is one.
+    #[cold]
+    fn count_untold(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
+        self.untold.add(algorithm, operations, bytes);
+        fence(SeqCst);
+        if let Some(link) = &*self.link.load()
+            && !self.has_forked()
+        {
+            self.tell(link);
+        }
     }
 
     /// Notes a batch, for the broker's account of this run; without a broker nobody keeps one.
@@ -190,15 +207,30 @@ impl Upstream {
     pub(crate) fn queue(&self) -> Option<Queue> {
         self.settle_fork();
         match self.config.socket {
-            Some(_) => self.link().filter(|link| link.is_usable()).map(Queue::Broker),
-            None => self.embedded().map(Queue::Embedded),
+            Some(_) => self.patiently(Self::link).filter(|link| link.is_usable()).map(Queue::Broker),
+            None if self.guard.is_err() => None,
+            None => self.patiently(Self::embedded).map(Queue::Embedded),
+        }
+    }
+
+    /// What another thread is making for the first time is waited for: what is to go to the queue would run here meanwhile, thousands of short operations. What has failed, or ended,
+    /// is not.
+    fn patiently<T>(&self, get: impl Fn(&Self) -> Option<T>) -> Option<T> {
+        let begun = monotonic_ns();
+        loop {
+            let found = get(self);
+            let now = monotonic_ns();
+            if found.is_some() || !self.attempts.until_next(now).is_zero() || now - begun > PATIENCE.as_nanos() as u64 {
+                return found;
+            }
+            std::thread::sleep(MOMENT);
         }
     }
 
     /// The connection to the broker, for a question that cannot be answered without it.
     pub(crate) fn link_now(&self) -> Option<Arc<Link>> {
         self.settle_fork();
-        self.link().filter(|link| link.is_usable())
+        self.patiently(Self::link).filter(|link| link.is_usable())
     }
 
     /// Why there is no broker, in words.
@@ -223,15 +255,27 @@ impl Upstream {
         if !self.attempts.begin(monotonic_ns()) {
             return None;
         }
+        // Another thread's attempt may have ended between the two looks.
+        if let Some(made) = self.link.load_full().filter(|link| link.life.is_usable()) {
+            self.attempts.end(monotonic_ns(), Ok(()));
+            return Some(made);
+        }
         let outcome = self.guard.as_ref().map_err(Clone::clone).and_then(|_| Link::connect(path, &self.config));
         let made = self.note(outcome);
         if let Some(link) = &made {
-            self.untold.drain(|algorithm, operations, bytes| link.ring.region().count(stripe(), algorithm, operations, bytes));
             self.connections.fetch_add(1, Relaxed);
             self.link.store(made.clone());
+            self.tell(link);
         }
         self.attempts.end(monotonic_ns(), made.as_ref().map(|_| ()).ok_or_else(|| self.manner_of_failure()));
         made
+    }
+
+    /// Tells a broker what was counted before its connection was there.
+    fn tell(&self, link: &Link) {
+        // Who counts adds and then looks for a connection; here it is put down, and then what was added is looked at. So one of the two sees the other.
+        fence(SeqCst);
+        self.untold.drain(|algorithm, operations, bytes| link.ring.region().count(stripe(), algorithm, operations, bytes));
     }
 
     fn note(&self, outcome: Result<Arc<Link>>) -> Option<Arc<Link>> {
@@ -270,6 +314,10 @@ impl Upstream {
         let old = self.embedded.load_full();
         if old.is_some() || self.guard.is_err() || !self.attempts.begin(monotonic_ns()) {
             return old;
+        }
+        if let Some(made) = self.embedded.load_full() {
+            self.attempts.end(monotonic_ns(), Ok(()));
+            return Some(made);
         }
         let made = Embedded::new().inspect_err(|error| self.failure.store(Some(Arc::new(error.to_string())))).ok();
         self.embedded.store(made.clone());
@@ -350,7 +398,7 @@ impl View<'_> {
         }
         match &*self.link {
             Some(link) if !has_forked => link.ring.region().count(stripe(), algorithm, operations, bytes),
-            _ => self.upstream.untold.add(algorithm, operations, bytes),
+            _ => self.upstream.count_untold(algorithm, operations, bytes),
         }
         if is_time_to_look() {
             self.upstream.look();

@@ -122,3 +122,46 @@ fn a_client_of_another_process_is_known_as_that_while_it_lives() {
     handle.shutdown();
     serving.join().unwrap().unwrap();
 }
+
+/// However many threads ask, and whoever of them comes first: what is to go to the queue goes there, and what is done here is in the broker's account.
+#[test]
+fn nothing_is_lost_while_a_connection_is_made() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("s");
+    let broker = broker(&path);
+    let handle = broker.handle();
+    let serving = broker.spawn().unwrap();
+    for route in [Route::Queue, Route::Here].into_iter().cycle().take(40) {
+        let client = Client::new(Config { socket: Some(path.clone()), route, ..Config::default() });
+        let together = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    together.wait();
+                    let session =
+                        client.session(SessionParams::new(Algorithm::Aes128Cbc, Key::Symmetric((&[9; 16]).into())).unwrap()).unwrap();
+                    for _ in 0..200 {
+                        let (data, tag) = (Data::InPlace(&mut [7; 4096]), &mut [][..]);
+                        session.run(&mut Operation { direction: Direction::Encrypt, iv: &[1; 16], aad: &[], data, tag }).unwrap();
+                    }
+                });
+            }
+        });
+        let wanted = if route == Route::Queue { (1600, 0) } else { (0, 1600) };
+        let here = handle
+            .stats()
+            .clients
+            .iter()
+            .flat_map(|client| &client.work)
+            .filter(|work| work.engine == "here")
+            .map(|work| work.operations)
+            .sum::<u64>();
+        assert_eq!((client.stats().queued, here), wanted, "{:?}: {}", client.stats(), client.status());
+        drop(client);
+        while handle.clients() > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    handle.shutdown();
+    serving.join().unwrap().unwrap();
+}

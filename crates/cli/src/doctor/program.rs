@@ -47,9 +47,20 @@ pub(crate) fn is_static(command: &OsStr) -> bool {
     linked(command).is_some_and(|elf| !elf.dynamic)
 }
 
+/// Whether a command's program itself names `/dev/crypto`. What cannot be read does not.
+pub(crate) fn names_the_device(command: &OsStr) -> bool {
+    read(command).is_some_and(|(_, data)| elf::names_the_device(&data))
+}
+
 fn linked(command: &OsStr) -> Option<elf::Elf> {
+    let (path, data) = read(command)?;
+    elf::read(&path, &data)
+}
+
+fn read(command: &OsStr) -> Option<(PathBuf, Vec<u8>)> {
     let path = resolve(command).filter(|path| path.metadata().is_ok_and(|data| data.len() <= READ_MAX))?;
-    elf::read(&path, &std::fs::read(&path).ok()?)
+    let data = std::fs::read(&path).ok()?;
+    Some((path, data))
 }
 
 /// As a shell finds it.

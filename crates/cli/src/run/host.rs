@@ -24,6 +24,8 @@ pub(crate) struct Host {
     /// The broker's socket.
     pub(crate) socket: PathBuf,
     token: String,
+    /// The process of a broker that was joined.
+    joined: Option<u32>,
     own: Option<Own>,
     recording: Option<Recording>,
 }
@@ -39,9 +41,13 @@ impl Host {
         let token = workspace.token().to_owned();
         if plan.trace.is_none() && plan.engines.is_empty() {
             let socket = socket_path(plan.socket.as_deref());
+            // One that was asked for by name must be there, and let us in.
             match probe(&socket) {
-                Ok(()) => return Ok(Self { socket, token, own: None, recording: None }),
-                // One that was asked for by name must be there.
+                Ok(()) => match Link::connect(&socket) {
+                    Ok(link) => return Ok(Self { socket, token, joined: Some(link.broker), own: None, recording: None }),
+                    Err(failure) if plan.socket.is_some() => return Err(failure),
+                    Err(failure) => notes.push(format!("{failure} (the broker at {}); this run hosts its own", socket.display())),
+                },
                 Err(_) if plan.socket.is_some() => return Err(absent(&socket)),
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                     notes.push(format!("no permission to connect to the broker at {}; this run hosts its own", socket.display()));
@@ -53,7 +59,7 @@ impl Host {
             Ok(host) => host,
             Err(failure) if plan.trace.is_none() && plan.engines.is_empty() => {
                 notes.push(format!("no broker for this run: {failure}; everything runs in the program's own place"));
-                return Ok(Self { socket: NO_BROKER.into(), token, own: None, recording: None });
+                return Ok(Self { socket: NO_BROKER.into(), token, joined: None, own: None, recording: None });
             }
             Err(failure) => return Err(failure),
         };
@@ -74,7 +80,7 @@ impl Host {
             managed.policy = policy.kind()?;
         }
         let own = Own::start(managed, workspace)?;
-        Ok(Self { socket: workspace.socket(), token: workspace.token().to_owned(), own: Some(own), recording: None })
+        Ok(Self { socket: workspace.socket(), token: workspace.token().to_owned(), joined: None, own: Some(own), recording: None })
     }
 
     /// What a client in this process is told, to compute on behalf of the run.
@@ -114,7 +120,8 @@ impl Host {
             let stats = top::parse(&link.stats(StatsFormat::Json)?)?;
             let connected = stats.clients.iter().any(|client| client.run.as_deref() == Some(&self.token));
             if !connected || Instant::now() >= end {
-                return Ok(account_of(&stats, &self.token));
+                let is_another = self.joined.is_some_and(|broker| broker != link.broker);
+                return Ok(Account { replaced: is_another, ..account_of(&stats, &self.token) });
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -141,7 +148,7 @@ fn account_of(stats: &Stats, token: &str) -> Account {
     let (here, broker): (Vec<Line>, Vec<Line>) = lines.partition(|line| line.engine == "here");
     let used = |name: &str| broker.iter().any(|line| line.engine == name);
     let modelled = stats.engines.iter().filter(|engine| engine.modelled && used(&engine.name)).map(|engine| engine.name.clone()).collect();
-    Account { processes: run.processes, here, broker, modelled }
+    Account { processes: run.processes, here, broker, modelled, replaced: false }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod summary;
 mod supervised;
 pub(crate) mod workspace;
 
+use crate::doctor;
 use crate::failure::{Exit, Failure};
 use crate::files::hooked::{FilesBy, Opened, open};
 use crate::openssl_conf::{ProviderEntry, generate, user_conf};
@@ -89,14 +90,14 @@ pub(crate) struct Args {
     #[arg(long)]
     no_async: bool,
     /// Give the program and what it starts a /dev/crypto (OCF, cryptodev), where the system has none
-    #[arg(long)]
+    #[arg(long, group = "device")]
     devcrypto: bool,
     /// Serve /dev/crypto by answering the program's system calls, not by a library in it: for
     /// statically linked programs, and those of Go and Rust
-    #[arg(long = "static", conflicts_with = "devcrypto")]
+    #[arg(long = "static", group = "device", conflicts_with = "devcrypto")]
     statically: bool,
     /// Say in words what was wrong with a request to /dev/crypto
-    #[arg(long)]
+    #[arg(long, requires = "device")]
     explain: bool,
     /// Reuse sessions under the OpenSSL calls of Fast DDS (ROS 2) in the program and what it starts.
     /// For a program that is linked to libfastrtps or libfastdds this is so without saying
@@ -157,6 +158,13 @@ pub(crate) struct Plan {
     pub(crate) report: Option<PathBuf>,
     pub(crate) trace: Option<PathBuf>,
     pub(crate) command: Vec<OsString>,
+}
+
+impl Plan {
+    /// Whether programs have a `/dev/crypto` of ours.
+    fn has_device(&self) -> bool {
+        self.devcrypto || self.statically
+    }
 }
 
 /// Runs the program.
@@ -247,9 +255,8 @@ fn execute_on(plan: &Plan, opened: Option<Opened>) -> Result<ExitCode, Failure> 
     let status = status?;
     let reuse = counts.as_deref().and_then(dds::read);
     match finished {
-        Ok((account, traced)) => tell(plan, status, &account, reuse.as_ref(), traced.as_deref())?,
-        Err(failure) if !plan.quiet => say!("bywash: no summary: {failure}"),
-        Err(_) => {}
+        Ok((account, traced)) => tell(plan, status, Ok(&account), reuse.as_ref(), traced.as_deref())?,
+        Err(failure) => tell(plan, status, Err(&failure), reuse.as_ref(), None)?,
     }
     if let Some(line) = reuse.and_then(|reuse| dds::summary(&reuse, plan)).filter(|_| !plan.quiet && !plan.json) {
         say!("bywash: {line}");
@@ -288,7 +295,7 @@ fn preload(plan: &Plan, provider: &Path, notes: &mut Vec<String>) -> Option<OsSt
     }
     if plan.devcrypto {
         notes.extend(add(&mut list, provider, provider::CRYPTODEV, "there is no /dev/crypto but the system's").err());
-        if crate::doctor::is_static(&plan.command[0]) {
+        if doctor::is_static(&plan.command[0]) {
             let name = plan.command[0].display();
             notes.push(format!("{name} is statically linked, so no library gives it a /dev/crypto: bywash run --static -- {name} ..."));
         }
@@ -313,9 +320,13 @@ fn add(list: &mut OsString, provider: &Path, file: &str, without: &str) -> Resul
     Ok(())
 }
 
-fn tell(plan: &Plan, status: u8, account: &Account, reuse: Option<&Reuse>, traced: Option<&str>) -> Result<(), Failure> {
+/// Without an account the report says why.
+fn tell(plan: &Plan, status: u8, account: Result<&Account, &Failure>, reuse: Option<&Reuse>, traced: Option<&str>) -> Result<(), Failure> {
     let command: Vec<_> = plan.command.iter().map(|word| word.to_string_lossy()).collect();
-    let mut report = serde_json::json!({ "command": command, "status": status, "account": account });
+    let mut report = serde_json::json!({ "command": command, "status": status, "account": account.ok() });
+    if let Err(failure) = account {
+        report["no_account"] = failure.to_string().into();
+    }
     if let Some(reuse) = reuse {
         report["dds"] = serde_json::json!(reuse);
     }
@@ -325,8 +336,18 @@ fn tell(plan: &Plan, status: u8, account: &Account, reuse: Option<&Reuse>, trace
     }
     if plan.json {
         say!("{report}");
-    } else if !plan.quiet && (!plan.has_files || account.processes > 0) {
-        say!("bywash: {}", account.summary(&command[0]));
+    } else if !plan.quiet {
+        match account {
+            Ok(account) if account.processes == 0 && plan.has_files => {}
+            Ok(account) if account.processes == 0 && !plan.has_device() && doctor::names_the_device(&plan.command[0]) => {
+                say!(
+                    "bywash: nothing was routed: {0} asks for /dev/crypto, and this run has none; bywash run --devcrypto -- {0} ...",
+                    command[0]
+                );
+            }
+            Ok(account) => say!("bywash: {}", account.summary(&command[0])),
+            Err(failure) => say!("bywash: no summary: {failure}"),
+        }
     }
     if let Some(traced) = traced.filter(|_| !plan.quiet) {
         say!("bywash: {traced}");

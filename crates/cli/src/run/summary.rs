@@ -17,6 +17,8 @@ pub(crate) struct Account {
     pub(crate) broker: Vec<Line>,
     /// The engines among them whose times are a model's.
     pub(crate) modelled: Vec<String>,
+    /// Another broker took the place of the first one meanwhile. What was done before is in that one's account, and not in this.
+    pub(crate) replaced: bool,
 }
 
 /// One algorithm in one place.
@@ -36,6 +38,15 @@ pub(crate) struct Line {
 impl Account {
     /// The line, without the `bywash: ` before it. `command` is named in the advice when nothing was routed.
     pub(crate) fn summary(&self, command: &str) -> String {
+        let text = self.of_one_broker(command);
+        if self.replaced {
+            text + "; the broker was replaced during the run, and what was done before that is not counted here"
+        } else {
+            text
+        }
+    }
+
+    fn of_one_broker(&self, command: &str) -> String {
         if self.processes == 0 {
             return format!(
                 "nothing was routed: no process of this run used the provider or /dev/crypto. The program did no cryptography, or it does not \
@@ -150,6 +161,8 @@ mod tests {
     #[test]
     fn nothing_routed_says_why() {
         assert!(Account::default().summary("caddy").contains("bywash doctor -- caddy"));
+        assert!(!Account::default().summary("caddy").contains("replaced"));
+        assert!(Account { replaced: true, ..Account::default() }.summary("caddy").contains("the broker was replaced during the run"));
         let opened = Account { processes: 2, ..Account::default() };
         assert!(opened.summary("x").contains("2 processes opened sessions"));
     }

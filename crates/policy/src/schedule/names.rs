@@ -76,7 +76,7 @@ const SCHEDULERS: &[Scheduler] = &[
     },
     Scheduler {
         name: "drr",
-        about: "tenants in turn, by weight (deficit round robin)",
+        about: "tenants in turn, by weight of what is waiting (deficit round robin): no shares for programs that wait for each result",
         parameters: &[time("quantum", "a turn's time at weight 1", Some(deficit::QUANTUM_NS))],
         make: |chosen| Box::new(Deficit::new(chosen.figure("quantum", deficit::QUANTUM_NS))),
         route: soonest,
