@@ -4,12 +4,9 @@
 set -uo pipefail
 cd "$(dirname "$0")"
 status=0
-./real-programs.sh || status=1
-./async-servers.sh || status=1
-./broker-kill.sh || status=1
-./vault.sh || status=1
-./vault-token.sh || status=1
-./cryptodev.sh || status=1
-./dds-soak.sh || status=1
-./reproduce.sh || status=1
+for script in real-programs async-servers broker-kill vault vault-token cryptodev dds-soak reproduce; do
+    begun=$SECONDS
+    ./$script.sh || status=1
+    echo "programs: $script took $((SECONDS - begun)) s"
+done
 exit $status

@@ -27,7 +27,10 @@
 //! that finds none (a look every 64 operations of a thread), at most one attempt at a time and with waits from 100 ms to 2 s between
 //! them (to 32 s for a broker that accepts but does not answer, since each attempt then costs its caller half a second). A session is opened at the
 //! broker when its first operation goes there, so keys that are only used here never leave the process. The one thread of this crate watches
-//! asynchronous operations at a broker; it starts with the first of them and ends with the connection.
+//! asynchronous operations at a broker; it starts with the first of them and ends with the connection. What is to go to the queue ([`Route::Queue`]) while another
+//! thread makes the first connection waits for that, half a second at most: it would run here otherwise, and be past before there is a queue.
+//!
+//! Who computes for other processes ([`Clients`]) has a client for each, which the broker knows as that process.
 //!
 //! # When the broker dies, hangs, refuses or is full
 //!
