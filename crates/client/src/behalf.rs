@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
 
 /// So many processes have a client of their own at a time, and so many of one user; the others share one. A broker lends one user memory for 512 unless it is told otherwise, and a
 /// process that goes on from program to program with descriptors of each would have all of them.
@@ -130,6 +131,15 @@ const STOP: u64 = u64::MAX;
 /// Who has a session of a client keeps its descriptor open, and that would be told of again and again.
 const TOLD_ONCE: epoll::EventFlags = epoll::EventFlags::IN.union(epoll::EventFlags::ONESHOT);
 
+/// A watch for the end of processes, which ends with this.
+pub struct Watched<'a>(&'a Clients);
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 fn of_process(number: u32) -> epoll::EventData {
     epoll::EventData::new_u64(number.into())
 }
@@ -178,6 +188,12 @@ impl Clients {
         drop(of);
         self.forget(old);
         Some(client)
+    }
+
+    /// Has a thread of this scope [watch](Self::watch_ends), until what is given is dropped, by a panic too.
+    pub fn watched<'scope, 'env>(&'env self, scope: &'scope Scope<'scope, 'env>) -> Watched<'env> {
+        scope.spawn(|| self.watch_ends());
+        Watched(self)
     }
 
     /// Forgets the clients of processes that have ended, until [`stop`](Self::stop); then all.

@@ -80,7 +80,7 @@ mod upstream;
 mod usage;
 mod watch;
 
-pub use behalf::{Behalf, Clients};
+pub use behalf::{Behalf, Clients, Watched};
 pub use client::{Client, Stats};
 pub use config::{Config, Route, parse_keep};
 pub use gather::{Gather, Moment, Ticket};

@@ -61,15 +61,6 @@ fn the_broker_computes_drains_and_is_found_again() {
     }
 }
 
-/// Ends the watch, also where an assertion fails within it.
-struct Watched<'a>(&'a Clients);
-
-impl Drop for Watched<'_> {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
-}
-
 /// Two processes and this one: who computes for them is not who they are.
 #[test]
 fn a_client_of_another_process_is_known_as_that_while_it_lives() {
@@ -91,8 +82,7 @@ fn a_client_of_another_process_is_known_as_that_while_it_lives() {
         }
     };
     std::thread::scope(|scope| {
-        scope.spawn(|| clients.watch_ends());
-        let watched = Watched(&clients);
+        let watched = clients.watched(scope);
         let mut two = [(); 2].map(|()| Command::new("sleep").arg("60").spawn().unwrap());
         // Until it has executed the program it has the name of this one.
         until("sleep", &|| two.iter().all(|child| std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap() == "sleep\n"));

@@ -72,8 +72,7 @@ pub fn serve(channel: &OwnedFd, clients: &Clients, name: &str) -> Result<(), Err
         return Ok(());
     }
     std::thread::scope(|scope| {
-        scope.spawn(|| clients.watch_ends());
-        let _watched = Watched(clients);
+        let _watched = clients.watched(scope);
         let run = || {
             let mut buffer = vec![0; MESSAGE_MAX];
             while server.turn(&mut buffer)? {}
@@ -84,15 +83,6 @@ pub fn serve(channel: &OwnedFd, clients: &Clients, name: &str) -> Result<(), Err
         // A panic in a thread is a defect, which the others outlive.
         others.into_iter().filter_map(|thread| thread.join().ok()).fold(own, Result::and)
     })
-}
-
-/// Ends the watch for the end of programs, also where a panic ends what it was for.
-struct Watched<'a>(&'a Clients);
-
-impl Drop for Watched<'_> {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
 }
 
 /// An open file description.
