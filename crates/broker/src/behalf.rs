@@ -2,12 +2,8 @@
 
 use bywash_core::trace::Whose;
 use bywash_protocol::Peer;
+use bywash_protocol::process::{Process, read, value};
 use rustix::fd::{AsRawFd, OwnedFd};
-use std::fs::File;
-use std::io::Read;
-
-/// Longest text of `/proc` that is read of a process's descriptor, or of its status.
-const TEXT_MAX: u64 = 16 << 10;
 
 /// What a client's first message brings is no descriptor of a process.
 #[derive(Debug)]
@@ -25,7 +21,7 @@ pub(crate) fn whose(sent: &[OwnedFd], peer: Peer, own: Whose) -> Result<Whose, N
         _ => return Err(NoProcess),
     };
     let other = pid_of(process).and_then(|pid| {
-        let (uid, gids) = effective(&read(&format!("/proc/{pid}/status"))?)?;
+        let Process { uid, gids, .. } = Process::of(pid)?;
         // While the descriptor has that number still, what was read is of its process and of no other that has got the number since.
         let gids = if peer.uid == 0 { gids } else { own.gids.clone() };
         (pid_of(process) == Some(pid) && may_speak(peer.uid, uid)).then(|| Whose { pid, uid, gids, program: own.program.clone() })
@@ -53,32 +49,15 @@ fn pid_of(process: &OwnedFd) -> Option<u32> {
     value(&described, "Pid:")?.parse().ok().filter(|&pid| pid > 0)
 }
 
-fn read(path: &str) -> Option<String> {
-    let mut text = String::new();
-    File::open(path).ok()?.take(TEXT_MAX).read_to_string(&mut text).ok()?;
-    Some(text)
-}
-
 fn may_speak(peer: u32, uid: u32) -> bool {
     peer == 0 || peer == uid
-}
-
-/// Effective user, and groups, the effective one first (`proc_pid_status(5)`).
-fn effective(status: &str) -> Option<(u32, Vec<u32>)> {
-    let second = |line| value(status, line)?.split_whitespace().nth(1)?.parse().ok();
-    let mut gids = vec![second("Gid:")?];
-    gids.extend(value(status, "Groups:").unwrap_or_default().split_whitespace().filter_map(|gid| gid.parse::<u32>().ok()));
-    Some((second("Uid:")?, gids))
-}
-
-fn value<'a>(text: &'a str, line: &str) -> Option<&'a str> {
-    Some(text.lines().find_map(|text| text.strip_prefix(line))?.trim())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use rustix::process::{Pid, PidfdFlags, getuid, pidfd_open};
+    use std::fs::File;
     use std::process::{Child, Command, Stdio};
 
     fn sleeper() -> (Child, OwnedFd) {
@@ -127,12 +106,5 @@ mod tests {
         let two = found(&[process, file()], 0);
         end(child);
         assert!(two.is_err() && found(&[file()], 0).is_err() && found(&[watch], 0).is_err());
-    }
-
-    #[test]
-    fn the_effective_ids_count() {
-        let status = "Name:\tx\nUid:\t5\t6\t7\t8\nGid:\t15\t16\t17\t18\nGroups:\t21 22 \n";
-        assert_eq!(effective(status), Some((6, vec![16, 21, 22])));
-        assert_eq!(effective("Name:\tx\n"), None);
     }
 }

@@ -3,6 +3,7 @@
 use crate::attempts::Times;
 use crate::client::Client;
 use crate::config::Config;
+use bywash_protocol::process::Process;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -57,13 +58,6 @@ impl AsFd for Behalf {
 pub(crate) fn program_of(process: impl core::fmt::Display) -> String {
     let comm = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
     comm.trim_end().to_owned()
-}
-
-/// The number of the process that a thread belongs to, and its effective user (`proc_pid_status(5)`).
-fn process_of(thread: u32) -> Option<(u32, u32)> {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    let field = |line, at| status.lines().find_map(|text: &str| text.strip_prefix(line))?.split_whitespace().nth(at)?.parse().ok();
-    Some((field("Tgid:", 0)?, field("Uid:", 1)?))
 }
 
 /// What it executes; nothing, if that may not be known.
@@ -167,7 +161,7 @@ impl Clients {
     }
 
     fn own(&self, thread: u32) -> Option<Client> {
-        let (number, uid) = process_of(thread)?;
+        let Process { pid: number, uid, .. } = Process::of(thread)?;
         let executable = executable_of(number);
         let is_same = |behalf: &Behalf| behalf.uid == uid && behalf.executable == executable && !behalf.has_ended();
         if let Some((_, client)) = self.lock().get(&number).filter(|(behalf, _)| is_same(behalf)) {
@@ -177,7 +171,7 @@ impl Clients {
         let process = pidfd_open(Pid::from_raw(number.cast_signed())?, PidfdFlags::empty()).ok()?;
         let behalf = Behalf { process, uid, executable, program: program_of(number), times: self.times.clone(), _counted };
         // Asked again, since the number may have passed on to another process before the descriptor was there.
-        if process_of(thread) != Some((number, uid)) {
+        if Process::of(thread).is_none_or(|now| (now.pid, now.uid) != (number, uid)) {
             return None;
         }
         let behalf = Arc::new(behalf);
@@ -274,14 +268,5 @@ mod tests {
         assert_eq!(of(3).len(), MOST_OF_ONE);
         drop(second);
         assert!(counts.lock().is_empty(), "nobody is left");
-    }
-
-    #[test]
-    fn a_process_is_found_by_any_of_its_threads() {
-        let (number, uid) = (std::process::id(), rustix::process::geteuid().as_raw());
-        let thread = std::thread::spawn(|| rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs());
-        let other = std::thread::spawn(|| process_of(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs())).join().unwrap();
-        assert_ne!(thread.join().unwrap(), number);
-        assert_eq!((process_of(number), other, process_of(u32::MAX)), (Some((number, uid)), Some((number, uid)), None));
     }
 }

@@ -86,6 +86,7 @@ pub mod message;
 pub mod oid;
 pub mod params;
 pub mod path;
+pub mod process;
 pub mod public_key;
 pub mod region;
 pub mod socket;
