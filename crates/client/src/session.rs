@@ -1,6 +1,7 @@
 //! Sessions as a program holds them.
 
 use crate::client::{Client, Fate};
+use crate::config::Route;
 use crate::counted::Counted;
 use crate::crowd;
 use crate::link::Link;
@@ -35,6 +36,8 @@ struct Inner {
     params: SessionParams,
     /// The key in this process; none if a broker's vault has it.
     keyed: Option<Box<dyn Keyed>>,
+    /// Whether operations in place are run each by itself: the engine has no lanes for several. And not all go to the queue.
+    is_single: bool,
     /// Whether its broker has lately answered, so that it is worth waiting for it to come back.
     steady: AtomicBool,
     /// This process's number for it, in traces.
@@ -46,7 +49,8 @@ struct Inner {
 
 impl Session {
     pub(crate) fn new(client: Client, params: SessionParams, keyed: Option<Box<dyn Keyed>>, number: u32) -> Self {
-        Self(Arc::new(Inner { client, params, keyed, steady: AtomicBool::new(false), number, remote: OnceBox::new() }))
+        let is_single = client.config().route != Route::Queue && client.engine().lanes(params.algorithm()) < 2;
+        Self(Arc::new(Inner { client, params, keyed, is_single, steady: AtomicBool::new(false), number, remote: OnceBox::new() }))
     }
 
     /// The session's parameters.
@@ -64,7 +68,14 @@ impl Session {
     pub fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
         self.0.params.check(operation)?;
         let Some(keyed) = &self.0.keyed else { return self.run_at_vault(operation) };
-        let (algorithm, view) = (self.0.params.algorithm(), self.0.client.upstream().view());
+        let upstream = self.0.client.upstream();
+        if self.0.is_single && upstream.is_unlinked() {
+            let bytes = operation.work_len() as u64;
+            let written = keyed.run(operation)?;
+            upstream.count_unlinked(self.0.params.algorithm(), bytes);
+            return Ok(written);
+        }
+        let (algorithm, view) = (self.0.params.algorithm(), upstream.view());
         let place = view.place(algorithm, operation.work_len());
         let company = if place == Place::Queue { None } else { self.0.client.company(algorithm) };
         if place == Place::Here || company.is_some() {

@@ -10,7 +10,7 @@ use arc_swap::{ArcSwapOption, Guard};
 use bywash_core::{Algorithm, Error, Place, Result};
 use bywash_protocol::{ForkGuard, TraceEntry, monotonic_ns};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst, fence};
 use std::time::Duration;
 
 /// The connection and what belongs to it. Nothing here is ever locked, so a fork finds nothing held.
@@ -18,6 +18,8 @@ pub(crate) struct Upstream {
     config: Config,
     guard: Result<ForkGuard>,
     link: ArcSwapOption<Link>,
+    /// Whether there ever was one.
+    was_linked: AtomicBool,
     embedded: ArcSwapOption<Embedded>,
     attempts: Attempts,
     /// Why there is no connection.
@@ -46,6 +48,7 @@ impl Upstream {
             config,
             guard: ForkGuard::new(),
             link: ArcSwapOption::empty(),
+            was_linked: AtomicBool::new(false),
             embedded: ArcSwapOption::empty(),
             attempts,
             failure: ArcSwapOption::empty(),
@@ -92,6 +95,28 @@ impl Upstream {
         }
     }
 
+    /// Whether there never was a connection: what the routing table may keep in place is kept there, and nobody records it.
+    #[inline]
+    pub(crate) fn is_unlinked(&self) -> bool {
+        !self.was_linked.load(Relaxed)
+    }
+
+    /// [Counts](Self::count) one operation that was run when there [never was a connection](Self::is_unlinked).
+    #[inline]
+    pub(crate) fn count_unlinked(&self, algorithm: Algorithm, bytes: u64) {
+        if self.has_forked() {
+            return self.count(algorithm, 1, bytes);
+        }
+        let is_time_to_look = self.untold.add_one(algorithm, bytes);
+        // As in `tell`: if it is not seen here that there is a connection now, what was added is seen there.
+        if self.was_linked.load(SeqCst) {
+            self.tell_now();
+        }
+        if is_time_to_look {
+            self.look();
+        }
+    }
+
     /// Counts work done in place.
     #[inline]
     pub(crate) fn count(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
@@ -102,6 +127,12 @@ impl Upstream {
     #[cold]
     fn count_untold(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
         self.untold.add(algorithm, operations, bytes);
+        self.tell_now();
+    }
+
+    /// Tells the broker that there is now, if there is one.
+    #[cold]
+    fn tell_now(&self) {
         fence(SeqCst);
         if let Some(link) = &*self.link.load()
             && !self.has_forked()
@@ -264,6 +295,7 @@ impl Upstream {
         let made = self.note(outcome);
         if let Some(link) = &made {
             self.connections.fetch_add(1, Relaxed);
+            self.was_linked.store(true, SeqCst);
             self.link.store(made.clone());
             self.tell(link);
         }

@@ -2,9 +2,9 @@
 
 use bywash_core::Algorithm;
 use core::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
-/// Operations and bytes run here, per algorithm. One relaxed addition each; no lock.
+/// Operations and bytes run here, per algorithm. One addition each; no lock.
 #[derive(Debug)]
 pub(crate) struct Usage(Box<[Count; Algorithm::COUNT]>);
 
@@ -24,8 +24,17 @@ impl Usage {
     #[inline]
     pub(crate) fn add(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
         let count = &self.0[usize::from(algorithm.number())];
-        count.operations.fetch_add(operations, Relaxed);
-        count.bytes.fetch_add(bytes, Relaxed);
+        count.operations.fetch_add(operations, SeqCst);
+        count.bytes.fetch_add(bytes, SeqCst);
+    }
+
+    /// Adds one operation. True once in a while, as [`is_time_to_look`] is, and cheaper: there is no thread's own count to find.
+    #[inline]
+    pub(crate) fn add_one(&self, algorithm: Algorithm, bytes: u64) -> bool {
+        let count = &self.0[usize::from(algorithm.number())];
+        let before = count.operations.fetch_add(1, SeqCst);
+        count.bytes.fetch_add(bytes, SeqCst);
+        before % u64::from(LOOK_EVERY) == u64::from(LOOK_EVERY) - 1
     }
 
     /// Operations and bytes so far.
@@ -37,7 +46,7 @@ impl Usage {
     /// Moves all counts elsewhere.
     pub(crate) fn drain(&self, mut each: impl FnMut(Algorithm, u64, u64)) {
         for (&algorithm, count) in Algorithm::ALL.iter().zip(&*self.0) {
-            let (operations, bytes) = (count.operations.swap(0, Relaxed), count.bytes.swap(0, Relaxed));
+            let (operations, bytes) = (count.operations.swap(0, SeqCst), count.bytes.swap(0, SeqCst));
             if operations > 0 || bytes > 0 {
                 each(algorithm, operations, bytes);
             }

@@ -65,7 +65,25 @@ impl SessionParams {
     ///
     /// # Errors
     /// [`Error::WrongOperation`], [`Error::IvLength`], [`Error::TagLength`], [`Error::InputLength`], [`Error::OutputTooSmall`].
+    #[inline]
     pub fn check(&self, operation: &Operation<'_>) -> Result<()> {
+        if self.is_common(operation) { Ok(()) } else { self.check_any(operation) }
+    }
+
+    /// Whether it is GCM with the usual nonce, and fits: what most short messages are, seen without a look at tables.
+    #[inline]
+    fn is_common(&self, operation: &Operation<'_>) -> bool {
+        let Operation { direction, iv, data, tag, .. } = operation;
+        matches!(self.algorithm, Algorithm::Aes128Gcm | Algorithm::Aes192Gcm | Algorithm::Aes256Gcm)
+            && *direction != Direction::Compute
+            && iv.len() == 12
+            && tag.len() == self.tag_len
+            && data.input_len() <= data.output_len()
+            && data.input_len() as u64 <= AEAD_INPUT_MAX
+    }
+
+    #[inline(never)]
+    fn check_any(&self, operation: &Operation<'_>) -> Result<()> {
         let Operation { direction, iv, aad, data, tag } = operation;
         let shape = Shape {
             direction: *direction,
@@ -276,6 +294,31 @@ mod tests {
         let mut data = [0; 3];
         let operation = Operation { direction: Direction::Encrypt, iv: &[0; 12], aad: &[], data: Data::InPlace(&mut data), tag: &mut tag };
         assert_eq!(gcm().check(&operation).unwrap_err(), Error::TagLength { algorithm: Algorithm::Aes128Gcm, expected: 16, given: 12 });
+    }
+
+    #[test]
+    fn what_is_common_is_what_all_rules_allow() {
+        let aes = |algorithm: Algorithm, tag_len| {
+            let key = Key::Symmetric((&vec![7; algorithm.key_lengths().0][..]).into());
+            SessionParams::new(algorithm, key).unwrap().with_tag_len(tag_len)
+        };
+        let mut common = 0;
+        for algorithm in [Algorithm::Aes128Gcm, Algorithm::Aes256Gcm, Algorithm::Aes128Ccm, Algorithm::ChaCha20Poly1305] {
+            for params in [aes(algorithm, 16), aes(algorithm, 12)].into_iter().flatten() {
+                for direction in [Direction::Encrypt, Direction::Decrypt, Direction::Compute] {
+                    for (iv, tag, room) in [(12, 16, 5), (12, 12, 5), (12, 16, 4), (12, 16, 6), (11, 16, 5), (0, 16, 5), (12, 0, 5)] {
+                        let (iv, mut tag, mut room) = (vec![0; iv], vec![0; tag], vec![0; room]);
+                        let data = Data::Copy { input: &[0; 5], output: &mut room };
+                        let operation = Operation { direction, iv: &iv, aad: b"any", data, tag: &mut tag };
+                        let is_common = params.is_common(&operation);
+                        assert!(!is_common || params.check_any(&operation).is_ok(), "{algorithm}: {operation:?}");
+                        assert_eq!(params.check(&operation), params.check_any(&operation));
+                        common += u32::from(is_common);
+                    }
+                }
+            }
+        }
+        assert!(common > 0);
     }
 
     #[test]

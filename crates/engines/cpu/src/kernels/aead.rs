@@ -197,7 +197,7 @@ impl<C: Cipher> Kernel<C> {
     }
 
     fn decrypt(&self, iv: &[u8], aad: &[u8], data: Data<'_>, tag: &[u8]) -> Result<()> {
-        let text = text(data).filter(|_| tag.len() == self.tag_len).ok_or(Error::Authentication)?;
+        let Some(text) = text(data).filter(|_| tag.len() == self.tag_len) else { return Err(Error::Authentication) };
         self.key.open(iv, aad, text, tag).map_err(|_| Error::Authentication)
     }
 }
