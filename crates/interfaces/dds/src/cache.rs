@@ -7,7 +7,6 @@ use crate::kind::Kind;
 use crate::refusal::{Refusal, Result};
 use bywash_client::Client;
 use once_cell::race::OnceBox;
-use std::sync::Arc;
 
 /// How many sessions a process's own table holds. Each is 3 KiB.
 pub const CAPACITY: usize = 1024;
@@ -15,7 +14,7 @@ pub const CAPACITY: usize = 1024;
 /// Keyed contexts by what their keys are derived from: kind, master key, salt, session id, and whose tag it is.
 pub struct Sessions {
     client: Client,
-    table: Bounded<Arc<Keyed>>,
+    table: Bounded<Keyed>,
 }
 
 impl Sessions {
@@ -35,7 +34,7 @@ impl Sessions {
     ///
     /// # Errors
     /// [`Refusal::Unprotectable`] for a master key or salt that is not of the kind's length, [`Refusal::Engine`].
-    pub fn get(&self, kind: Kind, purpose: Purpose, master_key: &[u8], salt: &[u8], session: u32) -> Result<Arc<Keyed>> {
+    pub fn get(&self, kind: Kind, purpose: Purpose, master_key: &[u8], salt: &[u8], session: u32) -> Result<Keyed> {
         let (keyed, is_new) = self.find_or_make(kind, purpose, master_key, salt, session)?;
         if is_new {
             self.keep(kind, purpose, master_key, salt, session, &keyed);
@@ -48,7 +47,7 @@ impl Sessions {
     ///
     /// # Errors
     /// Those of [`get`](Self::get).
-    pub fn find_or_make(&self, kind: Kind, purpose: Purpose, master_key: &[u8], salt: &[u8], session: u32) -> Result<(Arc<Keyed>, bool)> {
+    pub fn find_or_make(&self, kind: Kind, purpose: Purpose, master_key: &[u8], salt: &[u8], session: u32) -> Result<(Keyed, bool)> {
         if master_key.len() != kind.key_len() || salt.len() != kind.key_len() {
             return Err(Refusal::Unprotectable("master key and salt must be as long as the kind's keys"));
         }
@@ -56,11 +55,11 @@ impl Sessions {
             return Ok((keyed, false));
         }
         let key = session_key(kind, purpose, master_key, salt, session);
-        Ok((Arc::new(Keyed::new(&self.client, &key[..kind.key_len()])?), true))
+        Ok((Keyed::new(&self.client, &key[..kind.key_len()])?, true))
     }
 
     /// Keeps a session.
-    pub fn keep(&self, kind: Kind, purpose: Purpose, master_key: &[u8], salt: &[u8], session: u32, keyed: &Arc<Keyed>) {
+    pub fn keep(&self, kind: Kind, purpose: Purpose, master_key: &[u8], salt: &[u8], session: u32, keyed: &Keyed) {
         if let Some(name) = name(kind, purpose, master_key, salt, session) {
             self.table.put(&name, keyed.clone());
         }

@@ -24,7 +24,8 @@ pub fn client() -> &'static Client {
     })
 }
 
-/// An AES key ready to use: round keys and powers of the hash key. Shared by threads, without a lock; wiped when dropped.
+/// An AES key ready to use: round keys and powers of the hash key. Shared by threads, without a lock; cheap to clone, and wiped when the last clone is dropped.
+#[derive(Clone)]
 pub struct Keyed(Session);
 
 impl Keyed {

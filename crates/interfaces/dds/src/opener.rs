@@ -8,7 +8,7 @@ use crate::refusal::{Refusal, Result};
 use crate::replay::Accepted;
 use crate::wire::{Header, Sealed};
 use bywash_core::secret::constant_time_eq;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// What messages of one sender are opened with. Shared by threads; what is locked is which sessions are in use.
 pub struct Opener {
@@ -18,12 +18,12 @@ pub struct Opener {
     accepted: Arc<Accepted>,
 }
 
-/// The sessions of one master key that were used last. What did not prove to be authentic never gets here nor into a shared table, so that nobody can
+/// The sessions of one master key that were new last. What did not prove to be authentic never gets here nor into a shared table, so that nobody can
 /// make others' sessions go by inventing numbers.
-struct Recent(Mutex<[Option<Known>; 2]>);
+struct Recent(RwLock<[Option<Known>; 2]>);
 
 /// A session by its number.
-type Known = (u32, Arc<Keyed>);
+type Known = (u32, Keyed);
 
 /// What makes and checks the tag of one receiver.
 pub struct Specific {
@@ -33,27 +33,26 @@ pub struct Specific {
 
 impl Recent {
     fn new() -> Self {
-        Self(Mutex::new([None, None]))
+        Self(RwLock::new([None, None]))
     }
 
-    fn find(&self, id: u32) -> Option<Arc<Keyed>> {
-        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = recent.iter().position(|session| session.as_ref().is_some_and(|(other, _)| *other == id))?;
-        recent[..=at].rotate_right(1);
-        recent[0].as_ref().map(|(_, keyed)| keyed.clone())
-    }
-
-    fn keep(&self, id: u32, keyed: &Arc<Keyed>) {
-        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.rotate_right(1);
-        recent[0] = Some((id, keyed.clone()));
+    fn keep(&self, id: u32, keyed: &Keyed) {
+        let mut recent = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have made it too.
+        if recent.iter().flatten().all(|(other, _)| *other != id) {
+            recent.rotate_right(1);
+            recent[0] = Some((id, keyed.clone()));
+        }
     }
 
     /// Runs what proves a message authentic under the session of that number.
+    #[inline]
     fn with<T>(&self, id: u32, material: &KeyMaterial, purpose: Purpose, prove: impl FnOnce(&Keyed) -> Result<T>) -> Result<T> {
-        if let Some(keyed) = self.find(id) {
-            return prove(&keyed);
+        let recent = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, keyed)) = recent.iter().flatten().find(|(other, _)| *other == id) {
+            return prove(keyed);
         }
+        drop(recent);
         let Some(key) = material.master_key(purpose) else { return Err(Refusal::Receiver("it has no key for receivers")) };
         let (keyed, is_new) = Sessions::shared().find_or_make(material.kind, purpose, key, material.master_salt(), id)?;
         let proof = prove(&keyed)?;

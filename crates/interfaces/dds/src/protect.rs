@@ -156,11 +156,14 @@ fn is_readable(form: Form, mut body: &[u8]) -> bool {
 /// Room that is filled from its beginning.
 struct Room<'a>(&'a mut [u8]);
 
-const LITTLE_ROOM: Refusal = Refusal::Unprotectable("room of the wrong length");
+#[cold]
+fn little_room() -> Refusal {
+    Refusal::Unprotectable("room of the wrong length")
+}
 
 impl<'a> Room<'a> {
     fn take(&mut self, count: usize) -> Result<&'a mut [u8]> {
-        let (taken, rest) = core::mem::take(&mut self.0).split_at_mut_checked(count).ok_or(LITTLE_ROOM)?;
+        let (taken, rest) = core::mem::take(&mut self.0).split_at_mut_checked(count).ok_or_else(little_room)?;
         self.0 = rest;
         Ok(taken)
     }
@@ -171,6 +174,6 @@ impl<'a> Room<'a> {
     }
 
     fn end(self) -> Result<()> {
-        if self.0.is_empty() { Ok(()) } else { Err(LITTLE_ROOM) }
+        if self.0.is_empty() { Ok(()) } else { Err(little_room()) }
     }
 }

@@ -7,7 +7,7 @@ use crate::keymat::KeyMaterial;
 use crate::random;
 use crate::refusal::Result;
 use crate::wire::Header;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// After so many blocks of 16 bytes a session has a new key: 64 GiB, far below what AES-GCM bears.
 pub const BLOCKS_MAX: u64 = 1 << 32;
@@ -21,7 +21,7 @@ pub struct Sender {
 
 struct State {
     id: u32,
-    keyed: Arc<Keyed>,
+    keyed: Keyed,
     suffix: u64,
     blocks: u64,
     process: u64,
@@ -48,21 +48,29 @@ impl Sender {
     ///
     /// # Errors
     /// [`Refusal::Random`](crate::Refusal::Random), [`Refusal::Engine`](crate::Refusal::Engine).
-    pub fn next(&self, bytes: usize) -> Result<(Header, Arc<Keyed>)> {
+    pub fn next(&self, bytes: usize) -> Result<(Header, Keyed)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.process != random::process() {
-            // A forked child has the same key and the same numbers: it begins sessions of its own.
-            *state = State::draw(&self.material)?;
-        } else if state.blocks >= self.blocks_max {
-            let id = state.id.wrapping_add(1);
-            // First the key: if there is none, the session stays as it was.
-            (state.keyed, state.id, state.blocks) = (session(&self.material, id)?, id, 0);
+        if state.process != random::process() || state.blocks >= self.blocks_max {
+            self.renew(&mut state)?;
         }
         // A message is two blocks more for GCM: the tag's mask and the lengths. An empty one counts too.
         state.blocks += bytes.div_ceil(16) as u64 + 2;
         state.suffix = state.suffix.wrapping_add(1);
         let KeyMaterial { kind, sender_id: key_id, .. } = self.material;
         Ok((Header { kind, key_id, session: state.id, suffix: state.suffix }, state.keyed.clone()))
+    }
+
+    #[cold]
+    fn renew(&self, state: &mut State) -> Result<()> {
+        if state.process != random::process() {
+            // A forked child has the same key and the same numbers: it begins sessions of its own.
+            *state = State::draw(&self.material)?;
+        } else {
+            let id = state.id.wrapping_add(1);
+            // First the key: if there is none, the session stays as it was.
+            (state.keyed, state.id, state.blocks) = (session(&self.material, id)?, id, 0);
+        }
+        Ok(())
     }
 
     /// Whether a message with this header is this sender's, where somebody else has the key too. Its sessions and its numbers are a range each: after s sessions and n messages, one of 2^96 / (s n)
@@ -84,7 +92,7 @@ impl State {
 }
 
 /// Not kept in a table: nobody else has use for it, and it is wiped when the next one takes its place.
-fn session(material: &KeyMaterial, id: u32) -> Result<Arc<Keyed>> {
+fn session(material: &KeyMaterial, id: u32) -> Result<Keyed> {
     let key = &material.sender_key[..material.kind.key_len()];
     Ok(Sessions::shared().find_or_make(material.kind, Purpose::Sender, key, material.master_salt(), id)?.0)
 }

@@ -3,12 +3,11 @@
 use crate::abi::{BinaryProperty, Boolean, Exception, Exchange, FALSE, Handle, Octets, Sequence, TRUE, Token, Tokens, code};
 use crate::fault::{Fault, Outcome};
 use crate::host::Host;
-use crate::objects::{ALL_ENDPOINTS, Endpoint, Matched, Object, Protection, Relation};
+use crate::objects::{ALL_ENDPOINTS, Asked, Matched, Object, Protection, Relation};
 use crate::plugin::{Plugin, plugin};
 use crate::read::{elements, text};
 use bywash_dds::KeyMaterial;
 use core::ptr;
-use std::sync::Arc;
 use zeroize::Zeroize;
 
 /// The class of a token, and the name of its one property (s9.5.2.1).
@@ -28,29 +27,23 @@ pub(crate) const TABLE: Exchange = Exchange {
 };
 
 impl Plugin {
-    fn tell_of_endpoint(&self, local: Handle, remote: Handle, is_writer: bool) -> Outcome<Arc<Matched>> {
-        if local == 0 || remote == 0 {
-            return Err(Fault::argument("Invalid argument: a handle is 0"));
-        }
-        // Our writer's keys are for a reader elsewhere.
-        self.registry.matched_with(remote, local, !is_writer)
-    }
-
     fn hear_of_participant(&self, local: Handle, remote: Handle, told: &[Option<KeyMaterial>]) -> Outcome<()> {
-        let participant = self.registry.remote(remote)?;
-        let pair = participant.pair(local).ok_or_else(Fault::handle)?;
+        let mut objects = self.registry.write();
+        let participant = objects.remote_mut(remote)?;
+        participant.pair(local)?;
         let [material] = told else { return if told.is_empty() { Ok(()) } else { Err(invalid("more than one key of a participant")) } };
         check(participant.protection, material)?;
         participant.forget_tags(local);
         let opener = material.clone().map(|material| participant.opener(local, material));
         opener.iter().for_each(|opener| participant.expect_tags(local, opener));
-        pair.set_opener(opener);
+        participant.pair_mut(local)?.opener = opener;
         Ok(())
     }
 
     fn hear_of_endpoint(&self, local: Handle, remote: Handle, told: Vec<Option<KeyMaterial>>, is_writer: bool) -> Outcome<()> {
-        let matched = self.registry.matched_with(remote, local, is_writer)?;
-        if matched.endpoint.carries_keys {
+        let mut objects = self.registry.write();
+        let matched = objects.matched_with(remote, local, is_writer)?;
+        if matched.asked.carries_keys {
             // Its key is the pair's, from the handshake; nobody changes it by a token.
             return Err(invalid("a key for an endpoint that carries keys"));
         }
@@ -59,23 +52,25 @@ impl Plugin {
             return Err(invalid("more keys than an endpoint has"));
         }
         if let Some(first) = told.first() {
-            check(asked(&matched), first)?;
+            check(asked(matched), first)?;
         }
-        let openers: Vec<_> = told.into_iter().flatten().map(|material| matched.participant.opener(ALL_ENDPOINTS, material)).collect();
-        matched.participant.forget(remote);
+        let participant = matched.participant;
+        let participant = objects.remote_mut(participant)?;
+        let openers: Vec<_> = told.into_iter().flatten().map(|material| participant.opener(ALL_ENDPOINTS, material)).collect();
+        participant.forget(remote);
         if let Some(first) = openers.first() {
-            matched.participant.relate(first.material().sender_id, 0, Relation { remote, local, is_writer });
-            matched.participant.expect_tags(remote, first);
+            participant.relate(first.material().sender_id, 0, Relation { remote, local, is_writer });
+            participant.expect_tags(remote, first);
         }
-        matched.set_openers(openers);
+        objects.matched_mut(remote)?.openers = openers;
         Ok(())
     }
 
     /// Whether the host may come without a token: where nothing is protected there is none.
     fn may_be_silent(&self, handle: Handle) -> bool {
-        let protection = match self.registry.any(handle) {
-            Ok(Object::Remote(remote)) => remote.protection,
-            Ok(Object::Matched(matched)) => asked(&matched),
+        let protection = match self.registry.read().find(handle) {
+            Some(Object::Remote(remote)) => remote.protection,
+            Some(Object::Matched(matched)) => asked(matched),
             _ => return false,
         };
         protection.encrypts.is_none()
@@ -97,7 +92,7 @@ impl Plugin {
 
 /// What an endpoint elsewhere must tell a key for: readers send submessages, writers payloads too.
 fn asked(matched: &Matched) -> Protection {
-    let Endpoint { submessages, payloads, .. } = *matched.endpoint;
+    let Asked { submessages, payloads, .. } = matched.asked;
     if matched.is_writer { submessages.or(payloads) } else { submessages }
 }
 
@@ -215,8 +210,8 @@ unsafe extern "C" fn create_local_participant_crypto_tokens(
     // SAFETY: the host calls us with the table that it got from us, and with pointers that hold for the call.
     unsafe {
         plugin(instance).run("create_local_participant_crypto_tokens", exception, FALSE, |plugin| {
-            let pair = plugin.registry.remote(remote)?.pair(local).ok_or_else(Fault::handle)?;
-            match &pair.told {
+            let objects = plugin.registry.read();
+            match &objects.shared(remote, local)?.told {
                 Some(material) => put(&plugin.host, tokens, &[&material.to_bytes()]),
                 None => put(&plugin.host, tokens, &[&KeyMaterial::none()]),
             }
@@ -253,8 +248,13 @@ unsafe fn create(
     // SAFETY: as the caller says.
     unsafe {
         plugin(instance).run("create_local_endpoint_crypto_tokens", exception, FALSE, |plugin| {
-            let matched = plugin.tell_of_endpoint(local, remote, is_writer)?;
-            if !is_writer && matched.told.is_empty() && matched.endpoint.payloads.encrypts.is_some() {
+            if local == 0 || remote == 0 {
+                return Err(Fault::argument("Invalid argument: a handle is 0"));
+            }
+            let objects = plugin.registry.read();
+            // Our writer's keys are for a reader elsewhere.
+            let matched = objects.matched_with(remote, local, !is_writer)?;
+            if !is_writer && matched.told.is_empty() && matched.asked.payloads.encrypts.is_some() {
                 // A reader has no key where payloads alone are protected. Fast DDS waits for a token that says so.
                 return put(&plugin.host, tokens, &[&KeyMaterial::none()]);
             }

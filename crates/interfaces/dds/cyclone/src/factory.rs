@@ -2,12 +2,12 @@
 
 use crate::abi::{Boolean, EndpointAttributes, Exception, FALSE, Factory, Foreign, Handle, ParticipantAttributes, Properties, TRUE, code};
 use crate::fault::{Fault, Outcome};
-use crate::objects::{Endpoint, Local, Matched, Object, Pair, Protection, Relation, Remote};
+use crate::objects::{Asked, Endpoint, Local, Matched, Object, Pair, Protection, Relation, Remote};
 use crate::plugin::{Plugin, plugin};
 use crate::read::Property;
+use crate::registry::Objects;
 use bywash_dds::{KeyMaterial, Kind, Sender, Sessions, exchange_keys};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::RwLockWriteGuard;
 
 /// The names of the two endpoints by which keys are exchanged.
 const KEY_WRITER: &str = "BuiltinParticipantVolatileMessageSecureWriter";
@@ -27,34 +27,42 @@ pub(crate) const TABLE: Factory = Factory {
 
 impl Plugin {
     /// What messages of that protection are sent with, if they are protected.
-    fn sender(&self, protection: Protection, properties: &Property<'_>) -> Outcome<Option<Arc<Sender>>> {
+    fn sender(&self, protection: Protection, properties: &Property<'_>) -> Outcome<Option<Sender>> {
         let is_256 = properties.find("dds.sec.crypto.keysize").is_none_or(|size| size != "128");
         let Some(kind) = protection.kind(is_256) else { return Ok(None) };
         let material = KeyMaterial::generate(kind, self.registry.key_id())?;
-        Ok(Some(Arc::new(Sender::new(material, self.blocks_max)?)))
+        Ok(Some(Sender::new(material, self.blocks_max)?))
     }
 
     /// What a receiver is told of our key: with a key for its own tags, if the governance asks for them.
-    fn told(&self, sender: &Option<Arc<Sender>>, protection: Protection) -> Outcome<Option<KeyMaterial>> {
+    fn told(&self, sender: &Option<Sender>, protection: Protection) -> Outcome<Option<KeyMaterial>> {
         let Some(sender) = sender else { return Ok(None) };
         let told = if protection.has_origin { sender.material().with_receiver(self.registry.key_id())? } else { sender.material().clone() };
         Ok(Some(told))
     }
 
     fn meet(&self, local: Handle, identity: Foreign, secret: Foreign) -> Outcome<Handle> {
-        let ours = self.registry.local(local)?;
-        let found = self.registry.remote_of(identity);
-        let remote = found.as_ref().map_or_else(|| Arc::new(Remote::new(identity, ours.protection)), |(_, remote)| remote.clone());
-        if remote.pair(local).is_none() {
-            let secret = self.host.shared_secret(secret)?;
-            let (salt, sender_key) = exchange_keys(&secret.secret, &secret.challenge1, &secret.challenge2);
-            let exchange = KeyMaterial { kind: Kind::Aes256Gcm, salt, sender_id: 0, sender_key, receiver: None };
-            let sender = || Sender::new(exchange.clone(), self.blocks_max);
-            let pair = Pair::new(self.told(&ours.sender, ours.protection)?, exchange.clone(), sender()?, sender()?);
-            remote.add_pair(local, pair);
-        }
-        // Last: who is told of a failure has no handle by which to unregister it.
-        found.map_or_else(|| self.registry.add(Object::Remote(remote)), |(handle, _)| Ok(handle))
+        let (protection, told) = {
+            let objects = self.registry.read();
+            let ours = objects.local(local)?;
+            if let Some(handle) = objects.remote_of(identity).filter(|handle| objects.shared(*handle, local).is_ok()) {
+                return Ok(handle);
+            }
+            (ours.protection, self.told(&ours.sender, ours.protection)?)
+        };
+        let secret = self.host.shared_secret(secret)?;
+        let (salt, sender_key) = exchange_keys(&secret.secret, &secret.challenge1, &secret.challenge2);
+        let exchange = KeyMaterial { kind: Kind::Aes256Gcm, salt, sender_id: 0, sender_key, receiver: None };
+        let sender = || Sender::new(exchange.clone(), self.blocks_max);
+        let pair = Pair::new(told, exchange.clone(), sender()?, sender()?);
+        let mut objects = self.registry.write();
+        objects.local(local)?;
+        let handle = match objects.remote_of(identity) {
+            Some(handle) => handle,
+            None => objects.add(Object::Remote(Remote::new(identity, protection)))?,
+        };
+        objects.remote_mut(handle)?.add_pair(local, pair);
+        Ok(handle)
     }
 
     fn register_endpoint(
@@ -64,66 +72,82 @@ impl Plugin {
         properties: &Property<'_>,
         attributes: &EndpointAttributes,
     ) -> Outcome<Handle> {
-        let ours = self.registry.local(participant)?;
+        self.registry.read().local(participant)?;
         let (submessages, payloads) = (Protection::of_submessages(attributes), Protection::of_payloads(attributes));
         let name = if is_writer { KEY_WRITER } else { KEY_READER };
         let carries_keys = properties.find("dds.sec.builtin_endpoint_name").is_some_and(|value| value == name);
         let sender = if carries_keys { None } else { self.sender(submessages, properties)? };
         let payload_sender = if carries_keys || !is_writer { None } else { self.sender(payloads, properties)? };
-        let endpoint = Endpoint { is_writer, participant, submessages, payloads, carries_keys, sender, payload_sender };
-        let handle = self.registry.add(Object::Endpoint(Arc::new(endpoint)))?;
+        let asked = Asked { submessages, payloads, carries_keys };
+        let endpoint = Endpoint { is_writer, participant, asked, sender, payload_sender };
+        let mut objects = self.registry.write();
+        objects.local(participant)?;
+        let handle = objects.add(Object::Endpoint(endpoint))?;
         if carries_keys && !is_writer {
-            ours.key_reader.store(handle, Relaxed);
+            objects.local_mut(participant)?.key_reader = handle;
         }
         Ok(handle)
     }
 
     /// A reader elsewhere that matches a writer of ours, or the other way about.
     fn match_endpoint(&self, is_writer: bool, local: Handle, participant: Handle) -> Outcome<Handle> {
-        let endpoint = self.registry.endpoint(local, !is_writer)?;
-        let remote = self.registry.remote(participant)?;
-        let (mut told, mut pair) = (Vec::new(), None);
-        if endpoint.carries_keys {
-            pair = Some(remote.pair(endpoint.participant).ok_or_else(Fault::handle)?);
-        } else {
-            told.extend(self.told(&endpoint.sender, endpoint.submessages)?);
-            told.extend(self.told(&endpoint.payload_sender, Protection::default())?);
-        }
-        let carries_keys = endpoint.carries_keys;
-        self.registry.add_with(|handle| {
-            if carries_keys && is_writer {
-                // Under the one key between two participants both ways: what comes is taken for the writer's.
-                remote.relate(0, local, Relation { remote: handle, local, is_writer: true });
+        let matched = {
+            let objects = self.registry.read();
+            let endpoint = objects.endpoint(local, !is_writer)?;
+            objects.remote(participant)?;
+            let mut told = Vec::new();
+            if endpoint.asked.carries_keys {
+                objects.shared(participant, endpoint.participant)?;
+            } else {
+                told.extend(self.told(&endpoint.sender, endpoint.asked.submessages)?);
+                told.extend(self.told(&endpoint.payload_sender, Protection::default())?);
             }
-            Object::Matched(Arc::new(Matched::new(is_writer, (local, endpoint), remote, told, pair)))
-        })
+            Matched::new(is_writer, (local, endpoint), participant, told)
+        };
+        let mut objects = self.registry.write();
+        objects.remote(participant)?;
+        let carries_keys = matched.asked.carries_keys;
+        let handle = objects.add(Object::Matched(matched))?;
+        if carries_keys && is_writer {
+            // Under the one key between two participants both ways: what comes is taken for the writer's.
+            objects.remote_mut(participant)?.relate(0, local, Relation { remote: handle, local, is_writer: true });
+        }
+        Ok(handle)
     }
 
     fn unregister_participant(&self, handle: Handle) -> Outcome<()> {
-        match self.registry.any(handle)? {
-            Object::Local(_) => self.registry.remotes().iter().for_each(|remote| remote.remove_pair(handle)),
-            Object::Remote(_) => {}
+        let mut objects = self.registry.write();
+        match objects.find(handle) {
+            Some(Object::Local(_)) => objects.remotes_mut().for_each(|remote| remote.remove_pair(handle)),
+            Some(Object::Remote(_)) => {}
             _ => return Err(Fault::handle()),
         }
-        self.end(handle);
+        end(objects, handle);
         Ok(())
     }
 
     fn unregister_endpoint(&self, handle: Handle, is_writer: bool) -> Outcome<()> {
-        match self.registry.any(handle)? {
-            Object::Endpoint(endpoint) if endpoint.is_writer == is_writer => {}
-            Object::Matched(matched) if matched.is_writer == is_writer => matched.participant.forget(handle),
+        let mut objects = self.registry.write();
+        match objects.find(handle) {
+            Some(Object::Endpoint(endpoint)) if endpoint.is_writer == is_writer => {}
+            Some(Object::Matched(matched)) if matched.is_writer == is_writer => {
+                // Who is gone has forgotten it.
+                let participant = matched.participant;
+                objects.remote_mut(participant).into_iter().for_each(|participant| participant.forget(handle));
+            }
             _ => return Err(Fault::handle()),
         }
-        self.end(handle);
+        end(objects, handle);
         Ok(())
     }
+}
 
-    /// Sessions of who is gone are wiped; what others use they have at hand.
-    fn end(&self, handle: Handle) {
-        self.registry.remove(handle);
-        Sessions::shared().clear();
-    }
+/// Takes an object out. Its keys are wiped, and sessions that were kept; what others use of these they have at hand.
+fn end(mut objects: RwLockWriteGuard<'_, Objects>, handle: Handle) {
+    let gone = objects.remove(handle);
+    drop(objects);
+    drop(gone);
+    Sessions::shared().clear();
 }
 
 unsafe extern "C" fn register_local_participant(
@@ -143,7 +167,7 @@ unsafe extern "C" fn register_local_participant(
             }
             let protection = Protection::of_messages(attributes);
             let sender = plugin.sender(protection, &Property::of(properties))?;
-            plugin.registry.add(Object::Local(Arc::new(Local { protection, sender, key_reader: AtomicI64::new(0) })))
+            plugin.registry.write().add(Object::Local(Local { protection, sender, key_reader: 0 }))
         })
     }
 }

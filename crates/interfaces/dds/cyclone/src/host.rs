@@ -28,7 +28,7 @@ pub struct Secret {
 
 /// A block of the host's memory; freed when dropped, unless it was given to the host.
 pub struct Block {
-    host: Host,
+    free: unsafe extern "C" fn(*mut c_void),
     start: *mut u8,
     len: usize,
 }
@@ -92,7 +92,7 @@ impl Host {
     pub(crate) fn block(&self, len: usize) -> Outcome<Block> {
         // SAFETY: any length; what comes has at least one byte.
         let start = unsafe { (self.allocate)(len.max(1)) }.cast::<u8>();
-        if start.is_null() { Err(Fault::allocation()) } else { Ok(Block { host: *self, start, len }) }
+        if start.is_null() { Err(Fault::allocation()) } else { Ok(Block { free: self.free, start, len }) }
     }
 
     /// Zeroed memory.
@@ -175,6 +175,6 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         // SAFETY: it is ours, and nobody has it any more.
-        unsafe { self.host.free(self.start) };
+        unsafe { (self.free)(self.start.cast()) };
     }
 }

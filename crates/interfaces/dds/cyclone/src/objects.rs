@@ -1,11 +1,11 @@
 //! What handles stand for.
 
 use crate::abi::{self, EndpointAttributes, Handle, ParticipantAttributes};
+use crate::fault::{Fault, Outcome};
 use bywash_dds::wire::Header;
 use bywash_dds::{Accepted, KeyMaterial, Kind, Opener, Sender, Specific};
-use std::collections::HashMap;
-use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
 
 /// What a governance asks for: for a message, a submessage or a payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,22 +47,21 @@ impl Protection {
     }
 }
 
-/// Any object.
-#[derive(Clone)]
+/// Any object. Objects name each other by handle.
 pub(crate) enum Object {
-    Local(Arc<Local>),
-    Remote(Arc<Remote>),
-    Endpoint(Arc<Endpoint>),
-    Matched(Arc<Matched>),
+    Local(Local),
+    Remote(Remote),
+    Endpoint(Endpoint),
+    Matched(Matched),
 }
 
 /// A participant of this process.
 pub(crate) struct Local {
     pub(crate) protection: Protection,
     /// What its messages are protected with.
-    pub(crate) sender: Option<Arc<Sender>>,
-    /// Its reader of the keys that others send, once that is registered.
-    pub(crate) key_reader: AtomicI64,
+    pub(crate) sender: Option<Sender>,
+    /// Its reader of the keys that others send; 0 until that is registered.
+    pub(crate) key_reader: Handle,
 }
 
 /// A participant elsewhere.
@@ -70,14 +69,14 @@ pub(crate) struct Remote {
     pub(crate) identity: abi::Foreign,
     pub(crate) protection: Protection,
     /// What it shares with each of ours, by their handles.
-    pairs: Mutex<HashMap<Handle, Arc<Pair>>>,
+    pairs: BTreeMap<Handle, Pair>,
     /// Which endpoints a submessage is between, by the id of its key; of several matches with one key the last. Keys of ours alone
     /// (id 0, between two participants) are known by the reader of ours too.
-    relations: Mutex<HashMap<(u32, Handle), Vec<Relation>>>,
+    relations: BTreeMap<(u32, Handle), Vec<Relation>>,
     /// Who checks the tags that are for us, by the ids of their keys.
-    specifics: Mutex<HashMap<u32, Vec<Expected>>>,
+    specifics: BTreeMap<u32, Vec<Expected>>,
     /// All openers of its keys that live, by whom they open for.
-    openers: Mutex<Vec<(Handle, Weak<Opener>)>>,
+    openers: Vec<(Handle, Weak<Opener>)>,
 }
 
 /// Whom an opener is for: what came once for one of the endpoints of ours that match one elsewhere has come for all, for the host decodes a submessage once. A message it decodes for each of its
@@ -102,53 +101,47 @@ pub(crate) struct Pair {
     /// What makes those tags.
     pub(crate) specific: Option<Specific>,
     /// What the other sends under the key by which they tell each other of all other keys, and sessions of ours under it.
-    pub(crate) exchange: Arc<Opener>,
-    pub(crate) writer: Arc<Sender>,
-    pub(crate) reader: Arc<Sender>,
+    exchange: Opener,
+    writer: Sender,
+    reader: Sender,
     /// What the other's messages are opened with, once it has told.
-    opener: RwLock<Option<Arc<Opener>>>,
+    pub(crate) opener: Option<Arc<Opener>>,
 }
 
 /// A writer or reader of this process.
 pub(crate) struct Endpoint {
     pub(crate) is_writer: bool,
     pub(crate) participant: Handle,
+    pub(crate) asked: Asked,
+    pub(crate) sender: Option<Sender>,
+    pub(crate) payload_sender: Option<Sender>,
+}
+
+/// What the governance asks for, for what an endpoint sends and gets.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
     pub(crate) submessages: Protection,
     pub(crate) payloads: Protection,
     /// Whether it carries keys: it has none of its own, but those of each pair.
     pub(crate) carries_keys: bool,
-    pub(crate) sender: Option<Arc<Sender>>,
-    pub(crate) payload_sender: Option<Arc<Sender>>,
 }
 
 /// A writer or reader elsewhere that matches one of ours.
 pub(crate) struct Matched {
     pub(crate) is_writer: bool,
+    /// Ours, what is asked for there, and the participant that it is of.
     pub(crate) local: Handle,
-    pub(crate) endpoint: Arc<Endpoint>,
-    pub(crate) participant: Arc<Remote>,
+    pub(crate) asked: Asked,
+    pub(crate) local_participant: Handle,
+    pub(crate) participant: Handle,
     /// What it is told of our keys.
     pub(crate) told: Vec<KeyMaterial>,
     /// What makes its tags.
     pub(crate) specific: Option<Specific>,
-    /// Whose keys it carries, if it does.
-    pub(crate) pair: Option<Arc<Pair>>,
     /// What it sends is opened with, once it has told.
-    openers: RwLock<Vec<Arc<Opener>>>,
+    pub(crate) openers: Vec<Arc<Opener>>,
     /// What a host has decoded for this match that was told to decode it for [another](Remote::is_between), as one does that decodes a submessage for each of its readers.
     pub(crate) apart: Accepted,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    lock.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Remote {
@@ -158,38 +151,43 @@ impl Remote {
     }
 
     /// What opens messages under this key. What came once has come once for all who open for the same, as long as one of them lives: not for each match anew, nor again when a key is told again.
-    pub(crate) fn opener(&self, whose: Handle, material: KeyMaterial) -> Arc<Opener> {
-        let mut openers = lock(&self.openers);
-        openers.retain(|(_, opener)| opener.strong_count() > 0);
+    pub(crate) fn opener(&mut self, whose: Handle, material: KeyMaterial) -> Arc<Opener> {
+        self.openers.retain(|(_, opener)| opener.strong_count() > 0);
         let like = |(other, opener): &(Handle, Weak<Opener>)| {
             let opener = opener.upgrade().filter(|opener| *other == whose && opener.material().is_of_the_sender_of(&material))?;
             Some(opener.accepted().clone())
         };
-        let accepted = openers.iter().find_map(like).unwrap_or_default();
+        let accepted = self.openers.iter().find_map(like).unwrap_or_default();
         let opener = Arc::new(Opener::sharing(material, accepted));
-        openers.push((whose, Arc::downgrade(&opener)));
+        self.openers.push((whose, Arc::downgrade(&opener)));
         opener
     }
 
-    pub(crate) fn pair(&self, local: Handle) -> Option<Arc<Pair>> {
-        lock(&self.pairs).get(&local).cloned()
+    pub(crate) fn pair(&self, local: Handle) -> Outcome<&Pair> {
+        self.pairs.get(&local).ok_or_else(Fault::handle)
     }
 
-    pub(crate) fn add_pair(&self, local: Handle, pair: Pair) {
-        lock(&self.pairs).insert(local, Arc::new(pair));
+    pub(crate) fn pair_mut(&mut self, local: Handle) -> Outcome<&mut Pair> {
+        self.pairs.get_mut(&local).ok_or_else(Fault::handle)
     }
 
-    pub(crate) fn remove_pair(&self, local: Handle) {
-        lock(&self.pairs).remove(&local);
+    /// What it shares with one of ours, unless that is there already.
+    pub(crate) fn add_pair(&mut self, local: Handle, pair: Pair) {
+        self.pairs.entry(local).or_insert(pair);
+    }
+
+    pub(crate) fn remove_pair(&mut self, local: Handle) {
+        self.pairs.remove(&local);
         self.forget_tags(local);
     }
 
-    pub(crate) fn relate(&self, key: u32, reader: Handle, relation: Relation) {
-        lock(&self.relations).entry((key, reader)).or_default().push(relation);
+    pub(crate) fn relate(&mut self, key: u32, reader: Handle, relation: Relation) {
+        self.relations.entry((key, reader)).or_default().push(relation);
     }
 
+    #[inline]
     pub(crate) fn relation(&self, key: u32, reader: Handle) -> Option<Relation> {
-        lock(&self.relations).get(&(key, reader))?.last().copied()
+        self.relations.get(&(key, reader))?.last().copied()
     }
 
     /// Whether a host that asks is told that a submessage under this key is between these two.
@@ -198,8 +196,8 @@ impl Remote {
     }
 
     /// Forgets what leads to a matched endpoint.
-    pub(crate) fn forget(&self, remote: Handle) {
-        lock(&self.relations).retain(|_, relations| {
+    pub(crate) fn forget(&mut self, remote: Handle) {
+        self.relations.retain(|_, relations| {
             relations.retain(|relation| relation.remote != remote);
             !relations.is_empty()
         });
@@ -207,21 +205,20 @@ impl Remote {
     }
 
     /// An opener whose tags for us count, until its owner is [forgotten](Self::forget).
-    pub(crate) fn expect_tags(&self, owner: Handle, opener: &Arc<Opener>) {
+    pub(crate) fn expect_tags(&mut self, owner: Handle, opener: &Arc<Opener>) {
         if let Some(specific) = opener.specific() {
-            lock(&self.specifics).entry(specific.id()).or_default().push((owner, opener.clone()));
+            self.specifics.entry(specific.id()).or_default().push((owner, opener.clone()));
         }
     }
 
     /// Who checks tags of that key on what this sender sends. A tag says nothing of the text but through the common tag, which whoever has a sender's key can make any: one that is of another sender's
     /// key may have been taken from that one's message.
-    pub(crate) fn tags_of(&self, key: u32, sender: &KeyMaterial) -> Option<Arc<Opener>> {
-        let specifics = lock(&self.specifics);
-        specifics.get(&key)?.iter().rev().map(|(_, opener)| opener).find(|opener| opener.material().is_of_the_sender_of(sender)).cloned()
+    pub(crate) fn tags_of(&self, key: u32, sender: &KeyMaterial) -> Option<&Opener> {
+        self.specifics.get(&key)?.iter().rev().map(|(_, opener)| &**opener).find(|opener| opener.material().is_of_the_sender_of(sender))
     }
 
-    pub(crate) fn forget_tags(&self, owner: Handle) {
-        lock(&self.specifics).retain(|_, openers| {
+    pub(crate) fn forget_tags(&mut self, owner: Handle) {
+        self.specifics.retain(|_, openers| {
             openers.retain(|(other, _)| *other != owner);
             !openers.is_empty()
         });
@@ -231,8 +228,7 @@ impl Remote {
 impl Pair {
     pub(crate) fn new(told: Option<KeyMaterial>, exchange: KeyMaterial, writer: Sender, reader: Sender) -> Self {
         let specific = told.as_ref().and_then(Specific::new);
-        let exchange = Arc::new(Opener::new(exchange));
-        Self { told, specific, exchange, writer: Arc::new(writer), reader: Arc::new(reader), opener: RwLock::new(None) }
+        Self { told, specific, exchange: Opener::new(exchange), writer, reader, opener: None }
     }
 
     /// Whether what came under the key of both is what we have sent.
@@ -240,40 +236,29 @@ impl Pair {
         self.writer.has_made(header) || self.reader.has_made(header)
     }
 
-    pub(crate) fn opener(&self) -> Option<Arc<Opener>> {
-        read(&self.opener).clone()
+    /// What an endpoint of ours that carries keys sends to the other's.
+    pub(crate) fn sender(&self, is_writer: bool) -> &Sender {
+        if is_writer { &self.writer } else { &self.reader }
     }
 
-    pub(crate) fn set_opener(&self, opener: Option<Arc<Opener>>) {
-        *write(&self.opener) = opener;
+    /// What opens messages of the other's endpoint that carries keys, if they are under the key of that id.
+    pub(crate) fn exchange(&self, key: u32) -> Option<&Opener> {
+        Some(&self.exchange).filter(|opener| opener.material().sender_id == key)
     }
 }
 
 impl Matched {
-    pub(crate) fn new(
-        is_writer: bool,
-        (local, endpoint): (Handle, Arc<Endpoint>),
-        participant: Arc<Remote>,
-        told: Vec<KeyMaterial>,
-        pair: Option<Arc<Pair>>,
-    ) -> Self {
+    pub(crate) fn new(is_writer: bool, (local, endpoint): (Handle, &Endpoint), participant: Handle, told: Vec<KeyMaterial>) -> Self {
+        let Endpoint { asked, participant: local_participant, .. } = *endpoint;
         // Tags go with submessages, whose key is told first.
         let specific = told.first().and_then(Specific::new);
-        let openers = RwLock::new(pair.iter().map(|pair| pair.exchange.clone()).collect());
-        Self { is_writer, local, endpoint, participant, told, specific, pair, openers, apart: Accepted::default() }
-    }
-
-    /// What is sent to it if it carries keys.
-    pub(crate) fn exchange(&self) -> Option<Arc<Sender>> {
-        self.pair.as_ref().map(|pair| if self.is_writer { pair.reader.clone() } else { pair.writer.clone() })
+        let (openers, apart) = Default::default();
+        Self { is_writer, local, asked, local_participant, participant, told, specific, openers, apart }
     }
 
     /// What opens messages under the key of that id.
-    pub(crate) fn opener(&self, key: u32) -> Option<Arc<Opener>> {
-        read(&self.openers).iter().find(|opener| opener.material().sender_id == key).cloned()
-    }
-
-    pub(crate) fn set_openers(&self, openers: Vec<Arc<Opener>>) {
-        *write(&self.openers) = openers;
+    #[inline]
+    pub(crate) fn opener(&self, key: u32) -> Option<&Opener> {
+        self.openers.iter().find(|opener| opener.material().sender_id == key).map(|opener| &**opener)
     }
 }

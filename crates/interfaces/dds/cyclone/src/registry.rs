@@ -2,15 +2,19 @@
 
 use crate::abi::{Foreign, Handle};
 use crate::fault::{Fault, Outcome};
-use crate::objects::{Endpoint, Local, Matched, Object, Remote};
+use crate::objects::{Endpoint, Local, Matched, Object, Pair, Remote};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// All objects of a plug-in. A handle is a slot and how often that was used before: what is gone is never taken for what came in its place.
+/// All objects of a plug-in, and the one lock that they have: a message takes it once, for reading, and keeps it until it is done; whoever comes or goes takes it for
+/// writing. What messages themselves change has locks of its own within.
 pub(crate) struct Registry {
-    slots: RwLock<Vec<Slot>>,
+    objects: RwLock<Objects>,
     key_ids: AtomicU32,
 }
+
+/// Slots. A handle is a slot and how often that was used before: what is gone is never taken for what came in its place.
+pub(crate) struct Objects(Vec<Slot>);
 
 struct Slot {
     uses: u32,
@@ -28,7 +32,7 @@ fn joined(slot: usize, uses: u32) -> Handle {
 
 impl Registry {
     pub(crate) fn new() -> Self {
-        Self { slots: RwLock::new(Vec::new()), key_ids: AtomicU32::new(1) }
+        Self { objects: RwLock::new(Objects(Vec::new())), key_ids: AtomicU32::new(1) }
     }
 
     /// An id for a new key: not 0, which is the key between two participants.
@@ -39,92 +43,118 @@ impl Registry {
         }
     }
 
-    pub(crate) fn add(&self, object: Object) -> Outcome<Handle> {
-        self.add_with(|_| object)
+    /// All objects. A thread that has them must not ask again: it would wait for a writer that waits for it.
+    #[inline]
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Objects> {
+        self.objects.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an object that is made with its handle known.
-    pub(crate) fn add_with(&self, object: impl FnOnce(Handle) -> Object) -> Outcome<Handle> {
-        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+    /// All objects, to change them; nothing dear is to be done meanwhile, for messages wait.
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Objects> {
+        self.objects.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Objects {
+    pub(crate) fn add(&mut self, object: Object) -> Outcome<Handle> {
         // A use's number stays below 2^31, so that handles stay positive.
-        let free = slots.iter().position(|slot| slot.object.is_none() && slot.uses < i32::MAX as u32);
-        let at = free.unwrap_or(slots.len());
-        if at == slots.len() {
-            slots.push(Slot { uses: 0, object: None });
-        }
+        let free = self.0.iter().position(|slot| slot.object.is_none() && slot.uses < i32::MAX as u32);
+        let at = free.unwrap_or(self.0.len());
         if u32::try_from(at).is_err() {
             return Err(Fault::allocation());
         }
-        let slot = &mut slots[at];
+        if at == self.0.len() {
+            self.0.push(Slot { uses: 0, object: None });
+        }
+        let slot = &mut self.0[at];
         slot.uses += 1;
-        let handle = joined(at, slot.uses);
-        slot.object = Some(object(handle));
-        Ok(handle)
+        slot.object = Some(object);
+        Ok(joined(at, slot.uses))
     }
 
-    /// Takes an object out. It lives on while somebody works with it.
-    pub(crate) fn remove(&self, handle: Handle) -> Option<Object> {
+    /// Takes an object out.
+    pub(crate) fn remove(&mut self, handle: Handle) -> Option<Object> {
         let (at, uses) = split(handle);
-        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
-        slots.get_mut(at).filter(|slot| slot.uses == uses)?.object.take()
+        self.0.get_mut(at).filter(|slot| slot.uses == uses)?.object.take()
     }
 
-    pub(crate) fn local(&self, handle: Handle) -> Outcome<Arc<Local>> {
-        self.find(handle, |object| if let Object::Local(local) = object { Some(local.clone()) } else { None })
+    /// A participant of this process.
+    #[inline]
+    pub(crate) fn local(&self, handle: Handle) -> Outcome<&Local> {
+        if let Some(Object::Local(local)) = self.find(handle) { Ok(local) } else { Err(Fault::handle()) }
     }
 
-    pub(crate) fn remote(&self, handle: Handle) -> Outcome<Arc<Remote>> {
-        self.find(handle, |object| if let Object::Remote(remote) = object { Some(remote.clone()) } else { None })
+    /// A participant elsewhere.
+    #[inline]
+    pub(crate) fn remote(&self, handle: Handle) -> Outcome<&Remote> {
+        if let Some(Object::Remote(remote)) = self.find(handle) { Ok(remote) } else { Err(Fault::handle()) }
+    }
+
+    /// What a participant elsewhere and one of ours share.
+    #[inline]
+    pub(crate) fn shared(&self, remote: Handle, local: Handle) -> Outcome<&Pair> {
+        self.remote(remote)?.pair(local)
+    }
+
+    pub(crate) fn local_mut(&mut self, handle: Handle) -> Outcome<&mut Local> {
+        if let Some(Object::Local(local)) = self.find_mut(handle) { Ok(local) } else { Err(Fault::handle()) }
+    }
+
+    pub(crate) fn remote_mut(&mut self, handle: Handle) -> Outcome<&mut Remote> {
+        if let Some(Object::Remote(remote)) = self.find_mut(handle) { Ok(remote) } else { Err(Fault::handle()) }
     }
 
     /// A writer or reader of this process.
-    pub(crate) fn endpoint(&self, handle: Handle, is_writer: bool) -> Outcome<Arc<Endpoint>> {
-        self.find(handle, |object| match object {
-            Object::Endpoint(endpoint) if endpoint.is_writer == is_writer => Some(endpoint.clone()),
-            _ => None,
-        })
+    #[inline]
+    pub(crate) fn endpoint(&self, handle: Handle, is_writer: bool) -> Outcome<&Endpoint> {
+        match self.find(handle) {
+            Some(Object::Endpoint(endpoint)) if endpoint.is_writer == is_writer => Ok(endpoint),
+            _ => Err(Fault::handle()),
+        }
     }
 
     /// A writer or reader elsewhere.
-    pub(crate) fn matched(&self, handle: Handle, is_writer: bool) -> Outcome<Arc<Matched>> {
-        self.find(handle, |object| match object {
-            Object::Matched(matched) if matched.is_writer == is_writer => Some(matched.clone()),
-            _ => None,
-        })
+    #[inline]
+    pub(crate) fn matched(&self, handle: Handle, is_writer: bool) -> Outcome<&Matched> {
+        match self.find(handle) {
+            Some(Object::Matched(matched)) if matched.is_writer == is_writer => Ok(matched),
+            _ => Err(Fault::handle()),
+        }
     }
 
-    /// The same, which has to match that one of ours.
-    pub(crate) fn matched_with(&self, handle: Handle, local: Handle, is_writer: bool) -> Outcome<Arc<Matched>> {
+    pub(crate) fn matched_mut(&mut self, handle: Handle) -> Outcome<&mut Matched> {
+        if let Some(Object::Matched(matched)) = self.find_mut(handle) { Ok(matched) } else { Err(Fault::handle()) }
+    }
+
+    /// As [`matched`](Self::matched), which has to match that one of ours.
+    #[inline]
+    pub(crate) fn matched_with(&self, handle: Handle, local: Handle, is_writer: bool) -> Outcome<&Matched> {
         let matched = self.matched(handle, is_writer)?;
         if matched.local == local { Ok(matched) } else { Err(Fault::handle()) }
     }
 
-    pub(crate) fn any(&self, handle: Handle) -> Outcome<Object> {
-        self.find(handle, |object| Some(object.clone()))
+    /// Any object.
+    #[inline]
+    pub(crate) fn find(&self, handle: Handle) -> Option<&Object> {
+        let (at, uses) = split(handle);
+        self.0.get(at).filter(|slot| slot.uses == uses)?.object.as_ref()
+    }
+
+    fn find_mut(&mut self, handle: Handle) -> Option<&mut Object> {
+        let (at, uses) = split(handle);
+        self.0.get_mut(at).filter(|slot| slot.uses == uses)?.object.as_mut()
     }
 
     /// The participant elsewhere with that identity, if one of ours has met it.
-    pub(crate) fn remote_of(&self, identity: Foreign) -> Option<(Handle, Arc<Remote>)> {
-        self.slots().iter().enumerate().find_map(|(at, slot)| match &slot.object {
-            Some(Object::Remote(remote)) if remote.identity == identity => Some((joined(at, slot.uses), remote.clone())),
+    pub(crate) fn remote_of(&self, identity: Foreign) -> Option<Handle> {
+        self.0.iter().enumerate().find_map(|(at, slot)| match &slot.object {
+            Some(Object::Remote(remote)) if remote.identity == identity => Some(joined(at, slot.uses)),
             _ => None,
         })
     }
 
     /// Every participant elsewhere.
-    pub(crate) fn remotes(&self) -> Vec<Arc<Remote>> {
-        let remote = |slot: &Slot| if let Some(Object::Remote(remote)) = &slot.object { Some(remote.clone()) } else { None };
-        self.slots().iter().filter_map(remote).collect()
-    }
-
-    fn slots(&self) -> RwLockReadGuard<'_, Vec<Slot>> {
-        self.slots.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn find<T>(&self, handle: Handle, pick: impl FnOnce(&Object) -> Option<T>) -> Outcome<T> {
-        let (at, uses) = split(handle);
-        let slots = self.slots();
-        let object = slots.get(at).filter(|slot| slot.uses == uses).and_then(|slot| slot.object.as_ref());
-        object.and_then(pick).ok_or_else(Fault::handle)
+    pub(crate) fn remotes_mut(&mut self) -> impl Iterator<Item = &mut Remote> {
+        self.0.iter_mut().filter_map(|slot| if let Some(Object::Remote(remote)) = &mut slot.object { Some(remote) } else { None })
     }
 }

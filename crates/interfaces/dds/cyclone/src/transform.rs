@@ -8,10 +8,9 @@ use crate::host::Block;
 use crate::objects::{Matched, Protection};
 use crate::plugin::{Plugin, plugin};
 use crate::read::{bytes, elements};
+use crate::registry::Objects;
 use bywash_dds::wire::{Form, RECEIVER, Sealed, prefix_key, split_message, split_payload, split_submessage};
 use bywash_dds::{Opener, Refusal, Sender, Specific, add_receiver, payload_len, protect, protected_len, seal_payload};
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 pub(crate) const TABLE: Transform = Transform {
     encode_serialized_payload,
@@ -33,8 +32,8 @@ struct Encoded {
 
 impl Plugin {
     fn encode_payload(&self, writer: Handle, text: &[u8]) -> Outcome<Encoded> {
-        let endpoint = self.registry.endpoint(writer, true)?;
-        let Some(sender) = &endpoint.payload_sender else {
+        let objects = self.registry.read();
+        let Some(sender) = &objects.endpoint(writer, true)?.payload_sender else {
             // Nothing is asked for: the host wants a copy.
             let mut block = self.host.block(text.len())?;
             block.bytes().copy_from_slice(text);
@@ -54,39 +53,11 @@ impl Plugin {
         Ok(Encoded { block, len })
     }
 
-    /// What protects submessages of an endpoint of ours, on their way to the first of its receivers, and how.
-    fn submessage_sender(&self, endpoint: Handle, is_writer: bool, receivers: &[Handle]) -> Outcome<(Arc<Sender>, Protection)> {
-        let ours = self.registry.endpoint(endpoint, is_writer)?;
-        let sender = if ours.carries_keys {
-            let first = receivers.first().ok_or_else(|| Fault::argument("Invalid argument: keys are sent to nobody"))?;
-            self.registry.matched(*first, !is_writer)?.exchange()
-        } else {
-            ours.sender.clone()
-        };
-        let sender = sender.ok_or_else(|| Fault::argument("Invalid argument: the governance does not protect these submessages"))?;
-        Ok((sender, ours.submessages))
-    }
-
-    fn tag_for(&self, receiver: Handle, is_writer: bool, add: impl FnOnce(&Specific) -> Outcome<()>) -> Outcome<()> {
-        match &self.registry.matched(receiver, is_writer)?.specific {
-            Some(specific) => add(specific),
-            None => Err(Fault::handle()),
-        }
-    }
-
-    fn tag_for_participant(&self, local: Handle, remote: Handle, add: impl FnOnce(&Specific) -> Outcome<()>) -> Outcome<()> {
-        let pair = self.registry.remote(remote)?.pair(local).ok_or_else(Fault::handle)?;
-        match &pair.specific {
-            Some(specific) => add(specific),
-            None => Err(Fault::handle()),
-        }
-    }
-
     fn decode_message(&self, local: Handle, remote: Handle, encoded: &[u8]) -> Outcome<Block> {
         let sealed = split_message(encoded)?;
-        let participant = self.registry.remote(remote)?;
-        let opener = participant.pair(local).ok_or_else(Fault::handle)?.opener();
-        let opener = opener.ok_or(Refusal::Key(sealed.header.key_id))?;
+        let objects = self.registry.read();
+        let participant = objects.remote(remote)?;
+        let opener = participant.pair(local)?.opener.as_deref().ok_or(Refusal::Key(sealed.header.key_id))?;
         expect(participant.protection, &sealed)?;
         if participant.protection.has_origin {
             opener.specific().ok_or(Refusal::Receiver("its sender has told us of no key for it"))?.check(&sealed)?;
@@ -101,22 +72,26 @@ impl Plugin {
 
     fn decode_submessage(&self, local: Handle, remote: Handle, is_writer: bool, encoded: &[u8]) -> Outcome<Block> {
         let sealed = split_submessage(encoded)?;
-        let matched = self.registry.matched_with(remote, local, is_writer)?;
-        let opener = self.opener(&matched, &sealed)?;
-        let protection = matched.endpoint.submessages;
+        let objects = self.registry.read();
+        let matched = objects.matched_with(remote, local, is_writer)?;
+        let opener = opener(&objects, matched, &sealed)?;
+        let (protection, key) = (matched.asked.submessages, sealed.header.key_id);
         expect(protection, &sealed)?;
-        if let Some(pair) = &matched.pair {
-            if pair.is_ours(&sealed.header) {
+        let accepted = if matched.asked.carries_keys {
+            if objects.shared(matched.participant, matched.local_participant)?.is_ours(&sealed.header) {
                 return Err(Refusal::Reflected.into());
             }
-        } else if protection.has_origin {
-            // The tag may be for another of our endpoints: the sender sent it to that one, and the key tells us no more than who sent it.
-            let mine = sealed.footer.receivers().find_map(|(id, _)| matched.participant.tags_of(id, opener.material()));
-            let mine = mine.ok_or(Refusal::Receiver("it has none"))?;
-            mine.specific().ok_or(Refusal::Receiver("it has none"))?.check(&sealed)?;
-        }
-        let is_asked = matched.pair.is_some() || matched.participant.is_between(sealed.header.key_id, remote, local);
-        let accepted = if is_asked { opener.accepted() } else { &matched.apart };
+            opener.accepted()
+        } else {
+            let participant = objects.remote(matched.participant)?;
+            if protection.has_origin {
+                // The tag may be for another of our endpoints: the sender sent it to that one, and the key tells us no more than who sent it.
+                let mine = sealed.footer.receivers().find_map(|(id, _)| participant.tags_of(id, opener.material()));
+                let mine = mine.and_then(Opener::specific).ok_or(Refusal::Receiver("it has none"))?;
+                mine.check(&sealed)?;
+            }
+            if participant.is_between(key, remote, local) { opener.accepted() } else { &matched.apart }
+        };
         let mut block = self.host.block(sealed.text.len())?;
         opener.open_once_among(accepted, &sealed, block.bytes())?;
         Ok(block)
@@ -125,17 +100,49 @@ impl Plugin {
     /// Payloads may come again: a sender protects each once, and may send it often.
     fn decode_payload(&self, reader: Handle, writer: Handle, encoded: &[u8]) -> Outcome<Block> {
         let sealed = split_payload(encoded)?;
-        let matched = self.registry.matched_with(writer, reader, true)?;
-        let opener = self.opener(&matched, &sealed)?;
-        expect(matched.endpoint.payloads, &sealed)?;
+        let objects = self.registry.read();
+        let matched = objects.matched_with(writer, reader, true)?;
+        let opener = opener(&objects, matched, &sealed)?;
+        expect(matched.asked.payloads, &sealed)?;
         let mut block = self.host.block(sealed.text.len())?;
         opener.open(&sealed, block.bytes())?;
         Ok(block)
     }
+}
 
-    fn opener(&self, matched: &Matched, sealed: &Sealed<'_>) -> Outcome<Arc<Opener>> {
-        Ok(matched.opener(sealed.header.key_id).ok_or(Refusal::Key(sealed.header.key_id))?)
-    }
+/// What protects submessages of an endpoint of ours, on their way to the first of its receivers, and how.
+fn submessage_sender<'a>(
+    objects: &'a Objects,
+    endpoint: Handle,
+    is_writer: bool,
+    receivers: &[Handle],
+) -> Outcome<(&'a Sender, Protection)> {
+    let ours = objects.endpoint(endpoint, is_writer)?;
+    let sender = if ours.asked.carries_keys {
+        let first = receivers.first().ok_or_else(|| Fault::argument("Invalid argument: keys are sent to nobody"))?;
+        let matched = objects.matched(*first, !is_writer)?;
+        Some(objects.shared(matched.participant, matched.local_participant)?.sender(is_writer)).filter(|_| matched.asked.carries_keys)
+    } else {
+        ours.sender.as_ref()
+    };
+    let sender = sender.ok_or_else(|| Fault::argument("Invalid argument: the governance does not protect these submessages"))?;
+    Ok((sender, ours.asked.submessages))
+}
+
+/// What opens what a match has sent.
+fn opener<'a>(objects: &'a Objects, matched: &'a Matched, sealed: &Sealed<'_>) -> Outcome<&'a Opener> {
+    let key = sealed.header.key_id;
+    let opener = if matched.asked.carries_keys {
+        objects.shared(matched.participant, matched.local_participant)?.exchange(key)
+    } else {
+        matched.opener(key)
+    };
+    Ok(opener.ok_or(Refusal::Key(key))?)
+}
+
+/// What makes the tags of a receiver elsewhere.
+fn specific(objects: &Objects, receiver: Handle, is_writer: bool) -> Outcome<&Specific> {
+    objects.matched(receiver, is_writer)?.specific.as_ref().ok_or_else(Fault::handle)
 }
 
 /// What the governance asks for has to be what came: else text in the clear could be sent where it must be encrypted.
@@ -242,20 +249,20 @@ unsafe extern "C" fn encode_datawriter_submessage(
         plugin(instance).run("encode_datawriter_submessage", exception, FALSE, |plugin| {
             let readers = elements(readers);
             let (index, reader) = turn(readers, index)?;
+            let objects = plugin.registry.read();
             if *index > 0 {
                 let reader = reader.ok_or_else(Fault::handle)?;
-                plugin.tag_for(reader, false, |specific| tag_again(plugin, encoded, Form::Submessage, specific))?;
+                tag_again(plugin, encoded, Form::Submessage, specific(&objects, reader, false)?)?;
                 *index += 1;
                 return Ok(TRUE);
             }
-            let (sender, protection) = plugin.submessage_sender(writer, true, readers)?;
+            let (sender, protection) = submessage_sender(&objects, writer, true, readers)?;
             let tags = if protection.has_origin { readers.len() } else { 0 };
-            let mut made = plugin.encode(&sender, Form::Submessage, bytes(plain)?, tags)?;
+            let mut made = plugin.encode(sender, Form::Submessage, bytes(plain)?, tags)?;
             let mut next = readers.len() as i32;
             if let (true, Some(reader)) = (protection.has_origin, reader) {
                 // What carries keys has no tags: only the one receiver has its key.
-                let matched = plugin.registry.matched(reader, false)?;
-                if let Some(specific) = &matched.specific {
+                if let Some(specific) = &objects.matched(reader, false)?.specific {
                     made.tag(Form::Submessage, specific)?;
                     next = 1;
                 }
@@ -279,11 +286,12 @@ unsafe extern "C" fn encode_datareader_submessage(
     unsafe {
         plugin(instance).run("encode_datareader_submessage", exception, FALSE, |plugin| {
             let writers = elements(writers);
-            let (sender, protection) = plugin.submessage_sender(reader, false, writers)?;
+            let objects = plugin.registry.read();
+            let (sender, protection) = submessage_sender(&objects, reader, false, writers)?;
             let tagged: &[Handle] = if protection.has_origin { writers } else { &[] };
-            let mut made = plugin.encode(&sender, Form::Submessage, bytes(plain)?, tagged.len())?;
+            let mut made = plugin.encode(sender, Form::Submessage, bytes(plain)?, tagged.len())?;
             for writer in tagged {
-                if let Some(specific) = &plugin.registry.matched(*writer, true)?.specific {
+                if let Some(specific) = &objects.matched(*writer, true)?.specific {
                     made.tag(Form::Submessage, specific)?;
                 }
             }
@@ -306,13 +314,15 @@ unsafe extern "C" fn encode_rtps_message(
         plugin(instance).run("encode_rtps_message", exception, FALSE, |plugin| {
             let remotes = elements(remotes);
             let (index, remote) = turn(remotes, index)?;
+            let objects = plugin.registry.read();
+            let specific = |remote| objects.shared(remote, local)?.specific.as_ref().ok_or_else(Fault::handle);
             if *index > 0 {
                 let remote = remote.ok_or_else(Fault::handle)?;
-                plugin.tag_for_participant(local, remote, |specific| tag_again(plugin, encoded, Form::Message, specific))?;
+                tag_again(plugin, encoded, Form::Message, specific(remote)?)?;
                 *index += 1;
                 return Ok(TRUE);
             }
-            let ours = plugin.registry.local(local)?;
+            let ours = objects.local(local)?;
             let Some(sender) = &ours.sender else {
                 return Err(Fault::argument("Invalid argument: the governance does not protect messages"));
             };
@@ -320,7 +330,7 @@ unsafe extern "C" fn encode_rtps_message(
             let mut made = plugin.encode(sender, Form::Message, bytes(plain)?, tags)?;
             let mut next = remotes.len() as i32;
             if let (true, Some(remote)) = (ours.protection.has_origin, remote) {
-                plugin.tag_for_participant(local, remote, |specific| made.tag(Form::Message, specific))?;
+                made.tag(Form::Message, specific(remote)?)?;
                 next = 1;
             }
             made.give(encoded)?;
@@ -359,10 +369,10 @@ unsafe extern "C" fn preprocess_secure_submsg(
     unsafe {
         plugin(instance).run("preprocess_secure_submsg", exception, FALSE, |plugin| {
             let key = prefix_key(bytes(encoded)?)?;
-            let participant = plugin.registry.remote(remote)?;
+            let objects = plugin.registry.read();
             // The one key that is between two participants: of ours it is known by its reader.
-            let key_reader = if key == 0 && local != 0 { plugin.registry.local(local)?.key_reader.load(Relaxed) } else { 0 };
-            let relation = participant.relation(key, key_reader).ok_or(Refusal::Key(key))?;
+            let key_reader = if key == 0 && local != 0 { objects.local(local)?.key_reader } else { 0 };
+            let relation = objects.remote(remote)?.relation(key, key_reader).ok_or(Refusal::Key(key))?;
             let (Some(writer), Some(reader), Some(category)) = (writer.as_mut(), reader.as_mut(), category.as_mut()) else {
                 return Err(Fault::argument("Invalid argument: no place for the result"));
             };

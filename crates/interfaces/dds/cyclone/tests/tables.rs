@@ -6,6 +6,7 @@ mod sides;
 use bywash_dds_cyclone::abi::code;
 use sides::{ALL, MESSAGE, SUBMESSAGE, Side, bytes, called, met, none, tell};
 use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 #[test]
 fn what_one_side_protects_the_other_reads_once() {
@@ -120,6 +121,54 @@ fn handles_of_others_and_of_the_dead_are_refused() {
         called(|e| ((*table).unregister_participant)(table, alice.remote, e)).unwrap();
     }
     assert_eq!(alice.message_back(&bob.listed(MESSAGE, 1, true).unwrap()), Err(code::HANDLE));
+}
+
+/// A side that several threads call at once, as a host's do.
+struct Shared<'a>(&'a Side);
+unsafe impl Sync for Shared<'_> {}
+
+impl Shared<'_> {
+    fn side(&self) -> &Side {
+        self.0
+    }
+}
+
+#[test]
+fn messages_go_on_while_others_come_and_go() {
+    let (alice, bob) = met(ALL[3]);
+    let (to, from) = (Shared(&bob), Shared(&alice));
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (alice, bob) = (from.side(), to.side());
+            while !ended.load(Relaxed) {
+                assert_eq!(bob.payload_back(&alice.payload(b"a payload.").unwrap()).unwrap(), b"a payload.");
+            }
+        });
+        // One thread: what another had sent long before would be too old.
+        scope.spawn(|| {
+            let (alice, bob) = (from.side(), to.side());
+            while !ended.load(Relaxed) {
+                assert_eq!(bob.submessage_back(&alice.listed(SUBMESSAGE, 3, false).unwrap()).unwrap(), SUBMESSAGE);
+                assert_eq!(bob.message_back(&alice.listed(MESSAGE, 3, true).unwrap()).unwrap()[44..], *SUBMESSAGE);
+                assert_eq!(alice.submessage_back(&bob.reader_sends(SUBMESSAGE).unwrap()).unwrap(), SUBMESSAGE);
+            }
+        });
+        for _ in 0..2000 {
+            for side in [&alice, &bob] {
+                let table = side.factory();
+                let (participant, writer) = (side.participant(), side.own(true, None));
+                side.meets(participant, 77);
+                let reader = side.matched(false, writer);
+                unsafe {
+                    called(|e| ((*table).unregister_datareader)(table, reader, e)).unwrap();
+                    called(|e| ((*table).unregister_datawriter)(table, writer, e)).unwrap();
+                    called(|e| ((*table).unregister_participant)(table, participant, e)).unwrap();
+                }
+            }
+        }
+        ended.store(true, Relaxed);
+    });
 }
 
 #[test]

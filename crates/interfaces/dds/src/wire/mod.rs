@@ -12,21 +12,30 @@ pub use submessage::{INFO_SRC, SEC_BODY, SEC_POSTFIX, SEC_PREFIX, SRTPS_POSTFIX,
 
 use crate::refusal::{Refusal, Result};
 
+/// Out of the way of what is well-formed.
+#[cold]
+fn too_short() -> Refusal {
+    Refusal::Malformed("it ends too early")
+}
+
 /// The next bytes of the input.
+#[inline]
 pub(crate) fn take<'a>(input: &mut &'a [u8], count: usize) -> Result<&'a [u8]> {
-    let (taken, rest) = input.split_at_checked(count).ok_or(Refusal::Malformed("it ends too early"))?;
+    let (taken, rest) = input.split_at_checked(count).ok_or_else(too_short)?;
     *input = rest;
     Ok(taken)
 }
 
 /// The next `N` bytes of the input.
+#[inline]
 pub(crate) fn array<const N: usize>(input: &mut &[u8]) -> Result<[u8; N]> {
-    let (taken, rest) = input.split_first_chunk().ok_or(Refusal::Malformed("it ends too early"))?;
+    let (taken, rest) = input.split_first_chunk().ok_or_else(too_short)?;
     *input = rest;
     Ok(*taken)
 }
 
 /// The next big-endian number of the input.
+#[inline]
 pub(crate) fn number(input: &mut &[u8]) -> Result<u32> {
     array(input).map(u32::from_be_bytes)
 }
