@@ -8,6 +8,7 @@ use crate::refusal::{Refusal, Result};
 use crate::replay::Accepted;
 use crate::wire::{Header, Sealed};
 use bywash_core::secret::constant_time_eq;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// What messages of one sender are opened with. Shared by threads; what is locked is which sessions are in use.
@@ -18,12 +19,24 @@ pub struct Opener {
     accepted: Arc<Accepted>,
 }
 
-/// The sessions of one master key that were new last. What did not prove to be authentic never gets here nor into a shared table, so that nobody can
-/// make others' sessions go by inventing numbers.
+/// The sessions of one master key that are in use. What did not prove to be authentic, and new where it must be, never gets here nor into a shared table, so that nobody can
+/// make others' sessions go by inventing numbers, nor by recordings.
 struct Recent(RwLock<[Option<Known>; 2]>);
 
-/// A session by its number.
-type Known = (u32, Keyed);
+/// A session.
+struct Known {
+    id: u32,
+    keyed: Keyed,
+    /// Whether it was found since another one came.
+    is_used: AtomicBool,
+}
+
+/// A session for a message, and where it is kept already.
+struct Found {
+    keyed: Keyed,
+    is_recent: bool,
+    is_shared: bool,
+}
 
 /// What makes and checks the tag of one receiver.
 pub struct Specific {
@@ -36,31 +49,50 @@ impl Recent {
         Self(RwLock::new([None, None]))
     }
 
-    fn keep(&self, id: u32, keyed: &Keyed) {
-        let mut recent = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have made it too.
-        if recent.iter().flatten().all(|(other, _)| *other != id) {
-            recent.rotate_right(1);
-            recent[0] = Some((id, keyed.clone()));
-        }
-    }
-
-    /// Runs what proves a message authentic under the session of that number.
+    /// The session of that number.
     #[inline]
-    fn with<T>(&self, id: u32, material: &KeyMaterial, purpose: Purpose, prove: impl FnOnce(&Keyed) -> Result<T>) -> Result<T> {
+    fn find(&self, id: u32, material: &KeyMaterial, purpose: Purpose) -> Result<Found> {
         let recent = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, keyed)) = recent.iter().flatten().find(|(other, _)| *other == id) {
-            return prove(keyed);
+        if let Some(known) = recent.iter().flatten().find(|known| known.id == id) {
+            if !known.is_used.load(Relaxed) {
+                known.is_used.store(true, Relaxed);
+            }
+            return Ok(Found { keyed: known.keyed.clone(), is_recent: true, is_shared: true });
         }
         drop(recent);
         let Some(key) = material.master_key(purpose) else { return Err(Refusal::Receiver("it has no key for receivers")) };
         let (keyed, is_new) = Sessions::shared().find_or_make(material.kind, purpose, key, material.master_salt(), id)?;
-        let proof = prove(&keyed)?;
-        if is_new {
+        Ok(Found { keyed, is_recent: false, is_shared: !is_new })
+    }
+
+    /// Keeps what has proved to be in use.
+    #[inline]
+    fn keep(&self, id: u32, material: &KeyMaterial, purpose: Purpose, found: Found) {
+        if !found.is_recent {
+            self.keep_new(id, material, purpose, found);
+        }
+    }
+
+    #[cold]
+    fn keep_new(&self, id: u32, material: &KeyMaterial, purpose: Purpose, found: Found) {
+        let Found { keyed, is_shared, .. } = found;
+        if let (false, Some(key)) = (is_shared, material.master_key(purpose)) {
             Sessions::shared().keep(material.kind, purpose, key, material.master_salt(), id, &keyed);
         }
-        self.keep(id, &keyed);
-        Ok(proof)
+        let mut recent = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have made it too.
+        if recent.iter().flatten().any(|known| known.id == id) {
+            return;
+        }
+        // One that nobody has used goes before one that somebody has, and the older before the newer.
+        let goes = recent.iter_mut().rposition(|known| known.as_mut().is_none_or(|known| !*known.is_used.get_mut())).unwrap_or(1);
+        let gone = recent[goes].replace(Known { id, keyed, is_used: AtomicBool::new(false) });
+        recent[..=goes].rotate_right(1);
+        if let Some(older) = &mut recent[1] {
+            *older.is_used.get_mut() = false;
+        }
+        drop(recent);
+        drop(gone);
     }
 }
 
@@ -97,17 +129,25 @@ impl Opener {
     /// [`Refusal::Key`] and [`Refusal::Kind`] for a message that was made with another key or otherwise, [`Refusal::Authentication`],
     /// [`Refusal::Engine`]. `output` then has nothing in it that was not authentic.
     pub fn open(&self, sealed: &Sealed<'_>, output: &mut [u8]) -> Result<()> {
+        let found = self.prove(sealed, output)?;
+        self.sessions.keep(sealed.header.session, &self.material, Purpose::Sender, found);
+        Ok(())
+    }
+
+    /// Opens a message under a session that comes back with it.
+    #[inline]
+    fn prove(&self, sealed: &Sealed<'_>, output: &mut [u8]) -> Result<Found> {
         let Sealed { header, text, footer } = sealed;
         self.check(header)?;
-        let iv = header.iv();
-        self.sessions.with(header.session, &self.material, Purpose::Sender, |keyed| {
-            if header.kind.encrypts() {
-                return keyed.open(&iv, &[], text, output, &footer.tag);
-            }
+        let found = self.sessions.find(header.session, &self.material, Purpose::Sender)?;
+        let (keyed, iv) = (&found.keyed, header.iv());
+        if header.kind.encrypts() {
+            keyed.open(&iv, &[], text, output, &footer.tag)?;
+        } else {
             keyed.verify(&iv, text, &footer.tag)?;
             output.get_mut(..text.len()).ok_or(Refusal::Unprotectable("too little room for the text"))?.copy_from_slice(text);
-            Ok(())
-        })
+        }
+        Ok(found)
     }
 
     /// As [`open`](Self::open), for what must come once only: a copy of one of the latest messages is refused, and what is too old to tell. What does not prove to be authentic
@@ -124,8 +164,9 @@ impl Opener {
     /// # Errors
     /// Those of [`open_once`](Self::open_once).
     pub fn open_once_among(&self, accepted: &Accepted, sealed: &Sealed<'_>, output: &mut [u8]) -> Result<()> {
-        self.open(sealed, output)?;
+        let found = self.prove(sealed, output)?;
         if accepted.note(&sealed.header, output) {
+            self.sessions.keep(sealed.header.session, &self.material, Purpose::Sender, found);
             return Ok(());
         }
         output.fill(0);
@@ -157,7 +198,10 @@ impl Specific {
     /// # Errors
     /// [`Refusal::Engine`].
     pub fn tag(&self, header: &Header, common: &[u8; TAG]) -> Result<[u8; TAG]> {
-        self.sessions.with(header.session, &self.material, Purpose::Receiver, |keyed| keyed.mac(&header.iv(), common))
+        let found = self.sessions.find(header.session, &self.material, Purpose::Receiver)?;
+        let tag = found.keyed.mac(&header.iv(), common)?;
+        self.sessions.keep(header.session, &self.material, Purpose::Receiver, found);
+        Ok(tag)
     }
 
     /// Whether a message has this receiver's tag and it is right.
@@ -167,9 +211,63 @@ impl Specific {
     pub fn check(&self, sealed: &Sealed<'_>) -> Result<()> {
         let mine = sealed.footer.receivers().find(|(id, _)| *id == self.id());
         let Some((_, given)) = mine else { return Err(Refusal::Receiver("it has none")) };
-        self.sessions.with(sealed.header.session, &self.material, Purpose::Receiver, |keyed| {
-            let right = keyed.mac(&sealed.header.iv(), &sealed.footer.tag)?;
-            if constant_time_eq(&right, given) { Ok(()) } else { Err(Refusal::Receiver("it is wrong")) }
-        })
+        let (header, footer) = (&sealed.header, &sealed.footer);
+        let found = self.sessions.find(header.session, &self.material, Purpose::Receiver)?;
+        let right = found.keyed.mac(&header.iv(), &footer.tag)?;
+        if !constant_time_eq(&right, given) {
+            return Err(Refusal::Receiver("it is wrong"));
+        }
+        self.sessions.keep(header.session, &self.material, Purpose::Receiver, found);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Sender, payload_len, seal_payload, wire::split_payload};
+
+    fn sessions(opener: &Opener) -> Vec<u32> {
+        opener.sessions.0.read().unwrap().iter().flatten().map(|known| known.id).collect()
+    }
+
+    /// A message of each of so many sessions, and their numbers.
+    fn messages(sender: &Sender, count: usize) -> Vec<(Vec<u8>, u32)> {
+        let message = || {
+            let mut message = vec![0; payload_len(sender, 4)];
+            seal_payload(sender, b"text", &mut message).unwrap();
+            let session = split_payload(&message).unwrap().header.session;
+            (message, session)
+        };
+        (0..count).map(|_| message()).collect()
+    }
+
+    #[test]
+    fn recordings_drive_no_session_out() {
+        let material = KeyMaterial::generate(Kind::Aes128Gcm, 1).unwrap();
+        // A session for each message.
+        let (sender, opener) = (Sender::new(material.clone(), 1).unwrap(), Opener::new(material));
+        let messages = messages(&sender, 9);
+        let open = |message: &[u8]| opener.open_once(&split_payload(message).unwrap(), &mut [0; 4]);
+        messages.iter().for_each(|(message, _)| open(message).unwrap());
+        let [.., (_, older), (_, newer)] = messages[..] else { unreachable!("nine") };
+        assert_eq!(sessions(&opener), [newer, older]);
+        assert!(messages.iter().all(|(message, _)| open(message) == Err(Refusal::Replayed)));
+        assert_eq!(sessions(&opener), [newer, older]);
+    }
+
+    #[test]
+    fn a_session_in_use_outlasts_those_that_come_once() {
+        let material = KeyMaterial::generate(Kind::Aes128Gcm, 1).unwrap();
+        let (sender, opener) = (Sender::new(material.clone(), 1).unwrap(), Opener::new(material));
+        let messages = messages(&sender, 6);
+        // Payloads may come again.
+        let open = |(message, _): &(Vec<u8>, u32)| opener.open(&split_payload(message).unwrap(), &mut [0; 4]).unwrap();
+        for other in &messages[1..] {
+            open(&messages[0]);
+            open(other);
+            open(&messages[0]);
+            assert_eq!(sessions(&opener), [other.1, messages[0].1]);
+        }
     }
 }

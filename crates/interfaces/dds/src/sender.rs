@@ -7,7 +7,7 @@ use crate::keymat::KeyMaterial;
 use crate::random;
 use crate::refusal::Result;
 use crate::wire::Header;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// After so many blocks of 16 bytes a session has a new key: 64 GiB, far below what AES-GCM bears.
 pub const BLOCKS_MAX: u64 = 1 << 32;
@@ -49,34 +49,52 @@ impl Sender {
     /// # Errors
     /// [`Refusal::Random`](crate::Refusal::Random), [`Refusal::Engine`](crate::Refusal::Engine).
     pub fn next(&self, bytes: usize) -> Result<(Header, Keyed)> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.process != random::process() || state.blocks >= self.blocks_max {
-            self.renew(&mut state)?;
+        loop {
+            let mut state = self.lock();
+            let (is_forked, is_used_up) = (state.process != random::process(), state.blocks >= self.blocks_max);
+            if is_forked || is_used_up {
+                let id = state.id;
+                drop(state);
+                self.renew(id, is_forked)?;
+                continue;
+            }
+            // A message is two blocks more for GCM: the tag's mask and the lengths. An empty one counts too.
+            state.blocks += bytes.div_ceil(16) as u64 + 2;
+            state.suffix = state.suffix.wrapping_add(1);
+            let KeyMaterial { kind, sender_id: key_id, .. } = self.material;
+            return Ok((Header { kind, key_id, session: state.id, suffix: state.suffix }, state.keyed.clone()));
         }
-        // A message is two blocks more for GCM: the tag's mask and the lengths. An empty one counts too.
-        state.blocks += bytes.div_ceil(16) as u64 + 2;
-        state.suffix = state.suffix.wrapping_add(1);
-        let KeyMaterial { kind, sender_id: key_id, .. } = self.material;
-        Ok((Header { kind, key_id, session: state.id, suffix: state.suffix }, state.keyed.clone()))
     }
 
+    /// Makes the next session, without the lock, and begins it if nobody else has begun one. If there is no key for it, the session stays as it was.
     #[cold]
-    fn renew(&self, state: &mut State) -> Result<()> {
-        if state.process != random::process() {
+    fn renew(&self, id: u32, is_forked: bool) -> Result<()> {
+        if is_forked {
             // A forked child has the same key and the same numbers: it begins sessions of its own.
-            *state = State::draw(&self.material)?;
-        } else {
-            let id = state.id.wrapping_add(1);
-            // First the key: if there is none, the session stays as it was.
-            (state.keyed, state.id, state.blocks) = (session(&self.material, id)?, id, 0);
+            let new = State::draw(&self.material)?;
+            let mut state = self.lock();
+            if state.process != new.process {
+                *state = new;
+            }
+            return Ok(());
+        }
+        let next = id.wrapping_add(1);
+        let keyed = session(&self.material, next)?;
+        let mut state = self.lock();
+        if state.id == id && state.blocks >= self.blocks_max {
+            (state.keyed, state.id, state.blocks) = (keyed, next, 0);
         }
         Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a message with this header is this sender's, where somebody else has the key too. Its sessions and its numbers are a range each: after s sessions and n messages, one of 2^96 / (s n)
     /// messages of another's random session and number is within both by chance, and that one alone is taken for ours. Of what was made before a fork the child knows nothing.
     pub fn has_made(&self, header: &Header) -> bool {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.lock();
         let (first_id, before) = state.first;
         let is_session = header.session.wrapping_sub(first_id) <= state.id.wrapping_sub(first_id);
         let used = 1..=state.suffix.wrapping_sub(before);

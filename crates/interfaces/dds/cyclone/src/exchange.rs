@@ -3,11 +3,11 @@
 use crate::abi::{BinaryProperty, Boolean, Exception, Exchange, FALSE, Handle, Octets, Sequence, TRUE, Token, Tokens, code};
 use crate::fault::{Fault, Outcome};
 use crate::host::Host;
-use crate::objects::{ALL_ENDPOINTS, Asked, Matched, Object, Protection, Relation};
+use crate::objects::{ALL_ENDPOINTS, Asked, Matched, Protection, Relation};
 use crate::plugin::{Plugin, plugin};
 use crate::read::{elements, text};
 use bywash_dds::KeyMaterial;
-use core::ptr;
+use core::{mem, ptr};
 use zeroize::Zeroize;
 
 /// The class of a token, and the name of its one property (s9.5.2.1).
@@ -30,17 +30,21 @@ impl Plugin {
     fn hear_of_participant(&self, local: Handle, remote: Handle, told: &[Option<KeyMaterial>]) -> Outcome<()> {
         let mut objects = self.registry.write();
         let participant = objects.remote_mut(remote)?;
-        participant.pair(local)?;
+        let pair = participant.pair(local)?;
         let [material] = told else { return if told.is_empty() { Ok(()) } else { Err(invalid("more than one key of a participant")) } };
-        check(participant.protection, material)?;
-        participant.forget_tags(local);
+        check(pair.protection, material)?;
+        let before = pair.opener.clone();
+        participant.forget_tags(local, before.as_deref());
         let opener = material.clone().map(|material| participant.opener(local, material));
         opener.iter().for_each(|opener| participant.expect_tags(local, opener));
         participant.pair_mut(local)?.opener = opener;
+        drop(objects);
+        // Wiped when nobody waits for it.
+        drop(before);
         Ok(())
     }
 
-    fn hear_of_endpoint(&self, local: Handle, remote: Handle, told: Vec<Option<KeyMaterial>>, is_writer: bool) -> Outcome<()> {
+    fn hear_of_endpoint(&self, local: Handle, remote: Handle, told: &[Option<KeyMaterial>], is_writer: bool) -> Outcome<()> {
         let mut objects = self.registry.write();
         let matched = objects.matched_with(remote, local, is_writer)?;
         if matched.asked.carries_keys {
@@ -55,38 +59,42 @@ impl Plugin {
             check(asked(matched), first)?;
         }
         let participant = matched.participant;
-        let participant = objects.remote_mut(participant)?;
-        let openers: Vec<_> = told.into_iter().flatten().map(|material| participant.opener(ALL_ENDPOINTS, material)).collect();
-        participant.forget(remote);
+        // Before those go that they replace: what had come under the same keys is known to them.
+        let keeper = objects.remote_mut(participant)?;
+        let openers: Vec<_> = told.iter().flatten().map(|material| keeper.opener(ALL_ENDPOINTS, material.clone())).collect();
+        objects.forget(remote);
+        let keeper = objects.remote_mut(participant)?;
         if let Some(first) = openers.first() {
-            participant.relate(first.material().sender_id, 0, Relation { remote, local, is_writer });
-            participant.expect_tags(remote, first);
+            keeper.relate((first.material().sender_id, 0), Relation { remote, local, is_writer });
+            keeper.expect_tags(remote, first);
         }
-        objects.matched_mut(remote)?.openers = openers;
+        let before = mem::replace(&mut objects.matched_mut(remote)?.openers, openers);
+        drop(objects);
+        // Wiped when nobody waits for it.
+        drop(before);
         Ok(())
-    }
-
-    /// Whether the host may come without a token: where nothing is protected there is none.
-    fn may_be_silent(&self, handle: Handle) -> bool {
-        let protection = match self.registry.read().find(handle) {
-            Some(Object::Remote(remote)) => remote.protection,
-            Some(Object::Matched(matched)) => asked(matched),
-            _ => return false,
-        };
-        protection.encrypts.is_none()
     }
 
     /// # Safety
     /// Null or the host's tokens, which hold for the call.
-    unsafe fn heard(&self, remote: Handle, tokens: *const Tokens) -> Outcome<Vec<Option<KeyMaterial>>> {
+    unsafe fn heard(&self, protection: Protection, tokens: *const Tokens) -> Outcome<Vec<Option<KeyMaterial>>> {
         // SAFETY: as the caller says.
         let tokens = unsafe { elements(tokens) };
-        if tokens.is_empty() && !self.may_be_silent(remote) {
+        // Where nothing is protected the host may come without a token.
+        if tokens.is_empty() && protection.encrypts.is_some() {
             return Err(invalid("there is none"));
         }
         // SAFETY: likewise.
         let parsed = |token: &Token| KeyMaterial::parse(unsafe { key_bytes(token) }?).map_err(|refusal| invalid(refusal.to_string()));
-        if tokens.len() > TOKENS_MAX { Err(invalid("more than two")) } else { tokens.iter().map(parsed).collect() }
+        if tokens.len() > TOKENS_MAX {
+            return Err(invalid("more than two"));
+        }
+        // Room for all at once: growing would leave keys behind.
+        let mut heard = Vec::with_capacity(TOKENS_MAX);
+        for token in tokens {
+            heard.push(parsed(token)?);
+        }
+        Ok(heard)
     }
 }
 
@@ -229,7 +237,8 @@ unsafe extern "C" fn set_remote_participant_crypto_tokens(
     // SAFETY: as in `create_local_participant_crypto_tokens`.
     unsafe {
         plugin(instance).run("set_remote_participant_crypto_tokens", exception, FALSE, |plugin| {
-            let heard = plugin.heard(remote, tokens)?;
+            let protection = plugin.registry.read().shared(remote, local)?.protection;
+            let heard = plugin.heard(protection, tokens)?;
             plugin.hear_of_participant(local, remote, &heard).map(|()| TRUE)
         })
     }
@@ -277,8 +286,9 @@ unsafe fn set(
     // SAFETY: as the caller says.
     unsafe {
         plugin(instance).run("set_remote_endpoint_crypto_tokens", exception, FALSE, |plugin| {
-            let heard = plugin.heard(remote, tokens)?;
-            plugin.hear_of_endpoint(local, remote, heard, is_writer).map(|()| TRUE)
+            let protection = asked(plugin.registry.read().matched_with(remote, local, is_writer)?);
+            let heard = plugin.heard(protection, tokens)?;
+            plugin.hear_of_endpoint(local, remote, &heard, is_writer).map(|()| TRUE)
         })
     }
 }

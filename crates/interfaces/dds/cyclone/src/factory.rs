@@ -7,7 +7,7 @@ use crate::plugin::{Plugin, plugin};
 use crate::read::Property;
 use crate::registry::Objects;
 use bywash_dds::{KeyMaterial, Kind, Sender, Sessions, exchange_keys};
-use std::sync::RwLockWriteGuard;
+use std::sync::{Arc, RwLockWriteGuard};
 
 /// The names of the two endpoints by which keys are exchanged.
 const KEY_WRITER: &str = "BuiltinParticipantVolatileMessageSecureWriter";
@@ -27,15 +27,15 @@ pub(crate) const TABLE: Factory = Factory {
 
 impl Plugin {
     /// What messages of that protection are sent with, if they are protected.
-    fn sender(&self, protection: Protection, properties: &Property<'_>) -> Outcome<Option<Sender>> {
+    fn sender(&self, protection: Protection, properties: &Property<'_>) -> Outcome<Option<Arc<Sender>>> {
         let is_256 = properties.find("dds.sec.crypto.keysize").is_none_or(|size| size != "128");
         let Some(kind) = protection.kind(is_256) else { return Ok(None) };
         let material = KeyMaterial::generate(kind, self.registry.key_id())?;
-        Ok(Some(Sender::new(material, self.blocks_max)?))
+        Ok(Some(Arc::new(Sender::new(material, self.blocks_max)?)))
     }
 
     /// What a receiver is told of our key: with a key for its own tags, if the governance asks for them.
-    fn told(&self, sender: &Option<Sender>, protection: Protection) -> Outcome<Option<KeyMaterial>> {
+    fn told(&self, sender: &Option<Arc<Sender>>, protection: Protection) -> Outcome<Option<KeyMaterial>> {
         let Some(sender) = sender else { return Ok(None) };
         let told = if protection.has_origin { sender.material().with_receiver(self.registry.key_id())? } else { sender.material().clone() };
         Ok(Some(told))
@@ -54,12 +54,12 @@ impl Plugin {
         let (salt, sender_key) = exchange_keys(&secret.secret, &secret.challenge1, &secret.challenge2);
         let exchange = KeyMaterial { kind: Kind::Aes256Gcm, salt, sender_id: 0, sender_key, receiver: None };
         let sender = || Sender::new(exchange.clone(), self.blocks_max);
-        let pair = Pair::new(told, exchange.clone(), sender()?, sender()?);
+        let pair = Pair::new(protection, told, exchange.clone(), sender()?, sender()?);
         let mut objects = self.registry.write();
         objects.local(local)?;
         let handle = match objects.remote_of(identity) {
             Some(handle) => handle,
-            None => objects.add(Object::Remote(Remote::new(identity, protection)))?,
+            None => objects.add(Object::Remote(Box::new(Remote::new(identity))))?,
         };
         objects.remote_mut(handle)?.add_pair(local, pair);
         Ok(handle)
@@ -79,7 +79,7 @@ impl Plugin {
         let sender = if carries_keys { None } else { self.sender(submessages, properties)? };
         let payload_sender = if carries_keys || !is_writer { None } else { self.sender(payloads, properties)? };
         let asked = Asked { submessages, payloads, carries_keys };
-        let endpoint = Endpoint { is_writer, participant, asked, sender, payload_sender };
+        let endpoint = Box::new(Endpoint { is_writer, participant, asked, sender, payload_sender });
         let mut objects = self.registry.write();
         objects.local(participant)?;
         let handle = objects.add(Object::Endpoint(endpoint))?;
@@ -95,7 +95,8 @@ impl Plugin {
             let objects = self.registry.read();
             let endpoint = objects.endpoint(local, !is_writer)?;
             objects.remote(participant)?;
-            let mut told = Vec::new();
+            // Room for all at once: growing would leave keys behind.
+            let mut told = Vec::with_capacity(2);
             if endpoint.asked.carries_keys {
                 objects.shared(participant, endpoint.participant)?;
             } else {
@@ -105,24 +106,29 @@ impl Plugin {
             Matched::new(is_writer, (local, endpoint), participant, told)
         };
         let mut objects = self.registry.write();
+        // Any of them may have gone meanwhile.
+        objects.endpoint(local, !is_writer)?;
         objects.remote(participant)?;
         let carries_keys = matched.asked.carries_keys;
+        if carries_keys {
+            objects.shared(participant, matched.local_participant)?;
+        }
         let handle = objects.add(Object::Matched(matched))?;
         if carries_keys && is_writer {
             // Under the one key between two participants both ways: what comes is taken for the writer's.
-            objects.remote_mut(participant)?.relate(0, local, Relation { remote: handle, local, is_writer: true });
+            objects.remote_mut(participant)?.relate((0, local), Relation { remote: handle, local, is_writer: true });
         }
         Ok(handle)
     }
 
     fn unregister_participant(&self, handle: Handle) -> Outcome<()> {
         let mut objects = self.registry.write();
-        match objects.find(handle) {
-            Some(Object::Local(_)) => objects.remotes_mut().for_each(|remote| remote.remove_pair(handle)),
-            Some(Object::Remote(_)) => {}
+        let pairs: Vec<_> = match objects.find(handle) {
+            Some(Object::Local(_)) => objects.remotes_mut().filter_map(|remote| remote.remove_pair(handle)).collect(),
+            Some(Object::Remote(_)) => Vec::new(),
             _ => return Err(Fault::handle()),
-        }
-        end(objects, handle);
+        };
+        end(objects, handle, pairs);
         Ok(())
     }
 
@@ -130,23 +136,19 @@ impl Plugin {
         let mut objects = self.registry.write();
         match objects.find(handle) {
             Some(Object::Endpoint(endpoint)) if endpoint.is_writer == is_writer => {}
-            Some(Object::Matched(matched)) if matched.is_writer == is_writer => {
-                // Who is gone has forgotten it.
-                let participant = matched.participant;
-                objects.remote_mut(participant).into_iter().for_each(|participant| participant.forget(handle));
-            }
+            Some(Object::Matched(matched)) if matched.is_writer == is_writer => objects.forget(handle),
             _ => return Err(Fault::handle()),
         }
-        end(objects, handle);
+        end(objects, handle, ());
         Ok(())
     }
 }
 
-/// Takes an object out. Its keys are wiped, and sessions that were kept; what others use of these they have at hand.
-fn end(mut objects: RwLockWriteGuard<'_, Objects>, handle: Handle) {
+/// Takes an object out. Its keys are wiped, and those of parts of others that went with it, and sessions that were kept; what others use of these they have at hand.
+fn end(mut objects: RwLockWriteGuard<'_, Objects>, handle: Handle, parts: impl Sized) {
     let gone = objects.remove(handle);
     drop(objects);
-    drop(gone);
+    drop((gone, parts));
     Sessions::shared().clear();
 }
 
@@ -167,7 +169,7 @@ unsafe extern "C" fn register_local_participant(
             }
             let protection = Protection::of_messages(attributes);
             let sender = plugin.sender(protection, &Property::of(properties))?;
-            plugin.registry.write().add(Object::Local(Local { protection, sender, key_reader: 0 }))
+            plugin.registry.write().add(Object::Local(Box::new(Local { protection, sender, key_reader: 0 })))
         })
     }
 }

@@ -6,15 +6,19 @@ use crate::objects::{Endpoint, Local, Matched, Object, Pair, Remote};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// All objects of a plug-in, and the one lock that they have: a message takes it once, for reading, and keeps it until it is done; whoever comes or goes takes it for
-/// writing. What messages themselves change has locks of its own within.
+/// All objects of a plug-in, and the one lock that they have: a message takes it once, for as long as it looks up what it is protected with; whoever comes or goes takes it for writing.
+/// What messages themselves change has locks of its own within.
 pub(crate) struct Registry {
     objects: RwLock<Objects>,
     key_ids: AtomicU32,
 }
 
-/// Slots. A handle is a slot and how often that was used before: what is gone is never taken for what came in its place.
-pub(crate) struct Objects(Vec<Slot>);
+/// Slots, and which of them are free. A handle is a slot and how often that was used before: what is gone is never taken for what came in its place.
+#[derive(Default)]
+pub(crate) struct Objects {
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+}
 
 struct Slot {
     uses: u32,
@@ -32,7 +36,7 @@ fn joined(slot: usize, uses: u32) -> Handle {
 
 impl Registry {
     pub(crate) fn new() -> Self {
-        Self { objects: RwLock::new(Objects(Vec::new())), key_ids: AtomicU32::new(1) }
+        Self { objects: RwLock::default(), key_ids: AtomicU32::new(1) }
     }
 
     /// An id for a new key: not 0, which is the key between two participants.
@@ -49,7 +53,7 @@ impl Registry {
         self.objects.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All objects, to change them; nothing dear is to be done meanwhile, for messages wait.
+    /// All objects, to change them; nothing dear is to be done meanwhile, for messages wait. What has to go is dropped afterwards.
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Objects> {
         self.objects.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -57,16 +61,14 @@ impl Registry {
 
 impl Objects {
     pub(crate) fn add(&mut self, object: Object) -> Outcome<Handle> {
-        // A use's number stays below 2^31, so that handles stay positive.
-        let free = self.0.iter().position(|slot| slot.object.is_none() && slot.uses < i32::MAX as u32);
-        let at = free.unwrap_or(self.0.len());
+        let at = self.free.pop().unwrap_or(self.slots.len());
         if u32::try_from(at).is_err() {
             return Err(Fault::allocation());
         }
-        if at == self.0.len() {
-            self.0.push(Slot { uses: 0, object: None });
+        if at == self.slots.len() {
+            self.slots.push(Slot { uses: 0, object: None });
         }
-        let slot = &mut self.0[at];
+        let slot = &mut self.slots[at];
         slot.uses += 1;
         slot.object = Some(object);
         Ok(joined(at, slot.uses))
@@ -75,7 +77,13 @@ impl Objects {
     /// Takes an object out.
     pub(crate) fn remove(&mut self, handle: Handle) -> Option<Object> {
         let (at, uses) = split(handle);
-        self.0.get_mut(at).filter(|slot| slot.uses == uses)?.object.take()
+        let slot = self.slots.get_mut(at).filter(|slot| slot.uses == uses)?;
+        let object = slot.object.take()?;
+        // A use's number stays below 2^31, so that handles stay positive.
+        if uses < i32::MAX as u32 {
+            self.free.push(at);
+        }
+        Some(object)
     }
 
     /// A participant of this process.
@@ -133,21 +141,34 @@ impl Objects {
         if matched.local == local { Ok(matched) } else { Err(Fault::handle()) }
     }
 
+    /// Forgets what leads to a matched endpoint: its participant has it, if that is still there.
+    pub(crate) fn forget(&mut self, handle: Handle) {
+        let Some(Object::Matched(matched)) = self.find_mut(handle) else { return };
+        // Out of its place, so that two objects can be looked at.
+        let (at, _) = split(handle);
+        let participant = matched.participant;
+        let matched = self.slots[at].object.take();
+        if let (Some(Object::Matched(matched)), Ok(participant)) = (&matched, self.remote_mut(participant)) {
+            participant.forget(handle, matched);
+        }
+        self.slots[at].object = matched;
+    }
+
     /// Any object.
     #[inline]
     pub(crate) fn find(&self, handle: Handle) -> Option<&Object> {
         let (at, uses) = split(handle);
-        self.0.get(at).filter(|slot| slot.uses == uses)?.object.as_ref()
+        self.slots.get(at).filter(|slot| slot.uses == uses)?.object.as_ref()
     }
 
     fn find_mut(&mut self, handle: Handle) -> Option<&mut Object> {
         let (at, uses) = split(handle);
-        self.0.get_mut(at).filter(|slot| slot.uses == uses)?.object.as_mut()
+        self.slots.get_mut(at).filter(|slot| slot.uses == uses)?.object.as_mut()
     }
 
     /// The participant elsewhere with that identity, if one of ours has met it.
     pub(crate) fn remote_of(&self, identity: Foreign) -> Option<Handle> {
-        self.0.iter().enumerate().find_map(|(at, slot)| match &slot.object {
+        self.slots.iter().enumerate().find_map(|(at, slot)| match &slot.object {
             Some(Object::Remote(remote)) if remote.identity == identity => Some(joined(at, slot.uses)),
             _ => None,
         })
@@ -155,6 +176,8 @@ impl Objects {
 
     /// Every participant elsewhere.
     pub(crate) fn remotes_mut(&mut self) -> impl Iterator<Item = &mut Remote> {
-        self.0.iter_mut().filter_map(|slot| if let Some(Object::Remote(remote)) = &mut slot.object { Some(remote) } else { None })
+        self.slots
+            .iter_mut()
+            .filter_map(|slot| if let Some(Object::Remote(remote)) = &mut slot.object { Some(&mut **remote) } else { None })
     }
 }

@@ -10,7 +10,8 @@ use crate::plugin::{Plugin, plugin};
 use crate::read::{bytes, elements};
 use crate::registry::Objects;
 use bywash_dds::wire::{Form, RECEIVER, Sealed, prefix_key, split_message, split_payload, split_submessage};
-use bywash_dds::{Opener, Refusal, Sender, Specific, add_receiver, payload_len, protect, protected_len, seal_payload};
+use bywash_dds::{Accepted, Opener, Refusal, Sender, Specific, add_receiver, payload_len, protect, protected_len, seal_payload};
+use std::sync::Arc;
 
 pub(crate) const TABLE: Transform = Transform {
     encode_serialized_payload,
@@ -32,16 +33,16 @@ struct Encoded {
 
 impl Plugin {
     fn encode_payload(&self, writer: Handle, text: &[u8]) -> Outcome<Encoded> {
-        let objects = self.registry.read();
-        let Some(sender) = &objects.endpoint(writer, true)?.payload_sender else {
+        let sender = self.registry.read().endpoint(writer, true)?.payload_sender.clone();
+        let Some(sender) = sender else {
             // Nothing is asked for: the host wants a copy.
             let mut block = self.host.block(text.len())?;
             block.bytes().copy_from_slice(text);
             return Ok(Encoded { block, len: text.len() });
         };
-        let len = payload_len(sender, text.len());
+        let len = payload_len(&sender, text.len());
         let mut block = self.host.block(len)?;
-        seal_payload(sender, text, block.bytes())?;
+        seal_payload(&sender, text, block.bytes())?;
         Ok(Encoded { block, len })
     }
 
@@ -55,11 +56,13 @@ impl Plugin {
 
     fn decode_message(&self, local: Handle, remote: Handle, encoded: &[u8]) -> Outcome<Block> {
         let sealed = split_message(encoded)?;
-        let objects = self.registry.read();
-        let participant = objects.remote(remote)?;
-        let opener = participant.pair(local)?.opener.as_deref().ok_or(Refusal::Key(sealed.header.key_id))?;
-        expect(participant.protection, &sealed)?;
-        if participant.protection.has_origin {
+        let (opener, protection) = {
+            let objects = self.registry.read();
+            let pair = objects.shared(remote, local)?;
+            (pair.opener.clone().ok_or(Refusal::Key(sealed.header.key_id))?, pair.protection)
+        };
+        expect(protection, &sealed)?;
+        if protection.has_origin {
             opener.specific().ok_or(Refusal::Receiver("its sender has told us of no key for it"))?.check(&sealed)?;
         }
         let front = encoded.len().min(bywash_dds::wire::MESSAGE_HEADER);
@@ -72,65 +75,91 @@ impl Plugin {
 
     fn decode_submessage(&self, local: Handle, remote: Handle, is_writer: bool, encoded: &[u8]) -> Outcome<Block> {
         let sealed = split_submessage(encoded)?;
+        let Way { opener, apart, tags } = self.way(local, remote, is_writer, &sealed)?;
+        if let Some(tags) = tags {
+            tags.specific().ok_or(Refusal::Receiver("it has none"))?.check(&sealed)?;
+        }
+        let mut block = self.host.block(sealed.text.len())?;
+        opener.open_once_among(apart.as_ref().unwrap_or_else(|| opener.accepted()), &sealed, block.bytes())?;
+        Ok(block)
+    }
+
+    /// What a submessage is opened with, if it is what the governance asks for and not our own.
+    fn way(&self, local: Handle, remote: Handle, is_writer: bool, sealed: &Sealed<'_>) -> Outcome<Way> {
         let objects = self.registry.read();
         let matched = objects.matched_with(remote, local, is_writer)?;
-        let opener = opener(&objects, matched, &sealed)?;
+        let opener = opener(&objects, matched, sealed)?.clone();
         let (protection, key) = (matched.asked.submessages, sealed.header.key_id);
-        expect(protection, &sealed)?;
-        let accepted = if matched.asked.carries_keys {
+        expect(protection, sealed)?;
+        if matched.asked.carries_keys {
             if objects.shared(matched.participant, matched.local_participant)?.is_ours(&sealed.header) {
                 return Err(Refusal::Reflected.into());
             }
-            opener.accepted()
-        } else {
-            let participant = objects.remote(matched.participant)?;
-            if protection.has_origin {
-                // The tag may be for another of our endpoints: the sender sent it to that one, and the key tells us no more than who sent it.
-                let mine = sealed.footer.receivers().find_map(|(id, _)| participant.tags_of(id, opener.material()));
-                let mine = mine.and_then(Opener::specific).ok_or(Refusal::Receiver("it has none"))?;
-                mine.check(&sealed)?;
-            }
-            if participant.is_between(key, remote, local) { opener.accepted() } else { &matched.apart }
-        };
-        let mut block = self.host.block(sealed.text.len())?;
-        opener.open_once_among(accepted, &sealed, block.bytes())?;
-        Ok(block)
+            return Ok(Way { opener, apart: None, tags: None });
+        }
+        let participant = objects.remote(matched.participant)?;
+        let mut tags = None;
+        if protection.has_origin {
+            // The tag may be for another of our endpoints: the sender sent it to that one, and the key tells us no more than who sent it.
+            let mine = sealed.footer.receivers().find_map(|(id, _)| participant.tags_of(id, opener.material()));
+            tags = Some(mine.ok_or(Refusal::Receiver("it has none"))?);
+        }
+        let apart = if participant.is_between(key, remote, local) { None } else { Some(matched.apart.clone()) };
+        Ok(Way { opener, apart, tags })
     }
 
     /// Payloads may come again: a sender protects each once, and may send it often.
     fn decode_payload(&self, reader: Handle, writer: Handle, encoded: &[u8]) -> Outcome<Block> {
         let sealed = split_payload(encoded)?;
-        let objects = self.registry.read();
-        let matched = objects.matched_with(writer, reader, true)?;
-        let opener = opener(&objects, matched, &sealed)?;
-        expect(matched.asked.payloads, &sealed)?;
+        let opener = {
+            let objects = self.registry.read();
+            let matched = objects.matched_with(writer, reader, true)?;
+            let opener = opener(&objects, matched, &sealed)?.clone();
+            expect(matched.asked.payloads, &sealed)?;
+            opener
+        };
         let mut block = self.host.block(sealed.text.len())?;
         opener.open(&sealed, block.bytes())?;
         Ok(block)
     }
+
+    /// What protects submessages of an endpoint of ours, on their way to the first of its receivers, and how.
+    fn submessage_sender(&self, endpoint: Handle, is_writer: bool, receivers: &[Handle]) -> Outcome<(Arc<Sender>, Protection)> {
+        let objects = self.registry.read();
+        let ours = objects.endpoint(endpoint, is_writer)?;
+        let sender = if ours.asked.carries_keys {
+            let [receiver] = receivers else { return Err(Fault::argument("Invalid argument: keys are sent to one receiver at a time")) };
+            let matched = objects.matched_with(*receiver, endpoint, !is_writer)?;
+            Some(objects.shared(matched.participant, matched.local_participant)?.sender(is_writer))
+        } else {
+            ours.sender.as_ref()
+        };
+        let sender = sender.ok_or_else(|| Fault::argument("Invalid argument: the governance does not protect these submessages"))?;
+        Ok((sender.clone(), ours.asked.submessages))
+    }
+
+    /// What makes the tags of a receiver elsewhere, if it has any.
+    fn specific(&self, receiver: Handle, is_writer: bool) -> Outcome<Option<Arc<Specific>>> {
+        Ok(self.registry.read().matched(receiver, is_writer)?.specific.clone())
+    }
+
+    /// What makes the tags of a participant elsewhere.
+    fn specific_of(&self, local: Handle, remote: Handle) -> Outcome<Arc<Specific>> {
+        self.registry.read().shared(remote, local)?.specific.clone().ok_or_else(Fault::handle)
+    }
 }
 
-/// What protects submessages of an endpoint of ours, on their way to the first of its receivers, and how.
-fn submessage_sender<'a>(
-    objects: &'a Objects,
-    endpoint: Handle,
-    is_writer: bool,
-    receivers: &[Handle],
-) -> Outcome<(&'a Sender, Protection)> {
-    let ours = objects.endpoint(endpoint, is_writer)?;
-    let sender = if ours.asked.carries_keys {
-        let first = receivers.first().ok_or_else(|| Fault::argument("Invalid argument: keys are sent to nobody"))?;
-        let matched = objects.matched(*first, !is_writer)?;
-        Some(objects.shared(matched.participant, matched.local_participant)?.sender(is_writer)).filter(|_| matched.asked.carries_keys)
-    } else {
-        ours.sender.as_ref()
-    };
-    let sender = sender.ok_or_else(|| Fault::argument("Invalid argument: the governance does not protect these submessages"))?;
-    Ok((sender, ours.asked.submessages))
+/// What opens a submessage.
+struct Way {
+    opener: Arc<Opener>,
+    /// Among which it must be new, if not among those of its key.
+    apart: Option<Arc<Accepted>>,
+    /// Who checks the tag that is for us, if there must be one.
+    tags: Option<Arc<Opener>>,
 }
 
 /// What opens what a match has sent.
-fn opener<'a>(objects: &'a Objects, matched: &'a Matched, sealed: &Sealed<'_>) -> Outcome<&'a Opener> {
+fn opener<'a>(objects: &'a Objects, matched: &'a Matched, sealed: &Sealed<'_>) -> Outcome<&'a Arc<Opener>> {
     let key = sealed.header.key_id;
     let opener = if matched.asked.carries_keys {
         objects.shared(matched.participant, matched.local_participant)?.exchange(key)
@@ -138,11 +167,6 @@ fn opener<'a>(objects: &'a Objects, matched: &'a Matched, sealed: &Sealed<'_>) -
         matched.opener(key)
     };
     Ok(opener.ok_or(Refusal::Key(key))?)
-}
-
-/// What makes the tags of a receiver elsewhere.
-fn specific(objects: &Objects, receiver: Handle, is_writer: bool) -> Outcome<&Specific> {
-    objects.matched(receiver, is_writer)?.specific.as_ref().ok_or_else(Fault::handle)
 }
 
 /// What the governance asks for has to be what came: else text in the clear could be sent where it must be encrypted.
@@ -249,21 +273,21 @@ unsafe extern "C" fn encode_datawriter_submessage(
         plugin(instance).run("encode_datawriter_submessage", exception, FALSE, |plugin| {
             let readers = elements(readers);
             let (index, reader) = turn(readers, index)?;
-            let objects = plugin.registry.read();
             if *index > 0 {
                 let reader = reader.ok_or_else(Fault::handle)?;
-                tag_again(plugin, encoded, Form::Submessage, specific(&objects, reader, false)?)?;
+                let specific = plugin.specific(reader, false)?.ok_or_else(Fault::handle)?;
+                tag_again(plugin, encoded, Form::Submessage, &specific)?;
                 *index += 1;
                 return Ok(TRUE);
             }
-            let (sender, protection) = submessage_sender(&objects, writer, true, readers)?;
+            let (sender, protection) = plugin.submessage_sender(writer, true, readers)?;
             let tags = if protection.has_origin { readers.len() } else { 0 };
-            let mut made = plugin.encode(sender, Form::Submessage, bytes(plain)?, tags)?;
+            let mut made = plugin.encode(&sender, Form::Submessage, bytes(plain)?, tags)?;
             let mut next = readers.len() as i32;
             if let (true, Some(reader)) = (protection.has_origin, reader) {
                 // What carries keys has no tags: only the one receiver has its key.
-                if let Some(specific) = &objects.matched(reader, false)?.specific {
-                    made.tag(Form::Submessage, specific)?;
+                if let Some(specific) = plugin.specific(reader, false)? {
+                    made.tag(Form::Submessage, &specific)?;
                     next = 1;
                 }
             }
@@ -286,13 +310,12 @@ unsafe extern "C" fn encode_datareader_submessage(
     unsafe {
         plugin(instance).run("encode_datareader_submessage", exception, FALSE, |plugin| {
             let writers = elements(writers);
-            let objects = plugin.registry.read();
-            let (sender, protection) = submessage_sender(&objects, reader, false, writers)?;
+            let (sender, protection) = plugin.submessage_sender(reader, false, writers)?;
             let tagged: &[Handle] = if protection.has_origin { writers } else { &[] };
-            let mut made = plugin.encode(sender, Form::Submessage, bytes(plain)?, tagged.len())?;
+            let mut made = plugin.encode(&sender, Form::Submessage, bytes(plain)?, tagged.len())?;
             for writer in tagged {
-                if let Some(specific) = &objects.matched(*writer, true)?.specific {
-                    made.tag(Form::Submessage, specific)?;
+                if let Some(specific) = plugin.specific(*writer, true)? {
+                    made.tag(Form::Submessage, &specific)?;
                 }
             }
             made.give(encoded)
@@ -314,23 +337,23 @@ unsafe extern "C" fn encode_rtps_message(
         plugin(instance).run("encode_rtps_message", exception, FALSE, |plugin| {
             let remotes = elements(remotes);
             let (index, remote) = turn(remotes, index)?;
-            let objects = plugin.registry.read();
-            let specific = |remote| objects.shared(remote, local)?.specific.as_ref().ok_or_else(Fault::handle);
             if *index > 0 {
                 let remote = remote.ok_or_else(Fault::handle)?;
-                tag_again(plugin, encoded, Form::Message, specific(remote)?)?;
+                tag_again(plugin, encoded, Form::Message, &*plugin.specific_of(local, remote)?)?;
                 *index += 1;
                 return Ok(TRUE);
             }
-            let ours = objects.local(local)?;
-            let Some(sender) = &ours.sender else {
-                return Err(Fault::argument("Invalid argument: the governance does not protect messages"));
+            let (sender, protection) = {
+                let objects = plugin.registry.read();
+                let ours = objects.local(local)?;
+                (ours.sender.clone(), ours.protection)
             };
-            let tags = if ours.protection.has_origin { remotes.len() } else { 0 };
-            let mut made = plugin.encode(sender, Form::Message, bytes(plain)?, tags)?;
+            let sender = sender.ok_or_else(|| Fault::argument("Invalid argument: the governance does not protect messages"))?;
+            let tags = if protection.has_origin { remotes.len() } else { 0 };
+            let mut made = plugin.encode(&sender, Form::Message, bytes(plain)?, tags)?;
             let mut next = remotes.len() as i32;
-            if let (true, Some(remote)) = (ours.protection.has_origin, remote) {
-                made.tag(Form::Message, specific(remote)?)?;
+            if let (true, Some(remote)) = (protection.has_origin, remote) {
+                made.tag(Form::Message, &*plugin.specific_of(local, remote)?)?;
                 next = 1;
             }
             made.give(encoded)?;
@@ -372,7 +395,7 @@ unsafe extern "C" fn preprocess_secure_submsg(
             let objects = plugin.registry.read();
             // The one key that is between two participants: of ours it is known by its reader.
             let key_reader = if key == 0 && local != 0 { objects.local(local)?.key_reader } else { 0 };
-            let relation = objects.remote(remote)?.relation(key, key_reader).ok_or(Refusal::Key(key))?;
+            let relation = objects.remote(remote)?.relation((key, key_reader)).ok_or(Refusal::Key(key))?;
             let (Some(writer), Some(reader), Some(category)) = (writer.as_mut(), reader.as_mut(), category.as_mut()) else {
                 return Err(Fault::argument("Invalid argument: no place for the result"));
             };

@@ -115,6 +115,9 @@ fn carriers(side: &Side) -> [Handle; 4] {
 fn keys_are_not_taken_from_who_sent_them() {
     let (alice, bob) = met(ALL[1]);
     let (of_alice, of_bob) = (carriers(&alice), carriers(&bob));
+    let [writer, their_reader, ..] = of_alice;
+    assert_eq!(alice.writes(writer, &[their_reader, their_reader], SUBMESSAGE), Err(code::ARGUMENT), "the second could not read it");
+    assert_eq!(alice.writes(writer, &[alice.their_reader], SUBMESSAGE), Err(code::HANDLE), "one that matches another writer");
     let mut all: Vec<(&Side, &Side, Vec<u8>)> = Vec::new();
     // Long enough for many sessions.
     for round in 0..100 {

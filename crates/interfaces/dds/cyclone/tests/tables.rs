@@ -4,7 +4,7 @@
 mod sides;
 
 use bywash_dds_cyclone::abi::code;
-use sides::{ALL, MESSAGE, SUBMESSAGE, Side, bytes, called, met, none, tell};
+use sides::{ALL, MESSAGE, SUBMESSAGE, Side, bytes, called, met, none, tell, tell_of_participant};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -77,6 +77,19 @@ fn what_the_governance_does_not_allow_is_refused() {
     assert_eq!(bob.payload_back(&alice.payload(b"a payload.").unwrap()), Err(code::TRANSFORMATION));
     assert_eq!(bob.submessage_back(&alice.listed(SUBMESSAGE, 1, false).unwrap()), Err(code::TRANSFORMATION));
     assert_eq!(bob.message_back(&alice.listed(MESSAGE, 1, true).unwrap()), Err(code::TRANSFORMATION));
+}
+
+/// Of two participants in one process each has what its own governance asks for, whichever has met the other side first.
+#[test]
+fn each_participant_asks_for_itself() {
+    let (signs, encrypts) = (ALL[0], ALL[1]);
+    let (alice, bob) = met(encrypts);
+    let second = bob.participant_asking(signs);
+    assert_eq!(bob.meets(second, 2), bob.remote);
+    tell_of_participant(&alice, alice.remote, &bob, second);
+    let message = alice.listed(MESSAGE, 1, true).unwrap();
+    assert_eq!(bob.message_for(second, &message), Err(code::TRANSFORMATION));
+    assert_eq!(bob.message_back(&message).unwrap()[44..], *SUBMESSAGE);
 }
 
 #[test]

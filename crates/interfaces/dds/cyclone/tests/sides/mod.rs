@@ -74,7 +74,12 @@ pub struct Asked {
 
 impl Side {
     pub fn new(asked: Asked) -> Self {
-        let tables = Plugin::new(Host::alone(), 100).into_tables();
+        Self::with(asked, 100)
+    }
+
+    /// One whose sessions end after so many blocks.
+    pub fn with(asked: Asked, blocks_max: u64) -> Self {
+        let tables = Plugin::new(Host::alone(), blocks_max).into_tables();
         let mut side = Self { tables, asked, local: 0, remote: 0, writer: 0, reader: 0, their_reader: 0, their_writer: 0 };
         side.local = side.participant();
         side.remote = side.meets(side.local, 2);
@@ -85,6 +90,11 @@ impl Side {
 
     /// A participant of ours.
     pub fn participant(&self) -> Handle {
+        self.participant_asking(self.asked)
+    }
+
+    /// One whose governance asks for that.
+    pub fn participant_asking(&self, asked: Asked) -> Handle {
         let factory = self.factory();
         let attributes = ParticipantAttributes {
             allow_unauthenticated_participants: FALSE,
@@ -92,7 +102,7 @@ impl Side {
             is_rtps_protected: TRUE,
             is_discovery_protected: FALSE,
             is_liveliness_protected: FALSE,
-            plugin_participant_attributes: u32::from(self.asked.encrypts) | (u32::from(self.asked.has_origin) << 3),
+            plugin_participant_attributes: u32::from(asked.encrypts) | (u32::from(asked.has_origin) << 3),
             ac_endpoint_properties: none(),
         };
         registered(|e| unsafe { ((*factory).register_local_participant)(factory, 1, 1, null(), &attributes, e) })
@@ -316,7 +326,11 @@ pub const SUBMESSAGE: &[u8] = b"\x15\x01\x0c\x00twelve bytes";
 pub const MESSAGE: &[u8] = b"RTPS\x02\x01\x01\x10twelve bytes\x15\x01\x0c\x00twelve bytes";
 
 pub fn met(asked: Asked) -> (Side, Side) {
-    let (alice, bob) = (Side::new(asked), Side::new(asked));
+    met_with(asked, 100)
+}
+
+pub fn met_with(asked: Asked, blocks_max: u64) -> (Side, Side) {
+    let (alice, bob) = (Side::with(asked, blocks_max), Side::with(asked, blocks_max));
     tell(&alice, &bob);
     tell(&bob, &alice);
     (alice, bob)
