@@ -2,6 +2,8 @@
 //!
 //!     cargo run -p bywash-fuzz-targets --bin seeds -- encrypted_file fuzz/corpus/encrypted_file
 
+#![forbid(unsafe_code)]
+
 use bywash_fuzz_targets::{kernel_targets, targets};
 use std::process::ExitCode;
 use std::{env, fs};
