@@ -98,6 +98,9 @@ fn private_key(path: &Path) -> Option<Finding> {
             format!("{}: others on this machine may read it", path.display()),
             format!("chmod 600 {}", path.display()),
         )),
-        Ok(_) => None,
+        Ok(_) => std::fs::File::open(path).err().map(|error| {
+            let mend = format!("let the user who starts the participant read it: chown USER {}", path.display());
+            Finding::broken("private key", format!("{}: {error}", path.display()), mend)
+        }),
     }
 }

@@ -1,6 +1,7 @@
 //! Where a participant's configuration says that its files are: in the words of Cyclone DDS, of Fast DDS, or by the names in a ROS 2 enclave.
 
 use super::xml;
+use crate::doctor::Finding;
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +43,33 @@ pub(super) struct Security {
     pub(super) count: usize,
     /// Bytes of socket buffers that it asks for to receive; none if it leaves that to the system.
     pub(super) receive_buffer: Option<u64>,
+    /// What is the matter with the configuration itself.
+    pub(super) faults: Vec<Finding>,
 }
+
+/// What each implementation calls the six, and what they are called here.
+const CYCLONE: [(&str, &str); 6] = [
+    ("IdentityCA", "identity CA"),
+    ("IdentityCertificate", "identity"),
+    ("PrivateKey", "private key"),
+    ("PermissionsCA", "permissions CA"),
+    ("Governance", "governance"),
+    ("Permissions", "permissions"),
+];
+const FAST_DDS: [(&str, &str); 6] = [
+    (".identity_ca", "identity CA"),
+    (".identity_certificate", "identity"),
+    (".private_key", "private key"),
+    (".permissions_ca", "permissions CA"),
+    (".governance", "governance"),
+    (".permissions", "permissions"),
+];
+/// Fast DDS's plug-ins, what names each, and what it does without.
+const PLUG_INS: [(&str, &str, &str); 3] = [
+    ("dds.sec.auth.plugin", "builtin.PKI-DH", "security is off, and all goes in the clear"),
+    ("dds.sec.access.plugin", "builtin.Access-Permissions", "governance and permissions are not read"),
+    ("dds.sec.crypto.plugin", "builtin.AES-GCM-GMAC", "participants that must encrypt never meet"),
+];
 
 /// A plug-in of Cyclone DDS: a shared object, by its path or by a name that the dynamic linker finds, and two functions in it.
 #[derive(Debug)]
@@ -94,6 +121,7 @@ fn enclave(place: &Path) -> Security {
         relative: Vec::new(),
         count: 1,
         receive_buffer: None,
+        faults: Vec::new(),
     }
 }
 
@@ -115,7 +143,28 @@ fn cyclone(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security,
     };
     let value = |name: &str| xml::find(security, name).map(xml::text);
     let file = |name: &str| value(name).and_then(|value| path(place, &value));
-    let names = ["IdentityCA", "IdentityCertificate", "PrivateKey", "PermissionsCA", "Governance", "Permissions"];
+    let mut faults = Vec::new();
+    for (name, about) in CYCLONE {
+        match value(name).filter(|value| !value.is_empty()) {
+            None => faults.push(Finding::broken(about, format!("no <{name}>"), "name its file; no participant starts without")),
+            Some(value) if !["file:", "data:", "pkcs11:"].iter().any(|scheme| value.starts_with(scheme)) => faults.push(Finding::broken(
+                about,
+                format!("<{name}> begins with neither 'file:' nor 'data:,': {value}"),
+                format!("<{name}>file:{value}</{name}>"),
+            )),
+            Some(_) => {}
+        }
+    }
+    for name in ["Authentication", "AccessControl", "Cryptographic"] {
+        if security.descendants().filter(|node| node.has_tag_name_local(name)).count() > 1 {
+            let found = format!("more than one <{name}>: no participant starts");
+            faults.push(Finding::broken(
+                "configuration",
+                found,
+                format!("leave one <{name}>: another <Library> goes in the place of the one there"),
+            ));
+        }
+    }
     let library = xml::find(security, "Cryptographic").and_then(|node| xml::find(node, "Library"));
     let plug_in = library.map(|node| {
         let attribute = |name: &str, default: &str| node.attribute(name).unwrap_or(default).to_owned();
@@ -139,9 +188,10 @@ fn cyclone(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security,
         governance: file("Governance"),
         permissions: file("Permissions"),
         plug_in,
-        relative: names.into_iter().filter_map(value).filter(|value| is_relative(value)).collect(),
+        relative: CYCLONE.into_iter().filter_map(|(name, _)| value(name)).filter(|value| is_relative(value)).collect(),
         count: document.descendants().filter(secured).count(),
         receive_buffer: size.as_deref().and_then(bytes),
+        faults,
     })
 }
 
@@ -153,6 +203,35 @@ fn fastdds(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security,
         return Err(unsecured(place, "has no property whose name begins with dds.sec."));
     }
     let file = |name: &str| pairs.iter().find(|(found, _)| found.ends_with(name)).and_then(|(_, value)| path(place, value));
+    let mut faults = Vec::new();
+    for (name, expected, otherwise) in PLUG_INS {
+        let mend = format!("<property><name>{name}</name><value>{expected}</value></property>");
+        match pairs.iter().find(|(found, _)| found == name) {
+            None => faults.push(Finding::broken("plug-in", format!("no property {name}: {otherwise}"), mend)),
+            Some((_, value)) if value != expected => {
+                faults.push(Finding::broken("plug-in", format!("{name} is '{value}', which Fast DDS does not have: {otherwise}"), mend));
+            }
+            Some(_) => {}
+        }
+    }
+    for (name, about) in FAST_DDS {
+        match pairs.iter().find(|(found, _)| found.ends_with(name)) {
+            None => faults.push(Finding::broken(
+                about,
+                format!("no property that ends in {name}"),
+                "name its file; no participant starts without",
+            )),
+            Some((found, value)) if !["file://", "data:", "pkcs11:"].iter().any(|scheme| value.starts_with(scheme)) => {
+                let path = value.strip_prefix("file:").unwrap_or(value);
+                faults.push(Finding::broken(
+                    about,
+                    format!("{found} begins with neither 'file://' nor 'data:,': {value}"),
+                    format!("file://{path}"),
+                ));
+            }
+            Some(_) => {}
+        }
+    }
     let sizes = ["listenSocketBufferSize", "receiveBufferSize", "receive_buffer_size"];
     let size = sizes.into_iter().find_map(|name| xml::find(document.root_element(), name)).and_then(|node| bytes(&xml::text(node)));
     Ok(Security {
@@ -172,6 +251,7 @@ fn fastdds(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security,
             .collect(),
         count: pairs.iter().filter(|(name, _)| name.ends_with(".identity_certificate")).count(),
         receive_buffer: size,
+        faults,
     })
 }
 

@@ -69,11 +69,15 @@ fn look(security: &Security) -> Result<Vec<Finding>, Failure> {
         );
         findings.push(Finding::note("configuration", found, "name files by their absolute paths: file:/..."));
     }
+    findings.extend(security.faults.iter().cloned());
     findings.extend(certificates::look(security));
     findings.extend(documents::look(security));
     findings.extend(trust::look(security));
     findings.extend(plugin::look(security));
     findings.extend(sockets::look(security));
+    // What is not named at all has been spoken of.
+    let absent: Vec<&str> = security.faults.iter().map(|fault| fault.about).collect();
+    findings.retain(|finding| finding.found != NOT_NAMED || !absent.contains(&finding.about));
     if findings.iter().all(|finding| finding.level == Level::Ok) {
         findings.push(Finding::ok("all", "nothing here will hurt"));
     }
@@ -82,8 +86,10 @@ fn look(security: &Security) -> Result<Vec<Finding>, Failure> {
 
 /// For what the configuration names no file.
 fn not_named(about: &'static str) -> Finding {
-    Finding::note(about, "no file is named for it, or it stands in the configuration itself", "name a file to have it looked at")
+    Finding::note(about, NOT_NAMED, "name a file to have it looked at")
 }
+
+const NOT_NAMED: &str = "it stands in the configuration itself, or in a token";
 
 #[cfg(test)]
 mod tests;

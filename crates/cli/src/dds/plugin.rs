@@ -18,11 +18,13 @@ pub(super) fn look(security: &Security) -> Option<Finding> {
     let plug_in = security.plug_in.as_ref()?;
     if !plug_in.path.contains('/') {
         if plug_in.path.trim_start_matches("lib").trim_end_matches(".so") != BUILT_IN {
-            return None;
+            let found = format!("{}: a name without a folder, which the dynamic linker must find where a program starts", plug_in.path);
+            return Some(Finding::note("plug-in", found, "name it by its absolute path"));
         }
         let ours = provider::library(OURS).map_or_else(|| format!("/usr/local/lib/bywash/{OURS}"), |path| path.display().to_string());
-        let mend =
-            format!("<Library initFunction=\"init_crypto\" finalizeFunction=\"finalize_crypto\" path=\"{ours}\"/> within <Cryptographic>");
+        let mend = format!(
+            "<Library initFunction=\"init_crypto\" finalizeFunction=\"finalize_crypto\" path=\"{ours}\"/> in the place of the <Library> in <Cryptographic>"
+        );
         return Some(Finding::note("plug-in", "the built-in one, which derives and keys for every piece that it receives", mend));
     }
     Some(match read(plug_in) {

@@ -66,6 +66,55 @@ fn what_is_missing_or_no_certificate_is_broken() {
     assert!(broken.contains("not signed"), "{broken}");
 }
 
+/// The configuration with one text in the place of another, and what is broken in it.
+fn broken_in(config: &Path, from: &str, to: &str) -> String {
+    let text = std::fs::read_to_string(config).unwrap();
+    assert!(text.contains(from), "{from}: {text}");
+    let changed = config.with_file_name("changed.xml");
+    std::fs::write(&changed, text.replacen(from, to, 1)).unwrap();
+    said(&findings(&changed), Level::Broken)
+}
+
+#[test]
+fn what_fast_dds_would_not_protect_is_broken() {
+    let place = tempfile::tempdir().unwrap();
+    let alice = Material::make(place.path(), Governance::ROS2).unwrap().participant("alice").unwrap();
+    let config = alice.fastdds().unwrap();
+    for (from, to, said) in [
+        ("dds.sec.auth.plugin", "dds.other", "in the clear"),
+        ("dds.sec.access.plugin", "dds.other", "are not read"),
+        ("dds.sec.crypto.plugin", "dds.other", "never meet"),
+        ("builtin.AES-GCM-GMAC</value>", "builtin.AES</value>", "'builtin.AES'"),
+        ("private_key</name>", "privat_key</name>", "private key: no property"),
+        ("file://", "", "neither 'file://' nor"),
+    ] {
+        let broken = broken_in(&config, from, to);
+        assert!(broken.contains(said), "{from}: {broken}");
+    }
+}
+
+#[test]
+fn what_cyclone_would_not_start_with_is_broken() {
+    let place = tempfile::tempdir().unwrap();
+    let alice = Material::make(place.path(), Governance::ROS2).unwrap().participant("alice").unwrap();
+    let config = alice.cyclone(None).unwrap();
+    let config = Path::new(config.trim_start_matches("file://"));
+    for (from, to, said) in [
+        ("<Governance>file:", "<Governance>", "neither 'file:' nor"),
+        ("<Cryptographic>", "<Cryptographic/><Cryptographic>", "more than one <Cryptographic>"),
+    ] {
+        let broken = broken_in(config, from, to);
+        assert!(broken.contains(said), "{from}: {broken}");
+    }
+    let text = std::fs::read_to_string(config).unwrap();
+    for name in ["IdentityCA", "IdentityCertificate", "PrivateKey", "PermissionsCA", "Governance", "Permissions"] {
+        let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+        let element = &text[text.find(&open).unwrap()..text.find(&close).unwrap() + close.len()];
+        let broken = broken_in(config, element, "");
+        assert!(broken.contains(&format!("no <{name}>")), "{name}: {broken}");
+    }
+}
+
 #[test]
 fn hostile_input_is_refused_and_not_expanded() {
     let place = tempfile::tempdir().unwrap();

@@ -51,7 +51,7 @@ pub(crate) enum Level {
 }
 
 /// One thing looked at.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) level: Level,
     /// What was looked at, one word or two.

@@ -53,6 +53,10 @@ fn timed(rounds: usize, data: &mut [u64], mut run: impl FnMut()) -> (u64, u64) {
 fn main() {
     let (alice, bob) = met_with(Asked { encrypts: true, has_origin: false }, BLOCKS_MAX);
     let mut data = vec![0u64; DATA / 8];
+    println!(
+        "Nanoseconds, least / median of {ROUNDS}: three calls that send a message, four that receive it; cold: after {} MiB of other data",
+        DATA >> 20
+    );
     println!("{:>8}  {:>16}  {:>16}  {:>16}  {:>16}", "bytes", "send", "receive", "send, cold", "receive, cold");
     for size in SIZES {
         let text = vec![7; size];

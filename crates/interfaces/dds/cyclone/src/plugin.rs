@@ -143,7 +143,10 @@ fn blocks_max() -> u64 {
     let number = blocks.to_str().and_then(|blocks| blocks.parse().ok()).filter(|blocks| *blocks > 0);
     number.unwrap_or_else(|| {
         // A slip here would leave keys in use far longer than was meant, and nothing else tells of it.
-        eprintln!("bywash: BYWASH_DDS_BLOCKS={}: not a number above 0; keys are changed after {BLOCKS_MAX} blocks", blocks.display());
+        eprintln!(
+            "bywash: BYWASH_DDS_BLOCKS={}: not a number from 1 to 18446744073709551615; keys are changed after {BLOCKS_MAX} blocks",
+            blocks.display()
+        );
         BLOCKS_MAX
     })
 }
