@@ -21,20 +21,18 @@ impl Usage {
         Self(Box::new(core::array::from_fn(|_| Count::default())))
     }
 
+    /// Adds; how many operations there were before.
     #[inline]
-    pub(crate) fn add(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
+    pub(crate) fn add(&self, algorithm: Algorithm, operations: u64, bytes: u64) -> u64 {
         let count = &self.0[usize::from(algorithm.number())];
-        count.operations.fetch_add(operations, SeqCst);
         count.bytes.fetch_add(bytes, SeqCst);
+        count.operations.fetch_add(operations, SeqCst)
     }
 
     /// Adds one operation. True once in a while, as [`is_time_to_look`] is, and cheaper: there is no thread's own count to find.
     #[inline]
     pub(crate) fn add_one(&self, algorithm: Algorithm, bytes: u64) -> bool {
-        let count = &self.0[usize::from(algorithm.number())];
-        let before = count.operations.fetch_add(1, SeqCst);
-        count.bytes.fetch_add(bytes, SeqCst);
-        before % u64::from(LOOK_EVERY) == u64::from(LOOK_EVERY) - 1
+        self.add(algorithm, 1, bytes) % u64::from(LOOK_EVERY) == u64::from(LOOK_EVERY) - 1
     }
 
     /// Operations and bytes so far.

@@ -21,7 +21,7 @@ pub(super) fn look(security: &Security) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (about, path) in named {
         let Some(path) = path else {
-            findings.push(not_named(about));
+            findings.extend(not_named(security, about));
             continue;
         };
         match read(path) {
@@ -29,7 +29,7 @@ pub(super) fn look(security: &Security) -> Vec<Finding> {
             Err(why) => findings.push(Finding::broken(about, why, "name a certificate in PEM form; no participant starts without it")),
         }
     }
-    findings.extend(security.private_key.as_deref().map_or_else(|| Some(not_named("private key")), private_key));
+    findings.extend(security.private_key.as_deref().map_or_else(|| not_named(security, "private key"), private_key));
     findings
 }
 

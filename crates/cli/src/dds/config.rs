@@ -47,22 +47,14 @@ pub(super) struct Security {
     pub(super) faults: Vec<Finding>,
 }
 
-/// What each implementation calls the six, and what they are called here.
-const CYCLONE: [(&str, &str); 6] = [
-    ("IdentityCA", "identity CA"),
-    ("IdentityCertificate", "identity"),
-    ("PrivateKey", "private key"),
-    ("PermissionsCA", "permissions CA"),
-    ("Governance", "governance"),
-    ("Permissions", "permissions"),
-];
-const FAST_DDS: [(&str, &str); 6] = [
-    (".identity_ca", "identity CA"),
-    (".identity_certificate", "identity"),
-    (".private_key", "private key"),
-    (".permissions_ca", "permissions CA"),
-    (".governance", "governance"),
-    (".permissions", "permissions"),
+/// The six files: what they are called here, Cyclone DDS's element, and the end of Fast DDS's property.
+const FILES: [(&str, &str, &str); 6] = [
+    ("identity CA", "IdentityCA", ".identity_ca"),
+    ("identity", "IdentityCertificate", ".identity_certificate"),
+    ("private key", "PrivateKey", ".private_key"),
+    ("permissions CA", "PermissionsCA", ".permissions_ca"),
+    ("governance", "Governance", ".governance"),
+    ("permissions", "Permissions", ".permissions"),
 ];
 /// Fast DDS's plug-ins, what names each, and what it does without.
 const PLUG_INS: [(&str, &str, &str); 3] = [
@@ -129,7 +121,7 @@ fn enclave(place: &Path) -> Security {
 /// the configuration.
 fn path(place: &Path, value: &str) -> Option<PathBuf> {
     let value = value.trim();
-    if value.is_empty() || value.starts_with("data:") || value.starts_with("pkcs11:") {
+    if value.is_empty() || is_elsewhere(value) {
         return None;
     }
     let path = value.strip_prefix("file://").or_else(|| value.strip_prefix("file:")).unwrap_or(value);
@@ -144,10 +136,10 @@ fn cyclone(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security,
     let value = |name: &str| xml::find(security, name).map(xml::text);
     let file = |name: &str| value(name).and_then(|value| path(place, &value));
     let mut faults = Vec::new();
-    for (name, about) in CYCLONE {
+    for (about, name, _) in FILES {
         match value(name).filter(|value| !value.is_empty()) {
             None => faults.push(Finding::broken(about, format!("no <{name}>"), "name its file; no participant starts without")),
-            Some(value) if !["file:", "data:", "pkcs11:"].iter().any(|scheme| value.starts_with(scheme)) => faults.push(Finding::broken(
+            Some(value) if !value.starts_with("file:") && !is_elsewhere(&value) => faults.push(Finding::broken(
                 about,
                 format!("<{name}> begins with neither 'file:' nor 'data:,': {value}"),
                 format!("<{name}>file:{value}</{name}>"),
@@ -188,7 +180,7 @@ fn cyclone(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security,
         governance: file("Governance"),
         permissions: file("Permissions"),
         plug_in,
-        relative: CYCLONE.into_iter().filter_map(|(name, _)| value(name)).filter(|value| is_relative(value)).collect(),
+        relative: FILES.into_iter().filter_map(|(_, name, _)| value(name)).filter(|value| is_relative(value)).collect(),
         count: document.descendants().filter(secured).count(),
         receive_buffer: size.as_deref().and_then(bytes),
         faults,
@@ -214,14 +206,14 @@ fn fastdds(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security,
             Some(_) => {}
         }
     }
-    for (name, about) in FAST_DDS {
+    for (about, _, name) in FILES {
         match pairs.iter().find(|(found, _)| found.ends_with(name)) {
             None => faults.push(Finding::broken(
                 about,
                 format!("no property that ends in {name}"),
                 "name its file; no participant starts without",
             )),
-            Some((found, value)) if !["file://", "data:", "pkcs11:"].iter().any(|scheme| value.starts_with(scheme)) => {
+            Some((found, value)) if !value.starts_with("file://") && !is_elsewhere(value) => {
                 let path = value.strip_prefix("file:").unwrap_or(value);
                 faults.push(Finding::broken(
                     about,
@@ -253,6 +245,11 @@ fn fastdds(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security,
         receive_buffer: size,
         faults,
     })
+}
+
+/// Whether it is no file: the text itself, or a key in a token.
+fn is_elsewhere(value: &str) -> bool {
+    value.starts_with("data:") || value.starts_with("pkcs11:")
 }
 
 /// Whether it names a file without saying in which folder.

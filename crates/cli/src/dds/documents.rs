@@ -16,7 +16,7 @@ pub(super) fn look(security: &Security) -> Vec<Finding> {
         [("governance", &security.governance, governance), ("permissions", &security.permissions, permissions)];
     for (about, path, judge) in documents {
         let Some(path) = path else {
-            findings.push(not_named(about));
+            findings.extend(not_named(security, about));
             continue;
         };
         let judged = (|| {

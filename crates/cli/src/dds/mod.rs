@@ -75,21 +75,18 @@ fn look(security: &Security) -> Result<Vec<Finding>, Failure> {
     findings.extend(trust::look(security));
     findings.extend(plugin::look(security));
     findings.extend(sockets::look(security));
-    // What is not named at all has been spoken of.
-    let absent: Vec<&str> = security.faults.iter().map(|fault| fault.about).collect();
-    findings.retain(|finding| finding.found != NOT_NAMED || !absent.contains(&finding.about));
     if findings.iter().all(|finding| finding.level == Level::Ok) {
         findings.push(Finding::ok("all", "nothing here will hurt"));
     }
     Ok(findings)
 }
 
-/// For what the configuration names no file.
-fn not_named(about: &'static str) -> Finding {
-    Finding::note(about, NOT_NAMED, "name a file to have it looked at")
+/// For what the configuration names no file, unless that is a fault which has been spoken of.
+fn not_named(security: &Security, about: &'static str) -> Option<Finding> {
+    let is_fault = security.faults.iter().any(|fault| fault.about == about);
+    let note = || Finding::note(about, "it stands in the configuration itself, or in a token", "name a file to have it looked at");
+    (!is_fault).then(note)
 }
-
-const NOT_NAMED: &str = "it stands in the configuration itself, or in a token";
 
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,10 @@ pub struct Opener {
 
 /// The sessions of one master key that are in use. What did not prove to be authentic, and new where it must be, never gets here nor into a shared table, so that nobody can
 /// make others' sessions go by inventing numbers, nor by recordings.
-struct Recent(RwLock<[Option<Known>; 2]>);
+struct Recent {
+    purpose: Purpose,
+    known: RwLock<[Option<Known>; 2]>,
+}
 
 /// A session.
 struct Known {
@@ -33,6 +36,7 @@ struct Known {
 
 /// A session for a message, and where it is kept already.
 struct Found {
+    id: u32,
     keyed: Keyed,
     is_recent: bool,
     is_shared: bool,
@@ -45,41 +49,41 @@ pub struct Specific {
 }
 
 impl Recent {
-    fn new() -> Self {
-        Self(RwLock::new([None, None]))
+    fn new(purpose: Purpose) -> Self {
+        Self { purpose, known: RwLock::new([None, None]) }
     }
 
     /// The session of that number.
     #[inline]
-    fn find(&self, id: u32, material: &KeyMaterial, purpose: Purpose) -> Result<Found> {
-        let recent = self.0.read().unwrap_or_else(PoisonError::into_inner);
+    fn find(&self, id: u32, material: &KeyMaterial) -> Result<Found> {
+        let recent = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = recent.iter().flatten().find(|known| known.id == id) {
             if !known.is_used.load(Relaxed) {
                 known.is_used.store(true, Relaxed);
             }
-            return Ok(Found { keyed: known.keyed.clone(), is_recent: true, is_shared: true });
+            return Ok(Found { id, keyed: known.keyed.clone(), is_recent: true, is_shared: true });
         }
         drop(recent);
-        let Some(key) = material.master_key(purpose) else { return Err(Refusal::Receiver("it has no key for receivers")) };
-        let (keyed, is_new) = Sessions::shared().find_or_make(material.kind, purpose, key, material.master_salt(), id)?;
-        Ok(Found { keyed, is_recent: false, is_shared: !is_new })
+        let Some(key) = material.master_key(self.purpose) else { return Err(Refusal::Receiver("it has no key for receivers")) };
+        let (keyed, is_new) = Sessions::shared().find_or_make(material.kind, self.purpose, key, material.master_salt(), id)?;
+        Ok(Found { id, keyed, is_recent: false, is_shared: !is_new })
     }
 
     /// Keeps what has proved to be in use.
     #[inline]
-    fn keep(&self, id: u32, material: &KeyMaterial, purpose: Purpose, found: Found) {
+    fn keep(&self, material: &KeyMaterial, found: Found) {
         if !found.is_recent {
-            self.keep_new(id, material, purpose, found);
+            self.keep_new(material, found);
         }
     }
 
     #[cold]
-    fn keep_new(&self, id: u32, material: &KeyMaterial, purpose: Purpose, found: Found) {
-        let Found { keyed, is_shared, .. } = found;
-        if let (false, Some(key)) = (is_shared, material.master_key(purpose)) {
-            Sessions::shared().keep(material.kind, purpose, key, material.master_salt(), id, &keyed);
+    fn keep_new(&self, material: &KeyMaterial, found: Found) {
+        let Found { id, keyed, is_shared, .. } = found;
+        if let (false, Some(key)) = (is_shared, material.master_key(self.purpose)) {
+            Sessions::shared().keep(material.kind, self.purpose, key, material.master_salt(), id, &keyed);
         }
-        let mut recent = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = self.known.write().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have made it too.
         if recent.iter().flatten().any(|known| known.id == id) {
             return;
@@ -105,7 +109,7 @@ impl Opener {
     /// For messages under this master key, of which somebody else opens some: what must come once has come once for all who share this.
     pub fn sharing(material: KeyMaterial, accepted: Arc<Accepted>) -> Self {
         let receiver = Specific::new(&material);
-        Self { material, sessions: Recent::new(), receiver, accepted }
+        Self { material, sessions: Recent::new(Purpose::Sender), receiver, accepted }
     }
 
     /// The messages that were accepted under the key.
@@ -130,7 +134,7 @@ impl Opener {
     /// [`Refusal::Engine`]. `output` then has nothing in it that was not authentic.
     pub fn open(&self, sealed: &Sealed<'_>, output: &mut [u8]) -> Result<()> {
         let found = self.prove(sealed, output)?;
-        self.sessions.keep(sealed.header.session, &self.material, Purpose::Sender, found);
+        self.sessions.keep(&self.material, found);
         Ok(())
     }
 
@@ -139,7 +143,7 @@ impl Opener {
     fn prove(&self, sealed: &Sealed<'_>, output: &mut [u8]) -> Result<Found> {
         let Sealed { header, text, footer } = sealed;
         self.check(header)?;
-        let found = self.sessions.find(header.session, &self.material, Purpose::Sender)?;
+        let found = self.sessions.find(header.session, &self.material)?;
         let (keyed, iv) = (&found.keyed, header.iv());
         if header.kind.encrypts() {
             keyed.open(&iv, &[], text, output, &footer.tag)?;
@@ -166,7 +170,7 @@ impl Opener {
     pub fn open_once_among(&self, accepted: &Accepted, sealed: &Sealed<'_>, output: &mut [u8]) -> Result<()> {
         let found = self.prove(sealed, output)?;
         if accepted.note(&sealed.header, output) {
-            self.sessions.keep(sealed.header.session, &self.material, Purpose::Sender, found);
+            self.sessions.keep(&self.material, found);
             return Ok(());
         }
         output.fill(0);
@@ -185,7 +189,7 @@ impl Specific {
     /// For the receiver's key of this material, if it has one.
     pub fn new(material: &KeyMaterial) -> Option<Self> {
         material.receiver.as_ref()?;
-        Some(Self { material: material.clone(), sessions: Recent::new() })
+        Some(Self { material: material.clone(), sessions: Recent::new(Purpose::Receiver) })
     }
 
     /// The id of the receiver's key.
@@ -198,9 +202,9 @@ impl Specific {
     /// # Errors
     /// [`Refusal::Engine`].
     pub fn tag(&self, header: &Header, common: &[u8; TAG]) -> Result<[u8; TAG]> {
-        let found = self.sessions.find(header.session, &self.material, Purpose::Receiver)?;
+        let found = self.sessions.find(header.session, &self.material)?;
         let tag = found.keyed.mac(&header.iv(), common)?;
-        self.sessions.keep(header.session, &self.material, Purpose::Receiver, found);
+        self.sessions.keep(&self.material, found);
         Ok(tag)
     }
 
@@ -212,12 +216,12 @@ impl Specific {
         let mine = sealed.footer.receivers().find(|(id, _)| *id == self.id());
         let Some((_, given)) = mine else { return Err(Refusal::Receiver("it has none")) };
         let (header, footer) = (&sealed.header, &sealed.footer);
-        let found = self.sessions.find(header.session, &self.material, Purpose::Receiver)?;
+        let found = self.sessions.find(header.session, &self.material)?;
         let right = found.keyed.mac(&header.iv(), &footer.tag)?;
         if !constant_time_eq(&right, given) {
             return Err(Refusal::Receiver("it is wrong"));
         }
-        self.sessions.keep(header.session, &self.material, Purpose::Receiver, found);
+        self.sessions.keep(&self.material, found);
         Ok(())
     }
 }
@@ -228,7 +232,7 @@ mod tests {
     use crate::{Kind, Sender, payload_len, seal_payload, wire::split_payload};
 
     fn sessions(opener: &Opener) -> Vec<u32> {
-        opener.sessions.0.read().unwrap().iter().flatten().map(|known| known.id).collect()
+        opener.sessions.known.read().unwrap().iter().flatten().map(|known| known.id).collect()
     }
 
     /// A message of each of so many sessions, and their numbers.

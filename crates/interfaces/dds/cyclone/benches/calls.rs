@@ -9,6 +9,7 @@
 mod sides;
 
 use bywash_dds::BLOCKS_MAX;
+use bywash_dds::wire::MESSAGE_HEADER;
 use sides::{Asked, MESSAGE, Side, met_with};
 use std::hint::black_box;
 use std::time::Instant;
@@ -20,24 +21,26 @@ const DATA: usize = 2 << 20;
 /// Of a DATA submessage, before its payload; and its id and flags.
 const BEFORE: usize = 24;
 const FLAGS: [u8; 2] = [0x15, 1];
+/// Of what begins a protected message's text: who sent it.
+const SOURCE: usize = 24;
 
 fn send(side: &Side, text: &[u8]) -> Vec<u8> {
     let payload = side.payload(text).unwrap();
     let length = u16::try_from(BEFORE + payload.len()).unwrap().to_le_bytes();
     let submessage = [&FLAGS[..], &length, &[0; BEFORE], &payload].concat();
     let submessage = side.listed(&submessage, 1, false).unwrap();
-    side.listed(&[&MESSAGE[..20], &submessage].concat(), 1, true).unwrap()
+    side.listed(&[&MESSAGE[..MESSAGE_HEADER], &submessage].concat(), 1, true).unwrap()
 }
 
 fn receive(side: &Side, message: &[u8]) -> Vec<u8> {
     let message = side.message_back(message).unwrap();
-    let submessage = side.submessage_back(&message[20 + 24..]).unwrap();
+    let submessage = side.submessage_back(&message[MESSAGE_HEADER + SOURCE..]).unwrap();
     side.payload_back(&submessage[4 + BEFORE..]).unwrap()
 }
 
 /// Least and median of so many, in nanoseconds.
-fn timed(rounds: usize, data: &mut [u64], mut run: impl FnMut()) -> (u64, u64) {
-    let mut times: Vec<u64> = (0..rounds)
+fn timed(data: &mut [u64], mut run: impl FnMut()) -> (u64, u64) {
+    let mut times: Vec<u64> = (0..ROUNDS)
         .map(|_| {
             data.iter_mut().step_by(8).for_each(|word| *word += 1);
             black_box(&mut *data);
@@ -62,10 +65,10 @@ fn main() {
         let text = vec![7; size];
         let mut columns = Vec::new();
         for cold in [0, data.len()] {
-            columns.push(timed(ROUNDS, &mut data[..cold], || drop(send(&alice, black_box(&text)))));
+            columns.push(timed(&mut data[..cold], || drop(send(&alice, black_box(&text)))));
             let messages: Vec<_> = (0..ROUNDS).map(|_| send(&alice, &text)).collect();
             let mut messages = messages.iter();
-            columns.push(timed(ROUNDS, &mut data[..cold], || {
+            columns.push(timed(&mut data[..cold], || {
                 let message = messages.next().unwrap();
                 assert_eq!(receive(&bob, black_box(message)).len(), size);
             }));

@@ -14,7 +14,7 @@ use zeroize::Zeroize;
 const CLASS: &str = "DDS:Crypto:AES_GCM_GMAC";
 const PROPERTY: &str = "dds.cryp.keymat";
 /// A writer tells of one key for submessages and one for payloads.
-const TOKENS_MAX: usize = 2;
+pub(crate) const TOKENS_MAX: usize = 2;
 
 pub(crate) const TABLE: Exchange = Exchange {
     create_local_participant_crypto_tokens,
@@ -33,11 +33,11 @@ impl Plugin {
         let pair = participant.pair(local)?;
         let [material] = told else { return if told.is_empty() { Ok(()) } else { Err(invalid("more than one key of a participant")) } };
         check(pair.protection, material)?;
-        let before = pair.opener.clone();
-        participant.forget_tags(local, before.as_deref());
+        let tags = pair.tags();
+        participant.forget_tags(local, tags);
         let opener = material.clone().map(|material| participant.opener(local, material));
         opener.iter().for_each(|opener| participant.expect_tags(local, opener));
-        participant.pair_mut(local)?.opener = opener;
+        let before = mem::replace(&mut participant.pair_mut(local)?.opener, opener);
         drop(objects);
         // Wiped when nobody waits for it.
         drop(before);
@@ -74,28 +74,30 @@ impl Plugin {
         drop(before);
         Ok(())
     }
+}
 
-    /// # Safety
-    /// Null or the host's tokens, which hold for the call.
-    unsafe fn heard(&self, protection: Protection, tokens: *const Tokens) -> Outcome<Vec<Option<KeyMaterial>>> {
-        // SAFETY: as the caller says.
-        let tokens = unsafe { elements(tokens) };
-        // Where nothing is protected the host may come without a token.
-        if tokens.is_empty() && protection.encrypts.is_some() {
-            return Err(invalid("there is none"));
-        }
-        // SAFETY: likewise.
-        let parsed = |token: &Token| KeyMaterial::parse(unsafe { key_bytes(token) }?).map_err(|refusal| invalid(refusal.to_string()));
-        if tokens.len() > TOKENS_MAX {
-            return Err(invalid("more than two"));
-        }
-        // Room for all at once: growing would leave keys behind.
-        let mut heard = Vec::with_capacity(TOKENS_MAX);
-        for token in tokens {
-            heard.push(parsed(token)?);
-        }
-        Ok(heard)
+/// The keys that tokens tell of.
+///
+/// # Safety
+/// Null or the host's tokens, which hold for the call.
+unsafe fn heard(protection: Protection, tokens: *const Tokens) -> Outcome<Vec<Option<KeyMaterial>>> {
+    // SAFETY: as the caller says.
+    let tokens = unsafe { elements(tokens) };
+    // Where nothing is protected the host may come without a token.
+    if tokens.is_empty() && protection.encrypts.is_some() {
+        return Err(invalid("there is none"));
     }
+    // SAFETY: likewise.
+    let parsed = |token: &Token| KeyMaterial::parse(unsafe { key_bytes(token) }?).map_err(|refusal| invalid(refusal.to_string()));
+    if tokens.len() > TOKENS_MAX {
+        return Err(invalid("more than two"));
+    }
+    // Room for all at once: growing would leave keys behind.
+    let mut heard = Vec::with_capacity(TOKENS_MAX);
+    for token in tokens {
+        heard.push(parsed(token)?);
+    }
+    Ok(heard)
 }
 
 /// What an endpoint elsewhere must tell a key for: readers send submessages, writers payloads too.
@@ -238,7 +240,7 @@ unsafe extern "C" fn set_remote_participant_crypto_tokens(
     unsafe {
         plugin(instance).run("set_remote_participant_crypto_tokens", exception, FALSE, |plugin| {
             let protection = plugin.registry.read().shared(remote, local)?.protection;
-            let heard = plugin.heard(protection, tokens)?;
+            let heard = heard(protection, tokens)?;
             plugin.hear_of_participant(local, remote, &heard).map(|()| TRUE)
         })
     }
@@ -287,7 +289,7 @@ unsafe fn set(
     unsafe {
         plugin(instance).run("set_remote_endpoint_crypto_tokens", exception, FALSE, |plugin| {
             let protection = asked(plugin.registry.read().matched_with(remote, local, is_writer)?);
-            let heard = plugin.heard(protection, tokens)?;
+            let heard = heard(protection, tokens)?;
             plugin.hear_of_endpoint(local, remote, &heard, is_writer).map(|()| TRUE)
         })
     }

@@ -1,6 +1,7 @@
 //! CryptoKeyFactory (DDS Security 1.1 s8.5.1.7): participants, writers and readers come and go.
 
 use crate::abi::{Boolean, EndpointAttributes, Exception, FALSE, Factory, Foreign, Handle, ParticipantAttributes, Properties, TRUE, code};
+use crate::exchange::TOKENS_MAX;
 use crate::fault::{Fault, Outcome};
 use crate::objects::{Asked, Endpoint, Local, Matched, Object, Pair, Protection, Relation, Remote};
 use crate::plugin::{Plugin, plugin};
@@ -96,7 +97,7 @@ impl Plugin {
             let endpoint = objects.endpoint(local, !is_writer)?;
             objects.remote(participant)?;
             // Room for all at once: growing would leave keys behind.
-            let mut told = Vec::with_capacity(2);
+            let mut told = Vec::with_capacity(TOKENS_MAX);
             if endpoint.asked.carries_keys {
                 objects.shared(participant, endpoint.participant)?;
             } else {

@@ -199,7 +199,7 @@ impl Remote {
     /// Takes out what it shares with one of ours: dropped when nobody waits for it.
     pub(crate) fn remove_pair(&mut self, local: Handle) -> Option<Box<Pair>> {
         let pair = self.pairs.remove(&local)?;
-        self.forget_tags(local, pair.opener.as_deref());
+        self.forget_tags(local, pair.tags());
         Some(pair)
     }
 
@@ -217,15 +217,15 @@ impl Remote {
         self.relation((key, 0)).is_some_and(|relation| (relation.remote, relation.local) == (remote, local))
     }
 
-    /// Forgets what leads to a matched endpoint.
-    pub(crate) fn forget(&mut self, remote: Handle, matched: &Matched) {
-        if let Entry::Occupied(mut relations) = self.relations.entry(matched.relation_key()) {
+    /// Forgets what leads to a matched endpoint: its submessages are known by the one, and its tags by the other.
+    pub(crate) fn forget(&mut self, remote: Handle, key: RelationKey, tags: Option<u32>) {
+        if let Entry::Occupied(mut relations) = self.relations.entry(key) {
             relations.get_mut().retain(|relation| relation.remote != remote);
             if relations.get().is_empty() {
                 relations.remove();
             }
         }
-        self.forget_tags(remote, matched.openers.first().map(|opener| &**opener));
+        self.forget_tags(remote, tags);
     }
 
     /// An opener whose tags for us count, until its owner is [forgotten](Self::forget_tags).
@@ -247,15 +247,20 @@ impl Remote {
             .cloned()
     }
 
-    pub(crate) fn forget_tags(&mut self, owner: Handle, opener: Option<&Opener>) {
-        let Some(specific) = opener.and_then(Opener::specific) else { return };
-        if let Entry::Occupied(mut expected) = self.specifics.entry(specific.id()) {
+    /// Tags under the key of that id count no more for this owner.
+    pub(crate) fn forget_tags(&mut self, owner: Handle, key: Option<u32>) {
+        let Some(key) = key else { return };
+        if let Entry::Occupied(mut expected) = self.specifics.entry(key) {
             expected.get_mut().retain(|(other, _)| *other != owner);
             if expected.get().is_empty() {
                 expected.remove();
             }
         }
     }
+}
+
+fn tags(opener: Option<&Arc<Opener>>) -> Option<u32> {
+    opener?.specific().map(Specific::id)
 }
 
 impl Pair {
@@ -269,6 +274,11 @@ impl Pair {
         let specific = told.as_ref().and_then(Specific::new).map(Arc::new);
         let exchange = Arc::new(Opener::new(exchange));
         Box::new(Self { told, specific, protection, exchange, writer: Arc::new(writer), reader: Arc::new(reader), opener: None })
+    }
+
+    /// The id of the key of its tags for us.
+    pub(crate) fn tags(&self) -> Option<u32> {
+        tags(self.opener.as_ref())
     }
 
     /// Whether what came under the key of both is what we have sent.
@@ -300,6 +310,11 @@ impl Matched {
     #[inline]
     pub(crate) fn opener(&self, key: u32) -> Option<&Arc<Opener>> {
         self.openers.iter().find(|opener| opener.material().sender_id == key)
+    }
+
+    /// The id of the key of its tags for us.
+    pub(crate) fn tags(&self) -> Option<u32> {
+        tags(self.openers.first())
     }
 
     /// What its submessages are known by.

@@ -143,15 +143,11 @@ impl Objects {
 
     /// Forgets what leads to a matched endpoint: its participant has it, if that is still there.
     pub(crate) fn forget(&mut self, handle: Handle) {
-        let Some(Object::Matched(matched)) = self.find_mut(handle) else { return };
-        // Out of its place, so that two objects can be looked at.
-        let (at, _) = split(handle);
-        let participant = matched.participant;
-        let matched = self.slots[at].object.take();
-        if let (Some(Object::Matched(matched)), Ok(participant)) = (&matched, self.remote_mut(participant)) {
-            participant.forget(handle, matched);
+        let Some(Object::Matched(matched)) = self.find(handle) else { return };
+        let (participant, key, tags) = (matched.participant, matched.relation_key(), matched.tags());
+        if let Ok(participant) = self.remote_mut(participant) {
+            participant.forget(handle, key, tags);
         }
-        self.slots[at].object = matched;
     }
 
     /// Any object.
