@@ -1,6 +1,7 @@
 """What the tests need: the `bywash` command, a small local Ray, a real S3-compatible server. What is missing is a reason to skip, never to pass."""
 
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -13,6 +14,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[4]
+
+# Nobody else's Ray commands the tests', and no token is left in the user's home. Ray reads this when it is imported.
+os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
 
 
 @pytest.fixture(scope="session")
@@ -106,10 +110,26 @@ def s3(tmp_path_factory):
     server.process.wait(30)
 
 
+# The cluster's own process: it makes it, says its address, and takes it down when its standard input ends.
+CLUSTER = """
+import sys, ray
+ray.init(num_cpus=2, num_gpus=1, object_store_memory=80 << 20, include_dashboard=False, logging_level="error", log_to_driver=False)
+print(ray.get_runtime_context().gcs_address, flush=True)
+sys.stdin.read()
+"""
+
+
 @pytest.fixture(scope="session")
 def cluster():
-    """A local Ray of two processors, with as little memory as it takes."""
+    """A local Ray of two processors, with as little memory as it takes. Not this process's own: who takes a Ray down while connected to it is ended by it now and
+    then (`_exit`, within ray.shutdown), and the tests' results with them."""
     ray = pytest.importorskip("ray", reason="no Ray: pip install 'bywash[ray]'")
-    ray.init(num_cpus=2, num_gpus=1, object_store_memory=80 << 20, include_dashboard=False, configure_logging=True, logging_level="error", log_to_driver=False)
+    process = subprocess.Popen([sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    address = process.stdout.readline().strip()
+    assert address, f"Ray did not start: exit code {process.wait(60)}"
+    ray.init(address=address, logging_level="error", log_to_driver=False)
     yield ray
     ray.shutdown()
+    process.stdin.close()
+    process.wait(60)
+    process.stdout.close()
