@@ -4,8 +4,9 @@ use crate::config::Config;
 use crate::crowd::{self, Crowd};
 use crate::session::Session;
 use crate::upstream::Upstream;
-use bywash_core::{Algorithm, CrtExp, DsaSign, DsaVerify, Engine, Error, Key, KeyReference, ModExp, Place, Result, SessionParams, Solo};
+use bywash_core::{Algorithm, CrtExp, Direction, DsaSign, DsaVerify, Engine, Error, Key, KeyReference, ModExp, Place, Result, SessionParams, Solo};
 use bywash_protocol::keys::key_error;
+use bywash_protocol::{TraceEntry, monotonic_ns};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -24,6 +25,10 @@ struct Inner {
     batches: AtomicU64,
     batched: AtomicU64,
 }
+
+/// When a message began that is to be in a broker's trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Began(u64);
 
 /// What a client has done so far; [`Client::counted`] has the work in place by algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +80,30 @@ impl Client {
     /// Whether operations of this algorithm are this process's own affair: they would run in place whatever their size, and nobody records them. Whoever
     /// has a cheaper way to do them than a session may take it.
     pub fn keeps(&self, algorithm: Algorithm) -> bool {
+        self.keeps_or_traces(algorithm) && !self.0.upstream.is_recording()
+    }
+
+    /// As [`keeps`](Self::keeps), for who [traces](Self::trace) its messages itself while somebody records.
+    pub fn keeps_or_traces(&self, algorithm: Algorithm) -> bool {
         self.0.upstream.keeps(algorithm)
+    }
+
+    /// The beginning of a message that is to be in a broker's trace; none while nobody records.
+    #[inline]
+    pub fn begin(&self) -> Option<Began> {
+        self.0.upstream.is_recording().then(|| Began(monotonic_ns()))
+    }
+
+    /// Leaves a message in the trace that was done in place without a session and ends now. `number` is its key's, from [`Client::number`]; its bytes are those of
+    /// [`Operation::work_len`](bywash_core::Operation::work_len).
+    pub fn trace(&self, began: Began, number: u32, algorithm: Algorithm, direction: Direction, bytes: u64) {
+        let (Began(arrival_ns), done_ns) = (began, monotonic_ns());
+        self.0.upstream.trace(TraceEntry { arrival_ns, start_ns: arrival_ns, done_ns, bytes, session: number, algorithm, direction });
+    }
+
+    /// A number for a key without a session, that no session of this client has.
+    pub fn number(&self) -> u32 {
+        self.0.sessions.fetch_add(1, Relaxed)
     }
 
     /// How many keyed ciphers an interface may keep in each thread ([`Config::keep`]).
@@ -116,7 +144,7 @@ impl Client {
             _ => Some(self.0.engine.open(&params)?),
         };
         self.0.upstream.glance();
-        Ok(Session::new(self.clone(), params, keyed, self.0.sessions.fetch_add(1, Relaxed)))
+        Ok(Session::new(self.clone(), params, keyed, self.number()))
     }
 
     /// Counts work done in place through a [`Stream`](bywash_core::Stream). [`Session::run`] and [`Session::hashing`] count their own.

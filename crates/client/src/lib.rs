@@ -81,7 +81,7 @@ mod usage;
 mod watch;
 
 pub use behalf::{Behalf, Clients, Watched};
-pub use client::{Client, Stats};
+pub use client::{Began, Client, Stats};
 pub use config::{Config, Route, parse_keep};
 pub use gather::{Gather, Moment, Ticket};
 pub use kept::{AGE_MS, KEPT_MAX, Kept, Seen, Tag};

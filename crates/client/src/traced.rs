@@ -16,20 +16,20 @@ pub(crate) struct Traced {
     /// When the message began; 0 while nobody records.
     began_ns: u64,
     bytes: u64,
+    aad_bytes: u64,
     /// Messages until the next look.
     unlooked: u32,
 }
 
 impl Traced {
     pub(crate) fn new(session: Session, inner: Box<dyn Stream>, direction: Direction) -> Self {
-        let mut stream = Self { session, inner, direction, began_ns: 0, bytes: 0, unlooked: 0 };
+        let mut stream = Self { session, inner, direction, began_ns: 0, bytes: 0, aad_bytes: 0, unlooked: 0 };
         stream.begin();
         stream
     }
 
     fn begin(&mut self) {
-        self.bytes = 0;
-        self.began_ns = 0;
+        (self.bytes, self.aad_bytes, self.began_ns) = (0, 0, 0);
         match self.unlooked.checked_sub(1) {
             Some(fewer) => self.unlooked = fewer,
             None if self.session.client().upstream().is_recording() => self.began_ns = monotonic_ns(),
@@ -38,7 +38,9 @@ impl Traced {
     }
 
     fn end(&mut self) {
-        let (arrival_ns, bytes) = (core::mem::take(&mut self.began_ns), self.bytes);
+        // As `Operation::work_len` has it: a message without text is its associated data (GMAC).
+        let bytes = if self.bytes > 0 { self.bytes } else { self.aad_bytes };
+        let arrival_ns = core::mem::take(&mut self.began_ns);
         if arrival_ns == 0 || bytes == 0 {
             return;
         }
@@ -56,6 +58,7 @@ impl Stream for Traced {
     }
 
     fn aad(&mut self, aad: &[u8]) -> Result<()> {
+        self.aad_bytes += aad.len() as u64;
         self.inner.aad(aad)
     }
 
@@ -81,6 +84,7 @@ impl Stream for Traced {
             direction: self.direction,
             began_ns: 0,
             bytes: 0,
+            aad_bytes: 0,
             unlooked: 0,
         }))
     }

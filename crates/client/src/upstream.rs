@@ -78,7 +78,7 @@ impl Upstream {
         }
     }
 
-    /// Whether operations of this algorithm run in place whatever their size, and nobody records them. Looks for a broker first, where there is none yet.
+    /// Whether operations of this algorithm run in place whatever their size. Looks for a broker first, where there is none yet.
     pub(crate) fn keeps(&self, algorithm: Algorithm) -> bool {
         if self.config.route == Route::Queue {
             return false;
@@ -88,9 +88,7 @@ impl Upstream {
         }
         self.glance();
         match &*self.link.load() {
-            Some(link) if !self.has_forked() && link.life.is_usable() => {
-                !link.board.is_recording() && (self.config.route == Route::Here || link.board.keeps(algorithm))
-            }
+            Some(link) if !self.has_forked() && link.life.is_usable() => self.config.route == Route::Here || link.board.keeps(algorithm),
             _ => true,
         }
     }

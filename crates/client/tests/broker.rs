@@ -196,12 +196,22 @@ fn work_in_place_is_traced_while_the_broker_records() {
     stream.update(Data::InPlace(&mut text[..40])).unwrap();
     stream.update(Data::InPlace(&mut text[40..])).unwrap();
     assert_eq!((stream.finish().unwrap(), text), (sample.tag, sample.sealed.clone()));
+    // Nothing but signed (GMAC).
+    stream.start(&sample.iv).unwrap();
+    stream.aad(b"header").unwrap();
+    stream.finish().unwrap();
     drop(stream);
+    let began = client.begin().unwrap();
+    client.trace(began, client.number(), Algorithm::Aes128Gcm, Direction::Decrypt, 5);
     broker.board.set_recording(false);
+    assert!(client.begin().is_none());
     sample.check(&session);
     let mut seen = Vec::new();
     assert_eq!(ring.region().drain_trace(&mut cursor, |entry| seen.push((entry.direction, entry.bytes))), 0);
-    assert_eq!(seen, [(Direction::Encrypt, 64), (Direction::Decrypt, 64), (Direction::Encrypt, 64)]);
+    assert_eq!(
+        seen,
+        [(Direction::Encrypt, 64), (Direction::Decrypt, 64), (Direction::Encrypt, 64), (Direction::Encrypt, 6), (Direction::Decrypt, 5)]
+    );
 }
 
 #[test]

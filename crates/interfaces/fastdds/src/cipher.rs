@@ -29,7 +29,7 @@ pub(crate) static CONTEXTS: Slab<Context> = Slab::new([const { UnsafeCell::new(C
 pub(crate) struct Context {
     state: State,
     direction: Direction,
-    /// Bytes of text and associated data.
+    /// Bytes of text; of associated data until text comes.
     bytes: u64,
     /// Whether text has come, after which there is no more associated data.
     has_text: bool,
@@ -80,12 +80,12 @@ impl Context {
 
     /// Ends it; its handle is free afterwards.
     pub(crate) fn end(&mut self) {
-        let bytes = self.bytes;
+        let (direction, bytes) = (self.direction, self.bytes);
         wipe(&mut self.tag);
         self.trial = None;
         (self.direction, self.bytes, self.has_text, self.tag_len) = (Direction::Encrypt, 0, false, 0);
         match core::mem::replace(&mut self.state, State::New) {
-            State::Ready { cipher, .. } | State::Busy(cipher) | State::Ended(cipher) => kept::keep(cipher, bytes),
+            State::Ready { cipher, .. } | State::Busy(cipher) | State::Ended(cipher) => kept::keep(cipher, direction, bytes),
             // SAFETY: made by `materialise`, and nobody else's.
             State::Real(context) => unsafe { (real::get().0.EVP_CIPHER_CTX_free)(context) },
             State::New | State::Failed => {}
@@ -227,7 +227,9 @@ impl Context {
             raise(UPDATE_ERROR);
             return 0;
         }
-        self.has_text |= !out.is_null() && len > 0;
+        if !self.has_text && !out.is_null() && len > 0 {
+            (self.has_text, self.bytes) = (true, 0);
+        }
         let count = len as usize;
         // SAFETY: the caller's buffers, of which the output has at least the input's length.
         let done = unsafe {
@@ -237,12 +239,14 @@ impl Context {
             }
         };
         if done.is_err() {
-            kept::keep(cipher, self.bytes);
+            kept::keep(cipher, self.direction, self.bytes);
             self.bytes = 0;
             raise(UPDATE_ERROR);
             return 0;
         }
-        self.bytes += count as u64;
+        if !out.is_null() || !self.has_text {
+            self.bytes += count as u64;
+        }
         self.state = State::Busy(cipher);
         // SAFETY: not null.
         unsafe { written.write(len) };
@@ -296,10 +300,11 @@ impl Context {
         };
         if good {
             cipher.is_proved = true;
+            cipher.trace(self.direction, self.bytes);
             self.state = State::Ended(cipher);
             return 1;
         }
-        kept::keep(cipher, self.bytes);
+        kept::keep(cipher, self.direction, self.bytes);
         self.bytes = 0;
         0
     }

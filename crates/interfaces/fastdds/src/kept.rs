@@ -8,8 +8,9 @@
 
 use crate::counts::{From, Of, count};
 use crate::table::{Hashed, Table};
+use bywash_client::Began;
 use bywash_core::secret::{constant_time_eq, wipe};
-use bywash_core::{Algorithm, Solo};
+use bywash_core::{Algorithm, Direction, Solo};
 use bywash_dds::{client, hmac_sha256};
 use core::cell::RefCell;
 use once_cell::race::OnceBox;
@@ -29,6 +30,8 @@ const SESSIONS: [&[u8]; 2] = [b"SessionKey", b"SessionReceiverKey"];
 pub(crate) const DIGEST: usize = 32;
 /// Messages after which a thread tells how many there were: each by itself would cost as much as finding its cipher.
 const TELL_EVERY: u64 = 64;
+/// Messages after which a thread looks again whether a broker records.
+const LOOK_EVERY: u32 = 8;
 
 /// A cipher with its key expanded, and the hash by which it is found.
 pub(crate) struct Cipher {
@@ -37,6 +40,22 @@ pub(crate) struct Cipher {
     pub(crate) solo: Box<dyn Solo>,
     /// Whether a message under its key was made here, or proved authentic. Keys of others' messages come from numbers that anybody can send.
     pub(crate) is_proved: bool,
+    /// What its key is called in a broker's trace.
+    number: u32,
+    /// When the message began, if a broker records.
+    began: Option<Began>,
+}
+
+impl Cipher {
+    /// The message has ended: it is in the trace of a broker that records.
+    #[inline]
+    pub(crate) fn trace(&mut self, direction: Direction, bytes: u64) {
+        if let Some(began) = self.began.take()
+            && bytes > 0
+        {
+            client().trace(began, self.number, self.algorithm, direction, bytes);
+        }
+    }
 }
 
 impl Hashed for Cipher {
@@ -53,6 +72,8 @@ struct Kept {
     trials: [Option<Box<Value>>; TRIALS],
     /// Messages and bytes that nobody was told of yet. In a forked child they are counted twice.
     untold: [(Algorithm, u64, u64); 2],
+    /// Messages until the next look whether a broker records, while none does.
+    unlooked: u32,
 }
 
 impl Kept {
@@ -61,7 +82,24 @@ impl Kept {
         values: Table::new(),
         trials: [const { None }; TRIALS],
         untold: [(Algorithm::Aes128Gcm, 0, 0), (Algorithm::Aes256Gcm, 0, 0)],
+        unlooked: 0,
     };
+
+    /// The beginning of a message, if a broker records.
+    #[inline]
+    fn begin(&mut self) -> Option<Began> {
+        match self.unlooked.checked_sub(1) {
+            Some(fewer) => {
+                self.unlooked = fewer;
+                None
+            }
+            None => {
+                let began = client().begin();
+                self.unlooked = if began.is_some() { 0 } else { LOOK_EVERY - 1 };
+                began
+            }
+        }
+    }
 
     /// The value of that hash that is the one.
     fn value(&mut self, hash: u64, is_it: impl Fn(&Value) -> bool) -> Option<&Value> {
@@ -150,22 +188,27 @@ pub(crate) fn cipher(key: &[u8]) -> Option<Cipher> {
     let algorithm = algorithm(key)?;
     let hash = hash(key);
     let is_it = |kept: &Cipher| kept.solo.key().is_some_and(|kept| constant_time_eq(kept, key));
-    let found = KEPT.try_with(|kept| kept.try_borrow_mut().ok()?.ciphers.take(hash, is_it));
-    if let Ok(Some(cipher)) = found {
+    let found = KEPT.try_with(|kept| {
+        let mut kept = kept.try_borrow_mut().ok()?;
+        Some((kept.begin(), kept.ciphers.take(hash, is_it)))
+    });
+    let (began, kept) = found.ok().flatten().unwrap_or((None, None));
+    if let Some(cipher) = kept {
         count(Of::Contexts, From::Ready);
-        return Some(cipher);
+        return Some(Cipher { began, ..cipher });
     }
-    if !client().keeps(algorithm) {
+    if !client().keeps_or_traces(algorithm) {
         return None;
     }
     let mut solo = client().solo(algorithm)?;
     solo.set_key(key).ok()?;
     count(Of::Contexts, From::Anew);
-    Some(Cipher { hash, algorithm, solo, is_proved: false })
+    Some(Cipher { hash, algorithm, solo, is_proved: false, number: client().number(), began: began.or_else(|| client().begin()) })
 }
 
 /// Keeps a cipher for the next message under its key, if it has proved itself; what is longest unused goes.
-pub(crate) fn keep(cipher: Cipher, bytes: u64) {
+pub(crate) fn keep(mut cipher: Cipher, direction: Direction, bytes: u64) {
+    cipher.trace(direction, bytes);
     // A thread that is ending keeps nothing.
     let _ = KEPT.try_with(|kept| {
         if let Ok(mut kept) = kept.try_borrow_mut() {

@@ -1,8 +1,13 @@
 //! The library under random sequences of Fast DDS's calls, errors among them, in threads and in a forked child: what comes out is what comes out of libcrypto alone.
 
+use bywash_broker::{Broker, BrokerConfig};
+use bywash_core::trace::Record;
 use bywash_dds::Reuse;
+use bywash_manager::{Costs, Manager, ManagerConfig, probe};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 /// The shared object that is built with these tests.
 fn library() -> PathBuf {
@@ -180,4 +185,47 @@ fn what_was_ready_is_counted_and_without_room_nothing_is() {
     assert!(reuse.contexts.libcrypto > 0 && reuse.randoms.ready >= 64, "{reuse:?}");
     assert_eq!((without.keys.ready, without.contexts.ready), (0, 0), "{without:?}");
     assert!(without.keys.total() > 100 && without.contexts.total() > 100, "{without:?}");
+}
+
+/// A recording that its broker writes into.
+#[derive(Clone, Default)]
+struct Recording(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Recording {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_broker_that_records_has_every_message_and_none_is_made_otherwise_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let driver = built(folder.path(), "libfastrtps.so.test");
+    let (expected, _) = run(&driver, None, 23, 400);
+    let socket = folder.path().join("socket");
+    let config = ManagerConfig { costs: Costs::Given(Vec::new()), ..ManagerConfig::new(probe().present) };
+    let broker = Broker::bind(BrokerConfig::new(socket.clone(), Manager::new(config).unwrap())).unwrap();
+    let handle = broker.handle();
+    let thread = broker.spawn().unwrap();
+    let recording = Recording::default();
+    handle.start_recording(Box::new(recording.clone())).unwrap();
+    let counts = folder.path().join("counts");
+    std::fs::write(&counts, [0; Reuse::BYTES]).unwrap();
+    let settings = [("BYWASH_SOCKET", socket.to_str().unwrap()), ("BYWASH_DDS_COUNTS", counts.to_str().unwrap())];
+    let (found, said, _) = run_with(&driver, Some(&settings), 23, 400);
+    assert!(found == expected && said.is_empty(), "{said}");
+    handle.stop_recording().unwrap();
+    handle.shutdown();
+    thread.join().unwrap().unwrap();
+    let reuse = Reuse::from_bytes(&std::fs::read(&counts).unwrap()).unwrap();
+    assert!(reuse.contexts.ready > 100, "ciphers are kept while a broker records: {reuse:?}");
+    let text = String::from_utf8(recording.0.lock().unwrap().clone()).unwrap();
+    let records: Vec<Record> = text.lines().skip(1).map(|line| line.parse().unwrap()).collect();
+    let whole = expected.lines().filter(|line| ["sealed", "opened", "spoilt"].iter().any(|kind| line.starts_with(kind))).count();
+    assert!(whole > 500 && records.len() >= whole, "{} records of {whole} whole messages and more", records.len());
+    assert!(records.iter().all(|record| record.engine == "here" && record.algorithm.name().ends_with("-GCM") && record.bytes > 0));
 }
