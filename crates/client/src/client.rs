@@ -4,7 +4,9 @@ use crate::config::Config;
 use crate::crowd::{self, Crowd};
 use crate::session::Session;
 use crate::upstream::Upstream;
-use bywash_core::{Algorithm, CrtExp, Direction, DsaSign, DsaVerify, Engine, Error, Key, KeyReference, ModExp, Place, Result, SessionParams, Solo};
+use bywash_core::{
+    Algorithm, CrtExp, Direction, DsaSign, DsaVerify, Engine, Error, Key, KeyReference, ModExp, Place, Result, SessionParams, Solo,
+};
 use bywash_protocol::keys::key_error;
 use bywash_protocol::{TraceEntry, monotonic_ns};
 use std::sync::Arc;

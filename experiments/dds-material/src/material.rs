@@ -6,8 +6,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Days for which certificates hold: of measurements that take an hour.
-const DAYS: &str = "30";
+/// Days for which certificates hold: of measurements that take an hour, and of trying it out for some weeks.
+const DAYS: &str = "90";
+/// Seconds that an authority must hold for yet to be kept.
+const SOON: &str = "864000";
 
 /// Why there is no material.
 #[derive(Debug)]
@@ -47,17 +49,22 @@ pub struct Participant {
 }
 
 impl Material {
-    /// Makes the authorities and signs the governance. The folder is made if it is not there, for its owner alone.
+    /// Makes the authorities, if they are not there, and signs the governance, which participants that are there get too. The folder is made if it is not there, for its
+    /// owner alone.
     ///
     /// # Errors
     /// [`Error::File`], [`Error::Openssl`].
     pub fn make(folder: &Path, governance: Governance) -> Result<Self, Error> {
-        let made = Self { folder: folder.to_owned(), governance };
         make_folder(folder)?;
+        let folder = folder.canonicalize().map_err(|error| Error::File(folder.to_owned(), error))?;
+        let made = Self { folder, governance };
         // Not the system's or the user's: what they add to a certificate is not what is asked for here.
         write(&made.path("openssl.cnf"), CONFIGURATION)?;
         for (name, file) in [("Bywash identity CA", "identity_ca"), ("Bywash permissions CA", "permissions_ca")] {
             let (key, certificate) = (format!("{file}.key.pem"), format!("{file}.cert.pem"));
+            if made.path(&key).exists() && made.openssl(&[&["x509", "-noout", "-checkend", SOON, "-in", &certificate]]).is_ok() {
+                continue;
+            }
             made.openssl(&[
                 &["req", "-x509", "-extensions", "authority", "-subj", &format!("/CN={name}")],
                 NEW_KEY,
@@ -66,6 +73,12 @@ impl Material {
             ])?;
         }
         made.sign(&documents::governance(&governance), "governance")?;
+        for entry in std::fs::read_dir(&made.folder).map_err(|error| Error::File(made.folder.clone(), error))?.flatten() {
+            let there = entry.path().join("governance.p7s");
+            if there.exists() {
+                made.copy("governance.p7s", &there)?;
+            }
+        }
         Ok(made)
     }
 
@@ -88,8 +101,7 @@ impl Material {
         ])?;
         self.sign(&documents::permissions(name), &at("permissions"))?;
         for file in ["identity_ca.cert.pem", "permissions_ca.cert.pem", "governance.p7s"] {
-            let to = folder.join(file);
-            std::fs::copy(self.path(file), &to).map_err(|error| Error::File(to, error))?;
+            self.copy(file, &folder.join(file))?;
         }
         Ok(Participant { folder, governance: self.governance })
     }
@@ -101,6 +113,10 @@ impl Material {
 
     fn path(&self, file: &str) -> PathBuf {
         self.folder.join(file)
+    }
+
+    fn copy(&self, file: &str, to: &Path) -> Result<(), Error> {
+        std::fs::copy(self.path(file), to).map(drop).map_err(|error| Error::File(to.to_owned(), error))
     }
 
     /// Writes a document and its signed form beside it, `.xml` and `.p7s`.

@@ -43,6 +43,18 @@ fn configurations_name_files_that_are_there() {
 }
 
 #[test]
+fn authorities_stay_and_a_new_governance_reaches_who_is_there() {
+    let place = tempfile::tempdir().unwrap();
+    let read = |file: &str| std::fs::read_to_string(place.path().join(file)).unwrap();
+    Material::make(place.path(), Governance::RTPS).unwrap().participant("alice").unwrap();
+    let authority = read("identity_ca.cert.pem");
+    let bob = Material::make(place.path(), Governance::ALL).unwrap().participant("bob").unwrap();
+    assert_eq!(authority, read("identity_ca.cert.pem"));
+    assert_eq!(read("alice/governance.p7s"), read("bob/governance.p7s"));
+    assert!(openssl(bob.folder(), &["verify", "-CAfile", "../alice/identity_ca.cert.pem", "cert.pem"]).0);
+}
+
+#[test]
 fn a_name_that_would_leave_the_folder_is_refused() {
     let place = tempfile::tempdir().unwrap();
     let material = Material::make(place.path(), Governance::OFF).unwrap();

@@ -1,6 +1,6 @@
 //! Certificates: whether they hold, and whether both implementations take them.
 
-use super::config::Security;
+use super::config::{Part, Security};
 use super::not_named;
 use super::xml;
 use crate::doctor::Finding;
@@ -16,12 +16,12 @@ const SOON: Duration = Duration::from_secs(30 * 86_400);
 
 /// Looks at the three certificates and the private key.
 pub(super) fn look(security: &Security) -> Vec<Finding> {
-    let named = [("identity CA", &security.identity_ca), ("identity", &security.identity), ("permissions CA", &security.permissions_ca)];
     let now = SystemTime::now();
     let mut findings = Vec::new();
-    for (about, path) in named {
-        let Some(path) = path else {
-            findings.extend(not_named(security, about));
+    for part in [Part::IdentityCa, Part::Identity, Part::PermissionsCa] {
+        let about = part.name();
+        let Some(path) = security.part(part) else {
+            findings.extend(not_named(security, part));
             continue;
         };
         match read(path) {
@@ -29,7 +29,7 @@ pub(super) fn look(security: &Security) -> Vec<Finding> {
             Err(why) => findings.push(Finding::broken(about, why, "name a certificate in PEM form; no participant starts without it")),
         }
     }
-    findings.extend(security.private_key.as_deref().map_or_else(|| not_named(security, "private key"), private_key));
+    findings.extend(security.part(Part::PrivateKey).map_or_else(|| not_named(security, Part::PrivateKey), private_key));
     findings
 }
 

@@ -1,6 +1,6 @@
 //! Governance and permissions: what they cost, and whether they hold. Their signatures are the participants' to verify.
 
-use super::config::Security;
+use super::config::{Part, Security};
 use super::{not_named, trust, xml};
 use crate::doctor::Finding;
 use crate::failure::Failure;
@@ -12,34 +12,60 @@ type Judge = fn(&Path, &roxmltree::Document<'_>, &Security) -> Vec<Finding>;
 /// Looks at both documents.
 pub(super) fn look(security: &Security) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let documents: [(&'static str, _, Judge); 2] =
-        [("governance", &security.governance, governance), ("permissions", &security.permissions, permissions)];
-    for (about, path, judge) in documents {
-        let Some(path) = path else {
-            findings.extend(not_named(security, about));
+    let documents: [(Part, Judge); 2] = [(Part::Governance, governance), (Part::Permissions, permissions)];
+    for (part, judge) in documents {
+        let Some(path) = security.part(part) else {
+            findings.extend(not_named(security, part));
             continue;
         };
-        let judged = (|| {
-            let text = xml::read(path)?;
-            let inner = signed(path, &text)?;
-            Ok::<_, Failure>(judge(path, &xml::parse(path, inner)?, security))
-        })();
+        let text = match xml::read(path) {
+            Ok(text) => text,
+            Err(failure) => {
+                findings.push(Finding::broken(part.name(), failure.message, "name the signed document; no participant starts without"));
+                continue;
+            }
+        };
+        let judged = signed(path, &text).and_then(|inner| Ok(judge(path, &xml::parse(path, inner)?, security)));
         match judged {
             Ok(found) => findings.extend(found),
-            Err(failure) => findings.push(Finding::broken(
-                about,
-                failure.message,
-                "sign it anew: openssl smime -sign -text -in ... -signer CA -inkey KEY",
-            )),
+            Err(failure) => findings.push(Finding::broken(part.name(), failure.message, SIGN)),
         }
     }
     findings
 }
 
+/// How a document is signed.
+pub(super) const SIGN: &str = "sign it anew: openssl smime -sign -text -in ... -signer CA -inkey KEY";
+
+/// Whether a document has a signature, be it right or wrong.
+pub(super) fn has_signature(text: &str) -> bool {
+    text.contains("pkcs7-signature")
+}
+
+/// What a governance asks for, a line for each rule's word, with what it is of; none if it cannot be read.
+pub(super) fn rules(path: &Path) -> Option<Vec<String>> {
+    let text = xml::read(path).ok()?;
+    let document = xml::parse(path, signed(path, &text).ok()?).ok()?;
+    let kinds = |node: roxmltree::Node<'_, '_>, names: &[&str], of: &str| -> Vec<String> {
+        let word = |name: &&str| Some(format!("{of}{name} {}", xml::text(xml::find(node, name)?)));
+        names.iter().filter_map(word).collect()
+    };
+    let mut found = Vec::new();
+    for domain in document.descendants().filter(|node| xml::is_named(*node, "domain_rule")) {
+        found.extend(kinds(domain, &["rtps_protection_kind", "discovery_protection_kind", "liveliness_protection_kind"], ""));
+        for topic in domain.descendants().filter(|node| xml::is_named(*node, "topic_rule")) {
+            let of = xml::find(topic, "topic_expression").map(|topics| format!("{} of ", xml::text(topics))).unwrap_or_default();
+            let names = ["enable_discovery_protection", "enable_liveliness_protection", "metadata_protection_kind", "data_protection_kind"];
+            found.extend(kinds(topic, &names, &of));
+        }
+    }
+    Some(found)
+}
+
 /// The document within its S/MIME envelope (RFC 8551 s3.5.3): the clear text is in it as it is.
 fn signed<'a>(path: &Path, text: &'a str) -> Result<&'a str, Failure> {
     let lacks = |what: &str| Failure::config(format!("{}: {what}", path.display()));
-    if !text.contains("pkcs7-signature") {
+    if !has_signature(text) {
         return Err(lacks("not signed (S/MIME, clear text): participants refuse it"));
     }
     let start = text.find("<?xml").or_else(|| text.find("<dds")).ok_or_else(|| lacks("no <dds> document in it"))?;
@@ -49,7 +75,7 @@ fn signed<'a>(path: &Path, text: &'a str) -> Result<&'a str, Failure> {
 
 /// The words that a rule has for a kind of protection.
 fn words(document: &roxmltree::Document<'_>, name: &str) -> Vec<String> {
-    document.descendants().filter(|node| node.is_element() && node.tag_name().name() == name).map(xml::text).collect()
+    document.descendants().filter(|node| xml::is_named(*node, name)).map(xml::text).collect()
 }
 
 /// What a message is encrypted by: as a whole, as submessages, its payload.
@@ -57,13 +83,12 @@ type Levels = Vec<&'static str>;
 
 /// The most that a document encrypts the same byte: the levels, and the topics that have them if there are rules for several.
 fn most_encrypted(document: &roxmltree::Document<'_>) -> (Levels, Option<String>) {
-    let named = |node: roxmltree::Node<'_, '_>, name: &str| node.is_element() && node.tag_name().name() == name;
     let encrypts = |node, name| xml::find(node, name).is_some_and(|word| xml::text(word).starts_with("ENCRYPT"));
     let mut most = (Levels::new(), None);
     let mut rules = 0;
-    for domain in document.descendants().filter(|node| named(*node, "domain_rule")) {
+    for domain in document.descendants().filter(|node| xml::is_named(*node, "domain_rule")) {
         let whole = encrypts(domain, "rtps_protection_kind").then_some("whole messages");
-        for topic in domain.descendants().filter(|node| named(*node, "topic_rule")) {
+        for topic in domain.descendants().filter(|node| xml::is_named(*node, "topic_rule")) {
             rules += 1;
             let submessages = encrypts(topic, "metadata_protection_kind").then_some("submessages");
             let payloads = encrypts(topic, "data_protection_kind").then_some("payloads");
@@ -77,6 +102,16 @@ fn most_encrypted(document: &roxmltree::Document<'_>) -> (Levels, Option<String>
         }
     }
     (most.0, most.1.filter(|_| rules > 1))
+}
+
+/// The topics whose messages nothing protects.
+fn unprotected(document: &roxmltree::Document<'_>) -> Vec<String> {
+    let protects = |node, name| xml::find(node, name).is_some_and(|word| xml::text(word) != "NONE");
+    let domains = document.descendants().filter(|node| xml::is_named(*node, "domain_rule") && !protects(*node, "rtps_protection_kind"));
+    let topics = domains.flat_map(|domain| domain.descendants().filter(|node| xml::is_named(*node, "topic_rule")).collect::<Vec<_>>());
+    let bare = topics.filter(|topic| !protects(*topic, "metadata_protection_kind") && !protects(*topic, "data_protection_kind"));
+    bare.map(|topic| xml::find(topic, "topic_expression").map_or_else(|| "a topic".into(), |name| format!("topic {}", xml::text(name))))
+        .collect()
 }
 
 fn governance(path: &Path, document: &roxmltree::Document<'_>, _: &Security) -> Vec<Finding> {
@@ -103,6 +138,14 @@ fn governance(path: &Path, document: &roxmltree::Document<'_>, _: &Security) -> 
         [one] => Finding::ok("governance", format!("encrypts {one}")),
         _ => Finding::ok("governance", "encrypts nothing"),
     });
+    let bare = unprotected(document);
+    if !bare.is_empty() {
+        findings.push(Finding::note(
+            "governance",
+            format!("neither signs nor encrypts messages of {}: anybody on the network can read and forge them", bare.join(", ")),
+            "rtps_protection_kind SIGN or ENCRYPT, or at least data_protection_kind",
+        ));
+    }
     let kinds = ["rtps_protection_kind", "metadata_protection_kind"];
     let per_receiver = kinds.iter().any(|name| words(document, name).iter().any(|word| word.ends_with("WITH_ORIGIN_AUTHENTICATION")));
     if per_receiver {
@@ -129,9 +172,9 @@ fn permissions(path: &Path, document: &roxmltree::Document<'_>, security: &Secur
         return vec![Finding::broken("permissions", format!("{}: no <grant> with a <subject_name>", path.display()), mend)];
     }
     let today = today();
-    let subject = security.identity.as_deref().and_then(trust::subject);
+    let subject = security.part(Part::Identity).and_then(trust::subject);
     let is_ours = |granted: &str| subject.as_deref().is_none_or(|subject| parts(subject) == parts(granted));
-    let grants = document.descendants().filter(|node| node.is_element() && node.tag_name().name() == "grant");
+    let grants = document.descendants().filter(|node| xml::is_named(*node, "grant"));
     let mut findings = Vec::new();
     let mut holding = Vec::new();
     for grant in grants {

@@ -1,43 +1,109 @@
-//! The cryptographic plug-in that a configuration of Cyclone DDS names.
+//! The plug-ins that a configuration of Cyclone DDS names.
 
-use super::config::{PlugIn, Security};
-use crate::doctor::Finding;
+use super::config::Security;
+use crate::doctor::{self, Finding};
 use crate::provider;
 use object::{Object, ObjectSymbol};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The shared object of ours.
 const OURS: &str = "libbywash_dds_cyclone.so";
-/// The built-in one's name.
-const BUILT_IN: &str = "dds_security_crypto";
 /// The largest shared object that is read.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Looks at it. Fast DDS has its own compiled in.
-pub(super) fn look(security: &Security) -> Option<Finding> {
-    let plug_in = security.plug_in.as_ref()?;
-    if !plug_in.path.contains('/') {
-        if plug_in.path.trim_start_matches("lib").trim_end_matches(".so") != BUILT_IN {
-            let found = format!("{}: a name without a folder, which the dynamic linker must find where a program starts", plug_in.path);
-            return Some(Finding::note("plug-in", found, "name it by its absolute path"));
-        }
-        let ours = provider::library(OURS).map_or_else(|| format!("/usr/local/lib/bywash/{OURS}"), |path| path.display().to_string());
-        let mend = format!(
-            "<Library initFunction=\"init_crypto\" finalizeFunction=\"finalize_crypto\" path=\"{ours}\"/> in the place of the <Library> in <Cryptographic>"
-        );
-        return Some(Finding::note("plug-in", "the built-in one, which derives and keys for every piece that it receives", mend));
-    }
-    Some(match read(plug_in) {
-        Ok(()) => Finding::ok("plug-in", plug_in.path.clone()),
-        Err(why) => {
-            Finding::broken("plug-in", why, "name the absolute path of a plug-in and its two functions; no participant starts without")
-        }
-    })
+/// A plug-in that Cyclone DDS brings along: what it is where nothing else is said.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BuiltIn {
+    /// What findings call it.
+    about: &'static str,
+    /// The element that it is named in.
+    pub(super) element: &'static str,
+    pub(super) library: &'static str,
+    pub(super) initialise: &'static str,
+    pub(super) finalise: &'static str,
 }
 
-/// Whether it is a library that exports both functions.
-fn read(plug_in: &PlugIn) -> Result<(), String> {
-    let path = Path::new(&plug_in.path);
+/// All three.
+pub(super) static BUILT_IN: [BuiltIn; 3] = [
+    BuiltIn {
+        about: "authentication",
+        element: "Authentication",
+        library: "dds_security_auth",
+        initialise: "init_authentication",
+        finalise: "finalize_authentication",
+    },
+    BuiltIn {
+        about: "access control",
+        element: "AccessControl",
+        library: "dds_security_ac",
+        initialise: "init_access_control",
+        finalise: "finalize_access_control",
+    },
+    BuiltIn {
+        about: "plug-in",
+        element: "Cryptographic",
+        library: "dds_security_crypto",
+        initialise: "init_crypto",
+        finalise: "finalize_crypto",
+    },
+];
+
+/// A plug-in as it is named: a shared object, by its path or by a name that the dynamic linker finds, and two functions in it.
+#[derive(Debug)]
+pub(super) struct PlugIn {
+    pub(super) built_in: &'static BuiltIn,
+    pub(super) path: String,
+    pub(super) initialise: String,
+    pub(super) finalise: String,
+}
+
+/// Looks at them.
+pub(super) fn look(security: &Security) -> Vec<Finding> {
+    security.plug_ins.iter().filter_map(judge).collect()
+}
+
+fn judge(plug_in: &PlugIn) -> Option<Finding> {
+    let BuiltIn { about, element, library, initialise, finalise } = plug_in.built_in;
+    // By that name Cyclone's own is found where Cyclone is, which need not be here.
+    let is_built_in = plug_in.path == *library;
+    let functions = [&plug_in.initialise, &plug_in.finalise];
+    let answer = if is_built_in {
+        let strange = functions.into_iter().zip([initialise, finalise]).find(|(named, own)| named != own);
+        strange.map_or(Ok(()), |(named, own)| Err(format!("{library}: has no function '{named}': it is called '{own}'")))
+    } else {
+        found(&plug_in.path).and_then(|path| exports(&path, &functions))
+    };
+    match answer {
+        Err(why) => Some(Finding::broken(
+            about,
+            format!("<{element}> names {why}; no participant starts"),
+            format!(
+                "<Library initFunction=\"{initialise}\" finalizeFunction=\"{finalise}\" path=\"{library}\"/>, or the absolute path of another plug-in and its two functions"
+            ),
+        )),
+        Ok(()) if is_built_in && *about == "plug-in" => {
+            let ours = provider::library(OURS).map_or_else(|| format!("/usr/local/lib/bywash/{OURS}"), |path| path.display().to_string());
+            let mend = format!(
+                "<Library initFunction=\"{initialise}\" finalizeFunction=\"{finalise}\" path=\"{ours}\"/> in the place of the <Library> in <{element}>"
+            );
+            Some(Finding::note(about, "the built-in one, which derives and keys for every piece that it receives", mend))
+        }
+        Ok(()) => (!is_built_in).then(|| Finding::ok(about, plug_in.path.clone())),
+    }
+}
+
+/// The file that a name leads to: with a folder itself, else what the dynamic linker finds as `libNAME.so`, or by the name alone.
+fn found(name: &str) -> Result<PathBuf, String> {
+    if name.contains('/') {
+        return Ok(PathBuf::from(name));
+    }
+    let names = [format!("lib{name}.so"), name.to_owned()];
+    let found = names.iter().find_map(|name| doctor::library(name));
+    found.ok_or_else(|| format!("{name}: the dynamic linker finds no lib{name}.so here"))
+}
+
+/// Whether it is a library that exports these functions.
+fn exports(path: &Path, functions: &[&String]) -> Result<(), String> {
     let said = |what: &str| format!("{}: {what}", path.display());
     let found = std::fs::metadata(path).map_err(|error| said(&error.to_string()))?;
     if !found.is_file() || found.len() > BYTES_MAX {
@@ -45,9 +111,8 @@ fn read(plug_in: &PlugIn) -> Result<(), String> {
     }
     let data = std::fs::read(path).map_err(|error| said(&error.to_string()))?;
     let file = object::File::parse(&*data).map_err(|_| said("not a shared library"))?;
-    for name in [&plug_in.initialise, &plug_in.finalise] {
-        let exports = file.dynamic_symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok(name));
-        if !exports {
+    for name in functions {
+        if !file.dynamic_symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok(name)) {
             return Err(said(&format!("has no function '{name}'")));
         }
     }

@@ -6,6 +6,9 @@ use crate::doctor::Finding;
 /// What 1 MiB in fragments needs: the kernel counts its own bookkeeping of each datagram too.
 const NEEDED: u64 = 2 << 20;
 
+const CYCLONE: &str = "<Internal><SocketReceiveBufferSize min=\"default\" max=\"4MB\"/></Internal>";
+const FAST_DDS: &str = "<receiveBufferSize>4194304</receiveBufferSize> of the UDPv4 transport";
+
 /// Looks at what is asked for and at what the kernel grants.
 pub(super) fn look(security: &Security) -> Option<Finding> {
     let number = |file: &str| std::fs::read_to_string(file).ok()?.trim().parse().ok();
@@ -21,8 +24,9 @@ fn judge(kind: Kind, asked: Option<u64>, default: u64, most: u64) -> Finding {
         return Finding::ok("sockets", format!("receive {} KiB", granted >> 10));
     }
     let how = match kind {
-        Kind::Cyclone => "<Internal><SocketReceiveBufferSize min=\"default\" max=\"4MB\"/></Internal>",
-        Kind::FastDds | Kind::Enclave => "<receiveBufferSize>4194304</receiveBufferSize> of the UDPv4 transport",
+        Kind::Cyclone => CYCLONE.to_owned(),
+        Kind::FastDds => FAST_DDS.to_owned(),
+        Kind::Enclave => format!("for rmw_cyclonedds_cpp {CYCLONE}; for rmw_fastrtps_cpp {FAST_DDS}"),
     };
     let kernel = if most < NEEDED { "sysctl -w net.core.rmem_max=4194304; and " } else { "" };
     let found = format!(

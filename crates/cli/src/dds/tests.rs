@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 fn findings(config: &Path) -> Vec<Finding> {
-    look(&config::read(config).unwrap()).unwrap()
+    look(&config::read(config).unwrap())
 }
 
 fn said(findings: &[Finding], level: Level) -> String {
@@ -64,6 +64,57 @@ fn what_is_missing_or_no_certificate_is_broken() {
         assert!(broken.contains(about), "{about}: {broken}");
     }
     assert!(broken.contains("not signed"), "{broken}");
+    assert_eq!(broken.matches("governance: ").count(), 1, "said once: {broken}");
+    std::fs::remove_file(alice.folder().join("permissions.p7s")).unwrap();
+    let found = findings(alice.folder());
+    let permissions = found.iter().find(|finding| finding.about == "permissions").unwrap();
+    assert!(permissions.found.contains("No such file") && !permissions.mend.as_ref().unwrap().contains("anew"), "{permissions:?}");
+}
+
+#[test]
+fn what_nothing_protects_is_named() {
+    let place = tempfile::tempdir().unwrap();
+    let noted = |governance: Governance| {
+        let alice = Material::make(&place.path().join(governance.name), governance).unwrap().participant("alice").unwrap();
+        said(&findings(alice.folder()), Level::Note)
+    };
+    assert!(noted(Governance::OFF).contains("neither signs nor encrypts messages of topic *"));
+    for governance in [Governance::DATA, Governance::RTPS, Governance::ROS2] {
+        assert!(!noted(governance).contains("neither signs"), "{}", governance.name);
+    }
+}
+
+#[test]
+fn two_are_compared() {
+    let place = tempfile::tempdir().unwrap();
+    let material = Material::make(&place.path().join("ours"), Governance::RTPS).unwrap();
+    let [alice, bob] = ["alice", "bob"].map(|name| material.participant(name).unwrap().folder().to_owned());
+    let stranger = Material::make(&place.path().join("theirs"), Governance::ROS2).unwrap().participant("carol").unwrap();
+    let meeting = |one: &Path, other: &Path| {
+        let findings = look_at(&[one.to_owned(), other.to_owned()]).unwrap();
+        findings.into_iter().filter(|finding| finding.about == "meeting").collect::<Vec<_>>()
+    };
+    assert!(said(&meeting(&alice, &bob), Level::Ok).contains("each verifies the other"));
+    let broken = said(&meeting(&alice, stranger.folder()), Level::Broken);
+    assert_eq!(broken.matches("not signed by").count(), 4, "{broken}");
+    assert!(broken.contains("rtps_protection_kind ENCRYPT here, rtps_protection_kind SIGN there"), "{broken}");
+    // Cyclone's words and a folder's are compared alike.
+    let cyclone = material.participant("dave").unwrap().cyclone(None).unwrap();
+    assert_eq!(said(&meeting(Path::new(&cyclone), &bob), Level::Broken), "");
+}
+
+#[test]
+fn variables_are_the_environments() {
+    let place = tempfile::tempdir().unwrap();
+    let alice = Material::make(place.path(), Governance::RTPS).unwrap().participant("alice").unwrap();
+    let config = alice.cyclone(None).unwrap();
+    let config = Path::new(config.trim_start_matches("file://"));
+    let text = std::fs::read_to_string(config).unwrap();
+    let folder = alice.folder().display().to_string();
+    std::fs::write(config, text.replace(&format!("file:{folder}"), &format!("file:${{NOT_SET_ANYWHERE:-{folder}}}"))).unwrap();
+    assert_eq!(said(&findings(config), Level::Broken), "");
+    std::fs::write(config, text.replacen(&format!("file:{folder}"), "file:${NOT_SET_ANYWHERE}", 1)).unwrap();
+    assert!(said(&findings(config), Level::Note).contains("${NOT_SET_ANYWHERE}: not set here"));
 }
 
 /// The configuration with one text in the place of another, and what is broken in it.
@@ -91,6 +142,11 @@ fn what_fast_dds_would_not_protect_is_broken() {
         let broken = broken_in(&config, from, to);
         assert!(broken.contains(said), "{from}: {broken}");
     }
+    let text = std::fs::read_to_string(&config).unwrap();
+    let sized = text.replacen("<property>", "<property><name>dds.sec.crypto.keysize</name><value>512</value></property><property>", 1);
+    std::fs::write(&config, sized.replace("is_default_profile=\"true\"", "")).unwrap();
+    let notes = said(&findings(&config), Level::Note);
+    assert!(notes.contains("'512', which Fast DDS takes as 256") && notes.contains("profile 'secured' is not the default"), "{notes}");
 }
 
 #[test]
@@ -102,6 +158,18 @@ fn what_cyclone_would_not_start_with_is_broken() {
     for (from, to, said) in [
         ("<Governance>file:", "<Governance>", "neither 'file:' nor"),
         ("<Cryptographic>", "<Cryptographic/><Cryptographic>", "more than one <Cryptographic>"),
+        (
+            "\"dds_security_auth\"",
+            "\"dds_security_aut\"",
+            "authentication: <Authentication> names dds_security_aut: the dynamic linker finds no",
+        ),
+        (
+            "\"init_access_control\"",
+            "\"init_access\"",
+            "access control: <AccessControl> names dds_security_ac: has no function 'init_access'",
+        ),
+        ("path=\"dds_security_ac\"", "path=\"/nowhere.so\"", "access control: <AccessControl> names /nowhere.so: No such file"),
+        ("<PrivateKey>file:", "<PrivateKey>file:${NO", "configuration: file:${NO"),
     ] {
         let broken = broken_in(config, from, to);
         assert!(broken.contains(said), "{from}: {broken}");
@@ -153,7 +221,7 @@ fn what_does_not_belong_together_is_broken() {
     std::fs::write(alice.folder().join("governance.p7s"), governance.replace("ENCRYPT<", "SIGN<")).unwrap();
     std::fs::write(alice.folder().join("key.pem"), "").unwrap();
     let broken = said(&findings(alice.folder()), Level::Broken);
-    assert!(broken.contains("or its text was changed") && broken.contains("not the key of"), "{broken}");
+    assert!(broken.contains("or its text was changed") && broken.contains("no private key in PEM form"), "{broken}");
     std::fs::remove_file(alice.folder().join("key.pem")).unwrap();
     std::fs::create_dir(alice.folder().join("key.pem")).unwrap();
     assert!(said(&findings(alice.folder()), Level::Broken).contains("key.pem: not a file"));
@@ -165,10 +233,10 @@ fn the_plug_in_and_relative_paths_are_looked_at() {
     let alice = Material::make(place.path(), Governance::RTPS).unwrap().participant("alice").unwrap();
     let configured = |plug_in: Option<&Path>| {
         let uri = alice.cyclone(plug_in).unwrap();
-        look(&config::read(Path::new(&uri)).unwrap()).unwrap()
+        look(&config::read(Path::new(&uri)).unwrap())
     };
     assert!(said(&configured(None), Level::Note).contains("plug-in: the built-in one"));
-    assert!(said(&configured(Some(Path::new("/nowhere/libx.so"))), Level::Broken).contains("plug-in: /nowhere/libx.so: No such file"));
+    assert!(said(&configured(Some(Path::new("/nowhere/libx.so"))), Level::Broken).contains("names /nowhere/libx.so: No such file"));
     assert!(said(&configured(Some(Path::new("/etc/passwd"))), Level::Broken).contains("not a shared library"));
     let this_test = std::env::current_exe().unwrap();
     assert!(said(&configured(Some(&this_test)), Level::Broken).contains("has no function 'init_crypto'"));

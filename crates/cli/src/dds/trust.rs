@@ -1,8 +1,8 @@
 //! Whether the files belong together: certificates and documents are signed by their authorities, the key is the certificate's. Asked of `openssl`, the library with which
 //! participants verify as well.
 
-use super::config::Security;
-use super::xml;
+use super::config::{Part, Security};
+use super::{documents, xml};
 use crate::doctor::Finding;
 use std::io::Write;
 use std::path::Path;
@@ -19,7 +19,7 @@ enum Why {
 
 /// A question and its answer.
 struct Asked<'a> {
-    about: &'static str,
+    part: Part,
     path: &'a Path,
     answer: Result<(), Why>,
     /// What is the matter if the answer is no, and what mends it.
@@ -29,26 +29,34 @@ struct Asked<'a> {
 
 /// Looks at chain, signatures and key. A file that is absent, or is none, has been spoken of already and is passed over.
 pub(super) fn look(security: &Security) -> Vec<Finding> {
-    let Security { identity, identity_ca, private_key, permissions_ca, governance, permissions, .. } = security;
+    let [identity, identity_ca, private_key, permissions_ca] =
+        [Part::Identity, Part::IdentityCa, Part::PrivateKey, Part::PermissionsCa].map(|part| security.part(part));
     let mut asked: Vec<Asked<'_>> = Vec::new();
     if let (Some(path), Some(authority)) = (identity, identity_ca) {
         let mend = "sign it with that authority's key, or name the authority that has; no participant starts without";
         let otherwise = format!("not signed by {}", authority.display());
-        let answer = signed_by(path, authority, &["verify", "-partial_chain"]);
-        asked.extend(answer.map(|answer| Asked { about: "identity", path, answer, otherwise, mend }));
+        let answer = signed_by(Part::Identity, path, authority);
+        asked.extend(answer.map(|answer| Asked { part: Part::Identity, path, answer, otherwise, mend }));
     }
-    for (about, document) in [("governance", governance), ("permissions", permissions)] {
-        if let (Some(path), Some(authority)) = (document, permissions_ca) {
-            let mend = "sign it anew: openssl smime -sign -text -in ... -signer CA -inkey KEY";
+    for part in [Part::Governance, Part::Permissions] {
+        if let (Some(path), Some(authority)) = (security.part(part), permissions_ca) {
+            let mend = documents::SIGN;
             let otherwise = format!("its signature is not one of {}, or its text was changed", authority.display());
-            let answer = signed_by(path, authority, &["smime", "-verify", "-out", "/dev/null", "-purpose", "any"]);
-            asked.extend(answer.map(|answer| Asked { about, path, answer, otherwise, mend }));
+            let answer = signed_by(part, path, authority);
+            asked.extend(answer.map(|answer| Asked { part, path, answer, otherwise, mend }));
         }
     }
     if let (Some(certificate), Some(path)) = (identity, private_key) {
-        let mend = "name the key that the certificate was made for; with another one participants start, and never meet";
-        let otherwise = format!("not the key of {}", certificate.display());
-        asked.extend(belongs(certificate, path).map(|answer| Asked { about: "private key", path, answer, otherwise, mend }));
+        let (otherwise, mend) = match is_key(path) {
+            Some(false) => {
+                ("no private key in PEM form that openssl can read".into(), "name the certificate's key; no participant starts without")
+            }
+            _ => (
+                format!("not the key of {}", certificate.display()),
+                "name the key that the certificate was made for; with another one participants start, and never meet",
+            ),
+        };
+        asked.extend(belongs(certificate, path).map(|answer| Asked { part: Part::PrivateKey, path, answer, otherwise, mend }));
     }
     judge(asked)
 }
@@ -58,25 +66,52 @@ fn judge(asked: Vec<Asked<'_>>) -> Vec<Finding> {
         let found = "not checked: signatures, and whether the key is the certificate's; there is no openssl command here";
         return vec![Finding::note("signatures", found, "apt install openssl")];
     }
-    let good: Vec<&str> = asked.iter().filter(|asked| asked.answer.is_ok()).map(|asked| asked.about).collect();
+    let good: Vec<&str> = asked.iter().filter(|asked| asked.answer.is_ok()).map(|asked| asked.part.name()).collect();
     let all = (!good.is_empty()).then(|| Finding::ok("signatures", format!("right: {}", good.join(", "))));
-    let broken = asked.iter().filter_map(|Asked { about, path, answer, otherwise, mend }| match answer {
+    let broken = asked.iter().filter_map(|Asked { part, path, answer, otherwise, mend }| match answer {
         Err(Why::No(why)) => {
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
-            Some(Finding::broken(about, format!("{}: {otherwise}{why}", path.display()), *mend))
+            Some(Finding::broken(part.name(), format!("{}: {otherwise}{why}", path.display()), *mend))
         }
         _ => None,
     });
     all.into_iter().chain(broken).collect()
 }
 
-/// Whether an authority's signature is on it; dates are another matter, and spoken of elsewhere.
-fn signed_by(what: &Path, authority: &Path, command: &[&str]) -> Option<Result<(), Why>> {
+/// Whether an authority's signature is on it; nothing if that cannot be told.
+pub(super) fn is_signed_by(part: Part, what: &Path, authority: &Path) -> Option<bool> {
+    match signed_by(part, what, authority)? {
+        Ok(()) => Some(true),
+        Err(Why::No(_)) => Some(false),
+        Err(Why::Absent) => None,
+    }
+}
+
+/// Whether an authority's signature is on it; dates are another matter, and spoken of elsewhere, as is what has none.
+fn signed_by(part: Part, what: &Path, authority: &Path) -> Option<Result<(), Why>> {
     let text = xml::read(what).ok()?;
     xml::read(authority).ok()?;
+    let command: &[&str] = match part {
+        Part::Identity => &["verify", "-partial_chain"],
+        _ if !documents::has_signature(&text) => return None,
+        _ => &["smime", "-verify", "-out", "/dev/null", "-purpose", "any"],
+    };
     let mut openssl = Command::new("openssl");
     openssl.args(command).args(["-no_check_time", "-CAfile"]).arg(authority);
     Some(ask(openssl, text.as_bytes()).map(drop))
+}
+
+/// Whether it is a private key; nothing of one that is encrypted.
+fn is_key(path: &Path) -> Option<bool> {
+    let key = Zeroizing::new(xml::read(path).ok()?);
+    (!key.contains("ENCRYPTED")).then(|| public_half(&key).is_ok())
+}
+
+/// The public half of a private key that is not encrypted.
+fn public_half(key: &str) -> Result<String, Why> {
+    let mut openssl = Command::new("openssl");
+    openssl.args(["pkey", "-pubout", "-passin", "pass:"]);
+    ask(openssl, key.as_bytes())
 }
 
 /// Whether the key is the certificate's; nothing of a key that is encrypted.
@@ -87,18 +122,14 @@ fn belongs(certificate: &Path, key: &Path) -> Option<Result<(), Why>> {
     }
     let mut of_certificate = Command::new("openssl");
     of_certificate.args(["x509", "-noout", "-pubkey"]);
-    let mut of_key = Command::new("openssl");
-    of_key.args(["pkey", "-pubout", "-passin", "pass:"]);
     // A certificate that cannot be read is spoken of elsewhere.
     let expected = match ask(of_certificate, certificate.as_bytes()) {
         Err(Why::No(_)) => return None,
         other => other,
     };
-    Some(expected.and_then(|expected| match ask(of_key, key.as_bytes()) {
-        Ok(found) if found == expected => Ok(()),
-        Ok(_) => Err(Why::No(String::new())),
-        Err(Why::No(why)) => Err(Why::No(format!("it cannot be read: {why}"))),
-        Err(absent) => Err(absent),
+    Some(expected.and_then(|expected| match public_half(&key)? {
+        found if found == expected => Ok(()),
+        _ => Err(Why::No(String::new())),
     }))
 }
 

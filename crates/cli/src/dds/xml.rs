@@ -34,9 +34,14 @@ pub(super) fn parse<'a>(path: &Path, text: &'a str) -> Result<roxmltree::Documen
         .map_err(|error| Failure::config(format!("{}: {error}; `xmllint --noout` says where", path.display())))
 }
 
+/// Whether it is an element of this name, whatever its namespace: people leave it out.
+pub(super) fn is_named(node: roxmltree::Node<'_, '_>, name: &str) -> bool {
+    node.is_element() && node.tag_name().name() == name
+}
+
 /// The first element of this name below a node, whatever its namespace.
 pub(super) fn find<'a, 'b>(node: roxmltree::Node<'a, 'b>, name: &str) -> Option<roxmltree::Node<'a, 'b>> {
-    node.descendants().skip(1).find(|node| node.is_element() && node.tag_name().name() == name)
+    node.descendants().skip(1).find(|node| is_named(*node, name))
 }
 
 /// An element's text, trimmed.

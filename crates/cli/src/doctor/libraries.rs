@@ -38,6 +38,11 @@ pub(super) fn closure(path: &Path, elf: &Elf) -> BTreeSet<String> {
     seen
 }
 
+/// The file that the linker finds by this name for who says nothing of where to look.
+pub(crate) fn library(name: &str) -> Option<PathBuf> {
+    search_path().into_iter().map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
 fn search_path() -> Vec<PathBuf> {
     let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&own).filter(|folder| !folder.as_os_str().is_empty()).collect();

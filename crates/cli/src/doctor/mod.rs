@@ -7,6 +7,7 @@ mod openssl;
 mod program;
 mod socket;
 
+pub(crate) use libraries::library;
 pub(crate) use program::{is_static, names_the_device, needs};
 
 use crate::failure::Failure;

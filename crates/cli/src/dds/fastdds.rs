@@ -1,0 +1,101 @@
+//! Profiles of Fast DDS.
+
+use super::config::{Kind, Part, Security, bytes, is_elsewhere, unsecured};
+use super::xml;
+use crate::doctor::Finding;
+use crate::failure::Failure;
+use std::path::Path;
+
+/// Its plug-ins, what names each, and what it does without.
+const PLUG_INS: [(&str, &str, &str); 3] = [
+    ("dds.sec.auth.plugin", "builtin.PKI-DH", "security is off, and all goes in the clear"),
+    ("dds.sec.access.plugin", "builtin.Access-Permissions", "governance and permissions are not read"),
+    ("dds.sec.crypto.plugin", "builtin.AES-GCM-GMAC", "participants that must encrypt never meet"),
+];
+
+/// The end of the property that names a file.
+fn property(part: Part) -> &'static str {
+    match part {
+        Part::IdentityCa => ".identity_ca",
+        Part::Identity => ".identity_certificate",
+        Part::PrivateKey => ".private_key",
+        Part::PermissionsCa => ".permissions_ca",
+        Part::Governance => ".governance",
+        Part::Permissions => ".permissions",
+    }
+}
+
+type Pairs = Vec<(String, String)>;
+
+/// The properties below a node.
+fn properties(node: roxmltree::Node<'_, '_>) -> Pairs {
+    let found = node.descendants().filter(|node| xml::is_named(*node, "property"));
+    found.filter_map(|node| Some((xml::text(xml::find(node, "name")?), xml::text(xml::find(node, "value")?)))).collect()
+}
+
+fn is_secured(pairs: &Pairs) -> bool {
+    pairs.iter().any(|(name, _)| name.starts_with("dds.sec."))
+}
+
+/// What a document says of the first participant that it secures.
+pub(super) fn read(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security, Failure> {
+    let root = document.root_element();
+    if !is_secured(&properties(root)) {
+        return Err(unsecured(place, "has no property whose name begins with dds.sec."));
+    }
+    let participants: Vec<_> =
+        root.descendants().filter(|node| xml::is_named(*node, "participant") && is_secured(&properties(*node))).collect();
+    // A profile may be a part of one that is included elsewhere.
+    let participant = participants.first().copied();
+    let pairs = properties(participant.unwrap_or(root));
+    let mut findings = plug_ins(&pairs);
+    let values = Part::ALL.map(|part| {
+        let (about, name) = (part.name(), property(part));
+        let Some((found, value)) = pairs.iter().find(|(found, _)| found.ends_with(name)) else {
+            findings.push(Finding::broken(
+                about,
+                format!("no property that ends in {name}"),
+                "name its file; no participant starts without",
+            ));
+            return None;
+        };
+        if !value.starts_with("file://") && !is_elsewhere(value) {
+            let path = value.strip_prefix("file:").unwrap_or(value);
+            let said = format!("{found} begins with neither 'file://' nor 'data:,': {value}");
+            findings.push(Finding::broken(about, said, format!("file://{path}")));
+        }
+        Some(value.clone())
+    });
+    findings.extend(participant.and_then(default_profile));
+    if let Some((_, size)) = pairs.iter().find(|(name, size)| name == "dds.sec.crypto.keysize" && size != "128" && size != "256") {
+        let found = format!("dds.sec.crypto.keysize is '{size}', which Fast DDS takes as 256");
+        findings.push(Finding::note("configuration", found, "128 or 256"));
+    }
+    let sizes = ["listenSocketBufferSize", "receiveBufferSize", "receive_buffer_size"];
+    let receive_buffer = sizes.into_iter().find_map(|name| xml::find(root, name)).and_then(|node| bytes(&xml::text(node)));
+    Ok(Security { count: participants.len(), receive_buffer, findings, ..Security::new(Kind::FastDds, place, values) })
+}
+
+/// What is the matter with the three plug-ins.
+fn plug_ins(pairs: &Pairs) -> Vec<Finding> {
+    let judge = |(name, expected, otherwise): (&str, &str, &str)| {
+        let found = match pairs.iter().find(|(found, _)| found == name) {
+            None => format!("no property {name}: {otherwise}"),
+            Some((_, value)) if value != expected => format!("{name} is '{value}', which Fast DDS does not have: {otherwise}"),
+            Some(_) => return None,
+        };
+        Some(Finding::broken("plug-in", found, format!("<property><name>{name}</name><value>{expected}</value></property>")))
+    };
+    PLUG_INS.into_iter().filter_map(judge).collect()
+}
+
+/// What is to be said of a profile that participants do not take by themselves.
+fn default_profile(participant: roxmltree::Node<'_, '_>) -> Option<Finding> {
+    let attribute = |name| participant.attribute(name).unwrap_or_default();
+    let found = format!(
+        "its profile '{}' is not the default one: a participant that is not made by that name does not take it, and goes in the clear",
+        attribute("profile_name")
+    );
+    (attribute("is_default_profile") != "true")
+        .then(|| Finding::note("configuration", found, "<participant ... is_default_profile=\"true\">"))
+}
