@@ -29,7 +29,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--participants", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--governance", default="ros2", help="off, data, rtps, ros2, all or origin")
+    parser.add_argument("--governance", default="ros2", choices=dds.GOVERNANCES)
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--bin", default=f"{ROOT}/target/release", help="where bywash and its libraries are")
     parser.add_argument("--make", help="the example `make` of bywash-dds-material; built by cargo if it is not told")

@@ -21,7 +21,7 @@ FIGURES = re.compile(r" mean ([0-9.]+)us min ([0-9.]+)us 50% ([0-9.]+)us .* cnt 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sizes", nargs="*", default=["1k", "10k", "1M"], metavar="SIZE")
-    parser.add_argument("--governance", default="ros2", help="off, data, rtps, ros2, all or origin")
+    parser.add_argument("--governance", default="ros2", choices=dds.GOVERNANCES)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--plugin", default="target/release/libbywash_dds_cyclone.so")

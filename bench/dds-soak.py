@@ -44,7 +44,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--implementation", choices=("cyclone", "fastdds"), default="cyclone")
-    parser.add_argument("--governance", default="ros2", help="off, data, rtps, ros2, all or origin")
+    parser.add_argument("--governance", default="ros2", choices=dds.GOVERNANCES)
     parser.add_argument("--kill-every", type=float, default=20, metavar="SECONDS")
     parser.add_argument("--blocks", type=int, default=6600)
     parser.add_argument("--ways", default="stock,bywash")

@@ -3,6 +3,7 @@ import os
 import re
 import subprocess
 
+GOVERNANCES = ["off", "data", "rtps", "ros2", "all", "origin"]
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 

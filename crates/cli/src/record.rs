@@ -31,7 +31,7 @@ start, end; of what the broker served its number (for `bywash explain NUMBER --t
 was dispatched and why, its deadline; the program, its pid, user and groups. Never keys, data or
 addresses. `bywash simulate` takes it.")]
 pub(crate) struct Args {
-    /// The file to write
+    /// The file to write; one that is there is kept as FILE.old
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
     /// End after this time: 500ms, 10s, 5m, 1h [default: Ctrl-C, or the command's end]
@@ -88,8 +88,13 @@ fn attached(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the trace file, readable by its owner alone: it says which users' programs asked for what, and when.
+/// Makes the trace file, readable by its owner alone: it says which users' programs asked for what, and when. A trace that is there is kept as `FILE.old`, as perf-record(1) does.
 pub(crate) fn create(path: &Path) -> Result<File, Failure> {
+    if path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
+        let mut old = path.as_os_str().to_owned();
+        old.push(".old");
+        std::fs::rename(path, &old).map_err(|error| Failure::file("write", Path::new(&old), &error))?;
+    }
     File::options().write(true).create(true).truncate(true).mode(0o600).open(path).map_err(|error| Failure::file("write", path, &error))
 }
 
@@ -128,6 +133,19 @@ mod tests {
         for text in ["", "s", "1d", "-1s", "99999999999s"] {
             assert!(parse_duration(text).unwrap_err().contains("10s"), "{text}");
         }
+    }
+
+    #[test]
+    fn an_older_trace_is_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let (path, old) = (place.path().join("t.csv"), place.path().join("t.csv.old"));
+        std::fs::write(create(&path).map(|_| &path).unwrap(), "first").unwrap();
+        create(&path).unwrap();
+        assert_eq!((std::fs::read_to_string(&old).unwrap().as_str(), path.metadata().unwrap().len()), ("first", 0));
+        // An empty one is nothing to keep, and a device stays where it is.
+        create(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&old).unwrap(), "first");
+        create(Path::new("/dev/null")).unwrap();
     }
 
     #[test]

@@ -22,14 +22,16 @@ Examples:
   bywash reproduce niwa2005-live --part bursts
   bywash reproduce ohgama2008 --part mixed
   bywash reproduce takeda --part cpu
+  bywash reproduce kido --part latency
+  bywash reproduce kido --list
 
-Servers are started on free ports of 127.0.0.1 and ended afterwards. Without --quick munetoh takes
-some twenty minutes, the others one to three; all want a machine that does nothing else.")]
+Servers are started on free ports of 127.0.0.1 and ended afterwards. Without --quick munetoh and kido
+take some twenty minutes, the others one to three; all want a machine that does nothing else.")]
 pub(crate) struct Args {
     /// The experiment, by its paper's key
     #[arg(value_name = "NAME", required_unless_present = "list")]
     experiment: Option<String>,
-    /// List the experiments there are
+    /// List the experiments there are and their parts, or those of one
     #[arg(long)]
     list: bool,
     /// Only see whether all works: seconds instead of minutes, and figures that mean nothing
@@ -55,8 +57,9 @@ pub(crate) struct Args {
 /// Runs an experiment, and says what came out.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let experiment = match &args.experiment {
-        Some(name) if !args.list => find(name)?,
-        _ => return list(),
+        Some(name) if args.list => return list(std::slice::from_ref(find(name)?)),
+        Some(name) => find(name)?,
+        None => return list(EXPERIMENTS),
     };
     let bywash = std::env::current_exe().map_err(|error| Failure::failed(format!("cannot find this executable: {error}")))?;
     let options = Options {
@@ -107,9 +110,9 @@ fn find(name: &str) -> Result<&'static Experiment, Failure> {
     })
 }
 
-fn list() -> Result<ExitCode, Failure> {
+fn list(experiments: &[Experiment]) -> Result<ExitCode, Failure> {
     let mut text = String::new();
-    for Experiment { name, title, parts, .. } in EXPERIMENTS {
+    for Experiment { name, title, parts, .. } in experiments {
         let _ = writeln!(text, "{name:<14} {title}\n{:<14} parts: {}", "", parts.join(", "));
     }
     print(text.as_bytes())?;

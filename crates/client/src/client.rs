@@ -215,6 +215,14 @@ impl Client {
         self.0.upstream.status()
     }
 
+    /// Looks for its broker now, and not only when work comes.
+    ///
+    /// # Errors
+    /// Why there is none, in words.
+    pub fn find_broker(&self) -> core::result::Result<(), String> {
+        self.0.upstream.link_now().map(drop).ok_or_else(|| self.0.upstream.why_alone())
+    }
+
     /// What it was told when it was made.
     pub fn config(&self) -> &Config {
         self.0.upstream.config()

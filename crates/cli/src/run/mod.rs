@@ -258,7 +258,9 @@ fn execute_on(plan: &Plan, opened: Option<Opened>) -> Result<ExitCode, Failure> 
         Ok((account, traced)) => tell(plan, status, Ok(&account), reuse.as_ref(), traced.as_deref())?,
         Err(failure) => tell(plan, status, Err(&failure), reuse.as_ref(), None)?,
     }
-    if let Some(line) = reuse.and_then(|reuse| dds::summary(&reuse, plan)).filter(|_| !plan.quiet && !plan.json) {
+    if let Some(line) =
+        reuse.and_then(|reuse| dds::summary(&reuse, plan, dds::Setting::of_environment())).filter(|_| !plan.quiet && !plan.json)
+    {
         say!("bywash: {line}");
     }
     Ok(ExitCode::from(status))

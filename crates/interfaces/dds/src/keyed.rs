@@ -1,7 +1,7 @@
 //! AES-GCM with a key expanded once, for any number of messages and threads.
 
 use crate::refusal::{Refusal, Result};
-use bywash_client::{Client, Config, Session};
+use bywash_client::{Client, Config, Route, Session, variable};
 use bywash_core::{Algorithm, Data, Direction, Key, Operation, SessionParams};
 use once_cell::race::OnceBox;
 
@@ -11,7 +11,8 @@ pub const IV: usize = 12;
 pub const TAG: usize = 16;
 
 /// A process's client, made at the first use and told by the environment (`BYWASH_SOCKET`, `BYWASH_ROUTE`, `BYWASH_RUN`, `BYWASH_KEEP`) as the OpenSSL provider's is. If one of these
-/// cannot be read, that is said on standard error, and all are left at their defaults: who mistyped where work is to be done would not learn it otherwise.
+/// cannot be read, that is said on standard error, and all are left at their defaults: who mistyped where work is to be done would not learn it otherwise. Neither would who asks for a broker
+/// that is not there: that is said, too.
 pub fn client() -> &'static Client {
     // No lock: the child of a fork would wait for it for ever.
     static CLIENT: OnceBox<Client> = OnceBox::new();
@@ -20,7 +21,15 @@ pub fn client() -> &'static Client {
             eprintln!("bywash: {error}; BYWASH_SOCKET, BYWASH_ROUTE and BYWASH_KEEP are taken as unset");
             Config::default()
         });
-        Box::new(Client::new(config))
+        let client = Client::new(config);
+        let asks = client.config().route == Route::Queue || variable("BYWASH_SOCKET").is_some();
+        if asks
+            && client.config().socket.is_some()
+            && let Err(why) = client.find_broker()
+        {
+            eprintln!("bywash: {why}; messages of DDS are protected in place until it is there");
+        }
+        Box::new(client)
     })
 }
 
