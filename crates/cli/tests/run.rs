@@ -38,13 +38,28 @@ fn status_and_output_are_the_programs_own() {
     assert_eq!(killed.status.code(), Some(128 + 11));
 }
 
+/// The command, executed by another that is given it as its last word.
+fn started_by(words: &[&str]) -> Command {
+    let (run, mut starter) = (bywash(), Command::new(words[0]));
+    for (name, value) in run.get_envs() {
+        match value {
+            Some(value) => starter.env(name, value),
+            None => starter.env_remove(name),
+        };
+    }
+    starter.args(&words[1..]).arg(run.get_program());
+    starter
+}
+
 #[test]
 fn signals_reach_the_program() {
     let folder = tempfile::tempdir().unwrap();
     let ready = folder.path().join("ready");
     for (signal, code) in [("TERM", 3), ("HUP", 4), ("USR1", 5), ("INT", 6)] {
         let script = format!("trap 'exit {code}' {signal}; touch {}; while :; do sleep 0.05; done", ready.display());
-        let mut running = Running::start(bywash().args(["run", "--quiet", "--", "sh", "-c", &script]));
+        // A job in the background of a script has SIGINT ignored, and a shell cannot trap what it was given ignored.
+        let mut starter = started_by(&["env", "--default-signal"]);
+        let mut running = Running::start(starter.args(["run", "--quiet", "--", "sh", "-c", &script]));
         eventually("the shell has set its trap", || ready.exists());
         running.signal(signal);
         assert_eq!(running.wait().code(), Some(code), "SIG{signal}");
@@ -55,16 +70,8 @@ fn signals_reach_the_program() {
 #[test]
 fn a_signal_ignored_at_the_start_is_inherited_ignored_and_still_passed_on() {
     let script = "trap '' USR1 QUIT; exec \"$0\" \"$@\"";
-    let mut inherits = Command::new("sh");
     let status = "grep SigIgn /proc/self/status";
-    let run = bywash();
-    for (name, value) in run.get_envs() {
-        match value {
-            Some(value) => inherits.env(name, value),
-            None => inherits.env_remove(name),
-        };
-    }
-    let output = succeed(inherits.args(["-c", script]).arg(run.get_program()).args(["run", "--quiet", "--", "sh", "-c", status]));
+    let output = succeed(started_by(&["sh", "-c", script]).args(["run", "--quiet", "--", "sh", "-c", status]));
     let mask = u64::from_str_radix(stdout(&output).trim_start_matches("SigIgn:").trim(), 16).unwrap();
     assert!(mask >> (10 - 1) & 1 == 1 && mask >> (3 - 1) & 1 == 1, "{mask:x}");
 }
