@@ -8,6 +8,7 @@ use bywash_client::Route;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -76,7 +77,9 @@ fn attached(args: &Args) -> Result<(), Failure> {
         signal_hook::flag::register(signal, stop.clone()).map_err(|error| Failure::failed(format!("cannot watch for signals: {error}")))?;
     }
     let mut link = Link::connect(&socket_path(args.socket.as_deref()))?;
-    link.start_recording(&create(&args.output)?)?;
+    let draft = Draft::new(&args.output)?;
+    link.start_recording(draft.file())?;
+    draft.keep()?;
     let end = args.duration.map(|duration| Instant::now() + duration);
     while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
         std::thread::sleep(LOOK);
@@ -88,14 +91,58 @@ fn attached(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the trace file, readable by its owner alone: it says which users' programs asked for what, and when. A trace that is there is kept as `FILE.old`, as perf-record(1) does.
-pub(crate) fn create(path: &Path) -> Result<File, Failure> {
-    if path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
-        let mut old = path.as_os_str().to_owned();
-        old.push(".old");
-        std::fs::rename(path, &old).map_err(|error| Failure::file("write", Path::new(&old), &error))?;
+/// A trace file that becomes one when the recording has begun: until then a trace of before is untouched.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    file: File,
+    /// Where it is and what it is to be called, unless it was opened in its place.
+    moves: Option<(PathBuf, PathBuf)>,
+}
+
+impl Draft {
+    /// Makes one, readable by its owner alone: it says which users' programs asked for what, and when.
+    pub(crate) fn new(path: &Path) -> Result<Self, Failure> {
+        // What a link leads to is meant, not the link.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let in_place = || File::options().write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let is_other = path.metadata().is_ok_and(|found| !found.is_file());
+        let mut draft = path.clone().into_os_string();
+        draft.push(format!(".{}.draft", std::process::id()));
+        let made = if is_other {
+            Err(ErrorKind::Unsupported.into())
+        } else {
+            File::options().write(true).create_new(true).mode(0o600).open(&draft)
+        };
+        match made {
+            Ok(file) => Ok(Self { file, moves: Some((draft.into(), path)) }),
+            // A device, or a folder in which no file can be made: a trace of before is written over.
+            Err(_) => in_place().map(|file| Self { file, moves: None }).map_err(|error| Failure::file("write", &path, &error)),
+        }
     }
-    File::options().write(true).create(true).truncate(true).mode(0o600).open(path).map_err(|error| Failure::file("write", path, &error))
+
+    /// The file to be written to.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The recording has begun: it has its name from now on, and a trace that is there is kept as `FILE.old`, as perf-record(1) does.
+    pub(crate) fn keep(mut self) -> Result<(), Failure> {
+        let Some((draft, path)) = self.moves.take() else { return Ok(()) };
+        if path.metadata().is_ok_and(|found| found.len() > 0) {
+            let mut old = path.clone().into_os_string();
+            old.push(".old");
+            std::fs::rename(&path, &old).map_err(|error| Failure::file("write", Path::new(&old), &error))?;
+        }
+        std::fs::rename(&draft, &path).map_err(|error| Failure::file("write", &path, &error))
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let Some((draft, _)) = &self.moves {
+            let _ = std::fs::remove_file(draft);
+        }
+    }
 }
 
 /// What became of a recording, in words.
@@ -136,16 +183,21 @@ mod tests {
     }
 
     #[test]
-    fn an_older_trace_is_kept() {
+    fn an_older_trace_is_kept_and_stays_until_a_recording_has_begun() {
         let place = tempfile::tempdir().unwrap();
-        let (path, old) = (place.path().join("t.csv"), place.path().join("t.csv.old"));
-        std::fs::write(create(&path).map(|_| &path).unwrap(), "first").unwrap();
-        create(&path).unwrap();
-        assert_eq!((std::fs::read_to_string(&old).unwrap().as_str(), path.metadata().unwrap().len()), ("first", 0));
-        // An empty one is nothing to keep, and a device stays where it is.
-        create(&path).unwrap();
-        assert_eq!(std::fs::read_to_string(&old).unwrap(), "first");
-        create(Path::new("/dev/null")).unwrap();
+        let (path, link) = (place.path().join("t.csv"), place.path().join("link"));
+        let old = place.path().join("t.csv.old");
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        std::fs::write(&path, "first").unwrap();
+        std::os::unix::fs::symlink("t.csv", &link).unwrap();
+        drop(Draft::new(&path).unwrap());
+        assert_eq!((read(&path).as_str(), std::fs::read_dir(place.path()).unwrap().count()), ("first", 2));
+        let draft = Draft::new(&link).unwrap();
+        std::io::Write::write_all(&mut draft.file(), b"second").unwrap();
+        draft.keep().unwrap();
+        assert_eq!((read(&old).as_str(), read(&path).as_str(), read(&link).as_str()), ("first", "second", "second"));
+        Draft::new(Path::new("/dev/null")).unwrap().keep().unwrap();
+        assert!(Draft::new(Path::new("/nowhere/t.csv")).unwrap_err().to_string().contains("/nowhere/t.csv"));
     }
 
     #[test]

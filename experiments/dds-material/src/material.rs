@@ -8,8 +8,9 @@ use std::process::Command;
 
 /// Days for which certificates hold: of measurements that take an hour, and of trying it out for some weeks.
 const DAYS: &str = "90";
-/// Seconds that an authority must hold for yet to be kept.
-const SOON: &str = "864000";
+/// Days for which authorities hold, and seconds for which one must hold yet to sign for a participant: longer than that one's own certificate.
+const AUTHORITY_DAYS: &str = "365";
+const AUTHORITY_LEFT: &str = "8000000";
 
 /// Why there is no material.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub enum Error {
     Openssl(String),
     /// A participant's name that would not be one in a subject or a file name.
     Name(String),
+    /// An authority in the folder cannot go on, and participants are there that are of it.
+    Authority(PathBuf),
 }
 
 impl fmt::Display for Error {
@@ -27,6 +30,11 @@ impl fmt::Display for Error {
         match self {
             Self::File(path, error) => write!(to, "cannot write {}: {error}", path.display()),
             Self::Openssl(said) => write!(to, "the openssl command (Debian: openssl) did not make DDS material: {said}"),
+            Self::Authority(path) => write!(
+                to,
+                "{}: its key is missing or not its own, or it ends within three months; make a new folder, for this one's participants are of it",
+                path.display()
+            ),
             Self::Name(name) => write!(to, "'{name}' is no name for a participant: letters, digits and dashes only, please"),
         }
     }
@@ -53,7 +61,7 @@ impl Material {
     /// owner alone.
     ///
     /// # Errors
-    /// [`Error::File`], [`Error::Openssl`].
+    /// [`Error::File`], [`Error::Openssl`], [`Error::Authority`].
     pub fn make(folder: &Path, governance: Governance) -> Result<Self, Error> {
         make_folder(folder)?;
         let folder = folder.canonicalize().map_err(|error| Error::File(folder.to_owned(), error))?;
@@ -62,22 +70,22 @@ impl Material {
         write(&made.path("openssl.cnf"), CONFIGURATION)?;
         for (name, file) in [("Bywash identity CA", "identity_ca"), ("Bywash permissions CA", "permissions_ca")] {
             let (key, certificate) = (format!("{file}.key.pem"), format!("{file}.cert.pem"));
-            if made.path(&key).exists() && made.openssl(&[&["x509", "-noout", "-checkend", SOON, "-in", &certificate]]).is_ok() {
+            if made.can_sign(&key, &certificate) {
                 continue;
+            }
+            if made.path(&certificate).exists() && made.participants()?.next().is_some() {
+                return Err(Error::Authority(made.path(&certificate)));
             }
             made.openssl(&[
                 &["req", "-x509", "-extensions", "authority", "-subj", &format!("/CN={name}")],
                 NEW_KEY,
-                &["-days", DAYS],
+                &["-days", AUTHORITY_DAYS],
                 &["-keyout", &key, "-out", &certificate],
             ])?;
         }
         made.sign(&documents::governance(&governance), "governance")?;
-        for entry in std::fs::read_dir(&made.folder).map_err(|error| Error::File(made.folder.clone(), error))?.flatten() {
-            let there = entry.path().join("governance.p7s");
-            if there.exists() {
-                made.copy("governance.p7s", &there)?;
-            }
+        for participant in made.participants()? {
+            made.copy("governance.p7s", &participant.join("governance.p7s"))?;
         }
         Ok(made)
     }
@@ -115,8 +123,27 @@ impl Material {
         self.folder.join(file)
     }
 
+    /// The folders of participants.
+    fn participants(&self) -> Result<impl Iterator<Item = PathBuf>, Error> {
+        let entries = std::fs::read_dir(&self.folder).map_err(|error| Error::File(self.folder.clone(), error))?;
+        Ok(entries.flatten().map(|entry| entry.path()).filter(|path| path.join("cert.pem").exists()))
+    }
+
+    /// Whether an authority is there, with its own key, and holds for long enough.
+    fn can_sign(&self, key: &str, certificate: &str) -> bool {
+        let of_key = self.output(&[&["pkey", "-pubout", "-passin", "pass:", "-in", key]]);
+        let of_certificate = self.output(&[&["x509", "-noout", "-pubkey", "-in", certificate]]);
+        let is_own = matches!((of_key, of_certificate), (Ok(key), Ok(certificate)) if key == certificate);
+        is_own && self.openssl(&[&["x509", "-noout", "-checkend", AUTHORITY_LEFT, "-in", certificate]]).is_ok()
+    }
+
+    /// Copies a file of the folder to a participant; a link that leads to it, as in a keystore of ROS 2, stays one.
     fn copy(&self, file: &str, to: &Path) -> Result<(), Error> {
-        std::fs::copy(self.path(file), to).map(drop).map_err(|error| Error::File(to.to_owned(), error))
+        let from = self.path(file);
+        if to.is_symlink() && to.canonicalize().ok() == from.canonicalize().ok() {
+            return Ok(());
+        }
+        std::fs::copy(from, to).map(drop).map_err(|error| Error::File(to.to_owned(), error))
     }
 
     /// Writes a document and its signed form beside it, `.xml` and `.p7s`.
@@ -131,11 +158,16 @@ impl Material {
 
     /// Runs `openssl` in the folder.
     fn openssl(&self, arguments: &[&[&str]]) -> Result<(), Error> {
+        self.output(arguments).map(drop)
+    }
+
+    /// Runs `openssl` in the folder; what it prints.
+    fn output(&self, arguments: &[&[&str]]) -> Result<Vec<u8>, Error> {
         let mut command = Command::new("openssl");
         command.current_dir(&self.folder).env("OPENSSL_CONF", "openssl.cnf").args(arguments.iter().copied().flatten());
         let output = command.output().map_err(|error| Error::Openssl(format!("it cannot be started: {error}")))?;
         let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        if output.status.success() { Ok(()) } else { Err(Error::Openssl(said())) }
+        if output.status.success() { Ok(output.stdout) } else { Err(Error::Openssl(said())) }
     }
 }
 

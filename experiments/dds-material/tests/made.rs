@@ -52,6 +52,16 @@ fn authorities_stay_and_a_new_governance_reaches_who_is_there() {
     assert_eq!(authority, read("identity_ca.cert.pem"));
     assert_eq!(read("alice/governance.p7s"), read("bob/governance.p7s"));
     assert!(openssl(bob.folder(), &["verify", "-CAfile", "../alice/identity_ca.cert.pem", "cert.pem"]).0);
+    // A link to the folder's own, as in a keystore of ROS 2, is not copied onto itself.
+    std::fs::remove_file(place.path().join("alice/governance.p7s")).unwrap();
+    std::os::unix::fs::symlink("../governance.p7s", place.path().join("alice/governance.p7s")).unwrap();
+    Material::make(place.path(), Governance::DATA).unwrap();
+    assert_eq!(read("alice/governance.p7s"), read("bob/governance.p7s"));
+    assert!(read("governance.p7s").contains("data_protection_kind"));
+    // Who is of an authority that cannot go on is not left behind.
+    std::fs::write(place.path().join("permissions_ca.key.pem"), "").unwrap();
+    assert!(matches!(Material::make(place.path(), Governance::DATA), Err(Error::Authority(_))));
+    assert_eq!(authority, read("identity_ca.cert.pem"));
 }
 
 #[test]

@@ -1,10 +1,15 @@
 //! Where a participant's configuration says that its files are: in the words of Cyclone DDS, of Fast DDS, or by the names in a ROS 2 enclave.
 
 use super::plugin::PlugIn;
+use super::variables::Hidden;
 use super::{cyclone, fastdds, xml};
 use crate::doctor::Finding;
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// What a configuration says where it names a file; it may be a private key itself.
+pub(super) type Value = Zeroizing<String>;
 
 /// Whose words they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,15 +86,17 @@ pub(super) struct Security {
     pub(super) receive_buffer: Option<u64>,
     /// What is to be said of the configuration itself.
     pub(super) findings: Vec<Finding>,
+    /// What of the environment is in it.
+    pub(super) hidden: Hidden,
 }
 
 impl Security {
     /// One that names these values for its files; those that are no files, and relative ones, are told apart here.
-    pub(super) fn new(kind: Kind, place: &Path, values: [Option<String>; 6]) -> Self {
-        let relative = values.iter().flatten().filter(|value| is_relative(value)).cloned().collect();
-        let parts = values.map(|value| path(place, &value?));
-        let (place, plug_ins, findings) = (place.to_owned(), Vec::new(), Vec::new());
-        Self { kind, place, parts, plug_ins, relative, count: 1, receive_buffer: None, findings }
+    pub(super) fn new(kind: Kind, place: &Path, values: &[Option<Value>; 6]) -> Self {
+        let relative = values.iter().flatten().filter(|value| is_relative(value)).map(|value| value.to_string()).collect();
+        let parts = values.each_ref().map(|value| path(place, value.as_ref()?));
+        let (place, plug_ins, findings, hidden) = (place.to_owned(), Vec::new(), Vec::new(), Hidden::default());
+        Self { kind, place, parts, plug_ins, relative, count: 1, receive_buffer: None, findings, hidden }
     }
 
     /// The file that is named for it.
@@ -105,11 +112,11 @@ pub(super) fn read(place: &Path) -> Result<Security, Failure> {
     if place.is_dir() {
         return enclave(place);
     }
-    let text = xml::read(place)?;
+    let text = Zeroizing::new(xml::read(place)?);
     let document = xml::parse(place, &text)?;
     let root = document.root_element().tag_name().name();
     match root {
-        "CycloneDDS" => cyclone::read(place, &document),
+        root if root.eq_ignore_ascii_case("CycloneDDS") => cyclone::read(place, &document),
         "dds" | "profiles" => fastdds::read(place, &document),
         other => Err(Failure::config(format!(
             "{}: its root is <{other}>, neither <CycloneDDS> nor <dds> or <profiles>; name a configuration of Cyclone DDS, profiles of \
@@ -127,26 +134,38 @@ fn enclave(place: &Path) -> Result<Security, Failure> {
             place.display()
         )));
     }
-    let mut security = Security::new(Kind::Enclave, place, [const { None }; 6]);
+    let mut security = Security::new(Kind::Enclave, place, &[const { None }; 6]);
     security.parts = files.map(Some);
     Ok(security)
 }
 
-/// A file as configurations name it: `file:PATH`, `file://PATH`, or `data:,` with the text itself, which is not a file. One that is named without its folder is taken from beside
+/// A file as configurations name it: `file:PATH`, `file://PATH`; not `data:,` with the text itself, nor a token's key. One that is named without its folder is taken from beside
 /// the configuration.
 fn path(place: &Path, value: &str) -> Option<PathBuf> {
     let value = value.trim();
-    if value.is_empty() || is_elsewhere(value) {
+    if value.is_empty() || value.starts_with("data:") || value.starts_with("pkcs11:") || is_text(value) {
         return None;
     }
     let path = value.strip_prefix("file://").or_else(|| value.strip_prefix("file:")).unwrap_or(value);
     Some(place.parent().unwrap_or(Path::new("")).join(path))
 }
 
-/// Whether it is no file: the text itself, or a key in a token.
-pub(super) fn is_elsewhere(value: &str) -> bool {
-    value.starts_with("data:") || value.starts_with("pkcs11:")
+/// Whether somebody has put the file's text where its name belongs.
+pub(super) fn is_text(value: &str) -> bool {
+    value.contains("-----BEGIN") || value.contains('\n')
 }
+
+/// A value that does not name a file as it must: `begins` is how that begins. Nothing of a text, which may be a private key, is repeated.
+pub(super) fn unnamed(part: Part, place: &str, value: &str, begins: &str, or: &str) -> Finding {
+    let is_shown = !is_text(value) && value.len() <= SHOWN_MAX;
+    let said = if is_shown { format!(": {value}") } else { String::new() };
+    let path = ["file:", "data:", "pkcs11:"].iter().fold(value, |rest, scheme| rest.strip_prefix(scheme).unwrap_or(rest));
+    let mend = if is_shown && path.starts_with('/') { format!("{begins}{path}") } else { format!("{begins}/absolute/path") };
+    Finding::broken(part.name(), format!("{place} does not begin with '{begins}'{or}{said}"), mend)
+}
+
+/// The longest value that is repeated to who wrote it.
+const SHOWN_MAX: usize = 200;
 
 /// Whether it names a file without saying in which folder.
 fn is_relative(value: &str) -> bool {
@@ -166,9 +185,8 @@ pub(super) fn bytes(text: &str) -> Option<u64> {
     let number: u64 = text[..digits].parse().ok()?;
     let unit = match text[digits..].trim() {
         "" | "B" => 1,
-        "kB" | "KB" => 1000,
-        "KiB" => 1 << 10,
-        // Cyclone's own reading: MB is 2^20.
+        // Cyclone's own reading: kB is 2^10, MB 2^20.
+        "kB" | "KiB" => 1 << 10,
         "MB" | "MiB" => 1 << 20,
         "GB" | "GiB" => 1 << 30,
         _ => return None,
@@ -182,7 +200,14 @@ mod tests {
 
     #[test]
     fn sizes_are_read_as_cyclone_does() {
-        for (text, size) in [("4MB", Some(4 << 20)), ("10 MiB", Some(10 << 20)), ("65536", Some(65536)), ("default", None), ("", None)] {
+        for (text, size) in [
+            ("4MB", Some(4 << 20)),
+            ("10 MiB", Some(10 << 20)),
+            ("65536", Some(65536)),
+            ("1 kB", Some(1024)),
+            ("default", None),
+            ("", None),
+        ] {
             assert_eq!(bytes(text), size, "{text}");
         }
         assert_eq!(bytes("99999999999999999999"), None);

@@ -1,6 +1,6 @@
 //! A configuration of Cyclone DDS.
 
-use super::config::{Kind, Part, Security, bytes, is_elsewhere, unsecured};
+use super::config::{Kind, Part, Security, Value, bytes, unnamed, unsecured};
 use super::plugin::{BUILT_IN, BuiltIn, PlugIn};
 use super::variables::Expander;
 use super::xml;
@@ -20,9 +20,22 @@ fn element(part: Part) -> &'static str {
     }
 }
 
+/// Whether it is an element of this name: Cyclone takes capital letters for small ones.
+fn is_named(node: roxmltree::Node<'_, '_>, name: &str) -> bool {
+    node.is_element() && node.tag_name().name().eq_ignore_ascii_case(name)
+}
+
+fn find<'a, 'b>(node: roxmltree::Node<'a, 'b>, name: &str) -> Option<roxmltree::Node<'a, 'b>> {
+    node.descendants().skip(1).find(|node| is_named(*node, name))
+}
+
+fn attribute<'a>(node: roxmltree::Node<'a, '_>, name: &str) -> Option<&'a str> {
+    node.attributes().find(|attribute| attribute.name().eq_ignore_ascii_case(name)).map(|attribute| attribute.value())
+}
+
 /// What a document says.
 pub(super) fn read(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security, Failure> {
-    let is_security = |node: &roxmltree::Node<'_, '_>| ["Security", "DDSSecurity"].iter().any(|name| xml::is_named(*node, name));
+    let is_security = |node: &roxmltree::Node<'_, '_>| ["Security", "DDSSecurity"].iter().any(|name| is_named(*node, name));
     let mut found = document.descendants().filter(is_security);
     let security = found.next().ok_or_else(|| unsecured(place, "has no <Security> in a <Domain>"))?;
     let count = 1 + found.count();
@@ -30,40 +43,42 @@ pub(super) fn read(place: &Path, document: &roxmltree::Document<'_>) -> Result<S
     let mut findings = Vec::new();
     let values = Part::ALL.map(|part| {
         let (about, name) = (part.name(), element(part));
-        let value = xml::find(security, name).map(|node| expander.expand(&xml::text(node)));
-        match value.as_deref().unwrap_or_default() {
+        let value = find(security, name).map(|node| Value::new(expander.expand(&Value::new(xml::text(node)))));
+        match value.as_ref().map(|value| value.as_str()).unwrap_or_default() {
             "" => findings.push(Finding::broken(about, format!("no <{name}>"), "name its file; no participant starts without")),
-            value if !value.starts_with("file:") && !is_elsewhere(value) => findings.push(Finding::broken(
-                about,
-                format!("<{name}> begins with neither 'file:' nor 'data:,': {value}"),
-                format!("<{name}>file:{value}</{name}>"),
-            )),
+            value if !value.starts_with("file:") && !value.starts_with("data:,") => {
+                findings.push(unnamed(part, &format!("<{name}>"), value, "file:", " or 'data:,'"));
+            }
             _ => {}
         }
         value
     });
     for BuiltIn { element: name, .. } in &BUILT_IN {
-        if security.descendants().filter(|node| xml::is_named(*node, name)).count() > 1 {
+        if security.descendants().filter(|node| is_named(*node, name)).count() > 1 {
             let mend = format!("leave one <{name}>: another <Library> goes in the place of the one there");
             findings.push(Finding::broken("configuration", format!("more than one <{name}>: no participant starts"), mend));
         }
     }
     let plug_ins = BUILT_IN.iter().map(|built_in| {
-        let library = xml::find(security, built_in.element).and_then(|node| xml::find(node, "Library"));
-        let mut attribute = |name: &str, otherwise: &str| {
-            library.and_then(|node| node.attribute(name)).map_or_else(|| otherwise.to_owned(), |value| expander.expand(value))
+        let library = find(security, built_in.element).and_then(|node| find(node, "Library"));
+        let mut named = |name: &str, otherwise: &str| {
+            library.and_then(|node| attribute(node, name)).map_or_else(|| otherwise.to_owned(), |value| expander.expand(value))
         };
         PlugIn {
             built_in,
-            path: attribute("path", built_in.library),
-            initialise: attribute("initFunction", built_in.initialise),
-            finalise: attribute("finalizeFunction", built_in.finalise),
+            path: named("path", built_in.library),
+            initialise: named("initFunction", built_in.initialise),
+            finalise: named("finalizeFunction", built_in.finalise),
         }
     });
-    let plug_ins = plug_ins.collect();
-    let buffer = xml::find(document.root_element(), "SocketReceiveBufferSize");
-    let size = buffer.map(|node| node.attribute("max").or(node.attribute("min")).map_or_else(|| xml::text(node), ToOwned::to_owned));
+    let plug_ins: Vec<_> = plug_ins.collect();
+    let buffer = find(document.root_element(), "SocketReceiveBufferSize");
+    let size = buffer.map(|node| attribute(node, "max").or(attribute(node, "min")).map_or_else(|| xml::text(node), ToOwned::to_owned));
     let receive_buffer = size.and_then(|size| bytes(&expander.expand(&size)));
-    findings.extend(expander.findings());
-    Ok(Security { count, plug_ins, receive_buffer, findings, ..Security::new(Kind::Cyclone, place, values) })
+    let (said, hidden) = expander.finish();
+    findings.extend(said);
+    let mut read = Security { count, plug_ins, receive_buffer, findings, hidden, ..Security::new(Kind::Cyclone, place, &values) };
+    let relative = read.plug_ins.iter().map(|plug_in| &plug_in.path).filter(|path| path.contains('/') && !path.starts_with('/'));
+    read.relative.extend(relative.cloned());
+    Ok(read)
 }

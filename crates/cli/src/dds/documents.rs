@@ -1,10 +1,11 @@
 //! Governance and permissions: what they cost, and whether they hold. Their signatures are the participants' to verify.
 
-use super::config::{Part, Security};
+use super::config::{Kind, Part, Security};
 use super::{not_named, trust, xml};
 use crate::doctor::Finding;
 use crate::failure::Failure;
 use std::path::Path;
+use x509_cert::der::DateTime;
 
 /// What is to be said of a document in a file.
 type Judge = fn(&Path, &roxmltree::Document<'_>, &Security) -> Vec<Finding>;
@@ -42,24 +43,59 @@ pub(super) fn has_signature(text: &str) -> bool {
     text.contains("pkcs7-signature")
 }
 
-/// What a governance asks for, a line for each rule's word, with what it is of; none if it cannot be read.
-pub(super) fn rules(path: &Path) -> Option<Vec<String>> {
+/// Names in a finding: the first few.
+fn some(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+}
+
+/// What a governance asks for: for each rule for domains and each for topics in them, its words by their names. None if it cannot be read.
+pub(super) fn rules(path: &Path) -> Option<Vec<Rule>> {
     let text = xml::read(path).ok()?;
     let document = xml::parse(path, signed(path, &text).ok()?).ok()?;
-    let kinds = |node: roxmltree::Node<'_, '_>, names: &[&str], of: &str| -> Vec<String> {
-        let word = |name: &&str| Some(format!("{of}{name} {}", xml::text(xml::find(node, name)?)));
-        names.iter().filter_map(word).collect()
+    let rule = |node: roxmltree::Node<'_, '_>, names: &[&'static str], of: String| {
+        let word = |name: &&'static str| {
+            let word = xml::text(xml::find(node, name)?);
+            let word = match word.to_ascii_lowercase().as_str() {
+                "true" | "1" => "true".into(),
+                "false" | "0" => "false".into(),
+                _ => word,
+            };
+            Some((*name, word))
+        };
+        Rule { of, words: names.iter().filter_map(word).collect() }
     };
     let mut found = Vec::new();
     for domain in document.descendants().filter(|node| xml::is_named(*node, "domain_rule")) {
-        found.extend(kinds(domain, &["rtps_protection_kind", "discovery_protection_kind", "liveliness_protection_kind"], ""));
+        let ids = xml::find(domain, "domains").into_iter().flat_map(|domains| domains.descendants()).filter(roxmltree::Node::is_text);
+        let ids: Vec<_> = ids.filter_map(|text| text.text()).map(str::trim).filter(|text| !text.is_empty()).collect();
+        let of = format!("domains {}", ids.join("-"));
+        found.push(rule(domain, &DOMAIN_WORDS, of.clone()));
         for topic in domain.descendants().filter(|node| xml::is_named(*node, "topic_rule")) {
-            let of = xml::find(topic, "topic_expression").map(|topics| format!("{} of ", xml::text(topics))).unwrap_or_default();
-            let names = ["enable_discovery_protection", "enable_liveliness_protection", "metadata_protection_kind", "data_protection_kind"];
-            found.extend(kinds(topic, &names, &of));
+            let topics = xml::find(topic, "topic_expression").map(xml::text).unwrap_or_default();
+            found.push(rule(topic, &TOPIC_WORDS, format!("{of}, topic {topics}")));
         }
     }
     Some(found)
+}
+
+/// The words of a rule for domains, and of one for topics, that both sides must have alike to meet (DDS Security 1.1 s7.3.22, s9.4.2.4).
+const DOMAIN_WORDS: [&str; 3] = ["rtps_protection_kind", "discovery_protection_kind", "liveliness_protection_kind"];
+const TOPIC_WORDS: [&str; 6] = [
+    "enable_discovery_protection",
+    "enable_liveliness_protection",
+    "enable_read_access_control",
+    "enable_write_access_control",
+    "metadata_protection_kind",
+    "data_protection_kind",
+];
+
+/// What a governance asks for in some domains, or for some of their topics.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rule {
+    pub(super) of: String,
+    pub(super) words: Vec<(&'static str, String)>,
 }
 
 /// The document within its S/MIME envelope (RFC 8551 s3.5.3): the clear text is in it as it is.
@@ -142,7 +178,7 @@ fn governance(path: &Path, document: &roxmltree::Document<'_>, _: &Security) -> 
     if !bare.is_empty() {
         findings.push(Finding::note(
             "governance",
-            format!("neither signs nor encrypts messages of {}: anybody on the network can read and forge them", bare.join(", ")),
+            format!("neither signs nor encrypts messages of {}: anybody on the network can read and forge them", some(&bare)),
             "rtps_protection_kind SIGN or ENCRYPT, or at least data_protection_kind",
         ));
     }
@@ -171,20 +207,22 @@ fn permissions(path: &Path, document: &roxmltree::Document<'_>, security: &Secur
         let mend = "is this a permissions document? see DDS Security 1.1 s9.4.1.3";
         return vec![Finding::broken("permissions", format!("{}: no <grant> with a <subject_name>", path.display()), mend)];
     }
-    let today = today();
+    let now = now();
     let subject = security.part(Part::Identity).and_then(trust::subject);
-    let is_ours = |granted: &str| subject.as_deref().is_none_or(|subject| parts(subject) == parts(granted));
+    let is_ours = |granted: &str| subject.as_deref().is_none_or(|subject| is_same_name(security.kind, subject, granted));
     let grants = document.descendants().filter(|node| xml::is_named(*node, "grant"));
     let mut findings = Vec::new();
     let mut holding = Vec::new();
     for grant in grants {
         let said = |name| xml::find(grant, name).map(xml::text).unwrap_or_default();
-        let bound = |name| xml::find(grant, name).and_then(|bound| date(&xml::text(bound)));
+        let bound = |name| xml::find(grant, name).map(|bound| moment(&xml::text(bound)));
         let granted = said("subject_name");
         let why = match (bound("not_before"), bound("not_after")) {
             _ if !is_ours(&granted) => continue,
-            (Some(begin), _) if today < begin => format!("does not hold before {}", said("not_before")),
-            (_, Some(end)) if end < today => format!("expired on {}", said("not_after")),
+            (Some(None), _) => format!("begins at no time: {}", said("not_before")),
+            (_, Some(None)) => format!("ends at no time: {}", said("not_after")),
+            (Some(Some(begin)), _) if now.is_some_and(|now| now < begin) => format!("does not hold before {}", said("not_before")),
+            (_, Some(Some(end))) if now.is_some_and(|now| end <= now) => format!("expired on {}", said("not_after")),
             _ => {
                 holding.push(granted);
                 continue;
@@ -193,12 +231,12 @@ fn permissions(path: &Path, document: &roxmltree::Document<'_>, security: &Secur
         findings.push(Finding::note("permissions", format!("{}: what is granted to {granted} {why}", path.display()), "sign new ones"));
     }
     findings.push(match (holding.is_empty(), subject) {
-        (false, _) => Finding::ok("permissions", format!("{}: for {}", path.display(), holding.join(", "))),
+        (false, _) => Finding::ok("permissions", format!("{}: for {}", path.display(), some(&holding))),
         (true, Some(subject)) => {
             let found = format!(
                 "{}: no grant in it holds today for {subject}, whose certificate it is; it has {}",
                 path.display(),
-                subjects.join(", ")
+                some(&subjects)
             );
             Finding::broken("permissions", found, "grant it to the certificate's subject and sign it")
         }
@@ -207,23 +245,70 @@ fn permissions(path: &Path, document: &roxmltree::Document<'_>, security: &Secur
     findings
 }
 
-/// The parts of a name in whatever order: `CN=alice,O=robots`, or `/O=robots/CN=alice`.
-fn parts(name: &str) -> Vec<(String, String)> {
-    let separator = if name.trim().starts_with('/') { '/' } else { ',' };
-    let pairs = name.split(separator).filter_map(|part| part.split_once('='));
-    let mut parts: Vec<_> = pairs.map(|(kind, value)| (kind.trim().to_ascii_lowercase(), value.trim().to_owned())).collect();
-    parts.sort();
+/// Whether a grant's name is the certificate's. Cyclone takes its parts in whatever order, also as `/O=robots/CN=alice`; Fast DDS as the certificate has them: `CN=alice,O=robots`.
+fn is_same_name(kind: Kind, subject: &str, granted: &str) -> bool {
+    let (ours, theirs) = (parts(kind, subject), parts(kind, granted));
+    !ours.is_empty() && ours == theirs
+}
+
+fn parts(kind: Kind, name: &str) -> Vec<String> {
+    let is_any_order = kind == Kind::Cyclone;
+    let separator = if is_any_order && name.trim().starts_with('/') { '/' } else { ',' };
+    let mut parts: Vec<_> = name.split(separator).map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect();
+    if is_any_order {
+        parts.sort();
+    }
     parts
 }
 
-/// The day that a date begins with: `2030-12-31T00:00:00`.
-fn date(text: &str) -> Option<(u16, u8, u8)> {
-    let mut parts = text.get(..10)?.split('-');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+/// A date as the documents have it, `2030-12-31T00:00:00`, with or without a zone, which is left out of account; none if it is none.
+fn moment(text: &str) -> Option<DateTime> {
+    let text = text.trim();
+    let number = |from: usize, to: usize| text.get(from..to)?.parse::<u16>().ok();
+    let small = |from: usize, to: usize| u8::try_from(number(from, to)?).ok();
+    let time = match text.as_bytes().get(10) {
+        None => (0, 0, 0),
+        Some(b'T') => (small(11, 13)?, small(14, 16)?, small(17, 19)?),
+        Some(_) => return None,
+    };
+    DateTime::new(number(0, 4)?, small(5, 7)?, small(8, 10)?, time.0, time.1, time.2).ok()
 }
 
-fn today() -> (u16, u8, u8) {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let days = x509_cert::der::DateTime::from_unix_duration(now);
-    days.map_or((0, 0, 0), |day| (day.year(), day.month(), day.day()))
+fn now() -> Option<DateTime> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
+    DateTime::from_unix_duration(now).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_compared_as_each_implementation_does() {
+        let ours = "CN=alice,O=robots";
+        for (granted, cyclone, fast) in [
+            ("CN=alice,O=robots", true, true),
+            (" CN=alice , O=robots", true, true),
+            ("O=robots,CN=alice", true, false),
+            ("/O=robots/CN=alice", true, false),
+            ("CN=alice", false, false),
+            ("CN=Alice,O=robots", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(
+                (is_same_name(Kind::Cyclone, ours, granted), is_same_name(Kind::FastDds, ours, granted)),
+                (cyclone, fast),
+                "{granted}"
+            );
+        }
+    }
+
+    #[test]
+    fn moments_are_compared_to_the_second() {
+        let at = |text| moment(text).unwrap();
+        assert!(at("2030-12-31T00:00:01") > at("2030-12-31T00:00:00") && at("2030-12-31") == at("2030-12-31T00:00:00Z"));
+        for wrong in ["", "soon", "2030-13-01T00:00:00", "2030-12-31 00:00:00", "2030-12-31T0", "äöäöäöäöäö"] {
+            assert!(moment(wrong).is_none(), "{wrong}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Profiles of Fast DDS.
 
-use super::config::{Kind, Part, Security, bytes, is_elsewhere, unsecured};
+use super::config::{Kind, Part, Security, Value, bytes, unnamed, unsecured};
 use super::xml;
 use crate::doctor::Finding;
 use crate::failure::Failure;
@@ -13,24 +13,24 @@ const PLUG_INS: [(&str, &str, &str); 3] = [
     ("dds.sec.crypto.plugin", "builtin.AES-GCM-GMAC", "participants that must encrypt never meet"),
 ];
 
-/// The end of the property that names a file.
+/// The property that names a file.
 fn property(part: Part) -> &'static str {
     match part {
-        Part::IdentityCa => ".identity_ca",
-        Part::Identity => ".identity_certificate",
-        Part::PrivateKey => ".private_key",
-        Part::PermissionsCa => ".permissions_ca",
-        Part::Governance => ".governance",
-        Part::Permissions => ".permissions",
+        Part::IdentityCa => "dds.sec.auth.builtin.PKI-DH.identity_ca",
+        Part::Identity => "dds.sec.auth.builtin.PKI-DH.identity_certificate",
+        Part::PrivateKey => "dds.sec.auth.builtin.PKI-DH.private_key",
+        Part::PermissionsCa => "dds.sec.access.builtin.Access-Permissions.permissions_ca",
+        Part::Governance => "dds.sec.access.builtin.Access-Permissions.governance",
+        Part::Permissions => "dds.sec.access.builtin.Access-Permissions.permissions",
     }
 }
 
-type Pairs = Vec<(String, String)>;
+type Pairs = Vec<(String, Value)>;
 
 /// The properties below a node.
 fn properties(node: roxmltree::Node<'_, '_>) -> Pairs {
     let found = node.descendants().filter(|node| xml::is_named(*node, "property"));
-    found.filter_map(|node| Some((xml::text(xml::find(node, "name")?), xml::text(xml::find(node, "value")?)))).collect()
+    found.filter_map(|node| Some((xml::text(xml::find(node, "name")?), Value::new(xml::text(xml::find(node, "value")?))))).collect()
 }
 
 fn is_secured(pairs: &Pairs) -> bool {
@@ -51,29 +51,30 @@ pub(super) fn read(place: &Path, document: &roxmltree::Document<'_>) -> Result<S
     let mut findings = plug_ins(&pairs);
     let values = Part::ALL.map(|part| {
         let (about, name) = (part.name(), property(part));
-        let Some((found, value)) = pairs.iter().find(|(found, _)| found.ends_with(name)) else {
-            findings.push(Finding::broken(
-                about,
-                format!("no property that ends in {name}"),
-                "name its file; no participant starts without",
-            ));
+        let Some((_, value)) = pairs.iter().find(|(found, _)| found == name) else {
+            let last = name.rsplit('.').next().unwrap_or(name);
+            let nearly = pairs.iter().find(|(found, _)| found.rsplit('.').next() == Some(last));
+            let has = nearly.map(|(found, _)| format!("; it has {found}, which Fast DDS does not look at")).unwrap_or_default();
+            let found = format!("no property {name}{has}");
+            findings.push(Finding::broken(about, found, "name its file; no participant starts without"));
             return None;
         };
-        if !value.starts_with("file://") && !is_elsewhere(value) {
-            let path = value.strip_prefix("file:").unwrap_or(value);
-            let said = format!("{found} begins with neither 'file://' nor 'data:,': {value}");
-            findings.push(Finding::broken(about, said, format!("file://{path}")));
+        let is_in_token = part == Part::PrivateKey && value.starts_with("pkcs11:");
+        if !value.starts_with("file://") && !is_in_token {
+            let or = if part == Part::PrivateKey { " or 'pkcs11:'" } else { "" };
+            findings.push(unnamed(part, name, value, "file://", or));
         }
         Some(value.clone())
     });
     findings.extend(participant.and_then(default_profile));
-    if let Some((_, size)) = pairs.iter().find(|(name, size)| name == "dds.sec.crypto.keysize" && size != "128" && size != "256") {
-        let found = format!("dds.sec.crypto.keysize is '{size}', which Fast DDS takes as 256");
+    if let Some((_, size)) = pairs.iter().find(|(name, size)| name == "dds.sec.crypto.keysize" && !["128", "256"].contains(&size.as_str()))
+    {
+        let found = format!("dds.sec.crypto.keysize is '{}', which Fast DDS takes as 256", size.as_str());
         findings.push(Finding::note("configuration", found, "128 or 256"));
     }
     let sizes = ["listenSocketBufferSize", "receiveBufferSize", "receive_buffer_size"];
     let receive_buffer = sizes.into_iter().find_map(|name| xml::find(root, name)).and_then(|node| bytes(&xml::text(node)));
-    Ok(Security { count: participants.len(), receive_buffer, findings, ..Security::new(Kind::FastDds, place, values) })
+    Ok(Security { count: participants.len(), receive_buffer, findings, ..Security::new(Kind::FastDds, place, &values) })
 }
 
 /// What is the matter with the three plug-ins.
@@ -81,7 +82,9 @@ fn plug_ins(pairs: &Pairs) -> Vec<Finding> {
     let judge = |(name, expected, otherwise): (&str, &str, &str)| {
         let found = match pairs.iter().find(|(found, _)| found == name) {
             None => format!("no property {name}: {otherwise}"),
-            Some((_, value)) if value != expected => format!("{name} is '{value}', which Fast DDS does not have: {otherwise}"),
+            Some((_, value)) if value.as_str() != expected => {
+                format!("{name} is '{}', which Fast DDS does not have: {otherwise}", value.as_str())
+            }
             Some(_) => return None,
         };
         Some(Finding::broken("plug-in", found, format!("<property><name>{name}</name><value>{expected}</value></property>")))

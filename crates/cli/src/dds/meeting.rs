@@ -1,42 +1,61 @@
 //! Whether two participants meet: each verifies the other's certificate and permissions by its own authorities, and both must protect alike.
 
 use super::config::{Part, Security};
-use super::{documents, trust};
+use super::documents::{self, Rule};
+use super::trust;
 use crate::doctor::Finding;
+
+const ABOUT: &str = "meeting";
 
 /// Looks at two configurations.
 pub(super) fn look(one: &Security, other: &Security) -> Vec<Finding> {
-    let about = "meeting";
     let mut findings = Vec::new();
     for (verifying, verified) in [(one, other), (other, one)] {
         for (part, authority) in [(Part::Identity, Part::IdentityCa), (Part::Permissions, Part::PermissionsCa)] {
             let (Some(what), Some(by)) = (verified.part(part), verifying.part(authority)) else { continue };
             if trust::is_signed_by(part, what, by) == Some(false) {
                 let found = format!("{}: not signed by {}: whose that is refuses it", what.display(), by.display());
-                findings.push(Finding::broken(about, found, format!("have both signed by one {}", authority.name())));
+                findings.push(Finding::broken(ABOUT, found, format!("have both signed by one {}", authority.name())));
             }
         }
     }
-    let rules = [one, other].map(|security| security.part(Part::Governance).and_then(documents::rules));
-    if let [Some(ours), Some(theirs)] = &rules
-        && ours != theirs
-    {
-        let differ: Vec<_> = ours
-            .iter()
-            .zip(theirs)
-            .filter(|(ours, theirs)| ours != theirs)
-            .map(|(ours, theirs)| format!("{ours} here, {theirs} there"))
-            .collect();
-        let differ = if differ.is_empty() { "one has more rules".into() } else { differ.join("; ") };
-        let found = format!("{} and {}: their governance documents differ: {differ}", one.place.display(), other.place.display());
-        findings.push(Finding::broken(about, found, "give both the same governance: what one protects and the other does not is refused"));
-    }
-    if findings.is_empty() {
-        let found = format!("{} and {}: each verifies the other, and they protect alike", one.place.display(), other.place.display());
-        findings.push(match rules {
-            [Some(_), Some(_)] => Finding::ok(about, found),
-            _ => Finding::note(about, "not all of it was compared", "see above what was not read"),
-        });
+    let both = format!("{} and {}", one.place.display(), other.place.display());
+    match [one, other].map(|security| security.part(Part::Governance).and_then(documents::rules)) {
+        [Some(ours), Some(theirs)] => {
+            findings.extend(compare(&both, ours, theirs));
+            if findings.is_empty() {
+                findings.push(Finding::ok(ABOUT, format!("{both}: each verifies the other, and they protect alike")));
+            }
+        }
+        _ => findings.push(Finding::note(ABOUT, format!("{both}: their governance was not compared"), "see above what was not read")),
     }
     findings
+}
+
+/// What two governance documents ask for.
+fn compare(both: &str, mut ours: Vec<Rule>, mut theirs: Vec<Rule>) -> Option<Finding> {
+    if ours == theirs {
+        return None;
+    }
+    ours.sort();
+    theirs.sort();
+    if ours == theirs {
+        let found = format!("{both}: their governance documents have the same rules in another order, and the first that fits counts");
+        return Some(Finding::note(ABOUT, found, "give both the same governance"));
+    }
+    let mend = "give both the same governance: what one protects and the other does not is refused";
+    let found = format!("{both}: their governance documents differ: {}", first_difference(&ours, &theirs));
+    Some(Finding::broken(ABOUT, found, mend))
+}
+
+fn first_difference(ours: &[Rule], theirs: &[Rule]) -> String {
+    for rule in ours {
+        let Some(their) = theirs.iter().find(|their| their.of == rule.of) else { return format!("one has no rule for {}", rule.of) };
+        let words = rule.words.iter().find(|word| !their.words.contains(word));
+        if let Some((name, word)) = words {
+            let there = their.words.iter().find(|(their, _)| their == name).map_or("nothing", |(_, word)| word);
+            return format!("{name} is {word} here and {there} there ({})", rule.of);
+        }
+    }
+    "one has more rules".into()
 }

@@ -75,7 +75,8 @@ fn look_at(configs: &[PathBuf]) -> Result<Vec<Finding>, Failure> {
     for (number, one) in read.iter().enumerate() {
         findings.extend(read[number + 1..].iter().flat_map(|other| meeting::look(one, other)));
     }
-    Ok(findings)
+    let hide = |finding| read.iter().fold(finding, |finding, security| security.hidden.in_finding(finding));
+    Ok(findings.into_iter().map(hide).collect())
 }
 
 /// Looks at everything that the configuration names.

@@ -4,12 +4,14 @@ use super::config::Security;
 use crate::doctor::{self, Finding};
 use crate::provider;
 use object::{Object, ObjectSymbol};
+use rustix::fs::{Mode, OFlags};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The shared object of ours.
 const OURS: &str = "libbywash_dds_cyclone.so";
 /// The largest shared object that is read.
-const BYTES_MAX: u64 = 1 << 30;
+const BYTES_MAX: u64 = 1 << 28;
 
 /// A plug-in that Cyclone DDS brings along: what it is where nothing else is said.
 #[derive(Debug, PartialEq, Eq)]
@@ -105,11 +107,15 @@ fn found(name: &str) -> Result<PathBuf, String> {
 /// Whether it is a library that exports these functions.
 fn exports(path: &Path, functions: &[&String]) -> Result<(), String> {
     let said = |what: &str| format!("{}: {what}", path.display());
-    let found = std::fs::metadata(path).map_err(|error| said(&error.to_string()))?;
-    if !found.is_file() || found.len() > BYTES_MAX {
+    // Opening a pipe would wait for somebody who writes, and files of the kernel's have no length and no end.
+    let open = rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
+    let file: std::fs::File = open.map_err(|error| said(&std::io::Error::from(error).to_string()))?.into();
+    let found = file.metadata().map_err(|error| said(&error.to_string()))?;
+    if !found.is_file() || found.len() == 0 || found.len() > BYTES_MAX {
         return Err(said("not a shared library"));
     }
-    let data = std::fs::read(path).map_err(|error| said(&error.to_string()))?;
+    let mut data = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut data).map_err(|error| said(&error.to_string()))?;
     let file = object::File::parse(&*data).map_err(|_| said("not a shared library"))?;
     for name in functions {
         if !file.dynamic_symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok(name)) {

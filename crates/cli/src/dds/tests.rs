@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 fn findings(config: &Path) -> Vec<Finding> {
-    look(&config::read(config).unwrap())
+    look_at(&[config.to_owned()]).unwrap()
 }
 
 fn said(findings: &[Finding], level: Level) -> String {
@@ -97,10 +97,86 @@ fn two_are_compared() {
     assert!(said(&meeting(&alice, &bob), Level::Ok).contains("each verifies the other"));
     let broken = said(&meeting(&alice, stranger.folder()), Level::Broken);
     assert_eq!(broken.matches("not signed by").count(), 4, "{broken}");
-    assert!(broken.contains("rtps_protection_kind ENCRYPT here, rtps_protection_kind SIGN there"), "{broken}");
+    assert!(broken.contains("rtps_protection_kind is ENCRYPT here and SIGN there"), "{broken}");
     // Cyclone's words and a folder's are compared alike.
     let cyclone = material.participant("dave").unwrap().cyclone(None).unwrap();
     assert_eq!(said(&meeting(Path::new(&cyclone), &bob), Level::Broken), "");
+}
+
+#[test]
+fn a_governance_that_says_the_same_otherwise_is_the_same() {
+    let place = tempfile::tempdir().unwrap();
+    let material = Material::make(place.path(), Governance::RTPS).unwrap();
+    let [alice, bob] = ["alice", "bob"].map(|name| material.participant(name).unwrap().folder().to_owned());
+    let text = std::fs::read_to_string(bob.join("governance.p7s")).unwrap();
+    let compared = |from: &str, to: &str| {
+        std::fs::write(bob.join("governance.p7s"), text.replacen(from, to, 1)).unwrap();
+        let findings = look_at(&[alice.clone(), bob.clone()]).unwrap();
+        said(&findings.into_iter().filter(|finding| finding.about == "meeting").collect::<Vec<_>>(), Level::Broken)
+    };
+    let access = "<enable_read_access_control>true<";
+    assert_eq!(compared(access, "<enable_read_access_control>1<"), "");
+    assert!(compared(access, "<enable_read_access_control>false<").contains("enable_read_access_control is true here and false there"));
+}
+
+#[test]
+fn a_document_without_a_header_and_another_authority_of_the_system_are_no_good() {
+    let place = tempfile::tempdir().unwrap();
+    let material = Material::make(place.path(), Governance::RTPS).unwrap();
+    let alice = material.participant("alice").unwrap();
+    let mut openssl = Command::new("openssl");
+    openssl.current_dir(place.path()).args(["smime", "-sign", "-in", "governance.xml", "-out", "alice/governance.p7s"]);
+    assert!(openssl.args(["-signer", "permissions_ca.cert.pem", "-inkey", "permissions_ca.key.pem"]).output().unwrap().status.success());
+    assert!(said(&findings(alice.folder()), Level::Broken).contains("signed without -text"));
+    // An authority in the middle of a chain, by itself.
+    let mut openssl = Command::new("openssl");
+    openssl.current_dir(place.path()).args(["x509", "-req", "-in", "alice/request.pem", "-CA", "identity_ca.cert.pem"]);
+    openssl.args([
+        "-CAkey",
+        "identity_ca.key.pem",
+        "-extfile",
+        "openssl.cnf",
+        "-extensions",
+        "authority",
+        "-days",
+        "40",
+        "-out",
+        "middle.pem",
+    ]);
+    assert!(openssl.output().unwrap().status.success());
+    let mut openssl = Command::new("openssl");
+    openssl.current_dir(place.path()).args(["x509", "-req", "-in", "alice/request.pem", "-CA", "middle.pem", "-CAkey", "alice/key.pem"]);
+    openssl.args(["-set_serial", "7", "-days", "40", "-out", "alice/cert.pem"]);
+    assert!(openssl.output().unwrap().status.success());
+    std::fs::copy(place.path().join("middle.pem"), alice.folder().join("identity_ca.cert.pem")).unwrap();
+    assert!(said(&findings(alice.folder()), Level::Broken).contains("identity: "), "half a chain");
+}
+
+#[test]
+fn a_key_in_the_place_of_its_file_is_not_printed() {
+    let place = tempfile::tempdir().unwrap();
+    let alice = Material::make(place.path(), Governance::RTPS).unwrap().participant("alice").unwrap();
+    let key = std::fs::read_to_string(alice.folder().join("key.pem")).unwrap();
+    let named = format!("{}/key.pem", alice.folder().display());
+    let cyclone = alice.cyclone(None).unwrap();
+    for (config, scheme) in [(Path::new(cyclone.trim_start_matches("file://")), "file:"), (&alice.fastdds().unwrap(), "file://")] {
+        let text = std::fs::read_to_string(config).unwrap().replace(&format!("{scheme}{named}"), &key);
+        std::fs::write(config, text).unwrap();
+        let findings = findings(config);
+        let all = format!("{findings:?}");
+        assert!(said(&findings, Level::Broken).contains("private key: ") && !all.contains("BEGIN") && !all.contains(&key[40..60]), "{all}");
+    }
+}
+
+#[test]
+fn what_grows_with_its_depth_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("x.xml");
+    std::fs::write(&file, format!("<dds>{}{}</dds>", "<participant>".repeat(50), "</participant>".repeat(50))).unwrap();
+    assert!(config::read(&file).unwrap_err().message.contains("deep"));
+    let alice = Material::make(place.path(), Governance::RTPS).unwrap().participant("alice").unwrap();
+    let uri = alice.cyclone(Some(Path::new("/proc/self/pagemap"))).unwrap();
+    assert!(said(&findings(Path::new(uri.trim_start_matches("file://"))), Level::Broken).contains("not a shared library"));
 }
 
 #[test]
@@ -136,8 +212,10 @@ fn what_fast_dds_would_not_protect_is_broken() {
         ("dds.sec.access.plugin", "dds.other", "are not read"),
         ("dds.sec.crypto.plugin", "dds.other", "never meet"),
         ("builtin.AES-GCM-GMAC</value>", "builtin.AES</value>", "'builtin.AES'"),
-        ("private_key</name>", "privat_key</name>", "private key: no property"),
-        ("file://", "", "neither 'file://' nor"),
+        ("private_key</name>", "privat_key</name>", "private key: no property dds.sec.auth.builtin.PKI-DH.private_key"),
+        ("PKI-DH.identity_ca", "identity_ca", "it has dds.sec.auth.builtin.identity_ca, which Fast DDS does not look at"),
+        ("file://", "", "does not begin with 'file://'"),
+        ("file://", "data:,", "does not begin with 'file://'"),
     ] {
         let broken = broken_in(&config, from, to);
         assert!(broken.contains(said), "{from}: {broken}");
@@ -156,7 +234,8 @@ fn what_cyclone_would_not_start_with_is_broken() {
     let config = alice.cyclone(None).unwrap();
     let config = Path::new(config.trim_start_matches("file://"));
     for (from, to, said) in [
-        ("<Governance>file:", "<Governance>", "neither 'file:' nor"),
+        ("<Governance>file:", "<Governance>", "does not begin with 'file:' or 'data:,'"),
+        ("<PrivateKey>file:", "<PrivateKey>pkcs11:", "does not begin with 'file:' or 'data:,'"),
         ("<Cryptographic>", "<Cryptographic/><Cryptographic>", "more than one <Cryptographic>"),
         (
             "\"dds_security_auth\"",
@@ -233,7 +312,7 @@ fn the_plug_in_and_relative_paths_are_looked_at() {
     let alice = Material::make(place.path(), Governance::RTPS).unwrap().participant("alice").unwrap();
     let configured = |plug_in: Option<&Path>| {
         let uri = alice.cyclone(plug_in).unwrap();
-        look(&config::read(Path::new(&uri)).unwrap())
+        findings(Path::new(&uri))
     };
     assert!(said(&configured(None), Level::Note).contains("plug-in: the built-in one"));
     assert!(said(&configured(Some(Path::new("/nowhere/libx.so"))), Level::Broken).contains("names /nowhere/libx.so: No such file"));

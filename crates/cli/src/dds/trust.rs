@@ -92,12 +92,14 @@ fn signed_by(part: Part, what: &Path, authority: &Path) -> Option<Result<(), Why
     let text = xml::read(what).ok()?;
     xml::read(authority).ok()?;
     let command: &[&str] = match part {
-        Part::Identity => &["verify", "-partial_chain"],
+        Part::Identity => &["verify"],
         _ if !documents::has_signature(&text) => return None,
-        _ => &["smime", "-verify", "-out", "/dev/null", "-purpose", "any"],
+        // The text has a header of its own, for both implementations ask for one.
+        _ => &["smime", "-verify", "-text", "-out", "/dev/null", "-purpose", "any"],
     };
     let mut openssl = Command::new("openssl");
-    openssl.args(command).args(["-no_check_time", "-CAfile"]).arg(authority);
+    // That authority and no other: the system's are nobody's here.
+    openssl.args(command).args(["-no_check_time", "-no-CApath", "-no-CAstore", "-CAfile"]).arg(authority);
     Some(ask(openssl, text.as_bytes()).map(drop))
 }
 
@@ -144,6 +146,9 @@ pub(super) fn subject(certificate: &Path) -> Option<String> {
 
 /// What openssl answers about what it reads from its standard input.
 fn ask(mut openssl: Command, input: &[u8]) -> Result<String, Why> {
+    for variable in ["OPENSSL_CONF", "SSL_CERT_FILE", "SSL_CERT_DIR"] {
+        openssl.env_remove(variable);
+    }
     let started = openssl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).env("LC_ALL", "C").spawn();
     let mut child = started.map_err(|_| Why::Absent)?;
     if let Some(mut stdin) = child.stdin.take() {
@@ -159,6 +164,9 @@ fn ask(mut openssl: Command, input: &[u8]) -> Result<String, Why> {
 
 /// The part of openssl's words that tells something: what follows `lookup:`, or the reason in the first line of its error queue, whose fields are set off by colons.
 fn reason(said: &str) -> String {
+    if said.contains("no content type") {
+        return "it was signed without -text".into();
+    }
     let lookup = said.lines().find_map(|line| line.split_once("lookup:").or_else(|| line.split_once("Verify error:")));
     let queued = said.lines().find_map(|line| line.split(':').nth(5).filter(|_| line.contains(":error:")));
     lookup.map(|(_, why)| why).or(queued).unwrap_or_default().trim().to_owned()
@@ -178,6 +186,10 @@ mod tests {
             (
                 "Verification failure\n00BE:error:10800065:PKCS7 routines:PKCS7_signatureVerify:digest failure:../crypto/pk7_doit.c:1136:\n",
                 "digest failure",
+            ),
+            (
+                "Error reading S/MIME message\n00BE:error:068000CD:asn1 encoding routines:SMIME_text:mime no content type:../crypto/asn1/x.c:1:\n",
+                "it was signed without -text",
             ),
             ("", ""),
         ] {

@@ -9,6 +9,8 @@ use std::path::Path;
 const BYTES_MAX: u64 = 1 << 20;
 /// The most elements and texts in a document.
 const NODES_MAX: u32 = 50_000;
+/// How deep elements may stand in each other: who looks below each of many would take their product.
+const DEPTH_MAX: usize = 32;
 
 /// A file's text.
 pub(super) fn read(path: &Path) -> Result<String, Failure> {
@@ -30,8 +32,21 @@ pub(super) fn read(path: &Path) -> Result<String, Failure> {
 /// Parses it: without a DTD, so that nothing can be expanded.
 pub(super) fn parse<'a>(path: &Path, text: &'a str) -> Result<roxmltree::Document<'a>, Failure> {
     let options = roxmltree::ParsingOptions { allow_dtd: false, nodes_limit: NODES_MAX, ..roxmltree::ParsingOptions::default() };
-    roxmltree::Document::parse_with_options(text, options)
-        .map_err(|error| Failure::config(format!("{}: {error}; `xmllint --noout` says where", path.display())))
+    let document = roxmltree::Document::parse_with_options(text, options)
+        .map_err(|error| Failure::config(format!("{}: {error}; `xmllint --noout` says where", path.display())))?;
+    // In the order of the document, so that a parent comes before its children.
+    let mut depths: Vec<usize> = Vec::new();
+    for node in document.descendants() {
+        let depth = node.parent_element().and_then(|parent| depths.get(parent.id().get_usize())).map_or(0, |depth| depth + 1);
+        if depth > DEPTH_MAX {
+            let found =
+                format!("{}: elements stand in each other more than {DEPTH_MAX} deep, which no configuration needs", path.display());
+            return Err(Failure::config(found));
+        }
+        depths.resize(node.id().get_usize(), 0);
+        depths.push(depth);
+    }
+    Ok(document)
 }
 
 /// Whether it is an element of this name, whatever its namespace: people leave it out.

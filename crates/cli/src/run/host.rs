@@ -6,7 +6,8 @@ use super::workspace::Workspace;
 use crate::broker_link::{Link, probe, socket_path};
 use crate::failure::{Exit, Failure};
 use crate::own::Own;
-use crate::{record, top};
+use crate::record::{self, Draft};
+use crate::top;
 use bywash_broker::Stats;
 use bywash_client::{Config, Route};
 use bywash_manager::ManagerConfig;
@@ -65,7 +66,9 @@ impl Host {
         };
         if let Some(path) = &plan.trace {
             let mut link = Link::connect(&host.socket)?;
-            link.start_recording(&record::create(path)?)?;
+            let draft = Draft::new(path)?;
+            link.start_recording(draft.file())?;
+            draft.keep()?;
             host.recording = Some(Recording { link, path: path.clone() });
         }
         Ok(host)

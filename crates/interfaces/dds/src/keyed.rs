@@ -3,6 +3,7 @@
 use crate::refusal::{Refusal, Result};
 use bywash_client::{Client, Config, Route, Session, variable};
 use bywash_core::{Algorithm, Data, Direction, Key, Operation, SessionParams};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use once_cell::race::OnceBox;
 
 /// Bytes of a nonce: session id and a number that never comes twice under it.
@@ -11,8 +12,7 @@ pub const IV: usize = 12;
 pub const TAG: usize = 16;
 
 /// A process's client, made at the first use and told by the environment (`BYWASH_SOCKET`, `BYWASH_ROUTE`, `BYWASH_RUN`, `BYWASH_KEEP`) as the OpenSSL provider's is. If one of these
-/// cannot be read, that is said on standard error, and all are left at their defaults: who mistyped where work is to be done would not learn it otherwise. Neither would who asks for a broker
-/// that is not there: that is said, too.
+/// cannot be read, that is said on standard error, and all are left at their defaults: who mistyped where work is to be done would not learn it otherwise.
 pub fn client() -> &'static Client {
     // No lock: the child of a fork would wait for it for ever.
     static CLIENT: OnceBox<Client> = OnceBox::new();
@@ -21,16 +21,22 @@ pub fn client() -> &'static Client {
             eprintln!("bywash: {error}; BYWASH_SOCKET, BYWASH_ROUTE and BYWASH_KEEP are taken as unset");
             Config::default()
         });
-        let client = Client::new(config);
-        let asks = client.config().route == Route::Queue || variable("BYWASH_SOCKET").is_some();
-        if asks
-            && client.config().socket.is_some()
-            && let Err(why) = client.find_broker()
-        {
-            eprintln!("bywash: {why}; messages of DDS are protected in place until it is there");
-        }
-        Box::new(client)
+        Box::new(Client::new(config))
     })
+}
+
+/// Says on standard error, once, that a broker was asked for which is not there: nothing else would tell. Not within `bywash run`, which has seen to it, and not before whoever calls is ready
+/// for work: it may wait a second for one that is stopped.
+pub fn say_if_alone() {
+    static WAS_ASKED: AtomicBool = AtomicBool::new(false);
+    let config = client().config();
+    let asks = config.route == Route::Queue || variable("BYWASH_SOCKET").is_some();
+    if config.run.is_some() || config.socket.is_none() || !asks || WAS_ASKED.swap(true, Relaxed) {
+        return;
+    }
+    if let Err(why) = client().find_broker() {
+        eprintln!("bywash: {why}; messages of DDS are protected in place until it is there");
+    }
 }
 
 /// An AES key ready to use: round keys and powers of the hash key. Shared by threads, without a lock; cheap to clone, and wiped when the last clone is dropped.

@@ -41,7 +41,7 @@ pub mod wire;
 pub use bywash_client::variable;
 pub use cache::{CAPACITY, Sessions};
 pub use derive::{CHALLENGE, KeyBytes, Purpose, exchange_keys, hmac_sha256, session_key};
-pub use keyed::{IV, Keyed, TAG, client};
+pub use keyed::{IV, Keyed, TAG, client, say_if_alone};
 pub use keymat::KeyMaterial;
 pub use kind::Kind;
 pub use opener::{Opener, Specific};

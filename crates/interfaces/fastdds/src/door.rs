@@ -5,6 +5,7 @@ use crate::module::{self, Module};
 use crate::real::{self, Real};
 use crate::{counts, hooks, kept, tally};
 use bywash_client::variable;
+use bywash_dds::say_if_alone;
 use core::ffi::{CStr, c_int, c_uchar, c_void};
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -135,6 +136,9 @@ fn engage(module: &Module) -> bool {
             BASE.store(module.base(), Relaxed);
             let done = take_over(module).inspect_err(|why| eprintln!("bywash: Fast DDS is left as it is: {why}"));
             STATE.store(if done.is_ok() { ENGAGED } else { REFUSED }, Release);
+            if done.is_ok() {
+                say_if_alone();
+            }
             done.is_ok()
         }
         Err(state) => state == ENGAGED && BASE.load(Relaxed) == module.base(),

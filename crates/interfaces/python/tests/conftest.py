@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -114,7 +115,7 @@ def s3(tmp_path_factory):
 CLUSTER = """
 import sys, ray
 ray.init(num_cpus=2, num_gpus=1, object_store_memory=80 << 20, include_dashboard=False, logging_level="error", log_to_driver=False)
-print(ray.get_runtime_context().gcs_address, flush=True)
+print("address", ray.get_runtime_context().gcs_address, flush=True)
 sys.stdin.read()
 """
 
@@ -124,12 +125,22 @@ def cluster():
     """A local Ray of two processors, with as little memory as it takes. Not this process's own: who takes a Ray down while connected to it is ended by it now and
     then (`_exit`, within ray.shutdown), and the tests' results with them."""
     ray = pytest.importorskip("ray", reason="no Ray: pip install 'bywash[ray]'")
-    process = subprocess.Popen([sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    address = process.stdout.readline().strip()
-    assert address, f"Ray did not start: exit code {process.wait(60)}"
-    ray.init(address=address, logging_level="error", log_to_driver=False)
-    yield ray
-    ray.shutdown()
-    process.stdin.close()
-    process.wait(60)
-    process.stdout.close()
+    with subprocess.Popen([sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        # What does not start in time is ended, which ends the wait for its address.
+        late = threading.Timer(120, process.kill)
+        late.start()
+        try:
+            address = next((line.split()[1] for line in process.stdout if line.startswith("address ")), None)
+            assert address, f"Ray did not start: exit code {process.wait(60)}"
+            late.cancel()
+            ray.init(address=address, logging_level="error", log_to_driver=False)
+            yield ray
+            ray.shutdown()
+        finally:
+            late.cancel()
+            process.stdin.close()
+            # It ends by itself now; a child of the tests may still hold the other end.
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()

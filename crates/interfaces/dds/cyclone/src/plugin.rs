@@ -104,7 +104,7 @@ pub unsafe extern "C" fn init_crypto(_argument: *const c_char, context: *mut *mu
     }
     let made = catch_unwind(AssertUnwindSafe(|| {
         // What is wrong with the settings is said now, not when the first message goes.
-        bywash_dds::client();
+        bywash_dds::say_if_alone();
         Host::find().map(|host| Plugin::new(host, blocks_max()).into_tables())
     }));
     let made = match made {
