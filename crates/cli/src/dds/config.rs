@@ -84,6 +84,10 @@ pub(super) struct Security {
     pub(super) count: usize,
     /// Bytes of socket buffers that it asks for to receive; none if it leaves that to the system.
     pub(super) receive_buffer: Option<u64>,
+    /// The least that will do: with less, no participant starts.
+    pub(super) receive_least: Option<u64>,
+    /// The one domain that it is for, if it says.
+    pub(super) domain: Option<u32>,
     /// What is to be said of the configuration itself.
     pub(super) findings: Vec<Finding>,
     /// What of the environment is in it.
@@ -96,7 +100,7 @@ impl Security {
         let relative = values.iter().flatten().filter(|value| is_relative(value)).map(|value| value.to_string()).collect();
         let parts = values.each_ref().map(|value| path(place, value.as_ref()?));
         let (place, plug_ins, findings, hidden) = (place.to_owned(), Vec::new(), Vec::new(), Hidden::default());
-        Self { kind, place, parts, plug_ins, relative, count: 1, receive_buffer: None, findings, hidden }
+        Self { kind, place, parts, plug_ins, relative, count: 1, receive_buffer: None, receive_least: None, domain: None, findings, hidden }
     }
 
     /// The file that is named for it.
@@ -113,18 +117,27 @@ pub(super) fn read(place: &Path) -> Result<Security, Failure> {
         return enclave(place);
     }
     let text = Zeroizing::new(xml::read(place)?);
+    if is_text(text.lines().next().unwrap_or_default()) {
+        return Err(Failure::config(format!("{}: a certificate or a key in PEM form, {WANTED}", place.display())));
+    }
     let document = xml::parse(place, &text)?;
     let root = document.root_element().tag_name().name();
     match root {
         root if root.eq_ignore_ascii_case("CycloneDDS") => cyclone::read(place, &document),
+        "dds" if ["permissions", "domain_access_rules"].iter().any(|name| xml::find(document.root_element(), name).is_some()) => {
+            Err(Failure::config(format!("{}: a governance or permissions document, {WANTED}", place.display())))
+        }
         "dds" | "profiles" => fastdds::read(place, &document),
         other => Err(Failure::config(format!(
-            "{}: its root is <{other}>, neither <CycloneDDS> nor <dds> or <profiles>; name a configuration of Cyclone DDS, profiles of \
-             Fast DDS, or the folder of an enclave",
+            "{}: its root is <{other}>, neither <CycloneDDS> nor <dds> or <profiles>, {WANTED}",
             place.display()
         ))),
     }
 }
+
+/// What is to be named in the place of what was.
+const WANTED: &str =
+    "which says nothing of a participant; name a configuration of Cyclone DDS, profiles of Fast DDS, or the folder of an enclave";
 
 fn enclave(place: &Path) -> Result<Security, Failure> {
     let files = Part::ALL.map(|part| place.join(part.in_enclave()));
@@ -159,7 +172,7 @@ pub(super) fn is_text(value: &str) -> bool {
 pub(super) fn unnamed(part: Part, place: &str, value: &str, begins: &str, or: &str) -> Finding {
     let is_shown = !is_text(value) && value.len() <= SHOWN_MAX;
     let said = if is_shown { format!(": {value}") } else { String::new() };
-    let path = ["file:", "data:", "pkcs11:"].iter().fold(value, |rest, scheme| rest.strip_prefix(scheme).unwrap_or(rest));
+    let path = ["file://", "file:"].iter().find_map(|scheme| value.strip_prefix(scheme)).unwrap_or(value);
     let mend = if is_shown && path.starts_with('/') { format!("{begins}{path}") } else { format!("{begins}/absolute/path") };
     Finding::broken(part.name(), format!("{place} does not begin with '{begins}'{or}{said}"), mend)
 }

@@ -33,14 +33,118 @@ fn attribute<'a>(node: roxmltree::Node<'a, '_>, name: &str) -> Option<&'a str> {
     node.attributes().find(|attribute| attribute.name().eq_ignore_ascii_case(name)).map(|attribute| attribute.value())
 }
 
+/// What Cyclone DDS 0.10 has below an element of these (`ddsi_cfgelems.h`): it starts nobody with another. Below others it is not looked at here.
+const KNOWN: [(&str, &[&str]); 6] = [
+    (
+        "CycloneDDS",
+        &[
+            "Domain",
+            "General",
+            "Partitioning",
+            "Channels",
+            "Threads",
+            "Sizing",
+            "Compatibility",
+            "Discovery",
+            "Tracing",
+            "Internal",
+            "Unsupported",
+            "TCP",
+            "DDSSecurity",
+            "SSL",
+            "SharedMemory",
+            "DDSI2E",
+            "DDSI2",
+        ],
+    ),
+    (
+        "Domain",
+        &[
+            "General",
+            "Security",
+            "DDSSecurity",
+            "Partitioning",
+            "Channels",
+            "Threads",
+            "Sizing",
+            "Compatibility",
+            "Discovery",
+            "Tracing",
+            "Internal",
+            "Unsupported",
+            "TCP",
+            "SSL",
+            "SharedMemory",
+        ],
+    ),
+    ("Security", &["Authentication", "AccessControl", "Cryptographic"]),
+    (
+        "Authentication",
+        &["Library", "IdentityCertificate", "IdentityCA", "PrivateKey", "Password", "TrustedCADirectory", "CRL", "IncludeOptionalFields"],
+    ),
+    ("AccessControl", &["Library", "PermissionsCA", "Governance", "Permissions"]),
+    ("Cryptographic", &["Library"]),
+];
+/// The attributes of a `<Library>`.
+const OF_LIBRARY: [&str; 3] = ["path", "initFunction", "finalizeFunction"];
+
+/// What is in a document that Cyclone does not know.
+fn strangers(document: &roxmltree::Document<'_>) -> Vec<Finding> {
+    let is_of = |names: &[&str], name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let mut found = Vec::new();
+    for node in document.descendants().filter(roxmltree::Node::is_element) {
+        let name = if is_named(node, "DDSSecurity") { "Security" } else { node.tag_name().name() };
+        let known = KNOWN.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let children = node.children().filter(roxmltree::Node::is_element).map(|child| child.tag_name().name());
+        found.extend(
+            children
+                .filter(|child| known.is_some_and(|(_, known)| !is_of(known, child)))
+                .map(|child| format!("element <{child}> in <{name}>")),
+        );
+        let known: &[&str] = match name {
+            name if name.eq_ignore_ascii_case("Library") => &OF_LIBRARY,
+            name if name.eq_ignore_ascii_case("Domain") => &["Id"],
+            _ => continue,
+        };
+        let attributes = node.attributes().map(|attribute| attribute.name()).filter(|attribute| !is_of(known, attribute));
+        found.extend(attributes.map(|attribute| format!("attribute {attribute} of <{name}>")));
+    }
+    let shown = found.into_iter().take(STRANGERS_SHOWN);
+    shown
+        .map(|what| Finding::broken("configuration", format!("unknown {what}: no participant starts"), "mend the name, or drop it"))
+        .collect()
+}
+
+/// Of things that Cyclone does not know, it stops at the first.
+const STRANGERS_SHOWN: usize = 5;
+
+/// The domain that a node's participants are in; none for any. Or what is wrong with it.
+fn domain(security: roxmltree::Node<'_, '_>) -> Result<Option<u32>, Finding> {
+    let id = security.ancestors().find(|node| is_named(*node, "Domain")).and_then(|node| attribute(node, "Id")).unwrap_or("any");
+    if id == "any" || id.contains("${") {
+        return Ok(None);
+    }
+    id.parse().map(Some).map_err(|_| {
+        Finding::broken("configuration", format!("<Domain Id=\"{id}\">: no participant starts"), "Id=\"any\", or a domain's number")
+    })
+}
+
 /// What a document says.
 pub(super) fn read(place: &Path, document: &roxmltree::Document<'_>) -> Result<Security, Failure> {
     let is_security = |node: &roxmltree::Node<'_, '_>| ["Security", "DDSSecurity"].iter().any(|name| is_named(*node, name));
     let mut found = document.descendants().filter(is_security);
-    let security = found.next().ok_or_else(|| unsecured(place, "has no <Security> in a <Domain>"))?;
+    let unknown = strangers(document);
+    let security = found.next().ok_or_else(|| match unknown.first() {
+        Some(finding) => Failure::failed(format!("{}: {}", place.display(), finding.found)),
+        None => unsecured(place, "has no <Security> in a <Domain>"),
+    })?;
     let count = 1 + found.count();
     let mut expander = Expander::new(|name| std::env::var(name).ok());
-    let mut findings = Vec::new();
+    let mut findings = unknown;
+    let domain = domain(security).unwrap_or_else(|finding| {
+        findings.push(finding);
+        None
+    });
     let values = Part::ALL.map(|part| {
         let (about, name) = (part.name(), element(part));
         let value = find(security, name).map(|node| Value::new(expander.expand(&Value::new(xml::text(node)))));
@@ -75,9 +179,19 @@ pub(super) fn read(place: &Path, document: &roxmltree::Document<'_>) -> Result<S
     let buffer = find(document.root_element(), "SocketReceiveBufferSize");
     let size = buffer.map(|node| attribute(node, "max").or(attribute(node, "min")).map_or_else(|| xml::text(node), ToOwned::to_owned));
     let receive_buffer = size.and_then(|size| bytes(&expander.expand(&size)));
+    let receive_least = buffer.and_then(|node| bytes(&expander.expand(attribute(node, "min")?)));
     let (said, hidden) = expander.finish();
     findings.extend(said);
-    let mut read = Security { count, plug_ins, receive_buffer, findings, hidden, ..Security::new(Kind::Cyclone, place, &values) };
+    let mut read = Security {
+        count,
+        domain,
+        plug_ins,
+        receive_buffer,
+        receive_least,
+        findings,
+        hidden,
+        ..Security::new(Kind::Cyclone, place, &values)
+    };
     let relative = read.plug_ins.iter().map(|plug_in| &plug_in.path).filter(|path| path.contains('/') && !path.starts_with('/'));
     read.relative.extend(relative.cloned());
     Ok(read)

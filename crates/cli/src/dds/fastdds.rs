@@ -33,6 +33,23 @@ fn properties(node: roxmltree::Node<'_, '_>) -> Pairs {
     found.filter_map(|node| Some((xml::text(xml::find(node, "name")?), Value::new(xml::text(xml::find(node, "value")?))))).collect()
 }
 
+/// Where a participant's properties stand; Fast DDS drops a file in which something else stands there.
+const PATH: [&str; 5] = ["properties", "propertiesPolicy", "rtps", "participant", "profiles"];
+
+/// What in a document is not where Fast DDS looks for it.
+fn misplaced(root: roxmltree::Node<'_, '_>) -> Option<Finding> {
+    let named = |node: roxmltree::Node<'_, '_>| xml::find(node, "name").is_some_and(|name| xml::text(name).starts_with("dds.sec."));
+    let properties = root.descendants().filter(|node| xml::is_named(*node, "property") && named(*node));
+    let strange = properties.flat_map(|property| {
+        let above = property.ancestors().skip(1).filter(roxmltree::Node::is_element);
+        let pairs = PATH.iter().zip(above.map(|node| node.tag_name().name()).collect::<Vec<_>>());
+        pairs.filter(|(expected, found)| *expected != found).map(|(expected, found)| (*expected, found.to_owned())).next()
+    });
+    let (expected, found) = strange.into_iter().next()?;
+    let said = format!("<{found}> where Fast DDS looks for <{expected}>: it drops the file, and all goes in the clear");
+    Some(Finding::broken("configuration", said, "<profiles><participant><rtps><propertiesPolicy><properties><property>"))
+}
+
 fn is_secured(pairs: &Pairs) -> bool {
     pairs.iter().any(|(name, _)| name.starts_with("dds.sec."))
 }
@@ -48,7 +65,7 @@ pub(super) fn read(place: &Path, document: &roxmltree::Document<'_>) -> Result<S
     // A profile may be a part of one that is included elsewhere.
     let participant = participants.first().copied();
     let pairs = properties(participant.unwrap_or(root));
-    let mut findings = plug_ins(&pairs);
+    let mut findings: Vec<_> = misplaced(root).into_iter().chain(plug_ins(&pairs)).collect();
     let values = Part::ALL.map(|part| {
         let (about, name) = (part.name(), property(part));
         let Some((_, value)) = pairs.iter().find(|(found, _)| found == name) else {
@@ -63,6 +80,10 @@ pub(super) fn read(place: &Path, document: &roxmltree::Document<'_>) -> Result<S
         if !value.starts_with("file://") && !is_in_token {
             let or = if part == Part::PrivateKey { " or 'pkcs11:'" } else { "" };
             findings.push(unnamed(part, name, value, "file://", or));
+        }
+        if value.contains("${") {
+            let said = format!("{name} has a variable, which Fast DDS takes as it stands");
+            findings.push(Finding::broken(about, said, "write its value"));
         }
         Some(value.clone())
     });

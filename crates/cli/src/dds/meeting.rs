@@ -1,7 +1,7 @@
 //! Whether two participants meet: each verifies the other's certificate and permissions by its own authorities, and both must protect alike.
 
 use super::config::{Part, Security};
-use super::documents::{self, Rule};
+use super::governance::{self, Rule};
 use super::trust;
 use crate::doctor::Finding;
 
@@ -20,7 +20,7 @@ pub(super) fn look(one: &Security, other: &Security) -> Vec<Finding> {
         }
     }
     let both = format!("{} and {}", one.place.display(), other.place.display());
-    match [one, other].map(|security| security.part(Part::Governance).and_then(documents::rules)) {
+    match [one, other].map(|security| security.part(Part::Governance).and_then(governance::rules)) {
         [Some(ours), Some(theirs)] => {
             findings.extend(compare(&both, ours, theirs));
             if findings.is_empty() {

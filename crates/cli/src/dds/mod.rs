@@ -5,7 +5,9 @@ mod config;
 mod cyclone;
 mod documents;
 mod fastdds;
+mod governance;
 mod meeting;
+mod permissions;
 mod plugin;
 mod sockets;
 mod trust;
@@ -14,7 +16,7 @@ mod xml;
 
 use crate::doctor::{Finding, Level, tell};
 use crate::failure::Failure;
-use config::{Part, Security};
+use config::{Kind, Part, Security};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -57,26 +59,36 @@ struct DoctorArgs {
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let Command::Doctor(DoctorArgs { configs, json }) = &args.command;
-    match look_at(configs) {
-        Ok(findings) => tell(&findings, *json),
-        Err(failure) if *json => {
-            let findings = [Finding::broken("configuration", failure.message, "name a configuration that secures a participant")];
-            tell(&findings, true)?;
-            Ok(ExitCode::from(failure.exit as u8))
-        }
-        Err(failure) => Err(failure),
+    let (findings, refused) = look_at(configs);
+    match refused {
+        Some(failure) if configs.len() == 1 && !json => Err(failure),
+        Some(failure) => tell(&findings, *json).map(|_| ExitCode::from(failure.exit as u8)),
+        None => tell(&findings, *json),
     }
 }
 
-/// Looks at each, and at each two of them.
-fn look_at(configs: &[PathBuf]) -> Result<Vec<Finding>, Failure> {
-    let read = configs.iter().map(|config| config::read(config)).collect::<Result<Vec<_>, _>>()?;
-    let mut findings: Vec<_> = read.iter().flat_map(look).collect();
-    for (number, one) in read.iter().enumerate() {
-        findings.extend(read[number + 1..].iter().flat_map(|other| meeting::look(one, other)));
+/// Looks at each, and at each two of them; what is to be said, and why the worst of those that cannot be looked at cannot.
+fn look_at(configs: &[PathBuf]) -> (Vec<Finding>, Option<Failure>) {
+    let (mut findings, mut read, mut refused) = (Vec::new(), Vec::new(), None::<Failure>);
+    for place in configs {
+        let of = place.display().to_string();
+        match config::read(place) {
+            Ok(security) => {
+                findings.extend(look(&security).into_iter().map(|finding| security.hidden.in_finding(finding).of(&of)));
+                read.push(security);
+            }
+            Err(failure) => {
+                let mend = "name a configuration that secures a participant";
+                findings.push(Finding::broken("configuration", failure.message.clone(), mend).of(&of));
+                refused = refused.filter(|other| other.exit as u8 > failure.exit as u8).or(Some(failure));
+            }
+        }
     }
-    let hide = |finding| read.iter().fold(finding, |finding, security| security.hidden.in_finding(finding));
-    Ok(findings.into_iter().map(hide).collect())
+    for (number, one) in read.iter().enumerate() {
+        let met = read[number + 1..].iter().flat_map(|other| meeting::look(one, other));
+        findings.extend(met.map(|finding| read.iter().fold(finding, |finding, security| security.hidden.in_finding(finding))));
+    }
+    (findings, refused)
 }
 
 /// Looks at everything that the configuration names.
@@ -91,7 +103,8 @@ fn look(security: &Security) -> Vec<Finding> {
             "{}: looked for in the folder where a program is started; here, beside the configuration",
             security.relative.join(", ")
         );
-        findings.push(Finding::note("configuration", found, "name files by their absolute paths: file:/..."));
+        let scheme = if security.kind == Kind::FastDds { "file://" } else { "file:" };
+        findings.push(Finding::note("configuration", found, format!("name files by their absolute paths: {scheme}/...")));
     }
     findings.extend(security.findings.iter().cloned());
     findings.extend(certificates::look(security));

@@ -11,9 +11,21 @@ const FAST_DDS: &str = "<receiveBufferSize>4194304</receiveBufferSize> of the UD
 
 /// Looks at what is asked for and at what the kernel grants.
 pub(super) fn look(security: &Security) -> Option<Finding> {
-    let number = |file: &str| std::fs::read_to_string(file).ok()?.trim().parse().ok();
+    let number = |file: &str| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
     let (default, most) = (number("/proc/sys/net/core/rmem_default")?, number("/proc/sys/net/core/rmem_max")?);
-    Some(judge(security.kind, security.receive_buffer, default, most))
+    let least = security.receive_least.filter(|least| *least > most.max(default));
+    Some(match least {
+        Some(least) => Finding::broken(
+            "sockets",
+            format!(
+                "SocketReceiveBufferSize asks for at least {} KiB, the kernel grants {}: no participant starts",
+                least >> 10,
+                most >> 10
+            ),
+            format!("sysctl -w net.core.rmem_max={least}, or min=\"default\""),
+        ),
+        None => judge(security.kind, security.receive_buffer, default, most),
+    })
 }
 
 fn judge(kind: Kind, asked: Option<u64>, default: u64, most: u64) -> Finding {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 fn findings(config: &Path) -> Vec<Finding> {
-    look_at(&[config.to_owned()]).unwrap()
+    look_at(&[config.to_owned()]).0
 }
 
 fn said(findings: &[Finding], level: Level) -> String {
@@ -91,7 +91,7 @@ fn two_are_compared() {
     let [alice, bob] = ["alice", "bob"].map(|name| material.participant(name).unwrap().folder().to_owned());
     let stranger = Material::make(&place.path().join("theirs"), Governance::ROS2).unwrap().participant("carol").unwrap();
     let meeting = |one: &Path, other: &Path| {
-        let findings = look_at(&[one.to_owned(), other.to_owned()]).unwrap();
+        let findings = look_at(&[one.to_owned(), other.to_owned()]).0;
         findings.into_iter().filter(|finding| finding.about == "meeting").collect::<Vec<_>>()
     };
     assert!(said(&meeting(&alice, &bob), Level::Ok).contains("each verifies the other"));
@@ -111,12 +111,55 @@ fn a_governance_that_says_the_same_otherwise_is_the_same() {
     let text = std::fs::read_to_string(bob.join("governance.p7s")).unwrap();
     let compared = |from: &str, to: &str| {
         std::fs::write(bob.join("governance.p7s"), text.replacen(from, to, 1)).unwrap();
-        let findings = look_at(&[alice.clone(), bob.clone()]).unwrap();
+        let findings = look_at(&[alice.clone(), bob.clone()]).0;
         said(&findings.into_iter().filter(|finding| finding.about == "meeting").collect::<Vec<_>>(), Level::Broken)
     };
     let access = "<enable_read_access_control>true<";
     assert_eq!(compared(access, "<enable_read_access_control>1<"), "");
     assert!(compared(access, "<enable_read_access_control>false<").contains("enable_read_access_control is true here and false there"));
+}
+
+#[test]
+fn rules_that_mean_nothing_are_broken() {
+    let place = tempfile::tempdir().unwrap();
+    let alice = Material::make(place.path(), Governance::RTPS).unwrap().participant("alice").unwrap();
+    let governance = std::fs::read_to_string(place.path().join("governance.xml")).unwrap();
+    let permissions = std::fs::read_to_string(alice.folder().join("permissions.xml")).unwrap();
+    let broken = |governance: &str, permissions: &str| said(&of_documents(alice.folder(), governance, permissions), Level::Broken);
+    for (from, to, wanted) in [
+        ("<rtps_protection_kind>ENCRYPT<", "<rtps_protection_kind>ENCRYPTED<", "<rtps_protection_kind> is 'ENCRYPTED', none of NONE, SIGN"),
+        ("<data_protection_kind>NONE</data_protection_kind>", "", "no <data_protection_kind> in a <topic_rule>"),
+        ("<topic_expression>*</topic_expression>", "<topic>*</topic>", "unknown <topic>"),
+    ] {
+        assert!(governance.contains(from));
+        let broken = broken(&governance.replacen(from, to, 1), &permissions);
+        assert!(broken.contains(wanted), "{from}: {broken}");
+    }
+    assert!(broken(&governance, &permissions.replace("allow_rule", "allowed_rule")).contains("unknown <allowed_rule>"));
+    let elsewhere = governance.replace("<min>0</min>", "<min>3</min>");
+    assert!(said(&of_documents(alice.folder(), &elsewhere, &permissions), Level::Note).contains("no rule for domain 0"));
+    let uri = alice.cyclone(None).unwrap();
+    let config = Path::new(uri.trim_start_matches("file://"));
+    std::fs::write(config, std::fs::read_to_string(config).unwrap().replace("Id=\"any\"", "Id=\"2\"")).unwrap();
+    assert!(said(&findings(config), Level::Broken).contains("no rule for domain 2"));
+    let over = permissions.replace("2049-", "2021-");
+    let found = of_documents(alice.folder(), &governance, &over);
+    assert!(
+        said(&found, Level::Broken).contains("granted to CN=alice expired on 2021") && !said(&found, Level::Broken).contains("no grant")
+    );
+}
+
+#[test]
+fn each_of_several_is_told_apart_and_one_that_cannot_be_read_hides_none() {
+    let place = tempfile::tempdir().unwrap();
+    let alice = Material::make(place.path(), Governance::RTPS).unwrap().participant("alice").unwrap();
+    let absent = place.path().join("absent.xml");
+    let (findings, refused) = look_at(&[absent.clone(), alice.folder().to_owned()]);
+    assert!(refused.is_some() && findings[0].of.as_deref() == absent.to_str());
+    assert!(findings.len() > 5 && findings[1..].iter().all(|finding| finding.of.as_deref() == alice.folder().to_str()));
+    let said = |file: std::path::PathBuf| config::read(&file).unwrap_err().message;
+    assert!(said(place.path().join("governance.xml")).contains("a governance or permissions document"));
+    assert!(said(alice.folder().join("cert.pem")).contains("a certificate or a key in PEM form"));
 }
 
 #[test]
@@ -198,7 +241,15 @@ fn broken_in(config: &Path, from: &str, to: &str) -> String {
     let text = std::fs::read_to_string(config).unwrap();
     assert!(text.contains(from), "{from}: {text}");
     let changed = config.with_file_name("changed.xml");
-    std::fs::write(&changed, text.replacen(from, to, 1)).unwrap();
+    let mut text = text.replacen(from, to, 1);
+    if let (Some(from), Some(to)) = (from.strip_prefix('<'), to.strip_prefix('<')) {
+        let end = |name: &str| format!("</{}>", name.trim_end_matches([' ', '>']));
+        // A name that was misspelt at both ends.
+        if !to.contains('<') {
+            text = text.replace(&end(from), &end(to));
+        }
+    }
+    std::fs::write(&changed, text).unwrap();
     said(&findings(&changed), Level::Broken)
 }
 
@@ -216,6 +267,9 @@ fn what_fast_dds_would_not_protect_is_broken() {
         ("PKI-DH.identity_ca", "identity_ca", "it has dds.sec.auth.builtin.identity_ca, which Fast DDS does not look at"),
         ("file://", "", "does not begin with 'file://'"),
         ("file://", "data:,", "does not begin with 'file://'"),
+        ("file:///", "file:///${KEYS}/", "has a variable, which Fast DDS takes as it stands"),
+        ("<propertiesPolicy>", "<propertyPolicy>", "<propertyPolicy> where Fast DDS looks for <propertiesPolicy>"),
+        ("<participant ", "<particpant ", "<particpant> where Fast DDS looks for <participant>"),
     ] {
         let broken = broken_in(&config, from, to);
         assert!(broken.contains(said), "{from}: {broken}");
@@ -249,6 +303,11 @@ fn what_cyclone_would_not_start_with_is_broken() {
         ),
         ("path=\"dds_security_ac\"", "path=\"/nowhere.so\"", "access control: <AccessControl> names /nowhere.so: No such file"),
         ("<PrivateKey>file:", "<PrivateKey>file:${NO", "configuration: file:${NO"),
+        ("<AccessControl>", "<AccesControl>", "unknown element <AccesControl> in <Security>"),
+        ("<Cryptographic>", "<Cryptographic><KeySize>128</KeySize>", "unknown element <KeySize> in <Cryptographic>"),
+        ("initFunction=", "initFunktion=", "unknown attribute initFunktion of <Library>"),
+        ("Id=\"any\"", "Id=\"five\"", "<Domain Id=\"five\">"),
+        ("min=\"default\"", "min=\"1000GB\"", "asks for at least"),
     ] {
         let broken = broken_in(config, from, to);
         assert!(broken.contains(said), "{from}: {broken}");
@@ -375,6 +434,7 @@ fn levels_are_those_of_one_topic_and_validity_that_of_each_grant() {
     assert!(said(&found, Level::Ok).contains("for CN=alice"));
     assert!(!said(&found, Level::Broken).contains("no grant"));
     let found = of_documents(alice.folder(), &governance, &permissions(&grant("alice", "2999-01-01T00:00:00", "2999-02-01T00:00:00")));
-    assert!(said(&found, Level::Note).contains("granted to CN=alice does not hold before 2999-01-01"));
+    assert!(said(&found, Level::Broken).contains("granted to CN=alice does not hold before 2999-01-01"));
+    let found = of_documents(alice.folder(), &governance, &permissions(&grant("bob", "2000-01-01T00:00:00", "2999-01-01T00:00:00")));
     assert!(said(&found, Level::Broken).contains("no grant in it holds today for CN=alice"));
 }

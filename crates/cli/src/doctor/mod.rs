@@ -61,19 +61,27 @@ pub(crate) struct Finding {
     pub(crate) found: String,
     /// The command or deed that mends it.
     pub(crate) mend: Option<String>,
+    /// The file that was looked at, where there may be several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) of: Option<String>,
 }
 
 impl Finding {
     pub(crate) fn ok(about: &'static str, found: impl Into<String>) -> Self {
-        Self { level: Level::Ok, about, found: found.into(), mend: None }
+        Self { level: Level::Ok, about, found: found.into(), mend: None, of: None }
     }
 
     pub(crate) fn note(about: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { level: Level::Note, about, found: found.into(), mend: Some(mend.into()) }
+        Self { level: Level::Note, about, found: found.into(), mend: Some(mend.into()), of: None }
     }
 
     pub(crate) fn broken(about: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { level: Level::Broken, about, found: found.into(), mend: Some(mend.into()) }
+        Self { level: Level::Broken, about, found: found.into(), mend: Some(mend.into()), of: None }
+    }
+
+    /// The same, of this file.
+    pub(crate) fn of(self, file: &str) -> Self {
+        Self { of: Some(file.to_owned()), ..self }
     }
 
     fn show(&self, style: Style) -> String {
@@ -108,7 +116,18 @@ pub(crate) fn tell(findings: &[Finding], json: bool) -> Result<ExitCode, Failure
         serde_json::to_string_pretty(findings).map_err(|error| Failure::failed(error.to_string()))? + "\n"
     } else {
         let style = Style::of_stdout();
-        findings.iter().map(|finding| finding.show(style)).collect()
+        let mut files: Vec<_> = findings.iter().filter_map(|finding| finding.of.as_deref()).collect();
+        files.dedup();
+        let mut text = String::new();
+        let mut of = None;
+        for finding in findings {
+            if files.len() > 1 && finding.of.as_deref() != of {
+                of = finding.of.as_deref();
+                text += &format!("{}\n", style.bold(of.unwrap_or("together")));
+            }
+            text += &finding.show(style);
+        }
+        text
     };
     print(text.as_bytes())?;
     let broken = findings.iter().any(|finding| finding.level == Level::Broken);
