@@ -26,7 +26,14 @@ def arguments():
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--plugin", default="target/release/libbywash_dds_cyclone.so")
     parser.add_argument("--make", help="the program; built by cargo if it is not told")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.seconds < 2:
+        parser.error("--seconds: 2 at least, for ddsperf prints its figures once a second after the first")
+    for name in ("plugin", "make"):
+        path = getattr(options, name)
+        if path and not os.path.exists(path):
+            parser.error(f"--{name} {path}: no such file" + ("; cargo build --release -p bywash-dds-cyclone" if name == "plugin" else ""))
+    return options
 
 
 def configured(folder, name, variant, plugin):

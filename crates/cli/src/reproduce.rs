@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// List the experiments there are and their parts, or those of one
     #[arg(long)]
     list: bool,
-    /// Only see whether all works: seconds instead of minutes, and figures that mean nothing
+    /// Only see whether all works: a minute or two instead of twenty, and figures that mean nothing
     #[arg(long)]
     quick: bool,
     /// Rounds of each measurement, seeds of each simulation; figures are their medians [default: 3, of ciphers 7, seeds 24]
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Run this part alone; again for more
     #[arg(long, value_name = "PART")]
     part: Vec<String>,
-    /// Where tables and plots go [default: experiments/NAME]
+    /// Where tables and plots go [default: experiments/NAME; with --quick a temporary folder]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// The load generator [default: tls-load beside this executable]
@@ -68,7 +68,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         parts: args.part.clone(),
         tls_load: args.tls_load.clone().unwrap_or_else(|| bywash.with_file_name("tls-load")),
         bywash,
-        out: args.out.clone().unwrap_or_else(|| Path::new("experiments").join(experiment.name)),
+        out: args.out.clone().unwrap_or_else(|| match args.quick {
+            // Figures that mean nothing take no others' place.
+            true => std::env::temp_dir().join(format!("bywash-{}-quick-{}", experiment.name, std::process::id())),
+            false => Path::new("experiments").join(experiment.name),
+        }),
     };
     experiment.check(&options).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let bar = ProgressBar::no_length();

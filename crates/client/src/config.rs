@@ -52,13 +52,25 @@ impl Config {
     /// # Errors
     /// [`Error::Config`], naming the variable.
     pub fn from_env() -> Result<Self> {
-        let route = match variable("BYWASH_ROUTE") {
-            None => Route::Auto,
-            Some(value) => value.to_string_lossy().parse()?,
-        };
-        let keep = variable("BYWASH_KEEP").map_or(Ok(KEEP), |value| parse_keep(&value.to_string_lossy()))?;
+        let mut wrong = None;
+        let config = Self::from_env_telling(|error| wrong = wrong.take().or(Some(error)));
+        wrong.map_or(Ok(config), Err)
+    }
+
+    /// The same for who cannot stop at a mistake: a variable that cannot be read is told of, and that one alone is taken as unset.
+    pub fn from_env_telling(mut tell: impl FnMut(Error)) -> Self {
+        let text = |name| variable(name).map(|value| value.to_string_lossy().into_owned());
         let socket = Some(bywash_protocol::socket_path()).filter(|path| path.as_os_str() != "none");
-        Ok(Self { socket, route, run: variable("BYWASH_RUN").map(|run| run.to_string_lossy().into_owned()), keep, behalf: None })
+        let mut config = Self { socket, run: text("BYWASH_RUN"), ..Self::default() };
+        match text("BYWASH_ROUTE").map(|value| value.parse()).transpose() {
+            Ok(route) => config.route = route.unwrap_or_default(),
+            Err(error) => tell(error),
+        }
+        match text("BYWASH_KEEP").map(|value| parse_keep(&value)).transpose() {
+            Ok(keep) => config.keep = keep.unwrap_or(KEEP),
+            Err(error) => tell(error),
+        }
+        config
     }
 }
 

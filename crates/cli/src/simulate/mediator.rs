@@ -10,6 +10,7 @@ use bywash_core::{Algorithm, CostSheet, Direction, Time};
 use bywash_policy::mediator::{Mediator, Setting};
 use bywash_policy::{EngineInfo, EngineSet, Fifo, Lanes, Placement, Policy};
 use bywash_sim::replay::{Arrival, Outcome, run_at_pace};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -31,10 +32,12 @@ pub(super) fn run(args: &Args, name: &str) -> Result<ExitCode, Failure> {
     let modelled = if engines[0].costs.modelled { " (modelled)" } else { "" };
     let workers = engines[0].workers;
     let beside = format!("{name} (modelled) and {workers} workers of a processor{modelled}; {} preferred", setting.prefer);
-    let (mut text, traffic) = match &args.trace {
+    let (mut text, mut results) = (String::new(), Vec::new());
+    let traffic = match &args.trace {
         Some(path) => {
             let (told, arrivals) = recorded::calls(path, &engines)?;
-            (format!("{beside}\n"), vec![(told, arrivals)])
+            text += &format!("{beside}\n");
+            vec![(told, arrivals)]
         }
         None => {
             let of_mix = |&(mix, sizes, count): &(&str, &[u64], usize)| {
@@ -47,11 +50,13 @@ pub(super) fn run(args: &Args, name: &str) -> Result<ExitCode, Failure> {
                     "{ALGORITHM} is not on the cost sheet of '{name}'; --trace FILE has requests of its own"
                 )));
             }
-            (format!("{ALGORITHM} on {beside}\n"), MIXES.iter().flat_map(of_mix).collect())
+            text += &format!("{ALGORITHM} on {beside}\n");
+            MIXES.iter().flat_map(of_mix).collect()
         }
     };
     for (what, arrivals) in traffic {
         let _ = writeln!(text, "{what}:");
+        let mut ways = Vec::new();
         let rows: [(&str, Box<dyn Policy>, u64); 4] = [
             ("processor", Box::new(Placement::new(&engines)), 0b01),
             (if args.trace.is_some() { "engine" } else { "GPU" }, Box::new(Fifo::new(&engines)), 0b10),
@@ -61,12 +66,18 @@ pub(super) fn run(args: &Args, name: &str) -> Result<ExitCode, Failure> {
         for (way, mut policy, set) in rows {
             let arrivals: Vec<Arrival> = arrivals.iter().map(|arrival| Arrival { engines: EngineSet(set), ..*arrival }).collect();
             let outcome = run_at_pace(policy.as_mut(), &engines, &|_, _| 1.0, &arrivals);
-            text.push_str(&if args.trace.is_some() {
-                recorded::row(way, &outcome, &arrivals)
-            } else {
-                row(way, &outcome, &arrivals, &engines)
-            });
+            let (line, figures) = match args.trace {
+                Some(_) => recorded::row(way, &outcome, &arrivals),
+                None => row(way, &outcome, &arrivals, &engines),
+            };
+            text += &line;
+            ways.push(figures);
         }
+        results.push(json!({ "traffic": what, "requests": arrivals.len(), "ways": ways }));
+    }
+    if args.json {
+        let cpu = json!({ "name": engines[0].costs.engine, "modelled": engines[0].costs.modelled, "workers": workers });
+        text = format!("{:#}\n", json!({ "engine": { "name": name, "modelled": true }, "cpu": cpu, "results": results }));
     }
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -81,7 +92,10 @@ fn sheets(args: &Args, name: &str) -> Result<(CostSheet, CostSheet), Failure> {
         return Ok((processor.clone(), CostSheet::from_toml(&text, name)?));
     }
     let names = || GPUS.iter().map(|gpu| gpu.name).collect::<Vec<_>>().join(", ");
-    let unknown = || format!("no GPU '{name}' comes along; there are {}; the file of a cost sheet needs --cpu beside it", names());
+    let unknown = || match path.is_file() {
+        true => format!("{name}: the file of a cost sheet needs --cpu beside it: a sheet's file, or here"),
+        false => format!("no GPU '{name}' comes along, nor is there such a file; there are {}", names()),
+    };
     let (processor, sheet) = Gpu::shipped(name).ok_or_else(|| Failure::new(Exit::Usage, unknown()))?.sheets()?;
     Ok((named.unwrap_or(processor), sheet))
 }
@@ -122,7 +136,8 @@ fn arrivals(engines: &[EngineInfo], sizes: &[u64], rate: f64, count: usize) -> V
     (0..count).map(one).collect()
 }
 
-fn row(way: &str, outcome: &Outcome, arrivals: &[Arrival], engines: &[EngineInfo]) -> String {
+/// What came of one way, in words and as figures.
+fn row(way: &str, outcome: &Outcome, arrivals: &[Arrival], engines: &[EngineInfo]) -> (String, Value) {
     let served = || outcome.served.iter().flatten().zip(arrivals);
     let end = served().map(|(served, _)| served.done.0).max().unwrap_or_default() as f64 / 1e9;
     let mean = served().map(|(served, arrival)| served.done.since_ns(arrival.at) as f64).sum::<f64>() / arrivals.len() as f64 / 1e9;
@@ -131,7 +146,7 @@ fn row(way: &str, outcome: &Outcome, arrivals: &[Arrival], engines: &[EngineInfo
     let watts = |place: usize| engines[place].costs.watts.unwrap_or(f64::NAN);
     let joules = processor * watts(0) + busy(1) * watts(1);
     let work = outcome.work[1];
-    format!(
+    let text = format!(
         "  {way:<10} done in {:>8}, mean {:>8}; processor {:>8}, {:>6} J; GPU {} requests in {} launches; {} cut\n",
         seconds(end),
         seconds(mean),
@@ -140,5 +155,16 @@ fn row(way: &str, outcome: &Outcome, arrivals: &[Arrival], engines: &[EngineInfo
         work.requests,
         work.batches,
         outcome.cuts
-    )
+    );
+    let figures = json!({
+        "way": way,
+        "done_s": end,
+        "mean_s": mean,
+        "cpu_s": processor,
+        "joules": joules.is_finite().then_some(joules),
+        "gpu_requests": work.requests,
+        "gpu_launches": work.batches,
+        "cuts": outcome.cuts,
+    });
+    (text, figures)
 }

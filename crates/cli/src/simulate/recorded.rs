@@ -7,6 +7,7 @@ use bywash_core::trace::by_arrival;
 use bywash_policy::EngineInfo;
 use bywash_sim::calls::{Calls, total_ns};
 use bywash_sim::replay::{Arrival, Outcome};
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// What to say of a recording, and its calls.
@@ -28,15 +29,17 @@ pub(super) fn calls(path: &Path, engines: &[EngineInfo]) -> Result<(String, Vec<
     Ok((told, arrivals))
 }
 
-/// What all calls took together.
-pub(super) fn row(way: &str, outcome: &Outcome, arrivals: &[Arrival]) -> String {
+/// What all calls took together, in words and as figures.
+pub(super) fn row(way: &str, outcome: &Outcome, arrivals: &[Arrival]) -> (String, Value) {
     let all = total_ns(outcome, arrivals) as f64 / 1e9;
     let there = outcome.work[1];
-    format!(
+    let each = all / arrivals.len() as f64;
+    let text = format!(
         "  {way:<10} {:>8} in all, {:>8} a call; {} calls with {:.1} MB on the engine\n",
         seconds(all),
-        seconds(all / arrivals.len() as f64),
+        seconds(each),
         thousands(there.requests),
         there.bytes as f64 / 1e6
-    )
+    );
+    (text, json!({ "way": way, "total_s": all, "call_s": each, "engine_calls": there.requests, "engine_bytes": there.bytes }))
 }

@@ -12,17 +12,11 @@ pub const IV: usize = 12;
 pub const TAG: usize = 16;
 
 /// A process's client, made at the first use and told by the environment (`BYWASH_SOCKET`, `BYWASH_ROUTE`, `BYWASH_RUN`, `BYWASH_KEEP`) as the OpenSSL provider's is. If one of these
-/// cannot be read, that is said on standard error, and all are left at their defaults: who mistyped where work is to be done would not learn it otherwise.
+/// cannot be read, that is said on standard error, and that one is left at its default: who mistyped where work is to be done would not learn it otherwise.
 pub fn client() -> &'static Client {
     // No lock: the child of a fork would wait for it for ever.
     static CLIENT: OnceBox<Client> = OnceBox::new();
-    CLIENT.get_or_init(|| {
-        let config = Config::from_env().unwrap_or_else(|error| {
-            eprintln!("bywash: {error}; BYWASH_SOCKET, BYWASH_ROUTE and BYWASH_KEEP are taken as unset");
-            Config::default()
-        });
-        Box::new(Client::new(config))
-    })
+    CLIENT.get_or_init(|| Box::new(Client::new(Config::from_env_telling(|error| eprintln!("bywash: {error}; it is taken as unset")))))
 }
 
 /// Says on standard error, once, that a broker was asked for which is not there: nothing else would tell. Not within `bywash run`, which has seen to it, and not before whoever calls is ready

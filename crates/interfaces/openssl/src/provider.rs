@@ -154,10 +154,7 @@ fn configured(handle: *const CoreHandle, get_params: Option<Function>, key: &CSt
 /// The configuration: the environment's, overridden by the provider's section. What cannot be read is left at its default, because a
 /// provider that refuses to load would break the program.
 fn configuration(handle: *const CoreHandle, get_params: Option<Function>) -> Config {
-    let mut config = Config::from_env().unwrap_or_else(|error| {
-        log(&error);
-        Config::default()
-    });
+    let mut config = Config::from_env_telling(|error| log(&error));
     if let Some(socket) = configured(handle, get_params, c"socket") {
         config.socket = (!socket.is_empty() && socket != "none").then(|| socket.into());
     }

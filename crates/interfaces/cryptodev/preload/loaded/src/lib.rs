@@ -56,12 +56,7 @@ fn tell(process: &Process, text: &str) {
 /// The process's client, made at the first open. Settings that cannot be read are left at their defaults, as the provider leaves them.
 fn client(process: &Process) -> Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
-    let made = || {
-        Client::new(Config::from_env().unwrap_or_else(|error| {
-            tell(process, &error.to_string());
-            Config::default()
-        }))
-    };
+    let made = || Client::new(Config::from_env_telling(|error| tell(process, &error.to_string())));
     CLIENT.get_or_init(made).clone()
 }
 
