@@ -50,11 +50,11 @@ impl Host {
                     Err(failure) => notes.push(format!("{failure} (the broker at {}); this run hosts its own", socket.display())),
                 },
                 Err(_) if plan.socket.is_some() => return Err(absent(&socket)),
-                Err(_) if std::env::var_os("BYWASH_SOCKET").is_some_and(|named| !named.is_empty() && named != "none") => {
-                    notes.push(format!("no broker listens on {} (BYWASH_SOCKET); this run hosts its own", socket.display()));
-                }
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                     notes.push(format!("no permission to connect to the broker at {}; this run hosts its own", socket.display()));
+                }
+                Err(_) if std::env::var_os("BYWASH_SOCKET").is_some_and(|named| !named.is_empty() && named != "none") => {
+                    notes.push(format!("no broker listens on {} (BYWASH_SOCKET); this run hosts its own", socket.display()));
                 }
                 Err(_) => {}
             }

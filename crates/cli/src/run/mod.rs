@@ -242,7 +242,7 @@ fn execute_on(plan: &Plan, opened: Option<Opened>) -> Result<ExitCode, Failure> 
     if let Some(counts) = &counts {
         command.env("BYWASH_DDS_COUNTS", counts);
     }
-    if !plan.quiet {
+    if !plan.quiet && !plan.json {
         notes.iter().for_each(|note| say!("bywash: note: {note}"));
     }
     let status = match opened {
@@ -255,8 +255,8 @@ fn execute_on(plan: &Plan, opened: Option<Opened>) -> Result<ExitCode, Failure> 
     let status = status?;
     let reuse = counts.as_deref().and_then(dds::read);
     match finished {
-        Ok((account, traced)) => tell(plan, status, Ok(&account), reuse.as_ref(), traced.as_deref())?,
-        Err(failure) => tell(plan, status, Err(&failure), reuse.as_ref(), None)?,
+        Ok((account, traced)) => tell(plan, status, Ok(&account), reuse.as_ref(), traced.as_deref(), &notes)?,
+        Err(failure) => tell(plan, status, Err(&failure), reuse.as_ref(), None, &notes)?,
     }
     if let Some(line) =
         reuse.and_then(|reuse| dds::summary(&reuse, plan, dds::Setting::of_environment())).filter(|_| !plan.quiet && !plan.json)
@@ -322,12 +322,22 @@ fn add(list: &mut OsString, provider: &Path, file: &str, without: &str) -> Resul
     Ok(())
 }
 
-/// Without an account the report says why.
-fn tell(plan: &Plan, status: u8, account: Result<&Account, &Failure>, reuse: Option<&Reuse>, traced: Option<&str>) -> Result<(), Failure> {
+/// Without an account the report says why; it has the notes that were to be made before the program began.
+fn tell(
+    plan: &Plan,
+    status: u8,
+    account: Result<&Account, &Failure>,
+    reuse: Option<&Reuse>,
+    traced: Option<&str>,
+    notes: &[String],
+) -> Result<(), Failure> {
     let command: Vec<_> = plan.command.iter().map(|word| word.to_string_lossy()).collect();
     let mut report = serde_json::json!({ "command": command, "status": status, "account": account.ok() });
     if let Err(failure) = account {
         report["no_account"] = failure.to_string().into();
+    }
+    if !notes.is_empty() {
+        report["notes"] = notes.into();
     }
     if let Some(reuse) = reuse {
         report["dds"] = serde_json::json!(reuse);
