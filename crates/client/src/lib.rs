@@ -89,6 +89,7 @@ pub use many::run_many;
 pub use pending::Pending;
 pub use readiness::Readiness;
 pub use session::Session;
+pub use traced::Looks;
 pub use watch::Watch;
 
 /// Settings in the environment, for interfaces.

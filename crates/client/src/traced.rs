@@ -1,52 +1,72 @@
 //! Streams that leave a trace while the broker records.
 
+use crate::client::{Began, Client};
 use crate::session::Session;
 use bywash_core::{Data, Direction, Result, Stream};
-use bywash_protocol::{TraceEntry, monotonic_ns};
 
-/// While nobody records, a stream looks only at its first message and at every so many-th whether somebody does: at the pace of small messages
-/// the look would be felt.
-const LOOK_EVERY: u32 = 8;
+/// Looks whether a broker records: while none does only at the first message and at every so many-th, for at the pace of small messages each look would be felt.
+#[derive(Debug, Default)]
+pub struct Looks {
+    /// Messages until the next look.
+    left: u32,
+}
+
+impl Looks {
+    const EVERY: u32 = 8;
+
+    /// One whose first look is at the next message.
+    pub const fn new() -> Self {
+        Self { left: 0 }
+    }
+
+    /// The beginning of a message, if a broker records.
+    #[inline]
+    pub fn begin(&mut self, client: &Client) -> Option<Began> {
+        if let Some(fewer) = self.left.checked_sub(1) {
+            self.left = fewer;
+            return None;
+        }
+        let began = client.begin();
+        if began.is_none() {
+            self.left = Self::EVERY - 1;
+        }
+        began
+    }
+}
 
 /// A stream whose messages are traced: a message lasts from its start to its tag, or where there is none to the next start or the end.
 pub(crate) struct Traced {
     session: Session,
     inner: Box<dyn Stream>,
     direction: Direction,
-    /// When the message began; 0 while nobody records.
-    began_ns: u64,
+    /// When the message began, if somebody records.
+    began: Option<Began>,
     bytes: u64,
     aad_bytes: u64,
-    /// Messages until the next look.
-    unlooked: u32,
+    looks: Looks,
 }
 
 impl Traced {
     pub(crate) fn new(session: Session, inner: Box<dyn Stream>, direction: Direction) -> Self {
-        let mut stream = Self { session, inner, direction, began_ns: 0, bytes: 0, aad_bytes: 0, unlooked: 0 };
+        let mut stream = Self { session, inner, direction, began: None, bytes: 0, aad_bytes: 0, looks: Looks::new() };
         stream.begin();
         stream
     }
 
     fn begin(&mut self) {
-        (self.bytes, self.aad_bytes, self.began_ns) = (0, 0, 0);
-        match self.unlooked.checked_sub(1) {
-            Some(fewer) => self.unlooked = fewer,
-            None if self.session.client().upstream().is_recording() => self.began_ns = monotonic_ns(),
-            None => self.unlooked = LOOK_EVERY - 1,
-        }
+        (self.bytes, self.aad_bytes) = (0, 0);
+        self.began = self.looks.begin(self.session.client());
     }
 
     fn end(&mut self) {
         // As `Operation::work_len` has it: a message without text is its associated data (GMAC).
         let bytes = if self.bytes > 0 { self.bytes } else { self.aad_bytes };
-        let arrival_ns = core::mem::take(&mut self.began_ns);
-        if arrival_ns == 0 || bytes == 0 {
-            return;
+        if let Some(began) = self.began.take()
+            && bytes > 0
+        {
+            let session = &self.session;
+            session.client().trace(began, session.number(), session.params().algorithm(), self.direction, bytes);
         }
-        let (session, algorithm, direction) = (self.session.number(), self.session.params().algorithm(), self.direction);
-        let entry = TraceEntry { arrival_ns, start_ns: arrival_ns, done_ns: monotonic_ns(), bytes, session, algorithm, direction };
-        self.session.client().upstream().trace(entry);
     }
 }
 
@@ -82,10 +102,10 @@ impl Stream for Traced {
             session: self.session.clone(),
             inner: self.inner.duplicate()?,
             direction: self.direction,
-            began_ns: 0,
+            began: None,
             bytes: 0,
             aad_bytes: 0,
-            unlooked: 0,
+            looks: Looks::new(),
         }))
     }
 }

@@ -1,10 +1,10 @@
 //! The plug-ins that a configuration of Cyclone DDS names.
 
 use super::config::Security;
+use super::xml;
 use crate::doctor::{self, Finding};
 use crate::provider;
 use object::{Object, ObjectSymbol};
-use rustix::fs::{Mode, OFlags};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -107,9 +107,8 @@ fn found(name: &str) -> Result<PathBuf, String> {
 /// Whether it is a library that exports these functions.
 fn exports(path: &Path, functions: &[&String]) -> Result<(), String> {
     let said = |what: &str| format!("{}: {what}", path.display());
-    // Opening a pipe would wait for somebody who writes, and files of the kernel's have no length and no end.
-    let open = rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
-    let file: std::fs::File = open.map_err(|error| said(&std::io::Error::from(error).to_string()))?.into();
+    let file = xml::open(path).map_err(|error| said(&error.to_string()))?;
+    // Files of the kernel's have no length, and no end.
     let found = file.metadata().map_err(|error| said(&error.to_string()))?;
     if !found.is_file() || found.len() == 0 || found.len() > BYTES_MAX {
         return Err(said("not a shared library"));

@@ -47,16 +47,7 @@ pub(super) fn look(security: &Security) -> Vec<Finding> {
         }
     }
     if let (Some(certificate), Some(path)) = (identity, private_key) {
-        let (otherwise, mend) = match is_key(path) {
-            Some(false) => {
-                ("no private key in PEM form that openssl can read".into(), "name the certificate's key; no participant starts without")
-            }
-            _ => (
-                format!("not the key of {}", certificate.display()),
-                "name the key that the certificate was made for; with another one participants start, and never meet",
-            ),
-        };
-        asked.extend(belongs(certificate, path).map(|answer| Asked { part: Part::PrivateKey, path, answer, otherwise, mend }));
+        asked.extend(belongs(certificate, path));
     }
     judge(asked)
 }
@@ -103,12 +94,6 @@ fn signed_by(part: Part, what: &Path, authority: &Path) -> Option<Result<(), Why
     Some(ask(openssl, text.as_bytes()).map(drop))
 }
 
-/// Whether it is a private key; nothing of one that is encrypted.
-fn is_key(path: &Path) -> Option<bool> {
-    let key = Zeroizing::new(xml::read(path).ok()?);
-    (!key.contains("ENCRYPTED")).then(|| public_half(&key).is_ok())
-}
-
 /// The public half of a private key that is not encrypted.
 fn public_half(key: &str) -> Result<String, Why> {
     let mut openssl = Command::new("openssl");
@@ -116,23 +101,31 @@ fn public_half(key: &str) -> Result<String, Why> {
     ask(openssl, key.as_bytes())
 }
 
-/// Whether the key is the certificate's; nothing of a key that is encrypted.
-fn belongs(certificate: &Path, key: &Path) -> Option<Result<(), Why>> {
-    let (certificate, key) = (xml::read(certificate).ok()?, Zeroizing::new(xml::read(key).ok()?));
+/// Whether it is a key, and the certificate's; nothing of one that is encrypted.
+fn belongs<'a>(certificate: &Path, path: &'a Path) -> Option<Asked<'a>> {
+    let (text, key) = (xml::read(certificate).ok()?, Zeroizing::new(xml::read(path).ok()?));
     if key.contains("ENCRYPTED") {
         return None;
     }
     let mut of_certificate = Command::new("openssl");
     of_certificate.args(["x509", "-noout", "-pubkey"]);
     // A certificate that cannot be read is spoken of elsewhere.
-    let expected = match ask(of_certificate, certificate.as_bytes()) {
+    let expected = match ask(of_certificate, text.as_bytes()) {
         Err(Why::No(_)) => return None,
         other => other,
     };
-    Some(expected.and_then(|expected| match public_half(&key)? {
-        found if found == expected => Ok(()),
-        _ => Err(Why::No(String::new())),
-    }))
+    let found = public_half(&key);
+    let (otherwise, mend) = match &found {
+        Err(Why::No(_)) => {
+            ("no private key in PEM form that openssl can read".into(), "name the certificate's key; no participant starts without")
+        }
+        _ => (
+            format!("not the key of {}", certificate.display()),
+            "name the key that the certificate was made for; with another one participants start, and never meet",
+        ),
+    };
+    let answer = expected.and_then(|expected| if found? == expected { Ok(()) } else { Err(Why::No(String::new())) });
+    Some(Asked { part: Part::PrivateKey, path, answer, otherwise, mend })
 }
 
 /// The subject of a certificate as permissions name it, `CN=alice,O=robots`; nothing if it cannot be told.

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use rustix::fs::{Mode, OFlags};
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -12,12 +13,15 @@ const NODES_MAX: u32 = 50_000;
 /// How deep elements may stand in each other: who looks below each of many would take their product.
 const DEPTH_MAX: usize = 32;
 
+/// Opens a file to read it, and does not wait for anybody: opening a pipe would, for one who writes.
+pub(super) fn open(path: &Path) -> std::io::Result<File> {
+    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?.into())
+}
+
 /// A file's text.
 pub(super) fn read(path: &Path) -> Result<String, Failure> {
     let unread = |error: std::io::Error| Failure::file("read", path, &error);
-    // Opening a pipe would wait for somebody who writes.
-    let open = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file: std::fs::File = rustix::fs::open(path, open, Mode::empty()).map_err(|error| unread(error.into()))?.into();
+    let file = open(path).map_err(unread)?;
     if !file.metadata().map_err(unread)?.is_file() {
         return Err(Failure::config(format!("{}: not a file; name an XML or PEM file", path.display())));
     }

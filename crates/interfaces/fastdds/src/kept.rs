@@ -8,7 +8,7 @@
 
 use crate::counts::{From, Of, count};
 use crate::table::{Hashed, Table};
-use bywash_client::Began;
+use bywash_client::{Began, Looks};
 use bywash_core::secret::{constant_time_eq, wipe};
 use bywash_core::{Algorithm, Direction, Solo};
 use bywash_dds::{client, hmac_sha256};
@@ -30,8 +30,6 @@ const SESSIONS: [&[u8]; 2] = [b"SessionKey", b"SessionReceiverKey"];
 pub(crate) const DIGEST: usize = 32;
 /// Messages after which a thread tells how many there were: each by itself would cost as much as finding its cipher.
 const TELL_EVERY: u64 = 64;
-/// Messages after which a thread looks again whether a broker records.
-const LOOK_EVERY: u32 = 8;
 
 /// A cipher with its key expanded, and the hash by which it is found.
 pub(crate) struct Cipher {
@@ -72,8 +70,7 @@ struct Kept {
     trials: [Option<Box<Value>>; TRIALS],
     /// Messages and bytes that nobody was told of yet. In a forked child they are counted twice.
     untold: [(Algorithm, u64, u64); 2],
-    /// Messages until the next look whether a broker records, while none does.
-    unlooked: u32,
+    looks: Looks,
 }
 
 impl Kept {
@@ -82,24 +79,8 @@ impl Kept {
         values: Table::new(),
         trials: [const { None }; TRIALS],
         untold: [(Algorithm::Aes128Gcm, 0, 0), (Algorithm::Aes256Gcm, 0, 0)],
-        unlooked: 0,
+        looks: Looks::new(),
     };
-
-    /// The beginning of a message, if a broker records.
-    #[inline]
-    fn begin(&mut self) -> Option<Began> {
-        match self.unlooked.checked_sub(1) {
-            Some(fewer) => {
-                self.unlooked = fewer;
-                None
-            }
-            None => {
-                let began = client().begin();
-                self.unlooked = if began.is_some() { 0 } else { LOOK_EVERY - 1 };
-                began
-            }
-        }
-    }
 
     /// The value of that hash that is the one.
     fn value(&mut self, hash: u64, is_it: impl Fn(&Value) -> bool) -> Option<&Value> {
@@ -190,7 +171,7 @@ pub(crate) fn cipher(key: &[u8]) -> Option<Cipher> {
     let is_it = |kept: &Cipher| kept.solo.key().is_some_and(|kept| constant_time_eq(kept, key));
     let found = KEPT.try_with(|kept| {
         let mut kept = kept.try_borrow_mut().ok()?;
-        Some((kept.begin(), kept.ciphers.take(hash, is_it)))
+        Some((kept.looks.begin(client()), kept.ciphers.take(hash, is_it)))
     });
     let (began, kept) = found.ok().flatten().unwrap_or((None, None));
     if let Some(cipher) = kept {
