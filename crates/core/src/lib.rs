@@ -12,6 +12,7 @@
 //! | cost sheet | [`CostSheet`] | what an operation costs on an engine; measured, or written from a data sheet |
 //! | device sheet | [`DeviceSheet`] | what an engine holds, what loading costs it, and what its circuits do |
 //! | place | [`Place`] | where an operation is to run: *here*, in the caller, or in the *queue* of a manager |
+//! | host memory | [`HostMemory`] | texts that engines beyond the processor reach by themselves |
 //! | trace | [`trace::Record`] | what is remembered of a request: never a key, never data |
 //!
 //! # How to read this crate
@@ -33,6 +34,7 @@ pub mod dsa;
 pub mod engine;
 pub mod error;
 pub mod key;
+pub mod memory;
 pub mod number;
 pub mod operation;
 pub mod route;
@@ -50,6 +52,7 @@ pub use dsa::{DsaGroup, DsaSign, DsaVerify};
 pub use engine::{Absent, Engine, Hashing, Keyed, Probe, Stream, Task};
 pub use error::{Error, Result};
 pub use key::{Key, KeyReference, RsaPrivateKey, RsaPublicKey};
+pub use memory::HostMemory;
 pub use number::{CrtExp, ModExp};
 pub use operation::{Data, Direction, Operation, OwnedOperation};
 pub use route::{Place, SizeClass};

@@ -1,14 +1,21 @@
 //! Bytes that must not leak.
 
+use crate::memory::{HostMemory, Importing, WORTH_BYTES};
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Owned secret bytes: zeroised on drop, opaque to `Debug`, compared in constant time.
 ///
-/// It derefs to a slice. It cannot grow, since growing would leave an unwiped copy behind.
-#[derive(Clone, Default)]
-pub struct SecretBytes(Box<[u8]>);
+/// It derefs to a slice. It cannot grow, since growing would leave an unwiped copy behind. Large ones lie where engines reach them by themselves, if an engine does
+/// ([`memory`](crate::memory)).
+pub struct SecretBytes(Place);
+
+enum Place {
+    Own(Box<[u8]>),
+    /// Wiped when it is dropped.
+    Host(Box<HostMemory>),
+}
 
 /// Overwrites bytes with zeros, which the compiler cannot leave out.
 ///
@@ -20,13 +27,27 @@ pub fn wipe(bytes: &mut [u8]) {
 
 impl Zeroize for SecretBytes {
     fn zeroize(&mut self) {
-        wipe(&mut self.0);
+        wipe(self);
     }
 }
 
 impl Drop for SecretBytes {
     fn drop(&mut self) {
-        self.zeroize();
+        if let Place::Own(bytes) = &mut self.0 {
+            wipe(bytes);
+        }
+    }
+}
+
+impl Clone for SecretBytes {
+    fn clone(&self) -> Self {
+        Self::from(&**self)
+    }
+}
+
+impl Default for SecretBytes {
+    fn default() -> Self {
+        Self(Place::Own(Box::default()))
     }
 }
 
@@ -80,19 +101,29 @@ impl fmt::Debug for SecretVec {
 impl SecretBytes {
     /// `len` zero bytes, to be filled in place.
     pub fn zeroed(len: usize) -> Self {
-        Self(vec![0; len].into_boxed_slice())
+        Self(if is_worth(len) { Place::Host(Box::new(HostMemory::zeroed(len))) } else { Place::Own(vec![0; len].into_boxed_slice()) })
     }
+}
+
+/// Whether bytes of such a length are to lie in [`HostMemory`].
+fn is_worth(len: usize) -> bool {
+    len >= WORTH_BYTES && Importing::is_there()
 }
 
 impl From<&[u8]> for SecretBytes {
     fn from(bytes: &[u8]) -> Self {
-        Self(bytes.into())
+        if !is_worth(bytes.len()) {
+            return Self(Place::Own(bytes.into()));
+        }
+        let mut copy = HostMemory::zeroed(bytes.len());
+        copy.copy_from_slice(bytes);
+        Self(Place::Host(Box::new(copy)))
     }
 }
 
 impl<const N: usize> From<&[u8; N]> for SecretBytes {
     fn from(bytes: &[u8; N]) -> Self {
-        Self(bytes.as_slice().into())
+        Self::from(bytes.as_slice())
     }
 }
 
@@ -101,9 +132,9 @@ impl From<Vec<u8>> for SecretBytes {
     /// copied and the original wiped.
     fn from(bytes: Vec<u8>) -> Self {
         if bytes.capacity() == bytes.len() {
-            return Self(bytes.into_boxed_slice());
+            return Self(Place::Own(bytes.into_boxed_slice()));
         }
-        let exact = Self(bytes.as_slice().into());
+        let exact = Self::from(bytes.as_slice());
         drop(SecretVec(bytes));
         exact
     }
@@ -112,26 +143,32 @@ impl From<Vec<u8>> for SecretBytes {
 impl Deref for SecretBytes {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        &self.0
+        match &self.0 {
+            Place::Own(bytes) => bytes,
+            Place::Host(memory) => memory,
+        }
     }
 }
 
 impl DerefMut for SecretBytes {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.0
+        match &mut self.0 {
+            Place::Own(bytes) => bytes,
+            Place::Host(memory) => memory,
+        }
     }
 }
 
 impl PartialEq for SecretBytes {
     fn eq(&self, other: &Self) -> bool {
-        constant_time_eq(&self.0, &other.0)
+        constant_time_eq(self, other)
     }
 }
 impl Eq for SecretBytes {}
 
 impl fmt::Debug for SecretBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[secret, {} bytes]", self.0.len())
+        write!(f, "[secret, {} bytes]", self.len())
     }
 }
 

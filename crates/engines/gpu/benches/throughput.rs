@@ -3,7 +3,7 @@
 //! Shares of the arithmetic limit go by the instructions of CUDA's kernels for sm_90, shares of the memory limit by text read and written once; both are printed where the driver says
 //! what the device can do. A software Vulkan is said to be one: its figures are those of the processor.
 
-use bywash_core::{Algorithm, Data, Direction, Engine, Key, Keyed, Operation, OwnedOperation, SessionParams, Task};
+use bywash_core::{Algorithm, Data, Direction, Engine, HostMemory, Key, Keyed, Kind, Operation, OwnedOperation, SessionParams, Task};
 use bywash_engine_gpu::{Backend, GpuEngine};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,8 @@ const KERNELS: [(&str, Algorithm, bool, f64, f64); 6] = [
 
 /// At least so long is measured.
 const LONG: Duration = Duration::from_millis(300);
+/// The same where processor time counts, which comes in hundredths of a second.
+const HOST_LONG: Duration = Duration::from_secs(2);
 
 fn main() {
     for backend in Backend::ALL {
@@ -41,8 +43,25 @@ fn report(backend: Backend, engine: &GpuEngine) {
         Ok(large) => KERNELS.iter().for_each(|kernel| resident(&large, kernel)),
         Err(absent) => println!("  in the device's memory: {}", absent.reason),
     }
+    let limit = engine.copies(if is_software { 1 } else { 64 });
+    match &limit {
+        Ok([there, back, both]) => println!(
+            "  copies of {there:.1} GB/s to it, {back:.1} from it, {both:.1} each way at once",
+            there = there / 1e9,
+            back = back / 1e9,
+            both = both / 1e9
+        ),
+        Err(error) => println!("  copies: {error}"),
+    }
+    let both = limit.ok().map(|[.., both]| both);
+    let bytes = if is_software { 8 << 20 } else { 1 << 30 };
+    for algorithm in [Algorithm::Aes128Ctr, Algorithm::Aes256Gcm, Algorithm::ChaCha20Poly1305, Algorithm::Aes128Xts] {
+        // A data unit of XTS has 16 MiB at most.
+        let bytes = if algorithm.is_xts() { bytes.min(16 << 20) } else { bytes };
+        host(engine, algorithm, &mut HostMemory::zeroed(bytes), both, "imported");
+        host(engine, algorithm, &mut vec![0; bytes], both, "copied");
+    }
     for algorithm in [Algorithm::Aes128Ctr, Algorithm::Aes256Gcm] {
-        host(engine, algorithm, if is_software { 8 << 20 } else { 1 << 30 });
         packed(engine, algorithm, if is_software { 200 } else { 1000 });
     }
 }
@@ -79,24 +98,26 @@ fn processor() -> f64 {
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-fn host(engine: &GpuEngine, algorithm: Algorithm, bytes: usize) {
+/// From and to the host's memory, which the device reaches by itself or not, beside the limit of copies each way at once.
+fn host(engine: &GpuEngine, algorithm: Algorithm, text: &mut [u8], limit: Option<f64>, memory: &str) {
     let Some(keyed) = open(engine, algorithm) else { return };
-    let mut text = vec![1; bytes];
-    let mut tag = vec![0; if algorithm == Algorithm::Aes256Gcm { 16 } else { 0 }];
-    let iv = vec![3; algorithm.usual_iv_len()];
+    text.iter_mut().zip(0u32..).for_each(|(byte, i)| *byte = (i.wrapping_mul(i) >> 7) as u8);
+    let mut tag = vec![0; if matches!(algorithm.kind(), Kind::Aead { .. }) { 16 } else { 0 }];
+    let (iv, bytes) = (vec![3; algorithm.usual_iv_len()], text.len());
     let mut run =
-        || keyed.run(&mut Operation { direction: Direction::Encrypt, iv: &iv, aad: &[], data: Data::InPlace(&mut text), tag: &mut tag });
+        || keyed.run(&mut Operation { direction: Direction::Encrypt, iv: &iv, aad: &[], data: Data::InPlace(text), tag: &mut tag });
     if let Err(error) = run() {
         return println!("  {algorithm}: {error}");
     }
     let (before, begin) = (processor(), Instant::now());
     let mut times = 0;
-    while begin.elapsed() < LONG && run().is_ok() {
+    while begin.elapsed() < HOST_LONG && run().is_ok() {
         times += 1;
     }
     let (took, moved) = (begin.elapsed().as_secs_f64(), (times * bytes) as f64 / 1e9);
+    let share = limit.map_or(String::new(), |limit| format!(", {:.0} % of the copies' limit", 100.0 * moved * 1e9 / took / limit));
     println!(
-        "  {:<18} from and to the host:   {:8.2} GB/s, {:.3} processor seconds a GB",
+        "  {:<18} from and to the host, {memory:<8}: {:8.2} GB/s, {:.4} processor seconds a GB{share}",
         algorithm.name(),
         moved / took,
         (processor() - before) / moved

@@ -1,5 +1,6 @@
 //! What a back end is to the rest of the engine: streams, each with its own memory, that run prepared launches.
 
+use bywash_core::memory::{Imported, Region};
 use core::ops::Range;
 use core::time::Duration;
 
@@ -49,6 +50,42 @@ pub(crate) struct Step {
     pub(crate) after: bool,
 }
 
+/// Where a text lies on the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lies {
+    /// In a stream's buffer, to which the processor copies it, or from which it takes it.
+    Staged,
+    /// In memory that was imported, so many bytes from its beginning.
+    Imported { handle: u64, offset: usize },
+}
+
+/// Bytes of text that go to the device or come from it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transfer {
+    /// Their offset in the input or the output buffer.
+    pub(crate) at: usize,
+    pub(crate) bytes: usize,
+    pub(crate) host: Lies,
+}
+
+/// Memory of the host that a device reaches by itself, as long as this lives.
+pub(crate) trait Window: Send + Sync {
+    /// What the device's streams know it by.
+    fn handle(&self) -> u64;
+
+    /// See [`Imported::hangs`].
+    fn hangs(&self) -> bool;
+}
+
+/// A window as a region keeps it.
+pub(crate) struct Reached(pub(crate) Box<dyn Window>);
+
+impl Imported for Reached {
+    fn hangs(&self) -> bool {
+        self.0.hangs()
+    }
+}
+
 /// What a stream is to do with what lies in its buffers.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
@@ -56,6 +93,10 @@ pub(crate) struct Launch {
     pub(crate) control: usize,
     /// Bytes of text in the input buffer, and in the output buffer afterwards.
     pub(crate) text: usize,
+    /// How they come into the input buffer.
+    pub(crate) inputs: Vec<Transfer>,
+    /// How they leave the output buffer.
+    pub(crate) outputs: Vec<Transfer>,
     /// Bytes of the output buffer with the sums.
     pub(crate) sums: Range<usize>,
     /// Bytes of the output buffer with the sums of lower levels, which nobody reads afterwards.
@@ -113,6 +154,17 @@ pub(crate) trait Device: Send + Sync {
     /// How many streams it gains from.
     fn streams(&self) -> usize;
 
+    /// Whether it imports memory of the host.
+    fn imports(&self) -> bool {
+        false
+    }
+
+    /// Opens a window on a region, which stays where it is as long as the window lives or the device [hangs](Window::hangs). `None` where that cannot be.
+    fn import(&self, region: &Region) -> Option<Box<dyn Window>> {
+        let _ = region;
+        None
+    }
+
     /// A new stream.
     ///
     /// # Errors
@@ -140,6 +192,9 @@ pub(crate) trait Stream: Send {
     /// Runs the kernels of a launch so many times over what lies in the device's memory, without copies, and says how long that took: what a benchmark
     /// wants to know. Keys are wiped afterwards.
     fn resident(&mut self, launch: &Launch, times: u32) -> Result<Duration, String>;
+
+    /// Starts copying all of the input buffer's text to the device, or of the output buffer's from it, so many times: what a benchmark measures the rest by.
+    fn start_copies(&mut self, inward: bool, times: u32) -> Result<(), String>;
 
     /// What the device's own copies of the control and the output buffer hold.
     #[cfg(test)]

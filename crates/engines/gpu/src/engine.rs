@@ -1,12 +1,14 @@
 //! A batch on its way: parts of its texts fill streams, several of which are under way at a time, so that copying in, computing and copying out overlap.
 
-use crate::device::{Device, Launch, Stream};
+use crate::device::{Device, Launch, Lies, Reached, Stream};
 use crate::launch::{Filling, Place};
 use crate::message::Message;
 use crate::session::Session;
+use bywash_core::memory::{self, Importing};
 use bywash_core::{Algorithm, Engine, Error, Keyed, Result, SessionParams, Task};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use zeroize::Zeroize;
@@ -26,6 +28,12 @@ const CAPABILITIES: &[Algorithm] = &[
     Algorithm::ChaCha20Poly1305,
 ];
 
+/// Texts, or parts of them, from this size on are copied by the device itself where it can: asking it takes as long as copying this.
+const IMPORTED_BYTES: usize = 64 << 10;
+
+/// A launch has at least so much text, if there is so much: shorter ones cost the processor more than the device gains by copying one while it computes another.
+const LAUNCH_BYTES: usize = 4 << 20;
+
 /// Of an engine whose device failed.
 const LOST: &str = "the device was lost; restart to look for it again";
 
@@ -35,6 +43,8 @@ pub(crate) struct Inner {
     pub(crate) device: Box<dyn Device>,
     idle: Mutex<Pool>,
     returned: Condvar,
+    /// Its number among those that import memory, and that it does.
+    importer: Option<(u64, Importing)>,
     /// After a launch that failed or did not end nothing more is tried: the manager has other engines.
     lost: AtomicBool,
 }
@@ -62,12 +72,15 @@ struct Part {
     task: usize,
     bytes: Range<usize>,
     place: Place,
+    /// Where its output goes.
+    to: Lies,
 }
 
 impl GpuEngine {
     pub(crate) fn new(name: &str, device: Box<dyn Device>) -> Self {
         let idle = Mutex::new(Pool { streams: Vec::new(), made: 0, most: device.streams() });
-        Self(Arc::new(Inner { name: name.to_owned(), device, idle, returned: Condvar::new(), lost: AtomicBool::new(false) }))
+        let importer = device.imports().then(|| (memory::importer(), Importing::begin()));
+        Self(Arc::new(Inner { name: name.to_owned(), device, idle, returned: Condvar::new(), importer, lost: AtomicBool::new(false) }))
     }
 }
 
@@ -107,6 +120,13 @@ impl Inner {
     pub(crate) fn give_back(&self, stream: Box<dyn Stream>) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).streams.push(stream);
         self.returned.notify_one();
+    }
+
+    /// Whether memory was imported.
+    #[cfg(test)]
+    pub(crate) fn knows(&self, bytes: &[u8]) -> bool {
+        let (importer, _) = self.importer.as_ref().expect("a device that imports");
+        memory::region(bytes).is_some_and(|region| region.import(*importer, |_| None).is_some())
     }
 
     /// The streams that are idle, for tests to look into.
@@ -152,6 +172,19 @@ impl Inner {
         }
     }
 
+    /// Where the device finds a text.
+    fn lies(&self, text: &[u8]) -> Lies {
+        let found = || {
+            let (importer, _) = self.importer.as_ref().filter(|_| text.len() >= IMPORTED_BYTES)?;
+            let region = memory::region(text)?;
+            let imported = region.import(*importer, |region| Some(Arc::new(Reached(self.device.import(region)?))))?;
+            let imported: &dyn Any = &*imported;
+            let handle = imported.downcast_ref::<Reached>()?.0.handle();
+            Some(Lies::Imported { handle, offset: text.as_ptr().addr() - region.address() })
+        };
+        found().unwrap_or(Lies::Staged)
+    }
+
     fn message<'a>(&self, task: &Task<'a>) -> Option<Message<'a>> {
         let session: &'a Session = task.keyed.as_any().downcast_ref()?;
         Some(Message::new(session, &task.operation))
@@ -164,6 +197,9 @@ impl Inner {
         batch: &mut [Task<'_>],
         messages: &mut [Option<Message<'_>>],
     ) -> core::result::Result<(), String> {
+        let left: usize = messages.iter().flatten().map(|message| message.on_device - message.given).sum();
+        // What all streams together could take is shared out among them.
+        let share = (left / self.device.streams().max(1)).next_multiple_of(4096).max(LAUNCH_BYTES);
         let mut next = 0;
         loop {
             while next < batch.len() && messages[next].as_ref().is_none_or(|message| message.given == message.on_device) {
@@ -176,7 +212,7 @@ impl Inner {
                 self.land(flights, batch, messages)?;
                 continue;
             };
-            let (launch, parts) = self.fill(&mut *stream, batch, messages, next);
+            let (launch, parts) = self.fill(&mut *stream, batch, messages, next, share);
             let started = stream.start(&launch);
             flights.push_back(Flight { stream, parts });
             started?;
@@ -187,9 +223,16 @@ impl Inner {
         Ok(())
     }
 
-    /// Fills a stream with parts of the messages from `next` on.
-    fn fill(&self, stream: &mut dyn Stream, batch: &[Task<'_>], messages: &mut [Option<Message<'_>>], next: usize) -> (Launch, Vec<Part>) {
-        let mut filling = Filling::new(self.device.layout());
+    /// Fills a stream with parts of the messages from `next` on, no more than a share of text.
+    fn fill(
+        &self,
+        stream: &mut dyn Stream,
+        batch: &mut [Task<'_>],
+        messages: &mut [Option<Message<'_>>],
+        next: usize,
+        share: usize,
+    ) -> (Launch, Vec<Part>) {
+        let mut filling = Filling::new(self.device.layout(), share);
         let mut parts = Vec::new();
         for task in next..batch.len() {
             let Some(message) = &mut messages[task] else { continue };
@@ -198,9 +241,12 @@ impl Inner {
             if bytes == 0 {
                 break;
             }
-            let from = message.given;
-            let place = message.give(&batch[task].operation, bytes, &mut filling, stream);
-            parts.push(Part { task, bytes: from..from + bytes, place });
+            let range = message.given..message.given + bytes;
+            let operation = &mut batch[task].operation;
+            let from = self.lies(&operation.data.input()[range.clone()]);
+            let to = self.lies(&operation.data.output()[range.clone()]);
+            let place = message.give(operation, bytes, (from, to), &mut filling, stream);
+            parts.push(Part { task, bytes: range, place, to });
             if bytes < wanted {
                 break;
             }
@@ -220,9 +266,11 @@ impl Inner {
             flight.stream.wait()?;
         }
         let Some(Flight { mut stream, parts }) = flights.pop_front() else { return Ok(()) };
-        for Part { task, bytes, place } in parts {
+        for Part { task, bytes, place, to } in parts {
             let len = bytes.len();
-            batch[task].operation.data.output()[bytes].copy_from_slice(&stream.output()[place.text..][..len]);
+            if to == Lies::Staged {
+                batch[task].operation.data.output()[bytes].copy_from_slice(&stream.output()[place.text..][..len]);
+            }
             let sum = &mut stream.output()[place.sum..][..32];
             if let Some(message) = &mut messages[task] {
                 message.take(len, sum);
@@ -355,6 +403,10 @@ mod tests {
 
         fn resident(&mut self, _: &Launch, _: u32) -> core::result::Result<Duration, String> {
             self.wait().map(|()| Duration::ZERO)
+        }
+
+        fn start_copies(&mut self, _: bool, _: u32) -> core::result::Result<(), String> {
+            Ok(())
         }
 
         fn device_memory(&mut self) -> (Vec<u32>, Vec<u8>) {

@@ -1,7 +1,7 @@
 //! Fills a stream's buffers: records, keys once each, and the stages in which kernels run.
 
-use crate::device::{Kernel, Launch, Layout, Step, Stream};
-use crate::host::ghash::{ITEMS, LEVELS};
+use crate::device::{Kernel, Launch, Layout, Lies, Step, Stream, Transfer};
+use crate::host::ghash::{ITEMS, LEVEL_WORDS, LEVELS};
 use std::collections::{BTreeMap, HashMap};
 
 /// Words of a record; its places are named in `kernels/record.h` and `kernels/tree.h`.
@@ -15,6 +15,8 @@ const ROUNDS_OR_BYTES: usize = 6;
 const FLAGS: usize = 7;
 const COUNTER: usize = 8;
 const TWEAKS: usize = 12;
+/// Of GHASH's record of a text.
+const TABLE: usize = 8;
 const FROM_OUTPUT: u32 = 1;
 const OF_TEXT: u32 = 2;
 /// Of a cipher's record: GCM's counter.
@@ -44,14 +46,28 @@ pub(crate) struct CipherRecord {
 /// A stream being filled.
 pub(crate) struct Filling {
     layout: Layout,
+    /// Most bytes of text.
+    share: usize,
     stages: BTreeMap<(Stage, Kernel), Vec<[u32; RECORD]>>,
     records: usize,
     /// Words of the control buffer that keys and tweaks take, from its front.
     used: usize,
     known: HashMap<u64, u32>,
     text: usize,
+    inputs: Vec<Transfer>,
+    outputs: Vec<Transfer>,
     parts: usize,
     scratch: usize,
+}
+
+/// Adds bytes to those that are to be copied; what is staged side by side goes together.
+fn transfer(to: &mut Vec<Transfer>, at: usize, bytes: usize, host: Lies) {
+    match to.last_mut() {
+        Some(last) if host == Lies::Staged && last.host == host && last.at + last.bytes.next_multiple_of(16) == at => {
+            last.bytes = at + bytes - last.at;
+        }
+        _ => to.push(Transfer { at, bytes, host }),
+    }
 }
 
 /// Where a part lies.
@@ -64,9 +80,24 @@ pub(crate) struct Place {
 }
 
 impl Filling {
-    pub(crate) fn new(layout: Layout) -> Self {
+    /// No more than `share` bytes of text, a multiple of 4096, go into it.
+    pub(crate) fn new(layout: Layout, share: usize) -> Self {
+        let share = share.min(layout.text);
         let scratch = layout.scratch() / 16;
-        Self { layout, stages: BTreeMap::new(), records: 0, used: 0, known: HashMap::new(), text: 0, parts: 0, scratch }
+        let (inputs, outputs) = (Vec::new(), Vec::new());
+        Self {
+            layout,
+            share,
+            stages: BTreeMap::new(),
+            records: 0,
+            used: 0,
+            known: HashMap::new(),
+            text: 0,
+            inputs,
+            outputs,
+            parts: 0,
+            scratch,
+        }
     }
 
     /// Whether nothing is in it.
@@ -83,13 +114,15 @@ impl Filling {
         if self.parts == self.layout.parts || control > self.layout.control || scratch > self.layout.output() / 16 {
             return 0;
         }
-        let left = self.layout.text - self.text;
+        let left = self.share - self.text;
         if wanted <= left { wanted } else { left & !4095 }
     }
 
-    /// Takes place for so many bytes of text, which [`room`](Self::room) allowed.
-    pub(crate) fn place(&mut self, bytes: usize) -> Place {
+    /// Takes place for so many bytes of text, which [`room`](Self::room) allowed, and which lie there on the host before and afterwards.
+    pub(crate) fn place(&mut self, bytes: usize, from: Lies, to: Lies) -> Place {
         let place = Place { text: self.text, sum: self.layout.sums() + 32 * self.parts };
+        transfer(&mut self.inputs, self.text, bytes, from);
+        transfer(&mut self.outputs, self.text, bytes, to);
         self.text += bytes.next_multiple_of(16);
         self.parts += 1;
         place
@@ -130,7 +163,7 @@ impl Filling {
         self.push(Stage::Cipher, cipher.kernel, record, blocks.div_ceil(blocks_of_a_lane));
     }
 
-    /// Sums a part's text, which is the input if it is `deciphered`. `factors` says where the key's powers are, `width` how many words one has.
+    /// Sums a part's text, which is the input if it is `deciphered`. `factors` says where the key's powers are, `width` how many words one has; behind GHASH's are those of its text.
     pub(crate) fn sum(&mut self, place: Place, bytes: usize, kernel: Kernel, deciphered: bool, factors: u32, width: u32) {
         let blocks_of_a_sum = if kernel == Kernel::Poly1305 { 2 } else { 1 };
         let (mut items, mut source) = (bytes.div_ceil(16), place.text / 16);
@@ -149,6 +182,7 @@ impl Filling {
             if level == 0 {
                 record[ROUNDS_OR_BYTES] = bytes as u32;
                 record[FLAGS] = OF_TEXT | if deciphered { 0 } else { FROM_OUTPUT };
+                record[TABLE] = factors + LEVEL_WORDS as u32;
             }
             self.push(stage, kernel, record, lanes);
             if lanes == 1 {
@@ -179,6 +213,7 @@ impl Filling {
             (at, last) = (at + words.len(), Some(stage));
         }
         let sums = self.layout.sums()..self.layout.sums() + 32 * self.parts;
-        Launch { control: at, text: self.text, sums, scratch: self.layout.scratch()..16 * self.scratch, steps }
+        let (inputs, outputs) = (core::mem::take(&mut self.inputs), core::mem::take(&mut self.outputs));
+        Launch { control: at, text: self.text, inputs, outputs, sums, scratch: self.layout.scratch()..16 * self.scratch, steps }
     }
 }

@@ -33,6 +33,8 @@ mod cuda;
 mod device;
 mod engine;
 mod host;
+#[cfg(test)]
+mod imported;
 mod launch;
 mod measure;
 mod message;

@@ -1,11 +1,13 @@
 //! What a benchmark asks of a device: kernels alone, over data that lies in its memory.
 
+use crate::device::Lies;
 use crate::engine::GpuEngine;
 use crate::launch::Filling;
 use crate::message::Message;
 use crate::session::Session;
 use bywash_core::{Algorithm, Data, Direction, Key, Operation, Result, SessionParams};
 use core::time::Duration;
+use std::time::Instant;
 
 /// What [`GpuEngine::resident`] measured.
 #[derive(Clone, Copy, Debug)]
@@ -43,14 +45,37 @@ impl GpuEngine {
         let (mut text, mut tag, iv) = (vec![0x5A; bytes], vec![0; params.tag_len()], vec![1; algorithm.usual_iv_len()]);
         let operation = Operation { direction: Direction::Encrypt, iv: &iv, aad: &[], data: Data::InPlace(&mut text), tag: &mut tag };
         let mut message = Message::new(&session, &operation);
-        let mut filling = Filling::new(layout);
-        message.give(&operation, bytes, &mut filling, &mut *stream);
+        let mut filling = Filling::new(layout, layout.text);
+        message.give(&operation, bytes, (Lies::Staged, Lies::Staged), &mut filling, &mut *stream);
         let mut launch = filling.launch(&mut *stream);
         if cipher_alone {
             launch.steps.retain(|step| step.kernel.is_cipher());
         }
         let took = stream.resident(&launch, times).map_err(failed)?;
         Ok(Resident { bytes, times, took })
+    }
+
+    /// Bytes a second that are copied to the device, from it, and each way at the same time: the limits of what goes over it.
+    ///
+    /// # Errors
+    /// [`EngineFailed`](bywash_core::Error::EngineFailed).
+    pub fn copies(&self, times: u32) -> Result<[f64; 3]> {
+        let failed = |reason| self.0.failed(reason);
+        let bytes = f64::from(times) * self.0.device.layout().text as f64;
+        let (mut inward, mut outward) = (self.0.device.stream().map_err(failed)?, self.0.device.stream().map_err(failed)?);
+        let mut rate = |there: bool, back: bool| {
+            let begin = Instant::now();
+            if there {
+                inward.start_copies(true, times)?;
+            }
+            if back {
+                outward.start_copies(false, times)?;
+            }
+            inward.wait().and(outward.wait())?;
+            Ok(bytes / begin.elapsed().as_secs_f64())
+        };
+        rate(true, true).map_err(failed)?;
+        Ok([rate(true, false).map_err(failed)?, rate(false, true).map_err(failed)?, rate(true, true).map_err(failed)?])
     }
 
     /// Bitwise instructions and bytes of memory a second that the device can do, where it says so.

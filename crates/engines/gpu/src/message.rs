@@ -1,6 +1,6 @@
 //! One operation on its way over the device: cut into parts, summed up again, finished on the host.
 
-use crate::device::{Kernel, Stream};
+use crate::device::{Kernel, Lies, Stream};
 use crate::host::aes::Block;
 use crate::host::{chacha, ghash, poly1305, xts};
 use crate::launch::{COUNTER_OF_32_BITS, CipherRecord, Filling, Place};
@@ -38,6 +38,8 @@ pub(crate) struct Message<'s> {
     pub(crate) given: usize,
     /// Bytes that came back.
     taken: usize,
+    /// Whether the device writes to where its output goes by itself.
+    imported: bool,
     aad: usize,
 }
 
@@ -82,6 +84,7 @@ impl<'s> Message<'s> {
             on_device,
             given: 0,
             taken: 0,
+            imported: false,
             aad: operation.aad.len(),
         }
     }
@@ -94,11 +97,21 @@ impl<'s> Message<'s> {
         }
     }
 
-    /// Gives the next `bytes` to a stream.
-    pub(crate) fn give(&mut self, operation: &Operation<'_>, bytes: usize, filling: &mut Filling, stream: &mut dyn Stream) -> Place {
-        let text = &operation.data.input()[self.given..self.given + bytes];
-        let place = filling.place(bytes);
-        stream.input()[place.text..place.text + bytes].copy_from_slice(text);
+    /// Gives the next `bytes`, which lie there on the host before and afterwards, to a stream.
+    pub(crate) fn give(
+        &mut self,
+        operation: &Operation<'_>,
+        bytes: usize,
+        (from, to): (Lies, Lies),
+        filling: &mut Filling,
+        stream: &mut dyn Stream,
+    ) -> Place {
+        let place = filling.place(bytes, from, to);
+        if from == Lies::Staged {
+            let text = &operation.data.input()[self.given..self.given + bytes];
+            stream.input()[place.text..place.text + bytes].copy_from_slice(text);
+        }
+        self.imported |= to != Lies::Staged;
         let block = (self.given / 16) as u128;
         let mut record = CipherRecord { kernel: Kernel::Ctr, keys: 0, rounds: 0, flags: 0, counter: [0; 4], tweaks: 0 };
         match (&self.session.material, &mut self.state) {
@@ -161,7 +174,8 @@ impl<'s> Message<'s> {
     /// Gives the operation up. What of an AEAD's text came back was never verified: it is wiped.
     pub(crate) fn discard(&self, operation: &mut Operation<'_>) {
         let taken = match operation.data {
-            Data::InPlace(_) => self.taken,
+            Data::InPlace(_) if !self.imported => self.taken,
+            Data::InPlace(_) => self.given,
             Data::Copy { .. } => operation.data.input_len(),
         };
         if self.decrypts && matches!(self.state, State::Gcm { .. } | State::ChaCha { .. }) {

@@ -51,7 +51,12 @@ impl Session {
         };
         let words = Zeroizing::new(match &material {
             Material::Ctr(schedule) | Material::Xts(schedule, _) => schedule.planes().to_vec(),
-            Material::Gcm(schedule, powers) => [schedule.planes(), powers.levels.as_flattened()].concat(),
+            Material::Gcm(schedule, powers) => {
+                let mut words = Vec::with_capacity(schedule.planes().len() + ghash::WORDS);
+                words.extend_from_slice(schedule.planes());
+                words.extend(powers.words());
+                words
+            }
             Material::ChaCha(_) => Vec::new(),
         });
         static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -1,15 +1,18 @@
-//! Experiment 2 on this machine: files of 16 MiB with and without load on all cores, by the processor's engine, by the GPU's if there is one, and by the mediator over both.
+//! Both experiments on this machine: files of one size, and files of 16 MiB with and without load on all cores, by the processor's engine, by the GPU's if there is one, and by the mediator over both.
 
 use super::{LARGEST, SECONDS};
 use crate::{Error, Options, Progress, Result};
-use bywash_core::{Algorithm, Data, Direction, Engine, Key, Operation, SessionParams};
+use bywash_core::{
+    Algorithm, Data, Direction, Engine, HostMemory, Key, Keyed, Operation, OwnedOperation, SecretBytes, SessionParams, Task,
+};
 use bywash_manager::{Manager, ManagerConfig};
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-/// Files in 3 s, measured.
+/// Files of 16 MiB in 3 s, measured.
 #[derive(Serialize)]
 pub(super) struct Row {
     pub(super) way: String,
@@ -17,22 +20,64 @@ pub(super) struct Row {
     pub(super) on: String,
     pub(super) idle: f64,
     pub(super) loaded: f64,
+    /// Processor seconds for each GB, of this process, without load.
+    pub(super) processor: f64,
+}
+
+/// Files in 3 s that are all there at once, measured, in the order of [`super::simulated::WAYS`].
+#[derive(Serialize)]
+pub(super) struct Point {
+    pub(super) bytes: usize,
+    pub(super) files: [f64; 4],
+}
+
+/// What both experiments run on.
+pub(super) struct Engines {
+    cpu: Arc<dyn Engine>,
+    gpu: Option<Arc<dyn Engine>>,
+}
+
+impl Engines {
+    /// Those that are here; a GPU that is missing is told of.
+    pub(super) fn find(progress: &mut dyn FnMut(Progress)) -> Result<Self> {
+        let name = "gpu".parse().map_err(|error: bywash_core::Error| Error(error.to_string()))?;
+        let gpu = match bywash_manager::find(&[name]) {
+            Ok(found) => Some(found.present[0].clone()),
+            Err(error) => {
+                progress(Progress::Note(format!("takeda: the GPU's rows are left out: {error}")));
+                None
+            }
+        };
+        Ok(Self { cpu: bywash_manager::here(), gpu })
+    }
+
+    /// The GPU in words.
+    pub(super) fn gpu(&self) -> Option<String> {
+        self.gpu.as_ref().map(|gpu| gpu.describe())
+    }
 }
 
 fn params() -> Result<SessionParams> {
     Ok(SessionParams::new(Algorithm::Aes128Ctr, Key::Symmetric((&[7; 16]).into()))?)
 }
 
-/// Files in 3 s at the rate of some shorter time; at least one.
-fn count(options: &Options, mut file: impl FnMut() -> Result<()>) -> Result<f64> {
-    file()?;
-    let (begin, mut files) = (Instant::now(), 0.0);
+/// What was counted in 3 s, at the rate of some shorter time, and the processor seconds of a file.
+struct Counted {
+    files: f64,
+    processor: f64,
+}
+
+/// Counts what `files` computes each time that it is called; once before, and once at least.
+fn count(options: &Options, mut files: impl FnMut() -> Result<usize>) -> Result<Counted> {
+    files()?;
+    let processor = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
+    let (begin, before, mut counted) = (Instant::now(), processor(), 0.0);
     let long = Duration::from_secs_f64(if options.quick { 0.2 } else { SECONDS });
     while begin.elapsed() < long {
-        file()?;
-        files += 1.0;
+        counted += files()? as f64;
     }
-    Ok(files * SECONDS / begin.elapsed().as_secs_f64())
+    let took = begin.elapsed().as_secs_f64();
+    Ok(Counted { files: counted * SECONDS / took, processor: (processor() - before).as_secs_f64() / counted })
 }
 
 /// Runs something while a thread for each core does nothing but turn.
@@ -53,51 +98,117 @@ fn under_load<T>(body: impl FnOnce() -> T) -> T {
     })
 }
 
-fn both(mut counts: impl FnMut() -> Result<f64>) -> Result<(f64, f64)> {
-    Ok((counts()?, under_load(counts)?))
+/// Files side by side, read from one memory and written to another, both of which a GPU reaches by itself.
+struct Files {
+    bytes: usize,
+    input: HostMemory,
+    output: HostMemory,
 }
 
-/// One engine alone, from the calling thread.
-fn engine(options: &Options, engine: &dyn Engine) -> Result<(f64, f64)> {
-    let keyed = engine.open(&params()?)?;
-    let (input, mut output) = (vec![5; LARGEST], vec![0; LARGEST]);
-    both(|| {
-        count(options, || {
-            let data = Data::Copy { input: &input, output: &mut output };
-            keyed.run(&mut Operation { direction: Direction::Encrypt, iv: &[1; 16], aad: &[], data, tag: &mut [] })?;
-            Ok(())
-        })
-    })
+impl Files {
+    fn new(bytes: usize, count: usize) -> Self {
+        let mut input = HostMemory::zeroed(bytes * count);
+        input.fill(5);
+        Self { bytes, input, output: HostMemory::zeroed(bytes * count) }
+    }
+
+    /// All of them, so many in each batch.
+    fn run(&mut self, engine: &dyn Engine, keyed: &dyn Keyed, at_once: usize) -> Result<usize> {
+        let texts = self.input.chunks(self.bytes).zip(self.output.chunks_mut(self.bytes));
+        let mut tasks: Vec<Task<'_>> = texts
+            .map(|(input, output)| {
+                let data = Data::Copy { input, output };
+                Task::new(keyed, Operation { direction: Direction::Encrypt, iv: &[1; 16], aad: &[], data, tag: &mut [] })
+            })
+            .collect();
+        tasks.chunks_mut(at_once).for_each(|batch| engine.run(batch));
+        let count = tasks.len();
+        tasks.into_iter().try_for_each(|task| task.outcome.map(|_| ()))?;
+        Ok(count)
+    }
 }
 
-/// The mediator over several, by a manager.
-fn mediator(options: &Options, engines: Vec<Arc<dyn Engine>>) -> Result<(f64, f64)> {
-    let mut config = ManagerConfig::new(engines);
-    config.policy = "mediator".parse()?;
-    let manager = Manager::new(config)?;
-    let session = manager.open(1, params()?)?;
-    let (input, mut output) = (vec![5; LARGEST], vec![0; LARGEST]);
-    both(|| {
-        count(options, || {
-            let data = Data::Copy { input: &input, output: &mut output };
-            manager.run(session, &mut Operation { direction: Direction::Encrypt, iv: &[1; 16], aad: &[], data, tag: &mut [] })?;
-            Ok(())
-        })
-    })
+/// The mediator over several engines, with so many files of one size in its hands.
+struct Mediated {
+    manager: Arc<Manager>,
+    session: bywash_manager::SessionId,
+    waiting: Vec<OwnedOperation>,
 }
 
-pub(super) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Vec<Row>> {
-    let cpu = bywash_manager::here();
-    let row = |way: &str, on: String, (idle, loaded): (f64, f64)| Row { way: way.to_owned(), on, idle, loaded };
-    let mut rows = vec![row("processor, one thread", cpu.describe(), engine(options, &*cpu)?)];
-    let name = "gpu".parse().map_err(|error: bywash_core::Error| Error(error.to_string()))?;
-    match bywash_manager::find(&[name]) {
-        Ok(found) => {
-            let gpu = found.present[0].clone();
-            rows.push(row("GPU", gpu.describe(), engine(options, &*gpu)?));
-            rows.push(row("mediator", format!("both; {}", gpu.describe()), mediator(options, vec![cpu, gpu])?));
+impl Mediated {
+    fn new(engines: &Engines, bytes: usize, count: usize) -> Result<Self> {
+        let mut config = ManagerConfig::new(engines.gpu.iter().cloned().fold(vec![engines.cpu.clone()], |mut all, gpu| {
+            all.push(gpu);
+            all
+        }));
+        config.policy = "mediator".parse()?;
+        let manager = Manager::new(config)?;
+        let session = manager.open(1, params()?)?;
+        let file = || OwnedOperation {
+            direction: Direction::Encrypt,
+            iv: vec![1; 16],
+            aad: Vec::new(),
+            input: SecretBytes::from(&vec![5; bytes][..]),
+            output: SecretBytes::zeroed(bytes),
+            tag: Vec::new(),
+        };
+        Ok(Self { manager, session, waiting: (0..count).map(|_| file()).collect() })
+    }
+
+    /// All of them once.
+    fn run(&mut self) -> Result<usize> {
+        let (send, receive) = mpsc::channel();
+        for operation in self.waiting.drain(..) {
+            let send = send.clone();
+            self.manager.submit(self.session, operation, Box::new(move |completion| _ = send.send(completion)));
         }
-        Err(error) => progress(Progress::Note(format!("takeda: the GPU's rows are left out: {error}"))),
+        drop(send);
+        for completion in receive {
+            completion.outcome?;
+            self.waiting.push(completion.operation);
+        }
+        Ok(self.waiting.len())
+    }
+}
+
+/// Experiment 1, if there is a GPU. How many files are there at once is as in the simulation, but no more than fill 64 MiB.
+pub(super) fn figure2(options: &Options, engines: &Engines, sizes: &[usize], progress: &mut dyn FnMut(Progress)) -> Result<Vec<Point>> {
+    let Some(gpu) = &engines.gpu else { return Ok(Vec::new()) };
+    let mut points = Vec::new();
+    for &bytes in sizes {
+        let at_once = ((64 << 20) / bytes).clamp(2, gpu.batch_max());
+        let mut files = Files::new(bytes, at_once);
+        let (here, there) = (engines.cpu.open(&params()?)?, gpu.open(&params()?)?);
+        let mut mediated = Mediated::new(engines, bytes, at_once)?;
+        let files = [
+            count(options, || files.run(&*engines.cpu, &*here, 1))?,
+            count(options, || files.run(&**gpu, &*there, 1))?,
+            count(options, || files.run(&**gpu, &*there, at_once))?,
+            count(options, || mediated.run())?,
+        ];
+        points.push(Point { bytes, files: files.map(|counted| counted.files) });
+        progress(Progress::Step);
+    }
+    Ok(points)
+}
+
+/// Experiment 2.
+pub(super) fn table1(options: &Options, engines: &Engines) -> Result<Vec<Row>> {
+    let row = |way: &str, on: String, mut counts: Box<dyn FnMut() -> Result<Counted> + '_>| -> Result<Row> {
+        let (idle, loaded) = (counts()?, under_load(counts)?);
+        let processor = idle.processor * 1e9 / LARGEST as f64;
+        Ok(Row { way: way.to_owned(), on, idle: idle.files, loaded: loaded.files, processor })
+    };
+    let alone = |engine: &Arc<dyn Engine>| -> Result<Box<dyn FnMut() -> Result<Counted> + '_>> {
+        let (engine, keyed, mut files) = (engine.clone(), engine.open(&params()?)?, Files::new(LARGEST, 1));
+        Ok(Box::new(move || count(options, || files.run(&*engine, &*keyed, 1))))
+    };
+    let mut rows = vec![row("processor, one thread", engines.cpu.describe(), alone(&engines.cpu)?)?];
+    if let Some(gpu) = &engines.gpu {
+        rows.push(row("GPU", gpu.describe(), alone(gpu)?)?);
+        let mut mediated = Mediated::new(engines, LARGEST, 1)?;
+        let counts = Box::new(move || count(options, || mediated.run()));
+        rows.push(row("mediator", format!("both; {}", gpu.describe()), counts)?);
     }
     Ok(rows)
 }

@@ -41,10 +41,40 @@ pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Resu
 }
 
 fn on_this_machine(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<()> {
-    progress(Progress::Part("table 1, on this machine".into(), 1));
-    let rows = live::run(options, progress)?;
+    let (sizes, engines) = (sizes(options), live::Engines::find(progress)?);
+    progress(Progress::Part("both experiments, on this machine".into(), sizes.len() as u64 + 1));
+    let points = live::figure2(options, &engines, &sizes, progress)?;
+    if let Some(gpu) = engines.gpu() {
+        with_gpu(options, outcome, &gpu, &points)?;
+    }
+    let rows = live::table1(options, &engines)?;
     progress(Progress::Step);
     under_load(options, outcome, &rows)
+}
+
+/// Figure 2 with a GPU, live.
+fn with_gpu(options: &Options, outcome: &mut Outcome, gpu: &str, points: &[live::Point]) -> Result<()> {
+    let mut csv = format!("on,marked,bytes,{}\n", simulated::WAYS.map(|way| format!("\"{way}\"")).join(","));
+    let _ = writeln!(
+        outcome.text,
+        "\nFigure 2 with this machine's GPU and the mediator: files of AES-128-CTR in {SECONDS:.0} s, all there at once; LIVE ({gpu})"
+    );
+    let _ = writeln!(outcome.text, "{:>10}{}", "bytes", simulated::WAYS.map(|way| format!("  {way:>22}")).concat());
+    for live::Point { bytes, files } in points {
+        let _ = writeln!(csv, "\"{}\",live,{bytes},{}", gpu.replace('"', "'"), files.map(|files| format!("{files:.0}")).join(","));
+        let _ = writeln!(outcome.text, "{bytes:>10}{}", files.map(|files| format!("  {files:>22.0}")).concat());
+    }
+    write_table(options, outcome, "figure2-live", &csv, &points)?;
+    let line = |way: usize| points.iter().map(|point| (point.bytes as f64, point.files[way])).collect();
+    let panel = Panel {
+        title: format!("{gpu}, live: files of AES-128-CTR in {SECONDS:.0} s"),
+        x: "bytes of a file",
+        y: "files",
+        scale: Scale::Sizes,
+        lines: simulated::WAYS.iter().enumerate().map(|(way, name)| ((*name).to_owned(), line(way))).collect(),
+        marks: Vec::new(),
+    };
+    draw(&options.out.join("figure2-live.svg"), &[panel]).map_err(|error| Error(error.to_string()))
 }
 
 fn sizes(options: &Options) -> Vec<usize> {
@@ -113,15 +143,18 @@ fn simulated_panel(gpu: &str, rows: &[simulated::Row]) -> Panel {
 
 /// Table 1, live.
 fn under_load(options: &Options, outcome: &mut Outcome, rows: &[live::Row]) -> Result<()> {
-    let mut csv = "way,marked,on,files_idle,files_loaded,lost_percent\n".to_owned();
+    let mut csv = "way,marked,on,files_idle,files_loaded,lost_percent,processor_s_per_gb\n".to_owned();
     let _ = writeln!(
         outcome.text,
         "\nTable 1 on this machine: files of 16 MiB in {SECONDS:.0} s, without and with a thread of load on each core; LIVE"
     );
-    for live::Row { way, on, idle, loaded } in rows {
+    for live::Row { way, on, idle, loaded, processor } in rows {
         let lost = 100.0 * (1.0 - loaded / idle);
-        let _ = writeln!(csv, "\"{way}\",live,\"{}\",{idle:.0},{loaded:.0},{lost:.1}", on.replace('"', "'"));
-        let _ = writeln!(outcome.text, "{way:<22}  {idle:>8.0}  {loaded:>8.0}  {lost:>5.1} % lost  ({on})");
+        let _ = writeln!(csv, "\"{way}\",live,\"{}\",{idle:.0},{loaded:.0},{lost:.1},{processor:.4}", on.replace('"', "'"));
+        let _ = writeln!(
+            outcome.text,
+            "{way:<22}  {idle:>8.0}  {loaded:>8.0}  {lost:>5.1} % lost  {processor:.4} processor seconds a GB  ({on})"
+        );
     }
     write_table(options, outcome, "table1-live", &csv, &rows)
 }

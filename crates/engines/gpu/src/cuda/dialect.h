@@ -7,6 +7,7 @@ typedef unsigned int UINT;
 #define BUFFERS , const UINT *control, const uint4 *text, uint4 *result
 #define BUFFERS_AS_THEY_ARE , control, text, result
 #define CONTROL(word) control[word]
+#define READ_CONTROL(word, a, b, c, d) READ(((const uint4 *)control), (word) / 4u, a, b, c, d)
 #define READ(from, block, a, b, c, d) { uint4 words = from[block]; a = words.x; b = words.y; c = words.z; d = words.w; }
 #define READ_INPUT(block, a, b, c, d) READ(text, block, a, b, c, d)
 #define READ_OUTPUT(block, a, b, c, d) READ(result, block, a, b, c, d)
@@ -17,6 +18,7 @@ struct uint4 { UINT x, y, z, w; };
 static inline uint4 make_uint4(UINT x, UINT y, UINT z, UINT w) { return {x, y, z, w}; }
 static inline UINT min(UINT a, UINT b) { return a < b ? a : b; }
 #define MULTIPLY(a, b, high, low) { unsigned long long product = (unsigned long long)(a) * (b); high = (UINT)(product >> 32); low = (UINT)product; }
+#define MULTIPLY_ADD(a, b, high, low) { unsigned long long product = (unsigned long long)(a) * (b); high += (UINT)(product >> 32); low += (UINT)product; }
 #define FN static inline
 #define UNROLL
 #define LOOP
@@ -33,6 +35,8 @@ static inline UINT min(UINT a, UINT b) { return a < b ? a : b; }
 #define ROTR(x, n) __funnelshift_r(x, x, n)
 // By name: written as a product of 64 bits, the compiler adds a zero to the upper half of each.
 #define MULTIPLY(a, b, high, low) { unsigned long long product; asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b)); high = (UINT)(product >> 32); low = (UINT)product; }
+#define MULTIPLY_ADD(a, b, high, low) { unsigned long long sum = (unsigned long long)(high) << 32 | (low); asm("mad.wide.u32 %0, %1, %2, %0;" : "+l"(sum) : "r"(a), "r"(b)); high = (UINT)(sum >> 32); low = (UINT)sum; }
+#define SWAP_BYTES(x) __byte_perm(x, x, 0x0123)
 // Round keys four words at a time.
 #define AES_ADD_KEY(round) { \
     const uint4 *planes = (const uint4 *)(control + keys) + 8u * (round); \

@@ -65,6 +65,8 @@ functions! {
     free = b"cuMemFree_v2\0": fn(Address) -> c_int;
     allocate_host = b"cuMemHostAlloc\0": fn(*mut *mut c_void, usize, c_uint) -> c_int;
     free_host = b"cuMemFreeHost\0": fn(*mut c_void) -> c_int;
+    register = b"cuMemHostRegister_v2\0": fn(*mut c_void, usize, c_uint) -> c_int;
+    unregister = b"cuMemHostUnregister\0": fn(*mut c_void) -> c_int;
     stream_create = b"cuStreamCreate\0": fn(*mut Pointer, c_uint) -> c_int;
     stream_destroy = b"cuStreamDestroy_v2\0": fn(Pointer) -> c_int;
     stream_query = b"cuStreamQuery\0": fn(Pointer) -> c_int;

@@ -7,10 +7,11 @@ mod compile;
 mod functions;
 mod stream;
 #[cfg(test)]
-mod twin;
+pub(crate) mod twin;
 
 use crate::Found;
-use crate::device::{Device, Kernel, Layout, Stream};
+use crate::device::{Device, Kernel, Layout, Stream, Window};
+use bywash_core::memory::Region;
 use core::ffi::{CStr, c_int};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -143,6 +144,32 @@ impl Cuda {
     }
 }
 
+/// Memory of the host whose pages stay in place, so that the device copies from and to them.
+struct Pinned {
+    context: Arc<Context>,
+    address: usize,
+}
+
+impl Window for Pinned {
+    /// Its address.
+    fn handle(&self) -> u64 {
+        self.address as u64
+    }
+
+    fn hangs(&self) -> bool {
+        self.context.hangs.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if self.context.enter().is_ok() {
+            // SAFETY: it was registered when this was made, and no launch that uses it is under way: texts are borrowed as long as they are computed.
+            unsafe { (self.context.driver.unregister)(core::ptr::with_exposed_provenance_mut(self.address)) };
+        }
+    }
+}
+
 impl Device for Cuda {
     fn describe(&self) -> String {
         self.context.description.clone()
@@ -158,6 +185,17 @@ impl Device for Cuda {
 
     fn streams(&self) -> usize {
         self.streams
+    }
+
+    fn imports(&self) -> bool {
+        true
+    }
+
+    fn import(&self, region: &Region) -> Option<Box<dyn Window>> {
+        self.context.enter().ok()?;
+        // SAFETY: whoever keeps a region leaves its memory where it is until windows on it are gone, and for ever if the device hangs.
+        let status = unsafe { (self.context.driver.register)(core::ptr::with_exposed_provenance_mut(region.address()), region.bytes(), 0) };
+        (status == 0).then(|| Box::new(Pinned { context: self.context.clone(), address: region.address() }) as Box<dyn Window>)
     }
 
     fn stream(&self) -> Result<Box<dyn Stream>, String> {

@@ -2,7 +2,7 @@
 
 use super::Context;
 use super::functions::{Address, NOT_READY, Pointer};
-use crate::device::{Launch, Layout, Step, Stream};
+use crate::device::{Launch, Layout, Lies, Step, Stream, Transfer};
 use core::ffi::c_void;
 use core::ops::Range;
 use core::ptr::null_mut;
@@ -13,7 +13,7 @@ use zeroize::Zeroize;
 
 /// A launch that takes longer than this and a microsecond for each byte never ends: then the device hangs.
 const BOUND: Duration = Duration::from_secs(10);
-/// How often is looked whether it has ended.
+/// How soon is looked first whether it has ended; then after an eighth of the time that has passed.
 const LOOK: Duration = Duration::from_micros(20);
 /// Lanes of a block, as `dialect.h` promises the compiler.
 const BLOCK: u32 = 128;
@@ -59,20 +59,27 @@ impl CudaStream {
         Ok(made)
     }
 
-    fn copy_in(&self, buffer: usize, bytes: usize) -> Result<(), String> {
-        let driver = &self.context.driver;
-        // SAFETY: both buffers have these bytes, and the host's are left alone until the stream has ended.
-        driver.check("cuMemcpyHtoDAsync", unsafe { (driver.copy_in)(self.own[buffer], self.host[buffer].cast(), bytes, self.stream) })
+    /// Where on the host bytes lie that are to come to this place of a buffer, or from it.
+    fn place(&self, buffer: usize, transfer: &Transfer) -> *mut c_void {
+        match transfer.host {
+            // SAFETY: the buffer has these bytes.
+            Lies::Staged => unsafe { self.host[buffer].add(transfer.at).cast() },
+            Lies::Imported { handle, offset } => core::ptr::with_exposed_provenance_mut(handle as usize + offset),
+        }
     }
 
-    fn copy_out(&self, from: usize, to: usize) -> Result<(), String> {
+    fn copy_in(&self, buffer: usize, transfer: &Transfer) -> Result<(), String> {
         let driver = &self.context.driver;
+        let (from, to) = (self.place(buffer, transfer), self.own[buffer] + transfer.at as u64);
+        // SAFETY: both places have these bytes, and the host's are left alone until the stream has ended.
+        driver.check("cuMemcpyHtoDAsync", unsafe { (driver.copy_in)(to, from, transfer.bytes, self.stream) })
+    }
+
+    fn copy_out(&self, transfer: &Transfer) -> Result<(), String> {
+        let driver = &self.context.driver;
+        let (from, to) = (self.own[OUTPUT] + transfer.at as u64, self.place(OUTPUT, transfer));
         // SAFETY: as above.
-        let status = unsafe {
-            let host = self.host[OUTPUT].add(from).cast();
-            (driver.copy_out)(host, self.own[OUTPUT] + from as u64, to - from, self.stream)
-        };
-        driver.check("cuMemcpyDtoHAsync", status)
+        driver.check("cuMemcpyDtoHAsync", unsafe { (driver.copy_out)(to, from, transfer.bytes, self.stream) })
     }
 
     fn wipe(&self, buffer: usize, bytes: Range<usize>) -> Result<(), String> {
@@ -119,6 +126,11 @@ impl CudaStream {
     }
 }
 
+/// Bytes that the host has in a stream's own memory.
+fn staged(bytes: Range<usize>) -> Transfer {
+    Transfer { at: bytes.start, bytes: bytes.len(), host: Lies::Staged }
+}
+
 impl Stream for CudaStream {
     fn control(&mut self) -> &mut [u32] {
         // SAFETY: as in `slice`, borrowed alone; pinned memory is aligned to pages.
@@ -134,17 +146,16 @@ impl Stream for CudaStream {
     }
 
     fn start(&mut self, launch: &Launch) -> Result<(), String> {
-        let text = launch.text.next_multiple_of(16);
         self.context.enter()?;
         // From here on the stream may be at work, whatever fails.
         self.under_way = Some((launch.control, launch.text));
         let queue = || {
-            self.copy_in(CONTROL, 4 * launch.control)?;
-            self.copy_in(INPUT, text)?;
+            self.copy_in(CONTROL, &staged(0..4 * launch.control))?;
+            launch.inputs.iter().try_for_each(|input| self.copy_in(INPUT, input))?;
             // Kernels of a stream run one after the other: each sees what those before it wrote.
             launch.steps.iter().try_for_each(|step| self.launch(step))?;
-            self.copy_out(0, text)?;
-            self.copy_out(launch.sums.start, launch.sums.end)
+            launch.outputs.iter().try_for_each(|output| self.copy_out(output))?;
+            self.copy_out(&staged(launch.sums.clone()))
         };
         // What was queued is wiped though more of it failed.
         let queued = queue();
@@ -159,8 +170,8 @@ impl Stream for CudaStream {
         };
         // As in `start`.
         self.under_way = Some((0, launch.text));
-        self.copy_in(CONTROL, 4 * launch.control)?;
-        self.copy_in(INPUT, launch.text.next_multiple_of(16))?;
+        self.copy_in(CONTROL, &staged(0..4 * launch.control))?;
+        launch.inputs.iter().try_for_each(|input| self.copy_in(INPUT, input))?;
         run(self, 0)?;
         let begin = Instant::now();
         (0..times).try_for_each(|_| launch.steps.iter().try_for_each(|step| self.launch(step)))?;
@@ -171,6 +182,13 @@ impl Stream for CudaStream {
         Ok(took)
     }
 
+    fn start_copies(&mut self, inward: bool, times: u32) -> Result<(), String> {
+        self.context.enter()?;
+        let all = staged(0..self.sizes[INPUT]);
+        self.under_way = Some((0, all.bytes * times as usize));
+        (0..times).try_for_each(|_| if inward { self.copy_in(INPUT, &all) } else { self.copy_out(&all) })
+    }
+
     fn wait(&mut self) -> Result<(), String> {
         let Some((control, text)) = self.under_way else { return Ok(()) };
         self.context.enter()?;
@@ -178,7 +196,7 @@ impl Stream for CudaStream {
         loop {
             // SAFETY: the stream is there.
             match unsafe { (self.context.driver.stream_query)(self.stream) } {
-                NOT_READY if begin.elapsed() < bound => std::thread::sleep(LOOK),
+                NOT_READY if begin.elapsed() < bound => std::thread::sleep(LOOK.max(begin.elapsed() / 8)),
                 NOT_READY => {
                     self.context.hangs.store(true, Ordering::Relaxed);
                     return Err(format!("the device did not answer within {} s", bound.as_secs()));
@@ -199,7 +217,7 @@ impl Stream for CudaStream {
         // SAFETY: as in `copy_out`.
         let status = unsafe { (driver.copy_out)(self.host[CONTROL].cast(), self.own[CONTROL], self.sizes[CONTROL], self.stream) };
         driver.check("cuMemcpyDtoHAsync", status).unwrap();
-        self.copy_out(0, self.sizes[OUTPUT]).unwrap();
+        self.copy_out(&staged(0..self.sizes[OUTPUT])).unwrap();
         self.under_way = Some((0, 0));
         self.wait().unwrap();
         (self.control().to_vec(), self.output().to_vec())

@@ -3,22 +3,23 @@
 //! `g++` compiles `kernels.cu` with `BYWASH_TWIN` defined, for which `dialect.h` has other words; what remains untested are CUDA's own words in it.
 
 use super::compile::{INCLUDED, NAMES, SOURCE};
-use crate::device::{Device, Kernel, Launch, Layout, Stream};
+use crate::device::{Device, Kernel, Launch, Layout, Lies, Stream, Transfer, Window};
 use crate::engine::GpuEngine;
 use bywash_conformance::{Area, Options};
+use bywash_core::memory::Region;
 use libloading::Library;
 use std::process::Command;
 use std::sync::Arc;
 
 type Lanes = unsafe extern "C" fn(*const u32, *const u8, *mut u8, u32, u32, u32);
 
-struct Twin {
+pub(crate) struct Twin {
     library: Arc<Library>,
     layout: Layout,
 }
 
 /// Compiles it; the reason if there is no compiler.
-fn twin(text: usize) -> Result<Twin, String> {
+pub(crate) fn twin(text: usize) -> Result<Twin, String> {
     let folder = std::env::temp_dir().join(format!("bywash-twin-{}-{text}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     for (name, text) in INCLUDED.iter().chain([&("kernels.cu", SOURCE)]) {
@@ -55,6 +56,14 @@ impl Device for Twin {
         2
     }
 
+    fn imports(&self) -> bool {
+        true
+    }
+
+    fn import(&self, region: &Region) -> Option<Box<dyn Window>> {
+        Some(Box::new(TwinWindow(region.address() as u64)))
+    }
+
     fn stream(&self) -> Result<Box<dyn Stream>, String> {
         let Layout { text, control, .. } = self.layout;
         let blocks = |bytes: usize| vec![0; bytes.div_ceil(16)];
@@ -64,6 +73,27 @@ impl Device for Twin {
             input: blocks(text),
             output: blocks(self.layout.output()),
         }))
+    }
+}
+
+/// A region's address.
+struct TwinWindow(u64);
+
+impl Window for TwinWindow {
+    fn handle(&self) -> u64 {
+        self.0
+    }
+
+    fn hangs(&self) -> bool {
+        false
+    }
+}
+
+/// Where the bytes lie that a device would copy by itself; `None` if they are staged.
+fn imported(transfer: &Transfer) -> Option<*mut u8> {
+    match transfer.host {
+        Lies::Staged => None,
+        Lies::Imported { handle, offset } => Some(core::ptr::with_exposed_provenance_mut(handle as usize + offset)),
     }
 }
 
@@ -87,6 +117,13 @@ impl Stream for TwinStream {
     }
 
     fn start(&mut self, launch: &Launch) -> Result<(), String> {
+        for input in &launch.inputs {
+            let to = &mut bytes(&mut self.input)[input.at..][..input.bytes];
+            if let Some(from) = imported(input) {
+                // SAFETY: the region is borrowed with the text, and has these bytes.
+                unsafe { from.copy_to(to.as_mut_ptr(), to.len()) };
+            }
+        }
         for step in &launch.steps {
             let (control, input, output) = (self.control.as_ptr(), self.input.as_ptr().cast(), self.output.as_mut_ptr().cast());
             // SAFETY: the function is the kernel's; records name places within the buffers, which is what is tested.
@@ -95,11 +132,22 @@ impl Stream for TwinStream {
                 lanes(control, input, output, step.records, step.count, step.lanes);
             }
         }
+        for output in &launch.outputs {
+            let from = &bytes(&mut self.output)[output.at..][..output.bytes];
+            if let Some(to) = imported(output) {
+                // SAFETY: as above.
+                unsafe { to.copy_from(from.as_ptr(), from.len()) };
+            }
+        }
         self.control[..launch.control].fill(0);
         Ok(())
     }
 
     fn resident(&mut self, _: &Launch, _: u32) -> Result<core::time::Duration, String> {
+        Err("a twin has no speed of its own".into())
+    }
+
+    fn start_copies(&mut self, _: bool, _: u32) -> Result<(), String> {
         Err("a twin has no speed of its own".into())
     }
 

@@ -54,22 +54,39 @@ fn add(a: Element, b: Element) -> Element {
     core::array::from_fn(|i| a[i] ^ b[i])
 }
 
-/// A key, with the powers that the kernels' levels want: H to the power 16^n.
+/// A key, with the powers that the kernels want.
 #[derive(Clone, zeroize::Zeroize, zeroize::ZeroizeOnDrop)]
 pub(crate) struct Powers {
-    /// One for each level.
-    pub(crate) levels: [Element; LEVELS],
+    /// H to the power 16^n, for each level of sums.
+    levels: [Element; LEVELS],
+    /// H to H^16, for the blocks of a text.
+    of_text: [Element; ITEMS],
 }
+
+/// Words of the levels' factors: the text's follow them.
+pub(crate) const LEVEL_WORDS: usize = 4 * LEVELS;
+/// Words of both.
+pub(crate) const WORDS: usize = LEVEL_WORDS + 4 * ITEMS;
 
 impl Powers {
     /// From H.
     pub(crate) fn new(h: Element) -> Self {
         let sixteenth = |x: Element| (0..4).fold(x, |x, _| multiply(x, x));
+        let mut of_text = [h; ITEMS];
+        for i in 1..ITEMS {
+            of_text[i] = multiply(of_text[i - 1], h);
+        }
         let mut levels = [h; LEVELS];
-        for level in 1..LEVELS {
+        levels[1] = of_text[ITEMS - 1];
+        for level in 2..LEVELS {
             levels[level] = sixteenth(levels[level - 1]);
         }
-        Self { levels }
+        Self { levels, of_text }
+    }
+
+    /// The [`WORDS`] that the kernels have in the control buffer.
+    pub(crate) fn words(&self) -> impl Iterator<Item = u32> {
+        self.levels.iter().chain(&self.of_text).flatten().copied()
     }
 
     fn h(&self) -> Element {

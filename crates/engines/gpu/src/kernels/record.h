@@ -1,7 +1,7 @@
 // What a launch is told: records of 16 words in the control buffer, which src/launch.rs writes. Operations of many keys and lengths share a launch; each has as many
 // lanes (invocations) as it needs, and a lane finds its record by the number of its first lane.
 //
-// BUFFERS are further parameters where buffers are no globals. The text that includes this says how the three buffers are reached: CONTROL(word), READ_INPUT(block, a, b, c, d), READ_OUTPUT and WRITE_OUTPUT, whose blocks are 16 bytes.
+// BUFFERS are further parameters where buffers are no globals. The text that includes this says how the three buffers are reached: CONTROL(word), READ_CONTROL, READ_INPUT(block, a, b, c, d), READ_OUTPUT and WRITE_OUTPUT, whose blocks are 16 bytes.
 
 #define RECORD_WORDS 16u
 #define FIRST_LANE 0u
@@ -25,7 +25,9 @@ FN UINT find_record(UINT lane, UINT records, UINT count BUFFERS) {
     return records + RECORD_WORDS * low;
 }
 
+#ifndef SWAP_BYTES
 #define SWAP_BYTES(x) ((ROTR(x, 8) & 0xff00ff00u) | (ROTR(x, 24) & 0x00ff00ffu))
+#endif
 
 // Thirty-two lanes share 256 blocks in turn, so that neighbours touch neighbouring blocks; the last such group of an operation may be narrower.
 #define GROUP 32u

@@ -2,8 +2,8 @@
 
 use super::SHADERS;
 use crate::device::Kernel;
+use ash::ext::external_memory_host;
 use ash::{Device, Entry, Instance, vk};
-use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 
@@ -17,6 +17,8 @@ pub(super) struct Context {
     name: String,
     api: u32,
     pub(super) memories: vk::PhysicalDeviceMemoryProperties,
+    /// Where memory of the host's can be imported (`VK_EXT_external_memory_host`).
+    pub(super) external: Option<External>,
     /// Whether buffers lie in memory that is the device's and the host's alike, so that nothing is copied between the two.
     pub(super) unified: bool,
     pub(super) family: u32,
@@ -27,6 +29,13 @@ pub(super) struct Context {
     pub(super) pipelines: Vec<vk::Pipeline>,
     /// A launch did not end: nothing that the device may still use is freed any more.
     pub(super) hangs: AtomicBool,
+}
+
+/// What importing memory of the host's takes.
+pub(super) struct External {
+    pub(super) functions: external_memory_host::Device,
+    /// Of which addresses and lengths are multiples, in bytes.
+    pub(super) alignment: usize,
 }
 
 /// `what` failed, in words.
@@ -62,10 +71,10 @@ impl Context {
         // SAFETY: the structures live until the call returns; no allocator, no layers.
         let instance = unsafe { entry.create_instance(&create, None) }.map_err(failed("vkCreateInstance"))?;
         let chosen = choose(&instance).and_then(|(physical, family)| {
-            let device = open(&instance, physical, family)?;
-            Ok((physical, family, device))
+            let (device, external) = open(&instance, physical, family)?;
+            Ok((physical, family, device, external))
         });
-        let (physical, family, device) = match chosen {
+        let (physical, family, device, external) = match chosen {
             Ok(chosen) => chosen,
             Err(reason) => {
                 // SAFETY: nothing was made of the instance that still is.
@@ -90,6 +99,7 @@ impl Context {
             name,
             api: properties.api_version,
             memories,
+            external,
             unified: shares && staged != Some(true),
             family,
             queue: Mutex::new(queue),
@@ -182,10 +192,22 @@ fn choose(instance: &Instance) -> Result<(vk::PhysicalDevice, u32), String> {
         .ok_or_else(|| "libvulkan.so.1 finds no device with Vulkan 1.1 and a compute queue".into())
 }
 
-fn open(instance: &Instance, physical: vk::PhysicalDevice, family: u32) -> Result<Device, String> {
+fn open(instance: &Instance, physical: vk::PhysicalDevice, family: u32) -> Result<(Device, Option<External>), String> {
     let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&[1.0])];
-    let extensions: Vec<*const core::ffi::c_char> = Vec::<&CStr>::new().iter().map(|name| name.as_ptr()).collect();
+    // SAFETY: plain questions about a device.
+    let known = unsafe { instance.enumerate_device_extension_properties(physical) }.unwrap_or_default();
+    let imports = known.iter().any(|extension| extension.extension_name_as_c_str() == Ok(external_memory_host::NAME));
+    let extensions: Vec<_> = imports.then(|| external_memory_host::NAME.as_ptr()).into_iter().collect();
     let create = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
     // SAFETY: the structures live until the call returns.
-    unsafe { instance.create_device(physical, &create, None) }.map_err(failed("vkCreateDevice"))
+    let device = unsafe { instance.create_device(physical, &create, None) }.map_err(failed("vkCreateDevice"))?;
+    let external = imports.then(|| {
+        let mut properties = vk::PhysicalDeviceExternalMemoryHostPropertiesEXT::default();
+        let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut properties);
+        // SAFETY: as above.
+        unsafe { instance.get_physical_device_properties2(physical, &mut all) };
+        let alignment = (properties.min_imported_host_pointer_alignment as usize).max(1);
+        External { functions: external_memory_host::Device::new(instance, &device), alignment }
+    });
+    Ok((device, external))
 }

@@ -11,6 +11,7 @@
 #define LOOP [[dont_unroll]]
 #define ROTR(x, n) ((x) >> (n) | (x) << (32 - (n)))
 #define MULTIPLY(a, b, high, low) umulExtended(a, b, high, low)
+#define MULTIPLY_ADD(a, b, high, low) { uint more, less; umulExtended(a, b, more, less); high += more; low += less; }
 
 layout(local_size_x = 64) in;
 layout(std430, binding = 0) readonly buffer Control { uint control[]; };
@@ -21,6 +22,7 @@ layout(push_constant) uniform Push { uint records, count, lanes; };
 #define BUFFERS
 #define BUFFERS_AS_THEY_ARE
 #define CONTROL(word) control[word]
+#define READ_CONTROL(word, a, b, c, d) { uint first = word; a = control[first]; b = control[first + 1u]; c = control[first + 2u]; d = control[first + 3u]; }
 #define READ(from, block, a, b, c, d) { uvec4 words = from[block]; a = words.x; b = words.y; c = words.z; d = words.w; }
 #define READ_INPUT(block, a, b, c, d) READ(text, block, a, b, c, d)
 #define READ_OUTPUT(block, a, b, c, d) READ(result, block, a, b, c, d)

@@ -1,6 +1,7 @@
 //! Buffers.
 
 use super::context::{Context, SHARED, failed};
+use crate::device::Window;
 use ash::vk::{self, MemoryPropertyFlags as Flags};
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -78,6 +79,65 @@ impl Drop for Buffer {
         // has the mapping's address, so that the zeros are written.
         unsafe {
             self.context.device.destroy_buffer(self.handle, None);
+            self.context.device.free_memory(self.memory, None);
+        }
+    }
+}
+
+/// A buffer over memory of the host's that is there already.
+pub(super) struct Imported {
+    context: Arc<Context>,
+    buffer: vk::Buffer,
+    memory: vk::DeviceMemory,
+}
+
+impl Imported {
+    /// Over so many bytes at an address, which stay there as long as this lives.
+    pub(super) fn new(context: &Arc<Context>, address: usize, bytes: usize) -> Option<Self> {
+        use vk::ExternalMemoryHandleTypeFlags as Handle;
+        let external = context.external.as_ref()?;
+        if !address.is_multiple_of(external.alignment) || !bytes.is_multiple_of(external.alignment) {
+            return None;
+        }
+        let (device, kind) = (&context.device, Handle::HOST_ALLOCATION_EXT);
+        let mut handles = vk::ExternalMemoryBufferCreateInfo::default().handle_types(kind);
+        let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+        let create = vk::BufferCreateInfo::default().size(bytes as u64).usage(usage).push_next(&mut handles);
+        let pointer = core::ptr::with_exposed_provenance_mut(address);
+        let mut properties = vk::MemoryHostPointerPropertiesEXT::default();
+        // SAFETY: the extension is on where `external` is; structures live until each call returns; the memory is there, of whole pages. What fails halfway is undone by `drop`.
+        unsafe {
+            let ask = external.functions.fp().get_memory_host_pointer_properties_ext;
+            ask(device.handle(), kind, pointer, &mut properties).result().ok()?;
+            let buffer = device.create_buffer(&create, None).ok()?;
+            let mut made = Self { context: context.clone(), buffer, memory: vk::DeviceMemory::null() };
+            let allowed = properties.memory_type_bits & device.get_buffer_memory_requirements(buffer).memory_type_bits;
+            let memory_type = memory_type(&context.memories, allowed, Seen::Host)?;
+            let mut import = vk::ImportMemoryHostPointerInfoEXT::default().handle_type(kind).host_pointer(pointer);
+            let allocate = vk::MemoryAllocateInfo::default().allocation_size(bytes as u64).memory_type_index(memory_type);
+            made.memory = device.allocate_memory(&allocate.push_next(&mut import), None).ok()?;
+            device.bind_buffer_memory(buffer, made.memory, 0).ok()?;
+            Some(made)
+        }
+    }
+}
+
+impl Window for Imported {
+    /// The buffer's.
+    fn handle(&self) -> u64 {
+        ash::vk::Handle::as_raw(self.buffer)
+    }
+
+    fn hangs(&self) -> bool {
+        self.context.hangs.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Imported {
+    fn drop(&mut self) {
+        // SAFETY: no launch that uses it is under way: texts are borrowed as long as they are computed, and while the device hangs this is not dropped. Null is ignored.
+        unsafe {
+            self.context.device.destroy_buffer(self.buffer, None);
             self.context.device.free_memory(self.memory, None);
         }
     }

@@ -7,8 +7,9 @@ mod memory;
 mod stream;
 
 use crate::Found;
-use crate::device::{Device, Kernel, Layout, Stream};
+use crate::device::{Device, Kernel, Layout, Stream, Window};
 use ash::vk;
+use bywash_core::memory::Region;
 use context::Context;
 use std::sync::Arc;
 
@@ -62,6 +63,15 @@ impl Device for Vulkan {
 
     fn streams(&self) -> usize {
         self.streams
+    }
+
+    fn imports(&self) -> bool {
+        self.context.external.is_some()
+    }
+
+    fn import(&self, region: &Region) -> Option<Box<dyn Window>> {
+        let imported = memory::Imported::new(&self.context, region.address(), region.bytes())?;
+        Some(Box::new(imported))
     }
 
     fn stream(&self) -> Result<Box<dyn Stream>, String> {

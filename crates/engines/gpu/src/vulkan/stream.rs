@@ -3,8 +3,8 @@
 use super::GROUP;
 use super::context::{Context, failed};
 use super::memory::{Buffer, Seen};
-use crate::device::{Launch, Layout, Step, Stream};
-use ash::vk;
+use crate::device::{Launch, Layout, Lies, Step, Stream, Transfer};
+use ash::vk::{self, Handle};
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -124,12 +124,25 @@ impl VulkanStream {
     }
 
     fn copy(&self, from: &Buffer, to: &Buffer, bytes: Range<usize>) {
-        if bytes.is_empty() {
+        self.copy_between((from.handle, bytes.start), (to.handle, bytes.start), bytes.len());
+    }
+
+    /// Copies bytes from a place in a buffer to one in another.
+    fn copy_between(&self, from: (vk::Buffer, usize), to: (vk::Buffer, usize), bytes: usize) {
+        if bytes == 0 {
             return;
         }
-        let region = vk::BufferCopy { src_offset: bytes.start as u64, dst_offset: bytes.start as u64, size: bytes.len() as u64 };
+        let region = vk::BufferCopy { src_offset: from.1 as u64, dst_offset: to.1 as u64, size: bytes as u64 };
         // SAFETY: recording; both buffers have these bytes.
-        unsafe { self.context.device.cmd_copy_buffer(self.buffer, from.handle, to.handle, &[region]) };
+        unsafe { self.context.device.cmd_copy_buffer(self.buffer, from.0, to.0, &[region]) };
+    }
+
+    /// Where bytes lie that are to come to this place of a buffer, or from it; `None` if they are there already.
+    fn elsewhere(&self, buffer: usize, transfer: &Transfer) -> Option<(vk::Buffer, usize)> {
+        match transfer.host {
+            Lies::Imported { handle, offset } => Some((vk::Buffer::from_raw(handle), offset)),
+            Lies::Staged => self.own.as_ref().map(|_| (self.host[buffer].handle, transfer.at)),
+        }
     }
 
     fn wipe(&self, buffer: &Buffer, bytes: Range<usize>) {
@@ -167,9 +180,13 @@ impl VulkanStream {
     fn upload(&self, launch: &Launch) {
         if let Some(own) = &self.own {
             self.copy(&self.host[CONTROL], &own[CONTROL], 0..4 * launch.control);
-            self.copy(&self.host[INPUT], &own[INPUT], 0..launch.text.next_multiple_of(16));
-            self.barrier(TRANSFER, COMPUTE);
         }
+        for input in &launch.inputs {
+            if let Some(from) = self.elsewhere(INPUT, input) {
+                self.copy_between(from, (self.buffers()[INPUT].handle, input.at), input.bytes);
+            }
+        }
+        self.barrier(TRANSFER, COMPUTE);
     }
 
     fn kernels(&self, launch: &Launch) {
@@ -193,8 +210,12 @@ impl VulkanStream {
         let text = launch.text.next_multiple_of(16);
         self.wipe(self.buffers()[CONTROL], 0..4 * launch.control);
         self.wipe(self.buffers()[OUTPUT], launch.scratch.clone());
+        for output in &launch.outputs {
+            if let Some(to) = self.elsewhere(OUTPUT, output) {
+                self.copy_between((self.buffers()[OUTPUT].handle, output.at), to, output.bytes);
+            }
+        }
         if let Some(own) = &self.own {
-            self.copy(&own[OUTPUT], &self.host[OUTPUT], 0..text);
             self.copy(&own[OUTPUT], &self.host[OUTPUT], launch.sums.clone());
             self.wipe(&own[INPUT], 0..text);
             self.barrier(TRANSFER, TRANSFER);
@@ -260,6 +281,22 @@ impl Stream for VulkanStream {
         self.record(|| self.download(launch))?;
         run(self, launch.control)?;
         Ok(took)
+    }
+
+    fn start_copies(&mut self, inward: bool, times: u32) -> Result<(), String> {
+        let bytes = self.host[INPUT].size;
+        let buffer = if inward { INPUT } else { OUTPUT };
+        let Some(own) = &self.own else { return Err("the device has no memory of its own".into()) };
+        let (from, to) = if inward { (&self.host[buffer], &own[buffer]) } else { (&own[buffer], &self.host[buffer]) };
+        self.record(|| {
+            for _ in 0..times {
+                self.copy(from, to, 0..bytes);
+                self.barrier(TRANSFER, TRANSFER);
+            }
+        })?;
+        self.submit()?;
+        self.under_way = Some((0, bytes * times as usize));
+        Ok(())
     }
 
     fn wait(&mut self) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! What the suite does not see: memory of the device's own, parts and many streams, and that no key stays behind.
 
 use super::Vulkan;
-use crate::device::Device;
+use crate::device::{Device, Lies};
 use crate::engine::GpuEngine;
 use crate::launch::Filling;
 use crate::message::Message;
@@ -63,8 +63,8 @@ fn no_key_stays_on_the_device() {
         let (mut text, mut tag) = ([1; 4096], [0; 16]);
         let operation = Operation { direction: Direction::Encrypt, iv: &[2; 12], aad: &[], data: Data::InPlace(&mut text), tag: &mut tag };
         let mut message = Message::new(&session, &operation);
-        let mut filling = Filling::new(layout);
-        message.give(&operation, 4096, &mut filling, &mut *stream);
+        let mut filling = Filling::new(layout, layout.text);
+        message.give(&operation, 4096, (Lies::Staged, Lies::Staged), &mut filling, &mut *stream);
         let launch = filling.launch(&mut *stream);
         let keys = session.words.to_vec();
         let holds = |control: &[u32]| control.windows(keys.len()).any(|window| window == keys);

@@ -1,0 +1,332 @@
+//! Memory of the host that engines beyond the processor reach by themselves.
+//!
+//! A GPU copies texts from and to such memory without the processor's help, once its driver has been told of it, which takes longer than copying a text and is therefore done once. So
+//! memory is known by its place: an engine that is given a text asks [`region`] whether it lies in [`HostMemory`], tells its driver when it sees a region for the first time, and
+//! leaves there what it needs to see it again ([`Region::import`]). Who has texts to compute again and again keeps them in [`HostMemory`]; no engine need be told.
+//!
+//! The memory is there until every engine has let go of it: one whose device hangs, and may write to it still, keeps it for ever.
+
+use crate::secret::wipe;
+use core::fmt;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+
+/// What regions begin and end at in bytes: a page, of which drivers take whole ones.
+pub const PAGE: usize = 4096;
+/// From this size on an engine gains by reaching a text itself.
+pub const WORTH_BYTES: usize = 256 << 10;
+/// What is kept for the next who wants memory, of all sizes together.
+const KEPT_BYTES: usize = 256 << 20;
+
+/// What an engine knows of a region. When it is dropped the engine lets go.
+pub trait Imported: Any + Send + Sync {
+    /// Whether the engine's device does not answer and may still reach the memory, which then stays, and nobody else's.
+    fn hangs(&self) -> bool;
+}
+
+/// By an engine's number, what it knows; nothing if it could not import the region.
+type Imports = Vec<(u64, Option<Arc<dyn Imported>>)>;
+
+/// A piece of memory that does not move and stays until all who imported it have let go.
+pub struct Region {
+    address: usize,
+    bytes: usize,
+    imports: Mutex<Imports>,
+}
+
+impl Region {
+    /// Where it begins: at a page.
+    pub fn address(&self) -> usize {
+        self.address
+    }
+
+    /// Its length in bytes, of whole pages.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What the engine of that number, which no other has ([`importer`]), knows of it. At first sight it is asked, once: `None` where it cannot import it.
+    pub fn import(&self, importer: u64, make: impl FnOnce(&Self) -> Option<Arc<dyn Imported>>) -> Option<Arc<dyn Imported>> {
+        let mut imports = lock(&self.imports);
+        if let Some((_, known)) = imports.iter().find(|(number, _)| *number == importer) {
+            return known.clone();
+        }
+        let made = make(self);
+        imports.push((importer, made.clone()));
+        made
+    }
+
+    /// Whether a device may reach it that does not answer.
+    fn hangs(&self) -> bool {
+        lock(&self.imports).iter().filter_map(|(_, imported)| imported.as_ref()).any(|imported| imported.hangs())
+    }
+}
+
+/// A number for an engine that imports.
+pub fn importer() -> u64 {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed) as u64
+}
+
+/// All regions, by address.
+static REGIONS: RwLock<BTreeMap<usize, Weak<Region>>> = RwLock::new(BTreeMap::new());
+
+/// The region in which these bytes lie, all of them.
+pub fn region(bytes: &[u8]) -> Option<Arc<Region>> {
+    let (begin, len) = (bytes.as_ptr().addr(), bytes.len());
+    let regions = REGIONS.read().unwrap_or_else(PoisonError::into_inner);
+    let region = regions.range(..=begin).next_back()?.1.upgrade()?;
+    (begin - region.address + len <= region.bytes).then_some(region)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Zeroed memory with its region.
+struct Block {
+    memory: Vec<u8>,
+    /// Where in `memory` the region begins.
+    at: usize,
+    region: Arc<Region>,
+}
+
+impl Block {
+    fn new(bytes: usize) -> Self {
+        let bytes = bytes.next_multiple_of(PAGE);
+        let memory = vec![0; bytes + PAGE - 1];
+        // Devices get the address, of which the compiler knows nothing.
+        let begin = memory.as_ptr().expose_provenance();
+        let address = begin.next_multiple_of(PAGE);
+        let at = address - begin;
+        let region = Arc::new(Region { address, bytes, imports: Mutex::default() });
+        REGIONS.write().unwrap_or_else(PoisonError::into_inner).insert(region.address, Arc::downgrade(&region));
+        Self { memory, at, region }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        REGIONS.write().unwrap_or_else(PoisonError::into_inner).remove(&self.region.address);
+        let imports = core::mem::take(&mut *lock(&self.region.imports));
+        if imports.iter().filter_map(|(_, imported)| imported.as_ref()).any(|imported| imported.hangs()) {
+            core::mem::forget((imports, core::mem::take(&mut self.memory)));
+        }
+    }
+}
+
+/// Blocks that are kept, all zeros, while somebody imports.
+struct Pool {
+    importers: usize,
+    blocks: Vec<Block>,
+    bytes: usize,
+}
+
+static POOL: Mutex<Pool> = Mutex::new(Pool { importers: 0, blocks: Vec::new(), bytes: 0 });
+/// As many as `POOL` says, to be asked without its lock.
+static IMPORTERS: AtomicUsize = AtomicUsize::new(0);
+
+/// An engine that imports is there: as long as this lives, large [`SecretBytes`](crate::SecretBytes) lie in [`HostMemory`], which is kept for the next ones.
+#[derive(Debug)]
+pub struct Importing(());
+
+impl Importing {
+    /// From now on.
+    pub fn begin() -> Self {
+        let mut pool = lock(&POOL);
+        pool.importers += 1;
+        IMPORTERS.store(pool.importers, Ordering::Relaxed);
+        Self(())
+    }
+
+    /// Whether any engine does.
+    pub(crate) fn is_there() -> bool {
+        IMPORTERS.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Drop for Importing {
+    fn drop(&mut self) {
+        let mut pool = lock(&POOL);
+        pool.importers -= 1;
+        IMPORTERS.store(pool.importers, Ordering::Relaxed);
+        let unused = if pool.importers == 0 { core::mem::take(&mut pool.blocks) } else { Vec::new() };
+        if pool.importers == 0 {
+            pool.bytes = 0;
+        }
+        // Letting go takes a driver's time: not under the lock.
+        drop(pool);
+        drop(unused);
+    }
+}
+
+/// Bytes that engines may reach by themselves, zeroed when made and when dropped.
+pub struct HostMemory {
+    /// There until it is dropped.
+    block: Option<Block>,
+    len: usize,
+}
+
+impl HostMemory {
+    /// `len` zero bytes, from the beginning of a page on. While an engine imports, memory that others had is used again, up to twice as large as is needed.
+    pub fn zeroed(len: usize) -> Self {
+        let kept = {
+            let mut pool = lock(&POOL);
+            let fits = |block: &Block| (len..=2 * len.max(PAGE)).contains(&block.region.bytes);
+            let found = pool.blocks.iter().position(fits);
+            found.map(|found| {
+                let block = pool.blocks.swap_remove(found);
+                pool.bytes -= block.region.bytes;
+                block
+            })
+        };
+        Self { block: Some(kept.unwrap_or_else(|| Block::new(len))), len }
+    }
+}
+
+impl Deref for HostMemory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.block.as_ref().map_or(&[], |block| &block.memory[block.at..][..self.len])
+    }
+}
+
+impl DerefMut for HostMemory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        let len = self.len;
+        self.block.as_mut().map_or(&mut [], |block| &mut block.memory[block.at..][..len])
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        wipe(self);
+        let Some(block) = self.block.take() else { return };
+        let hangs = block.region.hangs();
+        let mut pool = lock(&POOL);
+        if pool.importers > 0 && pool.bytes + block.region.bytes <= KEPT_BYTES && !hangs {
+            pool.bytes += block.region.bytes;
+            pool.blocks.push(block);
+        } else {
+            drop(pool);
+            drop(block);
+        }
+    }
+}
+
+impl fmt::Debug for HostMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[host memory, {} bytes]", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a device was told; how often it was let go is counted.
+    struct Told {
+        hangs: bool,
+        let_go: Arc<AtomicUsize>,
+    }
+
+    impl Imported for Told {
+        fn hangs(&self) -> bool {
+            self.hangs
+        }
+    }
+
+    impl Drop for Told {
+        fn drop(&mut self) {
+            self.let_go.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Imports it and returns how often it was let go.
+    fn tell(memory: &HostMemory, hangs: bool) -> Arc<AtomicUsize> {
+        let let_go = Arc::new(AtomicUsize::new(0));
+        region(memory).unwrap().import(importer(), |_| Some(Arc::new(Told { hangs, let_go: let_go.clone() })));
+        let_go
+    }
+
+    /// One test at a time says whether anybody imports.
+    static TURN: Mutex<()> = Mutex::new(());
+
+    #[test]
+    fn bytes_are_found_by_their_place_and_by_no_other() {
+        let _turn = lock(&TURN);
+        for len in [1, PAGE - 1, PAGE, PAGE + 1, 100_000] {
+            let memory = HostMemory::zeroed(len);
+            let found = region(&memory).expect("its own bytes");
+            assert!(
+                found.address() == memory.as_ptr().addr() && found.address().is_multiple_of(PAGE) && found.bytes().is_multiple_of(PAGE)
+            );
+            assert!(found.bytes() >= len && memory.iter().all(|byte| *byte == 0));
+            assert!(region(&memory[len / 2..]).is_some_and(|other| Arc::ptr_eq(&other, &found)));
+            drop(found);
+            let address = memory.as_ptr().addr();
+            drop(memory);
+            assert!(!REGIONS.read().unwrap().contains_key(&address));
+        }
+        assert!(region(&[0; 100]).is_none() && region(&vec![0; 1 << 20]).is_none());
+    }
+
+    #[test]
+    fn whoever_imports_is_asked_once_and_lets_go_at_the_end() {
+        let _turn = lock(&TURN);
+        let memory = HostMemory::zeroed(5 * PAGE);
+        let let_go = tell(&memory, false);
+        let (mine, region) = (importer(), region(&memory).unwrap());
+        assert!(region.import(mine, |region| (region.bytes() < 5 * PAGE).then(|| unreachable!())).is_none());
+        assert!(region.import(mine, |_| unreachable!("it is known that there is nothing")).is_none());
+        let mut asked = 0;
+        let (other, told) = (importer(), Arc::new(Told { hangs: false, let_go: let_go.clone() }));
+        for _ in 0..2 {
+            let make = |_: &Region| {
+                asked += 1;
+                Some(told.clone() as Arc<dyn Imported>)
+            };
+            assert!(region.import(other, make).is_some());
+        }
+        drop((region, told));
+        assert_eq!((asked, let_go.load(Ordering::Relaxed)), (1, 0));
+        drop(memory);
+        assert_eq!(let_go.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn what_a_device_that_hangs_may_reach_stays_and_nobody_gets_it() {
+        let _turn = lock(&TURN);
+        for importing in [None, Some(Importing::begin())] {
+            let memory = HostMemory::zeroed(300 * PAGE);
+            let (address, let_go) = (memory.as_ptr().addr(), tell(&memory, true));
+            drop(memory);
+            let others: Vec<_> = (0..50).map(|_| HostMemory::zeroed(300 * PAGE)).collect();
+            assert!(others.iter().all(|other| other.as_ptr().addr() != address));
+            drop((others, importing));
+            assert_eq!(let_go.load(Ordering::Relaxed), 0);
+        }
+    }
+
+    #[test]
+    fn memory_is_kept_while_somebody_imports_and_comes_back_as_zeros() {
+        let _turn = lock(&TURN);
+        let importing = Importing::begin();
+        let mut memory = HostMemory::zeroed(7_000_000);
+        memory.fill(1);
+        let (address, let_go) = (memory.as_ptr().addr(), tell(&memory, false));
+        drop(memory);
+        assert_eq!(let_go.load(Ordering::Relaxed), 0, "it is kept as it is");
+        let again = HostMemory::zeroed(6_999_000);
+        assert!(again.as_ptr().addr() == address && again.iter().all(|byte| *byte == 0));
+        let secret = crate::SecretBytes::from(&vec![3; 2 * WORTH_BYTES][..]);
+        assert!(region(&secret).is_some() && secret.iter().all(|byte| *byte == 3) && secret == secret.clone());
+        drop((again, secret, importing));
+        assert_eq!(let_go.load(Ordering::Relaxed), 1);
+        assert!(region(&crate::SecretBytes::zeroed(2 * WORTH_BYTES)).is_none(), "nobody imports any more");
+    }
+}
