@@ -38,7 +38,7 @@ fn report(backend: Backend, engine: &GpuEngine) {
         println!("  a software Vulkan: these are the processor's figures, and say nothing of a GPU");
     }
     // More than a cache of the device holds.
-    let large = backend.open_with(if is_software { 4 << 20 } else { 64 << 20 }, 1);
+    let large = backend.open_with(if is_software { 4 << 20 } else { 64 << 20 }, 2);
     match large {
         Ok(large) => KERNELS.iter().for_each(|kernel| resident(&large, kernel)),
         Err(absent) => println!("  in the device's memory: {}", absent.reason),
@@ -86,7 +86,7 @@ fn resident(engine: &GpuEngine, &(name, algorithm, cipher_alone, instructions, p
 }
 
 fn open(engine: &GpuEngine, algorithm: Algorithm) -> Option<Box<dyn Keyed>> {
-    let key = Key::Symmetric(vec![7; algorithm.key_lengths().0].into());
+    let key = Key::Symmetric((0..64).take(algorithm.key_lengths().0).collect::<Vec<u8>>().into());
     let opened = SessionParams::new(algorithm, key).and_then(|params| engine.open(&params));
     opened.inspect_err(|error| println!("  {algorithm}: {error}")).ok()
 }

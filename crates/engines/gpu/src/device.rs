@@ -3,6 +3,7 @@
 use bywash_core::memory::{Imported, Region};
 use core::ops::Range;
 use core::time::Duration;
+use std::sync::Barrier;
 
 /// A kernel; its text is the file of `src/kernels` named here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -190,8 +191,8 @@ pub(crate) trait Stream: Send {
     fn wait(&mut self) -> Result<(), String>;
 
     /// Runs the kernels of a launch so many times over what lies in the device's memory, without copies, and says how long that took: what a benchmark
-    /// wants to know. Keys are wiped afterwards.
-    fn resident(&mut self, launch: &Launch, times: u32) -> Result<Duration, String>;
+    /// wants to know. It begins once all streams that run `together` have their text on the device. Keys are wiped afterwards.
+    fn resident(&mut self, launch: &Launch, times: u32, together: &Barrier) -> Result<Duration, String>;
 
     /// Starts copying all of the input buffer's text to the device, or of the output buffer's from it, so many times: what a benchmark measures the rest by.
     fn start_copies(&mut self, inward: bool, times: u32) -> Result<(), String>;

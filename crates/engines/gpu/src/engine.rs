@@ -320,7 +320,7 @@ mod tests {
     use bywash_core::{Data, Direction, Key, Operation};
     use core::sync::atomic::AtomicUsize;
     use core::time::Duration;
-    use std::sync::OnceLock;
+    use std::sync::{Barrier, OnceLock};
 
     /// A device whose launches compute nothing, and fail after a few.
     struct Broken {
@@ -401,7 +401,7 @@ mod tests {
             if take(&self.4) { Ok(()) } else { Err("the device did not answer".into()) }
         }
 
-        fn resident(&mut self, _: &Launch, _: u32) -> core::result::Result<Duration, String> {
+        fn resident(&mut self, _: &Launch, _: u32, _: &Barrier) -> core::result::Result<Duration, String> {
             self.wait().map(|()| Duration::ZERO)
         }
 

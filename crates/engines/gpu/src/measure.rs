@@ -1,18 +1,19 @@
 //! What a benchmark asks of a device: kernels alone, over data that lies in its memory.
 
-use crate::device::Lies;
+use crate::device::{Launch, Lies, Stream};
 use crate::engine::GpuEngine;
 use crate::launch::Filling;
 use crate::message::Message;
 use crate::session::Session;
 use bywash_core::{Algorithm, Data, Direction, Key, Operation, Result, SessionParams};
 use core::time::Duration;
+use std::sync::Barrier;
 use std::time::Instant;
 
 /// What [`GpuEngine::resident`] measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Resident {
-    /// Bytes of text of one run.
+    /// Bytes of text of one run, of all streams.
     pub bytes: usize,
     /// How often.
     pub times: u32,
@@ -28,8 +29,8 @@ impl Resident {
 }
 
 impl GpuEngine {
-    /// Encrypts a stream's whole input so many times in the device's memory: text read and ciphertext written each time, tags summed up, nothing copied to or from the host. With
-    /// `cipher_alone` without the tag.
+    /// Encrypts all streams' whole input so many times in the device's memory, all at the same time: text read and ciphertext written each time, tags summed up, nothing copied to or from
+    /// the host. With `cipher_alone` without the tag.
     ///
     /// # Errors
     /// [`EngineFailed`](bywash_core::Error::EngineFailed); those of a session for an algorithm that it does not do.
@@ -39,20 +40,30 @@ impl GpuEngine {
         let key: Vec<u8> = (0..64).collect();
         let params = SessionParams::new(algorithm, Key::Symmetric(key[..algorithm.key_lengths().0].into()))?;
         let session = Session::open(&self.0, &params)?;
-        let mut stream = self.0.device.stream().map_err(failed)?;
         // A data unit of XTS has 16 MiB at most.
         let bytes = if algorithm.is_xts() { layout.text.min(16 << 20) } else { layout.text };
         let (mut text, mut tag, iv) = (vec![0x5A; bytes], vec![0; params.tag_len()], vec![1; algorithm.usual_iv_len()]);
         let operation = Operation { direction: Direction::Encrypt, iv: &iv, aad: &[], data: Data::InPlace(&mut text), tag: &mut tag };
-        let mut message = Message::new(&session, &operation);
-        let mut filling = Filling::new(layout, layout.text);
-        message.give(&operation, bytes, (Lies::Staged, Lies::Staged), &mut filling, &mut *stream);
-        let mut launch = filling.launch(&mut *stream);
-        if cipher_alone {
-            launch.steps.retain(|step| step.kernel.is_cipher());
+        let mut filled = Vec::new();
+        for _ in 0..self.0.device.streams() {
+            let mut stream = self.0.device.stream().map_err(failed)?;
+            let mut filling = Filling::new(layout, layout.text);
+            Message::new(&session, &operation).give(&operation, bytes, (Lies::Staged, Lies::Staged), &mut filling, &mut *stream);
+            let mut launch = filling.launch(&mut *stream);
+            if cipher_alone {
+                launch.steps.retain(|step| step.kernel.is_cipher());
+            }
+            filled.push((stream, launch));
         }
-        let took = stream.resident(&launch, times).map_err(failed)?;
-        Ok(Resident { bytes, times, took })
+        let (streams, together) = (filled.len(), Barrier::new(filled.len()));
+        let run = |(mut stream, launch): (Box<dyn Stream>, Launch)| stream.resident(&launch, times, &together);
+        let took = std::thread::scope(|scope| {
+            let threads: Vec<_> = filled.into_iter().map(|filled| scope.spawn(move || run(filled))).collect();
+            let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a thread panicked".into())));
+            ended.collect::<core::result::Result<Vec<Duration>, String>>()
+        });
+        let took = took.map_err(failed)?.into_iter().max().unwrap_or_default();
+        Ok(Resident { bytes: bytes * streams, times, took })
     }
 
     /// Bytes a second that are copied to the device, from it, and each way at the same time: the limits of what goes over it.

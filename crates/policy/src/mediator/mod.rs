@@ -72,6 +72,10 @@ pub struct Mediator {
     order: Vec<(f64, u16)>,
     /// When each engine is expected to be done with what was promised to it; worked out anew in each decision.
     promised: Vec<f64>,
+    /// How many times as long as is believed each engine is at it already, where it is late; and how many times as long as unloaded the host's processor takes. Both as of the last
+    /// [`look`](Self::look): they count in every estimate.
+    overdue: Vec<f64>,
+    host: f64,
     /// Of each algorithm.
     gaps: Vec<Gap>,
     wager: Wager,
@@ -189,6 +193,8 @@ impl Mediator {
             busy: Vec::new(),
             order: Vec::new(),
             promised: vec![0.0; engines.len()],
+            overdue: vec![1.0; engines.len()],
+            host: 1.0,
             gaps: vec![Gap::default(); Algorithm::COUNT],
             wager: Wager::default(),
             reason: Reason::Cheapest,
@@ -201,31 +207,34 @@ impl Mediator {
         !engine.is_processor && !algorithm.is_public_key() && engine.lanes.of(algorithm, direction) > 1
     }
 
-    /// How many times as long as unloaded the host's processor takes.
-    fn host(&self, now: Time) -> f64 {
-        self.engines.iter().find(|engine| engine.is_processor).map_or(1.0, |processor| processor.belief.load(now))
-    }
-
     /// What a batch on an engine is believed to take.
     fn batch_ns(&self, now: Time, id: EngineId, algorithm: Algorithm, bytes: u64, count: usize) -> f64 {
-        self.overdue(now, id) * self.engine(id).belief.batch_ns(now, self.host(now), algorithm, bytes, count)
+        self.overdue[usize::from(id.0)] * self.engine(id).belief.batch_ns(now, self.host, algorithm, bytes, count)
     }
 
     /// What it is believed to take in launches.
     fn shape(&self, now: Time, id: EngineId, algorithm: Algorithm, bytes: u64) -> Shape {
-        let Shape { handover, each } = self.engine(id).belief.shape(now, self.host(now), algorithm, bytes);
-        let overdue = self.overdue(now, id);
+        let Shape { handover, each } = self.engine(id).belief.shape(now, self.host, algorithm, bytes);
+        let overdue = self.overdue[usize::from(id.0)];
         Shape { handover: overdue * handover, each: overdue * each }
     }
 
-    /// How many times as long as is believed an engine is at it already, where it is late.
-    fn overdue(&self, now: Time, id: EngineId) -> f64 {
-        let (state, host) = (self.engine(id), self.host(now));
-        let late = |running: &Running| {
-            let believed = state.belief.batch_ns(now, host, running.algorithm, running.bytes, running.count);
-            now.since_ns(running.start) as f64 / believed
-        };
-        state.running.iter().map(late).fold(1.0, f64::max)
+    /// Looks at what engines are at, before estimates are made.
+    fn look(&mut self, now: Time) {
+        let host = self.engines.iter().find(|engine| engine.is_processor).map_or(1.0, |processor| processor.belief.load(now));
+        self.host = host;
+        for (overdue, state) in self.overdue.iter_mut().zip(&self.engines) {
+            let late = |running: &Running| {
+                // Who was just begun is not late.
+                let passed = now.since_ns(running.start) as f64;
+                if running.expected_end > now {
+                    1.0
+                } else {
+                    passed / state.belief.batch_ns(now, host, running.algorithm, running.bytes, running.count)
+                }
+            };
+            *overdue = state.running.iter().map(late).fold(1.0, f64::max);
+        }
     }
 
     /// How the figures of a processor count that was never seen at work, beside another engine that was: twice. A first try on one that others have loaded is dear.
@@ -293,7 +302,8 @@ impl Mediator {
 
     fn finished(&mut self, now: Time, engine: EngineId, batch: &[RequestId], service_ns: Option<u64>) {
         self.workers.give(engine);
-        let host = self.host(now);
+        self.look(now);
+        let host = self.host;
         let state = &mut self.engines[usize::from(engine.0)];
         if let Some(place) = state.running.iter().position(|running| Some(&running.first) == batch.first()) {
             let done = state.running.swap_remove(place);
@@ -348,6 +358,7 @@ impl Mediator {
 
     /// Begins a decision: each engine has to do what it is at, and nothing else yet.
     fn promise_nothing(&mut self, now: Time) {
+        self.look(now);
         for engine in self.workers.up().iter() {
             self.promised[usize::from(engine.0)] = self.available(now, engine);
         }
@@ -512,6 +523,7 @@ impl Policy for Mediator {
     fn cut(&mut self, now: Time, request: &Request, parts: &mut Vec<(EngineId, u64)>) {
         let Some(grain) = divide::grain(request.algorithm, request.direction) else { return };
         let counts = matches!(self.setting.prefer, Prefer::Latency | Prefer::Throughput);
+        self.look(now);
         if counts && self.waiting.is_empty() && request.bytes >= 1 << 16 {
             cut::parts(
                 &self.shares(now, request),

@@ -214,10 +214,10 @@ impl Mediator {
         let mut launch = handover + kin.iter().map(|crowd| crowd.count as f64 * crowd.each).sum::<f64>();
         let singly = |other: &EngineId| *other != engine && !self.launches(*other, algorithm, direction);
         for other in engines.and(self.workers.up()).iter().filter(singly) {
+            let takes: Vec<f64> = kin.iter().map(|crowd| self.batch_ns(now, other, algorithm, crowd.mean, 1)).collect();
             for begin in self.begins(now, other) {
                 let mut spent = begin;
-                for crowd in kin.iter_mut() {
-                    let each = self.batch_ns(now, other, algorithm, crowd.mean, 1);
+                for (crowd, each) in kin.iter_mut().zip(&takes) {
                     let leaves = ((CAUTION * launch - spent) / (each + CAUTION * crowd.each)).max(0.0) as usize;
                     let leaves = leaves.min(crowd.count);
                     crowd.count -= leaves;

@@ -24,11 +24,15 @@ pub(super) struct Row {
     pub(super) processor: f64,
 }
 
-/// Files in 3 s that are all there at once, measured, in the order of [`super::simulated::WAYS`].
+/// Who computes: three ways as in the simulation, and each by a manager, as programs have them.
+pub(super) const WAYS: [&str; 6] =
+    ["processor, one core", "GPU, a launch for each", "GPU, packed", "manager, processor", "manager, GPU", "manager, mediator"];
+
+/// Files in 3 s that are all there at once, measured, in the order of [`WAYS`].
 #[derive(Serialize)]
 pub(super) struct Point {
     pub(super) bytes: usize,
-    pub(super) files: [f64; 4],
+    pub(super) files: [f64; WAYS.len()],
 }
 
 /// What both experiments run on.
@@ -67,15 +71,33 @@ struct Counted {
     processor: f64,
 }
 
+/// Files of 16 MiB that are there at once for the GPU and for the mediator: as many of a batch for each of the engine's workers.
+const BATCH: usize = 4;
+
 /// Counts what `files` computes each time that it is called; once before, and once at least.
-fn count(options: &Options, mut files: impl FnMut() -> Result<usize>) -> Result<Counted> {
-    files()?;
-    let processor = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
-    let (begin, before, mut counted) = (Instant::now(), processor(), 0.0);
-    let long = Duration::from_secs_f64(if options.quick { 0.2 } else { SECONDS });
-    while begin.elapsed() < long {
-        counted += files()? as f64;
+fn count(options: &Options, files: impl FnMut() -> Result<usize> + Send) -> Result<Counted> {
+    count_all(options, &mut [files])
+}
+
+/// Counts what several compute side by side, each in a thread of its own.
+fn count_all<F: FnMut() -> Result<usize> + Send>(options: &Options, all: &mut [F]) -> Result<Counted> {
+    for files in &mut *all {
+        files()?;
     }
+    let processor = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
+    let (begin, before) = (Instant::now(), processor());
+    let long = Duration::from_secs_f64(if options.quick { 0.2 } else { SECONDS });
+    let run = |files: &mut F| -> Result<usize> {
+        let mut counted = 0;
+        while begin.elapsed() < long {
+            counted += files()?;
+        }
+        Ok(counted)
+    };
+    let counted = std::thread::scope(|scope| {
+        let threads: Vec<_> = all.iter_mut().map(|files| scope.spawn(move || run(files))).collect();
+        threads.into_iter().map(|thread| thread.join().map_err(|_| Error("a thread panicked".into()))?).sum::<Result<usize>>()
+    })? as f64;
     let took = begin.elapsed().as_secs_f64();
     Ok(Counted { files: counted * SECONDS / took, processor: (processor() - before).as_secs_f64() / counted })
 }
@@ -128,19 +150,16 @@ impl Files {
     }
 }
 
-/// The mediator over several engines, with so many files of one size in its hands.
-struct Mediated {
+/// A manager with so many files of one size in its hands.
+struct Managed {
     manager: Arc<Manager>,
     session: bywash_manager::SessionId,
     waiting: Vec<OwnedOperation>,
 }
 
-impl Mediated {
-    fn new(engines: &Engines, bytes: usize, count: usize) -> Result<Self> {
-        let mut config = ManagerConfig::new(engines.gpu.iter().cloned().fold(vec![engines.cpu.clone()], |mut all, gpu| {
-            all.push(gpu);
-            all
-        }));
+impl Managed {
+    fn new(engines: &[&Arc<dyn Engine>], bytes: usize, count: usize) -> Result<Self> {
+        let mut config = ManagerConfig::new(engines.iter().map(|engine| (*engine).clone()).collect());
         config.policy = "mediator".parse()?;
         let manager = Manager::new(config)?;
         let session = manager.open(1, params()?)?;
@@ -179,12 +198,17 @@ pub(super) fn figure2(options: &Options, engines: &Engines, sizes: &[usize], pro
         let at_once = ((64 << 20) / bytes).clamp(2, gpu.batch_max());
         let mut files = Files::new(bytes, at_once);
         let (here, there) = (engines.cpu.open(&params()?)?, gpu.open(&params()?)?);
-        let mut mediated = Mediated::new(engines, bytes, at_once)?;
+        let managed = |engines: &[&Arc<dyn Engine>]| {
+            let mut managed = Managed::new(engines, bytes, at_once)?;
+            count(options, || managed.run())
+        };
         let files = [
             count(options, || files.run(&*engines.cpu, &*here, 1))?,
             count(options, || files.run(&**gpu, &*there, 1))?,
             count(options, || files.run(&**gpu, &*there, at_once))?,
-            count(options, || mediated.run())?,
+            managed(&[&engines.cpu])?,
+            managed(&[gpu])?,
+            managed(&[&engines.cpu, gpu])?,
         ];
         points.push(Point { bytes, files: files.map(|counted| counted.files) });
         progress(Progress::Step);
@@ -194,21 +218,31 @@ pub(super) fn figure2(options: &Options, engines: &Engines, sizes: &[usize], pro
 
 /// Experiment 2.
 pub(super) fn table1(options: &Options, engines: &Engines) -> Result<Vec<Row>> {
-    let row = |way: &str, on: String, mut counts: Box<dyn FnMut() -> Result<Counted> + '_>| -> Result<Row> {
+    let row = |way: String, on: String, mut counts: Box<dyn FnMut() -> Result<Counted> + '_>| -> Result<Row> {
         let (idle, loaded) = (counts()?, under_load(counts)?);
         let processor = idle.processor * 1e9 / LARGEST as f64;
-        Ok(Row { way: way.to_owned(), on, idle: idle.files, loaded: loaded.files, processor })
+        Ok(Row { way, on, idle: idle.files, loaded: loaded.files, processor })
     };
-    let alone = |engine: &Arc<dyn Engine>| -> Result<Box<dyn FnMut() -> Result<Counted> + '_>> {
-        let (engine, keyed, mut files) = (engine.clone(), engine.open(&params()?)?, Files::new(LARGEST, 1));
-        Ok(Box::new(move || count(options, || files.run(&*engine, &*keyed, 1))))
+    let alone = |engine: &Arc<dyn Engine>, threads: usize, at_once: usize| -> Result<Box<dyn FnMut() -> Result<Counted> + '_>> {
+        let keyed = (0..threads).map(|_| Ok((engine.open(&params()?)?, Files::new(LARGEST, at_once)))).collect::<Result<Vec<_>>>()?;
+        let engine = engine.clone();
+        let run = move |(keyed, files): &mut (Box<dyn Keyed>, Files)| files.run(&*engine, &**keyed, at_once);
+        let mut all: Vec<_> = keyed
+            .into_iter()
+            .map(|mut own| {
+                let run = run.clone();
+                move || run(&mut own)
+            })
+            .collect();
+        Ok(Box::new(move || count_all(options, &mut all)))
     };
-    let mut rows = vec![row("processor, one thread", engines.cpu.describe(), alone(&engines.cpu)?)?];
+    let mut rows = vec![row("processor, one thread".into(), engines.cpu.describe(), alone(&engines.cpu, 1, 1)?)?];
     if let Some(gpu) = &engines.gpu {
-        rows.push(row("GPU", gpu.describe(), alone(gpu)?)?);
-        let mut mediated = Mediated::new(engines, LARGEST, 1)?;
-        let counts = Box::new(move || count(options, || mediated.run()));
-        rows.push(row("mediator", format!("both; {}", gpu.describe()), counts)?);
+        let at_once = gpu.workers() * BATCH;
+        rows.push(row(format!("GPU, {at_once} at once"), gpu.describe(), alone(gpu, gpu.workers(), BATCH)?)?);
+        let mut managed = Managed::new(&[&engines.cpu, gpu], LARGEST, at_once)?;
+        let counts = Box::new(move || count(options, || managed.run()));
+        rows.push(row(format!("mediator, {at_once} at once"), format!("both; {}", gpu.describe()), counts)?);
     }
     Ok(rows)
 }

@@ -54,12 +54,12 @@ fn on_this_machine(options: &Options, outcome: &mut Outcome, progress: &mut dyn 
 
 /// Figure 2 with a GPU, live.
 fn with_gpu(options: &Options, outcome: &mut Outcome, gpu: &str, points: &[live::Point]) -> Result<()> {
-    let mut csv = format!("on,marked,bytes,{}\n", simulated::WAYS.map(|way| format!("\"{way}\"")).join(","));
+    let mut csv = format!("on,marked,bytes,{}\n", live::WAYS.map(|way| format!("\"{way}\"")).join(","));
     let _ = writeln!(
         outcome.text,
         "\nFigure 2 with this machine's GPU and the mediator: files of AES-128-CTR in {SECONDS:.0} s, all there at once; LIVE ({gpu})"
     );
-    let _ = writeln!(outcome.text, "{:>10}{}", "bytes", simulated::WAYS.map(|way| format!("  {way:>22}")).concat());
+    let _ = writeln!(outcome.text, "{:>10}{}", "bytes", live::WAYS.map(|way| format!("  {way:>22}")).concat());
     for live::Point { bytes, files } in points {
         let _ = writeln!(csv, "\"{}\",live,{bytes},{}", gpu.replace('"', "'"), files.map(|files| format!("{files:.0}")).join(","));
         let _ = writeln!(outcome.text, "{bytes:>10}{}", files.map(|files| format!("  {files:>22.0}")).concat());
@@ -71,7 +71,7 @@ fn with_gpu(options: &Options, outcome: &mut Outcome, gpu: &str, points: &[live:
         x: "bytes of a file",
         y: "files",
         scale: Scale::Sizes,
-        lines: simulated::WAYS.iter().enumerate().map(|(way, name)| ((*name).to_owned(), line(way))).collect(),
+        lines: live::WAYS.iter().enumerate().map(|(way, name)| ((*name).to_owned(), line(way))).collect(),
         marks: Vec::new(),
     };
     draw(&options.out.join("figure2-live.svg"), &[panel]).map_err(|error| Error(error.to_string()))

@@ -139,7 +139,7 @@ impl Cuda {
     /// # Errors
     /// Why there is none.
     pub(crate) fn open(streams: Option<(usize, usize)>) -> Result<Found<Self>, String> {
-        let (text, streams) = streams.unwrap_or((32 << 20, 4));
+        let (text, streams) = streams.unwrap_or((16 << 20, 8));
         Ok(Found { device: Self { context: Arc::new(Context::new()?), layout: Layout::new(text), streams }, is_software: false })
     }
 }

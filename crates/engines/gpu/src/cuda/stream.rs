@@ -7,14 +7,15 @@ use core::ffi::c_void;
 use core::ops::Range;
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 use zeroize::Zeroize;
 
 /// A launch that takes longer than this and a microsecond for each byte never ends: then the device hangs.
 const BOUND: Duration = Duration::from_secs(10);
-/// How soon is looked first whether it has ended; then after an eighth of the time that has passed.
+/// How soon is looked first whether it has ended; then after an eighth of the time that has passed, but no later than that.
 const LOOK: Duration = Duration::from_micros(20);
+const LOOK_MAX: Duration = Duration::from_micros(100);
 /// Lanes of a block, as `dialect.h` promises the compiler.
 const BLOCK: u32 = 128;
 /// `CU_STREAM_NON_BLOCKING`.
@@ -162,17 +163,21 @@ impl Stream for CudaStream {
         queued.and(self.wipe_all(launch))
     }
 
-    fn resident(&mut self, launch: &Launch, times: u32) -> Result<Duration, String> {
-        self.context.enter()?;
+    fn resident(&mut self, launch: &Launch, times: u32, together: &Barrier) -> Result<Duration, String> {
         let run = |stream: &mut Self, wiped: usize| {
             stream.under_way = Some((wiped, launch.text * times as usize));
             stream.wait()
         };
         // As in `start`.
         self.under_way = Some((0, launch.text));
-        self.copy_in(CONTROL, &staged(0..4 * launch.control))?;
-        launch.inputs.iter().try_for_each(|input| self.copy_in(INPUT, input))?;
-        run(self, 0)?;
+        let load = || {
+            self.context.enter()?;
+            self.copy_in(CONTROL, &staged(0..4 * launch.control))?;
+            launch.inputs.iter().try_for_each(|input| self.copy_in(INPUT, input))
+        };
+        let loaded = load().and_then(|()| run(self, 0));
+        together.wait();
+        loaded?;
         let begin = Instant::now();
         (0..times).try_for_each(|_| launch.steps.iter().try_for_each(|step| self.launch(step)))?;
         run(self, 0)?;
@@ -196,7 +201,7 @@ impl Stream for CudaStream {
         loop {
             // SAFETY: the stream is there.
             match unsafe { (self.context.driver.stream_query)(self.stream) } {
-                NOT_READY if begin.elapsed() < bound => std::thread::sleep(LOOK.max(begin.elapsed() / 8)),
+                NOT_READY if begin.elapsed() < bound => std::thread::sleep((begin.elapsed() / 8).clamp(LOOK, LOOK_MAX)),
                 NOT_READY => {
                     self.context.hangs.store(true, Ordering::Relaxed);
                     return Err(format!("the device did not answer within {} s", bound.as_secs()));

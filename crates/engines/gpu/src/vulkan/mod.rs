@@ -43,7 +43,7 @@ impl Vulkan {
         let context = Context::new(staged)?;
         let kind = context.kind;
         let (text, count) = streams.unwrap_or(match kind {
-            vk::PhysicalDeviceType::DISCRETE_GPU | vk::PhysicalDeviceType::VIRTUAL_GPU => (32 << 20, 4),
+            vk::PhysicalDeviceType::DISCRETE_GPU | vk::PhysicalDeviceType::VIRTUAL_GPU => (16 << 20, 8),
             vk::PhysicalDeviceType::CPU => (2 << 20, 2),
             _ => (8 << 20, 3),
         });

@@ -7,7 +7,7 @@ use crate::device::{Launch, Layout, Lies, Step, Stream, Transfer};
 use ash::vk::{self, Handle};
 use core::ops::Range;
 use core::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Barrier, PoisonError};
 use std::time::{Duration, Instant};
 use zeroize::Zeroize;
 
@@ -266,15 +266,16 @@ impl Stream for VulkanStream {
         Ok(())
     }
 
-    fn resident(&mut self, launch: &Launch, times: u32) -> Result<Duration, String> {
+    fn resident(&mut self, launch: &Launch, times: u32, together: &Barrier) -> Result<Duration, String> {
         let run = |stream: &mut Self, wiped: usize| {
             stream.submit()?;
             stream.under_way = Some((wiped, launch.text * times as usize));
             stream.wait()
         };
-        self.record(|| self.upload(launch))?;
-        run(self, 0)?;
-        self.record(|| (0..times).for_each(|_| self.kernels(launch)))?;
+        let loaded = self.record(|| self.upload(launch)).and_then(|()| run(self, 0));
+        let recorded = loaded.and_then(|()| self.record(|| (0..times).for_each(|_| self.kernels(launch))));
+        together.wait();
+        recorded?;
         let begin = Instant::now();
         run(self, 0)?;
         let took = begin.elapsed();
