@@ -120,7 +120,7 @@ impl Mediator {
         let start = batch.len();
         let mut bytes = 0u64;
         if !self.launches(engine, algorithm, direction) {
-            bytes = self.take(kind, lanes, batch);
+            bytes = self.take(kind, lanes.max(self.run(now, kind, engine)), batch);
         } else {
             for (kin, count) in self.plan(now, kind, engine, lanes).of {
                 bytes += self.take(kin, count, batch);
@@ -145,6 +145,15 @@ impl Mediator {
             expected_end,
         });
         Decision::Dispatch(engine)
+    }
+
+    /// How many of a kind a worker that takes them one after the other is given at a time: as many as are computed while one is dispatched, but no more than its share of what waits.
+    fn run(&self, now: Time, kind: u16, engine: EngineId) -> usize {
+        let (state, waiting) = (self.engine(engine), self.waiting.len(usize::from(kind)));
+        let Kind { algorithm, bytes, .. } = self.kinds[usize::from(kind)];
+        let each = self.batch_ns(now, engine, algorithm, bytes / waiting.max(1) as u64, 1);
+        let share = waiting.div_ceil(state.workers.saturating_sub(state.running.len()).max(1));
+        share.min(1 + (state.dispatch_ns() / each.max(1.0)) as usize)
     }
 
     /// Takes the oldest of a kind into a batch; their bytes.
@@ -214,7 +223,8 @@ impl Mediator {
         let mut launch = handover + kin.iter().map(|crowd| crowd.count as f64 * crowd.each).sum::<f64>();
         let singly = |other: &EngineId| *other != engine && !self.launches(*other, algorithm, direction);
         for other in engines.and(self.workers.up()).iter().filter(singly) {
-            let takes: Vec<f64> = kin.iter().map(|crowd| self.batch_ns(now, other, algorithm, crowd.mean, 1)).collect();
+            let dispatch = self.engine(other).dispatch_ns();
+            let takes: Vec<f64> = kin.iter().map(|crowd| dispatch + self.batch_ns(now, other, algorithm, crowd.mean, 1)).collect();
             for begin in self.begins(now, other) {
                 let mut spent = begin;
                 for (crowd, each) in kin.iter_mut().zip(&takes) {
