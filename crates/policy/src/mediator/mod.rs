@@ -3,7 +3,7 @@
 //! takeda proposes a mediator between programs and a GPU and leaves open how it decides; others take a fixed size from which on the GPU is used. Here nothing is fixed. For each
 //! request the time at which it would be done is worked out for every engine, from what that engine is believed to take, loaded as it is, and from what it has to do
 //! already; so the size from which on the GPU gains moves with the processor's load and with what waits. How long it took lately to be dispatched counts as
-//! well, and where that is longer than to be computed, a worker is given several requests at a time.
+//! well, and where that is longer than to be computed, a worker is given several requests at a time and no other is called for what it will have done before.
 //!
 //! # Packing
 //!
@@ -385,7 +385,8 @@ impl Mediator {
         let patience_ends = free.map_or(Time(u64::MAX), |free| head.arrived + (PATIENCE * free.service) as u64 + PATIENCE_NS);
         match (free, better) {
             (Some(free), better) if now >= patience_ends || better.is_none_or(|better| free.score <= better.score) => {
-                if let Some(until) = self.company(now, free, kind, &head) {
+                let company = self.company(now, free, kind, &head);
+                if let Some(until) = company.or_else(|| self.sooner_than_called(now, free.engine)) {
                     return Some(Verdict::Wait(until));
                 }
                 Some(Verdict::Go(free.engine, self.why(kind, free, &offers, preferred)))

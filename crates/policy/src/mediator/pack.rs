@@ -135,7 +135,8 @@ impl Mediator {
             self.engines[usize::from(other.0)].belief.pass(count);
         }
         let mean = bytes / count.max(1) as u64;
-        let expected_end = now + self.batch_ns(now, engine, algorithm, mean, count) as u64;
+        let begun = if self.launches(engine, algorithm, direction) { 0.0 } else { self.engine(engine).begun_ns() };
+        let expected_end = now + (begun + self.batch_ns(now, engine, algorithm, mean, count)) as u64;
         self.engines[usize::from(engine.0)].running.push(Running {
             first: batch[start],
             start: now,
@@ -147,13 +148,19 @@ impl Mediator {
         Decision::Dispatch(engine)
     }
 
-    /// How many of a kind a worker that takes them one after the other is given at a time: as many as are computed while one is dispatched, but no more than its share of what waits.
+    /// How many of a kind a worker that takes them one after the other is given at a time: as many as are computed while another worker would be called.
     fn run(&self, now: Time, kind: u16, engine: EngineId) -> usize {
-        let (state, waiting) = (self.engine(engine), self.waiting.len(usize::from(kind)));
+        let waiting = self.waiting.len(usize::from(kind));
         let Kind { algorithm, bytes, .. } = self.kinds[usize::from(kind)];
         let each = self.batch_ns(now, engine, algorithm, bytes / waiting.max(1) as u64, 1);
-        let share = waiting.div_ceil(state.workers.saturating_sub(state.running.len()).max(1));
-        share.min(1 + (state.dispatch_ns() / each.max(1.0)) as usize)
+        1 + (self.engine(engine).dispatch_ns() / each.max(1.0)) as usize
+    }
+
+    /// Until when a request waits for a worker that is at work, for it is free again before another would have begun.
+    pub(super) fn sooner_than_called(&self, now: Time, engine: EngineId) -> Option<Time> {
+        let state = self.engine(engine);
+        let end = state.running.iter().map(|running| running.expected_end).min()?;
+        (end > now && (end.since_ns(now) as f64) < state.dispatch_ns()).then_some(end)
     }
 
     /// Takes the oldest of a kind into a batch; their bytes.

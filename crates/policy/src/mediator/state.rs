@@ -59,6 +59,11 @@ impl EngineState {
     pub(super) fn dispatch_ns(&self) -> f64 {
         if self.is_processor { self.decided_ns + self.begun_ns } else { 0.0 }
     }
+
+    /// The part of that after the decision.
+    pub(super) fn begun_ns(&self) -> f64 {
+        if self.is_processor { self.begun_ns } else { 0.0 }
+    }
 }
 
 /// A batch that an engine works on.
