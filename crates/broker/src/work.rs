@@ -189,11 +189,14 @@ impl Worker {
             ring.read(span, &mut bytes);
             bytes
         };
+        // Not a vector's: an engine may reach these bytes by itself.
+        let mut input = SecretBytes::zeroed(job.input.len());
+        ring.read(job.input, &mut input);
         let operation = OwnedOperation {
             direction: job.direction,
             iv: copy(job.iv),
             aad: copy(job.aad),
-            input: SecretBytes::from(copy(job.input)),
+            input,
             output: SecretBytes::zeroed(entry.algorithm.output_len(job.input.len())),
             tag: copy(job.tag),
         };

@@ -2,7 +2,8 @@
 //!
 //! A GPU copies texts from and to such memory without the processor's help, once its driver has been told of it, which takes longer than copying a text and is therefore done once. So
 //! memory is known by its place: an engine that is given a text asks [`region`] whether it lies in [`HostMemory`], tells its driver when it sees a region for the first time, and
-//! leaves there what it needs to see it again ([`Region::import`]). Who has texts to compute again and again keeps them in [`HostMemory`]; no engine need be told.
+//! leaves there what it needs to see it again ([`Region::import`]). Who has texts to compute again and again, by an engine or in an [`OwnedOperation`](crate::OwnedOperation),
+//! keeps them in [`HostMemory`]; no engine need be told. (A manager computes a borrowed operation on a copy, which lies there too.)
 //!
 //! The memory is there until every engine has let go of it: one whose device hangs, and may write to it still, keeps it for ever.
 
@@ -14,8 +15,8 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
-/// What regions begin and end at in bytes: a page, of which drivers take whole ones.
-pub const PAGE: usize = 4096;
+/// What regions begin and end at in bytes: a page, of which drivers take whole ones, at its largest on any host.
+pub const PAGE: usize = 65_536;
 /// From this size on an engine gains by reaching a text itself.
 pub const WORTH_BYTES: usize = 256 << 10;
 /// What is kept for the next who wants memory, of all sizes together.
@@ -30,11 +31,17 @@ pub trait Imported: Any + Send + Sync {
 /// By an engine's number, what it knows; nothing if it could not import the region.
 type Imports = Vec<(u64, Option<Arc<dyn Imported>>)>;
 
+/// Whether any of these engines' devices hangs.
+fn hang(imports: &[(u64, Option<Arc<dyn Imported>>)]) -> bool {
+    imports.iter().filter_map(|(_, imported)| imported.as_ref()).any(|imported| imported.hangs())
+}
+
 /// A piece of memory that does not move and stays until all who imported it have let go.
 pub struct Region {
     address: usize,
     bytes: usize,
-    imports: Mutex<Imports>,
+    /// `None` once the memory is given back.
+    imports: Mutex<Option<Imports>>,
 }
 
 impl Region {
@@ -48,9 +55,11 @@ impl Region {
         self.bytes
     }
 
-    /// What the engine of that number, which no other has ([`importer`]), knows of it. At first sight it is asked, once: `None` where it cannot import it.
+    /// What the engine of that number, which no other has ([`importer`]), knows of it. At first sight it is asked, once. `None` where it cannot import it, or
+    /// where the memory is given back already.
     pub fn import(&self, importer: u64, make: impl FnOnce(&Self) -> Option<Arc<dyn Imported>>) -> Option<Arc<dyn Imported>> {
         let mut imports = lock(&self.imports);
+        let imports = imports.as_mut()?;
         if let Some((_, known)) = imports.iter().find(|(number, _)| *number == importer) {
             return known.clone();
         }
@@ -61,7 +70,7 @@ impl Region {
 
     /// Whether a device may reach it that does not answer.
     fn hangs(&self) -> bool {
-        lock(&self.imports).iter().filter_map(|(_, imported)| imported.as_ref()).any(|imported| imported.hangs())
+        lock(&self.imports).as_deref().is_some_and(hang)
     }
 }
 
@@ -102,7 +111,7 @@ impl Block {
         let begin = memory.as_ptr().expose_provenance();
         let address = begin.next_multiple_of(PAGE);
         let at = address - begin;
-        let region = Arc::new(Region { address, bytes, imports: Mutex::default() });
+        let region = Arc::new(Region { address, bytes, imports: Mutex::new(Some(Imports::new())) });
         REGIONS.write().unwrap_or_else(PoisonError::into_inner).insert(region.address, Arc::downgrade(&region));
         Self { memory, at, region }
     }
@@ -111,8 +120,8 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         REGIONS.write().unwrap_or_else(PoisonError::into_inner).remove(&self.region.address);
-        let imports = core::mem::take(&mut *lock(&self.region.imports));
-        if imports.iter().filter_map(|(_, imported)| imported.as_ref()).any(|imported| imported.hangs()) {
+        let imports = lock(&self.region.imports).take().unwrap_or_default();
+        if hang(&imports) {
             core::mem::forget((imports, core::mem::take(&mut self.memory)));
         }
     }
@@ -175,7 +184,7 @@ impl HostMemory {
     pub fn zeroed(len: usize) -> Self {
         let kept = {
             let mut pool = lock(&POOL);
-            let fits = |block: &Block| (len..=2 * len.max(PAGE)).contains(&block.region.bytes);
+            let fits = |block: &Block| (len..=2 * len.max(PAGE)).contains(&block.region.bytes) && !block.region.hangs();
             let found = pool.blocks.iter().position(fits);
             found.map(|found| {
                 let block = pool.blocks.swap_remove(found);
@@ -206,9 +215,9 @@ impl Drop for HostMemory {
     fn drop(&mut self) {
         wipe(self);
         let Some(block) = self.block.take() else { return };
-        let hangs = block.region.hangs();
+        let is_kept = block.region.bytes >= WORTH_BYTES && !block.region.hangs();
         let mut pool = lock(&POOL);
-        if pool.importers > 0 && pool.bytes + block.region.bytes <= KEPT_BYTES && !hangs {
+        if is_kept && pool.importers > 0 && pool.bytes + block.region.bytes <= KEPT_BYTES {
             pool.bytes += block.region.bytes;
             pool.blocks.push(block);
         } else {
@@ -294,18 +303,20 @@ mod tests {
         }
         drop((region, told));
         assert_eq!((asked, let_go.load(Ordering::Relaxed)), (1, 0));
+        let kept = super::region(&memory).unwrap();
         drop(memory);
         assert_eq!(let_go.load(Ordering::Relaxed), 2);
+        assert!(kept.import(importer(), |_| unreachable!("the memory is gone")).is_none());
     }
 
     #[test]
     fn what_a_device_that_hangs_may_reach_stays_and_nobody_gets_it() {
         let _turn = lock(&TURN);
         for importing in [None, Some(Importing::begin())] {
-            let memory = HostMemory::zeroed(300 * PAGE);
+            let memory = HostMemory::zeroed(20 * PAGE);
             let (address, let_go) = (memory.as_ptr().addr(), tell(&memory, true));
             drop(memory);
-            let others: Vec<_> = (0..50).map(|_| HostMemory::zeroed(300 * PAGE)).collect();
+            let others: Vec<_> = (0..50).map(|_| HostMemory::zeroed(20 * PAGE)).collect();
             assert!(others.iter().all(|other| other.as_ptr().addr() != address));
             drop((others, importing));
             assert_eq!(let_go.load(Ordering::Relaxed), 0);

@@ -272,8 +272,7 @@ pub struct EngineInfo {
     pub costs: bywash_core::CostSheet,
 }
 
-/// How many operations of each algorithm, each way, gain from going together in one batch: 1 where nothing does. A policy that learns that dispatching takes longer
-/// than computing may give more at a time, to be computed one after the other.
+/// How many operations of each algorithm, each way, gain from going together in one batch: 1 where nothing does.
 #[derive(Clone, Debug)]
 pub struct Lanes(Box<[[usize; WAYS]; Algorithm::COUNT]>);
 

@@ -4,6 +4,7 @@ use bywash_core::memory::{Imported, Region};
 use core::ops::Range;
 use core::time::Duration;
 use std::sync::Barrier;
+use std::time::Instant;
 
 /// A kernel; its text is the file of `src/kernels` named here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,6 +106,36 @@ pub(crate) struct Launch {
     pub(crate) steps: Vec<Step>,
 }
 
+impl Launch {
+    /// What a stream is at when it has begun this. A launch that reaches memory of others is waited for until it ends, however long that takes: nobody may have that memory
+    /// back before.
+    pub(crate) fn under_way(&self) -> UnderWay {
+        let imported = self.inputs.iter().chain(&self.outputs).any(|transfer| transfer.host != Lies::Staged);
+        UnderWay { control: self.control, bound: (!imported).then(|| bound(self.text)) }
+    }
+}
+
+/// How long what goes over so many bytes may take; one that takes longer never ends: then the device hangs.
+pub(crate) fn bound(bytes: usize) -> Duration {
+    Duration::from_secs(10) + Duration::from_micros(bytes as u64)
+}
+
+/// What a stream is at.
+#[derive(Clone, Copy)]
+pub(crate) struct UnderWay {
+    /// Words of the control buffer to be wiped when it has ended.
+    pub(crate) control: usize,
+    /// How long it is waited for; `None` if until it ends.
+    pub(crate) bound: Option<Duration>,
+}
+
+impl UnderWay {
+    /// What leaves so many words of the control buffer to be wiped and goes over so many bytes.
+    pub(crate) fn over(control: usize, bytes: usize) -> Self {
+        Self { control, bound: Some(bound(bytes)) }
+    }
+}
+
 /// How a stream's buffers are laid out; the same for all streams of a device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
@@ -187,12 +218,12 @@ pub(crate) trait Stream: Send {
     /// Starts.
     fn start(&mut self, launch: &Launch) -> Result<(), String>;
 
-    /// Waits for the end of what was started, no longer than a bound. After an error the stream is not used again.
+    /// Waits for the end of what was started, no longer than its [bound](UnderWay::bound). After an error the stream is not used again.
     fn wait(&mut self) -> Result<(), String>;
 
-    /// Runs the kernels of a launch so many times over what lies in the device's memory, without copies, and says how long that took: what a benchmark
+    /// Runs the kernels of a launch so many times over what lies in the device's memory, without copies, and says from when to when that was: what a benchmark
     /// wants to know. It begins once all streams that run `together` have their text on the device. Keys are wiped afterwards.
-    fn resident(&mut self, launch: &Launch, times: u32, together: &Barrier) -> Result<Duration, String>;
+    fn resident(&mut self, launch: &Launch, times: u32, together: &Barrier) -> Result<Range<Instant>, String>;
 
     /// Starts copying all of the input buffer's text to the device, or of the output buffer's from it, so many times: what a benchmark measures the rest by.
     fn start_copies(&mut self, inward: bool, times: u32) -> Result<(), String>;
@@ -200,4 +231,21 @@ pub(crate) trait Stream: Send {
     /// What the device's own copies of the control and the output buffer hold.
     #[cfg(test)]
     fn device_memory(&mut self) -> (Vec<u32>, Vec<u8>);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reaches_memory_of_others_is_waited_for_until_it_ends() {
+        let transfer = |host: Lies| Transfer { at: 0, bytes: 16, host };
+        let launch = |from: Lies, to: Lies| {
+            let (inputs, outputs) = (vec![transfer(Lies::Staged), transfer(from)], vec![transfer(to)]);
+            Launch { control: 7, text: 32, inputs, outputs, sums: 0..0, scratch: 0..0, steps: Vec::new() }.under_way().bound
+        };
+        let imported = Lies::Imported { handle: 1, offset: 0 };
+        assert_eq!(launch(Lies::Staged, Lies::Staged), Some(bound(32)));
+        assert!(launch(imported, Lies::Staged).is_none() && launch(Lies::Staged, imported).is_none());
+    }
 }

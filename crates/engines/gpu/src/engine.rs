@@ -43,8 +43,10 @@ pub(crate) struct Inner {
     pub(crate) device: Box<dyn Device>,
     idle: Mutex<Pool>,
     returned: Condvar,
-    /// Its number among those that import memory, and that it does.
-    importer: Option<(u64, Importing)>,
+    /// Its number among those that import memory, if it does.
+    importer: Option<u64>,
+    /// As long as its device is there.
+    importing: Mutex<Option<Importing>>,
     /// After a launch that failed or did not end nothing more is tried: the manager has other engines.
     lost: AtomicBool,
 }
@@ -79,8 +81,10 @@ struct Part {
 impl GpuEngine {
     pub(crate) fn new(name: &str, device: Box<dyn Device>) -> Self {
         let idle = Mutex::new(Pool { streams: Vec::new(), made: 0, most: device.streams() });
-        let importer = device.imports().then(|| (memory::importer(), Importing::begin()));
-        Self(Arc::new(Inner { name: name.to_owned(), device, idle, returned: Condvar::new(), importer, lost: AtomicBool::new(false) }))
+        let importer = device.imports().then(memory::importer);
+        let importing = Mutex::new(importer.map(|_| Importing::begin()));
+        let lost = AtomicBool::new(false);
+        Self(Arc::new(Inner { name: name.to_owned(), device, idle, returned: Condvar::new(), importer, importing, lost }))
     }
 }
 
@@ -125,8 +129,8 @@ impl Inner {
     /// Whether memory was imported.
     #[cfg(test)]
     pub(crate) fn knows(&self, bytes: &[u8]) -> bool {
-        let (importer, _) = self.importer.as_ref().expect("a device that imports");
-        memory::region(bytes).is_some_and(|region| region.import(*importer, |_| None).is_some())
+        let importer = self.importer.expect("a device that imports");
+        memory::region(bytes).is_some_and(|region| region.import(importer, |_| None).is_some())
     }
 
     /// The streams that are idle, for tests to look into.
@@ -136,9 +140,11 @@ impl Inner {
     }
 
     fn lose(&self) {
-        let _pool = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let pool = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         self.lost.store(true, Ordering::Relaxed);
         self.returned.notify_all();
+        drop(pool);
+        drop(self.importing.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     pub(crate) fn run(&self, batch: &mut [Task<'_>]) {
@@ -175,9 +181,9 @@ impl Inner {
     /// Where the device finds a text.
     fn lies(&self, text: &[u8]) -> Lies {
         let found = || {
-            let (importer, _) = self.importer.as_ref().filter(|_| text.len() >= IMPORTED_BYTES)?;
+            let importer = self.importer.filter(|_| text.len() >= IMPORTED_BYTES)?;
             let region = memory::region(text)?;
-            let imported = region.import(*importer, |region| Some(Arc::new(Reached(self.device.import(region)?))))?;
+            let imported = region.import(importer, |region| Some(Arc::new(Reached(self.device.import(region)?))))?;
             let imported: &dyn Any = &*imported;
             let handle = imported.downcast_ref::<Reached>()?.0.handle();
             Some(Lies::Imported { handle, offset: text.as_ptr().addr() - region.address() })
@@ -319,8 +325,8 @@ mod tests {
     use crate::device::Layout;
     use bywash_core::{Data, Direction, Key, Operation};
     use core::sync::atomic::AtomicUsize;
-    use core::time::Duration;
     use std::sync::{Barrier, OnceLock};
+    use std::time::Instant;
 
     /// A device whose launches compute nothing, and fail after a few.
     struct Broken {
@@ -401,8 +407,8 @@ mod tests {
             if take(&self.4) { Ok(()) } else { Err("the device did not answer".into()) }
         }
 
-        fn resident(&mut self, _: &Launch, _: u32, _: &Barrier) -> core::result::Result<Duration, String> {
-            self.wait().map(|()| Duration::ZERO)
+        fn resident(&mut self, _: &Launch, _: u32, _: &Barrier) -> core::result::Result<Range<Instant>, String> {
+            self.wait().map(|()| Instant::now()..Instant::now())
         }
 
         fn start_copies(&mut self, _: bool, _: u32) -> core::result::Result<(), String> {

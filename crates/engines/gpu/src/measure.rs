@@ -60,9 +60,11 @@ impl GpuEngine {
         let took = std::thread::scope(|scope| {
             let threads: Vec<_> = filled.into_iter().map(|filled| scope.spawn(move || run(filled))).collect();
             let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a thread panicked".into())));
-            ended.collect::<core::result::Result<Vec<Duration>, String>>()
+            ended.collect::<core::result::Result<Vec<_>, String>>()
         });
-        let took = took.map_err(failed)?.into_iter().max().unwrap_or_default();
+        let runs = took.map_err(failed)?;
+        let (begin, end) = (runs.iter().map(|run| run.start).min(), runs.iter().map(|run| run.end).max());
+        let took = begin.zip(end).map_or(Duration::ZERO, |(begin, end)| end - begin);
         Ok(Resident { bytes: bytes * streams, times, took })
     }
 

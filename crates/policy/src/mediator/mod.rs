@@ -2,8 +2,7 @@
 //!
 //! takeda proposes a mediator between programs and a GPU and leaves open how it decides; others take a fixed size from which on the GPU is used. Here nothing is fixed. For each
 //! request the time at which it would be done is worked out for every engine, from what that engine is believed to take, loaded as it is, and from what it has to do
-//! already; so the size from which on the GPU gains moves with the processor's load and with what waits. How long it took lately to be dispatched counts as
-//! well, and where that is longer than to be computed, a worker is given several requests at a time and no other is called for what it will have done before.
+//! already; so the size from which on the GPU gains moves with the processor's load and with what waits.
 //!
 //! # Packing
 //!
@@ -32,7 +31,6 @@ mod belief;
 mod cut;
 mod pack;
 mod setting;
-mod state;
 
 pub use cut::JOIN_NS_PER_BYTE;
 pub use setting::{NAME, Prefer, Setting, WAIT_NS, help};
@@ -40,18 +38,19 @@ pub use setting::{NAME, Prefer, Setting, WAIT_NS, help};
 use crate::placement::PATIENCE_NS;
 use crate::waiting::{Entry, Waiting};
 use crate::workers::Workers;
-use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Policy, Reason, Request, RequestId};
-use belief::Shape;
+use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Reason, Request, RequestId};
+use belief::{Belief, Shape};
 use bywash_core::route::{ROUTES, SizeClass, route_index};
 use bywash_core::{Algorithm, Direction, Time, divide};
 use pack::Wager;
-use state::{EngineState, Gap, Running};
 
 /// How much later than elsewhere a request may be done on the engine that is preferred for the processor's freedom, or for energy: 20 ms, and four times what it takes there.
 pub const SLACK_NS: f64 = 20e6;
 const SLACK_TIMES: f64 = 4.0;
 /// So many times its own time a request lets shorter ones go first, or waits for a better engine.
 pub const PATIENCE: f64 = 8.0;
+/// The least that a gap between arrivals counts for in their mean.
+const GAP_WEIGHT_MIN: f64 = 1.0 / 32.0;
 /// See [`Mediator::doubt`].
 const DOUBT: f64 = 2.0;
 /// The least time after which to ask again: below a microsecond no clock and no thread is that exact.
@@ -81,6 +80,51 @@ pub struct Mediator {
     gaps: Vec<Gap>,
     wager: Wager,
     reason: Reason,
+}
+
+struct EngineState {
+    belief: Belief,
+    lanes: Lanes,
+    workers: usize,
+    running: Vec<Running>,
+    is_processor: bool,
+    watts: f64,
+    host_ns: f64,
+    host_ns_per_byte: f64,
+}
+
+/// A batch that an engine works on.
+struct Running {
+    first: RequestId,
+    start: Time,
+    algorithm: Algorithm,
+    count: usize,
+    /// Mean size of its operations.
+    bytes: u64,
+    expected_end: Time,
+}
+
+/// Time between arrivals lately.
+#[derive(Clone, Copy, Default)]
+struct Gap {
+    mean_ns: f64,
+    last: Option<Time>,
+    seen: u32,
+}
+
+impl Gap {
+    fn arrival(&mut self, now: Time) {
+        if let Some(last) = self.last.replace(now) {
+            self.seen = self.seen.saturating_add(1);
+            self.mean_ns += (now.since_ns(last) as f64 - self.mean_ns) * f64::max(1.0 / f64::from(self.seen), GAP_WEIGHT_MIN);
+        }
+    }
+
+    /// Nanoseconds, at least those since the last arrival; without end for a first one.
+    fn ns(&self, now: Time) -> f64 {
+        let mean = if self.seen > 0 { self.mean_ns } else { f64::INFINITY };
+        self.last.map_or(f64::INFINITY, |last| mean.max(now.since_ns(last) as f64).max(1.0))
+    }
 }
 
 struct Kind {
@@ -129,10 +173,20 @@ impl Mediator {
     /// # Panics
     /// With more than [`ENGINES_MAX`](crate::ENGINES_MAX) engines.
     pub fn new(engines: &[EngineInfo], setting: Setting) -> Self {
+        let state = |info: &EngineInfo| EngineState {
+            belief: Belief::of(info, !info.costs.is_processor()),
+            lanes: info.lanes.clone(),
+            workers: info.workers,
+            running: Vec::with_capacity(info.workers),
+            is_processor: info.costs.is_processor(),
+            watts: info.costs.watts.unwrap_or(1.0),
+            host_ns: info.costs.host_ns,
+            host_ns_per_byte: info.costs.host_ns_per_byte,
+        };
         Self {
             setting,
             workers: Workers::new(engines),
-            engines: engines.iter().map(EngineState::new).collect(),
+            engines: engines.iter().map(state).collect(),
             waiting: Waiting::default(),
             kinds: Vec::new(),
             by_route: vec![Vec::new(); ROUTES],
@@ -253,9 +307,7 @@ impl Mediator {
         let state = &mut self.engines[usize::from(engine.0)];
         if let Some(place) = state.running.iter().position(|running| Some(&running.first) == batch.first()) {
             let done = state.running.swap_remove(place);
-            state.ended = Some(now);
             if let Some(service_ns) = service_ns {
-                state.learn_begin(now, done.start, service_ns);
                 state.belief.observe(now, host, done.algorithm, done.bytes, done.count, service_ns);
             }
         }
@@ -333,7 +385,6 @@ impl Mediator {
                 (self.batch_ns(now, engine, algorithm, bytes, waiting.min(lanes)) * rounds.max(1.0), false)
             }
         };
-        let service = service + state.dispatch_ns();
         let done = begin + self.doubt(engine, head.request.engines) * service;
         Offer { engine, done, score: if is_spare { f64::INFINITY } else { done }, service }
     }
@@ -385,8 +436,7 @@ impl Mediator {
         let patience_ends = free.map_or(Time(u64::MAX), |free| head.arrived + (PATIENCE * free.service) as u64 + PATIENCE_NS);
         match (free, better) {
             (Some(free), better) if now >= patience_ends || better.is_none_or(|better| free.score <= better.score) => {
-                let company = self.company(now, free, kind, &head);
-                if let Some(until) = company.or_else(|| self.sooner_than_called(now, free.engine)) {
+                if let Some(until) = self.company(now, free, kind, &head) {
                     return Some(Verdict::Wait(until));
                 }
                 Some(Verdict::Go(free.engine, self.why(kind, free, &offers, preferred)))
@@ -438,7 +488,7 @@ impl Mediator {
             let Shape { handover, each } = self.shape(now, engine, request.algorithm, bytes);
             return (doubt * handover, doubt * each / bytes.max(1) as f64);
         }
-        (self.engine(engine).dispatch_ns(), doubt * self.batch_ns(now, engine, request.algorithm, bytes, 1) / bytes.max(1) as f64)
+        (0.0, doubt * self.batch_ns(now, engine, request.algorithm, bytes, 1) / bytes.max(1) as f64)
     }
 
     /// In how many nanoseconds each worker of an engine is expected to be free, the last to be so first.
@@ -504,7 +554,6 @@ impl Policy for Mediator {
     }
 
     fn decide(&mut self, now: Time, batch: &mut Vec<RequestId>) -> Decision {
-        self.engines.iter_mut().for_each(|state| state.learn_decision(now));
         if self.busy.is_empty() || self.workers.ready().is_empty() {
             return Decision::Idle;
         }

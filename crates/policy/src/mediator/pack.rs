@@ -120,7 +120,7 @@ impl Mediator {
         let start = batch.len();
         let mut bytes = 0u64;
         if !self.launches(engine, algorithm, direction) {
-            bytes = self.take(kind, lanes.max(self.run(now, kind, engine)), batch);
+            bytes = self.take(kind, lanes, batch);
         } else {
             for (kin, count) in self.plan(now, kind, engine, lanes).of {
                 bytes += self.take(kin, count, batch);
@@ -135,8 +135,7 @@ impl Mediator {
             self.engines[usize::from(other.0)].belief.pass(count);
         }
         let mean = bytes / count.max(1) as u64;
-        let begun = if self.launches(engine, algorithm, direction) { 0.0 } else { self.engine(engine).begun_ns() };
-        let expected_end = now + (begun + self.batch_ns(now, engine, algorithm, mean, count)) as u64;
+        let expected_end = now + self.batch_ns(now, engine, algorithm, mean, count) as u64;
         self.engines[usize::from(engine.0)].running.push(Running {
             first: batch[start],
             start: now,
@@ -146,21 +145,6 @@ impl Mediator {
             expected_end,
         });
         Decision::Dispatch(engine)
-    }
-
-    /// How many of a kind a worker that takes them one after the other is given at a time: as many as are computed while another worker would be called.
-    fn run(&self, now: Time, kind: u16, engine: EngineId) -> usize {
-        let waiting = self.waiting.len(usize::from(kind));
-        let Kind { algorithm, bytes, .. } = self.kinds[usize::from(kind)];
-        let each = self.batch_ns(now, engine, algorithm, bytes / waiting.max(1) as u64, 1);
-        1 + (self.engine(engine).dispatch_ns() / each.max(1.0)) as usize
-    }
-
-    /// Until when a request waits for a worker that is at work, for it is free again before another would have begun.
-    pub(super) fn sooner_than_called(&self, now: Time, engine: EngineId) -> Option<Time> {
-        let state = self.engine(engine);
-        let end = state.running.iter().map(|running| running.expected_end).min()?;
-        (end > now && (end.since_ns(now) as f64) < state.dispatch_ns()).then_some(end)
     }
 
     /// Takes the oldest of a kind into a batch; their bytes.
@@ -230,8 +214,7 @@ impl Mediator {
         let mut launch = handover + kin.iter().map(|crowd| crowd.count as f64 * crowd.each).sum::<f64>();
         let singly = |other: &EngineId| *other != engine && !self.launches(*other, algorithm, direction);
         for other in engines.and(self.workers.up()).iter().filter(singly) {
-            let dispatch = self.engine(other).dispatch_ns();
-            let takes: Vec<f64> = kin.iter().map(|crowd| dispatch + self.batch_ns(now, other, algorithm, crowd.mean, 1)).collect();
+            let takes: Vec<f64> = kin.iter().map(|crowd| self.batch_ns(now, other, algorithm, crowd.mean, 1)).collect();
             for begin in self.begins(now, other) {
                 let mut spent = begin;
                 for (crowd, each) in kin.iter_mut().zip(&takes) {

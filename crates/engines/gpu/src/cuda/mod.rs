@@ -27,6 +27,9 @@ const LIMITS: [c_int; 4] = [13, 16, 36, 37];
 /// Bitwise instructions that a multiprocessor starts in a cycle: 64 on compute capability 5.0 and later (CUDA C programming guide, arithmetic instructions).
 const BITWISE: f64 = 64.0;
 
+/// `CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED`.
+const ALREADY_REGISTERED: c_int = 712;
+
 /// The device's context and kernels, set up once.
 struct Context {
     driver: Driver,
@@ -148,6 +151,8 @@ impl Cuda {
 struct Pinned {
     context: Arc<Context>,
     address: usize,
+    /// The process that did so, unless another window of the region did.
+    owner: Option<u32>,
 }
 
 impl Window for Pinned {
@@ -163,7 +168,8 @@ impl Window for Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        if self.context.enter().is_ok() {
+        // Not in a child that inherited it.
+        if self.owner == Some(std::process::id()) && self.context.enter().is_ok() {
             // SAFETY: it was registered when this was made, and no launch that uses it is under way: texts are borrowed as long as they are computed.
             unsafe { (self.context.driver.unregister)(core::ptr::with_exposed_provenance_mut(self.address)) };
         }
@@ -195,7 +201,13 @@ impl Device for Cuda {
         self.context.enter().ok()?;
         // SAFETY: whoever keeps a region leaves its memory where it is until windows on it are gone, and for ever if the device hangs.
         let status = unsafe { (self.context.driver.register)(core::ptr::with_exposed_provenance_mut(region.address()), region.bytes(), 0) };
-        (status == 0).then(|| Box::new(Pinned { context: self.context.clone(), address: region.address() }) as Box<dyn Window>)
+        // Another engine of this process on the same device may have done so: its window goes when this one does.
+        let owner = match status {
+            0 => Some(std::process::id()),
+            ALREADY_REGISTERED => None,
+            _ => return None,
+        };
+        Some(Box::new(Pinned { context: self.context.clone(), address: region.address(), owner }))
     }
 
     fn stream(&self) -> Result<Box<dyn Stream>, String> {

@@ -2,7 +2,7 @@
 
 use super::Context;
 use super::functions::{Address, NOT_READY, Pointer};
-use crate::device::{Launch, Layout, Lies, Step, Stream, Transfer};
+use crate::device::{Launch, Layout, Lies, Step, Stream, Transfer, UnderWay};
 use core::ffi::c_void;
 use core::ops::Range;
 use core::ptr::null_mut;
@@ -11,11 +11,12 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 use zeroize::Zeroize;
 
-/// A launch that takes longer than this and a microsecond for each byte never ends: then the device hangs.
-const BOUND: Duration = Duration::from_secs(10);
 /// How soon is looked first whether it has ended; then after an eighth of the time that has passed, but no later than that.
 const LOOK: Duration = Duration::from_micros(20);
 const LOOK_MAX: Duration = Duration::from_micros(100);
+/// After so long nobody is in a hurry.
+const SOON: Duration = Duration::from_secs(1);
+const LOOK_LATE: Duration = Duration::from_millis(10);
 /// Lanes of a block, as `dialect.h` promises the compiler.
 const BLOCK: u32 = 128;
 /// `CU_STREAM_NON_BLOCKING`.
@@ -34,7 +35,7 @@ pub(super) struct CudaStream {
     /// The same on the device.
     own: [Address; 3],
     sizes: [usize; 3],
-    under_way: Option<(usize, usize)>,
+    under_way: Option<UnderWay>,
 }
 
 // SAFETY: streams and memory belong to no thread; each call makes the context current first.
@@ -149,7 +150,7 @@ impl Stream for CudaStream {
     fn start(&mut self, launch: &Launch) -> Result<(), String> {
         self.context.enter()?;
         // From here on the stream may be at work, whatever fails.
-        self.under_way = Some((launch.control, launch.text));
+        self.under_way = Some(launch.under_way());
         let queue = || {
             self.copy_in(CONTROL, &staged(0..4 * launch.control))?;
             launch.inputs.iter().try_for_each(|input| self.copy_in(INPUT, input))?;
@@ -163,13 +164,13 @@ impl Stream for CudaStream {
         queued.and(self.wipe_all(launch))
     }
 
-    fn resident(&mut self, launch: &Launch, times: u32, together: &Barrier) -> Result<Duration, String> {
+    fn resident(&mut self, launch: &Launch, times: u32, together: &Barrier) -> Result<Range<Instant>, String> {
         let run = |stream: &mut Self, wiped: usize| {
-            stream.under_way = Some((wiped, launch.text * times as usize));
+            stream.under_way = Some(UnderWay::over(wiped, launch.text * times as usize));
             stream.wait()
         };
         // As in `start`.
-        self.under_way = Some((0, launch.text));
+        self.under_way = Some(UnderWay::over(0, launch.text));
         let load = || {
             self.context.enter()?;
             self.copy_in(CONTROL, &staged(0..4 * launch.control))?;
@@ -181,7 +182,7 @@ impl Stream for CudaStream {
         let begin = Instant::now();
         (0..times).try_for_each(|_| launch.steps.iter().try_for_each(|step| self.launch(step)))?;
         run(self, 0)?;
-        let took = begin.elapsed();
+        let took = begin..Instant::now();
         self.wipe_all(launch)?;
         run(self, launch.control)?;
         Ok(took)
@@ -190,26 +191,34 @@ impl Stream for CudaStream {
     fn start_copies(&mut self, inward: bool, times: u32) -> Result<(), String> {
         self.context.enter()?;
         let all = staged(0..self.sizes[INPUT]);
-        self.under_way = Some((0, all.bytes * times as usize));
+        self.under_way = Some(UnderWay::over(0, all.bytes * times as usize));
         (0..times).try_for_each(|_| if inward { self.copy_in(INPUT, &all) } else { self.copy_out(&all) })
     }
 
     fn wait(&mut self) -> Result<(), String> {
-        let Some((control, text)) = self.under_way else { return Ok(()) };
-        self.context.enter()?;
-        let (begin, bound) = (Instant::now(), BOUND + Duration::from_micros(text as u64));
+        let Some(UnderWay { control, bound }) = self.under_way else { return Ok(()) };
+        let hangs = |context: &Context, reason: String| {
+            context.hangs.store(true, Ordering::Relaxed);
+            Err(reason)
+        };
+        if let Err(reason) = self.context.enter() {
+            return hangs(&self.context, reason);
+        }
+        let begin = Instant::now();
         loop {
+            let passed = begin.elapsed();
             // SAFETY: the stream is there.
             match unsafe { (self.context.driver.stream_query)(self.stream) } {
-                NOT_READY if begin.elapsed() < bound => std::thread::sleep((begin.elapsed() / 8).clamp(LOOK, LOOK_MAX)),
-                NOT_READY => {
-                    self.context.hangs.store(true, Ordering::Relaxed);
-                    return Err(format!("the device did not answer within {} s", bound.as_secs()));
-                }
+                NOT_READY => match bound.filter(|bound| passed >= *bound) {
+                    Some(bound) => return hangs(&self.context, format!("the device did not answer within {} s", bound.as_secs())),
+                    None => std::thread::sleep((passed / 8).clamp(LOOK, if passed < SOON { LOOK_MAX } else { LOOK_LATE })),
+                },
                 status => {
                     self.under_way = None;
                     self.control()[..control].zeroize();
-                    return self.context.driver.check("cuStreamQuery", status);
+                    let ended = self.context.driver.check("cuStreamQuery", status);
+                    // An error is the whole context's, and does not say what the device may still reach.
+                    return ended.or_else(|reason| hangs(&self.context, reason));
                 }
             }
         }
@@ -223,7 +232,7 @@ impl Stream for CudaStream {
         let status = unsafe { (driver.copy_out)(self.host[CONTROL].cast(), self.own[CONTROL], self.sizes[CONTROL], self.stream) };
         driver.check("cuMemcpyDtoHAsync", status).unwrap();
         self.copy_out(&staged(0..self.sizes[OUTPUT])).unwrap();
-        self.under_way = Some((0, 0));
+        self.under_way = Some(UnderWay::over(0, 0));
         self.wait().unwrap();
         (self.control().to_vec(), self.output().to_vec())
     }
@@ -231,8 +240,9 @@ impl Stream for CudaStream {
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        // Of a device that hangs all that it may still use is left as it is, keys too; and nobody waits for it twice.
-        if self.context.hangs.load(Ordering::Relaxed)
+        // Of a device that hangs all that it may still use is left as it is, keys too; and nobody waits for it twice, but for what reaches memory of others.
+        let reaches = self.under_way.is_some_and(|under_way| under_way.bound.is_none());
+        if (self.context.hangs.load(Ordering::Relaxed) && !reaches)
             || (self.wait().is_err() && self.context.hangs.load(Ordering::Relaxed))
             || self.context.enter().is_err()
         {

@@ -143,7 +143,7 @@ impl Stream for TwinStream {
         Ok(())
     }
 
-    fn resident(&mut self, _: &Launch, _: u32, _: &std::sync::Barrier) -> Result<core::time::Duration, String> {
+    fn resident(&mut self, _: &Launch, _: u32, _: &std::sync::Barrier) -> Result<core::ops::Range<std::time::Instant>, String> {
         Err("a twin has no speed of its own".into())
     }
 

@@ -192,11 +192,23 @@ fn choose(instance: &Instance) -> Result<(vk::PhysicalDevice, u32), String> {
         .ok_or_else(|| "libvulkan.so.1 finds no device with Vulkan 1.1 and a compute queue".into())
 }
 
+/// Whether a buffer over memory of the host's is something that the device has.
+fn imports_buffers(instance: &Instance, physical: vk::PhysicalDevice) -> bool {
+    let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    let kind = vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
+    let buffer = vk::PhysicalDeviceExternalBufferInfo::default().usage(usage).handle_type(kind);
+    let mut properties = vk::ExternalBufferProperties::default();
+    // SAFETY: a plain question about a device with Vulkan 1.1.
+    unsafe { instance.get_physical_device_external_buffer_properties(physical, &buffer, &mut properties) };
+    properties.external_memory_properties.external_memory_features.contains(vk::ExternalMemoryFeatureFlags::IMPORTABLE)
+}
+
 fn open(instance: &Instance, physical: vk::PhysicalDevice, family: u32) -> Result<(Device, Option<External>), String> {
     let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&[1.0])];
     // SAFETY: plain questions about a device.
     let known = unsafe { instance.enumerate_device_extension_properties(physical) }.unwrap_or_default();
-    let imports = known.iter().any(|extension| extension.extension_name_as_c_str() == Ok(external_memory_host::NAME));
+    let imports = known.iter().any(|extension| extension.extension_name_as_c_str() == Ok(external_memory_host::NAME))
+        && imports_buffers(instance, physical);
     let extensions: Vec<_> = imports.then(|| external_memory_host::NAME.as_ptr()).into_iter().collect();
     let create = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
     // SAFETY: the structures live until the call returns.

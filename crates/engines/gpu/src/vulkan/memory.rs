@@ -89,6 +89,8 @@ pub(super) struct Imported {
     context: Arc<Context>,
     buffer: vk::Buffer,
     memory: vk::DeviceMemory,
+    /// The process that made it.
+    owner: u32,
 }
 
 impl Imported {
@@ -110,8 +112,12 @@ impl Imported {
             let ask = external.functions.fp().get_memory_host_pointer_properties_ext;
             ask(device.handle(), kind, pointer, &mut properties).result().ok()?;
             let buffer = device.create_buffer(&create, None).ok()?;
-            let mut made = Self { context: context.clone(), buffer, memory: vk::DeviceMemory::null() };
-            let allowed = properties.memory_type_bits & device.get_buffer_memory_requirements(buffer).memory_type_bits;
+            let mut made = Self { context: context.clone(), buffer, memory: vk::DeviceMemory::null(), owner: std::process::id() };
+            let needs = device.get_buffer_memory_requirements(buffer);
+            if needs.size > bytes as u64 {
+                return None;
+            }
+            let allowed = properties.memory_type_bits & needs.memory_type_bits;
             let memory_type = memory_type(&context.memories, allowed, Seen::Host)?;
             let mut import = vk::ImportMemoryHostPointerInfoEXT::default().handle_type(kind).host_pointer(pointer);
             let allocate = vk::MemoryAllocateInfo::default().allocation_size(bytes as u64).memory_type_index(memory_type);
@@ -135,6 +141,10 @@ impl Window for Imported {
 
 impl Drop for Imported {
     fn drop(&mut self) {
+        // A child that inherited it leaves it alone.
+        if self.owner != std::process::id() {
+            return;
+        }
         // SAFETY: no launch that uses it is under way: texts are borrowed as long as they are computed, and while the device hangs this is not dropped. Null is ignored.
         unsafe {
             self.context.device.destroy_buffer(self.buffer, None);

@@ -3,7 +3,7 @@
 use super::GROUP;
 use super::context::{Context, failed};
 use super::memory::{Buffer, Seen};
-use crate::device::{Launch, Layout, Lies, Step, Stream, Transfer};
+use crate::device::{Launch, Layout, Lies, Step, Stream, Transfer, UnderWay};
 use ash::vk::{self, Handle};
 use core::ops::Range;
 use core::sync::atomic::Ordering;
@@ -11,9 +11,8 @@ use std::sync::{Arc, Barrier, PoisonError};
 use std::time::{Duration, Instant};
 use zeroize::Zeroize;
 
-/// A launch that takes longer than this and a microsecond for each byte never ends: then the device hangs.
-const BOUND_NS: u64 = 10_000_000_000;
-const BOUND_NS_PER_BYTE: u64 = 1_000;
+/// Between two tries to wait for what must end.
+const LATER: Duration = Duration::from_millis(10);
 
 /// Stages and accesses between which barriers stand.
 type Scope = (vk::PipelineStageFlags, vk::AccessFlags);
@@ -42,8 +41,7 @@ pub(super) struct VulkanStream {
     commands: vk::CommandPool,
     buffer: vk::CommandBuffer,
     fence: vk::Fence,
-    /// Words of the control buffer and bytes of text of what is under way.
-    under_way: Option<(usize, usize)>,
+    under_way: Option<UnderWay>,
 }
 
 /// Whether the device uses nothing of a launch any more: it is done, or the device is lost. Another error of waiting, as of the host's memory, says nothing of the launch.
@@ -262,14 +260,14 @@ impl Stream for VulkanStream {
             self.download(launch);
         })?;
         self.submit()?;
-        self.under_way = Some((launch.control, launch.text));
+        self.under_way = Some(launch.under_way());
         Ok(())
     }
 
-    fn resident(&mut self, launch: &Launch, times: u32, together: &Barrier) -> Result<Duration, String> {
+    fn resident(&mut self, launch: &Launch, times: u32, together: &Barrier) -> Result<Range<Instant>, String> {
         let run = |stream: &mut Self, wiped: usize| {
             stream.submit()?;
-            stream.under_way = Some((wiped, launch.text * times as usize));
+            stream.under_way = Some(UnderWay::over(wiped, launch.text * times as usize));
             stream.wait()
         };
         let loaded = self.record(|| self.upload(launch)).and_then(|()| run(self, 0));
@@ -278,7 +276,7 @@ impl Stream for VulkanStream {
         recorded?;
         let begin = Instant::now();
         run(self, 0)?;
-        let took = begin.elapsed();
+        let took = begin..Instant::now();
         self.record(|| self.download(launch))?;
         run(self, launch.control)?;
         Ok(took)
@@ -296,15 +294,22 @@ impl Stream for VulkanStream {
             }
         })?;
         self.submit()?;
-        self.under_way = Some((0, bytes * times as usize));
+        self.under_way = Some(UnderWay::over(0, bytes * times as usize));
         Ok(())
     }
 
     fn wait(&mut self) -> Result<(), String> {
-        let Some((control, text)) = self.under_way else { return Ok(()) };
-        let bound = BOUND_NS + BOUND_NS_PER_BYTE * text as u64;
-        // SAFETY: the fence belongs to what is under way.
-        let waited = unsafe { self.context.device.wait_for_fences(&[self.fence], true, bound) };
+        let Some(UnderWay { control, bound }) = self.under_way else { return Ok(()) };
+        let ns = bound.map_or(u64::MAX, |bound| bound.as_nanos() as u64);
+        let waited = loop {
+            // SAFETY: the fence belongs to what is under way.
+            let waited = unsafe { self.context.device.wait_for_fences(&[self.fence], true, ns) };
+            // Without a bound only an end ends it; memory that is short may come back.
+            match waited {
+                Err(_) if bound.is_none() && !ended(waited) => std::thread::sleep(LATER),
+                waited => break waited,
+            }
+        };
         if ended(waited) {
             self.under_way = None;
             self.control()[..control].zeroize();
@@ -312,7 +317,7 @@ impl Stream for VulkanStream {
             self.context.hangs.store(true, Ordering::Relaxed);
         }
         waited.map_err(|error| match error {
-            vk::Result::TIMEOUT => format!("the device did not answer within {} s", bound / 1_000_000_000),
+            vk::Result::TIMEOUT => format!("the device did not answer within {} s", ns / 1_000_000_000),
             error => failed("vkWaitForFences")(error),
         })
     }
@@ -327,7 +332,7 @@ impl Stream for VulkanStream {
         })
         .unwrap();
         self.submit().unwrap();
-        self.under_way = Some((0, 0));
+        self.under_way = Some(UnderWay::over(0, 0));
         self.wait().unwrap();
         (self.control().to_vec(), self.output().to_vec())
     }
@@ -341,8 +346,10 @@ fn only_an_end_ends_a_launch() {
 
 impl Drop for VulkanStream {
     fn drop(&mut self) {
-        // Of a device that hangs all that it may still use is left as it is, keys too; and nobody waits for it twice.
-        if self.context.hangs.load(Ordering::Relaxed) || (self.wait().is_err() && self.context.hangs.load(Ordering::Relaxed)) {
+        // Of a device that hangs all that it may still use is left as it is, keys too; and nobody waits for it twice, but for what reaches memory of others.
+        let reaches = self.under_way.is_some_and(|under_way| under_way.bound.is_none());
+        if (self.context.hangs.load(Ordering::Relaxed) && !reaches) || (self.wait().is_err() && self.context.hangs.load(Ordering::Relaxed))
+        {
             return;
         }
         let device = &self.context.device;
