@@ -323,7 +323,9 @@ impl Engine for GpuEngine {
 mod tests {
     use super::*;
     use crate::device::Layout;
-    use bywash_core::{Data, Direction, Key, Operation};
+    use crate::device::Window;
+    use bywash_core::memory::Region;
+    use bywash_core::{Data, Direction, HostMemory, Key, Operation};
     use core::sync::atomic::AtomicUsize;
     use std::sync::{Barrier, OnceLock};
     use std::time::Instant;
@@ -351,6 +353,19 @@ mod tests {
         Broken { layout: Layout::new(8 << 10), engine: Arc::default(), good, streams }
     }
 
+    /// On memory that nobody reaches.
+    struct NoWindow;
+
+    impl Window for NoWindow {
+        fn handle(&self) -> u64 {
+            0
+        }
+
+        fn hangs(&self) -> bool {
+            false
+        }
+    }
+
     /// Real streams wait here for what is under way: by then nobody else may be waiting for one that comes back, or start another.
     impl Drop for BrokenStream {
         fn drop(&mut self) {
@@ -369,6 +384,14 @@ mod tests {
 
         fn streams(&self) -> usize {
             2
+        }
+
+        fn imports(&self) -> bool {
+            true
+        }
+
+        fn import(&self, _: &Region) -> Option<Box<dyn Window>> {
+            Some(Box::new(NoWindow))
         }
 
         fn stream(&self) -> core::result::Result<Box<dyn Stream>, String> {
@@ -464,6 +487,22 @@ mod tests {
                 assert!(buffer[end..].iter().all(|byte| *byte == 9), "what did not come back is still there");
             }
         }
+    }
+
+    /// Where the device writes by itself, what it was given may have come back although nobody took it.
+    #[test]
+    fn an_aead_that_fails_midway_leaves_no_text_in_imported_memory() {
+        const STREAM: usize = 64 << 10;
+        let device = Broken { layout: Layout::new(STREAM), ..broken(1, 2) };
+        let engine = GpuEngine::new("gpu-broken", Box::new(device));
+        let keyed = engine.open(&SessionParams::new(Algorithm::Aes256Gcm, Key::Symmetric((&[1; 32]).into())).unwrap()).unwrap();
+        let mut buffer = HostMemory::zeroed(4 * STREAM);
+        buffer.fill(9);
+        let data = Data::InPlace(&mut buffer);
+        let outcome = keyed.run(&mut Operation { direction: Direction::Decrypt, iv: &[0; 12], aad: &[], data, tag: &mut [0; 16] });
+        assert!(matches!(outcome, Err(Error::EngineFailed { .. })) && engine.0.knows(&buffer), "{outcome:?}");
+        // One launch was taken, the next failed, and the third was under way.
+        assert!(buffer[..3 * STREAM].iter().all(|byte| *byte == 0) && buffer[3 * STREAM..].iter().all(|byte| *byte == 9));
     }
 
     #[test]

@@ -52,7 +52,6 @@ def _land(flying: dict[Any, int], runs: list[Any]) -> None:
     try:
         runs[flying.pop(ref)] = ray.get(ref)
     except ray.exceptions.RayTaskError as error:
-        for other in flying:
-            ray.cancel(other)
+        # The others end by themselves, for they are few: Ray aborts the whole program now and then where a task that is just ending is cancelled.
         # What the simulator said, without Ray's account of where.
         raise error.cause if isinstance(error.cause, Exception) else error
