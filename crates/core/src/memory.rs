@@ -128,14 +128,8 @@ impl Drop for Block {
 }
 
 /// Blocks that are kept, all zeros, while somebody imports.
-struct Pool {
-    importers: usize,
-    blocks: Vec<Block>,
-    bytes: usize,
-}
-
-static POOL: Mutex<Pool> = Mutex::new(Pool { importers: 0, blocks: Vec::new(), bytes: 0 });
-/// As many as `POOL` says, to be asked without its lock.
+static POOL: Mutex<Vec<Block>> = Mutex::new(Vec::new());
+/// How many do. It changes under the lock of `POOL`.
 static IMPORTERS: AtomicUsize = AtomicUsize::new(0);
 
 /// An engine that imports is there: as long as this lives, large [`SecretBytes`](crate::SecretBytes) lie in [`HostMemory`], which is kept for the next ones.
@@ -145,9 +139,8 @@ pub struct Importing(());
 impl Importing {
     /// From now on.
     pub fn begin() -> Self {
-        let mut pool = lock(&POOL);
-        pool.importers += 1;
-        IMPORTERS.store(pool.importers, Ordering::Relaxed);
+        let _pool = lock(&POOL);
+        IMPORTERS.fetch_add(1, Ordering::Relaxed);
         Self(())
     }
 
@@ -160,12 +153,8 @@ impl Importing {
 impl Drop for Importing {
     fn drop(&mut self) {
         let mut pool = lock(&POOL);
-        pool.importers -= 1;
-        IMPORTERS.store(pool.importers, Ordering::Relaxed);
-        let unused = if pool.importers == 0 { core::mem::take(&mut pool.blocks) } else { Vec::new() };
-        if pool.importers == 0 {
-            pool.bytes = 0;
-        }
+        let is_last = IMPORTERS.fetch_sub(1, Ordering::Relaxed) == 1;
+        let unused = if is_last { core::mem::take(&mut *pool) } else { Vec::new() };
         // Letting go takes a driver's time: not under the lock.
         drop(pool);
         drop(unused);
@@ -185,12 +174,7 @@ impl HostMemory {
         let kept = {
             let mut pool = lock(&POOL);
             let fits = |block: &Block| (len..=2 * len.max(PAGE)).contains(&block.region.bytes) && !block.region.hangs();
-            let found = pool.blocks.iter().position(fits);
-            found.map(|found| {
-                let block = pool.blocks.swap_remove(found);
-                pool.bytes -= block.region.bytes;
-                block
-            })
+            pool.iter().position(fits).map(|found| pool.swap_remove(found))
         };
         Self { block: Some(kept.unwrap_or_else(|| Block::new(len))), len }
     }
@@ -217,9 +201,9 @@ impl Drop for HostMemory {
         let Some(block) = self.block.take() else { return };
         let is_kept = block.region.bytes >= WORTH_BYTES && !block.region.hangs();
         let mut pool = lock(&POOL);
-        if is_kept && pool.importers > 0 && pool.bytes + block.region.bytes <= KEPT_BYTES {
-            pool.bytes += block.region.bytes;
-            pool.blocks.push(block);
+        let kept: usize = pool.iter().map(|block| block.region.bytes).sum();
+        if is_kept && Importing::is_there() && kept + block.region.bytes <= KEPT_BYTES {
+            pool.push(block);
         } else {
             drop(pool);
             drop(block);

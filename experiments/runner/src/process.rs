@@ -2,6 +2,7 @@
 
 use crate::{Error, Result, io_error};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::time::{ClockId, clock_gettime};
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
@@ -61,6 +62,11 @@ impl Drop for Process {
         let _ = kill_process_group(pid, Signal::KILL);
         let _ = self.child.wait();
     }
+}
+
+/// Processor time of this process, all its threads.
+pub(crate) fn cpu_of_this() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
 /// Processor time of a process, all its threads that live.

@@ -70,21 +70,17 @@ pub(crate) struct Transfer {
     pub(crate) host: Lies,
 }
 
-/// Memory of the host that a device reaches by itself, as long as this lives.
-pub(crate) trait Window: Send + Sync {
+/// Memory of the host that a device reaches by itself, as long as this lives: what a region keeps of it.
+pub(crate) struct Window {
     /// What the device's streams know it by.
-    fn handle(&self) -> u64;
-
-    /// See [`Imported::hangs`].
-    fn hangs(&self) -> bool;
+    pub(crate) handle: u64,
+    /// What the back end holds of it.
+    pub(crate) hold: Box<dyn Imported>,
 }
 
-/// A window as a region keeps it.
-pub(crate) struct Reached(pub(crate) Box<dyn Window>);
-
-impl Imported for Reached {
+impl Imported for Window {
     fn hangs(&self) -> bool {
-        self.0.hangs()
+        self.hold.hangs()
     }
 }
 
@@ -133,6 +129,11 @@ impl UnderWay {
     /// What leaves so many words of the control buffer to be wiped and goes over so many bytes.
     pub(crate) fn over(control: usize, bytes: usize) -> Self {
         Self { control, bound: Some(bound(bytes)) }
+    }
+
+    /// Whether it is waited for until it ends, though the device hangs.
+    pub(crate) fn must_end(&self) -> bool {
+        self.bound.is_none()
     }
 }
 
@@ -191,8 +192,8 @@ pub(crate) trait Device: Send + Sync {
         false
     }
 
-    /// Opens a window on a region, which stays where it is as long as the window lives or the device [hangs](Window::hangs). `None` where that cannot be.
-    fn import(&self, region: &Region) -> Option<Box<dyn Window>> {
+    /// Opens a window on a region, which stays where it is as long as the window lives or the device [hangs](Imported::hangs). `None` where that cannot be.
+    fn import(&self, region: &Region) -> Option<Window> {
         let _ = region;
         None
     }

@@ -1,6 +1,6 @@
 //! A batch on its way: parts of its texts fill streams, several of which are under way at a time, so that copying in, computing and copying out overlap.
 
-use crate::device::{Device, Launch, Lies, Reached, Stream};
+use crate::device::{Device, Launch, Lies, Stream, Window};
 use crate::launch::{Filling, Place};
 use crate::message::Message;
 use crate::session::Session;
@@ -183,9 +183,9 @@ impl Inner {
         let found = || {
             let importer = self.importer.filter(|_| text.len() >= IMPORTED_BYTES)?;
             let region = memory::region(text)?;
-            let imported = region.import(importer, |region| Some(Arc::new(Reached(self.device.import(region)?))))?;
+            let imported = region.import(importer, |region| Some(Arc::new(self.device.import(region)?)))?;
             let imported: &dyn Any = &*imported;
-            let handle = imported.downcast_ref::<Reached>()?.0.handle();
+            let handle = imported.downcast_ref::<Window>()?.handle;
             Some(Lies::Imported { handle, offset: text.as_ptr().addr() - region.address() })
         };
         found().unwrap_or(Lies::Staged)
@@ -323,8 +323,7 @@ impl Engine for GpuEngine {
 mod tests {
     use super::*;
     use crate::device::Layout;
-    use crate::device::Window;
-    use bywash_core::memory::Region;
+    use bywash_core::memory::{Imported, Region};
     use bywash_core::{Data, Direction, HostMemory, Key, Operation};
     use core::sync::atomic::AtomicUsize;
     use std::sync::{Barrier, OnceLock};
@@ -354,13 +353,9 @@ mod tests {
     }
 
     /// On memory that nobody reaches.
-    struct NoWindow;
+    struct Nothing;
 
-    impl Window for NoWindow {
-        fn handle(&self) -> u64 {
-            0
-        }
-
+    impl Imported for Nothing {
         fn hangs(&self) -> bool {
             false
         }
@@ -390,8 +385,8 @@ mod tests {
             true
         }
 
-        fn import(&self, _: &Region) -> Option<Box<dyn Window>> {
-            Some(Box::new(NoWindow))
+        fn import(&self, _: &Region) -> Option<Window> {
+            Some(Window { handle: 0, hold: Box::new(Nothing) })
         }
 
         fn stream(&self) -> core::result::Result<Box<dyn Stream>, String> {

@@ -84,7 +84,6 @@ impl Filling {
     pub(crate) fn new(layout: Layout, share: usize) -> Self {
         let share = share.min(layout.text);
         let scratch = layout.scratch() / 16;
-        let (inputs, outputs) = (Vec::new(), Vec::new());
         Self {
             layout,
             share,
@@ -93,8 +92,8 @@ impl Filling {
             used: 0,
             known: HashMap::new(),
             text: 0,
-            inputs,
-            outputs,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
             parts: 0,
             scratch,
         }

@@ -219,9 +219,14 @@ impl Mediator {
         Shape { handover: overdue * handover, each: overdue * each }
     }
 
+    /// How many times as long as unloaded the host's processor takes.
+    fn host_at(&self, now: Time) -> f64 {
+        self.engines.iter().find(|engine| engine.is_processor).map_or(1.0, |processor| processor.belief.load(now))
+    }
+
     /// Looks at what engines are at, before estimates are made.
     fn look(&mut self, now: Time) {
-        let host = self.engines.iter().find(|engine| engine.is_processor).map_or(1.0, |processor| processor.belief.load(now));
+        let host = self.host_at(now);
         self.host = host;
         for (overdue, state) in self.overdue.iter_mut().zip(&self.engines) {
             let late = |running: &Running| {
@@ -302,8 +307,7 @@ impl Mediator {
 
     fn finished(&mut self, now: Time, engine: EngineId, batch: &[RequestId], service_ns: Option<u64>) {
         self.workers.give(engine);
-        self.look(now);
-        let host = self.host;
+        let host = self.host_at(now);
         let state = &mut self.engines[usize::from(engine.0)];
         if let Some(place) = state.running.iter().position(|running| Some(&running.first) == batch.first()) {
             let done = state.running.swap_remove(place);
@@ -523,8 +527,8 @@ impl Policy for Mediator {
     fn cut(&mut self, now: Time, request: &Request, parts: &mut Vec<(EngineId, u64)>) {
         let Some(grain) = divide::grain(request.algorithm, request.direction) else { return };
         let counts = matches!(self.setting.prefer, Prefer::Latency | Prefer::Throughput);
-        self.look(now);
         if counts && self.waiting.is_empty() && request.bytes >= 1 << 16 {
+            self.look(now);
             cut::parts(
                 &self.shares(now, request),
                 &|engine, bytes| self.line(now, request, engine, bytes),

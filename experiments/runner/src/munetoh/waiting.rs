@@ -4,11 +4,11 @@
 //! lane's time: 40 ms for 32. The shorter lanes are there because a card of today is faster, and what waiting costs does not shrink with it.
 
 use super::Bench;
+use crate::process::cpu_of_this;
 use crate::{Error, Result};
 use bywash_core::{Algorithm, CostSheet, Data, Direction, Engine, Key, Keyed, Operation, SecretBytes, SessionParams};
 use bywash_engine_board::{Board, Waiting};
 use bywash_measure::statistics::median;
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -92,13 +92,13 @@ fn measure(waiting: Waiting, lane: Duration, threads: usize, operations: usize) 
     let session = card.open(&params).map_err(failed)?;
     let once = || longer(&*session, lane);
     once().map_err(failed)?;
-    let (cpu, computed, begun) = (process_cpu(), card.computed(), Instant::now());
+    let (cpu, computed, begun) = (cpu_of_this(), card.computed(), Instant::now());
     let took: bywash_core::Result<Vec<Vec<f64>>> = std::thread::scope(|scope| {
         let many = || scope.spawn(|| (0..operations).map(|_| once()).collect());
         let threads: Vec<_> = (0..threads).map(|_| many()).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     });
-    let (elapsed, cpu, bytes) = (begun.elapsed(), process_cpu() - cpu, card.computed().time - computed.time);
+    let (elapsed, cpu, bytes) = (begun.elapsed(), cpu_of_this() - cpu, card.computed().time - computed.time);
     let mut longer_us = took.map_err(failed)?.concat();
     longer_us.sort_by(f64::total_cmp);
     let count = longer_us.len();
@@ -120,11 +120,6 @@ fn longer(session: &dyn Keyed, lane: Duration) -> bywash_core::Result<f64> {
     let begun = Instant::now();
     session.run(&mut Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag: &mut [] })?;
     Ok(begun.elapsed().saturating_sub(lane).as_secs_f64() * 1e6)
-}
-
-fn process_cpu() -> Duration {
-    let now = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Both experiments on this machine: files of one size, and files of 16 MiB with and without load on all cores, by the processor's engine, by the GPU's if there is one, and by the mediator over both.
 
 use super::{LARGEST, SECONDS};
+use crate::process::cpu_of_this;
 use crate::{Error, Options, Progress, Result};
 use bywash_core::{
     Algorithm, Data, Direction, Engine, HostMemory, Key, Keyed, Operation, OwnedOperation, SecretBytes, SessionParams, Task,
 };
 use bywash_manager::{Manager, ManagerConfig};
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -84,8 +84,7 @@ fn count_all<F: FnMut() -> Result<usize> + Send>(options: &Options, all: &mut [F
     for files in &mut *all {
         files()?;
     }
-    let processor = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
-    let (begin, before) = (Instant::now(), processor());
+    let (begin, before) = (Instant::now(), cpu_of_this());
     let long = Duration::from_secs_f64(if options.quick { 0.2 } else { SECONDS });
     let run = |files: &mut F| -> Result<usize> {
         let mut counted = 0;
@@ -99,7 +98,7 @@ fn count_all<F: FnMut() -> Result<usize> + Send>(options: &Options, all: &mut [F
         threads.into_iter().map(|thread| thread.join().map_err(|_| Error("a thread panicked".into()))?).sum::<Result<usize>>()
     })? as f64;
     let took = begin.elapsed().as_secs_f64();
-    Ok(Counted { files: counted * SECONDS / took, processor: (processor() - before).as_secs_f64() / counted })
+    Ok(Counted { files: counted * SECONDS / took, processor: (cpu_of_this() - before).as_secs_f64() / counted })
 }
 
 /// Runs something while a thread for each core does nothing but turn.

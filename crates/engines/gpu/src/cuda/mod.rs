@@ -11,7 +11,7 @@ pub(crate) mod twin;
 
 use crate::Found;
 use crate::device::{Device, Kernel, Layout, Stream, Window};
-use bywash_core::memory::Region;
+use bywash_core::memory::{Imported, Region};
 use core::ffi::{CStr, c_int};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -155,12 +155,7 @@ struct Pinned {
     owner: Option<u32>,
 }
 
-impl Window for Pinned {
-    /// Its address.
-    fn handle(&self) -> u64 {
-        self.address as u64
-    }
-
+impl Imported for Pinned {
     fn hangs(&self) -> bool {
         self.context.hangs.load(Ordering::Relaxed)
     }
@@ -197,7 +192,8 @@ impl Device for Cuda {
         true
     }
 
-    fn import(&self, region: &Region) -> Option<Box<dyn Window>> {
+    /// Streams know it by its address.
+    fn import(&self, region: &Region) -> Option<Window> {
         self.context.enter().ok()?;
         // SAFETY: whoever keeps a region leaves its memory where it is until windows on it are gone, and for ever if the device hangs.
         let status = unsafe { (self.context.driver.register)(core::ptr::with_exposed_provenance_mut(region.address()), region.bytes(), 0) };
@@ -207,7 +203,8 @@ impl Device for Cuda {
             ALREADY_REGISTERED => None,
             _ => return None,
         };
-        Some(Box::new(Pinned { context: self.context.clone(), address: region.address(), owner }))
+        let pinned = Pinned { context: self.context.clone(), address: region.address(), owner };
+        Some(Window { handle: region.address() as u64, hold: Box::new(pinned) })
     }
 
     fn stream(&self) -> Result<Box<dyn Stream>, String> {

@@ -241,8 +241,8 @@ impl Stream for CudaStream {
 impl Drop for CudaStream {
     fn drop(&mut self) {
         // Of a device that hangs all that it may still use is left as it is, keys too; and nobody waits for it twice, but for what reaches memory of others.
-        let reaches = self.under_way.is_some_and(|under_way| under_way.bound.is_none());
-        if (self.context.hangs.load(Ordering::Relaxed) && !reaches)
+        let must_end = self.under_way.is_some_and(|under_way| under_way.must_end());
+        if (self.context.hangs.load(Ordering::Relaxed) && !must_end)
             || (self.wait().is_err() && self.context.hangs.load(Ordering::Relaxed))
             || self.context.enter().is_err()
         {

@@ -6,7 +6,7 @@ use super::compile::{INCLUDED, NAMES, SOURCE};
 use crate::device::{Device, Kernel, Launch, Layout, Lies, Stream, Transfer, Window};
 use crate::engine::GpuEngine;
 use bywash_conformance::{Area, Options};
-use bywash_core::memory::Region;
+use bywash_core::memory::{Imported, Region};
 use libloading::Library;
 use std::process::Command;
 use std::sync::Arc;
@@ -60,8 +60,8 @@ impl Device for Twin {
         true
     }
 
-    fn import(&self, region: &Region) -> Option<Box<dyn Window>> {
-        Some(Box::new(TwinWindow(region.address() as u64)))
+    fn import(&self, region: &Region) -> Option<Window> {
+        Some(Window { handle: region.address() as u64, hold: Box::new(Nothing) })
     }
 
     fn stream(&self) -> Result<Box<dyn Stream>, String> {
@@ -76,21 +76,17 @@ impl Device for Twin {
     }
 }
 
-/// A region's address.
-struct TwinWindow(u64);
+/// A region is reached by its address, and nothing else is needed.
+struct Nothing;
 
-impl Window for TwinWindow {
-    fn handle(&self) -> u64 {
-        self.0
-    }
-
+impl Imported for Nothing {
     fn hangs(&self) -> bool {
         false
     }
 }
 
 /// Where the bytes lie that a device would copy by itself; `None` if they are staged.
-fn imported(transfer: &Transfer) -> Option<*mut u8> {
+fn elsewhere(transfer: &Transfer) -> Option<*mut u8> {
     match transfer.host {
         Lies::Staged => None,
         Lies::Imported { handle, offset } => Some(core::ptr::with_exposed_provenance_mut(handle as usize + offset)),
@@ -119,7 +115,7 @@ impl Stream for TwinStream {
     fn start(&mut self, launch: &Launch) -> Result<(), String> {
         for input in &launch.inputs {
             let to = &mut bytes(&mut self.input)[input.at..][..input.bytes];
-            if let Some(from) = imported(input) {
+            if let Some(from) = elsewhere(input) {
                 // SAFETY: the region is borrowed with the text, and has these bytes.
                 unsafe { from.copy_to(to.as_mut_ptr(), to.len()) };
             }
@@ -134,7 +130,7 @@ impl Stream for TwinStream {
         }
         for output in &launch.outputs {
             let from = &bytes(&mut self.output)[output.at..][..output.bytes];
-            if let Some(to) = imported(output) {
+            if let Some(to) = elsewhere(output) {
                 // SAFETY: as above.
                 unsafe { to.copy_from(from.as_ptr(), from.len()) };
             }

@@ -1,8 +1,8 @@
 //! Buffers.
 
 use super::context::{Context, SHARED, failed};
-use crate::device::Window;
 use ash::vk::{self, MemoryPropertyFlags as Flags};
+use bywash_core::memory::Imported;
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
@@ -85,15 +85,15 @@ impl Drop for Buffer {
 }
 
 /// A buffer over memory of the host's that is there already.
-pub(super) struct Imported {
+pub(super) struct HostBuffer {
     context: Arc<Context>,
-    buffer: vk::Buffer,
+    pub(super) handle: vk::Buffer,
     memory: vk::DeviceMemory,
     /// The process that made it.
     owner: u32,
 }
 
-impl Imported {
+impl HostBuffer {
     /// Over so many bytes at an address, which stay there as long as this lives.
     pub(super) fn new(context: &Arc<Context>, address: usize, bytes: usize) -> Option<Self> {
         use vk::ExternalMemoryHandleTypeFlags as Handle;
@@ -111,9 +111,9 @@ impl Imported {
         unsafe {
             let ask = external.functions.fp().get_memory_host_pointer_properties_ext;
             ask(device.handle(), kind, pointer, &mut properties).result().ok()?;
-            let buffer = device.create_buffer(&create, None).ok()?;
-            let mut made = Self { context: context.clone(), buffer, memory: vk::DeviceMemory::null(), owner: std::process::id() };
-            let needs = device.get_buffer_memory_requirements(buffer);
+            let handle = device.create_buffer(&create, None).ok()?;
+            let mut made = Self { context: context.clone(), handle, memory: vk::DeviceMemory::null(), owner: std::process::id() };
+            let needs = device.get_buffer_memory_requirements(handle);
             if needs.size > bytes as u64 {
                 return None;
             }
@@ -122,24 +122,19 @@ impl Imported {
             let mut import = vk::ImportMemoryHostPointerInfoEXT::default().handle_type(kind).host_pointer(pointer);
             let allocate = vk::MemoryAllocateInfo::default().allocation_size(bytes as u64).memory_type_index(memory_type);
             made.memory = device.allocate_memory(&allocate.push_next(&mut import), None).ok()?;
-            device.bind_buffer_memory(buffer, made.memory, 0).ok()?;
+            device.bind_buffer_memory(handle, made.memory, 0).ok()?;
             Some(made)
         }
     }
 }
 
-impl Window for Imported {
-    /// The buffer's.
-    fn handle(&self) -> u64 {
-        ash::vk::Handle::as_raw(self.buffer)
-    }
-
+impl Imported for HostBuffer {
     fn hangs(&self) -> bool {
         self.context.hangs.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Imported {
+impl Drop for HostBuffer {
     fn drop(&mut self) {
         // A child that inherited it leaves it alone.
         if self.owner != std::process::id() {
@@ -147,7 +142,7 @@ impl Drop for Imported {
         }
         // SAFETY: no launch that uses it is under way: texts are borrowed as long as they are computed, and while the device hangs this is not dropped. Null is ignored.
         unsafe {
-            self.context.device.destroy_buffer(self.buffer, None);
+            self.context.device.destroy_buffer(self.handle, None);
             self.context.device.free_memory(self.memory, None);
         }
     }

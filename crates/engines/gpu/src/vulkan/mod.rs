@@ -8,7 +8,7 @@ mod stream;
 
 use crate::Found;
 use crate::device::{Device, Kernel, Layout, Stream, Window};
-use ash::vk;
+use ash::vk::{self, Handle};
 use bywash_core::memory::Region;
 use context::Context;
 use std::sync::Arc;
@@ -69,9 +69,10 @@ impl Device for Vulkan {
         self.context.external.is_some()
     }
 
-    fn import(&self, region: &Region) -> Option<Box<dyn Window>> {
-        let imported = memory::Imported::new(&self.context, region.address(), region.bytes())?;
-        Some(Box::new(imported))
+    /// Streams know it by its buffer.
+    fn import(&self, region: &Region) -> Option<Window> {
+        let imported = memory::HostBuffer::new(&self.context, region.address(), region.bytes())?;
+        Some(Window { handle: imported.handle.as_raw(), hold: Box::new(imported) })
     }
 
     fn stream(&self) -> Result<Box<dyn Stream>, String> {

@@ -347,8 +347,8 @@ fn only_an_end_ends_a_launch() {
 impl Drop for VulkanStream {
     fn drop(&mut self) {
         // Of a device that hangs all that it may still use is left as it is, keys too; and nobody waits for it twice, but for what reaches memory of others.
-        let reaches = self.under_way.is_some_and(|under_way| under_way.bound.is_none());
-        if (self.context.hangs.load(Ordering::Relaxed) && !reaches) || (self.wait().is_err() && self.context.hangs.load(Ordering::Relaxed))
+        let must_end = self.under_way.is_some_and(|under_way| under_way.must_end());
+        if (self.context.hangs.load(Ordering::Relaxed) && !must_end) || (self.wait().is_err() && self.context.hangs.load(Ordering::Relaxed))
         {
             return;
         }
