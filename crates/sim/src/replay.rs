@@ -92,8 +92,27 @@ pub struct Work {
     pub host_ns: f64,
 }
 
-/// How many times as long as its sheet says an engine takes for what begins at some time: 1 where nothing else uses it.
-pub type Pace<'a> = &'a dyn Fn(EngineId, Time) -> f64;
+/// How much longer than its sheet says an engine takes for what begins at some time.
+pub type Pace<'a> = &'a dyn Fn(EngineId, Time) -> Slower;
+
+/// How much longer than its sheet says an engine takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Slower {
+    /// So many times as long, because others compute beside it: 1 where nothing else uses it.
+    pub times: f64,
+    /// And so many nanoseconds more, whatever it computes, in which its thread is kept from running.
+    pub kept_ns: f64,
+}
+
+impl Slower {
+    /// As its sheet says.
+    pub const NOT: Self = Self::times(1.0);
+
+    /// So many times as long.
+    pub const fn times(times: f64) -> Self {
+        Self { times, kept_ns: 0.0 }
+    }
+}
 
 /// What happens at some time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -176,11 +195,11 @@ pub fn run(
     device: Option<Fabric>,
     arrivals: &[Arrival],
 ) -> Outcome {
-    serve(policy, engines, handovers, device, &|_, _| 1.0, arrivals)
+    serve(policy, engines, handovers, device, &|_, _| Slower::NOT, arrivals)
 }
 
-/// The same on engines that take as much longer than their sheets as `pace` says, of which one is the processor (`cpu`): what takes that longer makes the host's part of
-/// others' batches longer too.
+/// The same on engines that take as much longer than their sheets as `pace` says, of which one is the processor (`cpu`): what takes that so many times as long makes the host's part
+/// of others' batches longer too.
 ///
 /// # Panics
 /// As [`run`].
@@ -347,12 +366,13 @@ impl Machine<'_> {
         let costs = &self.engines[place].costs;
         let host = costs.host_ns + costs.host_ns_per_byte * bytes as f64;
         let processor = self.engines.iter().position(|engine| engine.costs.is_processor()).filter(|&other| other != place);
-        let slower = processor.map_or(1.0, |other| (self.pace)(EngineId(other as u8), self.now));
+        let host_times = processor.map_or(1.0, |other| (self.pace)(EngineId(other as u8), self.now).times);
         let work = &mut self.outcome.work[place];
         (work.batches, work.requests, work.bytes, work.host_ns) =
             (work.batches + 1, work.requests + count as u64, work.bytes + bytes, work.host_ns + host);
         // The copies of one launch go on while another computes; the driver's part does not.
-        listed * (self.pace)(engine, self.now) + costs.host_ns * (slower - 1.0)
+        let Slower { times, kept_ns } = (self.pace)(engine, self.now);
+        listed * times + kept_ns + costs.host_ns * (host_times - 1.0)
     }
 
     fn load(&mut self, algorithms: &[Algorithm]) -> Time {

@@ -4,7 +4,8 @@ use bywash_core::sheets::{GPUS, Gpu};
 use bywash_core::{Algorithm, Direction, Time};
 use bywash_policy::mediator::{Mediator, Prefer, Setting};
 use bywash_policy::{EngineId, EngineInfo, EngineSet, Fifo, Lanes, Placement, Policy};
-use bywash_sim::replay::{Arrival, Outcome, run_at_pace};
+use bywash_sim::replay::{Arrival, Outcome, Pace, Slower, run_at_pace};
+use std::cell::Cell;
 
 const ALGORITHM: Algorithm = Algorithm::Aes128Ctr;
 const CPU: EngineId = EngineId(0);
@@ -36,11 +37,11 @@ const RATES: [f64; 6] = [0.0, 0.05, 0.3, 0.7, 0.95, 3.0];
 const LOADS: [(&str, f64, f64); 5] =
     [("idle", 1.0, 1.0), ("busy", 2.0, 2.0), ("very busy", 4.0, 4.0), ("overrun", 10.0, 10.0), ("now and then", 1.0, 4.0)];
 
-fn pace(load: (&'static str, f64, f64)) -> impl Fn(EngineId, Time) -> f64 {
+fn pace(load: (&'static str, f64, f64)) -> impl Fn(EngineId, Time) -> Slower {
     move |engine, now| match engine {
-        CPU if now.0 / 100_000_000 % 2 == 0 => load.1,
-        CPU => load.2,
-        _ => 1.0,
+        CPU if now.0 / 100_000_000 % 2 == 0 => Slower::times(load.1),
+        CPU => Slower::times(load.2),
+        _ => Slower::NOT,
     }
 }
 
@@ -99,16 +100,15 @@ fn only(arrivals: &[Arrival], set: u64) -> Vec<Arrival> {
 }
 
 /// One cell of the grid: the mediator over the better of both engines alone, in time to the end and in mean latency. Alone each engine has the better of two policies.
-fn cell(engines: &[EngineInfo], prefer: Prefer, load: (&'static str, f64, f64), arrivals: &[Arrival]) -> ((f64, f64), Outcome) {
-    let pace = pace(load);
+fn cell(engines: &[EngineInfo], prefer: Prefer, pace: Pace<'_>, arrivals: &[Arrival]) -> ((f64, f64), Outcome) {
     let alone = |set: u64| {
         let arrivals = only(arrivals, set);
-        let run = |policy: &mut dyn Policy| figures(&run_at_pace(policy, engines, &pace, &arrivals), &arrivals);
+        let run = |policy: &mut dyn Policy| figures(&run_at_pace(policy, engines, pace, &arrivals), &arrivals);
         let (fifo, placement) = (run(&mut Fifo::new(engines)), run(&mut Placement::new(engines)));
         (fifo.0.min(placement.0), fifo.1.min(placement.1))
     };
     let (cpu, gpu) = (alone(0b01), alone(0b10));
-    let outcome = run_at_pace(&mut Mediator::new(engines, Setting { prefer, ..Setting::default() }), engines, &pace, arrivals);
+    let outcome = run_at_pace(&mut Mediator::new(engines, Setting { prefer, ..Setting::default() }), engines, pace, arrivals);
     let own = figures(&outcome, arrivals);
     ((own.0 / cpu.0.min(gpu.0), own.1 / cpu.1.min(gpu.1)), outcome)
 }
@@ -124,7 +124,7 @@ fn the_mediator_is_never_more_than_a_twentieth_slower_than_the_better_engine_alo
                     // So many that a first try of a processor which is ten times as slow as its sheet does not count for much.
                     let requests = if sizes.iter().max() >= Some(&(1 << 20)) { 1200 } else { 3000 };
                     let arrivals = arrivals(&engines, sizes, rate, load.1, requests);
-                    let ((end, mean), outcome) = cell(&engines, Prefer::Latency, load, &arrivals);
+                    let ((end, mean), outcome) = cell(&engines, Prefer::Latency, &pace(load), &arrivals);
                     cells += 1;
                     worst = (f64::max(worst.0, end), f64::max(worst.1, mean));
                     if end > SLOWER_MAX || mean > SLOWER_MAX {
@@ -141,6 +141,36 @@ fn the_mediator_is_never_more_than_a_twentieth_slower_than_the_better_engine_alo
     assert!(misses.is_empty(), "{} of {cells} cells:\n{}", misses.len(), misses.join("\n"));
 }
 
+/// Once in 20 ms one of the processor's threads is kept from running for 4 ms, by others that have their turn. That it is late says nothing of what comes next.
+#[test]
+fn a_thread_that_others_keep_from_running_sends_nobody_to_the_gpu() {
+    let (mut worst, mut misses) = ((0.0, 0.0), Vec::new());
+    for gpu in GPUS {
+        let engines = engines(gpu);
+        for bytes in [256, 4 << 10, 64 << 10, 1 << 20] {
+            // The first that begins 5 us or later within each 20 ms of a run; another run begins when time goes back.
+            let (last, kept) = (Cell::new(0), Cell::new(None));
+            let is_kept = |now: Time| {
+                let turn = now.0 / 20_000_000;
+                let is_new = last.replace(now.0) > now.0 || kept.get() != Some(turn);
+                (is_new && now.0 % 20_000_000 > 5_000).then(|| kept.set(Some(turn))).is_some()
+            };
+            let pace = |engine: EngineId, now: Time| match engine {
+                CPU if is_kept(now) => Slower { times: 1.0, kept_ns: 4e6 },
+                _ => Slower::NOT,
+            };
+            let arrivals = arrivals(&engines, &[bytes], 0.0, 1.0, 2000);
+            let ((end, mean), outcome) = cell(&engines, Prefer::Latency, &pace, &arrivals);
+            worst = (f64::max(worst.0, end), f64::max(worst.1, mean));
+            if end > SLOWER_MAX || mean > SLOWER_MAX {
+                misses.push(format!("{}: {bytes} bytes: end {end:.3}, mean {mean:.3}, {:?}", gpu.name, outcome.work));
+            }
+        }
+    }
+    println!("at worst {:.3} to the end, {:.3} in the mean", worst.0, worst.1);
+    assert!(misses.is_empty(), "{}", misses.join("\n"));
+}
+
 /// Files that wait together go in one launch: at least five times as many a second as one launch each.
 #[test]
 fn small_files_packed_are_five_times_as_fast_as_one_by_one() {
@@ -148,7 +178,7 @@ fn small_files_packed_are_five_times_as_fast_as_one_by_one() {
         let mut engines = engines(gpu);
         let arrivals = only(&arrivals(&engines, &[4 << 10], 0.0, 1.0, 2000), 0b10);
         let end = |engines: &[EngineInfo]| {
-            let outcome = run_at_pace(&mut Mediator::new(engines, Setting::default()), engines, &|_, _| 1.0, &arrivals);
+            let outcome = run_at_pace(&mut Mediator::new(engines, Setting::default()), engines, &|_, _| Slower::NOT, &arrivals);
             (figures(&outcome, &arrivals).0, outcome.work[1].batches)
         };
         let (packed, launches) = end(&engines);
@@ -165,7 +195,8 @@ fn small_files_packed_are_five_times_as_fast_as_one_by_one() {
 
 /// The processor's busy seconds and joules of a load that both engines could do.
 fn spent(prefer: Prefer, engines: &[EngineInfo], arrivals: &[Arrival]) -> (f64, f64) {
-    let outcome = run_at_pace(&mut Mediator::new(engines, Setting { prefer, ..Setting::default() }), engines, &|_, _| 1.0, arrivals);
+    let outcome =
+        run_at_pace(&mut Mediator::new(engines, Setting { prefer, ..Setting::default() }), engines, &|_, _| Slower::NOT, arrivals);
     let seconds = |engine: usize| outcome.work[engine].busy_ns as f64 / 1e9;
     let watts = |engine: usize| engines[engine].costs.watts.unwrap();
     let host = outcome.work[1].host_ns / 1e9;
@@ -198,7 +229,7 @@ fn nobody_waits_for_company_longer_than_was_said() {
         // One every 50 us, so that company can be hoped for.
         let some: Vec<Arrival> =
             (0..200).map(|n| Arrival { at: Time(n * 50_000), ..only(&arrivals(&engines, &[4 << 10], 0.0, 1.0, 1), 0b10)[0] }).collect();
-        let outcome = run_at_pace(&mut Mediator::new(&engines, setting), &engines, &|_, _| 1.0, &some);
+        let outcome = run_at_pace(&mut Mediator::new(&engines, setting), &engines, &|_, _| Slower::NOT, &some);
         let service = 22_300 + 200 * 502;
         for (served, arrival) in outcome.served.iter().zip(&some) {
             let waited = served.unwrap().start.since_ns(arrival.at);
@@ -215,7 +246,7 @@ fn the_same_events_bring_the_same_decisions() {
     let engines = engines(Gpu::shipped("raspberry-pi-4").unwrap());
     let (_, sizes) = MIXES[6];
     let arrivals = arrivals(&engines, sizes, 0.7, 1.0, 300);
-    let run = || run_at_pace(&mut Mediator::new(&engines, Setting::default()), &engines, &|_, _| 1.0, &arrivals);
+    let run = || run_at_pace(&mut Mediator::new(&engines, Setting::default()), &engines, &|_, _| Slower::NOT, &arrivals);
     let (one, other) = (run(), run());
     assert!(one.served == other.served && one.cuts == other.cuts && one.cuts > 0, "{} cut", one.cuts);
 }

@@ -25,7 +25,8 @@
 //!
 //! A worker stays idle only while all that it could run is expected sooner elsewhere, or is kept back as said above. Among what waits, the one goes first whose arrival, with
 //! [`PATIENCE`] times the least that it takes anywhere added, is earliest: short ones before long ones, and nobody is overtaken by what comes later than that. Who has waited so many times as
-//! long as a free engine would have taken, and 20 ms, is no longer choosy and takes that engine; an engine that overruns its time is expected to overrun by as much again.
+//! long as a free engine would have taken, and 20 ms, is no longer choosy and takes that engine; an engine that overruns its time is expected to overrun by as much again. For what comes
+//! after that it counts as slower only by what a thread that had to wait for its turn, 4 ms, would not explain.
 
 mod belief;
 mod cut;
@@ -39,7 +40,7 @@ use crate::placement::PATIENCE_NS;
 use crate::waiting::{Entry, Waiting};
 use crate::workers::Workers;
 use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Reason, Request, RequestId};
-use belief::{Belief, Shape};
+use belief::{Belief, QUANTUM_NS, Shape};
 use bywash_core::route::{ROUTES, SizeClass, route_index};
 use bywash_core::{Algorithm, Direction, Time, divide};
 use pack::Wager;
@@ -51,6 +52,8 @@ const SLACK_TIMES: f64 = 4.0;
 pub const PATIENCE: f64 = 8.0;
 /// The least that a gap between arrivals counts for in their mean.
 const GAP_WEIGHT_MIN: f64 = 1.0 / 32.0;
+/// No hand-over is shorter than that of an operation of so many bytes.
+const SMALLEST_BYTES: u64 = 16;
 /// See [`Mediator::doubt`].
 const DOUBT: f64 = 2.0;
 /// The least time after which to ask again: below a microsecond no clock and no thread is that exact.
@@ -230,12 +233,12 @@ impl Mediator {
         self.host = host;
         for (overdue, state) in self.overdue.iter_mut().zip(&self.engines) {
             let late = |running: &Running| {
-                // Who was just begun is not late.
+                // Who was just begun is not late, and who may only wait for his turn does not tell that his engine is slow.
                 let passed = now.since_ns(running.start) as f64;
                 if running.expected_end > now {
                     1.0
                 } else {
-                    passed / state.belief.batch_ns(now, host, running.algorithm, running.bytes, running.count)
+                    (passed / (QUANTUM_NS + state.belief.batch_ns(now, host, running.algorithm, running.bytes, running.count))).max(1.0)
                 }
             };
             *overdue = state.running.iter().map(late).fold(1.0, f64::max);
@@ -393,6 +396,30 @@ impl Mediator {
         Offer { engine, done, score: if is_spare { f64::INFINITY } else { done }, service }
     }
 
+    /// What the engines of a set would do with what waits of a kind. A launch that would be too late even if nothing else went in it is not worked out: that takes longer than a small
+    /// operation on the processor.
+    fn offers(&self, now: Time, set: EngineSet, kind: u16, head: &Entry) -> Vec<Offer> {
+        let Request { algorithm, direction, .. } = head.request;
+        let launches = |engine: &EngineId| self.launches(*engine, algorithm, direction);
+        let mut offers = Vec::with_capacity(set.iter().count());
+        offers.extend(set.iter().filter(|engine| !launches(engine)).map(|engine| self.offer(now, engine, kind, head)));
+        let is_free = |offer: &&Offer| self.workers.ready().contains(offer.engine);
+        let bound = if self.counts_time_alone() {
+            offers.iter().filter(is_free).map(|offer| offer.score).fold(f64::INFINITY, f64::min)
+        } else {
+            f64::INFINITY
+        };
+        let soonest = |engine: EngineId| self.begin(now, engine, true) + self.shape(now, engine, algorithm, SMALLEST_BYTES).handover;
+        offers.extend(
+            set.iter().filter(|engine| launches(engine) && soonest(*engine) < bound).map(|engine| self.offer(now, engine, kind, head)),
+        );
+        offers
+    }
+
+    fn counts_time_alone(&self) -> bool {
+        matches!(self.setting.prefer, Prefer::Latency | Prefer::Throughput)
+    }
+
     /// What an operation costs there of what counts beside time, in a batch of those that would go with it: nanoseconds of the processor, or nanojoules.
     fn price(&self, now: Time, engine: EngineId, kind: u16, head: &Entry) -> f64 {
         let Request { algorithm, direction, bytes, .. } = head.request;
@@ -414,7 +441,7 @@ impl Mediator {
 
     /// Lets what counts beside time count against those engines that are not preferred.
     fn weigh(&self, now: Time, kind: u16, head: &Entry, offers: &mut [Offer]) -> Option<EngineId> {
-        if matches!(self.setting.prefer, Prefer::Latency | Prefer::Throughput) {
+        if self.counts_time_alone() {
             return None;
         }
         let prices = offers.iter().map(|offer| (self.price(now, offer.engine, kind, head), offer.engine));
@@ -432,7 +459,7 @@ impl Mediator {
         let head = *self.waiting.front(usize::from(kind))?;
         let set = self.kinds[usize::from(kind)].allowed();
         let (ready, up) = (self.workers.ready(), self.workers.up());
-        let mut offers: Vec<Offer> = set.and(up).iter().map(|engine| self.offer(now, engine, kind, &head)).collect();
+        let mut offers = self.offers(now, set.and(up), kind, &head);
         let preferred = self.weigh(now, kind, &head, &mut offers);
         let sooner = |a: &&Offer, b: &&Offer| a.score.total_cmp(&b.score);
         let free = offers.iter().filter(|offer| ready.contains(offer.engine)).min_by(sooner).copied();
@@ -443,7 +470,7 @@ impl Mediator {
                 if let Some(until) = self.company(now, free, kind, &head) {
                     return Some(Verdict::Wait(until));
                 }
-                Some(Verdict::Go(free.engine, self.why(kind, free, &offers, preferred)))
+                Some(Verdict::Go(free.engine, self.why(kind, free, set.and(up), preferred)))
             }
             (free, Some(better)) => {
                 self.promised[usize::from(better.engine.0)] = better.done;
@@ -453,14 +480,14 @@ impl Mediator {
         }
     }
 
-    fn why(&self, kind: u16, chosen: Offer, offers: &[Offer], preferred: Option<EngineId>) -> Reason {
+    fn why(&self, kind: u16, chosen: Offer, engines: EngineSet, preferred: Option<EngineId>) -> Reason {
         match preferred {
             _ if self.kinds[usize::from(kind)].meant.is_some() => Reason::Part,
-            _ if offers.len() == 1 => Reason::Only,
+            _ if engines.iter().count() == 1 => Reason::Only,
             Some(engine) if engine != chosen.engine => Reason::Relief,
             Some(_) if self.setting.prefer == Prefer::CpuFree => Reason::Spared,
             Some(_) => Reason::Frugal,
-            None if offers.iter().all(|offer| self.workers.ready().contains(offer.engine)) => Reason::Size,
+            None if engines.iter().all(|engine| self.workers.ready().contains(engine)) => Reason::Size,
             None => Reason::Cheapest,
         }
     }
@@ -526,8 +553,7 @@ impl Policy for Mediator {
 
     fn cut(&mut self, now: Time, request: &Request, parts: &mut Vec<(EngineId, u64)>) {
         let Some(grain) = divide::grain(request.algorithm, request.direction) else { return };
-        let counts = matches!(self.setting.prefer, Prefer::Latency | Prefer::Throughput);
-        if counts && self.waiting.is_empty() && request.bytes >= 1 << 16 {
+        if self.counts_time_alone() && self.waiting.is_empty() && request.bytes >= 1 << 16 {
             self.look(now);
             cut::parts(
                 &self.shares(now, request),
@@ -564,8 +590,12 @@ impl Policy for Mediator {
         self.promise_nothing(now);
         let mut order = core::mem::take(&mut self.order);
         order.clear();
-        order.extend(self.busy.iter().map(|&kind| (self.due(now, kind), kind)));
-        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if let &[only] = &self.busy[..] {
+            order.push((0.0, only));
+        } else {
+            order.extend(self.busy.iter().map(|&kind| (self.due(now, kind), kind)));
+            order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        }
         let mut wake = None;
         let mut chosen = None;
         for &(_, kind) in &order {
