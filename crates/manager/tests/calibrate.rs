@@ -4,10 +4,11 @@ use bywash_core::Place;
 use bywash_core::route::route_index;
 use bywash_core::{Algorithm, Engine, Keyed, Result, SessionParams, Task};
 use bywash_engine_cpu::CpuEngine;
-use bywash_manager::calibrate::{BUDGET, SIZES, keep, load_or_measure, load_or_measure_with, measure};
+use bywash_manager::calibrate::{BUDGET, SIZES, keep, load_or_measure, load_or_measure_with, measure, measure_full};
 use bywash_manager::{Costs, Manager, ManagerConfig};
+use bywash_policy::estimate::Estimate;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SHORT: Duration = Duration::from_millis(20);
 
@@ -199,4 +200,53 @@ fn a_folder_that_cannot_be_written_is_no_failure() {
     let (sheet, notes) = load_or_measure(Some("/dev/null/x".as_ref()), &CpuEngine::new(), SHORT);
     assert!(sheet.curve(Algorithm::Sha256).is_some());
     assert!(notes.iter().any(|note| note.contains("not kept in /dev/null/x")), "{notes:?}");
+}
+
+/// A device that computes in launches: so long for each, and so long for each operation in it.
+struct Launching(CpuEngine);
+
+const LAUNCH: Duration = Duration::from_micros(400);
+const EACH: Duration = Duration::from_micros(40);
+
+impl Engine for Launching {
+    fn name(&self) -> &str {
+        "launching"
+    }
+    fn describe(&self) -> String {
+        "for tests".into()
+    }
+    fn capabilities(&self) -> &[Algorithm] {
+        &[Algorithm::Aes128Ctr]
+    }
+    fn workers(&self) -> usize {
+        2
+    }
+    fn batch_max(&self) -> usize {
+        1024
+    }
+    fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {
+        self.0.open(params)
+    }
+    fn run(&self, batch: &mut [Task<'_>]) {
+        let end = Instant::now() + LAUNCH + EACH * batch.len() as u32;
+        self.0.run(batch);
+        while Instant::now() < end {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// A launch of many is not free because it has room for them: whoever weighs it against a processor knows what each adds.
+#[test]
+fn launches_are_measured_as_a_hand_over_and_what_each_adds() {
+    let engine = Launching(CpuEngine::new());
+    let quick = measure(&engine, engine.capabilities(), BUDGET);
+    let full = measure_full(&engine, engine.capabilities(), Duration::from_millis(1), &mut |_| ());
+    for sheet in [quick, full] {
+        assert_eq!(sheet.lanes, 2, "one for each worker");
+        assert!(sheet.handover_ns >= (LAUNCH + EACH).as_nanos() as f64, "{sheet:?}");
+        let estimate = Estimate::new(sheet, 2);
+        let [one, many] = [1, 100].map(|count| estimate.batch_ns(Algorithm::Aes128Ctr, 16, count));
+        assert!(many > one + 50.0 * EACH.as_nanos() as f64, "{one} {many}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Cost sheets kept from one start to the next, one file per machine and engine.
 
-use super::measure;
+use super::{launches, measure};
 use bywash_core::{Algorithm, CostSheet, Engine, Error, Result};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -94,11 +94,14 @@ pub fn sheet_path(folder: &Path, engine: &dyn Engine) -> PathBuf {
 /// What the sheet must have been measured on to be of use, as the comment that heads the file.
 fn header(engine: &dyn Engine) -> String {
     let line = |text: &str| text.replace(['\n', '\r'], " ");
+    // Sheets from before that was told apart are not found again.
+    let launches = engine.capabilities().iter().any(|&algorithm| launches(engine, algorithm));
     format!(
-        "# Measured by Bywash; delete this file to have it measured again.\n# engine: {}, {}\n# processor: {}\n",
+        "# Measured by Bywash; delete this file to have it measured again.\n# engine: {}, {}\n# processor: {}\n{}",
         line(engine.name()),
         line(&engine.describe()),
-        line(&processor())
+        line(&processor()),
+        if launches { "# in launches: what one takes, and what each operation takes beside\n" } else { "" }
     )
 }
 

@@ -1,7 +1,7 @@
 //! The thorough calibration: every algorithm at sizes from 16 bytes to beyond the caches, lines fitted through them, batches of every number.
 
 use super::fit::fit;
-use super::{TIMES_MIN, runs_ns, sample, setup};
+use super::{TIMES_MIN, add, each_ns, launches, runs_ns, sample, setup, together};
 use bywash_core::{Algorithm, CostCurve, CostSheet, Engine, Keyed, Result};
 use std::time::{Duration, Instant};
 
@@ -21,14 +21,14 @@ pub fn measure_full(engine: &dyn Engine, algorithms: &[Algorithm], time: Duratio
     let mut sheet = super::head(engine, algorithms);
     for &algorithm in algorithms {
         begin(algorithm);
-        if let Ok(curve) = curve(engine, algorithm, time) {
-            sheet.algorithms.insert(algorithm.name().to_owned(), curve);
+        if let Ok((curve, handover_ns)) = curve(engine, algorithm, time) {
+            add(&mut sheet, algorithm, curve, handover_ns);
         }
     }
     sheet
 }
 
-fn curve(engine: &dyn Engine, algorithm: Algorithm, time: Duration) -> Result<CostCurve> {
+fn curve(engine: &dyn Engine, algorithm: Algorithm, time: Duration) -> Result<(CostCurve, Option<f64>)> {
     let (keyed, setup_ns) = setup(engine, algorithm)?;
     if algorithm.is_public_key() {
         let lanes = engine.lanes(algorithm).max(1);
@@ -36,14 +36,17 @@ fn curve(engine: &dyn Engine, algorithm: Algorithm, time: Duration) -> Result<Co
         let together: Vec<_> = (2..=lanes).map(|count| (0, count)).collect();
         let batch = shortest(engine, &*keyed, algorithm, &together, time)?;
         let batch = together.iter().zip(batch).map(|(&(_, count), ns)| (count as u64, ns)).collect();
-        return Ok(CostCurve { setup_ns, points: vec![(0, single[0])], batch, ..CostCurve::default() });
+        return Ok((CostCurve { setup_ns, points: vec![(0, single[0])], batch, ..CostCurve::default() }, None));
     }
-    let what: Vec<_> = sizes().into_iter().map(|size| (size, 1)).collect();
+    let what: Vec<_> = sizes().into_iter().map(|size| (size, together(engine, algorithm, size))).collect();
+    let handover_ns =
+        if launches(engine, algorithm) { shortest(engine, &*keyed, algorithm, &[(what[0].0, 1)], time)?.first().copied() } else { None };
     let times = shortest(engine, &*keyed, algorithm, &what, time)?;
-    let points: Vec<(u64, f64)> = what.iter().zip(times).map(|(&(size, _), ns)| (size as u64, ns)).collect();
+    let points: Vec<(u64, f64)> =
+        what.iter().zip(times).map(|(&(size, count), ns)| (size as u64, each_ns(ns, handover_ns, count))).collect();
     let fitted = fit(&points);
     let (segments, fit_error) = fitted.map_or((Vec::new(), None), |fit| (fit.segments, Some(fit.error)));
-    Ok(CostCurve { setup_ns, points, segments, fit_error, ..CostCurve::default() })
+    Ok((CostCurve { setup_ns, points, segments, fit_error, ..CostCurve::default() }, handover_ns))
 }
 
 /// Nanoseconds of each `(size, operations together)`: the shortest of all passes. Sizes end where a single run takes too long.

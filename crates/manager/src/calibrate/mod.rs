@@ -1,6 +1,7 @@
 //! Calibration: what operations cost on an engine of this machine, measured once and kept as a TOML cost sheet.
 //!
-//! Public-key operations that an engine has lanes for are measured alone and as one full batch.
+//! Public-key operations that an engine has lanes for are measured alone and as one full batch. Of a device that computes others in launches it is measured what a launch of
+//! one small text takes, which is its hand-over, and what texts of each size take beyond that in a launch of several.
 //!
 //! [`measure`] is quick: five sizes within a budget, which a program can pay when it starts. [`measure_full`] takes its time: two sizes for each octave
 //! to beyond the caches, with lines [fitted](fit) through them, and batches of every number.
@@ -39,6 +40,10 @@ const TIMES_MIN: u32 = 3;
 /// (code and tables not in the caches), and a sheet of first runs would call sixteen bytes dearer than a kilobyte.
 const CHEAP: Duration = Duration::from_micros(100);
 
+/// The most operations, and bytes of all, that go in a launch where launches are measured.
+const LAUNCH_MAX: usize = 16;
+const LAUNCH_BYTES: usize = 1 << 20;
+
 /// Measures these algorithms on an engine within about the budget, shared evenly: an operation that takes longer than its share is run
 /// three times, or, unless it is cheap, only once where even the whole budget is used up. An algorithm
 /// that the engine fails to do is left off the sheet.
@@ -47,11 +52,35 @@ pub fn measure(engine: &dyn Engine, algorithms: &[Algorithm], budget: Duration) 
     let end = Instant::now() + budget;
     for (index, &algorithm) in algorithms.iter().enumerate() {
         let share = end.saturating_duration_since(Instant::now()) / (algorithms.len() - index) as u32;
-        if let Ok(curve) = curve(engine, algorithm, share, end) {
-            sheet.algorithms.insert(algorithm.name().to_owned(), curve);
+        if let Ok((curve, handover_ns)) = curve(engine, algorithm, share, end) {
+            add(&mut sheet, algorithm, curve, handover_ns);
         }
     }
     sheet
+}
+
+/// A curve, and how long the hand-over took by it if it was measured: the shortest counts.
+fn add(sheet: &mut CostSheet, algorithm: Algorithm, curve: CostCurve, handover_ns: Option<f64>) {
+    if let Some(ns) = handover_ns {
+        sheet.handover_ns = if sheet.handover_ns > 0.0 { sheet.handover_ns.min(ns) } else { ns };
+    }
+    sheet.algorithms.insert(algorithm.name().to_owned(), curve);
+}
+
+/// Whether an engine does operations in launches, which have room for more of them but do not do them for nothing.
+fn launches(engine: &dyn Engine, algorithm: Algorithm) -> bool {
+    !engine.is_local() && !algorithm.is_public_key() && engine.lanes(algorithm) > 1
+}
+
+/// How many operations of a size are measured together.
+fn together(engine: &dyn Engine, algorithm: Algorithm, size: usize) -> usize {
+    let lanes = if launches(engine, algorithm) { engine.lanes(algorithm) } else { 1 };
+    lanes.min(LAUNCH_MAX).min(LAUNCH_BYTES / size.max(1)).max(1)
+}
+
+/// What each of so many adds to a launch that took so long.
+fn each_ns(launch_ns: f64, handover_ns: Option<f64>, count: usize) -> f64 {
+    handover_ns.map_or(launch_ns, |handover_ns| ((launch_ns - handover_ns) / count as f64).max(1.0))
 }
 
 /// A sheet that has what an engine says of itself, and no curve yet.
@@ -59,32 +88,37 @@ fn head(engine: &dyn Engine, algorithms: &[Algorithm]) -> CostSheet {
     let mut sheet = CostSheet::empty(engine.name());
     sheet.modelled = engine.is_modelled();
     sheet.batch_max = engine.batch_max().max(1);
-    // What public-key operations gain from going together is measured, and stands in their curves.
-    let even = algorithms.iter().filter(|algorithm| !algorithm.is_public_key()).map(|&algorithm| engine.lanes(algorithm));
+    // What public-key operations gain from going together is measured, and stands in their curves; what others gain from going in one launch is its hand-over.
+    let symmetric = algorithms.iter().filter(|&&algorithm| !algorithm.is_public_key() && !launches(engine, algorithm));
+    let even = symmetric.map(|&algorithm| engine.lanes(algorithm));
     sheet.lanes = even.max().unwrap_or(1).max(1) * engine.workers().max(1);
     sheet
 }
 
-/// Within `budget`; by `last` at the latest, but for one run of each size.
-fn curve(engine: &dyn Engine, algorithm: Algorithm, budget: Duration, last: Instant) -> Result<CostCurve> {
+/// Within `budget`; by `last` at the latest, but for one run of each size. Beside it, the hand-over of an engine that computes in launches.
+fn curve(engine: &dyn Engine, algorithm: Algorithm, budget: Duration, last: Instant) -> Result<(CostCurve, Option<f64>)> {
     let end = Instant::now() + budget;
     let sizes: &[usize] = if algorithm.is_public_key() { &[0] } else { &SIZES };
     let (keyed, setup_ns) = setup(engine, algorithm)?;
-    let together = if algorithm.is_public_key() { engine.lanes(algorithm) } else { 1 };
-    let parts = sizes.len() + usize::from(together > 1);
+    let lanes = if algorithm.is_public_key() { engine.lanes(algorithm) } else { 1 };
+    let launches = launches(engine, algorithm);
+    let parts = sizes.len() + usize::from(lanes > 1 || launches);
     let share = |done: usize| end.saturating_duration_since(Instant::now()) / (parts - done) as u32;
+    let ns = |size: usize, count: usize, share: Duration| {
+        let (_, operation) = sample(algorithm, size)?;
+        shortest_ns(engine, &*keyed, &mut vec![operation; count], share, last)
+    };
+    let handover_ns = if launches { Some(ns(sizes[0], 1, share(0))?) } else { None };
     let mut points: Vec<(u64, f64)> = Vec::with_capacity(sizes.len());
     for (index, &size) in sizes.iter().enumerate() {
-        let (_, operation) = sample(algorithm, size)?;
-        points.push((size as u64, shortest_ns(engine, &*keyed, &mut [operation], share(index), last)?));
+        let count = together(engine, algorithm, size);
+        points.push((size as u64, each_ns(ns(size, count, share(index))?, handover_ns, count)));
     }
     let mut batch = Vec::new();
-    if together > 1 {
-        let (_, operation) = sample(algorithm, 0)?;
-        let ns = shortest_ns(engine, &*keyed, &mut vec![operation; together], share(sizes.len()), last)?;
-        batch.push((together as u64, ns));
+    if lanes > 1 {
+        batch.push((lanes as u64, ns(0, lanes, share(sizes.len()))?));
     }
-    Ok(CostCurve { setup_ns, points, batch, ..CostCurve::default() })
+    Ok((CostCurve { setup_ns, points, batch, ..CostCurve::default() }, handover_ns))
 }
 
 /// A session, and the shortest time of opening it.
