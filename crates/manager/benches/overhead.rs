@@ -47,12 +47,44 @@ impl Keyed for NoKey {
     }
 }
 
+/// The processor's engine with as many threads as a large machine has: most of them sleep when something comes.
+struct Wide(CpuEngine);
+
+impl Engine for Wide {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+    fn is_local(&self) -> bool {
+        self.0.is_local()
+    }
+    fn capabilities(&self) -> &[Algorithm] {
+        self.0.capabilities()
+    }
+    fn workers(&self) -> usize {
+        16
+    }
+    fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {
+        self.0.open(params)
+    }
+    fn cost_sheet(&self) -> Option<CostSheet> {
+        self.0.cost_sheet()
+    }
+}
+
 fn main() {
     for policy in [PolicyKind::Fifo, PolicyKind::Placement] {
         report(&format!("run, lone caller, {policy}"), &run_alone(policy.clone(), 200_000));
         report(&format!("run, 4 callers on 2 workers, {policy}"), &run_crowded(policy.clone()));
         report(&format!("submit and wait, {policy}"), &submit(policy.clone(), true));
         report(&format!("submit and wait, distant engine, {policy}"), &submit(policy, false));
+    }
+    for bytes in [256, 16 << 10, 256 << 10] {
+        for policy in [PolicyKind::Fifo, "mediator".parse().expect("a policy")] {
+            report(&format!("handed over together, {bytes} bytes of AES-128-CTR, {policy}, for each"), &together(policy, bytes));
+        }
     }
     let begun = Instant::now();
     let sheet = calibrate::measure(&CpuEngine::new(), Algorithm::ALL, calibrate::BUDGET);
@@ -110,6 +142,34 @@ fn submit(policy: PolicyKind, local: bool) -> Vec<u64> {
         begun.elapsed().as_nanos() as u64
     };
     (0..20_000).map(|_| one()).collect()
+}
+
+/// Nanoseconds for each of requests that are handed over one after the other and then waited for, as a program does that has many small texts at once.
+fn together(policy: PolicyKind, bytes: usize) -> Vec<u64> {
+    let mut config = ManagerConfig::new(vec![Arc::new(Wide(CpuEngine::new()))]);
+    config.policy = policy;
+    let manager = Manager::new(config).expect("a manager over the processor");
+    let session = manager.open(1, params()).expect("a session");
+    let count = ((16 << 20) / bytes).min(1024);
+    let one = || SecretBytes::from(&vec![5; bytes][..]);
+    let operation =
+        || OwnedOperation { direction: Direction::Encrypt, iv: vec![0; 16], aad: vec![], output: one(), input: one(), tag: vec![] };
+    let mut waiting: Vec<_> = (0..count).map(|_| operation()).collect();
+    let mut round = || {
+        let (tell, told) = mpsc::channel();
+        let begun = Instant::now();
+        for operation in waiting.drain(..) {
+            let tell = tell.clone();
+            manager.submit(session, operation, Box::new(move |completion| drop(tell.send(completion))));
+        }
+        drop(tell);
+        for completion in told {
+            completion.outcome.expect("nothing can fail");
+            waiting.push(completion.operation);
+        }
+        begun.elapsed().as_nanos() as u64 / count as u64
+    };
+    (0..200).map(|_| round()).collect()
 }
 
 fn report(what: &str, ns: &[u64]) {

@@ -1,8 +1,8 @@
 //! How requests come in: lent by a blocked caller, or taken over with buffers of their own.
 
 use crate::execute;
-use crate::inner::{Inner, Role, helper};
-use crate::request::{Batch, Completion, Deliver, Done, Waiter, Way};
+use crate::inner::{Inner, Passing, Role, helper};
+use crate::request::{Batch, Completion, Deliver, Done, OnDone, Way};
 use crate::session::Session;
 use crate::state::{Lent, Span};
 use bywash_core::{Data, Error, Operation, OwnedOperation, Result, SecretBytes, Time};
@@ -21,6 +21,15 @@ impl Left {
     pub(crate) const fn all(engines: EngineSet) -> Self {
         Self { engines, sizes: None }
     }
+}
+
+/// A request that was taken in.
+pub(crate) struct Admitted {
+    pub(crate) id: RequestId,
+    /// The same, or of one that was cut the part in the calling thread's hands: its caller is free to go when that is done.
+    pub(crate) own: RequestId,
+    /// What the calling thread has to run.
+    pub(crate) mine: Option<Batch>,
 }
 
 /// What becomes of an offer to work in the caller's buffers: done in this thread, or not.
@@ -96,33 +105,40 @@ impl Inner {
         Ok(pumped.map(|batch| (request, batch, now)).ok_or(Left::all(session.engines)))
     }
 
-    /// Takes in an operation with buffers of its own; returns its number, and a batch that the calling thread has to run.
-    pub(crate) fn admit(
+    /// Takes in an operation that nobody waits for. If it takes less than waking a thread it is done when this returns.
+    pub(crate) fn pass(self: &Arc<Self>, session: &Arc<Session>, operation: OwnedOperation, on_done: OnDone) -> RequestId {
+        let passing = Passing::begin();
+        let role = if passing.is_some() { Role::Passer } else { Role::Nobody };
+        let Admitted { id, mine, .. } = self.admit(session, Left::all(session.engines), operation, Deliver::Call(on_done), |_| role);
+        self.help(mine, Role::Nobody);
+        id
+    }
+
+    /// Takes in an operation with buffers of its own, in a thread that has this role towards the request of that number.
+    pub(crate) fn admit<'r>(
         self: &Arc<Self>,
         session: &Arc<Session>,
         left: Left,
         operation: OwnedOperation,
         deliver: Deliver,
-        waiter: Option<&Waiter>,
-    ) -> (RequestId, Option<Batch>) {
+        role: impl FnOnce(RequestId) -> Role<'r>,
+    ) -> Admitted {
         let mut state = self.lock();
         let id = state.number();
         if state.draining {
             drop(state);
             self.deliver(deliver, Completion { id, operation, outcome: Err(shut_down()) });
-            return (id, None);
+            return Admitted { id, own: id, mine: None };
         }
         let now = self.now();
         let request = session.request(id, now, operation.direction, operation.work_len(), left.engines);
         let sizes = left.sizes.unwrap_or_else(|| state.sizes(now, &request));
         let is_whole = state.admit(now, request, session, &sizes, operation, deliver);
-        let role = waiter.map_or(Role::Nobody, |waiter| Role::Caller { waiter, own: id });
         let mut ended = Vec::new();
-        let mine = self.pump(&mut state, now, &role, None, &mut ended);
+        let mine = self.pump(&mut state, now, &role(id), None, &mut ended);
         self.leave(state, ended);
-        // Of a request that was cut, the part in this thread's hands stands for the whole: its caller is free to go when that is done.
         let part = mine.as_ref().filter(|_| !is_whole).and_then(|batch| batch.requests.first().copied());
-        (part.unwrap_or(id), mine)
+        Admitted { id, own: part.unwrap_or(id), mine }
     }
 }
 

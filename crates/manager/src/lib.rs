@@ -22,7 +22,8 @@
 //!   copied and wakes nobody. A request that has to wait is copied, so that it can join others in a batch; its caller sleeps until it is handed
 //!   the batch to run, or the result.
 //! - [`Manager::submit`] takes buffers over and returns at once; an engine's own threads work. They are started when first needed, at most as many as
-//!   [`Engine::workers`](bywash_core::Engine::workers).
+//!   [`Engine::workers`](bywash_core::Engine::workers). What is dispatched at once to a local engine and takes less than waking a thread, some microseconds, is computed before it
+//!   returns. Of threads that sleep, one is woken for what is brief, and wakes the next if there is more.
 //! - Whoever's thread it is, a policy never has more batches on an engine than the engine has workers.
 //! - One timer thread, started when there is first something to wait for, wakes for [`Decision::WaitUntil`](bywash_policy::Decision::WaitUntil) and for bounds. An idle
 //!   manager uses no CPU.

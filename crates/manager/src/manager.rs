@@ -4,7 +4,7 @@ use crate::bounds::Bounds;
 use crate::combine::Formed;
 use crate::config::{Costs, ManagerConfig, PolicyKind};
 use crate::counters::{EngineStatus, Snapshot};
-use crate::entrance::{Left, shut_down};
+use crate::entrance::{Admitted, Left, shut_down};
 use crate::gather::Gathered;
 use crate::inner::{Begins, Inner, Role};
 use crate::observe::Observer;
@@ -195,7 +195,8 @@ impl Manager {
 
     fn run_copy(&self, session: &Arc<Session>, left: Left, operation: OwnedOperation) -> Result<Completion> {
         let waiter = Arc::new(Waiter::default());
-        let (own, mut mine) = self.inner.admit(session, left, operation, Deliver::Wake(waiter.clone()), Some(&waiter));
+        let caller = |own| Role::Caller { waiter: &waiter, own };
+        let Admitted { own, mut mine, .. } = self.inner.admit(session, left, operation, Deliver::Wake(waiter.clone()), caller);
         loop {
             let mut role = Role::Caller { waiter: &waiter, own };
             while let Some(batch) = mine.take() {
@@ -208,12 +209,11 @@ impl Manager {
         }
     }
 
-    /// Hands one operation over and returns at once; `on_done` is called exactly once, possibly before this returns.
+    /// Hands one operation over and returns at once; `on_done` is called exactly once, possibly before this returns: what a local engine is dispatched at once and takes less than waking
+    /// one of its threads, some microseconds, is computed here.
     pub fn submit(&self, id: SessionId, operation: OwnedOperation, on_done: OnDone) -> RequestId {
         match self.checked(id, operation, on_done) {
-            Ok((session, operation, on_done)) => {
-                self.inner.admit(&session, Left::all(session.engines), operation, Deliver::Call(on_done), None).0
-            }
+            Ok((session, operation, on_done)) => self.inner.pass(&session, operation, on_done),
             Err(id) => id,
         }
     }

@@ -29,6 +29,8 @@ pub(crate) struct EngineState {
     pub(crate) ready: VecDeque<Job>,
     /// Threads that wait for a job.
     pub(crate) idle: usize,
+    /// One of them was told to wake, and has yet to look what there is to do.
+    pub(crate) is_waking: bool,
     /// Threads there are.
     pub(crate) threads: usize,
     /// Batches given up whose thread has not come back.
@@ -84,6 +86,7 @@ impl EngineState {
             up: true,
             ready: VecDeque::new(),
             idle: 0,
+            is_waking: false,
             threads: 0,
             stuck: 0,
             busy: 0,
@@ -300,6 +303,13 @@ impl State {
             self.scan_by(deadline);
         }
         Batch { number, engine, requests, items, switches, reason }
+    }
+
+    /// What a batch is expected to take at most, in nanoseconds: that of its operations one by one.
+    pub(crate) fn expected_ns(&self, batch: &Batch) -> f64 {
+        let estimate = &self.engines[usize::from(batch.engine.0)].estimate;
+        let requests = batch.items.iter().filter_map(|item| Some(&self.entries.get(&item.id)?.request));
+        requests.map(|request| estimate.batch_ns(request.algorithm, request.bytes, 1)).sum()
     }
 
     /// A batch has come back. Its requests end, or arrive anew without this engine.

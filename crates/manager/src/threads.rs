@@ -2,7 +2,7 @@
 
 use crate::inner::{Inner, Role};
 use crate::request::{Batch, Ended};
-use crate::state::{Job, State};
+use crate::state::{EngineState, Job, State};
 use bywash_core::{Error, Time};
 use bywash_policy::EngineId;
 use std::io;
@@ -11,14 +11,17 @@ use std::time::Duration;
 
 /// Enough for an engine's frames; memory is only touched where it is used.
 const STACK_BYTES: usize = 512 * 1024;
+/// What takes less, in nanoseconds, takes no more than waking some threads does.
+const BRIEF_NS: f64 = 50_000.0;
 /// Threads that may be started in place of stuck ones.
 const STUCK_MAX: usize = 16;
 
 /// Sees to it that the job last put before an engine's threads is picked up.
 pub(crate) fn ring(inner: &Arc<Inner>, state: &mut State, now: Time, id: EngineId, ended: &mut Vec<Ended>) {
+    let is_brief = matches!(state.engines[usize::from(id.0)].ready.back(), Some(Job::Run(batch)) if state.expected_ns(batch) < BRIEF_NS);
     let engine = state.engine(id);
     if engine.ready.len() <= engine.idle {
-        return inner.bells[usize::from(id.0)].notify_one();
+        return wake(inner, engine, id, is_brief);
     }
     if engine.threads >= engine.workers + engine.stuck.min(STUCK_MAX) {
         return; // One of them takes it next.
@@ -42,6 +45,15 @@ pub(crate) fn ring(inner: &Arc<Inner>, state: &mut State, now: Time, id: EngineI
     }
 }
 
+/// Wakes one of an engine's threads. For what is brief, unless one that was woken is still to come: that one wakes the next, so who hands over many requests does not pay for
+/// waking every thread. What takes longer does not wait for one thread after the other to be run, which on a loaded machine is milliseconds each.
+fn wake(inner: &Inner, engine: &mut EngineState, id: EngineId, is_brief: bool) {
+    if !engine.is_waking || !is_brief {
+        engine.is_waking = true;
+        inner.bells[usize::from(id.0)].notify_one();
+    }
+}
+
 fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     // A name is a sheet's, which may have any characters in it; the system takes all but one.
     std::thread::Builder::new().name(name.replace('\0', "?")).stack_size(STACK_BYTES).spawn(body).map(drop)
@@ -53,6 +65,10 @@ fn work(inner: &Arc<Inner>, id: EngineId) {
     loop {
         match state.engine(id).ready.pop_front() {
             Some(job) => {
+                let engine = state.engine(id);
+                if !engine.ready.is_empty() && engine.idle > 0 {
+                    wake(inner, engine, id, true);
+                }
                 drop(state);
                 do_job(inner, id, job);
                 state = inner.lock();
@@ -61,7 +77,10 @@ fn work(inner: &Arc<Inner>, id: EngineId) {
             None => {
                 state.engine(id).idle += 1;
                 state = inner.bells[usize::from(id.0)].wait(state).unwrap_or_else(PoisonError::into_inner);
-                state.engine(id).idle -= 1;
+                let engine = state.engine(id);
+                engine.idle -= 1;
+                // Others may be on their way too; at worst one is woken too many.
+                engine.is_waking = false;
             }
         }
     }
