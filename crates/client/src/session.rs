@@ -14,7 +14,7 @@ use crate::upstream::{Queue, View};
 use arc_swap::ArcSwapOption;
 use bywash_core::{Direction, Error, Hashing, Key, Keyed, Kind, Operation, OwnedOperation, Place, Result, SessionParams, Stream};
 use bywash_protocol::keys::key_error;
-use bywash_protocol::{TraceEntry, monotonic_ns};
+use bywash_protocol::{Ticket, TraceEntry, monotonic_ns};
 use once_cell::race::OnceBox;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -26,6 +26,12 @@ const RETURN_BOUND: Duration = Duration::from_secs(2);
 const AT_ONCE: u32 = 3;
 /// The wait between later attempts.
 const RETRY: Duration = Duration::from_millis(20);
+
+/// An operation that was handed over to a broker; dropped, it is given up.
+pub(crate) struct Handed {
+    remote: Arc<Remote>,
+    ticket: Ticket,
+}
 
 /// An algorithm bound to a key. Cheap to clone, shared by threads, survives fork.
 #[derive(Clone)]
@@ -220,6 +226,23 @@ impl Session {
             let session = self.0.number;
             upstream.trace(TraceEntry { arrival_ns: start_ns, start_ns, done_ns: monotonic_ns(), bytes, session, algorithm, direction });
         }
+    }
+
+    /// Hands a checked operation over to a broker, from where [`take_back`](Self::take_back) has it; `None` if there is none that takes it now.
+    pub(crate) fn hand_over_borrowed(&self, operation: &Operation<'_>) -> Option<Handed> {
+        let remote = self.0.keyed.as_ref().and_then(|_| self.remote())?;
+        let ticket = match &*remote {
+            Remote::Broker(session) => session.begin(operation)?,
+            Remote::Refused { .. } | Remote::Embedded(_) => return None,
+        };
+        Some(Handed { remote, ticket })
+    }
+
+    /// Waits for an operation that was handed over.
+    pub(crate) fn take_back(&self, handed: Handed, operation: &mut Operation<'_>) -> Result<usize> {
+        let Handed { remote, ticket } = handed;
+        let Remote::Broker(session) = &*remote else { return self.run(operation) };
+        self.fate_of(session.finish(&self.0.params, ticket, operation)).unwrap_or_else(|| self.run_here(operation))
     }
 
     /// `None` if the operation has to be run here.

@@ -255,6 +255,38 @@ fn without_a_broker_the_queue_is_this_processs_own_manager() {
     assert!(stats.queued >= 2 * 7 + 7, "{} queued: what the maker of the manager ran, and all that was submitted after it", stats.queued);
 }
 
+/// More than the ring has room for: what finds none waits for what is before it, and nothing is computed in place.
+#[test]
+fn many_are_at_the_broker_before_the_first_is_waited_for() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("s");
+    let _broker = ToyBroker::start(&path, Geometry { slots: 16, arena_bytes: 1 << 19, trace_cells: 64 });
+    let client = client(&path, Route::Queue);
+    let session = gcm(&client);
+    until("the broker is used", || {
+        Sample::new(1, 100).check(&session);
+        client.stats().queued > 0
+    });
+    let before = client.stats();
+    let samples: Vec<Sample> = (0..500).map(|number| Sample::new(number, [0, 100, 5_000, 70_000][number as usize % 4])).collect();
+    let mut texts: Vec<_> = samples.iter().map(|sample| (sample.text.clone(), [0; 16])).collect();
+    let mut operations: Vec<_> = samples
+        .iter()
+        .zip(&mut texts)
+        .map(|(sample, (text, tag))| {
+            let data = Data::InPlace(text);
+            (&session, Operation { direction: Direction::Encrypt, iv: &sample.iv, aad: b"header", data, tag })
+        })
+        .collect();
+    let outcomes = bywash_client::run_many(&mut operations);
+    for ((sample, (text, tag)), outcome) in samples.iter().zip(&texts).zip(outcomes) {
+        assert_eq!(outcome, Ok(sample.text.len()));
+        assert!(*text == sample.sealed && *tag == sample.tag, "wrong bytes");
+    }
+    let stats = client.stats();
+    assert_eq!((stats.queued - before.queued, stats.overflows - before.overflows), (500, 0));
+}
+
 /// A stopped broker answers nothing and hangs up on nobody.
 #[test]
 fn a_hung_broker_costs_one_bounded_wait() {

@@ -5,8 +5,8 @@ use crate::error::{DamageKind, Error, Result};
 use crate::geometry::{NONCE_BYTES, OVERHEAD, TAG_BYTES};
 use crate::kdf::FileKeys;
 use crate::nonce::{Nonce, NonceSource, SessionId};
-use bywash_client::{Client, Session};
-use bywash_core::{Data, Direction, Error as EngineError, Key, Operation, SessionParams};
+use bywash_client::{Client, Session, run_many};
+use bywash_core::{Data, Direction, Error as EngineError, Key, Operation, Result as EngineResult, SessionParams};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Keys of sessions of writing that are kept ready.
@@ -22,6 +22,18 @@ pub struct Sealer {
     nonces: Arc<NonceSource>,
     /// The latest last.
     sessions: Mutex<Vec<(SessionId, Session)>>,
+}
+
+/// Chunks to be sealed or opened together: session, nonce, text, tag.
+type Chunks<'a> = Vec<(Session, Nonce, &'a mut [u8], &'a mut [u8])>;
+
+/// A chunk's nonce, with zeros behind it, and what is authenticated beside its text.
+fn head(chunk: u64, place: Place, nonce: &Nonce) -> ([u8; AEAD_NONCE_BYTES_MAX], [u8; 9]) {
+    let (mut iv, mut aad) = ([0; AEAD_NONCE_BYTES_MAX], [0; 9]);
+    iv[..8].copy_from_slice(&nonce.write.to_le_bytes());
+    aad[..8].copy_from_slice(&chunk.to_le_bytes());
+    aad[8] = u8::from(place == Place::Last);
+    (iv, aad)
 }
 
 /// Whether a chunk is the last of its file.
@@ -66,6 +78,60 @@ impl Sealer {
         let (text, tag) = rest.split_at_mut(rest.len() - TAG_BYTES);
         head.copy_from_slice(&nonce.to_bytes());
         self.run(Direction::Encrypt, chunk, place, nonce, Data::InPlace(text), tag).map(|_| ())
+    }
+
+    /// Seals chunks where they lie, the first of that number; the last of them is at `last`. They are handed over together.
+    ///
+    /// # Errors
+    /// As [`seal`](Self::seal).
+    pub fn seal_all<'s>(&self, first: u64, last: Place, stored: impl ExactSizeIterator<Item = &'s mut [u8]>) -> Result<()> {
+        let mut chunks = Chunks::with_capacity(stored.len());
+        for stored in stored {
+            let nonce = self.nonces.next()?;
+            let (head, rest) = stored.split_at_mut(NONCE_BYTES);
+            let (text, tag) = rest.split_at_mut(rest.len() - TAG_BYTES);
+            head.copy_from_slice(&nonce.to_bytes());
+            chunks.push((self.session(&nonce.session)?, nonce, text, tag));
+        }
+        self.run_all(Direction::Encrypt, first, last, chunks).into_iter().try_for_each(|sealed| Ok(sealed.map(|_| ())?))
+    }
+
+    /// Opens chunks where they lie, as [`seal_all`](Self::seal_all) seals them. The number of the first that is not authentic, if one is not; there is no text of it then.
+    ///
+    /// # Errors
+    /// As [`seal`](Self::seal).
+    pub fn open_all<'s>(&self, first: u64, last: Place, stored: impl ExactSizeIterator<Item = &'s mut [u8]>) -> Result<Option<u64>> {
+        let mut chunks = Chunks::with_capacity(stored.len());
+        for (number, stored) in (first..).zip(stored) {
+            let Some((nonce, rest)) = stored.split_first_chunk_mut() else { return Ok(Some(number)) };
+            let Some((text, tag)) = rest.split_last_chunk_mut::<TAG_BYTES>() else { return Ok(Some(number)) };
+            let nonce = Nonce::from_bytes(nonce);
+            chunks.push((self.session(&nonce.session)?, nonce, text, tag));
+        }
+        for (number, opened) in (first..).zip(self.run_all(Direction::Decrypt, first, last, chunks)) {
+            match opened {
+                Ok(_) => {}
+                Err(EngineError::Authentication) => return Ok(Some(number)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(None)
+    }
+
+    fn run_all(&self, direction: Direction, first: u64, last: Place, mut chunks: Chunks<'_>) -> Vec<EngineResult<usize>> {
+        let inner = chunks.len().saturating_sub(1);
+        let place = |index: usize| if index == inner { last } else { Place::Inner };
+        let heads: Vec<_> =
+            chunks.iter().enumerate().map(|(index, (_, nonce, ..))| head(first + index as u64, place(index), nonce)).collect();
+        let mut operations: Vec<_> = chunks
+            .iter_mut()
+            .zip(&heads)
+            .map(|((session, _, text, tag), (iv, aad))| {
+                let iv = &iv[..self.aead.nonce_len()];
+                (&*session, Operation { direction, iv, aad, data: Data::InPlace(text), tag })
+            })
+            .collect();
+        run_many(&mut operations)
     }
 
     /// Seals a text into `stored`, which is as much longer as [`OVERHEAD`].
@@ -119,11 +185,7 @@ impl Sealer {
 
     fn run(&self, direction: Direction, chunk: u64, place: Place, nonce: Nonce, data: Data<'_>, tag: &mut [u8]) -> Result<bool> {
         let session = self.session(&nonce.session)?;
-        let mut iv = [0; AEAD_NONCE_BYTES_MAX];
-        iv[..8].copy_from_slice(&nonce.write.to_le_bytes());
-        let mut aad = [0; 9];
-        aad[..8].copy_from_slice(&chunk.to_le_bytes());
-        aad[8] = u8::from(place == Place::Last);
+        let (iv, aad) = head(chunk, place, &nonce);
         let mut operation = Operation { direction, iv: &iv[..self.aead.nonce_len()], aad: &aad, data, tag };
         match session.run(&mut operation) {
             Ok(_) => Ok(true),

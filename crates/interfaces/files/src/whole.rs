@@ -259,21 +259,24 @@ impl<'a> Whole<'a> {
     }
 
     fn seal_group(&self, group: Group, len: u64, stored: &mut [u8]) -> Result<()> {
-        for (chunk, stored) in (group.first..).zip(stored.chunks_mut(self.geometry.stored_size())) {
-            self.sealer.seal(chunk, Place::last_if(chunk == self.geometry.last_chunk(len)), stored)?;
-        }
-        Ok(())
+        self.sealer.seal_all(group.first, self.place_of_end(group, len), stored.chunks_mut(self.geometry.stored_size()))
     }
 
     fn open_group(&self, group: Group, len: u64, stored: &mut [u8]) -> Result<()> {
-        for (chunk, stored) in (group.first..).zip(stored.chunks_mut(self.geometry.stored_size())) {
-            let place = Place::last_if(chunk == self.geometry.last_chunk(len));
-            if !self.sealer.open(chunk, place, stored)? {
+        let stored = stored.chunks_mut(self.geometry.stored_size());
+        match self.sealer.open_all(group.first, self.place_of_end(group, len), stored)? {
+            None => Ok(()),
+            Some(chunk) => {
                 let (offset, text_offset) = (self.geometry.offset(chunk), self.geometry.text_offset(chunk));
-                return Err(Error::Damaged(Damage { chunk, offset, text_offset, kind: DamageKind::NotAuthentic }));
+                Err(Error::Damaged(Damage { chunk, offset, text_offset, kind: DamageKind::NotAuthentic }))
             }
         }
-        Ok(())
+    }
+
+    /// Of a group's last chunk, in a file with so many bytes of text.
+    fn place_of_end(&self, group: Group, len: u64) -> Place {
+        let chunks = group.text_len.div_ceil(self.geometry.chunk_size()).max(1) as u64;
+        Place::last_if(group.first + chunks - 1 == self.geometry.last_chunk(len))
     }
 
     fn read_texts(&self, source: &File, group: Group, stored: &mut [u8]) -> Result<()> {
