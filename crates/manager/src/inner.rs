@@ -12,13 +12,11 @@ use bywash_policy::{Decision, EngineId, EngineSet, RequestId};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 /// A thread that hands a request over computes it itself if that takes less: what waking another costs it, in nanoseconds. Measured: 3 to 10 us, more in a guest with many processors.
 const WAKE_NS: f64 = 5_000.0;
-/// So often a thread that finds the lock taken lets others run before it sleeps.
-const LOCK_YIELDS: usize = 8;
 /// How long a caller whose own request is done goes on with other people's, in nanoseconds: about what waking one of them would cost.
 const HELP_NS: u64 = 50_000;
 
@@ -52,8 +50,8 @@ pub(crate) enum Role<'a> {
     Caller { waiter: &'a Waiter, own: RequestId },
     /// A caller whose request is done, for a little while yet.
     Helper { until: Time },
-    /// A caller who waits for nothing, and has other things to do than what takes long.
-    Passer,
+    /// A caller who waits for nothing, and has other things to do than what takes long or is somebody else's.
+    Passer { own: RequestId },
     /// Nothing.
     Nobody,
 }
@@ -82,14 +80,6 @@ impl Inner {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // It is held for about a microsecond, and sleeping for it takes several: others are let run first.
-        for _ in 0..LOCK_YIELDS {
-            match self.state.try_lock() {
-                Ok(state) => return state,
-                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
-            }
-        }
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -166,7 +156,7 @@ impl Inner {
                 true
             }
             Role::Helper { until } => local && now < *until,
-            Role::Passer => local && state.expected_ns(batch) < WAKE_NS,
+            Role::Passer { own } => local && batch.requests.contains(own) && state.takes_less(batch, WAKE_NS),
             Role::Caller { .. } | Role::Nobody => false,
         }
     }

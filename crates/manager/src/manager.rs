@@ -209,8 +209,8 @@ impl Manager {
         }
     }
 
-    /// Hands one operation over and returns at once; `on_done` is called exactly once, possibly before this returns: what a local engine is dispatched at once and takes less than waking
-    /// one of its threads, some microseconds, is computed here.
+    /// Hands one operation over and returns at once; `on_done` is called exactly once, possibly before this returns: what is dispatched at once to a local engine and takes less than
+    /// waking one of its threads, some microseconds, is computed here, on this thread's stack. Nobody else's request is.
     pub fn submit(&self, id: SessionId, operation: OwnedOperation, on_done: OnDone) -> RequestId {
         match self.checked(id, operation, on_done) {
             Ok((session, operation, on_done)) => self.inner.pass(&session, operation, on_done),

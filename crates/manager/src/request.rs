@@ -32,7 +32,7 @@ pub struct Completion {
     pub outcome: Result<Done>,
 }
 
-/// What is called when a submitted request has ended: in one of the manager's threads or in a blocked caller's, so it must be
+/// What is called when a submitted request has ended: in one of the manager's threads, in a blocked caller's, or in the one that hands it over, before that returns. So it must be
 /// short and must not wait for another request.
 pub type OnDone = Box<dyn FnOnce(Completion) + Send>;
 

@@ -29,8 +29,8 @@ pub(crate) struct EngineState {
     pub(crate) ready: VecDeque<Job>,
     /// Threads that wait for a job.
     pub(crate) idle: usize,
-    /// One of them was told to wake, and has yet to look what there is to do.
-    pub(crate) is_waking: bool,
+    /// When one of them was told to wake that has yet to look what there is to do.
+    pub(crate) waking: Option<Time>,
     /// Threads there are.
     pub(crate) threads: usize,
     /// Batches given up whose thread has not come back.
@@ -86,7 +86,7 @@ impl EngineState {
             up: true,
             ready: VecDeque::new(),
             idle: 0,
-            is_waking: false,
+            waking: None,
             threads: 0,
             stuck: 0,
             busy: 0,
@@ -305,11 +305,14 @@ impl State {
         Batch { number, engine, requests, items, switches, reason }
     }
 
-    /// What a batch is expected to take at most, in nanoseconds: that of its operations one by one.
-    pub(crate) fn expected_ns(&self, batch: &Batch) -> f64 {
+    /// Whether a batch is expected to take less than so many nanoseconds, were its operations run one by one.
+    pub(crate) fn takes_less(&self, batch: &Batch, bound_ns: f64) -> bool {
         let estimate = &self.engines[usize::from(batch.engine.0)].estimate;
-        let requests = batch.items.iter().filter_map(|item| Some(&self.entries.get(&item.id)?.request));
-        requests.map(|request| estimate.batch_ns(request.algorithm, request.bytes, 1)).sum()
+        let mut left_ns = bound_ns;
+        batch.items.iter().filter_map(|item| Some(&self.entries.get(&item.id)?.request)).all(|request| {
+            left_ns -= estimate.batch_ns(request.algorithm, request.bytes, 1);
+            left_ns > 0.0
+        })
     }
 
     /// A batch has come back. Its requests end, or arrive anew without this engine.

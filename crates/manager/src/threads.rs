@@ -2,7 +2,7 @@
 
 use crate::inner::{Inner, Role};
 use crate::request::{Batch, Ended};
-use crate::state::{EngineState, Job, State};
+use crate::state::{Job, State};
 use bywash_core::{Error, Time};
 use bywash_policy::EngineId;
 use std::io;
@@ -11,18 +11,17 @@ use std::time::Duration;
 
 /// Enough for an engine's frames; memory is only touched where it is used.
 const STACK_BYTES: usize = 512 * 1024;
-/// What takes less, in nanoseconds, takes no more than waking some threads does.
+/// What takes less, in nanoseconds, takes no more than waking some threads does; a thread that was woken longer ago may be long in coming.
 const BRIEF_NS: f64 = 50_000.0;
 /// Threads that may be started in place of stuck ones.
 const STUCK_MAX: usize = 16;
 
 /// Sees to it that the job last put before an engine's threads is picked up.
 pub(crate) fn ring(inner: &Arc<Inner>, state: &mut State, now: Time, id: EngineId, ended: &mut Vec<Ended>) {
-    let is_brief = matches!(state.engines[usize::from(id.0)].ready.back(), Some(Job::Run(batch)) if state.expected_ns(batch) < BRIEF_NS);
-    let engine = state.engine(id);
-    if engine.ready.len() <= engine.idle {
-        return wake(inner, engine, id, is_brief);
+    if state.engine(id).ready.len() <= state.engine(id).idle {
+        return wake(inner, state, now, id);
     }
+    let engine = state.engine(id);
     if engine.threads >= engine.workers + engine.stuck.min(STUCK_MAX) {
         return; // One of them takes it next.
     }
@@ -45,11 +44,14 @@ pub(crate) fn ring(inner: &Arc<Inner>, state: &mut State, now: Time, id: EngineI
     }
 }
 
-/// Wakes one of an engine's threads. For what is brief, unless one that was woken is still to come: that one wakes the next, so who hands over many requests does not pay for
-/// waking every thread. What takes longer does not wait for one thread after the other to be run, which on a loaded machine is milliseconds each.
-fn wake(inner: &Inner, engine: &mut EngineState, id: EngineId, is_brief: bool) {
-    if !engine.is_waking || !is_brief {
-        engine.is_waking = true;
+/// Wakes one of an engine's threads for the job last put before them. For what is brief, unless one that was just woken is still to come: that one wakes the next, so who hands over
+/// many requests does not pay for waking every thread. What takes longer does not wait for one thread after the other to be run, and nothing does for long.
+fn wake(inner: &Inner, state: &mut State, now: Time, id: EngineId) {
+    let engine = &state.engines[usize::from(id.0)];
+    let comes = engine.waking.is_some_and(|told| (now.since_ns(told) as f64) < BRIEF_NS);
+    let is_brief = || matches!(engine.ready.back(), Some(Job::Run(batch)) if state.takes_less(batch, BRIEF_NS));
+    if !(comes && is_brief()) {
+        state.engine(id).waking = Some(now);
         inner.bells[usize::from(id.0)].notify_one();
     }
 }
@@ -67,7 +69,7 @@ fn work(inner: &Arc<Inner>, id: EngineId) {
             Some(job) => {
                 let engine = state.engine(id);
                 if !engine.ready.is_empty() && engine.idle > 0 {
-                    wake(inner, engine, id, true);
+                    wake(inner, &mut state, inner.now(), id);
                 }
                 drop(state);
                 do_job(inner, id, job);
@@ -80,7 +82,7 @@ fn work(inner: &Arc<Inner>, id: EngineId) {
                 let engine = state.engine(id);
                 engine.idle -= 1;
                 // Others may be on their way too; at worst one is woken too many.
-                engine.is_waking = false;
+                engine.waking = None;
             }
         }
     }

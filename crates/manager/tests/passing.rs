@@ -37,6 +37,15 @@ fn a_long_one_is_not() {
     assert_ne!(ends(&manager, session), thread::current().id());
 }
 
+/// Whatever the estimate says: it knows nothing of associated data.
+#[test]
+fn one_that_is_not_small_is_not() {
+    let (manager, session) = over(Moody::new("cpu"), 500.0);
+    let (tell, told) = mpsc::channel();
+    manager.submit(session, operation(1, 1 << 20), Box::new(move |_| tell.send(thread::current().id()).unwrap()));
+    assert_ne!(told.recv_timeout(HANG).unwrap(), thread::current().id());
+}
+
 #[test]
 fn what_could_fail_to_answer_is_not() {
     let (manager, session) = over(Moody::new("cpu").distant(), 500.0);

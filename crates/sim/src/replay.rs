@@ -92,25 +92,22 @@ pub struct Work {
     pub host_ns: f64,
 }
 
-/// How much longer than its sheet says an engine takes for what begins at some time.
-pub type Pace<'a> = &'a dyn Fn(EngineId, Time) -> Slower;
-
-/// How much longer than its sheet says an engine takes.
-#[derive(Clone, Copy, Debug)]
-pub struct Slower {
+/// How much longer than their sheets say engines take for what begins at some time.
+#[derive(Clone, Copy)]
+pub struct Pace<'a> {
     /// So many times as long, because others compute beside it: 1 where nothing else uses it.
-    pub times: f64,
-    /// And so many nanoseconds more, whatever it computes, in which its thread is kept from running.
-    pub kept_ns: f64,
+    pub times: &'a dyn Fn(EngineId, Time) -> f64,
+    /// And so many nanoseconds more, whatever it computes, in which its thread is kept from running: asked once for each batch.
+    pub kept_ns: &'a dyn Fn(EngineId, Time) -> f64,
 }
 
-impl Slower {
-    /// As its sheet says.
-    pub const NOT: Self = Self::times(1.0);
+impl<'a> Pace<'a> {
+    /// As their sheets say.
+    pub const LISTED: Pace<'static> = Pace { times: &|_, _| 1.0, kept_ns: &|_, _| 0.0 };
 
     /// So many times as long.
-    pub const fn times(times: f64) -> Self {
-        Self { times, kept_ns: 0.0 }
+    pub const fn times(times: &'a dyn Fn(EngineId, Time) -> f64) -> Self {
+        Self { times, kept_ns: &|_, _| 0.0 }
     }
 }
 
@@ -195,7 +192,7 @@ pub fn run(
     device: Option<Fabric>,
     arrivals: &[Arrival],
 ) -> Outcome {
-    serve(policy, engines, handovers, device, &|_, _| Slower::NOT, arrivals)
+    serve(policy, engines, handovers, device, Pace::LISTED, arrivals)
 }
 
 /// The same on engines that take as much longer than their sheets as `pace` says, of which one is the processor (`cpu`): what takes that so many times as long makes the host's part
@@ -366,13 +363,12 @@ impl Machine<'_> {
         let costs = &self.engines[place].costs;
         let host = costs.host_ns + costs.host_ns_per_byte * bytes as f64;
         let processor = self.engines.iter().position(|engine| engine.costs.is_processor()).filter(|&other| other != place);
-        let host_times = processor.map_or(1.0, |other| (self.pace)(EngineId(other as u8), self.now).times);
+        let host_times = processor.map_or(1.0, |other| (self.pace.times)(EngineId(other as u8), self.now));
         let work = &mut self.outcome.work[place];
         (work.batches, work.requests, work.bytes, work.host_ns) =
             (work.batches + 1, work.requests + count as u64, work.bytes + bytes, work.host_ns + host);
         // The copies of one launch go on while another computes; the driver's part does not.
-        let Slower { times, kept_ns } = (self.pace)(engine, self.now);
-        listed * times + kept_ns + costs.host_ns * (host_times - 1.0)
+        listed * (self.pace.times)(engine, self.now) + (self.pace.kept_ns)(engine, self.now) + costs.host_ns * (host_times - 1.0)
     }
 
     fn load(&mut self, algorithms: &[Algorithm]) -> Time {

@@ -4,7 +4,7 @@ use bywash_core::sheets::{GPUS, Gpu};
 use bywash_core::{Algorithm, Direction, Time};
 use bywash_policy::mediator::{Mediator, Prefer, Setting};
 use bywash_policy::{EngineId, EngineInfo, EngineSet, Fifo, Lanes, Placement, Policy};
-use bywash_sim::replay::{Arrival, Outcome, Pace, Slower, run_at_pace};
+use bywash_sim::replay::{Arrival, Outcome, Pace, run_at_pace};
 use std::cell::Cell;
 
 const ALGORITHM: Algorithm = Algorithm::Aes128Ctr;
@@ -37,11 +37,11 @@ const RATES: [f64; 6] = [0.0, 0.05, 0.3, 0.7, 0.95, 3.0];
 const LOADS: [(&str, f64, f64); 5] =
     [("idle", 1.0, 1.0), ("busy", 2.0, 2.0), ("very busy", 4.0, 4.0), ("overrun", 10.0, 10.0), ("now and then", 1.0, 4.0)];
 
-fn pace(load: (&'static str, f64, f64)) -> impl Fn(EngineId, Time) -> Slower {
+fn pace(load: (&'static str, f64, f64)) -> impl Fn(EngineId, Time) -> f64 {
     move |engine, now| match engine {
-        CPU if now.0 / 100_000_000 % 2 == 0 => Slower::times(load.1),
-        CPU => Slower::times(load.2),
-        _ => Slower::NOT,
+        CPU if now.0 / 100_000_000 % 2 == 0 => load.1,
+        CPU => load.2,
+        _ => 1.0,
     }
 }
 
@@ -124,7 +124,7 @@ fn the_mediator_is_never_more_than_a_twentieth_slower_than_the_better_engine_alo
                     // So many that a first try of a processor which is ten times as slow as its sheet does not count for much.
                     let requests = if sizes.iter().max() >= Some(&(1 << 20)) { 1200 } else { 3000 };
                     let arrivals = arrivals(&engines, sizes, rate, load.1, requests);
-                    let ((end, mean), outcome) = cell(&engines, Prefer::Latency, &pace(load), &arrivals);
+                    let ((end, mean), outcome) = cell(&engines, Prefer::Latency, Pace::times(&pace(load)), &arrivals);
                     cells += 1;
                     worst = (f64::max(worst.0, end), f64::max(worst.1, mean));
                     if end > SLOWER_MAX || mean > SLOWER_MAX {
@@ -141,33 +141,39 @@ fn the_mediator_is_never_more_than_a_twentieth_slower_than_the_better_engine_alo
     assert!(misses.is_empty(), "{} of {cells} cells:\n{}", misses.len(), misses.join("\n"));
 }
 
-/// Once in 20 ms one of the processor's threads is kept from running for 4 ms, by others that have their turn. That it is late says nothing of what comes next.
+/// One of five hundred times a thread of the processor is kept from running for 4 ms, by others that have their turn, from the third on. That it is late says little of what comes next:
+/// beside that time not more is lost than half again, of which a worker that is not there is a part. (Whoever takes it for a slow processor loses as much as four times again.)
 #[test]
-fn a_thread_that_others_keep_from_running_sends_nobody_to_the_gpu() {
-    let (mut worst, mut misses) = ((0.0, 0.0), Vec::new());
+fn a_thread_that_others_keep_from_running_is_not_taken_for_a_slow_processor() {
+    const KEPT_NS: f64 = 4e6;
+    const LOST_MAX: f64 = 1.6;
+    let (mut all, mut worst, mut misses) = (0, 0.0, Vec::new());
     for gpu in GPUS {
         let engines = engines(gpu);
-        for bytes in [256, 4 << 10, 64 << 10, 1 << 20] {
-            // The first that begins 5 us or later within each 20 ms of a run; another run begins when time goes back.
-            let (last, kept) = (Cell::new(0), Cell::new(None));
-            let is_kept = |now: Time| {
-                let turn = now.0 / 20_000_000;
-                let is_new = last.replace(now.0) > now.0 || kept.get() != Some(turn);
-                (is_new && now.0 % 20_000_000 > 5_000).then(|| kept.set(Some(turn))).is_some()
-            };
-            let pace = |engine: EngineId, now: Time| match engine {
-                CPU if is_kept(now) => Slower { times: 1.0, kept_ns: 4e6 },
-                _ => Slower::NOT,
-            };
+        for bytes in [4 << 10, 64 << 10, 1 << 20] {
             let arrivals = arrivals(&engines, &[bytes], 0.0, 1.0, 2000);
-            let ((end, mean), outcome) = cell(&engines, Prefer::Latency, &pace, &arrivals);
-            worst = (f64::max(worst.0, end), f64::max(worst.1, mean));
-            if end > SLOWER_MAX || mean > SLOWER_MAX {
-                misses.push(format!("{}: {bytes} bytes: end {end:.3}, mean {mean:.3}, {:?}", gpu.name, outcome.work));
+            let mean = |pace: Pace<'_>| {
+                let outcome = run_at_pace(&mut Mediator::new(&engines, Setting::default()), &engines, pace, &arrivals);
+                (figures(&outcome, &arrivals).1, outcome)
+            };
+            let (begun, kept) = (Cell::new(0), Cell::new(0));
+            let kept_ns = |engine: EngineId, _: Time| {
+                begun.set(begun.get() + u32::from(engine == CPU));
+                let is_kept = engine == CPU && begun.get() % 500 == 3;
+                kept.set(kept.get() + u32::from(is_kept));
+                if is_kept { KEPT_NS } else { 0.0 }
+            };
+            let (undisturbed, _) = mean(Pace::LISTED);
+            let (own, outcome) = mean(Pace { times: &|_, _| 1.0, kept_ns: &kept_ns });
+            let lost = own / (undisturbed + f64::from(kept.get()) * KEPT_NS / 1e9 / arrivals.len() as f64);
+            (all, worst) = (all + kept.get(), f64::max(worst, lost));
+            if lost > LOST_MAX {
+                misses.push(format!("{}: {bytes} bytes: {lost:.3} in the mean, kept {} times, {:?}", gpu.name, kept.get(), outcome.work));
             }
         }
     }
-    println!("at worst {:.3} to the end, {:.3} in the mean", worst.0, worst.1);
+    println!("at worst {worst:.3} in the mean; threads were kept {all} times");
+    assert!(all >= 20, "it was tried: {all}");
     assert!(misses.is_empty(), "{}", misses.join("\n"));
 }
 
@@ -178,7 +184,7 @@ fn small_files_packed_are_five_times_as_fast_as_one_by_one() {
         let mut engines = engines(gpu);
         let arrivals = only(&arrivals(&engines, &[4 << 10], 0.0, 1.0, 2000), 0b10);
         let end = |engines: &[EngineInfo]| {
-            let outcome = run_at_pace(&mut Mediator::new(engines, Setting::default()), engines, &|_, _| Slower::NOT, &arrivals);
+            let outcome = run_at_pace(&mut Mediator::new(engines, Setting::default()), engines, Pace::LISTED, &arrivals);
             (figures(&outcome, &arrivals).0, outcome.work[1].batches)
         };
         let (packed, launches) = end(&engines);
@@ -195,8 +201,7 @@ fn small_files_packed_are_five_times_as_fast_as_one_by_one() {
 
 /// The processor's busy seconds and joules of a load that both engines could do.
 fn spent(prefer: Prefer, engines: &[EngineInfo], arrivals: &[Arrival]) -> (f64, f64) {
-    let outcome =
-        run_at_pace(&mut Mediator::new(engines, Setting { prefer, ..Setting::default() }), engines, &|_, _| Slower::NOT, arrivals);
+    let outcome = run_at_pace(&mut Mediator::new(engines, Setting { prefer, ..Setting::default() }), engines, Pace::LISTED, arrivals);
     let seconds = |engine: usize| outcome.work[engine].busy_ns as f64 / 1e9;
     let watts = |engine: usize| engines[engine].costs.watts.unwrap();
     let host = outcome.work[1].host_ns / 1e9;
@@ -229,7 +234,7 @@ fn nobody_waits_for_company_longer_than_was_said() {
         // One every 50 us, so that company can be hoped for.
         let some: Vec<Arrival> =
             (0..200).map(|n| Arrival { at: Time(n * 50_000), ..only(&arrivals(&engines, &[4 << 10], 0.0, 1.0, 1), 0b10)[0] }).collect();
-        let outcome = run_at_pace(&mut Mediator::new(&engines, setting), &engines, &|_, _| Slower::NOT, &some);
+        let outcome = run_at_pace(&mut Mediator::new(&engines, setting), &engines, Pace::LISTED, &some);
         let service = 22_300 + 200 * 502;
         for (served, arrival) in outcome.served.iter().zip(&some) {
             let waited = served.unwrap().start.since_ns(arrival.at);
@@ -246,7 +251,7 @@ fn the_same_events_bring_the_same_decisions() {
     let engines = engines(Gpu::shipped("raspberry-pi-4").unwrap());
     let (_, sizes) = MIXES[6];
     let arrivals = arrivals(&engines, sizes, 0.7, 1.0, 300);
-    let run = || run_at_pace(&mut Mediator::new(&engines, Setting::default()), &engines, &|_, _| Slower::NOT, &arrivals);
+    let run = || run_at_pace(&mut Mediator::new(&engines, Setting::default()), &engines, Pace::LISTED, &arrivals);
     let (one, other) = (run(), run());
     assert!(one.served == other.served && one.cuts == other.cuts && one.cuts > 0, "{} cut", one.cuts);
 }

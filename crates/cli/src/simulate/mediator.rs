@@ -9,7 +9,7 @@ use bywash_core::sheets::{GPUS, Gpu};
 use bywash_core::{Algorithm, CostSheet, Direction, Time};
 use bywash_policy::mediator::{Mediator, Setting};
 use bywash_policy::{EngineInfo, EngineSet, Fifo, Lanes, Placement, Policy};
-use bywash_sim::replay::{Arrival, Outcome, Slower, run_at_pace};
+use bywash_sim::replay::{Arrival, Outcome, Pace, run_at_pace};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args, name: &str) -> Result<ExitCode, Failure> {
         ];
         for (way, mut policy, set) in rows {
             let arrivals: Vec<Arrival> = arrivals.iter().map(|arrival| Arrival { engines: EngineSet(set), ..*arrival }).collect();
-            let outcome = run_at_pace(policy.as_mut(), &engines, &|_, _| Slower::NOT, &arrivals);
+            let outcome = run_at_pace(policy.as_mut(), &engines, Pace::LISTED, &arrivals);
             let (line, figures) = match args.trace {
                 Some(_) => recorded::row(way, &outcome, &arrivals),
                 None => row(way, &outcome, &arrivals, &engines),

@@ -1,6 +1,6 @@
 //! Cost sheets kept from one start to the next, one file per machine and engine.
 
-use super::{launches, measure};
+use super::{launches, measure, measure_onto};
 use bywash_core::{Algorithm, CostSheet, Engine, Error, Result};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -67,12 +67,10 @@ fn wanted(engine: &dyn Engine, asked_for: &[Algorithm]) -> Vec<Algorithm> {
 fn complete(engine: &dyn Engine, algorithms: &[Algorithm], sheet: &mut CostSheet, budget: Duration) -> Option<String> {
     let missing: Vec<_> = algorithms.iter().copied().filter(|&algorithm| sheet.curve(algorithm).is_none()).collect();
     let share = budget * u32::try_from(missing.len()).ok()? / u32::try_from(algorithms.len()).ok()?.max(1);
-    let more = measure(engine, &missing, share).algorithms;
-    let names: Vec<&str> = more.keys().map(String::as_str).collect();
-    let line =
-        (!more.is_empty()).then(|| format!("measured on engine '{}' what its cost sheet lacked: {}", engine.name(), names.join(", ")));
-    sheet.algorithms.extend(more);
-    line
+    measure_onto(sheet, engine, &missing, share);
+    let names: Vec<&str> =
+        missing.iter().filter(|&&algorithm| sheet.curve(algorithm).is_some()).map(|algorithm| algorithm.name()).collect();
+    (!names.is_empty()).then(|| format!("measured on engine '{}' what its cost sheet lacked: {}", engine.name(), names.join(", ")))
 }
 
 /// Keeps a sheet that was measured on this machine where [`load_or_measure`] finds it; the file's path.

@@ -1,7 +1,7 @@
 //! The thorough calibration: every algorithm at sizes from 16 bytes to beyond the caches, lines fitted through them, batches of every number.
 
 use super::fit::fit;
-use super::{TIMES_MIN, add, each_ns, launches, runs_ns, sample, setup, together};
+use super::{TIMES_MIN, each_ns, launches, runs_ns, sample, setup, together};
 use bywash_core::{Algorithm, CostCurve, CostSheet, Engine, Keyed, Result};
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,14 @@ const PASSES: usize = 5;
 /// which the shortest counts. `begin` is told of each algorithm before its turn. An algorithm that the engine fails to do is left off the sheet.
 pub fn measure_full(engine: &dyn Engine, algorithms: &[Algorithm], time: Duration, begin: &mut dyn FnMut(Algorithm)) -> CostSheet {
     let mut sheet = super::head(engine, algorithms);
+    let mut curves = Vec::with_capacity(algorithms.len());
     for &algorithm in algorithms {
         begin(algorithm);
         if let Ok((curve, handover_ns)) = curve(engine, algorithm, time) {
-            add(&mut sheet, algorithm, curve, handover_ns);
+            curves.push((algorithm, curve, handover_ns));
         }
     }
+    super::put(&mut sheet, curves);
     sheet
 }
 

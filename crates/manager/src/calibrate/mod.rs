@@ -40,8 +40,7 @@ const TIMES_MIN: u32 = 3;
 /// (code and tables not in the caches), and a sheet of first runs would call sixteen bytes dearer than a kilobyte.
 const CHEAP: Duration = Duration::from_micros(100);
 
-/// The most operations, and bytes of all, that go in a launch where launches are measured.
-const LAUNCH_MAX: usize = 16;
+/// The most bytes of all that go in a launch where launches are measured.
 const LAUNCH_BYTES: usize = 1 << 20;
 
 /// Measures these algorithms on an engine within about the budget, shared evenly: an operation that takes longer than its share is run
@@ -49,22 +48,34 @@ const LAUNCH_BYTES: usize = 1 << 20;
 /// that the engine fails to do is left off the sheet.
 pub fn measure(engine: &dyn Engine, algorithms: &[Algorithm], budget: Duration) -> CostSheet {
     let mut sheet = head(engine, algorithms);
+    measure_onto(&mut sheet, engine, algorithms, budget);
+    sheet
+}
+
+/// The same, for a sheet that has others.
+fn measure_onto(sheet: &mut CostSheet, engine: &dyn Engine, algorithms: &[Algorithm], budget: Duration) {
+    let mut curves = Vec::with_capacity(algorithms.len());
     let end = Instant::now() + budget;
     for (index, &algorithm) in algorithms.iter().enumerate() {
         let share = end.saturating_duration_since(Instant::now()) / (algorithms.len() - index) as u32;
         if let Ok((curve, handover_ns)) = curve(engine, algorithm, share, end) {
-            add(&mut sheet, algorithm, curve, handover_ns);
+            curves.push((algorithm, curve, handover_ns));
         }
     }
-    sheet
+    put(sheet, curves);
 }
 
-/// A curve, and how long the hand-over took by it if it was measured: the shortest counts.
-fn add(sheet: &mut CostSheet, algorithm: Algorithm, curve: CostCurve, handover_ns: Option<f64>) {
-    if let Some(ns) = handover_ns {
-        sheet.handover_ns = if sheet.handover_ns > 0.0 { sheet.handover_ns.min(ns) } else { ns };
+/// Puts curves on a sheet, each with the hand-over that it was measured beside, if it was: the shortest is the sheet's, unless it has one, and what others took beyond that is theirs.
+fn put(sheet: &mut CostSheet, curves: Vec<(Algorithm, CostCurve, Option<f64>)>) {
+    if sheet.handover_ns == 0.0 {
+        sheet.handover_ns = curves.iter().filter_map(|(_, _, ns)| *ns).min_by(f64::total_cmp).unwrap_or(0.0);
     }
-    sheet.algorithms.insert(algorithm.name().to_owned(), curve);
+    for (algorithm, mut curve, handover_ns) in curves {
+        let beyond = handover_ns.map_or(0.0, |ns| ns - sheet.handover_ns);
+        let figures = curve.points.iter_mut().map(|(_, ns)| ns).chain(curve.segments.iter_mut().map(|(_, ns, _)| ns));
+        figures.for_each(|ns| *ns = (*ns + beyond).max(1.0));
+        sheet.algorithms.insert(algorithm.name().to_owned(), curve);
+    }
 }
 
 /// Whether an engine does operations in launches, which have room for more of them but do not do them for nothing.
@@ -75,7 +86,7 @@ fn launches(engine: &dyn Engine, algorithm: Algorithm) -> bool {
 /// How many operations of a size are measured together.
 fn together(engine: &dyn Engine, algorithm: Algorithm, size: usize) -> usize {
     let lanes = if launches(engine, algorithm) { engine.lanes(algorithm) } else { 1 };
-    lanes.min(LAUNCH_MAX).min(LAUNCH_BYTES / size.max(1)).max(1)
+    lanes.min(LAUNCH_BYTES / size.max(1)).max(1)
 }
 
 /// What each of so many adds to a launch that took so long.

@@ -5,7 +5,7 @@ use crate::waiting::Entry;
 use crate::{EngineId, EngineSet, Request};
 use bywash_core::Time;
 
-/// No hand-over is shorter than that of an operation of so many bytes.
+/// No hand-over is shorter than that of an operation of so many bytes, or fewer.
 const SMALLEST_BYTES: u64 = 16;
 
 /// What an engine would take for what waits of a kind.
@@ -49,7 +49,7 @@ impl Mediator {
     /// What the engines of a set would do with what waits of a kind. A launch that would be too late even if nothing else went in it is not worked out: that takes longer than a small
     /// operation on the processor.
     pub(super) fn offers(&self, now: Time, set: EngineSet, kind: u16, head: &Entry) -> Vec<Offer> {
-        let Request { algorithm, direction, .. } = head.request;
+        let Request { algorithm, direction, bytes, .. } = head.request;
         let launches = |engine: &EngineId| self.launches(*engine, algorithm, direction);
         let mut offers = Vec::with_capacity(set.iter().count());
         offers.extend(set.iter().filter(|engine| !launches(engine)).map(|engine| self.offer(now, engine, kind, head)));
@@ -59,7 +59,8 @@ impl Mediator {
         } else {
             f64::INFINITY
         };
-        let soonest = |engine: EngineId| self.begin(now, engine, true) + self.shape(now, engine, algorithm, SMALLEST_BYTES).handover;
+        let soonest =
+            |engine: EngineId| self.begin(now, engine, true) + self.shape(now, engine, algorithm, bytes.min(SMALLEST_BYTES)).handover;
         offers.extend(
             set.iter().filter(|engine| launches(engine) && soonest(*engine) < bound).map(|engine| self.offer(now, engine, kind, head)),
         );

@@ -6,7 +6,7 @@ use bywash_core::sheets::{GPUS, Gpu};
 use bywash_core::{Algorithm, Direction, Time};
 use bywash_policy::mediator::{Mediator, Setting};
 use bywash_policy::{EngineId, EngineInfo, EngineSet, Fifo, Lanes, Policy};
-use bywash_sim::replay::{Arrival, Slower, run_at_pace};
+use bywash_sim::replay::{Arrival, Pace, run_at_pace};
 use serde::Serialize;
 
 const ALGORITHM: Algorithm = Algorithm::Aes128Ctr;
@@ -51,7 +51,7 @@ fn arrival(at: u64, bytes: usize, engines: u64) -> Arrival {
 fn rate(policy: &mut dyn Policy, engines: &[EngineInfo], set: u64, bytes: usize) -> f64 {
     let count = ((64 << 20) / bytes).clamp(64, 8192);
     let arrivals = vec![arrival(0, bytes, set); count];
-    let outcome = run_at_pace(policy, engines, &|_, _| Slower::NOT, &arrivals);
+    let outcome = run_at_pace(policy, engines, Pace::LISTED, &arrivals);
     let end = outcome.served.iter().flatten().map(|served| served.done.0).max().unwrap_or(1);
     SECONDS * 1e9 * count as f64 / end as f64
 }
@@ -80,8 +80,8 @@ pub(super) fn figure2(sizes: &[usize]) -> Result<Vec<Row>> {
 /// Files in 3 s, one after the other; the last of many, when the policy has learnt.
 fn one_by_one(policy: &mut dyn Policy, engines: &[EngineInfo], set: u64, load: f64) -> f64 {
     let arrivals: Vec<Arrival> = (0..100).map(|n| arrival(n * 2_000_000_000, LARGEST, set)).collect();
-    let pace = |engine: EngineId, _: Time| Slower::times(if engine == EngineId(0) { load } else { 1.0 });
-    let outcome = run_at_pace(policy, engines, &pace, &arrivals);
+    let times = |engine: EngineId, _: Time| if engine == EngineId(0) { load } else { 1.0 };
+    let outcome = run_at_pace(policy, engines, Pace::times(&times), &arrivals);
     let last = outcome.served.last().copied().flatten().zip(arrivals.last());
     last.map_or(0.0, |(served, arrival)| SECONDS * 1e9 / served.done.since_ns(arrival.at).max(1) as f64)
 }
