@@ -1,12 +1,13 @@
 //! How requests come in: lent by a blocked caller, or taken over with buffers of their own.
 
 use crate::execute;
-use crate::inner::{Inner, Passing, Role, helper};
+use crate::inner::{Inner, Role, helper};
 use crate::request::{Batch, Completion, Deliver, Done, OnDone, Way};
 use crate::session::Session;
 use crate::state::{Lent, Span};
 use bywash_core::{Data, Error, Operation, OwnedOperation, Result, SecretBytes, Time};
 use bywash_policy::{EngineId, EngineSet, Event, Request, RequestId};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Longest text and associated data together that are computed by a thread which does not wait for them, in bytes.
@@ -144,6 +145,27 @@ impl Inner {
         self.leave(state, ended);
         let part = mine.as_ref().filter(|_| !is_whole).and_then(|batch| batch.requests.first().copied());
         Admitted { id, own: part.unwrap_or(id), mine }
+    }
+}
+
+/// A thread in which callbacks of batches run that it computed in passing. What these hand over goes to other threads: a callback that hands over the next request, whose
+/// callback hands over the next, would fill the stack.
+struct Passing(());
+
+thread_local! {
+    static PASSING: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Passing {
+    /// None within another's.
+    fn begin() -> Option<Self> {
+        PASSING.with(|passing| !passing.replace(true)).then_some(Self(()))
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        PASSING.set(false);
     }
 }
 

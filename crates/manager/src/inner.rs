@@ -9,7 +9,6 @@ use crate::state::{Job, Lent, Span, State};
 use crate::{execute, threads};
 use bywash_core::{Engine, Error, Operation, Result, Task, Time};
 use bywash_policy::{Decision, EngineId, EngineSet, RequestId};
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -224,27 +223,6 @@ impl Inner {
             run_all(batch.engine, engine, parts);
         }
         (Span { start, done: self.now() }, outcome)
-    }
-}
-
-/// A thread in which callbacks of batches run that it computed in passing. What these hand over goes to other threads: a callback that hands over the next request, whose
-/// callback hands over the next, would fill the stack.
-pub(crate) struct Passing(());
-
-thread_local! {
-    static PASSING: Cell<bool> = const { Cell::new(false) };
-}
-
-impl Passing {
-    /// None within another's.
-    pub(crate) fn begin() -> Option<Self> {
-        PASSING.with(|passing| !passing.replace(true)).then_some(Self(()))
-    }
-}
-
-impl Drop for Passing {
-    fn drop(&mut self) {
-        PASSING.set(false);
     }
 }
 

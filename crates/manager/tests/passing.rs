@@ -17,39 +17,37 @@ fn over(engine: Moody, ns: f64) -> (Arc<Manager>, SessionId) {
     (manager, session)
 }
 
-/// Where a request ends that this thread hands over.
-fn ends(manager: &Manager, session: SessionId) -> ThreadId {
+/// Where a request of so many bytes ends that this thread hands over.
+fn ends(manager: &Manager, session: SessionId, bytes: usize) -> ThreadId {
     let (tell, told) = mpsc::channel();
-    manager.submit(session, operation(1, 64), Box::new(move |_| tell.send(thread::current().id()).unwrap()));
+    manager.submit(session, operation(1, bytes), Box::new(move |_| tell.send(thread::current().id()).unwrap()));
     told.recv_timeout(HANG).unwrap()
 }
 
 #[test]
 fn a_short_one_is_computed_here_and_wakes_nobody() {
     let (manager, session) = over(Moody::new("cpu"), 500.0);
-    assert_eq!(ends(&manager, session), thread::current().id());
+    assert_eq!(ends(&manager, session, 64), thread::current().id());
     assert!(manager.snapshot().threads <= 1, "nobody but who keeps time");
 }
 
 #[test]
 fn a_long_one_is_not() {
     let (manager, session) = over(Moody::new("cpu"), 1e6);
-    assert_ne!(ends(&manager, session), thread::current().id());
+    assert_ne!(ends(&manager, session, 64), thread::current().id());
 }
 
 /// Whatever the estimate says: it knows nothing of associated data.
 #[test]
 fn one_that_is_not_small_is_not() {
     let (manager, session) = over(Moody::new("cpu"), 500.0);
-    let (tell, told) = mpsc::channel();
-    manager.submit(session, operation(1, 1 << 20), Box::new(move |_| tell.send(thread::current().id()).unwrap()));
-    assert_ne!(told.recv_timeout(HANG).unwrap(), thread::current().id());
+    assert_ne!(ends(&manager, session, 1 << 20), thread::current().id());
 }
 
 #[test]
 fn what_could_fail_to_answer_is_not() {
     let (manager, session) = over(Moody::new("cpu").distant(), 500.0);
-    assert_ne!(ends(&manager, session), thread::current().id());
+    assert_ne!(ends(&manager, session, 64), thread::current().id());
 }
 
 /// Each callback hands over the next request: one within the other they would need a hundred times this stack.

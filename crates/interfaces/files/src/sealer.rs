@@ -36,6 +36,14 @@ fn head(chunk: u64, place: Place, nonce: &Nonce) -> ([u8; AEAD_NONCE_BYTES_MAX],
     (iv, aad)
 }
 
+fn is_authentic(outcome: EngineResult<usize>) -> Result<bool> {
+    match outcome {
+        Ok(_) => Ok(true),
+        Err(EngineError::Authentication) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Whether a chunk is the last of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -68,22 +76,10 @@ impl Sealer {
         &self.keys
     }
 
-    /// Seals a chunk where it lies: `stored` is room for the nonce, the text, room for the tag.
+    /// Seals chunks where they lie, the first of that number; the last of them is at `last`. Each has room for the nonce, the text, room for the tag. They are handed over together.
     ///
     /// # Errors
     /// [`Error::AbsentAead`], [`Error::Engine`]; the kernel's, if it has no randomness.
-    pub fn seal(&self, chunk: u64, place: Place, stored: &mut [u8]) -> Result<()> {
-        let nonce = self.nonces.next()?;
-        let (head, rest) = stored.split_at_mut(NONCE_BYTES);
-        let (text, tag) = rest.split_at_mut(rest.len() - TAG_BYTES);
-        head.copy_from_slice(&nonce.to_bytes());
-        self.run(Direction::Encrypt, chunk, place, nonce, Data::InPlace(text), tag).map(|_| ())
-    }
-
-    /// Seals chunks where they lie, the first of that number; the last of them is at `last`. They are handed over together.
-    ///
-    /// # Errors
-    /// As [`seal`](Self::seal).
     pub fn seal_all<'s>(&self, first: u64, last: Place, stored: impl ExactSizeIterator<Item = &'s mut [u8]>) -> Result<()> {
         let mut chunks = Chunks::with_capacity(stored.len());
         for stored in stored {
@@ -96,10 +92,10 @@ impl Sealer {
         self.run_all(Direction::Encrypt, first, last, chunks).into_iter().try_for_each(|sealed| Ok(sealed.map(|_| ())?))
     }
 
-    /// Opens chunks where they lie, as [`seal_all`](Self::seal_all) seals them. The number of the first that is not authentic, if one is not; there is no text of it then.
+    /// Opens chunks where they lie, as [`seal_all`](Self::seal_all) seals them. The number of the first that is not authentic, if one is not; there is no text of it then. The others' texts are between nonces and tags.
     ///
     /// # Errors
-    /// As [`seal`](Self::seal).
+    /// As [`seal_all`](Self::seal_all).
     pub fn open_all<'s>(&self, first: u64, last: Place, stored: impl ExactSizeIterator<Item = &'s mut [u8]>) -> Result<Option<u64>> {
         let mut chunks = Chunks::with_capacity(stored.len());
         for (number, stored) in (first..).zip(stored) {
@@ -109,10 +105,8 @@ impl Sealer {
             chunks.push((self.session(&nonce.session)?, nonce, text, tag));
         }
         for (number, opened) in (first..).zip(self.run_all(Direction::Decrypt, first, last, chunks)) {
-            match opened {
-                Ok(_) => {}
-                Err(EngineError::Authentication) => return Ok(Some(number)),
-                Err(error) => return Err(error.into()),
+            if !is_authentic(opened)? {
+                return Ok(Some(number));
             }
         }
         Ok(None)
@@ -137,7 +131,7 @@ impl Sealer {
     /// Seals a text into `stored`, which is as much longer as [`OVERHEAD`].
     ///
     /// # Errors
-    /// As [`seal`](Self::seal).
+    /// As [`seal_all`](Self::seal_all).
     pub fn seal_from(&self, chunk: u64, place: Place, text: &[u8], stored: &mut [u8]) -> Result<()> {
         debug_assert_eq!(stored.len(), text.len() + OVERHEAD);
         let nonce = self.nonces.next()?;
@@ -147,20 +141,10 @@ impl Sealer {
         self.run(Direction::Encrypt, chunk, place, nonce, Data::Copy { input: text, output }, tag).map(|_| ())
     }
 
-    /// Opens a chunk where it lies; the text is then between nonce and tag. `false` if it is not authentic; there is no text then.
-    ///
-    /// # Errors
-    /// As [`seal`](Self::seal).
-    pub fn open(&self, chunk: u64, place: Place, stored: &mut [u8]) -> Result<bool> {
-        let Some((nonce, rest)) = stored.split_first_chunk_mut() else { return Ok(false) };
-        let Some((text, tag)) = rest.split_last_chunk_mut::<TAG_BYTES>() else { return Ok(false) };
-        self.run(Direction::Decrypt, chunk, place, Nonce::from_bytes(nonce), Data::InPlace(text), tag)
-    }
-
     /// Opens a chunk into `text`, which has exactly its text's length.
     ///
     /// # Errors
-    /// As [`seal`](Self::seal).
+    /// As [`seal_all`](Self::seal_all).
     pub fn open_into(&self, chunk: u64, place: Place, stored: &[u8], text: &mut [u8]) -> Result<bool> {
         debug_assert_eq!(stored.len(), text.len() + OVERHEAD);
         let Some((nonce, rest)) = stored.split_first_chunk() else { return Ok(false) };
@@ -172,7 +156,7 @@ impl Sealer {
     /// Why a chunk that does not open does not: it may be authentic, but for another place. `text` is overwritten.
     ///
     /// # Errors
-    /// As [`seal`](Self::seal).
+    /// As [`seal_all`](Self::seal_all).
     pub fn explain(&self, chunk: u64, place: Place, stored: &[u8], text: &mut [u8]) -> Result<DamageKind> {
         let opens_elsewhere = self.open_into(chunk, Place::last_if(place == Place::Inner), stored, text)?;
         text.fill(0);
@@ -187,11 +171,7 @@ impl Sealer {
         let session = self.session(&nonce.session)?;
         let (iv, aad) = head(chunk, place, &nonce);
         let mut operation = Operation { direction, iv: &iv[..self.aead.nonce_len()], aad: &aad, data, tag };
-        match session.run(&mut operation) {
-            Ok(_) => Ok(true),
-            Err(EngineError::Authentication) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        is_authentic(session.run(&mut operation))
     }
 
     /// A session's key, ready to run.

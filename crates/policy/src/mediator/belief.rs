@@ -31,8 +31,6 @@ const HALF_LIFE_REQUESTS: f64 = 100.0;
 const GAIN: f64 = 0.5;
 /// The same in the long run.
 const GAIN_SLOW: f64 = 0.25;
-/// How long a thread may be kept from running by others, whatever it computes: 4 ms.
-pub(super) const QUANTUM_NS: f64 = 4e6;
 /// One observation counts for at most so many times what is believed, or as small a part of it.
 const LEAP_MAX: f64 = 8.0;
 

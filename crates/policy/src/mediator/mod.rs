@@ -41,7 +41,7 @@ use crate::placement::PATIENCE_NS;
 use crate::waiting::{Entry, Waiting};
 use crate::workers::Workers;
 use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Reason, Request, RequestId};
-use belief::{Belief, QUANTUM_NS, Shape};
+use belief::{Belief, Shape};
 use bywash_core::route::{ROUTES, SizeClass, route_index};
 use bywash_core::{Algorithm, Direction, Time, divide};
 use offer::Offer;
@@ -54,6 +54,8 @@ const SLACK_TIMES: f64 = 4.0;
 pub const PATIENCE: f64 = 8.0;
 /// The least that a gap between arrivals counts for in their mean.
 const GAP_WEIGHT_MIN: f64 = 1.0 / 32.0;
+/// How long a thread may be kept from running by others that have their turn, whatever it computes: 4 ms.
+const TURN_NS: f64 = 4e6;
 /// See [`Mediator::doubt`].
 const DOUBT: f64 = 2.0;
 /// The least time after which to ask again: below a microsecond no clock and no thread is that exact.
@@ -226,7 +228,7 @@ impl Mediator {
                 if running.expected_end > now {
                     1.0
                 } else {
-                    (passed / (QUANTUM_NS + state.belief.batch_ns(now, host, running.algorithm, running.bytes, running.count))).max(1.0)
+                    (passed / (TURN_NS + state.belief.batch_ns(now, host, running.algorithm, running.bytes, running.count))).max(1.0)
                 }
             };
             *overdue = state.running.iter().map(late).fold(1.0, f64::max);
