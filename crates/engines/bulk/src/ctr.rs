@@ -17,6 +17,7 @@
 
 use crate::Error;
 use crate::aes::{Schedule, rounds, with_rounds};
+use crate::first_round::{self, FirstRound};
 use crate::ghash::{reversed, reversed_block};
 use crate::memory::{self, BLOCK, Text, WIDE};
 pub use crate::message::{CounterMode, Message};
@@ -101,27 +102,6 @@ pub(crate) fn four<const ORDER: bool>(next: &mut u128) -> __m512i {
     reversed(_mm512_set_epi64(h, g, f, e, d, c, b, a))
 }
 
-/// The next counter blocks of a step, and `next` moved on by as many. Where nothing is carried out of the last byte, as in seven steps of eight
-/// at least, each register is one addition from the one before: what else a block takes, it takes from AES where two units start rounds (Zen 5).
-#[inline]
-#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn step<const ORDER: bool>(next: &mut u128) -> [__m512i; REGISTERS] {
-    let mut blocks = [_mm512_setzero_si512(); REGISTERS];
-    if ORDER == LITTLE || *next as u8 > u8::MAX - (STEP / BLOCK - 1) as u8 {
-        for four_blocks in &mut blocks {
-            *four_blocks = four::<ORDER>(next);
-        }
-        return blocks;
-    }
-    blocks[0] = four::<ORDER>(next);
-    *next = advance::<ORDER>(*next, (STEP - WIDE) / BLOCK);
-    let on = _mm512_broadcast_i32x4(_mm_set_epi64x(4 << 56, 0));
-    for i in 1..REGISTERS {
-        blocks[i] = _mm512_add_epi8(blocks[i - 1], on);
-    }
-    blocks
-}
-
 /// Encrypts or decrypts a range of the text, whose first counter block is `next`.
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 pub(crate) fn crypt<const R: usize, const ORDER: bool>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
@@ -170,17 +150,31 @@ fn block<const R: usize, const ORDER: bool>(key: &Schedule, next: &mut u128, tex
     text.store_block(at, len, _mm_aesenclast_si128(state, last));
 }
 
-/// Whole steps, as many as there are; returns where they end.
+/// Whole steps, as many as there are; returns where they end. Steps whose blocks differ in the last byte alone share the first round; others, of which there is at most
+/// one in eight, do not. The other rounds stand here once, for a compiler that finds them in two places makes a function of them, and hands it registers by way of memory.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 fn steps<const R: usize, const ORDER: bool>(key: &Schedule, next: &mut u128, text: &mut Text<'_>, mut at: usize, end: usize) -> usize {
     let keys = key.all::<R>();
+    let mut shared = None;
     while end - at >= STEP {
-        let mut state = step::<ORDER>(next);
-        for register in &mut state {
-            *register = _mm512_xor_si512(*register, keys[0]);
+        let mut state = [_mm512_setzero_si512(); REGISTERS];
+        if ORDER == LITTLE || *next as u8 > u8::MAX - (STEP / BLOCK - 1) as u8 {
+            for register in &mut state {
+                *register = first_round::round(key, four::<ORDER>(next));
+            }
+            shared = None;
+        } else {
+            let mut first = match shared {
+                Some(first) if *next as u8 != 0 => first,
+                _ => FirstRound::new(key, all_lanes(*next)),
+            };
+            state[..4].copy_from_slice(&first.sixteen_alike());
+            state[4..].copy_from_slice(&first.sixteen_alike());
+            shared = Some(first);
+            *next = advance::<ORDER>(*next, STEP / BLOCK);
         }
-        rounds!(R, round, {
+        rounds!(after_first R, round, {
             for register in &mut state {
                 *register = ordered::encrypt_round(*register, keys[round]);
             }
@@ -192,6 +186,13 @@ fn steps<const R: usize, const ORDER: bool>(key: &Schedule, next: &mut u128, tex
         at += STEP;
     }
     at
+}
+
+/// A counter block in each lane.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+fn all_lanes(number: u128) -> __m512i {
+    _mm512_broadcast_i32x4(reversed_block(_mm_set_epi64x((number >> 64) as i64, number as i64)))
 }
 
 /// `len` bytes that fill `N` registers, the last of them perhaps in part; whole or not, it uses up its blocks.

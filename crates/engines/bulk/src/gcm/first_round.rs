@@ -1,43 +1,12 @@
-//! Counter blocks, the first round done.
-//!
-//! Of 256 counter blocks that differ in their last byte alone, the first round leaves all but the first column the same. So three columns are computed once, and the
-//! first of sixteen blocks in one register, where its four lanes have four columns each: a round for 16 blocks instead of four.
+//! The first round of GCM's counter blocks, whose counter of 32 bits wraps alone and may be a secret.
 
 use super::kernel::Counter;
 use crate::aes::Schedule;
+use crate::first_round::{FirstRound, round, with_first_columns};
 use crate::ghash::reversed;
-use crate::memory;
-use crate::ordered;
 use core::arch::x86_64::*;
 
-/// The bytes that the first round takes to the first column (FIPS 197 s5.1.2), for each of four columns.
-const OF_FIRST_COLUMN: [u8; 16] = [0, 5, 10, 15, 0, 5, 10, 15, 0, 5, 10, 15, 0, 5, 10, 15];
-
-/// What enciphers counter blocks one after another.
-pub(super) struct FirstRound {
-    /// A block after the round, in each lane: all but the first column.
-    columns: __m512i,
-    /// The bytes of 16 blocks from which their first columns come. The round takes the last of each four to the column before.
-    bytes: __m512i,
-    /// What is added to them before the round, and after.
-    keys: [__m512i; 2],
-}
-
 impl FirstRound {
-    /// Of the blocks from this one on, in each lane.
-    #[inline]
-    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    pub(super) fn new(schedule: &Schedule, block: __m512i) -> Self {
-        let places = _mm512_broadcast_i32x4(memory::block(&OF_FIRST_COLUMN));
-        // Lane `l` has blocks l, 4 + l, 8 + l and 12 + l, the first of them in its last four bytes.
-        let numbers = _mm512_set_epi32(3, 15, 11, 7, 2, 14, 10, 6, 1, 13, 9, 5, 0, 12, 8, 4);
-        Self {
-            columns: round(schedule, block),
-            bytes: _mm512_add_epi32(_mm512_shuffle_epi8(block, places), _mm512_slli_epi32::<24>(numbers)),
-            keys: [_mm512_shuffle_epi8(schedule.wide(0), places), _mm512_shuffle_epi32::<0>(schedule.wide(1))],
-        }
-    }
-
     /// The next 16 blocks, enciphered by one round. Nothing depends on a counter that is not public.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
@@ -47,9 +16,7 @@ impl FirstRound {
         if !counter.is_public {
             return each_by_itself(schedule, &base, next);
         }
-        let first = _mm512_aesenc_epi128(_mm512_xor_si512(self.bytes, self.keys[0]), self.keys[1]);
-        // The first column has the block's last byte, which begins again at 0, and none of those that then change.
-        self.bytes = _mm512_add_epi32(self.bytes, _mm512_set1_epi32(16 << 24));
+        let first = self.first_columns();
         let mut columns = [self.columns; 4];
         if !(1..=0x100 - 16).contains(&(next & 0xFF)) {
             self.columns = round(schedule, reversed(counter.same(counter.next.wrapping_sub(1))));
@@ -60,19 +27,8 @@ impl FirstRound {
                 *columns = _mm512_mask_mov_epi32(self.columns, are_old, *columns);
             }
         }
-        [
-            ordered::with_first_column::<0>(columns[0], first),
-            ordered::with_first_column::<1>(columns[1], first),
-            ordered::with_first_column::<2>(columns[2], first),
-            ordered::with_first_column::<3>(columns[3], first),
-        ]
+        with_first_columns(columns, first)
     }
-}
-
-#[inline]
-#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-fn round(schedule: &Schedule, blocks: __m512i) -> __m512i {
-    _mm512_aesenc_epi128(_mm512_xor_si512(blocks, schedule.wide(0)), schedule.wide(1))
 }
 
 /// 16 blocks for which nothing is known. What it is given are numbers, so that whoever calls it need not keep a counter in memory.
@@ -87,6 +43,7 @@ fn each_by_itself(schedule: &Schedule, base: &__m512i, next: u32) -> [__m512i; 4
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory;
 
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
     fn are_same(schedule: &Schedule, block: [u8; 16], next: u32, is_public: bool) {

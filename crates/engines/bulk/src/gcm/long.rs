@@ -3,9 +3,9 @@
 //! Units of eight registers, then of four, then what is left. When sealing, a unit's rounds stand beside the hash of the unit before, whose ciphertext is known; when opening, beside that of its own.
 
 use super::Expanded;
-use super::first_round::FirstRound;
 use super::kernel::Counter;
 use crate::aes::rounds;
+use crate::first_round::FirstRound;
 use crate::ghash::{PARTS, POWERS, Run, reversed, reversed_block};
 use crate::memory::{self, BLOCK, Text, WIDE};
 use crate::ordered;
