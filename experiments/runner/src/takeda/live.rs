@@ -7,6 +7,7 @@ use bywash_core::{
     Algorithm, Data, Direction, Engine, HostMemory, Key, Keyed, Operation, OwnedOperation, SecretBytes, SessionParams, Task,
 };
 use bywash_manager::{Manager, ManagerConfig};
+use bywash_measure::statistics::median;
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -20,6 +21,8 @@ pub(super) struct Row {
     pub(super) on: String,
     pub(super) idle: f64,
     pub(super) loaded: f64,
+    /// The part that is lost by the load: the median of rounds.
+    pub(super) lost: f64,
     /// Processor seconds for each GB, of this process, without load.
     pub(super) processor: f64,
 }
@@ -33,6 +36,8 @@ pub(super) const WAYS: [&str; 6] =
 pub(super) struct Point {
     pub(super) bytes: usize,
     pub(super) files: [f64; WAYS.len()],
+    /// The mediator's over those of the better of both engines by a manager: the median of rounds.
+    pub(super) mediator: f64,
 }
 
 /// What both experiments run on.
@@ -65,28 +70,29 @@ fn params() -> Result<SessionParams> {
     Ok(SessionParams::new(Algorithm::Aes128Ctr, Key::Symmetric((&[7; 16]).into()))?)
 }
 
-/// What was counted in 3 s, at the rate of some shorter time, and the processor seconds of a file.
+/// What encrypts files each time that it is called, and says how many.
+type Way<'a> = Box<dyn FnMut() -> Result<usize> + Send + 'a>;
+
+/// Rounds in which ways take turns; 3 s of each are shared among them.
+const ROUNDS: usize = 5;
+
+/// What was counted in a round: files at the rate of 3 s, and the processor seconds of a file.
 struct Counted {
     files: f64,
     processor: f64,
 }
 
 /// Files of 16 MiB that are there at once for the GPU and for the mediator: as many of a batch for each of the engine's workers.
-const BATCH: usize = 4;
+const BATCH: usize = 8;
 
-/// Counts what `files` computes each time that it is called; once before, and once at least.
-fn count(options: &Options, files: impl FnMut() -> Result<usize> + Send) -> Result<Counted> {
-    count_all(options, &mut [files])
-}
-
-/// Counts what several compute side by side, each in a thread of its own.
-fn count_all<F: FnMut() -> Result<usize> + Send>(options: &Options, all: &mut [F]) -> Result<Counted> {
+/// A round of what several do side by side, each in a thread of its own; each once before it.
+fn round(options: &Options, all: &mut [Way<'_>]) -> Result<Counted> {
     for files in &mut *all {
         files()?;
     }
     let (begin, before) = (Instant::now(), cpu_of_this());
-    let long = Duration::from_secs_f64(if options.quick { 0.2 } else { SECONDS });
-    let run = |files: &mut F| -> Result<usize> {
+    let long = Duration::from_secs_f64(if options.quick { 0.1 } else { SECONDS / ROUNDS as f64 });
+    let run = |files: &mut Way<'_>| -> Result<usize> {
         let mut counted = 0;
         while begin.elapsed() < long {
             counted += files()?;
@@ -99,6 +105,16 @@ fn count_all<F: FnMut() -> Result<usize> + Send>(options: &Options, all: &mut [F
     })? as f64;
     let took = begin.elapsed().as_secs_f64();
     Ok(Counted { files: counted * SECONDS / took, processor: (cpu_of_this() - before).as_secs_f64() / counted })
+}
+
+/// So many rounds as an experiment has.
+fn rounds<T>(options: &Options, round: impl FnMut(usize) -> Result<T>) -> Result<Vec<T>> {
+    (0..if options.quick { 1 } else { ROUNDS }).map(round).collect()
+}
+
+/// The median of what is taken from each of them.
+fn median_of<T>(all: &[T], value: impl Fn(&T) -> f64) -> f64 {
+    median(&all.iter().map(value).collect::<Vec<_>>())
 }
 
 /// Runs something while a thread for each core does nothing but turn.
@@ -195,53 +211,64 @@ pub(super) fn figure2(options: &Options, engines: &Engines, sizes: &[usize], pro
     let mut points = Vec::new();
     for &bytes in sizes {
         let at_once = ((64 << 20) / bytes).clamp(2, gpu.batch_max());
-        let mut files = Files::new(bytes, at_once);
-        let (here, there) = (engines.cpu.open(&params()?)?, gpu.open(&params()?)?);
-        let managed = |engines: &[&Arc<dyn Engine>]| {
-            let mut managed = Managed::new(engines, bytes, at_once)?;
-            count(options, || managed.run())
-        };
-        let files = [
-            count(options, || files.run(&*engines.cpu, &*here, 1))?,
-            count(options, || files.run(&**gpu, &*there, 1))?,
-            count(options, || files.run(&**gpu, &*there, at_once))?,
-            managed(&[&engines.cpu])?,
-            managed(&[gpu])?,
-            managed(&[&engines.cpu, gpu])?,
+        let alone = |engine: &Arc<dyn Engine>, at_once| alone(engine, bytes, at_once, at_once);
+        let mut ways: [Way<'_>; WAYS.len()] = [
+            alone(&engines.cpu, 1)?,
+            alone(gpu, 1)?,
+            alone(gpu, at_once)?,
+            managed(&[&engines.cpu], bytes, at_once)?,
+            managed(&[gpu], bytes, at_once)?,
+            managed(&[&engines.cpu, gpu], bytes, at_once)?,
         ];
-        points.push(Point { bytes, files: files.map(|counted| counted.files) });
+        let rounds = rounds(options, |_| {
+            let mut files = [0.0; WAYS.len()];
+            for (files, way) in files.iter_mut().zip(&mut ways) {
+                *files = round(options, std::slice::from_mut(way))?.files;
+            }
+            Ok(files)
+        })?;
+        let files = std::array::from_fn(|way| median_of(&rounds, |files| files[way]));
+        let mediator = median_of(&rounds, |[.., processor, gpu, mediator]| mediator / processor.max(*gpu));
+        points.push(Point { bytes, files, mediator });
         progress(Progress::Step);
     }
     Ok(points)
 }
 
-/// Experiment 2.
+/// Files by an engine that is called with so many in each batch.
+fn alone<'a>(engine: &Arc<dyn Engine>, bytes: usize, count: usize, at_once: usize) -> Result<Way<'a>> {
+    let (engine, keyed, mut files) = (engine.clone(), engine.open(&params()?)?, Files::new(bytes, count));
+    Ok(Box::new(move || files.run(&*engine, &*keyed, at_once)))
+}
+
+/// Files by a manager with these engines.
+fn managed<'a>(engines: &[&Arc<dyn Engine>], bytes: usize, count: usize) -> Result<Way<'a>> {
+    let mut managed = Managed::new(engines, bytes, count)?;
+    Ok(Box::new(move || managed.run()))
+}
+
+/// Experiment 2. Without and with load take turns as well.
 pub(super) fn table1(options: &Options, engines: &Engines) -> Result<Vec<Row>> {
-    let row = |way: String, on: String, mut counts: Box<dyn FnMut() -> Result<Counted> + '_>| -> Result<Row> {
-        let (idle, loaded) = (counts()?, under_load(counts)?);
-        let processor = idle.processor * 1e9 / LARGEST as f64;
-        Ok(Row { way, on, idle: idle.files, loaded: loaded.files, processor })
+    let row = |way: String, on: String, mut ways: Vec<Way<'_>>| -> Result<Row> {
+        let rounds = rounds(options, |_| Ok((round(options, &mut ways)?, under_load(|| round(options, &mut ways))?)))?;
+        Ok(Row {
+            way,
+            on,
+            idle: median_of(&rounds, |(idle, _)| idle.files),
+            loaded: median_of(&rounds, |(_, loaded)| loaded.files),
+            lost: median_of(&rounds, |(idle, loaded)| 1.0 - loaded.files / idle.files),
+            processor: median_of(&rounds, |(idle, _)| idle.processor) * 1e9 / LARGEST as f64,
+        })
     };
-    let alone = |engine: &Arc<dyn Engine>, threads: usize, at_once: usize| -> Result<Box<dyn FnMut() -> Result<Counted> + '_>> {
-        let keyed = (0..threads).map(|_| Ok((engine.open(&params()?)?, Files::new(LARGEST, at_once)))).collect::<Result<Vec<_>>>()?;
-        let engine = engine.clone();
-        let run = move |(keyed, files): &mut (Box<dyn Keyed>, Files)| files.run(&*engine, &**keyed, at_once);
-        let mut all: Vec<_> = keyed
-            .into_iter()
-            .map(|mut own| {
-                let run = run.clone();
-                move || run(&mut own)
-            })
-            .collect();
-        Ok(Box::new(move || count_all(options, &mut all)))
-    };
-    let mut rows = vec![row("processor, one thread".into(), engines.cpu.describe(), alone(&engines.cpu, 1, 1)?)?];
+    let mut rows = vec![row("processor, one thread".into(), engines.cpu.describe(), vec![alone(&engines.cpu, LARGEST, 1, 1)?])?];
     if let Some(gpu) = &engines.gpu {
         let at_once = gpu.workers() * BATCH;
-        rows.push(row(format!("GPU, {at_once} at once"), gpu.describe(), alone(gpu, gpu.workers(), BATCH)?)?);
-        let mut managed = Managed::new(&[&engines.cpu, gpu], LARGEST, at_once)?;
-        let counts = Box::new(move || count(options, || managed.run()));
-        rows.push(row(format!("mediator, {at_once} at once"), format!("both; {}", gpu.describe()), counts)?);
+        let each = (0..gpu.workers()).map(|_| alone(gpu, LARGEST, BATCH, BATCH)).collect::<Result<_>>()?;
+        rows.push(row(format!("GPU, {at_once} at once"), gpu.describe(), each)?);
+        let by_manager = managed(&[&engines.cpu], LARGEST, at_once)?;
+        rows.push(row(format!("manager, processor, {at_once} at once"), engines.cpu.describe(), vec![by_manager])?);
+        let mediator = managed(&[&engines.cpu, gpu], LARGEST, at_once)?;
+        rows.push(row(format!("mediator, {at_once} at once"), format!("both; {}", gpu.describe()), vec![mediator])?);
     }
     Ok(rows)
 }

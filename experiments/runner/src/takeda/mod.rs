@@ -54,15 +54,20 @@ fn on_this_machine(options: &Options, outcome: &mut Outcome, progress: &mut dyn 
 
 /// Figure 2 with a GPU, live.
 fn with_gpu(options: &Options, outcome: &mut Outcome, gpu: &str, points: &[live::Point]) -> Result<()> {
-    let mut csv = format!("on,marked,bytes,{}\n", live::WAYS.map(|way| format!("\"{way}\"")).join(","));
+    let mut csv = format!("on,marked,bytes,{},mediator over the better\n", live::WAYS.map(|way| format!("\"{way}\"")).join(","));
     let _ = writeln!(
         outcome.text,
         "\nFigure 2 with this machine's GPU and the mediator: files of AES-128-CTR in {SECONDS:.0} s, all there at once; LIVE ({gpu})"
     );
-    let _ = writeln!(outcome.text, "{:>10}{}", "bytes", live::WAYS.map(|way| format!("  {way:>22}")).concat());
-    for live::Point { bytes, files } in points {
-        let _ = writeln!(csv, "\"{}\",live,{bytes},{}", gpu.replace('"', "'"), files.map(|files| format!("{files:.0}")).join(","));
-        let _ = writeln!(outcome.text, "{bytes:>10}{}", files.map(|files| format!("  {files:>22.0}")).concat());
+    let _ = writeln!(outcome.text, "{:>10}{}  over the better", "bytes", live::WAYS.map(|way| format!("  {way:>22}")).concat());
+    for live::Point { bytes, files, mediator } in points {
+        let _ = writeln!(
+            csv,
+            "\"{}\",live,{bytes},{},{mediator:.3}",
+            gpu.replace('"', "'"),
+            files.map(|files| format!("{files:.0}")).join(",")
+        );
+        let _ = writeln!(outcome.text, "{bytes:>10}{}  {mediator:>15.2}", files.map(|files| format!("  {files:>22.0}")).concat());
     }
     write_table(options, outcome, "figure2-live", &csv, &points)?;
     let line = |way: usize| points.iter().map(|point| (point.bytes as f64, point.files[way])).collect();
@@ -148,8 +153,8 @@ fn under_load(options: &Options, outcome: &mut Outcome, rows: &[live::Row]) -> R
         outcome.text,
         "\nTable 1 on this machine: files of 16 MiB in {SECONDS:.0} s, without and with a thread of load on each core; LIVE"
     );
-    for live::Row { way, on, idle, loaded, processor } in rows {
-        let lost = 100.0 * (1.0 - loaded / idle);
+    for live::Row { way, on, idle, loaded, lost, processor } in rows {
+        let lost = 100.0 * lost;
         let _ = writeln!(csv, "\"{way}\",live,\"{}\",{idle:.0},{loaded:.0},{lost:.1},{processor:.4}", on.replace('"', "'"));
         let _ = writeln!(
             outcome.text,
