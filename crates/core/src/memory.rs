@@ -8,6 +8,7 @@
 //! The memory is there until every engine has let go of it: one whose device hangs, and may write to it still, keeps it for ever.
 
 use crate::secret::wipe;
+use core::cell::Cell;
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -72,6 +73,20 @@ impl Region {
     fn hangs(&self) -> bool {
         lock(&self.imports).as_deref().is_some_and(hang)
     }
+}
+
+thread_local! {
+    static IMPORT_NS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// An engine has imported a region in this thread, and that took so many nanoseconds. It is paid once for a region, and is no cost of the operation that happened to be the first.
+pub fn add_import_ns(ns: u64) {
+    IMPORT_NS.set(IMPORT_NS.get().saturating_add(ns));
+}
+
+/// What [was added](add_import_ns) in this thread since this was asked last.
+pub fn take_import_ns() -> u64 {
+    IMPORT_NS.take()
 }
 
 /// A number for an engine that imports.

@@ -63,7 +63,7 @@ impl Inner {
                 Ok(Err(Left::all(engines.without(engine))))
             }
             outcome => {
-                let Span { start, done } = span;
+                let Span { start, done, .. } = span;
                 let outcome = outcome.map(|written| Done { written, engine, dispatched: start, start, done });
                 self.show(&Way { request, direction, arrival, switched: false, reason }, done, &outcome);
                 outcome.map(Ok)
@@ -116,6 +116,9 @@ impl Inner {
         let passing = is_small.then(Passing::begin).flatten();
         let role = |own| if passing.is_some() { Role::Passer { own } } else { Role::Nobody };
         let Admitted { id, mine, .. } = self.admit(session, Left::all(session.engines), operation, Deliver::Call(on_done), role);
+        if mine.is_some() {
+            self.wakes.spared();
+        }
         self.help(mine, Role::Nobody);
         id
     }

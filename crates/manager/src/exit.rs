@@ -19,7 +19,7 @@ impl Inner {
         if state.stopping && state.is_quiet() {
             self.timer.notify_all();
         }
-        drop(state);
+        self.unlock(state);
         for end in ended {
             self.tell(end);
             self.untold.fetch_sub(1, Ordering::SeqCst);
@@ -32,16 +32,20 @@ impl Inner {
     }
 
     fn tell(&self, end: Ended) {
-        let Ended { way, session, end, completion } = end;
+        let Ended { way, id, session, end, inputs, outputs, outcome } = end;
         // Closed sessions are wiped before their last request's end is told, not some time after it.
         drop(session);
         let (way, deliver, completion) = match end {
-            End::Whole(deliver) => (way, deliver, completion),
+            End::Whole(deliver) => (way, deliver, Completion { id, operation: inputs.join(outputs), outcome }),
             // Whoever counts requests counts what was asked, not what became of it.
-            End::Part(whole, begin) => match whole.take(begin, &way, completion) {
-                Some(whole) => whole,
-                None => return,
-            },
+            End::Part(whole, begin) => {
+                // It has the whole's inputs.
+                drop(inputs);
+                match whole.take(begin, &way, outputs, outcome) {
+                    Some(whole) => whole,
+                    None => return,
+                }
+            }
         };
         self.show(&way, self.now_if_observed(), &completion.outcome);
         self.deliver(deliver, completion);

@@ -6,16 +6,19 @@ use crate::observe::Observers;
 use crate::request::{Batch, Ended, Waiter};
 use crate::session::{Session, Table};
 use crate::state::{Job, Lent, Span, State};
+use crate::wakes::Wakes;
 use crate::{execute, threads};
-use bywash_core::{Engine, Error, Operation, Result, Task, Time};
+use bywash_core::{Engine, Error, Operation, Result, Task, Time, memory};
 use bywash_policy::{Decision, EngineId, EngineSet, RequestId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::time::Instant;
 
-/// A thread that hands a request over computes it itself if that takes less: what waking another costs it, in nanoseconds. Measured: 3 to 10 us, more in a guest with many processors.
-const WAKE_NS: f64 = 5_000.0;
+/// How often a thread looks whether the lock is free before it sleeps until it is: some microseconds in all, which is what sleeping and being woken cost at least. Where there are no
+/// more than two processors, whoever has the lock may be waiting for the very one that looks.
+const LOOKS: u32 = 10;
+const PROCESSORS_TO_LOOK: usize = 3;
 /// How long a caller whose own request is done goes on with other people's, in nanoseconds: about what waking one of them would cost.
 const HELP_NS: u64 = 50_000;
 
@@ -25,8 +28,12 @@ pub(crate) struct Inner {
     pub(crate) local: EngineSet,
     pub(crate) sessions: RwLock<Table>,
     state: Mutex<State>,
+    /// See [`LOOKS`].
+    looks: u32,
     /// One per engine, for its idle threads.
     pub(crate) bells: Vec<Condvar>,
+    /// What waking a thread takes.
+    pub(crate) wakes: Wakes,
     pub(crate) timer: Condvar,
     pub(crate) quiet: Condvar,
     pub(crate) watched: AtomicBool,
@@ -64,6 +71,8 @@ impl Inner {
             local,
             sessions: RwLock::default(),
             state: Mutex::new(state),
+            looks: if std::thread::available_parallelism().is_ok_and(|there| there.get() >= PROCESSORS_TO_LOOK) { LOOKS } else { 0 },
+            wakes: Wakes::default(),
             timer: Condvar::new(),
             quiet: Condvar::new(),
             watched: AtomicBool::new(false),
@@ -79,7 +88,27 @@ impl Inner {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        for turn in 0..self.looks {
+            match self.state.try_lock() {
+                Ok(state) => return state,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => (0..1 << turn.min(6)).for_each(|_| std::hint::spin_loop()),
+            }
+        }
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the lock back, and wakes the threads that were called under it.
+    pub(crate) fn unlock(&self, mut state: MutexGuard<'_, State>) {
+        let calls = std::mem::take(&mut state.calls);
+        let calls_timer = std::mem::take(&mut state.calls_timer);
+        drop(state);
+        if calls_timer {
+            self.timer.notify_one();
+        }
+        for engine in calls {
+            self.wakes.time(|| self.bells[usize::from(engine.0)].notify_one());
+        }
     }
 
     pub(crate) fn sessions(&self) -> RwLockReadGuard<'_, Table> {
@@ -155,7 +184,7 @@ impl Inner {
                 true
             }
             Role::Helper { until } => local && now < *until,
-            Role::Passer { own } => local && batch.requests.contains(own) && state.takes_less(batch, WAKE_NS),
+            Role::Passer { own } => local && batch.requests.contains(own) && state.takes_less(batch, self.wakes.ns()),
             Role::Caller { .. } | Role::Nobody => false,
         }
     }
@@ -206,6 +235,8 @@ impl Inner {
     /// Runs a batch on its engine, with the lent operation as one more task of it.
     pub(crate) fn execute(&self, batch: &mut Batch, lent: Option<(&Session, &mut Operation<'_>)>, start: Time) -> (Span, Result<usize>) {
         let engine = self.engine(batch.engine);
+        // What an engine has imported here for somebody else is none of this batch's.
+        memory::take_import_ns();
         let mut outcome = Err(Error::NotRun);
         let lent = lent.map(|(session, operation)| (session, operation.reborrow(), &mut outcome));
         if batch.items.is_empty() {
@@ -222,7 +253,7 @@ impl Inner {
             let parts = batch.items.iter_mut().map(|item| item.parts()).chain(lent);
             run_all(batch.engine, engine, parts);
         }
-        (Span { start, done: self.now() }, outcome)
+        (Span { start, done: self.now(), import_ns: memory::take_import_ns() }, outcome)
     }
 }
 

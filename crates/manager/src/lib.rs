@@ -76,6 +76,7 @@ mod request;
 mod session;
 mod state;
 mod threads;
+mod wakes;
 
 pub use bywash_engine_cpu::limit;
 pub use bywash_policy::{EngineId, Held, Reason, RequestId, Tenant};

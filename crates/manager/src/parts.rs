@@ -1,11 +1,13 @@
 //! Requests that the policy has cut: their parts are requests of their own, and what they compute is put together here, with no lock of the manager held.
 //!
-//! The first part writes into the whole's own output, from its beginning; the others' results are copied behind it. Each has the session's engines to fall back on, so a part whose engine
-//! fails is computed elsewhere like any request. The whole ends when all its parts have; with the error of one that failed, if any did.
+//! Each part writes its piece of the whole's own output, so there is nothing to copy. Each has the session's engines to fall back on, so a part whose engine fails is computed elsewhere like
+//! any request; if that engine hangs, and so may write to its piece still, the part has memory of its own next time, and the whole too. The whole ends when all its parts have; with the error
+//! of one that failed, if any did.
 
-use crate::request::{Completion, Deliver, Done, End, Inputs, Outputs, Way};
+use crate::request::{Completion, Deliver, Done, End, Inputs, Output, Outputs, Way};
 use crate::session::Session;
 use bywash_core::{Result, SecretBytes, Time, divide};
+use bywash_pieces::Piece;
 use bywash_policy::{EngineId, Request};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,7 +24,7 @@ struct Progress {
     /// Parts that have not ended.
     left: usize,
     /// Where parts begin, and what they computed.
-    pieces: Vec<(usize, SecretBytes)>,
+    pieces: Vec<(usize, Output)>,
     outcome: Option<Result<Done>>,
     /// Whether an engine had to change its session for any of them.
     switched: bool,
@@ -60,28 +62,38 @@ pub(crate) fn cut(
         cuts.push((engine, begin..end, iv));
         begin = end;
     }
-    if begin != inputs.text().len() || cuts.len() < 2 {
+    if begin != inputs.text().len() || begin > inputs.room() || cuts.len() < 2 {
         return Err((inputs, outputs, deliver));
     }
+    let places: Vec<usize> = cuts.iter().skip(1).map(|(_, range, _)| range.start).collect();
+    let pieces = match outputs.cut(&places) {
+        Ok(pieces) => pieces,
+        Err(outputs) => return Err((inputs, outputs, deliver)),
+    };
     let state =
         Progress { deliver: Some(deliver), left: cuts.len(), pieces: Vec::with_capacity(cuts.len()), outcome: None, switched: false };
     let whole = Arc::new(Whole { request: *request, arrival: now, inputs, state: Mutex::new(state) });
-    let mut outputs = Some(outputs);
-    let part = |(engine, range, iv): (EngineId, core::ops::Range<usize>, Vec<u8>)| {
+    let part = |((engine, range, iv), piece): ((EngineId, core::ops::Range<usize>, Vec<u8>), Piece)| {
         let (begin, bytes) = (range.start, range.len());
         let inputs = Arc::new(Inputs::part_of(&whole.inputs, iv, range));
-        Part { engine, bytes, inputs, outputs: outputs.take(), end: End::Part(whole.clone(), begin) }
+        Part { engine, bytes, inputs, outputs: Some(Outputs::of(Output::Piece(piece))), end: End::Part(whole.clone(), begin) }
     };
-    Ok(cuts.into_iter().map(part).collect())
+    Ok(cuts.into_iter().zip(pieces).map(part).collect())
 }
 
 impl Whole {
-    /// A part has ended; with the last one the whole has.
-    pub(crate) fn take(self: Arc<Self>, begin: usize, way: &Way, part: Completion) -> Option<(Way, Deliver, Completion)> {
-        let (deliver, mut pieces, outcome, switched) = {
+    /// A part has ended, with what it was to write if that came back; with the last one the whole has.
+    pub(crate) fn take(
+        self: Arc<Self>,
+        begin: usize,
+        way: &Way,
+        outputs: Option<Outputs>,
+        outcome: Result<Done>,
+    ) -> Option<(Way, Deliver, Completion)> {
+        let (deliver, pieces, outcome, switched) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.pieces.push((begin, part.operation.output));
-            state.outcome = Some(match (state.outcome.take(), part.outcome) {
+            state.pieces.extend(outputs.map(|outputs| (begin, outputs.output)));
+            state.outcome = Some(match (state.outcome.take(), outcome) {
                 (None, outcome) => outcome,
                 (Some(Ok(one)), Ok(other)) => Ok(both(one, other)),
                 (Some(Err(error)), _) | (_, Err(error)) => Err(error),
@@ -93,18 +105,33 @@ impl Whole {
             }
             (state.deliver.take()?, core::mem::take(&mut state.pieces), state.outcome.take()?, state.switched)
         };
-        pieces.sort_by_key(|(begin, _)| *begin);
-        let mut pieces = pieces.into_iter();
-        let (_, mut output) = pieces.next()?;
-        for (begin, piece) in pieces.filter(|_| outcome.is_ok()) {
-            output[begin..begin + piece.len()].copy_from_slice(&piece);
-        }
+        let output = together(pieces, self.inputs.room());
         let id = self.request.id;
         let whole = Way { request: self.request, arrival: self.arrival, switched, direction: way.direction, reason: way.reason };
         let inputs = Arc::try_unwrap(self).map_or_else(|shared| shared.inputs.clone(), |whole| whole.inputs);
-        let operation = inputs.join(Some(Outputs::of(output)));
+        let operation = inputs.join(Some(Outputs::of(Output::All(output))));
         Some((whole, deliver, Completion { id, operation, outcome }))
     }
+}
+
+/// What parts have written: the whole's own output, if all of its pieces are back, or a copy with so much room.
+fn together(parts: Vec<(usize, Output)>, room: usize) -> SecretBytes {
+    let (mut pieces, mut others) = (Vec::with_capacity(parts.len()), Vec::new());
+    for (begin, output) in parts {
+        match output {
+            Output::Piece(piece) => pieces.push((begin, piece)),
+            Output::All(bytes) => others.push((begin, bytes)),
+        }
+    }
+    let (begins, pieces): (Vec<_>, Vec<_>) = pieces.into_iter().unzip();
+    Piece::join(pieces).unwrap_or_else(|pieces| {
+        let mut output = SecretBytes::zeroed(room);
+        let pieces = begins.iter().zip(&pieces).map(|(&begin, piece)| (begin, &**piece));
+        for (begin, text) in pieces.chain(others.iter().map(|(begin, bytes)| (*begin, &**bytes))) {
+            output[begin..begin + text.len()].copy_from_slice(text);
+        }
+        output
+    })
 }
 
 /// Of two parts: the engine of the longer one, and the time that both took.

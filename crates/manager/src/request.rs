@@ -3,6 +3,7 @@
 use crate::parts::Whole;
 use crate::session::Session;
 use bywash_core::{Data, Direction, Error, Operation, OwnedOperation, Result, SecretBytes, Time};
+use bywash_pieces::Piece;
 use bywash_policy::{EngineId, Reason, Request, RequestId};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -54,16 +55,41 @@ pub(crate) struct Inputs {
     room: usize,
 }
 
+/// Where an engine writes a text.
+pub(crate) enum Output {
+    All(SecretBytes),
+    /// A piece of the whole's, of which this is a part.
+    Piece(Piece),
+}
+
+impl Output {
+    fn text_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::All(bytes) => bytes,
+            Self::Piece(piece) => piece,
+        }
+    }
+}
+
 /// What an engine writes. Each attempt has its own, so that a late one cannot spoil another's.
 pub(crate) struct Outputs {
-    output: SecretBytes,
+    pub(crate) output: Output,
     tag: Vec<u8>,
 }
 
 impl Outputs {
     /// Without a tag.
-    pub(crate) fn of(output: SecretBytes) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         Self { output, tag: Vec::new() }
+    }
+
+    /// Cuts what is whole; gives it back if it is not, or cannot be cut at these places.
+    pub(crate) fn cut(self, places: &[usize]) -> core::result::Result<Vec<Piece>, Self> {
+        let Self { output, tag } = self;
+        match output {
+            Output::All(bytes) => Piece::cut(bytes, places).map_err(|bytes| Self { output: Output::All(bytes), tag }),
+            Output::Piece(_) => Err(Self { output, tag }),
+        }
     }
 }
 
@@ -71,22 +97,26 @@ impl Inputs {
     pub(crate) fn split(operation: OwnedOperation) -> (Arc<Self>, Outputs) {
         let OwnedOperation { direction, iv, aad, input, output, tag } = operation;
         let inputs = Self { direction, iv, aad, input: Text::All(input), room: output.len(), tag: tag.clone() };
-        (Arc::new(inputs), Outputs { output, tag })
+        (Arc::new(inputs), Outputs { output: Output::All(output), tag })
     }
 
+    /// The whole operation again.
     pub(crate) fn join(self: Arc<Self>, outputs: Option<Outputs>) -> OwnedOperation {
         let Outputs { output, tag } = outputs.unwrap_or_else(|| self.fresh());
         let Self { direction, iv, aad, input, .. } = Arc::unwrap_or_clone(self);
-        // A part's input is its whole's to give back.
         let input = match input {
             Text::All(input) => input,
-            Text::Part(..) => SecretBytes::zeroed(0),
+            Text::Part(whole, range) => SecretBytes::from(&whole.text()[range]),
+        };
+        let output = match output {
+            Output::All(output) => output,
+            Output::Piece(piece) => SecretBytes::from(&*piece),
         };
         OwnedOperation { direction, iv, aad, input, output, tag }
     }
 
     pub(crate) fn fresh(&self) -> Outputs {
-        Outputs { output: SecretBytes::zeroed(self.room), tag: self.tag.clone() }
+        Outputs { output: Output::All(SecretBytes::zeroed(self.room)), tag: self.tag.clone() }
     }
 
     pub(crate) fn direction(&self) -> Direction {
@@ -104,9 +134,14 @@ impl Inputs {
         }
     }
 
-    /// A part of these; the first has room for all of the whole's output.
+    /// Bytes of room for output.
+    pub(crate) fn room(&self) -> usize {
+        self.room
+    }
+
+    /// A part of these.
     pub(crate) fn part_of(whole: &Arc<Self>, iv: Vec<u8>, range: core::ops::Range<usize>) -> Self {
-        let room = if range.start == 0 { whole.room } else { range.len() };
+        let room = range.len();
         Self { direction: whole.direction, iv, aad: Vec::new(), input: Text::Part(whole.clone(), range), tag: Vec::new(), room }
     }
 }
@@ -141,8 +176,7 @@ impl Entry {
     pub(crate) fn end(self, id: RequestId, outcome: Result<Done>) -> Ended {
         let Self { request, session, arrival, inputs, outputs, end, switched, reason, .. } = self;
         let direction = inputs.direction();
-        let completion = Completion { id, operation: inputs.join(outputs), outcome };
-        Ended { way: Way { request, direction, arrival, switched, reason }, session, end, completion }
+        Ended { way: Way { request, direction, arrival, switched, reason }, id, session, end, inputs, outputs, outcome }
     }
 }
 
@@ -158,9 +192,12 @@ pub(crate) struct Way {
 /// A request that has ended and whose end is still to be told, without any lock.
 pub(crate) struct Ended {
     pub(crate) way: Way,
+    pub(crate) id: RequestId,
     pub(crate) session: Arc<Session>,
     pub(crate) end: End,
-    pub(crate) completion: Completion,
+    pub(crate) inputs: Arc<Inputs>,
+    pub(crate) outputs: Option<Outputs>,
+    pub(crate) outcome: Result<Done>,
 }
 
 /// Whose end is told.
@@ -196,7 +233,7 @@ impl Item {
     /// The operation, and the rest of the item beside it.
     pub(crate) fn parts(&mut self) -> (&Session, Operation<'_>, &mut Result<usize>) {
         let Self { session, inputs, outputs, outcome, .. } = self;
-        let data = Data::Copy { input: inputs.text(), output: &mut outputs.output };
+        let data = Data::Copy { input: inputs.text(), output: outputs.output.text_mut() };
         let operation = Operation { direction: inputs.direction, iv: &inputs.iv, aad: &inputs.aad, data, tag: &mut outputs.tag };
         (session, operation, outcome)
     }

@@ -11,15 +11,20 @@ use std::time::Duration;
 
 /// Enough for an engine's frames; memory is only touched where it is used.
 const STACK_BYTES: usize = 512 * 1024;
-/// What takes less, in nanoseconds, takes no more than waking some threads does; a thread that was woken longer ago may be long in coming.
-const BRIEF_NS: f64 = 50_000.0;
+/// What takes less than waking so many threads is left to one that was just woken, which wakes the next.
+const BRIEF_WAKES: f64 = 10.0;
+/// A thread that was woken longer ago than waking so many takes may be long in coming.
+const LATE_WAKES: f64 = 10.0;
 /// Threads that may be started in place of stuck ones.
 const STUCK_MAX: usize = 16;
 
 /// Sees to it that the job last put before an engine's threads is picked up.
 pub(crate) fn ring(inner: &Arc<Inner>, state: &mut State, now: Time, id: EngineId, ended: &mut Vec<Ended>) {
     if state.engine(id).ready.len() <= state.engine(id).idle {
-        return wake(inner, state, now, id);
+        if !(one_comes(inner, state, now, id) && is_brief(inner, state, id)) {
+            call(state, now, id);
+        }
+        return;
     }
     let engine = state.engine(id);
     if engine.threads >= engine.workers + engine.stuck.min(STUCK_MAX) {
@@ -44,15 +49,25 @@ pub(crate) fn ring(inner: &Arc<Inner>, state: &mut State, now: Time, id: EngineI
     }
 }
 
-/// Wakes one of an engine's threads for the job last put before them. For what is brief, unless one that was just woken is still to come: that one wakes the next, so who hands over
-/// many requests does not pay for waking every thread. What takes longer does not wait for one thread after the other to be run, and nothing does for long.
-fn wake(inner: &Inner, state: &mut State, now: Time, id: EngineId) {
+/// Whether a thread is on its way that was woken a short while ago. It wakes the next, so who hands over many requests does not pay for waking every thread.
+fn one_comes(inner: &Inner, state: &State, now: Time, id: EngineId) -> bool {
     let engine = &state.engines[usize::from(id.0)];
-    let comes = engine.waking.is_some_and(|told| (now.since_ns(told) as f64) < BRIEF_NS);
-    let is_brief = || matches!(engine.ready.back(), Some(Job::Run(batch)) if state.takes_less(batch, BRIEF_NS));
-    if !(comes && is_brief()) {
-        state.engine(id).waking = Some(now);
-        inner.bells[usize::from(id.0)].notify_one();
+    engine.coming > 0 && (now.since_ns(engine.called) as f64) < LATE_WAKES * inner.wakes.ns()
+}
+
+/// Whether the job last put before an engine's threads takes so little that it can wait until one thread after the other is run.
+fn is_brief(inner: &Inner, state: &State, id: EngineId) -> bool {
+    let bound_ns = BRIEF_WAKES * inner.wakes.ns();
+    matches!(state.engines[usize::from(id.0)].ready.back(), Some(Job::Run(batch)) if state.takes_less(batch, bound_ns))
+}
+
+/// Has one of an engine's threads woken once the lock is given back, if any sleeps that was not told yet.
+fn call(state: &mut State, now: Time, id: EngineId) {
+    let engine = state.engine(id);
+    if engine.idle > engine.coming {
+        engine.coming += 1;
+        engine.called = now;
+        state.calls.push(id);
     }
 }
 
@@ -68,10 +83,10 @@ fn work(inner: &Arc<Inner>, id: EngineId) {
         match state.engine(id).ready.pop_front() {
             Some(job) => {
                 let engine = state.engine(id);
-                if !engine.ready.is_empty() && engine.idle > 0 {
-                    wake(inner, &mut state, inner.now(), id);
+                if engine.ready.len() > engine.coming {
+                    call(&mut state, inner.now(), id);
                 }
-                drop(state);
+                inner.unlock(state);
                 do_job(inner, id, job);
                 state = inner.lock();
             }
@@ -81,8 +96,8 @@ fn work(inner: &Arc<Inner>, id: EngineId) {
                 state = inner.bells[usize::from(id.0)].wait(state).unwrap_or_else(PoisonError::into_inner);
                 let engine = state.engine(id);
                 engine.idle -= 1;
-                // Others may be on their way too; at worst one is woken too many.
-                engine.waking = None;
+                // Whoever it was that was told; at worst one is woken too many.
+                engine.coming = engine.coming.saturating_sub(1).min(engine.idle);
             }
         }
     }
@@ -128,7 +143,7 @@ pub(crate) fn arm(inner: &Arc<Inner>, state: &mut State) {
         state.timer_lives = spawn("bw-timer".into(), move || keep_time(&for_thread)).is_ok();
     } else if state.timer_sleeps_until.is_none_or(|until| due < until) {
         state.timer_sleeps_until = Some(due);
-        inner.timer.notify_one();
+        state.calls_timer = true;
     }
 }
 

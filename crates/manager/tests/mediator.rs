@@ -8,6 +8,7 @@ use bywash_manager::{Costs, Manager, ManagerConfig, Observation, PolicyKind, Rea
 use common::{HANG, Mood, Moody};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 const MODES: [(Algorithm, Direction); 7] = [
     (Algorithm::Aes128Ctr, Direction::Encrypt),
@@ -35,8 +36,13 @@ fn sheet(name: &str) -> CostSheet {
 }
 
 fn manager(prefer: &str) -> (Arc<Manager>, Arc<Moody>) {
+    manager_with(prefer, |_| ())
+}
+
+fn manager_with(prefer: &str, change: impl FnOnce(&mut ManagerConfig)) -> (Arc<Manager>, Arc<Moody>) {
     let gpu = Moody::new("gpu").distant().workers(1).lanes(64).in_mood(Mood::Good);
     let mut config = ManagerConfig::new(vec![Arc::new(CpuEngine::new()), gpu.clone()]);
+    change(&mut config);
     config.policy = format!("mediator:prefer={prefer},wait=200us").parse::<PolicyKind>().unwrap();
     config.costs = Costs::Given(vec![sheet("cpu"), sheet("gpu")]);
     (Manager::new(config).unwrap(), gpu)
@@ -165,6 +171,23 @@ fn a_part_whose_engine_fails_is_computed_elsewhere() {
         assert!(gpu.batches.load(Ordering::SeqCst) > 0, "it was given a part");
         assert!(manager.shutdown(HANG));
     }
+}
+
+#[test]
+fn a_part_whose_engine_hangs_is_computed_elsewhere_and_the_late_one_spoils_nothing() {
+    let (manager, gpu) = manager_with("latency", |config| config.stall_bound = Duration::from_secs(1));
+    gpu.set(Mood::Stalls);
+    let session = manager.open(1, params(Algorithm::Aes128Ctr)).unwrap();
+    let asked = operation(Algorithm::Aes128Ctr, Direction::Encrypt, 1 << 20);
+    let expected = alone(&*CpuEngine::new().open(&params(Algorithm::Aes128Ctr)).unwrap(), asked.clone());
+    let mut done = all(&manager, vec![(session, asked)]).pop().unwrap();
+    assert!(done == expected);
+    assert!(gpu.batches.load(Ordering::SeqCst) > 0, "it was given a part");
+    // It writes to its piece yet, which is nobody's any more.
+    done.output.fill(0x11);
+    gpu.open_gate();
+    assert!(manager.shutdown(HANG));
+    assert!(done.output.iter().all(|&byte| byte == 0x11));
 }
 
 #[test]

@@ -5,14 +5,13 @@
 //! what the machine needs to hand work over, as it was measured, and what the sheet says that a change of session costs.
 //!
 //! A processor that others use too, or any engine that is slower than its sheet for a while, has a [`Pace`], of which the policy is told nothing. A request that the policy
-//! [cuts](Policy::cut) is served as its parts, and done when they are and those beside the first have been copied to it ([`JOIN_NS_PER_BYTE`]).
+//! [cuts](Policy::cut) is served as its parts, and done when they are.
 //!
 //! The policy is told of clients and sessions: they come with their first request, and go when their last one has ended.
 
 use crate::presence::{Owner, Presence};
 use bywash_core::{Algorithm, Direction, Time};
 use bywash_policy::estimate::Estimate;
-use bywash_policy::mediator::JOIN_NS_PER_BYTE;
 use bywash_policy::reconfigure::Fabric;
 use bywash_policy::reload::Circuits;
 use bywash_policy::{Decision, EngineId, EngineInfo, EngineSet, Event, Policy, Request, RequestId};
@@ -128,8 +127,8 @@ struct Machine<'a> {
     arrivals: &'a [Arrival],
     handovers: Vec<Cycle<'a>>,
     pace: Pace<'a>,
-    /// Whose each request of the policy is, by its number: the arrival's, and how many bytes of it. Parts follow arrivals.
-    pieces: Vec<Piece>,
+    /// Of which arrival each request of the policy is, by its number: all of it, or a part.
+    arrivals_of: Vec<usize>,
     /// What is left to do of arrivals that were cut.
     cuts: BTreeMap<usize, usize>,
     device: Option<Fabric>,
@@ -140,15 +139,6 @@ struct Machine<'a> {
     happenings: u64,
     outcome: Outcome,
     waiting: BTreeMap<RequestId, Arrival>,
-}
-
-/// What a request of the policy is of an arrival.
-#[derive(Clone, Copy)]
-struct Piece {
-    arrival: usize,
-    bytes: u64,
-    /// Whether it is copied to the others in the end.
-    joins: bool,
 }
 
 /// Whose keys the idle workers of an engine hold, and what it costs to turn to another's.
@@ -219,7 +209,7 @@ fn serve(
         keys: engines.iter().map(Keys::of).collect(),
         engines,
         pace,
-        pieces: Vec::new(),
+        arrivals_of: Vec::new(),
         cuts: BTreeMap::new(),
         arrivals,
         presence: Presence::of(arrivals.iter().map(Arrival::owner)),
@@ -272,35 +262,34 @@ impl Machine<'_> {
         let mut parts = Vec::new();
         self.policy.cut(self.now, &request, &mut parts);
         if parts.is_empty() {
-            self.enter(Piece { arrival: place, bytes, joins: false }, arrival);
+            self.enter(place, arrival);
             return self.policy.event(self.now, Event::Arrived(request));
         }
         assert_eq!(parts.iter().map(|(_, bytes)| bytes).sum::<u64>(), bytes, "parts that are not the whole");
         self.outcome.cuts += 1;
         self.cuts.insert(place, parts.len());
-        for (number, (engine, bytes)) in parts.into_iter().enumerate() {
+        for (engine, bytes) in parts {
             let id = self.next_id();
-            self.enter(Piece { arrival: place, bytes, joins: number > 0 }, Arrival { bytes, ..arrival });
+            self.enter(place, Arrival { bytes, ..arrival });
             self.policy.event(self.now, Event::PartArrived(Request { id, bytes, ..request }, engine));
         }
     }
 
     fn next_id(&self) -> RequestId {
-        RequestId(self.pieces.len() as u64)
+        RequestId(self.arrivals_of.len() as u64)
     }
 
-    fn enter(&mut self, piece: Piece, arrival: Arrival) {
+    fn enter(&mut self, place: usize, arrival: Arrival) {
         self.waiting.insert(self.next_id(), arrival);
-        self.pieces.push(piece);
+        self.arrivals_of.push(place);
     }
 
     /// A request of the policy has ended; the arrival that it is of, if that has.
     fn end(&mut self, id: RequestId, engine: EngineId, start: Time) {
-        let Piece { arrival, bytes, joins } = self.pieces[id.0 as usize];
-        let copied = if joins { (JOIN_NS_PER_BYTE * bytes as f64) as u64 } else { 0 };
+        let arrival = self.arrivals_of[id.0 as usize];
         let served = &mut self.outcome.served[arrival];
         let before = served.unwrap_or(Served { engine, start, done: Time::ZERO });
-        *served = Some(Served { engine, start: before.start.min(start), done: before.done.max(self.now) + copied });
+        *served = Some(Served { engine, start: before.start.min(start), done: before.done.max(self.now) });
         if let Some(left) = self.cuts.get_mut(&arrival) {
             *left -= 1;
             if *left > 0 {

@@ -18,7 +18,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/engines/board", &["crates/core", "crates/engines/cpu"]),
     ("crates/engines/*", &["crates/core"]),
     ("crates/protocol", &["crates/core"]),
-    ("crates/manager", &["crates/core", "crates/policy", "crates/engines/*"]),
+    ("crates/pieces", &["crates/core"]),
+    ("crates/manager", &["crates/core", "crates/policy", "crates/pieces", "crates/engines/*"]),
     ("crates/vault", &["crates/core", "crates/protocol"]),
     ("crates/broker", &["crates/core", "crates/policy", "crates/protocol", "crates/manager", "crates/vault"]),
     ("crates/client", &["crates/core", "crates/policy", "crates/protocol", "crates/manager"]),
@@ -94,8 +95,8 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[
     ("crates/conformance", &["crates/engines/*"]),
 ];
 
-/// The crates in which `unsafe` may stand: kernels, rings, foreign functions.
-const UNSAFE_CRATES: &[&str] = &["crates/engines/*", "crates/protocol", "crates/interfaces/*"];
+/// The crates in which `unsafe` may stand: kernels, rings, foreign functions, and outputs that several engines write.
+const UNSAFE_CRATES: &[&str] = &["crates/engines/*", "crates/protocol", "crates/pieces", "crates/interfaces/*"];
 
 /// What makes a policy or the vocabulary impure.
 const IMPURE: &[&str] = &[

@@ -4,14 +4,12 @@
 //! request's: `T = (bytes + sum of (available + base) / slope) / sum of 1 / slope`. An engine that would get too little is left out, and T worked out again; and so with the lines at
 //! the sizes that came out.
 //!
-//! Putting parts together costs a copy of all but the first and largest ([`JOIN_NS_PER_BYTE`]), so that nothing is cut where the first engine is faster than copying.
+//! Parts write where the whole is, so putting them together costs nothing. What costs is that more threads have to be woken ([`woken_ns`]).
 
 use crate::EngineId;
 
-/// What it takes to copy a byte of a part that is done to where the whole is: 10 GB/s.
-pub const JOIN_NS_PER_BYTE: f64 = 0.1;
-/// What takes less than this, in nanoseconds, is not worth cutting: handing a part over costs a good share of it.
-pub(super) const WORTH_NS: f64 = 100_000.0;
+/// What takes less than this, in nanoseconds, is not worth cutting: waking a thread and handing a part over to it costs a good share of it.
+pub(super) const WORTH_NS: f64 = 200_000.0;
 /// A cut must save a seventh, or what is not quite known of the engines would eat it up.
 const GAIN: f64 = 0.86;
 /// Of what fits into an engine's time only so much is given to another than the first: its load may rise.
@@ -20,6 +18,14 @@ const CAUTION: f64 = 0.9;
 const ROUNDS: usize = 3;
 /// No part is smaller, in bytes.
 const PART_MIN: f64 = 16_384.0;
+
+/// In what time a thread that sleeps is at work, in nanoseconds: 20 to 80 us.
+const WAKE_NS: f64 = 50_000.0;
+
+/// How much later than the first of some threads that sleep one of them is at work, in nanoseconds: each that is woken wakes another.
+pub(super) fn woken_ns(others: usize) -> f64 {
+    WAKE_NS * f64::from(usize::BITS - others.leading_zeros())
+}
 
 /// A line: nanoseconds besides the bytes, and of each byte.
 pub(super) type Line = (f64, f64);
@@ -79,7 +85,7 @@ pub(super) fn parts(shares: &[Share], line: &dyn Fn(EngineId, u64) -> Line, byte
     }
     // The first takes what the others leave, to a grain; what is left of the last grain goes to the last part.
     let first = floor((bytes - joined) as f64);
-    let done = shares[0].takes((bytes - joined) as f64).max(end) + JOIN_NS_PER_BYTE * joined as f64;
+    let done = shares[0].takes((bytes - joined) as f64).max(end);
     if first == 0 || done > GAIN * alone {
         return;
     }
@@ -136,9 +142,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_cut_that_is_short_or_faster_than_copying() {
+    fn nothing_is_cut_that_is_short() {
         assert!(cut(&[(0.0, 10.0), (0.0, 10.0)], 8192).is_empty());
-        assert!(cut(&[(0.0, 0.05), (0.0, 0.06)], 16 << 20).is_empty(), "20 GB/s");
+        assert!(cut(&[(0.0, 0.01), (0.0, 0.01)], 1 << 20).is_empty(), "10 us");
+        assert_eq!(cut(&[(0.0, 0.05), (0.0, 0.06)], 16 << 20).len(), 2, "20 GB/s");
+    }
+
+    #[test]
+    fn threads_wake_each_other_in_a_logarithm_of_their_number() {
+        assert_eq!([0, 1, 2, 3, 4, 7, 8].map(|others| woken_ns(others) / WAKE_NS), [0.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0]);
     }
 
     #[test]

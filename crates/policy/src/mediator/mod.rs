@@ -13,8 +13,7 @@
 //!
 //! # Cutting
 //!
-//! A large request of a mode that [can be divided](bywash_core::divide) is cut into parts when it arrives and nothing waits, if it is done a seventh sooner so, the copy
-//! included that puts the parts together.
+//! A large request of a mode that [can be divided](bywash_core::divide) is cut into parts when it arrives and nothing waits, if it is done a seventh sooner so.
 //!
 //! # What counts
 //!
@@ -34,7 +33,6 @@ mod offer;
 mod pack;
 mod setting;
 
-pub use cut::JOIN_NS_PER_BYTE;
 pub use setting::{NAME, Prefer, Setting, WAIT_NS, help};
 
 use crate::placement::PATIENCE_NS;
@@ -408,14 +406,21 @@ impl Mediator {
         Time((end + own - behind_it).max(0.0) as u64).max(now + STEP_NS)
     }
 
-    /// The workers that could have a part of a request now, and from when on. Where there are launches the workers are one device; of several workers one is left to those that
-    /// come meanwhile.
-    fn shares(&self, now: Time, request: &Request) -> Vec<cut::Share> {
+    /// The workers that could have a part of a request now, which takes so long alone, and from when on. Where there are launches the workers are one device; several workers are shared
+    /// with the requests that are expected meanwhile, one at least, and those that sleep are woken first.
+    fn shares(&self, now: Time, request: &Request, alone_ns: f64) -> Vec<cut::Share> {
         let mut shares = Vec::new();
+        let meanwhile = alone_ns / self.gaps[usize::from(request.algorithm.number())].ns(now);
         for engine in request.engines.and(self.workers.up()).iter() {
             let launches = self.launches(engine, request.algorithm, request.direction);
-            let workers = if launches { 1 } else { self.engine(engine).workers.saturating_sub(1).max(1) };
-            shares.extend(self.begins(now, engine).take(workers).map(|begin_ns| cut::Share::new(engine, begin_ns)));
+            let others = self.engine(engine).workers.saturating_sub(1) as f64;
+            let workers = if launches { 1 } else { (others / (1.0 + meanwhile)).max(1.0) as usize };
+            let mut asleep = 0;
+            shares.extend(self.begins(now, engine).take(workers).map(|begin_ns| {
+                let woken_ns = if begin_ns > 0.0 { 0.0 } else { cut::woken_ns(asleep) };
+                asleep += usize::from(begin_ns <= 0.0);
+                cut::Share::new(engine, begin_ns + woken_ns)
+            }));
         }
         shares
     }
@@ -463,8 +468,17 @@ impl Policy for Mediator {
         let Some(grain) = divide::grain(request.algorithm, request.direction) else { return };
         if self.counts_time_alone() && self.waiting.is_empty() && request.bytes >= 1 << 16 {
             self.look(now);
+            // Asked of every request, under a lock that others wait for: most are told quickly that they are too short.
+            let soonest = request.engines.and(self.workers.up()).iter().map(|engine| {
+                let (base, per_byte) = self.line(now, request, engine, request.bytes);
+                base + per_byte * request.bytes as f64
+            });
+            let alone_ns = soonest.fold(f64::INFINITY, f64::min);
+            if alone_ns < cut::WORTH_NS {
+                return;
+            }
             cut::parts(
-                &self.shares(now, request),
+                &self.shares(now, request, alone_ns),
                 &|engine, bytes| self.line(now, request, engine, bytes),
                 request.bytes,
                 grain as u64,

@@ -1,5 +1,6 @@
 //! What each engine would do with what waits, and what counts for and against it.
 
+use super::belief::Shape;
 use super::{Mediator, Prefer, SLACK_NS, SLACK_TIMES};
 use crate::waiting::Entry;
 use crate::{EngineId, EngineSet, Request};
@@ -31,6 +32,11 @@ impl Mediator {
         let is_ready = self.workers.ready().contains(engine);
         let waiting = self.waiting.len(usize::from(kind));
         let (service, is_spare) = match (launches, is_ready) {
+            // One that is alone needs no plan, which takes longer than a small operation on the processor.
+            (true, true) if waiting == 1 && self.busy.len() == 1 => {
+                let Shape { handover, each } = self.shape(now, engine, algorithm, bytes);
+                (handover + each, false)
+            }
             (true, true) => {
                 let plan = self.plan(now, kind, engine, lanes);
                 (plan.length, plan.is_spare)
