@@ -65,6 +65,7 @@ impl Region {
             return known.clone();
         }
         let made = make(self);
+        IMPORTS.set(true);
         imports.push((importer, made.clone()));
         made
     }
@@ -76,17 +77,13 @@ impl Region {
 }
 
 thread_local! {
-    static IMPORT_NS: Cell<u64> = const { Cell::new(0) };
+    static IMPORTS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// An engine has imported a region in this thread, and that took so many nanoseconds. It is paid once for a region, and is no cost of the operation that happened to be the first.
-pub fn add_import_ns(ns: u64) {
-    IMPORT_NS.set(IMPORT_NS.get().saturating_add(ns));
-}
-
-/// What [was added](add_import_ns) in this thread since this was asked last.
-pub fn take_import_ns() -> u64 {
-    IMPORT_NS.take()
+/// An engine has been asked in this thread to [import](Region::import) a region since this was asked last. That takes long and is paid once for a region, so what it took together with is
+/// no measure of an operation.
+pub fn took_imports() -> bool {
+    IMPORTS.take()
 }
 
 /// A number for an engine that imports.

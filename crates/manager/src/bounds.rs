@@ -340,24 +340,25 @@ mod tests {
             }
             let mut batch = state.batch(Time(0), EngineId(0), requests, None, None);
             batch.items[0].outcome = if well { Ok(1) } else { Err(Error::NotRun) };
-            state.finish(batch, crate::state::Span { start: Time(0), done: Time(9_000_000), import_ns: 0 }, None, &mut vec![]);
+            state.finish(batch, crate::state::Span { start: Time(0), done: Time(9_000_000), imports: false }, None, &mut vec![]);
             assert_eq!(believed(&state) != at_first, well);
         }
     }
 
     #[test]
-    fn getting_to_know_memory_is_no_cost_of_a_batch() {
-        let learnt = |done: u64, import_ns: u64| {
+    fn getting_to_know_memory_teaches_no_time_unless_it_is_the_rule() {
+        for (before, imports, teaches) in [(0, false, true), (0, true, false), (63, true, false), (64, true, true)] {
             let mut state = state();
+            let believed = |state: &State| state.engines[0].estimate.batch_ns(Algorithm::Aes128Ctr, 1, 1);
+            let at_first = believed(&state);
+            state.engines[0].imports = before;
             let mut requests = vec![];
             assert_eq!(state.policy.decide(Time(0), &mut requests), bywash_policy::Decision::Dispatch(EngineId(0)));
             let mut batch = state.batch(Time(0), EngineId(0), requests, None, None);
             batch.items[0].outcome = Ok(1);
-            state.finish(batch, crate::state::Span { start: Time(0), done: Time(done), import_ns }, None, &mut vec![]);
-            state.engines[0].estimate.batch_ns(Algorithm::Aes128Ctr, 1, 1)
-        };
-        assert_eq!(learnt(1_500_000, 0), learnt(9_000_000, 7_500_000));
-        assert_ne!(learnt(1_500_000, 0), learnt(9_000_000, 0));
+            state.finish(batch, crate::state::Span { start: Time(0), done: Time(9_000_000), imports }, None, &mut vec![]);
+            assert_eq!(believed(&state) != at_first, teaches, "{before} {imports}");
+        }
     }
 
     #[test]
@@ -371,7 +372,7 @@ mod tests {
             assert_eq!(state.policy.decide(Time(0), &mut requests), bywash_policy::Decision::Dispatch(EngineId(0)));
             let mut batch = state.batch(Time(0), EngineId(0), requests, None, None);
             batch.items.iter_mut().zip(&outcomes).for_each(|(item, outcome)| item.outcome = outcome.clone());
-            state.finish(batch, crate::state::Span { start: Time(0), done: Time(9_000_000), import_ns: 0 }, None, &mut vec![]);
+            state.finish(batch, crate::state::Span { start: Time(0), done: Time(9_000_000), imports: false }, None, &mut vec![]);
             assert_eq!(believed(&state) != at_first, teaches, "{outcomes:?}");
             assert_eq!(state.engines[0].faults > 0, outcomes.contains(&failed()));
         }

@@ -116,9 +116,6 @@ impl Inner {
         let passing = is_small.then(Passing::begin).flatten();
         let role = |own| if passing.is_some() { Role::Passer { own } } else { Role::Nobody };
         let Admitted { id, mine, .. } = self.admit(session, Left::all(session.engines), operation, Deliver::Call(on_done), role);
-        if mine.is_some() {
-            self.wakes.spared();
-        }
         self.help(mine, Role::Nobody);
         id
     }

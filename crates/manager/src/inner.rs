@@ -6,7 +6,7 @@ use crate::observe::Observers;
 use crate::request::{Batch, Ended, Waiter};
 use crate::session::{Session, Table};
 use crate::state::{Job, Lent, Span, State};
-use crate::wakes::Wakes;
+use crate::wakes::{self, Wakes};
 use crate::{execute, threads};
 use bywash_core::{Engine, Error, Operation, Result, Task, Time, memory};
 use bywash_policy::{Decision, EngineId, EngineSet, RequestId};
@@ -17,7 +17,7 @@ use std::time::Instant;
 
 /// How often a thread looks whether the lock is free before it sleeps until it is: some microseconds in all, which is what sleeping and being woken cost at least. Where there are no
 /// more than two processors, whoever has the lock may be waiting for the very one that looks.
-const LOOKS: u32 = 10;
+const LOOKS: u32 = 7;
 const PROCESSORS_TO_LOOK: usize = 3;
 /// How long a caller whose own request is done goes on with other people's, in nanoseconds: about what waking one of them would cost.
 const HELP_NS: u64 = 50_000;
@@ -92,7 +92,7 @@ impl Inner {
             match self.state.try_lock() {
                 Ok(state) => return state,
                 Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => (0..1 << turn.min(6)).for_each(|_| std::hint::spin_loop()),
+                Err(TryLockError::WouldBlock) => (0..1 << turn).for_each(|_| std::hint::spin_loop()),
             }
         }
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -102,6 +102,7 @@ impl Inner {
     pub(crate) fn unlock(&self, mut state: MutexGuard<'_, State>) {
         let calls = std::mem::take(&mut state.calls);
         let calls_timer = std::mem::take(&mut state.calls_timer);
+        let late = std::mem::take(&mut state.late);
         drop(state);
         if calls_timer {
             self.timer.notify_one();
@@ -109,6 +110,7 @@ impl Inner {
         for engine in calls {
             self.wakes.time(|| self.bells[usize::from(engine.0)].notify_one());
         }
+        drop(late);
     }
 
     pub(crate) fn sessions(&self) -> RwLockReadGuard<'_, Table> {
@@ -184,9 +186,21 @@ impl Inner {
                 true
             }
             Role::Helper { until } => local && now < *until,
-            Role::Passer { own } => local && batch.requests.contains(own) && state.takes_less(batch, self.wakes.ns()),
+            Role::Passer { own } => local && batch.requests.contains(own) && self.is_passed(state, batch, now),
             Role::Caller { .. } | Role::Nobody => false,
         }
+    }
+
+    /// Whether a batch takes less here than handing it over, which takes most where a thread has to be woken for it.
+    fn is_passed(&self, state: &State, batch: &Batch, now: Time) -> bool {
+        if state.takes_less(batch, wakes::FIRST_NS.min(self.wakes.ns())) {
+            return true;
+        }
+        let is_passed = threads::would_wake(self, state, now, batch.engine) && state.takes_less(batch, self.wakes.ns());
+        if is_passed {
+            self.wakes.spared();
+        }
+        is_passed
     }
 
     /// Finds a thread for a batch: a caller who sleeps on one of its requests, who must be woken in any case, or one of the engine's own.
@@ -236,7 +250,7 @@ impl Inner {
     pub(crate) fn execute(&self, batch: &mut Batch, lent: Option<(&Session, &mut Operation<'_>)>, start: Time) -> (Span, Result<usize>) {
         let engine = self.engine(batch.engine);
         // What an engine has imported here for somebody else is none of this batch's.
-        memory::take_import_ns();
+        let _ = memory::took_imports();
         let mut outcome = Err(Error::NotRun);
         let lent = lent.map(|(session, operation)| (session, operation.reborrow(), &mut outcome));
         if batch.items.is_empty() {
@@ -253,7 +267,7 @@ impl Inner {
             let parts = batch.items.iter_mut().map(|item| item.parts()).chain(lent);
             run_all(batch.engine, engine, parts);
         }
-        (Span { start, done: self.now(), import_ns: memory::take_import_ns() }, outcome)
+        (Span { start, done: self.now(), imports: memory::took_imports() }, outcome)
     }
 }
 

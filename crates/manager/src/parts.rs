@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Whole {
     request: Request,
     arrival: Time,
-    inputs: Arc<Inputs>,
     state: Mutex<Progress>,
 }
 
 struct Progress {
     deliver: Option<Deliver>,
+    inputs: Option<Arc<Inputs>>,
     /// Parts that have not ended.
     left: usize,
     /// Where parts begin, and what they computed.
@@ -70,12 +70,18 @@ pub(crate) fn cut(
         Ok(pieces) => pieces,
         Err(outputs) => return Err((inputs, outputs, deliver)),
     };
-    let state =
-        Progress { deliver: Some(deliver), left: cuts.len(), pieces: Vec::with_capacity(cuts.len()), outcome: None, switched: false };
-    let whole = Arc::new(Whole { request: *request, arrival: now, inputs, state: Mutex::new(state) });
+    let state = Progress {
+        deliver: Some(deliver),
+        inputs: Some(inputs.clone()),
+        left: cuts.len(),
+        pieces: Vec::new(),
+        outcome: None,
+        switched: false,
+    };
+    let whole = Arc::new(Whole { request: *request, arrival: now, state: Mutex::new(state) });
     let part = |((engine, range, iv), piece): ((EngineId, core::ops::Range<usize>, Vec<u8>), Piece)| {
         let (begin, bytes) = (range.start, range.len());
-        let inputs = Arc::new(Inputs::part_of(&whole.inputs, iv, range));
+        let inputs = Arc::new(Inputs::part_of(&inputs, iv, range));
         Part { engine, bytes, inputs, outputs: Some(Outputs::of(Output::Piece(piece))), end: End::Part(whole.clone(), begin) }
     };
     Ok(cuts.into_iter().zip(pieces).map(part).collect())
@@ -90,7 +96,7 @@ impl Whole {
         outputs: Option<Outputs>,
         outcome: Result<Done>,
     ) -> Option<(Way, Deliver, Completion)> {
-        let (deliver, pieces, outcome, switched) = {
+        let (deliver, inputs, pieces, outcome, switched) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.pieces.extend(outputs.map(|outputs| (begin, outputs.output)));
             state.outcome = Some(match (state.outcome.take(), outcome) {
@@ -103,12 +109,11 @@ impl Whole {
             if state.left > 0 {
                 return None;
             }
-            (state.deliver.take()?, core::mem::take(&mut state.pieces), state.outcome.take()?, state.switched)
+            (state.deliver.take()?, state.inputs.take()?, core::mem::take(&mut state.pieces), state.outcome.take()?, state.switched)
         };
-        let output = together(pieces, self.inputs.room());
+        let output = together(pieces, inputs.room());
         let id = self.request.id;
         let whole = Way { request: self.request, arrival: self.arrival, switched, direction: way.direction, reason: way.reason };
-        let inputs = Arc::try_unwrap(self).map_or_else(|shared| shared.inputs.clone(), |whole| whole.inputs);
         let operation = inputs.join(Some(Outputs::of(Output::All(output))));
         Some((whole, deliver, Completion { id, operation, outcome }))
     }

@@ -10,6 +10,7 @@ use bywash_core::{Algorithm, Error, OwnedOperation, Result, SizeClass, Time, div
 use bywash_policy::estimate::Estimate;
 use bywash_policy::{EngineId, EngineSet, Event, Policy, Reason, Request, RequestId};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Not;
 use std::sync::Arc;
 
 /// What a worker thread is given.
@@ -34,6 +35,8 @@ pub(crate) struct EngineState {
     pub(crate) called: Time,
     /// Threads there are.
     pub(crate) threads: usize,
+    /// Batches in a row whose engine got to know memory.
+    pub(crate) imports: u32,
     /// Batches given up whose thread has not come back.
     pub(crate) stuck: usize,
     /// Batches dispatched and not ended.
@@ -90,6 +93,7 @@ impl EngineState {
             coming: 0,
             called: Time::ZERO,
             threads: 0,
+            imports: 0,
             stuck: 0,
             busy: 0,
             faults: 0,
@@ -134,16 +138,12 @@ pub(crate) struct Running {
 pub(crate) struct Span {
     pub(crate) start: Time,
     pub(crate) done: Time,
-    /// Nanoseconds of it that were no cost of the batch: its engine got to know memory that it will not have to get to know again.
-    pub(crate) import_ns: u64,
+    /// Whether its engine got to know memory meanwhile, which it does once.
+    pub(crate) imports: bool,
 }
 
-impl Span {
-    /// What the batch took, in nanoseconds.
-    fn service_ns(self) -> u64 {
-        self.done.since_ns(self.start).saturating_sub(self.import_ns)
-    }
-}
+/// After so many batches in a row whose engine got to know memory, that is taken for a part of what batches take.
+const IMPORTS_MAX: u32 = 64;
 
 pub(crate) struct State {
     pub(crate) policy: Box<dyn Policy>,
@@ -155,6 +155,8 @@ pub(crate) struct State {
     pub(crate) calls: Vec<EngineId>,
     /// Whether the timer is, too.
     pub(crate) calls_timer: bool,
+    /// What came back after it was given up, to be wiped once the lock is given back.
+    pub(crate) late: Vec<Item>,
     /// Operations that callers run in their own buffers now.
     pub(crate) lent: usize,
     pub(crate) running: BTreeMap<u64, Running>,
@@ -183,6 +185,7 @@ impl State {
             entries: BTreeMap::new(),
             calls: Vec::new(),
             calls_timer: false,
+            late: Vec::new(),
             lent: 0,
             running: BTreeMap::new(),
             draining: false,
@@ -339,13 +342,16 @@ impl State {
         if !items.is_empty() && watched.is_none() {
             let state = self.engine(engine);
             state.stuck = state.stuck.saturating_sub(1);
+            self.late.extend(items);
             return;
         }
         let dispatched = watched.map_or(span.start, |running| running.start);
         self.engine(engine).busy -= 1;
-        let service_ns = span.service_ns();
+        let service_ns = span.done.since_ns(span.start);
         let outcomes = || lent.iter().map(|lent| lent.outcome).chain(items.iter().map(|item| &item.outcome));
-        let teaches = teaches(outcomes());
+        let imports = &mut self.engine(engine).imports;
+        *imports = if span.imports { imports.saturating_add(1) } else { 0 };
+        let teaches = (1..=IMPORTS_MAX).contains(imports).not() && teaches(outcomes());
         let faulty = outcomes().any(|outcome| outcome.as_ref().is_err_and(blames_engine));
         self.policy.event(span.done, Event::Finished { engine, batch: &requests, service_ns: teaches.then_some(service_ns) });
         let mut computed = Vec::with_capacity(requests.len());

@@ -11,10 +11,12 @@ use std::time::Duration;
 
 /// Enough for an engine's frames; memory is only touched where it is used.
 const STACK_BYTES: usize = 512 * 1024;
-/// What takes less than waking so many threads is left to one that was just woken, which wakes the next.
+/// What takes less than waking so many threads is left to one that was just woken, which wakes the next; one that was woken longer ago may be long in coming.
 const BRIEF_WAKES: f64 = 10.0;
-/// A thread that was woken longer ago than waking so many takes may be long in coming.
-const LATE_WAKES: f64 = 10.0;
+/// But nothing longer, in nanoseconds.
+const BRIEF_NS: f64 = 50_000.0;
+/// Each thread wakes at most so many others at a time, which go on doing so.
+const WAKES_AT_ONCE: usize = 2;
 /// Threads that may be started in place of stuck ones.
 const STUCK_MAX: usize = 16;
 
@@ -49,22 +51,34 @@ pub(crate) fn ring(inner: &Arc<Inner>, state: &mut State, now: Time, id: EngineI
     }
 }
 
+/// What is brief here.
+fn brief_ns(inner: &Inner) -> f64 {
+    BRIEF_NS.min(BRIEF_WAKES * inner.wakes.ns())
+}
+
+/// Whether a thread would have to be woken, or made, for a job of an engine's.
+pub(crate) fn would_wake(inner: &Inner, state: &State, now: Time, id: EngineId) -> bool {
+    let engine = &state.engines[usize::from(id.0)];
+    !one_comes(inner, state, now, id) && (engine.idle > engine.coming || engine.threads < engine.workers)
+}
+
 /// Whether a thread is on its way that was woken a short while ago. It wakes the next, so who hands over many requests does not pay for waking every thread.
 fn one_comes(inner: &Inner, state: &State, now: Time, id: EngineId) -> bool {
     let engine = &state.engines[usize::from(id.0)];
-    engine.coming > 0 && (now.since_ns(engine.called) as f64) < LATE_WAKES * inner.wakes.ns()
+    engine.coming > 0 && (now.since_ns(engine.called) as f64) < brief_ns(inner)
 }
 
 /// Whether the job last put before an engine's threads takes so little that it can wait until one thread after the other is run.
 fn is_brief(inner: &Inner, state: &State, id: EngineId) -> bool {
-    let bound_ns = BRIEF_WAKES * inner.wakes.ns();
+    let bound_ns = brief_ns(inner);
     matches!(state.engines[usize::from(id.0)].ready.back(), Some(Job::Run(batch)) if state.takes_less(batch, bound_ns))
 }
 
 /// Has one of an engine's threads woken once the lock is given back, if any sleeps that was not told yet.
 fn call(state: &mut State, now: Time, id: EngineId) {
+    let called = state.calls.iter().filter(|&&called| called == id).count();
     let engine = state.engine(id);
-    if engine.idle > engine.coming {
+    if engine.idle > engine.coming && called < WAKES_AT_ONCE {
         engine.coming += 1;
         engine.called = now;
         state.calls.push(id);
@@ -82,9 +96,10 @@ fn work(inner: &Arc<Inner>, id: EngineId) {
     loop {
         match state.engine(id).ready.pop_front() {
             Some(job) => {
-                let engine = state.engine(id);
-                if engine.ready.len() > engine.coming {
-                    call(&mut state, inner.now(), id);
+                for _ in 0..WAKES_AT_ONCE {
+                    if state.engine(id).ready.len() > state.engine(id).coming {
+                        call(&mut state, inner.now(), id);
+                    }
                 }
                 inner.unlock(state);
                 do_job(inner, id, job);

@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-/// Before any was measured, in nanoseconds.
-const FIRST_NS: u32 = 5_000;
+/// What one is believed to take before any was measured, in nanoseconds.
+pub(crate) const FIRST_NS: f64 = 5_000.0;
 /// No wake is believed to take less, or more.
 const LEAST_NS: u32 = 2_000;
 const MOST_NS: u32 = 50_000;
@@ -17,7 +17,7 @@ pub(crate) struct Wakes(AtomicU32);
 
 impl Default for Wakes {
     fn default() -> Self {
-        Self(AtomicU32::new(FIRST_NS))
+        Self(AtomicU32::new(FIRST_NS as u32))
     }
 }
 
@@ -34,11 +34,11 @@ impl Wakes {
         self.observe(u32::try_from(begin.elapsed().as_nanos()).unwrap_or(u32::MAX));
     }
 
-    /// A thread has done something itself because waking another was believed to take longer. Where nothing wakes any more nothing would be measured, so what is believed falls by the
-    /// 1024th part.
+    /// A thread has done something itself for the sole reason that waking another is believed to take more than at first. Where nothing wakes any more nothing would be measured, so what is
+    /// believed falls by the 1024th part.
     pub(crate) fn spared(&self) {
         let believed = self.0.load(Ordering::Relaxed);
-        if believed > FIRST_NS {
+        if f64::from(believed) > FIRST_NS {
             self.0.store(believed - believed / 1024, Ordering::Relaxed);
         }
     }
@@ -70,7 +70,7 @@ mod tests {
         (0..100).for_each(|_| wakes.observe(40_000));
         assert!(wakes.ns() > 35_000.0);
         (0..5_000).for_each(|_| wakes.spared());
-        assert!(wakes.ns() <= f64::from(FIRST_NS) * 1.01, "{}", wakes.ns());
+        assert!(wakes.ns() <= FIRST_NS * 1.01, "{}", wakes.ns());
     }
 
     #[test]

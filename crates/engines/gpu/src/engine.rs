@@ -11,7 +11,6 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Instant;
 use zeroize::Zeroize;
 
 /// Operations that gain from one launch.
@@ -184,12 +183,7 @@ impl Inner {
         let found = || {
             let importer = self.importer.filter(|_| text.len() >= IMPORTED_BYTES)?;
             let region = memory::region(text)?;
-            let imported = region.import(importer, |region| {
-                let begin = Instant::now();
-                let imported = self.device.import(region);
-                memory::add_import_ns(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
-                Some(Arc::new(imported?))
-            })?;
+            let imported = region.import(importer, |region| Some(Arc::new(self.device.import(region)?)))?;
             let imported: &dyn Any = &*imported;
             let handle = imported.downcast_ref::<Window>()?.handle;
             Some(Lies::Imported { handle, offset: text.as_ptr().addr() - region.address() })

@@ -12,7 +12,7 @@ use crate::EngineId;
 pub(super) const WORTH_NS: f64 = 200_000.0;
 /// A cut must save a seventh, or what is not quite known of the engines would eat it up.
 const GAIN: f64 = 0.86;
-/// Of what fits into an engine's time only so much is given to another than the first: its load may rise.
+/// Of what fits into an engine's time only so much is given to another engine than the first: its load may rise, and the first's not.
 const CAUTION: f64 = 0.9;
 /// How often the lines are looked at anew.
 const ROUNDS: usize = 3;
@@ -78,7 +78,8 @@ pub(super) fn parts(shares: &[Share], line: &dyn Fn(EngineId, u64) -> Line, byte
     shares.sort_by(|a, b| b.fits(end).total_cmp(&a.fits(end)));
     let grain = grain.max(1);
     let floor = |bytes: f64| bytes.max(0.0) as u64 / grain * grain;
-    let others: Vec<(EngineId, u64)> = shares.iter().skip(1).map(|share| (share.engine, floor(CAUTION * share.fits(end)))).collect();
+    let caution = |share: &Share| if share.engine == shares[0].engine { 1.0 } else { CAUTION };
+    let others: Vec<(EngineId, u64)> = shares.iter().skip(1).map(|share| (share.engine, floor(caution(share) * share.fits(end)))).collect();
     let joined: u64 = others.iter().map(|(_, bytes)| bytes).sum();
     if joined >= bytes || others.iter().any(|(_, bytes)| *bytes == 0) {
         return;

@@ -406,17 +406,21 @@ impl Mediator {
         Time((end + own - behind_it).max(0.0) as u64).max(now + STEP_NS)
     }
 
-    /// The workers that could have a part of a request now, which takes so long alone, and from when on. Where there are launches the workers are one device; several workers are shared
-    /// with the requests that are expected meanwhile, one at least, and those that sleep are woken first.
-    fn shares(&self, now: Time, request: &Request, alone_ns: f64) -> Vec<cut::Share> {
+    /// The workers that could have a part of a request now, and from when on. Where there are launches the workers are one device; of several workers one is left to those that
+    /// come meanwhile, an idle one if there are two. Those that sleep are woken first.
+    fn shares(&self, now: Time, request: &Request) -> Vec<cut::Share> {
         let mut shares = Vec::new();
-        let meanwhile = alone_ns / self.gaps[usize::from(request.algorithm.number())].ns(now);
         for engine in request.engines.and(self.workers.up()).iter() {
             let launches = self.launches(engine, request.algorithm, request.direction);
-            let others = self.engine(engine).workers.saturating_sub(1) as f64;
-            let workers = if launches { 1 } else { (others / (1.0 + meanwhile)).max(1.0) as usize };
+            let mut begins: Vec<f64> = self.begins(now, engine).collect();
+            begins.reverse();
+            if launches {
+                begins.truncate(1);
+            } else if begins.len() > 1 {
+                begins.remove(if begins[1] > 0.0 { begins.len() - 1 } else { 0 });
+            }
             let mut asleep = 0;
-            shares.extend(self.begins(now, engine).take(workers).map(|begin_ns| {
+            shares.extend(begins.into_iter().map(|begin_ns| {
                 let woken_ns = if begin_ns > 0.0 { 0.0 } else { cut::woken_ns(asleep) };
                 asleep += usize::from(begin_ns <= 0.0);
                 cut::Share::new(engine, begin_ns + woken_ns)
@@ -473,12 +477,11 @@ impl Policy for Mediator {
                 let (base, per_byte) = self.line(now, request, engine, request.bytes);
                 base + per_byte * request.bytes as f64
             });
-            let alone_ns = soonest.fold(f64::INFINITY, f64::min);
-            if alone_ns < cut::WORTH_NS {
+            if soonest.fold(f64::INFINITY, f64::min) < cut::WORTH_NS {
                 return;
             }
             cut::parts(
-                &self.shares(now, request, alone_ns),
+                &self.shares(now, request),
                 &|engine, bytes| self.line(now, request, engine, bytes),
                 request.bytes,
                 grain as u64,

@@ -35,7 +35,7 @@ impl Mediator {
             // One that is alone needs no plan, which takes longer than a small operation on the processor.
             (true, true) if waiting == 1 && self.busy.len() == 1 => {
                 let Shape { handover, each } = self.shape(now, engine, algorithm, bytes);
-                (handover + each, false)
+                (handover + each, self.is_left(now, engine, kind, handover + each, each, bytes))
             }
             (true, true) => {
                 let plan = self.plan(now, kind, engine, lanes);

@@ -203,11 +203,24 @@ impl Mediator {
         Crowd { kind, class: of.class.index(), count, mean, handover, each: each.max(1.0) }
     }
 
+    /// Whether what waits alone would be [left to others](Self::leave_to_others) by a launch of so many nanoseconds, of which it takes so many itself.
+    pub(super) fn is_left(&self, now: Time, engine: EngineId, kind: u16, launch: f64, each: f64, bytes: u64) -> bool {
+        let Kind { algorithm, direction, engines, meant, .. } = self.kinds[usize::from(kind)];
+        if meant.is_some() || !self.counts_time_alone() {
+            return false;
+        }
+        let singly = |other: &EngineId| *other != engine && !self.launches(*other, algorithm, direction);
+        engines.and(self.workers.up()).iter().filter(singly).any(|other| {
+            let begin = if self.workers.ready().contains(other) { 0.0 } else { self.available(now, other) - now.0 as f64 };
+            CAUTION * launch - begin >= self.batch_ns(now, other, algorithm, bytes, 1) + CAUTION * each
+        })
+    }
+
     /// Leaves to the processor, or whatever takes one at a time, what it would have done by the end of the launch, smallest first. Where its freedom counts, or energy, nothing. Whether
     /// that is all, so that there is no need of a launch; one is left for it.
     fn leave_to_others(&self, now: Time, kind: u16, engine: EngineId, kin: &mut [Crowd]) -> bool {
         let Kind { algorithm, direction, engines, meant, .. } = self.kinds[usize::from(kind)];
-        if meant.is_some() || matches!(self.setting.prefer, Prefer::CpuFree | Prefer::Energy) {
+        if meant.is_some() || !self.counts_time_alone() {
             return false;
         }
         let handover = kin.iter().map(|crowd| crowd.handover).fold(0.0, f64::max);

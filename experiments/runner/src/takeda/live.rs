@@ -220,10 +220,11 @@ pub(super) fn figure2(options: &Options, engines: &Engines, sizes: &[usize], pro
             managed(&[gpu], bytes, at_once)?,
             managed(&[&engines.cpu, gpu], bytes, at_once)?,
         ];
-        let rounds = rounds(options, |_| {
+        let rounds = rounds(options, |first| {
             let mut files = [0.0; WAYS.len()];
-            for (files, way) in files.iter_mut().zip(&mut ways) {
-                *files = round(options, std::slice::from_mut(way))?.files;
+            // Each round begins with another way: what comes after a GPU that was busy, or idle, is not always the same.
+            for way in (0..WAYS.len()).map(|place| (first + place) % WAYS.len()) {
+                files[way] = round(options, &mut ways[way..=way])?.files;
             }
             Ok(files)
         })?;
@@ -250,7 +251,13 @@ fn managed<'a>(engines: &[&Arc<dyn Engine>], bytes: usize, count: usize) -> Resu
 /// Experiment 2. Without and with load take turns as well.
 pub(super) fn table1(options: &Options, engines: &Engines) -> Result<Vec<Row>> {
     let row = |way: String, on: String, mut ways: Vec<Way<'_>>| -> Result<Row> {
-        let rounds = rounds(options, |_| Ok((round(options, &mut ways)?, under_load(|| round(options, &mut ways))?)))?;
+        let rounds = rounds(options, |number| {
+            if number % 2 == 0 {
+                return Ok((round(options, &mut ways)?, under_load(|| round(options, &mut ways))?));
+            }
+            let loaded = under_load(|| round(options, &mut ways))?;
+            Ok((round(options, &mut ways)?, loaded))
+        })?;
         Ok(Row {
             way,
             on,

@@ -54,12 +54,12 @@ fn on_this_machine(options: &Options, outcome: &mut Outcome, progress: &mut dyn 
 
 /// Figure 2 with a GPU, live.
 fn with_gpu(options: &Options, outcome: &mut Outcome, gpu: &str, points: &[live::Point]) -> Result<()> {
-    let mut csv = format!("on,marked,bytes,{},mediator over the better\n", live::WAYS.map(|way| format!("\"{way}\"")).join(","));
+    let mut csv = format!("on,marked,bytes,{},mediator over the better manager\n", live::WAYS.map(|way| format!("\"{way}\"")).join(","));
     let _ = writeln!(
         outcome.text,
         "\nFigure 2 with this machine's GPU and the mediator: files of AES-128-CTR in {SECONDS:.0} s, all there at once; LIVE ({gpu})"
     );
-    let _ = writeln!(outcome.text, "{:>10}{}  over the better", "bytes", live::WAYS.map(|way| format!("  {way:>22}")).concat());
+    let _ = writeln!(outcome.text, "{:>10}{}  over the better manager", "bytes", live::WAYS.map(|way| format!("  {way:>22}")).concat());
     for live::Point { bytes, files, mediator } in points {
         let _ = writeln!(
             csv,
@@ -67,7 +67,7 @@ fn with_gpu(options: &Options, outcome: &mut Outcome, gpu: &str, points: &[live:
             gpu.replace('"', "'"),
             files.map(|files| format!("{files:.0}")).join(",")
         );
-        let _ = writeln!(outcome.text, "{bytes:>10}{}  {mediator:>15.2}", files.map(|files| format!("  {files:>22.0}")).concat());
+        let _ = writeln!(outcome.text, "{bytes:>10}{}  {mediator:>23.2}", files.map(|files| format!("  {files:>22.0}")).concat());
     }
     write_table(options, outcome, "figure2-live", &csv, &points)?;
     let line = |way: usize| points.iter().map(|point| (point.bytes as f64, point.files[way])).collect();
