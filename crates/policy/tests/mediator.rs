@@ -90,3 +90,27 @@ fn who_is_alone_with_large_requests_has_nearly_all_workers() {
         now = now + 20_000;
     }
 }
+
+#[test]
+fn what_came_all_at_once_does_not_all_go_in_one_launch() {
+    // The first is done by the time that looks like a gap between arrivals, were there more of them.
+    for takes in [700_000, 839_000, 1_000_000] {
+        let mut policy = by_name("mediator", &[engine("cpu", 2, 1, 0.0, 0.22), engine("gpu", 1, 64, 20_000.0, 0.05)]).unwrap();
+        let mut launched = vec![];
+        for id in 1..=64 {
+            policy.event(BEGIN, Event::Arrived(request(id, 16 << 20, BOTH)));
+            let mut batch = vec![];
+            while let Decision::Dispatch(engine) = policy.decide(BEGIN, &mut batch) {
+                if engine.0 == 1 {
+                    launched = batch;
+                }
+                batch = vec![];
+            }
+        }
+        let end = BEGIN + takes * launched.len() as u64;
+        policy.event(end, Event::Finished { engine: EngineId(1), batch: &launched, service_ns: Some(takes * launched.len() as u64) });
+        let mut batch = vec![];
+        assert_eq!(policy.decide(end, &mut batch), Decision::Dispatch(EngineId(1)));
+        assert!(launched.len() + batch.len() < 48, "{} and {} of 64", launched.len(), batch.len());
+    }
+}

@@ -52,12 +52,15 @@ const SLACK_TIMES: f64 = 4.0;
 pub const PATIENCE: f64 = 8.0;
 /// The least that a gap between arrivals counts for in their mean.
 const GAP_WEIGHT_MIN: f64 = 1.0 / 32.0;
+/// Where requests come about as fast as they can be done, every launch saved counts. (What comes much faster than that came all at once.)
+const STEADY: core::ops::Range<f64> = 0.8..1.25;
 /// How long a thread may be kept from running by others that have their turn, whatever it computes: 4 ms.
 const TURN_NS: f64 = 4e6;
 /// See [`Mediator::doubt`].
 const DOUBT: f64 = 2.0;
-/// The least time after which to ask again: below a microsecond no clock and no thread is that exact.
-const STEP_NS: u64 = 1_000;
+/// The least time after which to ask again whether a busy engine is still worth waiting for, 0.1 ms: most end before and are told of. The thread that keeps time, woken for each
+/// request, would take the manager's lock from those that work.
+const STEP_NS: u64 = 100_000;
 
 /// See the [module](self).
 pub struct Mediator {
@@ -127,6 +130,11 @@ impl Gap {
     fn ns(&self, now: Time) -> f64 {
         let mean = if self.seen > 0 { self.mean_ns } else { f64::INFINITY };
         self.last.map_or(f64::INFINITY, |last| mean.max(now.since_ns(last) as f64).max(1.0))
+    }
+
+    /// Whether requests come about so many nanoseconds apart, the last of them a short while ago. (What came all at once, that long ago, does not.)
+    fn is_about(&self, now: Time, ns: f64) -> bool {
+        STEADY.contains(&(ns / self.mean_ns.max(1.0))) && STEADY.contains(&(ns / self.ns(now)))
     }
 }
 

@@ -10,8 +10,6 @@ use bywash_core::{Algorithm, Time};
 const FULL: f64 = 20.0;
 /// No launch is made longer than so many hand-overs for the sake of those that come, as far as is known what one takes: there is nothing to save.
 const LONG: f64 = 200.0;
-/// Where requests come about as fast as they can be done, every launch saved counts. (What comes much faster than that came all at once.)
-const STEADY: core::ops::Range<f64> = 0.8..1.25;
 /// No engine is reckoned to be busier than that with what comes; more would have no end.
 const LOAD_MAX: f64 = 0.98;
 /// A launch is put off only if hand-over is at least this share of it.
@@ -167,7 +165,8 @@ impl Mediator {
             // Its turn has come: what else there is goes with it.
             kin.sort_by_key(|crowd| (crowd.kind != kind, crowd.class));
         }
-        let gap = self.gaps[usize::from(self.kinds[usize::from(kind)].algorithm.number())].ns(now);
+        let arrivals = self.gaps[usize::from(self.kinds[usize::from(kind)].algorithm.number())];
+        let gap = arrivals.ns(now);
         let backlog: f64 = kin.iter().map(|crowd| crowd.count as f64 * crowd.each).sum();
         let mut left: usize = kin.iter().map(|crowd| crowd.count).sum();
         let (mut plan, mut members) = (Plan::default(), 0usize);
@@ -176,7 +175,7 @@ impl Mediator {
             // As long as what another member costs those that are in is less than what another launch costs those that are not, and those that come before the queue is empty.
             let load = f64::min(each / gap, LOAD_MAX);
             let pays = (left as f64 / (1.0 - load) * handover - members as f64 * each) / (each + handover) + 1.0;
-            let long = if STEADY.contains(&(each / gap)) { f64::INFINITY } else { f64::max(LONG * handover, backlog / 4.0) };
+            let long = if arrivals.is_about(now, each) { f64::INFINITY } else { f64::max(LONG * handover, backlog / 4.0) };
             let pays = pays.min((long - plan.length) / each + 1.0);
             let fills = self.setting.prefer != Prefer::Latency || backlog >= FULL * handover;
             let full = if fills { (f64::max(FULL * handover, backlog / 8.0) - plan.length) / each + 1.0 } else { 0.0 };
