@@ -14,6 +14,7 @@ setup:
 	@scripts/setup
 
 build: setup    ## the command, the provider and the C library, in target/release
+	@[ -e target/release/bywash ] || echo "building, for the first time: some minutes" >&2
 	@cargo build --quiet --release --workspace
 
 unit: setup     ## unit, property, conformance and integration tests

@@ -27,7 +27,8 @@ wanted() {
     shift 2
     [ $# -gt 0 ] || [ "$name" = timing ] || return 0
     for part; do
-        [ "$part" != "$crate" ] && [ "$part" != "$name" ] || return 0
+        [ "$part" != "$name" ] || return 0
+        [ "$part" != "$crate" ] || [ "$name" = timing ] || return 0
     done
     return 1
 }

@@ -98,7 +98,7 @@ fn as_text(engines: &Engines, legacy: bool, style: Style) -> String {
             let _ = writeln!(text, "    {family:<14} {}", names.join(", "));
         }
         if !legacy && engine.capabilities().iter().any(|algorithm| algorithm.is_legacy()) {
-            let _ = writeln!(text, "    {LEGACY:<14} only where asked for by name; --legacy lists them");
+            let _ = writeln!(text, "    {LEGACY:<14} only where asked for by name, programs have OpenSSL's; --legacy lists them");
         }
     }
     for Absent { name, reason, remedy } in &engines.absent {

@@ -152,6 +152,9 @@ fn folders_are_resumed_and_links_and_devices_left_alone() {
     let again = succeed(&mut place.bywash(&["encrypt", "-R", "tree", "-o", "out"]));
     assert!(stderr(&again).contains("4 files") && stderr(&again).contains("3 of them done before"), "{}", stderr(&again));
     assert_eq!(fs::metadata(place.at("out/a.bywash")).unwrap().ino(), before);
+    let one = ["encrypt", "tree/b/c", "-o", "one.bywash"];
+    assert_eq!(stderr(&succeed(&mut place.bywash(&one))), "");
+    assert!(stderr(&succeed(&mut place.bywash(&one))).contains("one.bywash was there already and is kept"));
     place.write("tree/a", b"changed");
     place.refused(&["encrypt", "-R", "tree", "-o", "out"], 1, "give --force");
     succeed(&mut place.bywash(&["encrypt", "-R", "tree", "-o", "out", "--force"]));

@@ -25,7 +25,7 @@ Examples:
   bywash calibrate --json
 
 A broker, and every program with its own manager, reads the cost sheets that are written here. The
-quick calibration takes a fifth of a second and five sizes; the thorough one some 20 seconds, two
+quick calibration takes a fifth of a second and five sizes; the thorough one some minutes, two
 sizes for each octave from 16 bytes to 64 MiB, batches of every number, and the way to a broker. It
 fits straight lines and says how well they fit; where one ends, a cache often does. Routing then
 goes by the lines.")]

@@ -181,6 +181,8 @@ impl WorkArgs {
             let files: Vec<_> = lines.iter().map(Line::to_json).collect();
             let whole = json!({ "files": files, "passed_over": plan.passed_over, "failed": failed, "seconds": took.as_secs_f64() });
             print(format!("{whole:#}\n").as_bytes())?;
+        } else if let [Line { status: "done before", target: Some(target), .. }] = &lines[..] {
+            say!("{} was there already and is kept (--force does it anew, with the keys given now)", target.display());
         } else if lines.len() > 1 || plan.passed_over > 0 {
             let done: u64 = lines.iter().map(|line| line.bytes).sum();
             let before = lines.iter().filter(|line| line.status == "done before").count();

@@ -49,8 +49,9 @@ impl Account {
     fn of_one_broker(&self, command: &str) -> String {
         if self.processes == 0 {
             return format!(
-                "nothing was routed: no process used the provider or /dev/crypto. Either there was no cryptography, or it is not the system's \
-                 OpenSSL's (Go, rustls, BoringSSL, static builds); see `bywash doctor -- {command}`"
+                "nothing was routed: no process used the provider or /dev/crypto. Either there was no cryptography, or it is left to OpenSSL \
+                 (ChaCha20-Poly1305, legacy ciphers), or it is not the system's OpenSSL's (Go, rustls, BoringSSL, static builds); see \
+                 `bywash doctor -- {command}`"
             );
         }
         if self.here.is_empty() && self.broker.is_empty() {
