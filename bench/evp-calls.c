@@ -11,6 +11,7 @@
    keys16    the same under 16 keys in turn
    keys200   the same under 200 keys in turn
    fresh     the same under a new key
+   copy      a message in a copy of a context that has the key, made and freed, as Python's `cryptography` has one for each
    speed     what `openssl speed -evp` does for an AEAD: IV length, key and IV, padding, text */
 #include <openssl/evp.h>
 #include <openssl/provider.h>
@@ -49,6 +50,14 @@ static void message(const Subject *subject, EVP_CIPHER_CTX *context) {
 static void update(const Subject *subject) {
     int length;
     check(EVP_CipherUpdate(subject->context, text, &length, text, subject->size), "text");
+}
+
+static void in_copy(const Subject *subject) {
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    check(EVP_CIPHER_CTX_copy(context, subject->context), "copy");
+    check(EVP_CipherInit_ex(context, NULL, NULL, NULL, iv, -1), "init");
+    message(subject, context);
+    EVP_CIPHER_CTX_free(context);
 }
 
 static void under_iv(const Subject *subject) {
@@ -153,7 +162,7 @@ int main(int count, char **arguments) {
         const char *name;
         void (*run)(const Subject *);
     } PATTERNS[] = {{"update", update},   {"iv", under_iv},       {"key", under_key},   {"context", in_context},
-                    {"keys16", under_16}, {"keys200", under_200}, {"fresh", under_new}, {"speed", speed}};
+                    {"keys16", under_16}, {"keys200", under_200}, {"fresh", under_new}, {"copy", in_copy}, {"speed", speed}};
     if (count < 4) return fprintf(stderr, "usage: evp-calls CONFIGURATION CIPHER,... SIZE,... [enc|dec [PATTERN,... [CONFIGURATION]]]\n"), 2;
     for (unsigned i = 0; i < sizeof key; i++) key[i] = (unsigned char)(7 * i + 1);
     OSSL_LIB_CTX *libraries[2] = {OSSL_LIB_CTX_new(), count > 6 ? OSSL_LIB_CTX_new() : NULL};

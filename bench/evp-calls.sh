@@ -4,7 +4,7 @@
 #
 #   bench/evp-calls.sh                                        the ciphers and sizes of README.md
 #   bench/evp-calls.sh AES-256-GCM,AES-128-CTR 16,1024 dec    ciphers, sizes in bytes, direction
-#   bench/evp-calls.sh AES-128-GCM 64,1024,16384 enc context,keys16,keys200,fresh
+#   bench/evp-calls.sh AES-128-GCM 64,1024,16384 enc context,keys16,keys200,fresh,copy
 #                                                             what a program does for each message
 #   OTHER_SETTINGS='keep = 0' bench/evp-calls.sh ...          beside itself with other settings
 #   OTHER_MODULE=FILE bench/evp-calls.sh ...                  beside another build

@@ -10,7 +10,6 @@ use bywash_core::{Algorithm, Error, OwnedOperation, Result, SizeClass, Time, div
 use bywash_policy::estimate::Estimate;
 use bywash_policy::{EngineId, EngineSet, Event, Policy, Reason, Request, RequestId};
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Not;
 use std::sync::Arc;
 
 /// What a worker thread is given.
@@ -351,7 +350,8 @@ impl State {
         let outcomes = || lent.iter().map(|lent| lent.outcome).chain(items.iter().map(|item| &item.outcome));
         let imports = &mut self.engine(engine).imports;
         *imports = if span.imports { imports.saturating_add(1) } else { 0 };
-        let teaches = (1..=IMPORTS_MAX).contains(imports).not() && teaches(outcomes());
+        let is_measure = !(1..=IMPORTS_MAX).contains(imports);
+        let teaches = is_measure && teaches(outcomes());
         let faulty = outcomes().any(|outcome| outcome.as_ref().is_err_and(blames_engine));
         self.policy.event(span.done, Event::Finished { engine, batch: &requests, service_ns: teaches.then_some(service_ns) });
         let mut computed = Vec::with_capacity(requests.len());
