@@ -5,7 +5,7 @@ use crate::gather::Admission;
 use crate::observe::Observers;
 use crate::request::{Batch, Ended, Waiter};
 use crate::session::{Session, Table};
-use crate::state::{Job, Lent, Span, State};
+use crate::state::{After, Job, Lent, Span, State};
 use crate::wakes::{self, Wakes};
 use crate::{execute, threads};
 use bywash_core::{Engine, Error, Operation, Result, Task, Time, memory};
@@ -98,11 +98,9 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the lock back, and wakes the threads that were called under it.
+    /// Gives the lock back, and does what was left until then.
     pub(crate) fn unlock(&self, mut state: MutexGuard<'_, State>) {
-        let calls = std::mem::take(&mut state.calls);
-        let calls_timer = std::mem::take(&mut state.calls_timer);
-        let late = std::mem::take(&mut state.late);
+        let After { calls, calls_timer, late } = std::mem::take(&mut state.after);
         drop(state);
         if calls_timer {
             self.timer.notify_one();

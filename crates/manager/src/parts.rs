@@ -35,7 +35,7 @@ pub(crate) struct Part {
     pub(crate) engine: EngineId,
     pub(crate) bytes: usize,
     pub(crate) inputs: Arc<Inputs>,
-    pub(crate) outputs: Option<Outputs>,
+    pub(crate) outputs: Outputs,
     pub(crate) end: End,
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn cut(
     let part = |((engine, range, iv), piece): ((EngineId, core::ops::Range<usize>, Vec<u8>), Piece)| {
         let (begin, bytes) = (range.start, range.len());
         let inputs = Arc::new(Inputs::part_of(&inputs, iv, range));
-        Part { engine, bytes, inputs, outputs: Some(Outputs::of(Output::Piece(piece))), end: End::Part(whole.clone(), begin) }
+        Part { engine, bytes, inputs, outputs: Outputs::of(Output::Piece(piece)), end: End::Part(whole.clone(), begin) }
     };
     Ok(cuts.into_iter().zip(pieces).map(part).collect())
 }

@@ -144,18 +144,24 @@ pub(crate) struct Span {
 /// After so many batches in a row whose engine got to know memory, that is taken for a part of what batches take.
 const IMPORTS_MAX: u32 = 64;
 
+/// What is to be done once the lock is given back, for it takes longer than most of what is done under it.
+#[derive(Default)]
+pub(crate) struct After {
+    /// Engines of which a thread is to be woken.
+    pub(crate) calls: Vec<EngineId>,
+    /// Whether the timer is, too.
+    pub(crate) calls_timer: bool,
+    /// What came back after it was given up, to be wiped.
+    pub(crate) late: Vec<Item>,
+}
+
 pub(crate) struct State {
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) engines: Vec<EngineState>,
     pub(crate) counters: Counters,
     /// Requests that the manager keeps, oldest first.
     pub(crate) entries: BTreeMap<RequestId, Entry>,
-    /// Engines of which a thread is to be woken once the lock is given back: waking takes longer than most of what is done under it.
-    pub(crate) calls: Vec<EngineId>,
-    /// Whether the timer is, too.
-    pub(crate) calls_timer: bool,
-    /// What came back after it was given up, to be wiped once the lock is given back.
-    pub(crate) late: Vec<Item>,
+    pub(crate) after: After,
     /// Operations that callers run in their own buffers now.
     pub(crate) lent: usize,
     pub(crate) running: BTreeMap<u64, Running>,
@@ -182,9 +188,7 @@ impl State {
             engines,
             counters,
             entries: BTreeMap::new(),
-            calls: Vec::new(),
-            calls_timer: false,
-            late: Vec::new(),
+            after: After::default(),
             lent: 0,
             running: BTreeMap::new(),
             draining: false,
@@ -266,7 +270,7 @@ impl State {
             }
             // A policy that cuts where nothing can be cut is not followed.
             Err((inputs, outputs, deliver)) => {
-                self.keep(now, request, session, (inputs, Some(outputs)), End::Whole(deliver), Event::Arrived(request));
+                self.keep(now, request, session, (inputs, outputs), End::Whole(deliver), Event::Arrived(request));
                 true
             }
         }
@@ -277,12 +281,13 @@ impl State {
         now: Time,
         request: Request,
         session: &Arc<Session>,
-        (inputs, outputs): (Arc<Inputs>, Option<Outputs>),
+        (inputs, outputs): (Arc<Inputs>, Outputs),
         end: End,
         event: Event<'_>,
     ) {
         let session = session.clone();
         let expires = now + self.bounds.request_ns;
+        let outputs = Some(outputs);
         let entry = Entry { request, session, arrival: now, expires, inputs, outputs, end, batch: None, switched: false, reason: None };
         self.entries.insert(request.id, entry);
         self.scan_by(expires);
@@ -341,7 +346,7 @@ impl State {
         if !items.is_empty() && watched.is_none() {
             let state = self.engine(engine);
             state.stuck = state.stuck.saturating_sub(1);
-            self.late.extend(items);
+            self.after.late.extend(items);
             return;
         }
         let dispatched = watched.map_or(span.start, |running| running.start);

@@ -76,12 +76,12 @@ fn is_brief(inner: &Inner, state: &State, id: EngineId) -> bool {
 
 /// Has one of an engine's threads woken once the lock is given back, if any sleeps that was not told yet.
 fn call(state: &mut State, now: Time, id: EngineId) {
-    let called = state.calls.iter().filter(|&&called| called == id).count();
+    let called = state.after.calls.iter().filter(|&&called| called == id).count();
     let engine = state.engine(id);
     if engine.idle > engine.coming && called < WAKES_AT_ONCE {
         engine.coming += 1;
         engine.called = now;
-        state.calls.push(id);
+        state.after.calls.push(id);
     }
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn arm(inner: &Arc<Inner>, state: &mut State) {
         state.timer_lives = spawn("bw-timer".into(), move || keep_time(&for_thread)).is_ok();
     } else if state.timer_sleeps_until.is_none_or(|until| due < until) {
         state.timer_sleeps_until = Some(due);
-        state.calls_timer = true;
+        state.after.calls_timer = true;
     }
 }
 

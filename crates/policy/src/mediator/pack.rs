@@ -204,28 +204,29 @@ impl Mediator {
 
     /// Whether what waits alone would be [left to others](Self::leave_to_others) by a launch of so many nanoseconds, of which it takes so many itself.
     pub(super) fn is_left(&self, now: Time, engine: EngineId, kind: u16, launch: f64, each: f64, bytes: u64) -> bool {
-        let Kind { algorithm, direction, engines, meant, .. } = self.kinds[usize::from(kind)];
-        if meant.is_some() || !self.counts_time_alone() {
-            return false;
-        }
-        let singly = |other: &EngineId| *other != engine && !self.launches(*other, algorithm, direction);
-        engines.and(self.workers.up()).iter().filter(singly).any(|other| {
+        let algorithm = self.kinds[usize::from(kind)].algorithm;
+        self.others(engine, kind).any(|other| {
             let begin = if self.workers.ready().contains(other) { 0.0 } else { self.available(now, other) - now.0 as f64 };
             CAUTION * launch - begin >= self.batch_ns(now, other, algorithm, bytes, 1) + CAUTION * each
         })
     }
 
-    /// Leaves to the processor, or whatever takes one at a time, what it would have done by the end of the launch, smallest first. Where its freedom counts, or energy, nothing. Whether
+    /// To whom what waits of a kind may be left instead of an engine that launches it: those that take one at a time. Nobody where it is meant for that engine, or where the processor's
+    /// freedom counts, or energy.
+    fn others(&self, engine: EngineId, kind: u16) -> impl Iterator<Item = EngineId> {
+        let Kind { algorithm, direction, engines, meant, .. } = self.kinds[usize::from(kind)];
+        let may = meant.is_none() && self.counts_time_alone();
+        let singly = move |other: &EngineId| may && *other != engine && !self.launches(*other, algorithm, direction);
+        engines.and(self.workers.up()).iter().filter(singly)
+    }
+
+    /// Leaves to the processor, or whatever takes one at a time, what it would have done by the end of the launch, smallest first. Whether
     /// that is all, so that there is no need of a launch; one is left for it.
     fn leave_to_others(&self, now: Time, kind: u16, engine: EngineId, kin: &mut [Crowd]) -> bool {
-        let Kind { algorithm, direction, engines, meant, .. } = self.kinds[usize::from(kind)];
-        if meant.is_some() || !self.counts_time_alone() {
-            return false;
-        }
+        let algorithm = self.kinds[usize::from(kind)].algorithm;
         let handover = kin.iter().map(|crowd| crowd.handover).fold(0.0, f64::max);
         let mut launch = handover + kin.iter().map(|crowd| crowd.count as f64 * crowd.each).sum::<f64>();
-        let singly = |other: &EngineId| *other != engine && !self.launches(*other, algorithm, direction);
-        for other in engines.and(self.workers.up()).iter().filter(singly) {
+        for other in self.others(engine, kind) {
             let takes: Vec<f64> = kin.iter().map(|crowd| self.batch_ns(now, other, algorithm, crowd.mean, 1)).collect();
             for begin in self.begins(now, other) {
                 let mut spent = begin;
