@@ -78,7 +78,7 @@ impl Session {
         if self.0.is_single && upstream.is_unlinked() {
             let bytes = operation.work_len() as u64;
             let written = keyed.run(operation)?;
-            upstream.count_unlinked(self.0.params.algorithm(), bytes);
+            upstream.count_unlinked(self.0.params.algorithm(), 1, bytes);
             return Ok(written);
         }
         let (algorithm, view) = (self.0.params.algorithm(), upstream.view());

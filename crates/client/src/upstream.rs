@@ -99,13 +99,13 @@ impl Upstream {
         !self.was_linked.load(Relaxed)
     }
 
-    /// [Counts](Self::count) one operation that was run when there [never was a connection](Self::is_unlinked).
+    /// [Counts](Self::count) what was run when there [never was a connection](Self::is_unlinked).
     #[inline]
-    pub(crate) fn count_unlinked(&self, algorithm: Algorithm, bytes: u64) {
+    pub(crate) fn count_unlinked(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
         if self.has_forked() {
-            return self.count(algorithm, 1, bytes);
+            return self.view().count(algorithm, operations, bytes);
         }
-        let is_time_to_look = self.untold.add_one(algorithm, bytes);
+        let is_time_to_look = self.untold.add_and_look(algorithm, operations, bytes);
         // As in `tell`: if it is not seen here that there is a connection now, what was added is seen there.
         if self.was_linked.load(SeqCst) {
             self.tell_now();
@@ -118,7 +118,7 @@ impl Upstream {
     /// Counts work done in place.
     #[inline]
     pub(crate) fn count(&self, algorithm: Algorithm, operations: u64, bytes: u64) {
-        self.view().count(algorithm, operations, bytes);
+        if self.is_unlinked() { self.count_unlinked(algorithm, operations, bytes) } else { self.view().count(algorithm, operations, bytes) }
     }
 
     /// Counts for a broker of later. The operation may have begun before there was a connection, and ended now that there is one.

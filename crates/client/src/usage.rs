@@ -29,10 +29,10 @@ impl Usage {
         count.operations.fetch_add(operations, SeqCst)
     }
 
-    /// Adds one operation. True once in a while, as [`is_time_to_look`] is, and cheaper: there is no thread's own count to find.
+    /// Adds. True once in a while, as [`is_time_to_look`] is, and cheaper: there is no thread's own count to find.
     #[inline]
-    pub(crate) fn add_one(&self, algorithm: Algorithm, bytes: u64) -> bool {
-        self.add(algorithm, 1, bytes) % u64::from(LOOK_EVERY) == u64::from(LOOK_EVERY) - 1
+    pub(crate) fn add_and_look(&self, algorithm: Algorithm, operations: u64, bytes: u64) -> bool {
+        self.add(algorithm, operations, bytes) % u64::from(LOOK_EVERY) + operations >= u64::from(LOOK_EVERY)
     }
 
     /// Operations and bytes so far.

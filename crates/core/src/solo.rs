@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::operation::{Data, Direction, Operation};
+use core::any::Any;
 
 /// A cipher or AEAD that one caller has to itself, in its own place: key after key, message after message.
 ///
@@ -11,7 +12,7 @@ use crate::operation::{Data, Direction, Operation};
 ///
 /// What is true of streams is true here: block modes take whole blocks, and decryption in pieces gives text away before its tag is known. XTS, of which there
 /// are no streams, takes a data unit with each [`update`](Solo::update), all under the tweak that [`start`](Solo::start) was given.
-pub trait Solo: Send {
+pub trait Solo: Any + Send {
     /// Expands a key; it ends the message begun.
     ///
     /// # Errors
@@ -60,9 +61,6 @@ pub trait Solo: Send {
     /// [`update`](Solo::update).
     fn run(&mut self, operation: &mut Operation<'_>) -> Result<()>;
 
-    /// A copy in the same state.
-    ///
-    /// # Errors
-    /// Those of [`set_key`](Solo::set_key).
-    fn duplicate(&self) -> Result<Box<dyn Solo>>;
+    /// A copy in the same state, its key copied as it was expanded. It is made of a spare of the same kind, if that is what is given, whose key and message go.
+    fn duplicate(&self, spare: Option<Box<dyn Solo>>) -> Box<dyn Solo>;
 }

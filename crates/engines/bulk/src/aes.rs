@@ -74,9 +74,14 @@ impl Schedule {
 
     /// A key for both directions: encryption first.
     pub(crate) fn both(key: &[u8]) -> Result<Box<[Self; 2]>, Error> {
-        let mut both = Box::new([Self::empty(), Self::empty()]);
+        let mut both = Self::no_keys();
         Self::expand_both(&mut both, key)?;
         Ok(both)
+    }
+
+    /// Room for them.
+    pub(crate) fn no_keys() -> Box<[Self; 2]> {
+        Box::new([Self::empty(), Self::empty()])
     }
 
     /// The same in room that is there.
@@ -197,6 +202,12 @@ impl Schedule {
 }
 
 impl Schedule {
+    /// Becomes the same as another, straight from its place to this one: nothing of it is left on the stack.
+    pub(crate) fn copy(&mut self, of: &Self) {
+        self.keys.copy_from_slice(&of.keys);
+        self.rounds = of.rounds;
+    }
+
     /// Overwrites the round keys.
     pub(crate) fn wipe(&mut self) {
         memory::wipe(&mut self.keys);

@@ -48,6 +48,21 @@ impl Key {
     }
 }
 
+impl Clone for Key {
+    fn clone(&self) -> Self {
+        let mut new = Self(Schedule::no_keys());
+        new.clone_from(self);
+        new
+    }
+
+    /// The same key, in the room that is there.
+    fn clone_from(&mut self, of: &Self) {
+        for (to, of) in self.0.iter_mut().zip(&*of.0) {
+            to.copy(of);
+        }
+    }
+}
+
 /// The text from `from` on.
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 fn encrypt<const R: usize>(key: &Schedule, chain: &mut [u8; BLOCK], text: &mut Text<'_>, from: usize) {

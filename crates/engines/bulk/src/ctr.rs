@@ -58,6 +58,19 @@ impl Key {
     }
 }
 
+impl Clone for Key {
+    fn clone(&self) -> Self {
+        let mut new = Self(Box::new(Schedule::empty()));
+        new.clone_from(self);
+        new
+    }
+
+    /// The same key, in the room that is there.
+    fn clone_from(&mut self, of: &Self) {
+        self.0.copy(&of.0);
+    }
+}
+
 impl CounterMode for Key {
     #[inline]
     fn run(&self, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {

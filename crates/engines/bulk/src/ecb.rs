@@ -40,6 +40,21 @@ impl Key {
     }
 }
 
+impl Clone for Key {
+    fn clone(&self) -> Self {
+        let mut new = Self(Schedule::no_keys());
+        new.clone_from(self);
+        new
+    }
+
+    /// The same key, in the room that is there.
+    fn clone_from(&mut self, of: &Self) {
+        for (to, of) in self.0.iter_mut().zip(&*of.0) {
+            to.copy(of);
+        }
+    }
+}
+
 #[inline]
 fn run<const DECRYPT: bool>(schedule: &Schedule, mut text: Text<'_>) -> Result<(), Error> {
     blocks::check(&text)?;

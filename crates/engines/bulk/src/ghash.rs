@@ -113,6 +113,11 @@ impl Powers {
 }
 
 impl Powers {
+    /// Becomes the same as others, straight from their place to this one.
+    pub(crate) fn copy(&mut self, of: &Self) {
+        self.table.copy_from_slice(&of.table);
+    }
+
     /// Overwrites them.
     pub(crate) fn wipe(&mut self) {
         memory::wipe(&mut self.table);

@@ -26,9 +26,13 @@ pub struct Key {
 impl Key {
     /// Expands 32 or 64 bytes: the key of the data, then that of the tweak. That they differ is for the caller to check.
     pub fn new(key: &[u8]) -> Result<Self, Error> {
-        let mut new = Self { data: Box::new([Schedule::empty(), Schedule::empty()]), tweak: Box::new(Schedule::empty()) };
+        let mut new = Self::empty();
         new.set(key)?;
         Ok(new)
+    }
+
+    fn empty() -> Self {
+        Self { data: Schedule::no_keys(), tweak: Box::new(Schedule::empty()) }
     }
 
     /// Becomes another key, in the same room.
@@ -87,6 +91,22 @@ impl Key {
         }
         with_rounds!(schedule, unit::<R, DECRYPT>(schedule, tweak, &mut text));
         Ok(())
+    }
+}
+
+impl Clone for Key {
+    fn clone(&self) -> Self {
+        let mut new = Self::empty();
+        new.clone_from(self);
+        new
+    }
+
+    /// The same key, in the room that is there.
+    fn clone_from(&mut self, of: &Self) {
+        for (to, of) in self.data.iter_mut().zip(&*of.data) {
+            to.copy(of);
+        }
+        self.tweak.copy(&of.tweak);
     }
 }
 

@@ -117,25 +117,78 @@ fn it_gives_the_bytes_of_a_session() {
     }
 }
 
+/// What a copy may be made of: nothing, one that has had keys of the same kind, and ones of other algorithms.
+fn spares(engine: &dyn Engine, algorithm: Algorithm, key_len: usize, iv_len: usize) -> Vec<Option<Box<dyn Solo>>> {
+    let mut used = engine.solo(algorithm).unwrap();
+    used.set_key(&bytes(9, key_len)).unwrap();
+    used.start(Direction::Decrypt, &bytes(8, iv_len)).unwrap();
+    used.update(Data::InPlace(&mut [0; 16])).unwrap();
+    let others = [Algorithm::Aes128Gcm, Algorithm::Aes128Ctr, Algorithm::Aes256Cbc].into_iter().filter_map(|other| engine.solo(other));
+    [None, Some(used)].into_iter().chain(others.map(Some)).collect()
+}
+
 #[test]
 fn a_copy_goes_on_by_itself() {
     for (engine, algorithm, key_len, iv_len, tag_len) in offered().into_iter().filter(|offer| !offer.1.is_xts()) {
-        let mut solo = engine.solo(algorithm).unwrap();
-        let (key, iv, text) = (bytes(1, key_len), bytes(2, iv_len), bytes(3, 96));
-        solo.set_key(&key).unwrap();
-        solo.start(Direction::Encrypt, &iv).unwrap();
-        let (mut head, tail) = (text[..48].to_vec(), &text[48..]);
-        solo.update(Data::InPlace(&mut head)).unwrap();
-        let mut copy = solo.duplicate().unwrap();
-        // Whatever becomes of the original.
-        solo.update(Data::InPlace(&mut [0; 32])).unwrap();
-        solo.forget_key();
-        drop(solo);
-        let mut rest = tail.to_vec();
-        copy.update(Data::InPlace(&mut rest)).unwrap();
-        let tag = ended(&mut *copy, tag_len);
-        let expected = by_session(algorithm, &key, Direction::Encrypt, &iv, &[], &text, &vec![0; tag_len]);
-        assert_eq!(([head, rest].concat(), tag), expected, "{algorithm}");
+        for spare in spares(&engine, algorithm, key_len, iv_len) {
+            let mut solo = engine.solo(algorithm).unwrap();
+            let (key, iv, text) = (bytes(1, key_len), bytes(2, iv_len), bytes(3, 96));
+            solo.set_key(&key).unwrap();
+            solo.start(Direction::Encrypt, &iv).unwrap();
+            let (mut head, tail) = (text[..48].to_vec(), &text[48..]);
+            solo.update(Data::InPlace(&mut head)).unwrap();
+            let mut copy = solo.duplicate(spare);
+            assert_eq!(copy.key(), Some(&key[..]), "{algorithm}");
+            // Whatever becomes of the original.
+            solo.update(Data::InPlace(&mut [0; 32])).unwrap();
+            solo.forget_key();
+            drop(solo);
+            let mut rest = tail.to_vec();
+            copy.update(Data::InPlace(&mut rest)).unwrap();
+            let tag = ended(&mut *copy, tag_len);
+            let expected = by_session(algorithm, &key, Direction::Encrypt, &iv, &[], &text, &vec![0; tag_len]);
+            assert_eq!(([head, rest].concat(), tag), expected, "{algorithm}");
+        }
+    }
+}
+
+#[test]
+fn a_copy_computes_in_both_directions_and_takes_other_keys() {
+    for (engine, algorithm, key_len, iv_len, tag_len) in offered() {
+        for spare in spares(&engine, algorithm, key_len, iv_len) {
+            let mut solo = engine.solo(algorithm).unwrap();
+            let (key, iv) = (bytes(1, key_len), bytes(2, iv_len));
+            solo.set_key(&key).unwrap();
+            let mut copy = solo.duplicate(spare);
+            for key in [key, bytes(5, key_len)] {
+                copy.set_key(&key).unwrap();
+                // Long enough for every power of a hash key.
+                let (text, mut tag) = (bytes(3, 4096), vec![0; tag_len]);
+                let mut done = text.clone();
+                let mut run = |direction, done: &mut Vec<u8>| {
+                    copy.run(&mut Operation { direction, iv: &iv, aad: &[], data: Data::InPlace(done), tag: &mut tag }).unwrap();
+                };
+                run(Direction::Encrypt, &mut done);
+                let sealed = done.clone();
+                run(Direction::Decrypt, &mut done);
+                let expected = by_session(algorithm, &key, Direction::Encrypt, &iv, &[], &text, &vec![0; tag_len]);
+                assert_eq!((sealed, tag), expected, "{algorithm}");
+                assert_eq!(done, text, "{algorithm}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_of_one_without_a_key_has_none() {
+    for (engine, algorithm, key_len, iv_len, _) in offered() {
+        let solo = engine.solo(algorithm).unwrap();
+        for spare in spares(&engine, algorithm, key_len, iv_len) {
+            let mut copy = solo.duplicate(spare);
+            assert_eq!(copy.key(), None, "{algorithm}");
+            assert!(copy.start(Direction::Encrypt, &bytes(2, iv_len)).is_err(), "{algorithm}");
+            assert!(copy.update(Data::InPlace(&mut [0; 16])).is_err(), "{algorithm}: no message either");
+        }
     }
 }
 

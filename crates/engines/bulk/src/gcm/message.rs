@@ -64,6 +64,14 @@ impl Message {
         Ok(())
     }
 
+    /// Overwrites all that is secret; what it does until it [begins anew](Self::restart) means nothing.
+    pub fn wipe(&mut self) {
+        // The first as well: made from an IV of other than 12 bytes it is a hash, which gives the hash key away.
+        for block in [&mut self.before, &mut self.mask, &mut self.y, &mut self.part, &mut self.stream] {
+            memory::wipe(core::slice::from_mut(block));
+        }
+    }
+
     /// Takes associated data.
     pub fn aad(&mut self, key: &Key, aad: &[u8]) -> Result<(), Error> {
         aad_with(self.aad_len, self.text_len, aad)?;
@@ -220,10 +228,7 @@ impl Message {
 
 impl Drop for Message {
     fn drop(&mut self) {
-        // The first as well: made from an IV of other than 12 bytes it is a hash, which gives the hash key away.
-        for block in [&mut self.before, &mut self.mask, &mut self.y, &mut self.part, &mut self.stream] {
-            memory::wipe(core::slice::from_mut(block));
-        }
+        self.wipe();
     }
 }
 

@@ -48,9 +48,13 @@ struct Expanded {
 impl Key {
     /// Expands a key of 16, 24 or 32 bytes.
     pub fn new(key: &[u8]) -> Result<Self, Error> {
-        let mut new = Self(Box::new(Expanded { schedule: Schedule::empty(), powers: Powers::empty(), crossed: Crossed::empty() }));
+        let mut new = Self::empty();
         new.set(key)?;
         Ok(new)
+    }
+
+    fn empty() -> Self {
+        Self(Box::new(Expanded { schedule: Schedule::empty(), powers: Powers::empty(), crossed: Crossed::empty() }))
     }
 
     /// Becomes another key, in the same room.
@@ -88,6 +92,21 @@ impl Key {
         }
         text.wipe();
         Err(Error::Authentication)
+    }
+}
+
+impl Clone for Key {
+    fn clone(&self) -> Self {
+        let mut new = Self::empty();
+        new.clone_from(self);
+        new
+    }
+
+    /// The same key, in the room that is there.
+    fn clone_from(&mut self, of: &Self) {
+        self.0.schedule.copy(&of.0.schedule);
+        self.0.powers.copy(&of.0.powers);
+        self.0.crossed.copy(&of.0.crossed);
     }
 }
 

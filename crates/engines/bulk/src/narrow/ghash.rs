@@ -98,6 +98,12 @@ impl Powers {
 }
 
 impl Powers {
+    /// Becomes the same as others, straight from their place to this one.
+    pub(super) fn copy(&mut self, of: &Self) {
+        self.table.copy_from_slice(&of.table);
+        self.crossed.copy_from_slice(&of.crossed);
+    }
+
     /// Overwrites them.
     pub(super) fn wipe(&mut self) {
         wipe(&mut self.table);

@@ -150,6 +150,22 @@ impl Key {
     }
 }
 
+impl Clone for Key {
+    fn clone(&self) -> Self {
+        let mut new = Self { path: self.path, schedules: schedule::no_keys() };
+        new.clone_from(self);
+        new
+    }
+
+    /// The same key, in the room that is there.
+    fn clone_from(&mut self, of: &Self) {
+        self.path = of.path;
+        for (to, of) in self.schedules.iter_mut().zip(&*of.schedules) {
+            to.copy(of);
+        }
+    }
+}
+
 impl CounterMode for Key {
     fn run(&self, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {
         self.path.run(modes::Ctr { schedule: &self.schedules[0], next, text, range });

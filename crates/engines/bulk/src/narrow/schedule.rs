@@ -20,6 +20,12 @@ impl Schedule {
         Self { keys: [[0; BLOCK]; KEYS_MAX], rounds: 0 }
     }
 
+    /// Becomes the same as another, straight from its place to this one: nothing of it is left on the stack.
+    pub(super) fn copy(&mut self, of: &Self) {
+        self.keys.copy_from_slice(&of.keys);
+        self.rounds = of.rounds;
+    }
+
     /// Overwrites the keys.
     pub(super) fn wipe(&mut self) {
         wipe(&mut self.keys);
@@ -47,10 +53,15 @@ impl Drop for Schedule {
 
 /// The schedules of encryption and decryption.
 pub(super) fn both(path: Path, key: &[u8]) -> Result<Box<[Schedule; 2]>, Error> {
-    let mut both = Box::new([Schedule::empty(), Schedule::empty()]);
+    let mut both = no_keys();
     let [encrypt, decrypt] = &mut *both;
     expand(path, key, encrypt, Some(decrypt))?;
     Ok(both)
+}
+
+/// Room for them.
+pub(super) fn no_keys() -> Box<[Schedule; 2]> {
+    Box::new([Schedule::empty(), Schedule::empty()])
 }
 
 /// Fills the schedule of encryption, and if asked to that of decryption, from a key of 16, 24 or 32 bytes.

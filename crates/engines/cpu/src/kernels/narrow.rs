@@ -101,6 +101,7 @@ macro_rules! room {
 
 room!(Ecb Ctr);
 
+#[derive(Clone)]
 struct Ctr(Key);
 
 impl Mode for Ctr {
@@ -153,6 +154,7 @@ impl Mode for Cbc {
     }
 }
 
+#[derive(Clone)]
 struct Ecb(Key);
 
 impl Mode for Ecb {

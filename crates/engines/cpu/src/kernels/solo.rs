@@ -8,6 +8,7 @@ use crate::{aead, failed, wrong};
 use bywash_bulk::{cbc, ctr, ecb, gcm, xts};
 use bywash_core::secret::constant_time_eq;
 use bywash_core::{Algorithm, Data, Direction, Error, Kind, Operation, Result, Solo};
+use core::any::Any;
 use zeroize::Zeroize;
 
 /// A cipher of the algorithm for one caller, where that gains whoever has OpenSSL at hand. In pieces of a few hundred bytes ChaCha20-Poly1305 does not
@@ -19,7 +20,7 @@ pub(crate) fn make(algorithm: Algorithm) -> Option<Box<dyn Solo>> {
         A::Aes128Cbc | A::Aes192Cbc | A::Aes256Cbc => Box::new(Pieces::<cbc::Key>::new(algorithm, 16, ())),
         A::Aes128Ecb | A::Aes192Ecb | A::Aes256Ecb => Box::new(Pieces::<ecb::Key>::new(algorithm, 16, ())),
         A::Aes128Ctr | A::Aes192Ctr | A::Aes256Ctr => Box::new(Pieces::<ctr::Key>::new(algorithm, 1, ())),
-        A::Aes128Xts | A::Aes256Xts => Box::new(Units { algorithm, key: Expanded::none(()), message: None }),
+        A::Aes128Xts | A::Aes256Xts => Box::new(Units::new(algorithm)),
         _ => return None,
     })
 }
@@ -62,6 +63,12 @@ impl Secret {
         self.bytes[..self.len].zeroize();
         self.len = 0;
     }
+
+    /// Becomes the same as another, what is behind a shorter key included.
+    fn copy(&mut self, of: &Self) {
+        self.bytes.copy_from_slice(&of.bytes);
+        self.len = of.len;
+    }
 }
 
 impl Drop for Secret {
@@ -71,7 +78,9 @@ impl Drop for Secret {
 }
 
 /// What a key becomes, in room that is used again for the next: to find so much aligned room costs more than to expand a key.
-pub(super) trait Room: Sized {
+///
+/// A clone has the key as it was expanded; [`clone_from`](Clone::clone_from) puts it where there was another.
+pub(super) trait Room: Clone + Send + 'static {
     /// What computes it, where there is a choice.
     type Path: Copy + Send;
 
@@ -135,6 +144,10 @@ impl<K: Room> Expanded<K> {
         done
     }
 
+    pub(super) const fn path(&self) -> K::Path {
+        self.path
+    }
+
     #[inline]
     pub(super) fn get(&self) -> Option<&K> {
         self.room.as_ref().filter(|_| self.given.len > 0)
@@ -152,13 +165,22 @@ impl<K: Room> Expanded<K> {
         }
     }
 
-    pub(super) fn duplicate(&self, algorithm: Algorithm) -> Result<Self> {
-        let mut copy = Self::none(self.path);
-        if let Some(key) = self.given() {
-            copy.set(algorithm, key)?;
+    /// Becomes the same as another.
+    pub(super) fn copy(&mut self, of: &Self) {
+        let Some(key) = of.get() else { return self.forget() };
+        self.path = of.path;
+        self.given.copy(&of.given);
+        match &mut self.room {
+            Some(room) => room.clone_from(key),
+            empty => *empty = Some(key.clone()),
         }
-        Ok(copy)
     }
+}
+
+/// A spare, if it is of this kind.
+pub(super) fn like<S: Solo>(spare: Option<Box<dyn Solo>>) -> Option<Box<S>> {
+    let spare: Box<dyn Any> = spare?;
+    spare.downcast().ok()
 }
 
 /// Called before there is a key, or a message.
@@ -251,9 +273,12 @@ impl<M: Mode + Room> Solo for Pieces<M> {
         mode.whole(operation.direction, operation.iv, operation.data.reborrow()).map_err(|_| failed("the text"))
     }
 
-    fn duplicate(&self) -> Result<Box<dyn Solo>> {
-        let key = self.key.duplicate(self.algorithm)?;
-        Ok(Box::new(Self { algorithm: self.algorithm, block: self.block, key, message: self.message.clone() }))
+    fn duplicate(&self, spare: Option<Box<dyn Solo>>) -> Box<dyn Solo> {
+        let mut copy = like(spare).unwrap_or_else(|| Box::new(Self::new(self.algorithm, self.block, self.key.path)));
+        (copy.algorithm, copy.block) = (self.algorithm, self.block);
+        copy.key.copy(&self.key);
+        copy.message.clone_from(&self.message);
+        copy
     }
 }
 
@@ -262,6 +287,12 @@ struct Units {
     algorithm: Algorithm,
     key: Expanded<xts::Key>,
     message: Option<Begun<xts::Tweak>>,
+}
+
+impl Units {
+    fn new(algorithm: Algorithm) -> Self {
+        Self { algorithm, key: Expanded::none(()), message: None }
+    }
 }
 
 impl Solo for Units {
@@ -327,7 +358,11 @@ impl Solo for Units {
         xts.apply(operation.direction, operation.iv, operation.data.reborrow()).map_err(|_| failed("the data unit"))
     }
 
-    fn duplicate(&self) -> Result<Box<dyn Solo>> {
-        Ok(Box::new(Self { algorithm: self.algorithm, key: self.key.duplicate(self.algorithm)?, message: self.message.clone() }))
+    fn duplicate(&self, spare: Option<Box<dyn Solo>>) -> Box<dyn Solo> {
+        let mut copy = like(spare).unwrap_or_else(|| Box::new(Self::new(self.algorithm)));
+        copy.algorithm = self.algorithm;
+        copy.key.copy(&self.key);
+        copy.message.clone_from(&self.message);
+        copy
     }
 }

@@ -1,10 +1,11 @@
 //! AEADs for one caller.
 
 use super::aead::Streaming;
-use super::solo::{Expanded, Room, too_early};
+use super::solo::{Expanded, Room, like, too_early};
 use super::text;
 use crate::aead::{check_iv, check_room};
 use crate::{failed, wrong};
+use bywash_bulk::{gcm, narrow};
 use bywash_core::{Algorithm, Data, Direction, Error, Operation, Result, Solo};
 
 /// How far a message has come.
@@ -16,22 +17,40 @@ enum At {
     Text,
 }
 
-pub(super) struct Aead<C: Streaming + Room> {
+/// A message whose room is used again.
+pub(super) trait Ends {
+    /// Overwrites all that is secret.
+    fn wipe(&mut self);
+}
+
+impl Ends for gcm::Message {
+    fn wipe(&mut self) {
+        self.wipe();
+    }
+}
+
+impl Ends for narrow::gcm::Message {
+    fn wipe(&mut self) {
+        self.wipe();
+    }
+}
+
+pub(super) struct Aead<C: Streaming<Message: Ends> + Room> {
     algorithm: Algorithm,
     key: Expanded<C>,
-    /// Its room is used again for the next message, under whatever key.
+    /// Its room is used again for the next message, under whatever key; none before the first.
     message: Option<C::Message>,
     direction: Direction,
     at: At,
 }
 
-impl<C: Streaming + Room> Aead<C> {
+impl<C: Streaming<Message: Ends> + Room> Aead<C> {
     pub(super) fn new(algorithm: Algorithm, path: C::Path) -> Self {
         Self { algorithm, key: Expanded::none(path), message: None, direction: Direction::Encrypt, at: At::End }
     }
 }
 
-impl<C: Streaming + Room> Solo for Aead<C> {
+impl<C: Streaming<Message: Ends> + Room> Solo for Aead<C> {
     fn set_key(&mut self, key: &[u8]) -> Result<()> {
         self.at = At::End;
         self.key.set(self.algorithm, key)
@@ -42,7 +61,8 @@ impl<C: Streaming + Room> Solo for Aead<C> {
     }
 
     fn forget_key(&mut self) {
-        (self.message, self.at) = (None, At::End);
+        self.message.iter_mut().for_each(Ends::wipe);
+        self.at = At::End;
         self.key.forget();
     }
 
@@ -111,8 +131,15 @@ impl<C: Streaming + Room> Solo for Aead<C> {
         }
     }
 
-    fn duplicate(&self) -> Result<Box<dyn Solo>> {
-        let Self { algorithm, direction, at, .. } = *self;
-        Ok(Box::new(Self { algorithm, key: self.key.duplicate(algorithm)?, message: self.message.clone(), direction, at }))
+    fn duplicate(&self, spare: Option<Box<dyn Solo>>) -> Box<dyn Solo> {
+        let mut copy = like(spare).unwrap_or_else(|| Box::new(Self::new(self.algorithm, self.key.path())));
+        (copy.algorithm, copy.direction, copy.at) = (self.algorithm, self.direction, self.at);
+        copy.key.copy(&self.key);
+        match (&mut copy.message, &self.message) {
+            // What is left of a message that has ended is nobody's.
+            (message, _) if self.at == At::End => message.iter_mut().for_each(Ends::wipe),
+            (to, message) => to.clone_from(message),
+        }
+        copy
     }
 }

@@ -169,6 +169,7 @@ impl Cipher for Block {
     const GETTABLE: &'static [Param] = params::GETTABLE;
     const SETTABLE: &'static [Param] = params::SETTABLE;
 
+    #[inline(always)]
     fn new(provider: &'static Provider, spec: &'static Spec, work: Work) -> Self {
         Self {
             provider,
@@ -311,13 +312,18 @@ impl Cipher for Block {
         Ok(())
     }
 
-    fn duplicate(&self) -> Outcome<Self> {
+    #[inline(always)]
+    fn duplicate(&self, work: Work) -> Outcome<Self> {
         let cipher = match &self.tls.cipher {
             Some(cipher) => Some(cipher.duplicate()?),
             None => None,
         };
         let tls = Tls { version: self.tls.version, mac_size: self.tls.mac_size, cipher };
-        Ok(Self { work: self.work.duplicate()?, tls, ..*self })
+        Ok(Self { work, tls, ..*self })
+    }
+
+    fn work(&self) -> &Work {
+        &self.work
     }
 }
 

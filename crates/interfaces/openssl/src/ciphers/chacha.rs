@@ -286,7 +286,12 @@ impl Cipher for ChaCha {
         Ok(())
     }
 
-    fn duplicate(&self) -> Outcome<Self> {
-        Ok(Self { work: self.work.duplicate()?, ..*self })
+    #[inline(always)]
+    fn duplicate(&self, work: Work) -> Outcome<Self> {
+        Ok(Self { work, ..*self })
+    }
+
+    fn work(&self) -> &Work {
+        &self.work
     }
 }

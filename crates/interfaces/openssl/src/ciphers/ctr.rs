@@ -157,7 +157,12 @@ impl Cipher for Ctr {
         Ok(())
     }
 
-    fn duplicate(&self) -> Outcome<Self> {
-        Ok(Self { work: self.work.duplicate()?, ..*self })
+    #[inline(always)]
+    fn duplicate(&self, work: Work) -> Outcome<Self> {
+        Ok(Self { work, ..*self })
+    }
+
+    fn work(&self) -> &Work {
+        &self.work
     }
 }

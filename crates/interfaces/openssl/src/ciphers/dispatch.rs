@@ -72,7 +72,10 @@ pub(crate) trait Cipher: Sized {
     /// Whether the last block is to be filled up.
     fn pad(&mut self, padding: bool);
     fn set(&mut self, params: Params<'_>) -> Outcome;
-    fn duplicate(&self) -> Outcome<Self>;
+    /// A copy in the same state, with this cipher, which is a copy of its own.
+    fn duplicate(&self, work: Work) -> Outcome<Self>;
+    /// Its cipher.
+    fn work(&self) -> &Work;
 }
 
 /// A cipher as it is offered.
@@ -155,19 +158,20 @@ unsafe fn optional<'a>(bytes: *const u8, len: usize) -> Option<&'a [u8]> {
     (!bytes.is_null()).then(|| unsafe { slice::from_raw_parts(bytes, len) })
 }
 
-fn boxed<C>(context: Option<C>) -> *mut c_void {
-    context.map_or(ptr::null_mut(), |context| Box::into_raw(Box::new(context)).cast())
+/// A context for libcrypto to keep.
+fn given<C>(context: Option<Box<Held<C>>>) -> *mut c_void {
+    context.map_or(ptr::null_mut(), |context| Box::into_raw(context).cast())
 }
 
 unsafe extern "C" fn newctx<O: Offered>(provctx: *mut c_void) -> *mut c_void {
     // SAFETY: libcrypto hands us our own provider.
-    guard(ptr::null_mut(), || boxed(unsafe { Provider::from_ptr(provctx) }.and_then(|provider| Held::<O::Context>::new(provider, O::SPEC))))
+    guard(ptr::null_mut(), || given(unsafe { Provider::from_ptr(provctx) }.and_then(|provider| Held::<O::Context>::new(provider, O::SPEC))))
 }
 
 unsafe extern "C" fn freectx<C: Cipher>(context: *mut c_void) {
     guard((), || {
         if !context.is_null() {
-            // SAFETY: made by `boxed` and freed once.
+            // SAFETY: made by `given` and freed once.
             drop(unsafe { Box::from_raw(context.cast::<Held<C>>()) });
         }
     });
@@ -175,7 +179,7 @@ unsafe extern "C" fn freectx<C: Cipher>(context: *mut c_void) {
 
 unsafe extern "C" fn dupctx<C: Cipher>(context: *mut c_void) -> *mut c_void {
     // SAFETY: libcrypto hands us our own context.
-    guard(ptr::null_mut(), || boxed(unsafe { context.cast::<Held<C>>().as_ref() }.and_then(|context| context.duplicate().ok())))
+    guard(ptr::null_mut(), || given(unsafe { context.cast::<Held<C>>().as_ref() }.and_then(|context| context.duplicate().ok())))
 }
 
 /// # Safety

@@ -216,6 +216,7 @@ impl Cipher for Gcm {
     const GETTABLE: &'static [Param] = super::gcm_params::GETTABLE;
     const SETTABLE: &'static [Param] = super::gcm_params::SETTABLE;
 
+    #[inline(always)]
     fn new(provider: &'static Provider, spec: &'static Spec, work: Work) -> Self {
         Self {
             provider,
@@ -312,7 +313,12 @@ impl Cipher for Gcm {
         self.tell(params)
     }
 
-    fn duplicate(&self) -> Outcome<Self> {
-        Ok(Self { work: self.work.duplicate()?, ..*self })
+    #[inline(always)]
+    fn duplicate(&self, work: Work) -> Outcome<Self> {
+        Ok(Self { work, ..*self })
+    }
+
+    fn work(&self) -> &Work {
+        &self.work
     }
 }

@@ -188,30 +188,31 @@ pub(super) enum Held<C> {
 
 impl<C: Cipher> Held<C> {
     /// In place a cipher of the engine's for this context alone, or else the default provider's; where operations may go elsewhere, a session's.
-    pub(super) fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Self> {
+    pub(super) fn new(provider: &'static Provider, spec: &'static Spec) -> Option<Box<Self>> {
         let client = provider.client()?;
         if !keeps(provider, client, spec.algorithm) {
-            return Some(Self::Own(own(provider, client, spec, None)));
+            return Some(Box::new(Self::Own(own(provider, client, spec, None))));
         }
         let algorithm = spec.algorithm;
         let solo = spare::take(algorithm).or_else(|| client.solo(algorithm));
         if solo.is_none()
             && let Some(passed) = Passed::new(provider, client, algorithm)
         {
-            return Some(Self::Passed(passed));
+            return Some(Box::new(Self::Passed(passed)));
         }
-        Some(Self::Own(own(provider, client, spec, solo)))
+        Some(Box::new(Self::Own(own(provider, client, spec, solo))))
     }
 
-    pub(super) fn duplicate(&self) -> Outcome<Self> {
-        match self {
-            Self::Own(context) => context.duplicate().map(Self::Own),
-            Self::Passed(context) => context.duplicate().map(Self::Passed),
-        }
+    pub(super) fn duplicate(&self) -> Outcome<Box<Self>> {
+        Ok(match self {
+            Self::Own(context) => Box::new(Self::Own(context.duplicate(context.work().duplicate()?)?)),
+            Self::Passed(context) => Box::new(Self::Passed(context.duplicate()?)),
+        })
     }
 }
 
 /// A context of our own, with a cipher to itself or else with sessions.
+#[inline(always)]
 fn own<C: Cipher>(provider: &'static Provider, client: &'static Client, spec: &'static Spec, solo: Option<Box<dyn Solo>>) -> C {
     // What the other modes make of a key takes hardly longer than to look for it.
     let keeper = Some(provider).filter(|provider| spec.mode == Mode::Gcm && provider.keeps_most() > 0);
@@ -246,8 +247,8 @@ mod tests {
     fn in_place_a_context_has_a_cipher_to_itself_where_there_is_one() {
         let here = provider(Route::Here);
         let has_solo = here.client().unwrap().solo(Algorithm::Aes256Gcm).is_some();
-        assert_eq!(matches!(Held::<Gcm>::new(here, GCM), Some(Held::Own(_))), has_solo);
-        assert!(matches!(Held::<Gcm>::new(provider(Route::Queue), GCM), Some(Held::Own(_))), "its operations go to a queue");
+        assert_eq!(matches!(Held::<Gcm>::new(here, GCM).as_deref(), Some(Held::Own(_))), has_solo);
+        assert!(matches!(Held::<Gcm>::new(provider(Route::Queue), GCM).as_deref(), Some(Held::Own(_))), "its operations go to a queue");
     }
 
     #[test]

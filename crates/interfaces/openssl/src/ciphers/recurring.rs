@@ -156,7 +156,7 @@ mod tests {
         has_solo.then(|| &*Box::leak(Box::new(provider)))
     }
 
-    fn context(provider: &'static Provider) -> Held<Gcm> {
+    fn context(provider: &'static Provider) -> Box<Held<Gcm>> {
         Held::new(provider, SPEC).unwrap()
     }
 

@@ -289,9 +289,10 @@ impl Work {
     }
 
     /// The same key with a copy of the message begun.
+    #[inline(always)]
     pub(crate) fn duplicate(&self) -> Outcome<Self> {
         let way = match &self.way {
-            Way::Solo(solo) => Way::Solo(solo.duplicate()?),
+            Way::Solo(solo) => Way::Solo(solo.duplicate(spare::take(self.algorithm))),
             Way::Shared { session, stream } => {
                 let stream = match stream {
                     Some((direction, stream)) => Some((*direction, stream.duplicate()?)),

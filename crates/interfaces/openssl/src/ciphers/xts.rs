@@ -85,6 +85,7 @@ impl Cipher for Xts {
     const GETTABLE: &'static [Param] = params::GETTABLE;
     const SETTABLE: &'static [Param] = &[Param::declare_size(c"keylen"), Param::END];
 
+    #[inline(always)]
     fn new(provider: &'static Provider, spec: &'static Spec, work: Work) -> Self {
         Self { provider, spec, work, direction: Direction::Decrypt, iv: None, begun: false, no_iv: [0; BLOCK], weak: None }
     }
@@ -147,7 +148,12 @@ impl Cipher for Xts {
         }
     }
 
-    fn duplicate(&self) -> Outcome<Self> {
-        Ok(Self { work: self.work.duplicate()?, weak: self.weak.clone(), ..*self })
+    #[inline(always)]
+    fn duplicate(&self, work: Work) -> Outcome<Self> {
+        Ok(Self { work, weak: self.weak.clone(), ..*self })
+    }
+
+    fn work(&self) -> &Work {
+        &self.work
     }
 }

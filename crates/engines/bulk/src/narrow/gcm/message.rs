@@ -48,6 +48,14 @@ impl Message {
         Ok(())
     }
 
+    /// Overwrites all that is secret; what it does until it [begins anew](Self::restart) means nothing.
+    pub fn wipe(&mut self) {
+        // The hash, and so a block before the first that is one, give the hash key away.
+        for block in [&mut self.before, &mut self.y, &mut self.part, &mut self.stream] {
+            wipe(block);
+        }
+    }
+
     /// Takes associated data.
     pub fn aad(&mut self, key: &Key, mut aad: &[u8]) -> Result<(), Error> {
         let used = used(self.aad_len);
@@ -155,10 +163,7 @@ impl Message {
 
 impl Drop for Message {
     fn drop(&mut self) {
-        // The hash, and so a block before the first that is one, give the hash key away.
-        for block in [&mut self.before, &mut self.y, &mut self.part, &mut self.stream] {
-            wipe(block);
-        }
+        self.wipe();
     }
 }
 

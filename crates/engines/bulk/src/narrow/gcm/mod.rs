@@ -41,9 +41,13 @@ impl Key {
     /// # Panics
     /// If the processor does not have what the path needs.
     pub fn new(path: Path, key: &[u8]) -> Result<Self, Error> {
-        let mut new = Self { path, expanded: Box::new(Expanded { schedule: Schedule::empty(), powers: Powers::empty() }) };
+        let mut new = Self::empty(path);
         new.set(key)?;
         Ok(new)
+    }
+
+    fn empty(path: Path) -> Self {
+        Self { path, expanded: Box::new(Expanded { schedule: Schedule::empty(), powers: Powers::empty() }) }
     }
 
     /// Becomes another key, in the same room.
@@ -83,6 +87,21 @@ impl Key {
         let mut tag = [0; BLOCK];
         self.path.run(Whole::<SEAL> { key: &self.expanded, iv, aad, text: &mut text, tag: &mut tag });
         (tag, text)
+    }
+}
+
+impl Clone for Key {
+    fn clone(&self) -> Self {
+        let mut new = Self::empty(self.path);
+        new.clone_from(self);
+        new
+    }
+
+    /// The same key, in the room that is there.
+    fn clone_from(&mut self, of: &Self) {
+        self.path = of.path;
+        self.expanded.schedule.copy(&of.expanded.schedule);
+        self.expanded.powers.copy(&of.expanded.powers);
     }
 }
 
