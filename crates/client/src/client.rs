@@ -114,6 +114,11 @@ impl Client {
         self.0.upstream.config().keep
     }
 
+    /// Whether a client of this machine's engine has a [cipher for one caller](Self::solo).
+    pub fn has_solo(algorithm: Algorithm) -> bool {
+        bywash_manager::here().solo(algorithm).is_some()
+    }
+
     /// A cipher for one caller in its own place, where the engine here has one: for an algorithm that this process [keeps](Self::keeps) it is the cheapest
     /// way. Its work is counted by [`Client::count`].
     pub fn solo(&self, algorithm: Algorithm) -> Option<Box<dyn Solo>> {

@@ -96,6 +96,79 @@ fn pieces_of_any_length_are_the_message() {
     }
 }
 
+/// Blocks are made ahead for short pieces, at first as many as are needed and then more; so where the first three end matters.
+#[test]
+fn short_pieces_after_any_two_are_the_message() {
+    if !supported() {
+        return;
+    }
+    let mut random = Rng::with_seed(6);
+    let case = Case::new(&mut random, 2900, 0);
+    let key = Key::new(&case.key);
+    for first in [1, 63, 64, 65, 192, 256, 512, 1000, 1024, 1025] {
+        for second in [1, 63, 64, 127, 128, 255, 256, 257, 448, 511, 512, 513, 700] {
+            for third in [1, 16, 64, 65, 300, 512, 513, 1024] {
+                for seal in [true, false] {
+                    let mut sizes = [first, second, third].into_iter();
+                    case.in_pieces(Message::new(&key, &case.nonce), seal, &mut || sizes.next().unwrap_or(100));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_message_may_begin_in_the_place_of_any_other() {
+    if !supported() {
+        return;
+    }
+    let mut random = Rng::with_seed(7);
+    let case = Case::new(&mut random, 1500, 20);
+    let (key, other) = (Key::new(&case.key), Key::new(&[9; 32]));
+    for (aad, pieces) in [(0, &[][..]), (20, &[]), (80, &[]), (20, &[10]), (20, &[1100, 10]), (0, &[10, 10, 300, 300]), (100, &[2000])] {
+        for (wiped, copied) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut message = Message::new(&other, &[8; 12]);
+            message.aad(&vec![7; aad]).unwrap();
+            for &len in pieces {
+                message.encrypt(Text::in_place(&mut vec![6; len])).unwrap();
+            }
+            if copied {
+                message = message.clone();
+            }
+            if wiped {
+                message.wipe();
+            }
+            message.restart(&key, &case.nonce);
+            let mut next = 0;
+            case.in_pieces(message, true, &mut || {
+                next += 90;
+                next
+            });
+        }
+    }
+}
+
+#[test]
+fn a_copy_of_a_message_goes_on_by_itself() {
+    if !supported() {
+        return;
+    }
+    let mut random = Rng::with_seed(8);
+    let case = Case::new(&mut random, 900, 30);
+    let key = Key::new(&case.key).clone();
+    for at in [0, 10, 64, 300, 700] {
+        let mut message = Message::new(&key, &case.nonce);
+        message.aad(&case.aad).unwrap();
+        let mut text = case.text.clone();
+        let (head, tail) = text.split_at_mut(at);
+        message.encrypt(Text::in_place(head)).unwrap();
+        let mut copy = message.clone();
+        message.encrypt(Text::in_place(&mut [0; 33])).unwrap();
+        copy.encrypt(Text::in_place(tail)).unwrap();
+        assert_eq!((copy.tag(), text), (case.tag, case.cipher.clone()), "copied after {at} bytes");
+    }
+}
+
 /// A little associated data is hashed with the first blocks, on every way that a text's length can take.
 #[test]
 fn little_associated_data_with_texts_of_any_way() {

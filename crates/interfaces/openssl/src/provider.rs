@@ -315,7 +315,7 @@ unsafe extern "C" fn query_operation(provctx: *mut c_void, wanted: c_int, no_cac
     // SAFETY: libcrypto hands us our own context.
     let Some(provider) = unsafe { Provider::from_ptr(provctx) }.filter(|provider| provider.is_able()) else { return ptr::null() };
     match wanted {
-        operation::CIPHER => ciphers::offered(provider.may_leave()).as_ptr(),
+        operation::CIPHER => ciphers::offered(provider.may_leave() || Client::has_solo(Algorithm::ChaCha20Poly1305)).as_ptr(),
         operation::KDF => kdf::KDF.0.as_ptr(),
         operation::KEYMGMT => pkey::KEYMGMT.0.as_ptr(),
         operation::SIGNATURE => pkey::SIGNATURE.0.as_ptr(),

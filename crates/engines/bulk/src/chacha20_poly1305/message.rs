@@ -2,10 +2,9 @@
 
 use super::poly1305::Poly1305;
 use super::stream::{self, Block, State};
-use super::{Key, TAG, TEXT_MAX, go_on, lengths};
+use super::{Key, TAG, TEXT_MAX, begin_text, go_on, lengths};
 use crate::Error;
 use crate::memory::Text;
-use core::ops::Range;
 
 /// One message: associated data in any pieces, then text in any pieces, then the tag.
 ///
@@ -13,24 +12,42 @@ use core::ops::Range;
 #[derive(Clone)]
 pub struct Message(Box<Progress>);
 
+/// Associated data that is kept until there is text, so that the hash's key is made together with the text's first blocks: more than a record of TLS has.
+const KEPT: usize = 64;
+
 /// What moves would leave copies of.
 #[derive(Clone)]
 struct Progress {
     state: State,
+    /// Without a key while `waits`.
     hash: Poly1305,
-    /// The blocks that the message began with: the one that Poly1305's key is from, and the first of the text's. Past those, what enciphers the block that is
-    /// not whole yet stands in the first place.
-    stream: [Block; stream::FEW],
+    /// Blocks that are made and have not been used up: of their bytes those in `made`.
+    stream: [Block; stream::SIDE_BY_SIDE],
+    made: (usize, usize),
+    /// Whether text has come in short pieces before, so that more of them are likely.
+    goes_on: bool,
+    /// The associated data while `waits`.
+    aad: [u8; KEPT],
     aad_len: u64,
     text_len: u64,
+    /// Whether nothing has been computed yet.
+    waits: bool,
 }
 
 impl Message {
     /// Begins a message.
     pub fn new(key: &Key, nonce: &[u8; 12]) -> Self {
-        let progress =
-            Progress { state: State::empty(), hash: Poly1305::empty(), stream: [stream::EMPTY; stream::FEW], aad_len: 0, text_len: 0 };
-        let mut message = Self(Box::new(progress));
+        let mut message = Self(Box::new(Progress {
+            state: State::empty(),
+            hash: Poly1305::empty(),
+            stream: [stream::EMPTY; stream::SIDE_BY_SIDE],
+            made: (0, 0),
+            goes_on: false,
+            aad: [0; KEPT],
+            aad_len: 0,
+            text_len: 0,
+            waits: true,
+        }));
         message.restart(key, nonce);
         message
     }
@@ -39,13 +56,16 @@ impl Message {
     pub fn restart(&mut self, key: &Key, nonce: &[u8; 12]) {
         let message = &mut *self.0;
         message.state.set(&key.0, nonce);
-        #[allow(unsafe_code)]
-        // SAFETY: a key exists only where the processor has the features.
-        unsafe {
-            message.state.begin_few(&mut message.stream);
-        }
-        message.hash = Poly1305::new(message.stream[0].key());
-        (message.aad_len, message.text_len) = (0, 0);
+        message.hash.forget();
+        (message.made, message.goes_on) = ((0, 0), false);
+        (message.aad_len, message.text_len, message.waits) = (0, 0, true);
+    }
+
+    /// Overwrites all that is secret; what it does until it [begins anew](Self::restart) means nothing.
+    pub fn wipe(&mut self) {
+        self.0.state.wipe();
+        self.0.hash.forget();
+        stream::wipe(&mut self.0.stream);
     }
 
     /// Takes associated data.
@@ -53,8 +73,7 @@ impl Message {
         if self.0.text_len > 0 {
             return Err(Error::AadAfterText);
         }
-        self.0.aad_len += aad.len() as u64;
-        self.0.hash(aad);
+        self.0.take_aad(aad);
         Ok(())
     }
 
@@ -70,48 +89,46 @@ impl Message {
 
     /// The tag of all that came; more may follow, and another tag.
     pub fn tag(&self) -> [u8; TAG] {
-        let mut hash = self.0.hash.clone();
-        hash.pad();
-        #[allow(unsafe_code)]
-        // SAFETY: a message exists only where the processor has the features.
-        unsafe {
-            hash.update(&lengths(self.0.aad_len, self.0.text_len));
+        if self.0.waits {
+            let mut begun = self.clone();
+            begun.0.begin();
+            return begun.tag();
         }
-        hash.tag()
+        self.0.hash.tag(&lengths(self.0.aad_len, self.0.text_len))
     }
 }
 
 impl Progress {
-    fn hash(&mut self, bytes: &[u8]) {
+    /// Makes the hash's key, for what comes without text or before it.
+    fn begin(&mut self) {
         #[allow(unsafe_code)]
         // SAFETY: a message exists only where the processor has the features.
         unsafe {
-            self.hash.update(bytes);
+            self.hash.set_key(self.state.hash_key());
+            self.hash.update(&self.aad[..self.aad_len as usize]);
         }
+        self.waits = false;
     }
 
-    /// Which bytes of `stream` come next.
-    fn made(&self) -> Range<usize> {
-        let ahead = (stream::FEW - 1) * stream::BLOCK;
-        let used = (self.text_len % stream::BLOCK as u64) as usize;
-        match usize::try_from(self.text_len) {
-            Ok(text) if text < ahead => stream::BLOCK + text..stream::BLOCK + ahead,
-            _ if used > 0 => used..stream::BLOCK,
-            _ => 0..0,
-        }
-    }
-
-    /// Xors as many bytes of `stream` from `from` on into the text.
-    fn xor_made(&self, text: &mut Text<'_>, from: usize, len: usize) {
-        let used = from % stream::BLOCK;
-        let head = if used > 0 { len.min(stream::BLOCK - used) } else { 0 };
-        text.xor_bytes(0, &self.stream[from / stream::BLOCK].0[used..used + head]);
-        if head < len {
-            #[allow(unsafe_code)]
-            // SAFETY: as above.
-            unsafe {
-                stream::xor(text, head..len, &self.stream[(from + head) / stream::BLOCK..]);
+    fn take_aad(&mut self, aad: &[u8]) {
+        if self.waits
+            && let Some(room) = self.aad[self.aad_len as usize..].get_mut(..aad.len())
+        {
+            room.copy_from_slice(aad);
+        } else {
+            if self.waits {
+                self.begin();
             }
+            self.hash(aad);
+        }
+        self.aad_len += aad.len() as u64;
+    }
+
+    fn hash(&mut self, bytes: &[u8]) {
+        #[allow(unsafe_code)]
+        // SAFETY: as above.
+        unsafe {
+            self.hash.update(bytes);
         }
     }
 
@@ -120,27 +137,88 @@ impl Progress {
         if len > TEXT_MAX {
             return Err(Error::TextLength(len));
         }
-        if self.text_len == 0 && text.len() > 0 {
-            self.hash.pad();
+        if text.len() == 0 {
+            return Ok(());
         }
-        let made = self.made();
-        let at = text.len().min(made.len());
-        if !SEAL {
-            self.hash(text.given(0..at));
-        }
-        self.xor_made(&mut text, made.start, at);
-        if SEAL {
-            self.hash(text.done(0..at));
-        }
-        if at < text.len() {
+        if self.waits {
+            let aad = &self.aad[..self.aad_len as usize];
             #[allow(unsafe_code)]
             // SAFETY: as above.
             unsafe {
-                go_on::<SEAL>(&mut self.state, &mut self.hash, &mut text, at, at, &mut self.stream[0]);
+                begin_text::<SEAL>(&mut self.state, &mut self.hash, aad, &mut text, &mut self.stream[0]);
             }
+            self.waits = false;
+            self.made = rest_of_block(len);
+        } else {
+            self.go_on::<SEAL>(&mut text);
         }
         self.text_len = len;
         Ok(())
+    }
+
+    /// What comes after other text, or after long associated data.
+    fn go_on<const SEAL: bool>(&mut self, text: &mut Text<'_>) {
+        if self.text_len == 0 {
+            self.hash.pad();
+        }
+        let at = self.use_made::<SEAL>(text, 0);
+        let left = text.len() - at;
+        if left == 0 {
+            return;
+        }
+        if left > SHORT {
+            #[allow(unsafe_code)]
+            // SAFETY: as above.
+            unsafe {
+                go_on::<SEAL>(&mut self.state, &mut self.hash, text, at, at, &mut self.stream[0]);
+            }
+            self.made = rest_of_block(left as u64);
+            return;
+        }
+        let wanted = if self.goes_on { stream::SIDE_BY_SIDE } else { left.div_ceil(stream::BLOCK) };
+        #[allow(unsafe_code)]
+        // SAFETY: as above.
+        let made = unsafe { self.state.make(&mut self.stream, wanted) };
+        (self.made, self.goes_on) = ((0, made * stream::BLOCK), true);
+        self.use_made::<SEAL>(text, at);
+    }
+
+    /// Enciphers as much of the text from `at` on as there are bytes for, and hashes it; where it has come to.
+    fn use_made<const SEAL: bool>(&mut self, text: &mut Text<'_>, at: usize) -> usize {
+        let (from, to) = self.made;
+        let end = at + (text.len() - at).min(to - from);
+        if at == end {
+            return at;
+        }
+        if !SEAL {
+            self.hash(text.given(at..end));
+        }
+        let used = from % stream::BLOCK;
+        let head = if used > 0 { (end - at).min(stream::BLOCK - used) } else { 0 };
+        text.xor_bytes(at, &self.stream[from / stream::BLOCK].0[used..used + head]);
+        if at + head < end {
+            #[allow(unsafe_code)]
+            // SAFETY: as above.
+            unsafe {
+                stream::xor(text, at + head..end, &self.stream[(from + head) / stream::BLOCK..]);
+            }
+        }
+        if SEAL {
+            self.hash(text.done(at..end));
+        }
+        self.made.0 += end - at;
+        end
+    }
+}
+
+/// Pieces for which blocks are made ahead, in bytes.
+const SHORT: usize = 8 * stream::BLOCK;
+
+/// Which bytes of a block are left after so much text.
+fn rest_of_block(text: u64) -> (usize, usize) {
+    match (text % stream::BLOCK as u64) as usize {
+        0 => (0, 0),
+        used => (used, stream::BLOCK),
     }
 }
 

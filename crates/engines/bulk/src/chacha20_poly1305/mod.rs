@@ -49,7 +49,20 @@ pub struct Key(Box<[u8; 32]>);
 
 impl Drop for Key {
     fn drop(&mut self) {
-        memory::wipe(&mut *self.0);
+        self.wipe();
+    }
+}
+
+impl Clone for Key {
+    fn clone(&self) -> Self {
+        let mut new = Self(Box::new([0; 32]));
+        new.clone_from(self);
+        new
+    }
+
+    /// The same key, in the room that is there.
+    fn clone_from(&mut self, of: &Self) {
+        self.set(&of.0);
     }
 }
 
@@ -58,6 +71,16 @@ impl Key {
     pub fn new(key: &[u8; 32]) -> Self {
         assert!(is_supported(), "this processor has no AVX-512 IFMA: ask is_supported");
         Self(Box::new(*key))
+    }
+
+    /// Becomes another key, in the same room.
+    pub fn set(&mut self, key: &[u8; 32]) {
+        self.0.copy_from_slice(key);
+    }
+
+    /// Overwrites the key; what it does until another is [set](Self::set) means nothing.
+    pub fn wipe(&mut self) {
+        memory::wipe(&mut *self.0);
     }
 
     /// Encrypts and writes the tag, as many bytes of it as `tag` has.
@@ -103,10 +126,19 @@ fn crypt<const SEAL: bool>(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], text: &
     state.set(key, nonce);
     let mut hash = Poly1305::empty();
     let mut last = stream::EMPTY;
+    begin_text::<SEAL>(&mut state, &mut hash, aad, text, &mut last);
+    stream::wipe(core::slice::from_mut(&mut last));
+    hash.tag(&lengths(aad.len() as u64, text.len() as u64))
+}
+
+/// The first text of a message, after the associated data. Where the last block is not used up, it is left in `last`.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+fn begin_text<const SEAL: bool>(state: &mut State, hash: &mut Poly1305, aad: &[u8], text: &mut Text<'_>, last: &mut stream::Block) {
     let mut hashed = 0;
     // The first blocks are computed together with the one that Poly1305's key is from.
     let at = if SEAL && text.len() >= stream::STEP {
-        let done = state.begin_with(text, aad, &mut hash);
+        let done = state.begin_with(text, aad, hash);
         if text.len() < 2 * stream::STEP {
             let mut wide = hash.begin();
             hash.add_registers(&mut wide, &done);
@@ -116,23 +148,24 @@ fn crypt<const SEAL: bool>(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], text: &
         stream::STEP
     } else {
         let mut first = [stream::EMPTY; stream::FIRST];
-        let blocks = state.begin(&mut first, aad, &mut hash, text.len());
+        let blocks = state.begin(&mut first, aad, hash, text.len());
         let at = text.len().min((blocks - 1) * stream::BLOCK);
         if !SEAL {
             hash.update(text.given(0..at));
             hashed = at;
         }
         stream::xor(text, 0..at, &first[1..blocks]);
+        if at == text.len() {
+            let used = at.div_ceil(stream::BLOCK);
+            *last = first[used];
+            state.go_to(1 + used);
+        }
         stream::wipe(&mut first[..blocks]);
         at
     };
     if hashed < text.len() {
-        go_on::<SEAL>(&mut state, &mut hash, text, at, hashed, &mut last);
-        stream::wipe(core::slice::from_mut(&mut last));
+        go_on::<SEAL>(state, hash, text, at, hashed, last);
     }
-    hash.pad();
-    hash.block(&lengths(aad.len() as u64, text.len() as u64));
-    hash.tag()
 }
 
 /// The text from `at` on, whose hash has come to `hashed`: as far as steps go, cipher and hash take turns. Where the last block is not used up, it is left

@@ -42,14 +42,7 @@ pub(super) struct Poly1305 {
 
 impl Drop for Poly1305 {
     fn drop(&mut self) {
-        memory::wipe(&mut self.r);
-        memory::wipe(&mut self.pad);
-        memory::wipe(&mut self.h);
-        memory::wipe(&mut self.part);
-        if self.has_powers {
-            memory::wipe(self.powers.0.as_flattened_mut());
-            memory::wipe(self.last.0.as_flattened_mut());
-        }
+        self.wipe();
     }
 }
 
@@ -60,11 +53,23 @@ impl Poly1305 {
         Self { r: [0; 2], pad: [0; 2], h: [0; 3], powers: EMPTY, last: EMPTY, has_powers: false, part: [0; BLOCK], part_len: 0 }
     }
 
-    /// With a key of four words.
-    pub(super) fn new(key: [u64; 4]) -> Self {
-        let mut hash = Self::empty();
-        hash.set_key(key);
-        hash
+    /// Forgets key and message.
+    #[inline]
+    pub(super) fn forget(&mut self) {
+        self.wipe();
+        (self.has_powers, self.part_len) = (false, 0);
+    }
+
+    #[inline]
+    fn wipe(&mut self) {
+        memory::wipe(&mut self.r);
+        memory::wipe(&mut self.pad);
+        memory::wipe(&mut self.h);
+        memory::wipe(&mut self.part);
+        if self.has_powers {
+            memory::wipe(self.powers.0.as_flattened_mut());
+            memory::wipe(self.last.0.as_flattened_mut());
+        }
     }
 
     /// Takes the key, before anything is hashed.
@@ -286,10 +291,16 @@ impl Poly1305 {
         self.has_powers = true;
     }
 
-    /// The tag of what was hashed, which ends with a whole block.
+    /// The tag of what was hashed, filled up with zeros, and of a last block.
     #[inline]
-    pub(super) fn tag(&self) -> [u8; BLOCK] {
-        let [h0, h1, h2] = self.h;
+    pub(super) fn tag(&self, last: &[u8; BLOCK]) -> [u8; BLOCK] {
+        let mut h = self.h;
+        if self.part_len > 0 {
+            let mut block = self.part;
+            block[self.part_len..].fill(0);
+            h = times_r(plus_block(h, &block), self.r);
+        }
+        let [h0, h1, h2] = times_r(plus_block(h, last), self.r);
         // h is below 2 p: less p, which is h + 5 - 2^130, where that is not negative.
         let (less0, carry) = h0.overflowing_add(5);
         let (less1, carry) = h1.overflowing_add(u64::from(carry));

@@ -10,7 +10,7 @@ use core::ops::Range;
 /// Bytes in a block: a register's width.
 pub(super) const BLOCK: usize = WIDE;
 /// Blocks side by side.
-const SIDE_BY_SIDE: usize = 16;
+pub(super) const SIDE_BY_SIDE: usize = 16;
 /// Bytes in them.
 pub(super) const STEP: usize = SIDE_BY_SIDE * BLOCK;
 /// Blocks that a message in pieces begins with: a register of each row.
@@ -48,11 +48,17 @@ pub(super) struct State([u32; 16]);
 
 impl Drop for State {
     fn drop(&mut self) {
-        memory::wipe(&mut self.0);
+        self.wipe();
     }
 }
 
 impl State {
+    /// Overwrites what is from a key.
+    #[inline]
+    pub(super) fn wipe(&mut self) {
+        memory::wipe(&mut self.0[4..]);
+    }
+
     /// What [`Self::set`] fills.
     #[inline]
     pub(super) fn empty() -> Self {
@@ -151,12 +157,38 @@ impl State {
         self.0[12] = self.0[12].wrapping_add(SIDE_BY_SIDE as u32);
     }
 
-    /// The first blocks of a message in pieces.
+    /// The hash's key, which is in the first block; the text's first block comes next.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
-    pub(super) fn begin_few(&mut self, first: &mut [Block; FEW]) {
-        self.few::<1>(first);
-        self.0[12] = FEW as u32;
+    pub(super) fn hash_key(&mut self) -> [u64; 4] {
+        let mut first = [EMPTY; FEW];
+        self.few::<1>(&mut first);
+        self.go_to(1);
+        let key = first[0].key();
+        wipe(&mut first);
+        key
+    }
+
+    /// The next blocks, of which at least so many are wanted; how many there are.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,avx512ifma")]
+    pub(super) fn make(&mut self, stream: &mut [Block; SIDE_BY_SIDE], wanted: usize) -> usize {
+        let made = match wanted {
+            0..=4 => self.few::<1>(stream),
+            5..=8 => self.few::<2>(stream),
+            _ => {
+                sixteen(&self.0, |i, block| memory::set_register(&mut stream[i].0, block));
+                SIDE_BY_SIDE
+            }
+        };
+        self.0[12] = self.0[12].wrapping_add(made as u32);
+        made
+    }
+
+    /// Makes a block the next one.
+    #[inline]
+    pub(super) fn go_to(&mut self, block: usize) {
+        self.0[12] = block as u32;
     }
 
     /// Xors keystream into at most a step of text. Where the last block is not used up, it is left in `last`.
@@ -166,16 +198,12 @@ impl State {
         let blocks = range.len().div_ceil(BLOCK);
         if blocks > 0 {
             let mut stream = [EMPTY; SIDE_BY_SIDE];
-            match blocks {
-                1..=4 => _ = self.few::<1>(&mut stream),
-                5..=8 => _ = self.few::<2>(&mut stream),
-                _ => sixteen(&self.0, |i, block| memory::set_register(&mut stream[i].0, block)),
-            }
+            let made = self.make(&mut stream, blocks);
+            self.0[12] = self.0[12].wrapping_sub((made - blocks) as u32);
             xor(text, range, &stream);
             *last = stream[blocks - 1];
             wipe(&mut stream);
         }
-        self.0[12] = self.0[12].wrapping_add(blocks as u32);
     }
 }
 

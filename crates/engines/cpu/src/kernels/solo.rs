@@ -5,24 +5,30 @@ use super::text;
 use crate::modes::Mode;
 use crate::xts::{Unit, check_unit};
 use crate::{aead, failed, wrong};
-use bywash_bulk::{cbc, ctr, ecb, gcm, xts};
+use bywash_bulk::{cbc, chacha20_poly1305, ctr, ecb, gcm, xts};
 use bywash_core::secret::constant_time_eq;
 use bywash_core::{Algorithm, Data, Direction, Error, Kind, Operation, Result, Solo};
 use core::any::Any;
 use zeroize::Zeroize;
 
-/// A cipher of the algorithm for one caller, where that gains whoever has OpenSSL at hand. In pieces of a few hundred bytes ChaCha20-Poly1305 does not
-/// (`bench/evp-calls.sh`), and programs have little else to do with it.
+/// A cipher of the algorithm for one caller, where that gains whoever has OpenSSL at hand.
 pub(crate) fn make(algorithm: Algorithm) -> Option<Box<dyn Solo>> {
     use Algorithm as A;
     Some(match algorithm {
         A::Aes128Gcm | A::Aes192Gcm | A::Aes256Gcm => Box::new(Aead::<gcm::Key>::new(algorithm, ())),
+        A::ChaCha20Poly1305 if chacha_gains() => Box::new(Aead::<chacha20_poly1305::Key>::new(algorithm, ())),
         A::Aes128Cbc | A::Aes192Cbc | A::Aes256Cbc => Box::new(Pieces::<cbc::Key>::new(algorithm, 16, ())),
         A::Aes128Ecb | A::Aes192Ecb | A::Aes256Ecb => Box::new(Pieces::<ecb::Key>::new(algorithm, 16, ())),
         A::Aes128Ctr | A::Aes192Ctr | A::Aes256Ctr => Box::new(Pieces::<ctr::Key>::new(algorithm, 1, ())),
         A::Aes128Xts | A::Aes256Xts => Box::new(Units::new(algorithm)),
         _ => return None,
     })
+}
+
+/// Whether ChaCha20-Poly1305 gains, at every length and in pieces of any: on Zen 5 it does (`bench/evp-calls.sh`). On a Xeon (family 6, model 207) OpenSSL's own is up to a
+/// seventh faster at 16 KiB (`bench/README.md`), so programs keep that on other makers' processors; SSE4A tells AMD's.
+fn chacha_gains() -> bool {
+    chacha20_poly1305::is_supported() && is_x86_feature_detected!("sse4a")
 }
 
 /// The longest key: AES-256-XTS has two halves.
@@ -107,6 +113,22 @@ macro_rules! room {
             }
         })*
     };
+}
+
+impl Room for chacha20_poly1305::Key {
+    type Path = ();
+
+    fn new((): (), key: &[u8]) -> Option<Self> {
+        key.try_into().ok().map(Self::new)
+    }
+
+    fn set(&mut self, key: &[u8]) -> Option<()> {
+        key.try_into().ok().map(|key| self.set(key))
+    }
+
+    fn wipe(&mut self) {
+        self.wipe();
+    }
 }
 
 room!(gcm::Key ctr::Key cbc::Key ecb::Key xts::Key);

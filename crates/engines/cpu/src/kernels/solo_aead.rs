@@ -5,7 +5,7 @@ use super::solo::{Expanded, Room, like, too_early};
 use super::text;
 use crate::aead::{check_iv, check_room};
 use crate::{failed, wrong};
-use bywash_bulk::{gcm, narrow};
+use bywash_bulk::{chacha20_poly1305, gcm, narrow};
 use bywash_core::{Algorithm, Data, Direction, Error, Operation, Result, Solo};
 
 /// How far a message has come.
@@ -30,6 +30,12 @@ impl Ends for gcm::Message {
 }
 
 impl Ends for narrow::gcm::Message {
+    fn wipe(&mut self) {
+        self.wipe();
+    }
+}
+
+impl Ends for chacha20_poly1305::Message {
     fn wipe(&mut self) {
         self.wipe();
     }

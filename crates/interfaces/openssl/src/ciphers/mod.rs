@@ -24,7 +24,7 @@
 //! - CBC as TLS 1.0 to 1.2 use it with a separate MAC (`tls-version`): removing padding and MAC in constant time is its business.
 //! - In place, all contexts where the engine has no cipher for one caller ([`Solo`](bywash_core::Solo)): its library is no faster there, and a session costs more
 //!   than the few bytes most contexts are made for. In place is where the routing table keeps operations of every size and nobody records them, when the context is made.
-//! - ChaCha20-Poly1305 altogether where nothing can leave the process: no route to a queue, and no broker's socket when libcrypto asks.
+//! - ChaCha20-Poly1305 altogether where the engine has no such cipher and nothing can leave the process: no route to a queue, and no broker's socket when libcrypto asks.
 //! - Decryption with an XTS key of two equal halves, which it allows and [`SessionParams`](bywash_core::SessionParams) does not.
 
 //!
@@ -58,10 +58,10 @@ use dispatch::{Offered, functions};
 pub(crate) use recurring::unload;
 use spec::{Mode, Spec};
 
-/// What a provider offers that may hand its operations to a broker, or not. One that may not leaves ChaCha20-Poly1305 to the default provider altogether: it would
-/// pass every context on to it, and not even a jump is lost to a program that never finds it here.
-pub fn offered(may_leave: bool) -> &'static [AlgorithmEntry] {
-    if may_leave { ALGORITHMS.0 } else { &ALGORITHMS.0[1..] }
+/// What a provider offers, with or without ChaCha20-Poly1305. Where nothing can leave the process and the engine has no cipher for one caller, that is left to the default provider
+/// altogether: every context would be passed on to it, and not even a jump is lost to a program that never finds it here.
+pub fn offered(with_chacha: bool) -> &'static [AlgorithmEntry] {
+    if with_chacha { ALGORITHMS.0 } else { &ALGORITHMS.0[1..] }
 }
 
 macro_rules! offer {
