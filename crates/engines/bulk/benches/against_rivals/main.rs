@@ -5,6 +5,7 @@
 //! thread's CPU time. A figure is the fastest round; `to best` is the least of the medians over the rounds of each rival's time to ours; `limit` is
 //! the share of the rate at which the processor enciphers if it does nothing else, measured at the start of each size.
 
+mod ipsec;
 mod ours;
 mod rivals;
 

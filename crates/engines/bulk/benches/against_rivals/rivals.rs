@@ -1,6 +1,6 @@
 //! The others: the system's OpenSSL, aws-lc-rs, RustCrypto, and Intel's ipsec-mb where it is installed (`apt-get install libipsec-mb1`).
 
-use crate::{Mode, Work};
+use crate::{Mode, Work, ipsec};
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use aes_gcm::{Aes128Gcm, Aes256Gcm};
 use aws_lc_rs::aead::{AES_128_GCM, AES_128_GCM_SIV, AES_256_GCM, AES_256_GCM_SIV, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
 
-type Pointer = *mut c_void;
+pub(crate) type Pointer = *mut c_void;
 
 /// The crate `aegis` in Rust alone, with the instructions that the build allows.
 macro_rules! aegis {
@@ -31,7 +31,6 @@ pub(crate) fn of(mode: Mode, key: &[u8]) -> Vec<(&'static str, Work)> {
             all.push(("aws-lc-rs", aws_lc_aead(mode, key)));
             let seal = if key.len() == 16 { rust_crypto_gcm::<Aes128Gcm>(key) } else { rust_crypto_gcm::<Aes256Gcm>(key) };
             all.push(("RustCrypto", seal));
-            all.extend(ipsec_gcm(key).map(|work| ("ipsec-mb", work)));
         }
         Mode::Ctr => {
             all.push(("aws-lc-rs", aws_lc_ctr(key)));
@@ -43,6 +42,7 @@ pub(crate) fn of(mode: Mode, key: &[u8]) -> Vec<(&'static str, Work)> {
         // aws-lc-rs has no CCM and no XTS, and its other modes allocate and pad.
         Mode::Ccm | Mode::Xts | Mode::Ecb | Mode::CbcDecrypt | Mode::CbcStreams => {}
     }
+    all.extend(ipsec::of(mode, key).map(|work| ("ipsec-mb", work)));
     all
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn versions() -> String {
         let version: unsafe extern "C" fn(c_int) -> *const c_char = symbol(libcrypto(), c"OpenSSL_version");
         CStr::from_ptr(version(0)).to_string_lossy().into_owned()
     };
-    let Some(ipsec) = ipsec() else { return format!("{openssl}; no ipsec-mb") };
+    let Some(ipsec) = ipsec::library() else { return format!("{openssl}; no ipsec-mb") };
     // SAFETY: as above.
     unsafe {
         let version: unsafe extern "C" fn() -> *const c_char = symbol(ipsec, c"imb_get_version_str");
@@ -66,15 +66,9 @@ fn libcrypto() -> &'static Library {
     LIBRARY.get_or_init(|| unsafe { Library::new("libcrypto.so.3").expect("OpenSSL 3 is installed") })
 }
 
-fn ipsec() -> Option<&'static Library> {
-    static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
-    // SAFETY: the library's initialisers have no requirements.
-    LIBRARY.get_or_init(|| unsafe { Library::new("libIPSec_MB.so.1").ok() }).as_ref()
-}
-
 /// # Safety
 /// `T` must be the function's type.
-unsafe fn symbol<T: Copy>(library: &'static Library, name: &CStr) -> T {
+pub(crate) unsafe fn symbol<T: Copy>(library: &'static Library, name: &CStr) -> T {
     // SAFETY: as the caller says.
     unsafe { *library.get(name.to_bytes_with_nul()).unwrap_or_else(|_| panic!("{name:?} is in the library")) }
 }
@@ -172,31 +166,4 @@ fn aws_lc_ctr(key: &[u8]) -> Work {
         let context = EncryptionContext::Iv128(FixedLength::from(black_box([1; 16])));
         black_box(key.less_safe_encrypt(buffer, context).expect("an IV that fits"));
     })
-}
-
-/// A place for the library's key data and contexts, larger and better aligned than they ask.
-#[repr(align(64))]
-struct Room(#[allow(dead_code, reason = "the library's")] [u8; 8192]);
-
-/// The function for processors with VAES, without the manager's indirection.
-fn ipsec_gcm(key: &[u8]) -> Option<Work> {
-    type Prepare = unsafe extern "C" fn(*const u8, *mut Room);
-    type Encrypt = unsafe extern "C" fn(*const Room, *mut Room, *mut u8, *const u8, u64, *const u8, *const u8, u64, *mut u8, u64);
-    let names = match key.len() {
-        16 => (c"aes_gcm_pre_128_vaes_avx512", c"aes_gcm_enc_128_vaes_avx512"),
-        _ => (c"aes_gcm_pre_256_vaes_avx512", c"aes_gcm_enc_256_vaes_avx512"),
-    };
-    let library = ipsec()?;
-    // SAFETY: the types are those of intel-ipsec-mb.h.
-    let (prepare, encrypt): (Prepare, Encrypt) = unsafe { (symbol(library, names.0), symbol(library, names.1)) };
-    let (mut data, mut context) = (Box::new(Room([0; 8192])), Box::new(Room([0; 8192])));
-    // SAFETY: the key has the function's length; the room suffices.
-    unsafe { prepare(key.as_ptr(), &mut *data) };
-    let (iv, mut tag) = ([1u8; 12], [0u8; 16]);
-    Some(Box::new(move |buffer| {
-        let (text, len) = (buffer.as_mut_ptr(), buffer.len() as u64);
-        // SAFETY: the function reads 12 bytes of IV, and reads and writes `len` bytes of text and 16 of tag.
-        unsafe { encrypt(&*data, &mut *context, text, text, len, iv.as_ptr(), null(), 0, tag.as_mut_ptr(), 16) };
-        black_box(&mut tag);
-    }))
 }
