@@ -1,43 +1,72 @@
 //! Algorithms as they are given on the command line: by name, by what they are for, or by a part of their names.
 
 use crate::engines::family;
-use bywash_core::{Algorithm, Error};
+use crate::failure::{Exit, Failure};
+use bywash_core::Algorithm;
 
 /// The algorithms that one word of the command line means, in the order of the table: the one of that name; else all of that family (`ciphers`,
-/// `AEADs`, `RSA`); else all whose names have these words in them one after the other (`gcm`, `aes-256`, `sign`). Legacy ones are meant only by words
-/// that mean no other (`camellia`).
-///
-/// # Errors
-/// [`Error::UnknownAlgorithm`].
-pub(crate) fn algorithms(given: &str) -> Result<Vec<Algorithm>, Error> {
+/// `AEADs`, `RSA`, `legacy`); else all whose names have these words in them one after the other (`gcm`, `aes-256`, `sign`), the last perhaps without its number (`chacha`). Legacy ones
+/// are meant only by words that mean no other (`camellia`). None if nothing is meant.
+fn algorithms(given: &str) -> Vec<Algorithm> {
     if let Ok(algorithm) = given.parse::<Algorithm>() {
-        return Ok(vec![algorithm]);
+        return vec![algorithm];
     }
-    let wanted = words(given);
+    let mut wanted = words(given);
+    if wanted == ["legacy"] {
+        return Algorithm::ALL.iter().copied().filter(|algorithm| algorithm.is_legacy()).collect();
+    }
+    if wanted.first().is_some_and(|word| word == "3des") {
+        wanted.splice(..1, ["des", "ede3"].map(str::to_owned));
+    }
     let all = || Algorithm::ALL.iter().copied();
     let is_of_family = |algorithm: &Algorithm| words(family(algorithm.kind())) == wanted;
     let has_words = |algorithm: &Algorithm| words(algorithm.name()).windows(wanted.len().max(1)).any(|part| part == wanted);
+    let without_number = |word: &String| word.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+    let has_words_but_numbers = |algorithm: &Algorithm| {
+        let is_part = |part: &[String]| match (part.split_last(), wanted.split_last()) {
+            (Some((last, before)), Some((wanted, wanted_before))) => before == wanted_before && without_number(last) == *wanted,
+            _ => false,
+        };
+        words(algorithm.name()).windows(wanted.len().max(1)).any(is_part)
+    };
     let mut found: Vec<_> = all().filter(is_of_family).collect();
     if found.is_empty() {
         found = all().filter(has_words).collect();
     }
+    if found.is_empty() {
+        found = all().filter(has_words_but_numbers).collect();
+    }
     if found.iter().any(|algorithm| !algorithm.is_legacy()) {
         found.retain(|algorithm| !algorithm.is_legacy());
     }
-    if found.is_empty() { Err(Error::UnknownAlgorithm { name: given.to_owned() }) } else { Ok(found) }
+    found
 }
 
 /// All that the words mean, each once, in the order in which they are first meant.
-pub(crate) fn all_of(given: &[String]) -> Result<Vec<Algorithm>, Error> {
-    let mut chosen = Vec::new();
+///
+/// # Errors
+/// Words that mean none, all of them named.
+pub(crate) fn all_of(given: &[String]) -> Result<Vec<Algorithm>, Failure> {
+    let (mut chosen, mut unknown) = (Vec::new(), Vec::new());
     for word in given {
-        for algorithm in algorithms(word)? {
+        let meant = algorithms(word);
+        if meant.is_empty() {
+            unknown.push(format!("'{word}'"));
+        }
+        for algorithm in meant {
             if !chosen.contains(&algorithm) {
                 chosen.push(algorithm);
             }
         }
     }
-    Ok(chosen)
+    if unknown.is_empty() {
+        return Ok(chosen);
+    }
+    let plural = if unknown.len() > 1 { "s" } else { "" };
+    Err(Failure::new(
+        Exit::Usage,
+        format!("unknown algorithm{plural} {}; `bywash engines` lists the algorithms there are", unknown.join(", ")),
+    ))
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -49,7 +78,7 @@ mod tests {
     use super::*;
 
     fn names(given: &str) -> Vec<&'static str> {
-        algorithms(given).unwrap().into_iter().map(Algorithm::name).collect()
+        algorithms(given).into_iter().map(Algorithm::name).collect()
     }
 
     #[test]
@@ -64,6 +93,10 @@ mod tests {
         assert!(names("rsa").iter().all(|name| name.starts_with("RSA")));
         assert!(names("private").len() >= 3);
         assert!(names("ecb").iter().all(|name| name.starts_with("AES")), "legacy ones only where nothing else is meant");
+        assert_eq!(names("3des"), ["DES-EDE3-ECB", "DES-EDE3-CBC", "DES-EDE3-CTR"]);
+        assert_eq!(names("3des-cbc"), ["DES-EDE3-CBC"]);
+        assert_eq!(names("chacha"), ["ChaCha20-Poly1305"]);
+        assert!(names("legacy").contains(&"DES-CBC") && !names("legacy").contains(&"AES-128-CBC"));
         assert!(names("camellia").len() >= 3 && names("ciphers").iter().all(|name| !name.starts_with("Camellia")));
     }
 
@@ -73,8 +106,10 @@ mod tests {
         let chosen = all_of(&words).unwrap();
         assert_eq!(chosen.iter().filter(|algorithm| algorithm.name() == "AES-128-GCM").count(), 1);
         assert_eq!(chosen.last().unwrap().name(), "AES-128-ECB");
-        for stranger in ["aes-257-gcm", "", "-", "gcm-aes"] {
-            assert!(algorithms(stranger).unwrap_err().to_string().contains("bywash engines"), "{stranger}");
+        for stranger in ["aes-257-gcm", "", "-", "gcm-aes", "ch", "20", "legacy-des"] {
+            assert!(all_of(&[stranger.to_owned()]).unwrap_err().to_string().contains("bywash engines"), "{stranger}");
         }
+        let error = all_of(&["gcm", "gmc", "cbcb"].map(str::to_owned)).unwrap_err().to_string();
+        assert!(error.contains("'gmc', 'cbcb'") && !error.contains("'gcm'"), "{error}");
     }
 }

@@ -26,7 +26,8 @@ use mix::Mix;
 use report::{Cell, Column, Report, Row, Whole, direction_name};
 use sites::{PlaceName, Site, Sites, Wanted};
 use sizes::Sizes;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,7 +51,8 @@ Examples:
 
 Algorithms: a name; a family that `bywash engines` shows (ciphers, AEADs, digests, MACs, RSA, ...);
 or a part of names, such as gcm, aes-256 or sign. Legacy ciphers are meant by words that mean
-nothing else, such as camellia.
+nothing else, such as camellia, 3des or legacy. Modes of whole blocks take the next size that
+they can have.
 
 Places: `here` is the calling thread; `lanes` the same with a full batch of public-key operations
 side by side; `library` AWS-LC without Bywash's kernels; `queue` a manager in this process; `broker`
@@ -170,6 +172,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let openssl = args.against.is_some() || args.cpu;
     let wanted = Wanted { cpu: args.cpu, places: &args.place, engines: &args.engine, socket: args.socket.as_deref(), openssl };
     let sites = Sites::find(&wanted)?;
+    let algorithms = having_places(&sites, algorithms, args)?;
+    [&args.svg, &args.save_baseline].into_iter().flatten().try_for_each(|path| check_folder(path))?;
     let stop = stop_flag()?;
     let mut bench =
         Bench { args, sites: &sites, setting: setting(args, &stop), watch: Watch::begin(), progress: progress(&algorithms, args) };
@@ -206,6 +210,35 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bench.progress.finish_and_clear();
     hand_over(args, &whole)?;
     Ok(verdict(args, &whole, &compared))
+}
+
+/// The algorithms that run in one of the places at least; the others are named.
+fn having_places(sites: &Sites, algorithms: Vec<Algorithm>, args: &Args) -> Result<Vec<Algorithm>, Failure> {
+    let has_one = |algorithm: &Algorithm| sites.offering(*algorithm).iter().any(|site| site.name() != sites::OPENSSL);
+    let (having, without): (Vec<_>, Vec<_>) = algorithms.into_iter().partition(has_one);
+    if without.is_empty() {
+        return Ok(having);
+    }
+    let names: Vec<_> = without.iter().map(|algorithm| algorithm.name()).collect();
+    let why = format!(
+        "{}: not in any of the places to be measured; `--place here` measures the calling thread, `lanes` is for public keys",
+        names.join(", ")
+    );
+    if having.is_empty() && args.mix.is_empty() {
+        return Err(Failure::new(Exit::Usage, why));
+    }
+    say!("bywash: {why}");
+    Ok(having)
+}
+
+/// Said before minutes are spent on what could not be written then.
+fn check_folder(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match folder.metadata() {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(Failure::file("write", path, &ErrorKind::NotADirectory.into())),
+        Err(error) => Err(Failure::file("write", path, &error)),
+    }
 }
 
 /// Set by Ctrl-C; a second one ends the process at once.
@@ -309,7 +342,8 @@ impl Bench<'_> {
         for &bytes in sizes_of(algorithm, self.args) {
             let row = self.row(&sites, algorithm, direction, bytes);
             self.progress.inc(1);
-            if !row.cells.iter().all(is_interrupted) {
+            let is_there = rows.iter().any(|there: &Row| there.bytes == row.bytes);
+            if !is_there && !row.cells.iter().all(is_interrupted) {
                 rows.push(row);
             }
         }
@@ -325,7 +359,10 @@ impl Bench<'_> {
 
     fn row(&mut self, sites: &[&dyn Site], algorithm: Algorithm, direction: Direction, bytes: usize) -> Row {
         self.progress.set_message(format!("{algorithm} {}", sizes::show(bytes)));
-        let cells = match Job::new(algorithm, direction, bytes) {
+        let job = Job::new(algorithm, direction, bytes);
+        // Modes of whole blocks take a size that they can have.
+        let bytes = job.as_ref().ok().filter(|_| !algorithm.is_public_key()).map_or(bytes, |job| job.operation.input.len());
+        let cells = match job {
             Ok(job) => measure::of_job(sites, &job, &self.setting, &mut self.watch),
             Err(error) => sites.iter().map(|_| Cell::Failed { error: error.to_string() }).collect(),
         };
