@@ -49,8 +49,6 @@ impl Recurring {
 
 /// What is known of a key, and what it is found by.
 pub(super) enum Found {
-    /// It is the one that the context has.
-    Same,
     /// A cipher that has it.
     Ready(Tag, Box<dyn Solo>),
     /// It was here lately.
@@ -59,14 +57,11 @@ pub(super) enum Found {
     New,
 }
 
-/// Looks for a key, unless it is the same that the context has, which is asked only of keys that are looked at.
+/// Looks for a key that is another than the context has.
 #[inline]
-pub(super) fn find(algorithm: Algorithm, key: &[u8], most: usize, is_same: impl FnOnce() -> bool) -> Found {
-    let find = |recurring: &mut Recurring| match recurring.watch.looks(most) {
-        false => recurring.pass_by(),
-        true if is_same() => Found::Same,
-        true => recurring.look(algorithm, key, most),
-    };
+pub(super) fn find(algorithm: Algorithm, key: &[u8], most: usize) -> Found {
+    let find =
+        |recurring: &mut Recurring| if recurring.watch.looks(most) { recurring.look(algorithm, key, most) } else { recurring.pass_by() };
     with(find).unwrap_or(Found::New)
 }
 

@@ -101,12 +101,10 @@ impl Work {
     /// A key for a cipher of our own: found expanded, if it is another than before, or else to be expanded. A message that was begun under the same key is the context's to end.
     #[inline]
     fn find_key(&mut self, key: &[u8], was_keyed: bool) -> Outcome {
-        let most = self.keeper.map_or(0, Provider::keeps_most);
-        let is_same = || was_keyed && self.key().is_some_and(|old| constant_time_eq(old, key));
-        let found = recurring::find(self.algorithm, key, most, is_same);
-        if matches!(found, Found::Same) {
+        if was_keyed && self.key().is_some_and(|old| constant_time_eq(old, key)) {
             return Ok(());
         }
+        let found = recurring::find(self.algorithm, key, self.keeper.map_or(0, Provider::keeps_most));
         self.leave_key(was_keyed);
         match (found, &mut self.way) {
             (Found::Ready(tag, ready), Way::Solo(solo)) => {
@@ -284,7 +282,7 @@ impl Work {
     pub(crate) fn flush(&mut self) {
         if let Some((operations, bytes)) = self.accounts.take() {
             self.client.count(self.algorithm, operations, bytes);
-            self.leaves |= bytes >= leftovers::FROM;
+            self.leaves |= leftovers::are_there(self.algorithm, bytes);
         }
     }
 
@@ -329,7 +327,7 @@ impl Drop for Work {
             }
         }
         if self.leaves {
-            leftovers::wipe();
+            leftovers::wipe(self.algorithm);
         }
     }
 }

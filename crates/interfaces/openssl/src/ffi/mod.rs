@@ -8,6 +8,7 @@ pub mod abi;
 pub mod guard;
 pub mod ids;
 pub mod libcrypto;
+mod names;
 pub mod outgoing;
 pub mod params;
 

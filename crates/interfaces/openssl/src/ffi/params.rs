@@ -1,6 +1,7 @@
 //! Reading and writing `OSSL_PARAM` arrays that the program's libcrypto hands us, with type and length checked.
 
 use super::abi::{INTEGER, OCTET_PTR, OCTET_STRING, Param, UNSIGNED_INTEGER, UTF8_PTR, UTF8_STRING};
+use super::names;
 use core::ffi::{CStr, c_void};
 use core::{ptr, slice, str};
 
@@ -142,11 +143,11 @@ impl Param {
         unsafe { CStr::from_ptr(self.key) }
     }
 
-    /// Whether that is its name. Programs ask for parameters with every message, so this stops at the first difference.
+    /// Whether that is its name.
     #[inline(always)]
     pub fn is(&self, key: &CStr) -> bool {
-        // SAFETY: the name ends in NUL, and no byte is read after one that differs, so none after that NUL.
-        key.to_bytes_with_nul().iter().enumerate().all(|(index, &byte)| unsafe { *self.key.cast::<u8>().add(index) } == byte)
+        // SAFETY: an entry within a valid array has a name that ends in NUL.
+        unsafe { names::is(self.key, key) }
     }
 
     /// The value's bytes as they lie there, whatever their type.

@@ -4,6 +4,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "tests call libcrypto as its manual pages say, with buffers that outlive the calls")]
 
 pub mod kdf;
+pub mod pair;
 
 use bywash_openssl::ffi::Param;
 use bywash_openssl::ffi::abi::{OCTET_STRING, UNSIGNED_INTEGER};
