@@ -2,7 +2,7 @@
 
 pub(crate) use crate::checks::are_equal;
 pub(crate) use crate::text::{BLOCK, Text, beyond};
-pub(crate) use crate::wipe::{wipe, wipe_as};
+pub(crate) use crate::wipe::{wipe, wipe_as, wipe_whole};
 use core::arch::x86_64::*;
 
 /// Bytes in a register.

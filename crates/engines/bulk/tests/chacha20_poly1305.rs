@@ -149,6 +149,29 @@ fn a_message_may_begin_in_the_place_of_any_other() {
 }
 
 #[test]
+fn what_was_wiped_encrypts_nothing() {
+    if !supported() {
+        return;
+    }
+    let key = Key::new(&[1; 32]);
+    for pieces in [&[][..], &[10], &[10, 10], &[2000]] {
+        let mut message = Message::new(&key, &[2; 12]);
+        for &len in pieces {
+            message.encrypt(Text::in_place(&mut vec![3; len])).unwrap();
+        }
+        let mut over = message.clone();
+        over.wipe_stream();
+        message.wipe();
+        for message in [&mut message, &mut over] {
+            let mut text = [7; 20];
+            assert!(message.encrypt(Text::in_place(&mut text)).is_err() && message.decrypt(Text::in_place(&mut text)).is_err());
+            assert_eq!((text, message.aad(&[1])), ([7; 20], Err(Error::AadAfterText)));
+            message.tag();
+        }
+    }
+}
+
+#[test]
 fn a_copy_of_a_message_goes_on_by_itself() {
     if !supported() {
         return;

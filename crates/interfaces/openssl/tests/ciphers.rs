@@ -454,6 +454,41 @@ fn no_iv_encrypts_twice() {
     }
 }
 
+/// A new direction in the midst of a message, and then the old one: to go on from the message's beginning would be to encrypt twice under one IV.
+#[test]
+fn no_turn_encrypts_twice() {
+    for library in ROUTES.iter().map(|route| Library::new(route)) {
+        for name in ["AES-256-GCM", "ChaCha20-Poly1305"] {
+            let cipher = library.cipher(name, "bywash");
+            let context = Context::new();
+            assert!(context.init(Some(&cipher), Some(&[1; 32]), Some(&[2; 12]), 1));
+            let stream = context.update(&[0; 64]).unwrap();
+            assert!(context.init(None, None, None, 0) && context.init(None, None, None, 1));
+            assert_eq!(context.update(&[0; 64]), None, "{name}");
+            assert_eq!(context.finish(), None, "{name}");
+            take_reason();
+            assert!(context.init(None, None, Some(&[2; 12]), 1), "whoever sets an IV again has said so");
+            assert_eq!(context.update(&[0; 64]).unwrap(), stream, "{name}");
+        }
+    }
+}
+
+/// `EVP_Cipher` of nothing is nothing, also in the midst of a message.
+#[test]
+fn a_step_of_nothing_ends_no_message_of_chacha() {
+    let library = Library::new("here");
+    let pair = Pair::new(&library, "ChaCha20-Poly1305");
+    for encrypt in [true, false] {
+        let (ours, theirs) = pair.contexts(&[1; 32], &[2; 12], encrypt);
+        let run = |context: &Context| {
+            let nothing = context.step(&[], false);
+            (nothing, context.update(&[5; 70]), context.step(&[], false), context.step(&[], true), context.update(&[6; 40]))
+        };
+        assert_eq!(run(&ours), run(&theirs), "encrypt {encrypt}");
+        take_reason();
+    }
+}
+
 #[test]
 fn an_iv_too_short_to_be_counted_is_not() {
     let library = Library::new("auto");

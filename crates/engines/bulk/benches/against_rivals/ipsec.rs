@@ -74,7 +74,7 @@ fn burst(mode: Mode, key: &[u8]) -> Option<Work> {
         let lone = texts.is_empty().then_some(buffer.as_mut_ptr());
         let starts: Vec<*mut u8> = lone.into_iter().chain(texts.iter_mut().map(|text| text.as_mut_ptr())).collect();
         let most = if mode == Mode::CbcStreams { STREAM_MAX } else { buffer.len() };
-        for at in (0..buffer.len()).step_by(most) {
+        for at in (0..buffer.len()).step_by(most.max(1)) {
             let job = |&start: &*mut u8| {
                 let text = start.wrapping_add(at);
                 Job {

@@ -4,24 +4,22 @@ use super::poly1305::Poly1305;
 use super::stream::{self, Block, State};
 use super::{Key, TAG, TEXT_MAX, begin_text, go_on, lengths};
 use crate::Error;
-use crate::memory::Text;
+use crate::memory::{self, Text};
 
 /// One message: associated data in any pieces, then text in any pieces, then the tag.
 ///
 /// A message that is decrypted in pieces gives away text before its tag is known. Whoever compares the tag does so in constant time.
-#[derive(Clone)]
 pub struct Message(Box<Progress>);
 
 /// Associated data that is kept until there is text, so that the hash's key is made together with the text's first blocks: more than a record of TLS has.
 const KEPT: usize = 64;
 
 /// What moves would leave copies of.
-#[derive(Clone)]
 struct Progress {
     state: State,
     /// Without a key while `waits`.
     hash: Poly1305,
-    /// Blocks that are made and have not been used up: of their bytes those in `made`.
+    /// Blocks that are made: of their bytes those in `made` have not been used up, and behind those are zeros.
     stream: [Block; stream::SIDE_BY_SIDE],
     made: (usize, usize),
     /// Whether text has come in short pieces before, so that more of them are likely.
@@ -37,7 +35,13 @@ struct Progress {
 impl Message {
     /// Begins a message.
     pub fn new(key: &Key, nonce: &[u8; 12]) -> Self {
-        let mut message = Self(Box::new(Progress {
+        let mut message = Self::empty();
+        message.restart(key, nonce);
+        message
+    }
+
+    fn empty() -> Self {
+        Self(Box::new(Progress {
             state: State::empty(),
             hash: Poly1305::empty(),
             stream: [stream::EMPTY; stream::SIDE_BY_SIDE],
@@ -47,9 +51,7 @@ impl Message {
             aad_len: 0,
             text_len: 0,
             waits: true,
-        }));
-        message.restart(key, nonce);
-        message
+        }))
     }
 
     /// Begins another message in the place of this one.
@@ -57,15 +59,21 @@ impl Message {
         let message = &mut *self.0;
         message.state.set(&key.0, nonce);
         message.hash.forget();
-        (message.made, message.goes_on) = ((0, 0), false);
+        message.wipe_stream();
+        message.goes_on = false;
         (message.aad_len, message.text_len, message.waits) = (0, 0, true);
     }
 
-    /// Overwrites all that is secret; what it does until it [begins anew](Self::restart) means nothing.
+    /// Overwrites all that is secret. It takes no text until it [begins anew](Self::restart), and its tag means nothing.
     pub fn wipe(&mut self) {
-        self.0.state.wipe();
-        self.0.hash.forget();
-        stream::wipe(&mut self.0.stream);
+        self.0.wipe();
+        (self.0.text_len, self.0.waits) = (TEXT_MAX, false);
+    }
+
+    /// Overwrites the key stream that is made and has not been used up, of a message that has ended. It takes no text until it [begins anew](Self::restart).
+    pub fn wipe_stream(&mut self) {
+        self.0.wipe_stream();
+        self.0.text_len = TEXT_MAX;
     }
 
     /// Takes associated data.
@@ -90,26 +98,15 @@ impl Message {
     /// The tag of all that came; more may follow, and another tag.
     pub fn tag(&self) -> [u8; TAG] {
         if self.0.waits {
-            let mut begun = self.clone();
-            begun.0.begin();
-            return begun.tag();
+            let (mut state, mut hash) = (self.0.state.clone(), Poly1305::empty());
+            begin(&mut state, &mut hash, &self.0.aad[..self.0.aad_len as usize]);
+            return hash.tag(&lengths(self.0.aad_len, 0));
         }
         self.0.hash.tag(&lengths(self.0.aad_len, self.0.text_len))
     }
 }
 
 impl Progress {
-    /// Makes the hash's key, for what comes without text or before it.
-    fn begin(&mut self) {
-        #[allow(unsafe_code)]
-        // SAFETY: a message exists only where the processor has the features.
-        unsafe {
-            self.hash.set_key(self.state.hash_key());
-            self.hash.update(&self.aad[..self.aad_len as usize]);
-        }
-        self.waits = false;
-    }
-
     fn take_aad(&mut self, aad: &[u8]) {
         if self.waits
             && let Some(room) = self.aad[self.aad_len as usize..].get_mut(..aad.len())
@@ -117,7 +114,8 @@ impl Progress {
             room.copy_from_slice(aad);
         } else {
             if self.waits {
-                self.begin();
+                begin(&mut self.state, &mut self.hash, &self.aad[..self.aad_len as usize]);
+                self.waits = false;
             }
             self.hash(aad);
         }
@@ -156,6 +154,21 @@ impl Progress {
         Ok(())
     }
 
+    /// Overwrites everything; only [`restart`](Message::restart) makes a message of it again.
+    fn wipe(&mut self) {
+        #[allow(unsafe_code)]
+        // SAFETY: it is numbers, and one boolean, of which zeros are a value.
+        unsafe {
+            memory::wipe_whole(self);
+        }
+    }
+
+    /// Overwrites the blocks that are made, those that are used up among them.
+    fn wipe_stream(&mut self) {
+        stream::wipe(&mut self.stream[..self.made.1.div_ceil(stream::BLOCK)]);
+        self.made = (0, 0);
+    }
+
     /// What comes after other text, or after long associated data.
     fn go_on<const SEAL: bool>(&mut self, text: &mut Text<'_>) {
         if self.text_len == 0 {
@@ -167,6 +180,7 @@ impl Progress {
             return;
         }
         if left > SHORT {
+            self.wipe_stream();
             #[allow(unsafe_code)]
             // SAFETY: as above.
             unsafe {
@@ -211,19 +225,48 @@ impl Progress {
     }
 }
 
+/// Makes the hash's key, for what comes without text or before it, and hashes the associated data that was kept.
+fn begin(state: &mut State, hash: &mut Poly1305, aad: &[u8]) {
+    #[allow(unsafe_code)]
+    // SAFETY: a message exists only where the processor has the features.
+    unsafe {
+        hash.set_key(state.hash_key());
+        hash.update(aad);
+    }
+}
+
 /// Pieces for which blocks are made ahead, in bytes.
 const SHORT: usize = 8 * stream::BLOCK;
 
-/// Which bytes of a block are left after so much text.
+/// Which bytes of the block that was made last are left after so much text.
 fn rest_of_block(text: u64) -> (usize, usize) {
-    match (text % stream::BLOCK as u64) as usize {
-        0 => (0, 0),
-        used => (used, stream::BLOCK),
+    let rest = (text % stream::BLOCK as u64) as usize;
+    (if rest == 0 { stream::BLOCK } else { rest }, stream::BLOCK)
+}
+
+impl Clone for Message {
+    fn clone(&self) -> Self {
+        let mut new = Self::empty();
+        new.clone_from(self);
+        new
+    }
+
+    /// The same message, in the room that is there.
+    fn clone_from(&mut self, of: &Self) {
+        let (to, of) = (&mut *self.0, &*of.0);
+        to.wipe_stream();
+        to.state.clone_from(&of.state);
+        to.hash.clone_from(&of.hash);
+        for (to, of) in to.stream.iter_mut().zip(&of.stream).take(of.made.1.div_ceil(stream::BLOCK)) {
+            to.0.copy_from_slice(&of.0);
+        }
+        to.aad.copy_from_slice(&of.aad);
+        (to.made, to.goes_on, to.aad_len, to.text_len, to.waits) = (of.made, of.goes_on, of.aad_len, of.text_len, of.waits);
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        stream::wipe(&mut self.stream);
+        self.wipe();
     }
 }

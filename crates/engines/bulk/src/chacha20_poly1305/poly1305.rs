@@ -25,7 +25,6 @@ const MANY: usize = 3 * EIGHT;
 const LAST: [usize; LANES] = [7, 5, 3, 1, 6, 4, 2, 0];
 
 /// The hash of a message.
-#[derive(Clone)]
 pub(super) struct Poly1305 {
     r: [u64; 2],
     pad: [u64; 2],
@@ -38,6 +37,25 @@ pub(super) struct Poly1305 {
     /// Bytes of a block that is not whole yet.
     part: [u8; BLOCK],
     part_len: usize,
+}
+
+impl Clone for Poly1305 {
+    fn clone(&self) -> Self {
+        let mut new = Self::empty();
+        new.clone_from(self);
+        new
+    }
+
+    /// The same, in the place of another.
+    fn clone_from(&mut self, of: &Self) {
+        (self.part_len, self.has_powers) = (of.part_len, of.has_powers);
+        self.r.copy_from_slice(&of.r);
+        self.pad.copy_from_slice(&of.pad);
+        self.h.copy_from_slice(&of.h);
+        self.part.copy_from_slice(&of.part);
+        self.last.0.as_flattened_mut().copy_from_slice(of.last.0.as_flattened());
+        self.powers.0.as_flattened_mut().copy_from_slice(of.powers.0.as_flattened());
+    }
 }
 
 impl Drop for Poly1305 {

@@ -43,31 +43,38 @@ pub(super) fn wipe(blocks: &mut [Block]) {
 }
 
 /// The words from which the next block is made.
-#[derive(Clone)]
 pub(super) struct State([u32; 16]);
+
+impl Clone for State {
+    fn clone(&self) -> Self {
+        let mut new = Self::empty();
+        new.clone_from(self);
+        new
+    }
+
+    /// The same, in the place of another.
+    fn clone_from(&mut self, of: &Self) {
+        self.0.copy_from_slice(&of.0);
+    }
+}
 
 impl Drop for State {
     fn drop(&mut self) {
-        self.wipe();
+        memory::wipe(&mut self.0);
     }
 }
 
 impl State {
-    /// Overwrites what is from a key.
-    #[inline]
-    pub(super) fn wipe(&mut self) {
-        memory::wipe(&mut self.0[4..]);
-    }
-
     /// What [`Self::set`] fills.
     #[inline]
     pub(super) fn empty() -> Self {
-        Self([0x6170_7865, 0x3320_646E, 0x7962_2D32, 0x6B20_6574, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+        Self([0; 16])
     }
 
     /// Takes key and nonce; the block counter is 0.
     #[inline]
     pub(super) fn set(&mut self, key: &[u8; 32], nonce: &[u8; 12]) {
+        self.0[..4].copy_from_slice(&[0x6170_7865, 0x3320_646E, 0x7962_2D32, 0x6B20_6574]);
         self.0[12] = 0;
         let (of_key, rest) = self.0[4..].split_at_mut(8);
         for (word, bytes) in of_key.iter_mut().zip(key.as_chunks().0).chain(rest[1..].iter_mut().zip(nonce.as_chunks().0)) {

@@ -5,7 +5,7 @@ use super::long::{self, STEP};
 use super::{Expanded, IV, Key, lengths};
 use crate::Error;
 use crate::aes::with_rounds;
-use crate::checks::{aad_with, check_iv, text_with};
+use crate::checks::{TEXT_MAX, aad_with, check_iv, text_with};
 use crate::ghash::reversed_block;
 use crate::memory::{self, BLOCK, Text};
 use core::arch::x86_64::*;
@@ -13,7 +13,6 @@ use core::arch::x86_64::*;
 /// One message under a [`Key`], which every call must be given again: associated data in any pieces, then text in any pieces, then the tag.
 ///
 /// A message that is decrypted in pieces gives away text before its tag is known. Whoever compares the tag does so in constant time.
-#[derive(Clone)]
 #[repr(C, align(16))] // No block lies across two cache lines: the next piece reads it out of the store buffer.
 pub struct Message {
     /// The block before the first counter block.
@@ -36,20 +35,23 @@ pub struct Message {
 impl Message {
     /// Begins a message.
     pub fn new(key: &Key, iv: &[u8]) -> Result<Self, Error> {
-        let zero = [0; BLOCK];
-        let mut message = Self {
-            before: zero,
-            mask: zero,
-            counter: 0,
-            y: zero,
-            part: zero,
-            stream: zero,
-            aad_len: 0,
-            text_len: 0,
-            has_public_counter: false,
-        };
+        let mut message = Self::empty();
         message.restart(key, iv)?;
         Ok(message)
+    }
+
+    const fn empty() -> Self {
+        Self {
+            before: [0; BLOCK],
+            mask: [0; BLOCK],
+            y: [0; BLOCK],
+            part: [0; BLOCK],
+            stream: [0; BLOCK],
+            aad_len: 0,
+            text_len: 0,
+            counter: 0,
+            has_public_counter: false,
+        }
     }
 
     /// Begins another message in the place of this one.
@@ -64,12 +66,13 @@ impl Message {
         Ok(())
     }
 
-    /// Overwrites all that is secret; what it does until it [begins anew](Self::restart) means nothing.
+    /// Overwrites all that is secret; it takes nothing until it [begins anew](Self::restart), and its tag means nothing.
     pub fn wipe(&mut self) {
         // The first as well: made from an IV of other than 12 bytes it is a hash, which gives the hash key away.
         for block in [&mut self.before, &mut self.mask, &mut self.y, &mut self.part, &mut self.stream] {
             memory::wipe(core::slice::from_mut(block));
         }
+        self.text_len = TEXT_MAX;
     }
 
     /// Takes associated data.
@@ -223,6 +226,24 @@ impl Message {
         let cipher = _mm_maskz_mov_epi8(memory::mask16(len), if SEAL { done } else { given });
         memory::set_block(&mut self.stream, stream);
         memory::set_block(&mut self.part, cipher);
+    }
+}
+
+impl Clone for Message {
+    fn clone(&self) -> Self {
+        let mut new = Self::empty();
+        new.clone_from(self);
+        new
+    }
+
+    /// The same message, in the room that is there.
+    fn clone_from(&mut self, of: &Self) {
+        self.before.copy_from_slice(&of.before);
+        self.mask.copy_from_slice(&of.mask);
+        self.y.copy_from_slice(&of.y);
+        self.part.copy_from_slice(&of.part);
+        self.stream.copy_from_slice(&of.stream);
+        (self.aad_len, self.text_len, self.counter, self.has_public_counter) = (of.aad_len, of.text_len, of.counter, of.has_public_counter);
     }
 }
 

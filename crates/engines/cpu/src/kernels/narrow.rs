@@ -95,13 +95,22 @@ macro_rules! room {
             fn wipe(&mut self) {
                 self.0.wipe();
             }
+        }
+
+        impl Clone for $mode {
+            fn clone(&self) -> Self {
+                Self(self.0.clone())
+            }
+
+            fn clone_from(&mut self, of: &Self) {
+                self.0.clone_from(&of.0);
+            }
         })*
     };
 }
 
 room!(Ecb Ctr);
 
-#[derive(Clone)]
 struct Ctr(Key);
 
 impl Mode for Ctr {
@@ -154,7 +163,6 @@ impl Mode for Cbc {
     }
 }
 
-#[derive(Clone)]
 struct Ecb(Key);
 
 impl Mode for Ecb {

@@ -25,7 +25,8 @@ pub(crate) fn make(algorithm: Algorithm) -> Option<Box<dyn Solo>> {
     })
 }
 
-/// Whether ChaCha20-Poly1305 gains, at every length and in pieces of any: on Zen 5 it does (`bench/evp-calls.sh`). On a Xeon (family 6, model 207) OpenSSL's own is up to a
+/// Whether ChaCha20-Poly1305 gains, at every length and in pieces of any: on Zen 5 it does (`bench/evp-calls.sh`), and on Zen 4 whole messages do by more (`cargo bench -p bywash-bulk`; not measured
+/// through OpenSSL). On a Xeon (family 6, model 207) OpenSSL's own is up to a
 /// seventh faster at 16 KiB (`bench/README.md`), so programs keep that on other makers' processors; SSE4A tells AMD's.
 fn chacha_gains() -> bool {
     chacha20_poly1305::is_supported() && is_x86_feature_detected!("sse4a")
@@ -145,10 +146,14 @@ impl<K: Room> Expanded<K> {
         Self { path, given: Secret::none(), room: None }
     }
 
-    /// Nothing is expanded if it is the same key again.
+    /// Nothing is expanded if it is the same key again; whether it is another.
     #[inline]
-    pub(super) fn set(&mut self, algorithm: Algorithm, key: &[u8]) -> Result<()> {
-        if self.given.get().is_some_and(|given| constant_time_eq(given, key)) { Ok(()) } else { self.expand(algorithm, key) }
+    pub(super) fn set(&mut self, algorithm: Algorithm, key: &[u8]) -> Result<bool> {
+        let is_same = self.given.get().is_some_and(|given| constant_time_eq(given, key));
+        if !is_same {
+            self.expand(algorithm, key)?;
+        }
+        Ok(!is_same)
     }
 
     fn expand(&mut self, algorithm: Algorithm, key: &[u8]) -> Result<()> {
@@ -247,7 +252,7 @@ impl<M: Mode + Room> Pieces<M> {
 impl<M: Mode + Room> Solo for Pieces<M> {
     fn set_key(&mut self, key: &[u8]) -> Result<()> {
         self.message = None;
-        self.key.set(self.algorithm, key)
+        self.key.set(self.algorithm, key).map(drop)
     }
 
     fn key(&self) -> Option<&[u8]> {

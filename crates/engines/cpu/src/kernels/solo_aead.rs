@@ -21,6 +21,8 @@ enum At {
 pub(super) trait Ends {
     /// Overwrites all that is secret.
     fn wipe(&mut self);
+    /// Overwrites what was made for text that does not come any more, where that is more than a block.
+    fn end(&mut self) {}
 }
 
 impl Ends for gcm::Message {
@@ -38,6 +40,10 @@ impl Ends for narrow::gcm::Message {
 impl Ends for chacha20_poly1305::Message {
     fn wipe(&mut self) {
         self.wipe();
+    }
+
+    fn end(&mut self) {
+        self.wipe_stream();
     }
 }
 
@@ -59,7 +65,10 @@ impl<C: Streaming<Message: Ends> + Room> Aead<C> {
 impl<C: Streaming<Message: Ends> + Room> Solo for Aead<C> {
     fn set_key(&mut self, key: &[u8]) -> Result<()> {
         self.at = At::End;
-        self.key.set(self.algorithm, key)
+        if self.key.set(self.algorithm, key)? {
+            self.message.iter_mut().for_each(Ends::wipe);
+        }
+        Ok(())
     }
 
     fn key(&self) -> Option<&[u8]> {
@@ -112,10 +121,11 @@ impl<C: Streaming<Message: Ends> + Room> Solo for Aead<C> {
 
     #[inline]
     fn finish(&mut self, tag: &mut [u8; 16]) -> Result<()> {
-        match (self.key.get(), &self.message) {
+        match (self.key.get(), &mut self.message) {
             (Some(cipher), Some(message)) if self.at != At::End => {
                 self.at = At::End;
                 *tag = cipher.tag(message);
+                message.end();
                 Ok(())
             }
             _ => too_early(self.algorithm),

@@ -25,6 +25,8 @@ pub(crate) struct ChaCha {
     nonce: [u8; AEAD_IV_LEN],
     /// Whether a message is under way.
     begun: bool,
+    /// Whether it was given another direction in the midst, after which there must be another IV: to encrypt again from its beginning would give both texts away.
+    turned: bool,
     tag: [u8; TAG_LEN],
     tag_len: usize,
     /// The TLS record that comes next.
@@ -44,13 +46,16 @@ impl ChaCha {
     }
 
     fn forget_message(&mut self) {
-        self.begun = false;
+        (self.begun, self.turned) = (false, false);
         self.tls = None;
     }
 
     #[inline]
     fn enter(&mut self) -> Outcome {
         if !self.begun {
+            if self.turned {
+                return fail(Reason::CipherOperationFailed, "a message goes on in its direction; after another one there must be an IV");
+            }
             self.work.need_key()?;
             self.work.start(self.direction, &self.nonce)?;
             self.begun = true;
@@ -124,7 +129,7 @@ impl ChaCha {
         }
         self.nonce = self.base_nonce;
         self.nonce[4..].iter_mut().zip(&aad[..8]).for_each(|(nonce, sequence)| *nonce ^= sequence);
-        self.begun = false;
+        (self.begun, self.turned) = (false, false);
         self.tls = Some(Record { aad, text_len });
         self.tls_pad = TAG_LEN;
         Ok(())
@@ -188,6 +193,7 @@ impl Cipher for ChaCha {
             base_nonce: [0; AEAD_IV_LEN],
             nonce: [0; AEAD_IV_LEN],
             begun: false,
+            turned: false,
             tag: [0; TAG_LEN],
             tag_len: 0,
             tls: None,
@@ -196,8 +202,8 @@ impl Cipher for ChaCha {
     }
 
     fn init(&mut self, direction: Direction, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome {
-        if direction != self.direction {
-            self.begun = false;
+        if direction != self.direction && self.begun {
+            (self.begun, self.turned) = (false, true);
         }
         self.direction = direction;
         if let Some(iv) = iv {
@@ -227,9 +233,6 @@ impl Cipher for ChaCha {
 
     #[inline(always)]
     fn update(&mut self, io: &mut Io) -> Outcome<usize> {
-        if io.len() == 0 {
-            return Ok(0);
-        }
         self.step(io)
     }
 
@@ -241,8 +244,12 @@ impl Cipher for ChaCha {
         Ok(0)
     }
 
+    /// Nothing is no end: that is [`finish`](Self::finish) alone.
     #[inline]
     fn step(&mut self, io: &mut Io) -> Outcome<usize> {
+        if io.len() == 0 {
+            return Ok(0);
+        }
         if io.has_output() {
             io.need_room(io.len())?;
         }

@@ -32,7 +32,9 @@
 //!
 //! - ChaCha20-Poly1305 without a key, or with associated data after text, is an error here; there it makes bytes that nobody else would.
 //! - Buffers that overlap, or in-place updates while a partial block waits, give the right bytes here.
-//! - A new direction without a new key is honoured by ECB and CBC.
+//! - A new direction without a new key is honoured by ECB and CBC. In the midst of a message of ChaCha20-Poly1305 it ends that, and there must be an IV or a key before the next.
+//! - ChaCha20-Poly1305 has at most (2^32 - 1) 64 bytes of text in a message (RFC 8439 s2.8); there the counter wraps. `EVP_CTRL_AEAD_SET_IV_FIXED` is taken with the next message, and after
+//!   `EVP_CTRL_AEAD_TLS1_AAD` there is a record.
 
 mod accounts;
 mod block;

@@ -160,6 +160,7 @@ impl Work {
     #[inline]
     pub(crate) fn start(&mut self, direction: Direction, iv: &[u8]) -> Outcome {
         self.has_text = false;
+        self.leaves |= leftovers::are_always(self.algorithm);
         match &mut self.way {
             Way::Solo(solo) => solo.start(direction, iv)?,
             Way::Shared { stream: Some((same, stream)), .. } if *same == direction => stream.start(iv)?,
@@ -258,6 +259,7 @@ impl Work {
     /// Runs a whole operation, wherever the routing table says. A session counts it itself.
     #[inline(always)]
     pub(crate) fn run(&mut self, mut operation: Operation<'_>) -> Outcome {
+        self.leaves |= leftovers::are_always(self.algorithm);
         match &mut self.way {
             Way::Solo(solo) => {
                 let bytes = operation.data.input_len();
@@ -282,7 +284,7 @@ impl Work {
     pub(crate) fn flush(&mut self) {
         if let Some((operations, bytes)) = self.accounts.take() {
             self.client.count(self.algorithm, operations, bytes);
-            self.leaves |= leftovers::are_there(self.algorithm, bytes);
+            self.leaves |= leftovers::are_of(bytes);
         }
     }
 
@@ -308,7 +310,7 @@ impl Work {
             is_keyed: self.is_keyed,
             has_text: self.has_text,
             accounts: Accounts::new(),
-            leaves: false,
+            leaves: leftovers::are_always(self.algorithm),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::kernel::Pass;
 use super::{Expanded, IV, Key, lengths};
-use crate::checks::{aad_with, check_iv, text_with};
+use crate::checks::{TEXT_MAX, aad_with, check_iv, text_with};
 use crate::narrow::registers::{Registers, Work};
 use crate::text::{BLOCK, Text};
 use crate::{Error, wipe};
@@ -11,7 +11,6 @@ use core::ops::Range;
 /// One message under a [`Key`], which every call must be given again: associated data in any pieces, then text in any pieces, then the tag.
 ///
 /// A message that is decrypted in pieces gives away text before its tag is known. Whoever compares the tag does so in constant time.
-#[derive(Clone)]
 pub struct Message {
     /// The block before the first counter block, byte-reversed.
     before: [u8; BLOCK],
@@ -28,10 +27,13 @@ pub struct Message {
 impl Message {
     /// Begins a message.
     pub fn new(key: &Key, iv: &[u8]) -> Result<Self, Error> {
-        let zero = [0; BLOCK];
-        let mut message = Self { before: zero, y: zero, part: zero, stream: zero, aad_len: 0, text_len: 0 };
+        let mut message = Self::empty();
         message.restart(key, iv)?;
         Ok(message)
+    }
+
+    const fn empty() -> Self {
+        Self { before: [0; BLOCK], y: [0; BLOCK], part: [0; BLOCK], stream: [0; BLOCK], aad_len: 0, text_len: 0 }
     }
 
     /// Begins another message in the place of this one.
@@ -48,12 +50,13 @@ impl Message {
         Ok(())
     }
 
-    /// Overwrites all that is secret; what it does until it [begins anew](Self::restart) means nothing.
+    /// Overwrites all that is secret; it takes nothing until it [begins anew](Self::restart), and its tag means nothing.
     pub fn wipe(&mut self) {
         // The hash, and so a block before the first that is one, give the hash key away.
         for block in [&mut self.before, &mut self.y, &mut self.part, &mut self.stream] {
             wipe(block);
         }
+        self.text_len = TEXT_MAX;
     }
 
     /// Takes associated data.
@@ -158,6 +161,23 @@ impl Message {
         let mut number = self.before;
         number[..4].copy_from_slice(&next.to_le_bytes());
         V::One::load(&number)
+    }
+}
+
+impl Clone for Message {
+    fn clone(&self) -> Self {
+        let mut new = Self::empty();
+        new.clone_from(self);
+        new
+    }
+
+    /// The same message, in the room that is there.
+    fn clone_from(&mut self, of: &Self) {
+        self.before.copy_from_slice(&of.before);
+        self.y.copy_from_slice(&of.y);
+        self.part.copy_from_slice(&of.part);
+        self.stream.copy_from_slice(&of.stream);
+        (self.aad_len, self.text_len) = (of.aad_len, of.text_len);
     }
 }
 
