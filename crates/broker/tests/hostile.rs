@@ -14,9 +14,10 @@ use support::{Raw, Served, ctr, ctr_operation, serve, until};
 /// Runs `attack` while an honest client works beside it; the honest one must be served throughout.
 fn beside(served: &Served, attack: impl FnOnce()) {
     let stop = AtomicBool::new(false);
+    // Before the attack, after which nobody of this user is let in for a while.
+    let mut client = Raw::connect(&served.path).unwrap();
     std::thread::scope(|scope| {
         let honest = scope.spawn(|| {
-            let mut client = Raw::connect(&served.path).unwrap();
             let session = client.open(&ctr()).unwrap();
             let mut done = 0u64;
             while !stop.load(Ordering::Relaxed) || done < 1000 {

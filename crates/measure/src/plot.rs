@@ -83,12 +83,17 @@ pub fn draw(path: &Path, panels: &[Panel]) -> Result<(), Error> {
     let failed = |error: &dyn fmt::Display| Error::new(path, error);
     let columns = panels.len().clamp(1, COLUMNS);
     let rows = panels.len().div_ceil(columns).max(1);
-    let root = SVGBackend::new(path, (PANEL.0 * columns as u32, PANEL.1 * rows as u32)).into_drawing_area();
-    root.fill(&WHITE).map_err(|error| failed(&error))?;
-    for (area, panel) in root.split_evenly((rows, columns)).iter().zip(panels) {
-        panel.draw(area).map_err(|error| failed(&error))?;
+    // The library itself writes files, and does not say so when it cannot.
+    let mut text = String::new();
+    {
+        let root = SVGBackend::with_string(&mut text, (PANEL.0 * columns as u32, PANEL.1 * rows as u32)).into_drawing_area();
+        root.fill(&WHITE).map_err(|error| failed(&error))?;
+        for (area, panel) in root.split_evenly((rows, columns)).iter().zip(panels) {
+            panel.draw(area).map_err(|error| failed(&error))?;
+        }
+        root.present().map_err(|error| failed(&error))?;
     }
-    root.present().map_err(|error| failed(&error))
+    std::fs::write(path, text).map_err(|error| failed(&error))
 }
 
 /// A size in bytes as people write it, powers of 1024: `64`, `16K`, `1M`.

@@ -17,11 +17,14 @@ const LEAST: f64 = 1.5;
 /// # Errors
 /// Naming the file.
 pub fn draw(path: &Path, title: &str, x: &str, rows: &[Row]) -> Result<(), Error> {
-    drawn(path, title, x, rows).map_err(|error| Error::new(path, &*error))
+    let text = drawn(title, x, rows).map_err(|error| Error::new(path, &*error))?;
+    std::fs::write(path, text).map_err(|error| Error::new(path, &error))
 }
 
-fn drawn(path: &Path, title: &str, x: &str, rows: &[Row]) -> Result<(), Box<dyn std::error::Error>> {
-    let root = SVGBackend::new(path, (WIDTH, 100 + ROW * rows.len() as u32)).into_drawing_area();
+/// The picture; written by whom it is for, because the library does not say so when it cannot.
+fn drawn(title: &str, x: &str, rows: &[Row]) -> Result<String, Box<dyn std::error::Error>> {
+    let mut text = String::new();
+    let root = SVGBackend::with_string(&mut text, (WIDTH, 100 + ROW * rows.len() as u32)).into_drawing_area();
     root.fill(&WHITE)?;
     let end = rows.iter().flat_map(|(_, bars)| bars).fold(f64::MIN_POSITIVE, |end, bar| end.max(bar.1));
     let mut chart = ChartBuilder::on(&root)
@@ -55,7 +58,8 @@ fn drawn(path: &Path, title: &str, x: &str, rows: &[Row]) -> Result<(), Box<dyn 
         chart.draw_series(bars.iter().map(bar))?;
     }
     root.present()?;
-    Ok(())
+    drop((chart, root));
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -97,10 +97,31 @@ impl<E: Send> Contender<'_, E> {
             Self::Figure(figure) => return figure().map(|ns| (ns, 1e9 / ns)),
             Self::Calls { threads, operations } => (threads, *operations as f64),
         };
-        let each = in_parallel(threads, |call| spin(call, effort))?;
-        let each: Vec<f64> = each.into_iter().map(|ns| ns / operations).collect();
-        Ok((each.iter().sum::<f64>() / each.len() as f64, each.iter().map(|ns| 1e9 / ns).sum()))
+        let spun = in_parallel(threads, |call| spin(call, effort))?;
+        let mean = spun.iter().map(Spun::ns).sum::<f64>() / spun.len() as f64;
+        Ok((mean / operations, calls_per_s(&spun) * operations))
     }
+}
+
+/// What one thread did in a slice.
+struct Spun {
+    calls: u64,
+    begun: Duration,
+    ended: Duration,
+}
+
+impl Spun {
+    /// Nanoseconds of one call.
+    fn ns(&self) -> f64 {
+        ((self.ended - self.begun).as_nanos() as f64 / self.calls as f64).max(0.1)
+    }
+}
+
+/// What all threads did, in the time from when the first of them began to when the last ended: where there are more threads than processors, they run one after the other.
+fn calls_per_s(spun: &[Spun]) -> f64 {
+    let begun = spun.iter().map(|one| one.begun).min().unwrap_or_default();
+    let ended = spun.iter().map(|one| one.ended).max().unwrap_or_default();
+    spun.iter().map(|one| one.calls).sum::<u64>() as f64 / (ended - begun).as_secs_f64().max(1e-10)
 }
 
 /// All threads start together, after one call of each that does not count.
@@ -120,20 +141,20 @@ fn in_parallel<E: Send, T: Send>(calls: &mut [Call<'_, E>], work: impl Fn(&mut C
     })
 }
 
-/// Nanoseconds of one call. The clock is read once for a growing number of calls, so that reading it does not count.
-fn spin<E>(call: &mut Call<'_, E>, Effort { slice, clock, .. }: Effort) -> Result<f64, E> {
+/// Calls for as long as a slice. The clock is read once for a growing number of calls, so that reading it does not count.
+fn spin<E>(call: &mut Call<'_, E>, Effort { slice, clock, .. }: Effort) -> Result<Spun, E> {
     let begun = clock.now();
-    let (mut done, mut step) = (0u64, 1u64);
+    let (mut calls, mut step) = (0u64, 1u64);
     loop {
         for _ in 0..step {
             call()?;
         }
-        done += step;
-        let elapsed = clock.now() - begun;
-        if elapsed >= slice {
-            return Ok((elapsed.as_nanos() as f64 / done as f64).max(0.1));
+        calls += step;
+        let ended = clock.now();
+        if ended - begun >= slice {
+            return Ok(Spun { calls, begun, ended });
         }
-        if elapsed * 16 < slice {
+        if (ended - begun) * 16 < slice {
             step *= 2;
         }
     }
@@ -207,6 +228,15 @@ mod tests {
             assert_eq!((samples.ns_per_op.len(), samples.ops_per_s.len()), (3, 3));
             assert!(samples.ns_per_op.iter().all(|ns| *ns > 0.0));
         }
+    }
+
+    #[test]
+    fn threads_that_run_one_after_the_other_are_no_faster_than_one() {
+        let spun = |begun: u64, ended: u64, calls| Spun { calls, begun: Duration::from_millis(begun), ended: Duration::from_millis(ended) };
+        assert_eq!(calls_per_s(&[spun(0, 1000, 100)]), 100.0);
+        assert_eq!(calls_per_s(&[spun(0, 1000, 100), spun(0, 1000, 100)]), 200.0);
+        assert_eq!(calls_per_s(&[spun(0, 1000, 100), spun(1000, 2000, 100)]), 100.0);
+        assert_eq!(spun(1000, 2000, 100).ns(), 1e7);
     }
 
     #[test]

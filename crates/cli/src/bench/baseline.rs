@@ -35,6 +35,8 @@ pub(crate) fn load(path: &Path, threads: usize, batch: usize, clock: &str) -> Re
 pub(crate) struct Compared {
     /// Cells that were in both.
     pub(crate) compared: usize,
+    /// Cells that the baseline does not have.
+    pub(crate) missing: usize,
     /// Cells slower than allowed with confidence, in words.
     pub(crate) slower: Vec<String>,
     /// What may make the comparison mean less.
@@ -44,6 +46,9 @@ pub(crate) struct Compared {
 /// Writes into each cell how it compares with the baseline's. A cell is slower if the whole interval lies below `least`.
 pub(crate) fn compare(now: &mut Whole, before: &Whole, least: f64) -> Compared {
     let mut compared = Compared::default();
+    if before.stopped {
+        compared.doubts.push("the baseline is of a run that was interrupted".into());
+    }
     if now.processor != before.processor {
         compared.doubts.push(format!("the baseline is of another processor, {}", before.processor));
     }
@@ -56,7 +61,10 @@ pub(crate) fn compare(now: &mut Whole, before: &Whole, least: f64) -> Compared {
         for row in &mut report.rows {
             for (place, cell) in report.places.iter().zip(&mut row.cells) {
                 let Cell::Measured(cell) = cell else { continue };
-                let Some(rounds) = rounds_of(before, &report.name, &report.direction, row.bytes, &place.name) else { continue };
+                let Some(rounds) = rounds_of(before, &report.name, &report.direction, row.bytes, &place.name) else {
+                    compared.missing += usize::from(place.name != OPENSSL);
+                    continue;
+                };
                 let against @ Interval { low, mid, high } = ratio(rounds, &cell.rounds_ns);
                 cell.against_baseline = Some(against);
                 // That the rival was faster before says something of the machine, and nothing of us.

@@ -55,9 +55,14 @@ pub(crate) fn as_csv(whole: &Whole) -> String {
 pub(crate) fn as_svg(path: &Path, reports: &[Report]) -> Result<(), Failure> {
     let panels: Vec<Panel> = reports.iter().filter(|report| !report.public_key && report.direction != "mix").map(panel).collect();
     if panels.is_empty() {
-        return Err(Failure::failed("nothing to draw: mixes and public-key operations have no size; leave out --svg, or take --csv"));
+        return Err(nothing_to_draw());
     }
     draw(path, &panels).map_err(|error| Failure::failed(format!("{error}; check that its folder exists and may be written")))
+}
+
+/// What is asked to be drawn has no sizes.
+pub(crate) fn nothing_to_draw() -> Failure {
+    Failure::failed("nothing to draw: mixes and public-key operations have no size; leave out --svg, or take --csv")
 }
 
 fn panel(report: &Report) -> Panel {

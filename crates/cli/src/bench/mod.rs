@@ -173,6 +173,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let wanted = Wanted { cpu: args.cpu, places: &args.place, engines: &args.engine, socket: args.socket.as_deref(), openssl };
     let sites = Sites::find(&wanted)?;
     let algorithms = having_places(&sites, algorithms, args)?;
+    if args.svg.is_some() && algorithms.iter().all(|algorithm| algorithm.is_public_key()) {
+        return Err(export::nothing_to_draw());
+    }
     [&args.svg, &args.save_baseline].into_iter().flatten().try_for_each(|path| check_folder(path))?;
     let stop = stop_flag()?;
     let mut bench =
@@ -270,8 +273,10 @@ fn hand_over(args: &Args, whole: &Whole) -> Result<(), Failure> {
     if let Some(path) = &args.svg {
         export::as_svg(path, &whole.reports)?;
     }
-    if let Some(path) = &args.save_baseline {
-        baseline::save(path, whole)?;
+    match &args.save_baseline {
+        Some(path) if whole.stopped => say!("bywash: {}: not written, since the run was interrupted", path.display()),
+        Some(path) => baseline::save(path, whole)?,
+        None => {}
     }
     Ok(())
 }
@@ -288,7 +293,9 @@ fn verdict(args: &Args, whole: &Whole, compared: &baseline::Compared) -> ExitCod
     }
     if args.baseline.is_some() {
         compared.doubts.iter().for_each(|doubt| say(doubt));
-        say(&format!("{} figures compared with the baseline, {} slower", compared.compared, compared.slower.len()));
+        let plural = if compared.compared == 1 { "" } else { "s" };
+        let missing = if compared.missing > 0 { format!("; {} not in it", compared.missing) } else { String::new() };
+        say(&format!("{} figure{plural} compared with the baseline, {} slower{missing}", compared.compared, compared.slower.len()));
         compared.slower.iter().for_each(|line| say!("  {line}"));
     }
     if whole.stopped {

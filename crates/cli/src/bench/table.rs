@@ -161,14 +161,16 @@ fn crossovers(report: &Report, text: &mut String) {
     for (index, column) in
         report.places.iter().enumerate().skip(1).filter(|(_, column)| ["queue", "broker"].contains(&column.name.as_str()))
     {
-        let wins = |row: &Row| row.cells[index].ns().zip(row.cells[0].ns()).is_some_and(|(there, here)| there < here);
+        let interval = |cell: &Cell| cell.measured().map(|measured| measured.ns_interval);
+        // What may be noise is no crossover.
+        let wins = |row: &Row| interval(&row.cells[index]).zip(interval(&row.cells[0])).is_some_and(|([_, there], [here, _])| there < here);
         let size = |row: &Row| if report.public_key { String::new() } else { format!(" from {} bytes on", show(row.bytes)) };
         let measured = crossover(&report.rows, wins);
         let routed = crossover(&report.rows, |row| row.routed.as_ref() == Some(&column.name));
         let first = &report.places[0].name;
         let _ = match measured {
             Some(row) => write!(text, "crossover: {} is faster than {first}{}", column.name, size(row)),
-            None => write!(text, "crossover: none, {first} is faster than {} at the largest size", column.name),
+            None => write!(text, "crossover: none, {} is not faster than {first} at the largest size", column.name),
         };
         let _ = match routed {
             Some(row) => writeln!(text, "; routed there{}", size(row)),
@@ -201,7 +203,14 @@ pub(crate) mod tests {
     use crate::bench::report::{Column, Measured};
 
     pub(crate) fn cell(ns: f64) -> Cell {
-        Cell::Measured(Box::new(Measured { ns_per_op: ns, ops_per_s: 1e9 / ns, mb_per_s: 1.0, rounds_ns: vec![ns], ..Measured::default() }))
+        Cell::Measured(Box::new(Measured {
+            ns_per_op: ns,
+            ns_interval: [ns, ns],
+            ops_per_s: 1e9 / ns,
+            mb_per_s: 1.0,
+            rounds_ns: vec![ns],
+            ..Measured::default()
+        }))
     }
 
     pub(crate) fn report(rows: &[(usize, f64, f64, &str)]) -> Report {

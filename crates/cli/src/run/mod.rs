@@ -39,7 +39,7 @@ const LD_PRELOAD: &str = "LD_PRELOAD";
 Examples:
   bywash run -- curl https://localhost/
   bywash run -- nginx -g 'daemon off;'
-  bywash run --route queue -- openssl speed -evp aes-256-gcm
+  bywash run --route queue -- openssl speed -evp aes-256-ctr
   bywash run --engine board:munetoh-meac32 -- apache2 -DFOREGROUND
   bywash run --engine fpga --engine cpu --route queue -- ./server
   bywash run --devcrypto -- openssl speed -engine devcrypto -evp aes-128-cbc
@@ -56,7 +56,8 @@ Exit code: the program's own, 128 + n if signal n ended it; 125 if Bywash failed
 was started, 126 if it cannot be executed, 127 if there is no such command.")]
 pub(crate) struct Args {
     /// Who decides where operations run: the routing table (auto), or always the program's own
-    /// place (here), or always the broker's queue (queue); also by $BYWASH_ROUTE
+    /// place (here), or always the broker's queue (queue); also by $BYWASH_ROUTE. Messages of AEADs
+    /// that come in pieces run in the program's own place on every route
     #[arg(long, value_name = "ROUTE", default_value = "auto", env = "BYWASH_ROUTE", hide_env = true)]
     route: Route,
     /// Join the broker at this socket [default: $BYWASH_SOCKET, else the system's or the

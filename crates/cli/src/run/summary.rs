@@ -1,6 +1,8 @@
 //! What a run's cryptography did, said in one line at its end.
 
 use crate::terminal::{bytes, thousands};
+use bywash_client::Client;
+use bywash_core::Algorithm;
 use serde::Serialize;
 
 /// More algorithms than this make the line too long.
@@ -48,9 +50,10 @@ impl Account {
 
     fn of_one_broker(&self, command: &str) -> String {
         if self.processes == 0 {
+            let chacha = if Client::has_solo(Algorithm::ChaCha20Poly1305) { "" } else { "ChaCha20-Poly1305, " };
             return format!(
                 "nothing was routed: no process used the provider or /dev/crypto. Either there was no cryptography, or it is left to OpenSSL \
-                 (ChaCha20-Poly1305, legacy ciphers), or it is not the system's OpenSSL's (Go, rustls, BoringSSL, static builds); see \
+                 (digests, AES-CCM, -CFB and -OFB, {chacha}legacy ciphers), or it is not the system's OpenSSL's (Go, rustls, BoringSSL, static builds); see \
                  `bywash doctor -- {command}`"
             );
         }

@@ -30,6 +30,11 @@ pub fn measure_full(engine: &dyn Engine, algorithms: &[Algorithm], time: Duratio
     sheet
 }
 
+/// The longest text: CCM counts it in three bytes beside the usual nonce of twelve (SP 800-38C A.1).
+fn longest(algorithm: Algorithm) -> usize {
+    if algorithm.is_ccm() { (1 << 24) - 1 } else { usize::MAX }
+}
+
 fn curve(engine: &dyn Engine, algorithm: Algorithm, time: Duration) -> Result<(CostCurve, Option<f64>)> {
     let (keyed, setup_ns) = setup(engine, algorithm)?;
     if algorithm.is_public_key() {
@@ -40,7 +45,8 @@ fn curve(engine: &dyn Engine, algorithm: Algorithm, time: Duration) -> Result<(C
         let batch = together.iter().zip(batch).map(|(&(_, count), ns)| (count as u64, ns)).collect();
         return Ok((CostCurve { setup_ns, points: vec![(0, single[0])], batch, ..CostCurve::default() }, None));
     }
-    let what: Vec<_> = sizes().into_iter().map(|size| (size, together(engine, algorithm, size))).collect();
+    let sizes = sizes().into_iter().filter(|&size| size <= longest(algorithm));
+    let what: Vec<_> = sizes.map(|size| (size, together(engine, algorithm, size))).collect();
     let handover_ns =
         if launches(engine, algorithm) { shortest(engine, &*keyed, algorithm, &[(what[0].0, 1)], time)?.first().copied() } else { None };
     let times = shortest(engine, &*keyed, algorithm, &what, time)?;
@@ -101,7 +107,7 @@ mod tests {
     #[test]
     fn a_full_sheet_has_segments_and_batches_of_every_number() {
         let engine = CpuEngine::new();
-        let wanted = [Algorithm::Sha256, Algorithm::X25519];
+        let wanted = [Algorithm::Sha256, Algorithm::X25519, Algorithm::Aes128Ccm];
         let mut begun = Vec::new();
         let sheet = measure_full(&engine, &wanted, Duration::from_micros(100), &mut |algorithm| begun.push(algorithm));
         assert_eq!(begun, wanted);
@@ -109,6 +115,8 @@ mod tests {
         assert!(hash.segments[0].0 == 0 && hash.fit_error.is_some() && hash.points.len() >= 20, "{hash:?}");
         let last = hash.points.last().unwrap().0;
         assert!(hash.estimate_ns(last) > 100.0 * hash.estimate_ns(16));
+        let ccm = sheet.curve(Algorithm::Aes128Ccm).expect("its curve ends where its longest message does");
+        assert!(ccm.points.last().unwrap().0 < 1 << 24, "{ccm:?}");
         let agree = sheet.curve(Algorithm::X25519).unwrap();
         let counts: Vec<u64> = agree.batch.iter().map(|&(count, _)| count).collect();
         assert_eq!(counts, (2..=engine.lanes(Algorithm::X25519) as u64).collect::<Vec<_>>());
