@@ -2,11 +2,24 @@
 
 pub(crate) use crate::checks::are_equal;
 pub(crate) use crate::text::{BLOCK, Text, beyond};
-pub(crate) use crate::wipe::{wipe, wipe_as, wipe_whole};
+pub(crate) use crate::wipe::{wipe, wipe_as};
 use core::arch::x86_64::*;
 
 /// Bytes in a register.
 pub(crate) const WIDE: usize = 64;
+
+/// Overwrites a value with zeros, and what lies between its fields: where it was made on the stack, what lay there before came along.
+///
+/// # Safety
+/// Zeros are a value of the type.
+pub(crate) unsafe fn wipe_whole<T>(value: &mut T) {
+    let place = core::ptr::from_mut(value);
+    // SAFETY: one value's bytes, and zeros are a value as the caller says. The compiler has to assume that the instruction after it, which is none, reads them.
+    unsafe {
+        place.write_bytes(0, 1);
+        core::arch::asm!("/* {} */", in(reg) place, options(nostack, preserves_flags, readonly));
+    }
+}
 
 /// Texts in registers.
 impl Text<'_> {

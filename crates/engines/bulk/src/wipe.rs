@@ -11,16 +11,3 @@ pub(crate) fn wipe_as<T: Copy>(places: &mut [T], empty: T) {
     // SAFETY: no instruction at all; but the compiler has to assume that it reads what lies there.
     unsafe { core::arch::asm!("/* {} */", in(reg) places.as_ptr(), options(nostack, preserves_flags, readonly)) };
 }
-
-/// Overwrites a value with zeros, and what lies between its fields: where it was made on the stack, what lay there before came along.
-///
-/// # Safety
-/// Zeros are a value of the type.
-pub(crate) unsafe fn wipe_whole<T>(value: &mut T) {
-    let place = core::ptr::from_mut(value);
-    // SAFETY: one value's bytes, and zeros are a value as the caller says. The compiler has to assume that the instruction after it, which is none, reads them.
-    unsafe {
-        place.write_bytes(0, 1);
-        core::arch::asm!("/* {} */", in(reg) place, options(nostack, preserves_flags, readonly));
-    }
-}
