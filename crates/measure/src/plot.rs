@@ -83,7 +83,6 @@ pub fn draw(path: &Path, panels: &[Panel]) -> Result<(), Error> {
     let failed = |error: &dyn fmt::Display| Error::new(path, error);
     let columns = panels.len().clamp(1, COLUMNS);
     let rows = panels.len().div_ceil(columns).max(1);
-    // The library itself writes files, and does not say so when it cannot.
     let mut text = String::new();
     {
         let root = SVGBackend::with_string(&mut text, (PANEL.0 * columns as u32, PANEL.1 * rows as u32)).into_drawing_area();
@@ -93,7 +92,12 @@ pub fn draw(path: &Path, panels: &[Panel]) -> Result<(), Error> {
         }
         root.present().map_err(|error| failed(&error))?;
     }
-    std::fs::write(path, text).map_err(|error| failed(&error))
+    save(path, text)
+}
+
+/// Puts a picture in its file: the library that draws can do so itself, and does not say so when it cannot.
+pub(crate) fn save(path: &Path, picture: String) -> Result<(), Error> {
+    std::fs::write(path, picture).map_err(|error| Error::new(path, &error))
 }
 
 /// A size in bytes as people write it, powers of 1024: `64`, `16K`, `1M`.

@@ -1,6 +1,6 @@
 //! What went on when: rows of bars over time, as SVG.
 
-use crate::plot::{COLOURS, Error, plain};
+use crate::plot::{COLOURS, Error, plain, save};
 use plotters::prelude::*;
 use std::path::Path;
 
@@ -17,11 +17,9 @@ const LEAST: f64 = 1.5;
 /// # Errors
 /// Naming the file.
 pub fn draw(path: &Path, title: &str, x: &str, rows: &[Row]) -> Result<(), Error> {
-    let text = drawn(title, x, rows).map_err(|error| Error::new(path, &*error))?;
-    std::fs::write(path, text).map_err(|error| Error::new(path, &error))
+    save(path, drawn(title, x, rows).map_err(|error| Error::new(path, &*error))?)
 }
 
-/// The picture; written by whom it is for, because the library does not say so when it cannot.
 fn drawn(title: &str, x: &str, rows: &[Row]) -> Result<String, Box<dyn std::error::Error>> {
     let mut text = String::new();
     let root = SVGBackend::with_string(&mut text, (WIDTH, 100 + ROW * rows.len() as u32)).into_drawing_area();

@@ -20,21 +20,20 @@ fn algorithms(given: &str) -> Vec<Algorithm> {
     }
     let all = || Algorithm::ALL.iter().copied();
     let is_of_family = |algorithm: &Algorithm| words(family(algorithm.kind())) == wanted;
-    let has_words = |algorithm: &Algorithm| words(algorithm.name()).windows(wanted.len().max(1)).any(|part| part == wanted);
-    let without_number = |word: &String| word.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
-    let has_words_but_numbers = |algorithm: &Algorithm| {
-        let is_part = |part: &[String]| match (part.split_last(), wanted.split_last()) {
-            (Some((last, before)), Some((wanted, wanted_before))) => before == wanted_before && without_number(last) == *wanted,
-            _ => false,
-        };
-        words(algorithm.name()).windows(wanted.len().max(1)).any(is_part)
+    let having = |is_meant: &dyn Fn(&[String]) -> bool| -> Vec<_> {
+        all().filter(|algorithm| words(algorithm.name()).windows(wanted.len().max(1)).any(is_meant)).collect()
     };
     let mut found: Vec<_> = all().filter(is_of_family).collect();
     if found.is_empty() {
-        found = all().filter(has_words).collect();
+        found = having(&|part| part == wanted);
     }
     if found.is_empty() {
-        found = all().filter(has_words_but_numbers).collect();
+        found = having(&|part| match (part.split_last(), wanted.split_last()) {
+            (Some((last, before)), Some((word, words_before))) => {
+                before == words_before && last.trim_end_matches(|c: char| c.is_ascii_digit()) == word
+            }
+            _ => false,
+        });
     }
     if found.iter().any(|algorithm| !algorithm.is_legacy()) {
         found.retain(|algorithm| !algorithm.is_legacy());

@@ -1,5 +1,6 @@
 //! The block cipher (FIPS 197): key schedules, and rounds over several registers at once.
 
+use crate::clone::clone_in_place;
 use crate::memory::{self, BLOCK};
 use crate::{Error, assert_supported};
 use core::arch::x86_64::*;
@@ -69,30 +70,6 @@ impl Schedule {
             given => return Err(Error::KeyLength(given)),
         }
         self.rounds = key.len() / 4 + 6;
-        Ok(())
-    }
-
-    /// A key for both directions: encryption first.
-    pub(crate) fn both(key: &[u8]) -> Result<Box<[Self; 2]>, Error> {
-        let mut both = Self::no_keys();
-        Self::expand_both(&mut both, key)?;
-        Ok(both)
-    }
-
-    /// Room for them.
-    pub(crate) fn no_keys() -> Box<[Self; 2]> {
-        Box::new([Self::empty(), Self::empty()])
-    }
-
-    /// The same in room that is there.
-    pub(crate) fn expand_both(both: &mut [Self; 2], key: &[u8]) -> Result<(), Error> {
-        let [encrypt, decrypt] = both;
-        encrypt.expand(key)?;
-        #[allow(unsafe_code)]
-        // SAFETY: the processor has the features, as `expand` has asserted.
-        unsafe {
-            decrypt.invert(encrypt);
-        }
         Ok(())
     }
 
@@ -219,6 +196,56 @@ impl Drop for Schedule {
         self.wipe();
     }
 }
+
+/// A key for both directions: encryption first.
+pub(crate) struct Both(Box<[Schedule; 2]>);
+
+impl Both {
+    /// What [`set`](Self::set) fills.
+    pub(crate) fn empty() -> Self {
+        Self(Box::new([Schedule::empty(), Schedule::empty()]))
+    }
+
+    /// Expands a key of 16, 24 or 32 bytes.
+    pub(crate) fn new(key: &[u8]) -> Result<Self, Error> {
+        let mut new = Self::empty();
+        new.set(key)?;
+        Ok(new)
+    }
+
+    /// The same in room that is there.
+    pub(crate) fn set(&mut self, key: &[u8]) -> Result<(), Error> {
+        let [encrypt, decrypt] = &mut *self.0;
+        encrypt.expand(key)?;
+        #[allow(unsafe_code)]
+        // SAFETY: the processor has the features, as `expand` has asserted.
+        unsafe {
+            decrypt.invert(encrypt);
+        }
+        Ok(())
+    }
+
+    /// Overwrites the round keys.
+    pub(crate) fn wipe(&mut self) {
+        self.0.iter_mut().for_each(Schedule::wipe);
+    }
+
+    #[inline(always)]
+    pub(crate) fn encrypt(&self) -> &Schedule {
+        &self.0[0]
+    }
+
+    #[inline(always)]
+    pub(crate) fn decrypt(&self) -> &Schedule {
+        &self.0[1]
+    }
+}
+
+clone_in_place!(Both, |to, of| Self::empty(), {
+    for (to, of) in to.0.iter_mut().zip(&*of.0) {
+        to.copy(of);
+    }
+});
 
 /// Calls a function with the number of rounds as a constant.
 macro_rules! with_rounds {

@@ -4,36 +4,38 @@
 mod many;
 
 use crate::Error;
+use crate::aes::Both;
 use crate::aes::{KEYS_MAX, Schedule, rounds, with_rounds};
 use crate::blocks::{self, CBC};
+use crate::clone::clone_in_place;
 use crate::memory::{self, BLOCK, Text};
 use core::arch::x86_64::*;
 pub use many::{Task, encrypt_many};
 
 /// A key for both directions. Wiped when dropped.
-pub struct Key(Box<[Schedule; 2]>);
+pub struct Key(Both);
 
 impl Key {
     /// Expands a key of 16, 24 or 32 bytes.
     pub fn new(key: &[u8]) -> Result<Self, Error> {
-        Schedule::both(key).map(Self)
+        Both::new(key).map(Self)
     }
 
     /// Becomes another key, in the same room.
     pub fn set(&mut self, key: &[u8]) -> Result<(), Error> {
-        Schedule::expand_both(&mut self.0, key)
+        self.0.set(key)
     }
 
     /// Overwrites the key; what it does until another is [set](Self::set) means nothing.
     pub fn wipe(&mut self) {
-        self.0.iter_mut().for_each(Schedule::wipe);
+        self.0.wipe();
     }
 
     /// Encrypts whole blocks. `chain` is the IV, and becomes that of what follows.
     #[inline]
     pub fn encrypt(&self, chain: &mut [u8; BLOCK], mut text: Text<'_>) -> Result<(), Error> {
         blocks::check(&text)?;
-        let [schedule, _] = &*self.0;
+        let schedule = self.0.encrypt();
         with_rounds!(schedule, encrypt::<R>(schedule, chain, &mut text, 0));
         Ok(())
     }
@@ -42,26 +44,15 @@ impl Key {
     #[inline]
     pub fn decrypt(&self, chain: &mut [u8; BLOCK], mut text: Text<'_>) -> Result<(), Error> {
         blocks::check(&text)?;
-        let [_, schedule] = &*self.0;
+        let schedule = self.0.decrypt();
         with_rounds!(schedule, decrypt::<R>(schedule, chain, &mut text));
         Ok(())
     }
 }
 
-impl Clone for Key {
-    fn clone(&self) -> Self {
-        let mut new = Self(Schedule::no_keys());
-        new.clone_from(self);
-        new
-    }
-
-    /// The same key, in the room that is there.
-    fn clone_from(&mut self, of: &Self) {
-        for (to, of) in self.0.iter_mut().zip(&*of.0) {
-            to.copy(of);
-        }
-    }
-}
+clone_in_place!(Key, |to, of| Self(Both::empty()), {
+    to.0.clone_from(&of.0);
+});
 
 /// The text from `from` on.
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]

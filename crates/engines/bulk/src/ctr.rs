@@ -17,6 +17,7 @@
 
 use crate::Error;
 use crate::aes::{Schedule, rounds, with_rounds};
+use crate::clone::clone_in_place;
 use crate::first_round::{self, FirstRound};
 use crate::ghash::{reversed, reversed_block};
 use crate::memory::{self, BLOCK, Text, WIDE};
@@ -58,18 +59,9 @@ impl Key {
     }
 }
 
-impl Clone for Key {
-    fn clone(&self) -> Self {
-        let mut new = Self(Box::new(Schedule::empty()));
-        new.clone_from(self);
-        new
-    }
-
-    /// The same key, in the room that is there.
-    fn clone_from(&mut self, of: &Self) {
-        self.0.copy(&of.0);
-    }
-}
+clone_in_place!(Key, |to, of| Self(Box::new(Schedule::empty())), {
+    to.0.copy(&of.0);
+});
 
 impl CounterMode for Key {
     #[inline]

@@ -1,59 +1,49 @@
 //! AES-ECB (SP 800-38A s6.1): each block for itself.
 
 use crate::Error;
-use crate::aes::{Schedule, with_rounds};
+use crate::aes::{Both, Schedule, with_rounds};
 use crate::blocks::{self, ECB};
+use crate::clone::clone_in_place;
 use crate::memory::Text;
 use core::arch::x86_64::*;
 
 /// A key for both directions. Wiped when dropped.
-pub struct Key(Box<[Schedule; 2]>);
+pub struct Key(Both);
 
 impl Key {
     /// Expands a key of 16, 24 or 32 bytes.
     pub fn new(key: &[u8]) -> Result<Self, Error> {
-        Schedule::both(key).map(Self)
+        Both::new(key).map(Self)
     }
 
     /// Becomes another key, in the same room.
     pub fn set(&mut self, key: &[u8]) -> Result<(), Error> {
-        Schedule::expand_both(&mut self.0, key)
+        self.0.set(key)
     }
 
     /// Overwrites the key; what it does until another is [set](Self::set) means nothing.
     pub fn wipe(&mut self) {
-        self.0.iter_mut().for_each(Schedule::wipe);
+        self.0.wipe();
     }
 
     /// Encrypts whole blocks.
     #[inline]
     pub fn encrypt(&self, text: Text<'_>) -> Result<(), Error> {
-        let [schedule, _] = &*self.0;
+        let schedule = self.0.encrypt();
         run::<false>(schedule, text)
     }
 
     /// Decrypts whole blocks.
     #[inline]
     pub fn decrypt(&self, text: Text<'_>) -> Result<(), Error> {
-        let [_, schedule] = &*self.0;
+        let schedule = self.0.decrypt();
         run::<true>(schedule, text)
     }
 }
 
-impl Clone for Key {
-    fn clone(&self) -> Self {
-        let mut new = Self(Schedule::no_keys());
-        new.clone_from(self);
-        new
-    }
-
-    /// The same key, in the room that is there.
-    fn clone_from(&mut self, of: &Self) {
-        for (to, of) in self.0.iter_mut().zip(&*of.0) {
-            to.copy(of);
-        }
-    }
-}
+clone_in_place!(Key, |to, of| Self(Both::empty()), {
+    to.0.clone_from(&of.0);
+});
 
 #[inline]
 fn run<const DECRYPT: bool>(schedule: &Schedule, mut text: Text<'_>) -> Result<(), Error> {

@@ -41,6 +41,7 @@ pub mod ccm;
 #[cfg(target_arch = "x86_64")]
 pub mod chacha20_poly1305;
 mod checks;
+mod clone;
 #[cfg(target_arch = "x86_64")]
 pub mod ctr;
 #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,9 @@
 //! AES-XTS (IEEE 1619-2018), data units of 16 bytes and more, with ciphertext stealing.
 
 use crate::Error;
-use crate::aes::{Schedule, with_rounds};
+use crate::aes::{Both, Schedule, with_rounds};
 use crate::blocks::{self, XTS};
+use crate::clone::clone_in_place;
 use crate::memory::{self, BLOCK, Text};
 use core::arch::x86_64::*;
 
@@ -19,7 +20,7 @@ impl Drop for Tweak {
 
 /// A pair of keys: that of the data for both directions, and that of the tweak. Wiped when dropped.
 pub struct Key {
-    data: Box<[Schedule; 2]>,
+    data: Both,
     tweak: Box<Schedule>,
 }
 
@@ -32,7 +33,7 @@ impl Key {
     }
 
     fn empty() -> Self {
-        Self { data: Schedule::no_keys(), tweak: Box::new(Schedule::empty()) }
+        Self { data: Both::empty(), tweak: Box::new(Schedule::empty()) }
     }
 
     /// Becomes another key, in the same room.
@@ -41,13 +42,13 @@ impl Key {
             return Err(Error::KeyLength(key.len()));
         }
         let (data, tweak) = key.split_at(key.len() / 2);
-        Schedule::expand_both(&mut self.data, data)?;
+        self.data.set(data)?;
         self.tweak.expand(tweak)
     }
 
     /// Overwrites the key; what it does until another is [set](Self::set) means nothing.
     pub fn wipe(&mut self) {
-        self.data.iter_mut().for_each(Schedule::wipe);
+        self.data.wipe();
         self.tweak.wipe();
     }
 
@@ -75,13 +76,13 @@ impl Key {
     /// Encrypts a data unit under an enciphered tweak.
     #[inline]
     pub fn encrypt_under(&self, tweak: &Tweak, text: Text<'_>) -> Result<(), Error> {
-        Self::run::<false>(&self.data[0], tweak, text)
+        Self::run::<false>(self.data.encrypt(), tweak, text)
     }
 
     /// Decrypts a data unit under an enciphered tweak.
     #[inline]
     pub fn decrypt_under(&self, tweak: &Tweak, text: Text<'_>) -> Result<(), Error> {
-        Self::run::<true>(&self.data[1], tweak, text)
+        Self::run::<true>(self.data.decrypt(), tweak, text)
     }
 
     #[inline]
@@ -94,21 +95,10 @@ impl Key {
     }
 }
 
-impl Clone for Key {
-    fn clone(&self) -> Self {
-        let mut new = Self::empty();
-        new.clone_from(self);
-        new
-    }
-
-    /// The same key, in the room that is there.
-    fn clone_from(&mut self, of: &Self) {
-        for (to, of) in self.data.iter_mut().zip(&*of.data) {
-            to.copy(of);
-        }
-        self.tweak.copy(&of.tweak);
-    }
-}
+clone_in_place!(Key, |to, of| Self::empty(), {
+    to.data.clone_from(&of.data);
+    to.tweak.copy(&of.tweak);
+});
 
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
 fn encipher(key: &Schedule, tweak: &[u8; BLOCK], enciphered: &mut Tweak) {

@@ -20,7 +20,7 @@ pub struct Task<'a> {
 
 impl Task<'_> {
     fn schedule(&self) -> &Schedule {
-        &self.key.0[0]
+        self.key.0.encrypt()
     }
 }
 
@@ -44,9 +44,9 @@ fn run_some<const R: usize>(tasks: &mut [Task<'_>]) {
     let mut of_length = tasks.iter().filter(|task| task.schedule().rounds() == R).map(|task| task.key);
     let Some(key) = of_length.next() else { return };
     if of_length.all(|other| core::ptr::eq(key, other)) {
-        run::<R>(tasks, None, &key.0[0]);
+        run::<R>(tasks, None, key.0.encrypt());
     } else {
-        run::<R>(tasks, Some(&mut LaneKeys([[[0; BLOCK]; LANES]; KEYS_MAX])), &key.0[0]);
+        run::<R>(tasks, Some(&mut LaneKeys([[[0; BLOCK]; LANES]; KEYS_MAX])), key.0.encrypt());
     }
 }
 
@@ -111,7 +111,7 @@ fn run<const R: usize>(tasks: &mut [Task<'_>], mut keys: Option<&mut LaneKeys>, 
             let Task { key, chain, text } = &mut tasks[owner];
             **chain = chains.0[busy];
             let done = text.len() - lanes.left(busy) * BLOCK;
-            return encrypt::<R>(&key.0[0], chain, text, done);
+            return encrypt::<R>(key.0.encrypt(), chain, text, done);
         }
         for (lane, _) in owners.iter().enumerate().filter(|(_, owner)| owner.is_none()) {
             chains.0[lane] = chains.0[busy];

@@ -4,6 +4,7 @@ use super::poly1305::Poly1305;
 use super::stream::{self, Block, State};
 use super::{Key, TAG, TEXT_MAX, begin_text, go_on, lengths};
 use crate::Error;
+use crate::clone::clone_in_place;
 use crate::memory::{self, Text};
 
 /// One message: associated data in any pieces, then text in any pieces, then the tag.
@@ -244,26 +245,17 @@ fn rest_of_block(text: u64) -> (usize, usize) {
     (if rest == 0 { stream::BLOCK } else { rest }, stream::BLOCK)
 }
 
-impl Clone for Message {
-    fn clone(&self) -> Self {
-        let mut new = Self::empty();
-        new.clone_from(self);
-        new
+clone_in_place!(Message, |to, of| Self::empty(), {
+    let (to, of) = (&mut *to.0, &*of.0);
+    to.wipe_stream();
+    to.state.clone_from(&of.state);
+    to.hash.clone_from(&of.hash);
+    for (to, of) in to.stream.iter_mut().zip(&of.stream).take(of.made.1.div_ceil(stream::BLOCK)) {
+        to.0.copy_from_slice(&of.0);
     }
-
-    /// The same message, in the room that is there.
-    fn clone_from(&mut self, of: &Self) {
-        let (to, of) = (&mut *self.0, &*of.0);
-        to.wipe_stream();
-        to.state.clone_from(&of.state);
-        to.hash.clone_from(&of.hash);
-        for (to, of) in to.stream.iter_mut().zip(&of.stream).take(of.made.1.div_ceil(stream::BLOCK)) {
-            to.0.copy_from_slice(&of.0);
-        }
-        to.aad.copy_from_slice(&of.aad);
-        (to.made, to.goes_on, to.aad_len, to.text_len, to.waits) = (of.made, of.goes_on, of.aad_len, of.text_len, of.waits);
-    }
-}
+    to.aad.copy_from_slice(&of.aad);
+    (to.made, to.goes_on, to.aad_len, to.text_len, to.waits) = (of.made, of.goes_on, of.aad_len, of.text_len, of.waits);
+});
 
 impl Drop for Progress {
     fn drop(&mut self) {

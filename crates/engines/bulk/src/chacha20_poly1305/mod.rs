@@ -28,6 +28,7 @@ mod poly1305;
 mod rounds;
 mod stream;
 
+use crate::clone::clone_in_place;
 use crate::memory::{self, Text};
 use crate::{Error, is_supported as has_wide_registers};
 pub use message::Message;
@@ -53,18 +54,9 @@ impl Drop for Key {
     }
 }
 
-impl Clone for Key {
-    fn clone(&self) -> Self {
-        let mut new = Self(Box::new([0; 32]));
-        new.clone_from(self);
-        new
-    }
-
-    /// The same key, in the room that is there.
-    fn clone_from(&mut self, of: &Self) {
-        self.set(&of.0);
-    }
-}
+clone_in_place!(Key, |to, of| Self(Box::new([0; 32])), {
+    to.set(&of.0);
+});
 
 impl Key {
     /// Takes a key.

@@ -6,6 +6,7 @@
 mod number;
 
 use super::rounds;
+use crate::clone::clone_in_place;
 use crate::memory;
 use core::arch::x86_64::*;
 use number::{HIGH_LIMB, LIMB, Limbs, MASK, Number, limbs, number, plus, plus_block, times, times_r};
@@ -39,24 +40,15 @@ pub(super) struct Poly1305 {
     part_len: usize,
 }
 
-impl Clone for Poly1305 {
-    fn clone(&self) -> Self {
-        let mut new = Self::empty();
-        new.clone_from(self);
-        new
-    }
-
-    /// The same, in the place of another.
-    fn clone_from(&mut self, of: &Self) {
-        (self.part_len, self.has_powers) = (of.part_len, of.has_powers);
-        self.r.copy_from_slice(&of.r);
-        self.pad.copy_from_slice(&of.pad);
-        self.h.copy_from_slice(&of.h);
-        self.part.copy_from_slice(&of.part);
-        self.last.0.as_flattened_mut().copy_from_slice(of.last.0.as_flattened());
-        self.powers.0.as_flattened_mut().copy_from_slice(of.powers.0.as_flattened());
-    }
-}
+clone_in_place!(Poly1305, |to, of| Self::empty(), {
+    (to.part_len, to.has_powers) = (of.part_len, of.has_powers);
+    to.r.copy_from_slice(&of.r);
+    to.pad.copy_from_slice(&of.pad);
+    to.h.copy_from_slice(&of.h);
+    to.part.copy_from_slice(&of.part);
+    to.last.0.as_flattened_mut().copy_from_slice(of.last.0.as_flattened());
+    to.powers.0.as_flattened_mut().copy_from_slice(of.powers.0.as_flattened());
+});
 
 impl Drop for Poly1305 {
     fn drop(&mut self) {

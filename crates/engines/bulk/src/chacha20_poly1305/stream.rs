@@ -3,6 +3,7 @@
 
 use super::poly1305::{Both, EIGHT, FRONT, Poly1305};
 use super::rounds::{self, Words, double_round, quarter_round};
+use crate::clone::clone_in_place;
 use crate::memory::{self, Text, WIDE};
 use core::arch::x86_64::*;
 use core::ops::Range;
@@ -13,7 +14,7 @@ pub(super) const BLOCK: usize = WIDE;
 pub(super) const SIDE_BY_SIDE: usize = 16;
 /// Bytes in them.
 pub(super) const STEP: usize = SIDE_BY_SIDE * BLOCK;
-/// Blocks that a message in pieces begins with: a register of each row.
+/// Blocks that are made by rows in one register each.
 pub(super) const FEW: usize = 4;
 /// Blocks that a message begins with at most.
 pub(super) const FIRST: usize = 1 + SIDE_BY_SIDE;
@@ -45,18 +46,9 @@ pub(super) fn wipe(blocks: &mut [Block]) {
 /// The words from which the next block is made.
 pub(super) struct State([u32; 16]);
 
-impl Clone for State {
-    fn clone(&self) -> Self {
-        let mut new = Self::empty();
-        new.clone_from(self);
-        new
-    }
-
-    /// The same, in the place of another.
-    fn clone_from(&mut self, of: &Self) {
-        self.0.copy_from_slice(&of.0);
-    }
-}
+clone_in_place!(State, |to, of| Self::empty(), {
+    to.0.copy_from_slice(&of.0);
+});
 
 impl Drop for State {
     fn drop(&mut self) {

@@ -6,6 +6,7 @@ use super::{Expanded, IV, Key, lengths};
 use crate::Error;
 use crate::aes::with_rounds;
 use crate::checks::{TEXT_MAX, aad_with, check_iv, text_with};
+use crate::clone::clone_in_place;
 use crate::ghash::reversed_block;
 use crate::memory::{self, BLOCK, Text};
 use core::arch::x86_64::*;
@@ -229,23 +230,14 @@ impl Message {
     }
 }
 
-impl Clone for Message {
-    fn clone(&self) -> Self {
-        let mut new = Self::empty();
-        new.clone_from(self);
-        new
-    }
-
-    /// The same message, in the room that is there.
-    fn clone_from(&mut self, of: &Self) {
-        self.before.copy_from_slice(&of.before);
-        self.mask.copy_from_slice(&of.mask);
-        self.y.copy_from_slice(&of.y);
-        self.part.copy_from_slice(&of.part);
-        self.stream.copy_from_slice(&of.stream);
-        (self.aad_len, self.text_len, self.counter, self.has_public_counter) = (of.aad_len, of.text_len, of.counter, of.has_public_counter);
-    }
-}
+clone_in_place!(Message, |to, of| Self::empty(), {
+    to.before.copy_from_slice(&of.before);
+    to.mask.copy_from_slice(&of.mask);
+    to.y.copy_from_slice(&of.y);
+    to.part.copy_from_slice(&of.part);
+    to.stream.copy_from_slice(&of.stream);
+    (to.aad_len, to.text_len, to.counter, to.has_public_counter) = (of.aad_len, of.text_len, of.counter, of.has_public_counter);
+});
 
 impl Drop for Message {
     fn drop(&mut self) {

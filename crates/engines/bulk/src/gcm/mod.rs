@@ -27,6 +27,7 @@ mod message;
 use crate::Error;
 use crate::aes::{Schedule, with_rounds};
 use crate::checks::check;
+use crate::clone::clone_in_place;
 use crate::ghash::{Crossed, Powers, reversed_block};
 use crate::memory::{self, BLOCK, Text};
 use core::arch::x86_64::*;
@@ -95,20 +96,11 @@ impl Key {
     }
 }
 
-impl Clone for Key {
-    fn clone(&self) -> Self {
-        let mut new = Self::empty();
-        new.clone_from(self);
-        new
-    }
-
-    /// The same key, in the room that is there.
-    fn clone_from(&mut self, of: &Self) {
-        self.0.schedule.copy(&of.0.schedule);
-        self.0.powers.copy(&of.0.powers);
-        self.0.crossed.copy(&of.0.crossed);
-    }
-}
+clone_in_place!(Key, |to, of| Self::empty(), {
+    to.0.schedule.copy(&of.0.schedule);
+    to.0.powers.copy(&of.0.powers);
+    to.0.crossed.copy(&of.0.crossed);
+});
 
 impl Expanded {
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]

@@ -28,6 +28,7 @@ mod tests;
 mod x86;
 mod xts;
 
+use crate::clone::clone_in_place;
 pub use crate::message::{CounterMode, Message};
 use crate::text::{BLOCK, Text};
 use crate::{Error, text};
@@ -150,21 +151,12 @@ impl Key {
     }
 }
 
-impl Clone for Key {
-    fn clone(&self) -> Self {
-        let mut new = Self { path: self.path, schedules: schedule::no_keys() };
-        new.clone_from(self);
-        new
+clone_in_place!(Key, |to, of| Self { path: of.path, schedules: schedule::no_keys() }, {
+    to.path = of.path;
+    for (to, of) in to.schedules.iter_mut().zip(&*of.schedules) {
+        to.copy(of);
     }
-
-    /// The same key, in the room that is there.
-    fn clone_from(&mut self, of: &Self) {
-        self.path = of.path;
-        for (to, of) in self.schedules.iter_mut().zip(&*of.schedules) {
-            to.copy(of);
-        }
-    }
-}
+});
 
 impl CounterMode for Key {
     fn run(&self, next: &mut u128, text: &mut Text<'_>, range: Range<usize>) {

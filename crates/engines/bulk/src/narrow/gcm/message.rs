@@ -3,6 +3,7 @@
 use super::kernel::Pass;
 use super::{Expanded, IV, Key, lengths};
 use crate::checks::{TEXT_MAX, aad_with, check_iv, text_with};
+use crate::clone::clone_in_place;
 use crate::narrow::registers::{Registers, Work};
 use crate::text::{BLOCK, Text};
 use crate::{Error, wipe};
@@ -164,22 +165,13 @@ impl Message {
     }
 }
 
-impl Clone for Message {
-    fn clone(&self) -> Self {
-        let mut new = Self::empty();
-        new.clone_from(self);
-        new
-    }
-
-    /// The same message, in the room that is there.
-    fn clone_from(&mut self, of: &Self) {
-        self.before.copy_from_slice(&of.before);
-        self.y.copy_from_slice(&of.y);
-        self.part.copy_from_slice(&of.part);
-        self.stream.copy_from_slice(&of.stream);
-        (self.aad_len, self.text_len) = (of.aad_len, of.text_len);
-    }
-}
+clone_in_place!(Message, |to, of| Self::empty(), {
+    to.before.copy_from_slice(&of.before);
+    to.y.copy_from_slice(&of.y);
+    to.part.copy_from_slice(&of.part);
+    to.stream.copy_from_slice(&of.stream);
+    (to.aad_len, to.text_len) = (of.aad_len, of.text_len);
+});
 
 impl Drop for Message {
     fn drop(&mut self) {

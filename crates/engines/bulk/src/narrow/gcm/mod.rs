@@ -17,6 +17,7 @@ use super::registers::{Registers, Work};
 use super::schedule::{Schedule, expand};
 use crate::Error;
 use crate::checks::{are_equal, check};
+use crate::clone::clone_in_place;
 use crate::text::{BLOCK, Text};
 use kernel::Pass;
 pub use message::Message;
@@ -90,20 +91,11 @@ impl Key {
     }
 }
 
-impl Clone for Key {
-    fn clone(&self) -> Self {
-        let mut new = Self::empty(self.path);
-        new.clone_from(self);
-        new
-    }
-
-    /// The same key, in the room that is there.
-    fn clone_from(&mut self, of: &Self) {
-        self.path = of.path;
-        self.expanded.schedule.copy(&of.expanded.schedule);
-        self.expanded.powers.copy(&of.expanded.powers);
-    }
-}
+clone_in_place!(Key, |to, of| Self::empty(of.path), {
+    to.path = of.path;
+    to.expanded.schedule.copy(&of.expanded.schedule);
+    to.expanded.powers.copy(&of.expanded.powers);
+});
 
 struct FillPowers<'a>(&'a mut Expanded);
 
