@@ -20,7 +20,8 @@
 //! # How the folder is laid out
 //!
 //! One module per command, each with its own `Args` (clap) and a function `run(Args)`. [`openssl_conf`] reads and writes OpenSSL's
-//! configuration, [`provider`] finds the shared object, [`failure`] is the error type with the exit codes, [`terminal`] decides on colour.
+//! configuration, [`provider`] finds the shared object, [`failure`] is the error type with the exit codes, [`terminal`] decides on colour,
+//! [`interrupt`] is Ctrl-C in the midst of long work.
 //!
 //! # Manners
 //!
@@ -39,6 +40,7 @@ mod engines;
 mod explain;
 mod failure;
 mod files;
+mod interrupt;
 mod key;
 mod openssl_conf;
 mod own;

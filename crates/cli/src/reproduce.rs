@@ -1,14 +1,14 @@
 //! `bywash reproduce`: the papers' experiments, run again on this machine.
 
 use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupt;
 use crate::shell::print;
-use crate::terminal::{bar_style, say};
+use crate::terminal::{Told, say};
 use bywash_experiments::{EXPERIMENTS, Experiment, Options, Progress};
 use indicatif::ProgressBar;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// `bywash reproduce`
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,8 @@ Examples:
   bywash reproduce kido --list
 
 Servers are started on free ports of 127.0.0.1 and ended afterwards. Without --quick munetoh and kido
-take some twenty minutes, the others one to three; all want a machine that does nothing else.")]
+take some twenty minutes, the others one to three; all want a machine that does nothing else.
+Ctrl-C ends it with the parts that are done; a second one at once, and servers may be left.")]
 pub(crate) struct Args {
     /// The experiment, by its paper's key
     #[arg(value_name = "NAME", required_unless_present = "list")]
@@ -43,7 +44,7 @@ pub(crate) struct Args {
     /// Run this part alone; again for more
     #[arg(long, value_name = "PART")]
     part: Vec<String>,
-    /// Where tables and plots go [default: experiments/NAME; with --quick a temporary folder]
+    /// Where tables and plots go [default: bywash-NAME; in a checkout experiments/NAME; with --quick a temporary folder]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// The load generator [default: tls-load beside this executable]
@@ -68,21 +69,28 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         parts: args.part.clone(),
         tls_load: args.tls_load.clone().unwrap_or_else(|| bywash.with_file_name("tls-load")),
         bywash,
-        out: args.out.clone().unwrap_or_else(|| match args.quick {
-            // Figures that mean nothing take no others' place.
-            true => std::env::temp_dir().join(format!("bywash-{}-quick-{}", experiment.name, std::process::id())),
-            false => Path::new("experiments").join(experiment.name),
-        }),
+        out: args.out.clone().unwrap_or_else(|| out(experiment.name, args.quick)),
     };
     experiment.check(&options).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
-    let bar = ProgressBar::no_length();
-    bar.enable_steady_tick(Duration::from_millis(200));
-    let outcome = experiment.run(&options, &mut |progress| show(&bar, progress));
-    bar.finish_and_clear();
+    let interrupt = Interrupt::catch()?;
+    let mut told = Told::by(ProgressBar::no_length());
+    let outcome = experiment.run(&options, &mut |progress| {
+        if interrupt.came() {
+            return Err(bywash_experiments::Error("interrupted".into()));
+        }
+        show(&mut told, progress);
+        Ok(())
+    });
+    told.end();
     let outcome = outcome.map_err(|error| Failure::failed(error.to_string()))?;
     let text = if args.json { format!("{:#}\n", outcome.tables) } else { outcome.text };
     print(text.as_bytes())?;
     say!("bywash: tables and plots are in {}", options.out.display());
+    if interrupt.came() {
+        let parts: Vec<_> = outcome.failed.iter().map(|(part, _)| *part).collect();
+        say!("bywash: interrupted; what is above is of the parts before; run the others with --part: {}", parts.join(", "));
+        return Ok(Interrupt::exit_code());
+    }
     if outcome.failed.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
@@ -94,16 +102,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     )))
 }
 
-fn show(bar: &ProgressBar, progress: Progress) {
+/// The published ones in a checkout; elsewhere a folder that says whose it is. Figures that mean nothing take no others' place.
+fn out(experiment: &str, quick: bool) -> PathBuf {
+    let published = Path::new("experiments").join(experiment);
+    match (quick, published.is_dir()) {
+        (true, _) => std::env::temp_dir().join(format!("bywash-{experiment}-quick-{}", std::process::id())),
+        (false, true) => published,
+        (false, false) => format!("bywash-{experiment}").into(),
+    }
+}
+
+fn show(told: &mut Told, progress: Progress) {
     match progress {
-        Progress::Part(what, steps) => {
-            bar.set_style(bar_style());
-            bar.reset();
-            bar.set_length(steps);
-            bar.set_message(what);
-        }
-        Progress::Step => bar.inc(1),
-        Progress::Note(what) => bar.suspend(|| say!("bywash: {what}")),
+        Progress::Part(what, steps) => told.begin(what, steps),
+        Progress::Step => told.step(),
+        Progress::Note(what) => told.note(&what),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Colour only where somebody looks, and numbers as people read them.
 
-use indicatif::ProgressStyle;
+use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
+use std::time::{Duration, Instant};
 
 /// A line on stderr; a reader that has gone away (`2>&1 | head`) is no failure, where `eprintln!` would panic and change the exit code.
 macro_rules! say {
@@ -68,6 +69,62 @@ fn wanted() -> bool {
 pub(crate) fn bar_style() -> ProgressStyle {
     // The template is a constant that indicatif accepts; a plain bar would do as well.
     ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {elapsed}").unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// How long work of minutes says nothing where nobody looks, in a log.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// How far work of minutes has come: a bar on a terminal, elsewhere a line now and then.
+pub(crate) struct Told {
+    bar: ProgressBar,
+    said: Option<Instant>,
+}
+
+impl Told {
+    /// By this bar, which moves by itself.
+    pub(crate) fn by(bar: ProgressBar) -> Self {
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar, said: None }
+    }
+
+    /// The next part of the work, of so many steps.
+    pub(crate) fn begin(&mut self, what: String, steps: u64) {
+        self.bar.set_style(bar_style());
+        self.bar.reset();
+        self.bar.set_length(steps);
+        self.bar.set_message(what);
+        self.said = None;
+        self.say_how_far();
+    }
+
+    /// A step of it is done.
+    pub(crate) fn step(&mut self) {
+        self.bar.inc(1);
+        self.say_how_far();
+    }
+
+    /// Something that is under way has another name now.
+    pub(crate) fn rename(&mut self, what: String) {
+        self.bar.set_message(what);
+        self.say_how_far();
+    }
+
+    /// A line beside it.
+    pub(crate) fn note(&self, what: &str) {
+        self.bar.suspend(|| say!("bywash: {what}"));
+    }
+
+    /// All is done.
+    pub(crate) fn end(self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn say_how_far(&mut self) {
+        if self.bar.is_hidden() && self.said.is_none_or(|said| said.elapsed() >= SILENCE) {
+            say!("bywash: {}: {} of {}", self.bar.message(), self.bar.position(), self.bar.length().unwrap_or(0));
+            self.said = Some(Instant::now());
+        }
+    }
 }
 
 /// `12345` as `12,345`.

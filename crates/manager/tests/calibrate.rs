@@ -4,7 +4,7 @@ use bywash_core::Place;
 use bywash_core::route::route_index;
 use bywash_core::{Algorithm, Engine, Keyed, Result, SessionParams, Task};
 use bywash_engine_cpu::CpuEngine;
-use bywash_manager::calibrate::{BUDGET, SIZES, keep, load_or_measure, load_or_measure_with, measure, measure_full};
+use bywash_manager::calibrate::{BUDGET, SIZES, Thorough, keep, load_or_measure, load_or_measure_with, measure, measure_full};
 use bywash_manager::{Costs, Manager, ManagerConfig};
 use bywash_policy::estimate::Estimate;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -241,7 +241,8 @@ impl Engine for Launching {
 fn launches_are_measured_as_a_hand_over_and_what_each_adds() {
     let engine = Launching(CpuEngine::new());
     let quick = measure(&engine, engine.capabilities(), BUDGET);
-    let full = measure_full(&engine, engine.capabilities(), Duration::from_millis(1), &mut |_| ());
+    let thorough = Thorough { time: Duration::from_millis(1), begin: &mut |_| (), go_on: &|| true };
+    let full = measure_full(&engine, engine.capabilities(), None, thorough);
     for sheet in [quick, full] {
         assert_eq!(sheet.lanes, 2, "one for each worker");
         assert!(sheet.handover_ns >= (LAUNCH + EACH).as_nanos() as f64, "{sheet:?}");

@@ -39,7 +39,7 @@ pub struct Experiment {
     pub title: &'static str,
     /// Its parts, in the order in which they run.
     pub parts: &'static [&'static str],
-    run: fn(&Options, &mut dyn FnMut(Progress)) -> Result<Outcome>,
+    run: fn(&Options, &mut Tell<'_>) -> Result<Outcome>,
 }
 
 /// All of them.
@@ -118,11 +118,11 @@ pub struct Outcome {
 }
 
 /// What runs a part.
-type Part<T> = fn(&Options, &mut Outcome, &mut dyn FnMut(Progress)) -> Result<T>;
+type Part<T> = fn(&Options, &mut Outcome, &mut Tell<'_>) -> Result<T>;
 
 impl Outcome {
     /// Runs those of the parts that are wanted, each by its own function; gives what they give.
-    fn run_parts<T>(&mut self, options: &Options, parts: &[&'static str], run: &[Part<T>], progress: &mut dyn FnMut(Progress)) -> Vec<T> {
+    fn run_parts<T>(&mut self, options: &Options, parts: &[&'static str], run: &[Part<T>], progress: &mut Tell<'_>) -> Vec<T> {
         let mut given = Vec::new();
         for (name, part) in parts.iter().zip(run).filter(|(name, _)| options.wants(name)) {
             let result = part(options, self, progress);
@@ -136,6 +136,10 @@ impl Outcome {
         given.map_err(|error| self.failed.push((part, error))).ok()
     }
 }
+
+/// Told how far an experiment has come. Its error, once the user has had enough, ends the part that is under way, and each one after it
+/// before it has begun: servers are stopped, and the figures of parts that had ended stay.
+pub type Tell<'a> = dyn FnMut(Progress) -> Result<()> + 'a;
 
 /// How far an experiment has come.
 #[derive(Clone, Debug)]
@@ -191,7 +195,7 @@ impl Experiment {
     ///
     /// # Errors
     /// As [`check`](Self::check); what none of its parts can do without, naming the program or file. What one part lacks is in [`Outcome::failed`].
-    pub fn run(&self, options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
+    pub fn run(&self, options: &Options, progress: &mut Tell<'_>) -> Result<Outcome> {
         self.check(options)?;
         std::fs::create_dir_all(&options.out).map_err(|error| io_error("make", &options.out, &error))?;
         (self.run)(options, progress)

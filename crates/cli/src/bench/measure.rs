@@ -4,13 +4,13 @@ use super::job::Job;
 use super::mix::{Mix, Step};
 use super::report::{Cell, Latency, Measured};
 use super::sites::{OPENSSL, Run, Site};
+use crate::interrupt::Interrupt;
 use bywash_core::{Algorithm, Direction, Error, Result};
 use bywash_manager::limit;
 use bywash_measure::noise::Watch;
 use bywash_measure::statistics::{median, median_interval, paired_ratio, quantile};
 use bywash_measure::turns::{Call, Clock, Contender, Effort, Samples, latencies, take_turns};
 use std::slice::from_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How everything is measured.
@@ -21,7 +21,7 @@ pub(crate) struct Setting<'a> {
     /// Whether each operation is timed by itself as well.
     pub(crate) latency: bool,
     /// Set when the user has had enough.
-    pub(crate) stop: &'a AtomicBool,
+    pub(crate) interrupt: &'a Interrupt,
 }
 
 /// What an entry's cells are of.
@@ -124,7 +124,7 @@ fn cells(
             Err(error) => cells[place] = Cell::Failed { error: error.to_string() },
         }
     }
-    let go_on = || !setting.stop.load(Ordering::Relaxed);
+    let go_on = || !setting.interrupt.came();
     let limit = || subject.algorithm.and_then(|algorithm| limit::bytes_per_ns(algorithm, subject.direction, || Clock::Cpu.now()));
     let mut ghz = Vec::new();
     let before = limit();

@@ -13,6 +13,7 @@ mod sizes;
 mod table;
 
 use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupt;
 use crate::shell::print;
 use crate::terminal::{Style, say};
 use bywash_core::{Algorithm, Direction};
@@ -29,13 +30,8 @@ use sizes::Sizes;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use table::Headline;
-
-/// What a process exits with that SIGINT ended, as shells count.
-const INTERRUPTED_CODE: u8 = 130;
 
 /// `bywash bench`
 #[derive(Debug, clap::Args)]
@@ -177,9 +173,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Err(export::nothing_to_draw());
     }
     [&args.svg, &args.save_baseline].into_iter().flatten().try_for_each(|path| check_folder(path))?;
-    let stop = stop_flag()?;
+    let interrupt = Interrupt::catch()?;
     let mut bench =
-        Bench { args, sites: &sites, setting: setting(args, &stop), watch: Watch::begin(), progress: progress(&algorithms, args) };
+        Bench { args, sites: &sites, setting: setting(args, &interrupt), watch: Watch::begin(), progress: progress(&algorithms, args) };
     let mut whole = Whole {
         version: env!("CARGO_PKG_VERSION").into(),
         processor: bywash_manager::calibrate::processor(),
@@ -207,7 +203,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             bench.progress.suspend(|| print((table::as_text(report, &bench.headline()) + "\n").as_bytes()))?;
         }
     }
-    whole.stopped = stop.load(Ordering::Relaxed);
+    whole.stopped = interrupt.came();
     whole.noise = bench.watch.end();
     whole.warnings = whole.noise.warnings();
     bench.progress.finish_and_clear();
@@ -244,21 +240,17 @@ fn check_folder(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Set by Ctrl-C; a second one ends the process at once.
-fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let signal = signal_hook::consts::SIGINT;
-    signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED_CODE.into(), stop.clone())
-        .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
-        .map_err(|error| Failure::failed(format!("cannot catch SIGINT: {error}")))?;
-    Ok(stop)
-}
-
-fn setting<'a>(args: &Args, stop: &'a AtomicBool) -> Setting<'a> {
+fn setting<'a>(args: &Args, interrupt: &'a Interrupt) -> Setting<'a> {
     let slice = Duration::from_millis(args.slice);
     let rounds = args.time.map_or(args.rounds.into(), |time| (time.as_secs_f64() / slice.as_secs_f64()).round().max(1.0) as usize);
     let clock = if args.cpu { Clock::Cpu } else { Clock::Wall };
-    Setting { threads: args.threads.into(), batch: args.batch.into(), effort: Effort { rounds, slice, clock }, latency: args.latency, stop }
+    Setting {
+        threads: args.threads.into(),
+        batch: args.batch.into(),
+        effort: Effort { rounds, slice, clock },
+        latency: args.latency,
+        interrupt,
+    }
 }
 
 /// Everything but the tables, which have been printed.
@@ -300,7 +292,7 @@ fn verdict(args: &Args, whole: &Whole, compared: &baseline::Compared) -> ExitCod
     }
     if whole.stopped {
         say("interrupted; what was measured until then is above");
-        return ExitCode::from(INTERRUPTED_CODE);
+        return Interrupt::exit_code();
     }
     if args.fail_under.is_some() && compared.compared == 0 {
         say("nothing of this run is in the baseline; compare the same algorithms, sizes and places");

@@ -73,6 +73,11 @@ fn complete(engine: &dyn Engine, algorithms: &[Algorithm], sheet: &mut CostSheet
     (!names.is_empty()).then(|| format!("measured on engine '{}' what its cost sheet lacked: {}", engine.name(), names.join(", ")))
 }
 
+/// The sheet that the folder keeps of this engine, measured on this machine: none, if it cannot be read or understood either.
+pub fn kept(folder: &Path, engine: &dyn Engine) -> Option<CostSheet> {
+    load(&sheet_path(folder, engine), &header(engine), engine).ok().flatten()
+}
+
 /// Keeps a sheet that was measured on this machine where [`load_or_measure`] finds it; the file's path.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 use super::fit::fit;
 use super::{TIMES_MIN, each_ns, launches, runs_ns, sample, setup, together};
-use bywash_core::{Algorithm, CostCurve, CostSheet, Engine, Keyed, Result};
+use bywash_core::{Algorithm, CostCurve, CostSheet, Engine, Error, Keyed, Result};
 use std::time::{Duration, Instant};
 
 /// Two sizes for each octave from 16 bytes to 64 MiB, in bytes.
@@ -15,17 +15,28 @@ const OPERATION_MAX: Duration = Duration::from_millis(40);
 /// Passes over all sizes: a noisy second spoils one pass, not a size.
 const PASSES: usize = 5;
 
-/// Measures these algorithms on an engine. Each size, and each number of operations together, is measured for about `time` in some passes, of
-/// which the shortest counts. `begin` is told of each algorithm before its turn. An algorithm that the engine fails to do is left off the sheet.
-pub fn measure_full(engine: &dyn Engine, algorithms: &[Algorithm], time: Duration, begin: &mut dyn FnMut(Algorithm)) -> CostSheet {
-    let mut sheet = super::head(engine, algorithms);
+/// How thoroughly, and who watches.
+pub struct Thorough<'a> {
+    /// For each size, and each number of operations together, in some passes, of which the shortest counts.
+    pub time: Duration,
+    /// Told of each algorithm before its turn.
+    pub begin: &'a mut dyn FnMut(Algorithm),
+    /// Asked between figures; on `false` the measurement ends. The algorithm that is under way is then not measured.
+    pub go_on: &'a dyn Fn() -> bool,
+}
+
+/// Measures these algorithms on an engine. One that the engine fails to do is left off the sheet. What was measured until an early end is
+/// on the `earlier` sheet, in place of what that had of the same algorithms.
+pub fn measure_full(engine: &dyn Engine, algorithms: &[Algorithm], earlier: Option<CostSheet>, thorough: Thorough<'_>) -> CostSheet {
+    let Thorough { time, begin, go_on } = thorough;
     let mut curves = Vec::with_capacity(algorithms.len());
-    for &algorithm in algorithms {
+    for &algorithm in algorithms.iter().take_while(|_| go_on()) {
         begin(algorithm);
-        if let Ok((curve, handover_ns)) = curve(engine, algorithm, time) {
+        if let Ok((curve, handover_ns)) = curve(engine, algorithm, time, go_on) {
             curves.push((algorithm, curve, handover_ns));
         }
     }
+    let mut sheet = earlier.filter(|_| !go_on()).unwrap_or_else(|| super::head(engine, algorithms));
     super::put(&mut sheet, curves);
     sheet
 }
@@ -35,21 +46,21 @@ fn longest(algorithm: Algorithm) -> usize {
     if algorithm.is_ccm() { (1 << 24) - 1 } else { usize::MAX }
 }
 
-fn curve(engine: &dyn Engine, algorithm: Algorithm, time: Duration) -> Result<(CostCurve, Option<f64>)> {
+fn curve(engine: &dyn Engine, algorithm: Algorithm, time: Duration, go_on: &dyn Fn() -> bool) -> Result<(CostCurve, Option<f64>)> {
     let (keyed, setup_ns) = setup(engine, algorithm)?;
+    let shortest = |what: &[(usize, usize)]| shortest(engine, &*keyed, algorithm, what, time, go_on);
     if algorithm.is_public_key() {
         let lanes = engine.lanes(algorithm).max(1);
-        let single = shortest(engine, &*keyed, algorithm, &[(0, 1)], time)?;
+        let single = shortest(&[(0, 1)])?;
         let together: Vec<_> = (2..=lanes).map(|count| (0, count)).collect();
-        let batch = shortest(engine, &*keyed, algorithm, &together, time)?;
+        let batch = shortest(&together)?;
         let batch = together.iter().zip(batch).map(|(&(_, count), ns)| (count as u64, ns)).collect();
         return Ok((CostCurve { setup_ns, points: vec![(0, single[0])], batch, ..CostCurve::default() }, None));
     }
     let sizes = sizes().into_iter().filter(|&size| size <= longest(algorithm));
     let what: Vec<_> = sizes.map(|size| (size, together(engine, algorithm, size))).collect();
-    let handover_ns =
-        if launches(engine, algorithm) { shortest(engine, &*keyed, algorithm, &[(what[0].0, 1)], time)?.first().copied() } else { None };
-    let times = shortest(engine, &*keyed, algorithm, &what, time)?;
+    let handover_ns = if launches(engine, algorithm) { shortest(&[(what[0].0, 1)])?.first().copied() } else { None };
+    let times = shortest(&what)?;
     let points: Vec<(u64, f64)> =
         what.iter().zip(times).map(|(&(size, count), ns)| (size as u64, each_ns(ns, handover_ns, count))).collect();
     let fitted = fit(&points);
@@ -58,12 +69,25 @@ fn curve(engine: &dyn Engine, algorithm: Algorithm, time: Duration) -> Result<(C
 }
 
 /// Nanoseconds of each `(size, operations together)`: the shortest of all passes. Sizes end where a single run takes too long.
-fn shortest(engine: &dyn Engine, keyed: &dyn Keyed, algorithm: Algorithm, what: &[(usize, usize)], time: Duration) -> Result<Vec<f64>> {
+///
+/// # Errors
+/// The engine's; [`Error::NotRun`] on an early end.
+fn shortest(
+    engine: &dyn Engine,
+    keyed: &dyn Keyed,
+    algorithm: Algorithm,
+    what: &[(usize, usize)],
+    time: Duration,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Vec<f64>> {
     let slice = time / PASSES as u32;
     let mut times: Vec<f64> = Vec::with_capacity(what.len());
     for pass in 0..PASSES {
         let count = if pass == 0 { what.len() } else { times.len() };
         for (index, &(size, together)) in what.iter().enumerate().take(count) {
+            if !go_on() {
+                return Err(Error::NotRun);
+            }
             let (_, operation) = sample(algorithm, size)?;
             let mut operations = vec![operation; together];
             let first = runs_ns(engine, keyed, &mut operations, 1)?;
@@ -96,6 +120,26 @@ fn within(slice: Duration, first: f64, mut measure: impl FnMut(u32) -> Result<f6
 mod tests {
     use super::*;
     use bywash_engine_cpu::CpuEngine;
+    use core::cell::Cell;
+
+    const TIME: Duration = Duration::from_micros(100);
+
+    #[test]
+    fn an_early_end_leaves_what_was_known_and_what_was_measured() {
+        let engine = CpuEngine::new();
+        let measured_before = super::super::measure(&engine, &[Algorithm::Sha256, Algorithm::Sha384, Algorithm::X25519], Duration::ZERO);
+        for (looks, anew) in [(0, false), (5, false), (1000, true)] {
+            let (looked, begun) = (Cell::new(0), Cell::new(0));
+            // Ends at the second algorithm, or in the midst of the first one.
+            let go_on = || looked.replace(looked.get() + 1) < looks && begun.get() < 2;
+            let thorough = Thorough { time: TIME, begin: &mut |_| begun.set(begun.get() + 1), go_on: &go_on };
+            let sheet = measure_full(&engine, &[Algorithm::Sha256, Algorithm::X25519], Some(measured_before.clone()), thorough);
+            assert_eq!(!sheet.curve(Algorithm::Sha256).unwrap().segments.is_empty(), anew, "{looks}");
+            for known in [Algorithm::Sha384, Algorithm::X25519] {
+                assert_eq!(sheet.curve(known), measured_before.curve(known), "{looks}");
+            }
+        }
+    }
 
     #[test]
     fn sizes_go_from_a_block_to_beyond_the_caches() {
@@ -109,7 +153,8 @@ mod tests {
         let engine = CpuEngine::new();
         let wanted = [Algorithm::Sha256, Algorithm::X25519, Algorithm::Aes128Ccm];
         let mut begun = Vec::new();
-        let sheet = measure_full(&engine, &wanted, Duration::from_micros(100), &mut |algorithm| begun.push(algorithm));
+        let thorough = Thorough { time: TIME, begin: &mut |algorithm| begun.push(algorithm), go_on: &|| true };
+        let sheet = measure_full(&engine, &wanted, None, thorough);
         assert_eq!(begun, wanted);
         let hash = sheet.curve(Algorithm::Sha256).unwrap();
         assert!(hash.segments[0].0 == 0 && hash.fit_error.is_some() && hash.points.len() >= 20, "{hash:?}");

@@ -15,12 +15,12 @@ mod fit;
 mod full;
 mod samples;
 
-pub use cache::{default_cache, keep, load_or_measure, load_or_measure_with, processor, sheet_path};
+pub use cache::{default_cache, keep, kept, load_or_measure, load_or_measure_with, processor, sheet_path};
 
 use crate::execute;
 use bywash_core::{Algorithm, CostCurve, CostSheet, Engine, Error, Keyed, OwnedOperation, Result, Task};
 pub use fit::{Fit, fit};
-pub use full::{measure_full, sizes};
+pub use full::{Thorough, measure_full, sizes};
 pub use samples::sample;
 use std::time::{Duration, Instant};
 

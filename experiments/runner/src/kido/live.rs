@@ -3,7 +3,7 @@
 use super::fastdds::{Latency, Program, Run};
 use super::latencytest::LatencyTest;
 use super::{SIZES, cyclone, fastdds};
-use crate::{Error, Options, Outcome, Progress, Result, io_error, write_table};
+use crate::{Error, Options, Outcome, Progress, Result, Tell, io_error, write_table};
 use bywash_dds_material::{Governance, Material, Participant, cyclone_configuration};
 use bywash_measure::plot::{Panel, Scale, draw, size};
 use serde::Serialize;
@@ -58,7 +58,7 @@ struct Bench {
     next_domain: u32,
 }
 
-pub(super) fn run(options: &Options, progress: &mut dyn FnMut(Progress), outcome: &mut Outcome, latency: bool, shares: bool) -> Result<()> {
+pub(super) fn run(options: &Options, progress: &mut Tell<'_>, outcome: &mut Outcome, latency: bool, shares: bool) -> Result<()> {
     let mut bench = Bench::new(options)?;
     let absent = [
         (FASTDDS, bench.fastdds.as_ref().err()),
@@ -70,7 +70,7 @@ pub(super) fn run(options: &Options, progress: &mut dyn FnMut(Progress), outcome
     ];
     for (what, why) in absent {
         if let Some(why) = why {
-            progress(Progress::Note(format!("{what} is absent here: {why}")));
+            progress(Progress::Note(format!("{what} is absent here: {why}")))?;
             let _ = writeln!(outcome.text, "\nABSENT on this machine: {what}: {why}");
         }
     }
@@ -125,17 +125,17 @@ impl Bench {
         self.next_domain
     }
 
-    fn latencies(&mut self, options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Vec<Row>> {
+    fn latencies(&mut self, options: &Options, progress: &mut Tell<'_>) -> Result<Vec<Row>> {
         let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { 3 });
         let mut rows: Vec<Row> = Vec::new();
         let ways = self.ways();
-        progress(Progress::Part("latency".into(), (rounds * SIZES.len() * ways.len()) as u64));
+        progress(Progress::Part("latency".into(), (rounds * SIZES.len() * ways.len()) as u64))?;
         // One round after the other, so that a noisy moment hits all alike.
         for _ in 0..rounds {
             for bytes in SIZES {
                 for &(implementation, governance, way) in &ways {
                     let found = again(progress, || self.one(options, implementation, governance, way, bytes))?;
-                    progress(Progress::Step);
+                    progress(Progress::Step)?;
                     let is_it = |row: &&mut Row| {
                         (row.implementation, row.way, row.bytes) == (implementation, way, bytes)
                             && row.governance == governance.map_or("none", |index| self.domains[index].0.name)
@@ -242,9 +242,9 @@ impl Bench {
     }
 
     /// Where the time goes: the difference between a run of many rounds and one of few, so that the handshake does not count.
-    fn shares(&mut self, options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Vec<Share>> {
+    fn shares(&mut self, options: &Options, progress: &mut Tell<'_>) -> Result<Vec<Share>> {
         let mut rows = Vec::new();
-        progress(Progress::Part("shares".into(), (self.domains.len() * SIZES.len() * 2) as u64));
+        progress(Progress::Part("shares".into(), (self.domains.len() * SIZES.len() * 2) as u64))?;
         for index in 0..self.domains.len() {
             for bytes in SIZES {
                 for (way, mode) in [("security", "plain"), ("door", "on")] {
@@ -262,7 +262,7 @@ impl Bench {
                         calls: std::array::from_fn(|kind| of(kind, 0)),
                         us: std::array::from_fn(|kind| of(kind, 1) / 1e3),
                     });
-                    progress(Progress::Step);
+                    progress(Progress::Step)?;
                 }
             }
         }
@@ -286,10 +286,10 @@ impl Bench {
 }
 
 /// A run, and again if it failed.
-fn again<R>(progress: &mut dyn FnMut(Progress), mut run: impl FnMut() -> Result<R>) -> Result<R> {
+fn again<R>(progress: &mut Tell<'_>, mut run: impl FnMut() -> Result<R>) -> Result<R> {
     for _ in 0..AGAIN {
         match run() {
-            Err(error) => progress(Progress::Note(format!("run again: {error}"))),
+            Err(error) => progress(Progress::Note(format!("run again: {error}")))?,
             done => return done,
         }
     }

@@ -7,7 +7,7 @@ mod latencytest;
 mod live;
 mod modelled;
 
-use crate::{Options, Outcome, Progress, Result};
+use crate::{Options, Outcome, Progress, Result, Tell};
 
 /// The sizes that are measured, and how messages of them are cut: Fast DDS and Cyclone send datagrams of some 62 KB.
 pub(crate) const SIZES: [usize; 4] = [1 << 10, 10 << 10, 100 << 10, 1 << 20];
@@ -17,17 +17,17 @@ pub(crate) const FRAGMENT: usize = 61_700;
 /// The parts, in the order in which they run.
 pub(crate) const PARTS: &[&str] = &["estimate", "break-even", "latency", "shares"];
 
-pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
+pub(crate) fn run(options: &Options, progress: &mut Tell<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     if options.wants("estimate") {
         let given = modelled::estimate(options, &mut outcome);
         outcome.took("estimate", given);
     }
     if options.wants("break-even") {
-        progress(Progress::Part("break-even".into(), 1));
+        progress(Progress::Part("break-even".into(), 1))?;
         let given = modelled::break_even(options, &mut outcome);
         outcome.took("break-even", given);
-        progress(Progress::Step);
+        progress(Progress::Step)?;
     }
     let (latency, shares) = (options.wants("latency"), options.wants("shares"));
     if latency || shares {

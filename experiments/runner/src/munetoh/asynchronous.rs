@@ -16,13 +16,13 @@ const CASES: [(Key, &str); 3] = [(Key::Rsa2048, "1.2"), (Key::Rsa2048, "1.3"), (
 const CROWDS: [usize; 3] = [1, 8, 64];
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
-    if !bench.has(Server::Haproxy) {
+    if !bench.has(Server::Haproxy)? {
         return Ok(String::new());
     }
     let (cases, crowds) = if bench.effort.quick { (&CASES[..1], &CROWDS[..2]) } else { (&CASES[..], &CROWDS[..]) };
     let both = SERVERS.into_iter().flat_map(|server| ENGINES.map(|engine| (server, engine)));
     let rivals = both.map(|(server, engine)| bench.start(server, engine)).collect::<Result<Vec<_>>>()?;
-    bench.begin("haproxy, sync and async", rivals.len() * cases.len() * crowds.len() * bench.effort.rounds);
+    bench.begin("haproxy, sync and async", rivals.len() * cases.len() * crowds.len() * bench.effort.rounds)?;
     let (mut all, mut panels) = (Vec::new(), Vec::new());
     for &(key, tls) in cases {
         let mut samples = Vec::new();

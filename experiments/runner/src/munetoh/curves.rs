@@ -25,7 +25,7 @@ struct Series {
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
     let mut all = Vec::new();
     let mut text = "\nFigures 3 and 4: the most connections a second without overload\n".to_owned();
-    let servers: Vec<Server> = bench.servers().into_iter().filter(|&server| bench.effort.quick || server != Server::Haproxy).collect();
+    let servers: Vec<Server> = bench.servers()?.into_iter().filter(|&server| bench.effort.quick || server != Server::Haproxy).collect();
     for server in servers {
         let engines = engines(server, bench.effort.quick);
         let rivals = engines.iter().map(|&engine| bench.start(server, engine)).collect::<Result<Vec<_>>>()?;
@@ -68,9 +68,9 @@ fn family(bench: &mut Bench<'_>, rivals: &[Rival], key: Key) -> Result<Vec<Serie
     }
     let probe = rivals[0].measure(&bench.load(key, "1.2", 32), bench.options, &bench.stage, None)?;
     let capacity = probe.connections_per_s;
-    bench.note(format!("{}, {}: software does {capacity:.0} connections a second", probe.server, probe.key));
+    bench.note(format!("{}, {}: software does {capacity:.0} connections a second", probe.server, probe.key))?;
     let shares: &[f64] = if bench.effort.quick { &SHARES[2..4] } else { &SHARES };
-    bench.begin(&format!("figures 3 and 4: {}, {}", probe.server, probe.key), shares.len() * lines.len() * bench.effort.rounds);
+    bench.begin(&format!("figures 3 and 4: {}, {}", probe.server, probe.key), shares.len() * lines.len() * bench.effort.rounds)?;
     for share in shares {
         let open: Vec<usize> = (0..lines.len()).filter(|&line| !is_overloaded(&lines[line].2)).collect();
         let pair = |&line: &usize| {

@@ -33,7 +33,7 @@ struct Database {
 /// nginx in front of a program that keeps its connections, to it and to the database.
 pub(super) fn proxied(bench: &mut Bench<'_>, engines: &[Engine]) -> Result<String> {
     if output(Command::new(PYTHON).args(["-c", "import psycopg2"])).is_err() {
-        bench.note("skipped: a database behind the server: apt-get install python3-psycopg2".into());
+        bench.note("skipped: a database behind the server: apt-get install python3-psycopg2".into())?;
         return Ok(String::new());
     }
     let Some(database) = Database::start(bench)? else { return Ok(String::new()) };
@@ -50,7 +50,7 @@ pub(super) fn proxied(bench: &mut Bench<'_>, engines: &[Engine]) -> Result<Strin
 
 /// Apache, which starts a program for each page, which connects to the database.
 pub(super) fn by_cgi(bench: &mut Bench<'_>) -> Result<String> {
-    if !bench.has(Server::Apache) {
+    if !bench.has(Server::Apache)? {
         return Ok(String::new());
     }
     let Some(database) = Database::start(bench)? else { return Ok(String::new()) };
@@ -68,7 +68,7 @@ pub(super) fn by_cgi(bench: &mut Bench<'_>) -> Result<String> {
 fn measure(bench: &mut Bench<'_>, engines: &[Engine], server: Server, behind: &Behind, page: &str, table: &str) -> Result<String> {
     let rival = |&engine| Rival::start(server, engine, bench.options, &bench.stage, Some(behind));
     let rivals = engines.iter().map(rival).collect::<Result<Vec<_>>>()?;
-    bench.begin(table, 2 * rivals.len() * bench.effort.rounds);
+    bench.begin(table, 2 * rivals.len() * bench.effort.rounds)?;
     let (mut text, mut all) = (String::new(), Vec::new());
     for tls in ["1.2", "1.3"] {
         let mut load = bench.load(Key::Rsa2048, tls, CONNECTIONS);
@@ -91,7 +91,7 @@ impl Database {
     /// Starts it and fills it; none, and a word about it, where PostgreSQL is not installed.
     fn start(bench: &mut Bench<'_>) -> Result<Option<Self>> {
         let Some(programs) = programs() else {
-            bench.note("skipped: a database behind the server: apt-get install postgresql".into());
+            bench.note("skipped: a database behind the server: apt-get install postgresql".into())?;
             return Ok(None);
         };
         let stage = &bench.stage;

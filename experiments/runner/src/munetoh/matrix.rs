@@ -11,7 +11,7 @@ use std::fmt::Write;
 const MANY: usize = 64;
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
-    let servers = bench.servers();
+    let servers = bench.servers()?;
     let mut cases = Vec::new();
     for key in Key::ALL {
         // TLS 1.3 signs by RSA-PSS, which the client's library does not verify at 1024 bits.
@@ -26,7 +26,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
     }
     let engines = [Engine::Software, Engine::Bywash];
     let crowds: &[usize] = if bench.effort.quick { &[8] } else { &[1, MANY] };
-    bench.begin("servers", servers.len() * cases.len() * engines.len() * crowds.len() * bench.effort.rounds);
+    bench.begin("servers", servers.len() * cases.len() * engines.len() * crowds.len() * bench.effort.rounds)?;
     let mut all = Vec::new();
     for server in servers {
         let rivals = engines.iter().map(|&engine| bench.start(server, engine)).collect::<Result<Vec<_>>>()?;

@@ -13,7 +13,7 @@ use crate::rivals::{Behind, Engine, Rival};
 use crate::sample::Sample;
 use crate::servers::Server;
 use crate::stage::{Key, PAGES, Stage};
-use crate::{Error, Options, Outcome, Progress, Result, write_table};
+use crate::{Error, Options, Outcome, Progress, Result, Tell, write_table};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub(crate) const PARTS: &[&str] = &["table1", "waiting", "matrix", "async", "cur
 const RUN: [fn(&mut Bench<'_>) -> Result<String>; PARTS.len()] =
     [table1::run, waiting::run, matrix::run, asynchronous::run, curves::run, open_points::run, database::by_cgi];
 
-pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
+pub(crate) fn run(options: &Options, progress: &mut Tell<'_>) -> Result<Outcome> {
     if !options.tls_load.is_file() {
         let way_out = "build it (cargo build --release -p bywash-tls-load), or name it with --tls-load";
         return Err(Error(format!("the load generator: {} is not there\n{way_out}", options.tls_load.display())));
@@ -65,25 +65,30 @@ impl Effort {
 struct Bench<'a> {
     options: &'a Options,
     stage: Stage,
-    progress: &'a mut dyn FnMut(Progress),
+    progress: &'a mut Tell<'a>,
     effort: Effort,
     outcome: Outcome,
 }
 
 impl Bench<'_> {
     /// The servers that are installed; of the others it is said what is missing.
-    fn servers(&mut self) -> Vec<Server> {
-        let wanted = self.effort.servers.clone();
-        wanted.into_iter().filter(|&server| self.has(server)).collect()
+    fn servers(&mut self) -> Result<Vec<Server>> {
+        let mut here = Vec::new();
+        for server in self.effort.servers.clone() {
+            if self.has(server)? {
+                here.push(server);
+            }
+        }
+        Ok(here)
     }
 
     /// Whether a server is installed; if not, that is said.
-    fn has(&mut self, server: Server) -> bool {
+    fn has(&mut self, server: Server) -> Result<bool> {
         let here = server.program().is_some();
         if !here {
-            self.note(format!("skipped: no {} here: apt-get install {0}", server.package()));
+            self.note(format!("skipped: no {} here: apt-get install {0}", server.package()))?;
         }
-        here
+        Ok(here)
     }
 
     fn start(&self, server: Server, engine: Engine) -> Result<Rival> {
@@ -96,16 +101,16 @@ impl Bench<'_> {
         Load { key, tls, resume: false, client_certificate: false, page, rate: None, connections, seconds: self.effort.seconds }
     }
 
-    fn begin(&mut self, what: &str, steps: usize) {
-        (self.progress)(Progress::Part(what.to_owned(), steps as u64));
+    fn begin(&mut self, what: &str, steps: usize) -> Result<()> {
+        (self.progress)(Progress::Part(what.to_owned(), steps as u64))
     }
 
-    fn step(&mut self) {
-        (self.progress)(Progress::Step);
+    fn step(&mut self) -> Result<()> {
+        (self.progress)(Progress::Step)
     }
 
-    fn note(&mut self, what: String) {
-        (self.progress)(Progress::Note(what));
+    fn note(&mut self, what: String) -> Result<()> {
+        (self.progress)(Progress::Note(what))
     }
 
     /// Loads each in turn, round after round, after a little load that is not counted; gives the medians in the same order. Failed
@@ -119,13 +124,13 @@ impl Bench<'_> {
         for _ in 0..self.effort.rounds {
             for ((rival, load), samples) in pairs.iter().zip(&mut samples) {
                 samples.push(rival.measure(load, self.options, &self.stage, behind)?);
-                (self.progress)(Progress::Step);
+                (self.progress)(Progress::Step)?;
             }
         }
         let medians: Vec<Sample> = samples.into_iter().filter_map(Sample::median).collect();
         for sample in medians.iter().filter(|sample| sample.failed > 0.0) {
             let Sample { server, engine, key, tls, failed, failures, .. } = sample;
-            (self.progress)(Progress::Note(format!("{failed} connections failed: {server}, {engine}, {key}, TLS {tls}: {failures}")));
+            (self.progress)(Progress::Note(format!("{failed} connections failed: {server}, {engine}, {key}, TLS {tls}: {failures}")))?;
         }
         Ok(medians)
     }

@@ -13,7 +13,7 @@ const CONNECTIONS: usize = 32;
 const ENGINES: [Engine; 2] = [Engine::Software, Engine::Bywash];
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
-    if !bench.servers().contains(&Server::Nginx) {
+    if !bench.servers()?.contains(&Server::Nginx) {
         return Ok(String::new());
     }
     let rivals = ENGINES.iter().map(|&engine| bench.start(Server::Nginx, engine)).collect::<Result<Vec<_>>>()?;
@@ -26,7 +26,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
 }
 
 fn client_certificates(bench: &mut Bench<'_>, rivals: &[Rival]) -> Result<String> {
-    bench.begin("client certificates", 4 * rivals.len() * bench.effort.rounds);
+    bench.begin("client certificates", 4 * rivals.len() * bench.effort.rounds)?;
     let (mut text, mut all) = (String::new(), Vec::new());
     for tls in ["1.2", "1.3"] {
         for with in [false, true] {
@@ -45,7 +45,7 @@ fn client_certificates(bench: &mut Bench<'_>, rivals: &[Rival]) -> Result<String
 
 fn pages(bench: &mut Bench<'_>, rivals: &[Rival]) -> Result<String> {
     let sizes: &[usize] = if bench.effort.quick { &PAGES[..2] } else { &PAGES };
-    bench.begin("pages", sizes.len() * rivals.len() * bench.effort.rounds);
+    bench.begin("pages", sizes.len() * rivals.len() * bench.effort.rounds)?;
     let (mut text, mut all) = (String::new(), Vec::new());
     for size in sizes {
         let mut load = bench.load(Key::Rsa2048, "1.3", CONNECTIONS);

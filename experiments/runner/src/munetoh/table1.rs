@@ -22,7 +22,7 @@ struct Row {
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
     let sizes: &[usize] = if bench.effort.quick { &[1024] } else { &[1024, 2048, 3072, 4096] };
-    bench.begin("table 1", 2 * sizes.len());
+    bench.begin("table 1", 2 * sizes.len())?;
     let published = |(implementation, ms): (&str, f64)| Row {
         implementation: implementation.into(),
         bits: 1024,
@@ -34,9 +34,9 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
     rows.push(Row { implementation: "the card, 32 x MEAC1024".into(), bits: 1024, ms: 40.0, per_s: 800.0, source: "published" });
     for &bits in sizes {
         rows.extend(places(bench, bits, &["--cpu", "--slice", "100"], "measured")?);
-        bench.step();
+        bench.step()?;
         rows.extend(places(bench, bits, &["--engine", "board:munetoh-meac32", "--threads", "32", "--slice", "1000"], "modelled")?);
-        bench.step();
+        bench.step()?;
     }
     let mut csv = "bits,implementation,ms,per_s,source\n".to_owned();
     let mut text = "Table 1: one private operation\n".to_owned();

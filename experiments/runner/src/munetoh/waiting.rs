@@ -35,7 +35,7 @@ struct Row {
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
     let cards = if bench.effort.quick { &CARDS[1..2] } else { &CARDS[..] };
-    bench.begin("waiting for the card", cards.len() * 2 * bench.effort.rounds);
+    bench.begin("waiting for the card", cards.len() * 2 * bench.effort.rounds)?;
     let (mut csv, mut rows) = ("waiting,lane_us,threads,operations_per_s,p50_longer_us,p99_longer_us,cpu_us\n".to_owned(), Vec::new());
     for &(lane, operations) in cards {
         let operations = if bench.effort.quick { operations / 10 } else { operations };
@@ -44,7 +44,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
             for _ in 0..bench.effort.rounds {
                 rounds
                     .push(Waiting::ALL.map(|waiting| measure(waiting, lane, threads, operations)).into_iter().collect::<Result<Vec<_>>>()?);
-                bench.step();
+                bench.step()?;
             }
             rows.extend((0..Waiting::ALL.len()).map(|at| middle(&rounds, at)));
         }

@@ -7,7 +7,7 @@ mod side_by_side;
 mod table2;
 mod traces;
 
-use crate::{Options, Outcome, Part, Progress, Result};
+use crate::{Options, Outcome, Part, Progress, Result, Tell};
 use bywash_policy::reload::bigram::Matrix;
 use bywash_sim::Machine;
 use bywash_sim::generate::{Reading, generate};
@@ -24,7 +24,7 @@ pub(crate) const PARTS: &[&str] = &["table2", "models", "side-by-side", "traces"
 /// What runs each of them.
 const RUN: [Part<()>; PARTS.len()] = [table2::run, models::run, side_by_side::run, traces::run];
 
-pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
+pub(crate) fn run(options: &Options, progress: &mut Tell<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     outcome.run_parts(options, PARTS, &RUN, progress);
     Ok(outcome)
@@ -42,11 +42,11 @@ fn lessons(options: &Options, machine: &Machine, reading: &Reading) -> Matrix {
 }
 
 /// Does something for each seed, on all cores; answers in the order of the seeds.
-fn for_each_seed<T: Send>(seeds: Range<u64>, progress: &mut dyn FnMut(Progress), work: impl Fn(u64) -> T + Sync) -> Vec<T> {
+fn for_each_seed<T: Send>(seeds: Range<u64>, progress: &mut Tell<'_>, work: impl Fn(u64) -> T + Sync) -> Result<Vec<T>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = std::sync::atomic::AtomicU64::new(seeds.start);
     let (done, finished) = std::sync::mpsc::channel();
-    let mut answers: Vec<(u64, T)> = std::thread::scope(|scope| {
+    let mut answers = std::thread::scope(|scope| {
         for _ in 0..threads {
             let (done, next, work) = (done.clone(), &next, &work);
             scope.spawn(move || {
@@ -59,8 +59,9 @@ fn for_each_seed<T: Send>(seeds: Range<u64>, progress: &mut dyn FnMut(Progress),
             });
         }
         drop(done);
-        finished.iter().inspect(|_| progress(Progress::Step)).collect()
-    });
+        // Once this has failed nobody takes answers any more, and the threads end.
+        finished.into_iter().map(|answer| progress(Progress::Step).map(|()| answer)).collect::<Result<Vec<(u64, T)>>>()
+    })?;
     answers.sort_by_key(|(seed, _)| *seed);
-    answers.into_iter().map(|(_, answer)| answer).collect()
+    Ok(answers.into_iter().map(|(_, answer)| answer).collect())
 }

@@ -2,7 +2,7 @@
 
 use super::bands::{Band, Place, short};
 use super::{for_each_seed, lessons, simulated};
-use crate::{Options, Outcome, Progress, Result, write_table};
+use crate::{Options, Outcome, Progress, Result, Tell, write_table};
 use bywash_measure::plot::{Panel, Scale, draw};
 use bywash_policy::reload::Circuits;
 use bywash_sim::generate::{Reading, generate};
@@ -47,16 +47,16 @@ struct Seed {
     demand: Vec<[f64; 7]>,
 }
 
-pub(super) fn run(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+pub(super) fn run(options: &Options, outcome: &mut Outcome, progress: &mut Tell<'_>) -> Result<()> {
     let (reading, seeds) = simulated(options);
     let machine = machine();
     let fresh = FRESH..FRESH + seeds.end;
-    progress(Progress::Part("tables 6 and 8, figure 7 (modelled)".into(), 2 * seeds.end));
+    progress(Progress::Part("tables 6 and 8, figure 7 (modelled)".into(), 2 * seeds.end))?;
     let matrix = lessons(options, &machine, &reading);
     let mut run = |seeds: Range<u64>| for_each_seed(seeds, progress, |seed| one(&machine, &reading, &matrix, seed));
-    let all = run(seeds);
+    let all = run(seeds)?;
     table_6(options, outcome, &all)?;
-    outcome.text += &text_fresh(&cells(&run(fresh.clone())), &fresh);
+    outcome.text += &text_fresh(&cells(&run(fresh.clone())?), &fresh);
     table_8(options, outcome, &machine, &all)?;
     figure_7(options, outcome, &all)
 }

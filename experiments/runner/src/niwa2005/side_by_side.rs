@@ -2,7 +2,7 @@
 
 use super::bands::{Band, short};
 use super::{for_each_seed, lessons, simulated};
-use crate::{Options, Outcome, Progress, Result, write_table};
+use crate::{Options, Outcome, Progress, Result, Tell, write_table};
 use bywash_policy::reload::bigram::Matrix;
 use bywash_policy::reload::saved::{Saved, Setting};
 use bywash_policy::reload::tuned::Tuned;
@@ -24,12 +24,12 @@ struct Seed {
     totals: [[f64; 2]; POLICIES.len()],
 }
 
-pub(super) fn run(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+pub(super) fn run(options: &Options, outcome: &mut Outcome, progress: &mut Tell<'_>) -> Result<()> {
     let (reading, seeds) = simulated(options);
     let machine = machine();
-    progress(Progress::Part("side by side (modelled)".into(), seeds.end));
+    progress(Progress::Part("side by side (modelled)".into(), seeds.end))?;
     let matrix = lessons(options, &machine, &reading);
-    let all = for_each_seed(seeds, progress, |seed| one(&machine, &generate(&reading, seed), &matrix, seed));
+    let all = for_each_seed(seeds, progress, |seed| one(&machine, &generate(&reading, seed), &matrix, seed))?;
     let rows = rows(&all);
     outcome.text += &text(&rows, &all);
     write_table(options, outcome, "side-by-side", &csv(&rows), &rows)

@@ -1,7 +1,7 @@
 //! Table 2: what ten ciphers do in software and on the FPGA, and on one core of today.
 
 use crate::ciphers::{self, AES_LANES, DES_LANES};
-use crate::{Options, Outcome, Progress, Result, write_table};
+use crate::{Options, Outcome, Progress, Result, Tell, write_table};
 use bywash_core::Algorithm;
 use serde::Serialize;
 use std::fmt::Write;
@@ -42,23 +42,23 @@ impl Row {
     }
 }
 
-pub(super) fn run(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<()> {
-    progress(Progress::Part("table 2".into(), TABLE2.len() as u64));
+pub(super) fn run(options: &Options, outcome: &mut Outcome, progress: &mut Tell<'_>) -> Result<()> {
+    progress(Progress::Part("table 2".into(), TABLE2.len() as u64))?;
     let mut rows = Vec::new();
     for published in TABLE2 {
         rows.push(row(options, published, progress)?);
-        progress(Progress::Step);
+        progress(Progress::Step)?;
     }
     outcome.text += &text(&rows);
     write_table(options, outcome, "table2", &csv(&rows), &rows)
 }
 
-fn row(options: &Options, (cipher, algorithm, software, fpga): Published, progress: &mut dyn FnMut(Progress)) -> Result<Row> {
+fn row(options: &Options, (cipher, algorithm, software, fpga): Published, progress: &mut Tell<'_>) -> Result<Row> {
     let pair = ciphers::pair(algorithm, REQUEST)?;
     let mut rivals = vec![pair.ours];
     let openssl = pair.openssl.map(|openssl| rivals.push(openssl));
     if let Err(reason) = &openssl {
-        progress(Progress::Note(format!("no column of OpenSSL: {reason}")));
+        progress(Progress::Note(format!("no column of OpenSSL: {reason}")))?;
     }
     let together = ciphers::side_by_side(algorithm, REQUEST).map(|rival| rivals.push(rival));
     let mbps: Vec<f64> = ciphers::ns(&mut rivals, ciphers::effort(options))?.into_iter().map(|ns| REQUEST as f64 * 8e3 / ns).collect();

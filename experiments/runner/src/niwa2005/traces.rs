@@ -2,7 +2,7 @@
 
 use super::bands::{Band, Place};
 use super::{for_each_seed, simulated};
-use crate::{Options, Outcome, Progress, Result, write_table};
+use crate::{Options, Outcome, Progress, Result, Tell, write_table};
 use bywash_measure::plot::{Panel, Scale, draw};
 use bywash_sim::generate::{Formula, GAP, RETURN, RUN, Reading, requests};
 use bywash_sim::niwa2005::machine;
@@ -39,10 +39,10 @@ struct Seed {
     below: [Vec<f64>; FIGURES.len()],
 }
 
-pub(super) fn run(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+pub(super) fn run(options: &Options, outcome: &mut Outcome, progress: &mut Tell<'_>) -> Result<()> {
     let (reading, seeds) = simulated(options);
-    progress(Progress::Part("table 7, figures 3 to 5 (modelled)".into(), seeds.end));
-    let all = for_each_seed(seeds, progress, |seed| one(&reading, seed));
+    progress(Progress::Part("table 7, figures 3 to 5 (modelled)".into(), seeds.end))?;
+    let all = for_each_seed(seeds, progress, |seed| one(&reading, seed))?;
     table_7(options, outcome, &all)?;
     figures(options, outcome, &all)
 }

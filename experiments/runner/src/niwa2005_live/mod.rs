@@ -10,7 +10,7 @@
 mod drive;
 mod loads;
 
-use crate::{Error, Options, Outcome, Progress, Result, io_error, write_table};
+use crate::{Error, Options, Outcome, Progress, Result, Tell, io_error, write_table};
 use bywash_core::trace::Record;
 use bywash_manager::ReloadName;
 use bywash_policy::reconfigure::Fabric;
@@ -55,12 +55,12 @@ const FIGURES: [(&str, Option<f64>); 7] = [
 /// The parts, in the order in which they run.
 pub(crate) const PARTS: &[&str] = &[LOADS[0].name, LOADS[1].name, LOADS[2].name, LOADS[3].name];
 
-pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
+pub(crate) fn run(options: &Options, progress: &mut Tell<'_>) -> Result<Outcome> {
     if options.rounds.is_some() {
         return Err(Error("niwa2005-live records each load once; leave --rounds out".into()));
     }
     let chosen: Vec<&Load> = LOADS.iter().filter(|load| options.wants(load.name)).collect();
-    progress(Progress::Part("live runs".into(), 2 * chosen.len() as u64));
+    progress(Progress::Part("live runs".into(), 2 * chosen.len() as u64))?;
     let (mut rows, mut text) = (Vec::new(), format!("Modelled engines behind a real broker; times of the paper's machine x {STRETCH}.\n"));
     let mut outcome = Outcome::default();
     for load in chosen {
@@ -83,16 +83,16 @@ struct Compared {
     held_up: usize,
 }
 
-fn compare(load: &'static Load, options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Compared> {
+fn compare(load: &'static Load, options: &Options, progress: &mut Tell<'_>) -> Result<Compared> {
     let folder = tempfile::tempdir().map_err(|error| Error(format!("cannot make a folder for a broker: {error}")))?;
     let machine = Machine::new(load)?;
     let rehearsal = drive::run(&machine, load, &load.rehearsed()?, None, folder.path(), options.quick)?;
-    progress(Progress::Step);
+    progress(Progress::Step)?;
     let reload = load.reload(&rehearsal.recording)?;
     let run = drive::run(&machine, load, &reload, Some(&rehearsal), folder.path(), options.quick)?;
     let kept = options.out.join(format!("recording-{}.csv", load.name));
     std::fs::copy(&run.recording, &kept).map_err(|error| io_error("write", &kept, &error))?;
-    progress(Progress::Step);
+    progress(Progress::Step)?;
     let served = simulate(&machine, &rehearsal, &reload, &run.records)?;
     let live = figures(run.records.iter().map(|r| (r.arrival.0, r.done.0, r.engine == machine.device.name)), run.loads);
     let pairs = || run.records.iter().zip(&served.0);

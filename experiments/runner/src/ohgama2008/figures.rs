@@ -3,7 +3,7 @@
 use super::BOUNDED;
 use super::bars::{Bar, Bars};
 use super::loads::{GRANT_NS, PROCESSES, module, paper_host, processes};
-use crate::{Options, Outcome, Progress, Result, write_table};
+use crate::{Options, Outcome, Progress, Result, Tell, write_table};
 use bywash_measure::plot::{Line, Panel, Scale, draw};
 use bywash_policy::schedule::parse;
 use bywash_policy::{EngineInfo, Fifo, Policy};
@@ -33,14 +33,14 @@ struct Figures {
     crossing: Option<u64>,
 }
 
-pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<Bars> {
+pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut Tell<'_>) -> Result<Bars> {
     let step = if options.quick { 250 } else { 50 };
     let cells: Vec<(u32, u64)> = M.iter().flat_map(|&m| (1..=1000 / step).map(move |n| (m, n * step))).collect();
-    progress(Progress::Part("figures 6 to 8 (modelled)".into(), cells.len() as u64));
+    progress(Progress::Part("figures 6 to 8 (modelled)".into(), cells.len() as u64))?;
     let mut rows = Vec::new();
     for (processes, operations) in cells {
         rows.push(row(processes, operations));
-        progress(Progress::Step);
+        progress(Progress::Step)?;
     }
     let figures = Figures { rows, crossing: crossing() };
     write_table(options, outcome, "figures6-8", &figures.csv(), &figures.rows)?;

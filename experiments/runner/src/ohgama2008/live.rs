@@ -14,7 +14,7 @@ mod stalls;
 
 use super::bars::{Bar, Bars};
 use super::loads::{BULK, GOAL_NS, INTERACTIVE, PROCESSES, SERVICE_NS};
-use crate::{Options, Outcome, Progress, Result, write_table};
+use crate::{Options, Outcome, Progress, Result, Tell, write_table};
 use board::{Calibrated, First, Live, Mixed, Watched, calibrate};
 use bywash_measure::statistics::median;
 use programs::Way;
@@ -66,16 +66,16 @@ impl Row {
     }
 }
 
-pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<Bars> {
+pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut Tell<'_>) -> Result<Bars> {
     let rounds = if options.quick { 1 } else { ROUNDS };
     let steps = rounds * (2 + SIGMAS.len() * WHO.len() + WHO.len());
-    progress(Progress::Part("live: real processes at a modelled module".into(), steps as u64));
+    progress(Progress::Part("live: real processes at a modelled module".into(), steps as u64))?;
     let live = Live::new(options)?;
     let (mut rehearsals, mut found, mut stalled, mut operations) = (Vec::new(), Vec::new(), Vec::new(), 0);
     let (mut watched, mut first) = (Some(Watched::default()), First::default());
     for round in 0..rounds {
         rehearsals.push(calibrate(&live, options.quick)?);
-        progress(Progress::Step);
+        progress(Progress::Step)?;
         if round == 0 {
             // Who is last under exclusive waits for all others, and a program does not wait for a broker for ever (3 s).
             let patience = (WAIT_MAX_NS / (f64::from(PROCESSES) * rehearsals[0].service_ns)) as u64;
@@ -84,7 +84,7 @@ pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut 
         let mut figures = Vec::new();
         for (sigma, scheduler) in SIGMAS.into_iter().flat_map(|sigma| WHO.map(|scheduler| (sigma, scheduler))) {
             figures.extend(makespan(&live, (sigma, scheduler), operations)?);
-            progress(Progress::Step);
+            progress(Progress::Step)?;
         }
         stalled.push(stalls::stalled_percent(WATCH));
         for scheduler in WHO {
@@ -93,13 +93,13 @@ pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut 
                 first += found.first;
             }
             figures.extend(mixed_figures(&found));
-            progress(Progress::Step);
+            progress(Progress::Step)?;
         }
         watched = match (watched, live.watched("default", mixed_s(options))?) {
             (Some(before), Some(now)) => Some(before.plus(now)),
             _ => None,
         };
-        progress(Progress::Step);
+        progress(Progress::Step)?;
         found.push(figures);
     }
     let times = Calibrated {

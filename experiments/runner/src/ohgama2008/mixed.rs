@@ -3,7 +3,7 @@
 use super::bars::{Bar, Bars};
 use super::loads::{BULK, GOAL_NS, INTERACTIVE, SERVICE_NS, mixed, module};
 use super::schedulers;
-use crate::{Options, Outcome, Progress, Result, write_table};
+use crate::{Options, Outcome, Progress, Result, Tell, write_table};
 use bywash_policy::by_name;
 use bywash_sim::shared::run;
 use serde::Serialize;
@@ -29,9 +29,9 @@ struct Row {
     switches: u64,
 }
 
-pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<Bars> {
+pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut Tell<'_>) -> Result<Bars> {
     let seconds = if options.quick { 0.5 } else { 20.0 };
-    progress(Progress::Part("mixed load (modelled)".into(), SIGMAS.len() as u64));
+    progress(Progress::Part("mixed load (modelled)".into(), SIGMAS.len() as u64))?;
     let mut rows: Vec<Row> = Vec::new();
     for sigma in SIGMAS {
         let mut fifo = None;
@@ -40,7 +40,7 @@ pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut 
             fifo.get_or_insert(row.bulk_operations_per_s);
             rows.push(row);
         }
-        progress(Progress::Step);
+        progress(Progress::Step)?;
     }
     write_table(options, outcome, "mixed", &csv(&rows), &rows)?;
     outcome.text += &text(&rows);

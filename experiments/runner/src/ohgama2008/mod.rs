@@ -11,7 +11,7 @@ mod loads;
 mod mixed;
 mod switches;
 
-use crate::{Options, Outcome, Part, Progress, Result};
+use crate::{Options, Outcome, Part, Result, Tell};
 use std::fmt::Write;
 
 /// The parts, in the order in which they run.
@@ -21,7 +21,7 @@ pub(crate) const PARTS: &[&str] = &["figures", "switches", "mixed", "live", "dev
 const RUN: [Part<bars::Bars>; PARTS.len()] =
     [figures::run_part, switches::run_part, mixed::run_part, live::run_part, live::device::run_part];
 
-pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
+pub(crate) fn run(options: &Options, progress: &mut Tell<'_>) -> Result<Outcome> {
     let mut outcome = Outcome { text: hypotheses(), ..Outcome::default() };
     let bars: bars::Bars = outcome.run_parts(options, PARTS, &RUN, progress).into_iter().flatten().collect();
     if options.quick {

@@ -3,7 +3,7 @@
 use super::bars::{Bar, Bars};
 use super::loads::{PROCESSES, SERVICE_NS, module, paper_host, processes, wide_host};
 use super::schedulers;
-use crate::{Options, Outcome, Progress, Result, write_table};
+use crate::{Options, Outcome, Progress, Result, Tell, write_table};
 use bywash_measure::plot::{Line, Panel, Scale, draw};
 use bywash_policy::by_name;
 use bywash_sim::shared::{Host, run};
@@ -32,14 +32,14 @@ pub(super) struct Row {
     jain: f64,
 }
 
-pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<Bars> {
+pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut Tell<'_>) -> Result<Bars> {
     let hosts = [("own processors", wide_host()), ("one processor", paper_host())];
-    progress(Progress::Part("costs of a switch (modelled)".into(), (hosts.len() * SIGMAS.len()) as u64));
+    progress(Progress::Part("costs of a switch (modelled)".into(), (hosts.len() * SIGMAS.len()) as u64))?;
     let mut rows = Vec::new();
     for (name, host) in hosts {
         for sigma in SIGMAS {
             rows.extend(schedulers().map(|scheduler| row(name, host, sigma, scheduler)));
-            progress(Progress::Step);
+            progress(Progress::Step)?;
         }
     }
     write_table(options, outcome, "switches", &csv(&rows), &rows)?;

@@ -2,7 +2,7 @@
 
 use super::{LARGEST, SECONDS};
 use crate::process::cpu_of_this;
-use crate::{Error, Options, Progress, Result};
+use crate::{Error, Options, Progress, Result, Tell};
 use bywash_core::{
     Algorithm, Data, Direction, Engine, HostMemory, Key, Keyed, Operation, OwnedOperation, SecretBytes, SessionParams, Task,
 };
@@ -48,12 +48,12 @@ pub(super) struct Engines {
 
 impl Engines {
     /// Those that are here; a GPU that is missing is told of.
-    pub(super) fn find(progress: &mut dyn FnMut(Progress)) -> Result<Self> {
+    pub(super) fn find(progress: &mut Tell<'_>) -> Result<Self> {
         let name = "gpu".parse().map_err(|error: bywash_core::Error| Error(error.to_string()))?;
         let gpu = match bywash_manager::find(&[name]) {
             Ok(found) => Some(found.present[0].clone()),
             Err(error) => {
-                progress(Progress::Note(format!("takeda: the GPU's rows are left out: {error}")));
+                progress(Progress::Note(format!("takeda: the GPU's rows are left out: {error}")))?;
                 None
             }
         };
@@ -206,7 +206,7 @@ impl Managed {
 }
 
 /// Experiment 1, if there is a GPU. How many files are there at once is as in the simulation, but no more than fill 64 MiB.
-pub(super) fn figure2(options: &Options, engines: &Engines, sizes: &[usize], progress: &mut dyn FnMut(Progress)) -> Result<Vec<Point>> {
+pub(super) fn figure2(options: &Options, engines: &Engines, sizes: &[usize], progress: &mut Tell<'_>) -> Result<Vec<Point>> {
     let Some(gpu) = &engines.gpu else { return Ok(Vec::new()) };
     let mut points = Vec::new();
     for &bytes in sizes {
@@ -231,7 +231,7 @@ pub(super) fn figure2(options: &Options, engines: &Engines, sizes: &[usize], pro
         let files = std::array::from_fn(|way| median_of(&rounds, |files| files[way]));
         let mediator = median_of(&rounds, |[.., processor, gpu, mediator]| mediator / processor.max(*gpu));
         points.push(Point { bytes, files, mediator });
-        progress(Progress::Step);
+        progress(Progress::Step)?;
     }
     Ok(points)
 }

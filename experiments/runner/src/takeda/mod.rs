@@ -5,7 +5,7 @@ mod live;
 mod simulated;
 
 use crate::ciphers::{self, AES_LANES, Rival};
-use crate::{Error, Options, Outcome, Part, Progress, Result, write_table};
+use crate::{Error, Options, Outcome, Part, Progress, Result, Tell, write_table};
 use bywash_core::Algorithm;
 use bywash_measure::plot::{Panel, Scale, draw};
 use serde::Serialize;
@@ -34,21 +34,21 @@ pub(crate) const PARTS: &[&str] = &["cpu", "simulated", "live"];
 /// What runs each of them.
 const RUN: [Part<()>; PARTS.len()] = [processor, simulated, on_this_machine];
 
-pub(crate) fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome> {
+pub(crate) fn run(options: &Options, progress: &mut Tell<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     outcome.run_parts(options, PARTS, &RUN, progress);
     Ok(outcome)
 }
 
-fn on_this_machine(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+fn on_this_machine(options: &Options, outcome: &mut Outcome, progress: &mut Tell<'_>) -> Result<()> {
     let (sizes, engines) = (sizes(options), live::Engines::find(progress)?);
-    progress(Progress::Part("both experiments, on this machine".into(), sizes.len() as u64 + 1));
+    progress(Progress::Part("both experiments, on this machine".into(), sizes.len() as u64 + 1))?;
     let points = live::figure2(options, &engines, &sizes, progress)?;
     if let Some(gpu) = engines.gpu() {
         with_gpu(options, outcome, &gpu, &points)?;
     }
     let rows = live::table1(options, &engines)?;
-    progress(Progress::Step);
+    progress(Progress::Step)?;
     under_load(options, outcome, &rows)
 }
 
@@ -87,13 +87,13 @@ fn sizes(options: &Options) -> Vec<usize> {
     if options.quick { vec![256, 4096] } else { sizes }
 }
 
-fn processor(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+fn processor(options: &Options, outcome: &mut Outcome, progress: &mut Tell<'_>) -> Result<()> {
     let sizes = sizes(options);
-    progress(Progress::Part("figure 2, the processor".into(), sizes.len() as u64));
+    progress(Progress::Part("figure 2, the processor".into(), sizes.len() as u64))?;
     let mut rows = Vec::new();
     for bytes in sizes {
         rows.push(row(options, bytes)?);
-        progress(Progress::Step);
+        progress(Progress::Step)?;
     }
     outcome.text += &text(&rows);
     write_table(options, outcome, "figure2-cpu", &csv(&rows), &rows)?;
@@ -101,7 +101,7 @@ fn processor(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(
 }
 
 /// Both experiments on sheets.
-fn simulated(options: &Options, outcome: &mut Outcome, _: &mut dyn FnMut(Progress)) -> Result<()> {
+fn simulated(options: &Options, outcome: &mut Outcome, _: &mut Tell<'_>) -> Result<()> {
     let rows = simulated::figure2(&sizes(options))?;
     let mut csv = format!("gpu,marked,bytes,{}\n", simulated::WAYS.map(|way| format!("\"{way}\"")).join(","));
     let _ = writeln!(

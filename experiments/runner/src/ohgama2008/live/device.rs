@@ -4,7 +4,7 @@
 use super::board::Live;
 use super::programs::Way;
 use super::{Bars, PROCESSES, SIGMAS, WHO};
-use crate::{Options, Outcome, Progress, Result, write_table};
+use crate::{Options, Outcome, Progress, Result, Tell, write_table};
 use bywash_measure::statistics::median;
 use serde::Serialize;
 use std::fmt::Write;
@@ -38,20 +38,20 @@ struct Found {
     operation: Vec<f64>,
 }
 
-pub(in super::super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<Bars> {
+pub(in super::super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut Tell<'_>) -> Result<Bars> {
     let live = Live::new(options)?;
     let mut ways = Vec::new();
     for way in Way::ALL {
         match live.lacks(way) {
             None => ways.push(way),
-            Some(why) => progress(Progress::Note(format!("skipped: {why}"))),
+            Some(why) => progress(Progress::Note(format!("skipped: {why}")))?,
         }
     }
     let (rounds, operations) = if options.quick { (1, 20) } else { (options.rounds.unwrap_or(ROUNDS), OPERATIONS) };
     let lone = (1, 0.0, "fifo", 10 * operations);
     let together = SIGMAS.into_iter().flat_map(|sigma| WHO.map(|scheduler| (PROCESSES, sigma, scheduler, operations)));
     let loads: Vec<(u32, f64, &'static str, u64)> = [lone].into_iter().chain(together).collect();
-    progress(Progress::Part("device: the same processes as clients of /dev/crypto".into(), (rounds * loads.len() * ways.len()) as u64));
+    progress(Progress::Part("device: the same processes as clients of /dev/crypto".into(), (rounds * loads.len() * ways.len()) as u64))?;
     let mut found: Vec<Found> = (0..loads.len() * ways.len()).map(|_| Found::default()).collect();
     for _ in 0..rounds {
         // Ways in turn, so that a noisy moment hits all alike.
@@ -62,7 +62,7 @@ pub(in super::super) fn run_part(options: &Options, outcome: &mut Outcome, progr
             found[place].makespan.push(run.makespan_s);
             found[place].first.push(run.worst_first_s);
             found[place].operation.push(run.took_us);
-            progress(Progress::Step);
+            progress(Progress::Step)?;
         }
     }
     let rows = rows(&loads, &ways, &found);
