@@ -110,3 +110,17 @@ for plot in "${plots[@]}"; do
 done
 grep skipped "$scratch/notes" || true
 echo "ok       reproduce munetoh --quick ($SECONDS s)"
+
+# Ctrl-C while servers run: they end with it, and the part that was done is kept.
+mkdir "$scratch/tmp"
+TMPDIR=$scratch/tmp "$bywash" reproduce munetoh --quick --part table1 --part matrix --out "$scratch/interrupted" >"$scratch/said" 2>"$scratch/notes" &
+interrupted=$!
+for _ in $(seq 300); do pgrep -f "$scratch/tmp/.*nginx.conf" >"$scratch/servers" && break; sleep 0.1; done
+[ -s "$scratch/servers" ] || { cat "$scratch/notes"; die "FAILED   reproduce interrupted: no nginx was started"; }
+kill -INT "$interrupted"
+wait "$interrupted" && rc=0 || rc=$?
+[ "$rc" -eq 130 ] || { cat "$scratch/notes"; die "FAILED   reproduce interrupted: it exits with $rc"; }
+! pgrep -af "$scratch/tmp/" || die "FAILED   reproduce interrupted: these stay behind"
+[ "$(wc -l <"$scratch/interrupted/table1.csv")" -ge 2 ] || die "FAILED   reproduce interrupted: table1.csv is not kept"
+grep -q 'run the others with --part: matrix' "$scratch/notes" || { cat "$scratch/notes"; die "FAILED   reproduce interrupted: it does not say what is missing"; }
+echo "ok       reproduce interrupted: servers end, parts that were done stay"
