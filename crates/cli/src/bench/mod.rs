@@ -92,7 +92,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
     /// Seconds of one place at one size, in rounds of --slice each
-    #[arg(long, value_name = "SECONDS", conflicts_with = "rounds", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", conflicts_with = "rounds", allow_negative_numbers = true, value_parser = seconds)]
     time: Option<Duration>,
     /// Milliseconds of one place in one round
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60_000))]
