@@ -294,6 +294,11 @@ fn verdict(args: &Args, whole: &Whole, compared: &baseline::Compared) -> ExitCod
         say("interrupted; what was measured until then is above");
         return Interrupt::exit_code();
     }
+    let bare: usize = whole.reports.iter().map(Report::rows_without_a_figure).sum();
+    if bare > 0 {
+        say(&format!("{bare} row{} without a figure, for the reason below the table", if bare == 1 { "" } else { "s" }));
+        return ExitCode::from(Exit::Failed as u8);
+    }
     if args.fail_under.is_some() && compared.compared == 0 {
         say("nothing of this run is in the baseline; compare the same algorithms, sizes and places");
         return ExitCode::from(Exit::Failed as u8);

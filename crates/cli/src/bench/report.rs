@@ -1,5 +1,6 @@
 //! What was measured: the one structure from which tables, JSON, CSV and plots are made, and which a baseline is read back from.
 
+use super::sites::OPENSSL;
 use bywash_core::Direction;
 use bywash_measure::noise::Noise;
 use bywash_measure::statistics::Interval;
@@ -108,6 +109,15 @@ pub(crate) struct Latency {
     pub(crate) max: u64,
     /// How many calls were timed.
     pub(crate) calls: u64,
+}
+
+impl Report {
+    /// How many sizes no place could do; a rival does not count.
+    pub(crate) fn rows_without_a_figure(&self) -> usize {
+        let has_one =
+            |row: &&Row| self.places.iter().zip(&row.cells).any(|(place, cell)| place.name != OPENSSL && cell.measured().is_some());
+        self.rows.len() - self.rows.iter().filter(has_one).count()
+    }
 }
 
 impl Cell {
