@@ -15,7 +15,7 @@ const CODE: u8 = 130;
 const ONE_AND_THE_SAME: Duration = Duration::from_millis(300);
 
 /// Whether the user has had enough.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {

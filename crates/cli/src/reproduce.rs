@@ -5,7 +5,6 @@ use crate::interrupt::Interrupt;
 use crate::shell::print;
 use crate::terminal::{Told, say};
 use bywash_experiments::{EXPERIMENTS, Experiment, Options, Progress};
-use indicatif::ProgressBar;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -73,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     experiment.check(&options).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let interrupt = Interrupt::catch()?;
-    let mut told = Told::by(ProgressBar::no_length());
+    let mut told = Told::new();
     let outcome = experiment.run(&options, &mut |progress| {
         if interrupt.came() {
             return Err(bywash_experiments::Error("interrupted".into()));
@@ -82,7 +81,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Ok(())
     });
     told.end();
-    let outcome = outcome.map_err(|error| Failure::failed(error.to_string()))?;
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(_) if interrupt.came() => {
+            say!("bywash: interrupted before a part was done");
+            return Ok(Interrupt::exit_code());
+        }
+        Err(error) => return Err(Failure::failed(error.to_string())),
+    };
     let text = if args.json { format!("{:#}\n", outcome.tables) } else { outcome.text };
     print(text.as_bytes())?;
     say!("bywash: tables and plots are in {}", options.out.display());
@@ -114,6 +120,7 @@ fn out(experiment: &str, quick: bool) -> PathBuf {
 
 fn show(told: &mut Told, progress: Progress) {
     match progress {
+        Progress::Begin => {}
         Progress::Part(what, steps) => told.begin(what, steps),
         Progress::Step => told.step(),
         Progress::Note(what) => told.note(&what),

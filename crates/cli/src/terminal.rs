@@ -81,8 +81,9 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// By this bar, which moves by itself.
-    pub(crate) fn by(bar: ProgressBar) -> Self {
+    /// Something is under way, and moves by itself.
+    pub(crate) fn new() -> Self {
+        let bar = ProgressBar::new_spinner().with_message("measuring");
         bar.enable_steady_tick(Duration::from_millis(200));
         Self { bar, said: None }
     }

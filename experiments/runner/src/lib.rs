@@ -125,7 +125,7 @@ impl Outcome {
     fn run_parts<T>(&mut self, options: &Options, parts: &[&'static str], run: &[Part<T>], progress: &mut Tell<'_>) -> Vec<T> {
         let mut given = Vec::new();
         for (name, part) in parts.iter().zip(run).filter(|(name, _)| options.wants(name)) {
-            let result = part(options, self, progress);
+            let result = progress(Progress::Begin).and_then(|()| part(options, self, progress));
             given.extend(self.took(name, result));
         }
         given
@@ -144,7 +144,9 @@ pub type Tell<'a> = dyn FnMut(Progress) -> Result<()> + 'a;
 /// How far an experiment has come.
 #[derive(Clone, Debug)]
 pub enum Progress {
-    /// A part begins, of so many steps.
+    /// One of [`Experiment::parts`] is next, and has done nothing yet.
+    Begin,
+    /// What is measured now, in so many steps.
     Part(String, u64),
     /// One step is done.
     Step,

@@ -10,7 +10,6 @@ use crate::terminal::{Style, Told};
 use bywash_core::{Algorithm, CostSheet, Engine};
 use bywash_manager::calibrate::{BUDGET, Thorough, default_cache, keep, kept, load_or_measure_with, measure_full, sheet_path};
 use bywash_measure::noise::Watch;
-use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -67,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         args,
         folder: folder.as_deref(),
         interrupt: Interrupt::catch()?,
-        told: Told::by(ProgressBar::no_length()),
+        told: Told::new(),
         watch: Watch::begin(),
         measured: false,
     };

@@ -24,14 +24,12 @@ pub(crate) fn run(options: &Options, progress: &mut Tell<'_>) -> Result<Outcome>
         outcome.took("estimate", given);
     }
     if options.wants("break-even") {
-        progress(Progress::Part("break-even".into(), 1))?;
-        let given = modelled::break_even(options, &mut outcome);
+        let given = progress(Progress::Part("break-even".into(), 1)).and_then(|()| modelled::break_even(options, &mut outcome));
         outcome.took("break-even", given);
-        progress(Progress::Step)?;
     }
     let (latency, shares) = (options.wants("latency"), options.wants("shares"));
     if latency || shares {
-        let given = live::run(options, progress, &mut outcome, latency, shares);
+        let given = progress(Progress::Begin).and_then(|()| live::run(options, progress, &mut outcome, latency, shares));
         outcome.took(if latency { "latency" } else { "shares" }, given);
     }
     Ok(outcome)

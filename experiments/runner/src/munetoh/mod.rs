@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Options, progress: &mut Tell<'_>) -> Result<Outcome>
     }
     let mut bench = Bench { options, stage: Stage::new()?, progress, effort: Effort::of(options), outcome: Outcome::default() };
     for (name, part) in PARTS.iter().zip(RUN).filter(|(name, _)| options.wants(name)) {
-        let given = part(&mut bench);
+        let given = (bench.progress)(Progress::Begin).and_then(|()| part(&mut bench));
         let said = bench.outcome.took(name, given).unwrap_or_default();
         bench.outcome.text += &said;
     }

@@ -64,7 +64,9 @@ pub(crate) fn run(options: &Options, progress: &mut Tell<'_>) -> Result<Outcome>
     let (mut rows, mut text) = (Vec::new(), format!("Modelled engines behind a real broker; times of the paper's machine x {STRETCH}.\n"));
     let mut outcome = Outcome::default();
     for load in chosen {
-        let Some(compared) = outcome.took(load.name, compare(load, options, progress)) else { continue };
+        let Some(compared) = outcome.took(load.name, progress(Progress::Begin).and_then(|()| compare(load, options, progress))) else {
+            continue;
+        };
         tell(load, &compared, &mut text);
         rows.extend(compared.rows);
     }
