@@ -116,6 +116,7 @@ functions! {
     fn SSL_set_msg_callback(ssl: Ssl, callback: Option<unsafe extern "C" fn(c_int, c_int, c_int, *const c_void, size_t, Ssl, *mut c_void)>);
     fn BIO_s_null() -> *const c_void = ptr::null();
     fn BIO_method_name(bio: Bio) -> *const c_char = ptr::null();
+    fn BIO_read(bio: Bio, buffer: *mut c_void, length: c_int) -> c_int = -1;
     fn BIO_new(method: *const c_void) -> Bio = ptr::null_mut();
     fn BIO_up_ref(bio: Bio) -> c_int = 0;
     fn ERR_clear_error();

@@ -38,6 +38,8 @@ struct Entry {
     polled: u64,
     /// A handshake was to be suspended when nobody waited for it.
     is_early: bool,
+    /// This thread heard of it, and has itself taken it out of its set since.
+    is_put_aside: bool,
 }
 
 /// What this thread has told the kernel. By descriptor, for they are small and dense.
@@ -105,16 +107,25 @@ impl Registry {
     }
 
     pub(crate) fn register(&mut self, fd: c_int, registration: Option<Registration>) {
+        let was_heard = self.hears(fd);
         let Some(entry) = self.entry(fd) else { return };
         let was_peer_of = entry.peer_of();
         if entry.epoll.is_none() && registration.is_some() {
             entry.is_pipe = is_pipe(fd);
         }
+        entry.is_put_aside = registration.is_none() && (was_heard || entry.is_put_aside);
         entry.epoll = registration;
         let (is_peer_of, is_early) = (entry.peer_of(), entry.is_early);
         self.count(was_peer_of, is_peer_of);
         if is_early && registration.is_some() {
             self.registers_late = self.hears(fd);
+        }
+    }
+
+    /// A handshake goes on: what its server does with the descriptor from now on says nothing about how it waits for those that are suspended.
+    pub(crate) fn goes_on(&mut self, fd: c_int) {
+        if let Some(entry) = usize::try_from(fd).ok().and_then(|index| self.entries.get_mut(index)) {
+            entry.is_early = false;
         }
     }
 
@@ -175,14 +186,15 @@ impl Registry {
     }
 
     /// Whether this thread will hear of a descriptor whose handshake is to be suspended now: it does already, or the connection is new and this thread is
-    /// known to turn to such afterwards.
-    pub(crate) fn will_hear(&mut self, fd: c_int) -> bool {
+    /// known to turn to such afterwards. `comes_back` says that the server is one that takes connections out of its set while it deals with them, and
+    /// afterwards asks again or puts them back (haproxy).
+    pub(crate) fn will_hear(&mut self, fd: c_int, comes_back: bool) -> bool {
         if self.hears(fd) {
             return true;
         }
         let registers_late = self.registers_late;
         let Some(entry) = self.entry(fd) else { return false };
-        entry.is_early = entry.epoll.is_none() && descriptors::is_new(fd);
+        entry.is_early = entry.epoll.is_none() && (descriptors::is_new(fd) || comes_back && entry.is_put_aside);
         entry.is_early && registers_late
     }
 
@@ -279,17 +291,42 @@ mod tests {
         let mut registry = Registry::default();
         registry.waits_on(3);
         FDS.into_iter().for_each(descriptors::accepted);
-        assert!(!registry.will_hear(FDS[0]), "nothing is known yet");
+        assert!(!registry.will_hear(FDS[0], false), "nothing is known yet");
         registry.register(FDS[0], Some(INPUT));
-        assert!(registry.will_hear(FDS[1]));
+        assert!(registry.will_hear(FDS[1], false));
         descriptors::registered(FDS[2]);
-        assert!(!registry.will_hear(FDS[2]), "another thread has registered it");
+        assert!(!registry.will_hear(FDS[2], false), "another thread has registered it");
         descriptors::closed(FDS[3]);
-        assert!(!registry.will_hear(FDS[3]), "it was not accepted");
+        assert!(!registry.will_hear(FDS[3], false), "it was not accepted");
         registry.register(FDS[1], Some(Registration { events: INPUT.events | EPOLLONESHOT as u32, ..INPUT }));
-        assert!(!registry.will_hear(FDS[4]), "the server does otherwise now");
+        assert!(!registry.will_hear(FDS[4], false), "the server does otherwise now");
         registry.waits_for([FDS[4]].into_iter());
         assert!(registry.registers_late, "it is waited for by poll");
+    }
+
+    #[test]
+    fn connections_that_a_server_has_put_aside_count_where_it_comes_back_to_them() {
+        const FDS: [c_int; 4] = [60_010, 60_011, 60_012, 60_013];
+        let mut registry = Registry::default();
+        registry.waits_on(3);
+        FDS.into_iter().for_each(descriptors::accepted);
+        assert!(!registry.will_hear(FDS[0], true));
+        registry.register(FDS[0], Some(INPUT));
+        descriptors::registered(FDS[0]);
+        registry.register(FDS[0], None);
+        assert!(registry.will_hear(FDS[0], true) && !registry.will_hear(FDS[0], false));
+        registry.register(FDS[0], Some(Registration { set: 4, ..INPUT }));
+        assert!(!registry.will_hear(FDS[0], true), "it is in a set that this thread does not wait on");
+        registry.register(FDS[0], None);
+        assert!(!registry.will_hear(FDS[0], true), "it was not heard when it was taken out");
+        registry.register(FDS[1], Some(INPUT));
+        descriptors::registered(FDS[1]);
+        registry.register(FDS[1], None);
+        registry.forget(FDS[1]);
+        descriptors::closed(FDS[1]);
+        assert!(!registry.will_hear(FDS[1], true), "it is closed");
+        descriptors::registered(FDS[2]);
+        assert!(!registry.will_hear(FDS[2], true), "another thread has registered it");
     }
 
     #[test]

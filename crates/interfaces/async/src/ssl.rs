@@ -92,9 +92,27 @@ unsafe fn shake(ssl: Ssl, handshake: Handshake) -> c_int {
         fire(Moment::Arrived, 0);
         match with(|thread| thread.enter(ssl)) {
             Some(Entrance::Resume(resumed)) => (fiber, onward) = (resumed, true),
-            _ => return -1,
+            _ => {
+                // SAFETY: the server's `SSL`, which is suspended.
+                unsafe { refuse_input(ssl) };
+                return -1;
+            }
         }
     }
+}
+
+/// Lets a server whose channel is its own see what it would see if the handshake did wait for the client: a read that finds nothing. Until it has, haproxy takes the
+/// connection for readable, and asks again in each turn of its loop instead of waiting to be told.
+///
+/// # Safety
+/// `ssl` is a live `SSL` whose handshake is suspended.
+unsafe fn refuse_input(ssl: Ssl) {
+    let Some(fd) = with(|thread| thread.read_by_recv(ssl)).flatten() else { return };
+    with(|thread| thread.refuse(Some(fd)));
+    let mut byte = 0_u8;
+    // SAFETY: the channel of a live `SSL`, and room for one byte.
+    unsafe { real::BIO_read(real::SSL_get_rbio(ssl), (&raw mut byte).cast(), 1) };
+    with(|thread| thread.refuse(None));
 }
 
 /// Lets handshakes go on whose operations are done and of which the server will not be told, until their next operation or until they wait for their client, as

@@ -100,6 +100,8 @@ pub(crate) struct Thread {
     by_ring: bool,
     /// Calls on handshakes since the last wait.
     calls: u32,
+    /// The descriptor on which `recv` is to find nothing just now.
+    refused: Option<c_int>,
 }
 
 thread_local! {
@@ -342,7 +344,7 @@ impl Thread {
     /// The handshake that could be suspended now.
     fn candidate(&mut self) -> Option<Candidate> {
         let running = self.running.as_mut().filter(|running| !running.given_up && running.fd >= 0 && is_on(&running.stack))?;
-        running.goes_on_untold = !self.registry.will_hear(running.fd);
+        running.goes_on_untold = !self.registry.will_hear(running.fd, running.reads_by_recv);
         let Running { number, ssl, fd, goes_on_untold: untold, is_nonblocking: nonblocking, .. } = *running;
         (self.by_ring || !untold).then_some(Candidate { number, ssl, fd, untold, nonblocking })
     }
@@ -362,6 +364,21 @@ impl Thread {
         if let Some(running) = self.running.as_mut().filter(|running| running.fd < 0 && running.reads_by_recv) {
             running.fd = fd;
         }
+    }
+
+    /// The descriptor of a suspended handshake, if its channel is the server's own.
+    pub(crate) fn read_by_recv(&self, ssl: Ssl) -> Option<c_int> {
+        self.fibers.iter().find(|fiber| fiber.ssl == ssl && fiber.reads_by_recv && fiber.fd >= 0).map(|fiber| fiber.fd)
+    }
+
+    /// Whoever reads this descriptor by `recv` is to find nothing.
+    pub(crate) fn refuse(&mut self, fd: Option<c_int>) {
+        self.refused = fd;
+    }
+
+    /// Whether a `recv` is to find nothing.
+    pub(crate) fn refuses(&self, fd: c_int) -> bool {
+        self.refused == Some(fd)
     }
 
     fn knows(&self, fd: c_int) -> bool {
@@ -422,6 +439,7 @@ pub(crate) fn run(mut fiber: Fiber, onward: Onward) -> Option<End> {
     // An application's callback on a fiber may free, or shake, another connection.
     let outer = with(|thread| {
         let (number, ssl, fd, pause, listing) = (fiber.number, fiber.ssl, fiber.fd, fiber.pause, fiber.listing.take());
+        thread.registry.goes_on(fd);
         let (reads_by_recv, is_nonblocking, stack) = (fiber.reads_by_recv, fiber.is_nonblocking, fiber.stack.clone());
         thread.running.replace(Running {
             number,

@@ -2,6 +2,7 @@
 //! `select` is in [`select`](crate::select).
 
 use crate::descriptors;
+use crate::fiber::set_errno;
 use crate::real;
 use crate::registry::Registration;
 use crate::ring::settle;
@@ -9,7 +10,7 @@ use crate::thread::{self, Thread, fire, has_computer, with};
 use bywash_async_link::Moment;
 use core::ffi::{c_int, c_void};
 use core::slice;
-use libc::{EPOLL_CTL_DEL, EPOLLIN, POLLIN, epoll_event, nfds_t, pollfd, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
+use libc::{EAGAIN, EPOLL_CTL_DEL, EPOLLIN, POLLIN, epoll_event, nfds_t, pollfd, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
 
 pub(crate) const AT_ONCE: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 
@@ -359,12 +360,16 @@ fn check(count: nfds_t, size: size_t) {
 
 // --- descriptors that come and go --------------------------------------------------------------------------------------------
 
-/// `recv(2)`; tells which descriptor a connection has whose channel is the server's own (haproxy).
+/// `recv(2)`; tells which descriptor a connection has whose channel is the server's own (haproxy), and finds nothing there when its handshake is suspended.
 ///
 /// # Safety
 /// That of libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
+    if has_computer() && with(|thread| thread.refuses(fd)) == Some(true) {
+        set_errno(EAGAIN);
+        return -1;
+    }
     // SAFETY: passed on from the caller.
     let got = unsafe { real::recv(fd, buffer, length, flags) };
     if got > 0 && has_computer() {

@@ -1,6 +1,6 @@
 //! Only handshakes of which this thread is told are suspended.
 
-use crate::support::{BEFORE, Before, Connection, IN_PLACE, own_channel};
+use crate::support::{BEFORE, Before, Connection, IN_PLACE, REFUSED, own_channel};
 use crate::{epolled, outcomes};
 use bywash_async::waits::{close, epoll_ctl};
 use libc::{EPOLL_CTL_ADD, EPOLLIN, EPOLLONESHOT, epoll_event};
@@ -89,6 +89,21 @@ fn a_channel_whose_server_waits_only_when_it_is_refused_input() {
 #[test]
 fn a_channel_that_is_known() {
     assert!(!is_in_place_by_channel(c"ha methods"));
+}
+
+#[test]
+fn a_channel_is_refused_input_when_its_handshake_is_suspended() {
+    let (set, pair) = heard();
+    let third = Connection::new();
+    own_channel(&third, c"ha methods");
+    register(set, third.fd(), 0);
+    third.assert_wants_to_read(third.step_server());
+    assert_eq!((IN_PLACE.get(), REFUSED.get()), (0, 1), "else its server would go on asking");
+    third.finish();
+    assert_eq!((IN_PLACE.get(), outcomes()), (0, vec![1]), "not a byte is lost by it");
+    third.free();
+    pair.into_iter().for_each(|connection| drop(connection.free()));
+    unsafe { close(set) };
 }
 
 #[test]

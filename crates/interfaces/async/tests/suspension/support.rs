@@ -58,6 +58,8 @@ thread_local! {
     pub(crate) static ALERTS: Cell<u32> = const { Cell::new(0) };
     /// Operations that were found not to be put off.
     pub(crate) static IN_PLACE: Cell<u32> = const { Cell::new(0) };
+    /// Reads of own channels that found nothing.
+    pub(crate) static REFUSED: Cell<u32> = const { Cell::new(0) };
 }
 
 /// What the application's callback does before the operation asks whether it may wait.
@@ -128,6 +130,10 @@ const FLUSH: c_int = 11;
 unsafe extern "C" fn read_by_recv(bio: *mut c_void, bytes: *mut c_char, room: c_int) -> c_int {
     let fd = unsafe { BIO_get_data(bio) }.addr() as c_int;
     let got = unsafe { bywash_async::waits::recv(fd, bytes.cast(), room as usize, 0) } as c_int;
+    if got < 0 {
+        assert_eq!(std::io::Error::last_os_error().kind(), std::io::ErrorKind::WouldBlock);
+        REFUSED.set(REFUSED.get() + 1);
+    }
     unsafe { if got < 0 { BIO_set_flags(bio, READ_LATER) } else { BIO_clear_flags(bio, READ_LATER) } };
     got
 }
