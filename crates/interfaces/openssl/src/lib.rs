@@ -25,6 +25,7 @@
 //! | [`kdf`] | key derivation of TLS 1.2 and 1.3 |
 //! | [`pkey`] | key management, signatures, decryption, key exchange |
 //! | [`keys`] | keys of a broker's vault: the files and URIs that name them |
+//! | `random` | random bytes of libcrypto's generator |
 //! | [`delegate`] | the default provider in a private library context, for all that Bywash does not do itself |
 //! | [`errors`] | errors in the program's own queue, with the default provider's reasons |
 //!
@@ -42,3 +43,4 @@ pub mod kdf;
 pub mod keys;
 pub mod pkey;
 pub mod provider;
+mod random;

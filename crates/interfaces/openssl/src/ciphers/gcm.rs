@@ -5,9 +5,9 @@ use super::io::Io;
 use super::spec::{AEAD_IV_LEN, Spec};
 use super::work::Work;
 use crate::errors::Reason;
-use crate::ffi::libcrypto::RAND_bytes_ex;
 use crate::ffi::{Param, Params, ParamsMut};
 use crate::provider::Provider;
+use crate::random::random;
 use bywash_core::secret::constant_time_eq;
 use bywash_core::{Data, Direction, Operation};
 
@@ -35,7 +35,6 @@ pub(super) enum IvState {
 
 /// A context of GCM.
 pub(crate) struct Gcm {
-    pub(super) provider: &'static Provider,
     pub(super) spec: &'static Spec,
     pub(super) work: Work,
     pub(super) direction: Direction,
@@ -82,11 +81,7 @@ impl Gcm {
 
     /// Random bytes for the IV from `offset` on.
     pub(super) fn randomise_iv(&mut self, offset: usize) -> Outcome {
-        let delegate = self.provider.delegate().ok_or(Failed)?;
-        let random = &mut self.iv[offset..self.iv_len];
-        // SAFETY: a live library context, and room for as many bytes as are asked for.
-        let done = unsafe { RAND_bytes_ex(delegate.context(), random.as_mut_ptr(), random.len(), 0) };
-        if done > 0 { Ok(()) } else { Err(Failed) }
+        if random(&mut self.iv[offset..self.iv_len]) { Ok(()) } else { Err(Failed) }
     }
 
     /// SP 800-38D s8.2.2: a random IV of at least 96 bits, where the program set none.
@@ -217,9 +212,8 @@ impl Cipher for Gcm {
     const SETTABLE: &'static [Param] = super::gcm_params::SETTABLE;
 
     #[inline(always)]
-    fn new(provider: &'static Provider, spec: &'static Spec, work: Work) -> Self {
+    fn new(_: &'static Provider, spec: &'static Spec, work: Work) -> Self {
         Self {
-            provider,
             spec,
             work,
             direction: Direction::Decrypt,

@@ -15,7 +15,7 @@ pub(super) fn pkcs1(content: &[&[u8]], length: usize) -> Option<Vec<u8>> {
 }
 
 /// A digest of some pieces, one after the other; none if libcrypto fails.
-pub(super) type HashFn<'a> = &'a dyn Fn(&[&[u8]]) -> Option<Vec<u8>>;
+pub(super) type HashFn<'a> = &'a mut dyn FnMut(&[&[u8]]) -> Option<Vec<u8>>;
 
 /// MGF1 (RFC 8017 appendix B.2.1), added into `mask` bit by bit.
 fn mgf1(seed: &[u8], mask: &mut [u8], hash: HashFn<'_>) -> Option<()> {
@@ -49,7 +49,7 @@ pub(super) fn pss(digest: &[u8], salt: &[u8], length: usize, hash: HashFn<'_>, m
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pkey::evp::Digest;
+    use crate::pkey::evp::{Digest, Hash};
 
     fn hex(text: &str) -> Vec<u8> {
         let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -67,9 +67,10 @@ mod tests {
     fn mgf1_agrees_with_a_published_value() {
         // MGF1-SHA1("foo", 3) and MGF1-SHA1("bar", 5), well-known small examples of PKCS #1's MGF1.
         let sha1 = Digest::named("SHA1").unwrap();
+        let mut hash = Hash::new(&sha1).unwrap();
         for (seed, expected) in [("foo", "1ac907"), ("bar", "bc0c655e01")] {
             let mut mask = vec![0; expected.len() / 2];
-            mgf1(seed.as_bytes(), &mut mask, &|pieces| sha1.of(pieces)).unwrap();
+            mgf1(seed.as_bytes(), &mut mask, &mut |pieces| hash.of(&sha1, pieces)).unwrap();
             assert_eq!(mask, hex(expected));
         }
     }
@@ -77,9 +78,10 @@ mod tests {
     #[test]
     fn pss_fills_the_length_and_refuses_a_salt_too_long() {
         let sha256 = Digest::named("SHA256").unwrap();
-        let hash = |pieces: &[&[u8]]| sha256.of(pieces);
-        let encoded = pss(&[7; 32], &[9; 222], 256, &hash, &hash).unwrap();
+        let (mut hash, mut mask) = (Hash::new(&sha256).unwrap(), Hash::new(&sha256).unwrap());
+        let (mut hash, mut mask) = (|pieces: &[&[u8]]| hash.of(&sha256, pieces), |pieces: &[&[u8]]| mask.of(&sha256, pieces));
+        let encoded = pss(&[7; 32], &[9; 222], 256, &mut hash, &mut mask).unwrap();
         assert_eq!((encoded.len(), encoded[0] & 0x80, encoded[255]), (256, 0, 0xBC));
-        assert!(pss(&[7; 32], &[9; 223], 256, &hash, &hash).is_none());
+        assert!(pss(&[7; 32], &[9; 223], 256, &mut hash, &mut mask).is_none());
     }
 }

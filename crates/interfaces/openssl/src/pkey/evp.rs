@@ -1,11 +1,10 @@
-//! Digests, random bytes and the removal of paddings, by the public functions of libcrypto in the twin's library context.
+//! Digests and the removal of paddings, by the public functions of libcrypto in the twin's library context.
 
 use super::twin::Twin;
 use crate::ffi::Param;
 use crate::ffi::libcrypto::{
     EVP_DigestFinal_ex, EVP_DigestInit_ex2, EVP_DigestUpdate, EVP_MD, EVP_MD_CTX, EVP_MD_CTX_copy_ex, EVP_MD_CTX_free,
-    EVP_MD_CTX_get_params, EVP_MD_CTX_new, EVP_MD_CTX_set_params, EVP_MD_fetch, EVP_MD_free, EVP_MD_get_size, EVP_MD_is_a, RAND_bytes_ex,
-    RAND_priv_bytes_ex,
+    EVP_MD_CTX_get_params, EVP_MD_CTX_new, EVP_MD_CTX_set_params, EVP_MD_fetch, EVP_MD_free, EVP_MD_get_size, EVP_MD_is_a,
 };
 use core::ffi::{CStr, c_int, c_uchar};
 use core::ptr::{self, NonNull};
@@ -105,12 +104,6 @@ impl Digest {
     pub(super) fn info(&self) -> &'static [u8] {
         self.info
     }
-
-    /// The digest of some pieces, one after the other.
-    pub(super) fn of(&self, pieces: &[&[u8]]) -> Option<Vec<u8>> {
-        let mut hash = Hash::new(self)?;
-        pieces.iter().all(|piece| hash.update(piece)).then(|| hash.finish())?
-    }
 }
 
 impl Drop for Digest {
@@ -130,6 +123,13 @@ impl Hash {
         let hash = Self(NonNull::new(unsafe { EVP_MD_CTX_new() })?);
         // SAFETY: a live context and digest.
         (unsafe { EVP_DigestInit_ex2(hash.0.as_ptr(), digest.md.as_ptr(), ptr::null()) } == 1).then_some(hash)
+    }
+
+    /// The digest of some pieces, one after the other, whatever was hashed before.
+    pub(super) fn of(&mut self, digest: &Digest, pieces: &[&[u8]]) -> Option<Vec<u8>> {
+        // SAFETY: a live context and digest.
+        let begun = unsafe { EVP_DigestInit_ex2(self.0.as_ptr(), digest.md.as_ptr(), ptr::null()) } == 1;
+        (begun && pieces.iter().all(|piece| self.update(piece))).then(|| self.finish())?
     }
 
     /// A copy in the same state.
@@ -181,18 +181,6 @@ impl Drop for Hash {
     }
 }
 
-/// Fills with random bytes that will be seen: salts.
-pub(super) fn random(bytes: &mut [u8]) -> bool {
-    // SAFETY: a live context; the slice gives pointer and length.
-    Twin::get().is_some_and(|twin| unsafe { RAND_bytes_ex(twin.context(), bytes.as_mut_ptr(), bytes.len(), 0) } == 1)
-}
-
-/// Fills with random bytes that stay secret: keys.
-pub(super) fn random_secret(bytes: &mut [u8]) -> bool {
-    // SAFETY: a live context; the slice gives pointer and length.
-    Twin::get().is_some_and(|twin| unsafe { RAND_priv_bytes_ex(twin.context(), bytes.as_mut_ptr(), bytes.len(), 0) } == 1)
-}
-
 /// Removes RSAES-PKCS1-v1_5 padding in constant time: the length of the message, or -1. The very function the default provider uses.
 pub(super) fn remove_pkcs1(encoded: &[u8], out: &mut [u8]) -> c_int {
     let (Ok(length), Ok(room)) = (c_int::try_from(encoded.len()), c_int::try_from(out.len())) else { return -1 };
@@ -234,7 +222,7 @@ mod tests {
         assert!(hash.update(b"ab"));
         let mut copy = hash.duplicate().unwrap();
         assert!(hash.update(b"c") && copy.update(b"c"));
-        assert_eq!(hash.finish(), digest.of(&[b"a", b"bc"]));
+        assert_eq!(hash.finish(), Hash::new(&digest).unwrap().of(&digest, &[b"a", b"bc"]));
         assert_eq!(copy.finish().unwrap()[..4], [0xba, 0x78, 0x16, 0xbf]);
     }
 }

@@ -2,11 +2,12 @@
 //! decide: an unusual setting, an argument that is wrong (the twin raises the error), an engine that failed.
 
 use super::context::Question;
-use super::evp::{Digest, random, random_secret, remove_oaep, remove_pkcs1};
+use super::evp::{Digest, Hash, remove_oaep, remove_pkcs1};
 use super::gather::compute;
 use super::key::Key;
 use super::twin::{CipherFns, SignatureFns};
 use super::{der, emsa, tls};
+use crate::random::{random, random_secret};
 use bywash_client::Session;
 use bywash_core::SecretBytes;
 use core::ffi::{c_int, c_void};
@@ -72,7 +73,8 @@ fn pss(state: &RsaState, value: &[u8], modulus: usize) -> Option<Vec<u8>> {
     if !random(&mut salt) {
         return None;
     }
-    emsa::pss(value, &salt, modulus, &|pieces| digest.of(pieces), &|pieces| mask.of(pieces))
+    let (mut hash, mut mask_hash) = (Hash::new(digest)?, Hash::new(mask)?);
+    emsa::pss(value, &salt, modulus, &mut |pieces| hash.of(digest, pieces), &mut |pieces| mask_hash.of(mask, pieces))
 }
 
 /// Signs with RSA; the signature is as long as the modulus.

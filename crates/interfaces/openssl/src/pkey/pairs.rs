@@ -88,8 +88,7 @@ fn make(group: Group, client: &Client) -> Option<Vec<Pair>> {
     let algorithm = group.public_value()?;
     let mut gather = Gather::new();
     let mut waiting = Vec::with_capacity(TOGETHER);
-    for _ in 0..TOGETHER {
-        let private = group.private_key()?;
+    for private in group.private_keys(TOGETHER)? {
         let session = client.session(SessionParams::new(algorithm, CoreKey::EcPrivate(private.clone())).ok()?).ok()?;
         if !session.may_gather() {
             return None;
@@ -130,7 +129,7 @@ mod tests {
     }
 
     fn has_lanes(client: &Client, group: Group) -> bool {
-        let key = CoreKey::EcPrivate(group.private_key().unwrap());
+        let key = CoreKey::EcPrivate(group.private_keys(1).unwrap().remove(0));
         client.session(SessionParams::new(group.public_value().unwrap(), key).unwrap()).unwrap().may_gather()
     }
 

@@ -1,6 +1,5 @@
 //! The parts of a key as engines take them, and their way in and out of OpenSSL's parameters.
 
-use super::evp::random_secret;
 use super::gather::compute;
 use super::key::{Kind, TwinKey};
 use super::nist::Nist;
@@ -8,6 +7,7 @@ use super::pairs::{self, Pair};
 use crate::ffi::abi::{OCTET_STRING, UNMODIFIED, UNSIGNED_INTEGER, UTF8_STRING};
 use crate::ffi::ids::keymgmt::{SELECT_DOMAIN_PARAMETERS, SELECT_PRIVATE_KEY, SELECT_PUBLIC_KEY};
 use crate::ffi::{OwnedParams, Param, Params};
+use crate::random::random_secret;
 use bywash_client::Client;
 use bywash_core::{Algorithm, Key as CoreKey, RsaPrivateKey, RsaPublicKey, SecretBytes, SessionParams};
 use core::ffi::{CStr, c_int};
@@ -69,23 +69,30 @@ impl Group {
         }
     }
 
-    /// A new private key for an agreement.
-    pub(super) fn private_key(self) -> Option<SecretBytes> {
-        let mut private = SecretBytes::zeroed(self.size());
+    /// New private keys for agreements: one draw from the generator takes as long for many as for one.
+    pub(super) fn private_keys(self, count: usize) -> Option<Vec<SecretBytes>> {
+        let mut drawn = SecretBytes::zeroed(count * self.size());
+        if !random_secret(&mut drawn) {
+            return None;
+        }
+        drawn.chunks_exact(self.size()).map(|bytes| self.private_key_of(bytes.into())).collect()
+    }
+
+    /// A private key of random bytes.
+    fn private_key_of(self, mut bytes: SecretBytes) -> Option<SecretBytes> {
         match self {
             // Each try succeeds but for one in 2^32 at most; so many failures would be a broken generator.
-            Self::Nist(curve) => _ = (0..16).find(|_| random_secret(&mut private) && curve.is_scalar(&private))?,
+            Self::Nist(curve) => {
+                (0..16).find(|&tries| (tries == 0 || random_secret(&mut bytes)) && curve.is_scalar(&bytes))?;
+            }
             Self::X25519 => {
-                if !random_secret(&mut private) {
-                    return None;
-                }
                 // As the default provider keeps them: clamped (RFC 7748 s5).
-                private[0] &= 248;
-                private[31] = private[31] & 127 | 64;
+                bytes[0] &= 248;
+                bytes[31] = bytes[31] & 127 | 64;
             }
             Self::Ed25519 => return None,
         }
-        Some(private)
+        Some(bytes)
     }
 }
 
@@ -279,7 +286,7 @@ impl Curve {
             return Some(Self { group, public: Some(public), private: Some(private) });
         }
         let algorithm = group.public_value()?;
-        let private = group.private_key()?;
+        let private = group.private_keys(1)?.pop()?;
         let session = client.session(SessionParams::new(algorithm, CoreKey::EcPrivate(private.clone())).ok()?).ok()?;
         let mut public = vec![0; algorithm.output_len(0)];
         compute(&session, &[], &mut public, &mut [])?;

@@ -1,0 +1,124 @@
+//! Random bytes, of libcrypto's generator in the private library context.
+//!
+//! However short it is, a draw takes the generator half a microsecond, and a handshake needs three. So threads that draw often draw ahead what will be seen
+//! by everyone in the end, salts and IVs; never keys. No byte is given away twice: a forked child drops what its parent had drawn.
+
+use crate::delegate::Delegate;
+use crate::ffi::libcrypto::{RAND_bytes_ex, RAND_priv_bytes_ex};
+use bywash_client::ForkGuard;
+use core::cell::RefCell;
+
+/// Bytes drawn ahead.
+const AHEAD: usize = 512;
+/// Longer draws are made by themselves.
+const SHORT: usize = 64;
+/// So many are made by themselves first: most threads need one or two.
+const ONE_BY_ONE: u32 = 8;
+
+/// What a thread has drawn.
+struct Drawn {
+    asked: u32,
+    bytes: [u8; AHEAD],
+    /// So many of them, from the front, are not given away yet.
+    left: usize,
+    /// None until the first bytes are drawn ahead, or where a fork would not be noticed.
+    guard: Option<ForkGuard>,
+}
+
+thread_local! {
+    static DRAWN: RefCell<Drawn> = const { RefCell::new(Drawn { asked: 0, bytes: [0; AHEAD], left: 0, guard: None }) };
+}
+
+impl Drawn {
+    /// Whether these were filled.
+    fn take(&mut self, out: &mut [u8]) -> bool {
+        if self.guard.as_ref().is_none_or(ForkGuard::renew) {
+            self.left = 0;
+        }
+        self.asked = self.asked.saturating_add(1);
+        if self.left < out.len() && self.asked > ONE_BY_ONE {
+            self.refill();
+        }
+        let Some(rest) = self.left.checked_sub(out.len()) else { return false };
+        let given = &mut self.bytes[rest..self.left];
+        out.copy_from_slice(given);
+        given.fill(0);
+        self.left = rest;
+        true
+    }
+
+    fn refill(&mut self) {
+        if self.guard.is_none() {
+            self.guard = ForkGuard::new().ok();
+        }
+        self.left = if self.guard.is_some() && draw(&mut self.bytes) { AHEAD } else { 0 };
+    }
+}
+
+fn draw(bytes: &mut [u8]) -> bool {
+    // SAFETY: a live context; the slice gives pointer and length.
+    Delegate::get().is_some_and(|delegate| unsafe { RAND_bytes_ex(delegate.context(), bytes.as_mut_ptr(), bytes.len(), 0) } == 1)
+}
+
+/// Fills with random bytes that will be seen: salts, IVs. False if the generator fails.
+pub(crate) fn random(bytes: &mut [u8]) -> bool {
+    let take = |bytes: &mut [u8]| DRAWN.try_with(|drawn| drawn.try_borrow_mut().is_ok_and(|mut drawn| drawn.take(bytes)));
+    bytes.len() <= SHORT && take(bytes) == Ok(true) || draw(bytes)
+}
+
+/// Fills with random bytes that stay secret: keys. False if the generator fails.
+pub(crate) fn random_secret(bytes: &mut [u8]) -> bool {
+    // SAFETY: a live context; the slice gives pointer and length.
+    Delegate::get().is_some_and(|delegate| unsafe { RAND_priv_bytes_ex(delegate.context(), bytes.as_mut_ptr(), bytes.len(), 0) } == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn salts(count: usize) -> Vec<[u8; 16]> {
+        let mut salts = vec![[0; 16]; count];
+        assert!(salts.iter_mut().all(|salt| random(salt)));
+        salts
+    }
+
+    #[test]
+    fn nothing_is_given_twice() {
+        let threads: Vec<_> = (0..3).map(|_| std::thread::spawn(|| salts(500))).collect();
+        let mut seen: HashSet<[u8; 16]> = HashSet::new();
+        assert!(threads.into_iter().flat_map(|thread| thread.join().unwrap()).all(|salt| seen.insert(salt)));
+    }
+
+    #[test]
+    fn every_length_is_filled() {
+        for length in 0..3 * AHEAD {
+            let mut bytes = vec![0; length];
+            assert!(random(&mut bytes));
+            assert!(length < 32 || bytes.chunks_exact(32).all(|part| part != [0; 32]), "of {length}");
+        }
+    }
+
+    #[test]
+    fn a_childs_are_not_its_parents() {
+        salts(10);
+        let (from, to) = std::io::pipe().unwrap();
+        // SAFETY: the child draws, writes to a pipe, and ends without running anything of its parent's.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let mut theirs = [[0; 16]; 4];
+            let drawn = theirs.iter_mut().all(|salt| random(salt));
+            let written = std::io::Write::write_all(&mut { to }, theirs.as_flattened());
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(!drawn || written.is_err())) };
+        }
+        drop(to);
+        let mut theirs = Vec::new();
+        std::io::Read::read_to_end(&mut { from }, &mut theirs).unwrap();
+        let mut status = 1;
+        // SAFETY: our own child.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!((status, theirs.len()), (0, 64));
+        assert!(salts(4).iter().all(|mine| theirs.chunks_exact(16).all(|their| their != mine)));
+    }
+}
