@@ -14,7 +14,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/conformance", &["crates/core"]),
     ("crates/measure", &[]),
     ("crates/policy", &["crates/core"]),
-    ("crates/engines/cpu", &["crates/core", "crates/engines/ifma", "crates/engines/bulk", "crates/engines/legacy"]),
+    (
+        "crates/engines/cpu",
+        &["crates/core", "crates/engines/ifma", "crates/engines/bulk", "crates/engines/sha512", "crates/engines/legacy"],
+    ),
     ("crates/engines/board", &["crates/core", "crates/engines/cpu"]),
     ("crates/engines/*", &["crates/core"]),
     ("crates/protocol", &["crates/core"]),
@@ -29,7 +32,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/interfaces/cryptodev/preload/link", &["crates/interfaces/unwinder"]),
     ("crates/interfaces/cryptodev/preload/loaded", &["crates/client", "crates/interfaces/cryptodev"]),
     ("crates/interfaces/cryptodev/preload", &["crates/interfaces/cryptodev/preload/link"]),
-    ("crates/interfaces/openssl", &["crates/core", "crates/client", "crates/interfaces/async/link"]),
+    // The hash is for key derivation, which is done where it arises.
+    ("crates/interfaces/openssl", &["crates/core", "crates/client", "crates/interfaces/async/link", "crates/engines/sha512"]),
     ("crates/interfaces/cryptodev/abi", &[]),
     ("crates/interfaces/cryptodev/cuse", &["crates/client", "crates/interfaces/cryptodev"]),
     ("crates/interfaces/stopped", &[]),

@@ -1,7 +1,11 @@
 //! Digests, and HMAC (RFC 2104) over them, in one piece or in several.
 
-use crate::ffi::hash::{BLOCK_MAX, Hash, Md5, Ripemd160, SIZE_MAX, Sha1, Sha224, Sha256, Sha384, Sha512, digest};
+use crate::ffi::hash::{BLOCK_MAX, Hash, Md5, Ripemd160, SIZE_MAX, Sha1, Sha224, Sha256, digest};
+#[cfg(not(target_arch = "x86_64"))]
+use crate::ffi::hash::{Sha384, Sha512};
 use crate::ffi::{Refused, wipe};
+#[cfg(target_arch = "x86_64")]
+use crate::long_hash::{Sha384, Sha512};
 use crate::{failed, wrong};
 use bywash_core::{Algorithm, Data, Error, Hashing, Keyed, Operation, Result};
 use std::any::Any;

@@ -81,6 +81,8 @@ mod lanes;
 #[cfg_attr(not(target_arch = "x86_64"), path = "legacy/none.rs")]
 mod legacy;
 pub mod limit;
+#[cfg(target_arch = "x86_64")]
+mod long_hash;
 mod modes;
 mod pool;
 mod rsa;

@@ -44,3 +44,4 @@ pub mod keys;
 pub mod pkey;
 pub mod provider;
 mod random;
+mod stack;

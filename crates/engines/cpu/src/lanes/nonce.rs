@@ -5,8 +5,9 @@
 //! 0 or not below n (one in 2^32 for P-256), which leaves no bias. With a good random source the hash changes nothing; with one that repeats
 //! itself the nonce is still a secret function of key and digest, as in RFC 6979. The library mixes key and digest into its own likewise.
 
-use crate::ffi::hash::{Sha512, digest};
+use crate::ffi::hash::digest;
 use crate::ffi::random;
+use crate::long_hash::Sha512;
 use zeroize::Zeroizing;
 
 /// Bytes of randomness that go into one try.

@@ -4,8 +4,8 @@
 //!
 //! Registers are not: where a program binds its libraries' functions lazily, the dynamic linker puts all of them on the stack at the first call of each.
 
+use crate::stack::overwrite;
 use bywash_core::Algorithm;
-use core::hint::black_box;
 
 /// Bytes below a call of libcrypto's to which frames of AES reach, and of ChaCha20-Poly1305; `tests/leftovers.rs` says if it is too little. Builds that optimise little need
 /// more.
@@ -32,9 +32,4 @@ pub(super) fn are_always(algorithm: Algorithm) -> bool {
 #[inline]
 pub(super) fn wipe(algorithm: Algorithm) {
     if algorithm == Algorithm::ChaCha20Poly1305 { overwrite::<REACH_OF_CHACHA>() } else { overwrite::<REACH>() }
-}
-
-#[inline(never)]
-fn overwrite<const BYTES: usize>() {
-    black_box(&mut [0u8; BYTES]);
 }

@@ -1,4 +1,4 @@
-//! HMAC (RFC 2104) on AWS-LC: a key is hashed once, and the state it leaves is copied for each message.
+//! HMAC (RFC 2104) on AWS-LC, or of SHA-384 on our own code: a key is hashed once, and the state it leaves is copied for each message.
 
 use aws_lc_sys::{
     EVP_MD, EVP_sha256, EVP_sha384, HMAC_CTX, HMAC_CTX_cleanup, HMAC_CTX_init, HMAC_Final, HMAC_Init_ex, HMAC_Update, SHA256, SHA384,
@@ -78,28 +78,90 @@ impl Hash {
 }
 
 /// HMAC under one key; wiped when dropped.
-pub(super) struct Hmac {
-    context: HMAC_CTX,
-    is_fresh: bool,
+#[allow(clippy::large_enum_variant, reason = "it is made on the stack, for one derivation")]
+pub(super) enum Hmac {
+    Library(LibraryHmac),
+    /// Of SHA-384, where that is faster than the library's.
+    #[cfg(target_arch = "x86_64")]
+    Own(bywash_sha512::Hmac),
 }
 
 impl Hmac {
     /// Runs something with HMAC under this key, which stays where it is and is wiped there. None only where that answers so, or AWS-LC fails.
     pub(super) fn with<T>(hash: Hash, key: &[u8], run: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let mut hmac = Self::new(hash);
+        let done = if hmac.set_key(hash, key) { run(&mut hmac) } else { None };
+        hmac.wipe_stack();
+        done
+    }
+
+    /// Overwrites what our own code has left on the stack.
+    fn wipe_stack(&self) {
+        /// Bytes to which its frames reach; `tests/leftovers.rs` says if it is too little. Builds that optimise little need more.
+        #[cfg(target_arch = "x86_64")]
+        const REACH: usize = if cfg!(debug_assertions) { 16 << 10 } else { 2 << 10 };
+        #[cfg(target_arch = "x86_64")]
+        if matches!(self, Self::Own(_)) {
+            crate::stack::overwrite::<REACH>();
+        }
+    }
+
+    fn new(hash: Hash) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if hash == Hash::Sha384 && bywash_sha512::is_faster() {
+            return Self::Own(bywash_sha512::Hmac::new(bywash_sha512::Kind::Sha384));
+        }
+        _ = hash;
+        Self::Library(LibraryHmac::new())
+    }
+
+    fn set_key(&mut self, hash: Hash, key: &[u8]) -> bool {
+        match self {
+            Self::Library(hmac) => hmac.set_key(hash, key),
+            #[cfg(target_arch = "x86_64")]
+            Self::Own(hmac) => {
+                hmac.set_key(key);
+                true
+            }
+        }
+    }
+
+    /// The MAC of these parts, one after the other, into a place that its caller wipes: handed out by value, each move would leave a copy.
+    pub(super) fn of(&mut self, parts: &[&[u8]], value: &mut Value) -> Option<()> {
+        match self {
+            Self::Library(hmac) => hmac.of(parts, value),
+            #[cfg(target_arch = "x86_64")]
+            Self::Own(hmac) => {
+                hmac.of(parts, &mut value[..]);
+                Some(())
+            }
+        }
+    }
+}
+
+/// HMAC of AWS-LC.
+pub(super) struct LibraryHmac {
+    context: HMAC_CTX,
+    is_fresh: bool,
+}
+
+impl LibraryHmac {
+    fn new() -> Self {
         let mut context = MaybeUninit::uninit();
         // SAFETY: initialises all of it; it holds no pointer into itself, so it may be moved.
         let context = unsafe {
             HMAC_CTX_init(context.as_mut_ptr());
             context.assume_init()
         };
-        let mut hmac = Self { context, is_fresh: true };
-        // SAFETY: an initialised context, and a key of the length it says.
-        let keyed = unsafe { HMAC_Init_ex(&raw mut hmac.context, key.as_ptr().cast(), key.len(), hash.md(), ptr::null_mut()) } == 1;
-        if keyed { run(&mut hmac) } else { None }
+        Self { context, is_fresh: true }
     }
 
-    /// The MAC of these parts, one after the other, into a place that its caller wipes: handed out by value, each move would leave a copy.
-    pub(super) fn of(&mut self, parts: &[&[u8]], value: &mut Value) -> Option<()> {
+    fn set_key(&mut self, hash: Hash, key: &[u8]) -> bool {
+        // SAFETY: an initialised context, and a key of the length it says.
+        unsafe { HMAC_Init_ex(&raw mut self.context, key.as_ptr().cast(), key.len(), hash.md(), ptr::null_mut()) == 1 }
+    }
+
+    fn of(&mut self, parts: &[&[u8]], value: &mut Value) -> Option<()> {
         let mut len = 0;
         let context = &raw mut self.context;
         // SAFETY: a keyed context; parts of the lengths they say; room for the longest value that a hash of ours has.
@@ -113,7 +175,7 @@ impl Hmac {
     }
 }
 
-impl Drop for Hmac {
+impl Drop for LibraryHmac {
     fn drop(&mut self) {
         // SAFETY: initialised, and not used again.
         unsafe { HMAC_CTX_cleanup(&raw mut self.context) };
