@@ -426,6 +426,46 @@ fn half_a_message_can_be_copied_and_finished_twice() {
 }
 
 #[test]
+fn what_is_set_for_one_signature_is_not_for_the_next() {
+    let pair = Pair::new();
+    let (plain, ours) = rsa(&pair, 1);
+    let sign = |settings: Option<OwnedParams>, digest: &str| {
+        let signing = Signing::begin(&ours, digest, true).unwrap();
+        assert!(settings.is_none_or(|settings| signing.set(settings)) && signing.update(MESSAGE));
+        signing.sign().unwrap()
+    };
+    for digest in ["SHA256", "SHA384", "SHA256", "sha2-256"] {
+        let expected = plain.digest_sign(digest, none(), &[MESSAGE]).unwrap();
+        for _ in 0..3 {
+            assert_eq!(sign(None, digest), expected, "{digest}");
+            assert!(plain.digest_verify(digest, pss("digest"), MESSAGE, &sign(Some(pss("digest")), digest)), "{digest}");
+            assert!(plain.digest_verify(digest, pss("13"), MESSAGE, &sign(Some(pss("13")), digest)), "{digest}");
+        }
+    }
+    assert_eq!(pair.bywash.counted(Algorithm::Rsa2048Private), 36);
+    let (plain, ours) = pair.both("EC", pair.plain.ec("P-256"));
+    for digest in ["SHA256", "SHA384", "SHA256"] {
+        let signature = ours.digest_sign(digest, none(), &[MESSAGE]).unwrap();
+        assert!(plain.digest_verify(digest, none(), MESSAGE, &signature), "{digest}");
+    }
+    assert!(Signing::begin(&ours, "no such digest", true).is_none());
+}
+
+#[test]
+fn a_signature_outlives_the_key_it_was_begun_with() {
+    let pair = Pair::new();
+    let (plain, ours) = rsa(&pair, 1);
+    let expected = plain.digest_sign("SHA256", none(), &[MESSAGE]).unwrap();
+    let begun: Vec<Signing> = (0..3).map(|_| Signing::begin(&ours, "SHA256", true).unwrap()).collect();
+    let copy = begun[1].duplicate();
+    drop(ours);
+    for signing in begun.iter().chain([&copy]) {
+        assert!(signing.update(MESSAGE));
+        assert_eq!(signing.sign().as_ref(), Some(&expected));
+    }
+}
+
+#[test]
 fn an_empty_message_is_signed_too() {
     let pair = Pair::new();
     let (plain, ours) = rsa(&pair, 1);

@@ -7,6 +7,7 @@
 //! - of a vault: the twin has the public half, and private operations go to the broker (see [`vault`](super::vault));
 //! - by the twin: all others. Their parts are asked of the twin when a first private operation wants a session.
 
+use super::begun::Begun;
 use super::parts::{Curve, Group, Parts};
 use super::twin::{KeyFns, Twin, call};
 use crate::ffi::OwnedParams;
@@ -125,19 +126,20 @@ pub(super) struct Key {
     private: OnceBox<Option<Session>>,
     agreement: OnceBox<Option<Session>>,
     verification: OnceBox<Option<Session>>,
+    begun: OnceBox<Begun>,
 }
 
 impl Key {
     fn make(kind: Kind, client: Client, plain: Option<Parts>, twin: OnceBox<Option<Arc<TwinKey>>>) -> Arc<Self> {
-        let (found, private, agreement, verification) = Default::default();
-        Arc::new(Self { kind, client, vault: None, plain, twin, found, private, agreement, verification })
+        let (found, private, agreement, verification, begun) = Default::default();
+        Arc::new(Self { kind, client, vault: None, plain, twin, found, private, agreement, verification, begun })
     }
 
     /// A key of a vault, with a twin of its public half.
     pub(super) fn of_vault(kind: Kind, client: Client, reference: KeyReference, twin: Arc<TwinKey>) -> Arc<Self> {
-        let (found, private, agreement, verification) = Default::default();
+        let (found, private, agreement, verification, begun) = Default::default();
         let twin = OnceBox::with_value(Box::new(Some(twin)));
-        Arc::new(Self { kind, client, vault: Some(reference), plain: None, twin, found, private, agreement, verification })
+        Arc::new(Self { kind, client, vault: Some(reference), plain: None, twin, found, private, agreement, verification, begun })
     }
 
     /// The same key with another twin, which holds what was changed.
@@ -194,6 +196,17 @@ impl Key {
     /// Its twin, made now if need be; none only if memory or the default provider fails.
     pub(super) fn twin(&self) -> Option<&Arc<TwinKey>> {
         self.twin.get_or_init(|| Box::new(TwinKey::with(self.kind, self.plain.as_ref()).map(Arc::new))).as_ref()
+    }
+
+    /// A signature begun with it, once there is one.
+    pub(super) fn begun(&self) -> Option<&Begun> {
+        self.begun.get()
+    }
+
+    /// Keeps a signature that was begun with it, if it is the first.
+    pub(super) fn keep_begun(&self, begun: Begun) {
+        // Another thread's may have come before; either will do.
+        _ = self.begun.set(Box::new(begun));
     }
 
     fn parts(&self) -> Option<&Parts> {

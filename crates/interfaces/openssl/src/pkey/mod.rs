@@ -20,6 +20,7 @@
 //!   constant time here (`tls`), and the twin is not asked again.
 
 mod asynchronous;
+mod begun;
 mod cipher;
 mod context;
 mod der;

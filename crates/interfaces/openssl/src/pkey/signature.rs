@@ -4,6 +4,7 @@
 //! is then hashed here, since the twin keeps its digest to itself. Whether it is, is decided when the first piece comes, after all that
 //! programs usually set. Ed25519 takes a message in one piece and hashes it by itself (RFC 8032).
 
+use super::begun::Begun;
 use super::context::bytes;
 use super::entry;
 use super::evp::Hash;
@@ -14,7 +15,7 @@ use super::twin::{SignatureFns, Twin, call};
 use super::{native, vault};
 use crate::ffi::ids::signature as id;
 use crate::ffi::{DispatchEntry, Param, Params, Table, guard};
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use std::sync::Arc;
 
@@ -49,6 +50,8 @@ struct Context {
     fns: &'static SignatureFns,
     twin: Data,
     key: Option<Arc<Key>>,
+    /// Nothing was begun or set yet.
+    fresh: bool,
     /// Something was set that an engine does not know of.
     foreign: bool,
     /// Whether an engine can do this direction at all.
@@ -73,6 +76,7 @@ fn is_known(param: &Param) -> bool {
 impl Context {
     /// Marks settings that keep engines out.
     fn note(&mut self, params: *const Param) {
+        self.fresh = false;
         // SAFETY: libcrypto's array for the time of the call.
         self.foreign |= !unsafe { Params::new(params) }.iter().all(is_known);
     }
@@ -94,6 +98,37 @@ impl Context {
         if done == 1 {
             self.key = given.or(self.key.take());
             (self.native, self.message) = (native, Message::Unbegun);
+        }
+        done
+    }
+
+    /// Begins to sign a message, by a copy of what was begun with the same key and digest before, where nothing else was ever set.
+    ///
+    /// # Safety
+    /// `digest` is null or a C string.
+    unsafe fn begin_to_sign(&mut self, digest: *const c_char, key: Data, params: *const Param) -> c_int {
+        // SAFETY: null or one of our keys; null or libcrypto's array; as the caller says.
+        let (given, is_plain, name) = unsafe {
+            let is_plain = self.fresh && Params::new(params).is_empty();
+            (Handle::key(key), is_plain, (!digest.is_null()).then(|| CStr::from_ptr(digest)))
+        };
+        let remembered = given.zip(name).filter(|_| is_plain && matches!(self.kind, Kind::Rsa | Kind::Ec));
+        if let Some((key, name)) = &remembered
+            && let Some(twin) = key.begun().and_then(|begun| begun.copy(name))
+        {
+            call!(self.fns, freectx(self.twin), else ());
+            self.twin = twin.as_ptr();
+            (self.key, self.native, self.fresh) = (Some(key.clone()), true, false);
+            return 1;
+        }
+        let fns = self.fns;
+        let done = self.begin(key, params, true, |twin, key| call!(fns, digest_sign_init(twin, digest, key, params), else 0));
+        if let Some((key, name)) = remembered
+            && done == 1
+            && key.begun().is_none()
+            && let Some(begun) = Begun::of(fns, name, self.twin)
+        {
+            key.keep_begun(begun);
         }
         done
     }
@@ -209,9 +244,9 @@ impl Held for Context {
         if twin.is_null() {
             return None;
         }
-        let Self { kind, fns, foreign, native, .. } = *self;
+        let Self { kind, fns, fresh, foreign, native, .. } = *self;
         // From here on dropping the copy frees the twin's.
-        let mut copy = Self { kind, fns, twin, key: self.key.clone(), foreign, native, message: Message::Unbegun };
+        let mut copy = Self { kind, fns, twin, key: self.key.clone(), fresh, foreign, native, message: Message::Unbegun };
         copy.message = match &self.message {
             Message::Unbegun => Message::Unbegun,
             Message::Twins => Message::Twins,
@@ -229,7 +264,7 @@ unsafe extern "C" fn newctx<S: OfKind>(_provctx: Data, _properties: *const c_cha
         if made.is_null() {
             return made;
         }
-        Context { kind: S::KIND, fns, twin: made, key: None, foreign: false, native: false, message: Message::Unbegun }.give()
+        Context { kind: S::KIND, fns, twin: made, key: None, fresh: true, foreign: false, native: false, message: Message::Unbegun }.give()
     })
 }
 
@@ -262,12 +297,8 @@ unsafe extern "C" fn verify_recover_init(ctx: Data, key: Data, params: *const Pa
 }
 
 unsafe extern "C" fn digest_sign_init(ctx: Data, digest: *const c_char, key: Data, params: *const Param) -> c_int {
-    let init = |context: &mut Context| {
-        let fns = context.fns;
-        context.begin(key, params, true, |twin, key| call!(fns, digest_sign_init(twin, digest, key, params), else 0))
-    };
-    // SAFETY: our context.
-    unsafe { Context::with(ctx, 0, init) }
+    // SAFETY: our context; libcrypto's arguments.
+    unsafe { Context::with(ctx, 0, |context| context.begin_to_sign(digest, key, params)) }
 }
 
 unsafe extern "C" fn digest_verify_init(ctx: Data, digest: *const c_char, key: Data, params: *const Param) -> c_int {
