@@ -119,5 +119,6 @@ functions! {
     fn BIO_read(bio: Bio, buffer: *mut c_void, length: c_int) -> c_int = -1;
     fn BIO_new(method: *const c_void) -> Bio = ptr::null_mut();
     fn BIO_up_ref(bio: Bio) -> c_int = 0;
+    fn ERR_peek_error() -> c_ulong = 0;
     fn ERR_clear_error();
 }

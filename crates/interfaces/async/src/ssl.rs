@@ -76,8 +76,7 @@ unsafe fn shake(ssl: Ssl, handshake: Handshake) -> c_int {
     loop {
         if onward {
             // A call on a handshake begins with an empty error queue; so does its continuation.
-            // SAFETY: no arguments.
-            unsafe { real::ERR_clear_error() };
+            clear_errors();
         }
         if let Some(end) = thread::run(fiber, Onward::Done) {
             if end.is_to_be_freed {
@@ -87,8 +86,8 @@ unsafe fn shake(ssl: Ssl, handshake: Handshake) -> c_int {
             set_errno(end.answer.errno);
             return end.answer.result;
         }
-        // SAFETY: no arguments. What is in the queue came from inside of the handshake, which is not over.
-        unsafe { real::ERR_clear_error() };
+        // What is in the queue came from inside of the handshake, which is not over.
+        clear_errors();
         fire(Moment::Arrived, 0);
         match with(|thread| thread.enter(ssl)) {
             Some(Entrance::Resume(resumed)) => (fiber, onward) = (resumed, true),
@@ -122,16 +121,16 @@ pub(crate) fn go_on() -> bool {
     while let Some(fiber) = with(Thread::next_untold).flatten() {
         any = true;
         let (ssl, fd) = (fiber.ssl, fiber.fd);
-        // SAFETY: no arguments; and another thread has given the connection up.
+        clear_errors();
+        // SAFETY: another thread has given the connection up; or it is live and not suspended.
         unsafe {
-            real::ERR_clear_error();
             match thread::run(fiber, Onward::Done) {
                 Some(end) if end.is_to_be_freed => real::SSL_free(ssl),
                 Some(end) => write_out(ssl, fd, end.answer.result),
                 None => _ = fire(Moment::Arrived, 0),
             }
-            real::ERR_clear_error();
         }
+        clear_errors();
     }
     any
 }
@@ -152,6 +151,16 @@ unsafe fn write_out(ssl: Ssl, fd: c_int, mut result: c_int) {
                 return;
             }
             result = real::SSL_do_handshake(ssl);
+        }
+    }
+}
+
+/// Empties this thread's error queue. That it is empty is quickly seen; emptying it goes through all its places.
+fn clear_errors() {
+    // SAFETY: no arguments.
+    unsafe {
+        if real::ERR_peek_error() != 0 {
+            real::ERR_clear_error();
         }
     }
 }
@@ -189,7 +198,7 @@ pub(crate) fn give_up(ssl: Ssl, after: After) -> bool {
         }
         fiber.fd = -1;
         let end = thread::run(fiber, Onward::GivenUp);
-        real::ERR_clear_error();
+        clear_errors();
         real::SSL_set_info_callback(ssl, callback);
         real::SSL_set_bio(ssl, read, write);
         if end.is_some_and(|end| end.is_to_be_freed) {

@@ -25,11 +25,13 @@ impl Begun {
         Some(Self { fns, digest: digest.to_owned(), twin })
     }
 
-    /// A context that begins with this digest; the caller's from now on.
-    pub(super) fn copy(&self, digest: &CStr) -> Option<NonNull<c_void>> {
-        if *self.digest != *digest {
-            return None;
-        }
+    /// Whether it was begun with the digest of this name, spelt like that.
+    pub(super) fn is_with(&self, digest: &CStr) -> bool {
+        *self.digest == *digest
+    }
+
+    /// A context that begins like this one; the caller's from now on.
+    pub(super) fn copy(&self) -> Option<NonNull<c_void>> {
         NonNull::new(call!(self.fns, dupctx(self.twin.as_ptr()), else ptr::null_mut()))
     }
 }

@@ -13,7 +13,7 @@ use super::twin::{KeyFns, Twin, call};
 use crate::ffi::OwnedParams;
 use bywash_client::{Client, PublicKey, Session};
 use bywash_core::{Algorithm, Key as CoreKey, KeyReference, SessionParams};
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::ptr::NonNull;
 use once_cell::race::OnceBox;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -112,6 +112,9 @@ impl Drop for TwinKey {
     }
 }
 
+/// Signatures kept begun with a key. In a handshake libssl asks for one digest by two names.
+const BEGUN_MAX: usize = 4;
+
 /// A key. It never changes; what libcrypto calls changing a key puts another in its [`Handle`]. What is made of it at first use is made
 /// without a lock, which the child of a fork would wait for.
 pub(super) struct Key {
@@ -126,7 +129,7 @@ pub(super) struct Key {
     private: OnceBox<Option<Session>>,
     agreement: OnceBox<Option<Session>>,
     verification: OnceBox<Option<Session>>,
-    begun: OnceBox<Begun>,
+    begun: [OnceBox<Begun>; BEGUN_MAX],
 }
 
 impl Key {
@@ -198,15 +201,19 @@ impl Key {
         self.twin.get_or_init(|| Box::new(TwinKey::with(self.kind, self.plain.as_ref()).map(Arc::new))).as_ref()
     }
 
-    /// A signature begun with it, once there is one.
-    pub(super) fn begun(&self) -> Option<&Begun> {
-        self.begun.get()
+    /// A signature begun with it and this digest, once there is one.
+    pub(super) fn begun(&self, digest: &CStr) -> Option<&Begun> {
+        self.begun.iter().map_while(OnceBox::get).find(|begun| begun.is_with(digest))
     }
 
-    /// Keeps a signature that was begun with it, if it is the first.
-    pub(super) fn keep_begun(&self, begun: Begun) {
-        // Another thread's may have come before; either will do.
-        _ = self.begun.set(Box::new(begun));
+    /// Keeps a signature that was begun with it, if there is room.
+    pub(super) fn keep_begun(&self, copy: impl FnOnce() -> Option<Begun>) {
+        // Where another thread's comes between, this one goes: it is begun again some time.
+        if let Some(free) = self.begun.iter().find(|place| place.get().is_none())
+            && let Some(begun) = copy()
+        {
+            _ = free.set(Box::new(begun));
+        }
     }
 
     fn parts(&self) -> Option<&Parts> {

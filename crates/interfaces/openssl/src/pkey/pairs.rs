@@ -28,6 +28,8 @@ struct Ready {
     pairs: Vec<Pair>,
     /// None until the first pairs are made, or where a fork would not be noticed.
     guard: Option<ForkGuard>,
+    /// Where they are made; it has learnt how long that takes.
+    gather: Gather,
 }
 
 thread_local! {
@@ -37,7 +39,7 @@ thread_local! {
 fn with<R>(group: Group, run: impl FnOnce(&mut Ready) -> R) -> Option<R> {
     let found = |all: &mut Vec<Ready>| {
         let index = all.iter().position(|ready| ready.group == group).unwrap_or_else(|| {
-            all.push(Ready { group, asked: 0, pairs: Vec::new(), guard: None });
+            all.push(Ready { group, asked: 0, pairs: Vec::new(), guard: None, gather: Gather::new() });
             all.len() - 1
         });
         run(&mut all[index])
@@ -72,7 +74,10 @@ pub(super) fn take(group: Group, client: &Client) -> Option<Pair> {
         Err(false) => None,
         Err(true) => {
             // Not within the thread's state: engine and random generator are others' code.
-            let Some(mut made) = make(group, client) else {
+            let mut gather = with(group, |ready| core::mem::take(&mut ready.gather))?;
+            let made = make(group, client, &mut gather);
+            with(group, |ready| ready.gather = gather);
+            let Some(mut made) = made else {
                 // To find that out costs a key: it is not asked again with every pair.
                 with(group, |ready| ready.asked = 0);
                 return None;
@@ -84,9 +89,8 @@ pub(super) fn take(group: Group, client: &Client) -> Option<Pair> {
     }
 }
 
-fn make(group: Group, client: &Client) -> Option<Vec<Pair>> {
+fn make(group: Group, client: &Client, gather: &mut Gather) -> Option<Vec<Pair>> {
     let algorithm = group.public_value()?;
-    let mut gather = Gather::new();
     let mut waiting = Vec::with_capacity(TOGETHER);
     for private in group.private_keys(TOGETHER)? {
         let session = client.session(SessionParams::new(algorithm, CoreKey::EcPrivate(private.clone())).ok()?).ok()?;

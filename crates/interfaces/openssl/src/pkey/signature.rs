@@ -114,7 +114,7 @@ impl Context {
         };
         let remembered = given.zip(name).filter(|_| is_plain && matches!(self.kind, Kind::Rsa | Kind::Ec));
         if let Some((key, name)) = &remembered
-            && let Some(twin) = key.begun().and_then(|begun| begun.copy(name))
+            && let Some(twin) = key.begun(name).and_then(Begun::copy)
         {
             call!(self.fns, freectx(self.twin), else ());
             self.twin = twin.as_ptr();
@@ -123,12 +123,10 @@ impl Context {
         }
         let fns = self.fns;
         let done = self.begin(key, params, true, |twin, key| call!(fns, digest_sign_init(twin, digest, key, params), else 0));
-        if let Some((key, name)) = remembered
-            && done == 1
-            && key.begun().is_none()
-            && let Some(begun) = Begun::of(fns, name, self.twin)
+        if done == 1
+            && let Some((key, name)) = remembered
         {
-            key.keep_begun(begun);
+            key.keep_begun(|| Begun::of(fns, name, self.twin));
         }
         done
     }
