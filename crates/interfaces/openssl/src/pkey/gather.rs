@@ -188,7 +188,7 @@ impl PutOff {
         let company = unsafe { (waiter.company)() };
         let hoped = |waiting: &mut Waiting| {
             let company = if company == COMPANY_UNKNOWN { usize::MAX } else { company as usize };
-            let company = company.max(waiting.gather.waiting() + 1);
+            let company = company.max(waiting.whom.len() + 1);
             waiting.gather.is_worth_waiting(session, company)
         };
         if !with(hoped)? {
