@@ -392,7 +392,8 @@ impl Thread {
 
     /// A wait has brought so many events.
     pub(crate) fn has_waited(&mut self, events: c_int) {
-        self.events[self.waits % RECENT_WAITS] = u32::try_from(events).unwrap_or(0);
+        // Who is suspended is there as well: when the last of a batch has gone on, the next is not alone.
+        self.events[self.waits % RECENT_WAITS] = u32::try_from(events).unwrap_or(0).max(self.fibers.len() as u32);
         self.calls = 0;
         self.waits += 1;
     }
