@@ -32,8 +32,8 @@ impl Registration {
 #[derive(Clone, Copy, Default)]
 struct Entry {
     epoll: Option<Registration>,
-    /// As was found when it was registered.
-    is_pipe: bool,
+    /// As was found when it was first registered.
+    is_pipe: Option<bool>,
     /// In the arguments of the thread's last `poll` or `select`, by the number of that call.
     polled: u64,
     /// A handshake was to be suspended when nobody waited for it.
@@ -66,7 +66,7 @@ struct Set {
 impl Entry {
     /// The set in which it may be a connection, or bring one.
     fn peer_of(&self) -> Option<c_int> {
-        self.epoll.filter(|_| !self.is_pipe).map(|registration| registration.set)
+        self.epoll.filter(|_| self.is_pipe != Some(true)).map(|registration| registration.set)
     }
 }
 
@@ -110,8 +110,8 @@ impl Registry {
         let was_heard = self.hears(fd);
         let Some(entry) = self.entry(fd) else { return };
         let was_peer_of = entry.peer_of();
-        if entry.epoll.is_none() && registration.is_some() {
-            entry.is_pipe = is_pipe(fd);
+        if registration.is_some() {
+            entry.is_pipe.get_or_insert_with(|| is_pipe(fd));
         }
         entry.is_put_aside = registration.is_none() && (was_heard || entry.is_put_aside);
         entry.epoll = registration;
