@@ -24,7 +24,8 @@
 //! # What is suspended
 //!
 //! Handshakes of servers, on non-blocking descriptors, in a thread that is certain to be told: it waits by the functions above for descriptors that it has
-//! registered itself, or it was seen to register such as these, newly accepted and registered by nobody, once their first call has ended (haproxy). Not where
+//! registered itself, or it was seen to register such as these, newly accepted and registered by nobody or taken out of its set by itself, once their call has
+//! ended (haproxy, whose channel is shown an empty read, for until then it asks again instead of waiting). Not where
 //! `SSL_MODE_ASYNC` is set (such a server has its own way, see the provider); and only when other connections
 //! are busy too: a lone client's handshake runs in place. An operation is put off only where libssl itself asks for it, never in an application's callback.
 //! Everything else is as if the library were not there: clients, blocking servers, servers whose threads share one epoll set (`EPOLLONESHOT`) or whose sets
