@@ -43,7 +43,7 @@ pub(crate) struct Fiber {
     pub(crate) number: u64,
     /// The connection's descriptor; -1 if it is not known (any more).
     pub(crate) fd: c_int,
-    /// Its channel is the server's own, which reads by `recv`, and of which is known that its server does without being refused input first.
+    /// Its channel is the server's own, which reads by `recv`, and of which is known how its server waits.
     pub(crate) reads_by_recv: bool,
     /// Nobody will be told when its operation is done.
     pub(crate) goes_on_untold: bool,
@@ -120,8 +120,8 @@ impl Fiber {
     }
 }
 
-/// Names of channels that servers have written for themselves and that may be suspended (haproxy). In others a server may wait only after its channel
-/// has answered that there is no input yet (Rust's `tokio-openssl`), which it does not when the handshake is suspended.
+/// Names of channels that servers have written for themselves, of which is known that they read by `recv` and how they wait (haproxy's). Behind others a server may wait
+/// only after its channel has answered that there is no input yet (Rust's `tokio-openssl`).
 const KNOWN_CHANNELS: [&CStr; 1] = [c"ha methods"];
 
 fn is_channel_known(ssl: Ssl) -> bool {

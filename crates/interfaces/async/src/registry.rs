@@ -64,6 +64,11 @@ struct Set {
 }
 
 impl Entry {
+    /// Whether it says anything of the descriptor, which has to be forgotten when that is closed.
+    fn says_anything(&self) -> bool {
+        self.epoll.is_some() || self.polled != 0 || self.is_early || self.is_put_aside || self.is_pipe.is_some()
+    }
+
     /// The set in which it may be a connection, or bring one.
     fn peer_of(&self) -> Option<c_int> {
         self.epoll.filter(|_| self.is_pipe != Some(true)).map(|registration| registration.set)
@@ -152,7 +157,7 @@ impl Registry {
     /// Whether it stands here at all, as a descriptor or as a set.
     pub(crate) fn knows(&self, fd: c_int) -> bool {
         let entry = usize::try_from(fd).ok().and_then(|index| self.entries.get(index));
-        entry.is_some_and(|entry| entry.epoll.is_some() || entry.polled != 0 || entry.is_early) || self.sets.iter().any(|set| set.fd == fd)
+        entry.is_some_and(Entry::says_anything) || self.sets.iter().any(|set| set.fd == fd)
     }
 
     /// The thread waits on an epoll set.
@@ -248,6 +253,8 @@ mod tests {
         registry.register(from.as_raw_fd(), Some(INPUT));
         registry.forget(socket.as_raw_fd());
         assert_eq!(registry.peers(3), 0);
+        registry.register(from.as_raw_fd(), None);
+        assert!(registry.knows(from.as_raw_fd()), "the next of its number may be no pipe");
     }
 
     #[test]
@@ -322,6 +329,7 @@ mod tests {
         registry.register(FDS[1], Some(INPUT));
         descriptors::registered(FDS[1]);
         registry.register(FDS[1], None);
+        assert!(registry.knows(FDS[1]), "else it would not be forgotten when it is closed");
         registry.forget(FDS[1]);
         descriptors::closed(FDS[1]);
         assert!(!registry.will_hear(FDS[1], true), "it is closed");

@@ -106,12 +106,14 @@ unsafe fn shake(ssl: Ssl, handshake: Handshake) -> c_int {
 /// # Safety
 /// `ssl` is a live `SSL` whose handshake is suspended.
 unsafe fn refuse_input(ssl: Ssl) {
-    let Some(fd) = with(|thread| thread.read_by_recv(ssl)).flatten() else { return };
-    with(|thread| thread.refuse(Some(fd)));
+    if with(|thread| thread.is_read_by_recv(ssl)) != Some(true) {
+        return;
+    }
+    with(|thread| thread.refuse(true));
     let mut byte = 0_u8;
     // SAFETY: the channel of a live `SSL`, and room for one byte.
     unsafe { real::BIO_read(real::SSL_get_rbio(ssl), (&raw mut byte).cast(), 1) };
-    with(|thread| thread.refuse(None));
+    with(|thread| thread.refuse(false));
 }
 
 /// Lets handshakes go on whose operations are done and of which the server will not be told, until their next operation or until they wait for their client, as

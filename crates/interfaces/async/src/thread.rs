@@ -100,8 +100,8 @@ pub(crate) struct Thread {
     by_ring: bool,
     /// Calls on handshakes since the last wait.
     calls: u32,
-    /// The descriptor on which `recv` is to find nothing just now.
-    refused: Option<c_int>,
+    /// `recv` is to find nothing just now.
+    refuses: bool,
 }
 
 thread_local! {
@@ -366,19 +366,19 @@ impl Thread {
         }
     }
 
-    /// The descriptor of a suspended handshake, if its channel is the server's own.
-    pub(crate) fn read_by_recv(&self, ssl: Ssl) -> Option<c_int> {
-        self.fibers.iter().find(|fiber| fiber.ssl == ssl && fiber.reads_by_recv && fiber.fd >= 0).map(|fiber| fiber.fd)
+    /// Whether this handshake is suspended and its channel the server's own.
+    pub(crate) fn is_read_by_recv(&self, ssl: Ssl) -> bool {
+        self.fibers.iter().any(|fiber| fiber.ssl == ssl && fiber.reads_by_recv)
     }
 
-    /// Whoever reads this descriptor by `recv` is to find nothing.
-    pub(crate) fn refuse(&mut self, fd: Option<c_int>) {
-        self.refused = fd;
+    /// From now on, or no longer, `recv` is to find nothing, whatever the descriptor.
+    pub(crate) fn refuse(&mut self, refuses: bool) {
+        self.refuses = refuses;
     }
 
-    /// Whether a `recv` is to find nothing.
-    pub(crate) fn refuses(&self, fd: c_int) -> bool {
-        self.refused == Some(fd)
+    /// Whether `recv` is to find nothing.
+    pub(crate) fn refuses(&self) -> bool {
+        self.refuses
     }
 
     fn knows(&self, fd: c_int) -> bool {

@@ -366,7 +366,7 @@ fn check(count: nfds_t, size: size_t) {
 /// That of libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
-    if has_computer() && with(|thread| thread.refuses(fd)) == Some(true) {
+    if has_computer() && with(|thread| thread.refuses()) == Some(true) {
         set_errno(EAGAIN);
         return -1;
     }

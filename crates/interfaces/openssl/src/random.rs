@@ -51,7 +51,12 @@ impl Drawn {
         if self.guard.is_none() {
             self.guard = ForkGuard::new().ok();
         }
-        self.left = if self.guard.is_some() && draw(&mut self.bytes) { AHEAD } else { 0 };
+        if self.guard.is_none() {
+            // Not tried again with every draw.
+            self.asked = 0;
+        } else if draw(&mut self.bytes) {
+            self.left = AHEAD;
+        }
     }
 }
 
@@ -93,14 +98,28 @@ mod tests {
     #[test]
     fn every_length_is_filled() {
         for length in 0..3 * AHEAD {
-            let mut bytes = vec![0; length];
-            assert!(random(&mut bytes));
-            assert!(length < 32 || bytes.chunks_exact(32).all(|part| part != [0; 32]), "of {length}");
+            let mut seen = vec![0; length];
+            // That a byte is zero eight times in a row happens once in 2^64.
+            for _ in 0..8 {
+                let mut bytes = vec![0; length];
+                assert!(random(&mut bytes));
+                seen.iter_mut().zip(bytes).for_each(|(seen, byte)| *seen |= byte);
+            }
+            assert!(seen.iter().all(|&byte| byte != 0), "of {length}");
         }
     }
 
+    /// In a process of its own, where no other test's thread holds the generator's locks when it forks.
     #[test]
     fn a_childs_are_not_its_parents() {
+        const ALONE: &str = "BYWASH_TEST_ALONE";
+        if std::env::var_os(ALONE).is_none() {
+            let name = ["--exact", "random::tests::a_childs_are_not_its_parents", "--test-threads=1"];
+            let alone = std::process::Command::new(std::env::current_exe().unwrap()).args(name).env(ALONE, "1").output().unwrap();
+            let said = String::from_utf8_lossy(&alone.stdout).into_owned();
+            assert!(alone.status.success() && said.contains("1 passed"), "{said}");
+            return;
+        }
         salts(10);
         let (from, to) = std::io::pipe().unwrap();
         // SAFETY: the child draws, writes to a pipe, and ends without running anything of its parent's.

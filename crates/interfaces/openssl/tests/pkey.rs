@@ -451,17 +451,22 @@ fn what_is_set_for_one_signature_is_not_for_the_next() {
     assert!(Signing::begin(&ours, "no such digest", true).is_none());
 }
 
+/// libcrypto asks for it when it signs a certificate. Contexts are copies of the first with their key and digest.
 #[test]
-fn a_signature_outlives_the_key_it_was_begun_with() {
+fn algorithm_identifiers_outlive_the_first_signature() {
     let pair = Pair::new();
-    let (plain, ours) = rsa(&pair, 1);
-    let expected = plain.digest_sign("SHA256", none(), &[MESSAGE]).unwrap();
-    let begun: Vec<Signing> = (0..3).map(|_| Signing::begin(&ours, "SHA256", true).unwrap()).collect();
-    let copy = begun[1].duplicate();
-    drop(ours);
-    for signing in begun.iter().chain([&copy]) {
-        assert!(signing.update(MESSAGE));
-        assert_eq!(signing.sign().as_ref(), Some(&expected));
+    for (plain, ours) in [rsa(&pair, 1), pair.both("EC", pair.plain.ec("P-256"))] {
+        let expected = Signing::begin(&plain, "SHA256", true).unwrap().algorithm_identifier();
+        for _ in 0..4 {
+            let first = Signing::begin(&ours, "SHA256", true).unwrap();
+            assert_eq!(first.algorithm_identifier(), expected);
+            let second = Signing::begin(&ours, "SHA256", true).unwrap();
+            drop(first);
+            // In the room of what was freed, perhaps.
+            let others: Vec<Signing> = (0..8).map(|_| Signing::begin(&plain, "SHA384", true).unwrap()).collect();
+            assert_eq!(second.algorithm_identifier(), expected);
+            assert!(others.iter().all(|other| other.algorithm_identifier() != expected));
+        }
     }
 }
 
@@ -486,6 +491,18 @@ fn threads_share_a_key() {
         }
     });
     assert_eq!(pair.bywash.counted(Algorithm::Rsa2048Private), 80);
+    let (plain, ours) = pair.both("EC", pair.plain.ec("P-256"));
+    std::thread::scope(|scope| {
+        for digest in ["SHA256", "SHA384", "sha2-256", "SHA512", "SHA256", "SHA384"] {
+            let (plain, ours) = (&plain, &ours);
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    let signature = ours.digest_sign(digest, none(), &[MESSAGE]).unwrap();
+                    assert!(plain.digest_verify(digest, none(), MESSAGE, &signature), "{digest}");
+                }
+            });
+        }
+    });
 }
 
 /// Whether a key is taken, and what it signs.

@@ -3,6 +3,8 @@
 use crate::support::{BEFORE, Before, Connection, IN_PLACE, REFUSED, own_channel};
 use crate::{epolled, outcomes};
 use bywash_async::waits::{close, epoll_ctl};
+use std::io::{Read, Write};
+
 use libc::{EPOLL_CTL_ADD, EPOLLIN, EPOLLONESHOT, epoll_event};
 
 fn register(set: i32, fd: i32, flags: i32) {
@@ -100,7 +102,24 @@ fn a_channel_is_refused_input_when_its_handshake_is_suspended() {
     third.assert_wants_to_read(third.step_server());
     assert_eq!((IN_PLACE.get(), REFUSED.get()), (0, 1), "else its server would go on asking");
     third.finish();
-    assert_eq!((IN_PLACE.get(), outcomes()), (0, vec![1]), "not a byte is lost by it");
+    assert_eq!((IN_PLACE.get(), outcomes()), (0, vec![1]));
+    third.free();
+    pair.into_iter().for_each(|connection| drop(connection.free()));
+    unsafe { close(set) };
+}
+
+#[test]
+fn a_byte_that_is_there_is_refused_and_not_lost() {
+    let (set, pair) = heard();
+    let third = Connection::new();
+    own_channel(&third, c"ha methods");
+    register(set, third.fd(), 0);
+    (&third.client_end).write_all(b"early").unwrap();
+    third.assert_wants_to_read(third.step_server());
+    assert_eq!((IN_PLACE.get(), REFUSED.get()), (0, 1));
+    let mut early = [0; 8];
+    assert_eq!((&third.server_end).read(&mut early).unwrap(), 5);
+    assert_eq!(&early[..5], b"early");
     third.free();
     pair.into_iter().for_each(|connection| drop(connection.free()));
     unsafe { close(set) };

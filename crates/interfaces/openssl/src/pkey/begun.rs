@@ -7,6 +7,9 @@ use core::ptr::{self, NonNull};
 use std::ffi::CString;
 
 /// A context of the twin's, of which nothing but a key and a digest was set, and which is only read.
+///
+/// Copies do not stand on their own: before OpenSSL 3.4 an ECDSA context points at the algorithm identifier within itself, and its copies at the same place. So it
+/// is the first context itself that is kept, and whoever has a copy, or a copy of one, has a reference to this.
 pub(super) struct Begun {
     fns: &'static SignatureFns,
     digest: CString,
@@ -19,18 +22,17 @@ unsafe impl Send for Begun {}
 unsafe impl Sync for Begun {}
 
 impl Begun {
-    /// Keeps a copy of a context that has just been begun.
-    pub(super) fn of(fns: &'static SignatureFns, digest: &CStr, twin: *mut c_void) -> Option<Self> {
-        let twin = NonNull::new(call!(fns, dupctx(twin), else ptr::null_mut()))?;
-        Some(Self { fns, digest: digest.to_owned(), twin })
+    /// Takes over a context that has just been begun.
+    pub(super) fn of(fns: &'static SignatureFns, digest: &CStr, twin: NonNull<c_void>) -> Self {
+        Self { fns, digest: digest.to_owned(), twin }
     }
 
-    /// Whether it was begun with the digest of this name, spelt like that.
-    pub(super) fn is_with(&self, digest: &CStr) -> bool {
-        *self.digest == *digest
+    /// The digest's name, as it was spelt.
+    pub(super) fn digest(&self) -> &CStr {
+        &self.digest
     }
 
-    /// A context that begins like this one; the caller's from now on.
+    /// A context that begins like this one; the caller's from now on, and to be freed before this one is.
     pub(super) fn copy(&self) -> Option<NonNull<c_void>> {
         NonNull::new(call!(self.fns, dupctx(self.twin.as_ptr()), else ptr::null_mut()))
     }

@@ -129,7 +129,7 @@ pub(super) struct Key {
     private: OnceBox<Option<Session>>,
     agreement: OnceBox<Option<Session>>,
     verification: OnceBox<Option<Session>>,
-    begun: [OnceBox<Begun>; BEGUN_MAX],
+    begun: [OnceBox<Arc<Begun>>; BEGUN_MAX],
 }
 
 impl Key {
@@ -202,18 +202,21 @@ impl Key {
     }
 
     /// A signature begun with it and this digest, once there is one.
-    pub(super) fn begun(&self, digest: &CStr) -> Option<&Begun> {
-        self.begun.iter().map_while(OnceBox::get).find(|begun| begun.is_with(digest))
+    pub(super) fn begun(&self, digest: &CStr) -> Option<&Arc<Begun>> {
+        self.begun.iter().map_while(OnceBox::get).find(|begun| begun.digest() == digest)
     }
 
-    /// Keeps a signature that was begun with it, if there is room.
-    pub(super) fn keep_begun(&self, copy: impl FnOnce() -> Option<Begun>) {
-        // Where another thread's comes between, this one goes: it is begun again some time.
-        if let Some(free) = self.begun.iter().find(|place| place.get().is_none())
-            && let Some(begun) = copy()
-        {
-            _ = free.set(Box::new(begun));
-        }
+    /// Whether a signature begun with it and this digest should be kept.
+    pub(super) fn lacks_begun(&self, digest: &CStr) -> bool {
+        self.begun(digest).is_none() && self.begun.iter().any(|place| place.get().is_none())
+    }
+
+    /// Keeps a signature that was begun with it, if there is room, and no other thread has come first with the same digest.
+    pub(super) fn keep_begun(&self, begun: &Arc<Begun>) {
+        _ = self.begun.iter().find(|place| match place.get() {
+            Some(other) => other.digest() == begun.digest(),
+            None => place.set(Box::new(begun.clone())).is_ok(),
+        });
     }
 
     fn parts(&self) -> Option<&Parts> {

@@ -61,8 +61,9 @@ impl Ready {
         if self.guard.is_none() {
             self.guard = ForkGuard::new().ok();
         }
-        if self.guard.is_some() {
-            self.pairs = pairs;
+        match self.guard {
+            Some(_) => self.pairs = pairs,
+            None => self.asked = 0,
         }
     }
 }
@@ -76,14 +77,17 @@ pub(super) fn take(group: Group, client: &Client) -> Option<Pair> {
             // Not within the thread's state: engine and random generator are others' code.
             let mut gather = with(group, |ready| core::mem::take(&mut ready.gather))?;
             let made = make(group, client, &mut gather);
-            with(group, |ready| ready.gather = gather);
             let Some(mut made) = made else {
-                // To find that out costs a key: it is not asked again with every pair.
+                // To find that out costs a draw: it is not asked again with every pair.
                 with(group, |ready| ready.asked = 0);
                 return None;
             };
             let first = made.pop();
-            with(group, |ready| ready.keep(made));
+            // Only now: where not all were made, some are still in it.
+            with(group, |ready| {
+                ready.gather = gather;
+                ready.keep(made);
+            });
             first
         }
     }

@@ -16,7 +16,7 @@ use super::{native, vault};
 use crate::ffi::ids::signature as id;
 use crate::ffi::{DispatchEntry, Param, Params, Table, guard};
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::ptr;
+use core::ptr::{self, NonNull};
 use std::sync::Arc;
 
 type Data = *mut c_void;
@@ -49,6 +49,8 @@ struct Context {
     kind: Kind,
     fns: &'static SignatureFns,
     twin: Data,
+    /// What the twin's context is a copy of, and must not outlive.
+    begun: Option<Arc<Begun>>,
     key: Option<Arc<Key>>,
     /// Nothing was begun or set yet.
     fresh: bool,
@@ -112,23 +114,41 @@ impl Context {
             let is_plain = self.fresh && Params::new(params).is_empty();
             (Handle::key(key), is_plain, (!digest.is_null()).then(|| CStr::from_ptr(digest)))
         };
-        let remembered = given.zip(name).filter(|_| is_plain && matches!(self.kind, Kind::Rsa | Kind::Ec));
-        if let Some((key, name)) = &remembered
-            && let Some(twin) = key.begun(name).and_then(Begun::copy)
+        let plain = given.zip(name).filter(|_| is_plain && matches!(self.kind, Kind::Rsa | Kind::Ec));
+        if let Some((key, name)) = &plain
+            && let Some(begun) = key.begun(name)
+            && self.turn_into_copy(begun)
         {
-            call!(self.fns, freectx(self.twin), else ());
-            self.twin = twin.as_ptr();
-            (self.key, self.native, self.fresh) = (Some(key.clone()), true, false);
+            (self.key, self.native, self.fresh, self.message) = (Some(key.clone()), true, false, Message::Unbegun);
             return 1;
         }
         let fns = self.fns;
         let done = self.begin(key, params, true, |twin, key| call!(fns, digest_sign_init(twin, digest, key, params), else 0));
         if done == 1
-            && let Some((key, name)) = remembered
+            && let Some((key, name)) = plain
+            && key.lacks_begun(name)
         {
-            key.keep_begun(|| Begun::of(fns, name, self.twin));
+            self.keep_begun(&key, name);
         }
         done
+    }
+
+    /// Whether the twin's context is a copy of this one now.
+    fn turn_into_copy(&mut self, begun: &Arc<Begun>) -> bool {
+        let Some(copy) = begun.copy() else { return false };
+        call!(self.fns, freectx(self.twin), else ());
+        self.twin = copy.as_ptr();
+        self.begun = Some(begun.clone());
+        true
+    }
+
+    /// Leaves what was begun to the key, and goes on with a copy.
+    fn keep_begun(&mut self, key: &Key, digest: &CStr) {
+        let copy = call!(self.fns, dupctx(self.twin), else ptr::null_mut());
+        let Some(first) = NonNull::new(self.twin).filter(|_| !copy.is_null()) else { return };
+        let begun = Arc::new(Begun::of(self.fns, digest, first));
+        key.keep_begun(&begun);
+        (self.twin, self.begun) = (copy, Some(begun));
     }
 
     /// The key, if an engine may be asked.
@@ -244,7 +264,8 @@ impl Held for Context {
         }
         let Self { kind, fns, fresh, foreign, native, .. } = *self;
         // From here on dropping the copy frees the twin's.
-        let mut copy = Self { kind, fns, twin, key: self.key.clone(), fresh, foreign, native, message: Message::Unbegun };
+        let mut copy =
+            Self { kind, fns, twin, begun: self.begun.clone(), key: self.key.clone(), fresh, foreign, native, message: Message::Unbegun };
         copy.message = match &self.message {
             Message::Unbegun => Message::Unbegun,
             Message::Twins => Message::Twins,
@@ -262,7 +283,18 @@ unsafe extern "C" fn newctx<S: OfKind>(_provctx: Data, _properties: *const c_cha
         if made.is_null() {
             return made;
         }
-        Context { kind: S::KIND, fns, twin: made, key: None, fresh: true, foreign: false, native: false, message: Message::Unbegun }.give()
+        Context {
+            kind: S::KIND,
+            fns,
+            twin: made,
+            begun: None,
+            key: None,
+            fresh: true,
+            foreign: false,
+            native: false,
+            message: Message::Unbegun,
+        }
+        .give()
     })
 }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses its own part of this")]
 
 use bywash_core::Algorithm;
+use bywash_openssl::ffi::abi::OCTET_STRING;
 use bywash_openssl::ffi::libcrypto::*;
 use bywash_openssl::ffi::{CoreHandle, DispatchEntry, OwnedParams, Param};
 use bywash_openssl::provider::{OSSL_provider_init, Provider};
@@ -405,6 +406,15 @@ impl Signing {
         let done = unsafe { EVP_PKEY_CTX_set_params(self.pkey_ctx, settings.as_ptr()) == 1 };
         forget_errors();
         done
+    }
+
+    /// The algorithm identifier that goes beside the signature, in DER.
+    pub(crate) fn algorithm_identifier(&self) -> Vec<u8> {
+        let mut identifier = [0; 128];
+        let mut params = [Param::new(c"algorithm-id", OCTET_STRING, identifier.as_mut_ptr().cast(), identifier.len()), Param::END];
+        // SAFETY: the digest context owns a live key context; room for the answer.
+        assert_eq!(unsafe { EVP_PKEY_CTX_get_params(self.pkey_ctx, params.as_mut_ptr()) }, 1);
+        identifier[..params[0].return_size].to_vec()
     }
 
     /// Takes a piece.
