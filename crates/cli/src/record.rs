@@ -8,7 +8,6 @@ use bywash_client::Route;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -104,19 +103,19 @@ impl Draft {
     pub(crate) fn new(path: &Path) -> Result<Self, Failure> {
         // What a link leads to is meant, not the link.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let in_place = || File::options().write(true).create(true).truncate(true).mode(0o600).open(&path);
-        let is_other = path.metadata().is_ok_and(|found| !found.is_file());
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            // A broker would refuse it: a pipe that nobody reads would hold its recorder up.
+            return Err(Failure::failed(format!("{}: a recording needs a regular file", path.display())));
+        }
         let mut draft = path.clone().into_os_string();
         draft.push(format!(".{}.draft", std::process::id()));
-        let made = if is_other {
-            Err(ErrorKind::Unsupported.into())
-        } else {
-            File::options().write(true).create_new(true).mode(0o600).open(&draft)
-        };
-        match made {
+        match File::options().write(true).create_new(true).mode(0o600).open(&draft) {
             Ok(file) => Ok(Self { file, moves: Some((draft.into(), path)) }),
-            // A device, or a folder in which no file can be made: a trace of before is written over.
-            Err(_) => in_place().map(|file| Self { file, moves: None }).map_err(|error| Failure::file("write", &path, &error)),
+            // In a folder in which no file can be made, a trace of before is written over.
+            Err(_) => match File::options().write(true).create(true).truncate(true).mode(0o600).open(&path) {
+                Ok(file) => Ok(Self { file, moves: None }),
+                Err(error) => Err(Failure::file("write", &path, &error)),
+            },
         }
     }
 
@@ -196,7 +195,10 @@ mod tests {
         std::io::Write::write_all(&mut draft.file(), b"second").unwrap();
         draft.keep().unwrap();
         assert_eq!((read(&old).as_str(), read(&path).as_str(), read(&link).as_str()), ("first", "second", "second"));
-        Draft::new(Path::new("/dev/null")).unwrap().keep().unwrap();
+        assert_eq!(
+            Draft::new(Path::new("/dev/full")).err().map(|failure| failure.to_string()).unwrap(),
+            "/dev/full: a recording needs a regular file"
+        );
         assert!(Draft::new(Path::new("/nowhere/t.csv")).unwrap_err().to_string().contains("/nowhere/t.csv"));
     }
 

@@ -4,6 +4,7 @@ use super::job::{Job, tolerate};
 use super::openssl::OpenSsl;
 use crate::broker_link::Link;
 use crate::failure::{Exit, Failure};
+use crate::terminal::say;
 use bywash_client::{Client, Config, Route};
 use bywash_core::route::route_index;
 use bywash_core::{Algorithm, Direction, Engine, Error, Keyed, OwnedOperation, Place, Result, SessionParams, Task};
@@ -125,7 +126,12 @@ impl Sites {
             sites.all.push(Box::new(InPlace { name: LIBRARY, engine: bywash_manager::library() }));
         }
         if has(P::Queue) {
-            let manager = Manager::new(ManagerConfig::new(bywash_manager::find(wanted.engines)?.present))?;
+            let engines = bywash_manager::find(wanted.engines)?.present;
+            if !wanted.engines.is_empty() {
+                // What "gpu" has found may be a software one.
+                engines.iter().for_each(|engine| say!("bywash: {QUEUE} is {}: {}", engine.name(), engine.describe()));
+            }
+            let manager = Manager::new(ManagerConfig::new(engines))?;
             sites.routes = manager.routes(None, 0.0);
             sites.all.push(Box::new(Queue(manager)));
         }
