@@ -170,6 +170,22 @@ if sign_as grouped --clear-groups; then fail "a stranger signs"; fi
 grep -q 'may not use this broker.*--allow-gid' "$scratch/openssl.log" || fail "a stranger is told why not" "$scratch/openssl.log"
 ok "groups have leave as users have"
 
+# A key that the workers may not use: nginx, which judges errors by their numbers, is to log that as an error.
+"$bywash" key import shut --from "$scratch/rsa.secret" 2>/dev/null
+"$bywash" key uri shut >"$scratch/rsa.shut"
+port=$(free_port)
+keyed_nginx "$scratch/shut" "$port" rsa "$scratch/rsa.shut"
+begin "$scratch/shut.out" "$bywash" run --quiet -- nginx -c "$scratch/shut"
+await_port "$port" "$pid" "$scratch/shut.out"
+for version in -tls1_2 -tls1_3; do
+    : >"$scratch/shut.log"
+    if handshake "$port" "$version"; then fail "a worker signs with a key of others ($version)"; fi
+    sleep 0.2
+    grep -q "uid $web may not use it" "$scratch/shut.log" || fail "nginx logs why its handshakes fail ($version)" "$scratch/shut.log"
+done
+end "$pid"
+ok "nginx logs that its workers may not use a key"
+
 # What is wrong is said by `nginx -t`.
 refused() {
     local text=$1

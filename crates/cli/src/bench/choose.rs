@@ -35,6 +35,12 @@ fn algorithms(given: &str) -> Vec<Algorithm> {
             _ => false,
         });
     }
+    if found.is_empty() && !wanted.is_empty() {
+        // Without dashes: `rsa2048`.
+        let joined = wanted.concat();
+        let begins = |words: Vec<String>| (1..=words.len()).any(|count| words[..count].concat() == joined);
+        found = all().filter(|algorithm| begins(words(algorithm.name()))).collect();
+    }
     if found.iter().any(|algorithm| !algorithm.is_legacy()) {
         found.retain(|algorithm| !algorithm.is_legacy());
     }
@@ -94,6 +100,7 @@ mod tests {
         assert!(names("ecb").iter().all(|name| name.starts_with("AES")), "legacy ones only where nothing else is meant");
         assert_eq!(names("3des"), ["DES-EDE3-ECB", "DES-EDE3-CBC", "DES-EDE3-CTR"]);
         assert_eq!(names("3des-cbc"), ["DES-EDE3-CBC"]);
+        assert_eq!(names("rsa2048"), names("rsa-2048"));
         assert_eq!(names("chacha"), ["ChaCha20-Poly1305"]);
         assert!(names("legacy").contains(&"DES-CBC") && !names("legacy").contains(&"AES-128-CBC"));
         assert!(names("camellia").len() >= 3 && names("ciphers").iter().all(|name| !name.starts_with("Camellia")));

@@ -155,10 +155,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             let private = source::read(from, passphrase_file.as_deref(), token)?;
             let public = Place::find(place)?.change(&KeyCommand::Import { name, private: &private, policy: policy.policy() })?;
             told(name, "imported", &public);
+            place.warn_of_shut_out(policy.uids());
         }
         Command::Generate { name, algorithm, policy, place } => {
             let command = KeyCommand::Generate { name, algorithm: *algorithm, policy: policy.policy() };
             told(name, "made", &Place::find(place)?.change(&command)?);
+            place.warn_of_shut_out(policy.uids());
         }
         Command::List { json, place } => print!("{}", show::list(&Place::find(place)?.list()?, *json)?),
         Command::Public { name, place } => print!("{}", show::public(&Place::find(place)?.public(name)?)?),
@@ -177,6 +179,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Policy { name, policy, place } => {
             Place::find(place)?.change(&KeyCommand::Policy { name, policy: policy.policy() })?;
             say!("bywash: key bywash:{name} now follows the new policy");
+            place.warn_of_shut_out(policy.uids());
         }
         Command::Remove { name, yes: false, .. } => {
             return Err(Failure::new(

@@ -3,8 +3,10 @@
 use super::source::first_line;
 use crate::broker_link::{KeyAnswer, Link, socket_path};
 use crate::failure::{Exit, Failure};
+use crate::terminal::say;
 use bywash_protocol::keys::{KeyCommand, KeyInfo};
 use bywash_vault::{Material, Vault};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -84,6 +86,29 @@ impl Place {
     }
 }
 
+/// Of these users, those who cannot connect to a broker, as its socket stands: they could use no key there. Empty where that cannot be told.
+fn shut_out(socket: &Path, uids: &[u32]) -> Vec<u32> {
+    const OTHERS: u32 = 0o006;
+    match socket.metadata() {
+        Ok(found) if found.mode() & OTHERS != OTHERS => uids.iter().copied().filter(|&uid| uid != 0 && uid != found.uid()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+impl PlaceArgs {
+    /// Says so if users who may use a key cannot connect to the broker.
+    pub(super) fn warn_of_shut_out(&self, uids: &[u32]) {
+        if self.keys.is_some() {
+            return;
+        }
+        let socket = socket_path(self.socket.as_deref());
+        for uid in shut_out(&socket, uids) {
+            let path = socket.display();
+            say!("bywash: uid {uid} may use it, but cannot connect to the broker at {path}: start that with --allow-uid {uid}, too");
+        }
+    }
+}
+
 fn obey(vault: &Vault, command: &KeyCommand<'_>) -> bywash_core::Result<Option<std::sync::Arc<Material>>> {
     Ok(match command {
         KeyCommand::Import { name, private, policy } => Some(vault.import(name, private, policy.clone())?),
@@ -93,4 +118,24 @@ fn obey(vault: &Vault, command: &KeyCommand<'_>) -> bywash_core::Result<Option<s
         KeyCommand::Remove { name } => vault.remove(name).map(|()| None)?,
         KeyCommand::List => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn who_cannot_connect_is_told_by_the_sockets_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let mode = |mode| std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(mode)).unwrap();
+        let own = socket.metadata().unwrap().uid();
+        mode(0o600);
+        assert_eq!(shut_out(&socket, &[own, 0, own + 1, own + 2]), [own + 1, own + 2]);
+        mode(0o666);
+        assert!(shut_out(&socket, &[own + 1]).is_empty());
+        assert!(shut_out(&folder.path().join("none"), &[own + 1]).is_empty());
+    }
 }

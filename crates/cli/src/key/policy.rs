@@ -21,6 +21,11 @@ pub(super) struct PolicyArgs {
 }
 
 impl PolicyArgs {
+    /// Users who may use the key.
+    pub(super) fn uids(&self) -> &[u32] {
+        &self.allow_uid
+    }
+
     /// As the broker is told.
     pub(super) fn policy(&self) -> KeyPolicy {
         let mut uses = if self.allow.is_empty() { KeyPolicy::default().uses } else { self.allow.clone() };

@@ -11,7 +11,7 @@
 //! every operation is computed where it arises.
 
 use super::asynchronous::{Bell, Job};
-use crate::errors::raise_error;
+use crate::errors::{Reason, raise};
 use crate::ffi::guard;
 use bywash_async_link::{COMPANY_UNKNOWN, Computer, Moment as When, SYMBOL, VERSION, Waiter};
 use bywash_client::{Gather, Moment, Session, Ticket};
@@ -158,7 +158,8 @@ pub(super) fn compute(session: &Session, input: &[u8], output: &mut [u8], tag: &
         let data = Data::Copy { input, output };
         let result = session.run(&mut Operation { direction: Direction::Compute, iv: &[], aad: &[], data, tag });
         // Nobody else can do it, so the program is told why.
-        return result.inspect_err(|error| _ = raise_error(error)).ok();
+        // By its number, nginx would take the reason that goes with most such errors for libssl's "no suitable key share", a client's fault, and not log it.
+        return result.inspect_err(|error| _ = raise(Reason::FailedToSign, &error.to_string())).ok();
     }
     if let Some(waiter) = waiter() {
         if tag.is_empty()
