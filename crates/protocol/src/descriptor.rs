@@ -54,8 +54,8 @@ pub const TAG_BYTES_MAX: u32 = 64;
 pub const KEY_RATE: &str =
     "work so often with this key: its rate limit is reached; the vault's owner can raise it with `bywash key policy --rate`";
 /// What the error of [`Verdict::KeyUse`] says.
-pub const KEY_USE: &str =
-    "do this with this key: its policy does not allow it; the vault's owner can change that with `bywash key policy --allow`";
+pub const KEY_USE: &str = "do this with this key: its policy does not allow it (a signature with PSS needs a salt no longer than the digest, \
+     as TLS has it: rsa_pss_saltlen:digest); the vault's owner can change that with `bywash key policy --allow`";
 /// 32-bit words of a descriptor.
 pub const DESCRIPTOR_WORDS: usize = 16;
 
