@@ -94,6 +94,15 @@ impl Registry {
         self.entries.get_mut(index)
     }
 
+    /// What stands here of a descriptor, if it ever did.
+    fn known(&self, fd: c_int) -> Option<&Entry> {
+        self.entries.get(usize::try_from(fd).ok()?)
+    }
+
+    fn known_mut(&mut self, fd: c_int) -> Option<&mut Entry> {
+        self.entries.get_mut(usize::try_from(fd).ok()?)
+    }
+
     fn set(&mut self, fd: c_int) -> &mut Set {
         let index = self.sets.iter().position(|set| set.fd == fd).unwrap_or_else(|| {
             self.sets.push(Set { fd, is_waited_on: false, peers: 0 });
@@ -112,13 +121,13 @@ impl Registry {
     }
 
     pub(crate) fn register(&mut self, fd: c_int, registration: Option<Registration>) {
-        let was_heard = self.hears(fd);
+        let is_put_aside = registration.is_none() && self.hears(fd);
         let Some(entry) = self.entry(fd) else { return };
         let was_peer_of = entry.peer_of();
         if registration.is_some() {
             entry.is_pipe.get_or_insert_with(|| is_pipe(fd));
         }
-        entry.is_put_aside = registration.is_none() && (was_heard || entry.is_put_aside);
+        entry.is_put_aside = is_put_aside || registration.is_none() && entry.is_put_aside;
         entry.epoll = registration;
         let (is_peer_of, is_early) = (entry.peer_of(), entry.is_early);
         self.count(was_peer_of, is_peer_of);
@@ -129,7 +138,7 @@ impl Registry {
 
     /// A handshake goes on: what its server does with the descriptor from now on says nothing about how it waits for those that are suspended.
     pub(crate) fn goes_on(&mut self, fd: c_int) {
-        if let Some(entry) = usize::try_from(fd).ok().and_then(|index| self.entries.get_mut(index)) {
+        if let Some(entry) = self.known_mut(fd) {
             entry.is_early = false;
         }
     }
@@ -143,7 +152,7 @@ impl Registry {
 
     /// The descriptor is closed; so is the set, if it was one, and what was in it is in no set any more.
     pub(crate) fn forget(&mut self, fd: c_int) {
-        if let Some(entry) = usize::try_from(fd).ok().and_then(|index| self.entries.get_mut(index)) {
+        if let Some(entry) = self.known_mut(fd) {
             let was_peer_of = entry.peer_of();
             *entry = Entry::default();
             self.count(was_peer_of, None);
@@ -156,8 +165,7 @@ impl Registry {
 
     /// Whether it stands here at all, as a descriptor or as a set.
     pub(crate) fn knows(&self, fd: c_int) -> bool {
-        let entry = usize::try_from(fd).ok().and_then(|index| self.entries.get(index));
-        entry.is_some_and(Entry::says_anything) || self.sets.iter().any(|set| set.fd == fd)
+        self.known(fd).is_some_and(Entry::says_anything) || self.sets.iter().any(|set| set.fd == fd)
     }
 
     /// The thread waits on an epoll set.
@@ -179,7 +187,7 @@ impl Registry {
 
     /// Whether this thread will hear that a descriptor has become readable.
     pub(crate) fn hears(&self, fd: c_int) -> bool {
-        let Some(entry) = usize::try_from(fd).ok().and_then(|index| self.entries.get(index)) else { return false };
+        let Some(entry) = self.known(fd) else { return false };
         let polled = entry.polled != 0 && entry.polled == self.polls;
         polled || entry.epoll.is_some_and(|registration| registration.hears_input() && self.hears_of(registration.set))
     }
@@ -205,8 +213,7 @@ impl Registry {
 
     /// How this set is to report a descriptor as readable, if it is to.
     pub(crate) fn of(&self, set: c_int, fd: c_int) -> Option<Registration> {
-        let entry = self.entries.get(usize::try_from(fd).ok()?)?;
-        entry.epoll.filter(|registration| registration.set == set && registration.hears_input())
+        self.known(fd)?.epoll.filter(|registration| registration.set == set && registration.hears_input())
     }
 }
 

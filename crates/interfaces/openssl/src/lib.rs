@@ -25,6 +25,8 @@
 //! | [`kdf`] | key derivation of TLS 1.2 and 1.3 |
 //! | [`pkey`] | key management, signatures, decryption, key exchange |
 //! | [`keys`] | keys of a broker's vault: the files and URIs that name them |
+//! | `ahead` | whether a thread makes ahead what it gives away once |
+//! | `stack` | what functions that have returned leave there |
 //! | `random` | random bytes of libcrypto's generator |
 //! | [`delegate`] | the default provider in a private library context, for all that Bywash does not do itself |
 //! | [`errors`] | errors in the program's own queue, with the default provider's reasons |
@@ -35,6 +37,7 @@
 //! - No panic crosses into C: every function runs under [`guard`](ffi::guard()).
 //! - Once loaded the module stays in memory (`-z nodelete`).
 
+mod ahead;
 pub mod ciphers;
 pub mod delegate;
 pub mod errors;

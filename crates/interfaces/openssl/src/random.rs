@@ -3,41 +3,36 @@
 //! However short it is, a draw takes the generator half a microsecond, and a handshake needs three. So threads that draw often draw ahead what will be seen
 //! by everyone in the end, salts and IVs; never keys. No byte is given away twice: a forked child drops what its parent had drawn.
 
+use crate::ahead::Ahead;
 use crate::delegate::Delegate;
 use crate::ffi::libcrypto::{RAND_bytes_ex, RAND_priv_bytes_ex};
-use bywash_client::ForkGuard;
 use core::cell::RefCell;
 
 /// Bytes drawn ahead.
 const AHEAD: usize = 512;
 /// Longer draws are made by themselves.
 const SHORT: usize = 64;
-/// So many are made by themselves first: most threads need one or two.
-const ONE_BY_ONE: u32 = 8;
 
 /// What a thread has drawn.
 struct Drawn {
-    asked: u32,
+    ahead: Ahead,
     bytes: [u8; AHEAD],
     /// So many of them, from the front, are not given away yet.
     left: usize,
-    /// None until the first bytes are drawn ahead, or where a fork would not be noticed.
-    guard: Option<ForkGuard>,
 }
 
 thread_local! {
-    static DRAWN: RefCell<Drawn> = const { RefCell::new(Drawn { asked: 0, bytes: [0; AHEAD], left: 0, guard: None }) };
+    static DRAWN: RefCell<Drawn> = const { RefCell::new(Drawn { ahead: Ahead::new(), bytes: [0; AHEAD], left: 0 }) };
 }
 
 impl Drawn {
     /// Whether these were filled.
     fn take(&mut self, out: &mut [u8]) -> bool {
-        if self.guard.as_ref().is_none_or(ForkGuard::renew) {
+        if !self.ahead.ask() {
             self.left = 0;
         }
-        self.asked = self.asked.saturating_add(1);
-        if self.left < out.len() && self.asked > ONE_BY_ONE {
-            self.refill();
+        if self.left < out.len() && self.ahead.is_worth_it() && self.ahead.may_keep() && draw(&mut self.bytes) {
+            self.left = AHEAD;
         }
         let Some(rest) = self.left.checked_sub(out.len()) else { return false };
         let given = &mut self.bytes[rest..self.left];
@@ -45,18 +40,6 @@ impl Drawn {
         given.fill(0);
         self.left = rest;
         true
-    }
-
-    fn refill(&mut self) {
-        if self.guard.is_none() {
-            self.guard = ForkGuard::new().ok();
-        }
-        if self.guard.is_none() {
-            // Not tried again with every draw.
-            self.asked = 0;
-        } else if draw(&mut self.bytes) {
-            self.left = AHEAD;
-        }
     }
 }
 

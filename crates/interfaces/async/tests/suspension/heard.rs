@@ -3,9 +3,9 @@
 use crate::support::{BEFORE, Before, Connection, IN_PLACE, REFUSED, own_channel};
 use crate::{epolled, outcomes};
 use bywash_async::waits::{close, epoll_ctl};
-use std::io::{Read, Write};
-
 use libc::{EPOLL_CTL_ADD, EPOLLIN, EPOLLONESHOT, epoll_event};
+use std::ffi::CStr;
+use std::io::{Read, Write};
 
 fn register(set: i32, fd: i32, flags: i32) {
     let mut event = epoll_event { events: (EPOLLIN | flags) as u32, u64: fd as u64 };
@@ -70,59 +70,47 @@ fn a_set_within_a_set() {
     }
 }
 
-/// A handshake whose channel has this name; whether it was computed in place.
-fn is_in_place_by_channel(name: &std::ffi::CStr) -> bool {
+/// A handshake whose channel has this name, and whose client has sent more than its hello meanwhile, wants to read.
+fn by_channel(name: &CStr, more: &[u8], check: impl FnOnce(&Connection)) {
     let (set, pair) = heard();
     let third = Connection::new();
     own_channel(&third, name);
     register(set, third.fd(), 0);
+    (&third.client_end).write_all(more).unwrap();
     third.assert_wants_to_read(third.step_server());
+    check(&third);
     third.free();
     pair.into_iter().for_each(|connection| drop(connection.free()));
     unsafe { close(set) };
-    IN_PLACE.get() == 1
 }
 
 #[test]
 fn a_channel_whose_server_waits_only_when_it_is_refused_input() {
-    assert!(is_in_place_by_channel(c"rust"));
+    by_channel(c"rust", b"", |_| assert_eq!(IN_PLACE.get(), 1));
 }
 
 #[test]
 fn a_channel_that_is_known() {
-    assert!(!is_in_place_by_channel(c"ha methods"));
+    by_channel(c"ha methods", b"", |_| assert_eq!(IN_PLACE.get(), 0));
 }
 
 #[test]
 fn a_channel_is_refused_input_when_its_handshake_is_suspended() {
-    let (set, pair) = heard();
-    let third = Connection::new();
-    own_channel(&third, c"ha methods");
-    register(set, third.fd(), 0);
-    third.assert_wants_to_read(third.step_server());
-    assert_eq!((IN_PLACE.get(), REFUSED.get()), (0, 1), "else its server would go on asking");
-    third.finish();
-    assert_eq!((IN_PLACE.get(), outcomes()), (0, vec![1]));
-    third.free();
-    pair.into_iter().for_each(|connection| drop(connection.free()));
-    unsafe { close(set) };
+    by_channel(c"ha methods", b"", |third| {
+        assert_eq!((IN_PLACE.get(), REFUSED.get()), (0, 1), "else its server would go on asking");
+        third.finish();
+        assert_eq!((IN_PLACE.get(), outcomes()), (0, vec![1]));
+    });
 }
 
 #[test]
 fn a_byte_that_is_there_is_refused_and_not_lost() {
-    let (set, pair) = heard();
-    let third = Connection::new();
-    own_channel(&third, c"ha methods");
-    register(set, third.fd(), 0);
-    (&third.client_end).write_all(b"early").unwrap();
-    third.assert_wants_to_read(third.step_server());
-    assert_eq!((IN_PLACE.get(), REFUSED.get()), (0, 1));
-    let mut early = [0; 8];
-    assert_eq!((&third.server_end).read(&mut early).unwrap(), 5);
-    assert_eq!(&early[..5], b"early");
-    third.free();
-    pair.into_iter().for_each(|connection| drop(connection.free()));
-    unsafe { close(set) };
+    by_channel(c"ha methods", b"early", |third| {
+        assert_eq!((IN_PLACE.get(), REFUSED.get()), (0, 1));
+        let mut early = [0; 8];
+        assert_eq!((&third.server_end).read(&mut early).unwrap(), 5);
+        assert_eq!(&early[..5], b"early");
+    });
 }
 
 #[test]

@@ -6,14 +6,13 @@
 //! A pair is given away once. A forked child drops what its parent had ready, and so does a thread that ends.
 
 use super::parts::Group;
-use bywash_client::{Client, ForkGuard, Gather, Moment, Session};
+use crate::ahead::Ahead;
+use bywash_client::{Client, Gather, Moment, Session};
 use bywash_core::{Direction, Key as CoreKey, OwnedOperation, SecretBytes, SessionParams};
 use core::cell::RefCell;
 
 /// So many are made together, as many as kernels have lanes.
 const TOGETHER: usize = 8;
-/// So many are made one by one first: a client makes one or two in its life.
-const ONE_BY_ONE: u32 = 8;
 
 /// A private key and its public value.
 pub(super) struct Pair {
@@ -24,10 +23,8 @@ pub(super) struct Pair {
 /// What a thread has ready on one group.
 struct Ready {
     group: Group,
-    asked: u32,
+    ahead: Ahead,
     pairs: Vec<Pair>,
-    /// None until the first pairs are made, or where a fork would not be noticed.
-    guard: Option<ForkGuard>,
     /// Where they are made; it has learnt how long that takes.
     gather: Gather,
 }
@@ -39,7 +36,7 @@ thread_local! {
 fn with<R>(group: Group, run: impl FnOnce(&mut Ready) -> R) -> Option<R> {
     let found = |all: &mut Vec<Ready>| {
         let index = all.iter().position(|ready| ready.group == group).unwrap_or_else(|| {
-            all.push(Ready { group, asked: 0, pairs: Vec::new(), guard: None, gather: Gather::new() });
+            all.push(Ready { group, ahead: Ahead::new(), pairs: Vec::new(), gather: Gather::new() });
             all.len() - 1
         });
         run(&mut all[index])
@@ -50,20 +47,15 @@ fn with<R>(group: Group, run: impl FnOnce(&mut Ready) -> R) -> Option<R> {
 impl Ready {
     /// The next pair; `Err` says whether more are to be made.
     fn next(&mut self) -> Result<Pair, bool> {
-        if self.guard.as_ref().is_none_or(ForkGuard::renew) {
+        if !self.ahead.ask() {
             self.pairs.clear();
         }
-        self.asked = self.asked.saturating_add(1);
-        self.pairs.pop().ok_or(self.asked > ONE_BY_ONE)
+        self.pairs.pop().ok_or(self.ahead.is_worth_it())
     }
 
     fn keep(&mut self, pairs: Vec<Pair>) {
-        if self.guard.is_none() {
-            self.guard = ForkGuard::new().ok();
-        }
-        match self.guard {
-            Some(_) => self.pairs = pairs,
-            None => self.asked = 0,
+        if self.ahead.may_keep() {
+            self.pairs = pairs;
         }
     }
 }
@@ -79,7 +71,7 @@ pub(super) fn take(group: Group, client: &Client) -> Option<Pair> {
             let made = make(group, client, &mut gather);
             let Some(mut made) = made else {
                 // To find that out costs a draw: it is not asked again with every pair.
-                with(group, |ready| ready.asked = 0);
+                with(group, |ready| ready.ahead.gained_nothing());
                 return None;
             };
             let first = made.pop();
@@ -120,6 +112,7 @@ fn operation(session: &Session) -> OwnedOperation {
 mod tests {
     use super::super::nist::Nist;
     use super::*;
+    use crate::ahead::ONE_BY_ONE;
     use bywash_client::Config;
     use bywash_core::{Data, Operation};
     use std::collections::HashSet;
