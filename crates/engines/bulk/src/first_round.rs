@@ -16,7 +16,7 @@ const OF_FIRST_COLUMN: [u8; 16] = [0, 5, 10, 15, 0, 5, 10, 15, 0, 5, 10, 15, 0, 
 /// What enciphers counter blocks one after another.
 pub(crate) struct FirstRound {
     /// A block after the round, in each lane: all but the first column.
-    pub(crate) columns: __m512i,
+    columns: __m512i,
     /// The bytes of 16 blocks from which their first columns come. The round takes the last of each four to the column before.
     bytes: __m512i,
     /// What is added to them before the round, and after.
@@ -41,31 +41,35 @@ impl FirstRound {
     /// The first columns of the next 16 blocks, right also where the last byte begins again at 0: they have none of the bytes that then change.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    pub(crate) fn first_columns(&mut self) -> __m512i {
+    fn first_columns(&mut self) -> __m512i {
         let first = _mm512_aesenc_epi128(_mm512_xor_si512(self.bytes, self.keys[0]), self.keys[1]);
         self.bytes = _mm512_add_epi32(self.bytes, _mm512_set1_epi32(16 << 24));
         first
     }
 
-    /// The next 16 blocks, enciphered by one round, if none of them differs from the first in more than the last byte.
+    /// The next 16 blocks, enciphered by one round, of which the last byte of the first is `last`. Where it begins again at 0 within them, the blocks from there on
+    /// are like `beyond` says; it is not asked elsewhere.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    pub(crate) fn sixteen_alike(&mut self) -> [__m512i; 4] {
+    pub(crate) fn sixteen(&mut self, schedule: &Schedule, last: u8, beyond: impl FnOnce() -> __m512i) -> [__m512i; 4] {
         let first = self.first_columns();
-        with_first_columns([self.columns; 4], first)
+        let mut columns = [self.columns; 4];
+        if !(1..=0xFF - 15).contains(&last) {
+            self.columns = round(schedule, beyond());
+            let left = _mm512_set1_epi32(i32::from(last.wrapping_neg()));
+            let lanes = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
+            for (i, columns) in columns.iter_mut().enumerate() {
+                let are_old = _mm512_cmplt_epi32_mask(_mm512_add_epi32(lanes, _mm512_set1_epi32(4 * i as i32)), left);
+                *columns = _mm512_mask_mov_epi32(self.columns, are_old, *columns);
+            }
+        }
+        [
+            ordered::with_first_column::<0>(columns[0], first),
+            ordered::with_first_column::<1>(columns[1], first),
+            ordered::with_first_column::<2>(columns[2], first),
+            ordered::with_first_column::<3>(columns[3], first),
+        ]
     }
-}
-
-/// 16 blocks of their first columns and the others.
-#[inline]
-#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-pub(crate) fn with_first_columns(columns: [__m512i; 4], first: __m512i) -> [__m512i; 4] {
-    [
-        ordered::with_first_column::<0>(columns[0], first),
-        ordered::with_first_column::<1>(columns[1], first),
-        ordered::with_first_column::<2>(columns[2], first),
-        ordered::with_first_column::<3>(columns[3], first),
-    ]
 }
 
 /// The first round of any blocks.

@@ -2,7 +2,7 @@
 
 use super::kernel::Counter;
 use crate::aes::Schedule;
-use crate::first_round::{FirstRound, round, with_first_columns};
+use crate::first_round::{FirstRound, round};
 use crate::ghash::reversed;
 use core::arch::x86_64::*;
 
@@ -10,24 +10,13 @@ impl FirstRound {
     /// The next 16 blocks, enciphered by one round. Nothing depends on a counter that is not public.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
-    pub(super) fn sixteen(&mut self, schedule: &Schedule, counter: &mut Counter) -> [__m512i; 4] {
+    pub(super) fn sixteen_counted(&mut self, schedule: &Schedule, counter: &mut Counter) -> [__m512i; 4] {
         let (base, next) = (counter.base, counter.next);
         counter.next = next.wrapping_add(16);
         if !counter.is_public {
             return each_by_itself(schedule, &base, next);
         }
-        let first = self.first_columns();
-        let mut columns = [self.columns; 4];
-        if !(1..=0x100 - 16).contains(&(next & 0xFF)) {
-            self.columns = round(schedule, reversed(counter.same(counter.next.wrapping_sub(1))));
-            let left = _mm512_set1_epi32((next.wrapping_neg() & 0xFF) as i32);
-            let lanes = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
-            for (i, columns) in columns.iter_mut().enumerate() {
-                let are_old = _mm512_cmplt_epi32_mask(_mm512_add_epi32(lanes, _mm512_set1_epi32(4 * i as i32)), left);
-                *columns = _mm512_mask_mov_epi32(self.columns, are_old, *columns);
-            }
-        }
-        with_first_columns(columns, first)
+        self.sixteen(schedule, next as u8, || reversed(counter.same(counter.next.wrapping_sub(1))))
     }
 }
 
@@ -51,7 +40,7 @@ mod tests {
         let mut first = FirstRound::new(schedule, reversed(counter.same(next)));
         let mut plain = counter;
         for turn in 0..40 {
-            for (i, blocks) in first.sixteen(schedule, &mut counter).into_iter().enumerate() {
+            for (i, blocks) in first.sixteen_counted(schedule, &mut counter).into_iter().enumerate() {
                 let differs = _mm512_cmpneq_epi64_mask(blocks, round(schedule, plain.four()));
                 assert_eq!(differs, 0, "counter {next:#X}, register {i} of turn {turn}");
             }

@@ -101,9 +101,9 @@ impl<'a> Long<'a> {
     fn unit<const R: usize, const N: usize, const P: usize, const PLACE: usize>(&mut self, hashed: &[__m512i; P]) -> [__m512i; N] {
         let key = ordered::again(self.key);
         let mut state = [_mm512_setzero_si512(); N];
-        state[..4].copy_from_slice(&self.first.sixteen(&key.schedule, &mut self.counter));
+        state[..4].copy_from_slice(&self.first.sixteen_counted(&key.schedule, &mut self.counter));
         if N > 4 {
-            state[4..].copy_from_slice(&self.first.sixteen(&key.schedule, &mut self.counter));
+            state[4..].copy_from_slice(&self.first.sixteen_counted(&key.schedule, &mut self.counter));
         }
         rounds_beside!(key, state, [R, N], PARTS * P / 2, part => self.run.part(part, hashed));
         let last = key.schedule.wide(R);
@@ -189,7 +189,7 @@ impl<'a> Long<'a> {
         if !SEAL {
             run.registers::<R, N, 0>(given);
         }
-        let sixteen = first.sixteen(&key.schedule, &mut counter);
+        let sixteen = first.sixteen_counted(&key.schedule, &mut counter);
         let mut state: [__m512i; N] = core::array::from_fn(|i| sixteen[i]);
         rounds_beside!(key, state, [R, N], if SEAL { PARTS * FOUR / 2 } else { 0 }, part => run.part(part, before));
         let last = key.schedule.wide(R);
