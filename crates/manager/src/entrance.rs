@@ -2,6 +2,7 @@
 
 use crate::execute;
 use crate::inner::{Inner, Role, helper};
+use crate::intake;
 use crate::request::{Batch, Completion, Deliver, Done, OnDone, Way};
 use crate::session::Session;
 use crate::state::{Lent, Span};
@@ -12,6 +13,9 @@ use std::sync::Arc;
 
 /// Longest text and associated data together that are computed by a thread which does not wait for them, in bytes.
 const PASSED_BYTES_MAX: usize = 64 << 10;
+
+/// Who comes with the next request so soon after the last, in nanoseconds, has more of them: were he to compute one, those would be kept from an engine that does many together.
+const HURRY_NS: u64 = 2_000;
 
 /// What is left to try with a copy of an operation.
 pub(crate) struct Left {
@@ -111,12 +115,21 @@ impl Inner {
 
     /// Takes in an operation that nobody waits for. If it takes less than waking a thread it is done when this returns.
     pub(crate) fn pass(self: &Arc<Self>, session: &Arc<Session>, operation: OwnedOperation, on_done: OnDone) -> RequestId {
+        let (operation, on_done) = match self.leave_to_decider(session, operation, on_done) {
+            intake::Left::Done(id) => return id,
+            intake::Left::Not(operation, on_done) => (operation, on_done),
+        };
         // Estimates are of the text, and no more than this is gone over in some microseconds whatever it is.
         let is_small = operation.input.len() + operation.aad.len() <= PASSED_BYTES_MAX;
-        let passing = is_small.then(Passing::begin).flatten();
+        let goes_elsewhere = session.engines.and(self.local) != session.engines;
+        let hurries = goes_elsewhere && self.now().since_ns(HANDED.get()) < HURRY_NS;
+        let passing = (is_small && !hurries).then(Passing::begin).flatten();
         let role = |own| if passing.is_some() { Role::Passer { own } } else { Role::Nobody };
         let Admitted { id, mine, .. } = self.admit(session, Left::all(session.engines), operation, Deliver::Call(on_done), role);
         self.help(mine, Role::Nobody);
+        if goes_elsewhere {
+            HANDED.set(self.now());
+        }
         id
     }
 
@@ -137,6 +150,7 @@ impl Inner {
             return Admitted { id, own: id, mine: None };
         }
         let now = self.now();
+        self.admit_left(&mut state, now);
         let request = session.request(id, now, operation.direction, operation.work_len(), left.engines);
         let sizes = left.sizes.unwrap_or_else(|| state.sizes(now, &request));
         let is_whole = state.admit(now, request, session, &sizes, operation, deliver);
@@ -153,6 +167,8 @@ impl Inner {
 struct Passing(());
 
 thread_local! {
+    /// When this thread last had something handed over that another than a local engine may do.
+    static HANDED: Cell<Time> = const { Cell::new(Time::ZERO) };
     static PASSING: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -11,17 +11,39 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// Requests whose end is decided but not yet told.
+pub(crate) struct Untold {
+    ended: Vec<Ended>,
+    refused: Vec<(Deliver, Completion)>,
+}
+
 impl Inner {
     /// Gives the lock back, and does what must be done without it.
-    pub(crate) fn leave(self: &Arc<Self>, mut state: MutexGuard<'_, State>, ended: Vec<Ended>) {
+    pub(crate) fn leave(self: &Arc<Self>, state: MutexGuard<'_, State>, ended: Vec<Ended>) {
+        let untold = self.settle(state, ended);
+        self.tell_all(untold);
+    }
+
+    /// Gives the lock back; what has ended is still to be told.
+    pub(crate) fn settle(self: &Arc<Self>, mut state: MutexGuard<'_, State>, ended: Vec<Ended>) -> Untold {
         self.untold.fetch_add(ended.len(), Ordering::SeqCst);
         threads::arm(self, &mut state);
         if state.stopping && state.is_quiet() {
             self.timer.notify_all();
         }
+        let refused = std::mem::take(&mut state.after.refused);
         self.unlock(state);
+        Untold { ended, refused }
+    }
+
+    /// Tells whom it concerns.
+    pub(crate) fn tell_all(&self, Untold { ended, refused }: Untold) {
         for end in ended {
             self.tell(end);
+            self.untold.fetch_sub(1, Ordering::SeqCst);
+        }
+        for (deliver, completion) in refused {
+            self.deliver(deliver, completion);
             self.untold.fetch_sub(1, Ordering::SeqCst);
         }
         if self.watched.load(Ordering::SeqCst) {
@@ -91,6 +113,7 @@ impl Inner {
         state.draining = true;
         state.stopping = true;
         let mut ended = Vec::new();
+        self.admit_left(&mut state, self.now());
         state.refuse_queued(self.now(), &mut ended);
         self.bells.iter().for_each(Condvar::notify_all);
         self.timer.notify_all();

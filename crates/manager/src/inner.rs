@@ -2,16 +2,17 @@
 
 use crate::combine::Combiner;
 use crate::gather::Admission;
+use crate::intake::Intake;
 use crate::observe::Observers;
 use crate::request::{Batch, Ended, Waiter};
 use crate::session::{Session, Table};
 use crate::state::{After, Job, Lent, Span, State};
 use crate::wakes::{self, Wakes};
-use crate::{execute, threads};
+use crate::{execute, state, threads};
 use bywash_core::{Engine, Error, Operation, Result, Task, Time, memory};
 use bywash_policy::{Decision, EngineId, EngineSet, RequestId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::time::Instant;
 
@@ -28,6 +29,8 @@ pub(crate) struct Inner {
     pub(crate) local: EngineSet,
     pub(crate) sessions: RwLock<Table>,
     state: Mutex<State>,
+    pub(crate) intake: Intake,
+    numbers: Arc<AtomicU64>,
     /// See [`LOOKS`].
     looks: u32,
     /// One per engine, for its idle threads.
@@ -70,7 +73,9 @@ impl Inner {
             engines,
             local,
             sessions: RwLock::default(),
+            numbers: state.numbers(),
             state: Mutex::new(state),
+            intake: Intake::default(),
             looks: if std::thread::available_parallelism().is_ok_and(|there| there.get() >= PROCESSORS_TO_LOOK) { LOOKS } else { 0 },
             wakes: Wakes::default(),
             timer: Condvar::new(),
@@ -81,6 +86,11 @@ impl Inner {
             gathering: OnceLock::new(),
             begins: OnceLock::new(),
         })
+    }
+
+    /// The next request's number.
+    pub(crate) fn number(&self) -> RequestId {
+        state::next(&self.numbers)
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -100,7 +110,7 @@ impl Inner {
 
     /// Gives the lock back, and does what was left until then.
     pub(crate) fn unlock(&self, mut state: MutexGuard<'_, State>) {
-        let After { calls, calls_timer, late } = std::mem::take(&mut state.after);
+        let After { calls, calls_timer, late, .. } = std::mem::take(&mut state.after);
         drop(state);
         if calls_timer {
             self.timer.notify_one();
@@ -133,7 +143,7 @@ impl Inner {
 }
 
 impl Inner {
-    /// Asks the policy until it has nothing more to do now. Returns the batch that this thread is to run: the one with the `lent` request,
+    /// Asks the policy, once it knows what was [left](crate::intake), until it has nothing more to do now. Returns the batch that this thread is to run: the one with the `lent` request,
     /// or one that its role lets it take.
     pub(crate) fn pump(
         self: &Arc<Self>,
@@ -143,6 +153,7 @@ impl Inner {
         lent: Option<RequestId>,
         ended: &mut Vec<Ended>,
     ) -> Option<Batch> {
+        self.admit_left(state, now);
         let mut mine = None;
         state.wait = None;
         loop {
@@ -236,11 +247,19 @@ impl Inner {
     /// Books the end of a batch, asks the policy what follows, and tells those whose requests have ended.
     pub(crate) fn conclude(self: &Arc<Self>, batch: Batch, span: Span, lent: Option<&Lent<'_>>, role: &Role<'_>) -> Option<Batch> {
         let mut ended = Vec::new();
+        let deciding = self.intake.decide();
         let mut state = self.lock();
         state.lent -= usize::from(lent.is_some());
         state.finish(batch, span, lent, &mut ended);
-        let mine = self.pump(&mut state, span.done, role, None, &mut ended);
-        self.leave(state, ended);
+        let mut mine = self.pump(&mut state, span.done, role, None, &mut ended);
+        let untold = self.settle(state, ended);
+        drop(deciding);
+        // Before anybody is told, which may take long. What is left from now on is taken in by whoever hands it over.
+        if !self.intake.is_empty() {
+            let role = if mine.is_some() { &Role::Nobody } else { role };
+            mine = self.take_in(role).or(mine);
+        }
+        self.tell_all(untold);
         mine
     }
 

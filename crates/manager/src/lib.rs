@@ -68,6 +68,7 @@ mod execute;
 mod exit;
 mod gather;
 mod inner;
+mod intake;
 mod manager;
 mod observe;
 mod parts;

@@ -141,6 +141,7 @@ impl Manager {
     pub fn abandon(&self, client: u32) {
         let mut ended = Vec::new();
         let (mut state, now) = (self.inner.lock(), self.inner.now());
+        self.inner.admit_left(&mut state, now);
         state.refuse_queued_of(now, client, &mut ended);
         self.inner.pump(&mut state, now, &Role::Nobody, None, &mut ended);
         self.inner.leave(state, ended);
@@ -324,7 +325,7 @@ impl Manager {
             usage: state.counters.usage(),
             engines: state.engines.iter().enumerate().map(status).collect(),
             sessions,
-            in_flight: state.entries.len() + state.lent,
+            in_flight: state.entries.len() + state.lent + self.inner.intake.len(),
             threads: state.engines.iter().map(|engine| engine.threads).sum::<usize>() + usize::from(state.timer_lives),
         }
     }

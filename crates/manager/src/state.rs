@@ -4,13 +4,14 @@ use crate::bounds::Bounds;
 use crate::counters::Counters;
 use crate::execute::{blames_engine, is_engine_fault};
 use crate::parts::{self, Part};
-use crate::request::{Batch, Deliver, Done, End, Ended, Entry, Inputs, Item, Outputs, Waiter};
+use crate::request::{Batch, Completion, Deliver, Done, End, Ended, Entry, Inputs, Item, Outputs, Waiter};
 use crate::session::{Session, SessionId};
 use bywash_core::{Algorithm, Error, OwnedOperation, Result, SizeClass, Time, divide};
 use bywash_policy::estimate::Estimate;
 use bywash_policy::{EngineId, EngineSet, Event, Policy, Reason, Request, RequestId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a worker thread is given.
 pub(crate) enum Job {
@@ -153,6 +154,13 @@ pub(crate) struct After {
     pub(crate) calls_timer: bool,
     /// What came back after it was given up, to be wiped.
     pub(crate) late: Vec<Item>,
+    /// What was handed over and came too late, to be told so.
+    pub(crate) refused: Vec<(Deliver, Completion)>,
+}
+
+/// The next request's number.
+pub(crate) fn next(ever: &AtomicU64) -> RequestId {
+    RequestId(1 + ever.fetch_add(1, Ordering::Relaxed))
 }
 
 pub(crate) struct State {
@@ -176,7 +184,8 @@ pub(crate) struct State {
     pub(crate) timer_lives: bool,
     pub(crate) timer_sleeps_until: Option<Time>,
     pub(crate) bounds: Bounds,
-    requests_ever: u64,
+    /// Shared with those who number a request without the lock.
+    requests_ever: Arc<AtomicU64>,
     batches_ever: u64,
 }
 
@@ -198,7 +207,7 @@ impl State {
             timer_lives: false,
             timer_sleeps_until: None,
             bounds,
-            requests_ever: 0,
+            requests_ever: Arc::default(),
             batches_ever: 0,
         }
     }
@@ -211,10 +220,14 @@ impl State {
         &mut self.engines[usize::from(id.0)]
     }
 
+    /// What numbers requests.
+    pub(crate) fn numbers(&self) -> Arc<AtomicU64> {
+        self.requests_ever.clone()
+    }
+
     /// The next request's number.
-    pub(crate) fn number(&mut self) -> RequestId {
-        self.requests_ever += 1;
-        RequestId(self.requests_ever)
+    pub(crate) fn number(&self) -> RequestId {
+        next(&self.requests_ever)
     }
 
     /// The callers who wait for one of these requests.

@@ -12,6 +12,10 @@ const FULL: f64 = 20.0;
 const LONG: f64 = 200.0;
 /// No engine is reckoned to be busier than that with what comes; more would have no end.
 const LOAD_MAX: f64 = 0.98;
+/// What a worker of the processor is given in a row takes no longer than this, in nanoseconds: handing it over is a tenth of it then.
+const RUN_NS: f64 = 20_000.0;
+/// And no more than the 16th part of its share of what waits.
+const RUN_OF: usize = 16;
 /// A launch is put off only if hand-over is at least this share of it.
 const MOSTLY_HANDOVER: f64 = 0.2;
 /// Of what the processor could do while a launch runs it is left so much: its load may rise.
@@ -118,7 +122,7 @@ impl Mediator {
         let start = batch.len();
         let mut bytes = 0u64;
         if !self.launches(engine, algorithm, direction) {
-            bytes = self.take(kind, lanes, batch);
+            bytes = self.take(kind, lanes.max(self.run(now, kind, engine)), batch);
         } else {
             for (kin, count) in self.plan(now, kind, engine, lanes).of {
                 bytes += self.take(kin, count, batch);
@@ -143,6 +147,19 @@ impl Mediator {
             expected_end,
         });
         Decision::Dispatch(engine)
+    }
+
+    /// How many of a kind a worker of the processor is given in a row, although it does one after the other: a small part of its share of what waits, if handing each over would take longer than
+    /// computing it. None of them ends later for it by more than that part of the time for which they wait.
+    fn run(&self, now: Time, kind: u16, engine: EngineId) -> usize {
+        let Kind { algorithm, bytes, .. } = self.kinds[usize::from(kind)];
+        let waiting = self.waiting.len(usize::from(kind));
+        let share = waiting / (RUN_OF * self.engine(engine).workers.max(1));
+        if share < 2 || algorithm.is_public_key() || !self.engine(engine).is_processor {
+            return 1;
+        }
+        let each = self.batch_ns(now, engine, algorithm, bytes / waiting as u64, 1).max(1.0);
+        share.min((RUN_NS / each) as usize)
     }
 
     /// Takes the oldest of a kind into a batch; their bytes.

@@ -1,0 +1,161 @@
+//! The mediator beside managers of one engine each, where a GPU is much faster than it is near. No GPU is needed: **it is modelled**, by a thread that sleeps for as long as a launch would take
+//! and computes nothing. What is real is the processor's engine, and what requests cost on their way: handing over, deciding, waking threads, telling.
+//!
+//! `cargo bench -p bywash-manager --bench mediator [-- BYTES...]`
+
+use bywash_core::{
+    Algorithm, CostCurve, CostSheet, Direction, Engine, Key, Keyed, Operation, OwnedOperation, Result, SecretBytes, SessionParams, Task,
+};
+use bywash_engine_cpu::CpuEngine;
+use bywash_manager::{Costs, Manager, ManagerConfig, SessionId, calibrate};
+use std::any::Any;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+/// Of the modelled GPU: what a launch takes besides its bytes, and how fast those come and go. About what was measured of an H100 (bench/README.md).
+const LAUNCH: Duration = Duration::from_micros(25);
+const BYTES_PER_NS: f64 = 45.0;
+const BATCH: usize = 4096;
+/// Bytes of all requests that are there at once.
+const AT_ONCE: usize = 64 << 20;
+const ROUNDS: usize = 15;
+const SIZES: [usize; 9] = [256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20];
+
+/// A GPU's times; its link does one launch after the other.
+#[derive(Default)]
+struct Modelled {
+    free: Mutex<Option<Instant>>,
+}
+
+struct NoKey;
+
+impl Engine for Modelled {
+    fn name(&self) -> &str {
+        "gpu"
+    }
+    fn describe(&self) -> String {
+        "a modelled GPU".into()
+    }
+    fn is_modelled(&self) -> bool {
+        true
+    }
+    fn capabilities(&self) -> &[Algorithm] {
+        &[Algorithm::Aes128Ctr]
+    }
+    fn workers(&self) -> usize {
+        2
+    }
+    fn batch_max(&self) -> usize {
+        BATCH
+    }
+    fn cost_sheet(&self) -> Option<CostSheet> {
+        let mut sheet = CostSheet::empty("gpu");
+        sheet.modelled = true;
+        sheet.lanes = 1;
+        sheet.batch_max = BATCH;
+        sheet.handover_ns = LAUNCH.as_nanos() as f64;
+        let points = vec![(0, 1.0), (1 << 24, (1 << 24) as f64 / BYTES_PER_NS)];
+        sheet.algorithms.insert(Algorithm::Aes128Ctr.name().into(), CostCurve { points, ..CostCurve::default() });
+        Some(sheet)
+    }
+    fn open(&self, _params: &SessionParams) -> Result<Box<dyn Keyed>> {
+        Ok(Box::new(NoKey))
+    }
+    fn run(&self, batch: &mut [Task<'_>]) {
+        let bytes: usize = batch.iter().map(|task| task.operation.data.input_len()).sum();
+        let now = Instant::now();
+        let due = {
+            let mut free = self.free.lock().expect("no thread panics");
+            let begin = free.map_or(now, |free| free.max(now));
+            *free.insert(begin + LAUNCH + Duration::from_nanos((bytes as f64 / BYTES_PER_NS) as u64))
+        };
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        for task in batch {
+            task.outcome = Ok(task.operation.data.input_len());
+        }
+    }
+}
+
+impl Keyed for NoKey {
+    fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
+        Ok(operation.data.input_len())
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A manager, and the requests that are handed over to it all at once.
+struct Way {
+    manager: Arc<Manager>,
+    session: SessionId,
+    waiting: Vec<OwnedOperation>,
+}
+
+impl Way {
+    fn new(engines: Vec<Arc<dyn Engine>>, processor: &CostSheet, bytes: usize) -> Self {
+        let mut config = ManagerConfig::new(engines);
+        config.policy = "mediator".parse().expect("a policy");
+        config.costs = Costs::Given(vec![processor.clone()]);
+        let manager = Manager::new(config).expect("a manager");
+        let params = SessionParams::new(Algorithm::Aes128Ctr, Key::Symmetric((&[1; 16]).into())).expect("a good key");
+        let session = manager.open(1, params).expect("a session");
+        let text = || SecretBytes::from(&vec![5; bytes][..]);
+        let operation =
+            || OwnedOperation { direction: Direction::Encrypt, iv: vec![0; 16], aad: vec![], output: text(), input: text(), tag: vec![] };
+        Self { manager, session, waiting: (0..(AT_ONCE / bytes).clamp(2, BATCH)).map(|_| operation()).collect() }
+    }
+
+    /// Requests in a second.
+    fn round(&mut self) -> f64 {
+        let (tell, told) = mpsc::channel();
+        let (begun, count) = (Instant::now(), self.waiting.len());
+        for operation in self.waiting.drain(..) {
+            let tell = tell.clone();
+            self.manager.submit(self.session, operation, Box::new(move |completion| drop(tell.send(completion))));
+        }
+        drop(tell);
+        for completion in told {
+            completion.outcome.expect("nothing can fail");
+            self.waiting.push(completion.operation);
+        }
+        count as f64 / begun.elapsed().as_secs_f64()
+    }
+
+    /// As long as a fiftieth of a second at least; the median of its rounds.
+    fn turn(&mut self) -> f64 {
+        let begun = Instant::now();
+        let mut rates = Vec::new();
+        while rates.len() < 3 || begun.elapsed() < Duration::from_millis(50) {
+            rates.push(self.round());
+        }
+        median(&mut rates)
+    }
+}
+
+fn median(figures: &mut [f64]) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+fn main() {
+    let sizes: Vec<usize> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
+    let sizes = if sizes.is_empty() { &SIZES[..] } else { &sizes };
+    let processor: Arc<dyn Engine> = Arc::new(CpuEngine::new());
+    let sheet = calibrate::measure(&CpuEngine::new(), &[Algorithm::Aes128Ctr], calibrate::BUDGET);
+    println!(
+        "AES-128-CTR, requests handed over together, in a second; the GPU is MODELLED ({} us a launch, {BYTES_PER_NS} GB/s)",
+        LAUNCH.as_micros()
+    );
+    println!("{:>9}{:>8}{:>14}{:>14}{:>14}   over the better", "bytes", "at once", "processor", "modelled GPU", "mediator");
+    for &bytes in sizes {
+        let gpu: Arc<dyn Engine> = Arc::new(Modelled::default());
+        let both = vec![processor.clone(), gpu.clone()];
+        let mut ways = [vec![processor.clone()], vec![gpu], both].map(|engines| Way::new(engines, &sheet, bytes));
+        let count = ways[0].waiting.len();
+        let rounds: Vec<[f64; 3]> = (0..ROUNDS).map(|_| ways.each_mut().map(Way::turn)).collect();
+        let [cpu, gpu, mediator] = [0, 1, 2].map(|way| median(&mut rounds.iter().map(|round| round[way]).collect::<Vec<_>>()));
+        let over = median(&mut rounds.iter().map(|[cpu, gpu, mediator]| mediator / cpu.max(*gpu)).collect::<Vec<_>>());
+        println!("{bytes:>9}{count:>8}{cpu:>14.0}{gpu:>14.0}{mediator:>14.0}   {over:.2}");
+    }
+}

@@ -1,0 +1,121 @@
+//! Requests that are handed over while one of the manager's threads decides. They are left to that thread: so who hands over many does not wait for the lock at each, and the policy sees
+//! together what came together.
+//!
+//! Nothing is left lying: whoever leaves something looks afterwards whether somebody still decides, and whoever has decided looks afterwards whether something was left.
+
+use crate::entrance::shut_down;
+use crate::inner::{Inner, Role};
+use crate::request::{Batch, Completion, Deliver, OnDone};
+use crate::session::Session;
+use crate::state::State;
+use bywash_core::{OwnedOperation, Time};
+use bywash_policy::RequestId;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A request that was handed over.
+pub(crate) struct Handed {
+    pub(crate) id: RequestId,
+    pub(crate) session: Arc<Session>,
+    pub(crate) operation: OwnedOperation,
+    pub(crate) on_done: OnDone,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Intake {
+    left: Mutex<Vec<Handed>>,
+    /// How many there are, for a look without the lock.
+    count: AtomicUsize,
+    deciders: AtomicUsize,
+}
+
+/// A thread that decides, from before it has the manager's lock until it has given it back.
+pub(crate) struct Deciding<'a>(&'a Intake);
+
+impl Drop for Deciding<'_> {
+    fn drop(&mut self) {
+        self.0.deciders.fetch_sub(1, SeqCst);
+    }
+}
+
+impl Intake {
+    /// Begins to decide. Who does must look [whether something was left](Self::is_empty) when that has ended.
+    pub(crate) fn decide(&self) -> Deciding<'_> {
+        self.deciders.fetch_add(1, SeqCst);
+        Deciding(self)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count.load(SeqCst)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn has_decider(&self) -> bool {
+        self.deciders.load(SeqCst) > 0
+    }
+
+    fn put(&self, handed: Handed) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.push(handed);
+        self.count.store(left.len(), SeqCst);
+    }
+
+    fn take(&self) -> Vec<Handed> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        self.count.store(0, SeqCst);
+        std::mem::take(&mut left)
+    }
+}
+
+impl Inner {
+    /// Leaves a request to a thread that decides, if there is one; else gives it back.
+    pub(crate) fn leave_to_decider(self: &Arc<Self>, session: &Arc<Session>, operation: OwnedOperation, on_done: OnDone) -> Left {
+        if !self.intake.has_decider() {
+            return Left::Not(operation, on_done);
+        }
+        let id = self.number();
+        self.untold.fetch_add(1, SeqCst);
+        self.intake.put(Handed { id, session: session.clone(), operation, on_done });
+        if !self.intake.has_decider() {
+            self.take_in(&Role::Nobody);
+        }
+        Left::Done(id)
+    }
+
+    /// Takes in what was left.
+    pub(crate) fn admit_left(&self, state: &mut State, now: Time) {
+        for Handed { id, session, operation, on_done } in self.intake.take() {
+            let deliver = Deliver::Call(on_done);
+            if state.draining {
+                state.after.refused.push((deliver, Completion { id, operation, outcome: Err(shut_down()) }));
+                continue;
+            }
+            let request = session.request(id, now, operation.direction, operation.work_len(), session.engines);
+            let sizes = state.sizes(now, &request);
+            state.admit(now, request, &session, &sizes, operation, deliver);
+            self.untold.fetch_sub(1, SeqCst);
+        }
+    }
+
+    /// Takes in what was left, and asks the policy what follows. Returns what this thread is to run.
+    pub(crate) fn take_in(self: &Arc<Self>, role: &Role<'_>) -> Option<Batch> {
+        let mut ended = Vec::new();
+        let mut state = self.lock();
+        let mine = self.pump(&mut state, self.now(), role, None, &mut ended);
+        self.leave(state, ended);
+        mine
+    }
+}
+
+/// What became of a request that was to be left to a thread that decides.
+pub(crate) enum Left {
+    Done(RequestId),
+    Not(OwnedOperation, OnDone),
+}
