@@ -10,12 +10,13 @@ use bywash_core::{Data, Error, Operation, OwnedOperation, Result, SecretBytes, T
 use bywash_policy::{EngineId, EngineSet, Event, Request, RequestId};
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Longest text and associated data together that are computed by a thread which does not wait for them, in bytes.
 const PASSED_BYTES_MAX: usize = 64 << 10;
 
-/// Who comes with the next request so soon after the last, in nanoseconds, has more of them: were he to compute one, those would be kept from an engine that does many together.
-const HURRY_NS: u64 = 2_000;
+/// Who comes with the next request so soon after the last has more of them: were he to compute one, those would be kept from an engine that does many together.
+const HURRY: Duration = Duration::from_micros(2);
 
 /// What is left to try with a copy of an operation.
 pub(crate) struct Left {
@@ -122,13 +123,13 @@ impl Inner {
         // Estimates are of the text, and no more than this is gone over in some microseconds whatever it is.
         let is_small = operation.input.len() + operation.aad.len() <= PASSED_BYTES_MAX;
         let goes_elsewhere = session.engines.and(self.local) != session.engines;
-        let hurries = goes_elsewhere && self.now().since_ns(HANDED.get()) < HURRY_NS;
+        let hurries = goes_elsewhere && HANDED.get().is_some_and(|handed| handed.elapsed() < HURRY);
         let passing = (is_small && !hurries).then(Passing::begin).flatten();
         let role = |own| if passing.is_some() { Role::Passer { own } } else { Role::Nobody };
         let Admitted { id, mine, .. } = self.admit(session, Left::all(session.engines), operation, Deliver::Call(on_done), role);
         self.help(mine, Role::Nobody);
         if goes_elsewhere {
-            HANDED.set(self.now());
+            HANDED.set(Some(Instant::now()));
         }
         id
     }
@@ -168,7 +169,7 @@ struct Passing(());
 
 thread_local! {
     /// When this thread last had something handed over that another than a local engine may do.
-    static HANDED: Cell<Time> = const { Cell::new(Time::ZERO) };
+    static HANDED: Cell<Option<Instant>> = const { Cell::new(None) };
     static PASSING: Cell<bool> = const { Cell::new(false) };
 }
 

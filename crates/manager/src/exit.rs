@@ -1,6 +1,6 @@
 //! How requests end: telling whom it concerns, with no lock held; and how a manager ends.
 
-use crate::inner::Inner;
+use crate::inner::{Inner, Role};
 use crate::observe::Observation;
 use crate::request::{Completion, Deliver, Done, End, Ended, Way};
 use crate::state::State;
@@ -98,10 +98,15 @@ impl Inner {
         self.observers.tell(&Observation { request, direction, engine, arrival, dispatched, start, done, switched, reason, outcome });
     }
 
-    pub(crate) fn drain(&self, bound: Duration) -> bool {
+    pub(crate) fn drain(self: &Arc<Self>, bound: Duration) -> bool {
         self.watched.store(true, Ordering::SeqCst);
         let mut state = self.lock();
+        let mut ended = Vec::new();
+        // What was left until now was accepted.
+        self.pump(&mut state, self.now(), &Role::Nobody, None, &mut ended);
         state.draining = true;
+        self.leave(state, ended);
+        let state = self.lock();
         let busy = |state: &mut State| !(state.is_quiet() && self.untold.load(Ordering::SeqCst) == 0);
         let (_state, timeout) = self.quiet.wait_timeout_while(state, bound, busy).unwrap_or_else(PoisonError::into_inner);
         !timeout.timed_out()
@@ -110,10 +115,10 @@ impl Inner {
     /// Ends what is queued, and the threads once they have nothing left to run.
     pub(crate) fn stop(self: &Arc<Self>) {
         let mut state = self.lock();
-        state.draining = true;
-        state.stopping = true;
         let mut ended = Vec::new();
         self.admit_left(&mut state, self.now());
+        state.draining = true;
+        state.stopping = true;
         state.refuse_queued(self.now(), &mut ended);
         self.bells.iter().for_each(Condvar::notify_all);
         self.timer.notify_all();
