@@ -19,8 +19,8 @@
 //! # How many blocks it takes
 //! A kernel takes as long for one block as for a group: 256 blocks of DES, 16 of Serpent and RC6, 64 of Twofish and Camellia. Up to 24
 //! blocks of DES and 3DES, and a few of Twofish, Camellia, Serpent and RC6, go another way. Still short messages gain little or lose, and so does the
-//! encryption of one stream in CBC mode, whose blocks wait for each other: DES and 3DES are 0.85 to 0.9 times as fast as OpenSSL, Serpent 0.8, Camellia 0.75 and
-//! Twofish 0.4 times as fast as the fastest library. Those read tables at secret places. `cargo bench -p bywash-legacy --bench against_libraries` shows from which
+//! encryption of one stream in CBC mode, whose blocks wait for each other: DES and 3DES are 0.54 to 0.7 times as fast as the fastest library (0.7 to 0.9 of
+//! OpenSSL), Serpent 0.8, Camellia 0.48 to 0.75 and Twofish 0.4. Those read tables at secret places. `cargo bench -p bywash-legacy --bench against_libraries` shows from which
 //! size on a kernel pays. Many streams of DES and 3DES go side by side: [`des::encrypt_cbc_streams`].
 #![cfg(target_arch = "x86_64")]
 #![deny(unsafe_op_in_unsafe_fn)]

@@ -8,7 +8,8 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use zeroize::Zeroizing;
+use std::borrow::Cow;
+use zeroize::{Zeroize, Zeroizing};
 
 #[pyclass(frozen, module = "bywash")]
 pub(crate) struct Session {
@@ -70,27 +71,29 @@ impl Session {
         aad: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let (nonce, aad) = (optional(nonce)?, optional(aad)?);
-        let mut sealed = bytes(data)?;
-        let Some(len) = sealed.len().checked_sub(self.tag_len) else {
+        let sealed = Input::of(data)?;
+        let sealed = sealed.held(py)?;
+        let Some((input, tag)) = sealed.len().checked_sub(self.tag_len).map(|len| sealed.split_at(len)) else {
             return Err(crate::error::exception(py, "AuthenticationFailed", "authentication failed".to_owned()));
         };
-        PyBytes::new_with(py, len, |output| {
-            let (input, tag) = sealed.split_at_mut(len);
-            let outcome = detached(py, || self.run(Direction::Decrypt, &nonce, &aad, Data::Copy { input, output }, tag));
+        let mut tag = tag.to_vec();
+        PyBytes::new_with(py, input.len(), |output| {
+            let outcome = detached(py, || self.run(Direction::Decrypt, &nonce, &aad, Data::Copy { input, output }, &mut tag));
             outcome.inspect_err(|_| output.fill(0))
         })
     }
 
     fn compute<'py>(&self, py: Python<'py>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-        let input = bytes(data)?;
+        let input = Input::of(data)?;
+        let input = input.wiped(py)?;
         let algorithm = self.session.params().algorithm();
         let len = match algorithm.kind() {
-            Kind::Digest { .. } | Kind::Mac { .. } => algorithm.output_len(input.len()),
+            Kind::Digest { .. } | Kind::Mac { .. } => algorithm.output_len(input.0.len()),
             // The engine's own words, for what runs in two directions.
-            _ => input.len(),
+            _ => input.0.len(),
         };
         PyBytes::new_with(py, len, |output| {
-            detached(py, || self.run(Direction::Compute, &[], &[], Data::Copy { input: &input, output }, &mut []))
+            detached(py, || self.run(Direction::Compute, &[], &[], Data::Copy { input: &input.0, output }, &mut []))
         })
     }
 
@@ -106,28 +109,63 @@ impl Session {
     }
 }
 
-/// What a buffer holds, before Python is let go of: its owner may write to it from another thread.
-struct Input(PyBuffer<u8>);
+/// What comes in.
+enum Input<'a> {
+    /// Nobody writes to bytes.
+    Bytes(&'a [u8]),
+    /// Copied before Python is let go of: its owner may write to it from another thread.
+    Buffer(PyBuffer<u8>),
+}
 
-impl Input {
-    fn of(data: &Bound<'_, PyAny>) -> PyResult<Self> {
+impl<'a> Input<'a> {
+    fn of(data: &'a Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(bytes) = data.cast::<PyBytes>() {
+            return Ok(Self::Bytes(bytes.as_bytes()));
+        }
         let wrong = |_| PyTypeError::new_err("data is bytes, or whatever has a buffer of them in one piece");
-        PyBuffer::get(data).map(Self).map_err(wrong)
+        PyBuffer::get(data).map(Self::Buffer).map_err(wrong)
     }
 
     fn len(&self) -> usize {
-        self.0.len_bytes()
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Buffer(buffer) => buffer.len_bytes(),
+        }
     }
 
     fn copy_to(&self, py: Python<'_>, to: &mut [u8]) -> PyResult<()> {
-        self.0.copy_to_slice(py, to)
+        match self {
+            Self::Bytes(bytes) => to.copy_from_slice(bytes),
+            Self::Buffer(buffer) => buffer.copy_to_slice(py, to)?,
+        }
+        Ok(())
+    }
+
+    /// Of what is no secret.
+    fn held(&self, py: Python<'_>) -> PyResult<Cow<'a, [u8]>> {
+        match self {
+            Self::Bytes(bytes) => Ok(Cow::Borrowed(bytes)),
+            Self::Buffer(buffer) => buffer.to_vec(py).map(Cow::Owned),
+        }
+    }
+
+    /// A copy is wiped afterwards.
+    fn wiped(&self, py: Python<'_>) -> PyResult<Wiped<'a>> {
+        self.held(py).map(Wiped)
     }
 }
 
-fn bytes(data: &Bound<'_, PyAny>) -> PyResult<Zeroizing<Vec<u8>>> {
-    Input::of(data)?.0.to_vec(data.py()).map(Zeroizing::new)
+/// What is overwritten when it is dropped, if it is our own.
+struct Wiped<'a>(Cow<'a, [u8]>);
+
+impl Drop for Wiped<'_> {
+    fn drop(&mut self) {
+        if let Cow::Owned(copy) = &mut self.0 {
+            copy.zeroize();
+        }
+    }
 }
 
 fn optional(data: Option<&Bound<'_, PyAny>>) -> PyResult<Zeroizing<Vec<u8>>> {
-    data.map_or_else(|| Ok(Zeroizing::default()), bytes)
+    data.map_or_else(|| Ok(Zeroizing::default()), |data| Ok(Zeroizing::new(Input::of(data)?.held(data.py())?.into_owned())))
 }
