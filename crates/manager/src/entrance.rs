@@ -91,6 +91,7 @@ impl Inner {
             return Ok(Err(Left::all(session.engines)));
         }
         let now = self.now();
+        self.admit_left(&mut state, now);
         let mut request = session.request(state.number(), now, operation.direction, operation.work_len(), session.engines);
         if request.engines != local {
             // A distant engine may be given up before it ends, so it never works in a caller's buffers.
@@ -117,7 +118,10 @@ impl Inner {
     /// Takes in an operation that nobody waits for. If it takes less than waking a thread it is done when this returns.
     pub(crate) fn pass(self: &Arc<Self>, session: &Arc<Session>, operation: OwnedOperation, on_done: OnDone) -> RequestId {
         let (operation, on_done) = match self.leave_to_decider(session, operation, on_done) {
-            intake::Left::Done(id) => return id,
+            intake::Left::Done(id) => {
+                HANDED.set(Some(Instant::now()));
+                return id;
+            }
             intake::Left::Not(operation, on_done) => (operation, on_done),
         };
         // Estimates are of the text, and no more than this is gone over in some microseconds whatever it is.

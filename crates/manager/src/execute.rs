@@ -1,6 +1,6 @@
 //! The boundary to engines: nothing beyond it can bring a thread down.
 
-use bywash_core::{Algorithm, Engine, Error, Keyed, Result, SessionParams, Task};
+use bywash_core::{Algorithm, Data, Engine, Error, Keyed, Result, SessionParams, Task};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Opens a session on an engine; a panic is an engine's failure.
@@ -8,11 +8,17 @@ pub(crate) fn open(engine: &dyn Engine, params: &SessionParams) -> Result<Box<dy
     catch_unwind(AssertUnwindSafe(|| engine.open(params))).unwrap_or_else(|_| Err(panicked(engine)))
 }
 
-/// Runs a batch; after a panic every task of it counts as failed.
+/// Runs a batch. After a panic in the processor's own code its tasks are run one by one, so that one does not make others fail; those that work in place, of which the input may be lost, and
+/// every task of another engine, count as failed.
 pub(crate) fn run(engine: &dyn Engine, tasks: &mut [Task<'_>]) {
-    if catch_unwind(AssertUnwindSafe(|| engine.run(tasks))).is_err() {
-        for task in tasks {
-            task.outcome = Err(panicked(engine));
+    if catch_unwind(AssertUnwindSafe(|| engine.run(tasks))).is_ok() {
+        return;
+    }
+    let again = engine.is_local() && tasks.len() > 1;
+    for task in tasks {
+        match &task.operation.data {
+            Data::Copy { .. } if again => run(engine, core::slice::from_mut(task)),
+            _ => task.outcome = Err(panicked(engine)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! How requests end: telling whom it concerns, with no lock held; and how a manager ends.
 
 use crate::inner::{Inner, Role};
+use crate::intake::Handed;
 use crate::observe::Observation;
 use crate::request::{Completion, Deliver, Done, End, Ended, Way};
 use crate::state::State;
@@ -14,7 +15,7 @@ use std::time::Duration;
 /// Requests whose end is decided but not yet told.
 pub(crate) struct Untold {
     ended: Vec<Ended>,
-    refused: Vec<(Deliver, Completion)>,
+    refused: Vec<Handed>,
 }
 
 impl Inner {
@@ -42,9 +43,8 @@ impl Inner {
             self.tell(end);
             self.untold.fetch_sub(1, Ordering::SeqCst);
         }
-        for (deliver, completion) in refused {
-            self.deliver(deliver, completion);
-            self.untold.fetch_sub(1, Ordering::SeqCst);
+        for handed in refused {
+            self.refuse(handed);
         }
         if self.watched.load(Ordering::SeqCst) {
             // Taking the lock once makes sure that a drainer is either asleep, and woken, or has yet to look.

@@ -13,6 +13,9 @@ use bywash_policy::RequestId;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// So many are left at most; who comes with more waits for the lock. Else those who hand over would never wait, and whoever has the lock would have ever more to take in.
+const LEFT_MAX: usize = 256;
+
 /// A request that was handed over.
 pub(crate) struct Handed {
     pub(crate) id: RequestId,
@@ -77,7 +80,7 @@ impl Intake {
 impl Inner {
     /// Leaves a request to a thread that decides, if there is one; else gives it back.
     pub(crate) fn leave_to_decider(self: &Arc<Self>, session: &Arc<Session>, operation: OwnedOperation, on_done: OnDone) -> Left {
-        if !self.intake.has_decider() {
+        if !self.intake.has_decider() || self.intake.len() >= LEFT_MAX {
             return Left::Not(operation, on_done);
         }
         let id = self.number();
@@ -89,19 +92,26 @@ impl Inner {
         Left::Done(id)
     }
 
-    /// Takes in what was left.
+    /// Takes in what was left. Whoever calls this asks the policy before the lock is given back, or right after.
     pub(crate) fn admit_left(&self, state: &mut State, now: Time) {
-        for Handed { id, session, operation, on_done } in self.intake.take() {
-            let deliver = Deliver::Call(on_done);
+        for handed in self.intake.take() {
             if state.draining {
-                state.after.refused.push((deliver, Completion { id, operation, outcome: Err(shut_down()) }));
+                state.after.refused.push(handed);
                 continue;
             }
+            let Handed { id, session, operation, on_done } = handed;
             let request = session.request(id, now, operation.direction, operation.work_len(), session.engines);
             let sizes = state.sizes(now, &request);
-            state.admit(now, request, &session, &sizes, operation, deliver);
+            state.admit(now, request, &session, &sizes, operation, Deliver::Call(on_done));
             self.untold.fetch_sub(1, SeqCst);
         }
+    }
+
+    /// Tells who came too late.
+    pub(crate) fn refuse(&self, Handed { id, session, operation, on_done }: Handed) {
+        drop(session);
+        self.deliver(Deliver::Call(on_done), Completion { id, operation, outcome: Err(shut_down()) });
+        self.untold.fetch_sub(1, SeqCst);
     }
 
     /// Takes in what was left, and asks the policy what follows. Returns what this thread is to run.

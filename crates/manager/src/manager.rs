@@ -123,10 +123,12 @@ impl Manager {
     pub fn close(&self, id: SessionId) -> Result<()> {
         let mut sessions = self.inner.sessions_mut();
         let removed = sessions.remove(id)?;
-        self.inner.lock().policy.event(self.inner.now(), Event::SessionClosed { client: removed.client, session: id.number() });
+        let (mut state, now) = (self.inner.lock(), self.inner.now());
+        self.inner.admit_left(&mut state, now);
+        state.policy.event(now, Event::SessionClosed { client: removed.client, session: id.number() });
         drop(sessions);
         // What it held others may have now.
-        threads::ask_again(&self.inner, self.inner.lock(), self.inner.now());
+        threads::ask_again(&self.inner, state, now);
         Ok(())
     }
 
@@ -154,6 +156,7 @@ impl Manager {
         let closed: Vec<_> = sessions.of_client(client).into_iter().filter_map(|id| sessions.remove(id).ok()).collect();
         let joined = sessions.leave(client).is_some();
         let (mut state, now) = (self.inner.lock(), self.inner.now());
+        self.inner.admit_left(&mut state, now);
         for session in &closed {
             state.policy.event(now, Event::SessionClosed { client, session: session.id.number() });
         }
@@ -240,11 +243,13 @@ impl Manager {
         mut operation: OwnedOperation,
         on_done: OnDone,
     ) -> core::result::Result<(Arc<Session>, OwnedOperation, OnDone), RequestId> {
-        match self.inner.sessions().get(id).and_then(|session| session.params.check(&operation.borrow()).map(|()| session)) {
+        // Not in the `match`, where the table would be held while the callback is called.
+        let found = self.inner.sessions().get(id).and_then(|session| session.params.check(&operation.borrow()).map(|()| session));
+        match found {
             Ok(session) => Ok((session, operation, on_done)),
             Err(error) => {
-                let id = self.inner.lock().number();
-                on_done(Completion { id, operation, outcome: Err(error) });
+                let id = self.inner.number();
+                self.inner.deliver(Deliver::Call(on_done), Completion { id, operation, outcome: Err(error) });
                 Err(id)
             }
         }

@@ -3,8 +3,9 @@
 use crate::bounds::Bounds;
 use crate::counters::Counters;
 use crate::execute::{blames_engine, is_engine_fault};
+use crate::intake::Handed;
 use crate::parts::{self, Part};
-use crate::request::{Batch, Completion, Deliver, Done, End, Ended, Entry, Inputs, Item, Outputs, Waiter};
+use crate::request::{Batch, Deliver, Done, End, Ended, Entry, Inputs, Item, Outputs, Waiter};
 use crate::session::{Session, SessionId};
 use bywash_core::{Algorithm, Error, OwnedOperation, Result, SizeClass, Time, divide};
 use bywash_policy::estimate::Estimate;
@@ -155,7 +156,7 @@ pub(crate) struct After {
     /// What came back after it was given up, to be wiped.
     pub(crate) late: Vec<Item>,
     /// What was handed over and came too late, to be told so.
-    pub(crate) refused: Vec<(Deliver, Completion)>,
+    pub(crate) refused: Vec<Handed>,
 }
 
 /// The next request's number.

@@ -25,6 +25,10 @@ fn managers() -> [Arc<Manager>; 3] {
 
 /// Hands over as fast as it can, with small texts and long ones; the numbers that it was given.
 fn hand_over(manager: &Manager, session: SessionId, ended: &Arc<AtomicUsize>, failed: &Arc<AtomicUsize>) -> Vec<u64> {
+    hand_over_some(manager, session, ended, failed, EACH)
+}
+
+fn hand_over_some(manager: &Manager, session: SessionId, ended: &Arc<AtomicUsize>, failed: &Arc<AtomicUsize>, count: usize) -> Vec<u64> {
     let one = |number| {
         let (ended, failed) = (ended.clone(), failed.clone());
         let on_done = Box::new(move |completion: bywash_manager::Completion| {
@@ -37,7 +41,7 @@ fn hand_over(manager: &Manager, session: SessionId, ended: &Arc<AtomicUsize>, fa
         });
         manager.submit(session, operation(1, if number % 50 == 0 { 100_000 } else { 64 }), on_done).0
     };
-    (0..EACH).map(one).collect()
+    (0..count).map(one).collect()
 }
 
 #[test]
@@ -102,5 +106,59 @@ fn a_callback_that_waits_for_another_request_is_not_waited_for() {
             stop.store(true, SeqCst);
         });
         assert!(manager.shutdown(HANG));
+    }
+}
+
+/// What was handed over before is done, whoever was to take it in.
+#[test]
+fn what_was_handed_over_before_a_drain_is_done() {
+    for _ in 0..60 {
+        for manager in managers() {
+            let session = manager.open(1, ctr()).unwrap();
+            let (ended, failed) = (Arc::default(), Arc::default());
+            for _ in 0..50 {
+                hand_over_some(&manager, session, &ended, &failed, 20);
+            }
+            assert!(manager.drain(HANG));
+            assert_eq!((ended.load(SeqCst), failed.load(SeqCst)), (1000, 0));
+        }
+    }
+}
+
+/// A callback that is told that there is no such session may use the manager as any other.
+#[test]
+fn who_is_told_that_a_session_is_closed_may_open_another() {
+    for manager in managers() {
+        let session = manager.open(1, ctr()).unwrap();
+        manager.close(session).unwrap();
+        let (tell, told) = mpsc::channel();
+        let inner = manager.clone();
+        let on_done = move |completion: bywash_manager::Completion| {
+            assert!(matches!(completion.outcome, Err(Error::NoSession { .. })));
+            let another = inner.open(1, ctr()).unwrap();
+            tell.send(inner.close(another).is_ok()).unwrap();
+        };
+        manager.submit(session, operation(1, 64), Box::new(on_done));
+        assert!(told.recv_timeout(HANG).unwrap());
+    }
+}
+
+/// Who hands over without end keeps nobody else from the manager, and not more is taken in than was done before.
+#[test]
+fn who_hands_over_without_end_keeps_nobody_out() {
+    for manager in managers() {
+        let session = manager.open(1, ctr()).unwrap();
+        let stop = AtomicBool::new(false);
+        let (ended, failed) = (Arc::default(), Arc::default());
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(SeqCst) {
+                    hand_over_some(&manager, session, &ended, &failed, 10);
+                }
+            });
+            (0..100).for_each(|_| drop(manager.snapshot()));
+            assert!(manager.shutdown(HANG));
+            stop.store(true, SeqCst);
+        });
     }
 }

@@ -149,8 +149,8 @@ impl Mediator {
         Decision::Dispatch(engine)
     }
 
-    /// How many of a kind a worker of the processor is given in a row, although it does one after the other: a small part of its share of what waits, if handing each over would take longer than
-    /// computing it. None of them ends later for it by more than that part of the time for which they wait.
+    /// How many of a kind a worker of the processor is given in a row, although it does one after the other: a small part of its share of what waits, and what takes
+    /// some microseconds in all, for handing each over would take as long.
     fn run(&self, now: Time, kind: u16, engine: EngineId) -> usize {
         let Kind { algorithm, bytes, .. } = self.kinds[usize::from(kind)];
         let waiting = self.waiting.len(usize::from(kind));
