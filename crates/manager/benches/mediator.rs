@@ -3,13 +3,13 @@
 //!
 //! `cargo bench -p bywash-manager --bench mediator [-- BYTES...]`
 
-use bywash_core::{
-    Algorithm, CostCurve, CostSheet, Direction, Engine, Key, Keyed, Operation, OwnedOperation, Result, SecretBytes, SessionParams, Task,
-};
+mod common;
+
+use bywash_core::{Algorithm, CostCurve, CostSheet, Engine, Keyed, OwnedOperation, Result, SessionParams, Task};
 use bywash_engine_cpu::CpuEngine;
 use bywash_manager::{Costs, Manager, ManagerConfig, SessionId, calibrate};
-use std::any::Any;
-use std::sync::{Arc, Mutex, mpsc};
+use common::{NoKey, hand_over_together, operation, params};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Of the modelled GPU: what a launch takes besides its bytes, and how fast those come and go. About what was measured of an H100 (bench/README.md).
@@ -26,8 +26,6 @@ const SIZES: [usize; 9] = [256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10,
 struct Modelled {
     free: Mutex<Option<Instant>>,
 }
-
-struct NoKey;
 
 impl Engine for Modelled {
     fn name(&self) -> &str {
@@ -76,15 +74,6 @@ impl Engine for Modelled {
     }
 }
 
-impl Keyed for NoKey {
-    fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
-        Ok(operation.data.input_len())
-    }
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
 /// A manager, and the requests that are handed over to it all at once.
 struct Way {
     manager: Arc<Manager>,
@@ -98,28 +87,14 @@ impl Way {
         config.policy = "mediator".parse().expect("a policy");
         config.costs = Costs::Given(vec![processor.clone()]);
         let manager = Manager::new(config).expect("a manager");
-        let params = SessionParams::new(Algorithm::Aes128Ctr, Key::Symmetric((&[1; 16]).into())).expect("a good key");
-        let session = manager.open(1, params).expect("a session");
-        let text = || SecretBytes::from(&vec![5; bytes][..]);
-        let operation =
-            || OwnedOperation { direction: Direction::Encrypt, iv: vec![0; 16], aad: vec![], output: text(), input: text(), tag: vec![] };
-        Self { manager, session, waiting: (0..(AT_ONCE / bytes).clamp(2, BATCH)).map(|_| operation()).collect() }
+        let session = manager.open(1, params()).expect("a session");
+        Self { manager, session, waiting: (0..(AT_ONCE / bytes).clamp(2, BATCH)).map(|_| operation(bytes)).collect() }
     }
 
     /// Requests in a second.
     fn round(&mut self) -> f64 {
-        let (tell, told) = mpsc::channel();
-        let (begun, count) = (Instant::now(), self.waiting.len());
-        for operation in self.waiting.drain(..) {
-            let tell = tell.clone();
-            self.manager.submit(self.session, operation, Box::new(move |completion| drop(tell.send(completion))));
-        }
-        drop(tell);
-        for completion in told {
-            completion.outcome.expect("nothing can fail");
-            self.waiting.push(completion.operation);
-        }
-        count as f64 / begun.elapsed().as_secs_f64()
+        let count = self.waiting.len();
+        count as f64 / hand_over_together(&self.manager, self.session, &mut self.waiting).as_secs_f64()
     }
 
     /// As long as a fiftieth of a second at least; the median of its rounds.

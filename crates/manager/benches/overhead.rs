@@ -2,20 +2,18 @@
 //!
 //! `cargo bench -p bywash-manager --bench overhead`
 
-use bywash_core::{
-    Algorithm, CostSheet, Data, Direction, Engine, Key, Keyed, Operation, OwnedOperation, Result, SecretBytes, SessionParams,
-};
+mod common;
+
+use bywash_core::{Algorithm, CostSheet, Data, Direction, Engine, Keyed, Operation, OwnedOperation, Result, SecretBytes, SessionParams};
 use bywash_engine_cpu::CpuEngine;
 use bywash_manager::{Costs, Manager, ManagerConfig, PolicyKind, calibrate};
-use std::any::Any;
-use std::hint::black_box;
+use common::{NoKey, hand_over_together, operation, params};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 struct Nothing {
     local: bool,
 }
-struct NoKey;
 
 impl Engine for Nothing {
     fn name(&self) -> &str {
@@ -35,15 +33,6 @@ impl Engine for Nothing {
     }
     fn open(&self, _params: &SessionParams) -> Result<Box<dyn Keyed>> {
         Ok(Box::new(NoKey))
-    }
-}
-
-impl Keyed for NoKey {
-    fn run(&self, operation: &mut Operation<'_>) -> Result<usize> {
-        Ok(black_box(operation.data.input_len()))
-    }
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -98,10 +87,6 @@ fn manager(policy: PolicyKind, local: bool) -> Arc<Manager> {
     Manager::new(config).expect("a manager over one engine")
 }
 
-fn params() -> SessionParams {
-    SessionParams::new(Algorithm::Aes128Ctr, Key::Symmetric((&[1; 16]).into())).expect("a good key")
-}
-
 fn run_alone(policy: PolicyKind, count: usize) -> Vec<u64> {
     runs(&manager(policy, true), count)
 }
@@ -144,31 +129,15 @@ fn submit(policy: PolicyKind, local: bool) -> Vec<u64> {
     (0..20_000).map(|_| one()).collect()
 }
 
-/// Nanoseconds for each of requests that are handed over one after the other and then waited for, as a program does that has many small texts at once.
+/// Nanoseconds for each of requests that are handed over together.
 fn together(policy: PolicyKind, bytes: usize) -> Vec<u64> {
     let mut config = ManagerConfig::new(vec![Arc::new(Wide(CpuEngine::new()))]);
     config.policy = policy;
     let manager = Manager::new(config).expect("a manager over the processor");
     let session = manager.open(1, params()).expect("a session");
     let count = ((16 << 20) / bytes).min(1024);
-    let one = || SecretBytes::from(&vec![5; bytes][..]);
-    let operation =
-        || OwnedOperation { direction: Direction::Encrypt, iv: vec![0; 16], aad: vec![], output: one(), input: one(), tag: vec![] };
-    let mut waiting: Vec<_> = (0..count).map(|_| operation()).collect();
-    let mut round = || {
-        let (tell, told) = mpsc::channel();
-        let begun = Instant::now();
-        for operation in waiting.drain(..) {
-            let tell = tell.clone();
-            manager.submit(session, operation, Box::new(move |completion| drop(tell.send(completion))));
-        }
-        drop(tell);
-        for completion in told {
-            completion.outcome.expect("nothing can fail");
-            waiting.push(completion.operation);
-        }
-        begun.elapsed().as_nanos() as u64 / count as u64
-    };
+    let mut waiting: Vec<_> = (0..count).map(|_| operation(bytes)).collect();
+    let mut round = || hand_over_together(&manager, session, &mut waiting).as_nanos() as u64 / count as u64;
     (0..200).map(|_| round()).collect()
 }
 

@@ -2,7 +2,6 @@
 
 use crate::execute;
 use crate::inner::{Inner, Role, helper};
-use crate::intake;
 use crate::request::{Batch, Completion, Deliver, Done, OnDone, Way};
 use crate::session::Session;
 use crate::state::{Lent, Span};
@@ -117,24 +116,28 @@ impl Inner {
 
     /// Takes in an operation that nobody waits for. If it takes less than waking a thread it is done when this returns.
     pub(crate) fn pass(self: &Arc<Self>, session: &Arc<Session>, operation: OwnedOperation, on_done: OnDone) -> RequestId {
-        let (operation, on_done) = match self.leave_to_decider(session, operation, on_done) {
-            intake::Left::Done(id) => {
-                HANDED.set(Some(Instant::now()));
-                return id;
-            }
-            intake::Left::Not(operation, on_done) => (operation, on_done),
-        };
+        let id = self
+            .leave_to_decider(session, operation, on_done)
+            .unwrap_or_else(|(operation, on_done)| self.pass_now(session, operation, on_done));
+        if self.goes_elsewhere(session) {
+            HANDED.set(Some(Instant::now()));
+        }
+        id
+    }
+
+    /// Whether another than a local engine may have a session's requests.
+    fn goes_elsewhere(&self, session: &Session) -> bool {
+        session.engines.and(self.local) != session.engines
+    }
+
+    fn pass_now(self: &Arc<Self>, session: &Arc<Session>, operation: OwnedOperation, on_done: OnDone) -> RequestId {
         // Estimates are of the text, and no more than this is gone over in some microseconds whatever it is.
         let is_small = operation.input.len() + operation.aad.len() <= PASSED_BYTES_MAX;
-        let goes_elsewhere = session.engines.and(self.local) != session.engines;
-        let hurries = goes_elsewhere && HANDED.get().is_some_and(|handed| handed.elapsed() < HURRY);
+        let hurries = self.goes_elsewhere(session) && HANDED.get().is_some_and(|handed| handed.elapsed() < HURRY);
         let passing = (is_small && !hurries).then(Passing::begin).flatten();
         let role = |own| if passing.is_some() { Role::Passer { own } } else { Role::Nobody };
         let Admitted { id, mine, .. } = self.admit(session, Left::all(session.engines), operation, Deliver::Call(on_done), role);
         self.help(mine, Role::Nobody);
-        if goes_elsewhere {
-            HANDED.set(Some(Instant::now()));
-        }
         id
     }
 

@@ -1,14 +1,15 @@
 //! Requests of threads that do not wait for them, formed into batches before the policy is asked where these go.
 
 use crate::combine::{Combiner, Compute};
-use crate::entrance::shut_down;
 use crate::inner::{Inner, Role};
-use crate::request::{Completion, Deliver, OnDone};
+use crate::intake::Handed;
+use crate::request::OnDone;
 use crate::session::Session;
 use crate::state::Job;
 use crate::threads;
 use bywash_core::{Algorithm, OwnedOperation};
 use bywash_policy::EngineId;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Weak};
 
 /// A request that waits for company.
@@ -68,26 +69,17 @@ impl Inner {
 
     /// Takes requests in at one time, so that the policy can dispatch them together, and runs the first batch of them in this thread, if there is one for it.
     fn admit_together(self: &Arc<Self>, requests: impl Iterator<Item = Gathered>) -> bool {
-        let mut refused = Vec::new();
         let mut ended = Vec::new();
         let mut state = self.lock();
         let now = self.now();
         for Gathered { session, operation, on_done } in requests {
-            let (id, deliver) = (state.number(), Deliver::Call(on_done));
-            if state.draining {
-                refused.push((deliver, Completion { id, operation, outcome: Err(shut_down()) }));
-            } else {
-                let request = session.request(id, now, operation.direction, operation.work_len(), session.engines);
-                state.admit(now, request, &session, &[], operation, deliver);
-            }
+            self.untold.fetch_add(1, SeqCst);
+            self.admit_handed(&mut state, now, Handed { id: self.number(), session, operation, on_done });
         }
         // It helps this once: the next batch has time to gather.
         let role = Role::Helper { until: now + 1 };
         let mine = self.pump(&mut state, now, &role, None, &mut ended);
         self.leave(state, ended);
-        for (deliver, completion) in refused {
-            self.deliver(deliver, completion);
-        }
         let computed_here = mine.is_some();
         self.help(mine, role);
         computed_here

@@ -79,9 +79,15 @@ impl Intake {
 
 impl Inner {
     /// Leaves a request to a thread that decides, if there is one; else gives it back.
-    pub(crate) fn leave_to_decider(self: &Arc<Self>, session: &Arc<Session>, operation: OwnedOperation, on_done: OnDone) -> Left {
+    #[allow(clippy::result_large_err, reason = "what came in")]
+    pub(crate) fn leave_to_decider(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        operation: OwnedOperation,
+        on_done: OnDone,
+    ) -> Result<RequestId, (OwnedOperation, OnDone)> {
         if !self.intake.has_decider() || self.intake.len() >= LEFT_MAX {
-            return Left::Not(operation, on_done);
+            return Err((operation, on_done));
         }
         let id = self.number();
         self.untold.fetch_add(1, SeqCst);
@@ -89,22 +95,26 @@ impl Inner {
         if !self.intake.has_decider() {
             self.take_in(&Role::Nobody);
         }
-        Left::Done(id)
+        Ok(id)
     }
 
     /// Takes in what was left. Whoever calls this asks the policy before the lock is given back, or right after.
     pub(crate) fn admit_left(&self, state: &mut State, now: Time) {
         for handed in self.intake.take() {
-            if state.draining {
-                state.after.refused.push(handed);
-                continue;
-            }
-            let Handed { id, session, operation, on_done } = handed;
-            let request = session.request(id, now, operation.direction, operation.work_len(), session.engines);
-            let sizes = state.sizes(now, &request);
-            state.admit(now, request, &session, &sizes, operation, Deliver::Call(on_done));
-            self.untold.fetch_sub(1, SeqCst);
+            self.admit_handed(state, now, handed);
         }
+    }
+
+    /// Takes one in that counts as `untold` so far, or has it told that it comes too late.
+    pub(crate) fn admit_handed(&self, state: &mut State, now: Time, handed: Handed) {
+        if state.draining {
+            return state.after.refused.push(handed);
+        }
+        let Handed { id, session, operation, on_done } = handed;
+        let request = session.request(id, now, operation.direction, operation.work_len(), session.engines);
+        let sizes = state.sizes(now, &request);
+        state.admit(now, request, &session, &sizes, operation, Deliver::Call(on_done));
+        self.untold.fetch_sub(1, SeqCst);
     }
 
     /// Tells who came too late.
@@ -122,10 +132,4 @@ impl Inner {
         self.leave(state, ended);
         mine
     }
-}
-
-/// What became of a request that was to be left to a thread that decides.
-pub(crate) enum Left {
-    Done(RequestId),
-    Not(OwnedOperation, OnDone),
 }
