@@ -1,9 +1,9 @@
 //! Bounds: what is done about engines that fail or stall, and about requests that wait too long.
 
-use crate::request::{Ended, Entry};
+use crate::request::Ended;
 use crate::state::{EngineState, Job, Loading, Running, State};
 use bywash_core::{Algorithm, Error, Time};
-use bywash_policy::{EngineId, Event, RequestId};
+use bywash_policy::{EngineId, Event};
 
 /// Figures that do not change while a manager lives, in nanoseconds.
 #[derive(Clone, Copy)]
@@ -180,9 +180,7 @@ impl State {
     /// Ends the requests that have waited too long to be dispatched.
     fn expire(&mut self, now: Time, ended: &mut Vec<Ended>) {
         let bound = self.bounds.request_ns;
-        let late = |entry: &Entry| entry.batch.is_none() && entry.expires <= now;
-        let expired: Vec<RequestId> = self.entries.iter().filter(|(_, entry)| late(entry)).map(|(&id, _)| id).collect();
-        for id in expired {
+        for id in self.queued(|entry| entry.expires <= now) {
             self.policy.event(now, Event::Cancelled(id));
             let error = Error::Timeout { from: "the manager's queue: its engines are busy or down".into(), waited_ms: bound / 1_000_000 };
             self.end(id, Err(error), ended);
@@ -191,7 +189,7 @@ impl State {
 
     fn schedule_scan(&mut self) {
         let stalls = self.running.values().map(|run| run.deadline);
-        let queue = self.entries.values().find(|entry| entry.batch.is_none()).map(|entry| entry.expires);
+        let queue = self.entries.values().filter(|entry| entry.batch.is_none()).map(|entry| entry.expires).min();
         let probations = self.engines.iter().filter_map(EngineState::returns_at);
         let loading = self.engines.iter().filter_map(|engine| match engine.loading {
             Loading::Under { deadline, .. } => Some(deadline),
@@ -229,7 +227,7 @@ mod tests {
             let (iv, aad, tag) = (vec![0; 16], vec![], vec![]);
             let operation = OwnedOperation { direction: Direction::Encrypt, iv, aad, input: byte(), output: byte(), tag };
             let request = session.request(state.number(), Time::ZERO, Direction::Compute, 1, EngineSet(0b11));
-            state.admit(Time(0), request, &session, &[], operation, Deliver::Call(Box::new(|_| {})));
+            state.admit(Time(0), request, session.clone(), &[], operation, Deliver::Call(Box::new(|_| {})));
         }
         state
     }

@@ -161,7 +161,7 @@ impl Inner {
         self.admit_left(&mut state, now);
         let request = session.request(id, now, operation.direction, operation.work_len(), left.engines);
         let sizes = left.sizes.unwrap_or_else(|| state.sizes(now, &request));
-        let is_whole = state.admit(now, request, session, &sizes, operation, deliver);
+        let is_whole = state.admit(now, request, session.clone(), &sizes, operation, deliver);
         let mut ended = Vec::new();
         let mine = self.pump(&mut state, now, &role(id), None, &mut ended);
         self.leave(state, ended);

@@ -252,14 +252,13 @@ impl Inner {
         state.lent -= usize::from(lent.is_some());
         state.finish(batch, span, lent, &mut ended);
         let mut mine = self.pump(&mut state, span.done, role, None, &mut ended);
-        let untold = self.settle(state, ended);
         drop(deciding);
-        // Before anybody is told, which may take long. What is left from now on is taken in by whoever hands it over.
+        // What is left from now on is taken in by whoever hands it over.
         if !self.intake.is_empty() {
             let role = if mine.is_some() { &Role::Nobody } else { role };
-            mine = self.take_in(role).or(mine);
+            mine = self.pump(&mut state, self.now(), role, None, &mut ended).or(mine);
         }
-        self.tell_all(untold);
+        self.leave(state, ended);
         mine
     }
 
@@ -295,8 +294,8 @@ pub(crate) fn helper(span: Span) -> Role<'static> {
 }
 
 fn run_all<'a>(id: EngineId, engine: &dyn Engine, parts: impl Iterator<Item = (&'a Session, Operation<'a>, &'a mut Result<usize>)>) {
-    let mut tasks = Vec::new();
-    let mut outcomes = Vec::new();
+    let (at_most, _) = parts.size_hint();
+    let (mut tasks, mut outcomes) = (Vec::with_capacity(at_most), Vec::with_capacity(at_most));
     for (session, operation, outcome) in parts {
         match session.keyed(id, engine) {
             Ok(keyed) => {

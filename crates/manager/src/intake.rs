@@ -5,7 +5,7 @@
 
 use crate::entrance::shut_down;
 use crate::inner::{Inner, Role};
-use crate::request::{Batch, Completion, Deliver, OnDone};
+use crate::request::{Completion, Deliver, OnDone};
 use crate::session::Session;
 use crate::state::State;
 use bywash_core::{OwnedOperation, Time};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// So many are left at most; who comes with more waits for the lock. Else those who hand over would never wait, and whoever has the lock would have ever more to take in.
-const LEFT_MAX: usize = 256;
+const LEFT_MAX: usize = 1024;
 
 /// A request that was handed over.
 pub(crate) struct Handed {
@@ -33,7 +33,7 @@ pub(crate) struct Intake {
     deciders: AtomicUsize,
 }
 
-/// A thread that decides, from before it has the manager's lock until it has given it back.
+/// A thread that decides, from before it has the manager's lock until it looks for the last time whether something was left.
 pub(crate) struct Deciding<'a>(&'a Intake);
 
 impl Drop for Deciding<'_> {
@@ -43,7 +43,7 @@ impl Drop for Deciding<'_> {
 }
 
 impl Intake {
-    /// Begins to decide. Who does must look [whether something was left](Self::is_empty) when that has ended.
+    /// Begins to decide. Who does must look [whether something was left](Self::is_empty) when that has ended, before the lock is given back.
     pub(crate) fn decide(&self) -> Deciding<'_> {
         self.deciders.fetch_add(1, SeqCst);
         Deciding(self)
@@ -67,13 +67,13 @@ impl Intake {
         self.count.store(left.len(), SeqCst);
     }
 
-    fn take(&self) -> Vec<Handed> {
-        if self.is_empty() {
-            return Vec::new();
+    /// Gives what was left for an empty list, whose room is used again.
+    fn exchange(&self, taken: &mut Vec<Handed>) {
+        if !self.is_empty() {
+            let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+            self.count.store(0, SeqCst);
+            std::mem::swap(&mut *left, taken);
         }
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        self.count.store(0, SeqCst);
-        std::mem::take(&mut left)
     }
 }
 
@@ -93,16 +93,19 @@ impl Inner {
         self.untold.fetch_add(1, SeqCst);
         self.intake.put(Handed { id, session: session.clone(), operation, on_done });
         if !self.intake.has_decider() {
-            self.take_in(&Role::Nobody);
+            self.take_in();
         }
         Ok(id)
     }
 
     /// Takes in what was left. Whoever calls this asks the policy before the lock is given back, or right after.
     pub(crate) fn admit_left(&self, state: &mut State, now: Time) {
-        for handed in self.intake.take() {
+        let mut taken = std::mem::take(&mut state.taken);
+        self.intake.exchange(&mut taken);
+        for handed in taken.drain(..) {
             self.admit_handed(state, now, handed);
         }
+        state.taken = taken;
     }
 
     /// Takes one in that counts as `untold` so far, or has it told that it comes too late.
@@ -113,7 +116,7 @@ impl Inner {
         let Handed { id, session, operation, on_done } = handed;
         let request = session.request(id, now, operation.direction, operation.work_len(), session.engines);
         let sizes = state.sizes(now, &request);
-        state.admit(now, request, &session, &sizes, operation, Deliver::Call(on_done));
+        state.admit(now, request, session, &sizes, operation, Deliver::Call(on_done));
         self.untold.fetch_sub(1, SeqCst);
     }
 
@@ -124,12 +127,11 @@ impl Inner {
         self.untold.fetch_sub(1, SeqCst);
     }
 
-    /// Takes in what was left, and asks the policy what follows. Returns what this thread is to run.
-    pub(crate) fn take_in(self: &Arc<Self>, role: &Role<'_>) -> Option<Batch> {
+    /// Takes in what was left, and asks the policy what follows.
+    fn take_in(self: &Arc<Self>) {
         let mut ended = Vec::new();
         let mut state = self.lock();
-        let mine = self.pump(&mut state, self.now(), role, None, &mut ended);
+        self.pump(&mut state, self.now(), &Role::Nobody, None, &mut ended);
         self.leave(state, ended);
-        mine
     }
 }

@@ -9,7 +9,7 @@ use crate::request::{Batch, Deliver, Done, End, Ended, Entry, Inputs, Item, Outp
 use crate::session::{Session, SessionId};
 use bywash_core::{Algorithm, Error, OwnedOperation, Result, SizeClass, Time, divide};
 use bywash_policy::estimate::Estimate;
-use bywash_policy::{EngineId, EngineSet, Event, Policy, Reason, Request, RequestId};
+use bywash_policy::{ById, EngineId, EngineSet, Event, Policy, Reason, Request, RequestId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -146,6 +146,9 @@ pub(crate) struct Span {
 /// After so many batches in a row whose engine got to know memory, that is taken for a part of what batches take.
 const IMPORTS_MAX: u32 = 64;
 
+/// For so many requests room is kept when there are none.
+const ROOM_KEPT: usize = 1 << 14;
+
 /// What is to be done once the lock is given back, for it takes longer than most of what is done under it.
 #[derive(Default)]
 pub(crate) struct After {
@@ -168,9 +171,11 @@ pub(crate) struct State {
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) engines: Vec<EngineState>,
     pub(crate) counters: Counters,
-    /// Requests that the manager keeps, oldest first.
-    pub(crate) entries: BTreeMap<RequestId, Entry>,
+    /// Requests that the manager keeps.
+    pub(crate) entries: ById<Entry>,
     pub(crate) after: After,
+    /// Room for what is taken in; empty.
+    pub(crate) taken: Vec<Handed>,
     /// Operations that callers run in their own buffers now.
     pub(crate) lent: usize,
     pub(crate) running: BTreeMap<u64, Running>,
@@ -197,8 +202,9 @@ impl State {
             policy,
             engines,
             counters,
-            entries: BTreeMap::new(),
+            entries: ById::default(),
             after: After::default(),
+            taken: Vec::new(),
             lent: 0,
             running: BTreeMap::new(),
             draining: false,
@@ -264,7 +270,7 @@ impl State {
         &mut self,
         now: Time,
         request: Request,
-        session: &Arc<Session>,
+        session: Arc<Session>,
         sizes: &[(EngineId, u64)],
         operation: OwnedOperation,
         deliver: Deliver,
@@ -272,13 +278,13 @@ impl State {
         let (inputs, outputs) = Inputs::split(operation);
         let cut = match sizes {
             [] => Err((inputs, outputs, deliver)),
-            sizes => parts::cut(now, &request, session, sizes, inputs, outputs, deliver),
+            sizes => parts::cut(now, &request, &session, sizes, inputs, outputs, deliver),
         };
         match cut {
             Ok(parts) => {
                 for Part { engine, bytes, inputs, outputs, end } in parts {
                     let request = Request { id: self.number(), bytes: bytes as u64, ..request };
-                    self.keep(now, request, session, (inputs, outputs), end, Event::PartArrived(request, engine));
+                    self.keep(now, request, session.clone(), (inputs, outputs), end, Event::PartArrived(request, engine));
                 }
                 false
             }
@@ -294,12 +300,11 @@ impl State {
         &mut self,
         now: Time,
         request: Request,
-        session: &Arc<Session>,
+        session: Arc<Session>,
         (inputs, outputs): (Arc<Inputs>, Outputs),
         end: End,
         event: Event<'_>,
     ) {
-        let session = session.clone();
         let expires = now + self.bounds.request_ns;
         let outputs = Some(outputs);
         let entry = Entry { request, session, arrival: now, expires, inputs, outputs, end, batch: None, switched: false, reason: None };
@@ -319,7 +324,7 @@ impl State {
     ) -> Batch {
         self.batches_ever += 1;
         let number = self.batches_ever;
-        let mut items = Vec::new();
+        let mut items = Vec::with_capacity(requests.len());
         let (mut bytes, mut switches) = (0, 0);
         let turns = &mut self.engines[usize::from(engine.0)].turns;
         for &id in requests.iter().filter(|&&id| Some(id) != lent) {
@@ -374,6 +379,7 @@ impl State {
         let faulty = outcomes().any(|outcome| outcome.as_ref().is_err_and(blames_engine));
         self.policy.event(span.done, Event::Finished { engine, batch: &requests, service_ns: teaches.then_some(service_ns) });
         let mut computed = Vec::with_capacity(requests.len());
+        ended.reserve(items.len());
         computed.extend(lent.map(|lent| Computed::of(&lent.request, lent.outcome)));
         for Item { id, inputs, outputs, outcome, .. } in items {
             // An entry that ends gives back its inputs, and would copy what is still held here.
@@ -418,6 +424,9 @@ impl State {
         if let Some(entry) = self.entries.remove(&id) {
             ended.push(entry.end(id, outcome));
         }
+        if self.entries.is_empty() && self.entries.capacity() > ROOM_KEPT {
+            self.entries.shrink_to(ROOM_KEPT);
+        }
     }
 
     /// Sends a request to the other engines, or ends it if this was the last.
@@ -444,11 +453,18 @@ impl State {
     }
 
     fn refuse(&mut self, now: Time, which: impl Fn(&Entry) -> bool, error: &Error, ended: &mut Vec<Ended>) {
-        let queued = self.entries.iter().filter(|(_, entry)| entry.batch.is_none() && which(entry));
-        for id in queued.map(|(&id, _)| id).collect::<Vec<RequestId>>() {
+        for id in self.queued(which) {
             self.policy.event(now, Event::Cancelled(id));
             self.end(id, Err(error.clone()), ended);
         }
+    }
+
+    /// The requests that wait of which this is so, oldest first.
+    pub(crate) fn queued(&self, which: impl Fn(&Entry) -> bool) -> Vec<RequestId> {
+        let waiting = self.entries.iter().filter(|(_, entry)| entry.batch.is_none() && which(entry));
+        let mut ids: Vec<RequestId> = waiting.map(|(&id, _)| id).collect();
+        ids.sort_unstable();
+        ids
     }
 
     pub(crate) fn scan_by(&mut self, at: Time) {

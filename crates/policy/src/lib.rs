@@ -46,6 +46,7 @@
 
 use bywash_core::{Algorithm, Direction, Time};
 
+mod by_id;
 pub mod estimate;
 pub mod fifo;
 pub mod firing;
@@ -61,6 +62,7 @@ mod waiting;
 mod workers;
 pub mod yielding;
 
+pub use by_id::{ById, IdHasher};
 pub use estimate::Estimate;
 pub use fifo::Fifo;
 pub use mediator::Mediator;

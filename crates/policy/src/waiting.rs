@@ -2,10 +2,9 @@
 //!
 //! In steady state nothing is allocated: places of the slab are used again, and so are the buckets of the index.
 
+use crate::by_id::ById;
 use crate::{Request, RequestId};
 use bywash_core::Time;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// No place of the slab.
 const NONE: u32 = u32::MAX;
@@ -34,7 +33,7 @@ pub(crate) struct Waiting {
     entries: Vec<Entry>,
     vacant: Vec<u32>,
     queues: Vec<Queue>,
-    index: HashMap<RequestId, u32, BuildHasherDefault<IdHasher>>,
+    index: ById<u32>,
     arrivals: u64,
 }
 
@@ -47,6 +46,11 @@ impl Waiting {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.index.is_empty()
+    }
+
+    /// How many wait in all queues.
+    pub(crate) fn count(&self) -> usize {
+        self.index.len()
     }
 
     /// Whether this request waits.
@@ -119,28 +123,6 @@ impl Waiting {
             Some(entry) => entry.next = next,
             None => self.queues[queue].first = next,
         }
-    }
-}
-
-/// Hashes a request's number without a random seed, so that two runs do the same. The map is only ever looked up, never walked,
-/// and the numbers are the driver's own: no client can choose colliding ones.
-#[derive(Default)]
-struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(self.0 ^ u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        // Fibonacci hashing; the rotation brings the well-mixed high bits to where the map looks for its bucket.
-        self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
     }
 }
 

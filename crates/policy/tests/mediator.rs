@@ -114,3 +114,98 @@ fn what_came_all_at_once_does_not_all_go_in_one_launch() {
         assert!(launched.len() + batch.len() < 48, "{} and {} of 64", launched.len(), batch.len());
     }
 }
+
+/// What came of crowds of 500 requests of 16 KiB that were handed over at once.
+#[derive(Default)]
+struct Outcome {
+    by_processor: usize,
+    by_gpu: usize,
+    longest_run: usize,
+}
+
+/// Two workers of a processor that begin so much later than they are told, beside a GPU.
+fn crowds(lag_ns: u64) -> Outcome {
+    let mut policy = by_name("mediator", &[engine("cpu", 2, 1, 0.0, 0.15), engine("gpu", 2, 1024, 25_000.0, 0.1)]).unwrap();
+    let mut outcome = Outcome::default();
+    let (mut now, mut device_free) = (BEGIN, BEGIN);
+    for round in 0..20 {
+        for id in 0..500 {
+            policy.event(now, Event::Arrived(request(round * 1_000 + id, 16 << 10, BOTH)));
+        }
+        let mut running: Vec<(Time, EngineId, Vec<RequestId>, u64)> = vec![];
+        loop {
+            let mut batch = vec![];
+            while let Decision::Dispatch(engine) = policy.decide(now, &mut batch) {
+                let count = batch.len() as u64;
+                let (end, service) = if engine.0 == 0 {
+                    outcome.by_processor += batch.len();
+                    outcome.longest_run = outcome.longest_run.max(batch.len());
+                    (now + lag_ns + count * 2_500, count * 2_500)
+                } else {
+                    outcome.by_gpu += batch.len();
+                    device_free = device_free.max(now) + 25_000 + count * 1_700;
+                    (device_free, device_free.since_ns(now))
+                };
+                running.push((end, engine, std::mem::take(&mut batch), service));
+            }
+            let Some(next) = running.iter().map(|(end, ..)| *end).min() else { break };
+            let place = running.iter().position(|(end, ..)| *end == next).unwrap();
+            let (end, engine, batch, service) = running.swap_remove(place);
+            now = end;
+            policy.event(end, Event::Finished { engine, batch: &batch, service_ns: Some(service) });
+        }
+        now = now + 1_000_000;
+    }
+    outcome
+}
+
+#[test]
+fn a_processor_whose_workers_are_late_gets_less_of_a_crowd_and_several_at_a_time() {
+    let (prompt, late) = (crowds(0), crowds(40_000));
+    assert_eq!(prompt.longest_run, 1, "nothing is gained by more");
+    assert!(late.longest_run > 4, "{}", late.longest_run);
+    for outcome in [&prompt, &late] {
+        assert_eq!(outcome.by_processor + outcome.by_gpu, 10_000);
+    }
+    assert!(prompt.by_processor > 4_000, "{}", prompt.by_processor);
+    assert!(late.by_processor < prompt.by_processor / 2, "{} of {}", late.by_processor, prompt.by_processor);
+}
+
+/// What of a request of 16 MiB a GPU is given beside a processor, once pairs of launches were under way, which ended in this order, after so many nanoseconds.
+fn of_gpu_after(pairs: [(u64, u64, u64); 2]) -> u64 {
+    let mut policy = by_name("mediator", &[engine("cpu", 2, 1, 0.0, 0.1), engine("gpu", 2, 64, 20_000.0, 0.1)]).unwrap();
+    let mut now = BEGIN;
+    for round in 0..40 {
+        let mut batches = vec![];
+        for (place, (begin, bytes, _)) in (0..).zip(pairs) {
+            policy.event(now + begin, Event::Arrived(request(round * 10 + place, bytes, GPU)));
+            let mut batch = vec![];
+            assert_eq!(policy.decide(now + begin, &mut batch), Decision::Dispatch(EngineId(1)));
+            batches.push((pairs[place as usize], batch));
+        }
+        batches.sort_by_key(|((_, _, end), _)| *end);
+        for ((begin, _, end), batch) in batches {
+            policy.event(now + end, Event::Finished { engine: EngineId(1), batch: &batch, service_ns: Some(end - begin) });
+        }
+        now = now + 5_000_000;
+        whole(&mut *policy, now, request(round * 10 + 9, 1 << 20, CPU), |_| 105_000);
+        now = now + 5_000_000;
+    }
+    let mut parts = vec![];
+    policy.cut(now, &request(1_000, 16 << 20, BOTH), &mut parts);
+    parts.iter().filter(|(engine, _)| engine.0 == 1).map(|(_, bytes)| bytes).sum()
+}
+
+#[test]
+fn of_two_launches_under_way_the_later_one_is_not_thought_slow() {
+    const MIB: u64 = 1 << 20;
+    let large = 16 * MIB;
+    let takes = 20_000 + large / 10;
+    let alone = of_gpu_after([(0, large, takes), (takes, large, 2 * takes)]);
+    let together = of_gpu_after([(0, large, takes), (1, large, 2 * takes)]);
+    assert!(alone > 4 * MIB, "{alone}");
+    assert!(together.abs_diff(alone) < alone / 10, "{together} of {alone}");
+    // One that was overtaken by a short one took as long as it took.
+    let overtaken = of_gpu_after([(0, large, takes), (takes - 300_000, MIB, takes - 100_000)]);
+    assert!(overtaken.abs_diff(alone) < alone / 4, "{overtaken} of {alone}");
+}

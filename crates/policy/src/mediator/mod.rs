@@ -15,6 +15,11 @@
 //!
 //! A large request of a mode that [can be divided](bywash_core::divide) is cut into parts when it arrives and nothing waits, if it is done a seventh sooner so.
 //!
+//! # Handing over
+//!
+//! On a machine of few processors, who hands over many small requests has one of them busy, and to tell of their ends takes another. What that leaves of the processor is seen in how late its
+//! workers begin; the module `lag` says what follows from it.
+//!
 //! # What counts
 //!
 //! [`Prefer`] says. Where the processor is to be left free, that is the engine which takes the least of its time, the host's part of a launch included; where energy counts, watts times
@@ -29,6 +34,8 @@
 
 mod belief;
 mod cut;
+mod gap;
+mod lag;
 mod offer;
 mod pack;
 mod setting;
@@ -42,6 +49,8 @@ use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Rea
 use belief::{Belief, Shape};
 use bywash_core::route::{ROUTES, SizeClass, route_index};
 use bywash_core::{Algorithm, Direction, Time, divide};
+use gap::Gap;
+use lag::Lag;
 use offer::Offer;
 use pack::Wager;
 
@@ -50,10 +59,6 @@ pub const SLACK_NS: f64 = 20e6;
 const SLACK_TIMES: f64 = 4.0;
 /// So many times its own time a request lets shorter ones go first, or waits for a better engine.
 pub const PATIENCE: f64 = 8.0;
-/// The least that a gap between arrivals counts for in their mean.
-const GAP_WEIGHT_MIN: f64 = 1.0 / 32.0;
-/// Where requests come about as fast as they can be done, every launch saved counts. (What comes much faster than that came all at once.)
-const STEADY: core::ops::Range<f64> = 0.8..1.25;
 /// How long a thread may be kept from running by others that have their turn, whatever it computes: 4 ms.
 const TURN_NS: f64 = 4e6;
 /// See [`Mediator::doubt`].
@@ -86,6 +91,21 @@ pub struct Mediator {
     gaps: Vec<Gap>,
     wager: Wager,
     reason: Reason,
+    /// What was decided last, if that was to wait for a busy engine and nothing but arrivals has happened since.
+    resolved: Option<Resolved>,
+}
+
+/// A decision to wait, in view of so many requests. It would hardly be another in view of a few more, and to make it anew at each arrival takes longer than to hand a small request over.
+#[derive(Clone, Copy)]
+struct Resolved {
+    until: Time,
+    waiting: usize,
+}
+
+impl Resolved {
+    fn holds(self, now: Time, waiting: usize) -> bool {
+        now < self.until && waiting <= self.waiting + self.waiting / 2
+    }
 }
 
 struct EngineState {
@@ -97,6 +117,10 @@ struct EngineState {
     watts: f64,
     host_ns: f64,
     host_ns_per_byte: f64,
+    /// Of a processor.
+    lag: Lag,
+    /// When the launch that ended last was given to it, and when it ended.
+    last_launch: Option<(Time, Time)>,
 }
 
 /// A batch that an engine works on.
@@ -108,34 +132,9 @@ struct Running {
     /// Mean size of its operations.
     bytes: u64,
     expected_end: Time,
-}
-
-/// Time between arrivals lately.
-#[derive(Clone, Copy, Default)]
-struct Gap {
-    mean_ns: f64,
-    last: Option<Time>,
-    seen: u32,
-}
-
-impl Gap {
-    fn arrival(&mut self, now: Time) {
-        if let Some(last) = self.last.replace(now) {
-            self.seen = self.seen.saturating_add(1);
-            self.mean_ns += (now.since_ns(last) as f64 - self.mean_ns) * f64::max(1.0 / f64::from(self.seen), GAP_WEIGHT_MIN);
-        }
-    }
-
-    /// Nanoseconds, at least those since the last arrival; without end for a first one.
-    fn ns(&self, now: Time) -> f64 {
-        let mean = if self.seen > 0 { self.mean_ns } else { f64::INFINITY };
-        self.last.map_or(f64::INFINITY, |last| mean.max(now.since_ns(last) as f64).max(1.0))
-    }
-
-    /// Whether requests come about so many nanoseconds apart, the last of them a short while ago. (What came all at once, that long ago, does not.)
-    fn is_about(&self, now: Time, ns: f64) -> bool {
-        STEADY.contains(&(ns / self.mean_ns.max(1.0))) && STEADY.contains(&(ns / self.ns(now)))
-    }
+    is_launch: bool,
+    /// Whether others were left to wait.
+    is_crowded: bool,
 }
 
 struct Kind {
@@ -163,7 +162,10 @@ impl Kind {
 /// What is to be done with the head of a kind.
 enum Verdict {
     Go(EngineId, Reason),
+    /// For a busy engine.
     Wait(Time),
+    /// For company.
+    Gather(Time),
 }
 
 impl Mediator {
@@ -181,6 +183,8 @@ impl Mediator {
             watts: info.costs.watts.unwrap_or(1.0),
             host_ns: info.costs.host_ns,
             host_ns_per_byte: info.costs.host_ns_per_byte,
+            lag: Lag::default(),
+            last_launch: None,
         };
         Self {
             setting,
@@ -197,6 +201,7 @@ impl Mediator {
             gaps: vec![Gap::default(); Algorithm::COUNT],
             wager: Wager::default(),
             reason: Reason::Cheapest,
+            resolved: None,
         }
     }
 
@@ -259,7 +264,7 @@ impl Mediator {
     /// All parts of a request arrive at one time, and are one arrival.
     fn part_arrived(&mut self, now: Time, request: Request, meant: Option<EngineId>) {
         let gap = &mut self.gaps[usize::from(request.algorithm.number())];
-        if gap.last != Some(now) {
+        if !gap.is_last(now) {
             gap.arrival(now);
         }
         self.queue(now, request, meant);
@@ -275,6 +280,7 @@ impl Mediator {
         self.kinds[usize::from(kind)].bytes += request.bytes;
         if was_empty {
             self.busy.push(kind);
+            self.resolved = None;
         }
     }
 
@@ -310,8 +316,15 @@ impl Mediator {
         let state = &mut self.engines[usize::from(engine.0)];
         if let Some(place) = state.running.iter().position(|running| Some(&running.first) == batch.first()) {
             let done = state.running.swap_remove(place);
+            let last_launch = if done.is_launch { state.last_launch.replace((done.start, now)) } else { None };
             if let Some(service_ns) = service_ns {
-                state.belief.observe(now, host, done.algorithm, done.bytes, done.count, service_ns);
+                if done.is_crowded && state.is_processor {
+                    state.lag.observe(now.since_ns(done.start).saturating_sub(service_ns));
+                }
+                // Of two launches under way the later one waits for the device: that is not what it takes.
+                let before = last_launch.filter(|&(start, _)| start <= done.start);
+                let alone_ns = before.map_or(u64::MAX, |(_, ended)| now.since_ns(ended));
+                state.belief.observe(now, host, done.algorithm, done.bytes, done.count, service_ns.min(alone_ns));
             }
         }
     }
@@ -344,9 +357,18 @@ impl Mediator {
         head.arrived.0 as f64 + PATIENCE * takes.fold(f64::INFINITY, f64::min)
     }
 
-    /// When a busy engine is expected to have a worker free. One that overruns is expected to overrun by as much again.
+    /// When a busy engine is expected to have a worker free, or, where it computes in launches, to have done all of them: they go one after the other, whichever worker waits for them.
+    fn end(&self, engine: EngineId) -> Option<Time> {
+        let ends = |launches: bool| {
+            let running = self.engine(engine).running.iter();
+            running.filter(move |running| running.is_launch == launches).map(|running| running.expected_end)
+        };
+        ends(true).max().or_else(|| ends(false).min())
+    }
+
+    /// The same, where one that overruns is expected to overrun by as much again.
     fn available(&self, now: Time, engine: EngineId) -> f64 {
-        let end = self.engine(engine).running.iter().map(|running| running.expected_end).min().unwrap_or(now);
+        let end = self.end(engine).unwrap_or(now);
         if end >= now { end.0 as f64 } else { now.0 as f64 + now.since_ns(end) as f64 }
     }
 
@@ -382,7 +404,7 @@ impl Mediator {
         match (free, better) {
             (Some(free), better) if now >= patience_ends || better.is_none_or(|better| free.score <= better.score) => {
                 if let Some(until) = self.company(now, free, kind, &head) {
-                    return Some(Verdict::Wait(until));
+                    return Some(Verdict::Gather(until));
                 }
                 Some(Verdict::Go(free.engine, self.why(kind, free, set.and(up), preferred)))
             }
@@ -408,7 +430,7 @@ impl Mediator {
 
     /// When a free engine becomes the better choice if the busy one does not end: once overdue, the busy engine's expected end moves away at twice the pace of time.
     fn turning_point(&self, now: Time, better: Offer, free: Offer) -> Time {
-        let end = self.engine(better.engine).running.iter().map(|running| running.expected_end).min().unwrap_or(now).0 as f64;
+        let end = self.end(better.engine).unwrap_or(now).0 as f64;
         let behind_it = better.score - self.available(now, better.engine);
         let own = free.score - now.0 as f64;
         Time((end + own - behind_it).max(0.0) as u64).max(now + STEP_NS)
@@ -419,12 +441,12 @@ impl Mediator {
     fn shares(&self, now: Time, request: &Request) -> Vec<cut::Share> {
         let mut shares = Vec::new();
         for engine in request.engines.and(self.workers.up()).iter() {
-            let launches = self.launches(engine, request.algorithm, request.direction);
             let mut begins: Vec<f64> = self.begins(now, engine).collect();
-            begins.reverse();
-            if launches {
+            if self.launches(engine, request.algorithm, request.direction) {
                 begins.truncate(1);
-            } else if begins.len() > 1 {
+            }
+            begins.reverse();
+            if begins.len() > 1 {
                 begins.remove(if begins[1] > 0.0 { begins.len() - 1 } else { 0 });
             }
             let mut asleep = 0;
@@ -463,6 +485,9 @@ impl Policy for Mediator {
     }
 
     fn event(&mut self, now: Time, event: Event<'_>) {
+        if !matches!(event, Event::Arrived(_) | Event::PartArrived(..)) {
+            self.resolved = None;
+        }
         match event {
             Event::Arrived(request) => self.arrived(now, request),
             Event::PartArrived(request, engine) => {
@@ -520,6 +545,9 @@ impl Policy for Mediator {
         if self.busy.is_empty() || self.workers.ready().is_empty() {
             return Decision::Idle;
         }
+        if let Some(resolved) = self.resolved.filter(|resolved| resolved.holds(now, self.waiting.count())) {
+            return Decision::WaitUntil(resolved.until);
+        }
         self.promise_nothing(now);
         let mut order = core::mem::take(&mut self.order);
         order.clear();
@@ -529,22 +557,28 @@ impl Policy for Mediator {
             order.extend(self.busy.iter().map(|&kind| (self.due(now, kind), kind)));
             order.sort_by(|a, b| a.0.total_cmp(&b.0));
         }
-        let mut wake = None;
+        let mut wake: Option<Time> = None;
         let mut chosen = None;
+        let mut gathers = false;
         for &(_, kind) in &order {
             match self.verdict(now, kind) {
                 Some(Verdict::Go(engine, reason)) => {
                     chosen = Some((kind, engine, reason));
                     break;
                 }
-                Some(Verdict::Wait(until)) => wake = Some(wake.map_or(until, |earlier: Time| earlier.min(until))),
+                Some(verdict @ (Verdict::Wait(until) | Verdict::Gather(until))) => {
+                    gathers |= matches!(verdict, Verdict::Gather(_));
+                    wake = Some(wake.map_or(until, |earlier| earlier.min(until)));
+                }
                 None => {}
             }
         }
         self.order = order;
         if let Some((kind, engine, reason)) = chosen {
+            self.resolved = None;
             return self.dispatch(now, kind, engine, reason, batch);
         }
+        self.resolved = wake.filter(|_| !gathers).map(|until| Resolved { until, waiting: self.waiting.count() });
         wake.map_or(Decision::Idle, Decision::WaitUntil)
     }
 }

@@ -42,13 +42,17 @@ impl Mediator {
                 (plan.length, plan.is_spare)
             }
             (true, false) => (self.all_ns(now, kind, engine, lanes), false),
+            (false, true) if state.is_processor && lanes == 1 => {
+                (self.run(now, kind, engine) as f64 * self.batch_ns(now, engine, algorithm, bytes, 1), false)
+            }
             (false, true) => (self.batch_ns(now, engine, algorithm, bytes, waiting.min(lanes)), false),
             (false, false) => {
                 let rounds = waiting.div_ceil(lanes) as f64 / state.running.len().max(1) as f64;
                 (self.batch_ns(now, engine, algorithm, bytes, waiting.min(lanes)) * rounds.max(1.0), false)
             }
         };
-        let done = begin + self.doubt(engine, head.request.engines) * service;
+        let lag = self.lag_ns(now, engine, kind, bytes, waiting);
+        let done = begin + lag + self.doubt(engine, head.request.engines) * service;
         Offer { engine, done, score: if is_spare { f64::INFINITY } else { done }, service }
     }
 
@@ -71,6 +75,22 @@ impl Mediator {
             set.iter().filter(|engine| launches(engine) && soonest(*engine) < bound).map(|engine| self.offer(now, engine, kind, head)),
         );
         offers
+    }
+
+    /// How much later than by its own figures an engine does one of so many that wait, of that mean size: see [`lag`](super::lag). Those in launches belong to the crowd, for they will have to be
+    /// told as well.
+    pub(super) fn lag_ns(&self, now: Time, engine: EngineId, kind: u16, bytes: u64, waiting: usize) -> f64 {
+        let state = self.engine(engine);
+        let launched = self.engines.iter().flat_map(|engine| &engine.running).filter(|running| running.is_launch);
+        let crowd = waiting + launched.map(|running| running.count).sum::<usize>();
+        if state.lag.ns() == 0.0 || crowd < 2 {
+            return 0.0;
+        }
+        let each = self.batch_ns(now, engine, self.kinds[usize::from(kind)].algorithm, bytes, 1);
+        let lag_ns = state.lag.ns() * state.belief.trust(now, each);
+        // From 0 to 1 as the lag passes what an operation takes.
+        let share = lag_ns * lag_ns / (lag_ns * lag_ns + each * each);
+        lag_ns + share * crowd as f64 * each / state.workers.max(1) as f64
     }
 
     pub(super) fn counts_time_alone(&self) -> bool {

@@ -1,7 +1,7 @@
 //! What goes together in one launch, and whether more is waited for.
 
 use super::belief::Shape;
-use super::{Kind, Mediator, Offer, Prefer, Running};
+use super::{Kind, Mediator, Offer, Prefer, Running, lag};
 use crate::waiting::Entry;
 use crate::{Decision, EngineId, Reason, RequestId};
 use bywash_core::{Algorithm, Time};
@@ -12,10 +12,6 @@ const FULL: f64 = 20.0;
 const LONG: f64 = 200.0;
 /// No engine is reckoned to be busier than that with what comes; more would have no end.
 const LOAD_MAX: f64 = 0.98;
-/// What a worker of the processor is given in a row takes no longer than this, in nanoseconds: handing it over is a tenth of it then.
-const RUN_NS: f64 = 20_000.0;
-/// And no more than the 16th part of its share of what waits.
-const RUN_OF: usize = 16;
 /// A launch is put off only if hand-over is at least this share of it.
 const MOSTLY_HANDOVER: f64 = 0.2;
 /// Of what the processor could do while a launch runs it is left so much: its load may rise.
@@ -121,7 +117,8 @@ impl Mediator {
         let lanes = self.engine(engine).lanes.of(algorithm, direction);
         let start = batch.len();
         let mut bytes = 0u64;
-        if !self.launches(engine, algorithm, direction) {
+        let is_launch = self.launches(engine, algorithm, direction);
+        if !is_launch {
             bytes = self.take(kind, lanes.max(self.run(now, kind, engine)), batch);
         } else {
             for (kin, count) in self.plan(now, kind, engine, lanes).of {
@@ -131,13 +128,14 @@ impl Mediator {
         self.settle();
         let count = batch.len() - start;
         self.wager.settle(algorithm, count);
-        self.reason = if count > 1 && self.launches(engine, algorithm, direction) { Reason::Packed } else { reason };
+        self.reason = if count > 1 && is_launch { Reason::Packed } else { reason };
         self.workers.take(engine);
         for other in self.kinds[usize::from(kind)].engines.without(engine).iter() {
             self.engines[usize::from(other.0)].belief.pass(count);
         }
         let mean = bytes / count.max(1) as u64;
-        let expected_end = now + self.batch_ns(now, engine, algorithm, mean, count) as u64;
+        let begin = self.end(engine).filter(|_| is_launch).map_or(now, |end| end.max(now));
+        let expected_end = begin + self.batch_ns(now, engine, algorithm, mean, count) as u64;
         self.engines[usize::from(engine.0)].running.push(Running {
             first: batch[start],
             start: now,
@@ -145,21 +143,22 @@ impl Mediator {
             count,
             bytes: mean,
             expected_end,
+            is_launch,
+            is_crowded: !self.waiting.is_empty(),
         });
         Decision::Dispatch(engine)
     }
 
-    /// How many of a kind a worker of the processor is given in a row, although it does one after the other: a small part of its share of what waits, and what takes
-    /// some microseconds in all, for handing each over would take as long.
-    fn run(&self, now: Time, kind: u16, engine: EngineId) -> usize {
+    /// How many of a kind a worker of the processor is given in a row, although it does one after the other: see [`lag`].
+    pub(super) fn run(&self, now: Time, kind: u16, engine: EngineId) -> usize {
         let Kind { algorithm, bytes, .. } = self.kinds[usize::from(kind)];
         let waiting = self.waiting.len(usize::from(kind));
-        let share = waiting / (RUN_OF * self.engine(engine).workers.max(1));
-        if share < 2 || algorithm.is_public_key() || !self.engine(engine).is_processor {
+        let state = self.engine(engine);
+        let share = waiting / state.workers.max(1);
+        if share < 2 || algorithm.is_public_key() || !state.is_processor {
             return 1;
         }
-        let each = self.batch_ns(now, engine, algorithm, bytes / waiting as u64, 1).max(1.0);
-        share.min((RUN_NS / each) as usize)
+        lag::run(share, state.lag.ns(), self.batch_ns(now, engine, algorithm, bytes / waiting as u64, 1))
     }
 
     /// Takes the oldest of a kind into a batch; their bytes.
@@ -245,8 +244,12 @@ impl Mediator {
         let mut launch = handover + kin.iter().map(|crowd| crowd.count as f64 * crowd.each).sum::<f64>();
         for other in self.others(engine, kind) {
             let takes: Vec<f64> = kin.iter().map(|crowd| self.batch_ns(now, other, algorithm, crowd.mean, 1)).collect();
+            let count: usize = kin.iter().map(|crowd| crowd.count).sum();
+            let bytes: u64 = kin.iter().map(|crowd| crowd.count as u64 * crowd.mean).sum();
+            let lag = self.lag_ns(now, other, kind, bytes / count.max(1) as u64, count);
+            let mut ends = Vec::new();
             for begin in self.begins(now, other) {
-                let mut spent = begin;
+                let mut spent = begin + lag;
                 for (crowd, each) in kin.iter_mut().zip(&takes) {
                     let leaves = ((CAUTION * launch - spent) / (each + CAUTION * crowd.each)).max(0.0) as usize;
                     let leaves = leaves.min(crowd.count);
@@ -254,6 +257,14 @@ impl Mediator {
                     spent += leaves as f64 * each;
                     launch -= leaves as f64 * crowd.each;
                 }
+                ends.push(spent);
+            }
+            // The few that remain would make the launch longer than they take there as well.
+            let rest: usize = kin.iter().map(|crowd| crowd.count).sum();
+            let longest = kin.iter().zip(&takes).filter(|(crowd, _)| crowd.count > 0).map(|(_, each)| *each).fold(1.0, f64::max);
+            let fit = ends.iter().map(|end| ((CAUTION * launch - end) / longest).max(0.0) as usize).sum::<usize>();
+            if fit >= rest {
+                kin.iter_mut().for_each(|crowd| crowd.count = 0);
             }
         }
         let is_spare = kin.iter().all(|crowd| crowd.count == 0);

@@ -1,0 +1,67 @@
+//! How fast requests come.
+
+use bywash_core::Time;
+
+/// The least that a gap between arrivals counts for in their mean.
+const WEIGHT_MIN: f64 = 1.0 / 32.0;
+/// Where requests come about as fast as they can be done, every launch saved counts. (What comes much faster than that came all at once.)
+const STEADY: core::ops::Range<f64> = 0.8..1.25;
+
+/// Time between arrivals lately.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Gap {
+    mean_ns: f64,
+    last: Option<Time>,
+    /// How many came then.
+    together: u32,
+    seen: u32,
+}
+
+impl Gap {
+    /// What comes at one time was handed over since the time before that.
+    pub(super) fn arrival(&mut self, now: Time) {
+        let together = core::mem::replace(&mut self.together, 1);
+        let Some(last) = self.last.replace(now) else { return };
+        if last == now {
+            self.together += together;
+            return;
+        }
+        self.seen = self.seen.saturating_add(together);
+        let gap = now.since_ns(last) as f64 / f64::from(together);
+        let weight = f64::max(f64::from(together) / f64::from(self.seen), f64::from(together) * WEIGHT_MIN);
+        self.mean_ns += (gap - self.mean_ns) * weight.min(1.0);
+    }
+
+    /// Whether this is the time of the last arrival.
+    pub(super) fn is_last(&self, now: Time) -> bool {
+        self.last == Some(now)
+    }
+
+    /// Nanoseconds, at least those since the last arrival; without end for a first one.
+    pub(super) fn ns(&self, now: Time) -> f64 {
+        let mean = if self.seen > 0 { self.mean_ns } else { f64::INFINITY };
+        self.last.map_or(f64::INFINITY, |last| mean.max(now.since_ns(last) as f64).max(1.0))
+    }
+
+    /// Whether requests come about so many nanoseconds apart, the last of them a short while ago. (What came all at once, that long ago, does not.)
+    pub(super) fn is_about(&self, now: Time, ns: f64) -> bool {
+        STEADY.contains(&(ns / self.mean_ns.max(1.0))) && STEADY.contains(&(ns / self.ns(now)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_in_crowds_comes_as_often_as_who_comes_singly() {
+        let (mut crowds, mut singly) = (Gap::default(), Gap::default());
+        for arrival in 0..1_000_u64 {
+            crowds.arrival(Time(arrival / 50 * 50_000));
+            singly.arrival(Time(arrival * 1_000));
+        }
+        for gap in [crowds, singly] {
+            assert!((990.0..1_010.0).contains(&gap.mean_ns), "{}", gap.mean_ns);
+        }
+    }
+}
