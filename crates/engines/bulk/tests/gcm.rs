@@ -172,6 +172,25 @@ fn pieces_split_at_every_boundary() {
 }
 
 #[test]
+fn a_long_piece_after_single_blocks() {
+    for way in ways() {
+        let mut random = Rng::with_seed(8);
+        let (bytes, iv) = (random_bytes(&mut random, 16), random_bytes(&mut random, 16));
+        let (key, oracle) = (Key::new(way, &bytes).unwrap(), Gcm::new(&bytes));
+        let text = random_bytes(&mut random, 5_000);
+        let (cipher, tag) = oracle.seal(&iv, &[], &text);
+        for blocks in 0..40 {
+            let mut message = Message::new(&key, &iv).unwrap();
+            let mut out = text.clone();
+            let (single, long) = out.split_at_mut(16 * blocks);
+            single.chunks_mut(16).for_each(|block| message.encrypt(&key, Text::in_place(block)).unwrap());
+            message.encrypt(&key, Text::in_place(long)).unwrap();
+            assert!(out == cipher && message.tag(&key) == tag, "after {blocks} blocks");
+        }
+    }
+}
+
+#[test]
 fn pieces_of_random_lengths() {
     for way in ways() {
         let mut random = Rng::with_seed(5);
