@@ -50,15 +50,27 @@ pub(crate) struct Step {
     pub(crate) lanes: u32,
     /// Whether it must see what the steps before it wrote.
     pub(crate) after: bool,
+    /// Where its texts lie.
+    pub(crate) windows: Windows,
 }
+
+/// The memory of the host in which a step's kernels read and write texts, by its handles; `None`: in the stream's buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Windows {
+    pub(crate) from: Option<u64>,
+    pub(crate) to: Option<u64>,
+}
+
+/// A launch has no more different ones besides the stream's buffers.
+pub(crate) const WINDOWS_MAX: usize = 64;
 
 /// Where a text lies on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lies {
     /// In a stream's buffer, to which the processor copies it, or from which it takes it.
     Staged,
-    /// In memory that was imported, so many bytes from its beginning.
-    Imported { handle: u64, offset: usize },
+    /// In memory that was imported, so many bytes from its beginning; `computes`: see [`Window`].
+    Imported { handle: u64, offset: usize, computes: bool },
 }
 
 /// Bytes of text that go to the device or come from it.
@@ -74,6 +86,8 @@ pub(crate) struct Transfer {
 pub(crate) struct Window {
     /// What the device's streams know it by.
     pub(crate) handle: u64,
+    /// Whether kernels can work in it, so that nothing is copied.
+    pub(crate) computes: bool,
     /// What the back end holds of it.
     pub(crate) hold: Box<dyn Imported>,
 }
@@ -91,9 +105,9 @@ pub(crate) struct Launch {
     pub(crate) control: usize,
     /// Bytes of text in the input buffer, and in the output buffer afterwards.
     pub(crate) text: usize,
-    /// How they come into the input buffer.
+    /// How they come into the input buffer, but for those that kernels read where they are.
     pub(crate) inputs: Vec<Transfer>,
-    /// How they leave the output buffer.
+    /// How they leave the output buffer, likewise.
     pub(crate) outputs: Vec<Transfer>,
     /// Bytes of the output buffer with the sums.
     pub(crate) sums: Range<usize>,
@@ -106,7 +120,8 @@ impl Launch {
     /// What a stream is at when it has begun this. A launch that reaches memory of others is waited for until it ends, however long that takes: nobody may have that memory
     /// back before.
     pub(crate) fn under_way(&self) -> UnderWay {
-        let imported = self.inputs.iter().chain(&self.outputs).any(|transfer| transfer.host != Lies::Staged);
+        let copies = self.inputs.iter().chain(&self.outputs).any(|transfer| transfer.host != Lies::Staged);
+        let imported = copies || self.steps.iter().any(|step| step.windows != Windows::default());
         UnderWay { control: self.control, bound: (!imported).then(|| bound(self.text)) }
     }
 }
@@ -243,10 +258,16 @@ mod tests {
         let transfer = |host: Lies| Transfer { at: 0, bytes: 16, host };
         let launch = |from: Lies, to: Lies| {
             let (inputs, outputs) = (vec![transfer(Lies::Staged), transfer(from)], vec![transfer(to)]);
-            Launch { control: 7, text: 32, inputs, outputs, sums: 0..0, scratch: 0..0, steps: Vec::new() }.under_way().bound
+            Launch { control: 7, text: 32, inputs, outputs, sums: 0..0, scratch: 0..0, steps: Vec::new() }
         };
-        let imported = Lies::Imported { handle: 1, offset: 0 };
-        assert_eq!(launch(Lies::Staged, Lies::Staged), Some(bound(32)));
-        assert!(launch(imported, Lies::Staged).is_none() && launch(Lies::Staged, imported).is_none());
+        let imported = Lies::Imported { handle: 1, offset: 0, computes: false };
+        let staged = || launch(Lies::Staged, Lies::Staged);
+        assert_eq!(staged().under_way().bound, Some(bound(32)));
+        for (from, to) in [(imported, Lies::Staged), (Lies::Staged, imported)] {
+            assert!(launch(from, to).under_way().bound.is_none());
+        }
+        let windows = Windows { from: Some(1), to: None };
+        let steps = vec![Step { kernel: Kernel::Ctr, records: 0, count: 1, lanes: 1, after: false, windows }];
+        assert!(Launch { steps, ..staged() }.under_way().bound.is_none());
     }
 }

@@ -185,8 +185,8 @@ impl Inner {
             let region = memory::region(text)?;
             let imported = region.import(importer, |region| Some(Arc::new(self.device.import(region)?)))?;
             let imported: &dyn Any = &*imported;
-            let handle = imported.downcast_ref::<Window>()?.handle;
-            Some(Lies::Imported { handle, offset: text.as_ptr().addr() - region.address() })
+            let &Window { handle, computes, .. } = imported.downcast_ref()?;
+            Some(Lies::Imported { handle, offset: text.as_ptr().addr() - region.address(), computes })
         };
         found().unwrap_or(Lies::Staged)
     }
@@ -386,7 +386,7 @@ mod tests {
         }
 
         fn import(&self, _: &Region) -> Option<Window> {
-            Some(Window { handle: 0, hold: Box::new(Nothing) })
+            Some(Window { handle: 0, computes: false, hold: Box::new(Nothing) })
         }
 
         fn stream(&self) -> core::result::Result<Box<dyn Stream>, String> {

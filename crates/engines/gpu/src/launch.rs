@@ -1,8 +1,8 @@
 //! Fills a stream's buffers: records, keys once each, and the stages in which kernels run.
 
-use crate::device::{Kernel, Launch, Layout, Lies, Step, Stream, Transfer};
+use crate::device::{Kernel, Launch, Layout, Lies, Step, Stream, Transfer, WINDOWS_MAX, Windows};
 use crate::host::ghash::{ITEMS, LEVEL_WORDS, LEVELS};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Words of a record; its places are named in `kernels/record.h` and `kernels/tree.h`.
 const RECORD: usize = 16;
@@ -48,7 +48,8 @@ pub(crate) struct Filling {
     layout: Layout,
     /// Most bytes of text.
     share: usize,
-    stages: BTreeMap<(Stage, Kernel), Vec<[u32; RECORD]>>,
+    stages: BTreeMap<(Stage, Kernel, Windows), Vec<[u32; RECORD]>>,
+    windows: BTreeSet<Windows>,
     records: usize,
     /// Words of the control buffer that keys and tweaks take, from its front.
     used: usize,
@@ -73,8 +74,12 @@ fn transfer(to: &mut Vec<Transfer>, at: usize, bytes: usize, host: Lies) {
 /// Where a part lies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// Its text's offset in input and output, in bytes.
+    /// Its text's offset in the stream's input and output, in bytes.
     pub(crate) text: usize,
+    /// Where kernels read and write it, and its offsets there: the same, but for memory in which they work.
+    windows: Windows,
+    source: usize,
+    target: usize,
     /// Its sum's offset in the output, in bytes.
     pub(crate) sum: usize,
 }
@@ -88,6 +93,7 @@ impl Filling {
             layout,
             share,
             stages: BTreeMap::new(),
+            windows: BTreeSet::new(),
             records: 0,
             used: 0,
             known: HashMap::new(),
@@ -119,9 +125,38 @@ impl Filling {
 
     /// Takes place for so many bytes of text, which [`room`](Self::room) allowed, and which lie there on the host before and afterwards.
     pub(crate) fn place(&mut self, bytes: usize, from: Lies, to: Lies) -> Place {
-        let place = Place { text: self.text, sum: self.layout.sums() + 32 * self.parts };
-        transfer(&mut self.inputs, self.text, bytes, from);
-        transfer(&mut self.outputs, self.text, bytes, to);
+        let mut place = Place {
+            text: self.text,
+            windows: Windows::default(),
+            source: self.text,
+            target: self.text,
+            sum: self.layout.sums() + 32 * self.parts,
+        };
+        // Kernels read and write whole blocks.
+        if let Lies::Imported { handle, offset, computes: true } = from
+            && offset.is_multiple_of(16)
+        {
+            (place.windows.from, place.source) = (Some(handle), offset);
+        }
+        if let Lies::Imported { handle, offset, computes: true } = to
+            && offset.is_multiple_of(16)
+            && bytes.is_multiple_of(16)
+        {
+            (place.windows.to, place.target) = (Some(handle), offset);
+        }
+        if !self.windows.contains(&place.windows) {
+            if self.windows.len() < WINDOWS_MAX {
+                self.windows.insert(place.windows);
+            } else {
+                place = Place { windows: Windows::default(), source: place.text, target: place.text, ..place };
+            }
+        }
+        if place.windows.from.is_none() {
+            transfer(&mut self.inputs, self.text, bytes, from);
+        }
+        if place.windows.to.is_none() {
+            transfer(&mut self.outputs, self.text, bytes, to);
+        }
         self.text += bytes.next_multiple_of(16);
         self.parts += 1;
         place
@@ -151,21 +186,22 @@ impl Filling {
         let blocks = bytes.div_ceil(16);
         let blocks_of_a_lane = if cipher.kernel == Kernel::ChaCha20 { 4 } else { 8 };
         let mut record = [0; RECORD];
-        record[SOURCE] = (place.text / 16) as u32;
-        record[TARGET] = record[SOURCE];
+        record[SOURCE] = (place.source / 16) as u32;
+        record[TARGET] = (place.target / 16) as u32;
         record[BLOCKS] = blocks as u32;
         record[KEYS] = cipher.keys;
         record[ROUNDS_OR_BYTES] = cipher.rounds;
         record[FLAGS] = cipher.flags;
         record[COUNTER..COUNTER + 4].copy_from_slice(&cipher.counter);
         record[TWEAKS] = cipher.tweaks;
-        self.push(Stage::Cipher, cipher.kernel, record, blocks.div_ceil(blocks_of_a_lane));
+        self.push((Stage::Cipher, cipher.kernel, place.windows), record, blocks.div_ceil(blocks_of_a_lane));
     }
 
     /// Sums a part's text, which is the input if it is `deciphered`. `factors` says where the key's powers are, `width` how many words one has; behind GHASH's are those of its text.
     pub(crate) fn sum(&mut self, place: Place, bytes: usize, kernel: Kernel, deciphered: bool, factors: u32, width: u32) {
         let blocks_of_a_sum = if kernel == Kernel::Poly1305 { 2 } else { 1 };
-        let (mut items, mut source) = (bytes.div_ceil(16), place.text / 16);
+        let (mut items, mut source) = (bytes.div_ceil(16), if deciphered { place.source } else { place.target } / 16);
+        let mut windows = place.windows;
         for level in 0..LEVELS {
             let lanes = items.div_ceil(ITEMS);
             let target = if lanes == 1 { place.sum / 16 } else { self.scratch };
@@ -183,16 +219,16 @@ impl Filling {
                 record[FLAGS] = OF_TEXT | if deciphered { 0 } else { FROM_OUTPUT };
                 record[TABLE] = factors + LEVEL_WORDS as u32;
             }
-            self.push(stage, kernel, record, lanes);
+            self.push((stage, kernel, windows), record, lanes);
             if lanes == 1 {
                 break;
             }
-            (items, source) = (lanes, target);
+            (items, source, windows) = (lanes, target, Windows::default());
         }
     }
 
-    fn push(&mut self, stage: Stage, kernel: Kernel, mut record: [u32; RECORD], lanes: usize) {
-        let records = self.stages.entry((stage, kernel)).or_default();
+    fn push(&mut self, step: (Stage, Kernel, Windows), mut record: [u32; RECORD], lanes: usize) {
+        let records = self.stages.entry(step).or_default();
         record[0] = records.last().map_or(0, |last| last[0] + last[1]);
         record[1] = lanes as u32;
         records.push(record);
@@ -203,16 +239,56 @@ impl Filling {
     pub(crate) fn launch(&mut self, stream: &mut dyn Stream) -> Launch {
         let mut steps: Vec<Step> = Vec::with_capacity(self.stages.len());
         let (mut at, mut last) = (self.used, None);
-        for (&(stage, kernel), records) in &self.stages {
+        for (&(stage, kernel, windows), records) in &self.stages {
             let words = records.as_flattened();
             stream.control()[at..at + words.len()].copy_from_slice(words);
             let lanes = records.last().map_or(0, |last| last[0] + last[1]);
             let after = last.is_some_and(|last| last != stage);
-            steps.push(Step { kernel, records: at as u32, count: records.len() as u32, lanes, after });
+            steps.push(Step { kernel, records: at as u32, count: records.len() as u32, lanes, after, windows });
             (at, last) = (at + words.len(), Some(stage));
         }
         let sums = self.layout.sums()..self.layout.sums() + 32 * self.parts;
         let (inputs, outputs) = (core::mem::take(&mut self.inputs), core::mem::take(&mut self.outputs));
         Launch { control: at, text: self.text, inputs, outputs, sums, scratch: self.layout.scratch()..16 * self.scratch, steps }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_work_where_texts_lie_if_they_can() {
+        let lies = |handle: u64, offset: usize, computes: bool| Lies::Imported { handle, offset, computes };
+        for (from, to, bytes, copies) in [
+            (lies(1, 32, true), lies(2, 48, true), 64, [0, 0]),
+            (lies(1, 32, true), lies(1, 32, true), 64, [0, 0]),
+            (lies(1, 33, true), lies(2, 40, true), 64, [1, 1]),
+            // The last block of the output may be another's in part.
+            (lies(1, 32, true), lies(2, 48, true), 65, [0, 1]),
+            (lies(1, 32, false), lies(2, 48, false), 64, [1, 1]),
+            (Lies::Staged, lies(2, 48, true), 64, [1, 0]),
+        ] {
+            let mut filling = Filling::new(Layout::new(1 << 20), 1 << 20);
+            let place = filling.place(bytes, from, to);
+            assert_eq!([filling.inputs.len(), filling.outputs.len()], copies, "{from:?} {to:?} {bytes}");
+            let at = |lies: Lies, copies: usize| match lies {
+                Lies::Imported { offset, .. } if copies == 0 => offset,
+                _ => place.text,
+            };
+            assert_eq!([place.source, place.target], [at(from, copies[0]), at(to, copies[1])]);
+        }
+    }
+
+    #[test]
+    fn what_has_no_window_is_copied() {
+        let mut filling = Filling::new(Layout::new(1 << 20), 1 << 20);
+        for handle in 0..WINDOWS_MAX as u64 + 6 {
+            let lies = Lies::Imported { handle, offset: 0, computes: true };
+            filling.place(64, lies, lies);
+        }
+        assert_eq!([filling.inputs.len(), filling.outputs.len()], [6, 6]);
+        let known = Lies::Imported { handle: 0, offset: 64, computes: true };
+        assert_eq!(filling.place(64, known, known).source, 64, "a window that is open serves others");
     }
 }

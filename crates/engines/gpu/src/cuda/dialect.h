@@ -12,6 +12,8 @@ typedef unsigned int UINT;
 #define READ_INPUT(block, a, b, c, d) READ(text, block, a, b, c, d)
 #define READ_OUTPUT(block, a, b, c, d) READ(result, block, a, b, c, d)
 #define WRITE_OUTPUT(block, a, b, c, d) { result[block] = make_uint4(a, b, c, d); }
+#define READ_SUM READ_OUTPUT
+#define WRITE_SUM WRITE_OUTPUT
 
 #ifdef BYWASH_TWIN
 struct uint4 { UINT x, y, z, w; };

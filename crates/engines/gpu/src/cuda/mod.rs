@@ -204,7 +204,7 @@ impl Device for Cuda {
             _ => return None,
         };
         let pinned = Pinned { context: self.context.clone(), address: region.address(), owner };
-        Some(Window { handle: region.address() as u64, hold: Box::new(pinned) })
+        Some(Window { handle: region.address() as u64, computes: false, hold: Box::new(pinned) })
     }
 
     fn stream(&self) -> Result<Box<dyn Stream>, String> {

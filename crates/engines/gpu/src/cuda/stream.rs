@@ -66,7 +66,7 @@ impl CudaStream {
         match transfer.host {
             // SAFETY: the buffer has these bytes.
             Lies::Staged => unsafe { self.host[buffer].add(transfer.at).cast() },
-            Lies::Imported { handle, offset } => core::ptr::with_exposed_provenance_mut(handle as usize + offset),
+            Lies::Imported { handle, offset, .. } => core::ptr::with_exposed_provenance_mut(handle as usize + offset),
         }
     }
 

@@ -61,7 +61,7 @@ impl Device for Twin {
     }
 
     fn import(&self, region: &Region) -> Option<Window> {
-        Some(Window { handle: region.address() as u64, hold: Box::new(Nothing) })
+        Some(Window { handle: region.address() as u64, computes: false, hold: Box::new(Nothing) })
     }
 
     fn stream(&self) -> Result<Box<dyn Stream>, String> {
@@ -89,7 +89,7 @@ impl Imported for Nothing {
 fn elsewhere(transfer: &Transfer) -> Option<*mut u8> {
     match transfer.host {
         Lies::Staged => None,
-        Lies::Imported { handle, offset } => Some(core::ptr::with_exposed_provenance_mut(handle as usize + offset)),
+        Lies::Imported { handle, offset, .. } => Some(core::ptr::with_exposed_provenance_mut(handle as usize + offset)),
     }
 }
 

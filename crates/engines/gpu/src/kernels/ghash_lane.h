@@ -36,10 +36,10 @@ FN void ghash_lane(UINT lane, UINT records, UINT count BUFFERS) {
         UNROLL for (int i = 0; i < 4; i++) a[i] = 0u;
         LOOP for (UINT i = begin; i < end; i++) {
             UINT w0, w1, w2, w3;
-            READ_OUTPUT(source + i, w0, w1, w2, w3)
+            READ_SUM(source + i, w0, w1, w2, w3)
             ghash_multiply(a, h);
             a[0] ^= w0; a[1] ^= w1; a[2] ^= w2; a[3] ^= w3;
         }
     }
-    WRITE_OUTPUT(target + unit, a[0], a[1], a[2], a[3])
+    WRITE_SUM(target + unit, a[0], a[1], a[2], a[3])
 }

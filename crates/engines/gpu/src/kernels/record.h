@@ -1,7 +1,8 @@
 // What a launch is told: records of 16 words in the control buffer, which src/launch.rs writes. Operations of many keys and lengths share a launch; each has as many
 // lanes (invocations) as it needs, and a lane finds its record by the number of its first lane.
 //
-// BUFFERS are further parameters where buffers are no globals. The text that includes this says how the three buffers are reached: CONTROL(word), READ_CONTROL, READ_INPUT(block, a, b, c, d), READ_OUTPUT and WRITE_OUTPUT, whose blocks are 16 bytes.
+// BUFFERS are further parameters where buffers are no globals. The text that includes this says how the buffers are reached: CONTROL(word), READ_CONTROL, READ_INPUT(block, a, b, c, d), READ_OUTPUT and WRITE_OUTPUT, whose blocks are 16 bytes, and READ_SUM and WRITE_SUM, which
+// reach the stream's own output buffer where READ_OUTPUT and WRITE_OUTPUT may reach other memory.
 
 #define RECORD_WORDS 16u
 #define FIRST_LANE 0u

@@ -1,6 +1,7 @@
 //! What is set up once: instance, device, queue, pipelines.
 
 use super::SHADERS;
+use super::memory::imported_usage;
 use crate::device::Kernel;
 use ash::ext::external_memory_host;
 use ash::{Device, Entry, Instance, vk};
@@ -21,6 +22,8 @@ pub(super) struct Context {
     pub(super) external: Option<External>,
     /// Whether buffers lie in memory that is the device's and the host's alike, so that nothing is copied between the two.
     pub(super) unified: bool,
+    /// Most bytes of a buffer that kernels see.
+    range_max: usize,
     pub(super) family: u32,
     /// A queue takes submissions of one thread at a time.
     pub(super) queue: Mutex<vk::Queue>,
@@ -36,6 +39,8 @@ pub(super) struct External {
     pub(super) functions: external_memory_host::Device,
     /// Of which addresses and lengths are multiples, in bytes.
     pub(super) alignment: usize,
+    /// Whether kernels can read and write what was imported.
+    pub(super) computes: bool,
 }
 
 /// `what` failed, in words.
@@ -101,6 +106,7 @@ impl Context {
             memories,
             external,
             unified: shares && staged != Some(true),
+            range_max: properties.limits.max_storage_buffer_range as usize,
             family,
             queue: Mutex::new(queue),
             set_layout: vk::DescriptorSetLayout::null(),
@@ -114,7 +120,7 @@ impl Context {
 
     /// Makes a pipeline of each kernel.
     fn pipelines(&mut self) -> Result<(), String> {
-        let bindings: [_; 3] = core::array::from_fn(|binding| {
+        let bindings: [_; 4] = core::array::from_fn(|binding| {
             vk::DescriptorSetLayoutBinding::default()
                 .binding(binding as u32)
                 .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
@@ -146,6 +152,11 @@ impl Context {
             self.pipelines.extend(pipeline);
         }
         Ok(())
+    }
+
+    /// Whether kernels work in imported memory of so many bytes: where a card would read it word by word over its bus, it is copied instead.
+    pub(super) fn computes_in(&self, bytes: usize) -> bool {
+        self.unified && self.external.as_ref().is_some_and(|external| external.computes) && bytes <= self.range_max
     }
 
     /// One line for people.
@@ -193,8 +204,8 @@ fn choose(instance: &Instance) -> Result<(vk::PhysicalDevice, u32), String> {
 }
 
 /// Whether a buffer over memory of the host's is something that the device has.
-fn imports_buffers(instance: &Instance, physical: vk::PhysicalDevice) -> bool {
-    let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+fn imports_buffers(instance: &Instance, physical: vk::PhysicalDevice, computes: bool) -> bool {
+    let usage = imported_usage(computes);
     let kind = vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
     let buffer = vk::PhysicalDeviceExternalBufferInfo::default().usage(usage).handle_type(kind);
     let mut properties = vk::ExternalBufferProperties::default();
@@ -208,7 +219,7 @@ fn open(instance: &Instance, physical: vk::PhysicalDevice, family: u32) -> Resul
     // SAFETY: plain questions about a device.
     let known = unsafe { instance.enumerate_device_extension_properties(physical) }.unwrap_or_default();
     let imports = known.iter().any(|extension| extension.extension_name_as_c_str() == Ok(external_memory_host::NAME))
-        && imports_buffers(instance, physical);
+        && imports_buffers(instance, physical, false);
     let extensions: Vec<_> = imports.then(|| external_memory_host::NAME.as_ptr()).into_iter().collect();
     let create = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
     // SAFETY: the structures live until the call returns.
@@ -219,7 +230,11 @@ fn open(instance: &Instance, physical: vk::PhysicalDevice, family: u32) -> Resul
         // SAFETY: as above.
         unsafe { instance.get_physical_device_properties2(physical, &mut all) };
         let alignment = (properties.min_imported_host_pointer_alignment as usize).max(1);
-        External { functions: external_memory_host::Device::new(instance, &device), alignment }
+        External {
+            functions: external_memory_host::Device::new(instance, &device),
+            alignment,
+            computes: imports_buffers(instance, physical, true),
+        }
     });
     Ok((device, external))
 }

@@ -1,4 +1,4 @@
-// GLSL's words for ../kernels, and the three buffers.
+// GLSL's words for ../kernels, and the four buffers.
 #extension GL_EXT_control_flow_attributes : require
 
 #define UINT uint
@@ -17,6 +17,7 @@ layout(local_size_x = 64) in;
 layout(std430, binding = 0) readonly buffer Control { uint control[]; };
 layout(std430, binding = 1) readonly buffer Input { uvec4 text[]; };
 layout(std430, binding = 2) buffer Output { uvec4 result[]; };
+layout(std430, binding = 3) buffer Sums { uvec4 sums[]; };
 layout(push_constant) uniform Push { uint records, count, lanes; };
 
 #define BUFFERS
@@ -27,4 +28,6 @@ layout(push_constant) uniform Push { uint records, count, lanes; };
 #define READ_INPUT(block, a, b, c, d) READ(text, block, a, b, c, d)
 #define READ_OUTPUT(block, a, b, c, d) READ(result, block, a, b, c, d)
 #define WRITE_OUTPUT(block, a, b, c, d) { result[block] = uvec4(a, b, c, d); }
+#define READ_SUM(block, a, b, c, d) READ(sums, block, a, b, c, d)
+#define WRITE_SUM(block, a, b, c, d) { sums[block] = uvec4(a, b, c, d); }
 #define MAIN(lane_function) void main() { if (gl_GlobalInvocationID.x < lanes) lane_function(gl_GlobalInvocationID.x, records, count); }

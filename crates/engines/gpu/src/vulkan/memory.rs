@@ -84,6 +84,12 @@ impl Drop for Buffer {
     }
 }
 
+/// What buffers over memory of the host's are used for.
+pub(super) fn imported_usage(computes: bool) -> vk::BufferUsageFlags {
+    let copies = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    if computes { copies | vk::BufferUsageFlags::STORAGE_BUFFER } else { copies }
+}
+
 /// A buffer over memory of the host's that is there already.
 pub(super) struct HostBuffer {
     context: Arc<Context>,
@@ -103,7 +109,7 @@ impl HostBuffer {
         }
         let (device, kind) = (&context.device, Handle::HOST_ALLOCATION_EXT);
         let mut handles = vk::ExternalMemoryBufferCreateInfo::default().handle_types(kind);
-        let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+        let usage = imported_usage(external.computes);
         let create = vk::BufferCreateInfo::default().size(bytes as u64).usage(usage).push_next(&mut handles);
         let pointer = core::ptr::with_exposed_provenance_mut(address);
         let mut properties = vk::MemoryHostPointerPropertiesEXT::default();

@@ -72,7 +72,7 @@ impl Device for Vulkan {
     /// Streams know it by its buffer.
     fn import(&self, region: &Region) -> Option<Window> {
         let imported = memory::HostBuffer::new(&self.context, region.address(), region.bytes())?;
-        Some(Window { handle: imported.handle.as_raw(), hold: Box::new(imported) })
+        Some(Window { handle: imported.handle.as_raw(), computes: self.context.computes_in(region.bytes()), hold: Box::new(imported) })
     }
 
     fn stream(&self) -> Result<Box<dyn Stream>, String> {

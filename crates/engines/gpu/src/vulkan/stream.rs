@@ -3,10 +3,11 @@
 use super::GROUP;
 use super::context::{Context, failed};
 use super::memory::{Buffer, Seen};
-use crate::device::{Launch, Layout, Lies, Step, Stream, Transfer, UnderWay};
+use crate::device::{Launch, Layout, Lies, Step, Stream, Transfer, UnderWay, WINDOWS_MAX, Windows};
 use ash::vk::{self, Handle};
 use core::ops::Range;
 use core::sync::atomic::Ordering;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Barrier, PoisonError};
 use std::time::{Duration, Instant};
 use zeroize::Zeroize;
@@ -28,6 +29,8 @@ const TRANSFER: Scope = (
 const CONTROL: usize = 0;
 const INPUT: usize = 1;
 const OUTPUT: usize = 2;
+/// Of a set: those, and the output buffer once more for the sums.
+const BINDINGS: u32 = 4;
 
 /// See the [module](self).
 pub(super) struct VulkanStream {
@@ -38,6 +41,9 @@ pub(super) struct VulkanStream {
     own: Option<[Buffer; 3]>,
     descriptors: vk::DescriptorPool,
     set: vk::DescriptorSet,
+    /// For the sets of texts that lie in memory of the host's, of the launch that was recorded last; null where kernels do not work there.
+    windows: vk::DescriptorPool,
+    sets: BTreeMap<Windows, vk::DescriptorSet>,
     commands: vk::CommandPool,
     buffer: vk::CommandBuffer,
     fence: vk::Fence,
@@ -64,6 +70,8 @@ impl VulkanStream {
             own,
             descriptors: vk::DescriptorPool::null(),
             set: vk::DescriptorSet::null(),
+            windows: vk::DescriptorPool::null(),
+            sets: BTreeMap::new(),
             commands: vk::CommandPool::null(),
             buffer: vk::CommandBuffer::null(),
             fence: vk::Fence::null(),
@@ -76,35 +84,73 @@ impl VulkanStream {
     fn objects(&mut self) -> Result<(), String> {
         let context = self.context.clone();
         let device = &context.device;
-        let sizes = [vk::DescriptorPoolSize::default().ty(vk::DescriptorType::STORAGE_BUFFER).descriptor_count(3)];
-        let create = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
-        let layouts = [context.set_layout];
+        let pool = |sets: u32| {
+            let sizes = [vk::DescriptorPoolSize::default().ty(vk::DescriptorType::STORAGE_BUFFER).descriptor_count(BINDINGS * sets)];
+            // SAFETY: the structures live until the call returns.
+            unsafe { device.create_descriptor_pool(&vk::DescriptorPoolCreateInfo::default().max_sets(sets).pool_sizes(&sizes), None) }
+                .map_err(failed("vkCreateDescriptorPool"))
+        };
+        self.descriptors = pool(1)?;
+        if context.computes_in(0) {
+            self.windows = pool(WINDOWS_MAX as u32)?;
+        }
+        self.set = self.allocate_set(self.descriptors)?;
+        self.bind(self.set, Windows::default());
         let commands = vk::CommandPoolCreateInfo::default()
             .queue_family_index(context.family)
             .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER | vk::CommandPoolCreateFlags::TRANSIENT);
         // SAFETY: all of the context's device; structures live until each call returns; `drop` destroys what was made.
         unsafe {
-            self.descriptors = device.create_descriptor_pool(&create, None).map_err(failed("vkCreateDescriptorPool"))?;
-            let allocate = vk::DescriptorSetAllocateInfo::default().descriptor_pool(self.descriptors).set_layouts(&layouts);
-            self.set = device.allocate_descriptor_sets(&allocate).map_err(failed("vkAllocateDescriptorSets"))?[0];
             self.commands = device.create_command_pool(&commands, None).map_err(failed("vkCreateCommandPool"))?;
             let allocate = vk::CommandBufferAllocateInfo::default().command_pool(self.commands).command_buffer_count(1);
             self.buffer = device.allocate_command_buffers(&allocate).map_err(failed("vkAllocateCommandBuffers"))?[0];
             self.fence = device.create_fence(&vk::FenceCreateInfo::default(), None).map_err(failed("vkCreateFence"))?;
         }
-        let infos = self.buffers().map(|buffer| [vk::DescriptorBufferInfo::default().buffer(buffer.handle).range(vk::WHOLE_SIZE)]);
+        Ok(())
+    }
+
+    fn allocate_set(&self, pool: vk::DescriptorPool) -> Result<vk::DescriptorSet, String> {
+        let layouts = [self.context.set_layout];
+        let allocate = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
+        // SAFETY: pool and layout are of this device; the structures live until the call returns.
+        Ok(unsafe { self.context.device.allocate_descriptor_sets(&allocate) }.map_err(failed("vkAllocateDescriptorSets"))?[0])
+    }
+
+    /// Says what a set's kernels see: control, texts, results, and sums, which are always the stream's own.
+    fn bind(&self, set: vk::DescriptorSet, windows: Windows) {
+        let [control, input, output] = self.buffers().map(|buffer| buffer.handle);
+        let window = |handle: Option<u64>, own| handle.map_or(own, vk::Buffer::from_raw);
+        let infos = [control, window(windows.from, input), window(windows.to, output), output]
+            .map(|buffer| [vk::DescriptorBufferInfo::default().buffer(buffer).range(vk::WHOLE_SIZE)]);
         let writes: Vec<_> = (0..)
             .zip(&infos)
             .map(|(binding, info)| {
                 vk::WriteDescriptorSet::default()
-                    .dst_set(self.set)
+                    .dst_set(set)
                     .dst_binding(binding)
                     .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
                     .buffer_info(info)
             })
             .collect();
-        // SAFETY: set and buffers were made for each other; nothing uses the set yet.
-        unsafe { device.update_descriptor_sets(&writes, &[]) };
+        // SAFETY: sets and buffers are of one device; nothing uses the set yet. What was imported lives as long as the texts in it are computed.
+        unsafe { self.context.device.update_descriptor_sets(&writes, &[]) };
+    }
+
+    /// Makes a set for each pair of windows of a launch.
+    fn open_windows(&mut self, launch: &Launch) -> Result<(), String> {
+        if !self.sets.is_empty() {
+            self.sets.clear();
+            // SAFETY: the launch that used them has ended: streams wait before they start anew.
+            unsafe { self.context.device.reset_descriptor_pool(self.windows, vk::DescriptorPoolResetFlags::empty()) }
+                .map_err(failed("vkResetDescriptorPool"))?;
+        }
+        for windows in launch.steps.iter().map(|step| step.windows).filter(|windows| *windows != Windows::default()) {
+            if !self.sets.contains_key(&windows) {
+                let set = self.allocate_set(self.windows)?;
+                self.bind(set, windows);
+                self.sets.insert(windows, set);
+            }
+        }
         Ok(())
     }
 
@@ -138,7 +184,7 @@ impl VulkanStream {
     /// Where bytes lie that are to come to this place of a buffer, or from it; `None` if they are there already.
     fn elsewhere(&self, buffer: usize, transfer: &Transfer) -> Option<(vk::Buffer, usize)> {
         match transfer.host {
-            Lies::Imported { handle, offset } => Some((vk::Buffer::from_raw(handle), offset)),
+            Lies::Imported { handle, offset, .. } => Some((vk::Buffer::from_raw(handle), offset)),
             Lies::Staged => self.own.as_ref().map(|_| (self.host[buffer].handle, transfer.at)),
         }
     }
@@ -188,15 +234,16 @@ impl VulkanStream {
     }
 
     fn kernels(&self, launch: &Launch) {
-        let device = &self.context.device;
-        // SAFETY: recording; the set is bound once for all kernels, which share a layout.
-        unsafe {
-            let layout = self.context.pipeline_layout;
-            device.cmd_bind_descriptor_sets(self.buffer, vk::PipelineBindPoint::COMPUTE, layout, 0, &[self.set], &[]);
-        }
+        let (device, layout) = (&self.context.device, self.context.pipeline_layout);
+        let mut bound = None;
         for step in &launch.steps {
             if step.after {
                 self.barrier(COMPUTE, COMPUTE);
+            }
+            let set = self.sets.get(&step.windows).copied().unwrap_or(self.set);
+            if bound.replace(set) != Some(set) {
+                // SAFETY: recording; all kernels share a layout, of which the set is.
+                unsafe { device.cmd_bind_descriptor_sets(self.buffer, vk::PipelineBindPoint::COMPUTE, layout, 0, &[set], &[]) };
             }
             self.dispatch(step);
         }
@@ -254,6 +301,7 @@ impl Stream for VulkanStream {
     }
 
     fn start(&mut self, launch: &Launch) -> Result<(), String> {
+        self.open_windows(launch)?;
         self.record(|| {
             self.upload(launch);
             self.kernels(launch);
@@ -358,6 +406,7 @@ impl Drop for VulkanStream {
             device.destroy_fence(self.fence, None);
             device.destroy_command_pool(self.commands, None);
             device.destroy_descriptor_pool(self.descriptors, None);
+            device.destroy_descriptor_pool(self.windows, None);
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What the suite does not see: memory of the device's own, parts and many streams, and that no key stays behind.
 
 use super::Vulkan;
-use crate::device::{Device, Lies};
+use crate::device::{Device, Lies, WINDOWS_MAX};
 use crate::engine::GpuEngine;
 use crate::launch::Filling;
 use crate::message::Message;
 use crate::session::Session;
 use bywash_conformance::{Area, Options};
-use bywash_core::{Algorithm, Data, Direction, Engine, Key, Operation, SessionParams};
+use bywash_core::{Algorithm, Data, Direction, Engine, HostMemory, Key, Operation, SessionParams, Task, memory};
 
 /// Opens what is here, or says why nothing is.
 fn open(staged: bool, text: usize) -> Option<Vulkan> {
@@ -100,6 +100,44 @@ fn no_sum_stays_in_memory() {
                 assert!(!staged || wiped(&output, 0, 34_464), "{algorithm}, text in the device's own memory");
                 engine.0.give_back(stream);
             }
+        }
+    }
+}
+
+/// More texts, each in memory of its own, than a launch has windows.
+#[test]
+fn kernels_work_in_imported_memory_where_it_is_shared() {
+    const LEN: usize = 64 << 10;
+    let Some(device) = open(false, 8 << 20) else { return };
+    let mut texts: Vec<HostMemory> = (0..WINDOWS_MAX + 9).map(|_| HostMemory::zeroed(LEN)).collect();
+    let region = memory::region(&texts[0]).unwrap();
+    let Some(window) = device.import(&region) else { return eprintln!("skipped: {} imports no memory", device.describe()) };
+    assert!(window.computes, "{}", device.describe());
+    drop((window, region));
+    let engine = GpuEngine::new("gpu-windows", Box::new(device));
+    for algorithm in [Algorithm::Aes256Gcm, Algorithm::ChaCha20Poly1305, Algorithm::Aes128Xts] {
+        let params = SessionParams::new(algorithm, Key::Symmetric((0..32).collect::<Vec<u8>>()[..].into())).unwrap();
+        let keyed = engine.open(&params).unwrap();
+        let iv = vec![7; algorithm.usual_iv_len()];
+        let clear = |number: usize| (0..LEN).map(|i| (i * 7 + number) as u8).collect::<Vec<u8>>();
+        let mut sealed = Vec::new();
+        for (number, text) in texts.iter_mut().enumerate() {
+            text.copy_from_slice(&clear(number));
+            let (mut heap, mut tag) = (clear(number), vec![0; params.tag_len()]);
+            let data = Data::InPlace(&mut heap);
+            keyed.run(&mut Operation { direction: Direction::Encrypt, iv: &iv, aad: b"", data, tag: &mut tag }).unwrap();
+            sealed.push((heap, tag));
+        }
+        let mut tags: Vec<Vec<u8>> = vec![vec![0; params.tag_len()]; texts.len()];
+        let task = |(text, tag)| {
+            Task::new(&*keyed, Operation { direction: Direction::Encrypt, iv: &iv, aad: b"", data: Data::InPlace(text), tag })
+        };
+        let mut batch: Vec<_> = texts.iter_mut().map(|text| &mut text[..]).zip(tags.iter_mut().map(|tag| &mut tag[..])).map(task).collect();
+        engine.run(&mut batch);
+        assert!(batch.iter().all(|task| task.outcome == Ok(LEN)), "{algorithm}");
+        drop(batch);
+        for ((text, tag), (right, right_tag)) in texts.iter().zip(&tags).zip(&sealed) {
+            assert!(text[..] == right[..] && tag == right_tag, "{algorithm}");
         }
     }
 }
