@@ -146,7 +146,7 @@ pub(crate) struct Span {
 /// After so many batches in a row whose engine got to know memory, that is taken for a part of what batches take.
 const IMPORTS_MAX: u32 = 64;
 
-/// For so many requests room is kept when there are none.
+/// For so many requests room is kept, however few there are; else a quarter of the room is kept when an eighth is needed.
 const ROOM_KEPT: usize = 1 << 14;
 
 /// What is to be done once the lock is given back, for it takes longer than most of what is done under it.
@@ -424,8 +424,9 @@ impl State {
         if let Some(entry) = self.entries.remove(&id) {
             ended.push(entry.end(id, outcome));
         }
-        if self.entries.is_empty() && self.entries.capacity() > ROOM_KEPT {
-            self.entries.shrink_to(ROOM_KEPT);
+        let room = self.entries.capacity();
+        if room > 2 * ROOM_KEPT && self.entries.len() < room / 8 {
+            self.entries.shrink_to(room / 4);
         }
     }
 

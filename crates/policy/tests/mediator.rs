@@ -115,6 +115,22 @@ fn what_came_all_at_once_does_not_all_go_in_one_launch() {
     }
 }
 
+/// Lets the engines do all that waits; `takes` says of a batch that is given to an engine when it ends and how long that engine was at it. When the last one has ended.
+fn until_all_ended(policy: &mut dyn Policy, mut now: Time, mut takes: impl FnMut(Time, EngineId, usize) -> (Time, u64)) -> Time {
+    let mut running: Vec<(Time, EngineId, Vec<RequestId>, u64)> = vec![];
+    loop {
+        let mut batch = vec![];
+        while let Decision::Dispatch(engine) = policy.decide(now, &mut batch) {
+            let (end, service) = takes(now, engine, batch.len());
+            running.push((end, engine, std::mem::take(&mut batch), service));
+        }
+        let Some(place) = (0..running.len()).min_by_key(|&place| running[place].0) else { return now };
+        let (end, engine, batch, service) = running.swap_remove(place);
+        now = end;
+        policy.event(end, Event::Finished { engine, batch: &batch, service_ns: Some(service) });
+    }
+}
+
 /// What came of crowds of 500 requests of 16 KiB that were handed over at once.
 #[derive(Default)]
 struct Outcome {
@@ -132,28 +148,16 @@ fn crowds(lag_ns: u64) -> Outcome {
         for id in 0..500 {
             policy.event(now, Event::Arrived(request(round * 1_000 + id, 16 << 10, BOTH)));
         }
-        let mut running: Vec<(Time, EngineId, Vec<RequestId>, u64)> = vec![];
-        loop {
-            let mut batch = vec![];
-            while let Decision::Dispatch(engine) = policy.decide(now, &mut batch) {
-                let count = batch.len() as u64;
-                let (end, service) = if engine.0 == 0 {
-                    outcome.by_processor += batch.len();
-                    outcome.longest_run = outcome.longest_run.max(batch.len());
-                    (now + lag_ns + count * 2_500, count * 2_500)
-                } else {
-                    outcome.by_gpu += batch.len();
-                    device_free = device_free.max(now) + 25_000 + count * 1_700;
-                    (device_free, device_free.since_ns(now))
-                };
-                running.push((end, engine, std::mem::take(&mut batch), service));
+        now = until_all_ended(&mut *policy, now, |now, engine, count| {
+            if engine.0 == 0 {
+                outcome.by_processor += count;
+                outcome.longest_run = outcome.longest_run.max(count);
+                return (now + lag_ns + count as u64 * 2_500, count as u64 * 2_500);
             }
-            let Some(next) = running.iter().map(|(end, ..)| *end).min() else { break };
-            let place = running.iter().position(|(end, ..)| *end == next).unwrap();
-            let (end, engine, batch, service) = running.swap_remove(place);
-            now = end;
-            policy.event(end, Event::Finished { engine, batch: &batch, service_ns: Some(service) });
-        }
+            outcome.by_gpu += count;
+            device_free = device_free.max(now) + 25_000 + count as u64 * 1_700;
+            (device_free, device_free.since_ns(now))
+        });
         now = now + 1_000_000;
     }
     outcome
@@ -208,4 +212,50 @@ fn of_two_launches_under_way_the_later_one_is_not_thought_slow() {
     // One that was overtaken by a short one took as long as it took.
     let overtaken = of_gpu_after([(0, large, takes), (takes - 300_000, MIB, takes - 100_000)]);
     assert!(overtaken.abs_diff(alone) < alone / 4, "{overtaken} of {alone}");
+}
+
+#[test]
+fn a_launch_that_was_spare_goes_when_the_processor_does_not_end() {
+    let mut policy = by_name("mediator", &[engine("cpu", 1, 1, 0.0, 0.6), engine("gpu", 1, 64, 25_000.0, 0.05)]).unwrap();
+    let mut now = BEGIN;
+    // Both are known.
+    for id in 1..=20 {
+        let takes = |engine: EngineId| if engine.0 == 0 { 2_500 } else { 25_300 };
+        now = whole(&mut *policy, now, request(id, 4_096, if id % 2 == 0 { CPU } else { GPU }), takes).1 + 100_000;
+    }
+    policy.event(now, Event::Arrived(request(50, 4_096, BOTH)));
+    assert_eq!(policy.decide(now, &mut vec![]), Decision::Dispatch(EngineId(0)));
+    // That one never ends.
+    for id in 51..55 {
+        policy.event(now, Event::Arrived(request(id, 4_096, BOTH)));
+    }
+    let began = now;
+    loop {
+        match policy.decide(now, &mut vec![]) {
+            Decision::WaitUntil(until) => now = until,
+            decision => break assert_eq!(decision, Decision::Dispatch(EngineId(1))),
+        }
+    }
+    assert!(now.since_ns(began) < 1_000_000, "{} us", now.since_ns(began) / 1_000);
+}
+
+#[test]
+fn what_was_late_once_is_tried_again() {
+    let mut policy = by_name("mediator", &[engine("cpu", 2, 1, 0.0, 0.22), engine("gpu", 1, 1024, 25_000.0, 0.12)]).unwrap();
+    let mut now = BEGIN;
+    let mut by_processor = [0usize; 2];
+    for round in 0..8_000 {
+        let lag_ns = if round < 200 { 80_000 } else { 0 };
+        let crowd = if round < 200 { 500 } else { 20 };
+        for id in 0..crowd {
+            policy.event(now, Event::Arrived(request(round * 1_000 + id, 4_096, BOTH)));
+        }
+        now = until_all_ended(&mut *policy, now, |now, engine, count| {
+            by_processor[usize::from(round >= 7_000)] += if engine.0 == 0 { count } else { 0 };
+            let (late, service) = if engine.0 == 0 { (lag_ns, count as u64 * 1_000) } else { (0, 25_000 + count as u64 * 500) };
+            (now + late + service, service)
+        });
+        now = now + 200_000;
+    }
+    assert!(by_processor[1] > 15_000, "{} of the last 20,000", by_processor[1]);
 }

@@ -133,14 +133,9 @@ impl Belief {
 
     /// The index, as far as it is to be trusted for what takes so long.
     fn index_at(&self, now: Time, ns: f64) -> f64 {
-        self.index * self.trust(now, ns)
-    }
-
-    /// How much what was last seen of its load, in something that takes so long, is still to be trusted: from 1 down to 0.
-    pub(super) fn trust(&self, now: Time, ns: f64) -> f64 {
         let Some(seen) = self.seen else { return 0.0 };
         let lives = now.since_ns(seen) as f64 / HALF_LIFE_NS.max(HALF_LIFE_BATCHES * ns);
-        (-lives.min(self.passed as f64 / HALF_LIFE_REQUESTS)).exp2()
+        self.index * (-lives.min(self.passed as f64 / HALF_LIFE_REQUESTS)).exp2()
     }
 
     /// A batch has taken so long.

@@ -12,24 +12,34 @@ const STEADY: core::ops::Range<f64> = 0.8..1.25;
 pub(super) struct Gap {
     mean_ns: f64,
     last: Option<Time>,
-    /// How many came then.
+    /// How many came then, and how long that was after those before; `None` for the first.
     together: u32,
+    after_ns: Option<u64>,
     seen: u32,
 }
 
 impl Gap {
     /// What comes at one time was handed over since the time before that.
     pub(super) fn arrival(&mut self, now: Time) {
-        let together = core::mem::replace(&mut self.together, 1);
-        let Some(last) = self.last.replace(now) else { return };
-        if last == now {
-            self.together += together;
-            return;
+        match self.last {
+            // Clocks of several threads: some look a little later than they are heard.
+            Some(last) if now <= last => return self.together += 1,
+            Some(last) => {
+                self.book();
+                self.after_ns = Some(now.since_ns(last));
+            }
+            None => {}
         }
-        self.seen = self.seen.saturating_add(together);
-        let gap = now.since_ns(last) as f64 / f64::from(together);
-        let weight = f64::max(f64::from(together) / f64::from(self.seen), f64::from(together) * WEIGHT_MIN);
-        self.mean_ns += (gap - self.mean_ns) * weight.min(1.0);
+        (self.last, self.together) = (Some(now), 1);
+    }
+
+    /// Counts those that came last, whose number is known now.
+    fn book(&mut self) {
+        let Some(after_ns) = self.after_ns else { return };
+        self.seen = self.seen.saturating_add(self.together);
+        let together = f64::from(self.together);
+        let weight = (together / f64::from(self.seen)).max(together * WEIGHT_MIN).min(1.0);
+        self.mean_ns += (after_ns as f64 / together - self.mean_ns) * weight;
     }
 
     /// Whether this is the time of the last arrival.
@@ -63,5 +73,17 @@ mod tests {
         for gap in [crowds, singly] {
             assert!((990.0..1_010.0).contains(&gap.mean_ns), "{}", gap.mean_ns);
         }
+    }
+
+    #[test]
+    fn a_straggler_is_no_crowd() {
+        let mut gap = Gap::default();
+        for round in 0..200_u64 {
+            (0..50).for_each(|_| gap.arrival(Time(round * 100_000)));
+            gap.arrival(Time(round * 100_000 + 2_000));
+            // A thread whose clock was read before.
+            gap.arrival(Time(round * 100_000 + 1_000));
+        }
+        assert!((1_000.0..2_000.0).contains(&gap.mean_ns), "{}", gap.mean_ns);
     }
 }

@@ -6,6 +6,8 @@
 //! processor computes is taken from those who hand over, and from launches: the engines do not add up, so the processor competes for a crowd with what it would take for all of it
 //! ([`Mediator::lag_ns`](super::Mediator::lag_ns)). Where there is no lag, as in simulations, nothing of that shows.
 
+use bywash_core::Time;
+
 /// What an observation counts for in the mean.
 const GAIN: f64 = 1.0 / 16.0;
 /// No observation counts for more, in nanoseconds: the thread was kept from running.
@@ -14,17 +16,40 @@ const MOST_NS: f64 = 100e3;
 /// No run is longer than so many lags: handing over is a tenth of it then, and others wait for the worker.
 const LONG: f64 = 10.0;
 
+/// Without observation, what is believed falls by half in this time, 250 ms, and this many requests that the processor did not get: nobody who is never asked is late.
+const HALF_LIFE_NS: f64 = 250e6;
+const HALF_LIFE_REQUESTS: f64 = 100.0;
+
 /// From a decision until a worker begins, lately, in nanoseconds.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Lag(f64);
+pub(super) struct Lag {
+    mean: f64,
+    seen: Option<Time>,
+    /// Requests that went elsewhere since.
+    passed: usize,
+}
 
 impl Lag {
-    pub(super) fn observe(&mut self, ns: u64) {
-        self.0 += GAIN * ((ns as f64).min(MOST_NS) - self.0);
+    pub(super) fn observe(&mut self, now: Time, ns: u64) {
+        // What was nearly forgotten is learnt anew.
+        let gain = GAIN.max(1.0 - self.trust(now));
+        self.mean += gain * ((ns as f64).min(MOST_NS) - self.mean);
+        (self.seen, self.passed) = (Some(now), 0);
     }
 
-    pub(super) fn ns(self) -> f64 {
-        self.0
+    /// So many requests went elsewhere.
+    pub(super) fn pass(&mut self, requests: usize) {
+        self.passed = self.passed.saturating_add(requests);
+    }
+
+    fn trust(&self, now: Time) -> f64 {
+        let Some(seen) = self.seen else { return 0.0 };
+        let lives = now.since_ns(seen) as f64 / HALF_LIFE_NS;
+        (-lives.min(self.passed as f64 / HALF_LIFE_REQUESTS)).exp2()
+    }
+
+    pub(super) fn ns(&self, now: Time) -> f64 {
+        self.mean * self.trust(now)
     }
 }
 
@@ -55,8 +80,20 @@ mod tests {
     #[test]
     fn a_thread_that_is_kept_from_running_counts_for_little() {
         let mut lag = Lag::default();
-        (0..100).for_each(|_| lag.observe(10_000));
-        lag.observe(4_000_000);
-        assert!((9_000.0..17_000.0).contains(&lag.ns()), "{}", lag.ns());
+        (0..100).for_each(|_| lag.observe(Time(0), 10_000));
+        lag.observe(Time(0), 4_000_000);
+        assert!((9_000.0..17_000.0).contains(&lag.ns(Time(0))), "{}", lag.ns(Time(0)));
+    }
+
+    #[test]
+    fn what_is_not_seen_any_more_is_forgotten_and_learnt_anew() {
+        let mut lag = Lag::default();
+        (0..100).for_each(|_| lag.observe(Time(0), 40_000));
+        let later = Time(2_000_000_000);
+        assert!(lag.ns(later) > 39_000.0, "nobody was asked for meanwhile");
+        lag.pass(10_000);
+        assert!(lag.ns(Time(1_000_000)) > 39_000.0 && lag.ns(later) < 1_000.0);
+        lag.observe(later, 1_000);
+        assert!(lag.ns(later) < 2_000.0, "{}", lag.ns(later));
     }
 }

@@ -34,6 +34,7 @@
 
 mod belief;
 mod cut;
+mod engine;
 mod gap;
 mod lag;
 mod offer;
@@ -45,12 +46,12 @@ pub use setting::{NAME, Prefer, Setting, WAIT_NS, help};
 use crate::placement::PATIENCE_NS;
 use crate::waiting::{Entry, Waiting};
 use crate::workers::Workers;
-use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Reason, Request, RequestId};
-use belief::{Belief, Shape};
+use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Policy, Reason, Request, RequestId};
+use belief::Shape;
 use bywash_core::route::{ROUTES, SizeClass, route_index};
 use bywash_core::{Algorithm, Direction, Time, divide};
+use engine::{EngineState, Running};
 use gap::Gap;
-use lag::Lag;
 use offer::Offer;
 use pack::Wager;
 
@@ -102,39 +103,13 @@ struct Resolved {
     waiting: usize,
 }
 
+/// After so many arrivals a decision is made anew in any case.
+const GROWTH_MAX: usize = 32;
+
 impl Resolved {
     fn holds(self, now: Time, waiting: usize) -> bool {
-        now < self.until && waiting <= self.waiting + self.waiting / 2
+        now < self.until && waiting <= self.waiting + (self.waiting / 2).min(GROWTH_MAX)
     }
-}
-
-struct EngineState {
-    belief: Belief,
-    lanes: Lanes,
-    workers: usize,
-    running: Vec<Running>,
-    is_processor: bool,
-    watts: f64,
-    host_ns: f64,
-    host_ns_per_byte: f64,
-    /// Of a processor.
-    lag: Lag,
-    /// When the launch that ended last was given to it, and when it ended.
-    last_launch: Option<(Time, Time)>,
-}
-
-/// A batch that an engine works on.
-struct Running {
-    first: RequestId,
-    start: Time,
-    algorithm: Algorithm,
-    count: usize,
-    /// Mean size of its operations.
-    bytes: u64,
-    expected_end: Time,
-    is_launch: bool,
-    /// Whether others were left to wait.
-    is_crowded: bool,
 }
 
 struct Kind {
@@ -174,22 +149,10 @@ impl Mediator {
     /// # Panics
     /// With more than [`ENGINES_MAX`](crate::ENGINES_MAX) engines.
     pub fn new(engines: &[EngineInfo], setting: Setting) -> Self {
-        let state = |info: &EngineInfo| EngineState {
-            belief: Belief::of(info, !info.costs.is_processor()),
-            lanes: info.lanes.clone(),
-            workers: info.workers,
-            running: Vec::with_capacity(info.workers),
-            is_processor: info.costs.is_processor(),
-            watts: info.costs.watts.unwrap_or(1.0),
-            host_ns: info.costs.host_ns,
-            host_ns_per_byte: info.costs.host_ns_per_byte,
-            lag: Lag::default(),
-            last_launch: None,
-        };
         Self {
             setting,
             workers: Workers::new(engines),
-            engines: engines.iter().map(state).collect(),
+            engines: engines.iter().map(EngineState::new).collect(),
             waiting: Waiting::default(),
             kinds: Vec::new(),
             by_route: vec![Vec::new(); ROUTES],
@@ -235,7 +198,7 @@ impl Mediator {
         for (overdue, state) in self.overdue.iter_mut().zip(&self.engines) {
             let late = |running: &Running| {
                 // Who was just begun is not late, and who may only wait for his turn does not tell that his engine is slow.
-                let passed = now.since_ns(running.start) as f64;
+                let passed = now.since_ns(running.begin) as f64;
                 if running.expected_end > now {
                     1.0
                 } else {
@@ -313,20 +276,7 @@ impl Mediator {
     fn finished(&mut self, now: Time, engine: EngineId, batch: &[RequestId], service_ns: Option<u64>) {
         self.workers.give(engine);
         let host = self.host_at(now);
-        let state = &mut self.engines[usize::from(engine.0)];
-        if let Some(place) = state.running.iter().position(|running| Some(&running.first) == batch.first()) {
-            let done = state.running.swap_remove(place);
-            let last_launch = if done.is_launch { state.last_launch.replace((done.start, now)) } else { None };
-            if let Some(service_ns) = service_ns {
-                if done.is_crowded && state.is_processor {
-                    state.lag.observe(now.since_ns(done.start).saturating_sub(service_ns));
-                }
-                // Of two launches under way the later one waits for the device: that is not what it takes.
-                let before = last_launch.filter(|&(start, _)| start <= done.start);
-                let alone_ns = before.map_or(u64::MAX, |(_, ended)| now.since_ns(ended));
-                state.belief.observe(now, host, done.algorithm, done.bytes, done.count, service_ns.min(alone_ns));
-            }
-        }
+        self.engines[usize::from(engine.0)].finished(now, host, batch, service_ns);
     }
 
     /// Parts that were meant for an engine which is gone go wherever they may.
@@ -357,18 +307,9 @@ impl Mediator {
         head.arrived.0 as f64 + PATIENCE * takes.fold(f64::INFINITY, f64::min)
     }
 
-    /// When a busy engine is expected to have a worker free, or, where it computes in launches, to have done all of them: they go one after the other, whichever worker waits for them.
-    fn end(&self, engine: EngineId) -> Option<Time> {
-        let ends = |launches: bool| {
-            let running = self.engine(engine).running.iter();
-            running.filter(move |running| running.is_launch == launches).map(|running| running.expected_end)
-        };
-        ends(true).max().or_else(|| ends(false).min())
-    }
-
-    /// The same, where one that overruns is expected to overrun by as much again.
+    /// When a busy engine is expected to take something: [`EngineState::end`], where one that overruns is expected to overrun by as much again.
     fn available(&self, now: Time, engine: EngineId) -> f64 {
-        let end = self.end(engine).unwrap_or(now);
+        let end = self.engine(engine).end().unwrap_or(now);
         if end >= now { end.0 as f64 } else { now.0 as f64 + now.since_ns(end) as f64 }
     }
 
@@ -430,9 +371,11 @@ impl Mediator {
 
     /// When a free engine becomes the better choice if the busy one does not end: once overdue, the busy engine's expected end moves away at twice the pace of time.
     fn turning_point(&self, now: Time, better: Offer, free: Offer) -> Time {
-        let end = self.end(better.engine).unwrap_or(now).0 as f64;
+        let end = self.engine(better.engine).end().unwrap_or(now).0 as f64;
         let behind_it = better.score - self.available(now, better.engine);
-        let own = free.score - now.0 as f64;
+        // What a crowd adds there is no reason to wait for an engine that does not end.
+        // Nor is that a launch is spare as long as the other ends.
+        let own = if free.score.is_finite() { free.score } else { free.done } - free.lag - now.0 as f64;
         Time((end + own - behind_it).max(0.0) as u64).max(now + STEP_NS)
     }
 
@@ -472,7 +415,9 @@ impl Mediator {
     /// In how many nanoseconds each worker of an engine is expected to be free, the last to be so first.
     fn begins(&self, now: Time, engine: EngineId) -> impl Iterator<Item = f64> {
         let state = self.engine(engine);
-        let mut ends: Vec<f64> = state.running.iter().map(|running| running.expected_end.since_ns(now) as f64).collect();
+        // One that overruns is expected to overrun by as much again.
+        let left = |running: &Running| running.expected_end.since_ns(now).max(now.since_ns(running.expected_end)) as f64;
+        let mut ends: Vec<f64> = state.running.iter().map(left).collect();
         ends.resize(ends.len().max(state.workers), 0.0);
         ends.sort_by(|a, b| b.total_cmp(a));
         ends.into_iter()

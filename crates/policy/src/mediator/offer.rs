@@ -1,10 +1,11 @@
 //! What each engine would do with what waits, and what counts for and against it.
 
 use super::belief::Shape;
-use super::{Mediator, Prefer, SLACK_NS, SLACK_TIMES};
+use super::{Kind, Mediator, Prefer, SLACK_NS, SLACK_TIMES};
 use crate::waiting::Entry;
 use crate::{EngineId, EngineSet, Request};
 use bywash_core::Time;
+use bywash_core::route::SizeClass;
 
 /// No hand-over is shorter than that of an operation of so many bytes, or fewer.
 const SMALLEST_BYTES: u64 = 16;
@@ -19,6 +20,8 @@ pub(super) struct Offer {
     pub(super) score: f64,
     /// What one batch takes.
     pub(super) service: f64,
+    /// How much of all that is [lag](super::lag).
+    pub(super) lag: f64,
 }
 
 impl Mediator {
@@ -42,10 +45,10 @@ impl Mediator {
                 (plan.length, plan.is_spare)
             }
             (true, false) => (self.all_ns(now, kind, engine, lanes), false),
-            (false, true) if state.is_processor && lanes == 1 => {
-                (self.run(now, kind, engine) as f64 * self.batch_ns(now, engine, algorithm, bytes, 1), false)
+            (false, true) => {
+                let rounds = self.run(now, kind, engine).div_ceil(lanes) as f64;
+                (rounds * self.batch_ns(now, engine, algorithm, bytes, waiting.min(lanes)), false)
             }
-            (false, true) => (self.batch_ns(now, engine, algorithm, bytes, waiting.min(lanes)), false),
             (false, false) => {
                 let rounds = waiting.div_ceil(lanes) as f64 / state.running.len().max(1) as f64;
                 (self.batch_ns(now, engine, algorithm, bytes, waiting.min(lanes)) * rounds.max(1.0), false)
@@ -53,7 +56,7 @@ impl Mediator {
         };
         let lag = self.lag_ns(now, engine, kind, bytes, waiting);
         let done = begin + lag + self.doubt(engine, head.request.engines) * service;
-        Offer { engine, done, score: if is_spare { f64::INFINITY } else { done }, service }
+        Offer { engine, done, score: if is_spare { f64::INFINITY } else { done }, service, lag }
     }
 
     /// What the engines of a set would do with what waits of a kind. A launch that would be too late even if nothing else went in it is not worked out: that takes longer than a small
@@ -77,17 +80,22 @@ impl Mediator {
         offers
     }
 
-    /// How much later than by its own figures an engine does one of so many that wait, of that mean size: see [`lag`](super::lag). Those in launches belong to the crowd, for they will have to be
-    /// told as well.
+    /// How much later than by its own figures an engine does one of so many that wait, of that mean size: see [`lag`](super::lag). Those of their kind in launches belong to the crowd, for
+    /// they came with them and will have to be told as well.
     pub(super) fn lag_ns(&self, now: Time, engine: EngineId, kind: u16, bytes: u64, waiting: usize) -> f64 {
         let state = self.engine(engine);
-        let launched = self.engines.iter().flat_map(|engine| &engine.running).filter(|running| running.is_launch);
-        let crowd = waiting + launched.map(|running| running.count).sum::<usize>();
-        if state.lag.ns() == 0.0 || crowd < 2 {
+        let lag_ns = state.lag.ns(now);
+        if lag_ns == 0.0 {
             return 0.0;
         }
-        let each = self.batch_ns(now, engine, self.kinds[usize::from(kind)].algorithm, bytes, 1);
-        let lag_ns = state.lag.ns() * state.belief.trust(now, each);
+        let Kind { algorithm, class, .. } = self.kinds[usize::from(kind)];
+        let launched = self.engines.iter().flat_map(|engine| &engine.running).filter(|running| running.is_launch);
+        let alike = launched.filter(|running| running.algorithm == algorithm && SizeClass::of(algorithm, running.bytes as usize) == class);
+        let crowd = waiting + alike.map(|running| running.count).sum::<usize>();
+        if crowd < 2 {
+            return 0.0;
+        }
+        let each = self.batch_ns(now, engine, algorithm, bytes, 1);
         // From 0 to 1 as the lag passes what an operation takes.
         let share = lag_ns * lag_ns / (lag_ns * lag_ns + each * each);
         lag_ns + share * crowd as f64 * each / state.workers.max(1) as f64

@@ -1,7 +1,8 @@
 //! What goes together in one launch, and whether more is waited for.
 
 use super::belief::Shape;
-use super::{Kind, Mediator, Offer, Prefer, Running, lag};
+use super::engine::Running;
+use super::{Kind, Mediator, Offer, Prefer, lag};
 use crate::waiting::Entry;
 use crate::{Decision, EngineId, Reason, RequestId};
 use bywash_core::{Algorithm, Time};
@@ -131,20 +132,25 @@ impl Mediator {
         self.reason = if count > 1 && is_launch { Reason::Packed } else { reason };
         self.workers.take(engine);
         for other in self.kinds[usize::from(kind)].engines.without(engine).iter() {
-            self.engines[usize::from(other.0)].belief.pass(count);
+            let other = &mut self.engines[usize::from(other.0)];
+            other.belief.pass(count);
+            other.lag.pass(count);
         }
         let mean = bytes / count.max(1) as u64;
-        let begin = self.end(engine).filter(|_| is_launch).map_or(now, |end| end.max(now));
+        let launched = self.engine(engine).running.iter().filter(|running| running.is_launch && is_launch);
+        let (beside, begin) = launched.fold((0, now), |(beside, begin), running| (beside + 1, begin.max(running.expected_end)));
         let expected_end = begin + self.batch_ns(now, engine, algorithm, mean, count) as u64;
         self.engines[usize::from(engine.0)].running.push(Running {
             first: batch[start],
             start: now,
+            begin,
+            beside,
             algorithm,
             count,
             bytes: mean,
             expected_end,
             is_launch,
-            is_crowded: !self.waiting.is_empty(),
+            is_crowded: count > 1 || !self.waiting.is_empty(),
         });
         Decision::Dispatch(engine)
     }
@@ -158,7 +164,7 @@ impl Mediator {
         if share < 2 || algorithm.is_public_key() || !state.is_processor {
             return 1;
         }
-        lag::run(share, state.lag.ns(), self.batch_ns(now, engine, algorithm, bytes / waiting as u64, 1))
+        lag::run(share, state.lag.ns(now), self.batch_ns(now, engine, algorithm, bytes / waiting as u64, 1))
     }
 
     /// Takes the oldest of a kind into a batch; their bytes.
@@ -223,6 +229,7 @@ impl Mediator {
         let algorithm = self.kinds[usize::from(kind)].algorithm;
         self.others(engine, kind).any(|other| {
             let begin = if self.workers.ready().contains(other) { 0.0 } else { self.available(now, other) - now.0 as f64 };
+            let begin = begin + self.lag_ns(now, other, kind, bytes, 1);
             CAUTION * launch - begin >= self.batch_ns(now, other, algorithm, bytes, 1) + CAUTION * each
         })
     }

@@ -1,0 +1,101 @@
+//! What the mediator knows of an engine: what it is believed to take, and what it is at.
+
+use super::belief::Belief;
+use super::lag::Lag;
+use crate::{EngineInfo, Lanes, RequestId};
+use bywash_core::{Algorithm, Time};
+
+pub(super) struct EngineState {
+    pub(super) belief: Belief,
+    pub(super) lanes: Lanes,
+    pub(super) workers: usize,
+    pub(super) running: Vec<Running>,
+    pub(super) is_processor: bool,
+    pub(super) watts: f64,
+    pub(super) host_ns: f64,
+    pub(super) host_ns_per_byte: f64,
+    /// Of a processor.
+    pub(super) lag: Lag,
+    /// When the launch that ended last was given to it, and when it ended.
+    pub(super) last_launch: Option<(Time, Time)>,
+}
+
+/// A batch that an engine works on.
+pub(super) struct Running {
+    pub(super) first: RequestId,
+    pub(super) start: Time,
+    /// When its engine begins it, as far as is known: a launch waits for those before it.
+    pub(super) begin: Time,
+    /// How many launches of its engine were under way when it was given to it.
+    pub(super) beside: usize,
+    pub(super) algorithm: Algorithm,
+    pub(super) count: usize,
+    /// Mean size of its operations.
+    pub(super) bytes: u64,
+    pub(super) expected_end: Time,
+    pub(super) is_launch: bool,
+    /// Whether others came with it, or were left to wait.
+    pub(super) is_crowded: bool,
+}
+
+impl EngineState {
+    pub(super) fn new(info: &EngineInfo) -> Self {
+        Self {
+            belief: Belief::of(info, !info.costs.is_processor()),
+            lanes: info.lanes.clone(),
+            workers: info.workers,
+            running: Vec::with_capacity(info.workers),
+            is_processor: info.costs.is_processor(),
+            watts: info.costs.watts.unwrap_or(1.0),
+            host_ns: info.costs.host_ns,
+            host_ns_per_byte: info.costs.host_ns_per_byte,
+            lag: Lag::default(),
+            last_launch: None,
+        }
+    }
+
+    /// When it is expected to have a worker free, or, where it computes in launches, to have done all of them: they go one after the other, whichever worker waits for them. `None` if it
+    /// is at nothing.
+    pub(super) fn end(&self) -> Option<Time> {
+        let ends = |launches: bool| {
+            let running = self.running.iter();
+            running.filter(move |running| running.is_launch == launches).map(|running| running.expected_end)
+        };
+        ends(true).max().or_else(|| ends(false).min())
+    }
+
+    /// A batch has ended; `host` as for [`Belief::observe`].
+    pub(super) fn finished(&mut self, now: Time, host: f64, batch: &[RequestId], service_ns: Option<u64>) {
+        if let Some(place) = self.running.iter().position(|running| Some(&running.first) == batch.first()) {
+            let done = self.running.swap_remove(place);
+            let last_launch = if done.is_launch { self.last_launch.replace((done.start, now)) } else { None };
+            if let Some(service_ns) = service_ns {
+                if done.is_crowded && self.is_processor {
+                    self.lag.observe(now, now.since_ns(done.start).saturating_sub(service_ns));
+                }
+                // Of launches under way together a later one waits for the device: that is not what it takes. A device that overlaps them ends several at nearly one time; none of them took less
+                // than its share of the time that it was under way.
+                let before = last_launch.filter(|&(start, _)| start <= done.start);
+                let alone_ns = before.map_or(u64::MAX, |(_, ended)| now.since_ns(ended));
+                let takes_ns = service_ns.min(alone_ns.max(service_ns / (1 + done.beside as u64)));
+                self.belief.observe(now, host, done.algorithm, done.bytes, done.count, takes_ns);
+            }
+            if done.is_launch {
+                self.launch_ended(now, done.begin);
+            }
+        }
+    }
+
+    /// A launch that had begun at this time has ended: those behind it begin now.
+    fn launch_ended(&mut self, now: Time, begin: Time) {
+        let mut behind: Vec<&mut Running> = self.running.iter_mut().filter(|running| running.is_launch && running.begin >= begin).collect();
+        behind.sort_by_key(|running| running.expected_end);
+        let mut free = now;
+        for running in behind {
+            let takes = running.expected_end.since_ns(running.begin);
+            running.begin = free;
+            running.expected_end = free + takes;
+            free = running.expected_end;
+        }
+    }
+}
