@@ -28,7 +28,7 @@ const CAPABILITIES: &[Algorithm] = &[
     Algorithm::ChaCha20Poly1305,
 ];
 
-/// Texts, or parts of them, from this size on are copied by the device itself where it can: asking it takes as long as copying this.
+/// Texts, or parts of them, from this size on are copied by the device itself, or computed where they are, where it can: asking it takes as long as copying this.
 const IMPORTED_BYTES: usize = 64 << 10;
 
 /// A launch has at least so much text, if there is so much: shorter ones cost the processor more than the device gains by copying one while it computes another.
@@ -497,6 +497,20 @@ mod tests {
         let outcome = keyed.run(&mut Operation { direction: Direction::Decrypt, iv: &[0; 12], aad: &[], data, tag: &mut [0; 16] });
         assert!(matches!(outcome, Err(Error::EngineFailed { .. })) && engine.0.knows(&buffer), "{outcome:?}");
         // One launch was taken, the next failed, and the third was under way.
+        assert!(buffer[..3 * STREAM].iter().all(|byte| *byte == 0) && buffer[3 * STREAM..].iter().all(|byte| *byte == 9));
+    }
+
+    /// Where it was replaced in part, whoever tried again would decipher that part.
+    #[test]
+    fn a_cipher_that_fails_midway_in_imported_memory_leaves_no_mixture() {
+        const STREAM: usize = 64 << 10;
+        let engine = GpuEngine::new("gpu-broken", Box::new(Broken { layout: Layout::new(STREAM), ..broken(1, 2) }));
+        let keyed = engine.open(&SessionParams::new(Algorithm::Aes128Ctr, Key::Symmetric((&[1; 16]).into())).unwrap()).unwrap();
+        let mut buffer = HostMemory::zeroed(4 * STREAM);
+        buffer.fill(9);
+        let data = Data::InPlace(&mut buffer);
+        let outcome = keyed.run(&mut Operation { direction: Direction::Encrypt, iv: &[0; 16], aad: &[], data, tag: &mut [] });
+        assert!(matches!(outcome, Err(Error::EngineFailed { .. })), "{outcome:?}");
         assert!(buffer[..3 * STREAM].iter().all(|byte| *byte == 0) && buffer[3 * STREAM..].iter().all(|byte| *byte == 9));
     }
 

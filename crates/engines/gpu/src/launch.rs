@@ -132,7 +132,8 @@ impl Filling {
             target: self.text,
             sum: self.layout.sums() + 32 * self.parts,
         };
-        // Kernels read and write whole blocks.
+        // Kernels read and write whole blocks. What they read beyond a text is of the same region, which has whole pages, and goes nowhere: ciphers are copied as far as the text goes, and sums
+        // leave it out.
         if let Lies::Imported { handle, offset, computes: true } = from
             && offset.is_multiple_of(16)
         {

@@ -171,14 +171,16 @@ impl<'s> Message<'s> {
         self.taken += bytes;
     }
 
-    /// Gives the operation up. What of an AEAD's text came back was never verified: it is wiped.
+    /// Gives the operation up. What of an AEAD's text came back was never verified: it is wiped. So is what the device replaced in part: whoever enciphered it once more would decipher some of it.
     pub(crate) fn discard(&self, operation: &mut Operation<'_>) {
+        let replaced = self.imported && matches!(operation.data, Data::InPlace(_));
+        let unverified = self.decrypts && matches!(self.state, State::Gcm { .. } | State::ChaCha { .. });
         let taken = match operation.data {
-            Data::InPlace(_) if !self.imported => self.taken,
-            Data::InPlace(_) => self.given,
+            Data::InPlace(_) if replaced => self.given,
+            Data::InPlace(_) => self.taken,
             Data::Copy { .. } => operation.data.input_len(),
         };
-        if self.decrypts && matches!(self.state, State::Gcm { .. } | State::ChaCha { .. }) {
+        if replaced || unverified {
             operation.data.output()[..taken].zeroize();
         }
     }

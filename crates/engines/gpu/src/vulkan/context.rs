@@ -39,7 +39,7 @@ pub(super) struct External {
     pub(super) functions: external_memory_host::Device,
     /// Of which addresses and lengths are multiples, in bytes.
     pub(super) alignment: usize,
-    /// Whether kernels can read and write what was imported.
+    /// Whether kernels could read and write what was imported; see [`Context::computes_in`].
     pub(super) computes: bool,
 }
 
@@ -138,9 +138,9 @@ impl Context {
         self.pipeline_layout = unsafe { self.device.create_pipeline_layout(&create, None) }.map_err(failed("vkCreatePipelineLayout"))?;
         for kernel in Kernel::ALL {
             let (words, _) = SHADERS[kernel.index()].as_chunks::<4>();
-            let code: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+            let code = aliased(words.iter().map(|word| u32::from_le_bytes(*word)));
             let create = vk::ShaderModuleCreateInfo::default().code(&code);
-            // SAFETY: the code is what the compiler made, checked by a test; the rest as above.
+            // SAFETY: the code is what the compiler made, checked by a test, and some decorations; the rest as above.
             let pipeline = unsafe {
                 let module = self.device.create_shader_module(&create, None).map_err(failed("vkCreateShaderModule"))?;
                 let stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::COMPUTE).module(module).name(c"main");
@@ -184,6 +184,30 @@ impl Drop for Context {
             self.instance.destroy_instance(None);
         }
     }
+}
+
+/// A module whose buffers may alias each other, as they do: texts are worked on in place, and sums lie behind results. GLSL takes that for granted and SPIR-V does not (2.18.2), and the compiler
+/// does not say it.
+fn aliased(module: impl Iterator<Item = u32>) -> Vec<u32> {
+    const HEADER: usize = 5;
+    const DECORATE: u32 = 71;
+    const ALIASED: u32 = 20;
+    const BINDING: u32 = 33;
+    let words: Vec<u32> = module.collect();
+    let (header, mut rest) = words.split_at(HEADER.min(words.len()));
+    let mut made = header.to_vec();
+    while let Some(&first) = rest.first() {
+        let (instruction, others) = rest.split_at(((first >> 16) as usize).clamp(1, rest.len()));
+        made.extend(instruction);
+        if let &[decorate, target, BINDING, binding] = instruction
+            && decorate & 0xffff == DECORATE
+            && binding > 0
+        {
+            made.extend([3 << 16 | DECORATE, target, ALIASED]);
+        }
+        rest = others;
+    }
+    made
 }
 
 /// The best device that computes, and the family of its queue.
@@ -237,4 +261,29 @@ fn open(instance: &Instance, physical: vk::PhysicalDevice, family: u32) -> Resul
         }
     });
     Ok((device, external))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_buffer_but_the_keys_is_declared_to_alias() {
+        for shader in SHADERS {
+            let words = || shader.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
+            let made = aliased(words());
+            assert_eq!(&made[..5], &words().take(5).collect::<Vec<_>>());
+            // Three words more for each, and nothing else is another.
+            let said = made.windows(3).filter(|words| words[0] == 3 << 16 | 71 && words[2] == 20).count();
+            assert!((2..=3).contains(&said), "{said}");
+            assert_eq!(made.len(), words().count() + 3 * said);
+        }
+    }
+
+    #[test]
+    fn what_is_no_module_is_left_as_it_is() {
+        for words in [&[][..], &[1, 2], &[1, 2, 3, 4, 5, 0, 0xffff_0000, 7]] {
+            assert_eq!(aliased(words.iter().copied()), words);
+        }
+    }
 }

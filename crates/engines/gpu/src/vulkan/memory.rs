@@ -100,8 +100,8 @@ pub(super) struct HostBuffer {
 }
 
 impl HostBuffer {
-    /// Over so many bytes at an address, which stay there as long as this lives.
-    pub(super) fn new(context: &Arc<Context>, address: usize, bytes: usize) -> Option<Self> {
+    /// Over so many bytes at an address, which stay there as long as this lives; `computes`: for kernels, too.
+    pub(super) fn new(context: &Arc<Context>, address: usize, bytes: usize, computes: bool) -> Option<Self> {
         use vk::ExternalMemoryHandleTypeFlags as Handle;
         let external = context.external.as_ref()?;
         if !address.is_multiple_of(external.alignment) || !bytes.is_multiple_of(external.alignment) {
@@ -109,7 +109,7 @@ impl HostBuffer {
         }
         let (device, kind) = (&context.device, Handle::HOST_ALLOCATION_EXT);
         let mut handles = vk::ExternalMemoryBufferCreateInfo::default().handle_types(kind);
-        let usage = imported_usage(external.computes);
+        let usage = imported_usage(computes);
         let create = vk::BufferCreateInfo::default().size(bytes as u64).usage(usage).push_next(&mut handles);
         let pointer = core::ptr::with_exposed_provenance_mut(address);
         let mut properties = vk::MemoryHostPointerPropertiesEXT::default();

@@ -71,8 +71,10 @@ impl Device for Vulkan {
 
     /// Streams know it by its buffer.
     fn import(&self, region: &Region) -> Option<Window> {
-        let imported = memory::HostBuffer::new(&self.context, region.address(), region.bytes())?;
-        Some(Window { handle: imported.handle.as_raw(), computes: self.context.computes_in(region.bytes()), hold: Box::new(imported) })
+        let buffer = |computes| Some((memory::HostBuffer::new(&self.context, region.address(), region.bytes(), computes)?, computes));
+        let for_kernels = if self.context.computes_in(region.bytes()) { buffer(true) } else { None };
+        let (imported, computes) = for_kernels.or_else(|| buffer(false))?;
+        Some(Window { handle: imported.handle.as_raw(), computes, hold: Box::new(imported) })
     }
 
     fn stream(&self) -> Result<Box<dyn Stream>, String> {

@@ -240,7 +240,7 @@ impl VulkanStream {
             if step.after {
                 self.barrier(COMPUTE, COMPUTE);
             }
-            let set = self.sets.get(&step.windows).copied().unwrap_or(self.set);
+            let set = if step.windows == Windows::default() { self.set } else { self.sets[&step.windows] };
             if bound.replace(set) != Some(set) {
                 // SAFETY: recording; all kernels share a layout, of which the set is.
                 unsafe { device.cmd_bind_descriptor_sets(self.buffer, vk::PipelineBindPoint::COMPUTE, layout, 0, &[set], &[]) };
@@ -318,7 +318,8 @@ impl Stream for VulkanStream {
             stream.under_way = Some(UnderWay::over(wiped, launch.text * times as usize));
             stream.wait()
         };
-        let loaded = self.record(|| self.upload(launch)).and_then(|()| run(self, 0));
+        let opened = self.open_windows(launch);
+        let loaded = opened.and_then(|()| self.record(|| self.upload(launch))).and_then(|()| run(self, 0));
         let recorded = loaded.and_then(|()| self.record(|| (0..times).for_each(|_| self.kernels(launch))));
         together.wait();
         recorded?;
