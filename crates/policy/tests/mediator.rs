@@ -32,6 +32,14 @@ fn whole(policy: &mut dyn Policy, now: Time, request: Request, takes: impl Fn(En
     (engine, end)
 }
 
+/// Gives small requests to the processor and the GPU in turn, which take so long; what time it is then.
+fn acquaint(policy: &mut dyn Policy, count: u64, [cpu, gpu]: [u64; 2], pause: u64) -> Time {
+    (1..=count).fold(BEGIN, |now, id| {
+        let takes = |engine: EngineId| if engine.0 == 0 { cpu } else { gpu };
+        whole(policy, now, request(id, 4_096, if id % 2 == 0 { CPU } else { GPU }), takes).1 + pause
+    })
+}
+
 #[test]
 fn a_processor_that_was_never_seen_at_work_is_tried_where_a_launch_takes_longer() {
     let mut policy = by_name("mediator", &[engine("cpu", 1, 1, 0.0, 1.0), engine("gpu", 2, 64, 90_000.0, 0.3)]).unwrap();
@@ -48,11 +56,7 @@ fn a_processor_that_was_never_seen_at_work_is_tried_where_a_launch_takes_longer(
 #[test]
 fn idle_workers_have_parts_before_busy_ones() {
     let mut policy = by_name("mediator", &[engine("cpu", 16, 1, 0.0, 0.1), engine("gpu", 1, 64, 20_000.0, 0.6)]).unwrap();
-    let mut now = BEGIN;
-    for id in 1..=40 {
-        let takes = |engine: EngineId| if engine.0 == 0 { 510 } else { 22_500 };
-        now = whole(&mut *policy, now, request(id, 4_096, if id % 2 == 0 { CPU } else { GPU }), takes).1 + 300_000;
-    }
+    let now = acquaint(&mut *policy, 40, [510, 22_500], 300_000);
     for id in 50..55 {
         policy.event(now, Event::Arrived(request(id, 16 << 20, CPU)));
         assert_eq!(policy.decide(now, &mut vec![]), Decision::Dispatch(EngineId(0)));
@@ -217,12 +221,7 @@ fn of_two_launches_under_way_the_later_one_is_not_thought_slow() {
 #[test]
 fn a_launch_that_was_spare_goes_when_the_processor_does_not_end() {
     let mut policy = by_name("mediator", &[engine("cpu", 1, 1, 0.0, 0.6), engine("gpu", 1, 64, 25_000.0, 0.05)]).unwrap();
-    let mut now = BEGIN;
-    // Both are known.
-    for id in 1..=20 {
-        let takes = |engine: EngineId| if engine.0 == 0 { 2_500 } else { 25_300 };
-        now = whole(&mut *policy, now, request(id, 4_096, if id % 2 == 0 { CPU } else { GPU }), takes).1 + 100_000;
-    }
+    let mut now = acquaint(&mut *policy, 20, [2_500, 25_300], 100_000);
     policy.event(now, Event::Arrived(request(50, 4_096, BOTH)));
     assert_eq!(policy.decide(now, &mut vec![]), Decision::Dispatch(EngineId(0)));
     // That one never ends.

@@ -61,7 +61,7 @@ pub(crate) struct Windows {
     pub(crate) to: Option<u64>,
 }
 
-/// A launch has no more different ones besides the stream's buffers.
+/// A launch has no more different ones.
 pub(crate) const WINDOWS_MAX: usize = 64;
 
 /// Where a text lies on the host.

@@ -484,34 +484,29 @@ mod tests {
         }
     }
 
+    /// Zeros are left of a text of four launches in imported memory, in place, of which one was taken, the next failed, and the third was under way.
+    fn failed_midway(algorithm: Algorithm, direction: Direction, iv: &[u8], tag: &mut [u8]) {
+        const STREAM: usize = 64 << 10;
+        let engine = GpuEngine::new("gpu-broken", Box::new(Broken { layout: Layout::new(STREAM), ..broken(1, 2) }));
+        let key = Key::Symmetric(vec![1; algorithm.key_lengths().0][..].into());
+        let keyed = engine.open(&SessionParams::new(algorithm, key).unwrap()).unwrap();
+        let mut buffer = HostMemory::zeroed(4 * STREAM);
+        buffer.fill(9);
+        let outcome = keyed.run(&mut Operation { direction, iv, aad: &[], data: Data::InPlace(&mut buffer), tag });
+        assert!(matches!(outcome, Err(Error::EngineFailed { .. })) && engine.0.knows(&buffer), "{outcome:?}");
+        assert!(buffer[..3 * STREAM].iter().all(|byte| *byte == 0) && buffer[3 * STREAM..].iter().all(|byte| *byte == 9));
+    }
+
     /// Where the device writes by itself, what it was given may have come back although nobody took it.
     #[test]
     fn an_aead_that_fails_midway_leaves_no_text_in_imported_memory() {
-        const STREAM: usize = 64 << 10;
-        let device = Broken { layout: Layout::new(STREAM), ..broken(1, 2) };
-        let engine = GpuEngine::new("gpu-broken", Box::new(device));
-        let keyed = engine.open(&SessionParams::new(Algorithm::Aes256Gcm, Key::Symmetric((&[1; 32]).into())).unwrap()).unwrap();
-        let mut buffer = HostMemory::zeroed(4 * STREAM);
-        buffer.fill(9);
-        let data = Data::InPlace(&mut buffer);
-        let outcome = keyed.run(&mut Operation { direction: Direction::Decrypt, iv: &[0; 12], aad: &[], data, tag: &mut [0; 16] });
-        assert!(matches!(outcome, Err(Error::EngineFailed { .. })) && engine.0.knows(&buffer), "{outcome:?}");
-        // One launch was taken, the next failed, and the third was under way.
-        assert!(buffer[..3 * STREAM].iter().all(|byte| *byte == 0) && buffer[3 * STREAM..].iter().all(|byte| *byte == 9));
+        failed_midway(Algorithm::Aes256Gcm, Direction::Decrypt, &[0; 12], &mut [0; 16]);
     }
 
     /// Where it was replaced in part, whoever tried again would decipher that part.
     #[test]
     fn a_cipher_that_fails_midway_in_imported_memory_leaves_no_mixture() {
-        const STREAM: usize = 64 << 10;
-        let engine = GpuEngine::new("gpu-broken", Box::new(Broken { layout: Layout::new(STREAM), ..broken(1, 2) }));
-        let keyed = engine.open(&SessionParams::new(Algorithm::Aes128Ctr, Key::Symmetric((&[1; 16]).into())).unwrap()).unwrap();
-        let mut buffer = HostMemory::zeroed(4 * STREAM);
-        buffer.fill(9);
-        let data = Data::InPlace(&mut buffer);
-        let outcome = keyed.run(&mut Operation { direction: Direction::Encrypt, iv: &[0; 16], aad: &[], data, tag: &mut [] });
-        assert!(matches!(outcome, Err(Error::EngineFailed { .. })), "{outcome:?}");
-        assert!(buffer[..3 * STREAM].iter().all(|byte| *byte == 0) && buffer[3 * STREAM..].iter().all(|byte| *byte == 9));
+        failed_midway(Algorithm::Aes128Ctr, Direction::Encrypt, &[0; 16], &mut []);
     }
 
     #[test]

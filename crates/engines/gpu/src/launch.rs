@@ -145,12 +145,11 @@ impl Filling {
         {
             (place.windows.to, place.target) = (Some(handle), offset);
         }
+        if self.windows.len() < WINDOWS_MAX {
+            self.windows.insert(place.windows);
+        }
         if !self.windows.contains(&place.windows) {
-            if self.windows.len() < WINDOWS_MAX {
-                self.windows.insert(place.windows);
-            } else {
-                place = Place { windows: Windows::default(), source: place.text, target: place.text, ..place };
-            }
+            place = Place { windows: Windows::default(), source: place.text, target: place.text, ..place };
         }
         if place.windows.from.is_none() {
             transfer(&mut self.inputs, self.text, bytes, from);

@@ -12,21 +12,14 @@
 //!
 //! # Forgetting
 //!
-//! Who believes that the processor is slow sends nothing there, and would never learn that it is idle again. So the index falls back to that of no load, by half in [`HALF_LIFE_NS`]
-//! without observation, or in 200 times what would be given there if that is longer, but not before 100 requests went elsewhere: a try that fails then costs some percent at most,
-//! of the time and of the requests.
+//! Without observation the index falls back to that of no load, as far as it is [trusted](Sight::trust) no more.
 
+use super::sight::Sight;
 use crate::EngineInfo;
 use crate::estimate::Estimate;
 use bywash_core::route::{ROUTES, route_index};
 use bywash_core::{Algorithm, Time};
 
-/// Without observation the index of load falls by half in this time: 250 ms.
-const HALF_LIFE_NS: f64 = 250e6;
-/// The same in batches like the one in question.
-const HALF_LIFE_BATCHES: f64 = 200.0;
-/// The same in requests that went elsewhere.
-const HALF_LIFE_REQUESTS: f64 = 100.0;
 /// What an observation counts for beside what was believed lately, of a size and of the index.
 const GAIN: f64 = 0.5;
 /// The same in the long run.
@@ -50,10 +43,7 @@ pub(super) struct Belief {
     /// By [`route_index`].
     sizes: Vec<Size>,
     index: f64,
-    /// When the last observation was.
-    seen: Option<Time>,
-    /// Requests that went elsewhere since.
-    passed: usize,
+    sight: Sight,
     launches: bool,
     /// How a hand-over is, over the listed one.
     handover: f64,
@@ -75,8 +65,7 @@ impl Belief {
             listed: Estimate::of(engine),
             sizes: vec![Size::default(); ROUTES],
             index: 0.0,
-            seen: None,
-            passed: 0,
+            sight: Sight::default(),
             launches,
             handover: 0.0,
             host_ns: engine.costs.host_ns,
@@ -113,12 +102,12 @@ impl Belief {
 
     /// So many requests that it could have done went elsewhere.
     pub(super) fn pass(&mut self, requests: usize) {
-        self.passed = self.passed.saturating_add(requests);
+        self.sight.pass(requests);
     }
 
     /// Whether it was ever seen at work.
     pub(super) fn is_known(&self) -> bool {
-        self.seen.is_some()
+        self.sight.is_known()
     }
 
     /// How many times as long as unloaded it takes, by the index.
@@ -133,9 +122,7 @@ impl Belief {
 
     /// The index, as far as it is to be trusted for what takes so long.
     fn index_at(&self, now: Time, ns: f64) -> f64 {
-        let Some(seen) = self.seen else { return 0.0 };
-        let lives = now.since_ns(seen) as f64 / HALF_LIFE_NS.max(HALF_LIFE_BATCHES * ns);
-        self.index * (-lives.min(self.passed as f64 / HALF_LIFE_REQUESTS)).exp2()
+        self.index * self.sight.trust(now, ns)
     }
 
     /// A batch has taken so long.
@@ -153,10 +140,11 @@ impl Belief {
         let size = &mut self.sizes[place(algorithm, bytes)];
         let believed = size.lately + before - size.index;
         let lately = believed + of_size * if size.seen { GAIN } else { 1.0 };
-        let index = before + (believed + of_size - size.long_run - before) * if self.seen.is_some() { GAIN } else { 1.0 };
+        let index = before + (believed + of_size - size.long_run - before) * if self.sight.is_known() { GAIN } else { 1.0 };
         let long_run = size.long_run + GAIN_SLOW * (believed + of_size - before - size.long_run);
         *size = Size { lately, index, long_run, seen: true };
-        (self.index, self.seen, self.passed) = (index, Some(now), 0);
+        self.index = index;
+        self.sight.see(now);
     }
 }
 
@@ -168,6 +156,7 @@ fn place(algorithm: Algorithm, bytes: u64) -> usize {
 mod tests {
     use super::*;
     use crate::Lanes;
+    use crate::mediator::sight::HALF_LIFE_NS;
     use bywash_core::CostSheet;
 
     const SIZES: [u64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];

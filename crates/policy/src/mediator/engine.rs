@@ -38,6 +38,11 @@ pub(super) struct Running {
     pub(super) is_crowded: bool,
 }
 
+/// In how many nanoseconds something ends that is expected to at this time; what overruns, by as much again.
+pub(super) fn left_ns(now: Time, expected_end: Time) -> f64 {
+    expected_end.since_ns(now).max(now.since_ns(expected_end)) as f64
+}
+
 impl EngineState {
     pub(super) fn new(info: &EngineInfo) -> Self {
         Self {
@@ -62,6 +67,12 @@ impl EngineState {
             running.filter(move |running| running.is_launch == launches).map(|running| running.expected_end)
         };
         ends(true).max().or_else(|| ends(false).min())
+    }
+
+    /// So many requests that it could have done went elsewhere.
+    pub(super) fn pass(&mut self, requests: usize) {
+        self.belief.pass(requests);
+        self.lag.pass(requests);
     }
 
     /// A batch has ended; `host` as for [`Belief::observe`].

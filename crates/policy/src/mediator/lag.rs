@@ -6,6 +6,7 @@
 //! processor computes is taken from those who hand over, and from launches: the engines do not add up, so the processor competes for a crowd with what it would take for all of it
 //! ([`Mediator::lag_ns`](super::Mediator::lag_ns)). Where there is no lag, as in simulations, nothing of that shows.
 
+use super::sight::Sight;
 use bywash_core::Time;
 
 /// What an observation counts for in the mean.
@@ -16,40 +17,28 @@ const MOST_NS: f64 = 100e3;
 /// No run is longer than so many lags: handing over is a tenth of it then, and others wait for the worker.
 const LONG: f64 = 10.0;
 
-/// Without observation, what is believed falls by half in this time, 250 ms, and this many requests that the processor did not get: nobody who is never asked is late.
-const HALF_LIFE_NS: f64 = 250e6;
-const HALF_LIFE_REQUESTS: f64 = 100.0;
-
 /// From a decision until a worker begins, lately, in nanoseconds.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Lag {
     mean: f64,
-    seen: Option<Time>,
-    /// Requests that went elsewhere since.
-    passed: usize,
+    sight: Sight,
 }
 
 impl Lag {
     pub(super) fn observe(&mut self, now: Time, ns: u64) {
         // What was nearly forgotten is learnt anew.
-        let gain = GAIN.max(1.0 - self.trust(now));
+        let gain = GAIN.max(1.0 - self.sight.trust(now, 0.0));
         self.mean += gain * ((ns as f64).min(MOST_NS) - self.mean);
-        (self.seen, self.passed) = (Some(now), 0);
+        self.sight.see(now);
     }
 
     /// So many requests went elsewhere.
     pub(super) fn pass(&mut self, requests: usize) {
-        self.passed = self.passed.saturating_add(requests);
-    }
-
-    fn trust(&self, now: Time) -> f64 {
-        let Some(seen) = self.seen else { return 0.0 };
-        let lives = now.since_ns(seen) as f64 / HALF_LIFE_NS;
-        (-lives.min(self.passed as f64 / HALF_LIFE_REQUESTS)).exp2()
+        self.sight.pass(requests);
     }
 
     pub(super) fn ns(&self, now: Time) -> f64 {
-        self.mean * self.trust(now)
+        self.mean * self.sight.trust(now, 0.0)
     }
 }
 

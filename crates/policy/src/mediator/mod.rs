@@ -40,6 +40,7 @@ mod lag;
 mod offer;
 mod pack;
 mod setting;
+mod sight;
 
 pub use setting::{NAME, Prefer, Setting, WAIT_NS, help};
 
@@ -307,10 +308,9 @@ impl Mediator {
         head.arrived.0 as f64 + PATIENCE * takes.fold(f64::INFINITY, f64::min)
     }
 
-    /// When a busy engine is expected to take something: [`EngineState::end`], where one that overruns is expected to overrun by as much again.
+    /// When a busy engine is expected to take something: by its [end](EngineState::end).
     fn available(&self, now: Time, engine: EngineId) -> f64 {
-        let end = self.engine(engine).end().unwrap_or(now);
-        if end >= now { end.0 as f64 } else { now.0 as f64 + now.since_ns(end) as f64 }
+        now.0 as f64 + self.engine(engine).end().map_or(0.0, |end| engine::left_ns(now, end))
     }
 
     /// When an engine could begin: a free worker at once, but behind what runs where all workers are one device that computes batches.
@@ -373,8 +373,7 @@ impl Mediator {
     fn turning_point(&self, now: Time, better: Offer, free: Offer) -> Time {
         let end = self.engine(better.engine).end().unwrap_or(now).0 as f64;
         let behind_it = better.score - self.available(now, better.engine);
-        // What a crowd adds there is no reason to wait for an engine that does not end.
-        // Nor is that a launch is spare as long as the other ends.
+        // Neither what a crowd adds there, nor that a launch is spare as long as the other ends, is a reason to wait for one that does not end.
         let own = if free.score.is_finite() { free.score } else { free.done } - free.lag - now.0 as f64;
         Time((end + own - behind_it).max(0.0) as u64).max(now + STEP_NS)
     }
@@ -415,9 +414,7 @@ impl Mediator {
     /// In how many nanoseconds each worker of an engine is expected to be free, the last to be so first.
     fn begins(&self, now: Time, engine: EngineId) -> impl Iterator<Item = f64> {
         let state = self.engine(engine);
-        // One that overruns is expected to overrun by as much again.
-        let left = |running: &Running| running.expected_end.since_ns(now).max(now.since_ns(running.expected_end)) as f64;
-        let mut ends: Vec<f64> = state.running.iter().map(left).collect();
+        let mut ends: Vec<f64> = state.running.iter().map(|running| engine::left_ns(now, running.expected_end)).collect();
         ends.resize(ends.len().max(state.workers), 0.0);
         ends.sort_by(|a, b| b.total_cmp(a));
         ends.into_iter()

@@ -132,9 +132,7 @@ impl Mediator {
         self.reason = if count > 1 && is_launch { Reason::Packed } else { reason };
         self.workers.take(engine);
         for other in self.kinds[usize::from(kind)].engines.without(engine).iter() {
-            let other = &mut self.engines[usize::from(other.0)];
-            other.belief.pass(count);
-            other.lag.pass(count);
+            self.engines[usize::from(other.0)].pass(count);
         }
         let mean = bytes / count.max(1) as u64;
         let launched = self.engine(engine).running.iter().filter(|running| running.is_launch && is_launch);
