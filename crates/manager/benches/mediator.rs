@@ -1,7 +1,7 @@
 //! The mediator beside managers of one engine each, where a GPU is much faster than it is near. No GPU is needed: **it is modelled**, by a thread that sleeps for as long as a launch would take
 //! and computes nothing. What is real is the processor's engine, and what requests cost on their way: handing over, deciding, waking threads, telling.
 //!
-//! `cargo bench -p bywash-manager --bench mediator [-- BYTES...]`
+//! `cargo bench -p bywash-manager --bench mediator [-- BYTES[xCOUNT]...]`, with so many at once
 
 mod common;
 
@@ -19,7 +19,9 @@ const BATCH: usize = 4096;
 /// Bytes of all requests that are there at once.
 const AT_ONCE: usize = 64 << 20;
 const ROUNDS: usize = 15;
+/// As many at once as there may be; and few.
 const SIZES: [usize; 9] = [256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20];
+const FEW: [(usize, usize); 6] = [(1 << 10, 8), (1 << 10, 64), (1 << 10, 512), (64 << 10, 8), (64 << 10, 64), (64 << 10, 512)];
 
 /// A GPU's times; its link does one launch after the other.
 #[derive(Default)]
@@ -82,13 +84,13 @@ struct Way {
 }
 
 impl Way {
-    fn new(engines: Vec<Arc<dyn Engine>>, processor: &CostSheet, bytes: usize) -> Self {
+    fn new(engines: Vec<Arc<dyn Engine>>, processor: &CostSheet, bytes: usize, count: usize) -> Self {
         let mut config = ManagerConfig::new(engines);
         config.policy = "mediator".parse().expect("a policy");
         config.costs = Costs::Given(vec![processor.clone()]);
         let manager = Manager::new(config).expect("a manager");
         let session = manager.open(1, params()).expect("a session");
-        Self { manager, session, waiting: (0..(AT_ONCE / bytes).clamp(2, BATCH)).map(|_| operation(bytes)).collect() }
+        Self { manager, session, waiting: (0..count).map(|_| operation(bytes)).collect() }
     }
 
     /// Requests in a second.
@@ -113,9 +115,22 @@ fn median(figures: &mut [f64]) -> f64 {
     figures[figures.len() / 2]
 }
 
+fn at_once(bytes: usize) -> usize {
+    (AT_ONCE / bytes).clamp(2, BATCH)
+}
+
+/// `BYTES` or `BYTESxCOUNT`.
+fn asked(argument: &str) -> Option<(usize, usize)> {
+    match argument.split_once('x') {
+        Some((bytes, count)) => Some((bytes.parse().ok()?, count.parse().ok()?)),
+        None => argument.parse().ok().map(|bytes| (bytes, at_once(bytes))),
+    }
+}
+
 fn main() {
-    let sizes: Vec<usize> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
-    let sizes = if sizes.is_empty() { &SIZES[..] } else { &sizes };
+    let asked: Vec<_> = std::env::args().skip(1).filter_map(|argument| asked(&argument)).collect();
+    let all = || SIZES.map(|bytes| (bytes, at_once(bytes))).into_iter().chain(FEW).collect();
+    let asked = if asked.is_empty() { all() } else { asked };
     let processor: Arc<dyn Engine> = Arc::new(CpuEngine::new());
     let sheet = calibrate::measure(&CpuEngine::new(), &[Algorithm::Aes128Ctr], calibrate::BUDGET);
     println!(
@@ -123,11 +138,10 @@ fn main() {
         LAUNCH.as_micros()
     );
     println!("{:>9}{:>8}{:>14}{:>14}{:>14}   over the better", "bytes", "at once", "processor", "modelled GPU", "mediator");
-    for &bytes in sizes {
+    for (bytes, count) in asked {
         let gpu: Arc<dyn Engine> = Arc::new(Modelled::default());
         let both = vec![processor.clone(), gpu.clone()];
-        let mut ways = [vec![processor.clone()], vec![gpu], both].map(|engines| Way::new(engines, &sheet, bytes));
-        let count = ways[0].waiting.len();
+        let mut ways = [vec![processor.clone()], vec![gpu], both].map(|engines| Way::new(engines, &sheet, bytes, count));
         let rounds: Vec<[f64; 3]> = (0..ROUNDS).map(|_| ways.each_mut().map(Way::turn)).collect();
         let [cpu, gpu, mediator] = [0, 1, 2].map(|way| median(&mut rounds.iter().map(|round| round[way]).collect::<Vec<_>>()));
         let over = median(&mut rounds.iter().map(|[cpu, gpu, mediator]| mediator / cpu.max(*gpu)).collect::<Vec<_>>());

@@ -1,21 +1,17 @@
 //! How requests come in: lent by a blocked caller, or taken over with buffers of their own.
 
-use crate::execute;
 use crate::inner::{Inner, Role, helper};
 use crate::request::{Batch, Completion, Deliver, Done, OnDone, Way};
 use crate::session::Session;
 use crate::state::{Lent, Span};
+use crate::{burst, execute};
 use bywash_core::{Data, Error, Operation, OwnedOperation, Result, SecretBytes, Time};
 use bywash_policy::{EngineId, EngineSet, Event, Request, RequestId};
 use std::cell::Cell;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Longest text and associated data together that are computed by a thread which does not wait for them, in bytes.
 const PASSED_BYTES_MAX: usize = 64 << 10;
-
-/// Who comes with the next request so soon after the last has more of them: were he to compute one, those would be kept from an engine that does many together.
-const HURRY: Duration = Duration::from_micros(2);
 
 /// What is left to try with a copy of an operation.
 pub(crate) struct Left {
@@ -116,29 +112,28 @@ impl Inner {
 
     /// Takes in an operation that nobody waits for. If it takes less than waking a thread it is done when this returns.
     pub(crate) fn pass(self: &Arc<Self>, session: &Arc<Session>, operation: OwnedOperation, on_done: OnDone) -> RequestId {
-        let id = self
-            .leave_to_decider(session, operation, on_done)
-            .unwrap_or_else(|(operation, on_done)| self.pass_now(session, operation, on_done));
-        if self.goes_elsewhere(session) {
-            HANDED.set(Some(Instant::now()));
+        let goes_elsewhere = session.engines.and(self.local) != session.engines;
+        let more = if goes_elsewhere { burst::begin() } else { 0 };
+        let (id, is_own) = match self.leave_to_decider(session, operation, on_done) {
+            Ok(id) => (id, false),
+            Err((operation, on_done)) => self.pass_now(session, operation, on_done, more),
+        };
+        if goes_elsewhere {
+            burst::handed(is_own);
         }
         id
     }
 
-    /// Whether another than a local engine may have a session's requests.
-    fn goes_elsewhere(&self, session: &Session) -> bool {
-        session.engines.and(self.local) != session.engines
-    }
-
-    fn pass_now(self: &Arc<Self>, session: &Arc<Session>, operation: OwnedOperation, on_done: OnDone) -> RequestId {
+    /// Whether this thread computed something, too.
+    fn pass_now(self: &Arc<Self>, session: &Arc<Session>, operation: OwnedOperation, on_done: OnDone, more: u32) -> (RequestId, bool) {
         // Estimates are of the text, and no more than this is gone over in some microseconds whatever it is.
         let is_small = operation.input.len() + operation.aad.len() <= PASSED_BYTES_MAX;
-        let hurries = self.goes_elsewhere(session) && HANDED.get().is_some_and(|handed| handed.elapsed() < HURRY);
-        let passing = (is_small && !hurries).then(Passing::begin).flatten();
-        let role = |own| if passing.is_some() { Role::Passer { own } } else { Role::Nobody };
+        let passing = is_small.then(Passing::begin).flatten();
+        let role = |own| if passing.is_some() { Role::Passer { own, more } } else { Role::Nobody };
         let Admitted { id, mine, .. } = self.admit(session, Left::all(session.engines), operation, Deliver::Call(on_done), role);
+        let is_own = mine.is_some();
         self.help(mine, Role::Nobody);
-        id
+        (id, is_own)
     }
 
     /// Takes in an operation with buffers of its own, in a thread that has this role towards the request of that number.
@@ -162,8 +157,14 @@ impl Inner {
         let request = session.request(id, now, operation.direction, operation.work_len(), left.engines);
         let sizes = left.sizes.unwrap_or_else(|| state.sizes(now, &request));
         let is_whole = state.admit(now, request, session.clone(), &sizes, operation, deliver);
+        let role = role(id);
+        if let Role::Passer { more: more @ 1.., .. } = role
+            && is_whole
+        {
+            state.policy.event(now, Event::Burst(more));
+        }
         let mut ended = Vec::new();
-        let mine = self.pump(&mut state, now, &role(id), None, &mut ended);
+        let mine = self.pump(&mut state, now, &role, None, &mut ended);
         self.leave(state, ended);
         let part = mine.as_ref().filter(|_| !is_whole).and_then(|batch| batch.requests.first().copied());
         Admitted { id, own: part.unwrap_or(id), mine }
@@ -175,8 +176,6 @@ impl Inner {
 struct Passing(());
 
 thread_local! {
-    /// When this thread last had something handed over that another than a local engine may do.
-    static HANDED: Cell<Option<Instant>> = const { Cell::new(None) };
     static PASSING: Cell<bool> = const { Cell::new(false) };
 }
 

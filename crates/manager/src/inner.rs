@@ -59,8 +59,8 @@ pub(crate) enum Role<'a> {
     Caller { waiter: &'a Waiter, own: RequestId },
     /// A caller whose request is done, for a little while yet.
     Helper { until: Time },
-    /// A caller who waits for nothing, and has other things to do than what takes long or is somebody else's.
-    Passer { own: RequestId },
+    /// A caller who waits for nothing, and has other things to do than what takes long or is somebody else's. So many more are believed to follow without a pause.
+    Passer { own: RequestId, more: u32 },
     /// Nothing.
     Nobody,
 }
@@ -195,7 +195,7 @@ impl Inner {
                 true
             }
             Role::Helper { until } => local && now < *until,
-            Role::Passer { own } => local && batch.requests.contains(own) && self.is_passed(state, batch, now),
+            Role::Passer { own, .. } => local && batch.requests.contains(own) && self.is_passed(state, batch, now),
             Role::Caller { .. } | Role::Nobody => false,
         }
     }

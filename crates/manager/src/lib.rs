@@ -57,6 +57,7 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
+mod burst;
 pub mod calibrate;
 mod clock;
 pub mod combine;

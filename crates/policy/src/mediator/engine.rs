@@ -14,10 +14,11 @@ pub(super) struct EngineState {
     pub(super) watts: f64,
     pub(super) host_ns: f64,
     pub(super) host_ns_per_byte: f64,
-    /// Of a processor.
+    /// Of a processor while others wait; of a device that nothing else keeps busy.
     pub(super) lag: Lag,
     /// When the launch that ended last was given to it, and when it ended.
     pub(super) last_launch: Option<(Time, Time)>,
+    pub(super) pace: Pace,
 }
 
 /// A batch that an engine works on.
@@ -38,6 +39,37 @@ pub(super) struct Running {
     pub(super) is_crowded: bool,
 }
 
+/// Whether a device that computes in launches keeps up with those who hand over: how much of its time it would have computed lately, while there was a crowd, had it done all of that.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Pace {
+    work_ns: f64,
+    span_ns: f64,
+    /// Requests that went elsewhere since the last launch.
+    elsewhere: usize,
+}
+
+impl Pace {
+    /// What a launch counts for in the means.
+    const GAIN: f64 = 1.0 / 16.0;
+    /// From the end of one launch to that of the next no more counts than so many times what it took: before that nobody wanted anything.
+    const IDLE: u64 = 4;
+    /// A device that computes so much of its time is busy: the rest are hand-overs.
+    const BUSY: f64 = 0.75;
+
+    /// A launch of so many has ended, so long after the last.
+    fn observe(&mut self, count: usize, each_ns: f64, span_ns: f64) {
+        let work_ns = (count + std::mem::take(&mut self.elsewhere)) as f64 * each_ns;
+        self.work_ns += Self::GAIN * (work_ns - self.work_ns);
+        self.span_ns += Self::GAIN * (span_ns - self.span_ns);
+    }
+
+    /// From 0, for one that is busy or of which nothing is known, to 1, for one that has hardly anything to do.
+    pub(super) fn spare(self) -> f64 {
+        let load = if self.span_ns > 0.0 { self.work_ns / self.span_ns } else { 1.0 };
+        (1.0 - load / Self::BUSY).max(0.0)
+    }
+}
+
 /// In how many nanoseconds something ends that is expected to at this time; what overruns, by as much again.
 pub(super) fn left_ns(now: Time, expected_end: Time) -> f64 {
     expected_end.since_ns(now).max(now.since_ns(expected_end)) as f64
@@ -56,6 +88,7 @@ impl EngineState {
             host_ns_per_byte: info.costs.host_ns_per_byte,
             lag: Lag::default(),
             last_launch: None,
+            pace: Pace::default(),
         }
     }
 
@@ -73,6 +106,7 @@ impl EngineState {
     pub(super) fn pass(&mut self, requests: usize) {
         self.belief.pass(requests);
         self.lag.pass(requests);
+        self.pace.elsewhere = self.pace.elsewhere.saturating_add(requests);
     }
 
     /// A batch has ended; `host` as for [`Belief::observe`].
@@ -81,7 +115,8 @@ impl EngineState {
             let done = self.running.swap_remove(place);
             let last_launch = if done.is_launch { self.last_launch.replace((done.start, now)) } else { None };
             if let Some(service_ns) = service_ns {
-                if done.is_crowded && self.is_processor {
+                let tells_of_lag = if done.is_launch { done.beside == 0 } else { done.is_crowded && self.is_processor };
+                if tells_of_lag {
                     self.lag.observe(now, now.since_ns(done.start).saturating_sub(service_ns));
                 }
                 // Of launches under way together a later one waits for the device: that is not what it takes. A device that overlaps them ends several at nearly one time; none of them took less
@@ -90,6 +125,11 @@ impl EngineState {
                 let alone_ns = before.map_or(u64::MAX, |(_, ended)| now.since_ns(ended));
                 let takes_ns = service_ns.min(alone_ns.max(service_ns / (1 + done.beside as u64)));
                 self.belief.observe(now, host, done.algorithm, done.bytes, done.count, takes_ns);
+                if done.is_launch && done.is_crowded {
+                    let each = self.belief.shape(now, host, done.algorithm, done.bytes).each;
+                    let since_last_ns = last_launch.map_or(u64::MAX, |(_, ended)| now.since_ns(ended));
+                    self.pace.observe(done.count, each, since_last_ns.min(Pace::IDLE * service_ns) as f64);
+                }
             }
             if done.is_launch {
                 self.launch_ended(now, done.begin);

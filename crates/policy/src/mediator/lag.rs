@@ -3,8 +3,9 @@
 //! A worker that ends one batch has to tell those who asked for it, and to wait for others who decide, before it begins the next; one that sleeps has to be woken. All of that is time of the
 //! processor, which those who hand over want as well. An engine's own figures know nothing of it. So wherever others wait it is looked how long it is from a decision until a batch begins, and
 //! three things follow. Operations on the processor count as done that much later. Its workers are given several in a row ([`run`]). And where this takes longer than to compute, what the
-//! processor computes is taken from those who hand over, and from launches: the engines do not add up, so the processor competes for a crowd with what it would take for all of it
-//! ([`Mediator::lag_ns`](super::Mediator::lag_ns)). Where there is no lag, as in simulations, nothing of that shows.
+//! processor computes is taken from those who hand over, and from launches: the engines do not add up. Then the processor competes for a crowd with what it would take for all of it; and where
+//! a device [keeps up](super::engine::Pace) with those who hand over, so that it is they who limit, with such a lag for each that waits as well ([`Mediator::lag_ns`](super::Mediator::lag_ns)).
+//! Where there is no lag, as in simulations, nothing of that shows.
 
 use super::sight::Sight;
 use bywash_core::Time;

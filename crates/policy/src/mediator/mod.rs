@@ -18,7 +18,8 @@
 //! # Handing over
 //!
 //! On a machine of few processors, who hands over many small requests has one of them busy, and to tell of their ends takes another. What that leaves of the processor is seen in how late its
-//! workers begin; the module `lag` says what follows from it.
+//! workers begin; the modules `lag` and `crowd` say what follows from it. Who hands over few at a time computes them himself, for nobody has to be woken then; who hands over many had better
+//! not: a [`Burst`](Event::Burst) goes to whom all of it would be done first.
 //!
 //! # What counts
 //!
@@ -33,6 +34,7 @@
 //! after that, as long as it runs, the engine counts as slower only by what a thread that had to wait for its turn, 4 ms, would not explain.
 
 mod belief;
+mod crowd;
 mod cut;
 mod engine;
 mod gap;
@@ -51,6 +53,7 @@ use crate::{Decision, EngineId, EngineInfo, EngineSet, Event, Policy, Reason, Re
 use belief::Shape;
 use bywash_core::route::{ROUTES, SizeClass, route_index};
 use bywash_core::{Algorithm, Direction, Time, divide};
+use crowd::Burst;
 use engine::{EngineState, Running};
 use gap::Gap;
 use offer::Offer;
@@ -65,9 +68,9 @@ pub const PATIENCE: f64 = 8.0;
 const TURN_NS: f64 = 4e6;
 /// See [`Mediator::doubt`].
 const DOUBT: f64 = 2.0;
-/// The least time after which to ask again whether a busy engine is still worth waiting for, 0.1 ms: most end before and are told of. The thread that keeps time, woken for each
-/// request, would take the manager's lock from those that work.
-const STEP_NS: u64 = 100_000;
+/// So much later than a busy engine was expected to end it is asked again whether it is still worth waiting for: as long as a thread may have to wait for its turn. Most end before and are told
+/// of, and the thread that keeps time, were it woken for each, would take processor and lock from those that work.
+const GRACE_NS: u64 = TURN_NS as u64;
 
 /// See the [module](self).
 pub struct Mediator {
@@ -95,6 +98,9 @@ pub struct Mediator {
     reason: Reason,
     /// What was decided last, if that was to wait for a busy engine and nothing but arrivals has happened since.
     resolved: Option<Resolved>,
+    /// What was last said of a burst; and the kind of what arrived last.
+    burst: Option<Burst>,
+    last_kind: Option<u16>,
 }
 
 /// A decision to wait, in view of so many requests. It would hardly be another in view of a few more, and to make it anew at each arrival takes longer than to hand a small request over.
@@ -105,7 +111,7 @@ struct Resolved {
 }
 
 /// After so many arrivals a decision is made anew in any case.
-const GROWTH_MAX: usize = 32;
+const GROWTH_MAX: usize = 256;
 
 impl Resolved {
     fn holds(self, now: Time, waiting: usize) -> bool {
@@ -166,6 +172,8 @@ impl Mediator {
             wager: Wager::default(),
             reason: Reason::Cheapest,
             resolved: None,
+            burst: None,
+            last_kind: None,
         }
     }
 
@@ -241,6 +249,7 @@ impl Mediator {
         let kind = self.kind_of(&request, meant);
         let was_empty = self.waiting.len(usize::from(kind)) == 0;
         self.waiting.push(usize::from(kind), request, now);
+        self.last_kind = Some(kind);
         self.kinds[usize::from(kind)].bytes += request.bytes;
         if was_empty {
             self.busy.push(kind);
@@ -375,7 +384,7 @@ impl Mediator {
         let behind_it = better.score - self.available(now, better.engine);
         // Neither what a crowd adds there, nor that a launch is spare as long as the other ends, is a reason to wait for one that does not end.
         let own = if free.score.is_finite() { free.score } else { free.done } - free.lag - now.0 as f64;
-        Time((end + own - behind_it).max(0.0) as u64).max(now + STEP_NS)
+        Time((end + (own - behind_it).max(0.0)) as u64).max(now) + GRACE_NS
     }
 
     /// The workers that could have a part of a request now, and from when on. Where there are launches the workers are one device; of several workers one is left to those that
@@ -427,7 +436,7 @@ impl Policy for Mediator {
     }
 
     fn event(&mut self, now: Time, event: Event<'_>) {
-        if !matches!(event, Event::Arrived(_) | Event::PartArrived(..)) {
+        if !matches!(event, Event::Arrived(_) | Event::PartArrived(..) | Event::Burst(_)) {
             self.resolved = None;
         }
         match event {
@@ -435,6 +444,7 @@ impl Policy for Mediator {
             Event::PartArrived(request, engine) => {
                 self.part_arrived(now, request, Some(engine).filter(|&engine| self.workers.up().contains(engine)))
             }
+            Event::Burst(more) => self.burst = self.last_kind.map(|kind| Burst::new(now, kind, more)),
             Event::Cancelled(id) => self.cancelled(id),
             Event::Finished { engine, batch, service_ns } => self.finished(now, engine, batch, service_ns),
             Event::EngineUp(engine) => self.workers.set_up(engine, true),

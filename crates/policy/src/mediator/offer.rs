@@ -1,11 +1,10 @@
 //! What each engine would do with what waits, and what counts for and against it.
 
 use super::belief::Shape;
-use super::{Kind, Mediator, Prefer, SLACK_NS, SLACK_TIMES};
+use super::{Mediator, Prefer, SLACK_NS, SLACK_TIMES};
 use crate::waiting::Entry;
 use crate::{EngineId, EngineSet, Request};
 use bywash_core::Time;
-use bywash_core::route::SizeClass;
 
 /// No hand-over is shorter than that of an operation of so many bytes, or fewer.
 const SMALLEST_BYTES: u64 = 16;
@@ -20,7 +19,7 @@ pub(super) struct Offer {
     pub(super) score: f64,
     /// What one batch takes.
     pub(super) service: f64,
-    /// How much of all that is [lag](super::lag).
+    /// How much of all that is [lag](super::lag), or the rest of a burst.
     pub(super) lag: f64,
 }
 
@@ -34,11 +33,12 @@ impl Mediator {
         let begin = self.begin(now, engine, launches);
         let is_ready = self.workers.ready().contains(engine);
         let waiting = self.waiting.len(usize::from(kind));
+        let burst = self.burst_of(now, kind);
         let (service, is_spare) = match (launches, is_ready) {
             // One that is alone needs no plan, which takes longer than a small operation on the processor.
             (true, true) if waiting == 1 && self.busy.len() == 1 => {
                 let Shape { handover, each } = self.shape(now, engine, algorithm, bytes);
-                (handover + each, self.is_left(now, engine, kind, handover + each, each, bytes))
+                (handover + each, burst.is_none() && self.is_left(now, engine, kind, handover + each, each, bytes))
             }
             (true, true) => {
                 let plan = self.plan(now, kind, engine, lanes);
@@ -54,7 +54,11 @@ impl Mediator {
                 (self.batch_ns(now, engine, algorithm, bytes, waiting.min(lanes)) * rounds.max(1.0), false)
             }
         };
-        let lag = self.lag_ns(now, engine, kind, bytes, waiting);
+        let lag = match burst {
+            Some(more) if launches => self.follow_ns(now, engine, algorithm, bytes, more),
+            Some(more) if state.is_processor => self.own_ns(now, engine, kind, bytes, more),
+            _ => self.lag_ns(now, engine, kind, bytes, waiting),
+        };
         let done = begin + lag + self.doubt(engine, head.request.engines) * service;
         Offer { engine, done, score: if is_spare { f64::INFINITY } else { done }, service, lag }
     }
@@ -78,27 +82,6 @@ impl Mediator {
             set.iter().filter(|engine| launches(engine) && soonest(*engine) < bound).map(|engine| self.offer(now, engine, kind, head)),
         );
         offers
-    }
-
-    /// How much later than by its own figures an engine does one of so many that wait, of that mean size: see [`lag`](super::lag). Those of their kind in launches belong to the crowd, for
-    /// they came with them and will have to be told as well.
-    pub(super) fn lag_ns(&self, now: Time, engine: EngineId, kind: u16, bytes: u64, waiting: usize) -> f64 {
-        let state = self.engine(engine);
-        let lag_ns = state.lag.ns(now);
-        if lag_ns == 0.0 {
-            return 0.0;
-        }
-        let Kind { algorithm, class, .. } = self.kinds[usize::from(kind)];
-        let launched = self.engines.iter().flat_map(|engine| &engine.running).filter(|running| running.is_launch);
-        let alike = launched.filter(|running| running.algorithm == algorithm && SizeClass::of(algorithm, running.bytes as usize) == class);
-        let crowd = waiting + alike.map(|running| running.count).sum::<usize>();
-        if crowd < 2 {
-            return 0.0;
-        }
-        let each = self.batch_ns(now, engine, algorithm, bytes, 1);
-        // From 0 to 1 as the lag passes what an operation takes.
-        let share = lag_ns * lag_ns / (lag_ns * lag_ns + each * each);
-        lag_ns + share * crowd as f64 * each / state.workers.max(1) as f64
     }
 
     pub(super) fn counts_time_alone(&self) -> bool {

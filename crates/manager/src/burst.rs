@@ -1,0 +1,260 @@
+//! How many requests a thread hands over one after the other, before it waits for any. Whoever has few of them had best compute them himself, where the processor is as good; many are worth a
+//! launch, and only who knows that they follow begins it with the first.
+//!
+//! What a thread computes itself is done when it has been handed over, so that such requests may go on without end and tell nothing. How many there are before the thread waits is learnt from
+//! those that others compute. So there are trials: of many that a thread computed itself, one is said to be followed by many, and it is looked how many do; and of many that others computed,
+//! some are said to be alone, so that it is seen what they take here. They become rarer and rarer.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// What comes so soon after the last was handed over belongs to the same burst. To wait and be woken takes at least as long.
+const PAUSE: Duration = Duration::from_micros(10);
+/// A burst of so many counts for two thirds of the length that is believed: a thread that is kept from running in the midst of one seems to have several, and the longest of them tells most.
+const MEMORY: f32 = 4096.0;
+/// What one counts for at least that was a trial.
+const TRIAL_GAIN: f32 = 0.5;
+/// After so many requests that a thread computed itself the first trial is made, and after so many times as many the first of the other kind; each later one after twice as many, up to the most.
+const FIRST_TRIAL: u32 = 64;
+const LEFT_TIMES: u32 = 16;
+const LAST_TRIAL: u32 = 1 << 16;
+/// So many are computed in a trial.
+const COMPUTED: u32 = 64;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    None,
+    /// To leave a burst to others.
+    Leave,
+    /// To compute its first.
+    Compute,
+}
+
+/// When the next trial of a kind is due.
+#[derive(Clone, Copy)]
+struct Due {
+    /// How many there were of the other kind since the last.
+    since: u32,
+    after: u32,
+}
+
+impl Due {
+    fn is_now(self) -> bool {
+        self.since >= self.after
+    }
+
+    fn begin(&mut self) {
+        *self = Self { since: 0, after: (2 * self.after).min(LAST_TRIAL) };
+    }
+}
+
+/// The bursts of a thread.
+#[derive(Clone, Copy)]
+struct Bursts {
+    /// When the clock was looked at last, mostly as a request had been handed over; and how many those were.
+    last: Option<Instant>,
+    looked: u32,
+    /// How many of this burst were handed over, and how many of them the thread computed.
+    count: u32,
+    computed: u32,
+    trial: Trial,
+    /// The length that is believed.
+    usual: f32,
+    leave: Due,
+    compute: Due,
+}
+
+thread_local! {
+    static BURSTS: Cell<Bursts> = const { Cell::new(Bursts::NONE) };
+}
+
+impl Bursts {
+    const NONE: Self = Self {
+        last: None,
+        looked: 0,
+        count: 0,
+        computed: 0,
+        trial: Trial::None,
+        usual: 1.0,
+        leave: Due { since: 0, after: FIRST_TRIAL },
+        compute: Due { since: 0, after: LEFT_TIMES * FIRST_TRIAL },
+    };
+
+    /// One more is handed over; how many are believed to follow.
+    fn next(&mut self, clock: impl Fn() -> Instant) -> u32 {
+        // Whoever was to compute all of them until now is asked again when there were twice as many, or not any more; a look at the clock is a good part of what a small one takes.
+        let is_settled = self.count as f32 >= self.usual || !(self.count.saturating_add(1)).is_power_of_two();
+        if self.computed == self.count && self.count > 0 && is_settled && !self.leave.is_now() {
+            self.count = self.count.saturating_add(1);
+            return 0;
+        }
+        let now = clock();
+        let unseen = (self.count - self.looked).max(1);
+        if self.last.is_none_or(|last| now.saturating_duration_since(last) >= PAUSE * unseen) {
+            self.end();
+        }
+        if self.leave.is_now() {
+            self.end();
+            self.leave.begin();
+            self.trial = Trial::Leave;
+        } else if self.count == 0 && self.compute.is_now() {
+            self.compute.begin();
+            self.trial = Trial::Compute;
+        }
+        self.count = self.count.saturating_add(1);
+        (self.last, self.looked) = (Some(now), self.count);
+        let left = (self.usual - self.count as f32).max(0.0) as u32;
+        match self.trial {
+            Trial::Compute if self.count <= COMPUTED => 0,
+            Trial::Leave => LAST_TRIAL,
+            // Where there were more than usual, as many again.
+            _ if left == 0 && self.computed == 0 => self.count - 1,
+            _ => left,
+        }
+    }
+
+    fn end(&mut self) {
+        if self.computed == 0 && self.count > 0 {
+            let least = if self.trial == Trial::Leave { TRIAL_GAIN } else { 0.0 };
+            let gain = (1.0 - (-(self.count as f32) / MEMORY).exp()).max(least);
+            self.usual += gain * (self.count as f32 - self.usual);
+        }
+        (self.count, self.looked, self.computed, self.trial) = (0, 0, 0, Trial::None);
+    }
+
+    /// The last request has been handed over; whether the thread computed it.
+    fn handed(&mut self, is_own: bool, clock: impl Fn() -> Instant) {
+        let other = if is_own { &mut self.leave } else { &mut self.compute };
+        other.since = other.since.saturating_add(1);
+        if is_own {
+            self.computed = self.computed.saturating_add(1);
+        } else {
+            (self.last, self.looked) = (Some(clock()), self.count);
+        }
+    }
+}
+
+/// This thread hands over a request. How many more are believed to follow without a pause.
+pub(crate) fn begin() -> u32 {
+    let mut bursts = BURSTS.get();
+    let more = bursts.next(Instant::now);
+    BURSTS.set(bursts);
+    more
+}
+
+/// It has handed it over, and computed it or not.
+pub(crate) fn handed(is_own: bool) {
+    let mut bursts = BURSTS.get();
+    bursts.handed(is_own, Instant::now);
+    BURSTS.set(bursts);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread and its clock.
+    struct Thread {
+        bursts: Bursts,
+        now: Instant,
+        looks: Cell<u32>,
+    }
+
+    impl Thread {
+        fn new() -> Self {
+            Self { bursts: Bursts::NONE, now: Instant::now(), looks: Cell::new(0) }
+        }
+
+        /// Hands over so many, a microsecond apart, and waits. What it was told of the first.
+        fn burst(&mut self, count: u32, is_own: bool) -> u32 {
+            let told: Vec<u32> = (0..count).map(|_| self.one(is_own)).collect();
+            self.now += Duration::from_micros(50);
+            told[0]
+        }
+
+        fn one(&mut self, is_own: bool) -> u32 {
+            self.one_if(|_| is_own)
+        }
+
+        fn one_if(&mut self, is_own: impl Fn(u32) -> bool) -> u32 {
+            let clock = || {
+                self.looks.set(self.looks.get() + 1);
+                self.now
+            };
+            let more = self.bursts.next(clock);
+            self.bursts.handed(is_own(more), clock);
+            self.now += Duration::from_micros(1);
+            more
+        }
+    }
+
+    #[test]
+    fn bursts_are_believed_to_be_as_long_as_they_were() {
+        let mut thread = Thread::new();
+        for _ in 0..10 {
+            thread.burst(4096, false);
+        }
+        let told: Vec<u32> = (0..20).map(|_| thread.burst(4096, false)).collect();
+        // Some are trials.
+        assert!(told.iter().filter(|&&more| more > 3500 && more < 4096).count() >= 15, "{told:?}");
+        for _ in 0..20_000 {
+            thread.burst(4, false);
+        }
+        assert!(thread.burst(4, false) < 5);
+    }
+
+    #[test]
+    fn as_many_again_follow_as_there_were() {
+        let mut thread = Thread::new();
+        for _ in 0..500 {
+            thread.one(false);
+        }
+        assert!((400..600).contains(&thread.one(false)));
+    }
+
+    #[test]
+    fn a_thread_that_is_kept_from_running_has_one_long_burst_more_than_short_ones() {
+        let mut thread = Thread::new();
+        for _ in 0..20 {
+            for count in [1500, 3, 1, 900, 40, 1600] {
+                thread.burst(count, false);
+            }
+        }
+        assert!(thread.bursts.usual > 700.0, "{}", thread.bursts.usual);
+    }
+
+    #[test]
+    fn who_computes_all_is_asked_now_and_then_how_many_there_are() {
+        let mut thread = Thread::new();
+        let mut trials = 0;
+        for _ in 0..1_000_000 {
+            if thread.one_if(|more| more < LAST_TRIAL) == LAST_TRIAL {
+                trials += 1;
+                // Others compute this burst, and its thread has to wait after 32.
+                (0..31).for_each(|_| assert_eq!(thread.one(false), LAST_TRIAL));
+                thread.now += Duration::from_micros(200);
+            }
+        }
+        assert!((15..40).contains(&trials), "{trials}");
+        assert!(thread.looks.get() < 20_000, "the clock was looked at {} times", thread.looks.get());
+    }
+
+    #[test]
+    fn a_trial_tells_how_long_bursts_are() {
+        let mut thread = Thread::new();
+        (0..FIRST_TRIAL).for_each(|_| assert!(thread.one(true) < LAST_TRIAL));
+        assert_eq!(thread.burst(300, false), LAST_TRIAL);
+        assert!((100..300).contains(&thread.burst(300, false)));
+    }
+
+    #[test]
+    fn who_leaves_all_computes_some_now_and_then() {
+        let mut thread = Thread::new();
+        let mut alone = 0;
+        for _ in 0..10_000 {
+            alone += (0..64).filter(|_| thread.one(false) == 0).count();
+            thread.now += Duration::from_micros(100);
+        }
+        assert!((64 * 5..64 * 40).contains(&alone), "{alone}");
+    }
+}
