@@ -8,18 +8,25 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// What comes so soon after the last was handed over belongs to the same burst. To wait and be woken takes at least as long.
+/// What comes so soon after the last was handed over belongs to the same burst. To sleep and be woken takes at least as long.
 const PAUSE: Duration = Duration::from_micros(10);
 /// A burst of so many counts for two thirds of the length that is believed: a thread that is kept from running in the midst of one seems to have several, and the longest of them tells most.
 const MEMORY: f32 = 4096.0;
+/// But no more is believed than so many times the mean of about so many bursts: who had many is soon believed to have few.
+const RECENT_TIMES: f32 = 4.0;
+const RECENT_GAIN: f32 = 1.0 / 8.0;
 /// What one counts for at least that was a trial.
 const TRIAL_GAIN: f32 = 0.5;
 /// After so many requests that a thread computed itself the first trial is made, and after so many times as many the first of the other kind; each later one after twice as many, up to the most.
 const FIRST_TRIAL: u32 = 64;
 const LEFT_TIMES: u32 = 16;
 const LAST_TRIAL: u32 = 1 << 16;
-/// So many are computed in a trial.
+/// What a trial says of a burst.
+const TRIAL_MORE: u32 = 1024;
+/// So many are computed in the other kind of trial.
 const COMPUTED: u32 = 64;
+/// Who has more than so many at a time gains much by knowing where a burst begins, beside what a look at the clock takes.
+const MANY: f32 = 64.0;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trial {
@@ -57,9 +64,12 @@ struct Bursts {
     /// How many of this burst were handed over, and how many of them the thread computed.
     count: u32,
     computed: u32,
+    /// Whether it computed the first.
+    began_own: bool,
     trial: Trial,
-    /// The length that is believed.
+    /// The length that most requests' bursts had, and the mean length of those lately.
     usual: f32,
+    recent: f32,
     leave: Due,
     compute: Due,
 }
@@ -74,17 +84,20 @@ impl Bursts {
         looked: 0,
         count: 0,
         computed: 0,
+        began_own: false,
         trial: Trial::None,
         usual: 1.0,
+        recent: 1.0,
         leave: Due { since: 0, after: FIRST_TRIAL },
         compute: Due { since: 0, after: LEFT_TIMES * FIRST_TRIAL },
     };
 
     /// One more is handed over; how many are believed to follow.
     fn next(&mut self, clock: impl Fn() -> Instant) -> u32 {
-        // Whoever was to compute all of them until now is asked again when there were twice as many, or not any more; a look at the clock is a good part of what a small one takes.
-        let is_settled = self.count as f32 >= self.usual || !(self.count.saturating_add(1)).is_power_of_two();
-        if self.computed == self.count && self.count > 0 && is_settled && !self.leave.is_now() {
+        let is_own = self.computed == self.count && self.count > 0 && !self.leave.is_now();
+        let believed = self.believed();
+        // Whoever computes few need not know more; and a look at the clock is a good part of what a small one takes.
+        if is_own && believed < MANY && (self.count as f32 >= believed || !self.asks_again()) {
             self.count = self.count.saturating_add(1);
             return 0;
         }
@@ -101,25 +114,42 @@ impl Bursts {
             self.compute.begin();
             self.trial = Trial::Compute;
         }
+        let is_asked = self.computed < self.count || self.count == 0 || self.asks_again();
         self.count = self.count.saturating_add(1);
         (self.last, self.looked) = (Some(now), self.count);
-        let left = (self.usual - self.count as f32).max(0.0) as u32;
+        let left = (self.believed() - self.count as f32).max(0.0) as u32;
         match self.trial {
             Trial::Compute if self.count <= COMPUTED => 0,
-            Trial::Leave => LAST_TRIAL,
+            Trial::Leave => left.max(TRIAL_MORE),
+            // Whoever was to compute all of them until now is asked again when there were twice as many.
+            _ if !is_asked => 0,
             // Where there were more than usual, as many again.
-            _ if left == 0 && self.computed == 0 => self.count - 1,
+            _ if left == 0 && !self.began_own => self.count - 1,
             _ => left,
         }
     }
 
+    fn believed(&self) -> f32 {
+        self.usual.min(RECENT_TIMES * self.recent)
+    }
+
+    fn asks_again(&self) -> bool {
+        self.count.saturating_add(1).is_power_of_two()
+    }
+
+    /// A burst has ended. One that others began tells how many there are before the thread waits, but where it computed some of them, at least: it might have waited sooner.
     fn end(&mut self) {
-        if self.computed == 0 && self.count > 0 {
-            let least = if self.trial == Trial::Leave { TRIAL_GAIN } else { 0.0 };
-            let gain = (1.0 - (-(self.count as f32) / MEMORY).exp()).max(least);
-            self.usual += gain * (self.count as f32 - self.usual);
+        let count = self.count as f32;
+        if self.count > 0 && !self.began_own && (self.computed == 0 || count > self.usual) {
+            let is_trial = self.trial == Trial::Leave;
+            let gain = (1.0 - (-count / MEMORY).exp()).max(if is_trial { TRIAL_GAIN } else { 0.0 });
+            self.usual += gain * (count - self.usual);
+            self.recent += RECENT_GAIN * (count - self.recent);
+            if is_trial {
+                self.recent = self.recent.max(count);
+            }
         }
-        (self.count, self.looked, self.computed, self.trial) = (0, 0, 0, Trial::None);
+        (self.count, self.looked, self.computed, self.began_own, self.trial) = (0, 0, 0, false, Trial::None);
     }
 
     /// The last request has been handed over; whether the thread computed it.
@@ -127,6 +157,7 @@ impl Bursts {
         let other = if is_own { &mut self.leave } else { &mut self.compute };
         other.since = other.since.saturating_add(1);
         if is_own {
+            self.began_own |= self.count <= 1;
             self.computed = self.computed.saturating_add(1);
         } else {
             (self.last, self.looked) = (Some(clock()), self.count);
@@ -228,10 +259,10 @@ mod tests {
         let mut thread = Thread::new();
         let mut trials = 0;
         for _ in 0..1_000_000 {
-            if thread.one_if(|more| more < LAST_TRIAL) == LAST_TRIAL {
+            if thread.one_if(|more| more < TRIAL_MORE) == TRIAL_MORE {
                 trials += 1;
                 // Others compute this burst, and its thread has to wait after 32.
-                (0..31).for_each(|_| assert_eq!(thread.one(false), LAST_TRIAL));
+                (0..31).for_each(|_| assert_eq!(thread.one(false), TRIAL_MORE));
                 thread.now += Duration::from_micros(200);
             }
         }
@@ -242,8 +273,8 @@ mod tests {
     #[test]
     fn a_trial_tells_how_long_bursts_are() {
         let mut thread = Thread::new();
-        (0..FIRST_TRIAL).for_each(|_| assert!(thread.one(true) < LAST_TRIAL));
-        assert_eq!(thread.burst(300, false), LAST_TRIAL);
+        (0..FIRST_TRIAL).for_each(|_| assert!(thread.one(true) < TRIAL_MORE));
+        assert_eq!(thread.burst(300, false), TRIAL_MORE);
         assert!((100..300).contains(&thread.burst(300, false)));
     }
 
@@ -256,5 +287,44 @@ mod tests {
             thread.now += Duration::from_micros(100);
         }
         assert!((64 * 5..64 * 40).contains(&alone), "{alone}");
+    }
+
+    #[test]
+    fn who_had_many_is_soon_believed_to_have_one() {
+        let mut thread = Thread::new();
+        for _ in 0..30 {
+            thread.burst(4096, false);
+        }
+        let singles = (0..1_000).filter(|_| thread.burst(1, false) > 64).count();
+        assert!(singles < 100, "{singles}");
+    }
+
+    #[test]
+    fn a_burst_is_seen_to_begin_by_who_computes_much_of_it_too() {
+        let mut thread = Thread::new();
+        for _ in 0..30 {
+            thread.burst(2000, false);
+        }
+        // The device was busy.
+        for round in 0..20 {
+            let told = thread.burst(2000, true);
+            assert!(told > 1000 || told == 0, "{round}: {told}");
+        }
+        assert!(thread.burst(2000, true).max(thread.burst(2000, true)) > 1000);
+    }
+
+    #[test]
+    fn a_length_that_is_believed_too_short_is_made_good() {
+        let mut thread = Thread::new();
+        for _ in 0..30 {
+            thread.burst(600, false);
+        }
+        for _ in 0..30 {
+            for _ in 0..4096 {
+                thread.one_if(|more| more < 200);
+            }
+            thread.now += Duration::from_micros(50);
+        }
+        assert!(thread.bursts.usual > 2500.0, "{}", thread.bursts.usual);
     }
 }

@@ -158,7 +158,7 @@ impl Inner {
         let sizes = left.sizes.unwrap_or_else(|| state.sizes(now, &request));
         let is_whole = state.admit(now, request, session.clone(), &sizes, operation, deliver);
         let role = role(id);
-        if let Role::Passer { more: more @ 1.., .. } = role
+        if let Role::Passer { more, .. } = role
             && is_whole
         {
             state.policy.event(now, Event::Burst(more));

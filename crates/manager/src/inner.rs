@@ -20,6 +20,8 @@ use std::time::Instant;
 /// more than two processors, whoever has the lock may be waiting for the very one that looks.
 const LOOKS: u32 = 7;
 const PROCESSORS_TO_LOOK: usize = 3;
+/// Who has as many more had better hand them over than compute them one after the other: a thread that is woken does while he hands over.
+const PASSED_MORE_MAX: u32 = 256;
 /// How long a caller whose own request is done goes on with other people's, in nanoseconds: about what waking one of them would cost.
 const HELP_NS: u64 = 50_000;
 
@@ -195,7 +197,9 @@ impl Inner {
                 true
             }
             Role::Helper { until } => local && now < *until,
-            Role::Passer { own, .. } => local && batch.requests.contains(own) && self.is_passed(state, batch, now),
+            Role::Passer { own, more } => {
+                local && *more < PASSED_MORE_MAX && batch.requests.contains(own) && self.is_passed(state, batch, now)
+            }
             Role::Caller { .. } | Role::Nobody => false,
         }
     }

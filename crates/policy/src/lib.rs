@@ -202,8 +202,8 @@ pub enum Event<'a> {
     Arrived(Request),
     /// A part of a request that [`Policy::cut`] has cut, meant for this engine. Only a policy that cuts is told of any.
     PartArrived(Request, EngineId),
-    /// Whoever handed over the request that arrived last, whole and at this time, computes it at once if it goes to the processor alone, and is believed to hand over so many more without a
-    /// pause. Only a driver that can tell says so.
+    /// Whoever handed over the request that arrived last, whole and at this time, computes it at once if it goes to the processor alone and takes less than to wake a thread, and is believed to
+    /// hand over so many more without a pause. Only a driver that can tells so.
     Burst(u32),
     /// A request that was not yet dispatched is withdrawn.
     Cancelled(RequestId),

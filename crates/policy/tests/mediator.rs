@@ -281,9 +281,9 @@ fn beside_a_device_that_keeps_up_a_processor_whose_workers_are_late_gets_little_
     assert!(busy > 5_000, "{busy}");
 }
 
-/// To whom a burst's first request goes that so many follow, of so many bytes.
-fn first_of_burst(more: u32, bytes: u64) -> EngineId {
-    let mut policy = by_name("mediator", &[engine("cpu", 2, 1, 0.0, 0.1), engine("gpu", 2, 1024, 50_000.0, 0.02)]).unwrap();
+/// To whom a burst's first request goes that so many follow, of so many bytes, beside a GPU of so many lanes.
+fn first_of_burst(lanes: usize, more: u32, bytes: u64) -> EngineId {
+    let mut policy = by_name("mediator", &[engine("cpu", 2, 1, 0.0, 0.1), engine("gpu", 2, lanes, 50_000.0, 0.02)]).unwrap();
     let now = acquaint(&mut *policy, 20, [510, 50_200], 100_000);
     policy.event(now, Event::Arrived(request(100, bytes, BOTH)));
     policy.event(now, Event::Burst(more));
@@ -294,8 +294,39 @@ fn first_of_burst(more: u32, bytes: u64) -> EngineId {
 #[test]
 fn a_burst_goes_to_whom_all_of_it_would_be_done_first() {
     for (more, bytes, engine) in [(0, 1_024, 0), (20, 1_024, 0), (2_000, 1_024, 1), (5, 16_384, 0), (500, 16_384, 1)] {
-        assert_eq!(first_of_burst(more, bytes), EngineId(engine), "{more} more of {bytes}");
+        assert_eq!(first_of_burst(1024, more, bytes), EngineId(engine), "{more} more of {bytes}");
     }
+    assert_eq!(first_of_burst(2, 2_000, 1_024), EngineId(0), "it would take a thousand launches");
+}
+
+#[test]
+fn where_the_processor_is_to_be_spared_a_burst_shares_what_its_launch_takes_of_it() {
+    let mut gpu = engine("gpu", 2, 1024, 50_000.0, 0.02);
+    gpu.costs.host_ns = 10_000.0;
+    let engines = [engine("cpu", 2, 1, 0.0, 0.1), gpu];
+    for (more, is_processor) in [(0, true), (200, false)] {
+        let mut policy = by_name("mediator:prefer=cpu-free", &engines).unwrap();
+        policy.event(BEGIN, Event::Arrived(request(100, 1_024, BOTH)));
+        policy.event(BEGIN, Event::Burst(more));
+        // A launch may be put off, for the others.
+        let decision = policy.decide(BEGIN, &mut vec![]);
+        assert_eq!(decision == Decision::Dispatch(EngineId(0)), is_processor, "{more} more: {decision:?}");
+    }
+}
+
+#[test]
+fn who_computes_his_only_request_does_so_whatever_is_under_way_elsewhere() {
+    let mut policy = by_name("mediator", &[engine("cpu", 2, 1, 0.0, 0.1), engine("gpu", 1, 1024, 50_000.0, 0.2)]).unwrap();
+    let now = acquaint(&mut *policy, 20, [510, 50_900], 100_000);
+    for id in 100..600 {
+        policy.event(now, Event::Arrived(request(id, 4_096, GPU)));
+    }
+    assert_eq!(policy.decide(now, &mut vec![]), Decision::Dispatch(EngineId(1)));
+    let later = now + 10_000;
+    policy.event(later, Event::Arrived(request(600, 4_096, BOTH)));
+    policy.event(later, Event::Burst(0));
+    let mut batch = vec![];
+    assert_eq!((policy.decide(later, &mut batch), batch), (Decision::Dispatch(EngineId(0)), vec![RequestId(600)]));
 }
 
 #[test]

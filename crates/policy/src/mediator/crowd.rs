@@ -2,37 +2,41 @@
 
 use super::belief::Shape;
 use super::{Kind, Mediator};
-use crate::EngineId;
+use crate::waiting::Entry;
+use crate::{EngineId, RequestId};
+use bywash_core::Time;
 use bywash_core::route::SizeClass;
-use bywash_core::{Algorithm, Time};
 
-/// A lag counts wholly where an operation takes much less than this part of it, and not at all where it takes much more.
+/// A crowd counts wholly where an operation takes much less than this part of a lag, and not at all where it takes much more.
 const SHORT: f64 = 0.25;
 /// What it takes a thread to have a request computed by itself, beside computing it: to book it, and to tell of its end.
 const OWN_NS: f64 = 500.0;
+/// What takes longer no caller computes who does not wait for it.
+const OWN_MAX_NS: f64 = 50e3;
+/// Of those under way so many times as many as follow are taken for the same burst's.
+const OWN_TIMES: usize = 4;
 
-/// The caller of what arrived last has so many more, and computes it at once if it goes to the processor alone: [`Event::Burst`](crate::Event::Burst).
+/// The caller of a request that has just arrived has so many more, and computes it at once if it goes to the processor and takes little: [`Event::Burst`](crate::Event::Burst).
 #[derive(Clone, Copy)]
 pub(super) struct Burst {
     at: Time,
     kind: u16,
+    id: RequestId,
     more: usize,
 }
 
 impl Burst {
-    pub(super) fn new(at: Time, kind: u16, more: u32) -> Self {
-        Self { at, kind, more: more as usize }
+    pub(super) fn new(at: Time, kind: u16, id: RequestId, more: u32) -> Self {
+        Self { at, kind, id, more: more as usize }
     }
 }
 
 impl Mediator {
-    /// How many more its caller has of a kind of which one waits.
-    pub(super) fn burst_of(&self, now: Time, kind: u16) -> Option<usize> {
-        self.more(now, kind).filter(|_| self.waiting.len(usize::from(kind)) == 1)
-    }
-
-    fn more(&self, now: Time, kind: u16) -> Option<usize> {
-        self.burst.filter(|burst| burst.at == now && burst.kind == kind).map(|burst| burst.more)
+    /// How many more the caller of a kind's only one has, who computes it at once if he may.
+    pub(super) fn burst_of(&self, now: Time, kind: u16, head: &Entry) -> Option<usize> {
+        let burst = self.burst.filter(|burst| burst.at == now && burst.id == head.request.id)?;
+        let is_alone = self.waiting.len(usize::from(kind)) == 1 && !head.request.algorithm.is_public_key();
+        is_alone.then_some(burst.more)
     }
 
     /// How many of a kind, or like it, are being computed.
@@ -43,16 +47,20 @@ impl Mediator {
         alike.map(|running| running.count).sum()
     }
 
-    /// How much later than its first request a burst's last one is done where launches do it: the first goes alone, the others together once it has ended.
-    pub(super) fn follow_ns(&self, now: Time, engine: EngineId, algorithm: Algorithm, bytes: u64, more: usize) -> f64 {
-        let Shape { handover, each } = self.shape(now, engine, algorithm, bytes);
-        handover + 2.0 * self.engine(engine).lag.ns(now) + more as f64 * each
+    /// How much later than its first request a burst's last one is done where launches of so many do it: the first goes alone, the others together once it has ended.
+    pub(super) fn follow_ns(&self, now: Time, engine: EngineId, head: &Entry, lanes: usize, more: usize) -> f64 {
+        if more == 0 {
+            return 0.0;
+        }
+        let Shape { handover, each } = self.shape(now, engine, head.request.algorithm, head.request.bytes);
+        more.div_ceil(lanes) as f64 * handover + 2.0 * self.engine(engine).lag.ns(now) + more as f64 * each
     }
 
-    /// The same where its caller computes it. Those under way belong to it, so that it does not go over to the processor near its end.
-    pub(super) fn own_ns(&self, now: Time, engine: EngineId, kind: u16, bytes: u64, more: usize) -> f64 {
-        let algorithm = self.kinds[usize::from(kind)].algorithm;
-        (more + self.under_way(kind)) as f64 * (OWN_NS + self.batch_ns(now, engine, algorithm, bytes, 1))
+    /// The same where its caller computes it, if it takes as little as that. Those under way belong to it, so that it does not go over to the processor near its end.
+    pub(super) fn own_ns(&self, now: Time, engine: EngineId, kind: u16, bytes: u64, more: usize) -> Option<f64> {
+        let each = self.batch_ns(now, engine, self.kinds[usize::from(kind)].algorithm, bytes, 1);
+        let own = || (more + self.under_way(kind).min(OWN_TIMES * more)) as f64 * (OWN_NS + each);
+        (each < OWN_MAX_NS).then(own)
     }
 
     /// How much later than by its own figures a processor does one of so many that wait, of that mean size. Those under way belong to the crowd, for they came with them and will have to be
@@ -63,21 +71,22 @@ impl Mediator {
         if lag_ns == 0.0 || !state.is_processor {
             return 0.0;
         }
-        let crowd = waiting + self.under_way(kind) + self.more(now, kind).unwrap_or(0);
+        let crowd =
+            waiting + self.under_way(kind) + self.burst.filter(|burst| burst.at == now && burst.kind == kind).map_or(0, |burst| burst.more);
         if crowd < 2 {
             return 0.0;
         }
         let each = self.batch_ns(now, engine, self.kinds[usize::from(kind)].algorithm, bytes, 1);
         let (short, long) = (SHORT * lag_ns, each);
         let share = short * short / (short * short + long * long);
-        lag_ns + share * crowd as f64 * (each + self.spare(kind) * lag_ns) / state.workers.max(1) as f64
+        lag_ns + share * crowd as f64 * (each + self.spare(now, kind) * lag_ns) / state.workers.max(1) as f64
     }
 
     /// How far some device that launches operations of a kind [keeps up](super::engine::Pace) with those who hand over.
-    fn spare(&self, kind: u16) -> f64 {
+    fn spare(&self, now: Time, kind: u16) -> f64 {
         let Kind { algorithm, direction, .. } = self.kinds[usize::from(kind)];
         let set = self.kinds[usize::from(kind)].allowed().and(self.workers.up());
         let devices = set.iter().filter(|&engine| self.launches(engine, algorithm, direction));
-        devices.map(|engine| self.engine(engine).pace.spare()).fold(0.0, f64::max)
+        devices.map(|engine| self.engine(engine).pace.spare(now)).fold(0.0, f64::max)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::belief::Belief;
 use super::lag::Lag;
+use super::sight::Sight;
 use crate::{EngineInfo, Lanes, RequestId};
 use bywash_core::{Algorithm, Time};
 
@@ -39,34 +40,40 @@ pub(super) struct Running {
     pub(super) is_crowded: bool,
 }
 
-/// Whether a device that computes in launches keeps up with those who hand over: how much of its time it would have computed lately, while there was a crowd, had it done all of that.
+/// Whether a device that computes in launches keeps up with those who hand over: how much of its time in a crowd it would have computed lately, had it done all of that.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Pace {
     work_ns: f64,
     span_ns: f64,
     /// Requests that went elsewhere since the last launch.
     elsewhere: usize,
+    sight: Sight,
 }
 
 impl Pace {
     /// What a launch counts for in the means.
     const GAIN: f64 = 1.0 / 16.0;
-    /// From the end of one launch to that of the next no more counts than so many times what it took: before that nobody wanted anything.
-    const IDLE: u64 = 4;
+    /// A launch that ended later after the one before it than so many times what it took is another crowd's.
+    const APART: u64 = 2;
     /// A device that computes so much of its time is busy: the rest are hand-overs.
     const BUSY: f64 = 0.75;
 
-    /// A launch of so many has ended, so long after the last.
-    fn observe(&mut self, count: usize, each_ns: f64, span_ns: f64) {
-        let work_ns = (count + std::mem::take(&mut self.elsewhere)) as f64 * each_ns;
+    /// A launch of so many has ended that took so long, so long after the one before it.
+    fn observe(&mut self, now: Time, count: usize, each_ns: f64, took_ns: u64, after_ns: u64) {
+        let elsewhere = std::mem::take(&mut self.elsewhere);
+        if after_ns > Self::APART * took_ns {
+            return;
+        }
+        let work_ns = (count + elsewhere) as f64 * each_ns;
         self.work_ns += Self::GAIN * (work_ns - self.work_ns);
-        self.span_ns += Self::GAIN * (span_ns - self.span_ns);
+        self.span_ns += Self::GAIN * (after_ns as f64 - self.span_ns);
+        self.sight.see(now);
     }
 
     /// From 0, for one that is busy or of which nothing is known, to 1, for one that has hardly anything to do.
-    pub(super) fn spare(self) -> f64 {
+    pub(super) fn spare(self, now: Time) -> f64 {
         let load = if self.span_ns > 0.0 { self.work_ns / self.span_ns } else { 1.0 };
-        (1.0 - load / Self::BUSY).max(0.0)
+        self.sight.trust(now, 0.0) * (1.0 - load / Self::BUSY).max(0.0)
     }
 }
 
@@ -107,6 +114,7 @@ impl EngineState {
         self.belief.pass(requests);
         self.lag.pass(requests);
         self.pace.elsewhere = self.pace.elsewhere.saturating_add(requests);
+        self.pace.sight.pass(requests);
     }
 
     /// A batch has ended; `host` as for [`Belief::observe`].
@@ -127,8 +135,8 @@ impl EngineState {
                 self.belief.observe(now, host, done.algorithm, done.bytes, done.count, takes_ns);
                 if done.is_launch && done.is_crowded {
                     let each = self.belief.shape(now, host, done.algorithm, done.bytes).each;
-                    let since_last_ns = last_launch.map_or(u64::MAX, |(_, ended)| now.since_ns(ended));
-                    self.pace.observe(done.count, each, since_last_ns.min(Pace::IDLE * service_ns) as f64);
+                    let after_ns = last_launch.map_or(u64::MAX, |(_, ended)| now.since_ns(ended));
+                    self.pace.observe(now, done.count, each, service_ns, after_ns);
                 }
             }
             if done.is_launch {

@@ -28,7 +28,7 @@
 //!
 //! # Promises
 //!
-//! A worker stays idle only while all that it could run is expected sooner elsewhere, or is kept back as said above. Among what waits, the one goes first whose arrival, with
+//! A worker stays idle only while all that it could run is expected sooner elsewhere, or is kept back as said above, and as long as a thread may have to wait for its turn, 4 ms, beyond. Among what waits, the one goes first whose arrival, with
 //! [`PATIENCE`] times the least that it takes anywhere added, is earliest: short ones before long ones, and nobody is overtaken by what comes later than that. Who has waited so many times as
 //! long as a free engine would have taken, and 20 ms, is no longer choosy and takes that engine; an engine that overruns its time is expected to overrun by as much again. For what comes
 //! after that, as long as it runs, the engine counts as slower only by what a thread that had to wait for its turn, 4 ms, would not explain.
@@ -98,9 +98,9 @@ pub struct Mediator {
     reason: Reason,
     /// What was decided last, if that was to wait for a busy engine and nothing but arrivals has happened since.
     resolved: Option<Resolved>,
-    /// What was last said of a burst; and the kind of what arrived last.
+    /// What was last said of a burst; and what arrived last.
     burst: Option<Burst>,
-    last_kind: Option<u16>,
+    last: Option<(u16, RequestId)>,
 }
 
 /// A decision to wait, in view of so many requests. It would hardly be another in view of a few more, and to make it anew at each arrival takes longer than to hand a small request over.
@@ -173,7 +173,7 @@ impl Mediator {
             reason: Reason::Cheapest,
             resolved: None,
             burst: None,
-            last_kind: None,
+            last: None,
         }
     }
 
@@ -249,7 +249,7 @@ impl Mediator {
         let kind = self.kind_of(&request, meant);
         let was_empty = self.waiting.len(usize::from(kind)) == 0;
         self.waiting.push(usize::from(kind), request, now);
-        self.last_kind = Some(kind);
+        self.last = Some((kind, request.id));
         self.kinds[usize::from(kind)].bytes += request.bytes;
         if was_empty {
             self.busy.push(kind);
@@ -444,7 +444,7 @@ impl Policy for Mediator {
             Event::PartArrived(request, engine) => {
                 self.part_arrived(now, request, Some(engine).filter(|&engine| self.workers.up().contains(engine)))
             }
-            Event::Burst(more) => self.burst = self.last_kind.map(|kind| Burst::new(now, kind, more)),
+            Event::Burst(more) => self.burst = self.last.map(|(kind, id)| Burst::new(now, kind, id, more)),
             Event::Cancelled(id) => self.cancelled(id),
             Event::Finished { engine, batch, service_ns } => self.finished(now, engine, batch, service_ns),
             Event::EngineUp(engine) => self.workers.set_up(engine, true),

@@ -33,12 +33,12 @@ impl Mediator {
         let begin = self.begin(now, engine, launches);
         let is_ready = self.workers.ready().contains(engine);
         let waiting = self.waiting.len(usize::from(kind));
-        let burst = self.burst_of(now, kind);
+        let burst = self.burst_of(now, kind, head);
         let (service, is_spare) = match (launches, is_ready) {
             // One that is alone needs no plan, which takes longer than a small operation on the processor.
             (true, true) if waiting == 1 && self.busy.len() == 1 => {
                 let Shape { handover, each } = self.shape(now, engine, algorithm, bytes);
-                (handover + each, burst.is_none() && self.is_left(now, engine, kind, handover + each, each, bytes))
+                (handover + each, burst.is_none_or(|more| more == 0) && self.is_left(now, engine, kind, handover + each, each, bytes))
             }
             (true, true) => {
                 let plan = self.plan(now, kind, engine, lanes);
@@ -54,11 +54,12 @@ impl Mediator {
                 (self.batch_ns(now, engine, algorithm, bytes, waiting.min(lanes)) * rounds.max(1.0), false)
             }
         };
-        let lag = match burst {
-            Some(more) if launches => self.follow_ns(now, engine, algorithm, bytes, more),
+        let of_burst = match burst {
+            Some(more) if launches => Some(self.follow_ns(now, engine, head, lanes, more)),
             Some(more) if state.is_processor => self.own_ns(now, engine, kind, bytes, more),
-            _ => self.lag_ns(now, engine, kind, bytes, waiting),
+            _ => None,
         };
+        let lag = of_burst.unwrap_or_else(|| self.lag_ns(now, engine, kind, bytes, waiting));
         let done = begin + lag + self.doubt(engine, head.request.engines) * service;
         Offer { engine, done, score: if is_spare { f64::INFINITY } else { done }, service, lag }
     }
@@ -93,7 +94,12 @@ impl Mediator {
         let Request { algorithm, direction, bytes, .. } = head.request;
         let state = self.engine(engine);
         let launches = self.launches(engine, algorithm, direction);
-        let (count, mean) = if launches { self.waits_with(engine, kind, state.lanes.of(algorithm, direction)) } else { (1, bytes) };
+        let lanes = state.lanes.of(algorithm, direction);
+        let (count, mean) = match self.burst_of(now, kind, head) {
+            Some(more) if launches => (lanes.min(1 + more), bytes),
+            None if launches => self.waits_with(engine, kind, lanes),
+            _ => (1, bytes),
+        };
         let takes = self.batch_ns(now, engine, algorithm, mean, count);
         let processor = if state.is_processor { takes } else { state.host_ns + state.host_ns_per_byte * (mean * count as u64) as f64 };
         let other = if state.is_processor { 0.0 } else { takes };
