@@ -94,10 +94,10 @@ impl Bursts {
 
     /// One more is handed over; how many are believed to follow.
     fn next(&mut self, clock: impl Fn() -> Instant) -> u32 {
-        let is_own = self.computed == self.count && self.count > 0 && !self.leave.is_now();
         let believed = self.believed();
+        let is_settled = believed < MANY && (self.count as f32 >= believed || !self.asks_again());
         // Whoever computes few need not know more; and a look at the clock is a good part of what a small one takes.
-        if is_own && believed < MANY && (self.count as f32 >= believed || !self.asks_again()) {
+        if self.computes_all() && is_settled && !self.leave.is_now() {
             self.count = self.count.saturating_add(1);
             return 0;
         }
@@ -114,7 +114,7 @@ impl Bursts {
             self.compute.begin();
             self.trial = Trial::Compute;
         }
-        let is_asked = self.computed < self.count || self.count == 0 || self.asks_again();
+        let is_asked = !self.computes_all() || self.asks_again();
         self.count = self.count.saturating_add(1);
         (self.last, self.looked) = (Some(now), self.count);
         let left = (self.believed() - self.count as f32).max(0.0) as u32;
@@ -131,6 +131,11 @@ impl Bursts {
 
     fn believed(&self) -> f32 {
         self.usual.min(RECENT_TIMES * self.recent)
+    }
+
+    /// Whether the thread computed all of this burst until now.
+    fn computes_all(&self) -> bool {
+        self.computed == self.count && self.count > 0
     }
 
     fn asks_again(&self) -> bool {
@@ -203,6 +208,13 @@ mod tests {
             told[0]
         }
 
+        /// So many bursts of so many that others compute.
+        fn bursts(&mut self, times: usize, count: u32) {
+            for _ in 0..times {
+                self.burst(count, false);
+            }
+        }
+
         fn one(&mut self, is_own: bool) -> u32 {
             self.one_if(|_| is_own)
         }
@@ -222,15 +234,11 @@ mod tests {
     #[test]
     fn bursts_are_believed_to_be_as_long_as_they_were() {
         let mut thread = Thread::new();
-        for _ in 0..10 {
-            thread.burst(4096, false);
-        }
+        thread.bursts(10, 4096);
         let told: Vec<u32> = (0..20).map(|_| thread.burst(4096, false)).collect();
         // Some are trials.
         assert!(told.iter().filter(|&&more| more > 3500 && more < 4096).count() >= 15, "{told:?}");
-        for _ in 0..20_000 {
-            thread.burst(4, false);
-        }
+        thread.bursts(20_000, 4);
         assert!(thread.burst(4, false) < 5);
     }
 
@@ -292,9 +300,7 @@ mod tests {
     #[test]
     fn who_had_many_is_soon_believed_to_have_one() {
         let mut thread = Thread::new();
-        for _ in 0..30 {
-            thread.burst(4096, false);
-        }
+        thread.bursts(30, 4096);
         let singles = (0..1_000).filter(|_| thread.burst(1, false) > 64).count();
         assert!(singles < 100, "{singles}");
     }
@@ -302,9 +308,7 @@ mod tests {
     #[test]
     fn a_burst_is_seen_to_begin_by_who_computes_much_of_it_too() {
         let mut thread = Thread::new();
-        for _ in 0..30 {
-            thread.burst(2000, false);
-        }
+        thread.bursts(30, 2000);
         // The device was busy.
         for round in 0..20 {
             let told = thread.burst(2000, true);
@@ -316,9 +320,7 @@ mod tests {
     #[test]
     fn a_length_that_is_believed_too_short_is_made_good() {
         let mut thread = Thread::new();
-        for _ in 0..30 {
-            thread.burst(600, false);
-        }
+        thread.bursts(30, 600);
         for _ in 0..30 {
             for _ in 0..4096 {
                 thread.one_if(|more| more < 200);

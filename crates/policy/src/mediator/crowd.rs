@@ -59,8 +59,7 @@ impl Mediator {
     /// The same where its caller computes it, if it takes as little as that. Those under way belong to it, so that it does not go over to the processor near its end.
     pub(super) fn own_ns(&self, now: Time, engine: EngineId, kind: u16, bytes: u64, more: usize) -> Option<f64> {
         let each = self.batch_ns(now, engine, self.kinds[usize::from(kind)].algorithm, bytes, 1);
-        let own = || (more + self.under_way(kind).min(OWN_TIMES * more)) as f64 * (OWN_NS + each);
-        (each < OWN_MAX_NS).then(own)
+        (each < OWN_MAX_NS).then(|| (more + self.under_way(kind).min(OWN_TIMES * more)) as f64 * (OWN_NS + each))
     }
 
     /// How much later than by its own figures a processor does one of so many that wait, of that mean size. Those under way belong to the crowd, for they came with them and will have to be
@@ -71,8 +70,8 @@ impl Mediator {
         if lag_ns == 0.0 || !state.is_processor {
             return 0.0;
         }
-        let crowd =
-            waiting + self.under_way(kind) + self.burst.filter(|burst| burst.at == now && burst.kind == kind).map_or(0, |burst| burst.more);
+        let burst = self.burst.filter(|burst| burst.at == now && burst.kind == kind);
+        let crowd = waiting + self.under_way(kind) + burst.map_or(0, |burst| burst.more);
         if crowd < 2 {
             return 0.0;
         }
@@ -84,9 +83,9 @@ impl Mediator {
 
     /// How far some device that launches operations of a kind [keeps up](super::engine::Pace) with those who hand over.
     fn spare(&self, now: Time, kind: u16) -> f64 {
-        let Kind { algorithm, direction, .. } = self.kinds[usize::from(kind)];
-        let set = self.kinds[usize::from(kind)].allowed().and(self.workers.up());
-        let devices = set.iter().filter(|&engine| self.launches(engine, algorithm, direction));
+        let of = &self.kinds[usize::from(kind)];
+        let up = of.allowed().and(self.workers.up());
+        let devices = up.iter().filter(|&engine| self.launches(engine, of.algorithm, of.direction));
         devices.map(|engine| self.engine(engine).pace.spare(now)).fold(0.0, f64::max)
     }
 }

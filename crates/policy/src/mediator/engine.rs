@@ -70,6 +70,12 @@ impl Pace {
         self.sight.see(now);
     }
 
+    /// So many requests went elsewhere.
+    fn pass(&mut self, requests: usize) {
+        self.elsewhere = self.elsewhere.saturating_add(requests);
+        self.sight.pass(requests);
+    }
+
     /// From 0, for one that is busy or of which nothing is known, to 1, for one that has hardly anything to do.
     pub(super) fn spare(self, now: Time) -> f64 {
         let load = if self.span_ns > 0.0 { self.work_ns / self.span_ns } else { 1.0 };
@@ -113,8 +119,7 @@ impl EngineState {
     pub(super) fn pass(&mut self, requests: usize) {
         self.belief.pass(requests);
         self.lag.pass(requests);
-        self.pace.elsewhere = self.pace.elsewhere.saturating_add(requests);
-        self.pace.sight.pass(requests);
+        self.pace.pass(requests);
     }
 
     /// A batch has ended; `host` as for [`Belief::observe`].
@@ -130,13 +135,13 @@ impl EngineState {
                 // Of launches under way together a later one waits for the device: that is not what it takes. A device that overlaps them ends several at nearly one time; none of them took less
                 // than its share of the time that it was under way.
                 let before = last_launch.filter(|&(start, _)| start <= done.start);
-                let alone_ns = before.map_or(u64::MAX, |(_, ended)| now.since_ns(ended));
+                let after_ns = |launch: Option<(Time, Time)>| launch.map_or(u64::MAX, |(_, ended)| now.since_ns(ended));
+                let alone_ns = after_ns(before);
                 let takes_ns = service_ns.min(alone_ns.max(service_ns / (1 + done.beside as u64)));
                 self.belief.observe(now, host, done.algorithm, done.bytes, done.count, takes_ns);
                 if done.is_launch && done.is_crowded {
                     let each = self.belief.shape(now, host, done.algorithm, done.bytes).each;
-                    let after_ns = last_launch.map_or(u64::MAX, |(_, ended)| now.since_ns(ended));
-                    self.pace.observe(now, done.count, each, service_ns, after_ns);
+                    self.pace.observe(now, done.count, each, service_ns, after_ns(last_launch));
                 }
             }
             if done.is_launch {

@@ -28,10 +28,10 @@
 //!
 //! # Promises
 //!
-//! A worker stays idle only while all that it could run is expected sooner elsewhere, or is kept back as said above, and as long as a thread may have to wait for its turn, 4 ms, beyond. Among what waits, the one goes first whose arrival, with
-//! [`PATIENCE`] times the least that it takes anywhere added, is earliest: short ones before long ones, and nobody is overtaken by what comes later than that. Who has waited so many times as
-//! long as a free engine would have taken, and 20 ms, is no longer choosy and takes that engine; an engine that overruns its time is expected to overrun by as much again. For what comes
-//! after that, as long as it runs, the engine counts as slower only by what a thread that had to wait for its turn, 4 ms, would not explain.
+//! A worker stays idle only while all that it could run is expected sooner elsewhere, or is kept back as said above, and as long as a thread may have to wait for its turn, 4 ms, beyond. Among
+//! what waits, the one goes first whose arrival, with [`PATIENCE`] times the least that it takes anywhere added, is earliest: short ones before long ones, and nobody is overtaken by what comes
+//! later than that. Who has waited so many times as long as a free engine would have taken, and 20 ms, is no longer choosy and takes that engine; an engine that overruns its time is expected
+//! to overrun by as much again. For what comes after that, as long as it runs, the engine counts as slower only by what a thread that had to wait for its turn, 4 ms, would not explain.
 
 mod belief;
 mod crowd;
