@@ -61,7 +61,7 @@ impl Tree {
             if first != mode {
                 rustix::fs::fchmod(&*file, Mode::from_raw_mode(mode & 0o7777))?;
             }
-            Ok(OpenFile::new(self.format.create(file.clone())?, file.clone(), true, true))
+            Ok(OpenFile::new(self.format.create(file.clone())?, file.clone(), true, true, self.dating()))
         };
         let open: Arc<OpenFile> = make().inspect_err(|_: &io::Error| {
             let _ = unlinkat(folder.fd(), &lower.name, AtFlags::empty());

@@ -15,20 +15,30 @@ pub(crate) const OMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTI
 /// Zeros written at once, in bytes.
 const ZEROS_BYTES: usize = 1 << 20;
 
+/// Who says when a text was last changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dating {
+    /// We do, as we are told of each change.
+    Own,
+    /// The kernel, which writes behind: it tells us, after that, if the time is another than it knew. What is written at the moment of birth, as the kernel counts, is written then.
+    Kernel,
+}
+
 /// A file whose text is open.
 pub(crate) struct OpenFile {
     content: Arc<dyn Content>,
     file: Arc<File>,
     writes: bool,
+    dating: Dating,
     is_dirty: AtomicBool,
     /// When the text was last changed, or when somebody says that it was: what the lower file is to say once it has that text.
     modified: Mutex<Option<Timespec>>,
 }
 
 impl OpenFile {
-    pub(crate) fn new(content: Arc<dyn Content>, file: Arc<File>, writes: bool, is_new: bool) -> Arc<Self> {
-        let modified = Mutex::new(is_new.then(now));
-        Arc::new(Self { content, file, writes, is_dirty: AtomicBool::new(is_new), modified })
+    pub(crate) fn new(content: Arc<dyn Content>, file: Arc<File>, writes: bool, is_new: bool, dating: Dating) -> Arc<Self> {
+        let modified = Mutex::new(is_new.then(|| lower_time(&file)));
+        Arc::new(Self { content, file, writes, dating, is_dirty: AtomicBool::new(is_new), modified })
     }
 
     /// The lower file.
@@ -84,7 +94,11 @@ impl OpenFile {
     }
 
     fn changing(&self) {
-        *self.modified.lock().unwrap_or_else(PoisonError::into_inner) = Some(now());
+        let mut modified = self.modified.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.dating {
+            Dating::Own => *modified = Some(timespec(SystemTime::now())),
+            Dating::Kernel => *modified = modified.or_else(|| Some(lower_time(&self.file))),
+        }
         self.is_dirty.store(true, SeqCst);
     }
 
@@ -160,8 +174,9 @@ impl OpenFile {
     }
 }
 
-fn now() -> Timespec {
-    timespec(SystemTime::now())
+/// When a lower file was changed last, which is now if it does not say.
+fn lower_time(file: &File) -> Timespec {
+    fstat(file).map_or_else(|_| timespec(SystemTime::now()), |stat| Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ })
 }
 
 /// A time as the system has it.

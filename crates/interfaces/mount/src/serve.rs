@@ -112,8 +112,10 @@ fn absent() -> FileAttr {
 
 impl Filesystem for Served {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        if config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE).is_ok() {
+            self.0.let_kernel_date();
+        }
         let wanted = [
-            InitFlags::FUSE_WRITEBACK_CACHE,
             InitFlags::FUSE_PARALLEL_DIROPS,
             InitFlags::FUSE_DO_READDIRPLUS,
             InitFlags::FUSE_READDIRPLUS_AUTO,

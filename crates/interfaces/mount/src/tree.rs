@@ -4,7 +4,7 @@ use crate::attr::attributes;
 use crate::format::{Format, Rest};
 use crate::lower::{Folder, Listed, Unsynced};
 use crate::node::{Kept, Node, Nodes, Opened, ROOT};
-use crate::open::OpenFile;
+use crate::open::{Dating, OpenFile};
 use crate::settle::{Due, Settler};
 use bywash_files::disk::Access;
 use fuser::FileAttr;
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -54,6 +54,8 @@ pub(crate) struct Tree {
     umask: u32,
     /// Whether files can be given to whoever makes them.
     is_root: bool,
+    /// Whether the kernel writes behind, and dates what it writes.
+    kernel_dates: AtomicBool,
 }
 
 impl Tree {
@@ -70,7 +72,17 @@ impl Tree {
             is_read_only,
             umask: umask()?,
             is_root: rustix::process::geteuid().is_root(),
+            kernel_dates: AtomicBool::new(false),
         })
+    }
+
+    /// The kernel writes behind from now on, and says when texts were changed.
+    pub(crate) fn let_kernel_date(&self) {
+        self.kernel_dates.store(true, Relaxed);
+    }
+
+    pub(crate) fn dating(&self) -> Dating {
+        if self.kernel_dates.load(Relaxed) { Dating::Kernel } else { Dating::Own }
     }
 
     pub(crate) fn folder(&self, node: &Node) -> io::Result<Arc<Kept>> {
@@ -129,7 +141,7 @@ impl Tree {
         };
         let lower = Arc::new(File::from(lower));
         let content = self.format.open(lower.clone(), access)?;
-        let file = OpenFile::new(content, lower, access == Access::Write, false);
+        let file = OpenFile::new(content, lower, access == Access::Write, false, self.dating());
         opened.file = Some(file.clone());
         Ok(file)
     }
@@ -203,7 +215,7 @@ impl Tree {
             _ => Arc::new(File::from(node.open_lower(&*self.format, &self.unsynced, OFlags::RDWR)?)),
         };
         let content = self.format.create(lower.clone())?;
-        opened.file = Some(OpenFile::new(content, lower, true, true));
+        opened.file = Some(OpenFile::new(content, lower, true, true, self.dating()));
         Ok(())
     }
 

@@ -95,3 +95,56 @@ fn files_are_changed_in_place_and_cut() {
         }
     }
 }
+
+/// What was last seen of when files were changed is what they say after a new mount, whoever dated the change: the kernel writes some behind within the moment of their birth, and tells nobody.
+fn times_outlive_a_mount(fixture: Option<Fixture>) {
+    let Some(mut fixture) = fixture else { return };
+    let upper = fixture.upper();
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(30));
+    for number in 0..50 {
+        fs::write(upper.join(format!("at once {number}")), b"text").unwrap();
+    }
+    let later = File::create(upper.join("later")).unwrap();
+    pause();
+    later.write_all_at(&[1; 300_000], 0).unwrap();
+    drop(later);
+    File::create(upper.join("empty")).unwrap();
+    for (name, offset) in [("appended", 4), ("overwritten", 0)] {
+        fs::write(upper.join(name), b"text").unwrap();
+        pause();
+        File::options().write(true).open(upper.join(name)).unwrap().write_all_at(b"more", offset).unwrap();
+    }
+    fs::write(upper.join("cut"), b"text").unwrap();
+    pause();
+    File::options().write(true).open(upper.join("cut")).unwrap().set_len(2).unwrap();
+    fs::write(upper.join("anew"), b"text").unwrap();
+    pause();
+    fs::write(upper.join("anew"), b"text").unwrap();
+    let times = |upper: &std::path::Path| {
+        let time = |entry: fs::DirEntry| (entry.file_name(), entry.metadata().unwrap().modified().unwrap());
+        let mut times: Vec<_> = fs::read_dir(upper).unwrap().map(|entry| time(entry.unwrap())).collect();
+        times.sort();
+        times
+    };
+    let seen = times(&upper);
+    fixture.unmount();
+    assert!(fixture.mount(false));
+    assert_eq!(times(&fixture.upper()), seen);
+    // What is written in a mount that found the file there is dated too.
+    let path = upper.join("later");
+    File::options().append(true).open(&path).unwrap().write_all(b"end").unwrap();
+    let seen = fs::metadata(&path).unwrap().modified().unwrap();
+    fixture.unmount();
+    assert!(fixture.mount(false));
+    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), seen);
+}
+
+#[test]
+fn times_outlive_a_mount_of_a_volume() {
+    times_outlive_a_mount(Fixture::new(&Options::default()));
+}
+
+#[test]
+fn times_outlive_a_mount_of_gocryptfs() {
+    times_outlive_a_mount(Fixture::gocryptfs());
+}
