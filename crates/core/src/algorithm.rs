@@ -275,7 +275,7 @@ impl Algorithm {
 
     /// Whether one operation costs the same whatever its input (public-key operations): its size class is then always 0.
     pub const fn is_public_key(self) -> bool {
-        !matches!(self.kind(), Kind::Cipher { .. } | Kind::Aead { .. } | Kind::Digest { .. } | Kind::Mac { .. })
+        ARE_PUBLIC_KEY[self as usize]
     }
 
     /// Whether the mode is XTS, whose length rules (at least one block, then any length) differ from other block modes.
@@ -329,6 +329,16 @@ impl Algorithm {
         }
     }
 }
+
+/// By number: asked several times of each request.
+const ARE_PUBLIC_KEY: [bool; Algorithm::COUNT] = {
+    let (mut are, mut at) = ([false; Algorithm::COUNT], 0);
+    while at < Algorithm::COUNT {
+        are[at] = !matches!(Algorithm::ALL[at].kind(), Kind::Cipher { .. } | Kind::Aead { .. } | Kind::Digest { .. } | Kind::Mac { .. });
+        at += 1;
+    }
+    are
+};
 
 const fn count_current() -> usize {
     let (mut at, mut count) = (0, 0);

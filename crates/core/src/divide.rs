@@ -8,6 +8,7 @@ mod tweak;
 
 use crate::algorithm::{Algorithm, Kind};
 use crate::operation::Direction;
+use std::sync::LazyLock;
 
 /// How a mode goes on in mid-text.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,13 @@ enum Mode {
 /// The block cipher under that half of an XTS key by which tweaks are made (the second): enciphers or deciphers a block. `None` if it cannot.
 pub type TweakCipher<'a> = dyn Fn(Direction, [u8; 16]) -> Option<[u8; 16]> + 'a;
 
-fn mode(algorithm: Algorithm, direction: Direction) -> Option<(Mode, usize)> {
+/// How operations of a mode are cut, by the algorithm's number: asked of every request, so it is found once.
+static MODES: LazyLock<Vec<[Option<(Mode, usize)>; 3]>> = LazyLock::new(|| {
+    let directions = [Direction::Encrypt, Direction::Decrypt, Direction::Compute];
+    Algorithm::ALL.iter().map(|&algorithm| directions.map(|direction| named(algorithm, direction))).collect()
+});
+
+fn named(algorithm: Algorithm, direction: Direction) -> Option<(Mode, usize)> {
     let Kind::Cipher { iv, block, .. } = algorithm.kind() else { return None };
     match (algorithm.name().rsplit('-').next()?, direction) {
         ("CTR", _) => Some((Mode::Counter, iv)),
@@ -30,6 +37,10 @@ fn mode(algorithm: Algorithm, direction: Direction) -> Option<(Mode, usize)> {
         ("XTS", _) => Some((Mode::Tweaked, tweak::BLOCK)),
         _ => None,
     }
+}
+
+fn mode(algorithm: Algorithm, direction: Direction) -> Option<(Mode, usize)> {
+    MODES[usize::from(algorithm.number())][direction as usize]
 }
 
 /// A cut may be made at multiples of so many bytes; `None` for what cannot be cut.

@@ -61,6 +61,8 @@ struct Bursts {
     /// When the clock was looked at last, mostly as a request had been handed over; and how many those were.
     last: Option<Instant>,
     looked: u32,
+    /// Whether it waited for something, or woke somebody, since then.
+    was_delayed: bool,
     /// How many of this burst were handed over, and how many of them the thread computed.
     count: u32,
     computed: u32,
@@ -82,6 +84,7 @@ impl Bursts {
     const NONE: Self = Self {
         last: None,
         looked: 0,
+        was_delayed: false,
         count: 0,
         computed: 0,
         began_own: false,
@@ -116,7 +119,7 @@ impl Bursts {
         }
         let is_asked = !self.computes_all() || self.asks_again();
         self.count = self.count.saturating_add(1);
-        (self.last, self.looked) = (Some(now), self.count);
+        (self.last, self.looked, self.was_delayed) = (Some(now), self.count, false);
         let left = (self.believed() - self.count as f32).max(0.0) as u32;
         match self.trial {
             Trial::Compute if self.count <= COMPUTED => 0,
@@ -164,7 +167,8 @@ impl Bursts {
         if is_own {
             self.began_own |= self.count <= 1;
             self.computed = self.computed.saturating_add(1);
-        } else {
+        } else if self.was_delayed || self.looked != self.count {
+            // Else it has only just been looked.
             (self.last, self.looked) = (Some(clock()), self.count);
         }
     }
@@ -183,6 +187,12 @@ pub(crate) fn handed(is_own: bool) {
     let mut bursts = BURSTS.get();
     bursts.handed(is_own, Instant::now);
     BURSTS.set(bursts);
+}
+
+/// This thread waited for something, or woke another: to hand over took longer than it does.
+pub(crate) fn delayed() {
+    let bursts = BURSTS.get();
+    BURSTS.set(Bursts { was_delayed: true, ..bursts });
 }
 
 #[cfg(test)]

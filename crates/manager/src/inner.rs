@@ -8,7 +8,7 @@ use crate::request::{Batch, Ended, Waiter};
 use crate::session::{Session, Table};
 use crate::state::{After, Job, Lent, Span, State};
 use crate::wakes::{self, Wakes};
-use crate::{execute, state, threads};
+use crate::{burst, execute, state, threads};
 use bywash_core::{Engine, Error, Operation, Result, Task, Time, memory};
 use bywash_policy::{Decision, EngineId, EngineSet, RequestId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -107,6 +107,7 @@ impl Inner {
                 Err(TryLockError::WouldBlock) => (0..1 << turn).for_each(|_| std::hint::spin_loop()),
             }
         }
+        burst::delayed();
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -115,6 +116,7 @@ impl Inner {
         let After { calls, calls_timer, late, .. } = std::mem::take(&mut state.after);
         drop(state);
         if calls_timer {
+            burst::delayed();
             self.timer.notify_one();
         }
         for engine in calls {

@@ -1,6 +1,7 @@
 //! What it takes a thread to wake another. It is 3 to 10 us on most machines and 20 and more in guests with many processors, where it is the hypervisor that sends the interrupt; so it is
 //! measured. Whoever hands over what takes less than that computes it himself.
 
+use crate::burst;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
@@ -31,6 +32,7 @@ impl Wakes {
     pub(crate) fn time(&self, wake: impl FnOnce()) {
         let begin = Instant::now();
         wake();
+        burst::delayed();
         self.observe(u32::try_from(begin.elapsed().as_nanos()).unwrap_or(u32::MAX));
     }
 

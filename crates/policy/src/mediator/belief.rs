@@ -45,10 +45,16 @@ pub(super) struct Belief {
     index: f64,
     sight: Sight,
     launches: bool,
-    /// How a hand-over is, over the listed one.
+    /// How a hand-over is, over the listed one: a logarithm, and how many times as long.
     handover: f64,
+    handover_times: f64,
+    /// The sheet's hand-over of the smallest operation, by the algorithm's number.
+    least: Vec<f64>,
     host_ns: f64,
 }
+
+/// No hand-over is shorter than that of an operation of so many bytes.
+const SMALLEST_BYTES: u64 = 16;
 
 /// A batch of an engine that computes in launches, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -61,13 +67,16 @@ pub(super) struct Shape {
 impl Belief {
     /// `launches`: whether it is a device that computes in launches.
     pub(super) fn of(engine: &EngineInfo, launches: bool) -> Self {
+        let listed = Estimate::of(engine);
         Self {
-            listed: Estimate::of(engine),
+            least: Algorithm::ALL.iter().map(|&algorithm| listed_shape(&listed, algorithm, SMALLEST_BYTES).handover).collect(),
+            listed,
             sizes: vec![Size::default(); ROUTES],
             index: 0.0,
             sight: Sight::default(),
             launches,
             handover: 0.0,
+            handover_times: 1.0,
             host_ns: engine.costs.host_ns,
         }
     }
@@ -84,20 +93,17 @@ impl Belief {
 
     /// A batch's hand-over, and each operation of this size in it.
     pub(super) fn shape(&self, now: Time, host: f64, algorithm: Algorithm, bytes: u64) -> Shape {
-        let Shape { handover, each } = self.listed_shape(algorithm, bytes);
-        let handover = (handover + self.host_ns * (host - 1.0)) * self.handover.exp();
-        Shape { handover, each: each * self.size_at(now, algorithm, bytes, each).exp() }
+        let Shape { handover, each } = listed_shape(&self.listed, algorithm, bytes);
+        Shape { handover: self.handover_ns(host, handover), each: each * self.size_at(now, algorithm, bytes, each).exp() }
     }
 
-    /// The sheet's. One that was measured, operation by operation, has no hand-over: it is what the smallest takes.
-    fn listed_shape(&self, algorithm: Algorithm, bytes: u64) -> Shape {
-        let one = self.listed.batch_ns(algorithm, bytes, 1);
-        let handover = 2.0 * one - self.listed.batch_ns(algorithm, bytes, 2);
-        if handover > 0.0 {
-            return Shape { handover, each: (one - handover).max(1.0) };
-        }
-        let least = 0.95 * self.listed.batch_ns(algorithm, 16, 1);
-        Shape { handover: least.min(0.95 * one), each: (one - least).max(0.05 * one) }
+    /// Nanoseconds that a hand-over takes at least, whatever is handed over.
+    pub(super) fn least_handover(&self, host: f64, algorithm: Algorithm) -> f64 {
+        self.handover_ns(host, self.least[usize::from(algorithm.number())])
+    }
+
+    fn handover_ns(&self, host: f64, listed: f64) -> f64 {
+        (listed + self.host_ns * (host - 1.0)) * self.handover_times
     }
 
     /// So many requests that it could have done went elsewhere.
@@ -135,6 +141,7 @@ impl Belief {
             let share = self.shape(now, host, algorithm, bytes).handover / believed_ns;
             let both = share * share + (1.0 - share) * (1.0 - share);
             self.handover += GAIN * surprise * share / both;
+            self.handover_times = self.handover.exp();
             of_size *= (1.0 - share) / both;
         }
         let size = &mut self.sizes[place(algorithm, bytes)];
@@ -150,6 +157,17 @@ impl Belief {
 
 fn place(algorithm: Algorithm, bytes: u64) -> usize {
     route_index(algorithm, usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
+/// A sheet's. One that was measured, operation by operation, has no hand-over: it is what the smallest takes.
+fn listed_shape(listed: &Estimate, algorithm: Algorithm, bytes: u64) -> Shape {
+    let one = listed.batch_ns(algorithm, bytes, 1);
+    let handover = 2.0 * one - listed.batch_ns(algorithm, bytes, 2);
+    if handover > 0.0 {
+        return Shape { handover, each: (one - handover).max(1.0) };
+    }
+    let least = 0.95 * listed.batch_ns(algorithm, SMALLEST_BYTES, 1);
+    Shape { handover: least.min(0.95 * one), each: (one - least).max(0.05 * one) }
 }
 
 #[cfg(test)]

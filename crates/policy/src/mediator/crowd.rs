@@ -57,8 +57,10 @@ impl Mediator {
     }
 
     /// The same where its caller computes it, if it takes as little as that. Those under way belong to it, so that it does not go over to the processor near its end.
-    pub(super) fn own_ns(&self, now: Time, engine: EngineId, kind: u16, bytes: u64, more: usize) -> Option<f64> {
-        let each = self.batch_ns(now, engine, self.kinds[usize::from(kind)].algorithm, bytes, 1);
+    pub(super) fn own_ns(&self, kind: u16, each: f64, more: usize) -> Option<f64> {
+        if more == 0 {
+            return Some(0.0);
+        }
         (each < OWN_MAX_NS).then(|| (more + self.under_way(kind).min(OWN_TIMES * more)) as f64 * (OWN_NS + each))
     }
 

@@ -195,6 +195,11 @@ impl Mediator {
         Shape { handover: overdue * handover, each: overdue * each }
     }
 
+    /// What a launch is believed to take at least, whatever is in it.
+    fn least_handover(&self, id: EngineId, algorithm: Algorithm) -> f64 {
+        self.overdue[usize::from(id.0)] * self.engine(id).belief.least_handover(self.host, algorithm)
+    }
+
     /// How many times as long as unloaded the host's processor takes.
     fn host_at(&self, now: Time) -> f64 {
         self.engines.iter().find(|engine| engine.is_processor).map_or(1.0, |processor| processor.belief.load(now))
@@ -454,8 +459,8 @@ impl Policy for Mediator {
     }
 
     fn cut(&mut self, now: Time, request: &Request, parts: &mut Vec<(EngineId, u64)>) {
-        let Some(grain) = divide::grain(request.algorithm, request.direction) else { return };
         if self.counts_time_alone() && self.waiting.is_empty() && request.bytes >= 1 << 16 {
+            let Some(grain) = divide::grain(request.algorithm, request.direction) else { return };
             self.look(now);
             // Asked of every request, under a lock that others wait for: most are told quickly that they are too short.
             let soonest = request.engines.and(self.workers.up()).iter().map(|engine| {

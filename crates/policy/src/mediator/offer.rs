@@ -6,9 +6,6 @@ use crate::waiting::Entry;
 use crate::{EngineId, EngineSet, Request};
 use bywash_core::Time;
 
-/// No hand-over is shorter than that of an operation of so many bytes, or fewer.
-const SMALLEST_BYTES: u64 = 16;
-
 /// What an engine would take for what waits of a kind.
 #[derive(Clone, Copy)]
 pub(super) struct Offer {
@@ -56,7 +53,7 @@ impl Mediator {
         };
         let of_burst = match burst {
             Some(more) if launches => Some(self.follow_ns(now, engine, head, lanes, more)),
-            Some(more) if state.is_processor => self.own_ns(now, engine, kind, bytes, more),
+            Some(more) if state.is_processor => self.own_ns(kind, service, more),
             _ => None,
         };
         let lag = of_burst.unwrap_or_else(|| self.lag_ns(now, engine, kind, bytes, waiting));
@@ -67,7 +64,7 @@ impl Mediator {
     /// What the engines of a set would do with what waits of a kind. A launch that would be too late even if nothing else went in it is not worked out: that takes longer than a small
     /// operation on the processor.
     pub(super) fn offers(&self, now: Time, set: EngineSet, kind: u16, head: &Entry) -> Vec<Offer> {
-        let Request { algorithm, direction, bytes, .. } = head.request;
+        let Request { algorithm, direction, .. } = head.request;
         let launches = |engine: &EngineId| self.launches(*engine, algorithm, direction);
         let mut offers = Vec::with_capacity(set.iter().count());
         offers.extend(set.iter().filter(|engine| !launches(engine)).map(|engine| self.offer(now, engine, kind, head)));
@@ -77,8 +74,7 @@ impl Mediator {
         } else {
             f64::INFINITY
         };
-        let soonest =
-            |engine: EngineId| self.begin(now, engine, true) + self.shape(now, engine, algorithm, bytes.min(SMALLEST_BYTES)).handover;
+        let soonest = |engine: EngineId| self.begin(now, engine, true) + self.least_handover(engine, algorithm);
         offers.extend(
             set.iter().filter(|engine| launches(engine) && soonest(*engine) < bound).map(|engine| self.offer(now, engine, kind, head)),
         );

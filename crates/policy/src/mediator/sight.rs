@@ -41,6 +41,9 @@ impl Sight {
     /// How much what was observed is to be trusted for what takes so many nanoseconds: from 1 down to 0.
     pub(super) fn trust(&self, now: Time, ns: f64) -> f64 {
         let Some(seen) = self.seen else { return 0.0 };
+        if self.passed == 0 {
+            return 1.0;
+        }
         let lives = now.since_ns(seen) as f64 / HALF_LIFE_NS.max(HALF_LIFE_BATCHES * ns);
         (-lives.min(self.passed as f64 / HALF_LIFE_REQUESTS)).exp2()
     }
