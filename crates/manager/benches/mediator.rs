@@ -93,8 +93,13 @@ impl Way {
         Self { manager, session, waiting: (0..count).map(|_| operation(bytes)).collect() }
     }
 
-    /// Requests in a second.
+    /// Requests in a second, of texts that have just been written, as a program has them. (What it takes to write them does not count. A modelled GPU reads and writes no memory; were it left to
+    /// that, texts would be in no cache once it has had some.)
     fn round(&mut self) -> f64 {
+        for operation in &mut self.waiting {
+            let next = operation.input.first().map_or(0, |byte| byte.wrapping_add(1));
+            operation.input.fill(next);
+        }
         let count = self.waiting.len();
         count as f64 / hand_over_together(&self.manager, self.session, &mut self.waiting).as_secs_f64()
     }

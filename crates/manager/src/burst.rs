@@ -3,7 +3,8 @@
 //!
 //! What a thread computes itself is done when it has been handed over, so that such requests may go on without end and tell nothing. How many there are before the thread waits is learnt from
 //! those that others compute. So there are trials: of many that a thread computed itself, one is said to be followed by many, and it is looked how many do; and of many that others computed,
-//! some are said to be alone, so that it is seen what they take here. They become rarer and rarer.
+//! some are said to be alone, so that it is seen what they take here. They become rarer and rarer, but those of the second kind only as far as they cost time: what is computed here for the first
+//! time in a while is in no cache, and slow, and who never looked again would not find out how fast it goes on.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -17,14 +18,17 @@ const RECENT_TIMES: f32 = 4.0;
 const RECENT_GAIN: f32 = 1.0 / 8.0;
 /// What one counts for at least that was a trial.
 const TRIAL_GAIN: f32 = 0.5;
-/// After so many requests that a thread computed itself the first trial is made, and after so many times as many the first of the other kind; each later one after twice as many, up to the most.
+/// After so many requests that a thread computed itself the first trial is made, and after so many times as many the first of the other kind; each later one after twice as many, up to the most,
+/// if it is not seen how dear they are.
 const FIRST_TRIAL: u32 = 64;
 const LEFT_TIMES: u32 = 16;
 const LAST_TRIAL: u32 = 1 << 16;
 /// What a trial says of a burst.
 const TRIAL_MORE: u32 = 1024;
-/// So many are computed in the other kind of trial.
-const COMPUTED: u32 = 64;
+/// So many are computed in the other kind of trial; of the second half of them it is looked how long they take.
+const COMPUTED: u32 = 128;
+/// What that kind of trial may cost of the time between two of them.
+const TRIAL_COST: f32 = 1.0 / 128.0;
 /// Who has more than so many at a time gains much by knowing where a burst begins, beside what a look at the clock takes.
 const MANY: f32 = 64.0;
 
@@ -53,6 +57,14 @@ impl Due {
     fn begin(&mut self) {
         *self = Self { since: 0, after: (2 * self.after).min(LAST_TRIAL) };
     }
+
+    /// A trial took so many times as long as what it was tried instead of, of which bursts are so long.
+    fn cost(&mut self, times: f32, burst: f32) {
+        let requests = COMPUTED as f32 * (times - 1.0).max(0.0) / TRIAL_COST;
+        // A burst of which the beginning is computed tells nothing of its length.
+        let least = LEFT_TIMES as f32 * burst.max(FIRST_TRIAL as f32);
+        self.after = (requests.max(least) as u32).min(LAST_TRIAL);
+    }
 }
 
 /// The bursts of a thread.
@@ -68,7 +80,11 @@ struct Bursts {
     computed: u32,
     /// Whether it computed the first.
     began_own: bool,
+    /// When it began, or the second half of a trial did.
+    began: Option<Instant>,
     trial: Trial,
+    /// What each request takes that is left to others, until the thread goes on after it has waited for them, in nanoseconds.
+    left_ns: f32,
     /// The length that most requests' bursts had, and the mean length of those lately.
     usual: f32,
     recent: f32,
@@ -88,7 +104,9 @@ impl Bursts {
         count: 0,
         computed: 0,
         began_own: false,
+        began: None,
         trial: Trial::None,
+        left_ns: 0.0,
         usual: 1.0,
         recent: 1.0,
         leave: Due { since: 0, after: FIRST_TRIAL },
@@ -98,7 +116,7 @@ impl Bursts {
     /// One more is handed over; how many are believed to follow.
     fn next(&mut self, clock: impl Fn() -> Instant) -> u32 {
         let believed = self.believed();
-        let is_settled = believed < MANY && (self.count as f32 >= believed || !self.asks_again());
+        let is_settled = self.trial == Trial::None && believed < MANY && (self.count as f32 >= believed || !self.asks_again());
         // Whoever computes few need not know more; and a look at the clock is a good part of what a small one takes.
         if self.computes_all() && is_settled && !self.leave.is_now() {
             self.count = self.count.saturating_add(1);
@@ -107,8 +125,10 @@ impl Bursts {
         let now = clock();
         let unseen = (self.count - self.looked).max(1);
         if self.last.is_none_or(|last| now.saturating_duration_since(last) >= PAUSE * unseen) {
+            self.see_left(now);
             self.end();
         }
+        self.see_trial(now);
         if self.leave.is_now() {
             self.end();
             self.leave.begin();
@@ -116,6 +136,9 @@ impl Bursts {
         } else if self.count == 0 && self.compute.is_now() {
             self.compute.begin();
             self.trial = Trial::Compute;
+        }
+        if self.count == 0 {
+            self.began = Some(now);
         }
         let is_asked = !self.computes_all() || self.asks_again();
         self.count = self.count.saturating_add(1);
@@ -129,6 +152,29 @@ impl Bursts {
             // Where there were more than usual, as many again.
             _ if left == 0 && !self.began_own => self.count - 1,
             _ => left,
+        }
+    }
+
+    /// A burst has ended, nearly all of which was left to others, and its thread goes on.
+    fn see_left(&mut self, now: Instant) {
+        if let Some(began) = self.began.filter(|_| self.count > 0 && self.computed <= self.count / 4) {
+            let each_ns = now.saturating_duration_since(began).as_nanos() as f32 / self.count as f32;
+            let gain = if self.left_ns > 0.0 { RECENT_GAIN } else { 1.0 };
+            self.left_ns += gain * (each_ns - self.left_ns);
+        }
+    }
+
+    /// Some of a trial may have been computed.
+    fn see_trial(&mut self, now: Instant) {
+        if self.trial != Trial::Compute || !self.computes_all() {
+            return;
+        }
+        if self.count == COMPUTED / 2 {
+            self.began = Some(now);
+        }
+        if let Some(began) = self.began.filter(|_| self.count == COMPUTED && self.left_ns > 0.0) {
+            let each_ns = now.saturating_duration_since(began).as_nanos() as f32 / (COMPUTED / 2) as f32;
+            self.compute.cost(each_ns / self.left_ns, self.believed());
         }
     }
 
@@ -167,8 +213,10 @@ impl Bursts {
         if is_own {
             self.began_own |= self.count <= 1;
             self.computed = self.computed.saturating_add(1);
-        } else if self.was_delayed || self.looked != self.count {
-            // Else it has only just been looked.
+        }
+        // What is left to others takes no time, as a rule, since it was looked; and what takes as little as is computed here takes none that counts, but in a trial.
+        let took = if is_own { self.trial == Trial::Compute } else { self.was_delayed || self.looked != self.count };
+        if took {
             (self.last, self.looked) = (Some(clock()), self.count);
         }
     }
@@ -204,11 +252,13 @@ mod tests {
         bursts: Bursts,
         now: Instant,
         looks: Cell<u32>,
+        /// What it takes to compute one.
+        own: Duration,
     }
 
     impl Thread {
         fn new() -> Self {
-            Self { bursts: Bursts::NONE, now: Instant::now(), looks: Cell::new(0) }
+            Self { bursts: Bursts::NONE, now: Instant::now(), looks: Cell::new(0), own: Duration::ZERO }
         }
 
         /// Hands over so many, a microsecond apart, and waits. What it was told of the first.
@@ -235,7 +285,10 @@ mod tests {
                 self.now
             };
             let more = self.bursts.next(clock);
-            self.bursts.handed(is_own(more), clock);
+            let is_own = is_own(more);
+            self.now += if is_own { self.own } else { Duration::ZERO };
+            let clock = || self.now;
+            self.bursts.handed(is_own, clock);
             self.now += Duration::from_micros(1);
             more
         }
@@ -305,6 +358,29 @@ mod tests {
             thread.now += Duration::from_micros(100);
         }
         assert!((64 * 5..64 * 40).contains(&alone), "{alone}");
+    }
+
+    #[test]
+    fn trials_are_as_frequent_as_they_are_cheap() {
+        // How many trials there are among bursts of 64, of which each takes so many microseconds here, and three if it is left to others.
+        let trials = |own_us: u64| {
+            let mut thread = Thread::new();
+            thread.bursts(30, 64);
+            thread.own = Duration::from_micros(own_us);
+            let mut computed = 0;
+            for _ in 0..10_000 {
+                let own = (0..64).filter(|_| thread.one_if(|more| more == 0) == 0).count();
+                // The last of a burst is told that none follows.
+                if own > 1 {
+                    computed += own;
+                } else {
+                    thread.now += Duration::from_micros(64 * 3);
+                }
+            }
+            computed / COMPUTED as usize
+        };
+        let [cheap, dear] = [trials(2), trials(30)];
+        assert!(cheap > 150 && (5..cheap / 4).contains(&dear), "{cheap} {dear}");
     }
 
     #[test]

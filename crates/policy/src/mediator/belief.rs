@@ -20,10 +20,14 @@ use crate::estimate::Estimate;
 use bywash_core::route::{ROUTES, route_index};
 use bywash_core::{Algorithm, Time};
 
-/// What an observation counts for beside what was believed lately, of a size and of the index.
+/// What an observation counts for beside what was believed lately, of a size and of the index: half, and of what takes less than [`LONG_NS`], once there were some, less in proportion. Another
+/// thread's wake-up, an interrupt or a cold cache makes several times as much of some microseconds, and of those there soon are more.
 const GAIN: f64 = 0.5;
-/// The same in the long run.
-const GAIN_SLOW: f64 = 0.25;
+const GAIN_MIN: f64 = 1.0 / 16.0;
+const LONG_NS: f64 = 20e3;
+const SOME: u32 = 16;
+/// In the long run it counts for so much of that.
+const SLOW: f64 = 0.5;
 /// One observation counts for at most so many times what is believed, or as small a part of it.
 const LEAP_MAX: f64 = 8.0;
 
@@ -34,7 +38,8 @@ struct Size {
     /// The index when that was seen.
     index: f64,
     long_run: f64,
-    seen: bool,
+    /// How often it was seen.
+    seen: u32,
 }
 
 /// See the [module](self).
@@ -136,20 +141,22 @@ impl Belief {
         let believed_ns = self.batch_ns(now, host, algorithm, bytes, count);
         let surprise = (measured_ns.max(1) as f64 / believed_ns).ln().clamp(-LEAP_MAX.ln(), LEAP_MAX.ln());
         let before = self.index_at(now, self.listed.batch_ns(algorithm, bytes, count));
+        let seen = self.sizes[place(algorithm, bytes)].seen;
+        let gain = if seen < SOME { GAIN } else { GAIN * (believed_ns / LONG_NS).clamp(GAIN_MIN / GAIN, 1.0) };
         let mut of_size = surprise;
         if self.launches && !algorithm.is_public_key() {
             let share = self.shape(now, host, algorithm, bytes).handover / believed_ns;
             let both = share * share + (1.0 - share) * (1.0 - share);
-            self.handover += GAIN * surprise * share / both;
+            self.handover += gain * surprise * share / both;
             self.handover_times = self.handover.exp();
             of_size *= (1.0 - share) / both;
         }
         let size = &mut self.sizes[place(algorithm, bytes)];
         let believed = size.lately + before - size.index;
-        let lately = believed + of_size * if size.seen { GAIN } else { 1.0 };
-        let index = before + (believed + of_size - size.long_run - before) * if self.sight.is_known() { GAIN } else { 1.0 };
-        let long_run = size.long_run + GAIN_SLOW * (believed + of_size - before - size.long_run);
-        *size = Size { lately, index, long_run, seen: true };
+        let lately = believed + of_size * if seen > 0 { gain } else { 1.0 };
+        let index = before + (believed + of_size - size.long_run - before) * if self.sight.is_known() { gain } else { 1.0 };
+        let long_run = size.long_run + SLOW * gain * (believed + of_size - before - size.long_run);
+        *size = Size { lately, index, long_run, seen: seen.saturating_add(1) };
         self.index = index;
         self.sight.see(now);
     }
