@@ -22,13 +22,16 @@ enum Mode {
 /// The block cipher under that half of an XTS key by which tweaks are made (the second): enciphers or deciphers a block. `None` if it cannot.
 pub type TweakCipher<'a> = dyn Fn(Direction, [u8; 16]) -> Option<[u8; 16]> + 'a;
 
-/// How operations of a mode are cut, by the algorithm's number: asked of every request, so it is found once.
-static MODES: LazyLock<Vec<[Option<(Mode, usize)>; 3]>> = LazyLock::new(|| {
+/// How an algorithm goes on, and at multiples of how many bytes.
+type Cut = Option<(Mode, usize)>;
+
+/// By the algorithm's number and the direction's: asked of every request, so it is found once.
+static CUTS: LazyLock<Vec<[Cut; 3]>> = LazyLock::new(|| {
     let directions = [Direction::Encrypt, Direction::Decrypt, Direction::Compute];
     Algorithm::ALL.iter().map(|&algorithm| directions.map(|direction| named(algorithm, direction))).collect()
 });
 
-fn named(algorithm: Algorithm, direction: Direction) -> Option<(Mode, usize)> {
+fn named(algorithm: Algorithm, direction: Direction) -> Cut {
     let Kind::Cipher { iv, block, .. } = algorithm.kind() else { return None };
     match (algorithm.name().rsplit('-').next()?, direction) {
         ("CTR", _) => Some((Mode::Counter, iv)),
@@ -39,8 +42,8 @@ fn named(algorithm: Algorithm, direction: Direction) -> Option<(Mode, usize)> {
     }
 }
 
-fn mode(algorithm: Algorithm, direction: Direction) -> Option<(Mode, usize)> {
-    MODES[usize::from(algorithm.number())][direction as usize]
+fn mode(algorithm: Algorithm, direction: Direction) -> Cut {
+    CUTS[usize::from(algorithm.number())][direction as usize]
 }
 
 /// A cut may be made at multiples of so many bytes; `None` for what cannot be cut.
