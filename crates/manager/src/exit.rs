@@ -5,7 +5,7 @@ use crate::intake::Handed;
 use crate::observe::Observation;
 use crate::request::{Completion, Deliver, Done, End, Ended, Way};
 use crate::state::State;
-use crate::threads;
+use crate::{burst, threads};
 use bywash_core::{Result, Time};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -39,6 +39,9 @@ impl Inner {
 
     /// Tells whom it concerns.
     pub(crate) fn tell_all(&self, Untold { ended, refused }: Untold) {
+        if !ended.is_empty() {
+            burst::delayed();
+        }
         for end in ended {
             self.tell(end);
             self.untold.fetch_sub(1, Ordering::SeqCst);

@@ -100,11 +100,12 @@ impl Inner {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        for turn in 0..self.looks {
+        for turn in 0..=self.looks {
             match self.state.try_lock() {
                 Ok(state) => return state,
                 Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => (0..1 << turn).for_each(|_| std::hint::spin_loop()),
+                Err(TryLockError::WouldBlock) if turn < self.looks => (0..1 << turn).for_each(|_| std::hint::spin_loop()),
+                Err(TryLockError::WouldBlock) => {}
             }
         }
         burst::delayed();

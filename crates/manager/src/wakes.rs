@@ -32,8 +32,8 @@ impl Wakes {
     pub(crate) fn time(&self, wake: impl FnOnce()) {
         let begin = Instant::now();
         wake();
-        burst::delayed();
         self.observe(u32::try_from(begin.elapsed().as_nanos()).unwrap_or(u32::MAX));
+        burst::delayed();
     }
 
     /// A thread has done something itself for the sole reason that waking another is believed to take more than at first. Where nothing wakes any more nothing would be measured, so what is

@@ -94,11 +94,9 @@ impl Tree {
         let times = Timestamps { last_access, last_modification };
         let file = node.opened().file.clone();
         if let Some(file) = file {
-            if last_modification.tv_nsec != OMIT.tv_nsec {
-                file.set_modified(last_modification);
-            }
             // What was written is not stored yet, nor is then when: it says so when that is done.
-            if file.is_dirty() && last_access.tv_nsec == OMIT.tv_nsec {
+            let is_later = last_modification.tv_nsec != OMIT.tv_nsec && file.set_modified(last_modification);
+            if is_later && last_access.tv_nsec == OMIT.tv_nsec {
                 return Ok(());
             }
             return Ok(rustix::fs::futimens(file.lower(), &times)?);

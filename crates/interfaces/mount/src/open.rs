@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// `UTIME_OMIT`: leave that time as it is.
 pub(crate) const OMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT as _ };
@@ -20,9 +20,28 @@ const ZEROS_BYTES: usize = 1 << 20;
 pub(crate) enum Dating {
     /// We do, as we are told of each change.
     Own,
-    /// The kernel, which writes behind: it tells us, after that, if the time is another than it knew. What is written at the moment of birth, as the kernel counts, is written then.
+    /// The kernel, which writes behind, and says after a change when that was. Until it does we say it; but what it writes soon after it was last told, or told us, of a time has that: of what
+    /// changes again within a step of its clock, of 4 ms or so, it says nothing.
     Kernel,
 }
+
+/// A time, and when it was said.
+#[derive(Clone, Copy)]
+struct Dated {
+    time: Timespec,
+    at: Instant,
+}
+
+impl Dated {
+    fn now(time: Timespec) -> Self {
+        Self { time, at: Instant::now() }
+    }
+}
+
+/// What comes later than this was hardly written then, or lay in memory for long: better a time that is too new than one that hides a change.
+const YOUNG: Duration = Duration::from_secs(1);
+/// No kernel's clock for files goes by longer steps than this, in nanoseconds.
+const MOMENT_NS: i128 = 20_000_000;
 
 /// A file whose text is open.
 pub(crate) struct OpenFile {
@@ -32,12 +51,12 @@ pub(crate) struct OpenFile {
     dating: Dating,
     is_dirty: AtomicBool,
     /// When the text was last changed, or when somebody says that it was: what the lower file is to say once it has that text.
-    modified: Mutex<Option<Timespec>>,
+    modified: Mutex<Option<Dated>>,
 }
 
 impl OpenFile {
     pub(crate) fn new(content: Arc<dyn Content>, file: Arc<File>, writes: bool, is_new: bool, dating: Dating) -> Arc<Self> {
-        let modified = Mutex::new(is_new.then(|| lower_time(&file)));
+        let modified = Mutex::new(is_new.then(|| Dated::now(birth_time(&file, dating))));
         Arc::new(Self { content, file, writes, dating, is_dirty: AtomicBool::new(is_new), modified })
     }
 
@@ -95,21 +114,24 @@ impl OpenFile {
 
     fn changing(&self) {
         let mut modified = self.modified.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.dating {
-            Dating::Own => *modified = Some(timespec(SystemTime::now())),
-            Dating::Kernel => *modified = modified.or_else(|| Some(lower_time(&self.file))),
+        let is_dated = self.dating == Dating::Kernel && modified.is_some_and(|dated| dated.at.elapsed() < YOUNG);
+        if !is_dated {
+            *modified = Some(Dated::now(timespec(SystemTime::now())));
         }
         self.is_dirty.store(true, SeqCst);
     }
 
     /// When it is to have been changed, if the lower file does not say so yet.
     pub(crate) fn modified(&self) -> Option<Timespec> {
-        *self.modified.lock().unwrap_or_else(PoisonError::into_inner)
+        self.modified.lock().unwrap_or_else(PoisonError::into_inner).map(|dated| dated.time)
     }
 
-    /// Somebody says when it was changed.
-    pub(crate) fn set_modified(&self, time: Timespec) {
-        *self.modified.lock().unwrap_or_else(PoisonError::into_inner) = self.is_dirty().then_some(time);
+    /// Somebody says when it was changed. Whether the lower file is to say so later, for it does not have all of the text yet.
+    pub(crate) fn set_modified(&self, time: Timespec) -> bool {
+        let mut modified = self.modified.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_dirty = self.is_dirty();
+        *modified = is_dirty.then(|| Dated::now(time));
+        is_dirty
     }
 
     /// Whether the file is new and nobody was promised anything about it.
@@ -166,7 +188,8 @@ impl OpenFile {
 
     /// Our late writes must not look like the program's.
     fn tell_time(&self) {
-        if let Some(last_modification) = self.modified.lock().unwrap_or_else(PoisonError::into_inner).take()
+        let dated = self.modified.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Dated { time: last_modification, .. }) = dated
             && let Err(error) = futimens(&*self.file, &Timestamps { last_access: OMIT, last_modification })
         {
             tracing::debug!("the time of a file cannot be set: {error}");
@@ -174,9 +197,15 @@ impl OpenFile {
     }
 }
 
-/// When a lower file was changed last, which is now if it does not say.
-fn lower_time(file: &File) -> Timespec {
-    fstat(file).map_or_else(|_| timespec(SystemTime::now()), |stat| Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ })
+/// When a file was born: by the kernel's clock, as the lower file has it, unless that has another clock, or long steps.
+fn birth_time(file: &File, dating: Dating) -> Timespec {
+    let now = timespec(SystemTime::now());
+    let nanos = |time: Timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
+    let lower = fstat(file).map(|stat| Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ });
+    match lower {
+        Ok(lower) if dating == Dating::Kernel && (nanos(now) - nanos(lower)).abs() < MOMENT_NS => lower,
+        _ => now,
+    }
 }
 
 /// A time as the system has it.

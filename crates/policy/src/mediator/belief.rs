@@ -48,6 +48,8 @@ pub(super) struct Belief {
     /// By [`route_index`].
     sizes: Vec<Size>,
     index: f64,
+    /// How often anything was seen.
+    seen: u32,
     sight: Sight,
     launches: bool,
     /// How a hand-over is, over the listed one: a logarithm, and how many times as long.
@@ -78,6 +80,7 @@ impl Belief {
             listed,
             sizes: vec![Size::default(); ROUTES],
             index: 0.0,
+            seen: 0,
             sight: Sight::default(),
             launches,
             handover: 0.0,
@@ -142,22 +145,25 @@ impl Belief {
         let surprise = (measured_ns.max(1) as f64 / believed_ns).ln().clamp(-LEAP_MAX.ln(), LEAP_MAX.ln());
         let before = self.index_at(now, self.listed.batch_ns(algorithm, bytes, count));
         let seen = self.sizes[place(algorithm, bytes)].seen;
-        let gain = if seen < SOME { GAIN } else { GAIN * (believed_ns / LONG_NS).clamp(GAIN_MIN / GAIN, 1.0) };
+        let gain = |seen: u32| if seen < SOME { GAIN } else { GAIN * (believed_ns / LONG_NS).clamp(GAIN_MIN / GAIN, 1.0) };
+        // A new size says no more of the others than one that is known.
+        let (gain, gain_of_all) = (gain(seen), gain(self.seen));
         let mut of_size = surprise;
         if self.launches && !algorithm.is_public_key() {
             let share = self.shape(now, host, algorithm, bytes).handover / believed_ns;
             let both = share * share + (1.0 - share) * (1.0 - share);
-            self.handover += gain * surprise * share / both;
+            self.handover += gain_of_all * surprise * share / both;
             self.handover_times = self.handover.exp();
             of_size *= (1.0 - share) / both;
         }
         let size = &mut self.sizes[place(algorithm, bytes)];
         let believed = size.lately + before - size.index;
         let lately = believed + of_size * if seen > 0 { gain } else { 1.0 };
-        let index = before + (believed + of_size - size.long_run - before) * if self.sight.is_known() { gain } else { 1.0 };
+        let index = before + (believed + of_size - size.long_run - before) * if self.seen > 0 { gain_of_all } else { 1.0 };
         let long_run = size.long_run + SLOW * gain * (believed + of_size - before - size.long_run);
         *size = Size { lately, index, long_run, seen: seen.saturating_add(1) };
         self.index = index;
+        self.seen = self.seen.saturating_add(1);
         self.sight.see(now);
     }
 }
@@ -248,6 +254,16 @@ mod tests {
             belief.observe(Time(round * 1_000), 1.0, AES, 1_000, 1, 1_100);
         }
         assert!((0.8..1.25).contains(&off(&belief, Time(6_000), 1_000, 1.0)));
+    }
+
+    #[test]
+    fn a_size_that_is_new_and_slow_at_first_does_not_spoil_those_that_are_known() {
+        let mut belief = belief();
+        (0..100).for_each(|round| belief.observe(Time(round), 1.0, AES, 1_000, 1, 1_100));
+        belief.observe(Time(200), 1.0, AES, 10_000, 1, 6 * 10_100);
+        assert!(off(&belief, Time(200), 1_000, 1.0) < 1.7, "{}", off(&belief, Time(200), 1_000, 1.0));
+        (0..5).for_each(|round| belief.observe(Time(300 + round), 1.0, AES, 10_000, 1, 10_100));
+        assert!((0.8..1.25).contains(&off(&belief, Time(400), 1_000, 1.0)), "{}", off(&belief, Time(400), 1_000, 1.0));
     }
 
     #[test]

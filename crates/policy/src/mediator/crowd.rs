@@ -58,10 +58,8 @@ impl Mediator {
 
     /// The same where its caller computes it, if it takes as little as that. Those under way belong to it, so that it does not go over to the processor near its end.
     pub(super) fn own_ns(&self, kind: u16, each: f64, more: usize) -> Option<f64> {
-        if more == 0 {
-            return Some(0.0);
-        }
-        (each < OWN_MAX_NS).then(|| (more + self.under_way(kind).min(OWN_TIMES * more)) as f64 * (OWN_NS + each))
+        let follow = || if more == 0 { 0 } else { more + self.under_way(kind).min(OWN_TIMES * more) };
+        (each < OWN_MAX_NS).then(|| follow() as f64 * (OWN_NS + each))
     }
 
     /// How much later than by its own figures a processor does one of so many that wait, of that mean size. Those under way belong to the crowd, for they came with them and will have to be
