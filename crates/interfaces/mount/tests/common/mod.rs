@@ -170,7 +170,7 @@ pub(crate) fn unmount(target: &Path) {
 /// Looks at all of a volume that is not mounted, in which nothing may be damaged.
 pub(crate) fn look(lower: &Path, what: &str) -> Checked {
     let root = open_root(lower).unwrap();
-    let format = format(lower, &root, true).unwrap();
+    let format = patiently(|| format(lower, &root, true)).unwrap();
     let report = &mut |finding: Finding<'_>| match finding {
         Finding::Damaged(path, why) => panic!("{what}: {}: {why}", path.display()),
         Finding::Foreign(path) => panic!("{what}: {}: foreign", path.display()),
