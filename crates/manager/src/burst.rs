@@ -297,15 +297,14 @@ mod tests {
         }
 
         fn one_if(&mut self, is_own: impl Fn(u32) -> bool) -> u32 {
-            let clock = || {
+            let clock = |now| {
                 self.looks.set(self.looks.get() + 1);
-                self.now
+                now
             };
-            let more = self.bursts.next(clock);
+            let more = self.bursts.next(|| clock(self.now));
             let is_own = is_own(more);
             self.now += if is_own { self.own } else { Duration::ZERO };
-            let clock = || self.now;
-            self.bursts.handed(is_own, clock);
+            self.bursts.handed(is_own, || clock(self.now));
             self.now += Duration::from_micros(1);
             more
         }

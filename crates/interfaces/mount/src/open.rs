@@ -200,12 +200,12 @@ impl OpenFile {
 /// When a file was born: by the kernel's clock, as the lower file has it, unless that has another clock, or long steps.
 fn birth_time(file: &File, dating: Dating) -> Timespec {
     let now = timespec(SystemTime::now());
+    if dating == Dating::Own {
+        return now;
+    }
     let nanos = |time: Timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
     let lower = fstat(file).map(|stat| Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ });
-    match lower {
-        Ok(lower) if dating == Dating::Kernel && (nanos(now) - nanos(lower)).abs() < MOMENT_NS => lower,
-        _ => now,
-    }
+    lower.ok().filter(|&lower| (nanos(now) - nanos(lower)).abs() < MOMENT_NS).unwrap_or(now)
 }
 
 /// A time as the system has it.

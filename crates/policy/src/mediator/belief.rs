@@ -159,7 +159,7 @@ impl Belief {
         let size = &mut self.sizes[place(algorithm, bytes)];
         let believed = size.lately + before - size.index;
         let lately = believed + of_size * if seen > 0 { gain } else { 1.0 };
-        let index = before + (believed + of_size - size.long_run - before) * if self.seen > 0 { gain_of_all } else { 1.0 };
+        let index = before + (believed + of_size - size.long_run - before) * if self.sight.is_known() { gain_of_all } else { 1.0 };
         let long_run = size.long_run + SLOW * gain * (believed + of_size - before - size.long_run);
         *size = Size { lately, index, long_run, seen: seen.saturating_add(1) };
         self.index = index;
