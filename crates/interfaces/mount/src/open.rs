@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// `UTIME_OMIT`: leave that time as it is.
@@ -50,14 +50,26 @@ pub(crate) struct OpenFile {
     writes: bool,
     dating: Dating,
     is_dirty: AtomicBool,
-    /// When the text was last changed, or when somebody says that it was: what the lower file is to say once it has that text.
-    modified: Mutex<Option<Dated>>,
+    times: Mutex<Times>,
+}
+
+/// What the lower file is to say of its text, which it is given later.
+struct Times {
+    /// When the text was last changed, or when somebody says that it was.
+    modified: Option<Dated>,
+    /// How many are giving the lower file its text just now, which makes it say that it changed now.
+    stores: u32,
 }
 
 impl OpenFile {
     pub(crate) fn new(content: Arc<dyn Content>, file: Arc<File>, writes: bool, is_new: bool, dating: Dating) -> Arc<Self> {
-        let modified = Mutex::new(is_new.then(|| Dated::now(birth_time(&file, dating))));
-        Arc::new(Self { content, file, writes, dating, is_dirty: AtomicBool::new(is_new), modified })
+        let modified = is_new.then(|| Dated::now(birth_time(&file, dating)));
+        let times = Mutex::new(Times { modified, stores: 0 });
+        Arc::new(Self { content, file, writes, dating, is_dirty: AtomicBool::new(is_new), times })
+    }
+
+    fn times(&self) -> MutexGuard<'_, Times> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The lower file.
@@ -113,25 +125,25 @@ impl OpenFile {
     }
 
     fn changing(&self) {
-        let mut modified = self.modified.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_dated = self.dating == Dating::Kernel && modified.is_some_and(|dated| dated.at.elapsed() < YOUNG);
+        let mut times = self.times();
+        let is_dated = self.dating == Dating::Kernel && times.modified.is_some_and(|dated| dated.at.elapsed() < YOUNG);
         if !is_dated {
-            *modified = Some(Dated::now(timespec(SystemTime::now())));
+            times.modified = Some(Dated::now(timespec(SystemTime::now())));
         }
         self.is_dirty.store(true, SeqCst);
     }
 
     /// When it is to have been changed, if the lower file does not say so yet.
     pub(crate) fn modified(&self) -> Option<Timespec> {
-        self.modified.lock().unwrap_or_else(PoisonError::into_inner).map(|dated| dated.time)
+        self.times().modified.map(|dated| dated.time)
     }
 
     /// Somebody says when it was changed. Whether the lower file is to say so later, for it does not have all of the text yet.
     pub(crate) fn set_modified(&self, time: Timespec) -> bool {
-        let mut modified = self.modified.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_dirty = self.is_dirty();
-        *modified = is_dirty.then(|| Dated::now(time));
-        is_dirty
+        let mut times = self.times();
+        let is_later = self.is_dirty() || times.stores > 0;
+        times.modified = is_later.then(|| Dated::now(time));
+        is_later
     }
 
     /// Whether the file is new and nobody was promised anything about it.
@@ -160,14 +172,7 @@ impl OpenFile {
         if !self.is_dirty() {
             return Ok(Rest::Nothing);
         }
-        // Before, so that what is changed meanwhile is not taken for done.
-        self.is_dirty.store(false, SeqCst);
-        let rest = self.content.write_out();
-        match rest {
-            Ok(Rest::Nothing) => self.tell_time(),
-            _ => self.is_dirty.store(true, SeqCst),
-        }
-        rest
+        self.store(|| self.content.write_out(), |&rest| rest == Rest::Nothing)
     }
 
     /// Returns when what was written survives a power cut.
@@ -177,23 +182,29 @@ impl OpenFile {
 
     /// As [`sync`](Self::sync), and it may be dropped.
     pub(crate) fn settle(&self) -> io::Result<()> {
-        if !self.writes {
-            return Ok(());
-        }
-        self.is_dirty.store(false, SeqCst);
-        self.content.settle().inspect_err(|_| self.is_dirty.store(true, SeqCst))?;
-        self.tell_time();
-        Ok(())
+        if self.writes { self.store(|| self.content.settle(), |()| true) } else { Ok(()) }
     }
 
-    /// Our late writes must not look like the program's.
-    fn tell_time(&self) {
-        let dated = self.modified.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Dated { time: last_modification, .. }) = dated
+    /// Gives the lower file its text, and once that is all of it the time: our late writes must not look like the program's.
+    fn store<T>(&self, give: impl FnOnce() -> io::Result<T>, is_all: impl Fn(&T) -> bool) -> io::Result<T> {
+        self.times().stores += 1;
+        // Before, so that what is changed meanwhile is not taken for done.
+        self.is_dirty.store(false, SeqCst);
+        let given = give();
+        // Until the lower file has it, so that whoever says another time meanwhile comes after.
+        let mut times = self.times();
+        times.stores -= 1;
+        if !given.as_ref().is_ok_and(is_all) {
+            self.is_dirty.store(true, SeqCst);
+        }
+        if times.stores == 0
+            && !self.is_dirty()
+            && let Some(Dated { time: last_modification, .. }) = times.modified.take()
             && let Err(error) = futimens(&*self.file, &Timestamps { last_access: OMIT, last_modification })
         {
             tracing::debug!("the time of a file cannot be set: {error}");
         }
+        given
     }
 }
 
@@ -218,5 +229,94 @@ pub(crate) fn timespec(time: SystemTime) -> Timespec {
             // fuser takes seconds before 1970 and the nanoseconds after them for a distance in one direction.
             Timespec { tv_sec: -seconds, tv_nsec: nanos as _ }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::Barrier;
+
+    /// A text that is given to its lower file while somebody does something else, between two barriers.
+    struct Slow {
+        file: Arc<File>,
+        begun: Barrier,
+        may_end: Barrier,
+    }
+
+    impl Content for Slow {
+        fn len(&self) -> u64 {
+            0
+        }
+
+        fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
+            Ok(0)
+        }
+
+        fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn set_len(&self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_out(&self) -> io::Result<Rest> {
+            self.begun.wait();
+            self.may_end.wait();
+            self.file.set_len(self.file.metadata()?.len() + 1)?;
+            Ok(Rest::Nothing)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn settle(&self) -> io::Result<()> {
+            self.write_out().map(drop)
+        }
+
+        fn discard(&self) {}
+    }
+
+    const SAID: Timespec = Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };
+
+    /// What the lower file says after a text was written to it while something else was done.
+    fn dated(store: impl Fn(&OpenFile) -> io::Result<()> + Sync, meanwhile: impl FnOnce(&OpenFile)) -> (Arc<OpenFile>, i64) {
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        let slow = Arc::new(Slow { file: file.clone(), begun: Barrier::new(2), may_end: Barrier::new(2) });
+        let open = OpenFile::new(slow.clone(), file.clone(), true, false, Dating::Own);
+        open.write_at(b"text", 0).unwrap();
+        std::thread::scope(|scope| {
+            let storing = scope.spawn(|| store(&open));
+            slow.begun.wait();
+            meanwhile(&open);
+            slow.may_end.wait();
+            storing.join().unwrap().unwrap();
+        });
+        let said = file.metadata().unwrap().mtime();
+        (open, said)
+    }
+
+    #[test]
+    fn a_time_that_is_said_while_the_text_is_stored_stays() {
+        let stores: [fn(&OpenFile) -> io::Result<()>; 2] = [|open| open.write_out().map(drop), OpenFile::settle];
+        for store in stores {
+            let (open, said) = dated(store, |open| {
+                assert!(open.set_modified(SAID), "the lower file was given the time before the text");
+                assert_eq!(open.modified(), Some(SAID));
+            });
+            assert_eq!(said, SAID.tv_sec);
+            assert_eq!(open.modified(), None);
+            assert!(!open.set_modified(SAID), "the lower file has it all");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_changed_while_it_is_stored_keeps_its_time() {
+        let (open, _) = dated(|open| open.write_out().map(drop), |open| open.write_at(b"more", 4).unwrap());
+        assert!(open.is_dirty());
+        assert!(open.modified().is_some(), "what is stored next would look changed at that time");
     }
 }
