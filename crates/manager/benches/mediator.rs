@@ -1,7 +1,7 @@
 //! The mediator beside managers of one engine each, where a GPU is much faster than it is near. No GPU is needed: **it is modelled**, by a thread that sleeps for as long as a launch would take
 //! and computes nothing. What is real is the processor's engine, and what requests cost on their way: handing over, deciding, waking threads, telling.
 //!
-//! `cargo bench -p bywash-manager --bench mediator [-- BYTES[xCOUNT]...]`, with so many at once
+//! `cargo bench -p bywash-manager --bench mediator [-- [gpu] BYTES[xCOUNT]...]`, with so many at once; `gpu`: beside the one that is here, if only a software Vulkan, and nothing is modelled
 
 mod common;
 
@@ -84,10 +84,12 @@ struct Way {
 }
 
 impl Way {
-    fn new(engines: Vec<Arc<dyn Engine>>, processor: &CostSheet, bytes: usize, count: usize) -> Self {
+    fn new(engines: Vec<Arc<dyn Engine>>, processor: Option<&CostSheet>, bytes: usize, count: usize) -> Self {
         let mut config = ManagerConfig::new(engines);
         config.policy = "mediator".parse().expect("a policy");
-        config.costs = Costs::Given(vec![processor.clone()]);
+        if let Some(sheet) = processor {
+            config.costs = Costs::Given(vec![sheet.clone()]);
+        }
         let manager = Manager::new(config).expect("a manager");
         let session = manager.open(1, params()).expect("a session");
         Self { manager, session, waiting: (0..count).map(|_| operation(bytes)).collect() }
@@ -133,20 +135,26 @@ fn asked(argument: &str) -> Option<(usize, usize)> {
 }
 
 fn main() {
-    let asked: Vec<_> = std::env::args().skip(1).filter_map(|argument| asked(&argument)).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let asked: Vec<_> = arguments.iter().filter_map(|argument| asked(argument)).collect();
     let all = || SIZES.map(|bytes| (bytes, at_once(bytes))).into_iter().chain(FEW).collect();
     let asked = if asked.is_empty() { all() } else { asked };
     let processor: Arc<dyn Engine> = Arc::new(CpuEngine::new());
-    let sheet = calibrate::measure(&CpuEngine::new(), &[Algorithm::Aes128Ctr], calibrate::BUDGET);
-    println!(
-        "AES-128-CTR, requests handed over together, in a second; the GPU is MODELLED ({} us a launch, {BYTES_PER_NS} GB/s)",
-        LAUNCH.as_micros()
-    );
-    println!("{:>9}{:>8}{:>14}{:>14}{:>14}   over the better", "bytes", "at once", "processor", "modelled GPU", "mediator");
+    let here = arguments.iter().any(|argument| argument == "gpu").then(|| match bywash_manager::find(&["gpu".parse().expect("a name")]) {
+        Ok(found) => found.present[0].clone(),
+        Err(error) => panic!("{error}"),
+    });
+    // What a GPU that is here takes is measured by the manager, and so is the processor beside it; both begin with what they know.
+    let sheet = here.is_none().then(|| calibrate::measure(&CpuEngine::new(), &[Algorithm::Aes128Ctr], calibrate::BUDGET));
+    let gpu = here
+        .as_ref()
+        .map_or_else(|| format!("the GPU is MODELLED ({} us a launch, {BYTES_PER_NS} GB/s)", LAUNCH.as_micros()), |gpu| gpu.describe());
+    println!("AES-128-CTR, requests handed over together, in a second; {gpu}");
+    println!("{:>9}{:>8}{:>14}{:>14}{:>14}   over the better", "bytes", "at once", "processor", "GPU", "mediator");
     for (bytes, count) in asked {
-        let gpu: Arc<dyn Engine> = Arc::new(Modelled::default());
+        let gpu: Arc<dyn Engine> = here.clone().unwrap_or_else(|| Arc::new(Modelled::default()));
         let both = vec![processor.clone(), gpu.clone()];
-        let mut ways = [vec![processor.clone()], vec![gpu], both].map(|engines| Way::new(engines, &sheet, bytes, count));
+        let mut ways = [vec![processor.clone()], vec![gpu], both].map(|engines| Way::new(engines, sheet.as_ref(), bytes, count));
         let rounds: Vec<[f64; 3]> = (0..ROUNDS).map(|_| ways.each_mut().map(Way::turn)).collect();
         let [cpu, gpu, mediator] = [0, 1, 2].map(|way| median(&mut rounds.iter().map(|round| round[way]).collect::<Vec<_>>()));
         let over = median(&mut rounds.iter().map(|[cpu, gpu, mediator]| mediator / cpu.max(*gpu)).collect::<Vec<_>>());

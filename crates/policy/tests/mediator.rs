@@ -281,6 +281,32 @@ fn beside_a_device_that_keeps_up_a_processor_whose_workers_are_late_gets_little_
     assert!(busy > 5_000, "{busy}");
 }
 
+/// How many of a crowd of 1,024 requests of 64 KiB a GPU gets that takes so long for each, beside a processor that does two in 7 us.
+fn of_crowd_by_gpu(each_ns: u64) -> usize {
+    let gpu = engine("gpu", 2, 1024, 100_000.0, each_ns as f64 / 65_536.0);
+    let mut policy = by_name("mediator", &[engine("cpu", 2, 1, 0.0, 7_000.0 / 65_536.0), gpu]).unwrap();
+    let (mut device_free, mut by_gpu) = (BEGIN, 0);
+    for id in 0..1_024 {
+        policy.event(BEGIN, Event::Arrived(request(id, 1 << 16, BOTH)));
+    }
+    until_all_ended(&mut *policy, BEGIN, |now, engine, count| {
+        if engine.0 == 0 {
+            return (now + count as u64 * 7_100, count as u64 * 7_100);
+        }
+        by_gpu += count;
+        device_free = device_free.max(now) + 100_000 + count as u64 * each_ns;
+        (device_free, device_free.since_ns(now))
+    });
+    by_gpu
+}
+
+#[test]
+fn what_spares_the_processor_next_to_nothing_is_not_launched() {
+    // In 200 us the processor does 57 of them: that one less is left to it is not worth what a launch takes of it.
+    assert_eq!(of_crowd_by_gpu(200_000), 0);
+    assert!(of_crowd_by_gpu(50_000) > 20, "{}", of_crowd_by_gpu(50_000));
+}
+
 /// To whom a burst's first request goes that so many follow, of so many bytes, beside a GPU of so many lanes.
 fn first_of_burst(lanes: usize, more: u32, bytes: u64) -> EngineId {
     let mut policy = by_name("mediator", &[engine("cpu", 2, 1, 0.0, 0.1), engine("gpu", 2, lanes, 50_000.0, 0.02)]).unwrap();

@@ -17,6 +17,8 @@ const LOAD_MAX: f64 = 0.98;
 const MOSTLY_HANDOVER: f64 = 0.2;
 /// Of what the processor could do while a launch runs it is left so much: its load may rise.
 const CAUTION: f64 = 0.9;
+/// What is left is left to it as well if the launch would be this part of its length late at most: a launch takes as much of the processor, of caches or of memory as that, and a software device more.
+const TOLL: f64 = 0.05;
 /// After so many waits without company, one in a thousand is tried.
 const LOST_MAX: u32 = 10;
 
@@ -264,10 +266,10 @@ impl Mediator {
                 }
                 ends.push(spent);
             }
-            // The few that remain would make the launch longer than they take there as well.
+            // Of the few that remain nothing is gained.
             let rest: usize = kin.iter().map(|crowd| crowd.count).sum();
             let longest = kin.iter().zip(&takes).filter(|(crowd, _)| crowd.count > 0).map(|(_, each)| *each).fold(1.0, f64::max);
-            let fit = ends.iter().map(|end| ((CAUTION * launch - end) / longest).max(0.0) as usize).sum::<usize>();
+            let fit = ends.iter().map(|end| (((1.0 - TOLL) * launch - end) / longest).max(0.0) as usize).sum::<usize>();
             if fit >= rest {
                 kin.iter_mut().for_each(|crowd| crowd.count = 0);
             }
