@@ -17,6 +17,8 @@ const KERNELS: [(&str, Algorithm, bool, f64, f64); 6] = [
     ("ChaCha20-Poly1305", Algorithm::ChaCha20Poly1305, false, 22.0, 3.0),
 ];
 
+/// The longest data unit of XTS (IEEE 1619: 2^20 blocks), in bytes.
+const XTS_UNIT: usize = 16 << 20;
 /// At least so long is measured.
 const LONG: Duration = Duration::from_millis(300);
 /// The same where processor time counts, which comes in hundredths of a second.
@@ -54,12 +56,16 @@ fn report(backend: Backend, engine: &GpuEngine) {
         Err(error) => println!("  copies: {error}"),
     }
     let both = limit.ok().map(|[.., both]| both);
-    let bytes = if is_software { 8 << 20 } else { 1 << 30 };
+    let bytes: usize = if is_software { 8 << 20 } else { 1 << 30 };
     for algorithm in [Algorithm::Aes128Ctr, Algorithm::Aes256Gcm, Algorithm::ChaCha20Poly1305, Algorithm::Aes128Xts] {
-        // A data unit of XTS has 16 MiB at most.
-        let bytes = if algorithm.is_xts() { bytes.min(16 << 20) } else { bytes };
-        host(engine, algorithm, &mut HostMemory::zeroed(bytes), both, "imported");
-        host(engine, algorithm, &mut vec![0; bytes], both, "copied");
+        // Those of 16 MiB, which is the longest data unit of XTS, all at once, and one alone, during which hardly anything overlaps.
+        let mut counts = if algorithm.is_xts() { vec![bytes.div_ceil(XTS_UNIT), 1] } else { vec![1] };
+        counts.dedup();
+        for count in counts {
+            let bytes = if algorithm.is_xts() { count * bytes.min(XTS_UNIT) } else { bytes };
+            host(engine, algorithm, &mut HostMemory::zeroed(bytes), count, both, "imported");
+            host(engine, algorithm, &mut vec![0; bytes], count, both, "copied");
+        }
     }
     for algorithm in [Algorithm::Aes128Ctr, Algorithm::Aes256Gcm] {
         packed(engine, algorithm, if is_software { 200 } else { 1000 });
@@ -98,14 +104,24 @@ fn processor() -> f64 {
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// From and to the host's memory, which the device reaches by itself or not, beside the limit of copies each way at once.
-fn host(engine: &GpuEngine, algorithm: Algorithm, text: &mut [u8], limit: Option<f64>, memory: &str) {
+/// From and to the host's memory, which the device reaches by itself or not, so many texts at once, beside the limit of copies each way at once.
+fn host(engine: &GpuEngine, algorithm: Algorithm, texts: &mut [u8], count: usize, limit: Option<f64>, memory: &str) {
     let Some(keyed) = open(engine, algorithm) else { return };
-    text.iter_mut().zip(0u32..).for_each(|(byte, i)| *byte = (i.wrapping_mul(i) >> 7) as u8);
-    let mut tag = vec![0; if matches!(algorithm.kind(), Kind::Aead { .. }) { 16 } else { 0 }];
-    let (iv, bytes) = (vec![3; algorithm.usual_iv_len()], text.len());
-    let mut run =
-        || keyed.run(&mut Operation { direction: Direction::Encrypt, iv: &iv, aad: &[], data: Data::InPlace(text), tag: &mut tag });
+    texts.iter_mut().zip(0u32..).for_each(|(byte, i)| *byte = (i.wrapping_mul(i) >> 7) as u8);
+    let tag_bytes = if matches!(algorithm.kind(), Kind::Aead { .. }) { 16 } else { 0 };
+    let (iv, bytes) = (vec![3; algorithm.usual_iv_len()], texts.len());
+    let mut tags = vec![[0; 16]; count];
+    let mut run = || {
+        let each = texts.chunks_mut(bytes / count).zip(&mut tags);
+        let mut batch: Vec<Task<'_>> = each
+            .map(|(text, tag)| {
+                let (data, tag) = (Data::InPlace(text), &mut tag[..tag_bytes]);
+                Task::new(&*keyed, Operation { direction: Direction::Encrypt, iv: &iv, aad: &[], data, tag })
+            })
+            .collect();
+        engine.run(&mut batch);
+        batch.into_iter().try_for_each(|task| task.outcome.map(|_| ()))
+    };
     if let Err(error) = run() {
         return println!("  {algorithm}: {error}");
     }
@@ -117,8 +133,9 @@ fn host(engine: &GpuEngine, algorithm: Algorithm, text: &mut [u8], limit: Option
     let (took, moved) = (begin.elapsed().as_secs_f64(), (times * bytes) as f64 / 1e9);
     let share = limit.map_or(String::new(), |limit| format!(", {:.0} % of the copies' limit", 100.0 * moved * 1e9 / took / limit));
     println!(
-        "  {:<18} from and to the host, {memory:<8}: {:8.2} GB/s, {:.4} processor seconds a GB{share}",
+        "  {:<18} from and to the host, {memory:<8}, {count:>2} of {:>4} MiB: {:8.2} GB/s, {:.4} processor seconds a GB{share}",
         algorithm.name(),
+        (bytes / count) >> 20,
         moved / took,
         (processor() - before) / moved
     );
