@@ -85,8 +85,18 @@ struct Counted {
 /// Files of 16 MiB that are there at once for the GPU and for the mediator: as many of a batch for each of the engine's workers.
 const BATCH: usize = 8;
 
-/// A round of what several do side by side, each in a thread of its own; each once before it.
+/// A round of what several do side by side, each in a thread of its own; each once before it. All of these threads take short turns, as a broker's do; those of the load do not.
 fn round(options: &Options, all: &mut [Way<'_>]) -> Result<Counted> {
+    std::thread::scope(|scope| {
+        let in_short_turns = scope.spawn(|| {
+            bywash_protocol::turns::take_short_turns();
+            side_by_side(options, all)
+        });
+        in_short_turns.join().map_err(panicked)?
+    })
+}
+
+fn side_by_side(options: &Options, all: &mut [Way<'_>]) -> Result<Counted> {
     for files in &mut *all {
         files()?;
     }
@@ -101,10 +111,14 @@ fn round(options: &Options, all: &mut [Way<'_>]) -> Result<Counted> {
     };
     let counted = std::thread::scope(|scope| {
         let threads: Vec<_> = all.iter_mut().map(|files| scope.spawn(move || run(files))).collect();
-        threads.into_iter().map(|thread| thread.join().map_err(|_| Error("a thread panicked".into()))?).sum::<Result<usize>>()
+        threads.into_iter().map(|thread| thread.join().map_err(panicked)?).sum::<Result<usize>>()
     })? as f64;
     let took = begin.elapsed().as_secs_f64();
     Ok(Counted { files: counted * SECONDS / took, processor: (cpu_of_this() - before).as_secs_f64() / counted })
+}
+
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Error {
+    Error("a thread panicked".into())
 }
 
 /// So many rounds as an experiment has.
