@@ -116,7 +116,7 @@ impl Run<'_> {
             let is_done = there.is_file() && is_of(&header, &metadata, &there);
             return match is_done {
                 true => Ok(Outcome::WasDone { bytes: there.len() }),
-                false => Err(io_failure(&item.target, &std::io::ErrorKind::AlreadyExists.into())),
+                false => Err(io_failure(&item.target, &rustix::io::Errno::EXIST.into())),
             };
         }
         let draft = Draft::new(item.target_spot()).map_err(|error| io_failure(&item.target, &error))?;

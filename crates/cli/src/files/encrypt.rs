@@ -138,7 +138,7 @@ impl Run<'_> {
         {
             return match self.is_done(item, &there, &metadata) {
                 true => Ok(Outcome::WasDone { bytes: metadata.len() }),
-                false => Err(io_failure(&item.target, &std::io::ErrorKind::AlreadyExists.into())),
+                false => Err(io_failure(&item.target, &rustix::io::Errno::EXIST.into())),
             };
         }
         let draft = Draft::new(item.target_spot()).map_err(|error| io_failure(&item.target, &error))?;

@@ -105,7 +105,6 @@ pub(crate) fn exception(py: Python<'_>, class: &str, message: String) -> PyErr {
 fn of_system(path: Option<PathBuf>, error: io::Error) -> PyErr {
     let is_pythons = error.get_ref().is_some_and(|inner| inner.is::<PyErr>());
     let number = error.raw_os_error().or_else(|| match error.kind() {
-        io::ErrorKind::AlreadyExists => Some(rustix::io::Errno::EXIST.raw_os_error()),
         io::ErrorKind::ResourceBusy => Some(rustix::io::Errno::BUSY.raw_os_error()),
         _ => None,
     });

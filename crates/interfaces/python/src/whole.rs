@@ -232,7 +232,7 @@ fn open_file(unlock: impl FnOnce(&Header) -> Result<Sealer>, source: &Path, targ
 fn refuse_if_there(target: &Path, overwrite: bool) -> Result<()> {
     match overwrite || std::fs::symlink_metadata(target).is_err() {
         true => Ok(()),
-        false => Err(io::Error::from(io::ErrorKind::AlreadyExists)).at(target),
+        false => Err(io::Error::from(rustix::io::Errno::EXIST)).at(target),
     }
 }
 
