@@ -86,6 +86,11 @@ impl Births {
         !self.lock().epochs.is_empty()
     }
 
+    /// Whether epochs before the latest are not over: nobody came to say so.
+    pub fn is_behind(&self) -> bool {
+        self.lock().epochs.len() > 1
+    }
+
     /// Begins an epoch, which is on the disk when this returns: files are born in it from now on.
     ///
     /// # Errors

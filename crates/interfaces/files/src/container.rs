@@ -81,7 +81,7 @@ impl State {
 /// `ResourceBusy` if somebody has the file open (see [`Disk::lock`], as for all that opens containers). The operating system's; [`Error::DamagedHeader`] for a journal that contradicts itself.
 pub fn recover(header: &Header, keys: &FileKeys, disk: &dyn Disk, journals: &dyn Journals) -> Result<()> {
     disk.lock(Access::Write)?;
-    let Some(journal) = journals.find(header.salt())? else { return Ok(()) };
+    let Some(journal) = journal::of(header, journals, Access::Write)? else { return Ok(()) };
     let geometry = header.geometry();
     if let Some(recovered) = journal::read(&*journal, keys, &geometry)? {
         // What was read may be in memory alone, if its writer died and the machine did not: it must outlive the chunks that are overwritten now.
@@ -103,7 +103,7 @@ impl Container {
     pub fn open(client: &Client, header: &Header, keys: FileKeys, disk: Arc<dyn Disk>, journals: &dyn Journals) -> Result<Self> {
         disk.lock(Access::Read)?;
         let sealer = Sealer::new(client, header.aead(), keys, Arc::new(NonceSource::new()));
-        let recovered = match journals.find(header.salt())? {
+        let recovered = match journal::of(header, journals, Access::Read)? {
             Some(journal) => journal::read(&*journal, sealer.keys(), &header.geometry())?,
             None => None,
         };

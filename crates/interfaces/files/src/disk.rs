@@ -1,5 +1,7 @@
 //! What containers lie on: positioned reads and writes, lengths, barriers. A file, or in tests a disk whose power is cut ([`crate::power`]).
 
+use crate::header::Header;
+use crate::place::{open_regular, open_regular_rw};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -140,11 +142,20 @@ pub trait Journals: Send + Sync {
     /// The operating system's.
     fn find(&self, salt: &[u8; 32]) -> io::Result<Option<Arc<dyn Disk>>>;
 
-    /// A new, empty one, which survives a power cut when this returns.
+    /// A new, empty one, locked, which survives a power cut when this returns.
     ///
     /// # Errors
-    /// The operating system's.
+    /// `ResourceBusy` if it is another file's with the same salt, a copy, whose writer has it open; the operating system's.
     fn create(&self, salt: &[u8; 32]) -> io::Result<Arc<dyn Disk>>;
+
+    /// Whether a journal that was found can be only one file's: a copy of a file has its salt.
+    ///
+    /// # Errors
+    /// If there are several, which are named; the operating system's.
+    fn check_owner(&self, salt: &[u8; 32]) -> io::Result<()> {
+        let _ = salt;
+        Ok(())
+    }
 
     /// Removes it, sooner or later: one that comes back after a power cut does no harm.
     ///
@@ -152,6 +163,9 @@ pub trait Journals: Send + Sync {
     /// The operating system's.
     fn remove(&self, salt: &[u8; 32]) -> io::Result<()>;
 }
+
+/// What the name of a journal begins with.
+pub const JOURNAL_PREFIX: &str = ".bywash-journal-";
 
 /// Journals in a folder, as `.bywash-journal-` and the first 16 bytes of the salt in hexadecimal digits.
 pub struct FolderJournals(PathBuf);
@@ -171,22 +185,20 @@ impl FolderJournals {
     /// Where the journal of a file with that salt is.
     pub fn path(&self, salt: &[u8; 32]) -> PathBuf {
         let digits: String = salt[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        self.0.join(format!(".bywash-journal-{digits}"))
+        self.0.join(format!("{JOURNAL_PREFIX}{digits}"))
     }
 }
 
 impl Journals for FolderJournals {
     fn find(&self, salt: &[u8; 32]) -> io::Result<Option<Arc<dyn Disk>>> {
         let path = self.path(salt);
-        let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
-        let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path);
         // On a read-only medium its bytes are all that is needed.
-        let opened = opened.or_else(|error| match error.kind() {
+        let opened = open_regular_rw(&path, false).or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => Err(error),
-            _ => OpenOptions::new().read(true).custom_flags(flags).open(&path),
+            _ => open_regular(&path, false),
         });
         match opened {
-            Ok(file) => Ok(Some(Arc::new(file))),
+            Ok((file, _)) => Ok(Some(Arc::new(file))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -195,9 +207,32 @@ impl Journals for FolderJournals {
     fn create(&self, salt: &[u8; 32]) -> io::Result<Arc<dyn Disk>> {
         let path = self.path(salt);
         let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).custom_flags(flags).open(path)?;
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path)?;
+        Disk::lock(&file, Access::Write)?;
+        File::set_len(&file, 0)?;
         File::open(&self.0)?.sync_all()?;
         Ok(Arc::new(file))
+    }
+
+    fn check_owner(&self, salt: &[u8; 32]) -> io::Result<()> {
+        let mut owners = Vec::new();
+        for entry in std::fs::read_dir(&self.0)? {
+            let path = entry?.path();
+            let is_journal = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(JOURNAL_PREFIX.as_bytes()));
+            let has_salt = |path: &Path| {
+                let (file, _) = open_regular(path, false).ok()?;
+                Header::read(file).ok().filter(|header| header.salt() == salt)
+            };
+            if !is_journal && has_salt(&path).is_some() {
+                owners.push(path.display().to_string());
+            }
+        }
+        if owners.len() < 2 {
+            return Ok(());
+        }
+        owners.sort();
+        let why = "are copies of one file, and its writer was interrupted and left a journal for one of them; move the others to another folder first";
+        Err(io::Error::new(io::ErrorKind::ResourceBusy, format!("{} {why}", owners.join(" and "))))
     }
 
     fn remove(&self, salt: &[u8; 32]) -> io::Result<()> {

@@ -4,11 +4,13 @@
 //! follow in areas that do not overlap. A record counts if its MAC and that of its area are right; of two that count, the later. So while one is written the one before
 //! stays whole. FORMAT.md argues this step by step.
 
-use crate::disk::Disk;
+use crate::disk::{Access, Disk, Journals};
 use crate::error::{Error, Result};
 use crate::geometry::{Geometry, OVERHEAD};
+use crate::header::Header;
 use crate::kdf::{FileKeys, KEY_BYTES, mac, mac_is};
 use core::ops::Range;
+use std::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"\x89BYWJRN\n";
 /// Bytes of a record.
@@ -18,6 +20,16 @@ const RECORDS_AT: [u64; 2] = [0, 4096];
 const AREAS_AT: u64 = 8192;
 /// Areas begin at multiples of this.
 const PAGE_BYTES: u64 = 4096;
+
+/// A file's journal, if it has one that is no other's: not that of a copy which somebody has open, and none of which nobody could tell whose it is.
+pub(crate) fn of(header: &Header, journals: &dyn Journals, access: Access) -> Result<Option<Arc<dyn Disk>>> {
+    let journal = journals.find(header.salt())?;
+    if let Some(journal) = &journal {
+        journal.lock(access)?;
+        journals.check_owner(header.salt())?;
+    }
+    Ok(journal)
+}
 
 /// What a journal says of its file.
 #[derive(Debug, PartialEq, Eq)]

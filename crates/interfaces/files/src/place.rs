@@ -1,7 +1,9 @@
 //! How a file comes to be there: whole, on the disk, with its source's metadata, or not at all.
 
 use crate::error::Error;
-use rustix::fs::{Advice, AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, fadvise};
+use rustix::fs::{
+    Advice, AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, fadvise,
+};
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr};
 use std::fs::{File, Metadata};
@@ -107,12 +109,15 @@ impl Draft {
         }
     }
 
-    /// Gives it its name, the last part of `target`, in one step. What was there is replaced if that is wanted, and else an error.
+    /// Gives it its name, the last part of `target`, in one step. A file that was there is replaced if that is wanted, and else an error.
     ///
     /// # Errors
-    /// `AlreadyExists`; the operating system's.
+    /// `AlreadyExists`; `InvalidInput` if what was there is to be replaced and is no regular file; the operating system's.
     pub fn publish(mut self, target: &Path, replaces: bool) -> io::Result<()> {
         let target = Spot::from(target).name()?.to_owned();
+        if replaces {
+            refuse_other_than_file(&self.folder, &target)?;
+        }
         if self.name.is_none() {
             let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
             let link = |name: &OsStr| rustix::fs::linkat(CWD, &own, &self.folder, name, AtFlags::SYMLINK_FOLLOW);
@@ -123,9 +128,27 @@ impl Draft {
         }
         let Some(name) = &self.name else { return Ok(()) };
         let flags = if replaces { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
-        rustix::fs::renameat_with(&self.folder, name, &self.folder, &target, flags)?;
+        match rustix::fs::renameat_with(&self.folder, name, &self.folder, &target, flags) {
+            // NFS, 9p and others do not know the flag. A second name is refused where there is one, too.
+            Err(Errno::INVAL | Errno::NOSYS) if !replaces => {
+                rustix::fs::linkat(&self.folder, name, &self.folder, &target, AtFlags::empty())?;
+                rustix::fs::unlinkat(&self.folder, name, AtFlags::empty())?;
+            }
+            renamed => renamed?,
+        }
         self.name = None;
         Ok(())
+    }
+}
+
+/// A device, a pipe or a link that has the name is not what anybody means to replace by a file.
+fn refuse_other_than_file(folder: &File, name: &OsStr) -> io::Result<()> {
+    match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(there) if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file, and is not replaced by one"))
+        }
+        Err(error) if error != Errno::NOENT => Err(error.into()),
+        _ => Ok(()),
     }
 }
 
@@ -263,6 +286,26 @@ fn open_as(spot: Spot<'_>, follows: bool, access: OFlags) -> io::Result<(File, M
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_a_file_is_replaced_by_a_file() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        std::fs::write(path("file"), "old").unwrap();
+        symlink("file", path("link")).unwrap();
+        rustix::fs::mknodat(CWD, path("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        std::fs::create_dir(path("folder")).unwrap();
+        for name in ["link", "pipe", "folder"] {
+            let refused = Draft::new(&path(name)).unwrap().publish(&path(name), true).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{name}");
+            let refused = Draft::new(&path(name)).unwrap().publish(&path(name), false).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{name}");
+        }
+        assert!(path("link").is_symlink() && std::fs::read(path("link")).unwrap() == b"old");
+        Draft::new(&path("file")).unwrap().publish(&path("file"), true).unwrap();
+        assert_eq!(std::fs::read(path("file")).unwrap(), b"");
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 4, "no draft is left");
+    }
 
     #[test]
     fn nobody_leads_the_work_elsewhere_by_a_link() {

@@ -52,7 +52,10 @@ impl Container {
             let Some(&(first, _)) = run.first() else { return Ok(()) };
             let count = run.iter().zip(first..).take_while(|((chunk, _), wanted)| chunk == wanted).count();
             let texts: Vec<&[u8]> = run[..count].iter().map(|(_, text)| *text).collect();
-            self.write_run(first, &texts)?;
+            if let Err(error) = self.write_run(first, &texts) {
+                self.take_back(state, first);
+                return Err(error);
+            }
             let end = first + count as u64;
             state.is_unsynced = true;
             state.written = state.written.max(end);
