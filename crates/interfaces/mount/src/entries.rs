@@ -41,9 +41,12 @@ impl Tree {
 
     /// The kernel is told of an entry.
     pub(crate) fn enter(&self, stat: &Stat, parent: &Arc<Node>, lower: std::ffi::CString) -> io::Result<FileAttr> {
+        let was_known = self.nodes.known(self.nodes.number(stat.st_dev, stat.st_ino)).is_some();
         let node = self.nodes.enter(stat, parent, lower);
         let file = if node.kind == FileType::RegularFile { node.opened().file.clone() } else { None };
-        self.described(&node, stat, file).inspect_err(|_| self.nodes.forget(node.ino, 1))
+        // Whoever stored it just now, so that it is not open any more, did so after it was looked at.
+        let anew = if was_known && file.is_none() { node.stat(&*self.format, &self.unsynced).ok() } else { None };
+        self.described(&node, anew.as_ref().unwrap_or(stat), file).inspect_err(|_| self.nodes.forget(node.ino, 1))
     }
 
     /// A new regular file; opened as often as `count` says.
@@ -134,7 +137,6 @@ impl Tree {
         let (folder, lower) = self.sealed(&parent, name)?;
         let target = self.format.seal_target(target)?;
         let _birth = self.birth()?;
-        let _birth = self.birth()?;
         folder.add_side_file(&lower, &self.unsynced)?;
         symlinkat(&target[..], folder.fd(), &lower.name)?;
         self.adopt_by_name(caller, 0, &folder, &lower)?;
@@ -158,6 +160,7 @@ impl Tree {
     pub(crate) fn link(&self, node: u64, parent: u64, name: &[u8]) -> io::Result<FileAttr> {
         let (node, parent) = (self.nodes.get(node)?, self.nodes.get(parent)?);
         let (folder, lower) = self.sealed(&parent, name)?;
+        let _birth = self.birth()?;
         folder.add_side_file(&lower, &self.unsynced)?;
         node.reach(
             &*self.format,

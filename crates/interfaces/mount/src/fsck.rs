@@ -1,7 +1,7 @@
 //! A volume looked at whole: every name, every link, every chunk of every file.
 
 use crate::format::{Entry, Format, Interrupted};
-use crate::lower::{Folder, read_folder};
+use crate::lower::{Folder, check_depth, read_folder};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat};
 use std::ffi::CStr;
 use std::fs::File;
@@ -51,7 +51,7 @@ struct Check<'a> {
 pub fn check(format: &dyn Format, root: OwnedFd, report: &mut dyn FnMut(Finding<'_>)) -> io::Result<Checked> {
     let root = Folder::root(root, format)?;
     let mut check = Check { format, checked: Checked::default(), report };
-    check.folder(&root, Path::new(""), true)?;
+    check.folder(&root, Path::new(""), 0)?;
     Ok(check.checked)
 }
 
@@ -66,7 +66,8 @@ impl Check<'_> {
         (self.report)(Finding::Unsettled(path, interrupted));
     }
 
-    fn folder(&mut self, folder: &Folder, path: &Path, is_root: bool) -> io::Result<()> {
+    fn folder(&mut self, folder: &Folder, path: &Path, depth: usize) -> io::Result<()> {
+        check_depth(depth)?;
         self.checked.folders += 1;
         let mut entries = Vec::new();
         for entry in read_folder(folder.fd())? {
@@ -78,7 +79,7 @@ impl Check<'_> {
         entries.sort();
         for lower in entries {
             let shown = |name: &[u8]| path.join(std::ffi::OsStr::from_bytes(name));
-            match self.format.classify(&lower, is_root) {
+            match self.format.classify(&lower, depth == 0) {
                 Entry::Hidden => continue,
                 Entry::Foreign => {
                     self.checked.foreign += 1;
@@ -90,7 +91,7 @@ impl Check<'_> {
             match folder.name_of(self.format, &lower) {
                 Ok(Some(name)) => {
                     let path = shown(&name);
-                    if let Err(error) = self.entry(folder, &lower, &path) {
+                    if let Err(error) = self.entry(folder, &lower, &path, depth) {
                         self.damaged(&path, error);
                     }
                 }
@@ -102,11 +103,11 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, folder: &Folder, lower: &CStr, path: &Path) -> io::Result<()> {
+    fn entry(&mut self, folder: &Folder, lower: &CStr, path: &Path, depth: usize) -> io::Result<()> {
         let stat = rustix::fs::statat(folder.fd(), lower, AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => match Folder::existing(folder.fd(), lower, self.format) {
-                Ok(folder) => self.folder(&folder, path, false),
+                Ok(folder) => self.folder(&folder, path, depth + 1),
                 Err(error) if error.kind() == io::ErrorKind::InvalidData && self.format.is_interrupted() => {
                     self.unsettled(path, Interrupted::Name);
                     Ok(())

@@ -235,6 +235,14 @@ pub(crate) fn read_small(folder: BorrowedFd<'_>, name: &CStr, max: u64) -> io::R
     Ok(bytes)
 }
 
+/// Folders in folders are looked through so deep. Whoever writes the medium may make deeper ones than a thread's stack has room for, and descriptors.
+const DEPTH_MAX: usize = 512;
+
+/// Whether a folder is not too deep to be looked through.
+pub(crate) fn check_depth(depth: usize) -> io::Result<()> {
+    if depth <= DEPTH_MAX { Ok(()) } else { Err(io::Error::other(format!("it lies deeper than {DEPTH_MAX} folders and is not looked at"))) }
+}
+
 /// The entries of a folder, whose descriptor may be one that cannot be read itself.
 pub(crate) fn read_folder(folder: BorrowedFd<'_>) -> io::Result<Dir> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

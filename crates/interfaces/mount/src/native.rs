@@ -1,13 +1,13 @@
 //! Bywash's own volume format (`VOLUME.md`): each file an encrypted file of `bywash-files`, each name sealed with its folder's identity.
 
 use crate::format::{Content, Entry, FolderId, Format, Interrupted, Looked, LowerName, Rest, damaged};
-use crate::lower::{SIDE_BYTES_MAX, read_id, read_small, write_small};
+use crate::lower::{SIDE_BYTES_MAX, check_depth, read_id, read_small, write_small};
 use crate::names::{NAME_BYTES_MAX, NameKeys, OWN_PREFIX, Siv, is_sealed, new_folder_id, side_file, target_len};
 use crate::volume::{OWN_FOLDER_MODE, VOLUME_FILE, Volume};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::births::{self, Births, Fate};
-use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
+use bywash_files::disk::{Access, Disk, FolderJournals, JOURNAL_PREFIX, Journals};
 use bywash_files::{Aead, Container, Error, Geometry, Header, Keyring, Lock, NonceSource, new_file};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
@@ -22,7 +22,6 @@ pub(crate) const FOLDER_FILE: &str = ".bywash-folder";
 /// The hidden folder in which journals are.
 pub(crate) const JOURNALS: &str = ".bywash-journals";
 const FOLDER_FILE_C: &CStr = c".bywash-folder";
-const JOURNAL_PREFIX: &[u8] = b".bywash-journal-";
 /// Where a file's salt is in its header.
 const SALT: core::ops::Range<usize> = 20..52;
 /// How much of a lower name goes into the name of what lost its own.
@@ -250,8 +249,9 @@ impl Native {
     }
 
     /// How many entries cannot be recovered.
-    fn recover_folder(&self, folder: BorrowedFd<'_>, is_root: bool) -> io::Result<u64> {
-        let mut failed = 0;
+    fn recover_folder(&self, folder: BorrowedFd<'_>, depth: usize) -> io::Result<u64> {
+        let (mut failed, is_root) = (0, depth == 0);
+        check_depth(depth)?;
         self.rescue(folder, is_root)?;
         for entry in Dir::read_from(folder)? {
             let entry = entry?;
@@ -269,7 +269,7 @@ impl Native {
                     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                     openat(folder, lower, flags, rustix::fs::Mode::empty())
                         .map_err(Into::into)
-                        .and_then(|folder| self.recover_folder(folder.as_fd(), false))
+                        .and_then(|folder| self.recover_folder(folder.as_fd(), depth + 1))
                 }
                 FileType::RegularFile => self.recover_file(folder, lower).map(|()| 0),
                 _ => Ok(0),
@@ -295,7 +295,7 @@ fn open_journals(root: BorrowedFd<'_>, is_read_only: bool) -> io::Result<(OwnedF
     };
     let mut has_journals = false;
     for entry in Dir::read_from(folder.as_fd())? {
-        has_journals |= entry?.file_name().to_bytes().starts_with(JOURNAL_PREFIX);
+        has_journals |= entry?.file_name().to_bytes().starts_with(JOURNAL_PREFIX.as_bytes());
     }
     Ok((folder, has_journals))
 }
@@ -415,7 +415,7 @@ impl Format for Native {
         let Some(births) = self.births.as_ref().filter(|_| is_unsettled || self.has_journals) else { return Ok(()) };
         tracing::info!("the volume was not unmounted: looking at its files");
         // What has to be emptied is born in an epoch of its own.
-        let failed = self.recover_folder(root, true)?;
+        let failed = self.recover_folder(root, 0)?;
         rustix::fs::syncfs(root)?;
         if failed > 0 {
             // They are looked at again by the next mount.
@@ -436,7 +436,14 @@ impl Format for Native {
 
     fn begin_turn(&self) -> io::Result<bool> {
         let mut epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(births) = self.births.as_ref().filter(|_| *epoch == EpochState::Used) else { return Ok(false) };
+        let Some(births) = &self.births else { return Ok(false) };
+        if births.is_behind() {
+            // The turn before was not ended. What was born since waits for the next.
+            return Ok(true);
+        }
+        if *epoch != EpochState::Used {
+            return Ok(false);
+        }
         births.begin().map_err(plain)?;
         *epoch = EpochState::Unused;
         Ok(true)

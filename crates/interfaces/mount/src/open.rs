@@ -95,13 +95,19 @@ impl OpenFile {
     }
 
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.changing();
-        self.content.write_at(bytes, offset)
+        self.change(|| self.content.write_at(bytes, offset))
     }
 
     pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
+        self.change(|| self.content.set_len(len))
+    }
+
+    /// Whoever stores the text while it is being changed may have stored that or not: it is dirty before, for whoever asks meanwhile, and it is dirty again afterwards.
+    fn change(&self, change: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         self.changing();
-        self.content.set_len(len)
+        let changed = change();
+        self.changing();
+        changed
     }
 
     /// What `fallocate` asks for. Room cannot be had in advance without writing there, and there are no holes, since whoever writes the medium could make some: zeros are written.
@@ -187,24 +193,43 @@ impl OpenFile {
 
     /// Gives the lower file its text, and once that is all of it the time: our late writes must not look like the program's.
     fn store<T>(&self, give: impl FnOnce() -> io::Result<T>, is_all: impl Fn(&T) -> bool) -> io::Result<T> {
-        self.times().stores += 1;
-        // Before, so that what is changed meanwhile is not taken for done.
-        self.is_dirty.store(false, SeqCst);
+        let mut storing = Storing::begin(self);
         let given = give();
-        // Until the lower file has it, so that whoever says another time meanwhile comes after.
-        let mut times = self.times();
+        storing.is_done = given.as_ref().is_ok_and(is_all);
+        given
+    }
+}
+
+/// A text that its lower file is being given; what ends early, by a panic too, was not given.
+struct Storing<'a> {
+    file: &'a OpenFile,
+    is_done: bool,
+}
+
+impl<'a> Storing<'a> {
+    fn begin(file: &'a OpenFile) -> Self {
+        file.times().stores += 1;
+        // Before, so that what is changed meanwhile is not taken for done.
+        file.is_dirty.store(false, SeqCst);
+        Self { file, is_done: false }
+    }
+}
+
+impl Drop for Storing<'_> {
+    fn drop(&mut self) {
+        // Until the lower file has the time, so that whoever says another one meanwhile comes after.
+        let mut times = self.file.times();
         times.stores -= 1;
-        if !given.as_ref().is_ok_and(is_all) {
-            self.is_dirty.store(true, SeqCst);
+        if !self.is_done {
+            self.file.is_dirty.store(true, SeqCst);
         }
         if times.stores == 0
-            && !self.is_dirty()
+            && !self.file.is_dirty()
             && let Some(Dated { time: last_modification, .. }) = times.modified.take()
-            && let Err(error) = futimens(&*self.file, &Timestamps { last_access: OMIT, last_modification })
+            && let Err(error) = futimens(&*self.file.file, &Timestamps { last_access: OMIT, last_modification })
         {
             tracing::debug!("the time of a file cannot be set: {error}");
         }
-        given
     }
 }
 
@@ -238,11 +263,23 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
     use std::sync::Barrier;
 
-    /// A text that is given to its lower file while somebody does something else, between two barriers.
+    /// A text that is given to its lower file, or changed, while somebody does something else, between two barriers.
     struct Slow {
         file: Arc<File>,
+        is_slow_to_write: bool,
         begun: Barrier,
         may_end: Barrier,
+    }
+
+    impl Slow {
+        fn new(file: &Arc<File>, is_slow_to_write: bool) -> Arc<Self> {
+            Arc::new(Self { file: file.clone(), is_slow_to_write, begun: Barrier::new(2), may_end: Barrier::new(2) })
+        }
+
+        fn wait(&self) {
+            self.begun.wait();
+            self.may_end.wait();
+        }
     }
 
     impl Content for Slow {
@@ -255,6 +292,9 @@ mod tests {
         }
 
         fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+            if self.is_slow_to_write {
+                self.wait();
+            }
             Ok(())
         }
 
@@ -263,8 +303,9 @@ mod tests {
         }
 
         fn write_out(&self) -> io::Result<Rest> {
-            self.begun.wait();
-            self.may_end.wait();
+            if !self.is_slow_to_write {
+                self.wait();
+            }
             self.file.set_len(self.file.metadata()?.len() + 1)?;
             Ok(Rest::Nothing)
         }
@@ -285,7 +326,7 @@ mod tests {
     /// What the lower file says after a text was written to it while something else was done.
     fn dated(store: impl Fn(&OpenFile) -> io::Result<()> + Sync, meanwhile: impl FnOnce(&OpenFile)) -> (Arc<OpenFile>, i64) {
         let file = Arc::new(tempfile::tempfile().unwrap());
-        let slow = Arc::new(Slow { file: file.clone(), begun: Barrier::new(2), may_end: Barrier::new(2) });
+        let slow = Slow::new(&file, false);
         let open = OpenFile::new(slow.clone(), file.clone(), true, false, Dating::Own);
         open.write_at(b"text", 0).unwrap();
         std::thread::scope(|scope| {
@@ -318,5 +359,32 @@ mod tests {
         let (open, _) = dated(|open| open.write_out().map(drop), |open| open.write_at(b"more", 4).unwrap());
         assert!(open.is_dirty());
         assert!(open.modified().is_some(), "what is stored next would look changed at that time");
+    }
+
+    #[test]
+    fn what_is_written_while_the_text_is_stored_is_stored_later() {
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        let slow = Slow::new(&file, true);
+        let open = OpenFile::new(slow.clone(), file, true, false, Dating::Own);
+        std::thread::scope(|scope| {
+            let writing = scope.spawn(|| open.write_at(b"text", 0));
+            slow.begun.wait();
+            // Another descriptor is closed before the text is in.
+            assert_eq!(open.write_out().unwrap(), Rest::Nothing);
+            slow.may_end.wait();
+            writing.join().unwrap().unwrap();
+        });
+        assert!(open.is_dirty(), "whoever closes it last would drop the text");
+        assert!(open.modified().is_some());
+    }
+
+    #[test]
+    fn a_panic_while_a_text_is_stored_leaves_it_dirty() {
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        let open = OpenFile::new(Slow::new(&file, false), file, true, false, Dating::Own);
+        let panicked =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| open.store(|| -> io::Result<()> { panic!("on purpose") }, |()| true)));
+        assert!(panicked.is_err() && open.is_dirty());
+        assert_eq!(open.times().stores, 0);
     }
 }

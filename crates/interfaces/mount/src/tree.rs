@@ -110,7 +110,7 @@ impl Tree {
         Ok(attributes(node.ino, stat, size, file.as_deref()))
     }
 
-    /// Length of a text that is not open. Of a damaged file it is 0: it must be possible to look at it, and to remove it.
+    /// Length of a text that is not open. Of a damaged file it is 0: it must be possible to look at it, and to remove it. [`open`](Self::open) refuses it, for the kernel asks nobody for a text without bytes.
     fn text_len(&self, node: &Arc<Node>, stat: &Stat) -> u64 {
         self.format.text_len(stat.st_size as u64).unwrap_or_else(|error| {
             tracing::warn!("file {}: {error}", node.ino);
@@ -174,6 +174,8 @@ impl Tree {
             self.cut(node, &mut opened)?;
         } else if writes {
             self.text(node, &mut opened, true)?;
+        } else if node.kind == FileType::RegularFile && opened.file.is_none() {
+            self.format.text_len(node.stat(&*self.format, &self.unsynced)?.st_size as u64)?;
         }
         drop(birth);
         opened.count += 1;
@@ -332,14 +334,17 @@ impl Tree {
             return Ok(());
         }
         drop(turning);
+        let mut synced = Ok(());
         for node in self.nodes.all() {
             // Clean ones too: a new file that was finished and is open may be written on. Nobody cuts it to nothing meanwhile.
             let opened = node.opened();
             if let Some(file) = &opened.file {
-                file.sync()?;
+                // One that cannot be must not keep the others from it; the next turn tries again.
+                synced = synced.and(file.sync());
             }
         }
         self.sync_lower()?;
+        synced?;
         self.format.end_turn(false)
     }
 

@@ -5,11 +5,12 @@ use crate::native::{FOLDER_FILE, JOURNALS, plain};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::disk::FolderJournals;
+use bywash_files::place::open_regular;
 use bywash_files::{Aead, Container, Error, Header, KEY_BYTES, Keyring, Lock, Result, derive, new_file};
 use rustix::fs::{AtFlags, CWD, Mode, RenameFlags};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -62,7 +63,7 @@ impl Volume {
             );
         }
         let volume = Self::draw(options)?;
-        std::fs::DirBuilder::new().create(folder.join(JOURNALS))?;
+        std::fs::DirBuilder::new().mode(OWN_FOLDER_MODE.as_raw_mode()).create(folder.join(JOURNALS))?;
         let id = new_folder_id()?;
         let mut file = File::options().write(true).create_new(true).mode(0o444).open(folder.join(FOLDER_FILE))?;
         file.write_all(&id)?;
@@ -105,8 +106,7 @@ impl Volume {
     /// `NotFound` if it is no volume; those of [`Keyring::open`] and [`Container::open`]; [`Error::DamagedHeader`].
     pub fn open(client: &Client, folder: &Path, keyring: &Keyring) -> Result<Self> {
         let path = folder.join(VOLUME_FILE);
-        let nofollow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
-        let file = File::options().read(true).custom_flags(nofollow).open(&path).map_err(|error| match error.kind() {
+        let (file, _) = open_regular(&path, false).map_err(|error| match error.kind() {
             ErrorKind::NotFound => io::Error::new(ErrorKind::NotFound, format!("there is no {VOLUME_FILE} in it: it is no volume")),
             _ => error,
         })?;

@@ -2,6 +2,7 @@
 
 mod common;
 
+use bywash_files::geometry::OVERHEAD;
 use bywash_mount::Options;
 use common::Fixture;
 use std::fs::{self, File};
@@ -147,4 +148,33 @@ fn times_outlive_a_mount_of_a_volume() {
 #[test]
 fn times_outlive_a_mount_of_gocryptfs() {
     times_outlive_a_mount(Fixture::gocryptfs());
+}
+
+#[test]
+fn a_file_that_was_cut_off_does_not_read_as_an_empty_one() {
+    let Some(mut fixture) = Fixture::new(&Options { chunk_size: 4096, ..Options::default() }) else { return };
+    fs::write(fixture.upper().join("file"), vec![b'a'; 3 * 4096]).unwrap();
+    fixture.unmount();
+    let files = fs::read_dir(fixture.lower()).unwrap().map(|entry| entry.unwrap().path());
+    let lower: Vec<_> = files.filter(|path| !path.file_name().unwrap().to_str().unwrap().contains("bywash")).collect();
+    let [lower] = &lower[..] else { panic!("one file: {lower:?}") };
+    let whole = fs::read(lower).unwrap();
+    // What is stored of three chunks, each of which has a nonce and a tag, behind the header.
+    let stored = |chunks: usize| chunks * (4096 + OVERHEAD);
+    let header = whole.len() - stored(3);
+    for len in
+        [0, 1, header - 1, header, header + 1, header + stored(1) + 1, header + stored(2), header + stored(2) + OVERHEAD, whole.len() - 1]
+    {
+        fs::write(lower, &whole[..len]).unwrap();
+        assert!(fixture.mount(false));
+        let path = fixture.upper().join("file");
+        let refused = fs::read(&path).expect_err(&format!("{len} bytes of {}", whole.len()));
+        assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()), "{len} bytes of {}", whole.len());
+        assert!(fs::metadata(&path).is_ok(), "it can be looked at");
+        fixture.unmount();
+    }
+    fs::write(lower, &whole).unwrap();
+    assert!(fixture.mount(false));
+    assert_eq!(fs::read(fixture.upper().join("file")).unwrap(), vec![b'a'; 3 * 4096]);
+    fs::remove_file(fixture.upper().join("file")).unwrap();
 }

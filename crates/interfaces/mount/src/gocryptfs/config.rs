@@ -13,6 +13,8 @@ const VERSION: u32 = 2;
 const KEY_BYTES: usize = 32;
 /// Most memory that scrypt may take, in bytes.
 const SCRYPT_BYTES_MAX: u64 = 1 << 30;
+/// The same, summed over what it does one after the other (gocryptfs does one).
+const SCRYPT_WORK_MAX: u64 = 4 << 30;
 
 /// Why a gocryptfs volume cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -171,9 +173,10 @@ impl Scrypt {
         let is_bounded = self.n.is_power_of_two()
             && (1..=64).contains(&self.r)
             && (1..=64).contains(&self.p)
-            && self.n.saturating_mul(128 * u64::from(self.r)) <= SCRYPT_BYTES_MAX;
+            && self.n.saturating_mul(128 * u64::from(self.r)) <= SCRYPT_BYTES_MAX
+            && self.n.saturating_mul(128 * u64::from(self.r * self.p)) <= SCRYPT_WORK_MAX;
         if !is_bounded || self.key_len != KEY_BYTES {
-            return Err(Error::damaged("the parameters of scrypt ask for more than 1 GiB, or for another key length"));
+            return Err(Error::damaged("the parameters of scrypt ask for more than 1 GiB, or 4 GiB in all, or for another key length"));
         }
         scrypt::Params::new(self.n.trailing_zeros() as u8, self.r, self.p).map_err(|error| Error::damaged(error.to_string()))
     }

@@ -94,6 +94,12 @@ impl Fixture {
         self.upper.clone()
     }
 
+    /// Where the ciphertext is.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn lower(&self) -> &Path {
+        &self.lower
+    }
+
     /// Mounts it; `false`, and the reason said, where that cannot be.
     pub(crate) fn mount(&mut self, is_read_only: bool) -> bool {
         match patiently(|| start(&self.lower, &self.upper, is_read_only, self.turn)) {
