@@ -392,3 +392,101 @@ fn engines_are_named_or_preferred_and_give_the_same_files() {
     }
     place.refused(&["encrypt", "--prefer", "luck", "plain"], 2, "there are latency, throughput, cpu-free, energy");
 }
+
+#[test]
+fn what_is_no_file_is_written_to_and_not_replaced() {
+    let place = Place::new();
+    place.write("file", b"text");
+    succeed(&mut place.bywash(&["encrypt", "file"]));
+    assert!(Command::new("mkfifo").arg(place.at("pipe")).status().unwrap().success());
+    for way in [["encrypt", "file"], ["decrypt", "file.bywash"]] {
+        let reader = std::thread::spawn({
+            let pipe = place.at("pipe");
+            move || fs::read(pipe).unwrap()
+        });
+        succeed(&mut place.bywash(&[way[0], way[1], "-f", "-o", "pipe"]));
+        assert_eq!(reader.join().unwrap() == b"text", way[0] == "decrypt");
+        // Whatever /dev/null is, this user may not replace it, or it is a device still.
+        succeed(&mut place.bywash(&[way[0], way[1], "-o", "/dev/null"]));
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+    assert_eq!(stdout(&succeed(&mut place.bywash(&["decrypt", "file.bywash", "-o", "/dev/stdout"]))), "text");
+
+    // A link is what it leads to; one that leads nowhere is left alone.
+    place.write("real", b"old");
+    symlink("real", place.at("link")).unwrap();
+    place.refused(&["decrypt", "file.bywash", "-o", "link"], 1, "real: File exists");
+    succeed(&mut place.bywash(&["decrypt", "file.bywash", "-f", "-o", "link"]));
+    assert!(place.at("link").is_symlink() && fs::read(place.at("real")).unwrap() == b"text");
+    symlink("nowhere", place.at("dangling")).unwrap();
+    place.refused(&["decrypt", "file.bywash", "-f", "-o", "dangling"], 1, "not a regular file");
+
+    place.refused(&["encrypt", "file", "-f", "-o", "file"], 2, "would be replaced by its own result");
+    place.refused(&["encrypt", "file", "-o", "folder/"], 2, "make it first");
+    assert!(fs::read(place.at("file")).unwrap() == b"text" && !place.at("folder").exists());
+}
+
+#[test]
+fn a_result_of_before_is_kept_only_if_it_is_what_is_asked_for() {
+    let place = Place::new();
+    let source = place.write("file", &text(200_000));
+    succeed(bywash().arg("keygen").arg("--key-file").arg(place.at("other")));
+    succeed(bywash().arg("keygen").arg("-o").arg(place.at("identity")));
+    let recipient = stdout(&succeed(bywash().arg("keygen").arg("--recipient").arg(place.at("identity"))));
+    let recipient = recipient.trim();
+    let alone = |arguments: &[&str]| {
+        let mut command = bywash();
+        command.current_dir(place.folder.path()).args(arguments);
+        command
+    };
+    succeed(&mut place.bywash(&["encrypt", "file"]));
+    refused(&mut alone(&["encrypt", "file", "-k", "other"]), 1, "what is given now does not open it");
+    place.refused(&["encrypt", "file", "-r", recipient], 1, "opens in other ways");
+    refused(&mut alone(&["decrypt", "file.bywash", "-k", "other"]), 7, "none of the keys given opens it");
+    assert!(stderr(&succeed(&mut place.bywash(&["encrypt", "--verify", "file"]))).contains("is verified and is kept"));
+    assert!(stderr(&succeed(&mut place.bywash(&["decrypt", "--verify", "file.bywash"]))).contains("is verified and is kept"));
+
+    // For whom it is nobody can tell but him.
+    succeed(&mut alone(&["encrypt", "file", "-r", recipient, "-o", "his"]));
+    refused(&mut alone(&["encrypt", "file", "-r", recipient, "-o", "his"]), 1, "for whom cannot be told");
+
+    // Damaged on the disk, with its length and time: nothing is removed for it.
+    let time = fs::metadata(&source).unwrap().modified().unwrap();
+    flip(&place.at("file.bywash"), 100_000);
+    fs::File::options().write(true).open(place.at("file.bywash")).unwrap().set_modified(time).unwrap();
+    succeed(&mut place.bywash(&["encrypt", "file"]));
+    place.refused(&["encrypt", "--remove-source", "file"], 8, "is damaged");
+    assert!(source.exists());
+    succeed(&mut place.bywash(&["encrypt", "--force", "file"]));
+
+    // What an interrupted run left to remove, the next one removes; a file's other names do not keep it.
+    fs::hard_link(&source, place.at("name")).unwrap();
+    succeed(&mut place.bywash(&["encrypt", "name"]));
+    succeed(&mut place.bywash(&["encrypt", "--remove-source", "file", "name"]));
+    assert!(!source.exists() && !place.at("name").exists());
+    succeed(&mut place.bywash(&["decrypt", "file.bywash", "name.bywash"]));
+    assert!(fs::read(&source).unwrap() == text(200_000));
+}
+
+#[test]
+fn folders_and_links_come_back_as_they_were() {
+    let place = Place::new();
+    place.write("tree/a/file", b"text");
+    symlink("file", place.at("tree/a/link")).unwrap();
+    let old = |path: &Path, seconds: &str| {
+        assert!(Command::new("touch").args(["-h", "-d", seconds]).arg(path).status().unwrap().success());
+    };
+    let all = ["tree/a/link", "tree/a/file", "tree/a", "tree"];
+    all.iter().zip(["@1000000001", "@1000000002", "@1000000003", "@1000000004"]).for_each(|(name, seconds)| old(&place.at(name), seconds));
+    fs::set_permissions(place.at("tree/a"), fs::Permissions::from_mode(0o751)).unwrap();
+    // One that an interrupted run made.
+    fs::create_dir_all(place.at("sealed/a")).unwrap();
+    fs::set_permissions(place.at("sealed/a"), fs::Permissions::from_mode(0o700)).unwrap();
+    succeed(&mut place.bywash(&["encrypt", "-R", "tree", "-o", "sealed"]));
+    succeed(&mut place.bywash(&["decrypt", "-R", "sealed/a", "-o", "back"]));
+    let of = |path: PathBuf| fs::symlink_metadata(&path).map(|is| (is.mtime(), is.mode(), is.uid(), is.gid())).unwrap();
+    for name in ["", "file", "link"] {
+        let came_back = of(place.at("back").join(name));
+        assert_eq!(came_back, of(place.at("tree/a").join(name)), "{name}");
+    }
+}

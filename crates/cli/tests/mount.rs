@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use support::{bywash, refused, stderr, stdout, succeed};
+use support::{bywash, eventually, refused, stderr, stdout, succeed};
 
 /// A folder with a key file and a volume `vault`, and an empty folder `plain`.
 struct Place {
@@ -198,6 +198,18 @@ fn one_program_alone_sees_the_files() {
     let again = succeed(&mut place.bywash(&["run", "-q", "--files", "vault", "-k", "key", "--", "cat", "vault/list"]));
     assert_eq!(stdout(&again), "c\nb\n");
     place.refused(&["run", "-q", "--files", "vault", "-k", "other", "--", "true"], 125, "none of the keys given opens it");
+
+    // What it leaves behind writes nothing there when the files are gone.
+    let left = "(while [ -e vault/list ]; do sleep 0.01; done; echo secret > vault/late; echo $? > \"$0\") 2> /dev/null & exit 0";
+    let said = place.at("said");
+    let mut run = place.bywash(&["run", "-q", "--files", "vault", "-k", "key", "--", "sh", "-c", left, said.to_str().unwrap()]);
+    succeed(&mut run);
+    eventually("the program that is left behind to end", || fs::read_to_string(&said).is_ok_and(|said| !said.is_empty()));
+    assert_ne!(fs::read_to_string(&said).unwrap(), "0\n");
+    assert!(!place.at("vault/late").exists());
+    let checked = succeed(&mut place.bywash(&["fsck", "--json", "-k", "key", "vault"]));
+    let report: serde_json::Value = serde_json::from_slice(&checked.stdout).unwrap();
+    assert_eq!((&report["files"], &report["damaged"], &report["foreign"]), (&2.into(), &0.into(), &0.into()));
 }
 
 #[test]

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 impl Run<'_> {
     fn all(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
         let args = self.args;
-        if is_stdin || stream::is_stdout(args.output.as_deref()) {
+        if is_stdin || stream::is_stream(args.output.as_deref()) {
             return self.stream(is_stdin);
         }
         let plan = Plan::new(&args.paths, Way::Decrypt, args.recursive, args.output.as_deref())?;
@@ -83,6 +83,7 @@ impl Run<'_> {
     fn stream(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
         stream::refuse_options_of_files(&self.args.work, self.args.writes)?;
         let stdin = [PathBuf::from("stdin")];
+        let sink = stream::Sink::new(self.args.output.as_deref(), self.args.writes.replaces())?;
         for place in if is_stdin { &stdin[..] } else { &self.args.paths } {
             let opened = if is_stdin { stream::stdin() } else { File::open(place) };
             let mut source = opened.map_err(|error| io_failure(place, &error))?;
@@ -99,8 +100,7 @@ impl Run<'_> {
             let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
             let progress = AtomicU64::new(0);
             let whole = Whole::new(&sealer, &header, 1, &progress);
-            let open = |target: &File| whole.open_stream(source, target);
-            stream::write(self.args.output.as_deref(), self.args.writes.replaces(), place, open)?;
+            sink.write(place, |target| whole.open_stream(source, target))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -112,16 +112,41 @@ impl Run<'_> {
         if let Ok(there) = std::fs::symlink_metadata(&item.target)
             && !self.args.writes.replaces()
         {
-            // A source's time and length are its result's: so is a result of an earlier run known.
-            let is_done = there.is_file() && is_of(&header, &metadata, &there);
-            return match is_done {
-                true => Ok(Outcome::WasDone { bytes: there.len() }),
-                false => Err(io_failure(&item.target, &rustix::io::Errno::EXIST.into())),
-            };
+            return self.earlier(job, source, metadata, &header, &there);
         }
         let draft = Draft::new(item.target_spot()).map_err(|error| io_failure(&item.target, &error))?;
         let (bytes, journal) = self.open(job, source, &metadata, &header, &draft).map_err(|error| failure(&item.source, &error))?;
         Ok(Outcome::Drafted { draft, bytes, read: Box::new(metadata), journal })
+    }
+
+    /// What is there under the result's name: kept if it is from an earlier run, for a source's time and length are its result's.
+    fn earlier(&self, job: &Job<'_>, source: File, read: Metadata, header: &Header, there: &Metadata) -> Result<Outcome, Failure> {
+        let (item, bytes) = (job.item, there.len());
+        let failed = |error: &Error| failure(&item.source, error);
+        // Who has no key for it is told so, whatever is there.
+        let keys = self.keyring.open(header).map_err(|error| failed(&error))?;
+        if !there.is_file() || !is_of(header, &read, there) {
+            return Err(io_failure(&item.target, &rustix::io::Errno::EXIST.into()));
+        }
+        if !self.args.writes.verifies() {
+            return Ok(Outcome::WasDone { bytes });
+        }
+        let (file, _) = open_regular(item.target_spot(), false).map_err(|error| io_failure(&item.target, &error))?;
+        Disk::lock(&source, Access::Read).map_err(|error| io_failure(&item.source, &error))?;
+        let journals = FolderJournals::beside(&item.source);
+        if journals.find(header.salt()).map_err(|error| io_failure(&item.source, &error))?.is_some() {
+            // What that holds counts, and lengths say nothing.
+            return Err(io_failure(&item.target, &rustix::io::Errno::EXIST.into()));
+        }
+        let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
+        let is_same = Whole::new(&sealer, header, job.threads(read.len()), job.progress).is_text_of(&source, &file);
+        match is_same.map_err(|error| failed(&error))? {
+            true => Ok(Outcome::WasVerified { file, bytes, read: Box::new(read), journal: None }),
+            false => Err(Failure::failed(format!(
+                "{} is there already, and is not its source's text; --force does it anew",
+                item.target.display()
+            ))),
+        }
     }
 
     /// Writes a file's text; its length, and the journal that belongs to the file, if it has one.

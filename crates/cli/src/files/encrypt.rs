@@ -2,12 +2,13 @@
 
 use super::engines::EngineArgs;
 use super::keys::LockArgs;
-use super::tree::{Item, Plan, Way};
+use super::tree::{Plan, Way};
 use super::work::{Job, Outcome, WorkArgs, WriteArgs};
 use super::{client, failure, io_failure, stream};
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;
 use bywash_files::place::{Draft, complete, open_regular};
+use bywash_files::slot::{Slot, SlotKind};
 use bywash_files::{Aead, Error, FileKeys, Header, Keyring, Lock, NonceSource, Sealer, Whole, geometry, new_file};
 use std::fs::{File, Metadata};
 use std::io::IsTerminal;
@@ -93,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 impl Run<'_> {
     fn all(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
         let args = self.args;
-        if is_stdin || stream::is_stdout(args.output.as_deref()) {
+        if is_stdin || stream::is_stream(args.output.as_deref()) {
             return self.stream(is_stdin);
         }
         let plan = Plan::new(&args.paths, Way::Encrypt, args.recursive, args.output.as_deref())?;
@@ -126,7 +127,8 @@ impl Run<'_> {
             _ => return Err(Failure::new(Exit::Usage, "several files do not go into one stream; use tar, or leave -o away")),
         };
         let source = source.map_err(|error| io_failure(place, &error))?;
-        stream::write(output, self.args.writes.replaces(), place, |target| whole.seal_stream(source, target))?;
+        let sink = stream::Sink::new(output, self.args.writes.replaces())?;
+        sink.write(place, |target| whole.seal_stream(source, target))?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -136,10 +138,7 @@ impl Run<'_> {
         if let Ok(there) = std::fs::symlink_metadata(&item.target)
             && !self.args.writes.replaces()
         {
-            return match self.is_done(item, &there, &metadata) {
-                true => Ok(Outcome::WasDone { bytes: metadata.len() }),
-                false => Err(io_failure(&item.target, &rustix::io::Errno::EXIST.into())),
-            };
+            return self.earlier(job, source, metadata, &there);
         }
         let draft = Draft::new(item.target_spot()).map_err(|error| io_failure(&item.target, &error))?;
         self.seal(job, &source, &metadata, &draft).map_err(|error| failure(&item.source, &error))?;
@@ -154,17 +153,48 @@ impl Run<'_> {
         complete(source, metadata, &draft.file, self.args.writes.verifies(), is_same)
     }
 
-    /// Whether a target is this source's from an earlier run: an authentic header if a key is here to say so, the length, the time.
-    fn is_done(&self, item: &Item, there: &Metadata, source: &Metadata) -> bool {
+    /// What is there under the result's name: kept if it is this source's from an earlier run, whose length and time it has, and has as many locks of the kinds that are asked for now; a key
+    /// that is here must open it.
+    fn earlier(&self, job: &Job<'_>, source: File, read: Metadata, there: &Metadata) -> Result<Outcome, Failure> {
         use std::os::unix::fs::MetadataExt;
-        let is_of_source = (there.mtime(), there.mtime_nsec()) == (source.mtime(), source.mtime_nsec());
-        let Some(header) = is_of_source.then(|| File::open(&item.target).ok().and_then(|file| Header::read(file).ok())).flatten() else {
-            return false;
+        let target = &job.item.target;
+        let is_other = || io_failure(target, &rustix::io::Errno::EXIST.into());
+        let refused = |why: &str| Err(Failure::failed(format!("{} is there already, {why}; --force does it anew", target.display())));
+        if !there.is_file() || (there.mtime(), there.mtime_nsec()) != (read.mtime(), read.mtime_nsec()) {
+            return Err(is_other());
+        }
+        let (file, _) = open_regular(job.item.target_spot(), false).map_err(|error| io_failure(target, &error))?;
+        let header = Header::read(&file).map_err(|_| is_other())?;
+        if there.len() != header.geometry().file_len(read.len()) {
+            return Err(is_other());
+        }
+        let kinds = |kinds: &mut dyn Iterator<Item = Option<SlotKind>>| {
+            let mut kinds: Vec<_> = kinds.map(|kind| kind.map(|kind| kind as u8)).collect();
+            kinds.sort_unstable();
+            kinds
         };
-        let is_ours = match self.keyring.open(&header) {
-            Err(Error::NoKeyFits { .. }) => self.keyring.is_empty(),
-            opened => opened.is_ok(),
+        if kinds(&mut header.slots().iter().map(Slot::kind)) != kinds(&mut self.locks.iter().map(|lock| Some(lock.kind()))) {
+            return refused("for others, or opens in other ways");
+        }
+        let bytes = read.len();
+        let keys = match self.keyring.open(&header) {
+            Ok(keys) => keys,
+            Err(Error::NoKeyFits { .. }) if !self.keyring.is_empty() => return refused("and what is given now does not open it"),
+            Err(Error::NoKeyFits { .. }) if self.args.writes.verifies() => {
+                return refused("and cannot be verified without a key that opens it");
+            }
+            Err(Error::NoKeyFits { .. }) if job.is_alone() => return refused("and for whom cannot be told"),
+            Err(Error::NoKeyFits { .. }) => return Ok(Outcome::WasDone { bytes }),
+            Err(error) => return Err(failure(target, &error)),
         };
-        is_ours && there.is_file() && there.len() == header.geometry().file_len(source.len())
+        if !self.args.writes.verifies() {
+            return Ok(Outcome::WasDone { bytes });
+        }
+        let sealer = self.sealer(header.aead(), keys);
+        let is_same = Whole::new(&sealer, &header, job.threads(bytes), job.progress).is_text_of(&file, &source);
+        match is_same.map_err(|error| failure(target, &error))? {
+            true => Ok(Outcome::WasVerified { file, bytes, read: Box::new(read), journal: None }),
+            false => refused("and is not its source's text, or damaged"),
+        }
     }
 }

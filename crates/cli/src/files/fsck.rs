@@ -5,6 +5,7 @@ use super::tree::{Plan, Way};
 use super::work::{Job, Outcome, WorkArgs};
 use super::{client, failure, io_failure, volume};
 use crate::failure::{Exit, Failure};
+use crate::shell::print;
 use crate::terminal::{bytes, say, thousands};
 use bywash_client::Client;
 use bywash_files::container::recover;
@@ -14,6 +15,7 @@ use bywash_files::{Error, Header, Keyring, fsck};
 use bywash_mount::Native;
 use bywash_mount::format::{Format, Interrupted};
 use bywash_mount::fsck::Finding;
+use serde_json::json;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -55,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let [path] = args.paths.as_slice()
         && (bywash_mount::volume::is_volume(path) || volume::is_gocryptfs(path))
     {
-        return check_volume(path, &client, &args.keys, args.recover);
+        return check_volume(path, &client, args);
     }
     let keyring = args.keys.keyring(&client)?;
     let plan = Plan::new(&args.paths, Way::Check, args.recursive, None)?;
@@ -87,26 +89,51 @@ fn failed(path: &Path, error: &std::io::Error) -> Failure {
     }
 }
 
-fn check_volume(path: &Path, client: &Client, keys: &KeyArgs, recovers: bool) -> Result<ExitCode, Failure> {
-    let (format, root) = open_volume(path, client, keys, recovers)?;
-    let mut report = |finding: Finding<'_>| match finding {
-        Finding::Damaged(at, what) => say!("{}: {what}", at.display()),
+/// What is said of a place in a volume: a word for programs, and what people read.
+fn describe(finding: &Finding<'_>) -> (&'static str, PathBuf, String) {
+    let newborn = "it was new and never synced when the machine or the mount went down, and";
+    match finding {
+        Finding::Damaged(at, what) => ("damaged", at.into(), what.clone()),
         Finding::Unsettled(at, Interrupted::Change) => {
-            say!("{}: its writer was interrupted; give --recover, or mount the volume", at.display());
+            ("interrupted", at.into(), "its writer was interrupted; give --recover, or mount the volume".into())
         }
         Finding::Unsettled(at, Interrupted::Birth) => {
-            let why = "it was new and never synced when the machine or the mount went down, and is not whole";
-            say!("{}: {why}; --recover, or a mount, makes it empty", at.display());
+            ("interrupted", at.into(), format!("{newborn} is not whole; --recover, or a mount, makes it empty"))
         }
         Finding::Unsettled(at, Interrupted::Name) => {
-            let why = "it was new and never synced when the machine or the mount went down, and a name is not whole";
-            say!("{}: {why}; --recover, or a mount, gives another", at.display());
+            ("interrupted", at.into(), format!("{newborn} a name is not whole; --recover, or a mount, gives another"))
         }
-        Finding::Foreign(at) => say!("{}: nothing of this volume's; it is not shown, and left alone", at.display()),
+        Finding::Foreign(at) => ("foreign", at.into(), "nothing of this volume's; it is not shown, and left alone".into()),
+    }
+}
+
+fn check_volume(path: &Path, client: &Client, args: &Args) -> Result<ExitCode, Failure> {
+    let (format, root) = open_volume(path, client, &args.keys, args.recover)?;
+    let mut findings = Vec::new();
+    let mut report = |finding: Finding<'_>| {
+        let (status, at, what) = describe(&finding);
+        say!("{}: {what}", at.display());
+        if args.work.json() {
+            findings.push(json!({ "path": at.to_string_lossy(), "status": status, "what": what }));
+        }
     };
     let found = bywash_mount::fsck::check(&*format, root, &mut report).map_err(|error| failed(path, &error))?;
     let (files, folders, text) = (thousands(found.files), thousands(found.folders), bytes(found.bytes));
-    say!("{files} files and {folders} folders looked at, {text} of text");
+    if args.work.json() {
+        let whole = json!({
+            "volume": path.to_string_lossy(),
+            "files": found.files,
+            "folders": found.folders,
+            "bytes": found.bytes,
+            "damaged": found.damaged,
+            "interrupted": found.unsettled,
+            "foreign": found.foreign,
+            "findings": findings,
+        });
+        print(format!("{whole:#}\n").as_bytes())?;
+    } else {
+        say!("{files} files and {folders} folders looked at, {text} of text");
+    }
     let why = match (found.damaged, found.unsettled) {
         (0, 0) => return Ok(ExitCode::SUCCESS),
         (0, interrupted) => format!("{interrupted} interrupted, nothing else is wrong; give --recover, or mount the volume"),

@@ -64,6 +64,7 @@ fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
         }
         ErrorKind::InvalidFilename => (Exit::Failed, "choose a shorter one with -o"),
         ErrorKind::AlreadyExists => (Exit::Failed, "give --force to replace it, or choose another name with -o"),
+        ErrorKind::InvalidInput => (Exit::Failed, "choose another name with -o"),
         ErrorKind::ResourceBusy => (Exit::Failed, "try again when it is closed"),
         ErrorKind::BrokenPipe => (Exit::Failed, "whoever read it went away"),
         ErrorKind::NotFound => (Exit::Failed, "check the path"),

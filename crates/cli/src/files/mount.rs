@@ -116,7 +116,7 @@ fn init(args: &Args) -> Result<ExitCode, Failure> {
     })?;
     let volume = args.volume.display();
     say!(
-        "{volume} is a volume now; its key is in {volume}/{}: whoever loses that file loses all, so keep a copy",
+        "{volume} is a volume now; its key is in {volume}/{}: whoever loses that file loses all, so keep a copy, and copy folders of it with their hidden files",
         bywash_mount::VOLUME_FILE
     );
     Ok(ExitCode::SUCCESS)

@@ -27,7 +27,7 @@ pub(crate) fn enter(folder: &Path, keys: &KeyArgs) -> Result<Private, Failure> {
     daemon::log_to_stderr();
     let secret = volume::secret(&folder, keys)?;
     let options = MountOptions { source: folder.display().to_string(), ..MountOptions::default() };
-    let mounted = volume::mount_at(root, &folder, secret, &folder, &options)?;
+    let mounted = volume::mount_over_itself(root, &folder, secret, &options)?;
     // Whoever stands in the folder stood in the ciphertext.
     std::env::current_dir().and_then(std::env::set_current_dir).map_err(failed)?;
     let unmounter = mounted.unmounter();

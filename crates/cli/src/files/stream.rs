@@ -1,5 +1,6 @@
 //! stdin and stdout instead of files, on one side or both.
 
+use super::tree::led_to;
 use super::work::{WorkArgs, WriteArgs};
 use super::{failure, io_failure};
 use crate::failure::{Exit, Failure};
@@ -7,6 +8,7 @@ use bywash_files::Error;
 use bywash_files::place::{Draft, sync_folder_of};
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// Whether these paths mean stdin.
@@ -16,7 +18,13 @@ pub(super) fn is_stdin(paths: &[PathBuf]) -> bool {
 
 /// Whether this output was named, and means stdout.
 pub(super) fn is_stdout(output: Option<&Path>) -> bool {
-    output == Some(Path::new("-"))
+    output.is_some_and(|output| output == Path::new("-") || output == Path::new("/dev/stdout"))
+}
+
+/// Whether an output takes what comes as it comes: stdout, a pipe, a device. It is written to, and not replaced.
+pub(super) fn is_stream(output: Option<&Path>) -> bool {
+    let is_no_file = |output: &Path| std::fs::metadata(output).is_ok_and(|there| !there.is_file() && !there.is_dir());
+    is_stdout(output) || output.is_some_and(is_no_file)
 }
 
 /// Refuses what makes sense for files alone.
@@ -32,19 +40,38 @@ pub(super) fn stdin() -> std::io::Result<File> {
     std::io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
-/// A stream's result: to stdout, or under a name once all of it is there. `source` is named in errors of stdout.
-pub(super) fn write(
-    output: Option<&Path>,
-    replaces: bool,
-    source: &Path,
-    write: impl FnOnce(&File) -> Result<u64, Error>,
-) -> Result<u64, Failure> {
-    match output.filter(|output| !is_stdout(Some(output))) {
-        Some(output) => to_file(output, replaces, write),
-        None => {
+/// Where the result of a stream goes, of several one behind the other.
+pub(super) enum Sink {
+    /// To what is open.
+    Open(File),
+    /// Under a name, once all of it is there.
+    Named { path: PathBuf, replaces: bool },
+}
+
+impl Sink {
+    /// What an output means. What is on a disk is written over only if that is wanted.
+    pub(super) fn new(output: Option<&Path>, replaces: bool) -> Result<Self, Failure> {
+        let Some(path) = output.filter(|output| !is_stdout(Some(output))) else {
             // Without the standard library's line buffer, which would copy and cut.
-            let stdout = std::io::stdout().as_fd().try_clone_to_owned().map_err(|error| io_failure(source, &error))?;
-            write(&File::from(stdout)).map_err(|error| failure(source, &error))
+            let stdout = std::io::stdout().as_fd().try_clone_to_owned();
+            return stdout.map(|stdout| Self::Open(stdout.into())).map_err(|error| io_failure(Path::new("stdout"), &error));
+        };
+        if !is_stream(output) {
+            return Ok(Self::Named { path: led_to(path), replaces });
+        }
+        let failed = |error: std::io::Error| io_failure(path, &error);
+        if !replaces && std::fs::metadata(path).map_err(failed)?.file_type().is_block_device() {
+            let way_out = "give --force to write over what is on it";
+            return Err(Failure::new(Exit::Usage, format!("{} is a disk; {way_out}", path.display())));
+        }
+        File::options().write(true).open(path).map(Self::Open).map_err(failed)
+    }
+
+    /// Writes one; `source` is named in errors of what is open.
+    pub(super) fn write(&self, source: &Path, write: impl FnOnce(&File) -> Result<u64, Error>) -> Result<u64, Failure> {
+        match self {
+            Self::Open(file) => write(file).map_err(|error| failure(source, &error)),
+            Self::Named { path, replaces } => to_file(path, *replaces, write),
         }
     }
 }

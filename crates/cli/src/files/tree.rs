@@ -5,10 +5,10 @@
 
 use super::{SUFFIX, io_failure};
 use crate::failure::{Exit, Failure};
-use bywash_files::place::{Spot, UNFINISHED, folder_of};
-use std::collections::HashMap;
+use bywash_files::place::{Spot, UNFINISHED, copy_metadata, copy_metadata_of_link, folder_of};
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::fs::{DirBuilder, DirEntry, Permissions};
+use std::fs::{DirBuilder, DirEntry, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -51,8 +51,8 @@ pub(super) struct Plan {
     pub(super) obstacles: Vec<(PathBuf, io::Error)>,
     /// Folders of sources and of results, outer ones first.
     folders: Vec<(PathBuf, PathBuf)>,
-    /// Those of results that this run made, with the modes they get at the end.
-    made: Vec<(PathBuf, Permissions)>,
+    /// Those of results that were there and were named: they stay as they are.
+    kept: Vec<PathBuf>,
     /// Links to be made again, from where to where.
     links: Vec<(PathBuf, PathBuf)>,
 }
@@ -142,14 +142,18 @@ impl Plan {
     }
 
     fn make_folders_and_links(&mut self) -> Result<(), (PathBuf, io::Error)> {
-        for (from, to) in &self.folders {
+        let results: HashSet<&Path> = self.folders.iter().map(|(_, to)| to.as_path()).collect();
+        for (_, to) in &self.folders {
             let failed = |error| (to.clone(), error);
             if to.is_dir() {
+                // One that is in another was made by this run, or by one that was interrupted before it had its mode.
+                if to.parent().is_none_or(|outer| !results.contains(outer)) {
+                    self.kept.push(to.clone());
+                }
                 continue;
             }
-            // What is in it is nobody's business before it is there; the mode of its source is given at the end, since that may forbid to write.
+            // What is in it is nobody's business before it is there; what its source's mode is it gets at the end, since that may forbid to write.
             DirBuilder::new().recursive(true).mode(0o700).create(to).map_err(failed)?;
-            self.made.push((to.clone(), std::fs::metadata(from).map_err(|error| (from.clone(), error))?.permissions()));
         }
         for (from, to) in &self.links {
             copy_link(from, to).map_err(|error| (to.clone(), error))?;
@@ -157,10 +161,14 @@ impl Plan {
         Ok(())
     }
 
-    /// Gives folders that were made the modes of their sources, inner ones first.
+    /// Gives the folders of results what their sources have, owner, mode, times and extended attributes, inner ones first.
     pub(super) fn finish_folders(&self) -> Vec<(PathBuf, io::Error)> {
-        let give = |(folder, mode): &(PathBuf, Permissions)| Some((folder.clone(), std::fs::set_permissions(folder, mode.clone()).err()?));
-        self.made.iter().rev().filter_map(give).collect()
+        let give = |(from, to): &(PathBuf, PathBuf)| {
+            let (from, to) = (File::open(from)?, File::open(to)?);
+            copy_metadata(&from, &from.metadata()?, &to)
+        };
+        let folders = self.folders.iter().rev().filter(|(_, to)| !self.kept.contains(to));
+        folders.filter_map(|folder| Some((folder.1.clone(), give(folder).err()?))).collect()
     }
 
     fn folder(&mut self, folder: &Path, target: &Path, walk: &Walk) {
@@ -229,8 +237,21 @@ fn target_of(
         Some(output) if is_one_of_many => {
             Err(Failure::new(Exit::Usage, format!("{} is no folder, and several files are to go there; make it first", output.display())))
         }
-        Some(output) => Ok(output.to_owned()),
+        Some(output) if output.as_os_str().as_encoded_bytes().ends_with(b"/") => {
+            Err(Failure::new(Exit::Usage, format!("{} is no folder; make it first, or leave the / at its end away", output.display())))
+        }
+        Some(output) if identity(output).is_some() && identity(output) == identity(path) => {
+            Err(Failure::new(Exit::Usage, format!("{} would be replaced by its own result; choose another name with -o", path.display())))
+        }
+        Some(output) => Ok(led_to(output)),
     }
+}
+
+/// Where an output is that is a link: who names it means that.
+pub(super) fn led_to(output: &Path) -> PathBuf {
+    let is_link = std::fs::symlink_metadata(output).is_ok_and(|there| there.is_symlink());
+    // A link that leads nowhere is not replaced, and an error by then.
+    if is_link { std::fs::canonicalize(output).unwrap_or_else(|_| output.to_owned()) } else { output.to_owned() }
 }
 
 /// What a folder is, whatever its path.
@@ -242,7 +263,10 @@ fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
     let leads_to = std::fs::read_link(from)?;
     match std::os::unix::fs::symlink(&leads_to, to) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && std::fs::read_link(to).is_ok_and(|there| there == leads_to) => Ok(()),
-        outcome => outcome,
+        outcome => {
+            outcome?;
+            copy_metadata_of_link(from, to)
+        }
     }
 }
 

@@ -6,11 +6,12 @@ use crate::failure::{Exit, Failure};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::Keyring;
+use bywash_files::place::open_regular;
 use bywash_mount::format::Format;
-use bywash_mount::gocryptfs::{self, Config, Gocryptfs};
+use bywash_mount::gocryptfs::{self, Config, Gocryptfs, config::CONFIG_BYTES_MAX};
 use bywash_mount::volume::is_volume;
 use bywash_mount::{MountOptions, Mounted, Native, Volume, mount};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +37,10 @@ pub(super) fn is_gocryptfs(folder: &Path) -> bool {
 /// Opens a volume of gocryptfs.
 pub(super) fn unlock(folder: &Path, passphrase: &[u8], client: &Client) -> Result<Gocryptfs, Failure> {
     let path = folder.join(GOCRYPTFS);
-    let bytes = std::fs::read(&path).map_err(|error| io_failure(&path, &error))?;
+    let mut bytes = Vec::new();
+    // One byte more than is taken is enough to see that there are too many.
+    let read = open_regular(&path, true).and_then(|(file, _)| file.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
+    read.map_err(|error| io_failure(&path, &error))?;
     let opened = Config::parse(&bytes).and_then(|config| Gocryptfs::unlock(&config, passphrase, client));
     opened.map_err(|error| {
         let exit = match error {
@@ -84,6 +88,13 @@ pub(super) fn mount_at(
 ) -> Result<Mounted, Failure> {
     let format = format(&root, folder, secret, options.is_read_only)?;
     mount(root, format, target, options).map_err(|error| refused(folder, target, &error))
+}
+
+/// The same over its own folder, in a namespace of this process: who is left there when it is gone finds nothing, and can write nothing where the ciphertext is.
+pub(super) fn mount_over_itself(root: OwnedFd, folder: &Path, secret: SecretBytes, options: &MountOptions) -> Result<Mounted, Failure> {
+    let format = format(&root, folder, secret, options.is_read_only)?;
+    let mounted = bywash_mount::private::cover(folder).and_then(|()| mount(root, format, folder, options));
+    mounted.map_err(|error| refused(folder, folder, &error))
 }
 
 fn refused(folder: &Path, target: &Path, error: &io::Error) -> Failure {

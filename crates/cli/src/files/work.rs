@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rustix::fs::{AtFlags, FileType};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -67,6 +67,8 @@ pub(super) enum Outcome {
     Drafted { draft: Draft, bytes: u64, read: Box<Metadata>, journal: Option<PathBuf> },
     /// It was there already, from an earlier run.
     WasDone { bytes: u64 },
+    /// The same, and it was compared with its source; `file` is it, and the rest as above.
+    WasVerified { file: File, bytes: u64, read: Box<Metadata>, journal: Option<PathBuf> },
     /// Looked at, all of it.
     Checked { bytes: u64 },
 }
@@ -81,6 +83,11 @@ pub(super) struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// Whether there is no other file in this run.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
     /// Threads that a file of that length is worth.
     pub(super) fn threads(&self, len: u64) -> usize {
         if self.is_alone || len >= LARGE_BYTES { self.all_threads } else { 1 }
@@ -110,10 +117,18 @@ impl Report {
     }
 }
 
-/// A file that waits for its name.
+/// What is to be there.
+enum Ready {
+    /// Without its name.
+    New(Draft),
+    /// There already, and verified.
+    Kept(File),
+}
+
+/// A file that waits for its name, and for its source to be removed.
 struct Finished<'a> {
     item: &'a Item,
-    draft: Draft,
+    result: Ready,
     bytes: u64,
     read: Box<Metadata>,
     journal: Option<PathBuf>,
@@ -143,7 +158,12 @@ impl WorkArgs {
             let mut batch = Vec::new();
             while let Some(item) = plan.items.get(next.fetch_add(1, Relaxed)) {
                 match work(&Job { item, progress: &progress, all_threads, is_alone }) {
-                    Ok(Outcome::Drafted { draft, bytes, read, journal }) => batch.push(Finished { item, draft, bytes, read, journal }),
+                    Ok(Outcome::Drafted { draft, bytes, read, journal }) => {
+                        batch.push(Finished { item, result: Ready::New(draft), bytes, read, journal });
+                    }
+                    Ok(Outcome::WasVerified { file, bytes, read, journal }) => {
+                        batch.push(Finished { item, result: Ready::Kept(file), bytes, read, journal });
+                    }
                     Ok(Outcome::WasDone { bytes }) => report.add(Line::good(item, true, "done before", bytes)),
                     Ok(Outcome::Checked { bytes }) => report.add(Line::good(item, false, "good", bytes)),
                     Err(failure) => report.add(Line::bad(item, writes.is_some(), failure)),
@@ -171,10 +191,10 @@ impl WorkArgs {
             report.add(Line { source: path.clone(), target: None, status: "failed", bytes: 0, error: Some(failure) });
         }
         let lines = report.lines.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.conclude(plan, lines, writes.is_some_and(|writes| writes.remove_source), began.elapsed())
+        self.conclude(plan, lines, writes.is_some_and(WriteArgs::verifies), began.elapsed())
     }
 
-    fn conclude(&self, plan: &Plan, mut lines: Vec<Line>, removes: bool, took: Duration) -> Result<ExitCode, Failure> {
+    fn conclude(&self, plan: &Plan, mut lines: Vec<Line>, verifies: bool, took: Duration) -> Result<ExitCode, Failure> {
         lines.sort_by(|one, other| one.source.cmp(&other.source));
         let failed = lines.iter().filter(|line| line.error.is_some()).count();
         if self.json {
@@ -182,13 +202,14 @@ impl WorkArgs {
             let whole = json!({ "files": files, "passed_over": plan.passed_over, "failed": failed, "seconds": took.as_secs_f64() });
             print(format!("{whole:#}\n").as_bytes())?;
         } else if let [Line { status: "done before", target: Some(target), .. }] = &lines[..] {
-            say!("{} was there already and is kept (--force does it anew, with the keys given now)", target.display());
+            let verified = if verifies { ", is verified" } else { "" };
+            say!("{} was there already{verified} and is kept (--force does it anew, with the keys given now)", target.display());
         } else if lines.len() > 1 || plan.passed_over > 0 {
             let done: u64 = lines.iter().map(|line| line.bytes).sum();
             let before = lines.iter().filter(|line| line.status == "done before").count();
             let mut parts = vec![format!("{} files, {}", thousands((lines.len() - failed) as u64), bytes(done))];
-            let kept = if removes { " (their sources are kept: with --force they are done again, verified and removed)" } else { "" };
-            parts.extend((before > 0).then(|| format!("{before} of them done before{kept}")));
+            let verified = if verifies { ", and verified" } else { "" };
+            parts.extend((before > 0).then(|| format!("{before} of them done before{verified}")));
             parts.extend((plan.passed_over > 0).then(|| format!("{} passed over (links, devices, other names)", plan.passed_over)));
             parts.extend((failed > 0).then(|| format!("{failed} failed")));
             say!("{}", parts.join("; "));
@@ -225,21 +246,22 @@ impl Line {
 fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Report) {
     let (Some(writes), Some(first)) = (writes, batch.first()) else { return };
     // One call for all; a batch may lie on several file systems, and then each file has its own.
-    let is_synced = batch.len() > 1 && is_one_file_system(batch) && rustix::fs::syncfs(&first.draft.file).is_ok();
+    let is_synced = batch.len() > 1 && is_one_file_system(batch) && rustix::fs::syncfs(first.result.file()).is_ok();
     // Of each folder one of the files that got their names in it.
     let (mut folders, mut named) = (BTreeMap::new(), Vec::new());
-    for Finished { item, draft, bytes, read, journal } in batch.drain(..) {
-        let synced = if is_synced { Ok(()) } else { draft.file.sync_all() };
-        match synced.and_then(|()| draft.publish(&item.target, writes.replaces())) {
+    for Finished { item, result, bytes, read, journal } in batch.drain(..) {
+        let synced = if is_synced { Ok(()) } else { result.file().sync_all() };
+        let status = if matches!(result, Ready::Kept(_)) { "done before" } else { "done" };
+        match synced.and_then(|()| result.publish(&item.target, writes.replaces())) {
             Ok(()) => {
                 folders.insert(folder_of(&item.target), item.target_spot());
-                named.push((item, bytes, read, journal));
+                named.push((item, bytes, read, journal, status));
             }
             Err(error) => report.add(Line::bad(item, true, io_failure(&item.target, &error))),
         }
     }
     let unsynced: BTreeMap<_, _> = folders.into_iter().filter_map(|(folder, one)| Some((folder, sync_folder_of(one).err()?))).collect();
-    for (item, bytes, read, journal) in named {
+    for (item, bytes, read, journal, status) in named {
         let folder = folder_of(&item.target);
         let removed = match unsynced.get(folder) {
             Some(error) => Err(io_failure(folder, error)),
@@ -247,8 +269,24 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
             None => Ok(()),
         };
         match removed {
-            Ok(()) => report.add(Line::good(item, true, "done", bytes)),
+            Ok(()) => report.add(Line::good(item, true, status, bytes)),
             Err(failure) => report.add(Line::bad(item, true, failure)),
+        }
+    }
+}
+
+impl Ready {
+    fn file(&self) -> &File {
+        match self {
+            Self::New(draft) => &draft.file,
+            Self::Kept(file) => file,
+        }
+    }
+
+    fn publish(self, target: &Path, replaces: bool) -> io::Result<()> {
+        match self {
+            Self::New(draft) => draft.publish(target, replaces),
+            Self::Kept(_) => Ok(()),
         }
     }
 }
@@ -276,7 +314,12 @@ fn remove_read(spot: Spot<'_>, read: &Metadata) -> Result<(), Failure> {
         there.st_ctime,
         there.st_ctime_nsec as i64,
     );
-    if now != (read.dev(), read.ino(), read.size(), read.mtime(), read.mtime_nsec(), read.ctime(), read.ctime_nsec()) {
+    let mut before = (read.dev(), read.ino(), read.size(), read.mtime(), read.mtime_nsec(), read.ctime(), read.ctime_nsec());
+    if read.nlink() > 1 {
+        // Another name of it that went changes this time as well.
+        (before.5, before.6) = (now.5, now.6);
+    }
+    if now != before {
         return stays("it was replaced or changed while it was worked on");
     }
     rustix::fs::unlinkat(&folder, name, AtFlags::empty()).map_err(|error| failed(error.into()))
@@ -288,7 +331,7 @@ fn remove_journal(journal: Option<&Path>) -> Result<(), Failure> {
 }
 
 fn is_one_file_system(batch: &[Finished<'_>]) -> bool {
-    let mut devices = batch.iter().map(|finished| finished.draft.file.metadata().map(|metadata| metadata.dev()).ok());
+    let mut devices = batch.iter().map(|finished| finished.result.file().metadata().map(|metadata| metadata.dev()).ok());
     let first = devices.next().flatten();
     first.is_some() && devices.all(|device| device == first)
 }
@@ -309,7 +352,6 @@ fn show(progress: &AtomicU64, total: u64, is_over: &AtomicBool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
 
     #[test]
     fn only_the_file_that_was_read_is_removed() {

@@ -50,6 +50,11 @@ impl Lock {
         Ok(Self { kind: recipient.kind(), body, kek })
     }
 
+    /// What opens it.
+    pub fn kind(&self) -> SlotKind {
+        self.kind
+    }
+
     /// The slot of one file.
     ///
     /// # Errors

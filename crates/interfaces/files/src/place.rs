@@ -173,8 +173,11 @@ fn with_new_name<T>(make: impl Fn(&str) -> Result<T, Errno>) -> Result<(T, Strin
     }
 }
 
-/// Gives a file the extended attributes, mode, times and, where that is permitted, the owner of another.
-fn copy_metadata(from: &File, metadata: &Metadata, to: &File) -> io::Result<()> {
+/// Gives a file, or a folder, the extended attributes, mode, times and, where that is permitted, the owner of another.
+///
+/// # Errors
+/// The operating system's.
+pub fn copy_metadata(from: &File, metadata: &Metadata, to: &File) -> io::Result<()> {
     let own = to.metadata()?;
     let ownership = (metadata.uid(), metadata.gid());
     let mut mode = Mode::from_raw_mode(metadata.mode() & 0o7777);
@@ -196,6 +199,20 @@ fn copy_metadata(from: &File, metadata: &Metadata, to: &File) -> io::Result<()> 
         Timespec { tv_sec: metadata.mtime(), tv_nsec: metadata.mtime_nsec() },
     );
     Ok(rustix::fs::futimens(to, &Timestamps { last_access, last_modification })?)
+}
+
+/// Gives a symbolic link the times and, where that is permitted, the owner of another.
+///
+/// # Errors
+/// The operating system's.
+pub fn copy_metadata_of_link(from: &Path, to: &Path) -> io::Result<()> {
+    let stat = rustix::fs::statat(CWD, from, AtFlags::SYMLINK_NOFOLLOW)?;
+    let (owner, group) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
+    // Who may not give it away keeps it.
+    let _ = rustix::fs::chownat(CWD, to, Some(owner), Some(group), AtFlags::SYMLINK_NOFOLLOW);
+    let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+    let (last_access, last_modification) = (time(stat.st_atime, stat.st_atime_nsec as _), time(stat.st_mtime, stat.st_mtime_nsec as _));
+    Ok(rustix::fs::utimensat(CWD, to, &Timestamps { last_access, last_modification }, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Attributes that may not be set here, such as security labels, are left out, as `cp -a` does.
