@@ -2,9 +2,9 @@
 
 use super::engines::EngineArgs;
 use super::keys::KeyArgs;
-use super::tree::{Plan, Way};
+use super::tree::{Plan, Way, check_paths};
 use super::work::{Job, Outcome, WorkArgs, WriteArgs};
-use super::{client, failure, io_failure, stream};
+use super::{client, failure, failure_between, io_failure, stream};
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
@@ -65,6 +65,7 @@ struct Run<'a> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
     let is_stdin = stream::is_stdin(&args.paths);
+    check_paths(&args.paths)?;
     let client = client()?;
     let keyring = args.keys.keyring(&client)?;
     args.engines.with(client, |client| Run { args, client, keyring, nonces: Arc::new(NonceSource::new()) }.all(is_stdin))
@@ -115,7 +116,8 @@ impl Run<'_> {
             return self.earlier(job, source, metadata, &header, &there);
         }
         let draft = Draft::new(item.target_spot()).map_err(|error| io_failure(&item.target, &error))?;
-        let (bytes, journal) = self.open(job, source, &metadata, &header, &draft).map_err(|error| failure(&item.source, &error))?;
+        let opened = self.open(job, source, &metadata, &header, &draft);
+        let (bytes, journal) = opened.map_err(|error| failure_between(&item.source, &item.target, &error))?;
         Ok(Outcome::Drafted { draft, bytes, read: Box::new(metadata), journal })
     }
 

@@ -2,9 +2,9 @@
 
 use super::engines::EngineArgs;
 use super::keys::LockArgs;
-use super::tree::{Plan, Way};
+use super::tree::{Plan, Way, check_paths};
 use super::work::{Job, Outcome, WorkArgs, WriteArgs};
-use super::{client, failure, io_failure, stream};
+use super::{client, failure, failure_between, io_failure, stream};
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;
 use bywash_files::place::{Draft, complete, open_regular};
@@ -86,6 +86,7 @@ struct Run<'a> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
     let is_stdin = stream::is_stdin(&args.paths);
+    check_paths(&args.paths)?;
     let client = client()?;
     let (locks, keyring) = args.locks.locks(&client)?;
     args.engines.with(client, |client| Run { args, client, locks, keyring, nonces: Arc::new(NonceSource::new()) }.all(is_stdin))
@@ -141,7 +142,7 @@ impl Run<'_> {
             return self.earlier(job, source, metadata, &there);
         }
         let draft = Draft::new(item.target_spot()).map_err(|error| io_failure(&item.target, &error))?;
-        self.seal(job, &source, &metadata, &draft).map_err(|error| failure(&item.source, &error))?;
+        self.seal(job, &source, &metadata, &draft).map_err(|error| failure_between(&item.source, &item.target, &error))?;
         Ok(Outcome::Drafted { draft, bytes: metadata.len(), read: Box::new(metadata), journal: None })
     }
 

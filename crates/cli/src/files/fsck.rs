@@ -1,7 +1,7 @@
 //! `bywash fsck`
 
 use super::keys::KeyArgs;
-use super::tree::{Plan, Way};
+use super::tree::{Plan, Way, check_paths};
 use super::work::{Job, Outcome, WorkArgs};
 use super::{client, failure, io_failure, volume};
 use crate::failure::{Exit, Failure};
@@ -53,6 +53,7 @@ pub(crate) struct Args {
 /// Does what is asked.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
+    check_paths(&args.paths)?;
     let client = client()?;
     if let [path] = args.paths.as_slice()
         && (bywash_mount::volume::is_volume(path) || volume::is_gocryptfs(path))

@@ -56,13 +56,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let identity = Identity::generate(args.hybrid).map_err(failed)?;
     // Only one in a vault has no text.
     let secret = identity.to_secret_text().unwrap_or_default();
-    let text = Zeroizing::new(format!("# recipient: {}\n{}\n", identity.recipient(), String::from_utf8_lossy(&secret)));
+    let public = format!("# recipient: {}\n", identity.recipient());
+    // All the room at once: a text that grows leaves copies behind.
+    let mut text = Zeroizing::new(Vec::with_capacity(public.len() + secret.len() + 1));
+    [public.as_bytes(), &secret, b"\n"].iter().for_each(|part| text.extend_from_slice(part));
     match &args.output {
         Some(path) => {
-            write_private(path, text.as_bytes())?;
+            write_private(path, &text)?;
             say!("recipient: {}", identity.recipient());
         }
-        None => print(text.as_bytes())?,
+        None => print(&text)?,
     }
     Ok(ExitCode::SUCCESS)
 }

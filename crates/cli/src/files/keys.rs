@@ -18,6 +18,8 @@ use zeroize::Zeroizing;
 
 /// Longest file of recipients or identities that is read, in bytes.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
+/// Room for one that does not tell its length, as a pipe.
+const TEXT_BYTES_USUAL: u64 = 1 << 16;
 /// Longest passphrase typed, in bytes.
 const PASSPHRASE_BYTES_MAX: u64 = 4096;
 
@@ -224,7 +226,11 @@ fn read_key_file(path: &Path) -> Result<Zeroizing<[u8; KEY_BYTES]>, Failure> {
 
 fn read_text(path: &Path) -> Result<Zeroizing<String>, Failure> {
     let mut text = Zeroizing::new(String::new());
-    let read = File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX).read_to_string(&mut text));
+    let read = File::open(path).and_then(|file| {
+        // All the room at once: a text that grows leaves copies behind. (One more byte tells the reader that it is the end.)
+        text.reserve_exact(file.metadata()?.len().clamp(TEXT_BYTES_USUAL, TEXT_BYTES_MAX) as usize + 1);
+        file.take(TEXT_BYTES_MAX).read_to_string(&mut text)
+    });
     read.map_err(|error| Failure::file("read", path, &error))?;
     Ok(text)
 }

@@ -54,11 +54,21 @@ fn failure(path: &Path, error: &Error) -> Failure {
     Failure::new(exit, format!("{}: {error}", path.display()))
 }
 
+/// What stopped the work on a file: what its result has no room for is said of the result.
+fn failure_between(source: &Path, target: &Path, error: &Error) -> Failure {
+    match error {
+        Error::Io(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge) => {
+            io_failure(target, error)
+        }
+        error => failure(source, error),
+    }
+}
+
 /// What the operating system refused, with the way out.
 fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
     let (exit, way_out) = match error.kind() {
         ErrorKind::PermissionDenied => (Exit::Permission, "mend its permissions, or choose another place with -o"),
-        ErrorKind::ReadOnlyFilesystem => (Exit::Permission, "choose another place with -o"),
+        ErrorKind::ReadOnlyFilesystem => (Exit::Permission, "choose another place with -o; a volume there is mounted with --read-only"),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             (Exit::Failed, "free some, or choose another place with -o; nothing was removed")
         }

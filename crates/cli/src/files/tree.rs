@@ -14,6 +14,12 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Whether what is named is there: nobody is asked for a passphrase for what is not.
+pub(super) fn check_paths(paths: &[PathBuf]) -> Result<(), Failure> {
+    let missing = paths.iter().filter(|path| *path != Path::new("-")).find_map(|path| Some((path, std::fs::metadata(path).err()?)));
+    missing.map_or(Ok(()), |(path, error)| Err(io_failure(path, &error)))
+}
+
 /// A file to be worked on.
 pub(super) struct Item {
     pub(super) source: PathBuf,

@@ -54,6 +54,15 @@ fn number(error: &io::Error) -> Errno {
     Errno::from_i32(number)
 }
 
+/// The same of a file, whose number the log then has: its name is nobody's business there.
+fn number_of(ino: INodeNo, error: &io::Error) -> Errno {
+    let Some(number) = error.raw_os_error() else {
+        tracing::error!("file {ino} (find -inum {ino}): {error}", ino = ino.0);
+        return Errno::EIO;
+    };
+    Errno::from_i32(number)
+}
+
 impl Served {
     /// Whether a file whose content is about to change gives whoever runs it what it gave before.
     fn keeps_rights(&self, request: &Request, ino: INodeNo) -> bool {
@@ -240,7 +249,7 @@ impl Filesystem for Served {
         let opened = self.0.nodes.get(ino.0).and_then(|node| self.0.open(&node, writes, truncates));
         match opened {
             Ok(()) => reply.opened(if writes || truncates { WRITER } else { READER }, FopenFlags::FOPEN_KEEP_CACHE),
-            Err(error) => reply.error(number(&error)),
+            Err(error) => reply.error(number_of(ino, &error)),
         }
     }
 
@@ -254,13 +263,13 @@ impl Filesystem for Served {
     fn read(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, size: u32, _: OpenFlags, _: Option<LockOwner>, reply: ReplyData) {
         BUFFER.with_borrow_mut(|buffer| {
             if buffer.len() < size as usize {
-                **buffer = vec![0; size as usize];
+                *buffer = SecretVec::from(vec![0; size as usize]);
             }
             let into = &mut buffer[..size as usize];
             let read = self.0.nodes.get(ino.0).and_then(|node| self.0.with_file(&node, false, |file| file.read_at(into, offset)));
             match read {
                 Ok(len) => reply.data(&buffer[..len]),
-                Err(error) => reply.error(number(&error)),
+                Err(error) => reply.error(number_of(ino, &error)),
             }
         });
     }
@@ -288,7 +297,7 @@ impl Filesystem for Served {
         });
         match written {
             Ok(()) => reply.written(data.len() as u32),
-            Err(error) => reply.error(number(&error)),
+            Err(error) => reply.error(number_of(ino, &error)),
         }
     }
 
