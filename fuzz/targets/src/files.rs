@@ -20,7 +20,11 @@ pub fn encrypted_file(bytes: &[u8]) {
     let disk = world.open("file");
     disk.write_at(bytes, 0).expect("there is room");
     let mut found = 0;
-    let checked = fsck::check(&CLIENT, &header, again(), &*disk, |_| found += 1).expect("an engine");
+    let count = |_| {
+        found += 1;
+        std::ops::ControlFlow::Continue(())
+    };
+    let checked = fsck::check(&CLIENT, &header, again(), &*disk, count).expect("an engine");
     assert_eq!(checked.damaged, found);
     let Ok(container) = Container::open(&CLIENT, &header, again(), disk, &*world.journals()) else {
         assert!(found > 0, "what does not open is damaged");

@@ -17,6 +17,7 @@ use bywash_mount::format::{Format, Interrupted};
 use bywash_mount::fsck::Finding;
 use serde_json::json;
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -160,7 +161,10 @@ fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Resu
         let (written, _) = open_regular_rw(job.item.source_spot(), job.item.is_named()).map_err(|error| io_failure(path, &error))?;
         recover(&header, &keys, &written, &journals).map_err(|error| failed(&error))?;
     }
-    let report = |damage: bywash_files::Damage| say!("{}: {damage}", path.display());
+    let report = |damage: bywash_files::Damage| {
+        say!("{}: {damage}", path.display());
+        ControlFlow::Continue(())
+    };
     let checked = fsck::check(client, &header, keys, &file, report).map_err(|error| failed(&error))?;
     job.progress.fetch_add(checked.good_bytes, Relaxed);
     match checked.damaged {

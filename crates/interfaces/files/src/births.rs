@@ -19,6 +19,7 @@ use crate::nonce::random;
 use crate::slot::Slot;
 use bywash_client::Client;
 use bywash_core::SecretBytes;
+use core::ops::ControlFlow;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -151,12 +152,17 @@ impl Births {
             Ok(header) => {
                 let mut is_unreadable = false;
                 let keys = open(&header)?;
-                let checked = fsck::check(client, &header, keys, disk, |damage| is_unreadable |= damage.kind == DamageKind::Unreadable)?;
-                match checked.damaged {
-                    0 => Ok(Fate::Whole),
+                let mut is_damaged = false;
+                fsck::check(client, &header, keys, disk, |damage| {
+                    is_unreadable |= damage.kind == DamageKind::Unreadable;
+                    is_damaged |= damage.kind != DamageKind::Unreadable;
+                    if is_damaged { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                })?;
+                match (is_damaged, is_unreadable) {
+                    (true, _) => Ok(Fate::Emptied),
                     // It may be whole: another time will tell.
-                    _ if is_unreadable => Err(io::Error::other("a part of it cannot be read").into()),
-                    _ => Ok(Fate::Emptied),
+                    (false, true) => Err(io::Error::other("a part of it cannot be read").into()),
+                    (false, false) => Ok(Fate::Whole),
                 }
             }
             Err(error) if !is_missing(disk)? && !matches!(error, Error::Truncated { .. }) => Err(error),

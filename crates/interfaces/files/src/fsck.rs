@@ -9,6 +9,7 @@ use crate::nonce::NonceSource;
 use crate::sealer::{Place, Sealer};
 use bywash_client::Client;
 use bywash_core::SecretVec;
+use core::ops::ControlFlow;
 use std::sync::Arc;
 
 /// What was looked at.
@@ -22,11 +23,17 @@ pub struct Checked {
     pub good_bytes: u64,
 }
 
-/// Looks at every chunk of a file whose header has proved authentic, as the file stands on the disk; a journal is not looked at.
+/// Looks at every chunk of a file whose header has proved authentic, as the file stands on the disk, until it is told that that is enough; a journal is not looked at.
 ///
 /// # Errors
 /// `ResourceBusy` if somebody writes to it; an engine's; what cannot be read is damage.
-pub fn check(client: &Client, header: &Header, keys: FileKeys, disk: &dyn Disk, mut report: impl FnMut(Damage)) -> Result<Checked> {
+pub fn check(
+    client: &Client,
+    header: &Header,
+    keys: FileKeys,
+    disk: &dyn Disk,
+    mut report: impl FnMut(Damage) -> ControlFlow<()>,
+) -> Result<Checked> {
     disk.lock(Access::Read)?;
     let geometry = header.geometry();
     let sealer = Sealer::new(client, header.aead(), keys, Arc::new(NonceSource::new()));
@@ -48,7 +55,9 @@ pub fn check(client: &Client, header: &Header, keys: FileKeys, disk: &dyn Disk, 
             None => checked.good_bytes += (stored.len() - OVERHEAD) as u64,
             Some(kind) => {
                 checked.damaged += 1;
-                report(Damage { chunk, offset, text_offset: geometry.text_offset(chunk), kind });
+                if report(Damage { chunk, offset, text_offset: geometry.text_offset(chunk), kind }).is_break() {
+                    return Ok(checked);
+                }
             }
         }
     }

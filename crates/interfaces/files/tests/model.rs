@@ -50,7 +50,10 @@ impl Setting {
 
     fn damages(&self) -> Vec<(u64, DamageKind)> {
         let mut found = Vec::new();
-        let report = |damage: bywash_files::Damage| found.push((damage.chunk, damage.kind));
+        let report = |damage: bywash_files::Damage| {
+            found.push((damage.chunk, damage.kind));
+            std::ops::ControlFlow::Continue(())
+        };
         fsck::check(&self.client, &self.header, self.keys(), &*self.world.open("file"), report).unwrap();
         found
     }

@@ -184,10 +184,8 @@ impl Folder {
         // Only what is the format's own may be in it; others do not come meanwhile, for the kernel has locked the folder.
         let own = own_files(folder.as_fd(), format)?.ok_or(Errno::NOTEMPTY)?;
         let id = read_id(folder.as_fd(), format)?;
-        for name in own {
-            unlinkat(&folder, &name, AtFlags::empty())?;
-        }
-        unlinkat(self.fd(), lower, AtFlags::REMOVEDIR).map_err(|error| {
+        let removed = own.iter().try_for_each(|name| unlinkat(&folder, name, AtFlags::empty()));
+        removed.and_then(|()| unlinkat(self.fd(), lower, AtFlags::REMOVEDIR)).map_err(|error| {
             // It stays, so it needs its identity again.
             if let (Some(id), Some(name)) = (id, format.folder_file())
                 && let Err(error) = write_small(folder.as_fd(), name, &id)

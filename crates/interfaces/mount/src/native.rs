@@ -9,6 +9,7 @@ use bywash_core::SecretBytes;
 use bywash_files::births::{self, Births, Fate};
 use bywash_files::disk::{Access, Disk, FolderJournals, JOURNAL_PREFIX, Journals};
 use bywash_files::{Aead, Container, Error, Geometry, Header, Keyring, Lock, NonceSource, new_file};
+use core::ops::ControlFlow;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
@@ -22,6 +23,8 @@ pub(crate) const FOLDER_FILE: &str = ".bywash-folder";
 /// The hidden folder in which journals are.
 pub(crate) const JOURNALS: &str = ".bywash-journals";
 const FOLDER_FILE_C: &CStr = c".bywash-folder";
+/// Damaged places of one file that are named; whoever writes the medium may make a file long that takes no room, of nothing else.
+const DAMAGES_MAX: usize = 10_000;
 /// Where a file's salt is in its header.
 const SALT: core::ops::Range<usize> = 20..52;
 /// How much of a lower name goes into the name of what lost its own.
@@ -437,12 +440,11 @@ impl Format for Native {
     fn begin_turn(&self) -> io::Result<bool> {
         let mut epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(births) = &self.births else { return Ok(false) };
-        if births.is_behind() {
+        match *epoch {
             // The turn before was not ended. What was born since waits for the next.
-            return Ok(true);
-        }
-        if *epoch != EpochState::Used {
-            return Ok(false);
+            EpochState::Used | EpochState::Unused if births.is_behind() => return Ok(true),
+            EpochState::Used => {}
+            _ => return Ok(false),
         }
         births.begin().map_err(plain)?;
         *epoch = EpochState::Unused;
@@ -473,8 +475,12 @@ impl Format for Native {
             return Ok(Looked { interrupted: Some(Interrupted::Change), ..Looked::default() });
         }
         let mut damages = Vec::new();
-        let report = |damage: bywash_files::Damage| damages.push(damage.to_string());
+        let report = |damage: bywash_files::Damage| {
+            damages.push(damage.to_string());
+            if damages.len() < DAMAGES_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
         let checked = bywash_files::fsck::check(&self.client, &header, keys, &*file, report).map_err(plain)?;
+        damages.extend((damages.len() >= DAMAGES_MAX).then(|| "what comes after that was not looked at".to_owned()));
         match damages.is_empty() {
             false if self.is_unborn(&file) => Ok(Looked { interrupted: Some(Interrupted::Birth), ..Looked::default() }),
             _ => Ok(Looked { good_bytes: checked.good_bytes, damages, interrupted: None }),

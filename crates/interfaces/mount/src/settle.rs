@@ -21,6 +21,8 @@ pub(crate) enum Due {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<(Instant, Arc<Node>)>,
+    /// Those that could not be settled.
+    failed: VecDeque<(Instant, Arc<Node>)>,
     turn: Option<Instant>,
     is_ended: bool,
 }
@@ -46,9 +48,16 @@ impl Settler {
         self.changed.notify_one();
     }
 
+    /// One that could not be is tried again, however many there are: not sooner.
+    pub(crate) fn add_failed(&self, node: Arc<Node>) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.failed.push_back((Instant::now() + WAIT, node));
+    }
+
     /// Whether no more should wait.
     pub(crate) fn is_full(&self) -> bool {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).waiting.len() >= WAITING_MAX
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.waiting.len() + queue.failed.len() >= WAITING_MAX
     }
 
     /// The next that has waited long enough; none at the end.
@@ -57,8 +66,10 @@ impl Settler {
         loop {
             let now = Instant::now();
             let turn = *queue.turn.get_or_insert(now + self.turn);
+            let retry = queue.failed.front().map(|(due, _)| *due);
             let wait = match queue.waiting.front() {
                 _ if queue.is_ended => return None,
+                _ if retry.is_some_and(|retry| retry <= now) => return queue.failed.pop_front().map(|(_, node)| Due::File(node)),
                 Some((due, _)) if *due <= now || queue.waiting.len() > WAITING_MAX => {
                     return queue.waiting.pop_front().map(|(_, node)| Due::File(node));
                 }
@@ -69,6 +80,7 @@ impl Settler {
                 Some((due, _)) => (*due).min(turn) - now,
                 None => turn - now,
             };
+            let wait = retry.map_or(wait, |retry| wait.min(retry - now));
             queue = self.changed.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
     }

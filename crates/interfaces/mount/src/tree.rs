@@ -294,7 +294,7 @@ impl Tree {
             // One that is open again comes back when it is closed.
             if opened.count == 0 && self.settle(&node, &mut opened).is_err() {
                 opened.is_queued = true;
-                self.settler.add(node.clone());
+                self.settler.add_failed(node.clone());
             }
             drop(opened);
             // The kernel may have forgotten it meanwhile.
