@@ -3,7 +3,7 @@
 use super::engines::EngineArgs;
 use super::keys::KeyArgs;
 use super::tree::{Plan, Way, check_paths};
-use super::work::{Job, Outcome, WorkArgs, WriteArgs};
+use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, failure_between, io_failure, stream};
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;
@@ -118,7 +118,7 @@ impl Run<'_> {
         let draft = Draft::new(item.target_spot()).map_err(|error| io_failure(&item.target, &error))?;
         let opened = self.open(job, source, &metadata, &header, &draft);
         let (bytes, journal) = opened.map_err(|error| failure_between(&item.source, &item.target, &error))?;
-        Ok(Outcome::Drafted { draft, bytes, read: Box::new(metadata), journal })
+        Ok(Outcome::Ready { result: Ready::New(draft), bytes, read: Box::new(metadata), journal })
     }
 
     /// What is there under the result's name: kept if it is from an earlier run, for a source's time and length are its result's.
@@ -143,7 +143,7 @@ impl Run<'_> {
         let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
         let is_same = Whole::new(&sealer, header, job.threads(read.len()), job.progress).is_text_of(&source, &file);
         match is_same.map_err(|error| failed(&error))? {
-            true => Ok(Outcome::WasVerified { file, bytes, read: Box::new(read), journal: None }),
+            true => Ok(Outcome::Ready { result: Ready::Kept(file), bytes, read: Box::new(read), journal: None }),
             false => Err(Failure::failed(format!(
                 "{} is there already, and is not its source's text; --force does it anew",
                 item.target.display()

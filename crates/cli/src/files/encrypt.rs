@@ -3,7 +3,7 @@
 use super::engines::EngineArgs;
 use super::keys::LockArgs;
 use super::tree::{Plan, Way, check_paths};
-use super::work::{Job, Outcome, WorkArgs, WriteArgs};
+use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, failure_between, io_failure, stream};
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;
@@ -143,7 +143,7 @@ impl Run<'_> {
         }
         let draft = Draft::new(item.target_spot()).map_err(|error| io_failure(&item.target, &error))?;
         self.seal(job, &source, &metadata, &draft).map_err(|error| failure_between(&item.source, &item.target, &error))?;
-        Ok(Outcome::Drafted { draft, bytes: metadata.len(), read: Box::new(metadata), journal: None })
+        Ok(Outcome::Ready { result: Ready::New(draft), bytes: metadata.len(), read: Box::new(metadata), journal: None })
     }
 
     fn seal(&self, job: &Job<'_>, source: &File, metadata: &Metadata, draft: &Draft) -> Result<(), Error> {
@@ -169,12 +169,7 @@ impl Run<'_> {
         if there.len() != header.geometry().file_len(read.len()) {
             return Err(is_other());
         }
-        let kinds = |kinds: &mut dyn Iterator<Item = Option<SlotKind>>| {
-            let mut kinds: Vec<_> = kinds.map(|kind| kind.map(|kind| kind as u8)).collect();
-            kinds.sort_unstable();
-            kinds
-        };
-        if kinds(&mut header.slots().iter().map(Slot::kind)) != kinds(&mut self.locks.iter().map(|lock| Some(lock.kind()))) {
+        if sorted(header.slots().iter().map(Slot::kind)) != sorted(self.locks.iter().map(|lock| Some(lock.kind()))) {
             return refused("for others, or opens in other ways");
         }
         let bytes = read.len();
@@ -194,8 +189,15 @@ impl Run<'_> {
         let sealer = self.sealer(header.aead(), keys);
         let is_same = Whole::new(&sealer, &header, job.threads(bytes), job.progress).is_text_of(&file, &source);
         match is_same.map_err(|error| failure(target, &error))? {
-            true => Ok(Outcome::WasVerified { file, bytes, read: Box::new(read), journal: None }),
+            true => Ok(Outcome::Ready { result: Ready::Kept(file), bytes, read: Box::new(read), journal: None }),
             false => refused("and is not its source's text, or damaged"),
         }
     }
+}
+
+/// Numbers of kinds, to be compared; `None` is a later version's.
+fn sorted(kinds: impl Iterator<Item = Option<SlotKind>>) -> Vec<Option<u8>> {
+    let mut numbers: Vec<_> = kinds.map(|kind| kind.map(|kind| kind as u8)).collect();
+    numbers.sort_unstable();
+    numbers
 }

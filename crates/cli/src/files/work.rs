@@ -63,14 +63,20 @@ impl WriteArgs {
 
 /// What became of a file.
 pub(super) enum Outcome {
-    /// Written, but not yet there; `read` is of the source as it was opened, `journal` what goes when the source goes.
-    Drafted { draft: Draft, bytes: u64, read: Box<Metadata>, journal: Option<PathBuf> },
+    /// Written, or found and compared with its source; `read` is of that as it was opened, `journal` what goes when it goes.
+    Ready { result: Ready, bytes: u64, read: Box<Metadata>, journal: Option<PathBuf> },
     /// It was there already, from an earlier run.
     WasDone { bytes: u64 },
-    /// The same, and it was compared with its source; `file` is it, and the rest as above.
-    WasVerified { file: File, bytes: u64, read: Box<Metadata>, journal: Option<PathBuf> },
     /// Looked at, all of it.
     Checked { bytes: u64 },
+}
+
+/// A result on its way to the disk.
+pub(super) enum Ready {
+    /// Without its name.
+    New(Draft),
+    /// There already, from an earlier run.
+    Kept(File),
 }
 
 /// What a thread knows while it works on a file.
@@ -117,14 +123,6 @@ impl Report {
     }
 }
 
-/// What is to be there.
-enum Ready {
-    /// Without its name.
-    New(Draft),
-    /// There already, and verified.
-    Kept(File),
-}
-
 /// A file that waits for its name, and for its source to be removed.
 struct Finished<'a> {
     item: &'a Item,
@@ -158,12 +156,7 @@ impl WorkArgs {
             let mut batch = Vec::new();
             while let Some(item) = plan.items.get(next.fetch_add(1, Relaxed)) {
                 match work(&Job { item, progress: &progress, all_threads, is_alone }) {
-                    Ok(Outcome::Drafted { draft, bytes, read, journal }) => {
-                        batch.push(Finished { item, result: Ready::New(draft), bytes, read, journal });
-                    }
-                    Ok(Outcome::WasVerified { file, bytes, read, journal }) => {
-                        batch.push(Finished { item, result: Ready::Kept(file), bytes, read, journal });
-                    }
+                    Ok(Outcome::Ready { result, bytes, read, journal }) => batch.push(Finished { item, result, bytes, read, journal }),
                     Ok(Outcome::WasDone { bytes }) => report.add(Line::good(item, true, "done before", bytes)),
                     Ok(Outcome::Checked { bytes }) => report.add(Line::good(item, false, "good", bytes)),
                     Err(failure) => report.add(Line::bad(item, writes.is_some(), failure)),
@@ -251,7 +244,7 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
     let (mut folders, mut named) = (BTreeMap::new(), Vec::new());
     for Finished { item, result, bytes, read, journal } in batch.drain(..) {
         let synced = if is_synced { Ok(()) } else { result.file().sync_all() };
-        let status = if matches!(result, Ready::Kept(_)) { "done before" } else { "done" };
+        let status = result.status();
         match synced.and_then(|()| result.publish(&item.target, writes.replaces())) {
             Ok(()) => {
                 folders.insert(folder_of(&item.target), item.target_spot());
@@ -280,6 +273,13 @@ impl Ready {
         match self {
             Self::New(draft) => &draft.file,
             Self::Kept(file) => file,
+        }
+    }
+
+    fn status(&self) -> &'static str {
+        match self {
+            Self::New(_) => "done",
+            Self::Kept(_) => "done before",
         }
     }
 

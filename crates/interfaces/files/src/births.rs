@@ -150,13 +150,15 @@ impl Births {
         match Header::read(Reader { disk, at: 0 }) {
             Ok(header) if !self.is_of_unsettled(header.salt()) => Ok(Fate::Settled),
             Ok(header) => {
-                let mut is_unreadable = false;
+                let (mut is_damaged, mut is_unreadable) = (false, false);
                 let keys = open(&header)?;
-                let mut is_damaged = false;
                 fsck::check(client, &header, keys, disk, |damage| {
-                    is_unreadable |= damage.kind == DamageKind::Unreadable;
-                    is_damaged |= damage.kind != DamageKind::Unreadable;
-                    if is_damaged { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                    if damage.kind == DamageKind::Unreadable {
+                        is_unreadable = true;
+                        return ControlFlow::Continue(());
+                    }
+                    is_damaged = true;
+                    ControlFlow::Break(())
                 })?;
                 match (is_damaged, is_unreadable) {
                     (true, _) => Ok(Fate::Emptied),

@@ -219,11 +219,8 @@ impl Journals for FolderJournals {
         for entry in std::fs::read_dir(&self.0)? {
             let path = entry?.path();
             let is_journal = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(JOURNAL_PREFIX.as_bytes()));
-            let has_salt = |path: &Path| {
-                let (file, _) = open_regular(path, false).ok()?;
-                Header::read(file).ok().filter(|header| header.salt() == salt)
-            };
-            if !is_journal && has_salt(&path).is_some() {
+            let header = || Header::read(open_regular(&path, false)?.0);
+            if !is_journal && header().is_ok_and(|header| header.salt() == salt) {
                 owners.push(path.display().to_string());
             }
         }

@@ -41,11 +41,12 @@ impl Tree {
 
     /// The kernel is told of an entry.
     pub(crate) fn enter(&self, stat: &Stat, parent: &Arc<Node>, lower: std::ffi::CString) -> io::Result<FileAttr> {
-        let was_known = self.nodes.known(self.nodes.number(stat.st_dev, stat.st_ino)).is_some();
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let was_known_file = is_file && self.nodes.known(self.nodes.number(stat.st_dev, stat.st_ino)).is_some();
         let node = self.nodes.enter(stat, parent, lower);
         let file = if node.kind == FileType::RegularFile { node.opened().file.clone() } else { None };
         // Whoever stored it just now, so that it is not open any more, did so after it was looked at.
-        let anew = if was_known && file.is_none() { node.stat(&*self.format, &self.unsynced).ok() } else { None };
+        let anew = if was_known_file && file.is_none() { node.stat(&*self.format, &self.unsynced).ok() } else { None };
         self.described(&node, anew.as_ref().unwrap_or(stat), file).inspect_err(|_| self.nodes.forget(node.ino, 1))
     }
 

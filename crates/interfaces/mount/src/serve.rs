@@ -47,20 +47,22 @@ fn believed(attr: &FileAttr) -> &'static Duration {
 }
 
 fn number(error: &io::Error) -> Errno {
-    let Some(number) = error.raw_os_error() else {
-        tracing::error!("{error}");
-        return Errno::EIO;
-    };
-    Errno::from_i32(number)
+    number_or_log(error, format_args!("{error}"))
 }
 
 /// The same of a file, whose number the log then has: its name is nobody's business there.
 fn number_of(ino: INodeNo, error: &io::Error) -> Errno {
-    let Some(number) = error.raw_os_error() else {
-        tracing::error!("file {ino} (find -inum {ino}): {error}", ino = ino.0);
-        return Errno::EIO;
-    };
-    Errno::from_i32(number)
+    number_or_log(error, format_args!("file {ino} (find -inum {ino}): {error}", ino = ino.0))
+}
+
+fn number_or_log(error: &io::Error, words: std::fmt::Arguments<'_>) -> Errno {
+    error.raw_os_error().map_or_else(
+        || {
+            tracing::error!("{words}");
+            Errno::EIO
+        },
+        Errno::from_i32,
+    )
 }
 
 impl Served {

@@ -8,8 +8,9 @@
 //!
 //! A launch costs tens of microseconds whatever is in it. So what waits of one algorithm and direction, of any sessions and sizes, goes in one launch: small ones first, as long as an
 //! additional one costs those that are in less than another launch would cost those that are not. A launch that is short of work beside a long queue is filled in any case. And what
-//! the processor would have done by the end of the launch is left to it, and so is all of it where that is done hardly later without a launch. Nobody waits for company where latency counts, which is the default: while one launch runs the next
-//! gathers by itself. Otherwise a launch that would be mostly hand-over may be put off, by [`Setting::wait_ns`] at most, while requests come fast enough and that has paid lately.
+//! the processor would have done by the end of the launch is left to it, and so is all of it where that is done hardly later without a launch. Nobody waits for company where latency counts,
+//! which is the default: while one launch runs the next gathers by itself. Otherwise a launch that would be mostly hand-over may be put off, by [`Setting::wait_ns`] at most, while requests come
+//! fast enough and that has paid lately.
 //!
 //! # Cutting
 //!
