@@ -12,7 +12,7 @@ Exit codes:
     4  something may not be read, written or connected to
     5  a configuration file cannot be read or understood
     6  `bench --fail-under`: something is slower than allowed
-    7  `decrypt`, `fsck`, `mount`: wrong passphrase, or no key that opens a file
+    7  `decrypt`, `fsck`, `mount`, `rekey`: wrong passphrase, or no key that opens a file
     8  `decrypt`, `fsck`, `mount`: a file is damaged, truncated, or not encrypted at all
   125  `run`: Bywash failed before the command was started
   126  `run`: the command cannot be executed
@@ -53,6 +53,10 @@ pub(crate) enum Command {
     Encrypt(crate::files::encrypt::Args),
     /// Decrypt files, folders or a stream
     Decrypt(crate::files::decrypt::Args),
+    /// Tell what files and volumes are sealed with, and who can open them
+    Info(crate::files::info::Args),
+    /// Exchange a passphrase or another key of files and volumes, add some, remove some
+    Rekey(crate::files::rekey::Args),
     /// Make a volume, or show one as the files in it: an encrypted folder under any program
     Mount(crate::files::mount::Args),
     /// Take a mounted volume away; when this returns, all is on the disk

@@ -38,12 +38,14 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// What the process exits with.
     pub(crate) exit: Exit,
+    /// Whether it would be the same for whatever else was to be done.
+    pub(crate) is_for_all: bool,
 }
 
 impl Failure {
     /// A failure with its exit code.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { message: shown(message.into()), exit }
+        Self { message: shown(message.into()), exit, is_for_all: false }
     }
 
     /// [`Exit::Failed`].

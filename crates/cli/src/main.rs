@@ -7,7 +7,7 @@
 //! | `cuse` | `/dev/crypto` for all programs of a machine whose kernel has CUSE |
 //! | `top`, `stats`, `record` | a broker watched, counted, recorded |
 //! | `key` | the broker's vault: private keys that no server holds |
-//! | `encrypt`, `decrypt`, `fsck`, `keygen` | files that only their readers read |
+//! | `encrypt`, `decrypt`, `info`, `rekey`, `fsck`, `keygen` | files that only their readers read |
 //! | `mount`, `umount` | a folder of such files, as a file system |
 //! | `calibrate`, `bench` | what operations cost, and where they are fastest |
 //! | `reproduce` | the papers' experiments, run again |
@@ -66,6 +66,8 @@ fn main() -> ExitCode {
         Command::Cuse(args) => cuse::run(&args),
         Command::Encrypt(args) => files::encrypt::run(&args),
         Command::Decrypt(args) => files::decrypt::run(&args),
+        Command::Info(args) => files::info::run(&args),
+        Command::Rekey(args) => files::rekey::run(&args),
         Command::Mount(args) => files::mount::run(&args),
         Command::Umount(args) => files::umount::run(&args),
         Command::Fsck(args) => files::fsck::run(&args),

@@ -13,43 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
+use support::place::{Place, flip, text};
 use support::{Running, bywash, eventually, refused, stderr, stdout, succeed};
-
-/// A folder with a key file and a passphrase file.
-struct Place {
-    folder: tempfile::TempDir,
-}
-
-impl Place {
-    fn new() -> Self {
-        let place = Self { folder: tempfile::tempdir().unwrap() };
-        succeed(bywash().arg("keygen").arg("--key-file").arg(place.at("key")));
-        fs::write(place.at("passphrase"), "correct horse\n").unwrap();
-        fs::set_permissions(place.at("passphrase"), fs::Permissions::from_mode(0o600)).unwrap();
-        place
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        fs::create_dir_all(self.at(name).parent().unwrap()).unwrap();
-        fs::write(self.at(name), bytes).unwrap();
-        self.at(name)
-    }
-
-    /// The command in this folder, with its key file.
-    fn bywash(&self, arguments: &[&str]) -> Command {
-        let mut command = bywash();
-        command.current_dir(self.folder.path()).args(arguments).args(["-k", "key"]);
-        command
-    }
-
-    fn refused(&self, arguments: &[&str], exit: i32, says: &str) -> Output {
-        refused(&mut self.bywash(arguments), exit, says)
-    }
-}
 
 fn piped(command: &mut Command, input: &[u8]) -> Output {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -60,16 +25,6 @@ fn piped(command: &mut Command, input: &[u8]) -> Output {
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
     output
-}
-
-fn text(len: usize) -> Vec<u8> {
-    (0..len).map(|at| (at / 3) as u8).collect()
-}
-
-fn flip(path: &Path, at: usize) {
-    let mut bytes = fs::read(path).unwrap();
-    bytes[at] ^= 1;
-    fs::write(path, bytes).unwrap();
 }
 
 #[test]
@@ -143,6 +98,10 @@ fn folders_are_resumed_and_links_and_devices_left_alone() {
     let first = succeed(&mut place.bywash(&["encrypt", "-R", "tree", "-o", "out", "--json"]));
     let report: serde_json::Value = serde_json::from_slice(&first.stdout).unwrap();
     assert_eq!((report["files"].as_array().unwrap().len(), &report["passed_over"]), (3, &serde_json::json!(2)));
+    let why = |at: usize| report["passed_over_files"][at]["why"].as_str().unwrap().to_owned();
+    assert_eq!([why(0), why(1)], ["a symbolic link, made again", "a device, pipe or socket"]);
+    let named = succeed(&mut place.bywash(&["encrypt", "-R", "tree", "-o", "out", "-v"]));
+    assert!(stderr(&named).contains("tree/pipe: passed over: a device"), "{}", stderr(&named));
     assert_eq!(fs::read_link(place.at("out/b/up")).unwrap(), Path::new(".."));
     assert!(!place.at("out/pipe").exists() && !place.at("out/pipe.bywash").exists());
 
@@ -415,7 +374,7 @@ fn what_is_no_file_is_written_to_and_not_replaced() {
     // A link is what it leads to; one that leads nowhere is left alone.
     place.write("real", b"old");
     symlink("real", place.at("link")).unwrap();
-    place.refused(&["decrypt", "file.bywash", "-o", "link"], 1, "real: File exists");
+    place.refused(&["decrypt", "file.bywash", "-o", "link"], 1, "real: it is there already");
     succeed(&mut place.bywash(&["decrypt", "file.bywash", "-f", "-o", "link"]));
     assert!(place.at("link").is_symlink() && fs::read(place.at("real")).unwrap() == b"text");
     symlink("nowhere", place.at("dangling")).unwrap();

@@ -4,6 +4,7 @@ use bywash_client::{Client, Config};
 use bywash_files::power::World;
 use bywash_files::{Aead, Container, FileKeys, Header, KEY_BYTES, Keyring, Lock, fsck, new_file};
 use std::sync::LazyLock;
+use std::sync::atomic::AtomicU64;
 
 const KEY: [u8; KEY_BYTES] = [7; KEY_BYTES];
 static CLIENT: LazyLock<Client> = LazyLock::new(|| Client::new(Config::default()));
@@ -26,6 +27,13 @@ pub fn encrypted_file(bytes: &[u8]) {
     };
     let checked = fsck::check(&CLIENT, &header, again(), &*disk, count).expect("an engine");
     assert_eq!(checked.damaged, found);
+    let saved = world.open("saved");
+    let (of_saved, runs) = fsck::salvage(&CLIENT, &header, again(), &*disk, &*saved, &AtomicU64::new(0)).expect("room for a text");
+    assert_eq!((of_saved, runs.iter().map(|run| run.chunks).sum()), (checked, found));
+    // Another lock, and the file goes on being what it is.
+    if let Ok(other) = header.with_slots(&again(), &[0], &[Lock::key_file(&[9; KEY_BYTES])]) {
+        assert!(other.is_authentic(&keys) && Header::parse(other.bytes()).expect("its own bytes") == other);
+    }
     let Ok(container) = Container::open(&CLIENT, &header, again(), disk, &*world.journals()) else {
         assert!(found > 0, "what does not open is damaged");
         return;

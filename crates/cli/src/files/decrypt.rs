@@ -4,15 +4,16 @@ use super::engines::EngineArgs;
 use super::keys::KeyArgs;
 use super::tree::{Plan, Way, check_paths};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
-use super::{client, failure, failure_between, io_failure, stream};
+use super::{client, failure, failure_between, io_failure, is_other, stream};
 use crate::failure::{Exit, Failure};
+use crate::terminal::{bytes, say};
 use bywash_client::Client;
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
-use bywash_files::place::{Draft, complete, open_regular};
-use bywash_files::{Container, Error, Header, Keyring, NonceSource, Sealer, Whole};
+use bywash_files::place::{Draft, Spot, complete, copy_metadata, open_regular, sync_folder_of};
+use bywash_files::{Container, Error, Header, Keyring, NonceSource, Sealer, Whole, fsck};
 use std::fs::{File, Metadata};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -29,6 +30,7 @@ Examples:
   bywash decrypt -i me.identity -o - report.ods.bywash | less
   bywash decrypt -R -k backup.key -o ~/restored /mnt/backup
   bywash decrypt -i me.identity < src.tar.bywash | tar x
+  bywash decrypt --salvage film.mkv.bywash       film.mkv, or of a damaged file film.mkv.salvaged
 
 A result is there whole and authentic, or not at all. To stdout goes only text that proved
 authentic, but of a file that is damaged or truncated what comes before the damage has gone out
@@ -48,6 +50,10 @@ pub(crate) struct Args {
     keys: KeyArgs,
     #[command(flatten)]
     writes: WriteArgs,
+    /// Of a damaged file, write what is good: to a file with .salvaged added to its name, with zeros
+    /// where something is lost
+    #[arg(long, conflicts_with_all = ["verify", "remove_source"])]
+    salvage: bool,
     #[command(flatten)]
     engines: EngineArgs,
     #[command(flatten)]
@@ -83,6 +89,9 @@ impl Run<'_> {
 
     fn stream(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
         stream::refuse_options_of_files(&self.args.work, self.args.writes)?;
+        if self.args.salvage {
+            return Err(Failure::new(Exit::Usage, "--salvage needs a file, not a stream; name it, and one to write to"));
+        }
         let stdin = [PathBuf::from("stdin")];
         let sink = stream::Sink::new(self.args.output.as_deref(), self.args.writes.replaces())?;
         for place in if is_stdin { &stdin[..] } else { &self.args.paths } {
@@ -117,8 +126,38 @@ impl Run<'_> {
         }
         let draft = Draft::new(item.target_spot()).map_err(|error| io_failure(&item.target, &error))?;
         let opened = self.open(job, source, &metadata, &header, &draft);
-        let (bytes, journal) = opened.map_err(|error| failure_between(&item.source, &item.target, &error))?;
+        let (bytes, journal) = match opened {
+            Err(Error::Damaged(_) | Error::Truncated { .. }) if self.args.salvage => return self.salvage(job, &header),
+            opened => opened.map_err(|error| failure_between(&item.source, &item.target, &error))?,
+        };
         Ok(Outcome::Ready { result: Ready::New(draft), bytes, read: Box::new(metadata), journal })
+    }
+
+    /// Writes what is good of a damaged file, under a name that does not pass for the whole.
+    fn salvage(&self, job: &Job<'_>, header: &Header) -> Result<Outcome, Failure> {
+        let (item, path) = (job.item, &job.item.source);
+        let saved = salvaged(&item.target);
+        let failed = |error: Error| failure_between(path, &saved, &error);
+        let (source, metadata) = open_regular(item.source_spot(), item.is_named()).map_err(|error| io_failure(path, &error))?;
+        if FolderJournals::beside(path).find(header.salt()).map_err(|error| io_failure(path, &error))?.is_some() {
+            let why = "its writer was interrupted and left a journal; run `bywash fsck --recover` first";
+            return Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())));
+        }
+        let keys = self.keyring.open(header).map_err(failed)?;
+        let spot = Spot { path: &saved, ..item.target_spot() };
+        let draft = Draft::new(spot).map_err(|error| io_failure(&saved, &error))?;
+        let (checked, places) = fsck::salvage(&self.client, header, keys, &source, &draft.file, job.progress).map_err(failed)?;
+        let publish = || {
+            copy_metadata(&source, &metadata, &draft.file)?;
+            draft.file.sync_all()?;
+            draft.publish(&saved, self.args.writes.replaces())?;
+            sync_folder_of(spot)
+        };
+        publish().map_err(|error| io_failure(&saved, &error))?;
+        places.iter().for_each(|place| say!("{}: {place}", path.display()));
+        let (damaged, chunks, good) = (checked.damaged, checked.chunks, bytes(checked.good_bytes));
+        let why = format!("{}: {damaged} of {chunks} chunks damaged; {good} of text saved in {}", path.display(), saved.display());
+        Ok(Outcome::Damaged { failure: Failure::new(Exit::Damaged, why), places, saved: Some(saved) })
     }
 
     /// What is there under the result's name: kept if it is from an earlier run, for a source's time and length are its result's.
@@ -128,7 +167,7 @@ impl Run<'_> {
         // Who has no key for it is told so, whatever is there.
         let keys = self.keyring.open(header).map_err(|error| failed(&error))?;
         if !there.is_file() || !is_of(header, &read, there) {
-            return Err(io_failure(&item.target, &rustix::io::Errno::EXIST.into()));
+            return Err(is_other(&item.target));
         }
         if !self.args.writes.verifies() {
             return Ok(Outcome::WasDone { bytes });
@@ -138,7 +177,7 @@ impl Run<'_> {
         let journals = FolderJournals::beside(&item.source);
         if journals.find(header.salt()).map_err(|error| io_failure(&item.source, &error))?.is_some() {
             // What that holds counts, and lengths say nothing.
-            return Err(io_failure(&item.target, &rustix::io::Errno::EXIST.into()));
+            return Err(is_other(&item.target));
         }
         let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
         let is_same = Whole::new(&sealer, header, job.threads(read.len()), job.progress).is_text_of(&source, &file);
@@ -180,6 +219,13 @@ impl Run<'_> {
         complete(&source, metadata, &draft.file, verifies, is_same)?;
         Ok((len, None))
     }
+}
+
+/// What a part of a file is called instead of its name.
+fn salvaged(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".salvaged");
+    name.into()
 }
 
 /// Writes a container's text into an empty file; its length.

@@ -4,7 +4,7 @@ use super::engines::EngineArgs;
 use super::keys::LockArgs;
 use super::tree::{Plan, Way, check_paths};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
-use super::{client, failure, failure_between, io_failure, stream};
+use super::{client, failure, failure_between, io_failure, is_other, stream};
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;
 use bywash_files::place::{Draft, complete, open_regular};
@@ -159,15 +159,14 @@ impl Run<'_> {
     fn earlier(&self, job: &Job<'_>, source: File, read: Metadata, there: &Metadata) -> Result<Outcome, Failure> {
         use std::os::unix::fs::MetadataExt;
         let target = &job.item.target;
-        let is_other = || io_failure(target, &rustix::io::Errno::EXIST.into());
         let refused = |why: &str| Err(Failure::failed(format!("{} is there already, {why}; --force does it anew", target.display())));
         if !there.is_file() || (there.mtime(), there.mtime_nsec()) != (read.mtime(), read.mtime_nsec()) {
-            return Err(is_other());
+            return Err(is_other(target));
         }
         let (file, _) = open_regular(job.item.target_spot(), false).map_err(|error| io_failure(target, &error))?;
-        let header = Header::read(&file).map_err(|_| is_other())?;
+        let header = Header::read(&file).map_err(|_| is_other(target))?;
         if there.len() != header.geometry().file_len(read.len()) {
-            return Err(is_other());
+            return Err(is_other(target));
         }
         if sorted(header.slots().iter().map(Slot::kind)) != sorted(self.locks.iter().map(|lock| Some(lock.kind()))) {
             return refused("for others, or opens in other ways");

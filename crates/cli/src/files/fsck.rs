@@ -17,11 +17,9 @@ use bywash_mount::format::{Format, Interrupted};
 use bywash_mount::fsck::Finding;
 use serde_json::json;
 use std::fs::File;
-use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// `bywash fsck`
 #[derive(Debug, clap::Args)]
@@ -161,17 +159,14 @@ fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Resu
         let (written, _) = open_regular_rw(job.item.source_spot(), job.item.is_named()).map_err(|error| io_failure(path, &error))?;
         recover(&header, &keys, &written, &journals).map_err(|error| failed(&error))?;
     }
-    let report = |damage: bywash_files::Damage| {
-        say!("{}: {damage}", path.display());
-        ControlFlow::Continue(())
-    };
-    let checked = fsck::check(client, &header, keys, &file, report).map_err(|error| failed(&error))?;
-    job.progress.fetch_add(checked.good_bytes, Relaxed);
+    let (checked, places) = fsck::damaged_runs(client, &header, keys, &file, u64::MAX, job.progress).map_err(|error| failed(&error))?;
+    places.iter().for_each(|place| say!("{}: {place}", path.display()));
     match checked.damaged {
         0 => Ok(Outcome::Checked { bytes: checked.good_bytes }),
         damaged => {
-            let why = format!("{damaged} of {} chunks damaged; restore the file from a copy", checked.chunks);
-            Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())))
+            let way_out = "restore the file from a copy, or save what is good with `bywash decrypt --salvage`";
+            let why = format!("{}: {damaged} of {} chunks damaged; {way_out}", path.display(), checked.chunks);
+            Ok(Outcome::Damaged { failure: Failure::new(Exit::Damaged, why), places, saved: None })
         }
     }
 }

@@ -70,6 +70,67 @@ impl KeyArgs {
     }
 }
 
+/// Who may open files that are there, from now on.
+#[derive(Debug, clap::Args)]
+pub(super) struct NewKeyArgs {
+    /// A new passphrase, asked for on the terminal; it is if nothing else is given
+    #[arg(long)]
+    new_passphrase: bool,
+    /// A new passphrase: the first line of this file
+    #[arg(long, value_name = "FILE")]
+    new_passphrase_file: Option<PathBuf>,
+    /// A new passphrase: the first line of what this descriptor gives
+    #[arg(long, value_name = "N")]
+    new_passphrase_fd: Option<u32>,
+    /// A new key file; again for more
+    #[arg(long, value_name = "FILE")]
+    new_key_file: Vec<PathBuf>,
+    /// A new recipient, as for `bywash encrypt -r`; again for more
+    #[arg(long, value_name = "RECIPIENT|FILE")]
+    new_recipient: Vec<String>,
+}
+
+impl NewKeyArgs {
+    /// Whether none was given.
+    pub(super) fn is_empty(&self) -> bool {
+        self.is_passphrase_alone() && !self.has_passphrase()
+    }
+
+    /// Whether nothing but a passphrase was given.
+    pub(super) fn is_passphrase_alone(&self) -> bool {
+        self.new_key_file.is_empty() && self.new_recipient.is_empty()
+    }
+
+    /// Whether a passphrase is going to be asked for.
+    pub(super) fn is_typed(&self) -> bool {
+        self.new_passphrase && self.new_passphrase_file.is_none() && self.new_passphrase_fd.is_none() || self.is_empty()
+    }
+
+    fn has_passphrase(&self) -> bool {
+        self.new_passphrase || self.new_passphrase_file.is_some() || self.new_passphrase_fd.is_some()
+    }
+
+    fn secrets(&self) -> SecretArgs {
+        SecretArgs {
+            passphrase: self.new_passphrase,
+            passphrase_file: self.new_passphrase_file.clone(),
+            passphrase_fd: self.new_passphrase_fd,
+            key_file: self.new_key_file.clone(),
+        }
+    }
+
+    /// The new passphrase alone, for what opens with nothing else; asked for if none was given.
+    pub(super) fn passphrase(&self) -> Result<SecretBytes, Failure> {
+        self.secrets().passphrase(NEW)?.map_or_else(|| ask(NEW), Ok)
+    }
+
+    /// The locks, and a keyring with which files that have them are known again. A passphrase is asked for if nothing was given.
+    pub(super) fn locks(&self, client: &Client) -> Result<(Vec<Lock>, Keyring), Failure> {
+        let secrets = SecretArgs { passphrase: self.new_passphrase || self.is_empty(), ..self.secrets() };
+        locks_of(&secrets, &self.new_recipient, NEW, client)
+    }
+}
+
 /// What a volume is opened with, or made with.
 #[derive(Debug, clap::Args)]
 pub(super) struct VolumeArgs {
@@ -95,12 +156,12 @@ impl VolumeArgs {
 }
 
 impl SecretArgs {
-    fn passphrase(&self, is_new: bool) -> Result<Option<SecretBytes>, Failure> {
+    fn passphrase(&self, asked: Asked) -> Result<Option<SecretBytes>, Failure> {
         match (&self.passphrase_file, self.passphrase_fd) {
-            (Some(_), Some(_)) => Err(Failure::new(Exit::Usage, "--passphrase-file and --passphrase-fd: give one of them")),
+            (Some(_), Some(_)) => Err(Failure::new(Exit::Usage, "a passphrase from a file and one from a descriptor: give one of them")),
             (Some(file), None) => first_line("a passphrase", file).map(Some),
             (None, Some(fd)) => first_line("a passphrase", Path::new(&format!("/dev/fd/{fd}"))).map(Some),
-            (None, None) if self.passphrase => ask(is_new).map(Some),
+            (None, None) if self.passphrase => ask(asked).map(Some),
             (None, None) => Ok(None),
         }
     }
@@ -113,21 +174,7 @@ impl SecretArgs {
 impl LockArgs {
     /// The locks, and a keyring with which files of an earlier run are known again.
     pub(super) fn locks(&self, client: &Client) -> Result<(Vec<Lock>, Keyring), Failure> {
-        let refused = |error: bywash_files::Error| Failure::failed(error.to_string());
-        let (mut locks, mut keyring) = (Vec::new(), Keyring::new());
-        if let Some(passphrase) = self.secrets.passphrase(true)? {
-            locks.push(Lock::passphrase(&passphrase, Argon2Cost::default()).map_err(refused)?);
-            keyring.add_passphrase(passphrase);
-        }
-        for key in self.secrets.key_files()? {
-            locks.push(Lock::key_file(&key));
-            keyring.add_key_file(&key);
-        }
-        for recipient in &self.recipient {
-            for recipient in recipients(client, recipient)? {
-                locks.push(Lock::recipient(&recipient).map_err(refused)?);
-            }
-        }
+        let (locks, keyring) = locks_of(&self.secrets, &self.recipient, FIRST, client)?;
         match locks.is_empty() {
             true => Err(Failure::new(Exit::Usage, "nobody could open it: give -p (a passphrase), -k (a key file) or -r (a recipient)")),
             false => Ok((locks, keyring)),
@@ -135,10 +182,29 @@ impl LockArgs {
     }
 }
 
+fn locks_of(secrets: &SecretArgs, given: &[String], asked: Asked, client: &Client) -> Result<(Vec<Lock>, Keyring), Failure> {
+    let refused = |error: bywash_files::Error| Failure::failed(error.to_string());
+    let (mut locks, mut keyring) = (Vec::new(), Keyring::new());
+    if let Some(passphrase) = secrets.passphrase(asked)? {
+        locks.push(Lock::passphrase(&passphrase, Argon2Cost::default()).map_err(refused)?);
+        keyring.add_passphrase(passphrase);
+    }
+    for key in secrets.key_files()? {
+        locks.push(Lock::key_file(&key));
+        keyring.add_key_file(&key);
+    }
+    for recipient in given {
+        for recipient in recipients(client, recipient)? {
+            locks.push(Lock::recipient(&recipient).map_err(refused)?);
+        }
+    }
+    Ok((locks, keyring))
+}
+
 impl KeyArgs {
     /// The passphrase alone, for what opens with nothing else; asked for if none was given.
     pub(super) fn passphrase(&self) -> Result<SecretBytes, Failure> {
-        self.secrets.passphrase(false)?.map_or_else(|| ask(false), Ok)
+        self.secrets.passphrase(OLD)?.map_or_else(|| ask(OLD), Ok)
     }
 
     /// What was given to open files with; a passphrase is asked for if nothing was.
@@ -146,8 +212,8 @@ impl KeyArgs {
         let mut keyring = Keyring::new();
         let key_files = self.secrets.key_files()?;
         let is_bare = key_files.is_empty() && self.identity.is_empty();
-        let passphrase = match self.secrets.passphrase(false)? {
-            None if is_bare => Some(ask(false)?),
+        let passphrase = match self.secrets.passphrase(OLD)? {
+            None if is_bare => Some(ask(OLD)?),
             given => given,
         };
         passphrase.into_iter().for_each(|passphrase| keyring.add_passphrase(passphrase));
@@ -159,18 +225,33 @@ impl KeyArgs {
     }
 }
 
-/// Asks on the terminal, whatever stdin and stdout are; twice for a new one.
-fn ask(is_new: bool) -> Result<SecretBytes, Failure> {
+/// How a passphrase is asked for.
+#[derive(Clone, Copy)]
+struct Asked {
+    prompt: &'static str,
+    /// Whether twice, since nothing yet tells a slip.
+    is_new: bool,
+}
+
+/// That of files that are there.
+const OLD: Asked = Asked { prompt: "Passphrase: ", is_new: false };
+/// That of files that are to be made.
+const FIRST: Asked = Asked { prompt: "Passphrase: ", is_new: true };
+/// Another one for files that are there.
+const NEW: Asked = Asked { prompt: "New passphrase: ", is_new: true };
+
+/// Asks on the terminal, whatever stdin and stdout are.
+fn ask(asked: Asked) -> Result<SecretBytes, Failure> {
     let no_terminal = |error: std::io::Error| {
         let why = format!("a passphrase is to be asked for and there is no terminal ({error}); give --passphrase-file, -k or -i");
         Failure::new(Exit::Usage, why)
     };
     let terminal = File::options().read(true).write(true).open("/dev/tty").map_err(no_terminal)?;
-    let first = typed(&terminal, "Passphrase: ").map_err(no_terminal)?;
+    let first = typed(&terminal, asked.prompt).map_err(no_terminal)?;
     if first.is_empty() {
         return Err(Failure::failed("an empty passphrase protects nothing; type one, or use -k or -r"));
     }
-    if is_new && typed(&terminal, "The same again: ").map_err(no_terminal)? != first {
+    if asked.is_new && typed(&terminal, "The same again: ").map_err(no_terminal)? != first {
         return Err(Failure::failed("the two passphrases differ; try again"));
     }
     Ok(first)
@@ -260,11 +341,20 @@ fn recipients(client: &Client, given: &str) -> Result<Vec<Recipient>, Failure> {
         Err(error) if given.starts_with("bywash-") && !Path::new(given).exists() => {
             return Err(Failure::new(Exit::Usage, format!("{error}")));
         }
+        Err(_) if is_of_others(given) && !Path::new(given).exists() => {
+            let why = "it is a recipient of another program; bywash encrypts to what `bywash keygen` prints (bywash-x25519-...)";
+            return Err(Failure::new(Exit::Usage, format!("{given}: {why}")));
+        }
         Err(_) => {}
     }
     let text = read_text(Path::new(given))?;
     let parse = |(number, line): (usize, &str)| line.trim().parse().map_err(|error| Failure::config(format!("{given}:{number}: {error}")));
     meant(&text).map(parse).collect()
+}
+
+/// Whether that is how age, ssh or OpenPGP name somebody.
+fn is_of_others(given: &str) -> bool {
+    ["age1", "ssh-", "0x"].iter().any(|start| given.starts_with(start)) || given.contains('@')
 }
 
 /// The identities in a file, or the one in the broker's vault.

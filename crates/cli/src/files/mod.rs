@@ -1,4 +1,4 @@
-//! `bywash encrypt`, `decrypt`, `fsck`, `keygen`, `mount` and `umount`: files that only their readers read.
+//! `bywash encrypt`, `decrypt`, `info`, `rekey`, `fsck`, `keygen`, `mount` and `umount`: files that only their readers read.
 //!
 //! | module | what it knows |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | [`work`] | many files at once, progress, the report |
 //! | [`volume`], [`daemon`], [`private`] | a volume mounted: from here, from a process of its own, for one program alone |
 //! | [`hooked`] | a volume for one program alone, without a mount |
-//! | [`encrypt`], [`decrypt`], [`fsck`], [`keygen`], [`mount`], [`umount`] | the commands |
+//! | [`encrypt`], [`decrypt`], [`info`], [`rekey`], [`fsck`], [`keygen`], [`mount`], [`umount`] | the commands |
 
 mod daemon;
 pub(crate) mod decrypt;
@@ -17,10 +17,12 @@ pub(crate) mod encrypt;
 mod engines;
 pub(crate) mod fsck;
 pub(crate) mod hooked;
+pub(crate) mod info;
 pub(crate) mod keygen;
 mod keys;
 pub(crate) mod mount;
 pub(crate) mod private;
+pub(crate) mod rekey;
 mod stream;
 mod tree;
 pub(crate) mod umount;
@@ -85,5 +87,13 @@ fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
         }
         _ => (Exit::Failed, "check the path and its file system"),
     };
-    Failure::new(exit, format!("{}: {error}; {way_out}", path.display()))
+    let failure = Failure::new(exit, format!("{}: {error}; {way_out}", path.display()));
+    // What has no room for one file has none for the next.
+    Failure { is_for_all: matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded), ..failure }
+}
+
+/// A result that is there already, and is not what this run would make.
+fn is_other(target: &Path) -> Failure {
+    let why = "it is there already, and its time or length is not that of this source; give --force to replace it, or choose another name with -o";
+    Failure::failed(format!("{}: {why}", target.display()))
 }

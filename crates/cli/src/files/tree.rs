@@ -51,8 +51,8 @@ impl Item {
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) items: Vec<Item>,
-    /// What was passed over: links, devices, files that are not meant.
-    pub(super) passed_over: u64,
+    /// What was passed over, and why.
+    pub(super) passed_over: Vec<(PathBuf, &'static str)>,
     /// What could not be looked into.
     pub(super) obstacles: Vec<(PathBuf, io::Error)>,
     /// Folders of sources and of results, outer ones first.
@@ -207,13 +207,21 @@ impl Plan {
                 Ok(target) => {
                     self.items.push(Item { source: path, target, found_in: Some(walk.named.clone()), is_beside: !walk.is_elsewhere })
                 }
-                Err(_) => self.passed_over += 1,
+                Err(_) => self.passed_over.push((path, "there is no name for its result")),
             }
         } else {
+            let why = match () {
+                () if kind.is_symlink() && walk.is_elsewhere => "a symbolic link, made again",
+                () if kind.is_symlink() => "a symbolic link",
+                () if !kind.is_file() => "a device, pipe or socket",
+                () if walk.way == Way::Encrypt && !walk.way.wants(&path) => "encrypted already, by its name",
+                () if !walk.way.wants(&path) => "not encrypted, by its name",
+                () => "left unfinished by another run",
+            };
             if kind.is_symlink() && walk.is_elsewhere {
-                self.links.push((path, beside));
+                self.links.push((path.clone(), beside));
             }
-            self.passed_over += 1;
+            self.passed_over.push((path, why));
         }
         Ok(())
     }

@@ -1,19 +1,22 @@
 //! A volume as the commands have it: opened, mounted, and what can stand in the way of that.
 
 use super::keys::KeyArgs;
+use super::tree::led_to;
 use super::{client, failure, io_failure};
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::Keyring;
-use bywash_files::place::open_regular;
+use bywash_files::place::{Draft, copy_metadata, open_regular, sync_folder_of};
 use bywash_mount::format::Format;
 use bywash_mount::gocryptfs::{self, Config, Gocryptfs, config::CONFIG_BYTES_MAX};
 use bywash_mount::volume::is_volume;
 use bywash_mount::{MountOptions, Mounted, Native, Volume, mount};
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What makes a folder a volume of gocryptfs.
@@ -36,20 +39,53 @@ pub(super) fn is_gocryptfs(folder: &Path) -> bool {
 
 /// Opens a volume of gocryptfs.
 pub(super) fn unlock(folder: &Path, passphrase: &[u8], client: &Client) -> Result<Gocryptfs, Failure> {
-    let path = folder.join(GOCRYPTFS);
+    let (path, bytes, ..) = read_config(folder)?;
+    let opened = Config::parse(&bytes).and_then(|config| Gocryptfs::unlock(&config, passphrase, client));
+    opened.map_err(|error| config_failure(&path, &error))
+}
+
+/// What a volume of gocryptfs is sealed with.
+pub(super) fn config(folder: &Path) -> Result<Config, Failure> {
+    let (path, bytes, ..) = read_config(folder)?;
+    Config::parse(&bytes).map_err(|error| config_failure(&path, &error))
+}
+
+/// Gives a volume of gocryptfs another passphrase; the file that has it.
+pub(super) fn exchange_passphrase(folder: &Path, old: &[u8], new: &[u8], client: &Client) -> Result<PathBuf, Failure> {
+    let (path, bytes, file, metadata) = read_config(folder)?;
+    let failed = |error: io::Error| io_failure(&path, &error);
+    let text = Config::with_passphrase(&bytes, old, new, client).map_err(|error| config_failure(&path, &error))?;
+    // Nothing but this file has the key: what takes its place is tried first.
+    let opened = Config::parse(&text).and_then(|config| Gocryptfs::unlock(&config, new, client));
+    opened.map_err(|error| config_failure(&path, &error))?;
+    let draft = Draft::new(&path).map_err(failed)?;
+    draft.file.write_all_at(&text, 0).map_err(failed)?;
+    copy_metadata(&file, &metadata, &draft.file).map_err(failed)?;
+    draft.file.sync_all().map_err(failed)?;
+    draft.publish(&path, true).map_err(failed)?;
+    sync_folder_of(&path).map_err(failed)?;
+    Ok(path)
+}
+
+fn read_config(folder: &Path) -> Result<(PathBuf, Vec<u8>, File, Metadata), Failure> {
+    let path = led_to(&folder.join(GOCRYPTFS));
     let mut bytes = Vec::new();
     // One byte more than is taken is enough to see that there are too many.
-    let read = open_regular(&path, true).and_then(|(file, _)| file.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
-    read.map_err(|error| io_failure(&path, &error))?;
-    let opened = Config::parse(&bytes).and_then(|config| Gocryptfs::unlock(&config, passphrase, client));
-    opened.map_err(|error| {
-        let exit = match error {
-            gocryptfs::Error::WrongPassphrase => Exit::NoKey,
-            gocryptfs::Error::Damaged { .. } => Exit::Damaged,
-            _ => Exit::Failed,
-        };
-        Failure::new(exit, format!("{}: {error}", path.display()))
-    })
+    let read = open_regular(&path, true).and_then(|(file, metadata)| {
+        (&file).take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+        Ok((file, metadata))
+    });
+    let (file, metadata) = read.map_err(|error| io_failure(&path, &error))?;
+    Ok((path, bytes, file, metadata))
+}
+
+fn config_failure(path: &Path, error: &gocryptfs::Error) -> Failure {
+    let exit = match error {
+        gocryptfs::Error::WrongPassphrase => Exit::NoKey,
+        gocryptfs::Error::Damaged { .. } => Exit::Damaged,
+        _ => Exit::Failed,
+    };
+    Failure::new(exit, format!("{}: {error}", path.display()))
 }
 
 /// What the volume file of a folder says.

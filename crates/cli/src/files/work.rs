@@ -5,7 +5,8 @@ use super::tree::{Item, Plan};
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
 use crate::terminal::{Style, bytes, say, thousands};
-use bywash_files::place::{Draft, Spot, folder_of, sync_folder_of};
+use bywash_files::fsck::DamagedRun;
+use bywash_files::place::{Draft, Spot, folder_of, open_regular, sync_folder_of};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::fs::{AtFlags, FileType};
 use serde_json::json;
@@ -33,10 +34,13 @@ pub(super) struct WorkArgs {
     /// Say as JSON on stdout what became of each file
     #[arg(long)]
     json: bool,
+    /// Name what is passed over, and why
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 /// How files that are written come to be there.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(super) struct WriteArgs {
     /// Replace files that are there
     #[arg(short, long)]
@@ -69,6 +73,8 @@ pub(super) enum Outcome {
     WasDone { bytes: u64 },
     /// Looked at, all of it.
     Checked { bytes: u64 },
+    /// Damaged in these places; `saved` is where what is good has gone.
+    Damaged { failure: Failure, places: Vec<DamagedRun>, saved: Option<PathBuf> },
 }
 
 /// A result on its way to the disk.
@@ -77,6 +83,8 @@ pub(super) enum Ready {
     New(Draft),
     /// There already, from an earlier run.
     Kept(File),
+    /// Without its name, which its source has: that is open and locked until then.
+    Instead { draft: Draft, source: File },
 }
 
 /// What a thread knows while it works on a file.
@@ -106,6 +114,7 @@ struct Line {
     target: Option<PathBuf>,
     status: &'static str,
     bytes: u64,
+    places: Vec<DamagedRun>,
     error: Option<Failure>,
 }
 
@@ -159,7 +168,15 @@ impl WorkArgs {
                     Ok(Outcome::Ready { result, bytes, read, journal }) => batch.push(Finished { item, result, bytes, read, journal }),
                     Ok(Outcome::WasDone { bytes }) => report.add(Line::good(item, true, "done before", bytes)),
                     Ok(Outcome::Checked { bytes }) => report.add(Line::good(item, false, "good", bytes)),
-                    Err(failure) => report.add(Line::bad(item, writes.is_some(), failure)),
+                    Ok(Outcome::Damaged { failure, places, saved }) => {
+                        report.add(Line { target: saved, places, ..Line::bad(item, false, failure) });
+                    }
+                    Err(failure) => {
+                        if failure.is_for_all {
+                            next.store(plan.items.len(), Relaxed);
+                        }
+                        report.add(Line::bad(item, writes.is_some(), failure));
+                    }
                 }
                 // Threads keep their files open until they have names, and a process may not have many.
                 if batch.len() >= (256 / all_threads).clamp(1, BATCH_FILES) {
@@ -181,7 +198,7 @@ impl WorkArgs {
         let obstacles = plan.obstacles.iter().map(|(path, error)| (path, io_failure(path, error)));
         let at_the_end = plan.finish_folders();
         for (path, failure) in obstacles.chain(at_the_end.iter().map(|(path, error)| (path, io_failure(path, error)))) {
-            report.add(Line { source: path.clone(), target: None, status: "failed", bytes: 0, error: Some(failure) });
+            report.add(Line { source: path.clone(), target: None, status: "failed", bytes: 0, places: Vec::new(), error: Some(failure) });
         }
         let lines = report.lines.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.conclude(plan, lines, writes.is_some_and(WriteArgs::verifies), began.elapsed())
@@ -190,32 +207,47 @@ impl WorkArgs {
     fn conclude(&self, plan: &Plan, mut lines: Vec<Line>, verifies: bool, took: Duration) -> Result<ExitCode, Failure> {
         lines.sort_by(|one, other| one.source.cmp(&other.source));
         let failed = lines.iter().filter(|line| line.error.is_some()).count();
+        let not_begun = plan.items.len().saturating_sub(lines.len());
+        if self.verbose {
+            plan.passed_over.iter().for_each(|(path, why)| say!("{}: passed over: {why}", path.display()));
+        }
         if self.json {
             let files: Vec<_> = lines.iter().map(Line::to_json).collect();
-            let whole = json!({ "files": files, "passed_over": plan.passed_over, "failed": failed, "seconds": took.as_secs_f64() });
+            let whole = json!({
+                "files": files,
+                "passed_over": plan.passed_over.len(),
+                "passed_over_files": plan.passed_over.iter().map(|(path, why)| json!({ "path": path.to_string_lossy(), "why": why })).collect::<Vec<_>>(),
+                "failed": failed,
+                "not_begun": not_begun,
+                "seconds": took.as_secs_f64(),
+            });
             print(format!("{whole:#}\n").as_bytes())?;
-        } else if let [Line { status: "done before", target: Some(target), .. }] = &lines[..] {
+        } else if let [Line { status: "done before", source, target: Some(target), .. }] = &lines[..]
+            && source != target
+        {
             let verified = if verifies { ", is verified" } else { "" };
             say!("{} was there already{verified} and is kept (--force does it anew, with the keys given now)", target.display());
-        } else if lines.len() > 1 || plan.passed_over > 0 {
+        } else if lines.len() > 1 || not_begun > 0 || !plan.passed_over.is_empty() {
             let done: u64 = lines.iter().map(|line| line.bytes).sum();
             let before = lines.iter().filter(|line| line.status == "done before").count();
             let mut parts = vec![format!("{} files, {}", thousands((lines.len() - failed) as u64), bytes(done))];
             let verified = if verifies { ", and verified" } else { "" };
             parts.extend((before > 0).then(|| format!("{before} of them done before{verified}")));
-            parts.extend((plan.passed_over > 0).then(|| format!("{} passed over (links, devices, other names)", plan.passed_over)));
+            let passed_over = plan.passed_over.len();
+            let names = if self.verbose { "" } else { "; -v names them" };
+            parts.extend((passed_over > 0).then(|| format!("{passed_over} passed over (links, devices, other names{names})")));
             parts.extend((failed > 0).then(|| format!("{failed} failed")));
+            parts.extend((not_begun > 0).then(|| format!("{not_begun} not begun")));
             say!("{}", parts.join("; "));
         }
         let worst = lines.iter().filter_map(|line| line.error.as_ref()).map(|failure| failure.exit).max_by_key(|exit| *exit as u8);
-        let is_short = lines.len() < plan.items.len();
-        Ok(worst.or(is_short.then_some(Exit::Failed)).map_or(ExitCode::SUCCESS, |exit| ExitCode::from(exit as u8)))
+        Ok(worst.or((not_begun > 0).then_some(Exit::Failed)).map_or(ExitCode::SUCCESS, |exit| ExitCode::from(exit as u8)))
     }
 }
 
 impl Line {
     fn good(item: &Item, writes: bool, status: &'static str, bytes: u64) -> Self {
-        Self { source: item.source.clone(), target: writes.then(|| item.target.clone()), status, bytes, error: None }
+        Self { source: item.source.clone(), target: writes.then(|| item.target.clone()), status, bytes, places: Vec::new(), error: None }
     }
 
     fn bad(item: &Item, writes: bool, failure: Failure) -> Self {
@@ -223,12 +255,22 @@ impl Line {
     }
 
     fn to_json(&self) -> serde_json::Value {
-        let Self { source, target, status, bytes, error } = self;
+        let Self { source, target, status, bytes, places, error } = self;
+        let place = |run: &DamagedRun| {
+            json!({
+                "chunk": run.first.chunk,
+                "chunks": run.chunks,
+                "offset": run.first.offset,
+                "text_offset": run.first.text_offset,
+                "what": run.first.kind.name(),
+            })
+        };
         json!({
             "source": source.to_string_lossy(),
             "target": target.as_ref().map(|target| target.to_string_lossy()),
             "status": status,
             "bytes": bytes,
+            "damaged": places.iter().map(place).collect::<Vec<_>>(),
             "error": error.as_ref().map(ToString::to_string),
             "exit": error.as_ref().map(|failure| failure.exit as u8),
         })
@@ -245,7 +287,7 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
     for Finished { item, result, bytes, read, journal } in batch.drain(..) {
         let synced = if is_synced { Ok(()) } else { result.file().sync_all() };
         let status = result.status();
-        match synced.and_then(|()| result.publish(&item.target, writes.replaces())) {
+        match synced.and_then(|()| result.publish(item.target_spot(), writes.replaces())) {
             Ok(()) => {
                 folders.insert(folder_of(&item.target), item.target_spot());
                 named.push((item, bytes, read, journal, status));
@@ -271,22 +313,29 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
 impl Ready {
     fn file(&self) -> &File {
         match self {
-            Self::New(draft) => &draft.file,
+            Self::New(draft) | Self::Instead { draft, .. } => &draft.file,
             Self::Kept(file) => file,
         }
     }
 
     fn status(&self) -> &'static str {
         match self {
-            Self::New(_) => "done",
+            Self::New(_) | Self::Instead { .. } => "done",
             Self::Kept(_) => "done before",
         }
     }
 
-    fn publish(self, target: &Path, replaces: bool) -> io::Result<()> {
+    fn publish(self, target: Spot<'_>, replaces: bool) -> io::Result<()> {
         match self {
-            Self::New(draft) => draft.publish(target, replaces),
+            Self::New(draft) => draft.publish(target.path, replaces),
             Self::Kept(_) => Ok(()),
+            Self::Instead { draft, source } => {
+                let identity = |file: &File| file.metadata().map(|metadata| (metadata.dev(), metadata.ino()));
+                match identity(&open_regular(target, false)?.0)? == identity(&source)? {
+                    true => draft.publish(target.path, true),
+                    false => Err(io::Error::other("it was replaced while it was worked on")),
+                }
+            }
         }
     }
 }

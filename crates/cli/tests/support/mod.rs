@@ -1,5 +1,7 @@
 //! Starting the command as a user would.
 
+pub(crate) mod place;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};

@@ -148,13 +148,13 @@ pub trait Journals: Send + Sync {
     /// `ResourceBusy` if it is another file's with the same salt, a copy, whose writer has it open; the operating system's.
     fn create(&self, salt: &[u8; 32]) -> io::Result<Arc<dyn Disk>>;
 
-    /// Whether a journal that was found can be only one file's: a copy of a file has its salt.
+    /// The files that a journal may be of, where several are possible: a copy of a file has its salt.
     ///
     /// # Errors
-    /// If there are several, which are named; the operating system's.
-    fn check_owner(&self, salt: &[u8; 32]) -> io::Result<()> {
+    /// The operating system's.
+    fn owners(&self, salt: &[u8; 32]) -> io::Result<Vec<PathBuf>> {
         let _ = salt;
-        Ok(())
+        Ok(Vec::new())
     }
 
     /// Removes it, sooner or later: one that comes back after a power cut does no harm.
@@ -214,22 +214,18 @@ impl Journals for FolderJournals {
         Ok(Arc::new(file))
     }
 
-    fn check_owner(&self, salt: &[u8; 32]) -> io::Result<()> {
+    fn owners(&self, salt: &[u8; 32]) -> io::Result<Vec<PathBuf>> {
         let mut owners = Vec::new();
         for entry in std::fs::read_dir(&self.0)? {
             let path = entry?.path();
             let is_journal = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(JOURNAL_PREFIX.as_bytes()));
             let header = || Header::read(open_regular(&path, false)?.0);
             if !is_journal && header().is_ok_and(|header| header.salt() == salt) {
-                owners.push(path.display().to_string());
+                owners.push(path);
             }
         }
-        if owners.len() < 2 {
-            return Ok(());
-        }
         owners.sort();
-        let why = "are copies of one file, and its writer was interrupted and left a journal for one of them; move the others to another folder first";
-        Err(io::Error::new(io::ErrorKind::ResourceBusy, format!("{} {why}", owners.join(" and "))))
+        Ok(owners)
     }
 
     fn remove(&self, salt: &[u8; 32]) -> io::Result<()> {

@@ -66,6 +66,15 @@ pub enum Error {
         /// What was asked for.
         asked: u64,
     },
+    /// A crash left a journal beside several files that it may be of: copies have their original's salt.
+    #[error(
+        "{} are copies of one file, and its writer was interrupted and left a journal for one of them; move the others to another folder, and try again",
+        .owners.join(" and ")
+    )]
+    WhoseJournal {
+        /// Their paths.
+        owners: Vec<String>,
+    },
     /// Opened for reading alone.
     #[error("the file was opened for reading only")]
     ReadOnly,
@@ -111,17 +120,50 @@ pub enum DamageKind {
     Unreadable,
 }
 
+impl DamageKind {
+    /// Whether the text of such a chunk is lost: it is not of one that is authentic, but for another length of the file.
+    pub fn is_lost(self) -> bool {
+        match self {
+            Self::EndMissing | Self::NotTheLast => false,
+            Self::NotAuthentic | Self::CutOff | Self::Unreadable => true,
+        }
+    }
+
+    /// In a word, for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotAuthentic => "not-authentic",
+            Self::EndMissing => "end-missing",
+            Self::NotTheLast => "not-the-last",
+            Self::CutOff => "cut-off",
+            Self::Unreadable => "unreadable",
+        }
+    }
+
+    fn of_one(self) -> &'static str {
+        match self {
+            Self::NotAuthentic => "is damaged",
+            Self::EndMissing => "was not the last when it was written: the file is truncated after it",
+            Self::NotTheLast => "was the last when it was written: something was appended to the file after it",
+            Self::CutOff => "is cut off: the file ends within it",
+            Self::Unreadable => "cannot be read from the medium",
+        }
+    }
+
+    /// Of several neighbouring chunks; none for what there is one of in a file.
+    pub(crate) fn of_many(self) -> Option<&'static str> {
+        match self {
+            Self::NotAuthentic => Some("are damaged"),
+            Self::Unreadable => Some("cannot be read from the medium"),
+            Self::EndMissing | Self::NotTheLast | Self::CutOff => None,
+        }
+    }
+}
+
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { chunk, offset, text_offset, kind } = self;
-        let what = match kind {
-            DamageKind::NotAuthentic => "is damaged",
-            DamageKind::EndMissing => "was not the last when it was written: the file is truncated after it",
-            DamageKind::NotTheLast => "was the last when it was written: something was appended to the file after it",
-            DamageKind::CutOff => "is cut off: the file ends within it",
-            DamageKind::Unreadable => "cannot be read from the medium",
-        };
-        write!(f, "chunk {chunk} at offset {offset} (text from {text_offset}) {what}")
+        write!(f, "chunk {chunk} at offset {offset} (text from {text_offset}) {}", kind.of_one())
     }
 }
 

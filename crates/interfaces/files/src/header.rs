@@ -4,7 +4,8 @@ use crate::aead::Aead;
 use crate::error::{Error, Result};
 use crate::geometry::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Geometry};
 use crate::kdf::{FileKeys, KEY_BYTES, mac, mac_is};
-use crate::slot::{SLOTS_MAX, Slot};
+use crate::lock::{Lock, check_costs};
+use crate::slot::{SLOTS_MAX, Slot, describe};
 use aws_lc_rs::digest;
 use std::io::{ErrorKind, Read};
 
@@ -58,6 +59,35 @@ impl Header {
         bytes.extend_from_slice(&check_sum(&bytes));
         bytes.extend_from_slice(&mac(&keys.header, &[&bytes]));
         Ok(Self { aead, chunk_size, salt: keys.salt, slots, bytes })
+    }
+
+    /// A header of the same file with other slots: those at `removed` go, and the locks' come where the first of them was, or behind the others. Keys, salt and chunks stay what they are, so
+    /// whoever has the file key, or an older header and what opened it, goes on opening the file.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), such as if no slot would be left; [`Error::BadKey`] for a slot that is not there, and if the passphrases together cost more than a reader computes.
+    pub fn with_slots(&self, keys: &FileKeys, removed: &[usize], locks: &[Lock]) -> Result<Self> {
+        if let Some(absent) = removed.iter().find(|at| **at >= self.slots.len()) {
+            let what = format!("it has no slot {}: it has {} (`bywash info` lists them)", absent + 1, self.slots.len());
+            return Err(Error::BadKey { what });
+        }
+        let kept = |at: usize| (!removed.contains(&at)).then(|| self.slots[at].clone());
+        let place = removed.iter().min().copied().unwrap_or(self.slots.len());
+        let mut slots: Vec<_> = (0..place).filter_map(kept).collect();
+        let behind: Vec<_> = (place..self.slots.len()).filter_map(kept).collect();
+        for lock in locks {
+            let slot = lock.slot(keys)?;
+            // A key file's is the same each time.
+            if !slots.contains(&slot) && !behind.contains(&slot) {
+                slots.push(slot);
+            }
+        }
+        slots.extend(behind);
+        if slots.is_empty() {
+            return Err(Error::BadKey { what: "nobody could open it: no slot would be left".into() });
+        }
+        check_costs(&slots)?;
+        Self::new(self.aead, self.chunk_size, slots, keys)
     }
 
     /// Reads one from where `reader` stands, and no byte more.
@@ -124,6 +154,11 @@ impl Header {
     /// The ways to open it.
     pub fn slots(&self) -> &[Slot] {
         &self.slots
+    }
+
+    /// The ways to open it, in words.
+    pub fn describe_slots(&self) -> String {
+        describe(&self.slots)
     }
 
     /// Where the chunks lie.

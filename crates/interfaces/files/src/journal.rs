@@ -26,7 +26,10 @@ pub(crate) fn of(header: &Header, journals: &dyn Journals, access: Access) -> Re
     let journal = journals.find(header.salt())?;
     if let Some(journal) = &journal {
         journal.lock(access)?;
-        journals.check_owner(header.salt())?;
+        let owners = journals.owners(header.salt())?;
+        if owners.len() > 1 {
+            return Err(Error::WhoseJournal { owners: owners.iter().map(|path| path.display().to_string()).collect() });
+        }
     }
     Ok(journal)
 }

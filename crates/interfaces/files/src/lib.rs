@@ -42,7 +42,8 @@
 //! | [`births`] | what a power cut leaves of new files in a mount |
 //! | [`whole`] | whole files and streams, by several threads |
 //! | [`place`] | how a file comes to be there: complete, on the disk, with its source's metadata |
-//! | [`fsck`] | every damaged chunk |
+//! | [`fsck`] | every damaged chunk named, every good one saved |
+//! | [`rekey`] | a file that is there gets other locks |
 //! | [`power`] | disks whose power is cut, for tests |
 //!
 //! Ciphers run in a client's sessions, so a file goes to whatever engine the routing table names; keys are derived and wrapped by AWS-LC.
@@ -64,6 +65,7 @@ pub mod passphrase;
 pub mod place;
 pub mod power;
 pub mod recipient;
+pub mod rekey;
 pub mod sealer;
 pub mod slot;
 pub mod whole;

@@ -80,10 +80,15 @@ pub(crate) fn new_file_with(locks: &[Lock], mark: impl FnOnce(&mut [u8; KEY_BYTE
     salt.copy_from_slice(&drawn[KEY_BYTES..]);
     mark(&mut salt);
     let keys = FileKeys::new(drawn[..KEY_BYTES].into(), salt)?;
-    let mut budget = Budget::default();
-    locks.iter().filter(|lock| lock.kind == SlotKind::Passphrase).try_for_each(|lock| budget.spend(&lock.body))?;
-    let slots = locks.iter().map(|lock| lock.slot(&keys)).collect::<Result<_>>()?;
+    let slots: Vec<_> = locks.iter().map(|lock| lock.slot(&keys)).collect::<Result<_>>()?;
+    check_costs(&slots)?;
     Ok((keys, slots))
+}
+
+/// Whether a reader would compute all passphrases of these slots.
+pub(crate) fn check_costs(slots: &[Slot]) -> Result<()> {
+    let mut budget = Budget::default();
+    slots.iter().filter(|slot| slot.kind() == Some(SlotKind::Passphrase)).try_for_each(|slot| budget.spend(&slot.body))
 }
 
 type Found = HashMap<(SlotKind, usize, Vec<u8>), Option<SecretBytes>>;
@@ -129,14 +134,22 @@ impl Keyring {
     /// # Errors
     /// [`Error::WrongPassphrase`], [`Error::NoKeyFits`], [`Error::DamagedHeader`], [`Error::BadKey`] for a slot that asks for too much.
     pub fn open(&self, header: &Header) -> Result<FileKeys> {
+        self.open_by(header).map(|(keys, _)| keys)
+    }
+
+    /// The same, and which of the header's slots was opened: the first that one of the keys fits.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_by(&self, header: &Header) -> Result<(FileKeys, usize)> {
         let (mut refused, mut budget) = (None, Budget::default());
-        for slot in header.slots() {
+        for (at, slot) in header.slots().iter().enumerate() {
             let is_affordable = if slot.kind() == Some(SlotKind::Passphrase) { budget.spend(&slot.body) } else { Ok(()) };
             match is_affordable.and_then(|()| self.try_slot(slot, header.salt())) {
                 Ok(Some(file_key)) => {
                     let keys = FileKeys::new(file_key, *header.salt())?;
                     let what = "its MAC is another's, though a key opens it";
-                    return if header.is_authentic(&keys) { Ok(keys) } else { Err(Error::DamagedHeader { what }) };
+                    return if header.is_authentic(&keys) { Ok((keys, at)) } else { Err(Error::DamagedHeader { what }) };
                 }
                 Ok(None) => {}
                 // Another slot may do; what stood in the way of this one is said if none does.

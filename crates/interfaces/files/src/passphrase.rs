@@ -61,7 +61,8 @@ pub(crate) fn body(salt: &[u8; 16], cost: Argon2Cost) -> Vec<u8> {
     [&salt[..], numbers.as_flattened()].concat()
 }
 
-fn cost(body: &[u8]) -> Result<Argon2Cost> {
+/// What a slot's body asks for.
+pub(crate) fn cost(body: &[u8]) -> Result<Argon2Cost> {
     if body.len() != BODY_BYTES {
         return Err(Error::DamagedHeader { what: "a passphrase slot's length cannot be" });
     }

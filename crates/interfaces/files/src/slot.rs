@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::kdf::{KEY_BYTES, derive};
+use crate::passphrase::{self, Argon2Cost};
 use aws_lc_rs::aead;
 use bywash_core::SecretBytes;
 
@@ -37,6 +38,17 @@ impl SlotKind {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 
+    /// In a word, for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Passphrase => "passphrase",
+            Self::KeyFile => "key-file",
+            Self::X25519 => "x25519",
+            Self::Hybrid => "hybrid",
+            Self::P256 => "p256",
+        }
+    }
+
     /// In words, for messages.
     pub const fn describe(self) -> &'static str {
         match self {
@@ -63,6 +75,11 @@ impl Slot {
     /// Its kind, unless it belongs to a later version.
     pub fn kind(&self) -> Option<SlotKind> {
         SlotKind::from_number(self.number)
+    }
+
+    /// What a passphrase costs who tries one; none for other kinds, and for a slot that cannot be.
+    pub fn argon2_cost(&self) -> Option<Argon2Cost> {
+        (self.kind() == Some(SlotKind::Passphrase)).then(|| passphrase::cost(&self.body).ok()).flatten()
     }
 
     /// Wraps a file key under a key-encryption key. That one may be the same for many files: what wraps depends on the file's salt.

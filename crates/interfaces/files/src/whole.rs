@@ -83,12 +83,25 @@ impl<'a> Whole<'a> {
     pub fn open(&self, source: &File, target: &File) -> Result<u64> {
         Disk::lock(source, Access::Read)?;
         let len = self.geometry.text_len_of_file(source.metadata()?.len())?;
-        self.each_group(len, |group, stored| {
+        let opened = self.each_group(len, |group, stored| {
             self.read_stored(source, group, stored)?;
             self.open_group(group, len, stored)?;
             write_texts(target, group, &self.geometry, stored)
-        })?;
-        Ok(len)
+        });
+        opened.map(|()| len).map_err(|error| self.explained(source, len, error))
+    }
+
+    /// An error that says of a chunk what is wrong with it, where that can be told: it may be authentic, and the file be cut off behind it.
+    fn explained(&self, source: &File, len: u64, error: Error) -> Error {
+        let Error::Damaged(damage) = error else { return error };
+        let mut text = Buffer::from(vec![0; self.geometry.text_len(damage.chunk, len)]);
+        let mut stored = vec![0; text.len() + OVERHEAD];
+        let place = Place::last_if(damage.chunk == self.geometry.last_chunk(len));
+        let kind = match source.read_exact_at(&mut stored, damage.offset) {
+            Ok(()) => self.sealer.explain(damage.chunk, place, &stored, &mut text).unwrap_or(damage.kind),
+            Err(_) => DamageKind::Unreadable,
+        };
+        Error::Damaged(Damage { kind, ..damage })
     }
 
     /// Reads a sealed file back, and compares its text with another file's; `false` if they differ.

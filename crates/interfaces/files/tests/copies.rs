@@ -72,6 +72,7 @@ impl Setting {
 fn assert_busy<T>(outcome: Result<T>) -> String {
     match outcome {
         Err(Error::Io(error)) if error.kind() == ErrorKind::ResourceBusy => error.to_string(),
+        Err(error @ Error::WhoseJournal { .. }) => error.to_string(),
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("it is another one's journal"),
     }

@@ -8,14 +8,14 @@ use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::births::{self, Births, Fate};
 use bywash_files::disk::{Access, Disk, FolderJournals, JOURNAL_PREFIX, Journals};
-use bywash_files::{Aead, Container, Error, Geometry, Header, Keyring, Lock, NonceSource, new_file};
-use core::ops::ControlFlow;
+use bywash_files::{Aead, Container, Error, Geometry, Header, Keyring, Lock, NonceSource, fsck, new_file};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The hidden file of each folder that holds its identity.
@@ -23,8 +23,8 @@ pub(crate) const FOLDER_FILE: &str = ".bywash-folder";
 /// The hidden folder in which journals are.
 pub(crate) const JOURNALS: &str = ".bywash-journals";
 const FOLDER_FILE_C: &CStr = c".bywash-folder";
-/// Damaged places of one file that are named; whoever writes the medium may make a file long that takes no room, of nothing else.
-const DAMAGES_MAX: usize = 10_000;
+/// Damaged chunks of one file after which no more are looked for; whoever writes the medium may make a file long that takes no room, of nothing else.
+const DAMAGES_MAX: u64 = 1 << 17;
 /// Where a file's salt is in its header.
 const SALT: core::ops::Range<usize> = 20..52;
 /// How much of a lower name goes into the name of what lost its own.
@@ -474,13 +474,9 @@ impl Format for Native {
         if self.journals.find(header.salt())?.is_some() {
             return Ok(Looked { interrupted: Some(Interrupted::Change), ..Looked::default() });
         }
-        let mut damages = Vec::new();
-        let report = |damage: bywash_files::Damage| {
-            damages.push(damage.to_string());
-            if damages.len() < DAMAGES_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        };
-        let checked = bywash_files::fsck::check(&self.client, &header, keys, &*file, report).map_err(plain)?;
-        damages.extend((damages.len() >= DAMAGES_MAX).then(|| "what comes after that was not looked at".to_owned()));
+        let (checked, runs) = fsck::damaged_runs(&self.client, &header, keys, &*file, DAMAGES_MAX, &AtomicU64::new(0)).map_err(plain)?;
+        let mut damages: Vec<_> = runs.iter().map(ToString::to_string).collect();
+        damages.extend((checked.damaged >= DAMAGES_MAX).then(|| "what comes after that was not looked at".to_owned()));
         match damages.is_empty() {
             false if self.is_unborn(&file) => Ok(Looked { interrupted: Some(Interrupted::Birth), ..Looked::default() }),
             _ => Ok(Looked { good_bytes: checked.good_bytes, damages, interrupted: None }),

@@ -35,6 +35,15 @@ impl Kind {
         }
     }
 
+    /// As people know it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Gcm => "aes-256-gcm",
+            Self::XChaCha => "xchacha20-poly1305",
+            Self::Siv => "aes-256-siv",
+        }
+    }
+
     pub(super) fn key_len(self) -> usize {
         if self == Self::Siv { 64 } else { 32 }
     }

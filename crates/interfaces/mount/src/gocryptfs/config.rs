@@ -9,7 +9,7 @@ use serde::Deserialize;
 /// Longest file that is read, in bytes.
 pub const CONFIG_BYTES_MAX: usize = 1 << 16;
 /// The on-disk version since gocryptfs 0.7, and the only one that is read.
-const VERSION: u32 = 2;
+pub const VERSION: u32 = 2;
 const KEY_BYTES: usize = 32;
 /// Most memory that scrypt may take, in bytes.
 const SCRYPT_BYTES_MAX: u64 = 1 << 30;
@@ -38,6 +38,9 @@ pub enum Error {
     /// No engine computes its cipher.
     #[error("{0}")]
     Engine(#[from] bywash_core::Error),
+    /// The operating system refused.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
 }
 
 impl Error {
@@ -49,6 +52,8 @@ impl Error {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct File {
+    #[serde(default)]
+    creator: String,
     encrypted_key: String,
     scrypt_object: Scrypt,
     version: u32,
@@ -70,6 +75,8 @@ struct Scrypt {
 
 /// A volume's parameters, with its master key still sealed.
 pub struct Config {
+    creator: String,
+    work: ScryptWork,
     sealed_key: Vec<u8>,
     salt: Vec<u8>,
     scrypt: scrypt::Params,
@@ -126,6 +133,8 @@ impl Config {
         }
         let decode = |text: &str, what| Base64::decode_vec(text).map_err(|_| Error::damaged(format!("{what} is no base64")));
         Ok(Self {
+            work: ScryptWork { n: file.scrypt_object.n, r: file.scrypt_object.r, p: file.scrypt_object.p },
+            creator: file.creator,
             sealed_key: decode(&file.encrypted_key, "EncryptedKey")?,
             salt: decode(&file.scrypt_object.salt, "Salt")?,
             scrypt: file.scrypt_object.params()?,
@@ -135,23 +144,32 @@ impl Config {
         })
     }
 
+    /// What made it, in its own words; empty if it does not say.
+    pub fn creator(&self) -> &str {
+        &self.creator
+    }
+
+    /// What contents are sealed with.
+    pub fn cipher(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    /// Whether names, targets and attributes are as they are.
+    pub fn has_plain_names(&self) -> bool {
+        self.names.are_plain
+    }
+
+    /// What a passphrase costs who tries one.
+    pub fn scrypt_work(&self) -> ScryptWork {
+        self.work
+    }
+
     /// The volume's keys. This takes the time of scrypt.
     ///
     /// # Errors
     /// [`Error::WrongPassphrase`]; [`Error::Engine`] if its cipher cannot be computed here.
     pub(super) fn unlock(&self, passphrase: &[u8], client: &Client) -> Result<Keys, Error> {
-        let mut hash = SecretBytes::zeroed(KEY_BYTES);
-        scrypt::scrypt(passphrase, &self.salt, &self.scrypt, &mut hash).map_err(|error| Error::damaged(error.to_string()))?;
-        // Before HKDF came, this one block had a shorter nonce.
-        let (key, nonce_len) = if self.is_derived { (derive(&hash, Kind::Gcm.purpose(), KEY_BYTES)?, 16) } else { (hash, 12) };
-        let cipher = BlockCipher::with_nonce_len(client, Kind::Gcm, &key, nonce_len)?;
-        let mut master = SecretBytes::zeroed(KEY_BYTES);
-        if self.sealed_key.len() != KEY_BYTES + cipher.overhead() {
-            return Err(Error::damaged("EncryptedKey has not the length of a key"));
-        }
-        if !cipher.open(0, None, &self.sealed_key, &mut master)? {
-            return Err(Error::WrongPassphrase);
-        }
+        let master = self.master_key(passphrase, client)?;
         let content = match (self.is_derived, self.kind) {
             (true, kind) => derive(&master, kind.purpose(), kind.key_len())?,
             (false, Kind::Siv) => sha512(&master),
@@ -160,6 +178,59 @@ impl Config {
         let names = if self.is_derived { derive(&master, "EME filename encryption", KEY_BYTES)? } else { master };
         Ok(Keys { names, content: BlockCipher::new(client, self.kind, &content)? })
     }
+
+    fn master_key(&self, passphrase: &[u8], client: &Client) -> Result<SecretBytes, Error> {
+        let cipher = self.sealer(passphrase, &self.salt, client)?;
+        let mut master = SecretBytes::zeroed(KEY_BYTES);
+        if self.sealed_key.len() != KEY_BYTES + cipher.overhead() {
+            return Err(Error::damaged("EncryptedKey has not the length of a key"));
+        }
+        match cipher.open(0, None, &self.sealed_key, &mut master)? {
+            true => Ok(master),
+            false => Err(Error::WrongPassphrase),
+        }
+    }
+
+    /// What the master key is sealed with.
+    fn sealer(&self, passphrase: &[u8], salt: &[u8], client: &Client) -> Result<BlockCipher, Error> {
+        let mut hash = SecretBytes::zeroed(KEY_BYTES);
+        scrypt::scrypt(passphrase, salt, &self.scrypt, &mut hash).map_err(|error| Error::damaged(error.to_string()))?;
+        // Before HKDF came, this one block had a shorter nonce.
+        let (key, nonce_len) = if self.is_derived { (derive(&hash, Kind::Gcm.purpose(), KEY_BYTES)?, 16) } else { (hash, 12) };
+        Ok(BlockCipher::with_nonce_len(client, Kind::Gcm, &key, nonce_len)?)
+    }
+
+    /// The file for another passphrase: the master key, and so the whole volume, stays what it is, and everything else in the file too but the salt. This takes the time of scrypt twice.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse) and [`Gocryptfs::unlock`](super::Gocryptfs::unlock); [`Error::Io`] if the kernel has no randomness.
+    pub fn with_passphrase(bytes: &[u8], old: &[u8], new: &[u8], client: &Client) -> Result<Vec<u8>, Error> {
+        let config = Self::parse(bytes)?;
+        let master = config.master_key(old, client)?;
+        let mut salt = [0; KEY_BYTES];
+        bywash_files::nonce::random(&mut salt).map_err(std::io::Error::other)?;
+        let cipher = config.sealer(new, &salt, client)?;
+        let mut sealed = vec![0; KEY_BYTES + cipher.overhead()];
+        cipher.seal(0, None, &master, &mut sealed)?;
+        // What is not known here stays in it.
+        let mut file: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| Error::damaged(error.to_string()))?;
+        file["EncryptedKey"] = Base64::encode_string(&sealed).into();
+        file["ScryptObject"]["Salt"] = Base64::encode_string(&salt).into();
+        let mut text = serde_json::to_vec_pretty(&file).map_err(|error| Error::damaged(error.to_string()))?;
+        text.push(b'\n');
+        Ok(text)
+    }
+}
+
+/// What scrypt is asked to do (RFC 7914).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScryptWork {
+    /// Cost, a power of two.
+    pub n: u64,
+    /// Block size.
+    pub r: u32,
+    /// Parallelisation.
+    pub p: u32,
 }
 
 /// What a volume is opened with.

@@ -21,7 +21,7 @@ use base64ct::{Base64Url, Base64UrlUnpadded, Encoding};
 use blocks::BlockCipher;
 use bywash_client::Client;
 use bywash_files::disk::Access;
-pub use config::{Config, Error};
+pub use config::{Config, Error, ScryptWork, VERSION};
 use content::Blocks;
 use eme::{BLOCK_BYTES, Eme};
 use rustix::io::Errno;
