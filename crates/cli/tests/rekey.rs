@@ -5,7 +5,6 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 use support::place::{Place, flip, text};
@@ -69,7 +68,7 @@ fn a_passphrase_is_exchanged_and_everything_else_stays() {
     for key in ["--passphrase-file new", "-k key"] {
         assert!(shell.run(&format!("decrypt {key} -o - file.bywash")).stdout == text, "{key}");
     }
-    assert_eq!(shell.info("--passphrase-file new file.bywash")[0]["opened_slot"], 1);
+    assert_eq!(shell.info("--passphrase-file new file.bywash")[0]["opened_slots"], serde_json::json!([1]));
     // A run that does it again finds it done.
     let again = shell.run("rekey --json --passphrase-file passphrase --new-passphrase-file new file.bywash");
     assert!(stdout(&again).contains("done before"), "{}", stdout(&again));
@@ -156,8 +155,8 @@ fn a_volume_gets_another_passphrase() {
     shell.run("mount --init --passphrase-file passphrase --chunk-size 16K vault");
     let told = shell.info("vault");
     assert_eq!(
-        (&told[0]["kind"], &told[0]["cipher"], &told[0]["opened_slot"]),
-        (&"volume".into(), &serde_json::Value::Null, &serde_json::Value::Null)
+        (&told[0]["kind"], &told[0]["cipher"], &told[0]["opened_slots"]),
+        (&"volume".into(), &serde_json::Value::Null, &serde_json::json!([]))
     );
     let told = shell.info("--passphrase-file passphrase vault");
     assert_eq!(
@@ -240,5 +239,158 @@ fn what_is_good_of_a_damaged_file_is_saved_under_another_name() {
     shell.refused("decrypt --salvage -k key sealed/bad.bywash -o out/bad", 1, "out/bad.salvaged: ");
     shell.refused("decrypt --salvage -k key -o - sealed/bad.bywash", 2, "needs a file");
     shell.refused("decrypt --salvage --remove-source -k key sealed/bad.bywash", 2, "cannot be used with");
-    assert!(Path::new(&cut).exists());
+    assert!(cut.exists());
+    // What is saved has a name of its own.
+    place.write("tree/bad.salvaged", b"another");
+    shell.run("encrypt -k key -o sealed/bad.salvaged.bywash tree/bad.salvaged");
+    shell.refused("decrypt -R -f --salvage -k key sealed -o again", 2, "the text of another file goes");
+}
+
+/// Who is to be shut out is, though the work was done in part before, or by two locks for one key.
+#[test]
+fn what_is_done_again_shuts_out_whom_it_should() {
+    let place = place();
+    let shell = Shell(&place);
+    let opens = |key: &str| shell.command(&format!("decrypt {key} -o - file.bywash")).output().unwrap().status.success();
+    place.write("file", b"text");
+    // Two slots for the old passphrase.
+    shell.run("encrypt --passphrase-file passphrase -k key -k key -k other file");
+    assert_eq!(shell.kinds("file.bywash"), ["passphrase", "key-file", "key-file"]);
+    shell.run("rekey -k key --add --new-passphrase-file passphrase file.bywash");
+    assert_eq!(shell.kinds("file.bywash").len(), 3, "it has that passphrase already");
+    shell.run("rekey --passphrase-file passphrase -k key --new-passphrase-file new file.bywash");
+    assert_eq!(shell.kinds("file.bywash"), ["passphrase", "key-file"]);
+    assert!(opens("--passphrase-file new") && opens("-k other") && !opens("-k key") && !opens("--passphrase-file passphrase"));
+    // The old key opens nothing here, the new one does, and another is left that was to go.
+    shell.refused("rekey -k key --only --new-passphrase-file new file.bywash", 7, "none of the keys given");
+    shell.refused("rekey -k key --new-passphrase-file new --new-key-file key file.bywash", 7, "none of the keys given");
+    shell.run("rekey -k other --only --new-passphrase-file new file.bywash");
+    assert!(opens("--passphrase-file new") && !opens("-k other"));
+    assert!(stdout(&shell.run("rekey --json -k other --only --new-passphrase-file new file.bywash")).contains("done before"));
+}
+
+#[test]
+fn slots_are_removed_by_number_from_one_file_alone() {
+    let place = place();
+    let shell = Shell(&place);
+    place.write("tree/a", b"text");
+    place.write("tree/b", b"text");
+    shell.run("encrypt -R -k key -k other tree");
+    shell.refused("rekey -R -k key --remove 2 tree", 2, "one file's slots");
+    assert_eq!(shell.kinds("tree/a.bywash").len(), 2);
+    shell.run("rekey -R -k key --only tree");
+    assert_eq!(shell.kinds("tree/b.bywash").len(), 1);
+}
+
+/// What takes a name while the work is under way stays: the file is held up in its copy by a large one that comes before it in the same batch.
+#[test]
+fn a_file_that_is_replaced_meanwhile_stays() {
+    let place = place();
+    let shell = Shell(&place);
+    place.write("tree/a", b"old");
+    place.write("tree/z", &text(100_000_000));
+    shell.run("encrypt -R -k key tree");
+    place.write("a", b"newer");
+    shell.run("encrypt -k key a");
+    let rekey = shell.command("rekey -R -j 1 -k key --new-key-file other tree").stderr(Stdio::piped()).spawn().unwrap();
+    // It has begun with the large one when it reads that.
+    let io = format!("/proc/{}/io", rekey.id());
+    let read = || fs::read_to_string(&io).ok()?.lines().next()?.strip_prefix("rchar: ")?.parse::<u64>().ok();
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while read().is_some_and(|read| read < 30_000_000) && std::time::Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    fs::rename(place.at("a.bywash"), place.at("tree/a.bywash")).unwrap();
+    let output = rekey.wait_with_output().unwrap();
+    match output.status.code() {
+        // It was slow to be seen, and the copy was in place by then.
+        Some(0) => eprintln!("skipped: the work was done before it was disturbed"),
+        code => {
+            assert!(code == Some(1) && stderr(&output).contains("somebody replaced or changed it meanwhile"), "{}", stderr(&output));
+            assert_eq!(shell.run("decrypt -k other -o - tree/z.bywash").stdout.len(), 100_000_000);
+        }
+    }
+    assert_eq!(shell.run("decrypt -k key -o - tree/a.bywash").stdout, b"newer");
+}
+
+/// A copy that a killed run left opens for its new key, and would for good.
+#[test]
+fn what_a_killed_run_left_goes() {
+    let place = place();
+    let shell = Shell(&place);
+    for name in ["file", "another"] {
+        place.write(name, b"text");
+        shell.run(&format!("encrypt -k key {name}"));
+    }
+    let (left, others) = (place.at(".bywash-unfinished-1-0"), place.at(".bywash-unfinished-1-1"));
+    fs::copy(place.at("file.bywash"), &left).unwrap();
+    fs::copy(place.at("another.bywash"), &others).unwrap();
+    let held = fs::File::open(&left).unwrap();
+    held.lock().unwrap();
+    shell.run("rekey -k key --new-key-file other file.bywash");
+    assert!(left.exists(), "it is another run's");
+    drop(held);
+    shell.run("rekey -k other --new-key-file key file.bywash");
+    assert!(!left.exists() && others.exists());
+}
+
+#[test]
+fn volumes_in_folders_are_not_passed_over_quietly() {
+    let place = place();
+    let shell = Shell(&place);
+    fs::create_dir_all(place.at("tree/inner")).unwrap();
+    shell.run("mount --init -k key tree/inner/vault");
+    place.write("tree/file", b"text");
+    shell.run("encrypt -k key tree/file");
+    shell.run("rekey -R -k key --new-key-file other tree");
+    shell.run("fsck -k other tree/inner/vault");
+    shell.refused("fsck -R -k other tree", 1, "tree/inner/vault: it is a volume and nothing was done with it here");
+    assert_eq!(shell.info("-R tree").as_array().unwrap().len(), 2);
+    fs::create_dir(place.at("tree/foreign")).unwrap();
+    fs::write(place.at("tree/foreign/gocryptfs.conf"), "{}").unwrap();
+    shell.refused("rekey -R -k other --new-key-file key tree", 1, "tree/foreign: it is a volume");
+}
+
+#[test]
+fn where_gocryptfs_has_its_key_nothing_else_is_replaced() {
+    let place = place();
+    let shell = Shell(&place);
+    fs::create_dir(place.at("vault")).unwrap();
+    let init = ["-q", "-init", "-scryptn", "10", "-passfile", "passphrase", "vault"];
+    match Command::new("gocryptfs").current_dir(place.folder.path()).args(init).status() {
+        Ok(made) => assert!(made.success()),
+        Err(_) => return eprintln!("skipped: gocryptfs is not installed (apt-get install gocryptfs)"),
+    }
+    shell.refused("info --passphrase-file new vault", 7, "wrong passphrase");
+    shell.refused("rekey -k key --new-passphrase-file new vault", 2, "passphrase alone");
+    let config = place.at("vault/gocryptfs.conf");
+    fs::hard_link(&config, place.at("twin")).unwrap();
+    shell.refused("rekey --passphrase-file passphrase --new-passphrase-file new vault", 1, "several names");
+    fs::rename(&config, place.at("elsewhere")).unwrap();
+    fs::remove_file(place.at("twin")).unwrap();
+    symlink("../elsewhere", &config).unwrap();
+    shell.refused("rekey --passphrase-file passphrase --new-passphrase-file new vault", 1, "symbolic link");
+    fs::rename(place.at("elsewhere"), &config).unwrap();
+    let held = fs::File::open(&config).unwrap();
+    held.lock().unwrap();
+    shell.refused("rekey --passphrase-file passphrase --new-passphrase-file new vault", 1, "has it open");
+}
+
+/// A name, or what made a volume, is nobody's line.
+#[test]
+fn what_is_told_of_a_stranger_is_told_in_one_line() {
+    let place = place();
+    let shell = Shell(&place);
+    place.write("a\n  slot 1  forged", b"text");
+    succeed(&mut place.bywash(&["encrypt", "a\n  slot 1  forged"]));
+    let mut info = shell.command("info");
+    let said = stdout(&succeed(info.arg("a\n  slot 1  forged.bywash")));
+    assert_eq!(said.lines().count(), 4, "{said}");
+    // Cut between two chunks, a file has a length, which is not the text's.
+    place.write("cut", &text(200_000));
+    shell.run("encrypt -k key cut");
+    fs::File::options().write(true).open(place.at("cut.bywash")).unwrap().set_len(144 + 2 * 65576).unwrap();
+    shell.run("info cut.bywash");
+    shell.refused("info -k key cut.bywash", 8, "truncated after it");
+    shell.refused("rekey -k key --new-key-file other cut.bywash", 8, "truncated after it");
 }

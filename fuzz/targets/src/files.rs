@@ -31,7 +31,7 @@ pub fn encrypted_file(bytes: &[u8]) {
     let (of_saved, runs) = fsck::salvage(&CLIENT, &header, again(), &*disk, &*saved, &AtomicU64::new(0)).expect("room for a text");
     assert_eq!((of_saved, runs.iter().map(|run| run.chunks).sum()), (checked, found));
     // Another lock, and the file goes on being what it is.
-    if let Ok(other) = header.with_slots(&again(), &[0], &[Lock::key_file(&[9; KEY_BYTES])]) {
+    if let Ok(other) = header.with_slots(&again(), &[0], &[&Lock::key_file(&[9; KEY_BYTES])]) {
         assert!(other.is_authentic(&keys) && Header::parse(other.bytes()).expect("its own bytes") == other);
     }
     let Ok(container) = Container::open(&CLIENT, &header, again(), disk, &*world.journals()) else {

@@ -1,6 +1,7 @@
 //! `bywash decrypt`
 
 use super::engines::EngineArgs;
+use super::fsck::how_much;
 use super::keys::KeyArgs;
 use super::tree::{Plan, Way, check_paths};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
@@ -11,6 +12,7 @@ use bywash_client::Client;
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
 use bywash_files::place::{Draft, Spot, complete, copy_metadata, open_regular, sync_folder_of};
 use bywash_files::{Container, Error, Header, Keyring, NonceSource, Sealer, Whole, fsck};
+use std::collections::HashSet;
 use std::fs::{File, Metadata};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -84,6 +86,14 @@ impl Run<'_> {
             return self.stream(is_stdin);
         }
         let plan = Plan::new(&args.paths, Way::Decrypt, args.recursive, args.output.as_deref())?;
+        if args.salvage {
+            let targets: HashSet<_> = plan.items.iter().map(|item| &item.target).collect();
+            if let Some(item) = plan.items.iter().find(|item| targets.contains(&salvaged(&item.target))) {
+                let (source, saved) = (item.source.display(), salvaged(&item.target));
+                let why = "where what is saved of it would go, the text of another file goes; give them one after the other";
+                return Err(Failure::new(Exit::Usage, format!("{source}: {}: {why}", saved.display())));
+            }
+        }
         args.work.run(&plan, Some(args.writes), |job| self.file(job))
     }
 
@@ -127,26 +137,32 @@ impl Run<'_> {
         let draft = Draft::new(item.target_spot()).map_err(|error| io_failure(&item.target, &error))?;
         let opened = self.open(job, source, &metadata, &header, &draft);
         let (bytes, journal) = match opened {
-            Err(Error::Damaged(_) | Error::Truncated { .. }) if self.args.salvage => return self.salvage(job, &header),
+            Err(error) if self.args.salvage && is_of_source(&error) => return self.salvage(job, error),
             opened => opened.map_err(|error| failure_between(&item.source, &item.target, &error))?,
         };
         Ok(Outcome::Ready { result: Ready::New(draft), bytes, read: Box::new(metadata), journal })
     }
 
     /// Writes what is good of a damaged file, under a name that does not pass for the whole.
-    fn salvage(&self, job: &Job<'_>, header: &Header) -> Result<Outcome, Failure> {
+    fn salvage(&self, job: &Job<'_>, why: Error) -> Result<Outcome, Failure> {
         let (item, path) = (job.item, &job.item.source);
         let saved = salvaged(&item.target);
         let failed = |error: Error| failure_between(path, &saved, &error);
         let (source, metadata) = open_regular(item.source_spot(), item.is_named()).map_err(|error| io_failure(path, &error))?;
+        // Before the journal is looked for, so that no writer makes one in between.
+        Disk::lock(&source, Access::Read).map_err(|error| io_failure(path, &error))?;
+        let header = Header::read(&source).map_err(failed)?;
         if FolderJournals::beside(path).find(header.salt()).map_err(|error| io_failure(path, &error))?.is_some() {
             let why = "its writer was interrupted and left a journal; run `bywash fsck --recover` first";
             return Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())));
         }
-        let keys = self.keyring.open(header).map_err(failed)?;
+        let keys = self.keyring.open(&header).map_err(failed)?;
         let spot = Spot { path: &saved, ..item.target_spot() };
         let draft = Draft::new(spot).map_err(|error| io_failure(&saved, &error))?;
-        let (checked, places) = fsck::salvage(&self.client, header, keys, &source, &draft.file, job.progress).map_err(failed)?;
+        let (checked, places) = fsck::salvage(&self.client, &header, keys, &source, &draft.file, job.progress).map_err(failed)?;
+        if checked.damaged == 0 {
+            return Err(failed(why));
+        }
         let publish = || {
             copy_metadata(&source, &metadata, &draft.file)?;
             draft.file.sync_all()?;
@@ -155,9 +171,9 @@ impl Run<'_> {
         };
         publish().map_err(|error| io_failure(&saved, &error))?;
         places.iter().for_each(|place| say!("{}: {place}", path.display()));
-        let (damaged, chunks, good) = (checked.damaged, checked.chunks, bytes(checked.good_bytes));
-        let why = format!("{}: {damaged} of {chunks} chunks damaged; {good} of text saved in {}", path.display(), saved.display());
-        Ok(Outcome::Damaged { failure: Failure::new(Exit::Damaged, why), places, saved: Some(saved) })
+        let (how_much, good) = (how_much(&checked, &places), bytes(checked.good_bytes));
+        let why = format!("{}: {how_much}; {good} of text saved in {}", path.display(), saved.display());
+        Ok(Outcome::Damaged { failure: Failure::new(Exit::Damaged, why), bytes: checked.good_bytes, places, saved: Some(saved) })
     }
 
     /// What is there under the result's name: kept if it is from an earlier run, for a source's time and length are its result's.
@@ -218,6 +234,16 @@ impl Run<'_> {
         let is_same = || Whole::new(&sealer, header, threads, &ignored).is_text_of(&source, &draft.file);
         complete(&source, metadata, &draft.file, verifies, is_same)?;
         Ok((len, None))
+    }
+}
+
+/// Whether an error is the source's, so that other parts of it may be good.
+fn is_of_source(error: &Error) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ResourceBusy, StorageFull};
+    match error {
+        Error::Damaged(_) | Error::Truncated { .. } => true,
+        Error::Io(error) => !matches!(error.kind(), FileTooLarge | QuotaExceeded | ResourceBusy | StorageFull),
+        _ => false,
     }
 }
 

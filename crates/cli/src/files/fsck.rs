@@ -10,7 +10,7 @@ use crate::terminal::{bytes, say, thousands};
 use bywash_client::Client;
 use bywash_files::container::recover;
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
-use bywash_files::place::{open_regular, open_regular_rw};
+use bywash_files::place::{open_locked_rw, open_regular};
 use bywash_files::{Error, Header, Keyring, fsck};
 use bywash_mount::Native;
 use bywash_mount::format::{Format, Interrupted};
@@ -145,28 +145,44 @@ fn check_volume(path: &Path, client: &Client, args: &Args) -> Result<ExitCode, F
 }
 
 fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Result<Outcome, Failure> {
-    let path = &job.item.source;
-    let failed = |error: &Error| failure(path, error);
-    let (file, _) = open_regular(job.item.source_spot(), job.item.is_named()).map_err(|error| io_failure(path, &error))?;
-    let opened = Header::read(&file).and_then(|header| Ok((keyring.open(&header)?, header)));
-    let (keys, header) = opened.map_err(|error| failed(&error))?;
+    let (path, is_named) = (&job.item.source, job.item.is_named());
+    let failed = |error: Error| failure(path, &error);
+    let opened = |file: File| {
+        let header = Header::read(&file)?;
+        let keys = keyring.open(&header)?;
+        Ok((file, header, keys))
+    };
+    let open = || open_regular(job.item.source_spot(), is_named).map_err(Error::from).and_then(|(file, _)| opened(file));
+    let (mut file, mut header, mut keys) = open().map_err(failed)?;
     let journals = FolderJournals::beside(path);
     if journals.find(header.salt()).map_err(|error| io_failure(path, &error))?.is_some() {
         if !args.recover {
             let why = "its writer was interrupted and left a journal; give --recover, or open it for writing";
             return Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())));
         }
-        let (written, _) = open_regular_rw(job.item.source_spot(), job.item.is_named()).map_err(|error| io_failure(path, &error))?;
-        recover(&header, &keys, &written, &journals).map_err(|error| failed(&error))?;
+        let locked = open_locked_rw(job.item.source_spot(), is_named).map_err(|error| io_failure(path, &error))?;
+        // What was opened before may have been replaced since.
+        let (file, header, keys) = opened(locked.0).map_err(failed)?;
+        recover(&header, &keys, &file, &journals).map_err(failed)?;
     }
-    let (checked, places) = fsck::damaged_runs(client, &header, keys, &file, u64::MAX, job.progress).map_err(|error| failed(&error))?;
+    if args.recover {
+        (file, header, keys) = open().map_err(failed)?;
+    }
+    let (checked, places) = fsck::damaged_runs(client, &header, keys, &file, u64::MAX, job.progress).map_err(failed)?;
     places.iter().for_each(|place| say!("{}: {place}", path.display()));
-    match checked.damaged {
-        0 => Ok(Outcome::Checked { bytes: checked.good_bytes }),
-        damaged => {
-            let way_out = "restore the file from a copy, or save what is good with `bywash decrypt --salvage`";
-            let why = format!("{}: {damaged} of {} chunks damaged; {way_out}", path.display(), checked.chunks);
-            Ok(Outcome::Damaged { failure: Failure::new(Exit::Damaged, why), places, saved: None })
-        }
+    if checked.damaged == 0 {
+        return Ok(Outcome::Checked { bytes: checked.good_bytes });
+    }
+    let way_out = "restore the file from a copy, or save what is good with `bywash decrypt --salvage`";
+    let why = format!("{}: {}; {way_out}", path.display(), how_much(&checked, &places));
+    Ok(Outcome::Damaged { failure: Failure::new(Exit::Damaged, why), bytes: checked.good_bytes, places, saved: None })
+}
+
+/// How much of a file is damaged, as far as that is known.
+pub(super) fn how_much(checked: &fsck::Checked, places: &[fsck::DamagedRun]) -> String {
+    let (damaged, chunks) = (thousands(checked.damaged), thousands(checked.chunks));
+    match places.iter().any(|place| place.first.kind.is_of_end()) {
+        true => format!("{damaged} of the {chunks} chunks that are there damaged, and where the text ended is not known"),
+        false => format!("{damaged} of {chunks} chunks damaged"),
     }
 }

@@ -7,16 +7,19 @@ use crate::failure::Failure;
 use crate::shell::print;
 use crate::terminal::{Style, bytes, say, thousands};
 use bywash_client::Client;
+use bywash_core::SecretBytes;
+use bywash_files::disk::FolderJournals;
 use bywash_files::header::VERSION;
 use bywash_files::place::open_regular;
 use bywash_files::slot::{Slot, SlotKind};
-use bywash_files::{Header, Keyring};
+use bywash_files::{Container, Error, FileKeys, Header, Keyring};
 use bywash_mount::volume::is_volume;
 use bywash_mount::{VOLUME_FILE, Volume};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// `bywash info`
 #[derive(Debug, clap::Args)]
@@ -59,8 +62,8 @@ struct Told {
     /// Why there is no length of the text.
     truncated: Option<String>,
     slots: Vec<ToldSlot>,
-    /// The slot that the keys given open.
-    opened_slot: Option<usize>,
+    /// The slots that the keys given open.
+    opened_slots: Vec<usize>,
 }
 
 #[derive(Serialize)]
@@ -73,20 +76,29 @@ struct ToldSlot {
     cost: Option<String>,
 }
 
+struct Run<'a> {
+    client: &'a Client,
+    /// None if no key was given.
+    keyring: Option<Keyring>,
+    passphrase: Option<SecretBytes>,
+}
+
 /// Does what is asked.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bywash_protocol::harden_process();
     check_paths(&args.paths)?;
     let client = client()?;
-    let (volumes, others): (Vec<_>, Vec<_>) = args.paths.iter().cloned().partition(|path| is_volume(path) || volume::is_gocryptfs(path));
-    let plan = Plan::new(&others, Way::Check, args.recursive, None)?;
-    let keyring = if args.keys.is_empty() { None } else { Some(args.keys.keyring(&client)?) };
-
-    let of_volumes = volumes.iter().map(|path| match is_volume(path) {
-        true => of_volume(path, keyring.as_ref(), &client),
-        false => of_gocryptfs(path),
-    });
-    let of_files = plan.items.iter().map(|item| of_file(item, keyring.as_ref()));
+    let mut plan = Plan::new(&args.paths, Way::Check, args.recursive, None)?;
+    let volumes = std::mem::take(&mut plan.volumes);
+    // Typed once for both: a volume of gocryptfs is opened by nothing else.
+    let (keyring, passphrase) = if args.keys.is_empty() {
+        (None, None)
+    } else {
+        args.keys.keyring_and_passphrase(&client).map(|(one, other)| (Some(one), other))?
+    };
+    let run = Run { client: &client, keyring, passphrase };
+    let of_volumes = volumes.iter().map(|path| if is_volume(path) { run.volume(path) } else { run.gocryptfs(path) });
+    let of_files = plan.items.iter().map(|item| run.file(item));
     let (mut told, mut failures) = (Vec::new(), Vec::new());
     for outcome in of_volumes.chain(of_files) {
         match outcome {
@@ -109,75 +121,83 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(worst.map_or(ExitCode::SUCCESS, |exit| ExitCode::from(exit as u8)))
 }
 
-/// What is told, and why the keys given open no slot, if none do.
+/// What is told, and what keeps it from being proved by the keys that were given.
 type Outcome = (Told, Option<Failure>);
 
-fn of_file(item: &Item, keyring: Option<&Keyring>) -> Result<Outcome, Failure> {
-    let path = &item.source;
-    let (file, metadata) = open_regular(item.source_spot(), item.is_named()).map_err(|error| io_failure(path, &error))?;
-    let header = Header::read(&file).map_err(|error| failure(path, &error))?;
-    let geometry = header.geometry();
-    let (text, truncated) = match geometry.text_len_of_file(metadata.len()) {
-        Ok(text) => (Some(text), None),
-        Err(error) => (None, Some(error.to_string())),
-    };
-    let told = Told {
-        cipher: Some(header.aead().name()),
-        chunk_bytes: Some(geometry.chunk_size()),
-        text_bytes: text,
-        chunks: text.map(|text| geometry.last_chunk(text) + 1),
-        truncated,
-        ..of_header(path, "file", &header)
-    };
-    Ok(opened_by(told, path, &header, keyring))
+impl Run<'_> {
+    fn file(&self, item: &Item) -> Result<Outcome, Failure> {
+        let path = &item.source;
+        let (file, metadata) = open_regular(item.source_spot(), item.is_named()).map_err(|error| io_failure(path, &error))?;
+        let header = Header::read(&file).map_err(|error| failure(path, &error))?;
+        let geometry = header.geometry();
+        let (text, truncated) = match geometry.text_len_of_file(metadata.len()) {
+            Ok(text) => (Some(text), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let mut told = Told {
+            cipher: Some(header.aead().name()),
+            chunk_bytes: Some(geometry.chunk_size()),
+            text_bytes: text,
+            chunks: text.map(|text| geometry.last_chunk(text) + 1),
+            truncated,
+            ..of_header(path, "file", &header)
+        };
+        let proved = self.open(&header).and_then(|opened| {
+            let Some((keys, slots)) = opened else { return Ok(()) };
+            told.opened_slots = slots;
+            // Only the last chunk says that the length is right.
+            Container::open(self.client, &header, keys, Arc::new(file), &FolderJournals::beside(path)).map(drop)
+        });
+        Ok((told, proved.err().map(|error| failure(path, &error))))
+    }
+
+    /// What a volume's contents are sealed with stands where a key is needed to read it.
+    fn volume(&self, folder: &Path) -> Result<Outcome, Failure> {
+        let path = folder.join(VOLUME_FILE);
+        let (file, _) = open_regular(&path, false).map_err(|error| io_failure(&path, &error))?;
+        let header = Header::read(&file).map_err(|error| failure(&path, &error))?;
+        let mut told = of_header(folder, "volume", &header);
+        let proved = self.open(&header).and_then(|opened| {
+            let (Some((_, slots)), Some(keyring)) = (opened, &self.keyring) else { return Ok(()) };
+            told.opened_slots = slots;
+            let volume = Volume::open(self.client, folder, keyring)?;
+            told.cipher = Some(volume.aead().name());
+            told.chunk_bytes = Some(volume.chunk_size());
+            told.names = Some(names(volume.has_plain_names()));
+            Ok(())
+        });
+        Ok((told, proved.err().map(|error| failure(&path, &error))))
+    }
+
+    fn gocryptfs(&self, folder: &Path) -> Result<Outcome, Failure> {
+        let config = volume::config(folder)?;
+        let work = config.scrypt_work();
+        let cost = format!("scrypt: N {}, r {}, p {}", work.n, work.r, work.p);
+        let mut told = Told {
+            path: folder.display().to_string(),
+            kind: "gocryptfs",
+            version: bywash_mount::gocryptfs::VERSION,
+            made_by: Some(config.creator().to_owned()).filter(|name| !name.is_empty()),
+            cipher: Some(config.cipher()),
+            names: Some(names(config.has_plain_names())),
+            slots: vec![ToldSlot { number: 1, kind: "passphrase", words: SlotKind::Passphrase.describe(), cost: Some(cost) }],
+            ..Told::default()
+        };
+        let opened = self.passphrase.as_ref().map(|passphrase| volume::unlock(folder, passphrase, self.client));
+        told.opened_slots.extend(opened.as_ref().is_some_and(Result::is_ok).then_some(1));
+        Ok((told, opened.and_then(Result::err)))
+    }
+
+    /// The file's keys and the slots that the keys given open, if some were given.
+    fn open(&self, header: &Header) -> Result<Option<(FileKeys, Vec<usize>)>, Error> {
+        let opened = self.keyring.as_ref().map(|keyring| keyring.open_all(header)).transpose()?;
+        Ok(opened.map(|(keys, slots)| (keys, slots.iter().map(|at| at + 1).collect())))
+    }
 }
 
 fn of_header(path: &Path, kind: &'static str, header: &Header) -> Told {
     let slots = (1..).zip(header.slots()).map(|(number, slot)| ToldSlot::of(number, slot)).collect();
     Told { path: path.display().to_string(), kind, version: VERSION.into(), slots, ..Told::default() }
-}
-
-fn opened_by(mut told: Told, path: &Path, header: &Header, keyring: Option<&Keyring>) -> Outcome {
-    match keyring.map(|keyring| keyring.open_by(header)) {
-        None => (told, None),
-        Some(Ok((_, slot))) => {
-            told.opened_slot = Some(slot + 1);
-            (told, None)
-        }
-        Some(Err(error)) => (told, Some(failure(path, &error))),
-    }
-}
-
-/// What a volume's contents are sealed with stands where a key is needed to read it.
-fn of_volume(folder: &Path, keyring: Option<&Keyring>, client: &Client) -> Result<Outcome, Failure> {
-    let path = folder.join(VOLUME_FILE);
-    let (file, _) = open_regular(&path, false).map_err(|error| io_failure(&path, &error))?;
-    let header = Header::read(&file).map_err(|error| failure(&path, &error))?;
-    let (mut told, unopened) = opened_by(of_header(folder, "volume", &header), &path, &header, keyring);
-    if let Some(keyring) = keyring.filter(|_| unopened.is_none()) {
-        let volume = Volume::open(client, folder, keyring).map_err(|error| failure(&path, &error))?;
-        told.cipher = Some(volume.aead().name());
-        told.chunk_bytes = Some(volume.chunk_size());
-        told.names = Some(names(volume.has_plain_names()));
-    }
-    Ok((told, unopened))
-}
-
-fn of_gocryptfs(folder: &Path) -> Result<Outcome, Failure> {
-    let config = volume::config(folder)?;
-    let work = config.scrypt_work();
-    let cost = format!("scrypt: N {}, r {}, p {}", work.n, work.r, work.p);
-    let told = Told {
-        path: folder.display().to_string(),
-        kind: "gocryptfs",
-        version: bywash_mount::gocryptfs::VERSION,
-        made_by: Some(config.creator().to_owned()).filter(|name| !name.is_empty()),
-        cipher: Some(config.cipher()),
-        names: Some(names(config.has_plain_names())),
-        slots: vec![ToldSlot { number: 1, kind: "passphrase", words: SlotKind::Passphrase.describe(), cost: Some(cost) }],
-        ..Told::default()
-    };
-    Ok((told, None))
 }
 
 fn names(are_plain: bool) -> &'static str {
@@ -206,8 +226,8 @@ impl Told {
             "volume" => "volume",
             _ => "volume of gocryptfs",
         };
-        let by = self.made_by.as_ref().map_or_else(String::new, |name| format!(", made by {name}"));
-        let mut text = format!("{}: {what}, format version {}{by}\n", self.path, self.version);
+        let by = self.made_by.as_ref().map_or_else(String::new, |name| format!(", made by {}", one_line(name)));
+        let mut text = format!("{}: {what}, format version {}{by}\n", one_line(&self.path), self.version);
         let mut line = |label: &str, says: String| _ = writeln!(text, "  {label:<8}{says}");
         let chunks = self.chunk_bytes.map_or_else(String::new, |size| format!(", {} KiB together", size >> 10));
         match self.cipher {
@@ -221,9 +241,17 @@ impl Told {
         self.truncated.iter().for_each(|why| line("text", why.clone()));
         for slot in &self.slots {
             let cost = slot.cost.as_ref().map_or_else(String::new, |cost| format!(" ({cost})"));
-            let opened = if self.opened_slot == Some(slot.number) { ": opened by what was given" } else { "" };
+            let opened = if self.opened_slots.contains(&slot.number) { ": opened by what was given" } else { "" };
             line(&format!("slot {}", slot.number), format!("{}{cost}{opened}", slot.words));
         }
-        crate::failure::shown(text)
+        text
     }
+}
+
+/// A text of anybody's, such that it neither begins a line of its own nor is read from right to left.
+fn one_line(text: &str) -> String {
+    let is_turned = |letter: char| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
+    text.chars()
+        .map(|letter| if letter.is_control() || is_turned(letter) { letter.escape_default().to_string() } else { letter.to_string() })
+        .collect()
 }

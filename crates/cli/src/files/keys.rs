@@ -124,10 +124,21 @@ impl NewKeyArgs {
         self.secrets().passphrase(NEW)?.map_or_else(|| ask(NEW), Ok)
     }
 
-    /// The locks, and a keyring with which files that have them are known again. A passphrase is asked for if nothing was given.
-    pub(super) fn locks(&self, client: &Client) -> Result<(Vec<Lock>, Keyring), Failure> {
+    /// The locks, each with what opens it, if that was given. A passphrase is asked for if nothing was.
+    pub(super) fn locks(&self, client: &Client) -> Result<Vec<(Lock, Option<Keyring>)>, Failure> {
         let secrets = SecretArgs { passphrase: self.new_passphrase || self.is_empty(), ..self.secrets() };
-        locks_of(&secrets, &self.new_recipient, NEW, client)
+        let mut locks = Vec::new();
+        each_lock(&secrets, &self.new_recipient, NEW, client, |lock, add| {
+            locks.push((
+                lock,
+                add.map(|add| {
+                    let mut keyring = Keyring::new();
+                    add(&mut keyring);
+                    keyring
+                }),
+            ));
+        })?;
+        Ok(locks)
     }
 }
 
@@ -183,32 +194,60 @@ impl LockArgs {
 }
 
 fn locks_of(secrets: &SecretArgs, given: &[String], asked: Asked, client: &Client) -> Result<(Vec<Lock>, Keyring), Failure> {
-    let refused = |error: bywash_files::Error| Failure::failed(error.to_string());
     let (mut locks, mut keyring) = (Vec::new(), Keyring::new());
+    each_lock(secrets, given, asked, client, |lock, add| {
+        locks.push(lock);
+        add.into_iter().for_each(|add| add(&mut keyring));
+    })?;
+    Ok((locks, keyring))
+}
+
+/// Each lock that is asked for, once, and what adds its key to a keyring, if that is here.
+fn each_lock(
+    secrets: &SecretArgs,
+    given: &[String],
+    asked: Asked,
+    client: &Client,
+    mut take: impl FnMut(Lock, Option<Box<dyn FnOnce(&mut Keyring)>>),
+) -> Result<(), Failure> {
+    let refused = |error: bywash_files::Error| Failure::failed(error.to_string());
     if let Some(passphrase) = secrets.passphrase(asked)? {
-        locks.push(Lock::passphrase(&passphrase, Argon2Cost::default()).map_err(refused)?);
-        keyring.add_passphrase(passphrase);
+        let lock = Lock::passphrase(&passphrase, Argon2Cost::default()).map_err(refused)?;
+        take(lock, Some(Box::new(|keyring| keyring.add_passphrase(passphrase))));
     }
-    for key in secrets.key_files()? {
-        locks.push(Lock::key_file(&key));
-        keyring.add_key_file(&key);
+    let key_files = secrets.key_files()?;
+    let is_first = |(at, key): &(usize, Zeroizing<[u8; KEY_BYTES]>)| !key_files[..*at].contains(key);
+    for (_, key) in key_files.iter().cloned().enumerate().filter(is_first) {
+        take(Lock::key_file(&key), Some(Box::new(move |keyring| keyring.add_key_file(&key))));
     }
-    for recipient in given {
-        for recipient in recipients(client, recipient)? {
-            locks.push(Lock::recipient(&recipient).map_err(refused)?);
+    let mut known: Vec<Recipient> = Vec::new();
+    for given in given {
+        for recipient in recipients(client, given)? {
+            if !known.contains(&recipient) {
+                take(Lock::recipient(&recipient).map_err(refused)?, None);
+                known.push(recipient);
+            }
         }
     }
-    Ok((locks, keyring))
+    Ok(())
 }
 
 impl KeyArgs {
     /// The passphrase alone, for what opens with nothing else; asked for if none was given.
     pub(super) fn passphrase(&self) -> Result<SecretBytes, Failure> {
+        if !self.secrets.key_file.is_empty() || !self.identity.is_empty() {
+            return Err(Failure::new(Exit::Usage, "a volume of gocryptfs is opened by its passphrase alone; leave -k and -i away"));
+        }
         self.secrets.passphrase(OLD)?.map_or_else(|| ask(OLD), Ok)
     }
 
     /// What was given to open files with; a passphrase is asked for if nothing was.
     pub(crate) fn keyring(&self, client: &Client) -> Result<Keyring, Failure> {
+        self.keyring_and_passphrase(client).map(|(keyring, _)| keyring)
+    }
+
+    /// The same, and the passphrase in it.
+    pub(super) fn keyring_and_passphrase(&self, client: &Client) -> Result<(Keyring, Option<SecretBytes>), Failure> {
         let mut keyring = Keyring::new();
         let key_files = self.secrets.key_files()?;
         let is_bare = key_files.is_empty() && self.identity.is_empty();
@@ -216,12 +255,12 @@ impl KeyArgs {
             None if is_bare => Some(ask(OLD)?),
             given => given,
         };
-        passphrase.into_iter().for_each(|passphrase| keyring.add_passphrase(passphrase));
+        passphrase.iter().for_each(|passphrase| keyring.add_passphrase(passphrase.clone()));
         key_files.iter().for_each(|key| keyring.add_key_file(key));
         for path in &self.identity {
             identities(client, path)?.into_iter().for_each(|identity| keyring.add_identity(identity));
         }
-        Ok(keyring)
+        Ok((keyring, passphrase))
     }
 }
 
@@ -231,25 +270,28 @@ struct Asked {
     prompt: &'static str,
     /// Whether twice, since nothing yet tells a slip.
     is_new: bool,
+    /// What does without a terminal.
+    instead: &'static str,
 }
 
 /// That of files that are there.
-const OLD: Asked = Asked { prompt: "Passphrase: ", is_new: false };
+const OLD: Asked = Asked { prompt: "Passphrase: ", is_new: false, instead: "--passphrase-file, -k or -i" };
 /// That of files that are to be made.
-const FIRST: Asked = Asked { prompt: "Passphrase: ", is_new: true };
+const FIRST: Asked = Asked { prompt: "Passphrase: ", is_new: true, instead: "--passphrase-file, -k or -r" };
 /// Another one for files that are there.
-const NEW: Asked = Asked { prompt: "New passphrase: ", is_new: true };
+const NEW: Asked = Asked { prompt: "New passphrase: ", is_new: true, instead: "--new-passphrase-file, --new-key-file or --new-recipient" };
 
 /// Asks on the terminal, whatever stdin and stdout are.
 fn ask(asked: Asked) -> Result<SecretBytes, Failure> {
     let no_terminal = |error: std::io::Error| {
-        let why = format!("a passphrase is to be asked for and there is no terminal ({error}); give --passphrase-file, -k or -i");
+        let instead = asked.instead;
+        let why = format!("a passphrase is to be asked for and there is no terminal ({error}); give {instead}");
         Failure::new(Exit::Usage, why)
     };
     let terminal = File::options().read(true).write(true).open("/dev/tty").map_err(no_terminal)?;
     let first = typed(&terminal, asked.prompt).map_err(no_terminal)?;
     if first.is_empty() {
-        return Err(Failure::failed("an empty passphrase protects nothing; type one, or use -k or -r"));
+        return Err(Failure::failed("an empty passphrase protects nothing; type one, or use a key file"));
     }
     if asked.is_new && typed(&terminal, "The same again: ").map_err(no_terminal)? != first {
         return Err(Failure::failed("the two passphrases differ; try again"));

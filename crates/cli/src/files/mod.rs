@@ -37,6 +37,8 @@ use bywash_files::Error;
 use std::io::ErrorKind;
 use std::path::Path;
 
+/// With less room than this, in bytes, on a file system nothing more is tried there.
+const ROOM_BYTES: u64 = 1 << 20;
 /// What encrypted files end in.
 const SUFFIX: &str = "bywash";
 
@@ -69,11 +71,9 @@ fn failure_between(source: &Path, target: &Path, error: &Error) -> Failure {
 /// What the operating system refused, with the way out.
 fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
     let (exit, way_out) = match error.kind() {
-        ErrorKind::PermissionDenied => (Exit::Permission, "mend its permissions, or choose another place with -o"),
-        ErrorKind::ReadOnlyFilesystem => (Exit::Permission, "choose another place with -o; a volume there is mounted with --read-only"),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            (Exit::Failed, "free some, or choose another place with -o; nothing was removed")
-        }
+        ErrorKind::PermissionDenied => (Exit::Permission, "mend its permissions, or choose another place"),
+        ErrorKind::ReadOnlyFilesystem => (Exit::Permission, "choose another place (a volume on it can be mounted with --read-only)"),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (Exit::Failed, "free some, or choose another place; nothing was removed"),
         ErrorKind::InvalidFilename => (Exit::Failed, "choose a shorter one with -o"),
         ErrorKind::AlreadyExists => (Exit::Failed, "give --force to replace it, or choose another name with -o"),
         ErrorKind::InvalidInput => (Exit::Failed, "choose another name with -o"),
@@ -88,8 +88,13 @@ fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
         _ => (Exit::Failed, "check the path and its file system"),
     };
     let failure = Failure::new(exit, format!("{}: {error}; {way_out}", path.display()));
-    // What has no room for one file has none for the next.
-    Failure { is_for_all: matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded), ..failure }
+    let is_for_all = match error.kind() {
+        ErrorKind::QuotaExceeded => true,
+        // What has no room for a large file may have some for the next.
+        ErrorKind::StorageFull => bywash_files::place::room(path).is_none_or(|room| room < ROOM_BYTES),
+        _ => false,
+    };
+    Failure { is_for_all, ..failure }
 }
 
 /// A result that is there already, and is not what this run would make.

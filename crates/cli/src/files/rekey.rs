@@ -1,25 +1,29 @@
 //! `bywash rekey`: other ways to open files and volumes that are there.
 
 use super::keys::{KeyArgs, NewKeyArgs};
-use super::tree::{Plan, Way, check_paths, led_to};
+use super::tree::{Item, Plan, Way, check_paths, led_to};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, io_failure, volume};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, shown};
 use crate::shell::print;
 use crate::terminal::say;
 use bywash_client::Client;
-use bywash_files::container::recover;
-use bywash_files::disk::FolderJournals;
-use bywash_files::place::{Draft, complete, open_regular_rw};
+use bywash_files::disk::{Access, Disk, FolderJournals};
+use bywash_files::place::{Draft, UNFINISHED, complete, folder_of, open_locked_rw, open_regular};
 use bywash_files::rekey::{exchange_header, is_exchanged};
-use bywash_files::{Error, FileKeys, Header, Keyring, Lock};
+use bywash_files::{Container, Error, FileKeys, Header, KEY_BYTES, Keyring, Lock};
 use bywash_mount::VOLUME_FILE;
 use bywash_mount::volume::is_volume;
 use serde_json::json;
-use std::fs::{File, Metadata};
+use std::collections::HashMap;
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Files of which one must open before a new passphrase is asked for.
+const TRIED_FILES: usize = 8;
 
 /// `bywash rekey`
 #[derive(Debug, clap::Args)]
@@ -31,15 +35,17 @@ Examples:
   bywash info thesis.pdf.bywash              lists its slots: the ways to open it
   bywash rekey -p --remove 2 thesis.pdf.bywash
 
-The slot that the key given opens is exchanged for the new ones, and the others stay. Volumes of
+The slots that the keys given open are exchanged for the new ones, and the others stay. To shut
+somebody out of many files, name all who stay: --only and --new-... for each. Volumes of
 `bywash mount` and files have as many slots as are asked for; volumes of gocryptfs have one
-passphrase.
+passphrase. Volumes of `bywash mount` in folders (-R) are rekeyed with the files.
 
 What the texts are sealed with stays: who has an older copy of the file, or of a volume's
 bywash.volume, and a key for that, goes on reading what is in it, and of a volume also what is
 written from now on. Against such a reader, encrypt anew. Each file is written anew beside itself
 and compared before it takes the name; its times stay, so programs that go by times and lengths
-(rsync) have to be told to look inside (rsync -c).")]
+(rsync) have to be told to look inside (rsync -c). A file of which the end is missing is refused.
+A run that was interrupted is run again: with a new passphrase or key file it finds what it did.")]
 pub(crate) struct Args {
     /// Files, folders, and volumes of `bywash mount` or of gocryptfs
     #[arg(value_name = "PATH", required = true)]
@@ -51,14 +57,14 @@ pub(crate) struct Args {
     keys: KeyArgs,
     #[command(flatten)]
     new: NewKeyArgs,
-    /// Keep the slot that the key given opens as well
+    /// Keep the slots that the keys given open as well
     #[arg(long, conflicts_with_all = ["remove", "only"])]
     add: bool,
-    /// Remove the slot of this number, as `bywash info` gives them, instead of the one that the key
-    /// given opens; again for more
+    /// Of one file, remove the slot of this number, as `bywash info` gives them, instead of what the
+    /// keys given open; again for more
     #[arg(long, value_name = "SLOT", value_parser = clap::value_parser!(u8).range(1..), conflicts_with = "only")]
     remove: Vec<u8>,
-    /// Remove all other slots: the new ones are left, or if none are given the one that was opened
+    /// Remove all other slots: the new ones are left, or if none are given those that were opened
     #[arg(long)]
     only: bool,
     #[command(flatten)]
@@ -67,11 +73,15 @@ pub(crate) struct Args {
 
 struct Run<'a> {
     args: &'a Args,
+    client: Client,
     keyring: Keyring,
-    locks: Vec<Lock>,
-    /// Opens what has the new locks already, from an earlier run.
-    new_keyring: Keyring,
+    /// Each with what opens it, if that is here.
+    new: Vec<(Lock, Option<Keyring>)>,
+    leftovers: Mutex<HashMap<PathBuf, Leftovers>>,
 }
+
+/// What runs that were killed have left in a folder, by salt: each is the file of that salt with other slots.
+type Leftovers = HashMap<[u8; KEY_BYTES], Vec<PathBuf>>;
 
 /// Does what is asked.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -83,20 +93,22 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     {
         return gocryptfs(path, &client, args);
     }
-    let paths: Vec<_> = args.paths.iter().map(|path| meant(path)).collect();
+    let paths: Vec<_> = args.paths.iter().map(|path| if is_volume(path) { path.join(VOLUME_FILE) } else { led_to(path) }).collect();
+    let mut plan = Plan::new(&paths, Way::Check, args.recursive, None)?;
+    plan.take_volume_files();
+    if !args.remove.is_empty() && plan.items.len() > 1 {
+        let way_out =
+            "--remove goes by the numbers of one file's slots; name one file, or with --only and --new-... all who are to open them";
+        return Err(Failure::new(Exit::Usage, way_out));
+    }
     let keyring = args.keys.keyring(&client)?;
-    if let [path] = paths.as_slice()
-        && args.new.is_typed()
-        && path.is_file()
-    {
+    if args.new.is_typed() {
         // Who has typed a wrong passphrase is told so before a new one is asked for.
-        let opened = File::open(path).map_err(Error::from).and_then(|file| keyring.open(&Header::read(file)?));
-        opened.map_err(|error| failure(path, &error))?;
+        opens_one(&plan, &keyring)?;
     }
     let needs_none = args.new.is_empty() && (args.only || !args.remove.is_empty());
-    let (locks, new_keyring) = if needs_none { (Vec::new(), Keyring::new()) } else { args.new.locks(&client)? };
-    let run = Run { args, keyring, locks, new_keyring };
-    let plan = Plan::new(&paths, Way::Check, args.recursive, None)?;
+    let new = if needs_none { Vec::new() } else { args.new.locks(&client)? };
+    let run = Run { args, client, keyring, new, leftovers: Mutex::default() };
     let exit = args.work.run(&plan, Some(WriteArgs::default()), |job| run.file(job))?;
     if let [item] = plan.items.as_slice()
         && exit == ExitCode::SUCCESS
@@ -107,85 +119,131 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(exit)
 }
 
-/// The file that a path means: a volume's is in it.
-fn meant(path: &Path) -> PathBuf {
-    if is_volume(path) { path.join(VOLUME_FILE) } else { led_to(path) }
+/// Whether a key that was given opens one of the first files.
+fn opens_one(plan: &Plan, keyring: &Keyring) -> Result<(), Failure> {
+    let open = |item: &Item| {
+        let opened = open_regular(item.source_spot(), item.is_named()).map_err(Error::from).and_then(|(file, _)| Header::read(&file));
+        opened.and_then(|header| keyring.open(&header)).map(drop).map_err(|error| failure(&item.source, &error))
+    };
+    let mut outcomes = plan.items.iter().take(TRIED_FILES).map(open);
+    let Some(first) = outcomes.next() else { return Ok(()) };
+    if first.is_ok() || outcomes.any(|outcome| outcome.is_ok()) { Ok(()) } else { first }
 }
 
 /// Says how a file is opened from now on.
 fn tell(path: &Path) -> Result<(), Failure> {
     let header = File::open(path).map_err(Error::from).and_then(Header::read).map_err(|error| failure(path, &error))?;
-    say!("{}: it can be opened with {}", path.display(), header.describe_slots());
+    say!("{}", shown(format!("{}: it can be opened with {}", path.display(), header.describe_slots())));
     Ok(())
 }
 
 impl Run<'_> {
     fn file(&self, job: &Job<'_>) -> Result<Outcome, Failure> {
         let path = &job.item.source;
-        let (source, metadata) = open_regular_rw(job.item.source_spot(), job.item.is_named()).map_err(|error| io_failure(path, &error))?;
         let failed = |error: Error| failure(path, &error);
+        // Nobody else writes to it until it is replaced.
+        let (source, metadata) = open_locked_rw(job.item.source_spot(), job.item.is_named()).map_err(|error| io_failure(path, &error))?;
         let header = Header::read(&source).map_err(failed)?;
-        let (keys, opened) = match self.keyring.open_by(&header) {
-            Err(Error::WrongPassphrase | Error::NoKeyFits { .. }) if self.new_keyring.open(&header).is_ok() => {
+        let (keys, opened) = match self.keyring.open_all(&header) {
+            Err(Error::WrongPassphrase | Error::NoKeyFits { .. }) if self.is_done(&header) => {
                 return Ok(Outcome::WasDone { bytes: metadata.len() });
             }
             outcome => outcome.map_err(failed)?,
         };
         if metadata.nlink() > 1 {
-            let why = "it has several names, and the file under the others would open as before; leave one of them";
-            return Err(Failure::failed(format!("{}: {why}", path.display())));
+            return Err(volume::several_names(path));
         }
-        let new = self.header(&header, &keys, opened).map_err(|why| why.naming(path))?;
+        let new = self.header(path, &header, &keys, &opened)?;
+        self.remove_leftovers(path, &header)?;
         if new == header {
             return Ok(Outcome::WasDone { bytes: metadata.len() });
         }
-        // Nobody else writes to it until it is replaced, and what a crash left is in it.
-        recover(&header, &keys, &source, &FolderJournals::beside(path)).map_err(failed)?;
+        let source = Arc::new(source);
+        self.check_end(path, &header, &keys, &source).map_err(failed)?;
         let metadata = source.metadata().map_err(|error| io_failure(path, &error))?;
         let draft = Draft::new(job.item.target_spot()).map_err(|error| io_failure(path, &error))?;
-        self.write(job, &source, &metadata, (&header, &new), &draft).map_err(failed)?;
+        Disk::lock(&draft.file, Access::Write).map_err(|error| io_failure(path, &error))?;
+        exchange_header(&source, &header, &new, &draft.file, job.progress)
+            .and_then(|()| {
+                let is_same = || is_exchanged(&source, &header, &new, &draft.file, job.progress);
+                complete(&source, &metadata, &draft.file, true, is_same)
+            })
+            .map_err(failed)?;
         let bytes = metadata.len();
         Ok(Outcome::Ready { result: Ready::Instead { draft, source }, bytes, read: Box::new(metadata), journal: None })
     }
 
-    fn write(&self, job: &Job<'_>, source: &File, metadata: &Metadata, (old, new): (&Header, &Header), draft: &Draft) -> Result<(), Error> {
-        exchange_header(source, old, new, &draft.file, job.progress)?;
-        complete(source, metadata, &draft.file, true, || is_exchanged(source, old, new, &draft.file))
+    /// Brings into a file what a crash left beside it, and looks whether it ends where it should: one that somebody made long would take as much room, and what is cut off is not made to look
+    /// as if it were looked after.
+    fn check_end(&self, path: &Path, header: &Header, keys: &FileKeys, source: &Arc<File>) -> Result<(), Error> {
+        let journals = Arc::new(FolderJournals::beside(path));
+        let again = FileKeys::new(keys.file_key().clone(), *header.salt())?;
+        Container::open_rw(&self.client, header, again, source.clone(), journals).map(drop)
+    }
+
+    /// Whether an earlier run did it, as far as that can be told: what is new opens a slot each, and nothing is left that was to go. Recipients cannot be told from each other.
+    fn is_done(&self, header: &Header) -> bool {
+        let opened: Option<Vec<_>> = self.new.iter().map(|(_, keyring)| Some(keyring.as_ref()?.open_all(header).ok()?.1)).collect();
+        opened.is_some_and(|opened| {
+            !opened.is_empty() && (!self.args.only || opened.iter().map(Vec::len).sum::<usize>() >= header.slots().len())
+        })
     }
 
     /// The header with the slots that are asked for; one of them is opened by what was given now.
-    fn header(&self, header: &Header, keys: &FileKeys, opened: usize) -> Result<Header, Refused> {
+    fn header(&self, path: &Path, header: &Header, keys: &FileKeys, opened: &[usize]) -> Result<Header, Failure> {
         let args = self.args;
-        let others = || (0..header.slots().len()).filter(|at| *at != opened);
-        let removed: Vec<usize> = match args.remove.as_slice() {
-            [] if args.only && self.locks.is_empty() => others().collect(),
-            [] if args.only => (0..header.slots().len()).collect(),
+        let all = 0..header.slots().len();
+        let mut removed: Vec<usize> = match args.remove.as_slice() {
+            [] if args.only && self.new.is_empty() => all.filter(|at| !opened.contains(at)).collect(),
+            [] if args.only => all.collect(),
             [] if args.add => Vec::new(),
-            [] => vec![opened],
+            [] => opened.to_vec(),
             numbers => numbers.iter().map(|number| usize::from(*number) - 1).collect(),
         };
-        if self.locks.is_empty() && removed.contains(&opened) {
-            return Err(Refused::Last(opened));
+        if self.new.is_empty() && opened.iter().all(|at| removed.contains(at)) {
+            let why = "is the one that the key given opens, and nobody has shown a key for another; give one, or a new one";
+            return Err(Failure::new(Exit::Usage, format!("{}: slot {} {why}", path.display(), opened[0] + 1)));
         }
-        header.with_slots(keys, &removed, &self.locks).map_err(Refused::Error)
-    }
-}
-
-enum Refused {
-    Last(usize),
-    Error(Error),
-}
-
-impl Refused {
-    fn naming(self, path: &Path) -> Failure {
-        match self {
-            Self::Last(at) => {
-                let why = "is the one that the key given opens, and nobody has shown a key for another; give one, or a new one";
-                Failure::new(Exit::Usage, format!("{}: slot {} {why}", path.display(), at + 1))
+        // What opens a slot already stays there, and has no second one.
+        let mut locks = Vec::new();
+        for (lock, keyring) in &self.new {
+            match keyring.as_ref().and_then(|keyring| keyring.open_all(header).ok()) {
+                Some((_, there)) => removed.retain(|at| *at != there[0]),
+                None => locks.push(lock),
             }
-            Self::Error(error) => failure(path, &error),
+        }
+        header.with_slots(keys, &removed, &locks).map_err(|error| failure(path, &error))
+    }
+
+    /// Removes what killed runs have left of a file, which this one has locked: copies that other keys open.
+    fn remove_leftovers(&self, path: &Path, header: &Header) -> Result<(), Failure> {
+        let folder = folder_of(path);
+        let mut known = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.contains_key(folder) {
+            known.insert(folder.to_owned(), leftovers(folder).map_err(|error| io_failure(folder, &error))?);
+        }
+        for path in known.get_mut(folder).and_then(|found| found.remove(header.salt())).unwrap_or_default() {
+            // One that is locked is another run's, of a copy of this file.
+            if open_locked_rw(&path, false).is_ok() {
+                std::fs::remove_file(&path).map_err(|error| io_failure(&path, &error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn leftovers(folder: &Path) -> std::io::Result<Leftovers> {
+    let mut found = Leftovers::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
+            && let Ok((file, _)) = open_regular(&entry.path(), false)
+            && let Ok(header) = Header::read(&file)
+        {
+            found.entry(*header.salt()).or_default().push(entry.path());
         }
     }
+    Ok(found)
 }
 
 /// Another passphrase for a volume of gocryptfs.

@@ -3,9 +3,12 @@
 //! Of a folder, regular files are meant, however deep. Links in it are not followed, so there are no circles; under `-o` they are made again as they are.
 //! Devices, pipes and sockets in it are left alone. What is named on the command line itself may be a link to a file.
 
+use super::volume::is_gocryptfs;
 use super::{SUFFIX, io_failure};
 use crate::failure::{Exit, Failure};
 use bywash_files::place::{Spot, UNFINISHED, copy_metadata, copy_metadata_of_link, folder_of};
+use bywash_mount::VOLUME_FILE;
+use bywash_mount::volume::is_volume;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{DirBuilder, DirEntry, File};
@@ -53,6 +56,8 @@ pub(super) struct Plan {
     pub(super) items: Vec<Item>,
     /// What was passed over, and why.
     pub(super) passed_over: Vec<(PathBuf, &'static str)>,
+    /// Volumes that were met where files are looked at: nothing in them is by its name what is looked for.
+    pub(super) volumes: Vec<PathBuf>,
     /// What could not be looked into.
     pub(super) obstacles: Vec<(PathBuf, io::Error)>,
     /// Folders of sources and of results, outer ones first.
@@ -106,6 +111,10 @@ impl Plan {
         for path in paths {
             let metadata = std::fs::metadata(path).map_err(|error| io_failure(path, &error))?;
             if metadata.is_dir() {
+                if way == Way::Check && (is_volume(path) || is_gocryptfs(path)) {
+                    plan.volumes.push(path.clone());
+                    continue;
+                }
                 if !recursive {
                     let way_out = "give -R to go through it";
                     return Err(Failure::new(Exit::Usage, format!("{} is a folder; {way_out}", path.display())));
@@ -177,7 +186,20 @@ impl Plan {
         folders.filter_map(|folder| Some((folder.1.clone(), give(folder).err()?))).collect()
     }
 
+    /// The volume files of volumes that were met, among the files.
+    pub(super) fn take_volume_files(&mut self) {
+        let (volumes, others): (Vec<_>, Vec<_>) = self.volumes.drain(..).partition(|folder| is_volume(folder));
+        self.volumes = others;
+        for folder in volumes {
+            let path = folder.join(VOLUME_FILE);
+            self.items.push(Item { source: path.clone(), target: path, found_in: Some(folder.as_path().into()), is_beside: true });
+        }
+    }
+
     fn folder(&mut self, folder: &Path, target: &Path, walk: &Walk) {
+        if walk.way == Way::Check && (is_volume(folder) || is_gocryptfs(folder)) {
+            return self.volumes.push(folder.to_owned());
+        }
         if walk.is_elsewhere {
             self.folders.push((folder.to_owned(), target.to_owned()));
         }

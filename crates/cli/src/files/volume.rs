@@ -1,21 +1,20 @@
 //! A volume as the commands have it: opened, mounted, and what can stand in the way of that.
 
 use super::keys::KeyArgs;
-use super::tree::led_to;
 use super::{client, failure, io_failure};
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::Keyring;
-use bywash_files::place::{Draft, copy_metadata, open_regular, sync_folder_of};
+use bywash_files::place::{Draft, copy_metadata, open_locked_rw, open_regular, sync_folder_of};
 use bywash_mount::format::Format;
 use bywash_mount::gocryptfs::{self, Config, Gocryptfs, config::CONFIG_BYTES_MAX};
 use bywash_mount::volume::is_volume;
 use bywash_mount::{MountOptions, Mounted, Native, Volume, mount};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,44 +38,57 @@ pub(super) fn is_gocryptfs(folder: &Path) -> bool {
 
 /// Opens a volume of gocryptfs.
 pub(super) fn unlock(folder: &Path, passphrase: &[u8], client: &Client) -> Result<Gocryptfs, Failure> {
-    let (path, bytes, ..) = read_config(folder)?;
+    let (path, bytes) = read_config(folder)?;
     let opened = Config::parse(&bytes).and_then(|config| Gocryptfs::unlock(&config, passphrase, client));
     opened.map_err(|error| config_failure(&path, &error))
 }
 
 /// What a volume of gocryptfs is sealed with.
 pub(super) fn config(folder: &Path) -> Result<Config, Failure> {
-    let (path, bytes, ..) = read_config(folder)?;
+    let (path, bytes) = read_config(folder)?;
     Config::parse(&bytes).map_err(|error| config_failure(&path, &error))
 }
 
-/// Gives a volume of gocryptfs another passphrase; the file that has it.
+/// Gives a volume of gocryptfs another passphrase; the file that has it. Nothing but this file has the volume's key, so what takes its place is tried first, and replaces nothing but what was
+/// read.
 pub(super) fn exchange_passphrase(folder: &Path, old: &[u8], new: &[u8], client: &Client) -> Result<PathBuf, Failure> {
-    let (path, bytes, file, metadata) = read_config(folder)?;
+    let path = folder.join(GOCRYPTFS);
     let failed = |error: io::Error| io_failure(&path, &error);
+    let draft = Draft::new(&path).map_err(failed)?;
+    let (file, metadata) = open_locked_rw(&path, false).map_err(failed)?;
+    if metadata.nlink() > 1 {
+        return Err(several_names(&path));
+    }
+    let bytes = contents(&file).map_err(failed)?;
     let text = Config::with_passphrase(&bytes, old, new, client).map_err(|error| config_failure(&path, &error))?;
-    // Nothing but this file has the key: what takes its place is tried first.
     let opened = Config::parse(&text).and_then(|config| Gocryptfs::unlock(&config, new, client));
     opened.map_err(|error| config_failure(&path, &error))?;
-    let draft = Draft::new(&path).map_err(failed)?;
-    draft.file.write_all_at(&text, 0).map_err(failed)?;
-    copy_metadata(&file, &metadata, &draft.file).map_err(failed)?;
-    draft.file.sync_all().map_err(failed)?;
-    draft.publish(&path, true).map_err(failed)?;
-    sync_folder_of(&path).map_err(failed)?;
+    let write = || {
+        draft.file.write_all_at(&text, 0)?;
+        copy_metadata(&file, &metadata, &draft.file)?;
+        draft.file.sync_all()
+    };
+    write().and_then(|()| draft.replace(&path, &file, &metadata)).and_then(|()| sync_folder_of(&path)).map_err(failed)?;
     Ok(path)
 }
 
-fn read_config(folder: &Path) -> Result<(PathBuf, Vec<u8>, File, Metadata), Failure> {
-    let path = led_to(&folder.join(GOCRYPTFS));
+/// Why a file is not replaced by another.
+pub(super) fn several_names(path: &Path) -> Failure {
+    let why = "it has several names, and the file under the others would open as before; leave one of them";
+    Failure::failed(format!("{}: {why}", path.display()))
+}
+
+fn read_config(folder: &Path) -> Result<(PathBuf, Vec<u8>), Failure> {
+    let path = folder.join(GOCRYPTFS);
+    let read = open_regular(&path, true).and_then(|(file, _)| contents(&file));
+    read.map(|bytes| (path.clone(), bytes)).map_err(|error| io_failure(&path, &error))
+}
+
+/// One byte more than is taken is enough to see that there are too many.
+fn contents(file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One byte more than is taken is enough to see that there are too many.
-    let read = open_regular(&path, true).and_then(|(file, metadata)| {
-        (&file).take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
-        Ok((file, metadata))
-    });
-    let (file, metadata) = read.map_err(|error| io_failure(&path, &error))?;
-    Ok((path, bytes, file, metadata))
+    file.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn config_failure(path: &Path, error: &gocryptfs::Error) -> Failure {

@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::shell::print;
 use crate::terminal::{Style, bytes, say, thousands};
 use bywash_files::fsck::DamagedRun;
-use bywash_files::place::{Draft, Spot, folder_of, open_regular, sync_folder_of};
+use bywash_files::place::{Draft, Spot, folder_of, sync_folder_of};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::fs::{AtFlags, FileType};
 use serde_json::json;
@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Finished files that are synced and named together.
@@ -74,7 +74,7 @@ pub(super) enum Outcome {
     /// Looked at, all of it.
     Checked { bytes: u64 },
     /// Damaged in these places; `saved` is where what is good has gone.
-    Damaged { failure: Failure, places: Vec<DamagedRun>, saved: Option<PathBuf> },
+    Damaged { failure: Failure, bytes: u64, places: Vec<DamagedRun>, saved: Option<PathBuf> },
 }
 
 /// A result on its way to the disk.
@@ -84,7 +84,7 @@ pub(super) enum Ready {
     /// There already, from an earlier run.
     Kept(File),
     /// Without its name, which its source has: that is open and locked until then.
-    Instead { draft: Draft, source: File },
+    Instead { draft: Draft, source: Arc<File> },
 }
 
 /// What a thread knows while it works on a file.
@@ -168,8 +168,8 @@ impl WorkArgs {
                     Ok(Outcome::Ready { result, bytes, read, journal }) => batch.push(Finished { item, result, bytes, read, journal }),
                     Ok(Outcome::WasDone { bytes }) => report.add(Line::good(item, true, "done before", bytes)),
                     Ok(Outcome::Checked { bytes }) => report.add(Line::good(item, false, "good", bytes)),
-                    Ok(Outcome::Damaged { failure, places, saved }) => {
-                        report.add(Line { target: saved, places, ..Line::bad(item, false, failure) });
+                    Ok(Outcome::Damaged { failure, bytes, places, saved }) => {
+                        report.add(Line { target: saved, bytes, places, ..Line::bad(item, false, failure) });
                     }
                     Err(failure) => {
                         if failure.is_for_all {
@@ -196,6 +196,11 @@ impl WorkArgs {
             is_over.store(true, Relaxed);
         });
         let obstacles = plan.obstacles.iter().map(|(path, error)| (path, io_failure(path, error)));
+        for path in &plan.volumes {
+            let why = "it is a volume and nothing was done with it here; name it by itself";
+            let failure = Failure::failed(format!("{}: {why}", path.display()));
+            report.add(Line { source: path.clone(), target: None, status: "failed", bytes: 0, places: Vec::new(), error: Some(failure) });
+        }
         let at_the_end = plan.finish_folders();
         for (path, failure) in obstacles.chain(at_the_end.iter().map(|(path, error)| (path, io_failure(path, error)))) {
             report.add(Line { source: path.clone(), target: None, status: "failed", bytes: 0, places: Vec::new(), error: Some(failure) });
@@ -207,7 +212,7 @@ impl WorkArgs {
     fn conclude(&self, plan: &Plan, mut lines: Vec<Line>, verifies: bool, took: Duration) -> Result<ExitCode, Failure> {
         lines.sort_by(|one, other| one.source.cmp(&other.source));
         let failed = lines.iter().filter(|line| line.error.is_some()).count();
-        let not_begun = plan.items.len().saturating_sub(lines.len());
+        let not_begun = (plan.items.len() + plan.volumes.len() + plan.obstacles.len()).saturating_sub(lines.len());
         if self.verbose {
             plan.passed_over.iter().for_each(|(path, why)| say!("{}: passed over: {why}", path.display()));
         }
@@ -287,7 +292,7 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
     for Finished { item, result, bytes, read, journal } in batch.drain(..) {
         let synced = if is_synced { Ok(()) } else { result.file().sync_all() };
         let status = result.status();
-        match synced.and_then(|()| result.publish(item.target_spot(), writes.replaces())) {
+        match synced.and_then(|()| result.publish(&item.target, writes.replaces(), &read)) {
             Ok(()) => {
                 folders.insert(folder_of(&item.target), item.target_spot());
                 named.push((item, bytes, read, journal, status));
@@ -325,17 +330,11 @@ impl Ready {
         }
     }
 
-    fn publish(self, target: Spot<'_>, replaces: bool) -> io::Result<()> {
+    fn publish(self, target: &Path, replaces: bool, read: &Metadata) -> io::Result<()> {
         match self {
-            Self::New(draft) => draft.publish(target.path, replaces),
+            Self::New(draft) => draft.publish(target, replaces),
             Self::Kept(_) => Ok(()),
-            Self::Instead { draft, source } => {
-                let identity = |file: &File| file.metadata().map(|metadata| (metadata.dev(), metadata.ino()));
-                match identity(&open_regular(target, false)?.0)? == identity(&source)? {
-                    true => draft.publish(target.path, true),
-                    false => Err(io::Error::other("it was replaced while it was worked on")),
-                }
-            }
+            Self::Instead { draft, source } => draft.replace(target, &source, read),
         }
     }
 }

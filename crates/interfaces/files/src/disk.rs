@@ -1,7 +1,7 @@
 //! What containers lie on: positioned reads and writes, lengths, barriers. A file, or in tests a disk whose power is cut ([`crate::power`]).
 
 use crate::header::Header;
-use crate::place::{open_regular, open_regular_rw};
+use crate::place::{UNFINISHED, open_regular, open_regular_rw};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -218,9 +218,10 @@ impl Journals for FolderJournals {
         let mut owners = Vec::new();
         for entry in std::fs::read_dir(&self.0)? {
             let path = entry?.path();
-            let is_journal = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(JOURNAL_PREFIX.as_bytes()));
+            let begins = |prefix: &str| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_bytes()));
             let header = || Header::read(open_regular(&path, false)?.0);
-            if !is_journal && header().is_ok_and(|header| header.salt() == salt) {
+            // What a run that was killed has left has never been written to in place.
+            if !begins(JOURNAL_PREFIX) && !begins(UNFINISHED) && header().is_ok_and(|header| header.salt() == salt) {
                 owners.push(path);
             }
         }

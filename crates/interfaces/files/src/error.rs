@@ -114,7 +114,9 @@ pub enum DamageKind {
     EndMissing,
     /// An authentic last chunk, but others follow it: something was appended.
     NotTheLast,
-    /// The file ends within it.
+    /// The last chunk that is there, and not authentic: damaged, or the end of the file is missing and it is cut off, or something was appended.
+    NoEnd,
+    /// The file ends within it, and not much is left.
     CutOff,
     /// It could not be read from the medium.
     Unreadable,
@@ -125,8 +127,13 @@ impl DamageKind {
     pub fn is_lost(self) -> bool {
         match self {
             Self::EndMissing | Self::NotTheLast => false,
-            Self::NotAuthentic | Self::CutOff | Self::Unreadable => true,
+            Self::NotAuthentic | Self::NoEnd | Self::CutOff | Self::Unreadable => true,
         }
+    }
+
+    /// Whether where the text ends is not known.
+    pub fn is_of_end(self) -> bool {
+        matches!(self, Self::EndMissing | Self::NotTheLast | Self::NoEnd | Self::CutOff)
     }
 
     /// In a word, for programs.
@@ -135,6 +142,7 @@ impl DamageKind {
             Self::NotAuthentic => "not-authentic",
             Self::EndMissing => "end-missing",
             Self::NotTheLast => "not-the-last",
+            Self::NoEnd => "no-end",
             Self::CutOff => "cut-off",
             Self::Unreadable => "unreadable",
         }
@@ -145,7 +153,10 @@ impl DamageKind {
             Self::NotAuthentic => "is damaged",
             Self::EndMissing => "was not the last when it was written: the file is truncated after it",
             Self::NotTheLast => "was the last when it was written: something was appended to the file after it",
-            Self::CutOff => "is cut off: the file ends within it",
+            Self::NoEnd => {
+                "is the last and not as it was written: it is damaged, or the file is truncated within it, or something was appended"
+            }
+            Self::CutOff => "is cut off: the file is truncated within it",
             Self::Unreadable => "cannot be read from the medium",
         }
     }
@@ -155,7 +166,7 @@ impl DamageKind {
         match self {
             Self::NotAuthentic => Some("are damaged"),
             Self::Unreadable => Some("cannot be read from the medium"),
-            Self::EndMissing | Self::NotTheLast | Self::CutOff => None,
+            Self::EndMissing | Self::NotTheLast | Self::NoEnd | Self::CutOff => None,
         }
     }
 }

@@ -66,7 +66,7 @@ impl Header {
     ///
     /// # Errors
     /// As [`new`](Self::new), such as if no slot would be left; [`Error::BadKey`] for a slot that is not there, and if the passphrases together cost more than a reader computes.
-    pub fn with_slots(&self, keys: &FileKeys, removed: &[usize], locks: &[Lock]) -> Result<Self> {
+    pub fn with_slots(&self, keys: &FileKeys, removed: &[usize], locks: &[&Lock]) -> Result<Self> {
         if let Some(absent) = removed.iter().find(|at| **at >= self.slots.len()) {
             let what = format!("it has no slot {}: it has {} (`bywash info` lists them)", absent + 1, self.slots.len());
             return Err(Error::BadKey { what });

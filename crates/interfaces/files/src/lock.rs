@@ -134,29 +134,43 @@ impl Keyring {
     /// # Errors
     /// [`Error::WrongPassphrase`], [`Error::NoKeyFits`], [`Error::DamagedHeader`], [`Error::BadKey`] for a slot that asks for too much.
     pub fn open(&self, header: &Header) -> Result<FileKeys> {
-        self.open_by(header).map(|(keys, _)| keys)
+        self.open_slots(header, false).map(|(keys, _)| keys)
     }
 
-    /// The same, and which of the header's slots was opened: the first that one of the keys fits.
+    /// The same, and which of the header's slots the keys open, all of them: one at least.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_by(&self, header: &Header) -> Result<(FileKeys, usize)> {
+    pub fn open_all(&self, header: &Header) -> Result<(FileKeys, Vec<usize>)> {
+        self.open_slots(header, true)
+    }
+
+    fn open_slots(&self, header: &Header, is_all: bool) -> Result<(FileKeys, Vec<usize>)> {
         let (mut refused, mut budget) = (None, Budget::default());
+        let (mut found, mut opened) = (None, Vec::new());
         for (at, slot) in header.slots().iter().enumerate() {
             let is_affordable = if slot.kind() == Some(SlotKind::Passphrase) { budget.spend(&slot.body) } else { Ok(()) };
             match is_affordable.and_then(|()| self.try_slot(slot, header.salt())) {
                 Ok(Some(file_key)) => {
                     let keys = FileKeys::new(file_key, *header.salt())?;
                     let what = "its MAC is another's, though a key opens it";
-                    return if header.is_authentic(&keys) { Ok((keys, at)) } else { Err(Error::DamagedHeader { what }) };
+                    // A slot with another file's key opens nothing of this one.
+                    if !header.is_authentic(&keys) {
+                        refused = refused.or(Some(Error::DamagedHeader { what }));
+                        continue;
+                    }
+                    opened.push(at);
+                    found = Some(keys);
+                    if !is_all {
+                        break;
+                    }
                 }
                 Ok(None) => {}
                 // Another slot may do; what stood in the way of this one is said if none does.
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        Err(refused.unwrap_or_else(|| self.why_not(header)))
+        found.map(|keys| (keys, opened)).ok_or_else(|| refused.unwrap_or_else(|| self.why_not(header)))
     }
 
     fn why_not(&self, header: &Header) -> Error {

@@ -1,5 +1,6 @@
 //! How a file comes to be there: whole, on the disk, with its source's metadata, or not at all.
 
+use crate::disk::{Access, Disk};
 use crate::error::Error;
 use rustix::fs::{
     Advice, AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, fadvise,
@@ -15,6 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What unfinished files are called where they must have a name.
 pub const UNFINISHED: &str = ".bywash-unfinished-";
+/// How often a file is opened that is replaced before it is locked.
+const LOCK_ATTEMPTS: usize = 10;
 
 /// A file by its path. Of one that was found in a tree, which others may change meanwhile, it is also known from which folder on the path was found: below that, no symbolic link is
 /// followed on the way to it, so that nobody leads the work elsewhere by exchanging a folder for a link.
@@ -81,6 +84,12 @@ pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// Bytes that are free where a file is, for this user; none if nobody says.
+pub fn room(path: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(folder_of(path)).ok()?;
+    found.f_bavail.checked_mul(found.f_frsize)
+}
+
 /// Returns when a file's name survives a power cut.
 ///
 /// # Errors
@@ -106,6 +115,24 @@ impl Draft {
                 Ok(Self { file: file.into(), folder, name: Some(name) })
             }
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Gives it the name of its source, which is open and was as `read` says: what has the name now must be that, as it was.
+    ///
+    /// # Errors
+    /// If somebody replaced or changed it meanwhile; those of [`publish`](Self::publish).
+    pub fn replace(self, target: &Path, source: &File, read: &Metadata) -> io::Result<()> {
+        let now = rustix::fs::statat(&self.folder, Spot::from(target).name()?, AtFlags::SYMLINK_NOFOLLOW)?;
+        let of = |metadata: &Metadata| {
+            let (modified, changed) = ((metadata.mtime(), metadata.mtime_nsec()), (metadata.ctime(), metadata.ctime_nsec()));
+            (metadata.dev(), metadata.ino(), metadata.size(), modified, changed)
+        };
+        let modified = (now.st_mtime, now.st_mtime_nsec as i64);
+        let named = (now.st_dev, now.st_ino, now.st_size as u64, modified, (now.st_ctime, now.st_ctime_nsec as i64));
+        match of(&source.metadata()?) == named && of(read) == named {
+            true => self.publish(target, true),
+            false => Err(io::Error::other("somebody replaced or changed it meanwhile, and that stays; try again")),
         }
     }
 
@@ -283,6 +310,24 @@ pub fn open_regular<'a>(spot: impl Into<Spot<'a>>, follows: bool) -> io::Result<
 /// The operating system's; if it is no regular file.
 pub fn open_regular_rw<'a>(spot: impl Into<Spot<'a>>, follows: bool) -> io::Result<(File, Metadata)> {
     open_as(spot.into(), follows, OFlags::RDWR)
+}
+
+/// The same, and locked against everybody else ([`Disk::lock`]). Who replaces a file has it locked until the new one has the name, so what the name leads to when the lock is there is what is
+/// returned: nothing is written into a file that has been replaced.
+///
+/// # Errors
+/// `ResourceBusy`; the operating system's; if it is no regular file.
+pub fn open_locked_rw<'a>(spot: impl Into<Spot<'a>>, follows: bool) -> io::Result<(File, Metadata)> {
+    let spot = spot.into();
+    for _ in 0..LOCK_ATTEMPTS {
+        let (file, _) = open_as(spot, follows, OFlags::RDWR)?;
+        Disk::lock(&file, Access::Write)?;
+        let (metadata, (_, named)) = (file.metadata()?, open_as(spot, follows, OFlags::RDONLY)?);
+        if (metadata.dev(), metadata.ino()) == (named.dev(), named.ino()) {
+            return Ok((file, metadata));
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "it is replaced again and again"))
 }
 
 fn open_as(spot: Spot<'_>, follows: bool, access: OFlags) -> io::Result<(File, Metadata)> {

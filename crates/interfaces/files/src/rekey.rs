@@ -16,7 +16,8 @@ const PIECE_BYTES: u64 = 8 << 20;
 /// Bytes compared at a time.
 const COMPARED_BYTES: usize = 1 << 20;
 
-/// Writes a file with another header into an empty one. The file may be damaged, and is then as damaged there. `progress` counts bytes as they are done.
+/// Writes a file with another header into an empty one. The file may be damaged, and is then as damaged there. `progress` counts half of the bytes as they are done;
+/// [`is_exchanged`] counts the other.
 ///
 /// # Errors
 /// The operating system's.
@@ -29,7 +30,7 @@ pub fn exchange_header(source: &File, old: &Header, new: &Header, target: &File,
         // The kernel does it, where it can.
         match io::copy(&mut from.take(PIECE_BYTES), &mut to)? {
             0 => return Ok(()),
-            moved => progress.fetch_add(moved, Relaxed),
+            moved => progress.fetch_add(moved / 2, Relaxed),
         };
     }
 }
@@ -38,7 +39,7 @@ pub fn exchange_header(source: &File, old: &Header, new: &Header, target: &File,
 ///
 /// # Errors
 /// The operating system's; [`DamagedHeader`](crate::Error::DamagedHeader) and its like if it does not begin with a header at all.
-pub fn is_exchanged(source: &File, old: &Header, new: &Header, target: &File) -> Result<bool> {
+pub fn is_exchanged(source: &File, old: &Header, new: &Header, target: &File, progress: &AtomicU64) -> Result<bool> {
     let mut start = target;
     start.seek(SeekFrom::Start(0))?;
     if Header::read(start)? != *new {
@@ -51,6 +52,7 @@ pub fn is_exchanged(source: &File, old: &Header, new: &Header, target: &File) ->
         if Disk::read_at(target, &mut other, to)? != count || one[..count] != other[..count] {
             return Ok(false);
         }
+        progress.fetch_add(count as u64 / 2, Relaxed);
         if count < COMPARED_BYTES {
             return Ok(true);
         }

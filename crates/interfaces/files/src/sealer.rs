@@ -161,7 +161,8 @@ impl Sealer {
         let opens_elsewhere = self.open_into(chunk, Place::last_if(place == Place::Inner), stored, text)?;
         text.fill(0);
         Ok(match place {
-            _ if !opens_elsewhere => DamageKind::NotAuthentic,
+            Place::Last if !opens_elsewhere => DamageKind::NoEnd,
+            Place::Inner if !opens_elsewhere => DamageKind::NotAuthentic,
             Place::Last => DamageKind::EndMissing,
             Place::Inner => DamageKind::NotTheLast,
         })

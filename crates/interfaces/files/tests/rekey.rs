@@ -6,9 +6,8 @@ use bywash_files::rekey::{exchange_header, is_exchanged};
 use bywash_files::slot::SlotKind;
 use bywash_files::{Aead, Argon2Cost, Container, Error, FileKeys, Header, Identity, Keyring, Lock, new_file};
 use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 32, passes: 1, lanes: 1 };
 
@@ -76,28 +75,29 @@ fn a_file_with_another_header_has_its_text_and_its_chunks() {
             vec![Lock::key_file(&[2; 32]), Lock::passphrase(b"sesame", CHEAP).unwrap()],
             vec![Lock::recipient(Identity::generate(true).unwrap().recipient()).unwrap(), Lock::key_file(&[2; 32])],
         ] {
-            let new = old.with_slots(&keys, &[0], &locks).unwrap();
+            let new = old.with_slots(&keys, &[0], &locks.iter().collect::<Vec<_>>()).unwrap();
             let (from, to) = (place.open("old"), place.open("new"));
             let progress = AtomicU64::new(0);
             exchange_header(&from, &old, &new, &to, &progress).unwrap();
-            assert!(is_exchanged(&from, &old, &new, &to).unwrap());
+            assert!(is_exchanged(&from, &old, &new, &to, &progress).unwrap());
             assert_eq!(place.read("new", &with_key_file(2)).unwrap(), text(len));
             assert!(matches!(place.read("new", &with_key_file(1)), Err(Error::NoKeyFits { .. })));
             let bytes = |name: &str| std::fs::read(place.folder.path().join(name)).unwrap();
             let (before, after) = (bytes("old"), bytes("new"));
             assert_eq!(before[old.bytes().len()..], after[new.bytes().len()..]);
-            assert_eq!(progress.into_inner(), (before.len() - old.bytes().len()) as u64);
+            let done = progress.load(Relaxed);
+            assert!(done <= before.len() as u64 && done + 8 > (before.len() - old.bytes().len()) as u64, "{done}");
 
             // What is not the same is seen, wherever it is.
             for at in [0, new.bytes().len() - 1, new.bytes().len(), after.len() - 1] {
                 let mut other = after.clone();
                 other[at] ^= 1;
                 std::fs::write(place.folder.path().join("other"), other).unwrap();
-                assert!(!is_exchanged(&from, &old, &new, &place.open("other")).unwrap_or(false), "{at}");
+                assert!(!is_exchanged(&from, &old, &new, &place.open("other"), &progress).unwrap_or(false), "{at}");
             }
             for other in [&after[..after.len() - 1], &[&after[..], b"x"].concat()] {
                 std::fs::write(place.folder.path().join("other"), other).unwrap();
-                assert!(!is_exchanged(&from, &old, &new, &place.open("other")).unwrap());
+                assert!(!is_exchanged(&from, &old, &new, &place.open("other"), &progress).unwrap());
             }
             std::fs::remove_file(place.folder.path().join("new")).unwrap();
         }
@@ -110,7 +110,7 @@ fn a_file_with_another_header_has_its_text_and_its_chunks() {
 fn a_file_goes_on_being_written_under_its_new_header() {
     let place = Place::new();
     let (old, keys) = place.make("old", &[Lock::key_file(&[1; 32])], &text(10_000));
-    let new = old.with_slots(&keys, &[], &[Lock::passphrase(b"sesame", CHEAP).unwrap()]).unwrap();
+    let new = old.with_slots(&keys, &[], &[&Lock::passphrase(b"sesame", CHEAP).unwrap()]).unwrap();
     exchange_header(&place.open("old"), &old, &new, &place.open("new"), &AtomicU64::new(0)).unwrap();
     let keys = with_passphrase("sesame").open(&new).unwrap();
     let file = Container::open_rw(&place.client, &new, keys, Arc::new(place.open("new")), place.journals()).unwrap();
@@ -132,7 +132,7 @@ fn slots_come_and_go_in_their_places() {
     let kinds = |header: &Header| header.slots().iter().map(|slot| slot.kind().unwrap()).collect::<Vec<_>>();
     use SlotKind::{KeyFile, Passphrase, X25519};
     assert_eq!(kinds(&header), [Passphrase, KeyFile, X25519]);
-    let with = |removed: &[usize], locks: &[Lock]| header.with_slots(&keys, removed, locks);
+    let with = |removed: &[usize], locks: &[Lock]| header.with_slots(&keys, removed, &locks.iter().collect::<Vec<_>>());
     assert_eq!(kinds(&with(&[1], &[recipient()]).unwrap()), [Passphrase, X25519, X25519]);
     assert_eq!(kinds(&with(&[2, 0], &[Lock::key_file(&[2; 32])]).unwrap()), [KeyFile, KeyFile]);
     assert_eq!(kinds(&with(&[], &[passphrase()]).unwrap()), [Passphrase, KeyFile, X25519, Passphrase]);
@@ -142,7 +142,7 @@ fn slots_come_and_go_in_their_places() {
     // What stays is authentic, opens by what opened it, and is numbered.
     let fewer = with(&[0], &[]).unwrap();
     assert!(fewer.is_authentic(&keys));
-    assert_eq!(with_key_file(1).open_by(&fewer).unwrap().1, 0);
+    assert_eq!(with_key_file(1).open_all(&fewer).unwrap().1, [0]);
     assert!(matches!(with_passphrase("sesame").open(&fewer), Err(Error::NoKeyFits { .. })));
 
     let refused = |removed: &[usize], locks: &[Lock], says: &str| {
@@ -155,5 +155,4 @@ fn slots_come_and_go_in_their_places() {
     refused(&[], &many, "1 to 32 slots");
     let costly = || Lock::passphrase(b"sesame", Argon2Cost { memory_kib: 1 << 12, passes: 1 << 10, lanes: 1 }).unwrap();
     refused(&[], &[costly(), costly()], "together");
-    assert!(!Path::new("file").exists());
 }

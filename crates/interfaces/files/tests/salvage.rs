@@ -91,7 +91,7 @@ fn a_file_that_was_cut_is_saved_up_to_there() {
     let wanted = text(5 * CHUNK + 100);
     for (cut, kind, good) in [
         (3 * STORED, DamageKind::EndMissing, 3 * CHUNK),
-        (3 * STORED + 1000, DamageKind::NotAuthentic, 3 * CHUNK),
+        (3 * STORED + 1000, DamageKind::NoEnd, 3 * CHUNK),
         (3 * STORED + 20, DamageKind::CutOff, 3 * CHUNK),
         (3 * STORED + 40, DamageKind::CutOff, 3 * CHUNK),
         (20, DamageKind::CutOff, 0),
@@ -114,7 +114,7 @@ fn what_was_appended_hides_nothing() {
     let len = sealed.file().metadata().unwrap().len();
     sealed.file().write_all_at(&text(1000), len).unwrap();
     let (_, runs, saved) = sealed.look();
-    assert_eq!(runs.iter().map(|run| run.first.kind).collect::<Vec<_>>(), [DamageKind::NotTheLast, DamageKind::NotAuthentic]);
+    assert_eq!(runs.iter().map(|run| run.first.kind).collect::<Vec<_>>(), [DamageKind::NotTheLast, DamageKind::NoEnd]);
     assert_eq!(saved[..2 * CHUNK], wanted);
     assert!(saved[2 * CHUNK..].iter().all(|byte| *byte == 0));
 }
