@@ -264,8 +264,11 @@ fn what_is_done_again_shuts_out_whom_it_should() {
     // The old key opens nothing here, the new one does, and another is left that was to go.
     shell.refused("rekey -k key --only --new-passphrase-file new file.bywash", 7, "none of the keys given");
     shell.refused("rekey -k key --new-passphrase-file new --new-key-file key file.bywash", 7, "none of the keys given");
+    shell.refused("rekey -k key --remove 2 --new-passphrase-file new file.bywash", 7, "none of the keys given");
     shell.run("rekey -k other --only --new-passphrase-file new file.bywash");
     assert!(opens("--passphrase-file new") && !opens("-k other"));
+    let again = shell.run("rekey -k other --new-passphrase-file new file.bywash");
+    assert!(stderr(&again).starts_with("1 of the files: opened by what is new already, and not by the keys given"), "{}", stderr(&again));
     assert!(stdout(&shell.run("rekey --json -k other --only --new-passphrase-file new file.bywash")).contains("done before"));
 }
 
@@ -332,6 +335,14 @@ fn what_a_killed_run_left_goes() {
     drop(held);
     shell.run("rekey -k other --new-key-file key file.bywash");
     assert!(!left.exists() && others.exists());
+    // It may be the only whole one: of a file that is not, it stays.
+    fs::copy(place.at("file.bywash"), &left).unwrap();
+    fs::File::options().write(true).open(place.at("file.bywash")).unwrap().set_len(150).unwrap();
+    shell.refused("rekey -k key --new-key-file other file.bywash", 8, "truncated");
+    assert!(left.exists());
+    // Nor is one taken for what another left of itself.
+    shell.run("rekey -k key --new-key-file other .bywash-unfinished-1-0");
+    assert!(left.exists());
 }
 
 #[test]
@@ -346,6 +357,15 @@ fn volumes_in_folders_are_not_passed_over_quietly() {
     shell.run("fsck -k other tree/inner/vault");
     shell.refused("fsck -R -k other tree", 1, "tree/inner/vault: it is a volume and nothing was done with it here");
     assert_eq!(shell.info("-R tree").as_array().unwrap().len(), 2);
+    // A copy of a volume's file makes no volume: it is rekeyed, and what is beside it.
+    fs::copy(place.at("tree/inner/vault/bywash.volume"), place.at("tree/bywash.volume")).unwrap();
+    shell.run("rekey -R -k other --new-key-file key tree");
+    for file in ["tree/file.bywash", "tree/bywash.volume", "tree/inner/vault/bywash.volume"] {
+        shell.refused(&format!("info -k other {file}"), 7, "none of the keys");
+        shell.run(&format!("info -k key {file}"));
+    }
+    shell.run("rekey -k key --new-key-file other tree/file.bywash tree/file.bywash");
+    shell.run("rekey -R -k key --new-key-file other tree");
     fs::create_dir(place.at("tree/foreign")).unwrap();
     fs::write(place.at("tree/foreign/gocryptfs.conf"), "{}").unwrap();
     shell.refused("rekey -R -k other --new-key-file key tree", 1, "tree/foreign: it is a volume");

@@ -10,7 +10,7 @@ use crate::terminal::{bytes, say, thousands};
 use bywash_client::Client;
 use bywash_files::container::recover;
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
-use bywash_files::place::{open_locked_rw, open_regular};
+use bywash_files::place::{open_locked, open_regular};
 use bywash_files::{Error, Header, Keyring, fsck};
 use bywash_mount::Native;
 use bywash_mount::format::{Format, Interrupted};
@@ -160,7 +160,7 @@ fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Resu
             let why = "its writer was interrupted and left a journal; give --recover, or open it for writing";
             return Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())));
         }
-        let locked = open_locked_rw(job.item.source_spot(), is_named).map_err(|error| io_failure(path, &error))?;
+        let locked = open_locked(job.item.source_spot(), is_named, true).map_err(|error| io_failure(path, &error))?;
         // What was opened before may have been replaced since.
         let (file, header, keys) = opened(locked.0).map_err(failed)?;
         recover(&header, &keys, &file, &journals).map_err(failed)?;

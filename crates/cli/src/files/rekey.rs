@@ -1,25 +1,30 @@
 //! `bywash rekey`: other ways to open files and volumes that are there.
 
 use super::keys::{KeyArgs, NewKeyArgs};
-use super::tree::{Item, Plan, Way, check_paths, led_to};
+use super::tree::{Item, Plan, Way, check_paths, is_whole_volume, led_to};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, io_failure, volume};
 use crate::failure::{Exit, Failure, shown};
 use crate::shell::print;
-use crate::terminal::say;
+use crate::terminal::{say, thousands};
 use bywash_client::Client;
 use bywash_files::disk::{Access, Disk, FolderJournals};
-use bywash_files::place::{Draft, UNFINISHED, complete, folder_of, open_locked_rw, open_regular};
+use bywash_files::place::{Draft, Spot, UNFINISHED, complete, folder_of, open_locked, open_regular};
 use bywash_files::rekey::{exchange_header, is_exchanged};
+use bywash_files::slot::SlotKind;
 use bywash_files::{Container, Error, FileKeys, Header, KEY_BYTES, Keyring, Lock};
 use bywash_mount::VOLUME_FILE;
-use bywash_mount::volume::is_volume;
+use rustix::fs::AtFlags;
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Files of which one must open before a new passphrase is asked for.
@@ -77,11 +82,11 @@ struct Run<'a> {
     keyring: Keyring,
     /// Each with what opens it, if that is here.
     new: Vec<(Lock, Option<Keyring>)>,
-    leftovers: Mutex<HashMap<PathBuf, Leftovers>>,
+    /// The headers that files are to have at the end, by salt.
+    headers: Mutex<HashMap<[u8; KEY_BYTES], Header>>,
+    /// Files that the keys given do not open, and the new ones do.
+    taken_for_done: AtomicU64,
 }
-
-/// What runs that were killed have left in a folder, by salt: each is the file of that salt with other slots.
-type Leftovers = HashMap<[u8; KEY_BYTES], Vec<PathBuf>>;
 
 /// Does what is asked.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -93,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     {
         return gocryptfs(path, &client, args);
     }
-    let paths: Vec<_> = args.paths.iter().map(|path| if is_volume(path) { path.join(VOLUME_FILE) } else { led_to(path) }).collect();
+    let paths: Vec<_> = args.paths.iter().map(|path| if is_whole_volume(path) { path.join(VOLUME_FILE) } else { led_to(path) }).collect();
     let mut plan = Plan::new(&paths, Way::Check, args.recursive, None)?;
     plan.take_volume_files();
     if !args.remove.is_empty() && plan.items.len() > 1 {
@@ -108,8 +113,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let needs_none = args.new.is_empty() && (args.only || !args.remove.is_empty());
     let new = if needs_none { Vec::new() } else { args.new.locks(&client)? };
-    let run = Run { args, client, keyring, new, leftovers: Mutex::default() };
+    let run = Run { args, client, keyring, new, headers: Mutex::default(), taken_for_done: AtomicU64::new(0) };
     let exit = args.work.run(&plan, Some(WriteArgs::default()), |job| run.file(job))?;
+    run.remove_leftovers(&plan);
+    if let done @ 1.. = run.taken_for_done.into_inner() {
+        let what = "opened by what is new already, and not by the keys given: taken for done before; what else opens them stays";
+        say!("{} of the files: {what}", thousands(done));
+    }
     if let [item] = plan.items.as_slice()
         && exit == ExitCode::SUCCESS
         && !args.work.json()
@@ -119,21 +129,30 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(exit)
 }
 
-/// Whether a key that was given opens one of the first files.
+/// Whether a key that was given opens one of the first files. If there are more it is only said: an earlier run may have done the first.
 fn opens_one(plan: &Plan, keyring: &Keyring) -> Result<(), Failure> {
     let open = |item: &Item| {
         let opened = open_regular(item.source_spot(), item.is_named()).map_err(Error::from).and_then(|(file, _)| Header::read(&file));
         opened.and_then(|header| keyring.open(&header)).map(drop).map_err(|error| failure(&item.source, &error))
     };
     let mut outcomes = plan.items.iter().take(TRIED_FILES).map(open);
-    let Some(first) = outcomes.next() else { return Ok(()) };
-    if first.is_ok() || outcomes.any(|outcome| outcome.is_ok()) { Ok(()) } else { first }
+    match outcomes.next() {
+        Some(Err(first)) if outcomes.all(|outcome| outcome.is_err()) => match plan.items.len() {
+            0..=TRIED_FILES => Err(first),
+            _ => {
+                say!("{first}; nor do they open the next {} files; going on", TRIED_FILES - 1);
+                Ok(())
+            }
+        },
+        _ => Ok(()),
+    }
 }
 
 /// Says how a file is opened from now on.
 fn tell(path: &Path) -> Result<(), Failure> {
     let header = File::open(path).map_err(Error::from).and_then(Header::read).map_err(|error| failure(path, &error))?;
-    say!("{}", shown(format!("{}: it can be opened with {}", path.display(), header.describe_slots())));
+    let slots: Vec<_> = header.slots().iter().map(|slot| slot.kind().map_or("something of a later version", SlotKind::describe)).collect();
+    say!("{}", shown(format!("{}: it can be opened with {}", path.display(), slots.join(" or "))));
     Ok(())
 }
 
@@ -142,10 +161,14 @@ impl Run<'_> {
         let path = &job.item.source;
         let failed = |error: Error| failure(path, &error);
         // Nobody else writes to it until it is replaced.
-        let (source, metadata) = open_locked_rw(job.item.source_spot(), job.item.is_named()).map_err(|error| io_failure(path, &error))?;
+        let open = |writes| open_locked(job.item.source_spot(), job.item.is_named(), writes);
+        // It is written to only if a crash left a journal.
+        let opened = open(true).or_else(|error| if error.kind() == ErrorKind::PermissionDenied { open(false) } else { Err(error) });
+        let (source, metadata) = opened.map_err(|error| io_failure(path, &error))?;
         let header = Header::read(&source).map_err(failed)?;
         let (keys, opened) = match self.keyring.open_all(&header) {
             Err(Error::WrongPassphrase | Error::NoKeyFits { .. }) if self.is_done(&header) => {
+                self.taken_for_done.fetch_add(1, Relaxed);
                 return Ok(Outcome::WasDone { bytes: metadata.len() });
             }
             outcome => outcome.map_err(failed)?,
@@ -154,12 +177,12 @@ impl Run<'_> {
             return Err(volume::several_names(path));
         }
         let new = self.header(path, &header, &keys, &opened)?;
-        self.remove_leftovers(path, &header)?;
+        let source = Arc::new(source);
+        self.check_end(path, &header, &keys, &source).map_err(failed)?;
+        self.headers.lock().unwrap_or_else(PoisonError::into_inner).insert(*header.salt(), new.clone());
         if new == header {
             return Ok(Outcome::WasDone { bytes: metadata.len() });
         }
-        let source = Arc::new(source);
-        self.check_end(path, &header, &keys, &source).map_err(failed)?;
         let metadata = source.metadata().map_err(|error| io_failure(path, &error))?;
         let draft = Draft::new(job.item.target_spot()).map_err(|error| io_failure(path, &error))?;
         Disk::lock(&draft.file, Access::Write).map_err(|error| io_failure(path, &error))?;
@@ -183,6 +206,9 @@ impl Run<'_> {
 
     /// Whether an earlier run did it, as far as that can be told: what is new opens a slot each, and nothing is left that was to go. Recipients cannot be told from each other.
     fn is_done(&self, header: &Header) -> bool {
+        if !self.args.remove.is_empty() {
+            return false;
+        }
         let opened: Option<Vec<_>> = self.new.iter().map(|(_, keyring)| Some(keyring.as_ref()?.open_all(header).ok()?.1)).collect();
         opened.is_some_and(|opened| {
             !opened.is_empty() && (!self.args.only || opened.iter().map(Vec::len).sum::<usize>() >= header.slots().len())
@@ -215,32 +241,60 @@ impl Run<'_> {
         header.with_slots(keys, &removed, &locks).map_err(|error| failure(path, &error))
     }
 
-    /// Removes what killed runs have left of a file, which this one has locked: copies that other keys open.
-    fn remove_leftovers(&self, path: &Path, header: &Header) -> Result<(), Failure> {
-        let folder = folder_of(path);
-        let mut known = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.contains_key(folder) {
-            known.insert(folder.to_owned(), leftovers(folder).map_err(|error| io_failure(folder, &error))?);
-        }
-        for path in known.get_mut(folder).and_then(|found| found.remove(header.salt())).unwrap_or_default() {
-            // One that is locked is another run's, of a copy of this file.
-            if open_locked_rw(&path, false).is_ok() {
-                std::fs::remove_file(&path).map_err(|error| io_failure(&path, &error))?;
+    /// Removes what killed runs have left of files that this one has done: copies that other keys open. What cannot be removed is left.
+    fn remove_leftovers(&self, plan: &Plan) {
+        let mut seen = HashSet::new();
+        let firsts = plan.items.iter().map(Item::source_spot).filter(|spot| seen.insert(folder_of(spot.path)));
+        let left: Vec<_> = firsts.flat_map(|spot| leftovers(spot).unwrap_or_default()).collect();
+        let headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner);
+        for item in plan.items.iter().filter(|_| !left.is_empty()) {
+            let Ok((file, metadata)) = open_regular(item.source_spot(), item.is_named()) else { continue };
+            let Ok(header) = Header::read(&file) else { continue };
+            // The file itself is whole, and has the slots that it is to have.
+            if headers.get(header.salt()) == Some(&header) {
+                let of_it = |one: &&Leftover| one.salt == *header.salt() && one.identity != (metadata.dev(), metadata.ino());
+                left.iter().filter(of_it).for_each(Leftover::remove);
             }
         }
-        Ok(())
     }
 }
 
-fn leftovers(folder: &Path) -> std::io::Result<Leftovers> {
-    let mut found = Leftovers::new();
-    for entry in std::fs::read_dir(folder)? {
+/// What a run that was killed has left: a file with the salt of another, and other slots.
+struct Leftover {
+    folder: Arc<File>,
+    path: PathBuf,
+    salt: [u8; KEY_BYTES],
+    identity: (u64, u64),
+    file: File,
+}
+
+impl Leftover {
+    fn remove(&self) {
+        // One that is locked is a run's of now, of a copy of this file; where there are no locks nobody knows.
+        if self.file.try_lock().is_ok()
+            && let Some(name) = self.path.file_name()
+            && rustix::fs::unlinkat(&*self.folder, name, AtFlags::empty()).is_ok()
+        {
+            say!("{}", shown(format!("{}: left by a run that was killed; removed", self.path.display())));
+        }
+    }
+}
+
+/// In the folder of a file.
+fn leftovers(spot: Spot<'_>) -> std::io::Result<Vec<Leftover>> {
+    let (folder, mut found) = (Arc::new(spot.folder()?), Vec::new());
+    for entry in rustix::fs::Dir::read_from(&*folder)? {
         let entry = entry?;
-        if entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
-            && let Ok((file, _)) = open_regular(&entry.path(), false)
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if !name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
+            continue;
+        }
+        let path = folder_of(spot.path).join(name);
+        if let Ok((file, metadata)) = open_regular(Spot { path: &path, ..spot }, false)
             && let Ok(header) = Header::read(&file)
         {
-            found.entry(*header.salt()).or_default().push(entry.path());
+            let (salt, identity) = (*header.salt(), (metadata.dev(), metadata.ino()));
+            found.push(Leftover { folder: folder.clone(), path, salt, identity, file });
         }
     }
     Ok(found)

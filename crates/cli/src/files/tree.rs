@@ -8,7 +8,7 @@ use super::{SUFFIX, io_failure};
 use crate::failure::{Exit, Failure};
 use bywash_files::place::{Spot, UNFINISHED, copy_metadata, copy_metadata_of_link, folder_of};
 use bywash_mount::VOLUME_FILE;
-use bywash_mount::volume::is_volume;
+use bywash_mount::native::JOURNALS;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{DirBuilder, DirEntry, File};
@@ -50,6 +50,18 @@ impl Item {
     }
 }
 
+/// A volume that was met among files.
+pub(super) struct Met {
+    pub(super) folder: PathBuf,
+    /// The folder that the user named.
+    found_in: Arc<Path>,
+}
+
+/// Whether a folder is a volume of ours, and not one that a volume file was copied into.
+pub(super) fn is_whole_volume(folder: &Path) -> bool {
+    folder.join(VOLUME_FILE).is_file() && folder.join(JOURNALS).is_dir()
+}
+
 /// What is to be done.
 #[derive(Default)]
 pub(super) struct Plan {
@@ -57,7 +69,7 @@ pub(super) struct Plan {
     /// What was passed over, and why.
     pub(super) passed_over: Vec<(PathBuf, &'static str)>,
     /// Volumes that were met where files are looked at: nothing in them is by its name what is looked for.
-    pub(super) volumes: Vec<PathBuf>,
+    pub(super) volumes: Vec<Met>,
     /// What could not be looked into.
     pub(super) obstacles: Vec<(PathBuf, io::Error)>,
     /// Folders of sources and of results, outer ones first.
@@ -83,7 +95,9 @@ impl Way {
     /// Whether a file of a folder is meant.
     fn wants(self, path: &Path) -> bool {
         let is_encrypted = path.extension().is_some_and(|extension| extension == SUFFIX);
-        is_encrypted != (self == Way::Encrypt)
+        // A copy of a volume's file is one to be looked after.
+        let is_key = self == Way::Check && path.file_name().is_some_and(|name| name == VOLUME_FILE);
+        is_encrypted != (self == Way::Encrypt) || is_key
     }
 
     /// A file's name on the other side.
@@ -111,8 +125,8 @@ impl Plan {
         for path in paths {
             let metadata = std::fs::metadata(path).map_err(|error| io_failure(path, &error))?;
             if metadata.is_dir() {
-                if way == Way::Check && (is_volume(path) || is_gocryptfs(path)) {
-                    plan.volumes.push(path.clone());
+                if way == Way::Check && (is_whole_volume(path) || is_gocryptfs(path)) {
+                    plan.volumes.push(Met { folder: path.clone(), found_in: path.as_path().into() });
                     continue;
                 }
                 if !recursive {
@@ -128,11 +142,18 @@ impl Plan {
             let target = target_of(path, way, output, is_folder, paths.len() > 1)?;
             plan.items.push(Item { source: path.clone(), target, found_in: None, is_beside: output.is_none() });
         }
-        if way != Way::Check {
-            plan.refuse_same_targets()?;
+        match way {
+            Way::Check => plan.drop_doubles(),
+            Way::Encrypt | Way::Decrypt => plan.refuse_same_targets()?,
         }
         plan.make_folders_and_links().map_err(|(path, error)| io_failure(&path, &error))?;
         Ok(plan)
+    }
+
+    /// What was named twice is looked at once.
+    fn drop_doubles(&mut self) {
+        let mut known = HashSet::new();
+        self.items.retain(|item| identity(&item.source).is_none_or(|identity| known.insert(identity)));
     }
 
     /// Two sources that go to the same place: with `--force` the second would replace the first, and `--remove-source` would remove both.
@@ -188,17 +209,17 @@ impl Plan {
 
     /// The volume files of volumes that were met, among the files.
     pub(super) fn take_volume_files(&mut self) {
-        let (volumes, others): (Vec<_>, Vec<_>) = self.volumes.drain(..).partition(|folder| is_volume(folder));
+        let (volumes, others): (Vec<_>, Vec<_>) = self.volumes.drain(..).partition(|volume| is_whole_volume(&volume.folder));
         self.volumes = others;
-        for folder in volumes {
+        for Met { folder, found_in } in volumes {
             let path = folder.join(VOLUME_FILE);
-            self.items.push(Item { source: path.clone(), target: path, found_in: Some(folder.as_path().into()), is_beside: true });
+            self.items.push(Item { source: path.clone(), target: path, found_in: Some(found_in), is_beside: true });
         }
     }
 
     fn folder(&mut self, folder: &Path, target: &Path, walk: &Walk) {
-        if walk.way == Way::Check && (is_volume(folder) || is_gocryptfs(folder)) {
-            return self.volumes.push(folder.to_owned());
+        if walk.way == Way::Check && (is_whole_volume(folder) || is_gocryptfs(folder)) {
+            return self.volumes.push(Met { folder: folder.to_owned(), found_in: walk.named.clone() });
         }
         if walk.is_elsewhere {
             self.folders.push((folder.to_owned(), target.to_owned()));

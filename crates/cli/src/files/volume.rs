@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::Keyring;
-use bywash_files::place::{Draft, copy_metadata, open_locked_rw, open_regular, sync_folder_of};
+use bywash_files::place::{Draft, copy_metadata, open_locked, open_regular, sync_folder_of};
 use bywash_mount::format::Format;
 use bywash_mount::gocryptfs::{self, Config, Gocryptfs, config::CONFIG_BYTES_MAX};
 use bywash_mount::volume::is_volume;
@@ -55,7 +55,12 @@ pub(super) fn exchange_passphrase(folder: &Path, old: &[u8], new: &[u8], client:
     let path = folder.join(GOCRYPTFS);
     let failed = |error: io::Error| io_failure(&path, &error);
     let draft = Draft::new(&path).map_err(failed)?;
-    let (file, metadata) = open_locked_rw(&path, false).map_err(failed)?;
+    if path.is_symlink() {
+        let why = "it is a symbolic link, and what it leads to may be another volume's; `gocryptfs -passwd -config` names the file itself";
+        return Err(Failure::failed(format!("{}: {why}", path.display())));
+    }
+    // gocryptfs makes it such that nobody writes to it.
+    let (file, metadata) = open_locked(&path, false, false).map_err(failed)?;
     if metadata.nlink() > 1 {
         return Err(several_names(&path));
     }

@@ -196,7 +196,7 @@ impl WorkArgs {
             is_over.store(true, Relaxed);
         });
         let obstacles = plan.obstacles.iter().map(|(path, error)| (path, io_failure(path, error)));
-        for path in &plan.volumes {
+        for path in plan.volumes.iter().map(|met| &met.folder) {
             let why = "it is a volume and nothing was done with it here; name it by itself";
             let failure = Failure::failed(format!("{}: {why}", path.display()));
             report.add(Line { source: path.clone(), target: None, status: "failed", bytes: 0, places: Vec::new(), error: Some(failure) });

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::geometry::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Geometry};
 use crate::kdf::{FileKeys, KEY_BYTES, mac, mac_is};
 use crate::lock::{Lock, check_costs};
-use crate::slot::{SLOTS_MAX, Slot, describe};
+use crate::slot::{SLOTS_MAX, Slot};
 use aws_lc_rs::digest;
 use std::io::{ErrorKind, Read};
 
@@ -154,11 +154,6 @@ impl Header {
     /// The ways to open it.
     pub fn slots(&self) -> &[Slot] {
         &self.slots
-    }
-
-    /// The ways to open it, in words.
-    pub fn describe_slots(&self) -> String {
-        describe(&self.slots)
     }
 
     /// Where the chunks lie.

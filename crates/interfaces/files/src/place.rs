@@ -312,15 +312,15 @@ pub fn open_regular_rw<'a>(spot: impl Into<Spot<'a>>, follows: bool) -> io::Resu
     open_as(spot.into(), follows, OFlags::RDWR)
 }
 
-/// The same, and locked against everybody else ([`Disk::lock`]). Who replaces a file has it locked until the new one has the name, so what the name leads to when the lock is there is what is
-/// returned: nothing is written into a file that has been replaced.
+/// Opens a file, for writing as well or not, and locks it against everybody else ([`Disk::lock`]); what must be a regular file and which links are followed is as in [`open_regular`]. Who
+/// replaces a file has it locked until the new one has the name, so what the name leads to when the lock is there is what is returned: nothing is written into a file that has been replaced.
 ///
 /// # Errors
 /// `ResourceBusy`; the operating system's; if it is no regular file.
-pub fn open_locked_rw<'a>(spot: impl Into<Spot<'a>>, follows: bool) -> io::Result<(File, Metadata)> {
-    let spot = spot.into();
+pub fn open_locked<'a>(spot: impl Into<Spot<'a>>, follows: bool, writes: bool) -> io::Result<(File, Metadata)> {
+    let (spot, access) = (spot.into(), if writes { OFlags::RDWR } else { OFlags::RDONLY });
     for _ in 0..LOCK_ATTEMPTS {
-        let (file, _) = open_as(spot, follows, OFlags::RDWR)?;
+        let (file, _) = open_as(spot, follows, access)?;
         Disk::lock(&file, Access::Write)?;
         let (metadata, (_, named)) = (file.metadata()?, open_as(spot, follows, OFlags::RDONLY)?);
         if (metadata.dev(), metadata.ino()) == (named.dev(), named.ino()) {

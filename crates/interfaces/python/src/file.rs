@@ -4,7 +4,7 @@ use crate::engines::client;
 use crate::error::{At, Failure, Result, detached};
 use crate::keys::{Keys, secret};
 use bywash_files::disk::FolderJournals;
-use bywash_files::place::{open_locked_rw, open_regular};
+use bywash_files::place::{open_locked, open_regular};
 use bywash_files::{Container, Header};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -25,7 +25,7 @@ impl File {
     fn new(py: Python<'_>, path: PathBuf, writable: bool, keys: &Bound<'_, Keys>, engine: Option<&str>) -> PyResult<Self> {
         let keys = keys.get();
         detached(py, || {
-            let (file, _) = if writable { open_locked_rw(&path, true) } else { open_regular(&path, true) }.at(&path)?;
+            let (file, _) = if writable { open_locked(&path, true, true) } else { open_regular(&path, true) }.at(&path)?;
             let header = Header::read(&file).at(&path)?;
             let file_keys = keys.keyring().open(&header).at(&path)?;
             let (client, journals) = (client(engine)?, FolderJournals::beside(&path));
