@@ -4,7 +4,7 @@ use super::keys::KeyArgs;
 use super::tree::{Plan, Way, check_paths};
 use super::work::{Job, Outcome, WorkArgs};
 use super::{client, failure, io_failure, volume};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, shown};
 use crate::shell::print;
 use crate::terminal::{bytes, say, thousands};
 use bywash_client::Client;
@@ -15,6 +15,7 @@ use bywash_files::{Error, Header, Keyring, fsck};
 use bywash_mount::Native;
 use bywash_mount::format::{Format, Interrupted};
 use bywash_mount::fsck::Finding;
+use indicatif::ProgressBar;
 use serde_json::json;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -110,14 +111,22 @@ fn describe(finding: &Finding<'_>) -> (&'static str, PathBuf, String) {
 fn check_volume(path: &Path, client: &Client, args: &Args) -> Result<ExitCode, Failure> {
     let (format, root) = open_volume(path, client, &args.keys, args.recover)?;
     let mut findings = Vec::new();
+    // Hidden where there is no terminal.
+    let bar = ProgressBar::new_spinner();
     let mut report = |finding: Finding<'_>| {
         let (status, at, what) = describe(&finding);
-        say!("{}: {what}", at.display());
+        bar.suspend(|| say!("{}", shown(format!("{}: {what}", at.display()))));
         if args.work.json() {
             findings.push(json!({ "path": at.to_string_lossy(), "status": status, "what": what }));
         }
     };
-    let found = bywash_mount::fsck::check(&*format, root, &mut report).map_err(|error| failed(path, &error))?;
+    let mut progress = |looked: &bywash_mount::fsck::Checked| {
+        bar.set_message(format!("{} files, {}", thousands(looked.files), bytes(looked.bytes)));
+        bar.tick();
+    };
+    let found = bywash_mount::fsck::check(&*format, root, &mut report, &mut progress);
+    bar.finish_and_clear();
+    let found = found.map_err(|error| failed(path, &error))?;
     let (files, folders, text) = (thousands(found.files), thousands(found.folders), bytes(found.bytes));
     if args.work.json() {
         let whole = json!({

@@ -203,7 +203,9 @@ fn a_changed_byte_is_damage_of_its_chunk_alone() {
         let mut changed = bytes.clone();
         changed[at] ^= 0x80;
         let chunk = ((at - header) / (CHUNK + 40)) as u64;
-        assert_eq!(setting.with(&changed).damages(), [(chunk, DamageKind::NotAuthentic)], "{at}");
+        // Of the last one nobody can tell whether it was changed or cut off.
+        let kind = if chunk == 3 { DamageKind::NoEnd } else { DamageKind::NotAuthentic };
+        assert_eq!(setting.with(&changed).damages(), [(chunk, kind)], "{at}");
     }
 }
 

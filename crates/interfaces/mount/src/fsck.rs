@@ -42,15 +42,22 @@ struct Check<'a> {
     format: &'a dyn Format,
     checked: Checked,
     report: &'a mut dyn FnMut(Finding<'_>),
+    /// Told after each file.
+    progress: &'a mut dyn FnMut(&Checked),
 }
 
-/// Looks at all of a volume, whose folder `root` is. Nothing is changed.
+/// Looks at all of a volume, whose folder `root` is. Nothing is changed. `progress` is told after each file of what was looked at until then.
 ///
 /// # Errors
 /// The operating system's for the volume's own folder; what else cannot be read is damage.
-pub fn check(format: &dyn Format, root: OwnedFd, report: &mut dyn FnMut(Finding<'_>)) -> io::Result<Checked> {
+pub fn check(
+    format: &dyn Format,
+    root: OwnedFd,
+    report: &mut dyn FnMut(Finding<'_>),
+    progress: &mut dyn FnMut(&Checked),
+) -> io::Result<Checked> {
     let root = Folder::root(root, format)?;
-    let mut check = Check { format, checked: Checked::default(), report };
+    let mut check = Check { format, checked: Checked::default(), report, progress };
     check.folder(&root, Path::new(""), 0)?;
     Ok(check.checked)
 }
@@ -129,6 +136,7 @@ impl Check<'_> {
         let file = File::from(openat(folder.fd(), lower, flags, Mode::empty())?);
         let looked = self.format.look_at(Arc::new(file))?;
         self.checked.bytes += looked.good_bytes;
+        (self.progress)(&self.checked);
         if let Some(interrupted) = looked.interrupted {
             self.unsettled(path, interrupted);
         }

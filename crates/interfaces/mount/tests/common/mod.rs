@@ -182,7 +182,7 @@ pub(crate) fn look(lower: &Path, what: &str) -> Checked {
         Finding::Foreign(path) => panic!("{what}: {}: foreign", path.display()),
         Finding::Unsettled(..) => {}
     };
-    bywash_mount::fsck::check(&*format, root, report).unwrap()
+    bywash_mount::fsck::check(&*format, root, report, &mut |_| ()).unwrap()
 }
 
 /// A process that another test is just starting holds for a moment what this one has open.
