@@ -178,7 +178,10 @@ impl Run<'_> {
         }
         let new = self.header(path, &header, &keys, &opened)?;
         let source = Arc::new(source);
-        self.check_end(path, &header, &keys, &source).map_err(failed)?;
+        // Brings into it what a crash left beside it, and looks whether it ends where it should: one that somebody made long would take as much room, and what is cut off is not made to look
+        // as if it were looked after.
+        let journals = Arc::new(FolderJournals::beside(path));
+        Container::open_rw(&self.client, &header, keys, source.clone(), journals).map(drop).map_err(failed)?;
         self.headers.lock().unwrap_or_else(PoisonError::into_inner).insert(*header.salt(), new.clone());
         if new == header {
             return Ok(Outcome::WasDone { bytes: metadata.len() });
@@ -194,14 +197,6 @@ impl Run<'_> {
             .map_err(failed)?;
         let bytes = metadata.len();
         Ok(Outcome::Ready { result: Ready::Instead { draft, source }, bytes, read: Box::new(metadata), journal: None })
-    }
-
-    /// Brings into a file what a crash left beside it, and looks whether it ends where it should: one that somebody made long would take as much room, and what is cut off is not made to look
-    /// as if it were looked after.
-    fn check_end(&self, path: &Path, header: &Header, keys: &FileKeys, source: &Arc<File>) -> Result<(), Error> {
-        let journals = Arc::new(FolderJournals::beside(path));
-        let again = FileKeys::new(keys.file_key().clone(), *header.salt())?;
-        Container::open_rw(&self.client, header, again, source.clone(), journals).map(drop)
     }
 
     /// Whether an earlier run did it, as far as that can be told: what is new opens a slot each, and nothing is left that was to go. Recipients cannot be told from each other.
@@ -308,7 +303,9 @@ fn gocryptfs(folder: &Path, client: &Client, args: &Args) -> Result<ExitCode, Fa
         return Err(Failure::new(Exit::Usage, format!("{}: {why}", folder.display())));
     }
     let old = args.keys.passphrase()?;
-    volume::unlock(folder, &old, client)?;
+    if args.new.is_typed() {
+        volume::unlock(folder, &old, client)?;
+    }
     let new = args.new.passphrase()?;
     let path = volume::exchange_passphrase(folder, &old, &new, client)?;
     if args.work.json() {

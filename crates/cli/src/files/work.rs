@@ -196,13 +196,12 @@ impl WorkArgs {
             is_over.store(true, Relaxed);
         });
         let obstacles = plan.obstacles.iter().map(|(path, error)| (path, io_failure(path, error)));
-        for path in plan.volumes.iter().map(|met| &met.folder) {
+        let volumes = plan.volumes.iter().map(|met| {
             let why = "it is a volume and nothing was done with it here; name it by itself";
-            let failure = Failure::failed(format!("{}: {why}", path.display()));
-            report.add(Line { source: path.clone(), target: None, status: "failed", bytes: 0, places: Vec::new(), error: Some(failure) });
-        }
+            (&met.folder, Failure::failed(format!("{}: {why}", met.folder.display())))
+        });
         let at_the_end = plan.finish_folders();
-        for (path, failure) in obstacles.chain(at_the_end.iter().map(|(path, error)| (path, io_failure(path, error)))) {
+        for (path, failure) in volumes.chain(obstacles).chain(at_the_end.iter().map(|(path, error)| (path, io_failure(path, error)))) {
             report.add(Line { source: path.clone(), target: None, status: "failed", bytes: 0, places: Vec::new(), error: Some(failure) });
         }
         let lines = report.lines.into_inner().unwrap_or_else(PoisonError::into_inner);
