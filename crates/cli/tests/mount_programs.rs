@@ -248,3 +248,32 @@ if touch plain/new 2>/dev/null; then echo "it is written"; fi
     let Some(output) = as_root(&place, script) else { return };
     assert_eq!(stdout(&output), "precious\nagain\nprecious\n1\n", "{}", stderr(&output));
 }
+
+/// Short files, longer ones that are kept back until they are closed, and some that are not: what a program was not refused is there afterwards.
+#[test]
+fn who_writes_to_a_full_disk_hears_of_it() {
+    let place = Place::new();
+    let script = r#"set -e
+mkdir disk; mount -t tmpfs -o size=16m none disk || exit 77
+cp -a vault disk/vault
+"$BYWASH" mount --log log -k key disk/vault plain || exit 77
+for size in 9000000 900000 150000 3000; do
+    count=0
+    while [ $count -lt 200 ] && head -c $size /dev/urandom > plain/new 2>/dev/null; do
+        mv plain/new "plain/$size.$count"
+        (cd plain && sha256sum "$size.$count") >> sums
+        count=$((count + 1))
+    done
+    rm -f plain/new
+    [ $count -lt 200 ] && echo "$size: full"
+done
+wc -l < sums > count
+"$BYWASH" umount plain
+"$BYWASH" mount -k key disk/vault plain
+[ "$(ls plain | wc -l)" = "$(cat count)" ]
+(cd plain && sha256sum --check --quiet ../sums) && echo whole
+"$BYWASH" umount plain
+"$BYWASH" fsck -k key disk/vault"#;
+    let Some(output) = as_root(&place, script) else { return };
+    assert_eq!(stdout(&output), "9000000: full\n900000: full\n150000: full\n3000: full\nwhole\n", "{}", stderr(&output));
+}

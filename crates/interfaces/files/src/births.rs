@@ -29,7 +29,9 @@ pub type Epoch = [u8; 16];
 const MAGIC: [u8; 8] = *b"\x89BYWBRT\n";
 /// Records lie on pages of their own, number *n* on the *n* mod 2-th, so that writing one does not tear the other.
 const RECORDS_AT: [u64; 2] = [0, 4096];
-/// Most epochs in a record, which thus fits into a sector.
+/// Room for a record: a sector.
+const RECORD_BYTES: usize = 512;
+/// Most epochs in a record, which thus fits into one.
 const EPOCHS_MAX: usize = 16;
 
 /// The epochs of a folder, of which files may be incomplete. Shared by threads.
@@ -67,7 +69,7 @@ impl Births {
         let mut state = State { number: 0, epochs: Vec::new() };
         let mut is_unused = true;
         for offset in RECORDS_AT {
-            let mut sector = [0; 512];
+            let mut sector = [0; RECORD_BYTES];
             let got = disk.read_at(&mut sector, offset)?;
             is_unused &= sector[..got].iter().all(|byte| *byte == 0);
             if let Some((number, epochs)) = parse(&sector[..got], &key)
@@ -104,6 +106,8 @@ impl Births {
         let mut epoch = Epoch::default();
         random(&mut epoch)?;
         let epochs = [&state.epochs[..], &[epoch]].concat();
+        // A disk that is full meanwhile must not keep the epoch from being ended.
+        self.disk.reserve(0..RECORDS_AT[1] + RECORD_BYTES as u64)?;
         self.write(&mut state, epochs)
     }
 

@@ -2,7 +2,8 @@
 
 use crate::header::Header;
 use crate::place::{UNFINISHED, open_regular, open_regular_rw};
-use rustix::fs::FlockOperation;
+use core::ops::Range;
+use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -51,6 +52,15 @@ pub trait Disk: Send + Sync {
     /// The operating system's.
     fn sync(&self) -> io::Result<()>;
 
+    /// Sees to it that what will be written there finds room. Whether it could: not every disk and not every file system can.
+    ///
+    /// # Errors
+    /// `StorageFull` if there is no room; the operating system's.
+    fn reserve(&self, range: Range<u64>) -> io::Result<bool> {
+        let _ = range;
+        Ok(false)
+    }
+
     /// Keeps others away as long as this is open: writers from readers and from each other. It is a lock among those that ask for it, and where there are none
     /// (some network file systems, disks in memory) everybody gets it.
     ///
@@ -98,6 +108,16 @@ impl Disk for File {
 
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn reserve(&self, range: Range<u64>) -> io::Result<bool> {
+        loop {
+            match rustix::fs::fallocate(self, FallocateFlags::KEEP_SIZE, range.start, range.end - range.start) {
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(false),
+                outcome => return Ok(outcome.map(|()| true)?),
+            }
+        }
     }
 
     fn lock(&self, access: Access) -> io::Result<()> {

@@ -8,7 +8,7 @@ use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::births::{self, Births, Fate};
 use bywash_files::disk::{Access, Disk, FolderJournals, JOURNAL_PREFIX, Journals};
-use bywash_files::{Aead, Container, Error, Geometry, Header, Keyring, Lock, NonceSource, fsck, new_file};
+use bywash_files::{Aead, Container, Error, Geometry, Header, Keyring, Lock, NonceSource, Room, fsck, new_file};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
@@ -541,6 +541,10 @@ impl Disk for Unlocked {
     fn sync(&self) -> io::Result<()> {
         Disk::sync(&*self.0)
     }
+
+    fn reserve(&self, range: core::ops::Range<u64>) -> io::Result<bool> {
+        Disk::reserve(&*self.0, range)
+    }
 }
 
 /// A container, and how to forget its journal.
@@ -569,6 +573,10 @@ impl Content for Text {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.container.set_len(len).map_err(plain)
+    }
+
+    fn reserve(&self) -> io::Result<Room> {
+        self.container.reserve().map_err(plain)
     }
 
     fn write_out(&self) -> io::Result<Rest> {

@@ -6,9 +6,9 @@
 use super::blocks::{BlockCipher, ID_BYTES};
 use crate::format::{Content, Looked, Rest, damaged};
 use bywash_core::SecretVec;
+use bywash_files::Room;
 use bywash_files::disk::{Access, Disk};
 use bywash_files::nonce::random;
-use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -135,10 +135,7 @@ impl Blocks {
             room = rest;
         }
         // A disk that is full must say so before a block that is there already is overwritten in part.
-        match rustix::fs::fallocate(&*self.file, FallocateFlags::KEEP_SIZE, self.offset(first), stored.len() as u64) {
-            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
-            Err(error) => return Err(error.into()),
-        }
+        Disk::reserve(&*self.file, self.offset(first)..self.offset(first) + stored.len() as u64)?;
         Disk::write_at(&*self.file, &stored, self.offset(first))
     }
 
@@ -261,6 +258,10 @@ impl Content for Blocks {
             state.len = len;
         }
         Ok(())
+    }
+
+    fn reserve(&self) -> io::Result<Room> {
+        Ok(Room::Had)
     }
 
     fn write_out(&self) -> io::Result<Rest> {
