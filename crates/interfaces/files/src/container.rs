@@ -17,10 +17,8 @@ use core::ops::Range;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-mod room;
 mod stream;
 mod text;
-pub use room::Room;
 use text::Text;
 
 /// Bytes of text gathered before a batch is written, where nothing else is asked for.

@@ -72,7 +72,7 @@ pub mod whole;
 
 pub use aead::Aead;
 pub use births::Births;
-pub use container::{Container, Room};
+pub use container::Container;
 pub use error::{Damage, DamageKind, Error, Result};
 pub use geometry::Geometry;
 pub use header::Header;

@@ -14,7 +14,6 @@
 //! Errors are `std::io::Error`. One that has an operating system's number reaches the program as that number; any other is an input/output error to the program,
 //! and its text goes to the log: damage is told so ([`damaged`]).
 
-use bywash_files::Room;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
@@ -221,13 +220,7 @@ pub trait Content: Send + Sync {
     /// As [`write_at`](Self::write_at).
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Sees to it, as far as that is quick, that what was written finds room in the lower file.
-    ///
-    /// # Errors
-    /// `ENOSPC`, and others of the operating system's.
-    fn reserve(&self) -> io::Result<Room>;
-
-    /// Gives the lower file what can go there without waiting for the disk. This is called when all descriptors are closed.
+    /// Gives the lower file what can go there without waiting for the disk. This is called when a descriptor is closed.
     ///
     /// # Errors
     /// The operating system's, `ENOSPC` for one.

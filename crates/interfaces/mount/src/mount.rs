@@ -102,7 +102,7 @@ pub fn mount(root: OwnedFd, format: Arc<dyn Format>, target: &Path, options: &Mo
     config.n_threads = Some((2 * threads).clamp(THREADS_MIN, THREADS_MAX));
     config.clone_fd = true;
     let (connection, point) = Point::take(target, options)?;
-    let session = Session::from_fd(Served::new(tree.clone()), connection, config.acl, config)?;
+    let session = Session::from_fd(Served(tree.clone()), connection, config.acl, config)?;
     lengthen_read_ahead(&point);
     Ok(Mounted { session, tree, point: Arc::new(point) })
 }

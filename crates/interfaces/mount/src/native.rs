@@ -1,6 +1,6 @@
 //! Bywash's own volume format (`VOLUME.md`): each file an encrypted file of `bywash-files`, each name sealed with its folder's identity.
 
-use crate::format::{Content, Entry, FolderId, Format, Interrupted, Looked, LowerName, damaged};
+use crate::format::{Content, Entry, FolderId, Format, Interrupted, Looked, LowerName, Rest, damaged};
 use crate::lower::{SIDE_BYTES_MAX, check_depth, read_id, read_small, write_small};
 use crate::names::{NAME_BYTES_MAX, NameKeys, OWN_PREFIX, Siv, is_sealed, new_folder_id, side_file, target_len};
 use crate::volume::{OWN_FOLDER_MODE, VOLUME_FILE, Volume};
@@ -17,9 +17,6 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
-
-mod text;
-use text::{Text, Unlocked};
 
 /// The hidden file of each folder that holds its identity.
 pub(crate) const FOLDER_FILE: &str = ".bywash-folder";
@@ -518,5 +515,81 @@ impl Format for Native {
             }))
         };
         open().map(|text| text as Arc<dyn Content>).map_err(plain)
+    }
+}
+
+/// A file of a volume: no lock for each, since the volume's keeps others away, and a file may be opened anew while its last reader is not done.
+struct Unlocked(Arc<File>);
+
+impl Disk for Unlocked {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        Disk::read_at(&*self.0, buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        Disk::write_at(&*self.0, bytes, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Disk::len(&*self.0)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        Disk::set_len(&*self.0, len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Disk::sync(&*self.0)
+    }
+}
+
+/// A container, and how to forget its journal.
+struct Text {
+    container: Container,
+    salt: [u8; 32],
+    journals: Arc<FolderJournals>,
+}
+
+impl Content for Text {
+    fn is_newborn(&self) -> bool {
+        self.container.is_newborn()
+    }
+
+    fn len(&self) -> u64 {
+        self.container.len()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.container.read_at(buffer, offset).map_err(plain)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.container.write_at(bytes, offset).map_err(plain)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.container.set_len(len).map_err(plain)
+    }
+
+    fn write_out(&self) -> io::Result<Rest> {
+        if !self.container.is_newborn() {
+            return Ok(Rest::Settle);
+        }
+        self.container.finish().map(|()| Rest::Nothing).map_err(plain)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.container.sync().map_err(plain)
+    }
+
+    fn settle(&self) -> io::Result<()> {
+        self.container.settle().map_err(plain)
+    }
+
+    fn discard(&self) {
+        // One that stays does no harm but to take room: no file has its salt any more.
+        if let Err(error) = self.journals.remove(&self.salt) {
+            tracing::warn!("the journal of a file that is gone cannot be removed: {error}");
+        }
     }
 }

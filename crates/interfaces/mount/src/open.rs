@@ -1,7 +1,6 @@
 //! Open files: one text for each node, whoever opened it and how often.
 
 use crate::format::{Content, Rest};
-use bywash_files::Room;
 use rustix::fs::{FallocateFlags, Timespec, Timestamps, fstat, futimens};
 use rustix::io::Errno;
 use std::fs::File;
@@ -174,11 +173,6 @@ impl OpenFile {
         self.content.discard();
     }
 
-    /// Whether there is room for what was written.
-    pub(crate) fn reserve(&self) -> io::Result<Room> {
-        self.content.reserve()
-    }
-
     /// Gives the lower file what can go there without waiting for the disk.
     pub(crate) fn write_out(&self) -> io::Result<Rest> {
         if !self.is_dirty() {
@@ -306,10 +300,6 @@ mod tests {
 
         fn set_len(&self, _: u64) -> io::Result<()> {
             Ok(())
-        }
-
-        fn reserve(&self) -> io::Result<Room> {
-            Ok(Room::Had)
         }
 
         fn write_out(&self) -> io::Result<Rest> {

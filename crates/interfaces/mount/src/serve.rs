@@ -28,8 +28,9 @@ const REQUEST_BYTES_MAX: u32 = 1 << 20;
 /// Most requests that nobody waits for at a time, such as reading ahead and writing behind.
 const BACKGROUND_MAX: u16 = 64;
 const FIRST: Generation = Generation(0);
-/// Open files have no numbers of their own.
-const HANDLE: FileHandle = FileHandle(0);
+/// Handles of open files: what they are open for.
+const READER: FileHandle = FileHandle(0);
+const WRITER: FileHandle = FileHandle(1);
 
 thread_local! {
     /// Where a thread reads texts to.
@@ -37,11 +38,7 @@ thread_local! {
 }
 
 /// A tree as the kernel's connection wants it.
-pub(crate) struct Served {
-    tree: Arc<Tree>,
-    /// Whether the kernel hands over what it has of a file when a program closes it, and says to the program if that failed, without asking us.
-    closes_alone: bool,
-}
+pub(crate) struct Served(pub(crate) Arc<Tree>);
 
 /// A program that runs as its owner is asked for each time: a write by another ends that, and the kernel keeps the mode that it knew.
 fn believed(attr: &FileAttr) -> &'static Duration {
@@ -69,13 +66,9 @@ fn number_or_log(error: &io::Error, words: std::fmt::Arguments<'_>) -> Errno {
 }
 
 impl Served {
-    pub(crate) fn new(tree: Arc<Tree>) -> Self {
-        Self { tree, closes_alone: false }
-    }
-
     /// Whether a file whose content is about to change gives whoever runs it what it gave before.
     fn keeps_rights(&self, request: &Request, ino: INodeNo) -> bool {
-        let gives = self.tree.nodes.get(ino.0).and_then(|node| self.tree.gives_rights(&node));
+        let gives = self.0.nodes.get(ino.0).and_then(|node| self.0.gives_rights(&node));
         !gives.unwrap_or(true) || keeps_rights(request.pid(), request.uid())
     }
 }
@@ -131,15 +124,15 @@ fn absent() -> FileAttr {
 impl Filesystem for Served {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         if config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE).is_ok() {
-            self.tree.let_kernel_date();
+            self.0.let_kernel_date();
         }
-        // Else the kernel asks for an attribute before each write. It leaves to us what a write takes away from the mode; and a cut by O_TRUNC comes as a request of its own, whose answer says
-        // what the mode is then.
-        self.closes_alone = config.add_capabilities(InitFlags::FUSE_HANDLE_KILLPRIV_V2).is_ok();
         let wanted = [
             InitFlags::FUSE_PARALLEL_DIROPS,
             InitFlags::FUSE_DO_READDIRPLUS,
             InitFlags::FUSE_READDIRPLUS_AUTO,
+            // Else the kernel asks for an attribute before each write. It leaves to us what a write takes away from the mode; and a cut by O_TRUNC comes as a request of its own, whose answer says
+            // what the mode is then.
+            InitFlags::FUSE_HANDLE_KILLPRIV_V2,
             InitFlags::FUSE_ASYNC_DIO,
             InitFlags::FUSE_CACHE_SYMLINKS,
             InitFlags::FUSE_EXPLICIT_INVAL_DATA,
@@ -155,24 +148,24 @@ impl Filesystem for Served {
     }
 
     fn destroy(&mut self) {
-        if let Err(error) = self.tree.end() {
+        if let Err(error) = self.0.end() {
             tracing::error!("{error}");
         }
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.tree.look_up(parent.0, name.as_bytes()) {
+        match self.0.look_up(parent.0, name.as_bytes()) {
             Err(error) if error.raw_os_error() == Some(Errno::ENOENT.code()) => reply.entry(&ABSENCE_BELIEVED, &absent(), FIRST),
             outcome => entry(reply, outcome),
         }
     }
 
     fn forget(&self, _request: &Request, ino: INodeNo, count: u64) {
-        self.tree.nodes.forget(ino.0, count);
+        self.0.nodes.forget(ino.0, count);
     }
 
     fn getattr(&self, _request: &Request, ino: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
-        match self.tree.nodes.get(ino.0).and_then(|node| self.tree.attributes(&node)) {
+        match self.0.nodes.get(ino.0).and_then(|node| self.0.attributes(&node)) {
             Ok(attr) => reply.attr(believed(&attr), &attr),
             Err(error) => reply.error(number(&error)),
         }
@@ -197,37 +190,37 @@ impl Filesystem for Served {
         reply: ReplyAttr,
     ) {
         let keeps_rights = size.is_none() || self.keeps_rights(request, ino);
-        match self.tree.change(ino.0, &Change { mode, uid, gid, size, accessed, modified, keeps_rights }) {
+        match self.0.change(ino.0, &Change { mode, uid, gid, size, accessed, modified, keeps_rights }) {
             Ok(attr) => reply.attr(believed(&attr), &attr),
             Err(error) => reply.error(number(&error)),
         }
     }
 
     fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
-        match self.tree.read_link(ino.0) {
+        match self.0.read_link(ino.0) {
             Ok(target) => reply.data(&target),
             Err(error) => reply.error(number(&error)),
         }
     }
 
     fn mknod(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, rdev: u32, reply: ReplyEntry) {
-        entry(reply, self.tree.make_node(caller(request), parent.0, name.as_bytes(), mode, rdev));
+        entry(reply, self.0.make_node(caller(request), parent.0, name.as_bytes(), mode, rdev));
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, reply: ReplyEntry) {
-        entry(reply, self.tree.make_folder(caller(request), parent.0, name.as_bytes(), mode));
+        entry(reply, self.0.make_folder(caller(request), parent.0, name.as_bytes(), mode));
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.tree.unlink(parent.0, name.as_bytes()));
+        empty(reply, self.0.unlink(parent.0, name.as_bytes()));
     }
 
     fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.tree.remove_folder(parent.0, name.as_bytes()));
+        empty(reply, self.0.remove_folder(parent.0, name.as_bytes()));
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        entry(reply, self.tree.make_link(caller(request), parent.0, name.as_bytes(), target.as_os_str().as_bytes()));
+        entry(reply, self.0.make_link(caller(request), parent.0, name.as_bytes(), target.as_os_str().as_bytes()));
     }
 
     fn rename(
@@ -245,26 +238,26 @@ impl Filesystem for Served {
         if !known.contains(flags) {
             return reply.error(Errno::EINVAL);
         }
-        empty(reply, self.tree.rename((parent.0, name.as_bytes()), (new_parent.0, new_name.as_bytes()), flags));
+        empty(reply, self.0.rename((parent.0, name.as_bytes()), (new_parent.0, new_name.as_bytes()), flags));
     }
 
     fn link(&self, _request: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        entry(reply, self.tree.link(ino.0, parent.0, name.as_bytes()));
+        entry(reply, self.0.link(ino.0, parent.0, name.as_bytes()));
     }
 
     fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let truncates = flags.0 & OFlags::TRUNC.bits() as i32 != 0;
         let writes = flags.acc_mode() != OpenAccMode::O_RDONLY;
-        let opened = self.tree.nodes.get(ino.0).and_then(|node| self.tree.open(&node, writes, truncates));
+        let opened = self.0.nodes.get(ino.0).and_then(|node| self.0.open(&node, writes, truncates));
         match opened {
-            Ok(()) => reply.opened(HANDLE, FopenFlags::FOPEN_KEEP_CACHE),
+            Ok(()) => reply.opened(if writes || truncates { WRITER } else { READER }, FopenFlags::FOPEN_KEEP_CACHE),
             Err(error) => reply.error(number_of(ino, &error)),
         }
     }
 
     fn create(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, _flags: i32, reply: ReplyCreate) {
-        match self.tree.create(caller(request), parent.0, name.as_bytes(), mode, 1) {
-            Ok(attr) => reply.created(believed(&attr), &attr, FIRST, HANDLE, FopenFlags::FOPEN_KEEP_CACHE),
+        match self.0.create(caller(request), parent.0, name.as_bytes(), mode, 1) {
+            Ok(attr) => reply.created(believed(&attr), &attr, FIRST, WRITER, FopenFlags::FOPEN_KEEP_CACHE),
             Err(error) => reply.error(number(&error)),
         }
     }
@@ -275,7 +268,7 @@ impl Filesystem for Served {
                 *buffer = SecretVec::from(vec![0; size as usize]);
             }
             let into = &mut buffer[..size as usize];
-            let read = self.tree.nodes.get(ino.0).and_then(|node| self.tree.with_file(&node, false, |file| file.read_at(into, offset)));
+            let read = self.0.nodes.get(ino.0).and_then(|node| self.0.with_file(&node, false, |file| file.read_at(into, offset)));
             match read {
                 Ok(len) => reply.data(&buffer[..len]),
                 Err(error) => reply.error(number_of(ino, &error)),
@@ -295,11 +288,14 @@ impl Filesystem for Served {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let written = self.tree.nodes.get(ino.0).and_then(|node| {
+        let written = self.0.nodes.get(ino.0).and_then(|node| {
             if write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
-                self.tree.drop_rights(&node)?;
+                self.0.drop_rights(&node)?;
             }
-            self.tree.change_text(&node, offset, |file| file.write_at(data, offset))
+            self.0.with_file(&node, true, |file| {
+                self.0.check_room(file, offset)?;
+                file.write_at(data, offset)
+            })
         });
         match written {
             Ok(()) => reply.written(data.len() as u32),
@@ -307,30 +303,28 @@ impl Filesystem for Served {
         }
     }
 
-    fn flush(&self, _request: &Request, _ino: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
-        // Whether there is room was said when it was written.
-        if self.closes_alone {
-            // It does not ask again.
-            reply.error(Errno::ENOSYS);
-        } else {
-            reply.ok();
+    fn flush(&self, _request: &Request, ino: INodeNo, handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+        // Who only reads is not told that what another wrote finds no room.
+        if handle == READER {
+            return reply.ok();
         }
+        empty(reply, self.0.nodes.get(ino.0).and_then(|node| self.0.flush(&node)));
     }
 
     fn release(&self, _: &Request, ino: INodeNo, _: FileHandle, _: OpenFlags, _: Option<LockOwner>, _: bool, reply: ReplyEmpty) {
-        empty(reply, self.tree.nodes.get(ino.0).map(|node| self.tree.release(&node)));
+        empty(reply, self.0.nodes.get(ino.0).map(|node| self.0.release(&node)));
     }
 
     fn fsync(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, _is_data_only: bool, reply: ReplyEmpty) {
-        empty(reply, self.tree.nodes.get(ino.0).and_then(|node| self.tree.sync(&node)));
+        empty(reply, self.0.nodes.get(ino.0).and_then(|node| self.0.sync(&node)));
     }
 
     fn opendir(&self, _request: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(self.tree.open_listing()), FopenFlags::empty());
+        reply.opened(FileHandle(self.0.open_listing()), FopenFlags::empty());
     }
 
     fn readdir(&self, _request: &Request, ino: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let listing = self.tree.nodes.get(ino.0).and_then(|node| self.tree.listing(&node, handle.0, offset));
+        let listing = self.0.nodes.get(ino.0).and_then(|node| self.0.listing(&node, handle.0, offset));
         let listing = match listing {
             Ok(listing) => listing,
             Err(error) => return reply.error(number(&error)),
@@ -341,7 +335,7 @@ impl Filesystem for Served {
                 1 => reply.add(ino, 2, fuser::FileType::Directory, ".."),
                 _ => {
                     let entry = &listing[at as usize - 2];
-                    reply.add(INodeNo(self.tree.nodes.listed_number(entry.ino)), at + 1, kind(entry.kind), OsStr::from_bytes(&entry.name))
+                    reply.add(INodeNo(self.0.nodes.listed_number(entry.ino)), at + 1, kind(entry.kind), OsStr::from_bytes(&entry.name))
                 }
             };
             if is_full {
@@ -352,11 +346,8 @@ impl Filesystem for Served {
     }
 
     fn readdirplus(&self, _request: &Request, ino: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
-        let listing = self
-            .tree
-            .nodes
-            .get(ino.0)
-            .and_then(|node| Ok((self.tree.listing(&node, handle.0, offset)?, self.tree.attributes(&node)?, node)));
+        let listing =
+            self.0.nodes.get(ino.0).and_then(|node| Ok((self.0.listing(&node, handle.0, offset)?, self.0.attributes(&node)?, node)));
         let (listing, own, node) = match listing {
             Ok(listing) => listing,
             Err(error) => return reply.error(number(&error)),
@@ -369,14 +360,14 @@ impl Filesystem for Served {
                 _ => {
                     let entry = &listing[at as usize - 2];
                     let stat = self
-                        .tree
+                        .0
                         .folder(&node)
                         .and_then(|folder| Ok(rustix::fs::statat(folder.fd(), &entry.lower, AtFlags::SYMLINK_NOFOLLOW)?));
                     // One that went meanwhile is left out.
-                    let Ok(attr) = stat.and_then(|stat| self.tree.enter(&stat, &node, entry.lower.clone())) else { continue };
+                    let Ok(attr) = stat.and_then(|stat| self.0.enter(&stat, &node, entry.lower.clone())) else { continue };
                     let is_full = reply.add(attr.ino, at + 1, OsStr::from_bytes(&entry.name), believed(&attr), &attr, FIRST);
                     if is_full {
-                        self.tree.nodes.forget(attr.ino.0, 1);
+                        self.0.nodes.forget(attr.ino.0, 1);
                     }
                     is_full
                 }
@@ -389,16 +380,16 @@ impl Filesystem for Served {
     }
 
     fn releasedir(&self, _request: &Request, _ino: INodeNo, handle: FileHandle, _flags: OpenFlags, reply: ReplyEmpty) {
-        self.tree.close_listing(handle.0);
+        self.0.close_listing(handle.0);
         reply.ok();
     }
 
     fn fsyncdir(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, _is_data_only: bool, reply: ReplyEmpty) {
-        empty(reply, self.tree.nodes.get(ino.0).and_then(|node| self.tree.sync_folder(&node)));
+        empty(reply, self.0.nodes.get(ino.0).and_then(|node| self.0.sync_folder(&node)));
     }
 
     fn statfs(&self, _request: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        match self.tree.statistics() {
+        match self.0.statistics() {
             Ok(lower) => {
                 reply.statfs(
                     lower.f_blocks,
@@ -416,28 +407,31 @@ impl Filesystem for Served {
     }
 
     fn setxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, value: &[u8], flags: i32, _position: u32, reply: ReplyEmpty) {
-        empty(reply, self.tree.set_attribute(ino.0, name.as_bytes(), value, flags));
+        empty(reply, self.0.set_attribute(ino.0, name.as_bytes(), value, flags));
     }
 
     fn getxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        listed(reply, size, self.tree.attribute(ino.0, name.as_bytes()));
+        listed(reply, size, self.0.attribute(ino.0, name.as_bytes()));
     }
 
     fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        listed(reply, size, self.tree.attribute_names(ino.0));
+        listed(reply, size, self.0.attribute_names(ino.0));
     }
 
     fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.tree.remove_attribute(ino.0, name.as_bytes()));
+        empty(reply, self.0.remove_attribute(ino.0, name.as_bytes()));
     }
 
     fn fallocate(&self, request: &Request, ino: INodeNo, _handle: FileHandle, offset: u64, length: u64, mode: i32, reply: ReplyEmpty) {
-        let done = self.tree.nodes.get(ino.0).and_then(|node| {
+        let done = self.0.nodes.get(ino.0).and_then(|node| {
             let end = offset.checked_add(length).ok_or(rustix::io::Errno::FBIG)?;
             if !self.keeps_rights(request, ino) {
-                self.tree.drop_rights(&node)?;
+                self.0.drop_rights(&node)?;
             }
-            self.tree.change_text(&node, end, |file| file.allocate(offset, end, FallocateFlags::from_bits_retain(mode as u32)))
+            self.0.with_file(&node, true, |file| {
+                self.0.check_room(file, end)?;
+                file.allocate(offset, end, FallocateFlags::from_bits_retain(mode as u32))
+            })
         });
         empty(reply, done);
     }

@@ -6,7 +6,6 @@ use crate::lower::{Folder, Listed, Unsynced};
 use crate::node::{Kept, Node, Nodes, Opened, ROOT};
 use crate::open::{Dating, OpenFile};
 use crate::settle::{Due, Settler};
-use bywash_files::Room;
 use bywash_files::disk::Access;
 use fuser::FileAttr;
 use rustix::fs::{FileType, Gid, Mode, OFlags, Stat, Uid};
@@ -166,29 +165,6 @@ impl Tree {
         done
     }
 
-    /// Does something to a text, which reaches to `end` then or ends where it did. Its program hears now if there is no room for it: the kernel does not ask again when a descriptor is closed,
-    /// which would be one of the six times that a program waits for us to make a small file.
-    pub(crate) fn change_text(&self, node: &Arc<Node>, end: u64, change: impl FnOnce(&OpenFile) -> io::Result<()>) -> io::Result<()> {
-        self.with_file(node, true, |file| {
-            self.check_room(file, end)?;
-            change(file)?;
-            match file.reserve()? {
-                Room::Had => Ok(()),
-                Room::Short => file.write_out().map(drop),
-                Room::Unknown if self.is_nearly_full() => Self::store(file),
-                Room::Unknown => Ok(()),
-            }
-        })
-    }
-
-    /// What was written goes to the lower file, and if that takes a sync to the disk.
-    fn store(file: &OpenFile) -> io::Result<()> {
-        match file.write_out()? {
-            Rest::Nothing => Ok(()),
-            Rest::Settle => file.sync(),
-        }
-    }
-
     /// A program opens a node.
     pub(crate) fn open(&self, node: &Arc<Node>, writes: bool, truncates: bool) -> io::Result<()> {
         let birth = if truncates { Some(self.birth()?) } else { None };
@@ -209,7 +185,10 @@ impl Tree {
     /// A program cuts a node to a length.
     pub(crate) fn set_len(&self, node: &Arc<Node>, len: u64) -> io::Result<()> {
         if len > 0 {
-            return self.change_text(node, len, |file| file.set_len(len));
+            return self.with_file(node, true, |file| {
+                self.check_room(file, len)?;
+                file.set_len(len)
+            });
         }
         let birth = self.birth()?;
         let mut opened = node.opened();
@@ -291,11 +270,7 @@ impl Tree {
             return Ok(());
         }
         let Some(file) = &opened.file else { return Ok(()) };
-        let rest = match if file.is_dirty() { file.write_out() } else { Ok(Rest::Nothing) } {
-            // Memory has its bounds.
-            Ok(Rest::Settle) if self.settler.is_full() => self.settle(node, opened).map(|()| Rest::Nothing),
-            rest => rest,
-        };
+        let rest = if file.is_dirty() { file.write_out() } else { Ok(Rest::Nothing) };
         match rest {
             Ok(Rest::Nothing) => opened.file = None,
             Ok(Rest::Settle) | Err(_) if opened.is_queued => {}
@@ -433,12 +408,15 @@ impl Tree {
         Ok(rustix::fs::fstatvfs(self.folder(&root)?.fd())?)
     }
 
-    /// A program that we serve without the kernel closes a descriptor, one of several perhaps: the last moment at which it hears of errors.
+    /// A descriptor by which a program wrote is closed, one of several perhaps: the last moment at which it hears of errors.
     pub(crate) fn flush(&self, node: &Node) -> io::Result<()> {
-        match &node.opened().file {
-            Some(file) if self.settler.is_full() || self.is_nearly_full() => Self::store(file),
-            Some(file) => file.write_out().map(drop),
-            None => Ok(()),
+        let opened = node.opened();
+        let Some(file) = &opened.file else { return Ok(()) };
+        match file.write_out()? {
+            Rest::Nothing => Ok(()),
+            // Its program must hear of it if there may be no room, and memory has its bounds.
+            Rest::Settle if self.settler.is_full() || self.is_nearly_full() => file.sync(),
+            Rest::Settle => Ok(()),
         }
     }
 

@@ -6,7 +6,6 @@
 use super::blocks::{BlockCipher, ID_BYTES};
 use crate::format::{Content, Looked, Rest, damaged};
 use bywash_core::SecretVec;
-use bywash_files::Room;
 use bywash_files::disk::{Access, Disk};
 use bywash_files::nonce::random;
 use rustix::io::Errno;
@@ -258,10 +257,6 @@ impl Content for Blocks {
             state.len = len;
         }
         Ok(())
-    }
-
-    fn reserve(&self) -> io::Result<Room> {
-        Ok(Room::Had)
     }
 
     fn write_out(&self) -> io::Result<Rest> {
