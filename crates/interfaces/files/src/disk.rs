@@ -52,13 +52,13 @@ pub trait Disk: Send + Sync {
     /// The operating system's.
     fn sync(&self) -> io::Result<()>;
 
-    /// Sees to it that what will be written there finds room. Whether it could: not every disk and not every file system can.
+    /// Sees to it that what will be written there finds room, where the disk and the file system can do that.
     ///
     /// # Errors
     /// `StorageFull` if there is no room; the operating system's.
-    fn reserve(&self, range: Range<u64>) -> io::Result<bool> {
+    fn reserve(&self, range: Range<u64>) -> io::Result<()> {
         let _ = range;
-        Ok(false)
+        Ok(())
     }
 
     /// Keeps others away as long as this is open: writers from readers and from each other. It is a lock among those that ask for it, and where there are none
@@ -110,12 +110,12 @@ impl Disk for File {
         self.sync_data()
     }
 
-    fn reserve(&self, range: Range<u64>) -> io::Result<bool> {
+    fn reserve(&self, range: Range<u64>) -> io::Result<()> {
         loop {
             match rustix::fs::fallocate(self, FallocateFlags::KEEP_SIZE, range.start, range.end - range.start) {
                 Err(Errno::INTR) => {}
-                Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(false),
-                outcome => return Ok(outcome.map(|()| true)?),
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+                outcome => return Ok(outcome?),
             }
         }
     }
