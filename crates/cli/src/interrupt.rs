@@ -1,12 +1,17 @@
-//! Ctrl-C in the midst of long work: what is done so far is kept and shown.
+//! Signals that end a process: what is done so far is kept and shown, or what was changed is put back first.
 
 use crate::failure::Failure;
-use signal_hook::consts::SIGINT;
+use signal_hook::SigId;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::{emulate_default_handler, unregister};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
+
+/// What users, the system and a closed terminal end a process with.
+pub(crate) const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// What a process exits with that SIGINT ended, as shells count.
 const CODE: u8 = 130;
@@ -21,7 +26,8 @@ pub(crate) struct Interrupt(Arc<AtomicBool>);
 impl Interrupt {
     /// Catches SIGINT from now on; one that comes a while after the first ends the process at once.
     pub(crate) fn catch() -> Result<Self, Failure> {
-        let mut signals = Signals::new([SIGINT]).map_err(|error| Failure::failed(format!("cannot catch SIGINT: {error}")))?;
+        let mut signals = Signals::new([SIGINT]).map_err(unwatched)?;
+        take_over(&[SIGINT]);
         let caught = Arc::new(AtomicBool::new(false));
         let came = caught.clone();
         std::thread::spawn(move || {
@@ -45,4 +51,78 @@ impl Interrupt {
     pub(crate) fn exit_code() -> ExitCode {
         ExitCode::from(CODE)
     }
+}
+
+/// A signal that has had a handler keeps one: whether that does what would be done without it, by the order of [`ENDING`].
+static ENDS: LazyLock<[Arc<AtomicBool>; ENDING.len()]> = LazyLock::new(|| std::array::from_fn(|_| Arc::new(AtomicBool::new(true))));
+
+/// Whoever handles these signals from now on says so here: they may have been [held](Held) before, and would end the process.
+pub(crate) fn take_over(signals: &[i32]) {
+    ENDING.iter().zip(&*ENDS).filter(|(signal, _)| signals.contains(signal)).for_each(|(_, ends)| ends.store(false, Ordering::Relaxed));
+}
+
+/// Whether this process was started with a signal ignored, as by nohup or in a shell's background; not if the system does not say.
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
+    u64::from_str_radix(mask.trim(), 16).unwrap_or(0) >> (signal - 1) & 1 == 1
+}
+
+/// Keeps the signals of [`ENDING`] from ending the process until this is dropped; one that came meanwhile ends it then.
+pub(crate) struct Held {
+    ids: Vec<SigId>,
+    came: Arc<AtomicUsize>,
+    /// Of [`ENDS`], before.
+    ended: [bool; ENDING.len()],
+}
+
+impl Held {
+    /// From now on.
+    pub(crate) fn hold() -> Self {
+        let came = Arc::new(AtomicUsize::new(0));
+        let hold = |signal| signal_hook::flag::register_usize(signal, came.clone(), signal as usize).ok();
+        let ids = ENDING.into_iter().filter(|signal| !is_ignored(*signal)).filter_map(hold).collect();
+        Self { ids, came, ended: std::array::from_fn(|at| ENDS[at].swap(false, Ordering::Relaxed)) }
+    }
+
+    /// Whether one came.
+    pub(crate) fn came(&self) -> bool {
+        self.came.load(Ordering::Relaxed) != 0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        for ((signal, ends), ended) in ENDING.into_iter().zip(&*ENDS).zip(self.ended) {
+            if !is_ignored(signal) {
+                // If that fails the signal does nothing, as if it were ignored.
+                let _ = signal_hook::flag::register_conditional_default(signal, ends.clone());
+            }
+            ends.store(ended, Ordering::Relaxed);
+        }
+        self.ids.drain(..).for_each(|id| _ = unregister(id));
+        if self.came() {
+            let _ = emulate_default_handler(self.came.load(Ordering::Relaxed) as i32);
+        }
+    }
+}
+
+/// Has something said when SIGINT comes, before that ends the process.
+pub(crate) fn say_at_interrupt(last_words: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    if is_ignored(SIGINT) {
+        return Ok(());
+    }
+    let mut signals = Signals::new([SIGINT]).map_err(unwatched)?;
+    take_over(&[SIGINT]);
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            last_words();
+            let _ = emulate_default_handler(SIGINT);
+        }
+    });
+    Ok(())
+}
+
+fn unwatched(error: std::io::Error) -> Failure {
+    Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n"))
 }

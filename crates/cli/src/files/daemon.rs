@@ -3,9 +3,9 @@
 
 use super::mount;
 use crate::failure::{Exit, Failure};
+use crate::interrupt;
 use bywash_core::SecretBytes;
 use bywash_mount::{MountOptions, Unmounter};
-use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -83,7 +83,8 @@ fn leave() -> Result<(), Failure> {
 /// Whoever ends the process gets what it holds on the disk first.
 pub(super) fn unmount_on_signals(unmounter: Unmounter) -> Result<(), Failure> {
     let unwatched = |error| Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n"));
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(unwatched)?;
+    let mut signals = Signals::new(interrupt::ENDING).map_err(unwatched)?;
+    interrupt::take_over(&interrupt::ENDING);
     let watch = move || {
         for _ in signals.forever() {
             if let Err(error) = unmounter.unmount() {

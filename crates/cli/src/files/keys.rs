@@ -1,6 +1,7 @@
 //! Passphrases, key files, recipients and identities as the command line names them.
 
 use crate::failure::{Exit, Failure};
+use crate::interrupt::Held;
 use crate::key::first_line;
 use bywash_client::Client;
 use bywash_core::{KeyReference, SecretBytes};
@@ -8,12 +9,9 @@ use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use zeroize::Zeroizing;
 
 /// Longest file of recipients or identities that is read, in bytes.
@@ -127,18 +125,7 @@ impl NewKeyArgs {
     /// The locks, each with what opens it, if that was given. A passphrase is asked for if nothing was.
     pub(super) fn locks(&self, client: &Client) -> Result<Vec<(Lock, Option<Keyring>)>, Failure> {
         let secrets = SecretArgs { passphrase: self.new_passphrase || self.is_empty(), ..self.secrets() };
-        let mut locks = Vec::new();
-        each_lock(&secrets, &self.new_recipient, NEW, client, |lock, add| {
-            locks.push((
-                lock,
-                add.map(|add| {
-                    let mut keyring = Keyring::new();
-                    add(&mut keyring);
-                    keyring
-                }),
-            ));
-        })?;
-        Ok(locks)
+        locks_of(&secrets, &self.new_recipient, NEW, client)
     }
 }
 
@@ -185,51 +172,42 @@ impl SecretArgs {
 impl LockArgs {
     /// The locks, and a keyring with which files of an earlier run are known again.
     pub(super) fn locks(&self, client: &Client) -> Result<(Vec<Lock>, Keyring), Failure> {
-        let (locks, keyring) = locks_of(&self.secrets, &self.recipient, FIRST, client)?;
-        match locks.is_empty() {
-            true => Err(Failure::new(Exit::Usage, "nobody could open it: give -p (a passphrase), -k (a key file) or -r (a recipient)")),
-            false => Ok((locks, keyring)),
+        let found = locks_of(&self.secrets, &self.recipient, FIRST, client)?;
+        if found.is_empty() {
+            return Err(Failure::new(Exit::Usage, "nobody could open it: give -p (a passphrase), -k (a key file) or -r (a recipient)"));
         }
+        let (locks, keyrings): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        Ok((locks, keyrings.into_iter().flatten().collect()))
     }
 }
 
-fn locks_of(secrets: &SecretArgs, given: &[String], asked: Asked, client: &Client) -> Result<(Vec<Lock>, Keyring), Failure> {
-    let (mut locks, mut keyring) = (Vec::new(), Keyring::new());
-    each_lock(secrets, given, asked, client, |lock, add| {
-        locks.push(lock);
-        add.into_iter().for_each(|add| add(&mut keyring));
-    })?;
-    Ok((locks, keyring))
-}
-
-/// Each lock that is asked for, once, and what adds its key to a keyring, if that is here.
-fn each_lock(
-    secrets: &SecretArgs,
-    given: &[String],
-    asked: Asked,
-    client: &Client,
-    mut take: impl FnMut(Lock, Option<Box<dyn FnOnce(&mut Keyring)>>),
-) -> Result<(), Failure> {
+/// Each lock that is asked for, once, and what opens it, if that is here.
+fn locks_of(secrets: &SecretArgs, given: &[String], asked: Asked, client: &Client) -> Result<Vec<(Lock, Option<Keyring>)>, Failure> {
     let refused = |error: bywash_files::Error| Failure::failed(error.to_string());
+    let mut locks = Vec::new();
     if let Some(passphrase) = secrets.passphrase(asked)? {
         let lock = Lock::passphrase(&passphrase, Argon2Cost::default()).map_err(refused)?;
-        take(lock, Some(Box::new(|keyring| keyring.add_passphrase(passphrase))));
+        let mut keyring = Keyring::new();
+        keyring.add_passphrase(passphrase);
+        locks.push((lock, Some(keyring)));
     }
     let key_files = secrets.key_files()?;
-    let is_first = |(at, key): &(usize, Zeroizing<[u8; KEY_BYTES]>)| !key_files[..*at].contains(key);
-    for (_, key) in key_files.iter().cloned().enumerate().filter(is_first) {
-        take(Lock::key_file(&key), Some(Box::new(move |keyring| keyring.add_key_file(&key))));
+    let is_first = |(at, key): &(usize, &Zeroizing<[u8; KEY_BYTES]>)| !key_files[..*at].contains(key);
+    for (_, key) in key_files.iter().enumerate().filter(is_first) {
+        let mut keyring = Keyring::new();
+        keyring.add_key_file(key);
+        locks.push((Lock::key_file(key), Some(keyring)));
     }
     let mut known: Vec<Recipient> = Vec::new();
     for given in given {
         for recipient in recipients(client, given)? {
             if !known.contains(&recipient) {
-                take(Lock::recipient(&recipient).map_err(refused)?, None);
+                locks.push((Lock::recipient(&recipient).map_err(refused)?, None));
                 known.push(recipient);
             }
         }
     }
-    Ok(())
+    Ok(locks)
 }
 
 impl KeyArgs {
@@ -304,27 +282,22 @@ fn typed(mut terminal: &File, prompt: &str) -> std::io::Result<SecretBytes> {
     let before = tcgetattr(terminal)?;
     let mut silent = before.clone();
     silent.local_modes.remove(LocalModes::ECHO);
-    let is_over = Arc::new(AtomicBool::new(false));
-    let watched = [SIGINT, SIGTERM, SIGHUP].map(|signal| signal_hook::flag::register(signal, is_over.clone()));
+    let held = Held::hold();
     terminal.write_all(prompt.as_bytes())?;
     tcsetattr(terminal, OptionalActions::Flush, &silent)?;
     let mut line = Zeroizing::new(Vec::with_capacity(PASSPHRASE_BYTES_MAX as usize));
-    let read =
-        await_line(terminal, &is_over).and_then(|()| BufReader::new(terminal.take(PASSPHRASE_BYTES_MAX)).read_until(b'\n', &mut line));
+    let read = await_line(terminal, &held).and_then(|()| BufReader::new(terminal.take(PASSPHRASE_BYTES_MAX)).read_until(b'\n', &mut line));
     tcsetattr(terminal, OptionalActions::Flush, &before)?;
     terminal.write_all(b"\n")?;
-    watched.into_iter().flatten().for_each(|id| _ = signal_hook::low_level::unregister(id));
-    if is_over.load(Relaxed) {
-        std::process::exit(128 + SIGINT);
-    }
+    drop(held);
     read.map(|_| SecretBytes::from(line.strip_suffix(b"\n").unwrap_or(&line)))
 }
 
 /// Returns when a line was typed, or a signal came: of all calls, poll is the one that every signal ends.
-fn await_line(terminal: &File, is_over: &AtomicBool) -> std::io::Result<()> {
+fn await_line(terminal: &File, held: &Held) -> std::io::Result<()> {
     loop {
         match poll(&mut [PollFd::new(terminal, PollFlags::IN)], None) {
-            _ if is_over.load(Relaxed) => return Err(std::io::ErrorKind::Interrupted.into()),
+            _ if held.came() => return Err(std::io::ErrorKind::Interrupted.into()),
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -391,7 +364,11 @@ fn recipients(client: &Client, given: &str) -> Result<Vec<Recipient>, Failure> {
     }
     let text = read_text(Path::new(given))?;
     let parse = |(number, line): (usize, &str)| line.trim().parse().map_err(|error| Failure::config(format!("{given}:{number}: {error}")));
-    meant(&text).map(parse).collect()
+    let found: Vec<_> = meant(&text).map(parse).collect::<Result<_, _>>()?;
+    match found.is_empty() {
+        true => Err(Failure::config(format!("{given}: there is no recipient in it; `bywash keygen` prints one"))),
+        false => Ok(found),
+    }
 }
 
 /// Whether that is how age, ssh or OpenPGP name somebody.

@@ -3,6 +3,7 @@
 use super::io_failure;
 use super::tree::{Item, Plan};
 use crate::failure::{Exit, Failure};
+use crate::interrupt::say_at_interrupt;
 use crate::shell::print;
 use crate::terminal::{Style, bytes, say, thousands};
 use bywash_files::fsck::DamagedRun;
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// Finished files that are synced and named together.
 const BATCH_FILES: usize = 64;
+/// How often the bar is drawn.
+const SHOWN_EVERY: Duration = Duration::from_millis(50);
 /// From this length on a file is worth all threads.
 const LARGE_BYTES: u64 = 32 << 20;
 
@@ -130,6 +133,11 @@ impl Report {
         }
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     }
+
+    /// Files with which all is well.
+    fn done(&self) -> u64 {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().filter(|line| line.error.is_none()).count() as u64
+    }
 }
 
 /// A file that waits for its name, and for its source to be removed.
@@ -159,7 +167,7 @@ impl WorkArgs {
         work: impl Fn(&Job<'_>) -> Result<Outcome, Failure> + Sync,
     ) -> Result<ExitCode, Failure> {
         let (began, all_threads) = (Instant::now(), self.threads());
-        let (report, progress, next) = (Report::default(), AtomicU64::new(0), AtomicUsize::new(0));
+        let (report, progress, next) = (Arc::new(Report::default()), AtomicU64::new(0), AtomicUsize::new(0));
         let is_alone = plan.items.len() == 1;
         let one_thread = || {
             let mut batch = Vec::new();
@@ -185,7 +193,20 @@ impl WorkArgs {
             }
             finish(&mut batch, writes, &report);
         };
-        let is_over = AtomicBool::new(false);
+        let is_over = Arc::new(AtomicBool::new(false));
+        say_at_interrupt({
+            let (report, is_over, of) = (report.clone(), is_over.clone(), plan.items.len());
+            let go_on = if writes.is_some() { "; the same command does the others" } else { "" };
+            move || {
+                is_over.store(true, Relaxed);
+                // So that the bar is gone.
+                std::thread::sleep(2 * SHOWN_EVERY);
+                match of {
+                    1 => say!("interrupted before the file was done"),
+                    of => say!("interrupted: {} of {} files done{go_on}", thousands(report.done()), thousands(of as u64)),
+                }
+            }
+        })?;
         let total = || plan.items.iter().filter_map(|item| std::fs::metadata(&item.source).ok()).map(|metadata| metadata.len()).sum();
         std::thread::scope(|scope| {
             if std::io::stderr().is_terminal() {
@@ -204,7 +225,7 @@ impl WorkArgs {
         for (path, failure) in volumes.chain(obstacles).chain(at_the_end.iter().map(|(path, error)| (path, io_failure(path, error)))) {
             report.add(Line { source: path.clone(), target: None, status: "failed", bytes: 0, places: Vec::new(), error: Some(failure) });
         }
-        let lines = report.lines.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let lines = std::mem::take(&mut *report.lines.lock().unwrap_or_else(PoisonError::into_inner));
         self.conclude(plan, lines, writes.is_some_and(WriteArgs::verifies), began.elapsed())
     }
 
@@ -391,7 +412,7 @@ fn show(progress: &AtomicU64, total: u64, is_over: &AtomicBool) {
     let bar = ProgressBar::new(total).with_style(style);
     while !is_over.load(Relaxed) {
         bar.set_position(progress.load(Relaxed));
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(SHOWN_EVERY);
     }
     bar.finish_and_clear();
 }

@@ -1,6 +1,7 @@
 //! The program that is run: started, told the signals that we are sent, waited for.
 
 use crate::failure::{Exit, Failure};
+use crate::interrupt;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::SignalsInfo;
@@ -23,10 +24,10 @@ pub(crate) fn run(command: &mut Command) -> Result<u8, Failure> {
 pub(crate) fn run_with(command: &mut Command, started: impl FnOnce(bool) -> Result<(), Failure>) -> Result<u8, Failure> {
     // Before the child is there, so that no signal falls between. But one that we were started with ignored (nohup, a shell's background)
     // must reach the child ignored, which catching it would undo: so that is caught afterwards.
-    let ignored = ignored_signals();
-    let (late, early): (Vec<i32>, Vec<i32>) = FORWARDED.iter().partition(|&&signal| ignored >> (signal - 1) & 1 == 1);
+    let (late, early): (Vec<i32>, Vec<i32>) = FORWARDED.iter().partition(|&&signal| interrupt::is_ignored(signal));
     let unwatched = |error| Failure::new(Exit::RunFailed, format!("cannot watch for signals: {error}; see ulimit -n"));
     let mut signals = SignalsInfo::<WithOrigin>::new(early).map_err(unwatched)?;
+    interrupt::take_over(&FORWARDED);
     let handle = signals.handle();
 
     let spawned = command.spawn();
@@ -86,13 +87,6 @@ fn not_started(command: &Command, error: &std::io::Error) -> Failure {
         }
         _ => Failure::new(Exit::NotExecutable, format!("{name}: cannot be executed: {error}; try it without bywash")),
     }
-}
-
-/// The signals ignored by this process, as a bit mask; none if the system does not say.
-fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
-    u64::from_str_radix(mask.trim(), 16).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -103,6 +103,18 @@ pub struct Keyring {
     found: Mutex<Found>,
 }
 
+/// One that opens what any of several opens.
+impl FromIterator<Keyring> for Keyring {
+    fn from_iter<I: IntoIterator<Item = Self>>(keyrings: I) -> Self {
+        keyrings.into_iter().fold(Self::new(), |mut all, one| {
+            all.passphrases.extend(one.passphrases);
+            all.key_files.extend(one.key_files);
+            all.identities.extend(one.identities);
+            all
+        })
+    }
+}
+
 impl Keyring {
     /// An empty one.
     pub fn new() -> Self {

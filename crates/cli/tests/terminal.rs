@@ -1,0 +1,164 @@
+//! Passphrases typed on a terminal, and what Ctrl-C does there.
+
+#[allow(dead_code, reason = "shared with tests that start servers")]
+mod support;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, tcgetattr};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+use std::sync::{Arc, Mutex};
+use support::place::Place;
+use support::{Running, bywash, eventually, succeed};
+
+const SIGINT: i32 = 2;
+const SIGTERM: i32 = 15;
+
+/// A command on a terminal of its own.
+struct Terminal {
+    keys: File,
+    /// The terminal itself, open so that it lasts.
+    screen: File,
+    shown: Arc<Mutex<String>>,
+    running: Running,
+}
+
+impl Terminal {
+    fn start(place: &Place, arguments: &str) -> Self {
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&controller).unwrap();
+        unlockpt(&controller).unwrap();
+        let name = ptsname(&controller, Vec::new()).unwrap();
+        let open = || File::options().read(true).write(true).open(OsStr::from_bytes(name.to_bytes())).unwrap();
+        let (keys, screen) = (File::from(controller), open());
+        // util-linux: it becomes a session's leader with this as its terminal, and then the command.
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", env!("CARGO_BIN_EXE_bywash")]).args(arguments.split(' ')).current_dir(place.folder.path());
+        command.env("NO_COLOR", "1").env("TERM", "xterm").env_remove("BYWASH_SOCKET");
+        let child = command.stdin(open()).stdout(open()).stderr(open()).spawn().unwrap();
+        let (shown, mut from) = (Arc::new(Mutex::new(String::new())), keys.try_clone().unwrap());
+        let to = shown.clone();
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(count @ 1..) = from.read(&mut piece) {
+                to.lock().unwrap().push_str(&String::from_utf8_lossy(&piece[..count]));
+            }
+        });
+        Self { keys, screen, shown, running: Running(child) }
+    }
+
+    fn shown(&self) -> String {
+        self.shown.lock().unwrap().clone()
+    }
+
+    /// Waits until it is shown that often.
+    fn awaits(&self, what: &str, times: usize) {
+        eventually(&format!("{what} {times} times"), || self.shown().matches(what).count() >= times);
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn is_echoing(&self) -> bool {
+        tcgetattr(&self.screen).unwrap().local_modes.contains(LocalModes::ECHO)
+    }
+
+    fn ends(&mut self) -> ExitStatus {
+        self.running.wait()
+    }
+}
+
+#[test]
+fn a_passphrase_is_asked_for_twice_and_never_shown() {
+    let place = Place::new();
+    place.write("file", b"text");
+    let mut terminal = Terminal::start(&place, "encrypt -p file");
+    terminal.awaits("Passphrase: ", 1);
+    eventually("the terminal is silent", || !terminal.is_echoing());
+    terminal.types("correct horse\n");
+    terminal.awaits("The same again: ", 1);
+    terminal.types("correct hose\n");
+    assert_eq!(terminal.ends().code(), Some(1), "{}", terminal.shown());
+    terminal.awaits("the two passphrases differ", 1);
+    assert!(terminal.is_echoing());
+
+    let mut terminal = Terminal::start(&place, "encrypt -p file");
+    terminal.awaits("Passphrase: ", 1);
+    terminal.types("correct horse\n");
+    terminal.awaits("The same again: ", 1);
+    terminal.types("correct horse\n");
+    assert!(terminal.ends().success(), "{}", terminal.shown());
+    assert!(!terminal.shown().contains("horse") && terminal.is_echoing());
+    // It is what was typed, without the end of the line.
+    succeed(bywash().current_dir(place.folder.path()).args(["fsck", "--passphrase-file", "passphrase", "file.bywash"]));
+}
+
+#[test]
+fn whoever_is_ended_while_asking_leaves_the_terminal_as_it_was() {
+    let place = Place::new();
+    place.write("file", b"text");
+    for (prompt, signal) in [("Passphrase: ", SIGINT), ("The same again: ", SIGINT), ("Passphrase: ", SIGTERM)] {
+        let mut terminal = Terminal::start(&place, "encrypt -p file");
+        terminal.awaits("Passphrase: ", 1);
+        if prompt == "The same again: " {
+            terminal.types("correct horse\n");
+            terminal.awaits(prompt, 1);
+        }
+        eventually("the terminal is silent", || !terminal.is_echoing());
+        match signal {
+            SIGINT => terminal.types("\u{3}"),
+            _ => terminal.running.signal("TERM"),
+        }
+        assert_eq!(terminal.ends().signal(), Some(signal), "{prompt}: {}", terminal.shown());
+        assert!(terminal.is_echoing(), "{prompt}, signal {signal}");
+    }
+    assert!(!place.at("file.bywash").exists());
+}
+
+/// Asking must not leave the signals' handlers behind.
+#[test]
+fn work_ends_when_it_is_interrupted_also_after_a_passphrase_was_typed() {
+    let place = Place::new();
+    place.write("file", b"text");
+    succeed(bywash().current_dir(place.folder.path()).args(["encrypt", "--passphrase-file", "passphrase", "file"]));
+    // Minutes of looking at nothing.
+    File::options().write(true).open(place.at("file.bywash")).unwrap().set_len(1 << 42).unwrap();
+    for (signal, says) in [(SIGINT, "interrupted before the file was done"), (SIGTERM, "")] {
+        let mut terminal = Terminal::start(&place, "fsck -j 1 -p file.bywash");
+        terminal.awaits("Passphrase: ", 1);
+        terminal.types("correct horse\n");
+        // The bar says that it is at work.
+        terminal.awaits(" left", 2);
+        match signal {
+            SIGINT => terminal.types("\u{3}"),
+            _ => terminal.running.signal("TERM"),
+        }
+        assert_eq!(terminal.ends().signal(), Some(signal), "{}", terminal.shown());
+        eventually("it says so", || terminal.shown().contains(says));
+    }
+}
+
+/// What holds a mount is asked to unmount, and not ended before.
+#[test]
+fn a_mount_is_unmounted_when_it_is_interrupted_though_a_passphrase_was_typed() {
+    let place = Place::new();
+    fs::create_dir(place.at("plain")).unwrap();
+    succeed(bywash().current_dir(place.folder.path()).args(["mount", "--init", "--passphrase-file", "passphrase", "vault"]));
+    if File::options().read(true).write(true).open("/dev/fuse").is_err() {
+        return eprintln!("skipped: there is no /dev/fuse to mount with");
+    }
+    let mut terminal = Terminal::start(&place, "mount --foreground -p vault plain");
+    terminal.awaits("Passphrase: ", 1);
+    terminal.types("correct horse\n");
+    let is_mounted = || fs::read_to_string("/proc/mounts").unwrap().contains(place.at("plain").to_str().unwrap());
+    eventually("it is mounted", is_mounted);
+    fs::write(place.at("plain/new"), "text").unwrap();
+    terminal.types("\u{3}");
+    assert!(terminal.ends().success(), "{}", terminal.shown());
+    assert!(!is_mounted());
+}
