@@ -41,8 +41,10 @@ impl Shell<'_> {
 /// With a second passphrase, a second key file and an identity.
 fn place() -> Place {
     let place = Place::new();
-    place.write("new", b"battery staple\n");
-    fs::set_permissions(place.at("new"), fs::Permissions::from_mode(0o600)).unwrap();
+    for (name, passphrase) in [("new", "battery staple\n"), ("third", "stronger\n")] {
+        let path = place.write(name, passphrase.as_bytes());
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
     Shell(&place).run("keygen --key-file other");
     Shell(&place).run("keygen -o me.identity");
     place
@@ -89,7 +91,7 @@ fn slots_are_added_and_removed_and_nobody_is_shut_out() {
     assert_eq!(shell.kinds("file.bywash"), ["key-file", "x25519", "passphrase", "key-file"]);
 
     shell.refused("rekey -k key --remove 1 file.bywash", 2, "slot 1 is the one that the key given opens");
-    shell.refused("rekey -k key --remove 5 file.bywash", 1, "it has no slot 5: it has 4");
+    shell.refused("rekey -k key --remove 5 file.bywash", 2, "it has no slot 5: it has 4");
     shell.refused("rekey -k key --add --only file.bywash", 2, "cannot be used with");
     shell.run("rekey -k other --remove 1 --remove 3 file.bywash");
     assert_eq!(shell.kinds("file.bywash"), ["x25519", "key-file"]);
@@ -190,7 +192,7 @@ fn a_volume_of_gocryptfs_gets_another_passphrase() {
         let told = shell.info("vault");
         assert_eq!((&told[0]["kind"], &told[0]["slots"][0]["cost"]), (&"gocryptfs".into(), &"scrypt: N 1024, r 8, p 1".into()));
         let before: serde_json::Value = serde_json::from_slice(&fs::read(place.at("vault/gocryptfs.conf")).unwrap()).unwrap();
-        shell.refused("rekey --passphrase-file new --new-passphrase-file passphrase vault", 7, "wrong passphrase");
+        shell.refused("rekey --passphrase-file new --new-passphrase-file third vault", 7, "wrong passphrase");
         shell.refused("rekey --passphrase-file passphrase --new-key-file key vault", 2, "one passphrase and nothing else");
         shell.run("rekey --passphrase-file passphrase --new-passphrase-file new vault");
         let after: serde_json::Value = serde_json::from_slice(&fs::read(place.at("vault/gocryptfs.conf")).unwrap()).unwrap();
@@ -199,6 +201,10 @@ fn a_volume_of_gocryptfs_gets_another_passphrase() {
         }
         shell.refused("fsck --passphrase-file passphrase vault", 7, "wrong passphrase");
         shell.run("fsck --passphrase-file new vault");
+        // A run that was killed before it could say so is run again, and what it left of itself opens the volume no more.
+        fs::copy(place.at("vault/gocryptfs.conf"), place.at("vault/.bywash-unfinished-1-0")).unwrap();
+        shell.run("rekey --passphrase-file passphrase --new-passphrase-file new vault");
+        assert!(!place.at("vault/.bywash-unfinished-1-0").exists());
         // It checks the old passphrase, and both ways of sealing its key are the same.
         fs::write(place.at("both"), "battery staple\ncorrect horse\n").unwrap();
         let change = Command::new("gocryptfs")
@@ -236,7 +242,7 @@ fn what_is_good_of_a_damaged_file_is_saved_under_another_name() {
     assert_eq!(fs::metadata(place.at("out/bad.salvaged")).unwrap().mtime(), fs::metadata(place.at("sealed/bad.bywash")).unwrap().mtime());
     // It is not taken for the text, and not written over.
     shell.refused("decrypt -k key sealed/bad.bywash -o out/bad", 8, "chunk 1 at offset");
-    shell.refused("decrypt --salvage -k key sealed/bad.bywash -o out/bad", 1, "out/bad.salvaged: ");
+    shell.refused("decrypt --salvage -k key sealed/bad.bywash -o out/bad", 8, "out/bad.salvaged is there already and is kept");
     shell.refused("decrypt --salvage -k key -o - sealed/bad.bywash", 2, "needs a file");
     shell.refused("decrypt --salvage --remove-source -k key sealed/bad.bywash", 2, "cannot be used with");
     assert!(cut.exists());
@@ -316,33 +322,126 @@ fn a_file_that_is_replaced_meanwhile_stays() {
     assert_eq!(shell.run("decrypt -k key -o - tree/a.bywash").stdout, b"newer");
 }
 
-/// A copy that a killed run left opens for its new key, and would for good.
+/// A copy that a killed run left opens for its new key, and would for good; one that decryption left may be anybody's to read.
 #[test]
 fn what_a_killed_run_left_goes() {
     let place = place();
     let shell = Shell(&place);
-    for name in ["file", "another"] {
-        place.write(name, b"text");
-        shell.run(&format!("encrypt -k key {name}"));
-    }
-    let (left, others) = (place.at(".bywash-unfinished-1-0"), place.at(".bywash-unfinished-1-1"));
+    place.write("file", b"text");
+    shell.run("encrypt -k key file");
+    let left = place.at(".bywash-unfinished-1-0");
     fs::copy(place.at("file.bywash"), &left).unwrap();
-    fs::copy(place.at("another.bywash"), &others).unwrap();
     let held = fs::File::open(&left).unwrap();
     held.lock().unwrap();
     shell.run("rekey -k key --new-key-file other file.bywash");
     assert!(left.exists(), "it is another run's");
     drop(held);
-    shell.run("rekey -k other --new-key-file key file.bywash");
-    assert!(!left.exists() && others.exists());
-    // It may be the only whole one: of a file that is not, it stays.
+    // Also by the run that finds its own work done before; and what never became a file of ours.
+    place.write(".bywash-unfinished-1-1", b"");
+    let again = shell.run("rekey -k key --new-key-file other file.bywash");
+    assert!(stderr(&again).contains(".bywash-unfinished-1-0: left by a run that was killed; removed"), "{}", stderr(&again));
+    assert!(!left.exists() && !place.at(".bywash-unfinished-1-1").exists());
+
+    for (line, remains) in [
+        ("encrypt -k key again", false),
+        ("decrypt -f -k other file.bywash", false),
+        ("fsck -k other file.bywash", true),
+        ("info -k other file.bywash", true),
+        ("decrypt -k other -o - file.bywash", true),
+    ] {
+        place.write("again", b"text");
+        place.write(".bywash-unfinished-1-0", b"a secret");
+        shell.run(line);
+        assert_eq!(left.exists(), remains, "{line}");
+    }
+    // Where it is met among what is to be encrypted, though the results go elsewhere; not where nothing is written.
+    place.write("tree/inner/.bywash-unfinished-9-0", b"a secret");
+    place.write("tree/file", b"text");
+    shell.run("encrypt -R -k key -o sealed tree");
+    assert!(!place.at("tree/inner/.bywash-unfinished-9-0").exists());
+    place.write("sealed/.bywash-unfinished-9-0", b"");
+    shell.run("decrypt -R -k key -o back sealed");
+    assert!(place.at("sealed/.bywash-unfinished-9-0").exists());
+    // Who names one wants something of it.
     fs::copy(place.at("file.bywash"), &left).unwrap();
-    fs::File::options().write(true).open(place.at("file.bywash")).unwrap().set_len(150).unwrap();
-    shell.refused("rekey -k key --new-key-file other file.bywash", 8, "truncated");
-    assert!(left.exists());
-    // Nor is one taken for what another left of itself.
-    shell.run("rekey -k key --new-key-file other .bywash-unfinished-1-0");
-    assert!(left.exists());
+    shell.run("decrypt -k other -o saved .bywash-unfinished-1-0");
+    shell.run("rekey -k other --new-key-file key .bywash-unfinished-1-0");
+    assert!(left.exists() && place.at("saved").exists());
+    // A folder of that name is nobody's leftover, and a link is not followed.
+    fs::remove_file(&left).unwrap();
+    fs::create_dir(&left).unwrap();
+    symlink("file", place.at(".bywash-unfinished-1-1")).unwrap();
+    shell.run("encrypt -f -k key file");
+    assert!(left.is_dir() && place.at("file").exists() && place.at(".bywash-unfinished-1-1").is_symlink());
+}
+
+/// A folder with a copy of a volume's key is a folder: what is beside it is looked at and rekeyed, whatever else was tried there before.
+#[test]
+fn a_copied_volume_file_hides_nothing() {
+    let place = place();
+    let shell = Shell(&place);
+    shell.run("mount --init -k key vault");
+    fs::create_dir_all(place.at("plain")).unwrap();
+    place.write("backup/file", b"text");
+    shell.run("encrypt --remove-source -k key backup/file");
+    fs::copy(place.at("vault/bywash.volume"), place.at("backup/bywash.volume")).unwrap();
+    shell.refused("mount -k key backup plain", 8, "identity");
+    shell.refused("fsck --recover -k key backup", 8, "identity");
+    shell.run("fsck -R --recover -k key backup");
+    shell.run("rekey -R -k key --new-key-file other backup");
+    for name in ["backup/bywash.volume", "backup/file.bywash"] {
+        shell.refused(&format!("info -k key {name}"), 7, "none of the keys");
+    }
+    flip(&place.at("backup/file.bywash"), 150);
+    shell.refused("fsck -R -k other backup", 8, "backup/file.bywash: 1 of the 1 chunks");
+    assert_eq!(fs::read_dir(place.at("backup")).unwrap().count(), 2);
+
+    // gocryptfs' key likewise: its volumes have an identity for the names in the root, unless names are plain.
+    let config = r#"{"Creator":"gocryptfs 2.3","EncryptedKey":"","ScryptObject":{"Salt":"","N":1024,"R":8,"P":1,"KeyLen":32},
+        "Version":2,"FeatureFlags":["GCMIV128","HKDF","DirIV","EMENames","LongNames","Raw64"]}"#;
+    place.write("other-backup/gocryptfs.conf", config.as_bytes());
+    place.write("other-backup/file", b"text");
+    shell.run("encrypt --remove-source -k key other-backup/file");
+    shell.run("rekey -R -k key --new-key-file other other-backup");
+    shell.run("info -k other other-backup/file.bywash");
+    place.write("other-backup/gocryptfs.diriv", &[0; 16]);
+    shell.refused("rekey -R -k other --new-key-file key other-backup", 2, "one passphrase and nothing else");
+
+    fs::remove_dir_all(place.at("other-backup")).unwrap();
+
+    // Met twice, or as a link, it is rekeyed once.
+    shell.run("rekey -R -k key --new-key-file other vault vault .");
+    shell.run("info -k other vault/bywash.volume");
+    fs::rename(place.at("vault/bywash.volume"), place.at("elsewhere")).unwrap();
+    symlink("../elsewhere", place.at("vault/bywash.volume")).unwrap();
+    shell.run("rekey -k other --new-key-file key vault");
+    assert!(place.at("vault/bywash.volume").is_symlink());
+    shell.run("info -k key elsewhere");
+}
+
+#[test]
+fn who_is_named_by_nobody_is_not_taken_for_somebody() {
+    let place = place();
+    let shell = Shell(&place);
+    place.write("file", b"text");
+    place.write("team.txt", b"# the team\n\n");
+    shell.refused("encrypt -k key -r team.txt file", 5, "team.txt: there is no recipient in it");
+    shell.run("encrypt -k key -k other file");
+    shell.refused("rekey -k key --only --new-recipient team.txt file.bywash", 5, "there is no recipient in it");
+    shell.refused("rekey -k key --remove 2 --new-key-file other file.bywash", 2, "slot 2 is to be removed, and is what the new key opens");
+    assert_eq!(shell.kinds("file.bywash").len(), 2);
+}
+
+/// Each of many files is open in three places until its copy has its name.
+#[test]
+fn few_descriptors_are_enough_for_many_files() {
+    let place = place();
+    (0..200).for_each(|number| _ = place.write(&format!("tree/{number}"), b"text"));
+    let line = |line: &str| format!("{} {line}", env!("CARGO_BIN_EXE_bywash"));
+    let script = ["encrypt -R -j 8 -k key tree", "rekey -R -j 8 -k key --new-key-file other tree"].map(line).join(" && ");
+    let limited = Command::new("sh").current_dir(place.folder.path()).args(["-c", &format!("ulimit -n 128; {script}")]).output().unwrap();
+    assert!(limited.status.success(), "{}", stderr(&limited));
+    Shell(&place).run("fsck -R -k other tree");
 }
 
 #[test]
@@ -368,6 +467,7 @@ fn volumes_in_folders_are_not_passed_over_quietly() {
     shell.run("rekey -R -k key --new-key-file other tree");
     fs::create_dir(place.at("tree/foreign")).unwrap();
     fs::write(place.at("tree/foreign/gocryptfs.conf"), "{}").unwrap();
+    fs::write(place.at("tree/foreign/gocryptfs.diriv"), [0; 16]).unwrap();
     shell.refused("rekey -R -k other --new-key-file key tree", 1, "tree/foreign: it is a volume");
 }
 

@@ -6,7 +6,7 @@ use super::keys::KeyArgs;
 use super::tree::{Plan, Way, check_paths};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, failure_between, io_failure, is_other, stream};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, shown};
 use crate::terminal::{bytes, say};
 use bywash_client::Client;
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
@@ -14,6 +14,7 @@ use bywash_files::place::{Draft, Spot, complete, copy_metadata, open_regular, sy
 use bywash_files::{Container, Error, Header, Keyring, NonceSource, Sealer, Whole, fsck};
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -110,9 +111,7 @@ impl Run<'_> {
             let opened = Header::read(&mut source).and_then(|header| Ok((self.keyring.open(&header)?, header)));
             let (keys, header) = opened.map_err(|error| failure(place, &error))?;
             if !is_stdin {
-                Disk::lock(&source, Access::Read).map_err(|error| io_failure(place, &error))?;
-                let journals = FolderJournals::beside(place);
-                if journals.find(header.salt()).map_err(|error| io_failure(place, &error))?.is_some() {
+                if lock_and_look(&source, place, &header).map_err(|error| failure(place, &error))?.is_some() {
                     let why = "its writer was interrupted and left a journal; run `bywash fsck --recover`, or decrypt it to a file";
                     return Err(Failure::new(Exit::Damaged, format!("{}: {why}", place.display())));
                 }
@@ -149,10 +148,8 @@ impl Run<'_> {
         let saved = salvaged(&item.target);
         let failed = |error: Error| failure_between(path, &saved, &error);
         let (source, metadata) = open_regular(item.source_spot(), item.is_named()).map_err(|error| io_failure(path, &error))?;
-        // Before the journal is looked for, so that no writer makes one in between.
-        Disk::lock(&source, Access::Read).map_err(|error| io_failure(path, &error))?;
         let header = Header::read(&source).map_err(failed)?;
-        if FolderJournals::beside(path).find(header.salt()).map_err(|error| io_failure(path, &error))?.is_some() {
+        if lock_and_look(&source, path, &header).map_err(failed)?.is_some() {
             let why = "its writer was interrupted and left a journal; run `bywash fsck --recover` first";
             return Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())));
         }
@@ -173,10 +170,17 @@ impl Run<'_> {
             draft.publish(&saved, self.args.writes.replaces())?;
             sync_folder_of(spot)
         };
-        publish().map_err(|error| io_failure(&saved, &error))?;
-        places.iter().for_each(|place| say!("{}: {place}", path.display()));
-        let (how_much, good) = (how_much(&checked, &places), bytes(checked.good_bytes));
-        let why = format!("{}: {how_much}; {good} of text saved in {}", path.display(), saved.display());
+        let published = publish();
+        places.iter().for_each(|place| say!("{}", shown(format!("{}: {place}", path.display()))));
+        let (how_much, good, at) = (how_much(&checked, &places), bytes(checked.good_bytes), saved.display());
+        let what_of_it = match published {
+            Ok(()) => format!("{good} of text saved in {at}"),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                format!("{at} is there already and is kept (--force saves the {good} of text anew)")
+            }
+            Err(error) => return Err(io_failure(&saved, &error)),
+        };
+        let why = format!("{}: {how_much}; {what_of_it}", path.display());
         Ok(Outcome::Damaged { failure: Failure::new(Exit::Damaged, why), bytes: checked.good_bytes, places, saved: Some(saved) })
     }
 
@@ -193,9 +197,7 @@ impl Run<'_> {
             return Ok(Outcome::WasDone { bytes });
         }
         let (file, _) = open_regular(item.target_spot(), false).map_err(|error| io_failure(&item.target, &error))?;
-        Disk::lock(&source, Access::Read).map_err(|error| io_failure(&item.source, &error))?;
-        let journals = FolderJournals::beside(&item.source);
-        if journals.find(header.salt()).map_err(|error| io_failure(&item.source, &error))?.is_some() {
+        if lock_and_look(&source, &item.source, header).map_err(|error| failed(&error))?.is_some() {
             // What that holds counts, and lengths say nothing.
             return Err(is_other(&item.target));
         }
@@ -220,14 +222,12 @@ impl Run<'_> {
         draft: &Draft,
     ) -> Result<(u64, Option<PathBuf>), Error> {
         let keys = self.keyring.open(header)?;
-        // Before the journal is looked for, so that no writer makes one in between.
-        Disk::lock(&source, Access::Read)?;
-        let journals = FolderJournals::beside(&job.item.source);
+        let journals = lock_and_look(&source, &job.item.source, header)?;
         let source = Arc::new(source);
         let (threads, ignored) = (job.threads(metadata.len()), AtomicU64::new(0));
         let verifies = self.args.writes.verifies();
         // Of a file whose last writer did not come to an end, what its journal holds counts.
-        if journals.find(header.salt())?.is_some() {
+        if let Some(journals) = journals {
             let container = Container::open(&self.client, header, keys, source.clone(), &journals)?;
             let len = copy_text(&container, &draft.file, job.progress)?;
             complete(&source, metadata, &draft.file, verifies, || is_text_of(&container, &draft.file))?;
@@ -239,6 +239,13 @@ impl Run<'_> {
         complete(&source, metadata, &draft.file, verifies, is_same)?;
         Ok((len, None))
     }
+}
+
+/// Keeps writers away from a file, and then, so that none makes it in between, looks for the journal of one that was interrupted.
+fn lock_and_look(source: &File, path: &Path, header: &Header) -> Result<Option<FolderJournals>, Error> {
+    Disk::lock(source, Access::Read)?;
+    let journals = FolderJournals::beside(path);
+    Ok(journals.find(header.salt())?.map(|_| journals))
 }
 
 /// Whether an error is the source's, so that other parts of it may be good.

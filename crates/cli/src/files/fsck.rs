@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     check_paths(&args.paths)?;
     let client = client()?;
     if let [path] = args.paths.as_slice()
-        && (bywash_mount::volume::is_volume(path) || volume::is_gocryptfs(path))
+        && volume::is_meant(path, args.recursive)
     {
         return check_volume(path, &client, args);
     }
@@ -76,18 +76,11 @@ fn open_volume(path: &Path, client: &Client, keys: &KeyArgs, recovers: bool) -> 
     }
     let opened = volume::open(path, &keys.keyring(client)?)?;
     let root = volume::root(path)?;
-    let native = Native::new(client, &opened, root.as_fd(), !recovers).map_err(|error| failed(path, &error))?;
+    let native = Native::new(client, &opened, root.as_fd(), !recovers).map_err(|error| volume::damaged_or_refused(path, &error))?;
     if recovers {
-        native.recover(root.as_fd()).map_err(|error| failed(path, &error))?;
+        native.recover(root.as_fd()).map_err(|error| volume::damaged_or_refused(path, &error))?;
     }
     Ok((Box::new(native), root))
-}
-
-fn failed(path: &Path, error: &std::io::Error) -> Failure {
-    match error.kind() {
-        std::io::ErrorKind::InvalidData => Failure::new(Exit::Damaged, format!("{}: {error}", path.display())),
-        _ => io_failure(path, error),
-    }
 }
 
 /// What is said of a place in a volume: a word for programs, and what people read.
@@ -126,7 +119,7 @@ fn check_volume(path: &Path, client: &Client, args: &Args) -> Result<ExitCode, F
     };
     let found = bywash_mount::fsck::check(&*format, root, &mut report, &mut progress);
     bar.finish_and_clear();
-    let found = found.map_err(|error| failed(path, &error))?;
+    let found = found.map_err(|error| volume::damaged_or_refused(path, &error))?;
     let (files, folders, text) = (thousands(found.files), thousands(found.folders), bytes(found.bytes));
     if args.work.json() {
         let whole = json!({
@@ -178,7 +171,7 @@ fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Resu
         (file, header, keys) = open().map_err(failed)?;
     }
     let (checked, places) = fsck::damaged_runs(client, &header, keys, &file, u64::MAX, job.progress).map_err(failed)?;
-    places.iter().for_each(|place| say!("{}: {place}", path.display()));
+    places.iter().for_each(|place| say!("{}", shown(format!("{}: {place}", path.display()))));
     if checked.damaged == 0 {
         return Ok(Outcome::Checked { bytes: checked.good_bytes });
     }

@@ -1,7 +1,7 @@
 //! `bywash info`: what files and volumes are sealed with, and who can open them.
 
 use super::keys::KeyArgs;
-use super::tree::{Item, Plan, Way, check_paths, is_whole_volume};
+use super::tree::{Item, Plan, Way, check_paths};
 use super::{client, failure, io_failure, volume};
 use crate::failure::Failure;
 use crate::shell::print;
@@ -13,6 +13,7 @@ use bywash_files::header::VERSION;
 use bywash_files::place::open_regular;
 use bywash_files::slot::{Slot, SlotKind};
 use bywash_files::{Container, Error, FileKeys, Header, Keyring};
+use bywash_mount::volume::is_volume;
 use bywash_mount::{VOLUME_FILE, Volume};
 use serde::Serialize;
 use std::fmt::Write;
@@ -96,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         args.keys.keyring_and_passphrase(&client).map(|(one, other)| (Some(one), other))?
     };
     let run = Run { client: &client, keyring, passphrase };
-    let of_volumes = volumes.iter().map(|path| if is_whole_volume(path) { run.volume(path) } else { run.gocryptfs(path) });
+    let of_volumes = volumes.iter().map(|path| if is_volume(path) { run.volume(path) } else { run.gocryptfs(path) });
     let of_files = plan.items.iter().map(|item| run.file(item));
     let (mut told, mut failures) = (Vec::new(), Vec::new());
     for outcome in of_volumes.chain(of_files) {

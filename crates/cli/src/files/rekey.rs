@@ -1,31 +1,28 @@
 //! `bywash rekey`: other ways to open files and volumes that are there.
 
 use super::keys::{KeyArgs, NewKeyArgs};
-use super::tree::{Item, Plan, Way, check_paths, is_whole_volume, led_to};
+use super::tree::{Item, Plan, Way, check_paths, led_to};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, io_failure, volume};
 use crate::failure::{Exit, Failure, shown};
 use crate::shell::print;
 use crate::terminal::{say, thousands};
 use bywash_client::Client;
-use bywash_files::disk::{Access, Disk, FolderJournals};
-use bywash_files::place::{Draft, Spot, UNFINISHED, complete, folder_of, open_locked, open_regular};
+use bywash_files::disk::FolderJournals;
+use bywash_files::place::{Draft, complete, open_locked, open_regular};
 use bywash_files::rekey::{exchange_header, is_exchanged};
 use bywash_files::slot::SlotKind;
-use bywash_files::{Container, Error, FileKeys, Header, KEY_BYTES, Keyring, Lock};
+use bywash_files::{Container, Error, FileKeys, Header, Keyring, Lock};
 use bywash_mount::VOLUME_FILE;
-use rustix::fs::AtFlags;
+use bywash_mount::volume::is_volume;
 use serde_json::json;
-use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Files of which one must open before a new passphrase is asked for.
 const TRIED_FILES: usize = 8;
@@ -50,7 +47,8 @@ bywash.volume, and a key for that, goes on reading what is in it, and of a volum
 written from now on. Against such a reader, encrypt anew. Each file is written anew beside itself
 and compared before it takes the name; its times stay, so programs that go by times and lengths
 (rsync) have to be told to look inside (rsync -c). A file of which the end is missing is refused.
-A run that was interrupted is run again: with a new passphrase or key file it finds what it did.")]
+A run that was interrupted is run again: with a new passphrase or key file it finds what it did. Not
+so with --remove: once a slot is gone its number is another's, so look at `bywash info` first.")]
 pub(crate) struct Args {
     /// Files, folders, and volumes of `bywash mount` or of gocryptfs
     #[arg(value_name = "PATH", required = true)]
@@ -82,8 +80,6 @@ struct Run<'a> {
     keyring: Keyring,
     /// Each with what opens it, if that is here.
     new: Vec<(Lock, Option<Keyring>)>,
-    /// The headers that files are to have at the end, by salt.
-    headers: Mutex<HashMap<[u8; KEY_BYTES], Header>>,
     /// Files that the keys given do not open, and the new ones do.
     taken_for_done: AtomicU64,
 }
@@ -95,10 +91,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let client = client()?;
     if let [path] = args.paths.as_slice()
         && volume::is_gocryptfs(path)
+        && volume::is_meant(path, args.recursive)
     {
         return gocryptfs(path, &client, args);
     }
-    let paths: Vec<_> = args.paths.iter().map(|path| if is_whole_volume(path) { path.join(VOLUME_FILE) } else { led_to(path) }).collect();
+    let is_own_volume = |path: &Path| is_volume(path) && volume::is_meant(path, args.recursive);
+    let file = |path: &PathBuf| led_to(&if is_own_volume(path) { path.join(VOLUME_FILE) } else { path.clone() });
+    let paths: Vec<_> = args.paths.iter().map(file).collect();
     let mut plan = Plan::new(&paths, Way::Check, args.recursive, None)?;
     plan.take_volume_files();
     if !args.remove.is_empty() && plan.items.len() > 1 {
@@ -113,9 +112,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let needs_none = args.new.is_empty() && (args.only || !args.remove.is_empty());
     let new = if needs_none { Vec::new() } else { args.new.locks(&client)? };
-    let run = Run { args, client, keyring, new, headers: Mutex::default(), taken_for_done: AtomicU64::new(0) };
+    let run = Run { args, client, keyring, new, taken_for_done: AtomicU64::new(0) };
     let exit = args.work.run(&plan, Some(WriteArgs::default()), |job| run.file(job))?;
-    run.remove_leftovers(&plan);
     if let done @ 1.. = run.taken_for_done.into_inner() {
         let what = "opened by what is new already, and not by the keys given: taken for done before; what else opens them stays";
         say!("{} of the files: {what}", thousands(done));
@@ -173,22 +171,21 @@ impl Run<'_> {
             }
             outcome => outcome.map_err(failed)?,
         };
-        if metadata.nlink() > 1 {
-            return Err(volume::several_names(path));
-        }
         let new = self.header(path, &header, &keys, &opened)?;
         let source = Arc::new(source);
         // Brings into it what a crash left beside it, and looks whether it ends where it should: one that somebody made long would take as much room, and what is cut off is not made to look
         // as if it were looked after.
         let journals = Arc::new(FolderJournals::beside(path));
         Container::open_rw(&self.client, &header, keys, source.clone(), journals).map(drop).map_err(failed)?;
-        self.headers.lock().unwrap_or_else(PoisonError::into_inner).insert(*header.salt(), new.clone());
         if new == header {
             return Ok(Outcome::WasDone { bytes: metadata.len() });
         }
+        // What is done to it from here on is seen when its name is given away.
         let metadata = source.metadata().map_err(|error| io_failure(path, &error))?;
+        if metadata.nlink() > 1 {
+            return Err(volume::several_names(path));
+        }
         let draft = Draft::new(job.item.target_spot()).map_err(|error| io_failure(path, &error))?;
-        Disk::lock(&draft.file, Access::Write).map_err(|error| io_failure(path, &error))?;
         exchange_header(&source, &header, &new, &draft.file, job.progress)
             .and_then(|()| {
                 let is_same = || is_exchanged(&source, &header, &new, &draft.file, job.progress);
@@ -229,70 +226,19 @@ impl Run<'_> {
         let mut locks = Vec::new();
         for (lock, keyring) in &self.new {
             match keyring.as_ref().and_then(|keyring| keyring.open_all(header).ok()) {
+                Some((_, there)) if args.remove.iter().any(|number| usize::from(*number) - 1 == there[0]) => {
+                    let why = format!("slot {} is to be removed, and is what the new key opens", there[0] + 1);
+                    return Err(Failure::new(Exit::Usage, format!("{}: {why}; leave one of them away", path.display())));
+                }
                 Some((_, there)) => removed.retain(|at| *at != there[0]),
                 None => locks.push(lock),
             }
         }
-        header.with_slots(keys, &removed, &locks).map_err(|error| failure(path, &error))
+        header.with_slots(keys, &removed, &locks).map_err(|error| match error {
+            Error::BadKey { .. } => Failure::new(Exit::Usage, format!("{}: {error}", path.display())),
+            error => failure(path, &error),
+        })
     }
-
-    /// Removes what killed runs have left of files that this one has done: copies that other keys open. What cannot be removed is left.
-    fn remove_leftovers(&self, plan: &Plan) {
-        let mut seen = HashSet::new();
-        let firsts = plan.items.iter().map(Item::source_spot).filter(|spot| seen.insert(folder_of(spot.path)));
-        let left: Vec<_> = firsts.flat_map(|spot| leftovers(spot).unwrap_or_default()).collect();
-        let headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner);
-        for item in plan.items.iter().filter(|_| !left.is_empty()) {
-            let Ok((file, metadata)) = open_regular(item.source_spot(), item.is_named()) else { continue };
-            let Ok(header) = Header::read(&file) else { continue };
-            // The file itself is whole, and has the slots that it is to have.
-            if headers.get(header.salt()) == Some(&header) {
-                let of_it = |one: &&Leftover| one.salt == *header.salt() && one.identity != (metadata.dev(), metadata.ino());
-                left.iter().filter(of_it).for_each(Leftover::remove);
-            }
-        }
-    }
-}
-
-/// What a run that was killed has left: a file with the salt of another, and other slots.
-struct Leftover {
-    folder: Arc<File>,
-    path: PathBuf,
-    salt: [u8; KEY_BYTES],
-    identity: (u64, u64),
-    file: File,
-}
-
-impl Leftover {
-    fn remove(&self) {
-        // One that is locked is a run's of now, of a copy of this file; where there are no locks nobody knows.
-        if self.file.try_lock().is_ok()
-            && let Some(name) = self.path.file_name()
-            && rustix::fs::unlinkat(&*self.folder, name, AtFlags::empty()).is_ok()
-        {
-            say!("{}", shown(format!("{}: left by a run that was killed; removed", self.path.display())));
-        }
-    }
-}
-
-/// In the folder of a file.
-fn leftovers(spot: Spot<'_>) -> std::io::Result<Vec<Leftover>> {
-    let (folder, mut found) = (Arc::new(spot.folder()?), Vec::new());
-    for entry in rustix::fs::Dir::read_from(&*folder)? {
-        let entry = entry?;
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if !name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
-            continue;
-        }
-        let path = folder_of(spot.path).join(name);
-        if let Ok((file, metadata)) = open_regular(Spot { path: &path, ..spot }, false)
-            && let Ok(header) = Header::read(&file)
-        {
-            let (salt, identity) = (*header.salt(), (metadata.dev(), metadata.ino()));
-            found.push(Leftover { folder: folder.clone(), path, salt, identity, file });
-        }
-    }
-    Ok(found)
 }
 
 /// Another passphrase for a volume of gocryptfs.

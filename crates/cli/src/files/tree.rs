@@ -3,14 +3,13 @@
 //! Of a folder, regular files are meant, however deep. Links in it are not followed, so there are no circles; under `-o` they are made again as they are.
 //! Devices, pipes and sockets in it are left alone. What is named on the command line itself may be a link to a file.
 
-use super::volume::is_gocryptfs;
-use super::{SUFFIX, io_failure};
+use super::{SUFFIX, io_failure, volume};
 use crate::failure::{Exit, Failure};
-use bywash_files::place::{Spot, UNFINISHED, copy_metadata, copy_metadata_of_link, folder_of};
+use bywash_files::place::{Leftover, Spot, UNFINISHED, copy_metadata, copy_metadata_of_link, folder_of};
 use bywash_mount::VOLUME_FILE;
-use bywash_mount::native::JOURNALS;
+use bywash_mount::volume::is_volume;
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, DirEntry, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -57,11 +56,6 @@ pub(super) struct Met {
     found_in: Arc<Path>,
 }
 
-/// Whether a folder is a volume of ours, and not one that a volume file was copied into.
-pub(super) fn is_whole_volume(folder: &Path) -> bool {
-    folder.join(VOLUME_FILE).is_file() && folder.join(JOURNALS).is_dir()
-}
-
 /// What is to be done.
 #[derive(Default)]
 pub(super) struct Plan {
@@ -78,6 +72,8 @@ pub(super) struct Plan {
     kept: Vec<PathBuf>,
     /// Links to be made again, from where to where.
     links: Vec<(PathBuf, PathBuf)>,
+    /// What runs have left unfinished, each with the folder that the user named.
+    unfinished: Vec<(PathBuf, Arc<Path>)>,
 }
 
 /// Which way names change.
@@ -125,7 +121,7 @@ impl Plan {
         for path in paths {
             let metadata = std::fs::metadata(path).map_err(|error| io_failure(path, &error))?;
             if metadata.is_dir() {
-                if way == Way::Check && (is_whole_volume(path) || is_gocryptfs(path)) {
+                if way == Way::Check && volume::is_meant(path, recursive) {
                     plan.volumes.push(Met { folder: path.clone(), found_in: path.as_path().into() });
                     continue;
                 }
@@ -209,16 +205,29 @@ impl Plan {
 
     /// The volume files of volumes that were met, among the files.
     pub(super) fn take_volume_files(&mut self) {
-        let (volumes, others): (Vec<_>, Vec<_>) = self.volumes.drain(..).partition(|volume| is_whole_volume(&volume.folder));
+        let (volumes, others): (Vec<_>, Vec<_>) = self.volumes.drain(..).partition(|volume| is_volume(&volume.folder));
         self.volumes = others;
         for Met { folder, found_in } in volumes {
             let path = folder.join(VOLUME_FILE);
             self.items.push(Item { source: path.clone(), target: path, found_in: Some(found_in), is_beside: true });
         }
+        self.drop_doubles();
+    }
+
+    /// Removes what runs that were killed have left where this one writes, and where it was met. Who names such a file wants something of it, and then nothing is removed.
+    pub(super) fn remove_leftovers(&self) -> Vec<Leftover> {
+        if self.items.iter().any(|item| item.source.file_name().is_some_and(is_unfinished)) {
+            return Vec::new();
+        }
+        let found = self.unfinished.iter().map(|(path, named)| Spot { path, below: Some(named) });
+        let mut seen = HashSet::new();
+        let folders = found.chain(self.items.iter().map(Item::target_spot)).filter(|spot| seen.insert(folder_of(spot.path)));
+        // What keeps a folder from being read keeps its files from being written, and is said there.
+        folders.filter_map(|spot| Leftover::remove_all(spot).ok()).flatten().collect()
     }
 
     fn folder(&mut self, folder: &Path, target: &Path, walk: &Walk) {
-        if walk.way == Way::Check && (is_whole_volume(folder) || is_gocryptfs(folder)) {
+        if walk.way == Way::Check && volume::is_whole(folder) {
             return self.volumes.push(Met { folder: folder.to_owned(), found_in: walk.named.clone() });
         }
         if walk.is_elsewhere {
@@ -245,7 +254,9 @@ impl Plan {
             if walk.output.is_none() || identity(&path) != walk.output {
                 self.folder(&path, &beside, walk);
             }
-        } else if kind.is_file() && walk.way.wants(&path) && !entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+        } else if kind.is_file() && walk.removes_leftovers() && is_unfinished(&entry.file_name()) {
+            self.unfinished.push((path, walk.named.clone()));
+        } else if kind.is_file() && walk.way.wants(&path) && !is_unfinished(&entry.file_name()) {
             match walk.way.rename(&beside) {
                 Ok(target) => {
                     self.items.push(Item { source: path, target, found_in: Some(walk.named.clone()), is_beside: !walk.is_elsewhere })
@@ -257,9 +268,9 @@ impl Plan {
                 () if kind.is_symlink() && walk.is_elsewhere => "a symbolic link, made again",
                 () if kind.is_symlink() => "a symbolic link",
                 () if !kind.is_file() => "a device, pipe or socket",
-                () if walk.way == Way::Encrypt && !walk.way.wants(&path) => "encrypted already, by its name",
-                () if !walk.way.wants(&path) => "not encrypted, by its name",
-                () => "left unfinished by another run",
+                () if is_unfinished(&entry.file_name()) => "left unfinished by another run",
+                () if walk.way == Way::Encrypt => "encrypted already, by its name",
+                () => "not encrypted, by its name",
             };
             if kind.is_symlink() && walk.is_elsewhere {
                 self.links.push((path.clone(), beside));
@@ -279,6 +290,21 @@ struct Walk {
     is_elsewhere: bool,
     /// The folder of results, if it is there already.
     output: Option<(u64, u64)>,
+}
+
+impl Walk {
+    /// Whether what is left unfinished goes: it is where results are written, or may hold what is to be encrypted.
+    fn removes_leftovers(&self) -> bool {
+        match self.way {
+            Way::Encrypt => true,
+            Way::Decrypt => !self.is_elsewhere,
+            Way::Check => false,
+        }
+    }
+}
+
+fn is_unfinished(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
 }
 
 fn target_of(

@@ -1,15 +1,16 @@
 //! A volume as the commands have it: opened, mounted, and what can stand in the way of that.
 
 use super::keys::KeyArgs;
+use super::work::told;
 use super::{client, failure, io_failure};
 use crate::failure::{Exit, Failure};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::Keyring;
-use bywash_files::place::{Draft, copy_metadata, open_locked, open_regular, sync_folder_of};
+use bywash_files::place::{Draft, Leftover, copy_metadata, open_locked, open_regular, sync_folder_of};
 use bywash_mount::format::Format;
 use bywash_mount::gocryptfs::{self, Config, Gocryptfs, config::CONFIG_BYTES_MAX};
-use bywash_mount::volume::is_volume;
+use bywash_mount::volume::{is_volume, is_whole_volume};
 use bywash_mount::{MountOptions, Mounted, Native, Volume, mount};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -20,6 +21,8 @@ use std::sync::Arc;
 
 /// What makes a folder a volume of gocryptfs.
 const GOCRYPTFS: &str = "gocryptfs.conf";
+/// The identity of a folder in one.
+const GOCRYPTFS_FOLDER: &str = "gocryptfs.diriv";
 
 /// What opens a volume, and does: the volume file's text, or gocryptfs' passphrase.
 pub(super) fn secret(folder: &Path, keys: &KeyArgs) -> Result<SecretBytes, Failure> {
@@ -34,6 +37,17 @@ pub(super) fn secret(folder: &Path, keys: &KeyArgs) -> Result<SecretBytes, Failu
 /// Whether a folder is a volume of gocryptfs.
 pub(super) fn is_gocryptfs(folder: &Path) -> bool {
     !is_volume(folder) && folder.join(GOCRYPTFS).is_file()
+}
+
+/// Whether a folder is a volume, and not one that a copy of the file with a volume's key was put into. A volume of gocryptfs in which names are sealed has its root's identity as well.
+pub(super) fn is_whole(folder: &Path) -> bool {
+    let is_bare = || config(folder).is_ok_and(|config| !config.has_folder_ids());
+    is_whole_volume(folder) || (is_gocryptfs(folder) && (folder.join(GOCRYPTFS_FOLDER).is_file() || is_bare()))
+}
+
+/// Whether the volume is meant by a folder that is named: with -R, one that only such a copy was put into is gone through.
+pub(super) fn is_meant(folder: &Path, is_recursive: bool) -> bool {
+    is_whole(folder) || (!is_recursive && (is_volume(folder) || is_gocryptfs(folder)))
 }
 
 /// Opens a volume of gocryptfs.
@@ -65,16 +79,20 @@ pub(super) fn exchange_passphrase(folder: &Path, old: &[u8], new: &[u8], client:
         return Err(several_names(&path));
     }
     let bytes = contents(&file).map_err(failed)?;
-    let text = Config::with_passphrase(&bytes, old, new, client).map_err(|error| config_failure(&path, &error))?;
-    let opened = Config::parse(&text).and_then(|config| Gocryptfs::unlock(&config, new, client));
-    opened.map_err(|error| config_failure(&path, &error))?;
+    let opens = |text: &[u8]| Config::parse(text).and_then(|config| Gocryptfs::unlock(&config, new, client));
+    let text = match Config::with_passphrase(&bytes, old, new, client) {
+        // An earlier run was interrupted after it was done.
+        Err(gocryptfs::Error::WrongPassphrase) if opens(&bytes).is_ok() => bytes,
+        text => text.map_err(|error| config_failure(&path, &error))?,
+    };
+    opens(&text).map_err(|error| config_failure(&path, &error))?;
     let write = || {
         draft.file.write_all_at(&text, 0)?;
         copy_metadata(&file, &metadata, &draft.file)?;
         draft.file.sync_all()
     };
     write().and_then(|()| draft.replace(&path, &file, &metadata)).and_then(|()| sync_folder_of(&path)).map_err(failed)?;
-    Ok(path)
+    told(Leftover::remove_all(&path).map_err(failed)?).pop().map_or(Ok(path), |(_, failure)| Err(failure))
 }
 
 /// Why a file is not replaced by another.
@@ -116,6 +134,14 @@ pub(super) fn open(folder: &Path, keyring: &Keyring) -> Result<Volume, Failure> 
     })
 }
 
+/// Why a volume cannot be read: what is on the disk is not what was written there, or the operating system's reason.
+pub(super) fn damaged_or_refused(folder: &Path, error: &io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::InvalidData => Failure::new(Exit::Damaged, format!("{}: {error}", folder.display())),
+        _ => io_failure(folder, error),
+    }
+}
+
 /// A volume's folder, before anything is mounted over it.
 pub(super) fn root(folder: &Path) -> Result<OwnedFd, Failure> {
     bywash_mount::open_root(folder).map_err(|error| io_failure(folder, &error))
@@ -128,7 +154,7 @@ pub(super) fn format(root: &OwnedFd, folder: &Path, secret: SecretBytes, is_read
         return Ok(Arc::new(unlock(folder, &secret, &client)?));
     }
     let volume = Volume::parse(secret).map_err(|error| failure(folder, &error))?;
-    Ok(Arc::new(Native::new(&client, &volume, root.as_fd(), is_read_only).map_err(|error| io_failure(folder, &error))?))
+    Ok(Arc::new(Native::new(&client, &volume, root.as_fd(), is_read_only).map_err(|error| damaged_or_refused(folder, &error))?))
 }
 
 /// Mounts a volume whose folder `root` is, and which is called `folder`.
@@ -168,6 +194,10 @@ fn refused(folder: &Path, target: &Path, error: &io::Error) -> Failure {
             Failure::new(Exit::Permission, format!("{target}: users mount with fusermount3, which is not there ({error}); {way_out}"))
         }
         ErrorKind::PermissionDenied => Failure::new(Exit::Permission, format!("{target}: {error}; choose another place, or mount as root")),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            let way_out = "make some on the disk of the volume, or mount it with --read-only";
+            Failure::failed(format!("{folder}: no room to mount it ({error}); {way_out}"))
+        }
         _ => Failure::failed(format!("{target}: cannot mount here: {}; choose another place", error.to_string().trim())),
     }
 }

@@ -2,12 +2,12 @@
 
 use super::io_failure;
 use super::tree::{Item, Plan};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, shown};
 use crate::interrupt::say_at_interrupt;
 use crate::shell::print;
 use crate::terminal::{Style, bytes, say, thousands};
 use bywash_files::fsck::DamagedRun;
-use bywash_files::place::{Draft, Spot, folder_of, sync_folder_of};
+use bywash_files::place::{Draft, Leftover, Spot, folder_of, sync_folder_of};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::fs::{AtFlags, FileType};
 use serde_json::json;
@@ -134,6 +134,10 @@ impl Report {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     }
 
+    fn len(&self) -> usize {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Files with which all is well.
     fn done(&self) -> u64 {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().filter(|line| line.error.is_none()).count() as u64
@@ -169,6 +173,7 @@ impl WorkArgs {
         let (began, all_threads) = (Instant::now(), self.threads());
         let (report, progress, next) = (Arc::new(Report::default()), AtomicU64::new(0), AtomicUsize::new(0));
         let is_alone = plan.items.len() == 1;
+        let left = if writes.is_some() { told(plan.remove_leftovers()) } else { Vec::new() };
         let one_thread = || {
             let mut batch = Vec::new();
             while let Some(item) = plan.items.get(next.fetch_add(1, Relaxed)) {
@@ -187,7 +192,7 @@ impl WorkArgs {
                     }
                 }
                 // Threads keep their files open until they have names, and a process may not have many.
-                if batch.len() >= (256 / all_threads).clamp(1, BATCH_FILES) {
+                if batch.len() >= batch_files(all_threads) {
                     finish(&mut batch, writes, &report);
                 }
             }
@@ -216,25 +221,27 @@ impl WorkArgs {
             threads.into_iter().for_each(|thread| drop(thread.join()));
             is_over.store(true, Relaxed);
         });
+        let not_begun = plan.items.len().saturating_sub(report.len());
         let obstacles = plan.obstacles.iter().map(|(path, error)| (path, io_failure(path, error)));
         let volumes = plan.volumes.iter().map(|met| {
             let why = "it is a volume and nothing was done with it here; name it by itself";
             (&met.folder, Failure::failed(format!("{}: {why}", met.folder.display())))
         });
         let at_the_end = plan.finish_folders();
-        for (path, failure) in volumes.chain(obstacles).chain(at_the_end.iter().map(|(path, error)| (path, io_failure(path, error)))) {
-            report.add(Line { source: path.clone(), target: None, status: "failed", bytes: 0, places: Vec::new(), error: Some(failure) });
+        let at_the_end = at_the_end.iter().map(|(path, error)| (path, io_failure(path, error)));
+        let others = volumes.chain(obstacles).chain(at_the_end).map(|(path, failure)| (path.clone(), failure));
+        for (source, failure) in others.chain(left) {
+            report.add(Line { source, target: None, status: "failed", bytes: 0, places: Vec::new(), error: Some(failure) });
         }
         let lines = std::mem::take(&mut *report.lines.lock().unwrap_or_else(PoisonError::into_inner));
-        self.conclude(plan, lines, writes.is_some_and(WriteArgs::verifies), began.elapsed())
+        self.conclude(plan, lines, not_begun, writes.is_some_and(WriteArgs::verifies), began.elapsed())
     }
 
-    fn conclude(&self, plan: &Plan, mut lines: Vec<Line>, verifies: bool, took: Duration) -> Result<ExitCode, Failure> {
+    fn conclude(&self, plan: &Plan, mut lines: Vec<Line>, not_begun: usize, verifies: bool, took: Duration) -> Result<ExitCode, Failure> {
         lines.sort_by(|one, other| one.source.cmp(&other.source));
         let failed = lines.iter().filter(|line| line.error.is_some()).count();
-        let not_begun = (plan.items.len() + plan.volumes.len() + plan.obstacles.len()).saturating_sub(lines.len());
         if self.verbose {
-            plan.passed_over.iter().for_each(|(path, why)| say!("{}: passed over: {why}", path.display()));
+            plan.passed_over.iter().for_each(|(path, why)| say!("{}", shown(format!("{}: passed over: {why}", path.display()))));
         }
         if self.json {
             let files: Vec<_> = lines.iter().map(Line::to_json).collect();
@@ -251,7 +258,9 @@ impl WorkArgs {
             && source != target
         {
             let verified = if verifies { ", is verified" } else { "" };
-            say!("{} was there already{verified} and is kept (--force does it anew, with the keys given now)", target.display());
+            let kept =
+                format!("{} was there already{verified} and is kept (--force does it anew, with the keys given now)", target.display());
+            say!("{}", shown(kept));
         } else if lines.len() > 1 || not_begun > 0 || !plan.passed_over.is_empty() {
             let done: u64 = lines.iter().map(|line| line.bytes).sum();
             let before = lines.iter().filter(|line| line.status == "done before").count();
@@ -300,6 +309,29 @@ impl Line {
             "exit": error.as_ref().map(|failure| failure.exit as u8),
         })
     }
+}
+
+/// Says what was removed of what runs that were killed have left; what could not be.
+pub(super) fn told(leftovers: Vec<Leftover>) -> Vec<(PathBuf, Failure)> {
+    let mut stay = Vec::new();
+    for Leftover { path, removed } in leftovers {
+        let at = path.display();
+        match removed {
+            Ok(()) => say!("{}", shown(format!("{at}: left by a run that was killed; removed"))),
+            Err(error) => {
+                let why = "may hold text in the clear, or what other keys open";
+                let failure = Failure::failed(format!("{at}: a run that was killed has left it, and it {why}; remove it ({error})"));
+                stay.push((path, failure));
+            }
+        }
+    }
+    stay
+}
+
+/// Files whose names are given together: each is three descriptors until then, and processes may not have many.
+fn batch_files(threads: usize) -> usize {
+    let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.map_or(usize::MAX, |most| most as usize);
+    (descriptors / 8 / threads).clamp(1, BATCH_FILES)
 }
 
 /// Syncs what is finished, gives it its names, syncs the folders, and only then removes sources.

@@ -1,7 +1,7 @@
 //! What containers lie on: positioned reads and writes, lengths, barriers. A file, or in tests a disk whose power is cut ([`crate::power`]).
 
 use crate::header::Header;
-use crate::place::{UNFINISHED, open_regular, open_regular_rw};
+use crate::place::{UNFINISHED, folder_of, open_regular, open_regular_rw};
 use core::ops::Range;
 use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::Errno;
@@ -196,10 +196,11 @@ impl FolderJournals {
         Self(folder.into())
     }
 
-    /// Beside a file.
+    /// Beside a file; if that is a symbolic link, beside what it leads to: a file has one place for its journal, whatever path it is opened by.
     pub fn beside(file: &Path) -> Self {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        Self(folder.unwrap_or(Path::new(".")).to_owned())
+        let is_link = std::fs::symlink_metadata(file).is_ok_and(|there| there.is_symlink());
+        let real = is_link.then(|| std::fs::canonicalize(file).ok()).flatten();
+        Self(folder_of(real.as_deref().unwrap_or(file)).to_owned())
     }
 
     /// Where the journal of a file with that salt is.

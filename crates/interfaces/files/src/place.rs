@@ -3,13 +3,15 @@
 use crate::disk::{Access, Disk};
 use crate::error::Error;
 use rustix::fs::{
-    Advice, AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, fadvise,
+    Advice, AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags,
+    fadvise,
 };
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -99,7 +101,7 @@ pub fn sync_folder_of<'a>(spot: impl Into<Spot<'a>>) -> io::Result<()> {
 }
 
 impl Draft {
-    /// A new file without a name, in the folder of `target`, that only this user reads.
+    /// A new file without a name, in the folder of `target`, that only this user reads. It is locked: what has such a name and is not is [left over](Leftover).
     ///
     /// # Errors
     /// The operating system's.
@@ -107,12 +109,23 @@ impl Draft {
         let folder = target.into().folder()?;
         let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
         match rustix::fs::openat(&folder, ".", flags | OFlags::TMPFILE, mode) {
-            Ok(file) => Ok(Self { file: file.into(), folder, name: None }),
+            Ok(file) => {
+                let file = File::from(file);
+                Disk::lock(&file, Access::Write)?;
+                Ok(Self { file, folder, name: None })
+            }
             // Some file systems have no such files.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
                 let make = |name: &str| rustix::fs::openat(&folder, name, flags | OFlags::CREATE | OFlags::EXCL, mode);
-                let (file, name) = with_new_name(make)?;
-                Ok(Self { file: file.into(), folder, name: Some(name) })
+                for _ in 0..LOCK_ATTEMPTS {
+                    let (file, name) = with_new_name(make)?;
+                    let file = File::from(file);
+                    // Whoever clears up may have come in between.
+                    if Disk::lock(&file, Access::Write).is_ok() && file.metadata()?.nlink() > 0 {
+                        return Ok(Self { file, folder, name: Some(name) });
+                    }
+                }
+                Err(io::Error::new(io::ErrorKind::ResourceBusy, "somebody removes what is made there"))
             }
             Err(error) => Err(error.into()),
         }
@@ -197,6 +210,71 @@ fn with_new_name<T>(make: impl Fn(&str) -> Result<T, Errno>) -> Result<(T, Strin
             Err(Errno::EXIST) => {}
             made => return Ok((made?, name)),
         }
+    }
+}
+
+/// What a run that was killed has left in a folder: a [`Draft`] that nobody holds. It may hold what others must not read, or what another key opens, and is never all that there is of something.
+#[derive(Debug)]
+pub struct Leftover {
+    /// It.
+    pub path: PathBuf,
+    /// Whether it could be removed.
+    pub removed: io::Result<()>,
+}
+
+impl Leftover {
+    /// Removes those in the folder of `spot` that are this user's, all of them if that is root.
+    ///
+    /// # Errors
+    /// The operating system's, if the folder cannot be read.
+    pub fn remove_all<'a>(spot: impl Into<Spot<'a>>) -> io::Result<Vec<Self>> {
+        let spot = spot.into();
+        let (folder, mut found) = (spot.folder()?, Vec::new());
+        for entry in rustix::fs::Dir::read_from(&folder)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name.as_bytes().starts_with(UNFINISHED.as_bytes())
+                && let Some(removed) = remove_if_left(&folder, name).transpose()
+            {
+                found.push(Self { path: folder_of(spot.path).join(name), removed });
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Nothing if it is in use, another user's, or gone.
+fn remove_if_left(folder: &File, name: &OsStr) -> io::Result<Option<()>> {
+    let there = match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => return Ok(None),
+        there => there?,
+    };
+    let own = rustix::process::geteuid().as_raw();
+    if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile || (own != 0 && own != there.st_uid) {
+        return Ok(None);
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(None),
+        opened => File::from(opened?),
+    };
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Ok(None),
+        Err(error) => {
+            let why =
+                format!("whether a run is still at work on it cannot be told here ({}); remove it if none is", io::Error::from(error));
+            return Err(io::Error::other(why));
+        }
+    }
+    // Its run may have given it its name meanwhile, and another have this one.
+    let now = rustix::fs::fstat(&file)?;
+    if (now.st_dev, now.st_ino) != (there.st_dev, there.st_ino) || now.st_nlink == 0 {
+        return Ok(None);
+    }
+    match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
+        Err(Errno::NOENT) => Ok(None),
+        removed => Ok(Some(removed?)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Folders of the lower file system, by descriptor: no path is ever walked there, so that nobody who can write to it leads us elsewhere.
 
-use crate::format::{Entry, FOLDER_ID_BYTES, FolderId, Format, LowerName, damaged};
+use crate::format::{Entry, FOLDER_ID_BYTES, FolderId, Format, LowerName, NO_IDENTITY, damaged};
 use crate::names::new_folder_id;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
@@ -60,8 +60,7 @@ pub(crate) struct Listed {
 impl Folder {
     /// The root of a volume.
     pub(crate) fn root(fd: OwnedFd, format: &dyn Format) -> io::Result<Self> {
-        let id = read_id(fd.as_fd(), format)?
-            .ok_or_else(|| damaged("the identity of the volume's own folder is missing; restore it from a copy"))?;
+        let id = read_id(fd.as_fd(), format)?.ok_or_else(|| damaged(NO_IDENTITY))?;
         Ok(Self { fd, id, is_root: true })
     }
 

@@ -1,6 +1,6 @@
 //! Bywash's own volume format (`VOLUME.md`): each file an encrypted file of `bywash-files`, each name sealed with its folder's identity.
 
-use crate::format::{Content, Entry, FolderId, Format, Interrupted, Looked, LowerName, Rest, damaged};
+use crate::format::{Content, Entry, FolderId, Format, Interrupted, Looked, LowerName, NO_IDENTITY, Rest, damaged};
 use crate::lower::{SIDE_BYTES_MAX, check_depth, read_id, read_small, write_small};
 use crate::names::{NAME_BYTES_MAX, NameKeys, OWN_PREFIX, Siv, is_sealed, new_folder_id, side_file, target_len};
 use crate::volume::{OWN_FOLDER_MODE, VOLUME_FILE, Volume};
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The hidden file of each folder that holds its identity.
 pub(crate) const FOLDER_FILE: &str = ".bywash-folder";
 /// The hidden folder in which journals are.
-pub const JOURNALS: &str = ".bywash-journals";
+pub(crate) const JOURNALS: &str = ".bywash-journals";
 const FOLDER_FILE_C: &CStr = c".bywash-folder";
 /// Damaged chunks of one file after which no more are looked for; whoever writes the medium may make a file long that takes no room, of nothing else.
 const DAMAGES_MAX: u64 = 1 << 17;
@@ -79,7 +79,7 @@ impl Native {
     /// The format of a volume whose folder that is.
     ///
     /// # Errors
-    /// The operating system's; [`damaged`] without a folder for journals.
+    /// The operating system's; [`damaged`] without the root's identity, or a folder for journals.
     pub fn new(client: &Client, volume: &Volume, root: BorrowedFd<'_>, is_read_only: bool) -> io::Result<Self> {
         let kek = key_bytes(&volume.key("files")?)?;
         let lock = Lock::key_file(&kek);
@@ -92,6 +92,9 @@ impl Native {
         };
         let (keys, slots) = new_file(std::slice::from_ref(&lock)).map_err(plain)?;
         let header = Header::new(volume.aead(), volume.chunk_size(), slots, &keys).map_err(plain)?;
+        if names.is_some() && statat(root, FOLDER_FILE_C, AtFlags::SYMLINK_NOFOLLOW).err() == Some(Errno::NOENT) {
+            return Err(damaged(NO_IDENTITY));
+        }
         let (journals, has_journals) = open_journals(root, is_read_only)?;
         let births_key = key_bytes(&volume.key("births")?)?;
         let (births, left) = match is_read_only {

@@ -18,6 +18,7 @@ fn the_specification_has_what_is_computed() {
     text.extend(0..32);
     let volume = Volume::parse(SecretBytes::from(&text[..])).unwrap();
     let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(crate::native::FOLDER_FILE), [0; 16]).unwrap();
     let root = crate::open_root(folder.path()).unwrap();
     let client = Client::new(Config { socket: Some("none".into()), ..Config::default() });
     let native = Native::new(&client, &volume, root.as_fd(), false).unwrap();

@@ -169,5 +169,10 @@ pub fn is_volume(folder: &Path) -> bool {
     rustix::fs::statat(CWD, folder.join(VOLUME_FILE), AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
+/// The same, and not a folder that a copy of a volume file was put into.
+pub fn is_whole_volume(folder: &Path) -> bool {
+    is_volume(folder) && rustix::fs::statat(CWD, folder.join(FOLDER_FILE), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+}
+
 /// The mode of folders that the format makes.
 pub(crate) const OWN_FOLDER_MODE: Mode = Mode::RWXU;

@@ -154,6 +154,11 @@ impl Config {
         self.kind.name()
     }
 
+    /// Whether each folder has an identity, with which the names in it are sealed.
+    pub fn has_folder_ids(&self) -> bool {
+        self.names.has_folder_iv && !self.names.are_plain
+    }
+
     /// Whether names, targets and attributes are as they are.
     pub fn has_plain_names(&self) -> bool {
         self.names.are_plain
