@@ -81,6 +81,26 @@ fn is_in(folder: &Path, text: &[u8]) -> bool {
 }
 
 #[test]
+fn an_idle_mount_goes_and_one_in_use_stays() {
+    let place = Place::new();
+    if !is_possible(&place.bywash(&["mount", "--idle", "300ms", "-k", "key", "vault", "plain"]).output().unwrap()) {
+        return;
+    }
+    let file = place.at("plain/file");
+    let mut open = fs::File::create(&file).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    std::io::Write::write_all(&mut open, b"text").unwrap();
+    assert!(file.exists(), "somebody has a file of it open");
+    drop(open);
+    eventually("it is unmounted", || !file.exists());
+    assert!(place.mount());
+    assert_eq!(fs::read(&file).unwrap(), b"text");
+    place.umount();
+    place.refused(&["mount", "--idle", "0s", "-k", "key", "vault", "plain"], 2, "gone at once");
+    place.refused(&["mount", "--idle", "soon", "-k", "key", "vault", "plain"], 2, "is no time");
+}
+
+#[test]
 fn a_volume_is_mounted_written_looked_at_and_mounted_again() {
     let place = Place::new();
     if !place.mount() {

@@ -13,6 +13,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// What the process in the background says once it has mounted.
 const MOUNTED: &[u8] = b"mounted";
@@ -30,14 +31,17 @@ pub(super) fn start(
     volume: &Path,
     target: &Path,
     secret: &SecretBytes,
-    is_read_only: bool,
-    allows_others: bool,
+    options: &MountOptions,
+    idle: Option<Duration>,
     log: Option<&Path>,
 ) -> Result<ExitCode, Failure> {
     let own = std::env::current_exe().map_err(failed("has no executable"))?;
     let mut command = Command::new(own);
     command.args(["mount", "--serve"]).arg(volume).arg(target).stdin(Stdio::piped()).stdout(Stdio::piped());
-    command.args(is_read_only.then_some("--read-only")).args(allows_others.then_some("--allow-other"));
+    command.args(options.is_read_only.then_some("--read-only")).args(options.allows_others.then_some("--allow-other"));
+    if let Some(idle) = idle {
+        command.arg("--idle").arg(humantime::format_duration(idle).to_string());
+    }
     if let Some(log) = log {
         command.arg("--log").arg(log);
     }
@@ -59,7 +63,13 @@ pub(super) fn start(
 }
 
 /// That process.
-pub(super) fn serve(volume: &Path, target: &Path, options: &MountOptions, log: Option<&Path>) -> Result<ExitCode, Failure> {
+pub(super) fn serve(
+    volume: &Path,
+    target: &Path,
+    options: &MountOptions,
+    idle: Option<Duration>,
+    log: Option<&Path>,
+) -> Result<ExitCode, Failure> {
     let mut secret = zeroize::Zeroizing::new(Vec::with_capacity(SECRET_BYTES_MAX as usize));
     io::stdin().lock().take(SECRET_BYTES_MAX).read_to_end(&mut secret).map_err(failed("was told no key"))?;
     rustix::process::setsid().map_err(|error| failed("cannot leave the terminal")(error.into()))?;
@@ -67,7 +77,7 @@ pub(super) fn serve(volume: &Path, target: &Path, options: &MountOptions, log: O
     // A working folder would keep its file system busy.
     let (volume, target) = (volume.to_owned(), target.to_owned());
     std::env::set_current_dir("/").map_err(failed("cannot leave its folder"))?;
-    mount::serve(&volume, &target, SecretBytes::from(&secret[..]), options, leave)
+    mount::serve(&volume, &target, SecretBytes::from(&secret[..]), options, idle, leave)
 }
 
 /// Says that it has mounted, and has nothing to do with the terminal from here on.
@@ -83,7 +93,8 @@ fn leave() -> Result<(), Failure> {
 /// Whoever ends the process gets what it holds on the disk first.
 pub(super) fn unmount_on_signals(unmounter: Unmounter) -> Result<(), Failure> {
     let unwatched = |error| Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n"));
-    let mut signals = Signals::new(interrupt::ENDING).map_err(unwatched)?;
+    let ending = interrupt::ENDING.into_iter().filter(|signal| !interrupt::is_ignored(*signal));
+    let mut signals = Signals::new(ending).map_err(unwatched)?;
     interrupt::take_over(&interrupt::ENDING);
     let watch = move || {
         for _ in signals.forever() {

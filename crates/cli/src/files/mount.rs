@@ -10,6 +10,7 @@ use bywash_mount::{MountOptions, Options, Volume};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// `bywash mount`
 #[derive(Debug, clap::Args)]
@@ -17,6 +18,7 @@ use std::process::ExitCode;
 Examples:
   bywash mount --init -p ~/vault             make an empty folder a volume
   bywash mount ~/vault ~/plain               show it; the passphrase is asked for
+  bywash mount --idle 30m ~/vault ~/plain    and not for longer than it is used
   bywash mount -i me.identity --read-only /mnt/backup/vault ~/old
   bywash umount ~/plain                      then all is on the disk
   bywash fsck -p ~/vault                     is everything in it whole?
@@ -52,6 +54,9 @@ pub(crate) struct Args {
     /// Let other users in, as far as modes let them
     #[arg(long)]
     allow_other: bool,
+    /// Unmount when nothing was asked of it for that long (10m, 1h) and nothing in it is in use
+    #[arg(long, value_name = "TIME", value_parser = idle, conflicts_with = "init")]
+    idle: Option<Duration>,
     /// Stay in the foreground, until it is unmounted or a signal ends it
     #[arg(short, long)]
     foreground: bool,
@@ -74,15 +79,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         turn: None,
     };
     if args.serve {
-        return daemon::serve(&args.volume, target, &options, args.log.as_deref());
+        return daemon::serve(&args.volume, target, &options, args.idle, args.log.as_deref());
     }
     check_target(&args.volume, target)?;
     let secret = volume::secret(&args.volume, args.keys.keys())?;
     if args.foreground {
         daemon::log_to_stderr();
-        return serve(&args.volume, target, secret, &options, || Ok(()));
+        return serve(&args.volume, target, secret, &options, args.idle, || Ok(()));
     }
-    daemon::start(&absolute(&args.volume)?, &absolute(target)?, &secret, args.read_only, args.allow_other, args.log.as_deref())
+    daemon::start(&absolute(&args.volume)?, &absolute(target)?, &secret, &options, args.idle, args.log.as_deref())
 }
 
 /// Mounts and serves; `mounted` is called in between.
@@ -91,10 +96,15 @@ pub(super) fn serve(
     target: &Path,
     secret: SecretBytes,
     options: &MountOptions,
+    idle: Option<Duration>,
     mounted: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
     let mount = volume::mount_at(volume::root(volume)?, volume, secret, target, options)?;
     daemon::unmount_on_signals(mount.unmounter())?;
+    if let Some(idle) = idle {
+        let unmounter = mount.unmounter();
+        std::thread::spawn(move || unmounter.unmount_when_idle(idle));
+    }
     mounted()?;
     mount.serve().map_err(|error| Failure::failed(format!("{}: {error}", target.display())))?;
     Ok(ExitCode::SUCCESS)
@@ -120,6 +130,11 @@ fn init(args: &Args) -> Result<ExitCode, Failure> {
         bywash_mount::VOLUME_FILE
     );
     Ok(ExitCode::SUCCESS)
+}
+
+fn idle(text: &str) -> Result<Duration, String> {
+    let idle = humantime::parse_duration(text).map_err(|_| format!("'{text}' is no time; write 90s, 10m or 1h"))?;
+    if idle.is_zero() { Err("it would be gone at once; write 90s, 10m or 1h".into()) } else { Ok(idle) }
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {

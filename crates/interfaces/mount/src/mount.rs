@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Threads that answer the kernel: some may wait for the disk.
 const THREADS_MIN: usize = 4;
@@ -22,6 +22,12 @@ const THREADS_MAX: usize = 16;
 const DESCRIPTORS_MAX: usize = 1 << 16;
 /// How far the kernel is to read ahead, in KiB.
 const READ_AHEAD_KIB: u32 = 4096;
+/// How much may be written and not handed to us yet, in bytes, and the part of the memory that it is at most.
+const DIRTY_BYTES_MAX: u64 = 128 << 20;
+const DIRTY_SHARE: u64 = 64;
+/// How often it is looked whether a mount is idle, at most and at least.
+const IDLE_LOOK_MIN: Duration = Duration::from_millis(20);
+const IDLE_LOOK_MAX: Duration = Duration::from_secs(10);
 pub(crate) const TURN: Duration = Duration::from_secs(60);
 
 /// How a volume is mounted.
@@ -70,6 +76,24 @@ impl Unmounter {
         self.tree.end().and(left)
     }
 
+    /// Takes it away once nothing has been asked of it for that long and nothing in it is in use, and returns when it is not there any more. What the kernel answers from its cache, nobody hears of.
+    pub fn unmount_when_idle(&self, idle: Duration) {
+        let (mut asked, mut since) = (self.tree.nodes.asked(), Instant::now());
+        while self.point.strong_count() > 0 {
+            std::thread::sleep((idle / 4).clamp(IDLE_LOOK_MIN, IDLE_LOOK_MAX));
+            let now = self.tree.nodes.asked();
+            if now != asked {
+                (asked, since) = (now, Instant::now());
+            } else if since.elapsed() >= idle {
+                match self.unmount() {
+                    Ok(()) => return,
+                    Err(error) => tracing::debug!("idle, and not unmounted: {error}"),
+                }
+                since = Instant::now();
+            }
+        }
+    }
+
     fn leave(&self, how: UnmountFlags) -> io::Result<()> {
         self.point.upgrade().map_or(Ok(()), |point| point.leave(how))
     }
@@ -103,7 +127,7 @@ pub fn mount(root: OwnedFd, format: Arc<dyn Format>, target: &Path, options: &Mo
     config.clone_fd = true;
     let (connection, point) = Point::take(target, options)?;
     let session = Session::from_fd(Served(tree.clone()), connection, config.acl, config)?;
-    lengthen_read_ahead(&point);
+    tune(&point);
     Ok(Mounted { session, tree, point: Arc::new(point) })
 }
 
@@ -147,11 +171,31 @@ pub fn wait_until_settled(volume: &Path) {
     }
 }
 
-/// Has the kernel read ahead in as long requests as it may, and several at a time: each costs two wake-ups. A mount may only shorten what the system has for all, 128 KiB; the administrator may lengthen it.
-fn lengthen_read_ahead(point: &Point) {
+/// What root may ask of the kernel for a mount.
+fn tune(point: &Point) {
     let (major, minor) = point.device;
-    let lengthened = std::fs::write(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"), READ_AHEAD_KIB.to_string());
-    if let Err(error) = lengthened {
+    let setting = |name: &str| format!("/sys/class/bdi/{major}:{minor}/{name}");
+    lengthen_read_ahead(&setting("read_ahead_kb"));
+    raise_dirty_limit(&setting("max_bytes"));
+}
+
+/// Has the kernel keep more of what was written and not handed to us yet than the hundredth part of its limit that it allows a file system in user space: a writer that is held back there leaves both of us idle
+/// in turn. Not much more: what waits in memory for too long has left the processors' caches.
+fn raise_dirty_limit(setting: &str) {
+    let memory = rustix::system::sysinfo();
+    let wanted = DIRTY_BYTES_MAX.min(memory.totalram as u64 * u64::from(memory.mem_unit) / DIRTY_SHARE);
+    let before = std::fs::read_to_string(setting).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    // Kernels before 6.2 have no such setting; users may not change it.
+    if before.is_some_and(|before| before < wanted)
+        && let Err(error) = std::fs::write(setting, wanted.to_string())
+    {
+        tracing::debug!("the kernel's limit on what is written behind stays: {error}");
+    }
+}
+
+/// Has the kernel read ahead in as long requests as it may, and several at a time: each costs two wake-ups. A mount may only shorten what the system has for all, 128 KiB; the administrator may lengthen it.
+fn lengthen_read_ahead(setting: &str) {
+    if let Err(error) = std::fs::write(setting, READ_AHEAD_KIB.to_string()) {
         tracing::debug!("the kernel reads ahead no further than it does elsewhere: {error}");
     }
 }

@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 /// The kernel's number for the root.
@@ -181,6 +181,7 @@ pub(crate) struct Nodes {
     recent: Arc<Recent>,
     root_dev: u64,
     table: RwLock<HashMap<u64, (Arc<Node>, u64)>>,
+    asked: AtomicU64,
 }
 
 impl Nodes {
@@ -192,7 +193,7 @@ impl Nodes {
         let folder = Mutex::new(Arc::downgrade(&root_folder));
         let (kind, place) = (FileType::Directory, Mutex::new(Place::Root));
         let root = Arc::new(Node { ino: ROOT, kind, place, folder, recent: recent.clone(), opened: Mutex::default() });
-        Ok(Self { root, _root_folder: root_folder, recent, root_dev, table: RwLock::default() })
+        Ok(Self { root, _root_folder: root_folder, recent, root_dev, table: RwLock::default(), asked: AtomicU64::new(0) })
     }
 
     /// The number of a lower inode.
@@ -211,7 +212,13 @@ impl Nodes {
         if ino == ROOT {
             return Ok(self.root.clone());
         }
+        self.asked.fetch_add(1, Relaxed);
         self.known(ino).ok_or_else(|| Errno::STALE.into())
+    }
+
+    /// A number that changes with each request that is about more than the root: who asks how full the disk is does not use it.
+    pub(crate) fn asked(&self) -> u64 {
+        self.asked.load(Relaxed)
     }
 
     /// The node of that number, if there is one.
@@ -223,6 +230,7 @@ impl Nodes {
     /// The node of an entry that the kernel is about to be told of.
     pub(crate) fn enter(&self, stat: &Stat, parent: &Arc<Node>, lower: CString) -> Arc<Node> {
         let ino = self.number(stat.st_dev, stat.st_ino);
+        self.asked.fetch_add(1, Relaxed);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let (node, lookups) = table.entry(ino).or_insert_with(|| {
             let place = Mutex::new(Place::At(parent.clone(), lower.clone()));
