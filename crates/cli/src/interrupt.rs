@@ -2,9 +2,12 @@
 
 use crate::failure::Failure;
 use signal_hook::SigId;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::{emulate_default_handler, unregister};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -53,12 +56,15 @@ impl Interrupt {
     }
 }
 
-/// A signal that has had a handler keeps one: whether that does what would be done without it, by the order of [`ENDING`].
-static ENDS: LazyLock<[Arc<AtomicBool>; ENDING.len()]> = LazyLock::new(|| std::array::from_fn(|_| Arc::new(AtomicBool::new(true))));
+/// What is [held](Held): as well what a terminal sends for Ctrl-\\.
+const HELD: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+
+/// A signal that has had a handler keeps one: whether that does what would be done without it, by the order of [`HELD`].
+static ENDS: LazyLock<[Arc<AtomicBool>; HELD.len()]> = LazyLock::new(|| std::array::from_fn(|_| Arc::new(AtomicBool::new(true))));
 
 /// Whoever handles these signals from now on says so here: they may have been [held](Held) before, and would end the process.
 pub(crate) fn take_over(signals: &[i32]) {
-    ENDING.iter().zip(&*ENDS).filter(|(signal, _)| signals.contains(signal)).for_each(|(_, ends)| ends.store(false, Ordering::Relaxed));
+    HELD.iter().zip(&*ENDS).filter(|(signal, _)| signals.contains(signal)).for_each(|(_, ends)| ends.store(false, Ordering::Relaxed));
 }
 
 /// Whether this process was started with a signal ignored, as by nohup or in a shell's background; not if the system does not say.
@@ -68,32 +74,47 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
     u64::from_str_radix(mask.trim(), 16).unwrap_or(0) >> (signal - 1) & 1 == 1
 }
 
-/// Keeps the signals of [`ENDING`] from ending the process until this is dropped; one that came meanwhile ends it then.
+/// Keeps the signals of [`HELD`] from ending the process until this is dropped; one that came meanwhile ends it then.
 pub(crate) struct Held {
     ids: Vec<SigId>,
-    came: Arc<AtomicUsize>,
+    which: Arc<AtomicUsize>,
+    /// It can be read from once one came, so that it can be waited for.
+    came: UnixStream,
     /// Of [`ENDS`], before.
-    ended: [bool; ENDING.len()],
+    ended: [bool; HELD.len()],
 }
 
 impl Held {
     /// From now on.
-    pub(crate) fn hold() -> Self {
-        let came = Arc::new(AtomicUsize::new(0));
-        let hold = |signal| signal_hook::flag::register_usize(signal, came.clone(), signal as usize).ok();
-        let ids = ENDING.into_iter().filter(|signal| !is_ignored(*signal)).filter_map(hold).collect();
-        Self { ids, came, ended: std::array::from_fn(|at| ENDS[at].swap(false, Ordering::Relaxed)) }
+    ///
+    /// # Errors
+    /// The operating system's: too many descriptors.
+    pub(crate) fn hold() -> io::Result<Self> {
+        let (came, tell) = UnixStream::pair()?;
+        let ended = std::array::from_fn(|at| ENDS[at].swap(false, Ordering::Relaxed));
+        let mut held = Self { ids: Vec::new(), which: Arc::new(AtomicUsize::new(0)), came, ended };
+        for signal in HELD.into_iter().filter(|signal| !is_ignored(*signal)) {
+            held.ids.push(signal_hook::flag::register_usize(signal, held.which.clone(), signal as usize)?);
+            held.ids.push(signal_hook::low_level::pipe::register(signal, tell.try_clone()?)?);
+        }
+        Ok(held)
     }
 
     /// Whether one came.
     pub(crate) fn came(&self) -> bool {
-        self.came.load(Ordering::Relaxed) != 0
+        self.which.load(Ordering::Relaxed) != 0
+    }
+}
+
+impl AsFd for Held {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.came.as_fd()
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        for ((signal, ends), ended) in ENDING.into_iter().zip(&*ENDS).zip(self.ended) {
+        for ((signal, ends), ended) in HELD.into_iter().zip(&*ENDS).zip(self.ended) {
             if !is_ignored(signal) {
                 // If that fails the signal does nothing, as if it were ignored.
                 let _ = signal_hook::flag::register_conditional_default(signal, ends.clone());
@@ -102,7 +123,7 @@ impl Drop for Held {
         }
         self.ids.drain(..).for_each(|id| _ = unregister(id));
         if self.came() {
-            let _ = emulate_default_handler(self.came.load(Ordering::Relaxed) as i32);
+            let _ = emulate_default_handler(self.which.load(Ordering::Relaxed) as i32);
         }
     }
 }
@@ -123,6 +144,6 @@ pub(crate) fn say_at_interrupt(last_words: impl FnOnce() + Send + 'static) -> Re
     Ok(())
 }
 
-fn unwatched(error: std::io::Error) -> Failure {
+fn unwatched(error: io::Error) -> Failure {
     Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n"))
 }

@@ -16,6 +16,7 @@ use support::place::Place;
 use support::{Running, bywash, eventually, succeed};
 
 const SIGINT: i32 = 2;
+const SIGQUIT: i32 = 3;
 const SIGTERM: i32 = 15;
 
 /// A command on a terminal of its own.
@@ -102,7 +103,7 @@ fn a_passphrase_is_asked_for_twice_and_never_shown() {
 fn whoever_is_ended_while_asking_leaves_the_terminal_as_it_was() {
     let place = Place::new();
     place.write("file", b"text");
-    for (prompt, signal) in [("Passphrase: ", SIGINT), ("The same again: ", SIGINT), ("Passphrase: ", SIGTERM)] {
+    for (prompt, signal) in [("Passphrase: ", SIGINT), ("The same again: ", SIGINT), ("Passphrase: ", SIGTERM), ("Passphrase: ", SIGQUIT)] {
         let mut terminal = Terminal::start(&place, "encrypt -p file");
         terminal.awaits("Passphrase: ", 1);
         if prompt == "The same again: " {
@@ -112,12 +113,21 @@ fn whoever_is_ended_while_asking_leaves_the_terminal_as_it_was() {
         eventually("the terminal is silent", || !terminal.is_echoing());
         match signal {
             SIGINT => terminal.types("\u{3}"),
+            SIGQUIT => terminal.types("\u{1c}"),
             _ => terminal.running.signal("TERM"),
         }
         assert_eq!(terminal.ends().signal(), Some(signal), "{prompt}: {}", terminal.shown());
         assert!(terminal.is_echoing(), "{prompt}, signal {signal}");
     }
     assert!(!place.at("file.bywash").exists());
+    // At whatever moment.
+    for _ in 0..30 {
+        let mut terminal = Terminal::start(&place, "encrypt -p file");
+        terminal.awaits("Pass", 1);
+        terminal.running.signal("TERM");
+        assert_eq!(terminal.ends().signal(), Some(SIGTERM), "{}", terminal.shown());
+        assert!(terminal.is_echoing());
+    }
 }
 
 /// Asking must not leave the signals' handlers behind.

@@ -173,6 +173,7 @@ impl Run<'_> {
         let published = publish();
         places.iter().for_each(|place| say!("{}", shown(format!("{}: {place}", path.display()))));
         let (how_much, good, at) = (how_much(&checked, &places), bytes(checked.good_bytes), saved.display());
+        let is_saved = published.is_ok();
         let what_of_it = match published {
             Ok(()) => format!("{good} of text saved in {at}"),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -181,7 +182,12 @@ impl Run<'_> {
             Err(error) => return Err(io_failure(&saved, &error)),
         };
         let why = format!("{}: {how_much}; {what_of_it}", path.display());
-        Ok(Outcome::Damaged { failure: Failure::new(Exit::Damaged, why), bytes: checked.good_bytes, places, saved: Some(saved) })
+        Ok(Outcome::Damaged {
+            failure: Failure::new(Exit::Damaged, why),
+            bytes: checked.good_bytes,
+            places,
+            saved: is_saved.then_some(saved),
+        })
     }
 
     /// What is there under the result's name: kept if it is from an earlier run, for a source's time and length are its result's.

@@ -110,6 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     failures.extend(plan.obstacles.iter().map(|(path, error)| io_failure(path, error)));
+    failures.extend(plan.suspects.iter().map(|folder| volume::suspect(folder)));
 
     let text = match args.json {
         true => serde_json::to_string_pretty(&told).map_err(|error| Failure::failed(error.to_string()))? + "\n",

@@ -282,7 +282,9 @@ fn typed(mut terminal: &File, prompt: &str) -> std::io::Result<SecretBytes> {
     let before = tcgetattr(terminal)?;
     let mut silent = before.clone();
     silent.local_modes.remove(LocalModes::ECHO);
-    let held = Held::hold();
+    // Who is not in the foreground stops here, and can still be ended.
+    tcsetattr(terminal, OptionalActions::Now, &before)?;
+    let held = Held::hold()?;
     terminal.write_all(prompt.as_bytes())?;
     tcsetattr(terminal, OptionalActions::Flush, &silent)?;
     let mut line = Zeroizing::new(Vec::with_capacity(PASSPHRASE_BYTES_MAX as usize));
@@ -293,10 +295,10 @@ fn typed(mut terminal: &File, prompt: &str) -> std::io::Result<SecretBytes> {
     read.map(|_| SecretBytes::from(line.strip_suffix(b"\n").unwrap_or(&line)))
 }
 
-/// Returns when a line was typed, or a signal came: of all calls, poll is the one that every signal ends.
+/// Returns when a line was typed; an error if a signal came.
 fn await_line(terminal: &File, held: &Held) -> std::io::Result<()> {
     loop {
-        match poll(&mut [PollFd::new(terminal, PollFlags::IN)], None) {
+        match poll(&mut [PollFd::new(terminal, PollFlags::IN), PollFd::new(held, PollFlags::IN)], None) {
             _ if held.came() => return Err(std::io::ErrorKind::Interrupted.into()),
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}

@@ -260,5 +260,6 @@ fn gocryptfs(folder: &Path, client: &Client, args: &Args) -> Result<ExitCode, Fa
     } else {
         say!("{}: it is opened by the new passphrase", path.display());
     }
+    volume::remove_leftovers(&path)?;
     Ok(ExitCode::SUCCESS)
 }

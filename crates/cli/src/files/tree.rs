@@ -5,11 +5,12 @@
 
 use super::{SUFFIX, io_failure, volume};
 use crate::failure::{Exit, Failure};
-use bywash_files::place::{Leftover, Spot, UNFINISHED, copy_metadata, copy_metadata_of_link, folder_of};
+use bywash_files::leftover::{Leftover, is_unfinished};
+use bywash_files::place::{Spot, copy_metadata, copy_metadata_of_link, folder_of};
 use bywash_mount::VOLUME_FILE;
 use bywash_mount::volume::is_volume;
 use std::collections::{HashMap, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{DirBuilder, DirEntry, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -21,6 +22,9 @@ pub(super) fn check_paths(paths: &[PathBuf]) -> Result<(), Failure> {
     let missing = paths.iter().filter(|path| *path != Path::new("-")).find_map(|path| Some((path, std::fs::metadata(path).err()?)));
     missing.map_or(Ok(()), |(path, error)| Err(io_failure(path, &error)))
 }
+
+/// Why a file is passed over that has no name of its own yet.
+const LEFT_UNFINISHED: &str = "left unfinished by another run";
 
 /// A file to be worked on.
 pub(super) struct Item {
@@ -72,8 +76,10 @@ pub(super) struct Plan {
     kept: Vec<PathBuf>,
     /// Links to be made again, from where to where.
     links: Vec<(PathBuf, PathBuf)>,
-    /// What runs have left unfinished, each with the folder that the user named.
+    /// What runs have left unfinished where this one removes that, each with the folder that the user named.
     unfinished: Vec<(PathBuf, Arc<Path>)>,
+    /// Folders with the key of a volume and not its identity, in which there is more than files of ours.
+    pub(super) suspects: Vec<PathBuf>,
 }
 
 /// Which way names change.
@@ -214,16 +220,20 @@ impl Plan {
         self.drop_doubles();
     }
 
-    /// Removes what runs that were killed have left where this one writes, and where it was met. Who names such a file wants something of it, and then nothing is removed.
+    /// Removes what runs that were killed have left where this one writes, and where it was met; not what is named.
     pub(super) fn remove_leftovers(&self) -> Vec<Leftover> {
-        if self.items.iter().any(|item| item.source.file_name().is_some_and(is_unfinished)) {
-            return Vec::new();
-        }
+        let named: HashSet<_> = self.items.iter().filter(|item| item.is_named()).filter_map(|item| identity(&item.source)).collect();
         let found = self.unfinished.iter().map(|(path, named)| Spot { path, below: Some(named) });
         let mut seen = HashSet::new();
         let folders = found.chain(self.items.iter().map(Item::target_spot)).filter(|spot| seen.insert(folder_of(spot.path)));
         // What keeps a folder from being read keeps its files from being written, and is said there.
-        folders.filter_map(|spot| Leftover::remove_all(spot).ok()).flatten().collect()
+        folders.filter_map(|spot| Leftover::remove_all(spot, &named).ok()).flatten().collect()
+    }
+
+    /// What was passed over, but for what this run has removed.
+    pub(super) fn still_passed_over(&self) -> Vec<&(PathBuf, &'static str)> {
+        let is_there = |(path, why): &&(PathBuf, &str)| *why != LEFT_UNFINISHED || path.symlink_metadata().is_ok();
+        self.passed_over.iter().filter(is_there).collect()
     }
 
     fn folder(&mut self, folder: &Path, target: &Path, walk: &Walk) {
@@ -239,6 +249,9 @@ impl Plan {
         };
         // An order that does not depend on the file system.
         entries.sort_unstable_by_key(DirEntry::file_name);
+        if walk.way == Way::Check && volume::has_key(folder) && is_suspect(&entries) {
+            self.suspects.push(folder.to_owned());
+        }
         for entry in entries {
             if let Err(error) = self.entry(&entry, target, walk) {
                 self.obstacles.push((entry.path(), error));
@@ -255,7 +268,8 @@ impl Plan {
                 self.folder(&path, &beside, walk);
             }
         } else if kind.is_file() && walk.removes_leftovers() && is_unfinished(&entry.file_name()) {
-            self.unfinished.push((path, walk.named.clone()));
+            self.unfinished.push((path.clone(), walk.named.clone()));
+            self.passed_over.push((path, LEFT_UNFINISHED));
         } else if kind.is_file() && walk.way.wants(&path) && !is_unfinished(&entry.file_name()) {
             match walk.way.rename(&beside) {
                 Ok(target) => {
@@ -268,7 +282,7 @@ impl Plan {
                 () if kind.is_symlink() && walk.is_elsewhere => "a symbolic link, made again",
                 () if kind.is_symlink() => "a symbolic link",
                 () if !kind.is_file() => "a device, pipe or socket",
-                () if is_unfinished(&entry.file_name()) => "left unfinished by another run",
+                () if is_unfinished(&entry.file_name()) => LEFT_UNFINISHED,
                 () if walk.way == Way::Encrypt => "encrypted already, by its name",
                 () => "not encrypted, by its name",
             };
@@ -303,8 +317,12 @@ impl Walk {
     }
 }
 
-fn is_unfinished(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
+/// Whether folders of a volume are among these, or files and none of ours: what is passed over there may be a volume.
+fn is_suspect(entries: &[DirEntry]) -> bool {
+    let (folders, files): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut others = files.iter().filter(|entry| !volume::is_part(&entry.file_name())).peekable();
+    let is_of_others = others.peek().is_some() && others.all(|entry| entry.path().extension().is_none_or(|extension| extension != SUFFIX));
+    is_of_others || folders.iter().any(|entry| volume::is_folder_of_one(&entry.path()))
 }
 
 fn target_of(

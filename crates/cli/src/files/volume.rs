@@ -7,11 +7,15 @@ use crate::failure::{Exit, Failure};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::Keyring;
-use bywash_files::place::{Draft, Leftover, copy_metadata, open_locked, open_regular, sync_folder_of};
+use bywash_files::leftover::{Leftover, is_unfinished};
+use bywash_files::place::{Draft, copy_metadata, folder_of, open_locked, open_regular, sync_folder_of};
 use bywash_mount::format::Format;
 use bywash_mount::gocryptfs::{self, Config, Gocryptfs, config::CONFIG_BYTES_MAX};
+use bywash_mount::native::{FOLDER_FILE, JOURNALS};
 use bywash_mount::volume::{is_volume, is_whole_volume};
-use bywash_mount::{MountOptions, Mounted, Native, Volume, mount};
+use bywash_mount::{MountOptions, Mounted, Native, VOLUME_FILE, Volume, mount};
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -41,13 +45,34 @@ pub(super) fn is_gocryptfs(folder: &Path) -> bool {
 
 /// Whether a folder is a volume, and not one that a copy of the file with a volume's key was put into. A volume of gocryptfs in which names are sealed has its root's identity as well.
 pub(super) fn is_whole(folder: &Path) -> bool {
-    let is_bare = || config(folder).is_ok_and(|config| !config.has_folder_ids());
+    let is_bare = || !config(folder).is_ok_and(|config| config.has_folder_ids());
     is_whole_volume(folder) || (is_gocryptfs(folder) && (folder.join(GOCRYPTFS_FOLDER).is_file() || is_bare()))
+}
+
+/// Whether the file with a volume's key is in a folder.
+pub(super) fn has_key(folder: &Path) -> bool {
+    is_volume(folder) || is_gocryptfs(folder)
+}
+
+/// Whether a file is that, or one that such files are left as.
+pub(super) fn is_part(name: &OsStr) -> bool {
+    name == GOCRYPTFS || name == VOLUME_FILE || is_unfinished(name)
+}
+
+/// Whether a folder is one within a volume.
+pub(super) fn is_folder_of_one(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name == JOURNALS) || folder.join(GOCRYPTFS_FOLDER).is_file() || folder.join(FOLDER_FILE).is_file()
+}
+
+/// What is said of a folder with a volume's key, but not its identity, and with more in it than files of ours.
+pub(super) fn suspect(folder: &Path) -> Failure {
+    let why = "a volume's key is in it and not the volume's identity (.bywash-folder, gocryptfs.diriv), so only what ends in .bywash was looked at";
+    Failure::failed(format!("{}: {why}; if it is a volume, restore that from a copy", folder.display()))
 }
 
 /// Whether the volume is meant by a folder that is named: with -R, one that only such a copy was put into is gone through.
 pub(super) fn is_meant(folder: &Path, is_recursive: bool) -> bool {
-    is_whole(folder) || (!is_recursive && (is_volume(folder) || is_gocryptfs(folder)))
+    is_whole(folder) || (!is_recursive && has_key(folder))
 }
 
 /// Opens a volume of gocryptfs.
@@ -92,7 +117,16 @@ pub(super) fn exchange_passphrase(folder: &Path, old: &[u8], new: &[u8], client:
         draft.file.sync_all()
     };
     write().and_then(|()| draft.replace(&path, &file, &metadata)).and_then(|()| sync_folder_of(&path)).map_err(failed)?;
-    told(Leftover::remove_all(&path).map_err(failed)?).pop().map_or(Ok(path), |(_, failure)| Err(failure))
+    Ok(path)
+}
+
+/// Removes what a run that was killed has left beside gocryptfs' key: copies that other passphrases open. Where names are plain it may be somebody's who is at work in a mount.
+pub(super) fn remove_leftovers(config: &Path) -> Result<(), Failure> {
+    if self::config(folder_of(config))?.has_plain_names() {
+        return Ok(());
+    }
+    let left = Leftover::remove_all(config, &HashSet::new()).map_err(|error| io_failure(config, &error))?;
+    told(left).pop().map_or(Ok(()), |(_, failure)| Err(failure))
 }
 
 /// Why a file is not replaced by another.

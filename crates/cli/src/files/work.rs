@@ -1,13 +1,14 @@
 //! Many files at once: threads, batches of finished files that are synced together, progress, the report.
 
-use super::io_failure;
 use super::tree::{Item, Plan};
+use super::{io_failure, volume};
 use crate::failure::{Exit, Failure, shown};
 use crate::interrupt::say_at_interrupt;
 use crate::shell::print;
 use crate::terminal::{Style, bytes, say, thousands};
 use bywash_files::fsck::DamagedRun;
-use bywash_files::place::{Draft, Leftover, Spot, folder_of, sync_folder_of};
+use bywash_files::leftover::Leftover;
+use bywash_files::place::{Draft, Spot, folder_of, sync_folder_of};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::fs::{AtFlags, FileType};
 use serde_json::json;
@@ -229,7 +230,8 @@ impl WorkArgs {
         });
         let at_the_end = plan.finish_folders();
         let at_the_end = at_the_end.iter().map(|(path, error)| (path, io_failure(path, error)));
-        let others = volumes.chain(obstacles).chain(at_the_end).map(|(path, failure)| (path.clone(), failure));
+        let suspects = plan.suspects.iter().map(|folder| (folder, volume::suspect(folder)));
+        let others = volumes.chain(suspects).chain(obstacles).chain(at_the_end).map(|(path, failure)| (path.clone(), failure));
         for (source, failure) in others.chain(left) {
             report.add(Line { source, target: None, status: "failed", bytes: 0, places: Vec::new(), error: Some(failure) });
         }
@@ -240,15 +242,16 @@ impl WorkArgs {
     fn conclude(&self, plan: &Plan, mut lines: Vec<Line>, not_begun: usize, verifies: bool, took: Duration) -> Result<ExitCode, Failure> {
         lines.sort_by(|one, other| one.source.cmp(&other.source));
         let failed = lines.iter().filter(|line| line.error.is_some()).count();
+        let passed_over = plan.still_passed_over();
         if self.verbose {
-            plan.passed_over.iter().for_each(|(path, why)| say!("{}", shown(format!("{}: passed over: {why}", path.display()))));
+            passed_over.iter().for_each(|(path, why)| say!("{}", shown(format!("{}: passed over: {why}", path.display()))));
         }
         if self.json {
             let files: Vec<_> = lines.iter().map(Line::to_json).collect();
             let whole = json!({
                 "files": files,
-                "passed_over": plan.passed_over.len(),
-                "passed_over_files": plan.passed_over.iter().map(|(path, why)| json!({ "path": path.to_string_lossy(), "why": why })).collect::<Vec<_>>(),
+                "passed_over": passed_over.len(),
+                "passed_over_files": passed_over.iter().map(|(path, why)| json!({ "path": path.to_string_lossy(), "why": why })).collect::<Vec<_>>(),
                 "failed": failed,
                 "not_begun": not_begun,
                 "seconds": took.as_secs_f64(),
@@ -261,13 +264,13 @@ impl WorkArgs {
             let kept =
                 format!("{} was there already{verified} and is kept (--force does it anew, with the keys given now)", target.display());
             say!("{}", shown(kept));
-        } else if lines.len() > 1 || not_begun > 0 || !plan.passed_over.is_empty() {
+        } else if lines.len() > 1 || not_begun > 0 || !passed_over.is_empty() {
             let done: u64 = lines.iter().map(|line| line.bytes).sum();
             let before = lines.iter().filter(|line| line.status == "done before").count();
             let mut parts = vec![format!("{} files, {}", thousands((lines.len() - failed) as u64), bytes(done))];
             let verified = if verifies { ", and verified" } else { "" };
             parts.extend((before > 0).then(|| format!("{before} of them done before{verified}")));
-            let passed_over = plan.passed_over.len();
+            let passed_over = passed_over.len();
             let names = if self.verbose { "" } else { "; -v names them" };
             parts.extend((passed_over > 0).then(|| format!("{passed_over} passed over (links, devices, other names{names})")));
             parts.extend((failed > 0).then(|| format!("{failed} failed")));
@@ -318,9 +321,14 @@ pub(super) fn told(leftovers: Vec<Leftover>) -> Vec<(PathBuf, Failure)> {
         let at = path.display();
         match removed {
             Ok(()) => say!("{}", shown(format!("{at}: left by a run that was killed; removed"))),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                let way_out = "if that was killed, remove it: it may hold text in the clear, or what other keys open";
+                say!("{}", shown(format!("{at}: another run's, and it may be at work elsewhere; {way_out}")));
+            }
             Err(error) => {
-                let why = "may hold text in the clear, or what other keys open";
-                let failure = Failure::failed(format!("{at}: a run that was killed has left it, and it {why}; remove it ({error})"));
+                let why = "another run has left it, and it cannot be removed";
+                let way_out = "see to it: it may hold text in the clear, or what other keys open";
+                let failure = Failure::failed(format!("{at}: {why} ({error}); {way_out}"));
                 stay.push((path, failure));
             }
         }

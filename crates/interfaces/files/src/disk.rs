@@ -1,7 +1,8 @@
 //! What containers lie on: positioned reads and writes, lengths, barriers. A file, or in tests a disk whose power is cut ([`crate::power`]).
 
 use crate::header::Header;
-use crate::place::{UNFINISHED, folder_of, open_regular, open_regular_rw};
+use crate::leftover::is_unfinished;
+use crate::place::{folder_of, open_regular, open_regular_rw};
 use core::ops::Range;
 use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::Errno;
@@ -127,10 +128,15 @@ impl Disk for File {
         };
         match rustix::fs::flock(self, operation) {
             Err(Errno::WOULDBLOCK) => Err(io::Error::new(io::ErrorKind::ResourceBusy, format!("{} has it open", holder(self)))),
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOLCK) => Ok(()),
+            Err(error) if is_without_locks(error) => Ok(()),
             outcome => Ok(outcome?),
         }
     }
+}
+
+/// Whether that is said where there are no locks, or, by NFS, none for one alone for who may only read.
+pub(crate) fn is_without_locks(error: Errno) -> bool {
+    matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOLCK | Errno::BADF)
 }
 
 /// Who has a file locked, as far as the kernel tells.
@@ -239,10 +245,11 @@ impl Journals for FolderJournals {
         let mut owners = Vec::new();
         for entry in std::fs::read_dir(&self.0)? {
             let path = entry?.path();
-            let begins = |prefix: &str| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_bytes()));
+            let is_other =
+                path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(JOURNAL_PREFIX.as_bytes()) || is_unfinished(name));
             let header = || Header::read(open_regular(&path, false)?.0);
             // What a run that was killed has left has never been written to in place.
-            if !begins(JOURNAL_PREFIX) && !begins(UNFINISHED) && header().is_ok_and(|header| header.salt() == salt) {
+            if !is_other && header().is_ok_and(|header| header.salt() == salt) {
                 owners.push(path);
             }
         }

@@ -59,6 +59,7 @@ pub mod geometry;
 pub mod header;
 mod journal;
 mod kdf;
+pub mod leftover;
 pub mod lock;
 pub mod nonce;
 pub mod passphrase;

@@ -2,22 +2,19 @@
 
 use crate::disk::{Access, Disk};
 use crate::error::Error;
+use crate::leftover::{UNFINISHED, is_unfinished};
 use rustix::fs::{
-    Advice, AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags,
-    fadvise,
+    Advice, AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, fadvise,
 };
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What unfinished files are called where they must have a name.
-pub const UNFINISHED: &str = ".bywash-unfinished-";
 /// How often a file is opened that is replaced before it is locked.
 const LOCK_ATTEMPTS: usize = 10;
 
@@ -101,7 +98,8 @@ pub fn sync_folder_of<'a>(spot: impl Into<Spot<'a>>) -> io::Result<()> {
 }
 
 impl Draft {
-    /// A new file without a name, in the folder of `target`, that only this user reads. It is locked: what has such a name and is not is [left over](Leftover).
+    /// A new file without a name, in the folder of `target`, that only this user reads. It is locked, though not against readers, so that what is not can
+    /// be told to be [left over](crate::leftover).
     ///
     /// # Errors
     /// The operating system's.
@@ -111,7 +109,7 @@ impl Draft {
         match rustix::fs::openat(&folder, ".", flags | OFlags::TMPFILE, mode) {
             Ok(file) => {
                 let file = File::from(file);
-                Disk::lock(&file, Access::Write)?;
+                Disk::lock(&file, Access::Read)?;
                 Ok(Self { file, folder, name: None })
             }
             // Some file systems have no such files.
@@ -121,7 +119,7 @@ impl Draft {
                     let (file, name) = with_new_name(make)?;
                     let file = File::from(file);
                     // Whoever clears up may have come in between.
-                    if Disk::lock(&file, Access::Write).is_ok() && file.metadata()?.nlink() > 0 {
+                    if Disk::lock(&file, Access::Read).is_ok() && file.metadata()?.nlink() > 0 {
                         return Ok(Self { file, folder, name: Some(name) });
                     }
                 }
@@ -144,7 +142,7 @@ impl Draft {
         let modified = (now.st_mtime, now.st_mtime_nsec as i64);
         let named = (now.st_dev, now.st_ino, now.st_size as u64, modified, (now.st_ctime, now.st_ctime_nsec as i64));
         match of(&source.metadata()?) == named && of(read) == named {
-            true => self.publish(target, true),
+            true => self.give_name(target, true),
             false => Err(io::Error::other("somebody replaced or changed it meanwhile, and that stays; try again")),
         }
     }
@@ -152,8 +150,15 @@ impl Draft {
     /// Gives it its name, the last part of `target`, in one step. A file that was there is replaced if that is wanted, and else an error.
     ///
     /// # Errors
-    /// `AlreadyExists`; `InvalidInput` if what was there is to be replaced and is no regular file; the operating system's.
-    pub fn publish(mut self, target: &Path, replaces: bool) -> io::Result<()> {
+    /// `AlreadyExists`; `InvalidInput` if what was there is to be replaced and is no regular file, or for a name that only unfinished files have; the operating system's.
+    pub fn publish(self, target: &Path, replaces: bool) -> io::Result<()> {
+        match target.file_name().is_some_and(is_unfinished) {
+            true => Err(io::Error::new(io::ErrorKind::InvalidInput, "that is what unfinished files are called, which are removed")),
+            false => self.give_name(target, replaces),
+        }
+    }
+
+    fn give_name(mut self, target: &Path, replaces: bool) -> io::Result<()> {
         let target = Spot::from(target).name()?.to_owned();
         if replaces {
             refuse_other_than_file(&self.folder, &target)?;
@@ -210,71 +215,6 @@ fn with_new_name<T>(make: impl Fn(&str) -> Result<T, Errno>) -> Result<(T, Strin
             Err(Errno::EXIST) => {}
             made => return Ok((made?, name)),
         }
-    }
-}
-
-/// What a run that was killed has left in a folder: a [`Draft`] that nobody holds. It may hold what others must not read, or what another key opens, and is never all that there is of something.
-#[derive(Debug)]
-pub struct Leftover {
-    /// It.
-    pub path: PathBuf,
-    /// Whether it could be removed.
-    pub removed: io::Result<()>,
-}
-
-impl Leftover {
-    /// Removes those in the folder of `spot` that are this user's, all of them if that is root.
-    ///
-    /// # Errors
-    /// The operating system's, if the folder cannot be read.
-    pub fn remove_all<'a>(spot: impl Into<Spot<'a>>) -> io::Result<Vec<Self>> {
-        let spot = spot.into();
-        let (folder, mut found) = (spot.folder()?, Vec::new());
-        for entry in rustix::fs::Dir::read_from(&folder)? {
-            let entry = entry?;
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if name.as_bytes().starts_with(UNFINISHED.as_bytes())
-                && let Some(removed) = remove_if_left(&folder, name).transpose()
-            {
-                found.push(Self { path: folder_of(spot.path).join(name), removed });
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// Nothing if it is in use, another user's, or gone.
-fn remove_if_left(folder: &File, name: &OsStr) -> io::Result<Option<()>> {
-    let there = match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NOENT) => return Ok(None),
-        there => there?,
-    };
-    let own = rustix::process::geteuid().as_raw();
-    if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile || (own != 0 && own != there.st_uid) {
-        return Ok(None);
-    }
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(None),
-        opened => File::from(opened?),
-    };
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => return Ok(None),
-        Err(error) => {
-            let why =
-                format!("whether a run is still at work on it cannot be told here ({}); remove it if none is", io::Error::from(error));
-            return Err(io::Error::other(why));
-        }
-    }
-    // Its run may have given it its name meanwhile, and another have this one.
-    let now = rustix::fs::fstat(&file)?;
-    if (now.st_dev, now.st_ino) != (there.st_dev, there.st_ino) || now.st_nlink == 0 {
-        return Ok(None);
-    }
-    match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
-        Err(Errno::NOENT) => Ok(None),
-        removed => Ok(Some(removed?)),
     }
 }
 

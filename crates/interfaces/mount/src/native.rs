@@ -19,9 +19,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The hidden file of each folder that holds its identity.
-pub(crate) const FOLDER_FILE: &str = ".bywash-folder";
+pub const FOLDER_FILE: &str = ".bywash-folder";
 /// The hidden folder in which journals are.
-pub(crate) const JOURNALS: &str = ".bywash-journals";
+pub const JOURNALS: &str = ".bywash-journals";
 const FOLDER_FILE_C: &CStr = c".bywash-folder";
 /// Damaged chunks of one file after which no more are looked for; whoever writes the medium may make a file long that takes no room, of nothing else.
 const DAMAGES_MAX: u64 = 1 << 17;
