@@ -445,6 +445,31 @@ fn a_copied_volume_file_hides_nothing() {
     shell.run("info -k key elsewhere");
 }
 
+/// What belongs together there is encrypted already.
+#[test]
+fn volumes_are_not_taken_apart() {
+    let place = place();
+    let shell = Shell(&place);
+    place.write("tree/file", b"text");
+    shell.run("mount --init -k key tree/vault");
+    let names = || {
+        let mut names: Vec<_> = fs::read_dir(place.at("tree/vault")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    shell.refused(
+        "encrypt -R --remove-source -k key tree",
+        1,
+        "tree/vault: it is a volume and nothing was done with it here; it is encrypted already",
+    );
+    assert!(names() == before && place.at("tree/file.bywash").exists() && !place.at("tree/file").exists());
+    shell.refused("decrypt -R -k key -o out tree", 1, "mount it");
+    assert!(place.at("out/file").exists() && !place.at("out/vault").exists());
+    shell.refused("encrypt -R -k key tree/vault", 1, "copy it as it is");
+    shell.refused("decrypt -i key -o - tree/file.bywash", 5, "give it with -k");
+}
+
 #[test]
 fn who_is_named_by_nobody_is_not_taken_for_somebody() {
     let place = place();

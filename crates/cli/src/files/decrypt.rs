@@ -110,11 +110,9 @@ impl Run<'_> {
             let mut source = opened.map_err(|error| io_failure(place, &error))?;
             let opened = Header::read(&mut source).and_then(|header| Ok((self.keyring.open(&header)?, header)));
             let (keys, header) = opened.map_err(|error| failure(place, &error))?;
-            if !is_stdin {
-                if lock_and_look(&source, place, &header).map_err(|error| failure(place, &error))?.is_some() {
-                    let why = "its writer was interrupted and left a journal; run `bywash fsck --recover`, or decrypt it to a file";
-                    return Err(Failure::new(Exit::Damaged, format!("{}: {why}", place.display())));
-                }
+            if !is_stdin && lock_and_look(&source, place, &header).map_err(|error| failure(place, &error))?.is_some() {
+                let why = "its writer was interrupted and left a journal; run `bywash fsck --recover`, or decrypt it to a file";
+                return Err(Failure::new(Exit::Damaged, format!("{}: {why}", place.display())));
             }
             let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
             let progress = AtomicU64::new(0);

@@ -285,11 +285,12 @@ fn typed(mut terminal: &File, prompt: &str) -> std::io::Result<SecretBytes> {
     // Who is not in the foreground stops here, and can still be ended.
     tcsetattr(terminal, OptionalActions::Now, &before)?;
     let held = Held::hold()?;
-    terminal.write_all(prompt.as_bytes())?;
+    // Silent first: who answers a prompt at once is neither shown nor lost.
     tcsetattr(terminal, OptionalActions::Flush, &silent)?;
+    terminal.write_all(prompt.as_bytes())?;
     let mut line = Zeroizing::new(Vec::with_capacity(PASSPHRASE_BYTES_MAX as usize));
     let read = await_line(terminal, &held).and_then(|()| BufReader::new(terminal.take(PASSPHRASE_BYTES_MAX)).read_until(b'\n', &mut line));
-    tcsetattr(terminal, OptionalActions::Flush, &before)?;
+    tcsetattr(terminal, OptionalActions::Now, &before)?;
     terminal.write_all(b"\n")?;
     drop(held);
     read.map(|_| SecretBytes::from(line.strip_suffix(b"\n").unwrap_or(&line)))
@@ -383,7 +384,12 @@ pub(super) fn identities(client: &Client, path: &Path) -> Result<Vec<Identity>, 
     if let Some(name) = in_vault(path) {
         return Identity::in_vault(client, name).map(|identity| vec![identity]).map_err(|error| vault_failure(name, &error));
     }
-    let text = read_text(path)?;
+    let text = read_text(path).map_err(|failure| match path.metadata() {
+        Ok(there) if there.len() == KEY_BYTES as u64 => {
+            Failure::config(format!("{}: no identity, it seems, but a key file; give it with -k", path.display()))
+        }
+        _ => failure,
+    })?;
     let parse = |(number, line): (usize, &str)| {
         Identity::from_secret_text(line.trim()).map_err(|error| Failure::config(format!("{}:{number}: {error}", path.display())))
     };

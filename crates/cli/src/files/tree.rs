@@ -58,6 +58,8 @@ pub(super) struct Met {
     pub(super) folder: PathBuf,
     /// The folder that the user named.
     found_in: Arc<Path>,
+    /// What is to be done with it instead.
+    pub(super) way_out: &'static str,
 }
 
 /// What is to be done.
@@ -66,7 +68,7 @@ pub(super) struct Plan {
     pub(super) items: Vec<Item>,
     /// What was passed over, and why.
     pub(super) passed_over: Vec<(PathBuf, &'static str)>,
-    /// Volumes that were met where files are looked at: nothing in them is by its name what is looked for.
+    /// Volumes that were met: nothing in them is by its name what is looked for, and what belongs together there is not taken apart.
     pub(super) volumes: Vec<Met>,
     /// What could not be looked into.
     pub(super) obstacles: Vec<(PathBuf, io::Error)>,
@@ -102,6 +104,15 @@ impl Way {
         is_encrypted != (self == Way::Encrypt) || is_key
     }
 
+    /// What is to be done with a volume instead.
+    fn of_volumes(self) -> &'static str {
+        match self {
+            Way::Encrypt => "it is encrypted already: copy it as it is",
+            Way::Decrypt => "mount it",
+            Way::Check => "name it by itself",
+        }
+    }
+
     /// A file's name on the other side.
     fn rename(self, path: &Path) -> Result<PathBuf, Failure> {
         match self {
@@ -127,8 +138,9 @@ impl Plan {
         for path in paths {
             let metadata = std::fs::metadata(path).map_err(|error| io_failure(path, &error))?;
             if metadata.is_dir() {
-                if way == Way::Check && volume::is_meant(path, recursive) {
-                    plan.volumes.push(Met { folder: path.clone(), found_in: path.as_path().into() });
+                let is_volume = if way == Way::Check { volume::is_meant(path, recursive) } else { volume::is_whole(path) };
+                if is_volume {
+                    plan.volumes.push(Met { folder: path.clone(), found_in: path.as_path().into(), way_out: way.of_volumes() });
                     continue;
                 }
                 if !recursive {
@@ -213,7 +225,7 @@ impl Plan {
     pub(super) fn take_volume_files(&mut self) {
         let (volumes, others): (Vec<_>, Vec<_>) = self.volumes.drain(..).partition(|volume| is_volume(&volume.folder));
         self.volumes = others;
-        for Met { folder, found_in } in volumes {
+        for Met { folder, found_in, .. } in volumes {
             let path = folder.join(VOLUME_FILE);
             self.items.push(Item { source: path.clone(), target: path, found_in: Some(found_in), is_beside: true });
         }
@@ -237,8 +249,8 @@ impl Plan {
     }
 
     fn folder(&mut self, folder: &Path, target: &Path, walk: &Walk) {
-        if walk.way == Way::Check && volume::is_whole(folder) {
-            return self.volumes.push(Met { folder: folder.to_owned(), found_in: walk.named.clone() });
+        if volume::is_whole(folder) {
+            return self.volumes.push(Met { folder: folder.to_owned(), found_in: walk.named.clone(), way_out: walk.way.of_volumes() });
         }
         if walk.is_elsewhere {
             self.folders.push((folder.to_owned(), target.to_owned()));

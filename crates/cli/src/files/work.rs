@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 
 /// Finished files that are synced and named together.
 const BATCH_FILES: usize = 64;
+/// The same in bytes: what is not named yet is lost when the run is interrupted.
+const BATCH_BYTES: u64 = 256 << 20;
 /// How often the bar is drawn.
 const SHOWN_EVERY: Duration = Duration::from_millis(50);
 /// From this length on a file is worth all threads.
@@ -130,7 +132,9 @@ struct Report {
 impl Report {
     fn add(&self, line: Line) {
         if let Some(failure) = &line.error {
-            say!("{} {failure}", Style::of_stderr().bad("bywash:"));
+            // Where the bar is, or will be, drawn again.
+            let clears = if std::io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
+            say!("{clears}{} {failure}", Style::of_stderr().bad("bywash:"));
         }
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     }
@@ -175,6 +179,7 @@ impl WorkArgs {
         let (report, progress, next) = (Arc::new(Report::default()), AtomicU64::new(0), AtomicUsize::new(0));
         let is_alone = plan.items.len() == 1;
         let left = if writes.is_some() { told(plan.remove_leftovers()) } else { Vec::new() };
+        let batch_files = batch_files(all_threads);
         let one_thread = || {
             let mut batch = Vec::new();
             while let Some(item) = plan.items.get(next.fetch_add(1, Relaxed)) {
@@ -193,7 +198,8 @@ impl WorkArgs {
                     }
                 }
                 // Threads keep their files open until they have names, and a process may not have many.
-                if batch.len() >= batch_files(all_threads) {
+                let bytes: u64 = batch.iter().map(|finished| finished.bytes).sum();
+                if batch.len() >= batch_files || bytes >= BATCH_BYTES {
                     finish(&mut batch, writes, &report);
                 }
             }
@@ -225,8 +231,8 @@ impl WorkArgs {
         let not_begun = plan.items.len().saturating_sub(report.len());
         let obstacles = plan.obstacles.iter().map(|(path, error)| (path, io_failure(path, error)));
         let volumes = plan.volumes.iter().map(|met| {
-            let why = "it is a volume and nothing was done with it here; name it by itself";
-            (&met.folder, Failure::failed(format!("{}: {why}", met.folder.display())))
+            let why = "it is a volume and nothing was done with it here";
+            (&met.folder, Failure::failed(format!("{}: {why}; {}", met.folder.display(), met.way_out)))
         });
         let at_the_end = plan.finish_folders();
         let at_the_end = at_the_end.iter().map(|(path, error)| (path, io_failure(path, error)));

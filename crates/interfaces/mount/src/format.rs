@@ -274,7 +274,8 @@ pub enum Rest {
 }
 
 /// A volume of which the first names cannot be read, or a folder that only a copy of a volume's own file is in.
-pub(crate) const NO_IDENTITY: &str = "the identity of the volume's own folder is missing; restore it from a copy";
+pub(crate) const NO_IDENTITY: &str =
+    "the identity of the volume's own folder (.bywash-folder, or gocryptfs.diriv) is missing; restore it from a copy";
 
 /// Something on the lower file system that is not what was written there, in words for the log.
 pub fn damaged(what: impl Into<String>) -> io::Error {
