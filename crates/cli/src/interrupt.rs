@@ -56,7 +56,7 @@ impl Interrupt {
     }
 }
 
-/// What is [held](Held): as well what a terminal sends for Ctrl-\\.
+/// What is [held](Held): as well what a terminal sends for `Ctrl-\`.
 const HELD: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 /// A signal that has had a handler keeps one: whether that does what would be done without it, by the order of [`HELD`].
