@@ -98,7 +98,10 @@ impl Run<'_> {
         if is_stdin || stream::is_stream(args.output.as_deref()) {
             return self.stream(is_stdin);
         }
-        let plan = Plan::new(&args.paths, Way::Encrypt, args.recursive, args.output.as_deref())?;
+        let mut plan = Plan::new(&args.paths, Way::Encrypt, args.recursive, args.output.as_deref())?;
+        if args.writes.removes() {
+            plan.spare(args.locks.secret_files())?;
+        }
         args.work.run(&plan, Some(args.writes), |job| self.file(job))
     }
 

@@ -170,6 +170,11 @@ impl SecretArgs {
 }
 
 impl LockArgs {
+    /// The files that open what is made.
+    pub(super) fn secret_files(&self) -> impl Iterator<Item = &Path> {
+        self.secrets.key_file.iter().chain(&self.secrets.passphrase_file).map(PathBuf::as_path)
+    }
+
     /// The locks, and a keyring with which files of an earlier run are known again.
     pub(super) fn locks(&self, client: &Client) -> Result<(Vec<Lock>, Keyring), Failure> {
         let found = locks_of(&self.secrets, &self.recipient, FIRST, client)?;

@@ -164,6 +164,22 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Leaves files as they are that must not go with the others: what is encrypted for a key opens nothing once that is in it.
+    ///
+    /// # Errors
+    /// If one was named.
+    pub(super) fn spare<'a>(&mut self, files: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
+        let spared: HashSet<_> = files.filter_map(identity).collect();
+        let is_spared = |item: &Item| identity(&item.source).is_some_and(|identity| spared.contains(&identity));
+        if let Some(item) = self.items.iter().find(|item| item.is_named() && is_spared(item)) {
+            let why = "it is one of the keys given, and would be encrypted for itself and removed; leave it out";
+            return Err(Failure::new(Exit::Usage, format!("{}: {why}", item.source.display())));
+        }
+        let keys = self.items.extract_if(.., |item| is_spared(item));
+        self.passed_over.extend(keys.map(|item| (item.source, "one of the keys given")));
+        Ok(())
+    }
+
     /// What was named twice is looked at once.
     fn drop_doubles(&mut self) {
         let mut known = HashSet::new();

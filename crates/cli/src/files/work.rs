@@ -65,6 +65,11 @@ impl WriteArgs {
         self.verify || self.remove_source
     }
 
+    /// Whether sources go.
+    pub(super) fn removes(self) -> bool {
+        self.remove_source
+    }
+
     /// Whether a target may be replaced.
     pub(super) fn replaces(self) -> bool {
         self.force
