@@ -29,8 +29,7 @@ pub(crate) struct Interrupt(Arc<AtomicBool>);
 impl Interrupt {
     /// Catches SIGINT from now on; one that comes a while after the first ends the process at once.
     pub(crate) fn catch() -> Result<Self, Failure> {
-        let mut signals = Signals::new([SIGINT]).map_err(unwatched)?;
-        take_over(&[SIGINT]);
+        let mut signals = watch(&[SIGINT])?;
         let caught = Arc::new(AtomicBool::new(false));
         let came = caught.clone();
         std::thread::spawn(move || {
@@ -67,11 +66,19 @@ pub(crate) fn take_over(signals: &[i32]) {
     HELD.iter().zip(&*ENDS).filter(|(signal, _)| signals.contains(signal)).for_each(|(_, ends)| ends.store(false, Ordering::Relaxed));
 }
 
-/// Whether this process was started with a signal ignored, as by nohup or in a shell's background; not if the system does not say.
-pub(crate) fn is_ignored(signal: i32) -> bool {
+/// Takes these over, to be waited for.
+pub(crate) fn watch(signals: &[i32]) -> Result<Signals, Failure> {
+    let watched = Signals::new(signals).map_err(|error| Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n")))?;
+    take_over(signals);
+    Ok(watched)
+}
+
+/// Tells of a signal whether this process was started with it ignored, as by nohup or in a shell's background; of none if the system does not say.
+pub(crate) fn ignored() -> impl Fn(i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
-    u64::from_str_radix(mask.trim(), 16).unwrap_or(0) >> (signal - 1) & 1 == 1
+    let mask = u64::from_str_radix(mask.trim(), 16).unwrap_or(0);
+    move |signal| mask >> (signal - 1) & 1 == 1
 }
 
 /// Keeps the signals of [`HELD`] from ending the process until this is dropped; one that came meanwhile ends it then.
@@ -93,6 +100,7 @@ impl Held {
         let (came, tell) = UnixStream::pair()?;
         let ended = std::array::from_fn(|at| ENDS[at].swap(false, Ordering::Relaxed));
         let mut held = Self { ids: Vec::new(), which: Arc::new(AtomicUsize::new(0)), came, ended };
+        let is_ignored = ignored();
         for signal in HELD.into_iter().filter(|signal| !is_ignored(*signal)) {
             held.ids.push(signal_hook::flag::register_usize(signal, held.which.clone(), signal as usize)?);
             held.ids.push(signal_hook::low_level::pipe::register(signal, tell.try_clone()?)?);
@@ -114,6 +122,7 @@ impl AsFd for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
+        let is_ignored = ignored();
         for ((signal, ends), ended) in HELD.into_iter().zip(&*ENDS).zip(self.ended) {
             if !is_ignored(signal) {
                 // If that fails the signal does nothing, as if it were ignored.
@@ -130,11 +139,10 @@ impl Drop for Held {
 
 /// Has something said when SIGINT comes, before that ends the process.
 pub(crate) fn say_at_interrupt(last_words: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
-    if is_ignored(SIGINT) {
+    if ignored()(SIGINT) {
         return Ok(());
     }
-    let mut signals = Signals::new([SIGINT]).map_err(unwatched)?;
-    take_over(&[SIGINT]);
+    let mut signals = watch(&[SIGINT])?;
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
             last_words();
@@ -142,8 +150,4 @@ pub(crate) fn say_at_interrupt(last_words: impl FnOnce() + Send + 'static) -> Re
         }
     });
     Ok(())
-}
-
-fn unwatched(error: io::Error) -> Failure {
-    Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n"))
 }

@@ -6,7 +6,6 @@ use crate::failure::{Exit, Failure};
 use crate::interrupt;
 use bywash_core::SecretBytes;
 use bywash_mount::{MountOptions, Unmounter};
-use signal_hook::iterator::Signals;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixDatagram;
@@ -92,10 +91,9 @@ fn leave() -> Result<(), Failure> {
 
 /// Whoever ends the process gets what it holds on the disk first.
 pub(super) fn unmount_on_signals(unmounter: Unmounter) -> Result<(), Failure> {
-    let unwatched = |error| Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n"));
-    let ending = interrupt::ENDING.into_iter().filter(|signal| !interrupt::is_ignored(*signal));
-    let mut signals = Signals::new(ending).map_err(unwatched)?;
-    interrupt::take_over(&interrupt::ENDING);
+    let is_ignored = interrupt::ignored();
+    let ending: Vec<i32> = interrupt::ENDING.into_iter().filter(|signal| !is_ignored(*signal)).collect();
+    let mut signals = interrupt::watch(&ending)?;
     let watch = move || {
         for _ in signals.forever() {
             if let Err(error) = unmounter.unmount() {
@@ -103,7 +101,11 @@ pub(super) fn unmount_on_signals(unmounter: Unmounter) -> Result<(), Failure> {
             }
         }
     };
-    std::thread::Builder::new().name("bywash-signals".into()).spawn(watch).map(drop).map_err(unwatched)
+    std::thread::Builder::new()
+        .name("bywash-signals".into())
+        .spawn(watch)
+        .map(drop)
+        .map_err(|error| Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n")))
 }
 
 /// Messages of a mount in the foreground.

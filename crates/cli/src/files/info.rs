@@ -109,8 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Err(failure) => failures.push(failure),
         }
     }
-    failures.extend(plan.obstacles.iter().map(|(path, error)| io_failure(path, error)));
-    failures.extend(plan.suspects.iter().map(|folder| volume::suspect(folder)));
+    failures.extend(plan.troubles().map(|(_, failure)| failure));
 
     let text = match args.json {
         true => serde_json::to_string_pretty(&told).map_err(|error| Failure::failed(error.to_string()))? + "\n",

@@ -59,7 +59,7 @@ pub(super) struct Met {
     /// The folder that the user named.
     found_in: Arc<Path>,
     /// What is to be done with it instead.
-    pub(super) way_out: &'static str,
+    way_out: &'static str,
 }
 
 /// What is to be done.
@@ -71,7 +71,7 @@ pub(super) struct Plan {
     /// Volumes that were met: nothing in them is by its name what is looked for, and what belongs together there is not taken apart.
     pub(super) volumes: Vec<Met>,
     /// What could not be looked into.
-    pub(super) obstacles: Vec<(PathBuf, io::Error)>,
+    obstacles: Vec<(PathBuf, io::Error)>,
     /// Folders of sources and of results, outer ones first.
     folders: Vec<(PathBuf, PathBuf)>,
     /// Those of results that were there and were named: they stay as they are.
@@ -81,7 +81,7 @@ pub(super) struct Plan {
     /// What runs have left unfinished where this one removes that, each with the folder that the user named.
     unfinished: Vec<(PathBuf, Arc<Path>)>,
     /// Folders with the key of a volume and not its identity, in which there is more than files of ours.
-    pub(super) suspects: Vec<PathBuf>,
+    suspects: Vec<PathBuf>,
 }
 
 /// Which way names change.
@@ -178,6 +178,17 @@ impl Plan {
         let keys = self.items.extract_if(.., |item| is_spared(item));
         self.passed_over.extend(keys.map(|item| (item.source, "one of the keys given")));
         Ok(())
+    }
+
+    /// What was not looked at, or not all of it, and what is to be done about that.
+    pub(super) fn troubles(&self) -> impl Iterator<Item = (PathBuf, Failure)> {
+        let volumes = self.volumes.iter().map(|met| {
+            let why = "it is a volume and nothing was done with it here";
+            (met.folder.clone(), Failure::failed(format!("{}: {why}; {}", met.folder.display(), met.way_out)))
+        });
+        let suspects = self.suspects.iter().map(|folder| (folder.clone(), volume::suspect(folder)));
+        let obstacles = self.obstacles.iter().map(|(path, error)| (path.clone(), io_failure(path, error)));
+        volumes.chain(suspects).chain(obstacles)
     }
 
     /// What was named twice is looked at once.

@@ -1,7 +1,7 @@
 //! Many files at once: threads, batches of finished files that are synced together, progress, the report.
 
+use super::io_failure;
 use super::tree::{Item, Plan};
-use super::{io_failure, volume};
 use crate::failure::{Exit, Failure, shown};
 use crate::interrupt::say_at_interrupt;
 use crate::shell::print;
@@ -19,7 +19,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Finished files that are synced and named together.
@@ -141,16 +141,16 @@ impl Report {
             let clears = if std::io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
             say!("{clears}{} {failure}", Style::of_stderr().bad("bywash:"));
         }
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        self.lines().push(line);
     }
 
-    fn len(&self) -> usize {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).len()
+    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Files with which all is well.
     fn done(&self) -> u64 {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().filter(|line| line.error.is_none()).count() as u64
+        self.lines().iter().filter(|line| line.error.is_none()).count() as u64
     }
 }
 
@@ -233,20 +233,15 @@ impl WorkArgs {
             threads.into_iter().for_each(|thread| drop(thread.join()));
             is_over.store(true, Relaxed);
         });
-        let not_begun = plan.items.len().saturating_sub(report.len());
-        let obstacles = plan.obstacles.iter().map(|(path, error)| (path, io_failure(path, error)));
-        let volumes = plan.volumes.iter().map(|met| {
-            let why = "it is a volume and nothing was done with it here";
-            (&met.folder, Failure::failed(format!("{}: {why}; {}", met.folder.display(), met.way_out)))
+        let not_begun = plan.items.len().saturating_sub(report.lines().len());
+        let at_the_end = plan.finish_folders().into_iter().map(|(path, error)| {
+            let failure = io_failure(&path, &error);
+            (path, failure)
         });
-        let at_the_end = plan.finish_folders();
-        let at_the_end = at_the_end.iter().map(|(path, error)| (path, io_failure(path, error)));
-        let suspects = plan.suspects.iter().map(|folder| (folder, volume::suspect(folder)));
-        let others = volumes.chain(suspects).chain(obstacles).chain(at_the_end).map(|(path, failure)| (path.clone(), failure));
-        for (source, failure) in others.chain(left) {
+        for (source, failure) in plan.troubles().chain(at_the_end).chain(left) {
             report.add(Line { source, target: None, status: "failed", bytes: 0, places: Vec::new(), error: Some(failure) });
         }
-        let lines = std::mem::take(&mut *report.lines.lock().unwrap_or_else(PoisonError::into_inner));
+        let lines = std::mem::take(&mut *report.lines());
         self.conclude(plan, lines, not_begun, writes.is_some_and(WriteArgs::verifies), began.elapsed())
     }
 

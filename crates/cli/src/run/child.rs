@@ -24,7 +24,8 @@ pub(crate) fn run(command: &mut Command) -> Result<u8, Failure> {
 pub(crate) fn run_with(command: &mut Command, started: impl FnOnce(bool) -> Result<(), Failure>) -> Result<u8, Failure> {
     // Before the child is there, so that no signal falls between. But one that we were started with ignored (nohup, a shell's background)
     // must reach the child ignored, which catching it would undo: so that is caught afterwards.
-    let (late, early): (Vec<i32>, Vec<i32>) = FORWARDED.iter().partition(|&&signal| interrupt::is_ignored(signal));
+    let is_ignored = interrupt::ignored();
+    let (late, early): (Vec<i32>, Vec<i32>) = FORWARDED.iter().partition(|&&signal| is_ignored(signal));
     let unwatched = |error| Failure::new(Exit::RunFailed, format!("cannot watch for signals: {error}; see ulimit -n"));
     let mut signals = SignalsInfo::<WithOrigin>::new(early).map_err(unwatched)?;
     interrupt::take_over(&FORWARDED);
