@@ -1,8 +1,9 @@
 //! `bywash explain`: why a request went where it went, and when.
 
 use crate::broker_link::{Link, socket_path};
-use crate::failure::{Exit, Failure, shown};
+use crate::failure::{Exit, Failure};
 use crate::shell::print;
+use crate::shown::lines_shown;
 use crate::stats::recent;
 use bywash_broker::RequestStats;
 use std::collections::BTreeMap;
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         serde_json::to_string_pretty(request).map_err(|error| Failure::failed(error.to_string()))? + "\n"
     } else {
         // A recording may be a stranger's.
-        shown(explain(request, &known))
+        lines_shown(&explain(request, &known))
     };
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

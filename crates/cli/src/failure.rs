@@ -1,5 +1,6 @@
 //! Failures of the command: a message that ends with the way out, and an exit code that scripts may rely on.
 
+use crate::shown::{Shown, lines_shown};
 use bywash_core::Error;
 use std::fmt;
 
@@ -45,7 +46,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure with its exit code.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { message: shown(message.into()), exit, is_for_all: false }
+        Self { message: lines_shown(&message.into()), exit, is_for_all: false }
     }
 
     /// [`Exit::Failed`].
@@ -67,7 +68,7 @@ impl Failure {
             _ if verb == "read" => (Exit::Failed, "check that it is the file meant"),
             _ => (Exit::Failed, "check the path and the space left on it"),
         };
-        Self::new(exit, format!("cannot {verb} {}: {error}; {way_out}", path.display()))
+        Self::new(exit, format!("cannot {verb} {}: {error}; {way_out}", path.shown()))
     }
 
     /// The same failure in other words.
@@ -80,15 +81,6 @@ impl Failure {
         self.exit = exit;
         self
     }
-}
-
-/// A text in which names are anybody's, of files or programs: what a terminal would obey is shown instead.
-pub(crate) fn shown(text: String) -> String {
-    let is_obeyed = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
-    if !text.contains(is_obeyed) {
-        return text;
-    }
-    text.chars().map(|letter| if is_obeyed(letter) { letter.escape_default().to_string() } else { letter.to_string() }).collect()
 }
 
 impl fmt::Display for Failure {

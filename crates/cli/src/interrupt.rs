@@ -2,10 +2,10 @@
 
 use crate::failure::Failure;
 use signal_hook::SigId;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::{emulate_default_handler, unregister};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -85,7 +85,8 @@ pub(crate) fn ignored() -> impl Fn(i32) -> bool {
 pub(crate) struct Held {
     ids: Vec<SigId>,
     which: Arc<AtomicUsize>,
-    /// It can be read from once one came, so that it can be waited for.
+    went_on: Arc<AtomicBool>,
+    /// It can be read from once one came, or the process was stopped and went on, so that it can be waited for.
     came: UnixStream,
     /// Of [`ENDS`], before.
     ended: [bool; HELD.len()],
@@ -99,18 +100,28 @@ impl Held {
     pub(crate) fn hold() -> io::Result<Self> {
         let (came, tell) = UnixStream::pair()?;
         let ended = std::array::from_fn(|at| ENDS[at].swap(false, Ordering::Relaxed));
-        let mut held = Self { ids: Vec::new(), which: Arc::new(AtomicUsize::new(0)), came, ended };
+        came.set_nonblocking(true)?;
+        let mut held = Self { ids: Vec::new(), which: Arc::default(), went_on: Arc::default(), came, ended };
         let is_ignored = ignored();
         for signal in HELD.into_iter().filter(|signal| !is_ignored(*signal)) {
             held.ids.push(signal_hook::flag::register_usize(signal, held.which.clone(), signal as usize)?);
             held.ids.push(signal_hook::low_level::pipe::register(signal, tell.try_clone()?)?);
         }
+        held.ids.push(signal_hook::flag::register(SIGCONT, held.went_on.clone())?);
+        held.ids.push(signal_hook::low_level::pipe::register(SIGCONT, tell)?);
         Ok(held)
     }
 
     /// Whether one came.
     pub(crate) fn came(&self) -> bool {
         self.which.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether the process was stopped since this was asked last, and goes on.
+    pub(crate) fn went_on(&self) -> bool {
+        // What is told while this is read is told again.
+        let _ = (&self.came).read(&mut [0; 64]);
+        self.went_on.swap(false, Ordering::Relaxed)
     }
 }
 

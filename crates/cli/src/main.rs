@@ -20,8 +20,8 @@
 //! # How the folder is laid out
 //!
 //! One module per command, each with its own `Args` (clap) and a function `run(Args)`. [`openssl_conf`] reads and writes OpenSSL's
-//! configuration, [`provider`] finds the shared object, [`failure`] is the error type with the exit codes, [`terminal`] decides on colour,
-//! [`interrupt`] is Ctrl-C in the midst of long work.
+//! configuration, [`provider`] finds the shared object, [`failure`] is the error type with the exit codes, [`terminal`] decides on colour, [`shown`] on names that a
+//! terminal would obey, [`interrupt`] is Ctrl-C in the midst of long work.
 //!
 //! # Manners
 //!
@@ -50,6 +50,7 @@ mod reproduce;
 mod run;
 mod serve;
 mod shell;
+mod shown;
 mod simulate;
 mod stats;
 mod terminal;

@@ -4,7 +4,7 @@
 mod support;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, tcgetattr};
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -128,6 +128,31 @@ fn whoever_is_ended_while_asking_leaves_the_terminal_as_it_was() {
         assert_eq!(terminal.ends().signal(), Some(SIGTERM), "{}", terminal.shown());
         assert!(terminal.is_echoing());
     }
+}
+
+/// Shells show what is typed again when they get the terminal (Ctrl-Z), and leave it so when they give it back.
+#[test]
+fn a_prompt_that_was_stopped_asks_again_and_shows_nothing() {
+    let place = Place::new();
+    place.write("file", b"text");
+    let mut terminal = Terminal::start(&place, "encrypt -p file");
+    terminal.awaits("Passphrase: ", 1);
+    for (prompt, times) in [("Passphrase: ", 2), ("Passphrase: ", 3), ("The same again: ", 2)] {
+        terminal.running.signal("STOP");
+        let mut modes = tcgetattr(&terminal.screen).unwrap();
+        modes.local_modes.insert(LocalModes::ECHO);
+        tcsetattr(&terminal.screen, OptionalActions::Now, &modes).unwrap();
+        terminal.running.signal("CONT");
+        terminal.awaits(prompt, times);
+        assert!(!terminal.is_echoing(), "{prompt}");
+        if times == 3 {
+            terminal.types("correct horse\n");
+            terminal.awaits("The same again: ", 1);
+        }
+    }
+    terminal.types("correct horse\n");
+    assert!(terminal.ends().success(), "{}", terminal.shown());
+    assert!(!terminal.shown().contains("horse") && terminal.is_echoing());
 }
 
 /// Asking must not leave the signals' handlers behind.

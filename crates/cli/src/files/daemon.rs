@@ -12,7 +12,6 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
-use std::time::Duration;
 
 /// What the process in the background says once it has mounted.
 const MOUNTED: &[u8] = b"mounted";
@@ -31,14 +30,13 @@ pub(super) fn start(
     target: &Path,
     secret: &SecretBytes,
     options: &MountOptions,
-    idle: Option<Duration>,
     log: Option<&Path>,
 ) -> Result<ExitCode, Failure> {
     let own = std::env::current_exe().map_err(failed("has no executable"))?;
     let mut command = Command::new(own);
     command.args(["mount", "--serve"]).arg(volume).arg(target).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.args(options.is_read_only.then_some("--read-only")).args(options.allows_others.then_some("--allow-other"));
-    if let Some(idle) = idle {
+    if let Some(idle) = options.idle {
         command.arg("--idle").arg(humantime::format_duration(idle).to_string());
     }
     if let Some(log) = log {
@@ -62,13 +60,7 @@ pub(super) fn start(
 }
 
 /// That process.
-pub(super) fn serve(
-    volume: &Path,
-    target: &Path,
-    options: &MountOptions,
-    idle: Option<Duration>,
-    log: Option<&Path>,
-) -> Result<ExitCode, Failure> {
+pub(super) fn serve(volume: &Path, target: &Path, options: &MountOptions, log: Option<&Path>) -> Result<ExitCode, Failure> {
     let mut secret = zeroize::Zeroizing::new(Vec::with_capacity(SECRET_BYTES_MAX as usize));
     io::stdin().lock().take(SECRET_BYTES_MAX).read_to_end(&mut secret).map_err(failed("was told no key"))?;
     rustix::process::setsid().map_err(|error| failed("cannot leave the terminal")(error.into()))?;
@@ -76,7 +68,7 @@ pub(super) fn serve(
     // A working folder would keep its file system busy.
     let (volume, target) = (volume.to_owned(), target.to_owned());
     std::env::set_current_dir("/").map_err(failed("cannot leave its folder"))?;
-    mount::serve(&volume, &target, SecretBytes::from(&secret[..]), options, idle, leave)
+    mount::serve(&volume, &target, SecretBytes::from(&secret[..]), options, leave)
 }
 
 /// Says that it has mounted, and has nothing to do with the terminal from here on.

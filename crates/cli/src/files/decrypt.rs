@@ -6,7 +6,8 @@ use super::keys::KeyArgs;
 use super::tree::{Plan, Way, check_paths};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, failure_between, io_failure, is_other, stream};
-use crate::failure::{Exit, Failure, shown};
+use crate::failure::{Exit, Failure};
+use crate::shown::Shown;
 use crate::terminal::{bytes, say};
 use bywash_client::Client;
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
@@ -90,9 +91,9 @@ impl Run<'_> {
         if args.salvage {
             let targets: HashSet<_> = plan.items.iter().map(|item| &item.target).collect();
             if let Some(item) = plan.items.iter().find(|item| targets.contains(&salvaged(&item.target))) {
-                let (source, saved) = (item.source.display(), salvaged(&item.target));
+                let (source, saved) = (item.source.shown(), salvaged(&item.target));
                 let why = "where what is saved of it would go, the text of another file goes; give them one after the other";
-                return Err(Failure::new(Exit::Usage, format!("{source}: {}: {why}", saved.display())));
+                return Err(Failure::new(Exit::Usage, format!("{source}: {}: {why}", saved.shown())));
             }
         }
         args.work.run(&plan, Some(args.writes), |job| self.file(job))
@@ -112,7 +113,7 @@ impl Run<'_> {
             let (keys, header) = opened.map_err(|error| failure(place, &error))?;
             if !is_stdin && lock_and_look(&source, place, &header).map_err(|error| failure(place, &error))?.is_some() {
                 let why = "its writer was interrupted and left a journal; run `bywash fsck --recover`, or decrypt it to a file";
-                return Err(Failure::new(Exit::Damaged, format!("{}: {why}", place.display())));
+                return Err(Failure::new(Exit::Damaged, format!("{}: {why}", place.shown())));
             }
             let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
             let progress = AtomicU64::new(0);
@@ -149,7 +150,7 @@ impl Run<'_> {
         let header = Header::read(&source).map_err(failed)?;
         if lock_and_look(&source, path, &header).map_err(failed)?.is_some() {
             let why = "its writer was interrupted and left a journal; run `bywash fsck --recover` first";
-            return Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())));
+            return Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.shown())));
         }
         let keys = self.keyring.open(&header).map_err(failed)?;
         let spot = Spot { path: &saved, ..item.target_spot() };
@@ -157,7 +158,7 @@ impl Run<'_> {
         let (checked, places) = fsck::salvage(&self.client, &header, keys, &source, &draft.file, job.progress).map_err(failed)?;
         if checked.damaged == 0 {
             // The disk, or whoever was writing, has thought better of it.
-            tracing::debug!("{}: {why}", path.display());
+            tracing::debug!("{}: {why}", path.shown());
             copy_metadata(&source, &metadata, &draft.file).map_err(|error| io_failure(&item.target, &error))?;
             let bytes = checked.good_bytes;
             return Ok(Outcome::Ready { result: Ready::New(draft), bytes, read: Box::new(metadata), journal: None });
@@ -169,8 +170,8 @@ impl Run<'_> {
             sync_folder_of(spot)
         };
         let published = publish();
-        places.iter().for_each(|place| say!("{}", shown(format!("{}: {place}", path.display()))));
-        let (how_much, good, at) = (how_much(&checked, &places), bytes(checked.good_bytes), saved.display());
+        places.iter().for_each(|place| say!("{}: {place}", path.shown()));
+        let (how_much, good, at) = (how_much(&checked, &places), bytes(checked.good_bytes), saved.shown());
         let is_saved = published.is_ok();
         let what_of_it = match published {
             Ok(()) => format!("{good} of text saved in {at}"),
@@ -179,7 +180,7 @@ impl Run<'_> {
             }
             Err(error) => return Err(io_failure(&saved, &error)),
         };
-        let why = format!("{}: {how_much}; {what_of_it}", path.display());
+        let why = format!("{}: {how_much}; {what_of_it}", path.shown());
         Ok(Outcome::Damaged {
             failure: Failure::new(Exit::Damaged, why),
             bytes: checked.good_bytes,
@@ -211,7 +212,7 @@ impl Run<'_> {
             true => Ok(Outcome::Ready { result: Ready::Kept(file), bytes, read: Box::new(read), journal: None }),
             false => Err(Failure::failed(format!(
                 "{} is there already, and is not its source's text; --force does it anew",
-                item.target.display()
+                item.target.shown()
             ))),
         }
     }

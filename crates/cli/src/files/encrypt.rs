@@ -6,6 +6,7 @@ use super::tree::{Plan, Way, check_paths};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, failure_between, io_failure, is_other, stream};
 use crate::failure::{Exit, Failure};
+use crate::shown::Shown;
 use bywash_client::Client;
 use bywash_files::place::{Draft, complete, open_regular};
 use bywash_files::slot::{Slot, SlotKind};
@@ -162,7 +163,7 @@ impl Run<'_> {
     fn earlier(&self, job: &Job<'_>, source: File, read: Metadata, there: &Metadata) -> Result<Outcome, Failure> {
         use std::os::unix::fs::MetadataExt;
         let target = &job.item.target;
-        let refused = |why: &str| Err(Failure::failed(format!("{} is there already, {why}; --force does it anew", target.display())));
+        let refused = |why: &str| Err(Failure::failed(format!("{} is there already, {why}; --force does it anew", target.shown())));
         if !there.is_file() || (there.mtime(), there.mtime_nsec()) != (read.mtime(), read.mtime_nsec()) {
             return Err(is_other(target));
         }

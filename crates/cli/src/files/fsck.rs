@@ -4,8 +4,9 @@ use super::keys::KeyArgs;
 use super::tree::{Plan, Way, check_paths};
 use super::work::{Job, Outcome, WorkArgs};
 use super::{client, failure, io_failure, volume};
-use crate::failure::{Exit, Failure, shown};
+use crate::failure::{Exit, Failure};
 use crate::shell::print;
+use crate::shown::Shown;
 use crate::terminal::{bytes, say, thousands};
 use bywash_client::Client;
 use bywash_files::container::recover;
@@ -108,7 +109,7 @@ fn check_volume(path: &Path, client: &Client, args: &Args) -> Result<ExitCode, F
     let bar = ProgressBar::new_spinner();
     let mut report = |finding: Finding<'_>| {
         let (status, at, what) = describe(&finding);
-        bar.suspend(|| say!("{}", shown(format!("{}: {what}", at.display()))));
+        bar.suspend(|| say!("{}: {what}", at.shown()));
         if args.work.json() {
             findings.push(json!({ "path": at.to_string_lossy(), "status": status, "what": what }));
         }
@@ -143,7 +144,7 @@ fn check_volume(path: &Path, client: &Client, args: &Args) -> Result<ExitCode, F
             format!("{damaged} places damaged, {interrupted} interrupted; restore what is damaged from a copy")
         }
     };
-    Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())))
+    Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.shown())))
 }
 
 fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Result<Outcome, Failure> {
@@ -160,7 +161,7 @@ fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Resu
     if journals.find(header.salt()).map_err(|error| io_failure(path, &error))?.is_some() {
         if !args.recover {
             let why = "its writer was interrupted and left a journal; give --recover, or open it for writing";
-            return Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.display())));
+            return Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.shown())));
         }
         let locked = open_locked(job.item.source_spot(), is_named, true).map_err(|error| io_failure(path, &error))?;
         // What was opened before may have been replaced since.
@@ -171,12 +172,12 @@ fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Resu
         (file, header, keys) = open().map_err(failed)?;
     }
     let (checked, places) = fsck::damaged_runs(client, &header, keys, &file, u64::MAX, job.progress).map_err(failed)?;
-    places.iter().for_each(|place| say!("{}", shown(format!("{}: {place}", path.display()))));
+    places.iter().for_each(|place| say!("{}: {place}", path.shown()));
     if checked.damaged == 0 {
         return Ok(Outcome::Checked { bytes: checked.good_bytes });
     }
     let way_out = "restore the file from a copy, or save what is good with `bywash decrypt --salvage`";
-    let why = format!("{}: {}; {way_out}", path.display(), how_much(&checked, &places));
+    let why = format!("{}: {}; {way_out}", path.shown(), how_much(&checked, &places));
     Ok(Outcome::Damaged { failure: Failure::new(Exit::Damaged, why), bytes: checked.good_bytes, places, saved: None })
 }
 

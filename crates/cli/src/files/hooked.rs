@@ -3,6 +3,7 @@
 use super::keys::KeyArgs;
 use super::{daemon, volume};
 use crate::failure::{Exit, Failure};
+use crate::shown::Shown;
 use bywash_mount::direct::Direct;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ pub(crate) struct Opened {
 
 /// Opens it.
 pub(crate) fn open(folder: &Path, keys: &KeyArgs) -> Result<Opened, Failure> {
-    let failed = |error: std::io::Error| Failure::new(Exit::RunFailed, format!("--files {}: {error}", folder.display()));
+    let failed = |error: std::io::Error| Failure::new(Exit::RunFailed, format!("--files {}: {error}", folder.shown()));
     bywash_hook::support().map_err(|error| Failure::new(Exit::RunFailed, format!("--files-by hook: {error}")))?;
     let folder = folder.canonicalize().map_err(failed)?;
     let root = volume::root(&folder)?;

@@ -5,6 +5,7 @@ use super::tree::{Item, Plan, Way, check_paths};
 use super::{client, failure, io_failure, volume};
 use crate::failure::Failure;
 use crate::shell::print;
+use crate::shown::Shown;
 use crate::terminal::{Style, bytes, say, thousands};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
@@ -226,8 +227,8 @@ impl Told {
             "volume" => "volume",
             _ => "volume of gocryptfs",
         };
-        let by = self.made_by.as_ref().map_or_else(String::new, |name| format!(", made by {}", one_line(name)));
-        let mut text = format!("{}: {what}, format version {}{by}\n", one_line(&self.path), self.version);
+        let by = self.made_by.as_ref().map_or_else(String::new, |name| format!(", made by {}", name.shown()));
+        let mut text = format!("{}: {what}, format version {}{by}\n", self.path.shown(), self.version);
         let mut line = |label: &str, says: String| _ = writeln!(text, "  {label:<8}{says}");
         let chunks = self.chunk_bytes.map_or_else(String::new, |size| format!(", {} KiB together", size >> 10));
         match self.cipher {
@@ -246,12 +247,4 @@ impl Told {
         }
         text
     }
-}
-
-/// A text of anybody's, such that it neither begins a line of its own nor is read from right to left.
-fn one_line(text: &str) -> String {
-    let is_turned = |letter: char| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
-    text.chars()
-        .map(|letter| if letter.is_control() || is_turned(letter) { letter.escape_default().to_string() } else { letter.to_string() })
-        .collect()
 }

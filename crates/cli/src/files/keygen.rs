@@ -4,6 +4,7 @@ use super::client;
 use super::keys::identities;
 use crate::failure::Failure;
 use crate::shell::print;
+use crate::shown::Shown;
 use crate::terminal::say;
 use bywash_files::{Identity, KEY_BYTES, nonce};
 use std::fs::File;
@@ -76,7 +77,7 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let written = made.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            Failure::failed(format!("{}: it exists, and a key is never replaced; name another file", path.display()))
+            Failure::failed(format!("{}: it exists, and a key is never replaced; name another file", path.shown()))
         }
         _ => Failure::file("write", path, &error),
     })

@@ -3,6 +3,7 @@
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Held;
 use crate::key::first_line;
+use crate::shown::Shown;
 use bywash_client::Client;
 use bywash_core::{KeyReference, SecretBytes};
 use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient};
@@ -157,6 +158,9 @@ impl SecretArgs {
     fn passphrase(&self, asked: Asked) -> Result<Option<SecretBytes>, Failure> {
         match (&self.passphrase_file, self.passphrase_fd) {
             (Some(_), Some(_)) => Err(Failure::new(Exit::Usage, "a passphrase from a file and one from a descriptor: give one of them")),
+            (Some(_), None) | (None, Some(_)) if self.passphrase => {
+                Err(Failure::new(Exit::Usage, "a passphrase that is given and one to be asked for: give one of them"))
+            }
             (Some(file), None) => first_line("a passphrase", file).map(Some),
             (None, Some(fd)) => first_line("a passphrase", Path::new(&format!("/dev/fd/{fd}"))).map(Some),
             (None, None) if self.passphrase => ask(asked).map(Some),
@@ -291,26 +295,34 @@ fn typed(mut terminal: &File, prompt: &str) -> std::io::Result<SecretBytes> {
     tcsetattr(terminal, OptionalActions::Now, &before)?;
     let held = Held::hold()?;
     // Silent first: who answers a prompt at once is neither shown nor lost.
-    tcsetattr(terminal, OptionalActions::Flush, &silent)?;
-    terminal.write_all(prompt.as_bytes())?;
+    let begin = || {
+        tcsetattr(terminal, OptionalActions::Flush, &silent)?;
+        (&mut &*terminal).write_all(prompt.as_bytes())
+    };
+    begin()?;
     let mut line = Zeroizing::new(Vec::with_capacity(PASSPHRASE_BYTES_MAX as usize));
-    let read = await_line(terminal, &held).and_then(|()| BufReader::new(terminal.take(PASSPHRASE_BYTES_MAX)).read_until(b'\n', &mut line));
+    let read =
+        await_line(terminal, &held, begin).and_then(|()| BufReader::new(terminal.take(PASSPHRASE_BYTES_MAX)).read_until(b'\n', &mut line));
     tcsetattr(terminal, OptionalActions::Now, &before)?;
     terminal.write_all(b"\n")?;
     drop(held);
     read.map(|_| SecretBytes::from(line.strip_suffix(b"\n").unwrap_or(&line)))
 }
 
-/// Returns when a line was typed; an error if a signal came.
-fn await_line(terminal: &File, held: &Held) -> std::io::Result<()> {
-    loop {
-        match poll(&mut [PollFd::new(terminal, PollFlags::IN), PollFd::new(held, PollFlags::IN)], None) {
-            _ if held.came() => return Err(std::io::ErrorKind::Interrupted.into()),
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
+/// Returns when a line was typed; an error if a signal came. A shell to which the terminal was left meanwhile (Ctrl-Z) gives it back as shells have it: then it is begun anew.
+fn await_line(terminal: &File, held: &Held, begin: impl Fn() -> std::io::Result<()>) -> std::io::Result<()> {
+    while !held.came() {
+        if held.went_on() {
+            begin()?;
+        }
+        let mut ends = [PollFd::new(terminal, PollFlags::IN), PollFd::new(held, PollFlags::IN)];
+        match poll(&mut ends, None) {
+            Ok(_) if !ends[0].revents().is_empty() && !held.came() => return Ok(()),
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
+    Err(std::io::ErrorKind::Interrupted.into())
 }
 
 fn read_key_file(path: &Path) -> Result<Zeroizing<[u8; KEY_BYTES]>, Failure> {
@@ -319,7 +331,7 @@ fn read_key_file(path: &Path) -> Result<Zeroizing<[u8; KEY_BYTES]>, Failure> {
     opened.map_err(|error| Failure::file("read", path, &error))?;
     let mut key = Zeroizing::new([0; KEY_BYTES]);
     if bytes.len() != KEY_BYTES {
-        let path = path.display();
+        let path = path.shown();
         return Err(Failure::failed(format!(
             "{path} is no key file: it has not {KEY_BYTES} bytes; make one with `bywash keygen --key-file FILE`"
         )));
@@ -342,6 +354,12 @@ fn read_text(path: &Path) -> Result<Zeroizing<String>, Failure> {
 /// The lines of a text that are neither empty nor comments, with their numbers.
 fn meant(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
+}
+
+/// All that a file names, which is one at least.
+fn some_of<T>(found: impl Iterator<Item = Result<T, Failure>>, none: impl FnOnce() -> String) -> Result<Vec<T>, Failure> {
+    let found: Vec<_> = found.collect::<Result<_, _>>()?;
+    if found.is_empty() { Err(Failure::config(none())) } else { Ok(found) }
 }
 
 /// The name of a key in the broker's vault, if that is what is meant.
@@ -372,11 +390,7 @@ fn recipients(client: &Client, given: &str) -> Result<Vec<Recipient>, Failure> {
     }
     let text = read_text(Path::new(given))?;
     let parse = |(number, line): (usize, &str)| line.trim().parse().map_err(|error| Failure::config(format!("{given}:{number}: {error}")));
-    let found: Vec<_> = meant(&text).map(parse).collect::<Result<_, _>>()?;
-    match found.is_empty() {
-        true => Err(Failure::config(format!("{given}: there is no recipient in it; `bywash keygen` prints one"))),
-        false => Ok(found),
-    }
+    some_of(meant(&text).map(parse), || format!("{given}: there is no recipient in it; `bywash keygen` prints one"))
 }
 
 /// Whether that is how age, ssh or OpenPGP name somebody.
@@ -391,16 +405,12 @@ pub(super) fn identities(client: &Client, path: &Path) -> Result<Vec<Identity>, 
     }
     let text = read_text(path).map_err(|failure| match path.metadata() {
         Ok(there) if there.len() == KEY_BYTES as u64 => {
-            Failure::config(format!("{}: no identity, it seems, but a key file; give it with -k", path.display()))
+            Failure::config(format!("{}: no identity, it seems, but a key file; give it with -k", path.shown()))
         }
         _ => failure,
     })?;
     let parse = |(number, line): (usize, &str)| {
-        Identity::from_secret_text(line.trim()).map_err(|error| Failure::config(format!("{}:{number}: {error}", path.display())))
+        Identity::from_secret_text(line.trim()).map_err(|error| Failure::config(format!("{}:{number}: {error}", path.shown())))
     };
-    let found: Vec<_> = meant(&text).map(parse).collect::<Result<_, _>>()?;
-    match found.is_empty() {
-        true => Err(Failure::config(format!("{}: there is no identity in it; make one with `bywash keygen -o FILE`", path.display()))),
-        false => Ok(found),
-    }
+    some_of(meant(&text).map(parse), || format!("{}: there is no identity in it; make one with `bywash keygen -o FILE`", path.shown()))
 }

@@ -32,6 +32,7 @@ mod work;
 pub(crate) use keys::KeyArgs;
 
 use crate::failure::{Exit, Failure};
+use crate::shown::Shown;
 use bywash_client::Client;
 use bywash_files::Error;
 use std::io::ErrorKind;
@@ -55,7 +56,7 @@ fn failure(path: &Path, error: &Error) -> Failure {
         Error::Io(error) => return io_failure(path, error),
         _ => Exit::Failed,
     };
-    Failure::new(exit, format!("{}: {error}", path.display()))
+    Failure::new(exit, format!("{}: {error}", path.shown()))
 }
 
 /// What stopped the work on a file: what its result has no room for is said of the result.
@@ -87,7 +88,7 @@ fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
         }
         _ => (Exit::Failed, "check the path and its file system"),
     };
-    let failure = Failure::new(exit, format!("{}: {error}; {way_out}", path.display()));
+    let failure = Failure::new(exit, format!("{}: {error}; {way_out}", path.shown()));
     let is_for_all = match error.kind() {
         ErrorKind::QuotaExceeded => true,
         // What has no room for a large file may have some for the next.
@@ -100,5 +101,5 @@ fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
 /// A result that is there already, and is not what this run would make.
 fn is_other(target: &Path) -> Failure {
     let why = "it is there already, and its time or length is not that of this source; give --force to replace it, or choose another name with -o";
-    Failure::failed(format!("{}: {why}", target.display()))
+    Failure::failed(format!("{}: {why}", target.shown()))
 }

@@ -3,6 +3,7 @@
 use super::keys::VolumeArgs;
 use super::{client, daemon, failure, io_failure, volume};
 use crate::failure::{Exit, Failure};
+use crate::shown::Shown;
 use crate::terminal::say;
 use bywash_core::SecretBytes;
 use bywash_files::Aead;
@@ -77,17 +78,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         allows_others: args.allow_other,
         source: absolute(&args.volume)?.display().to_string(),
         turn: None,
+        idle: args.idle,
     };
     if args.serve {
-        return daemon::serve(&args.volume, target, &options, args.idle, args.log.as_deref());
+        return daemon::serve(&args.volume, target, &options, args.log.as_deref());
     }
     check_target(&args.volume, target)?;
     let secret = volume::secret(&args.volume, args.keys.keys())?;
     if args.foreground {
         daemon::log_to_stderr();
-        return serve(&args.volume, target, secret, &options, args.idle, || Ok(()));
+        return serve(&args.volume, target, secret, &options, || Ok(()));
     }
-    daemon::start(&absolute(&args.volume)?, &absolute(target)?, &secret, &options, args.idle, args.log.as_deref())
+    daemon::start(&absolute(&args.volume)?, &absolute(target)?, &secret, &options, args.log.as_deref())
 }
 
 /// Mounts and serves; `mounted` is called in between.
@@ -96,17 +98,12 @@ pub(super) fn serve(
     target: &Path,
     secret: SecretBytes,
     options: &MountOptions,
-    idle: Option<Duration>,
     mounted: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
     let mount = volume::mount_at(volume::root(volume)?, volume, secret, target, options)?;
     daemon::unmount_on_signals(mount.unmounter())?;
-    if let Some(idle) = idle {
-        let unmounter = mount.unmounter();
-        std::thread::spawn(move || unmounter.unmount_when_idle(idle));
-    }
     mounted()?;
-    mount.serve().map_err(|error| Failure::failed(format!("{}: {error}", target.display())))?;
+    mount.serve().map_err(|error| Failure::failed(format!("{}: {error}", target.shown())))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -120,11 +117,11 @@ fn init(args: &Args) -> Result<ExitCode, Failure> {
     let options = Options { aead: args.aead, chunk_size: args.chunk_size, has_plain_names: args.plaintext_names };
     Volume::init(&client, &args.volume, &locks, &options).map_err(|error| match &error {
         bywash_files::Error::Io(io) if matches!(io.kind(), ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty) => {
-            Failure::failed(format!("{}: {io}; name another folder", args.volume.display()))
+            Failure::failed(format!("{}: {io}; name another folder", args.volume.shown()))
         }
         _ => failure(&args.volume, &error),
     })?;
-    let volume = args.volume.display();
+    let volume = args.volume.shown();
     say!(
         "{volume} is a volume now; its key is in {volume}/{}: whoever loses that file loses all, so keep a copy, and copy folders of it with their hidden files",
         bywash_mount::VOLUME_FILE
@@ -145,14 +142,14 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 fn check_target(volume: &Path, target: &Path) -> Result<(), Failure> {
     let entries = target.read_dir().map_err(|error| match error.kind() {
         ErrorKind::NotConnected => {
-            let way_out = format!("`bywash umount {}` takes it away", target.display());
-            Failure::failed(format!("{}: a file system whose process has ended is mounted there; {way_out}", target.display()))
+            let way_out = format!("`bywash umount {}` takes it away", target.shown());
+            Failure::failed(format!("{}: a file system whose process has ended is mounted there; {way_out}", target.shown()))
         }
         _ => io_failure(target, &error),
     })?;
     if absolute(volume)? != absolute(target)? && entries.take(1).count() > 0 {
         let why = "it is not empty, and what is in it could not be seen; name an empty folder";
-        return Err(Failure::new(Exit::Failed, format!("{}: {why}", target.display())));
+        return Err(Failure::new(Exit::Failed, format!("{}: {why}", target.shown())));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::keys::KeyArgs;
 use super::{daemon, volume};
 use crate::failure::{Exit, Failure};
+use crate::shown::Shown;
 use crate::terminal::say;
 use bywash_mount::{MountOptions, Unmounter};
 use std::io::ErrorKind;
@@ -18,7 +19,7 @@ pub(crate) struct Private {
 
 /// Mounts it. This process must have no other thread yet.
 pub(crate) fn enter(folder: &Path, keys: &KeyArgs) -> Result<Private, Failure> {
-    let failed = |error: std::io::Error| Failure::new(Exit::RunFailed, format!("--files {}: {error}", folder.display()));
+    let failed = |error: std::io::Error| Failure::new(Exit::RunFailed, format!("--files {}: {error}", folder.shown()));
     let folder = folder.canonicalize().map_err(failed)?;
     let root = volume::root(&folder)?;
     bywash_mount::private::enter().map_err(failed)?;
@@ -38,7 +39,7 @@ pub(crate) fn enter(folder: &Path, keys: &KeyArgs) -> Result<Private, Failure> {
 impl Private {
     /// Unmounts it, after the program has ended; all is then on the disk.
     pub(crate) fn leave(self) {
-        let folder = self.folder.display();
+        let folder = self.folder.shown();
         let failed = |error: std::io::Error| say!("bywash: --files {folder}: {error}; `bywash fsck` says whether all is well");
         // We stand in it too, perhaps.
         let _ = std::env::set_current_dir("/");

@@ -4,8 +4,9 @@ use super::keys::{KeyArgs, NewKeyArgs};
 use super::tree::{Item, Plan, Way, check_paths, led_to};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, io_failure, volume};
-use crate::failure::{Exit, Failure, shown};
+use crate::failure::{Exit, Failure};
 use crate::shell::print;
+use crate::shown::Shown;
 use crate::terminal::{say, thousands};
 use bywash_client::Client;
 use bywash_files::disk::FolderJournals;
@@ -150,7 +151,7 @@ fn opens_one(plan: &Plan, keyring: &Keyring) -> Result<(), Failure> {
 fn tell(path: &Path) -> Result<(), Failure> {
     let header = File::open(path).map_err(Error::from).and_then(Header::read).map_err(|error| failure(path, &error))?;
     let slots: Vec<_> = header.slots().iter().map(|slot| slot.kind().map_or("something of a later version", SlotKind::describe)).collect();
-    say!("{}", shown(format!("{}: it can be opened with {}", path.display(), slots.join(" or "))));
+    say!("{}: it can be opened with {}", path.shown(), slots.join(" or "));
     Ok(())
 }
 
@@ -220,7 +221,7 @@ impl Run<'_> {
         };
         if self.new.is_empty() && opened.iter().all(|at| removed.contains(at)) {
             let why = "is the one that the key given opens, and nobody has shown a key for another; give one, or a new one";
-            return Err(Failure::new(Exit::Usage, format!("{}: slot {} {why}", path.display(), opened[0] + 1)));
+            return Err(Failure::new(Exit::Usage, format!("{}: slot {} {why}", path.shown(), opened[0] + 1)));
         }
         // What opens a slot already stays there, and has no second one.
         let mut locks = Vec::new();
@@ -228,14 +229,14 @@ impl Run<'_> {
             match keyring.as_ref().and_then(|keyring| keyring.open_all(header).ok()) {
                 Some((_, there)) if args.remove.iter().any(|number| usize::from(*number) - 1 == there[0]) => {
                     let why = format!("slot {} is to be removed, and is what the new key opens", there[0] + 1);
-                    return Err(Failure::new(Exit::Usage, format!("{}: {why}; leave one of them away", path.display())));
+                    return Err(Failure::new(Exit::Usage, format!("{}: {why}; leave one of them away", path.shown())));
                 }
                 Some((_, there)) => removed.retain(|at| *at != there[0]),
                 None => locks.push(lock),
             }
         }
         header.with_slots(keys, &removed, &locks).map_err(|error| match error {
-            Error::BadKey { .. } => Failure::new(Exit::Usage, format!("{}: {error}", path.display())),
+            Error::BadKey { .. } => Failure::new(Exit::Usage, format!("{}: {error}", path.shown())),
             error => failure(path, &error),
         })
     }
@@ -246,7 +247,7 @@ fn gocryptfs(folder: &Path, client: &Client, args: &Args) -> Result<ExitCode, Fa
     if !args.new.is_passphrase_alone() || args.add || args.only || !args.remove.is_empty() {
         let why =
             "a volume of gocryptfs has one passphrase and nothing else; give --new-passphrase, or make a volume with `bywash mount --init`";
-        return Err(Failure::new(Exit::Usage, format!("{}: {why}", folder.display())));
+        return Err(Failure::new(Exit::Usage, format!("{}: {why}", folder.shown())));
     }
     let old = args.keys.passphrase()?;
     if args.new.is_typed() {
@@ -258,7 +259,7 @@ fn gocryptfs(folder: &Path, client: &Client, args: &Args) -> Result<ExitCode, Fa
         let whole = json!({ "files": [{ "source": path.to_string_lossy(), "status": "done" }], "failed": 0 });
         print(format!("{whole:#}\n").as_bytes())?;
     } else {
-        say!("{}: it is opened by the new passphrase", path.display());
+        say!("{}: it is opened by the new passphrase", path.shown());
     }
     volume::remove_leftovers(&path)?;
     Ok(ExitCode::SUCCESS)

@@ -4,6 +4,7 @@ use super::tree::led_to;
 use super::work::{WorkArgs, WriteArgs};
 use super::{failure, io_failure};
 use crate::failure::{Exit, Failure};
+use crate::shown::Shown;
 use bywash_files::Error;
 use bywash_files::place::{Draft, sync_folder_of};
 use std::fs::File;
@@ -62,7 +63,7 @@ impl Sink {
         let failed = |error: std::io::Error| io_failure(path, &error);
         if !replaces && std::fs::metadata(path).map_err(failed)?.file_type().is_block_device() {
             let way_out = "give --force to write over what is on it";
-            return Err(Failure::new(Exit::Usage, format!("{} is a disk; {way_out}", path.display())));
+            return Err(Failure::new(Exit::Usage, format!("{} is a disk; {way_out}", path.shown())));
         }
         File::options().write(true).open(path).map(Self::Open).map_err(failed)
     }

@@ -5,6 +5,7 @@
 
 use super::{SUFFIX, io_failure, volume};
 use crate::failure::{Exit, Failure};
+use crate::shown::Shown;
 use bywash_files::leftover::{Leftover, is_unfinished};
 use bywash_files::place::{Spot, copy_metadata, copy_metadata_of_link, folder_of};
 use bywash_mount::VOLUME_FILE;
@@ -123,7 +124,7 @@ impl Way {
             }
             Way::Decrypt if self.wants(path) => Ok(path.with_extension("")),
             Way::Decrypt => {
-                let why = format!("{}: its name does not end in .{SUFFIX}; say with -o what the text is to be called", path.display());
+                let why = format!("{}: its name does not end in .{SUFFIX}; say with -o what the text is to be called", path.shown());
                 Err(Failure::new(Exit::Usage, why))
             }
             Way::Check => Ok(path.to_owned()),
@@ -145,7 +146,7 @@ impl Plan {
                 }
                 if !recursive {
                     let way_out = "give -R to go through it";
-                    return Err(Failure::new(Exit::Usage, format!("{} is a folder; {way_out}", path.display())));
+                    return Err(Failure::new(Exit::Usage, format!("{} is a folder; {way_out}", path.shown())));
                 }
                 let is_elsewhere = output.is_some() && way != Way::Check;
                 let walk = Walk { named: path.as_path().into(), way, is_elsewhere, output: output.and_then(identity) };
@@ -173,7 +174,7 @@ impl Plan {
         let is_spared = |item: &Item| identity(&item.source).is_some_and(|identity| spared.contains(&identity));
         if let Some(item) = self.items.iter().find(|item| item.is_named() && is_spared(item)) {
             let why = "it is one of the keys given, and would be encrypted for itself and removed; leave it out";
-            return Err(Failure::new(Exit::Usage, format!("{}: {why}", item.source.display())));
+            return Err(Failure::new(Exit::Usage, format!("{}: {why}", item.source.shown())));
         }
         let keys = self.items.extract_if(.., |item| is_spared(item));
         self.passed_over.extend(keys.map(|item| (item.source, "one of the keys given")));
@@ -184,7 +185,7 @@ impl Plan {
     pub(super) fn troubles(&self) -> impl Iterator<Item = (PathBuf, Failure)> {
         let volumes = self.volumes.iter().map(|met| {
             let why = "it is a volume and nothing was done with it here";
-            (met.folder.clone(), Failure::failed(format!("{}: {why}; {}", met.folder.display(), met.way_out)))
+            (met.folder.clone(), Failure::failed(format!("{}: {why}; {}", met.folder.shown(), met.way_out)))
         });
         let suspects = self.suspects.iter().map(|folder| (folder.clone(), volume::suspect(folder)));
         let obstacles = self.obstacles.iter().map(|(path, error)| (path.clone(), io_failure(path, error)));
@@ -207,7 +208,7 @@ impl Plan {
             let place = folder.join(target.file_name().unwrap_or_default());
             match sources.get(&place) {
                 Some(first) if is_file || self.items.iter().any(|item| item.source == *first) => {
-                    let (first, source, target) = (first.display(), source.display(), target.display());
+                    let (first, source, target) = (first.shown(), source.shown(), target.shown());
                     let way_out = "nothing was done; give them one after the other, each with its own -o";
                     return Err(Failure::new(Exit::Usage, format!("{first} and {source} would both become {target}; {way_out}")));
                 }
@@ -375,13 +376,13 @@ fn target_of(
         None => way.rename(path),
         Some(output) if is_folder(output) => Ok(output.join(way.rename(Path::new(path.file_name().unwrap_or_default()))?)),
         Some(output) if is_one_of_many => {
-            Err(Failure::new(Exit::Usage, format!("{} is no folder, and several files are to go there; make it first", output.display())))
+            Err(Failure::new(Exit::Usage, format!("{} is no folder, and several files are to go there; make it first", output.shown())))
         }
         Some(output) if output.as_os_str().as_encoded_bytes().ends_with(b"/") => {
-            Err(Failure::new(Exit::Usage, format!("{} is no folder; make it first, or leave the / at its end away", output.display())))
+            Err(Failure::new(Exit::Usage, format!("{} is no folder; make it first, or leave the / at its end away", output.shown())))
         }
         Some(output) if identity(output).is_some() && identity(output) == identity(path) => {
-            Err(Failure::new(Exit::Usage, format!("{} would be replaced by its own result; choose another name with -o", path.display())))
+            Err(Failure::new(Exit::Usage, format!("{} would be replaced by its own result; choose another name with -o", path.shown())))
         }
         Some(output) => Ok(led_to(output)),
     }

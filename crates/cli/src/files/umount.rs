@@ -2,6 +2,7 @@
 
 use super::io_failure;
 use crate::failure::{Exit, Failure};
+use crate::shown::Shown;
 use crate::terminal::say;
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         (Err(error), None) => return Err(io_failure(target, &error)),
     };
     let Some(volume) = source(&path) else {
-        return Err(Failure::failed(format!("{}: no volume is mounted there; `findmnt -t fuse.bywash` lists what is", target.display())));
+        return Err(Failure::failed(format!("{}: no volume is mounted there; `findmnt -t fuse.bywash` lists what is", target.shown())));
     };
     store(&path)?;
     unmount(&path)?;
@@ -52,13 +53,13 @@ fn store(path: &Path) -> Result<(), Failure> {
         sync().inspect(|()| say!("bywash: note: something that was written earlier could not be stored; who closed it was told so"))
     });
     stored.map_err(|error| {
-        let way_out = format!("it stays mounted: make room and try again; `fusermount3 -u {}` gives that up", path.display());
-        Failure::failed(format!("{}: what was written last cannot be stored ({error}); {way_out}", path.display()))
+        let way_out = format!("it stays mounted: make room and try again; `fusermount3 -u {}` gives that up", path.shown());
+        Failure::failed(format!("{}: what was written last cannot be stored ({error}); {way_out}", path.shown()))
     })
 }
 
 fn unmount(path: &Path) -> Result<(), Failure> {
-    let busy = || Failure::failed(format!("{}: it is in use; `fuser -vm {0}` says by whom", path.display()));
+    let busy = || Failure::failed(format!("{}: it is in use; `fuser -vm {0}` says by whom", path.shown()));
     match rustix::mount::unmount(path, UnmountFlags::NOFOLLOW) {
         Ok(()) => return Ok(()),
         Err(Errno::BUSY) => return Err(busy()),
@@ -75,7 +76,7 @@ fn unmount(path: &Path) -> Result<(), Failure> {
         true => Ok(()),
         // A path may have any words in it.
         false if said.replace(&*path.to_string_lossy(), "").contains("busy") => Err(busy()),
-        false => Err(Failure::failed(format!("{}: {}; only who mounted it can, or root", path.display(), said.trim()))),
+        false => Err(Failure::failed(format!("{}: {}; only who mounted it can, or root", path.shown(), said.trim()))),
     }
 }
 

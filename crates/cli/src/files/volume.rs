@@ -4,6 +4,7 @@ use super::keys::KeyArgs;
 use super::work::told;
 use super::{client, failure, io_failure};
 use crate::failure::{Exit, Failure};
+use crate::shown::Shown;
 use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::Keyring;
@@ -67,7 +68,7 @@ pub(super) fn is_folder_of_one(folder: &Path) -> bool {
 /// What is said of a folder with a volume's key, but not its identity, and with more in it than files of ours.
 pub(super) fn suspect(folder: &Path) -> Failure {
     let why = "a volume's key is in it and not the volume's identity (.bywash-folder, gocryptfs.diriv), so only what ends in .bywash was looked at";
-    Failure::failed(format!("{}: {why}; if it is a volume, restore that from a copy", folder.display()))
+    Failure::failed(format!("{}: {why}; if it is a volume, restore that from a copy", folder.shown()))
 }
 
 /// Whether the volume is meant by a folder that is named: with -R, one that only such a copy was put into is gone through.
@@ -96,7 +97,7 @@ pub(super) fn exchange_passphrase(folder: &Path, old: &[u8], new: &[u8], client:
     let draft = Draft::new(&path).map_err(failed)?;
     if path.is_symlink() {
         let why = "it is a symbolic link, and what it leads to may be another volume's; `gocryptfs -passwd -config` names the file itself";
-        return Err(Failure::failed(format!("{}: {why}", path.display())));
+        return Err(Failure::failed(format!("{}: {why}", path.shown())));
     }
     // gocryptfs makes it such that nobody writes to it.
     let (file, metadata) = open_locked(&path, false, false).map_err(failed)?;
@@ -132,7 +133,7 @@ pub(super) fn remove_leftovers(config: &Path) -> Result<(), Failure> {
 /// Why a file is not replaced by another.
 pub(super) fn several_names(path: &Path) -> Failure {
     let why = "it has several names, and the file under the others would open as before; leave one of them";
-    Failure::failed(format!("{}: {why}", path.display()))
+    Failure::failed(format!("{}: {why}", path.shown()))
 }
 
 fn read_config(folder: &Path) -> Result<(PathBuf, Vec<u8>), Failure> {
@@ -154,15 +155,15 @@ fn config_failure(path: &Path, error: &gocryptfs::Error) -> Failure {
         gocryptfs::Error::Damaged { .. } => Exit::Damaged,
         _ => Exit::Failed,
     };
-    Failure::new(exit, format!("{}: {error}", path.display()))
+    Failure::new(exit, format!("{}: {error}", path.shown()))
 }
 
 /// What the volume file of a folder says.
 pub(super) fn open(folder: &Path, keyring: &Keyring) -> Result<Volume, Failure> {
     Volume::open(&client()?, folder, keyring).map_err(|error| match error {
         bywash_files::Error::Io(error) if error.kind() == ErrorKind::NotFound => {
-            let way_out = format!("make one with `bywash mount --init -p {}`", folder.display());
-            Failure::failed(format!("{}: {error}; check the path, or {way_out}", folder.display()))
+            let way_out = format!("make one with `bywash mount --init -p {}`", folder.shown());
+            Failure::failed(format!("{}: {error}; check the path, or {way_out}", folder.shown()))
         }
         error => failure(&folder.join(bywash_mount::VOLUME_FILE), &error),
     })
@@ -171,7 +172,7 @@ pub(super) fn open(folder: &Path, keyring: &Keyring) -> Result<Volume, Failure> 
 /// Why a volume cannot be read: what is on the disk is not what was written there, or the operating system's reason.
 pub(super) fn damaged_or_refused(folder: &Path, error: &io::Error) -> Failure {
     match error.kind() {
-        ErrorKind::InvalidData => Failure::new(Exit::Damaged, format!("{}: {error}", folder.display())),
+        ErrorKind::InvalidData => Failure::new(Exit::Damaged, format!("{}: {error}", folder.shown())),
         _ => io_failure(folder, error),
     }
 }
@@ -211,7 +212,7 @@ pub(super) fn mount_over_itself(root: OwnedFd, folder: &Path, secret: SecretByte
 }
 
 fn refused(folder: &Path, target: &Path, error: &io::Error) -> Failure {
-    let (folder, target) = (folder.display(), target.display());
+    let (folder, target) = (folder.shown(), target.shown());
     if let Err(device) = std::fs::File::options().read(true).write(true).open("/dev/fuse") {
         let way_out = match device.kind() {
             ErrorKind::PermissionDenied => "let users read and write it (chmod 666 /dev/fuse)",

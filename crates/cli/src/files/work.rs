@@ -2,9 +2,10 @@
 
 use super::io_failure;
 use super::tree::{Item, Plan};
-use crate::failure::{Exit, Failure, shown};
+use crate::failure::{Exit, Failure};
 use crate::interrupt::say_at_interrupt;
 use crate::shell::print;
+use crate::shown::Shown;
 use crate::terminal::{Style, bytes, say, thousands};
 use bywash_files::fsck::DamagedRun;
 use bywash_files::leftover::Leftover;
@@ -250,7 +251,7 @@ impl WorkArgs {
         let failed = lines.iter().filter(|line| line.error.is_some()).count();
         let passed_over = plan.still_passed_over();
         if self.verbose {
-            passed_over.iter().for_each(|(path, why)| say!("{}", shown(format!("{}: passed over: {why}", path.display()))));
+            passed_over.iter().for_each(|(path, why)| say!("{}: passed over: {why}", path.shown()));
         }
         if self.json {
             let files: Vec<_> = lines.iter().map(Line::to_json).collect();
@@ -268,8 +269,8 @@ impl WorkArgs {
         {
             let verified = if verifies { ", is verified" } else { "" };
             let kept =
-                format!("{} was there already{verified} and is kept (--force does it anew, with the keys given now)", target.display());
-            say!("{}", shown(kept));
+                format!("{} was there already{verified} and is kept (--force does it anew, with the keys given now)", target.shown());
+            say!("{kept}");
         } else if lines.len() > 1 || not_begun > 0 || !passed_over.is_empty() {
             let done: u64 = lines.iter().map(|line| line.bytes).sum();
             let before = lines.iter().filter(|line| line.status == "done before").count();
@@ -324,12 +325,12 @@ impl Line {
 pub(super) fn told(leftovers: Vec<Leftover>) -> Vec<(PathBuf, Failure)> {
     let mut stay = Vec::new();
     for Leftover { path, removed } in leftovers {
-        let at = path.display();
+        let at = path.shown();
         match removed {
-            Ok(()) => say!("{}", shown(format!("{at}: left by a run that was killed; removed"))),
+            Ok(()) => say!("{at}: left by a run that was killed; removed"),
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 let way_out = "if that was killed, remove it: it may hold text in the clear, or what other keys open";
-                say!("{}", shown(format!("{at}: another run's, and it may be at work elsewhere; {way_out}")));
+                say!("{at}: another run's, and it may be at work elsewhere; {way_out}");
             }
             Err(error) => {
                 let why = "another run has left it, and it cannot be removed";
@@ -409,7 +410,7 @@ impl Ready {
 fn remove_read(spot: Spot<'_>, read: &Metadata) -> Result<(), Failure> {
     let source = spot.path;
     let failed = |error: io::Error| io_failure(source, &error);
-    let stays = |why: &str| Err(Failure::failed(format!("{}: {why}; not removed", source.display())));
+    let stays = |why: &str| Err(Failure::failed(format!("{}: {why}; not removed", source.shown())));
     let Some(name) = source.file_name() else { return stays("its path has no name at its end") };
     let folder = spot.folder().map_err(failed)?;
     let there = match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {

@@ -41,6 +41,8 @@ pub struct MountOptions {
     pub source: String,
     /// How long new files may wait to be synced, all together; a minute if nothing is said.
     pub turn: Option<Duration>,
+    /// How long nothing may be asked of it, and nothing in it be in use, before it is unmounted; it stays if nothing is said. What the kernel answers from its cache, nobody hears of.
+    pub idle: Option<Duration>,
 }
 
 /// A mounted volume, not served yet.
@@ -48,6 +50,7 @@ pub struct Mounted {
     session: Session<Served>,
     tree: Arc<Tree>,
     point: Arc<Point>,
+    idle: Option<Duration>,
 }
 
 /// Unmounts from another thread.
@@ -76,8 +79,8 @@ impl Unmounter {
         self.tree.end().and(left)
     }
 
-    /// Takes it away once nothing has been asked of it for that long and nothing in it is in use, and returns when it is not there any more. What the kernel answers from its cache, nobody hears of.
-    pub fn unmount_when_idle(&self, idle: Duration) {
+    /// Takes it away once it was idle for that long, and returns when it is not there any more.
+    fn unmount_when_idle(&self, idle: Duration) {
         let (mut asked, mut since) = (self.tree.nodes.asked(), Instant::now());
         while self.point.strong_count() > 0 {
             std::thread::sleep((idle / 4).clamp(IDLE_LOOK_MIN, IDLE_LOOK_MAX));
@@ -128,7 +131,7 @@ pub fn mount(root: OwnedFd, format: Arc<dyn Format>, target: &Path, options: &Mo
     let (connection, point) = Point::take(target, options)?;
     let session = Session::from_fd(Served(tree.clone()), connection, config.acl, config)?;
     tune(&point);
-    Ok(Mounted { session, tree, point: Arc::new(point) })
+    Ok(Mounted { session, tree, point: Arc::new(point), idle: options.idle })
 }
 
 impl Mounted {
@@ -144,6 +147,10 @@ impl Mounted {
     pub fn serve(self) -> io::Result<()> {
         let settling = self.tree.clone();
         let settler = std::thread::Builder::new().name("settler".into()).spawn(move || settling.settle_closed())?;
+        if let Some(idle) = self.idle {
+            let unmounter = self.unmounter();
+            std::thread::Builder::new().name("idle".into()).spawn(move || unmounter.unmount_when_idle(idle))?;
+        }
         let served = match self.session.run() {
             // It was unmounted just while a thread was being given a request, one that no program waits for (fuse_dev_do_read).
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
