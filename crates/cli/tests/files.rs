@@ -4,7 +4,7 @@
 mod support;
 
 use bywash_client::{Client, Config};
-use bywash_files::disk::FolderJournals;
+use bywash_files::disk::{FolderJournals, is_journal};
 use bywash_files::{Container, Header, Keyring};
 use std::fs;
 use std::io::Write;
@@ -173,7 +173,7 @@ fn a_file_whose_writer_was_interrupted_is_opened_as_its_journal_says() {
     let mut keyring = Keyring::new();
     keyring.add_key_file(&fs::read(place.at("key")).unwrap().try_into().unwrap());
     let header = Header::read(open()).unwrap();
-    let (client, journals) = (Client::new(Config::default()), Arc::new(FolderJournals::beside(&sealed)));
+    let (client, journals) = (Client::new(Config::default()), Arc::new(FolderJournals::beside(&sealed).unwrap()));
     let container = Container::open_rw(&client, &header, keyring.open(&header).unwrap(), Arc::new(open()), journals).unwrap();
     container.write_at(&new[150_000..], 150_000).unwrap();
     container.set_len(new.len() as u64).unwrap();
@@ -193,6 +193,14 @@ fn a_file_whose_writer_was_interrupted_is_opened_as_its_journal_says() {
     assert!(fs::read(place.at("back")).unwrap() == new);
     fs::remove_file(place.at("back")).unwrap();
     assert!(place.refused(&["decrypt", "-o", "-", "file.bywash"], 8, "journal").stdout.is_empty());
+    // Without it the file would be a mixture of two states.
+    fs::remove_file(place.at("file")).unwrap();
+    let journal =
+        fs::read_dir(place.folder.path()).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.file_name().is_some_and(is_journal));
+    let journal = journal.unwrap();
+    let passed = succeed(&mut place.bywash(&["encrypt", "-R", "-v", "--remove-source", "."]));
+    assert!(stderr(&passed).contains("passed over: the journal of a file") && journal.exists(), "{}", stderr(&passed));
+    place.refused(&["encrypt", journal.to_str().unwrap()], 2, "is the journal of a file");
     succeed(&mut place.bywash(&["decrypt", "--remove-source", "file.bywash", "-o", "back"]));
     assert!(fs::read(place.at("back")).unwrap() == new);
     assert!(!sealed.exists());

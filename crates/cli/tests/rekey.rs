@@ -471,9 +471,9 @@ fn volumes_are_not_taken_apart() {
     // Nor is a key encrypted for itself and removed.
     fs::copy(place.at("key"), place.at("out/key")).unwrap();
     let told = stderr(&shell.run("encrypt -R -v --remove-source -k out/key out"));
-    assert!(place.at("out/key").exists() && told.contains("out/key: passed over: one of the keys given"), "{told}");
+    assert!(place.at("out/key").exists() && told.contains("out/key: passed over: one of the keys for what is encrypted"), "{told}");
     assert!(place.at("out/file.bywash").exists() && !place.at("out/file").exists());
-    shell.refused("encrypt --remove-source -k out/key out/key", 2, "would be encrypted for itself and removed");
+    shell.refused("encrypt --remove-source -k out/key out/key", 2, "would be encrypted with it and removed");
 }
 
 #[test]

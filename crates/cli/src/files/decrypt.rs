@@ -3,8 +3,8 @@
 use super::engines::EngineArgs;
 use super::fsck::how_much;
 use super::keys::KeyArgs;
-use super::tree::{Plan, Way, check_paths};
-use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
+use super::tree::{Plan, Way, check_paths, refuse_to_replace};
+use super::work::{Job, Journal, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, failure_between, io_failure, is_other, stream};
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
@@ -88,6 +88,9 @@ impl Run<'_> {
             return self.stream(is_stdin);
         }
         let plan = Plan::new(&args.paths, Way::Decrypt, args.recursive, args.output.as_deref())?;
+        if args.writes.replaces() {
+            refuse_to_replace(plan.items.iter().map(|item| &*item.target), &args.keys.secret_files())?;
+        }
         if args.salvage {
             let targets: HashSet<_> = plan.items.iter().map(|item| &item.target).collect();
             if let Some(item) = plan.items.iter().find(|item| targets.contains(&salvaged(&item.target))) {
@@ -105,13 +108,13 @@ impl Run<'_> {
             return Err(Failure::new(Exit::Usage, "--salvage needs a file, not a stream; name it, and one to write to"));
         }
         let stdin = [PathBuf::from("stdin")];
-        let sink = stream::Sink::new(self.args.output.as_deref(), self.args.writes.replaces())?;
+        let sink = stream::Sink::new(self.args.output.as_deref(), self.args.writes.replaces(), &self.args.keys.secret_files())?;
         for place in if is_stdin { &stdin[..] } else { &self.args.paths } {
             let opened = if is_stdin { stream::stdin() } else { File::open(place) };
             let mut source = opened.map_err(|error| io_failure(place, &error))?;
             let opened = Header::read(&mut source).and_then(|header| Ok((self.keyring.open(&header)?, header)));
             let (keys, header) = opened.map_err(|error| failure(place, &error))?;
-            if !is_stdin && lock_and_look(&source, place, &header).map_err(|error| failure(place, &error))?.is_some() {
+            if !is_stdin && lock_and_look(&source, place.into(), &header).map_err(|error| failure(place, &error))?.is_some() {
                 let why = "its writer was interrupted and left a journal; run `bywash fsck --recover`, or decrypt it to a file";
                 return Err(Failure::new(Exit::Damaged, format!("{}: {why}", place.shown())));
             }
@@ -127,7 +130,7 @@ impl Run<'_> {
         let item = job.item;
         let (source, metadata) = open_regular(item.source_spot(), item.is_named()).map_err(|error| io_failure(&item.source, &error))?;
         let header = Header::read(&source).map_err(|error| failure(&item.source, &error))?;
-        if let Ok(there) = std::fs::symlink_metadata(&item.target)
+        if let Some(there) = item.there()
             && !self.args.writes.replaces()
         {
             return self.earlier(job, source, metadata, &header, &there);
@@ -148,7 +151,7 @@ impl Run<'_> {
         let failed = |error: Error| failure_between(path, &saved, &error);
         let (source, metadata) = open_regular(item.source_spot(), item.is_named()).map_err(|error| io_failure(path, &error))?;
         let header = Header::read(&source).map_err(failed)?;
-        if lock_and_look(&source, path, &header).map_err(failed)?.is_some() {
+        if lock_and_look(&source, item.source_spot(), &header).map_err(failed)?.is_some() {
             let why = "its writer was interrupted and left a journal; run `bywash fsck --recover` first";
             return Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.shown())));
         }
@@ -202,7 +205,7 @@ impl Run<'_> {
             return Ok(Outcome::WasDone { bytes });
         }
         let (file, _) = open_regular(item.target_spot(), false).map_err(|error| io_failure(&item.target, &error))?;
-        if lock_and_look(&source, &item.source, header).map_err(|error| failed(&error))?.is_some() {
+        if lock_and_look(&source, item.source_spot(), header).map_err(|error| failed(&error))?.is_some() {
             // What that holds counts, and lengths say nothing.
             return Err(is_other(&item.target));
         }
@@ -217,7 +220,7 @@ impl Run<'_> {
         }
     }
 
-    /// Writes a file's text; its length, and the journal that belongs to the file, if it has one.
+    /// Writes a file's text; its length, and the file's journal, if it has one.
     fn open(
         &self,
         job: &Job<'_>,
@@ -225,9 +228,9 @@ impl Run<'_> {
         metadata: &Metadata,
         header: &Header,
         draft: &Draft,
-    ) -> Result<(u64, Option<PathBuf>), Error> {
+    ) -> Result<(u64, Option<Journal>), Error> {
         let keys = self.keyring.open(header)?;
-        let journals = lock_and_look(&source, &job.item.source, header)?;
+        let journals = lock_and_look(&source, job.item.source_spot(), header)?;
         let source = Arc::new(source);
         let (threads, ignored) = (job.threads(metadata.len()), AtomicU64::new(0));
         let verifies = self.args.writes.verifies();
@@ -236,7 +239,7 @@ impl Run<'_> {
             let container = Container::open(&self.client, header, keys, source.clone(), &journals)?;
             let len = copy_text(&container, &draft.file, job.progress)?;
             complete(&source, metadata, &draft.file, verifies, || is_text_of(&container, &draft.file))?;
-            return Ok((len, Some(journals.path(header.salt()))));
+            return Ok((len, Some(Journal { journals, salt: *header.salt() })));
         }
         let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
         let len = Whole::new(&sealer, header, threads, job.progress).open(&source, &draft.file)?;
@@ -247,9 +250,9 @@ impl Run<'_> {
 }
 
 /// Keeps writers away from a file, and then, so that none makes it in between, looks for the journal of one that was interrupted.
-fn lock_and_look(source: &File, path: &Path, header: &Header) -> Result<Option<FolderJournals>, Error> {
+fn lock_and_look(source: &File, spot: Spot<'_>, header: &Header) -> Result<Option<FolderJournals>, Error> {
     Disk::lock(source, Access::Read)?;
-    let journals = FolderJournals::beside(path);
+    let journals = FolderJournals::beside(spot)?;
     Ok(journals.find(header.salt())?.map(|_| journals))
 }
 

@@ -1,8 +1,8 @@
 //! `bywash encrypt`
 
 use super::engines::EngineArgs;
-use super::keys::LockArgs;
-use super::tree::{Plan, Way, check_paths};
+use super::keys::{LockArgs, Locks};
+use super::tree::{Plan, Way, check_paths, refuse_to_replace};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, failure_between, io_failure, is_other, stream};
 use crate::failure::{Exit, Failure};
@@ -10,7 +10,7 @@ use crate::shown::Shown;
 use bywash_client::Client;
 use bywash_files::place::{Draft, complete, open_regular};
 use bywash_files::slot::{Slot, SlotKind};
-use bywash_files::{Aead, Error, FileKeys, Header, Keyring, Lock, NonceSource, Sealer, Whole, geometry, new_file};
+use bywash_files::{Aead, Error, FileKeys, Header, NonceSource, Sealer, Whole, geometry, new_file};
 use std::fs::{File, Metadata};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -77,9 +77,7 @@ pub(super) fn chunk_size(text: &str) -> Result<usize, String> {
 struct Run<'a> {
     args: &'a Args,
     client: Client,
-    locks: Vec<Lock>,
-    /// Knows files of an earlier run again.
-    keyring: Keyring,
+    made_for: Locks,
     nonces: Arc<NonceSource>,
 }
 
@@ -89,8 +87,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let is_stdin = stream::is_stdin(&args.paths);
     check_paths(&args.paths)?;
     let client = client()?;
-    let (locks, keyring) = args.locks.locks(&client)?;
-    args.engines.with(client, |client| Run { args, client, locks, keyring, nonces: Arc::new(NonceSource::new()) }.all(is_stdin))
+    let made_for = args.locks.locks(&client)?;
+    args.engines.with(client, |client| Run { args, client, made_for, nonces: Arc::new(NonceSource::new()) }.all(is_stdin))
 }
 
 impl Run<'_> {
@@ -100,14 +98,18 @@ impl Run<'_> {
             return self.stream(is_stdin);
         }
         let mut plan = Plan::new(&args.paths, Way::Encrypt, args.recursive, args.output.as_deref())?;
+        let keys = args.locks.secret_files();
         if args.writes.removes() {
-            plan.spare(args.locks.secret_files())?;
+            plan.spare(&keys, &self.made_for.recipients)?;
+        }
+        if args.writes.replaces() {
+            refuse_to_replace(plan.items.iter().map(|item| &*item.target), &keys)?;
         }
         args.work.run(&plan, Some(args.writes), |job| self.file(job))
     }
 
     fn new_header(&self) -> Result<(Header, Sealer), Error> {
-        let (keys, slots) = new_file(&self.locks)?;
+        let (keys, slots) = new_file(&self.made_for.locks)?;
         let header = Header::new(self.args.aead, self.args.chunk_size, slots, &keys)?;
         Ok((header, self.sealer(self.args.aead, keys)))
     }
@@ -132,7 +134,7 @@ impl Run<'_> {
             _ => return Err(Failure::new(Exit::Usage, "several files do not go into one stream; use tar, or leave -o away")),
         };
         let source = source.map_err(|error| io_failure(place, &error))?;
-        let sink = stream::Sink::new(output, self.args.writes.replaces())?;
+        let sink = stream::Sink::new(output, self.args.writes.replaces(), &self.args.locks.secret_files())?;
         sink.write(place, |target| whole.seal_stream(source, target))?;
         Ok(ExitCode::SUCCESS)
     }
@@ -140,7 +142,7 @@ impl Run<'_> {
     fn file(&self, job: &Job<'_>) -> Result<Outcome, Failure> {
         let item = job.item;
         let (source, metadata) = open_regular(item.source_spot(), item.is_named()).map_err(|error| io_failure(&item.source, &error))?;
-        if let Ok(there) = std::fs::symlink_metadata(&item.target)
+        if let Some(there) = item.there()
             && !self.args.writes.replaces()
         {
             return self.earlier(job, source, metadata, &there);
@@ -172,13 +174,13 @@ impl Run<'_> {
         if there.len() != header.geometry().file_len(read.len()) {
             return Err(is_other(target));
         }
-        if sorted(header.slots().iter().map(Slot::kind)) != sorted(self.locks.iter().map(|lock| Some(lock.kind()))) {
+        if sorted(header.slots().iter().map(Slot::kind)) != sorted(self.made_for.locks.iter().map(|lock| Some(lock.kind()))) {
             return refused("for others, or opens in other ways");
         }
         let bytes = read.len();
-        let keys = match self.keyring.open(&header) {
+        let keys = match self.made_for.keyring.open(&header) {
             Ok(keys) => keys,
-            Err(Error::NoKeyFits { .. }) if !self.keyring.is_empty() => return refused("and what is given now does not open it"),
+            Err(Error::NoKeyFits { .. }) if !self.made_for.keyring.is_empty() => return refused("and what is given now does not open it"),
             Err(Error::NoKeyFits { .. }) if self.args.writes.verifies() => {
                 return refused("and cannot be verified without a key that opens it");
             }

@@ -157,7 +157,7 @@ fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Resu
     };
     let open = || open_regular(job.item.source_spot(), is_named).map_err(Error::from).and_then(|(file, _)| opened(file));
     let (mut file, mut header, mut keys) = open().map_err(failed)?;
-    let journals = FolderJournals::beside(path);
+    let journals = FolderJournals::beside(job.item.source_spot()).map_err(|error| io_failure(path, &error))?;
     if journals.find(header.salt()).map_err(|error| io_failure(path, &error))?.is_some() {
         if !args.recover {
             let why = "its writer was interrupted and left a journal; give --recover, or open it for writing";

@@ -147,7 +147,8 @@ impl Run<'_> {
             let Some((keys, slots)) = opened else { return Ok(()) };
             told.opened_slots = slots;
             // Only the last chunk says that the length is right.
-            Container::open(self.client, &header, keys, Arc::new(file), &FolderJournals::beside(path)).map(drop)
+            let journals = FolderJournals::beside(item.source_spot())?;
+            Container::open(self.client, &header, keys, Arc::new(file), &journals).map(drop)
         });
         Ok((told, proved.err().map(|error| failure(path, &error))))
     }

@@ -6,6 +6,7 @@ use crate::key::first_line;
 use crate::shown::Shown;
 use bywash_client::Client;
 use bywash_core::{KeyReference, SecretBytes};
+use bywash_files::place::{Spot, open_regular};
 use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -19,6 +20,8 @@ use zeroize::Zeroizing;
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// Room for one that does not tell its length, as a pipe.
 const TEXT_BYTES_USUAL: u64 = 1 << 16;
+/// Longest file among sources that is looked at for identities, in bytes.
+const IDENTITY_TEXT_BYTES_MAX: u64 = 1 << 16;
 /// Longest passphrase typed, in bytes.
 const PASSPHRASE_BYTES_MAX: u64 = 4096;
 
@@ -126,7 +129,7 @@ impl NewKeyArgs {
     /// The locks, each with what opens it, if that was given. A passphrase is asked for if nothing was.
     pub(super) fn locks(&self, client: &Client) -> Result<Vec<(Lock, Option<Keyring>)>, Failure> {
         let secrets = SecretArgs { passphrase: self.new_passphrase || self.is_empty(), ..self.secrets() };
-        locks_of(&secrets, &self.new_recipient, NEW, client)
+        locks_of(&secrets, &self.new_recipient, NEW, client).map(|(locks, _)| locks)
     }
 }
 
@@ -145,7 +148,7 @@ impl VolumeArgs {
     /// Who may open a new volume.
     pub(super) fn locks(&self, client: &Client) -> Result<Vec<Lock>, Failure> {
         let args = LockArgs { secrets: self.keys.secrets.clone(), recipient: self.recipient.clone() };
-        args.locks(client).map(|(locks, _)| locks)
+        args.locks(client).map(|found| found.locks)
     }
 
     /// What was given to open it with.
@@ -155,6 +158,12 @@ impl VolumeArgs {
 }
 
 impl SecretArgs {
+    /// The files that they are read from.
+    fn files(&self) -> Vec<PathBuf> {
+        let by_descriptor = self.passphrase_fd.map(descriptor);
+        self.key_file.iter().chain(&self.passphrase_file).cloned().chain(by_descriptor).collect()
+    }
+
     fn passphrase(&self, asked: Asked) -> Result<Option<SecretBytes>, Failure> {
         match (&self.passphrase_file, self.passphrase_fd) {
             (Some(_), Some(_)) => Err(Failure::new(Exit::Usage, "a passphrase from a file and one from a descriptor: give one of them")),
@@ -162,7 +171,7 @@ impl SecretArgs {
                 Err(Failure::new(Exit::Usage, "a passphrase that is given and one to be asked for: give one of them"))
             }
             (Some(file), None) => first_line("a passphrase", file).map(Some),
-            (None, Some(fd)) => first_line("a passphrase", Path::new(&format!("/dev/fd/{fd}"))).map(Some),
+            (None, Some(fd)) => first_line("a passphrase", &descriptor(fd)).map(Some),
             (None, None) if self.passphrase => ask(asked).map(Some),
             (None, None) => Ok(None),
         }
@@ -173,25 +182,37 @@ impl SecretArgs {
     }
 }
 
+/// Who may open what is made.
+pub(super) struct Locks {
+    pub(super) locks: Vec<Lock>,
+    /// With which files of an earlier run are known again.
+    pub(super) keyring: Keyring,
+    /// The recipients among them.
+    pub(super) recipients: Vec<Recipient>,
+}
+
 impl LockArgs {
     /// The files that open what is made.
-    pub(super) fn secret_files(&self) -> impl Iterator<Item = &Path> {
-        self.secrets.key_file.iter().chain(&self.secrets.passphrase_file).map(PathBuf::as_path)
+    pub(super) fn secret_files(&self) -> Vec<PathBuf> {
+        self.secrets.files()
     }
 
-    /// The locks, and a keyring with which files of an earlier run are known again.
-    pub(super) fn locks(&self, client: &Client) -> Result<(Vec<Lock>, Keyring), Failure> {
-        let found = locks_of(&self.secrets, &self.recipient, FIRST, client)?;
+    /// The locks that are asked for.
+    pub(super) fn locks(&self, client: &Client) -> Result<Locks, Failure> {
+        let (found, recipients) = locks_of(&self.secrets, &self.recipient, FIRST, client)?;
         if found.is_empty() {
             return Err(Failure::new(Exit::Usage, "nobody could open it: give -p (a passphrase), -k (a key file) or -r (a recipient)"));
         }
         let (locks, keyrings): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-        Ok((locks, keyrings.into_iter().flatten().collect()))
+        Ok(Locks { locks, keyring: keyrings.into_iter().flatten().collect(), recipients })
     }
 }
 
-/// Each lock that is asked for, once, and what opens it, if that is here.
-fn locks_of(secrets: &SecretArgs, given: &[String], asked: Asked, client: &Client) -> Result<Vec<(Lock, Option<Keyring>)>, Failure> {
+/// Locks, each with what opens it, if that is here.
+type Opened = Vec<(Lock, Option<Keyring>)>;
+
+/// Each lock that is asked for, once; the recipients among them.
+fn locks_of(secrets: &SecretArgs, given: &[String], asked: Asked, client: &Client) -> Result<(Opened, Vec<Recipient>), Failure> {
     let refused = |error: bywash_files::Error| Failure::failed(error.to_string());
     let mut locks = Vec::new();
     if let Some(passphrase) = secrets.passphrase(asked)? {
@@ -216,10 +237,17 @@ fn locks_of(secrets: &SecretArgs, given: &[String], asked: Asked, client: &Clien
             }
         }
     }
-    Ok(locks)
+    Ok((locks, known))
 }
 
 impl KeyArgs {
+    /// The files that open what is there.
+    pub(super) fn secret_files(&self) -> Vec<PathBuf> {
+        let mut files = self.secrets.files();
+        files.extend(self.identity.iter().filter(|identity| in_vault(identity).is_none()).cloned());
+        files
+    }
+
     /// The passphrase alone, for what opens with nothing else; asked for if none was given.
     pub(super) fn passphrase(&self) -> Result<SecretBytes, Failure> {
         if !self.secrets.key_file.is_empty() || !self.identity.is_empty() {
@@ -249,6 +277,11 @@ impl KeyArgs {
         }
         Ok((keyring, passphrase))
     }
+}
+
+/// What a descriptor of this process leads to.
+fn descriptor(number: u32) -> PathBuf {
+    format!("/dev/fd/{number}").into()
 }
 
 /// How a passphrase is asked for.
@@ -396,6 +429,17 @@ fn recipients(client: &Client, given: &str) -> Result<Vec<Recipient>, Failure> {
 /// Whether that is how age, ssh or OpenPGP name somebody.
 fn is_of_others(given: &str) -> bool {
     ["age1", "ssh-", "0x"].iter().any(|start| given.starts_with(start)) || given.contains('@')
+}
+
+/// Whether a file of sources, of that length, has the identity of one of these recipients in it: whoever opens for them needs it.
+pub(super) fn is_identity_of(recipients: &[Recipient], file: Spot<'_>, len: u64) -> bool {
+    if recipients.is_empty() || len > IDENTITY_TEXT_BYTES_MAX {
+        return false;
+    }
+    let mut text = Zeroizing::new(String::with_capacity(len as usize + 1));
+    let read = open_regular(file, false).and_then(|(file, _)| file.take(len).read_to_string(&mut text));
+    let mut identities = meant(&text).filter_map(|(_, line)| Identity::from_secret_text(line.trim()).ok());
+    read.is_ok() && identities.any(|identity| recipients.contains(identity.recipient()))
 }
 
 /// The identities in a file, or the one in the broker's vault.

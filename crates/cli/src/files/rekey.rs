@@ -176,7 +176,7 @@ impl Run<'_> {
         let source = Arc::new(source);
         // Brings into it what a crash left beside it, and looks whether it ends where it should: one that somebody made long would take as much room, and what is cut off is not made to look
         // as if it were looked after.
-        let journals = Arc::new(FolderJournals::beside(path));
+        let journals = Arc::new(FolderJournals::beside(job.item.source_spot()).map_err(|error| io_failure(path, &error))?);
         Container::open_rw(&self.client, &header, keys, source.clone(), journals).map(drop).map_err(failed)?;
         if new == header {
             return Ok(Outcome::WasDone { bytes: metadata.len() });

@@ -1,6 +1,6 @@
 //! stdin and stdout instead of files, on one side or both.
 
-use super::tree::led_to;
+use super::tree::{led_to, refuse_to_replace};
 use super::work::{WorkArgs, WriteArgs};
 use super::{failure, io_failure};
 use crate::failure::{Exit, Failure};
@@ -50,13 +50,14 @@ pub(super) enum Sink {
 }
 
 impl Sink {
-    /// What an output means. What is on a disk is written over only if that is wanted.
-    pub(super) fn new(output: Option<&Path>, replaces: bool) -> Result<Self, Failure> {
+    /// What an output means. What is on a disk is written over only if that is wanted, and none of the keys ever is.
+    pub(super) fn new(output: Option<&Path>, replaces: bool, keys: &[PathBuf]) -> Result<Self, Failure> {
         let Some(path) = output.filter(|output| !is_stdout(Some(output))) else {
             // Without the standard library's line buffer, which would copy and cut.
             let stdout = std::io::stdout().as_fd().try_clone_to_owned();
             return stdout.map(|stdout| Self::Open(stdout.into())).map_err(|error| io_failure(Path::new("stdout"), &error));
         };
+        refuse_to_replace(output.into_iter(), keys)?;
         if !is_stream(output) {
             return Ok(Self::Named { path: led_to(path), replaces });
         }

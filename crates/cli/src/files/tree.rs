@@ -3,16 +3,19 @@
 //! Of a folder, regular files are meant, however deep. Links in it are not followed, so there are no circles; under `-o` they are made again as they are.
 //! Devices, pipes and sockets in it are left alone. What is named on the command line itself may be a link to a file.
 
+use super::keys::is_identity_of;
 use super::{SUFFIX, io_failure, volume};
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
+use bywash_files::Recipient;
+use bywash_files::disk::is_journal;
 use bywash_files::leftover::{Leftover, is_unfinished};
-use bywash_files::place::{Spot, copy_metadata, copy_metadata_of_link, folder_of};
+use bywash_files::place::{Spot, copy_link, copy_metadata, folder_of, make_folder, open_folder};
 use bywash_mount::VOLUME_FILE;
 use bywash_mount::volume::is_volume;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::fs::{DirBuilder, DirEntry, File};
+use std::fs::{DirBuilder, DirEntry, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -27,14 +30,17 @@ pub(super) fn check_paths(paths: &[PathBuf]) -> Result<(), Failure> {
 /// Why a file is passed over that has no name of its own yet.
 const LEFT_UNFINISHED: &str = "left unfinished by another run";
 
+/// Why another one is.
+const A_JOURNAL: &str = "the journal of a file whose writer was interrupted or is at work";
+
 /// A file to be worked on.
 pub(super) struct Item {
     pub(super) source: PathBuf,
     pub(super) target: PathBuf,
     /// The folder that the user named, if the file was found in it; a file that was named itself may be a link.
     found_in: Option<Arc<Path>>,
-    /// Whether its target is beside it.
-    is_beside: bool,
+    /// The folder that was named for its target, or for its source if that is beside it.
+    goes_below: Option<Arc<Path>>,
 }
 
 impl Item {
@@ -48,9 +54,15 @@ impl Item {
         Spot { path: &self.source, below: self.found_in.as_deref() }
     }
 
+    /// What is there already where it goes.
+    pub(super) fn there(&self) -> Option<Metadata> {
+        // Mostly nothing is, which one look says, whatever is on the way.
+        std::fs::symlink_metadata(&self.target).and_then(|_| self.target_spot().metadata()).ok()
+    }
+
     /// Where it goes.
     pub(super) fn target_spot(&self) -> Spot<'_> {
-        Spot { path: &self.target, below: self.found_in.as_deref().filter(|_| self.is_beside) }
+        Spot { path: &self.target, below: self.goes_below.as_deref() }
     }
 }
 
@@ -61,6 +73,24 @@ pub(super) struct Met {
     found_in: Arc<Path>,
     /// What is to be done with it instead.
     way_out: &'static str,
+}
+
+/// What is made again elsewhere, a folder or a link. Links may be put anywhere by whoever owns a source, and with it what was made of it: none is followed below the folders that the user named.
+struct Twin {
+    from: PathBuf,
+    to: PathBuf,
+    /// The folders that the user named.
+    named: [Arc<Path>; 2],
+}
+
+impl Twin {
+    fn source_spot(&self) -> Spot<'_> {
+        Spot { path: &self.from, below: Some(&self.named[0]) }
+    }
+
+    fn target_spot(&self) -> Spot<'_> {
+        Spot { path: &self.to, below: Some(&self.named[1]) }
+    }
 }
 
 /// What is to be done.
@@ -74,11 +104,11 @@ pub(super) struct Plan {
     /// What could not be looked into.
     obstacles: Vec<(PathBuf, io::Error)>,
     /// Folders of sources and of results, outer ones first.
-    folders: Vec<(PathBuf, PathBuf)>,
+    folders: Vec<Twin>,
     /// Those of results that were there and were named: they stay as they are.
     kept: Vec<PathBuf>,
-    /// Links to be made again, from where to where.
-    links: Vec<(PathBuf, PathBuf)>,
+    /// Links to be made again.
+    links: Vec<Twin>,
     /// What runs have left unfinished where this one removes that, each with the folder that the user named.
     unfinished: Vec<(PathBuf, Arc<Path>)>,
     /// Folders with the key of a volume and not its identity, in which there is more than files of ours.
@@ -148,14 +178,24 @@ impl Plan {
                     let way_out = "give -R to go through it";
                     return Err(Failure::new(Exit::Usage, format!("{} is a folder; {way_out}", path.shown())));
                 }
-                let is_elsewhere = output.is_some() && way != Way::Check;
-                let walk = Walk { named: path.as_path().into(), way, is_elsewhere, output: output.and_then(identity) };
+                let output = output.filter(|_| way != Way::Check);
+                let goes_below = output.unwrap_or(path).into();
+                let walk = Walk {
+                    named: path.as_path().into(),
+                    way,
+                    is_elsewhere: output.is_some(),
+                    goes_below,
+                    output: output.and_then(identity),
+                };
                 plan.folder(path, output.unwrap_or(path), &walk);
                 continue;
             }
-            let is_folder = |output: &Path| output.is_dir() || plan.folders.iter().any(|(_, folder)| folder == output);
+            let is_folder = |output: &Path| output.is_dir() || plan.folders.iter().any(|folder| folder.to == output);
             let target = target_of(path, way, output, is_folder, paths.len() > 1)?;
-            plan.items.push(Item { source: path.clone(), target, found_in: None, is_beside: output.is_none() });
+            if way == Way::Encrypt && path.file_name().is_some_and(is_journal) {
+                return Err(Failure::new(Exit::Usage, format!("{} is {A_JOURNAL}, which needs it as it is; leave it out", path.shown())));
+            }
+            plan.items.push(Item { source: path.clone(), target, found_in: None, goes_below: None });
         }
         match way {
             Way::Check => plan.drop_doubles(),
@@ -169,15 +209,19 @@ impl Plan {
     ///
     /// # Errors
     /// If one was named.
-    pub(super) fn spare<'a>(&mut self, files: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
-        let spared: HashSet<_> = files.filter_map(identity).collect();
-        let is_spared = |item: &Item| identity(&item.source).is_some_and(|identity| spared.contains(&identity));
-        if let Some(item) = self.items.iter().find(|item| item.is_named() && is_spared(item)) {
-            let why = "it is one of the keys given, and would be encrypted for itself and removed; leave it out";
+    pub(super) fn spare(&mut self, keys: &[PathBuf], recipients: &[Recipient]) -> Result<(), Failure> {
+        let keys: HashSet<_> = keys.iter().filter_map(|path| identity(path)).collect();
+        let is_spared = |item: &Item| {
+            std::fs::metadata(&item.source).is_ok_and(|found| {
+                keys.contains(&(found.dev(), found.ino())) || is_identity_of(recipients, item.source_spot(), found.len())
+            })
+        };
+        let spared: Vec<_> = self.items.extract_if(.., |item| is_spared(item)).collect();
+        if let Some(item) = spared.iter().find(|item| item.is_named()) {
+            let why = "it is one of the keys for what is encrypted, and would be encrypted with it and removed; leave it out";
             return Err(Failure::new(Exit::Usage, format!("{}: {why}", item.source.shown())));
         }
-        let keys = self.items.extract_if(.., |item| is_spared(item));
-        self.passed_over.extend(keys.map(|item| (item.source, "one of the keys given")));
+        self.passed_over.extend(spared.into_iter().map(|item| (item.source, "one of the keys for what is encrypted")));
         Ok(())
     }
 
@@ -203,7 +247,7 @@ impl Plan {
         let mut folders: HashMap<&Path, PathBuf> = HashMap::new();
         let mut sources: HashMap<PathBuf, &Path> = HashMap::new();
         let items = self.items.iter().map(|item| (&item.source, &item.target, true));
-        for (source, target, is_file) in items.chain(self.links.iter().map(|(from, to)| (from, to, false))) {
+        for (source, target, is_file) in items.chain(self.links.iter().map(|Twin { from, to, .. }| (from, to, false))) {
             let folder = folders.entry(folder_of(target)).or_insert_with_key(|folder| real(folder));
             let place = folder.join(target.file_name().unwrap_or_default());
             match sources.get(&place) {
@@ -220,33 +264,43 @@ impl Plan {
     }
 
     fn make_folders_and_links(&mut self) -> Result<(), (PathBuf, io::Error)> {
-        let results: HashSet<&Path> = self.folders.iter().map(|(_, to)| to.as_path()).collect();
-        for (_, to) in &self.folders {
-            let failed = |error| (to.clone(), error);
-            if to.is_dir() {
-                // One that is in another was made by this run, or by one that was interrupted before it had its mode.
-                if to.parent().is_none_or(|outer| !results.contains(outer)) {
-                    self.kept.push(to.clone());
+        let mut made_in = None;
+        for folder in &self.folders {
+            if *folder.to != *folder.named[1] {
+                match make_folder(folder.target_spot()) {
+                    Ok(is_new) => made_in = made_in.or(is_new.then_some(folder)),
+                    Err(error) => self.obstacles.push((folder.to.clone(), error)),
                 }
-                continue;
+            } else if folder.to.is_dir() {
+                self.kept.push(folder.to.clone());
+            } else {
+                // What is in it is nobody's business before it is there; what its source's mode is it gets at the end, since that may forbid to write.
+                let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder.to);
+                made.map_err(|error| (folder.to.clone(), error))?;
+                made_in = Some(folder);
             }
-            // What is in it is nobody's business before it is there; what its source's mode is it gets at the end, since that may forbid to write.
-            DirBuilder::new().recursive(true).mode(0o700).create(to).map_err(failed)?;
         }
-        for (from, to) in &self.links {
-            copy_link(from, to).map_err(|error| (to.clone(), error))?;
+        for link in &self.links {
+            if let Err(error) = copy_link(link.source_spot(), link.target_spot()) {
+                self.obstacles.push((link.to.clone(), error));
+            }
         }
-        Ok(())
+        // A file that is there for good needs its folders to be. One call for all of them, as for batches of files.
+        let Some(folder) = made_in else { return Ok(()) };
+        let synced = open_folder(&folder.to, Some(&folder.named[1])).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
+        synced.map_err(|error| (folder.to.clone(), error))
     }
 
     /// Gives the folders of results what their sources have, owner, mode, times and extended attributes, inner ones first.
     pub(super) fn finish_folders(&self) -> Vec<(PathBuf, io::Error)> {
-        let give = |(from, to): &(PathBuf, PathBuf)| {
-            let (from, to) = (File::open(from)?, File::open(to)?);
+        let give = |folder: &Twin| {
+            let [from, to] =
+                [(&folder.from, &folder.named[0]), (&folder.to, &folder.named[1])].map(|(folder, named)| open_folder(folder, Some(named)));
+            let (from, to) = (from?, to?);
             copy_metadata(&from, &from.metadata()?, &to)
         };
-        let folders = self.folders.iter().rev().filter(|(_, to)| !self.kept.contains(to));
-        folders.filter_map(|folder| Some((folder.1.clone(), give(folder).err()?))).collect()
+        let folders = self.folders.iter().rev().filter(|folder| !self.kept.contains(&folder.to));
+        folders.filter_map(|folder| Some((folder.to.clone(), give(folder).err()?))).collect()
     }
 
     /// The volume files of volumes that were met, among the files.
@@ -255,7 +309,7 @@ impl Plan {
         self.volumes = others;
         for Met { folder, found_in, .. } in volumes {
             let path = folder.join(VOLUME_FILE);
-            self.items.push(Item { source: path.clone(), target: path, found_in: Some(found_in), is_beside: true });
+            self.items.push(Item { source: path.clone(), target: path, goes_below: Some(found_in.clone()), found_in: Some(found_in) });
         }
         self.drop_doubles();
     }
@@ -281,7 +335,7 @@ impl Plan {
             return self.volumes.push(Met { folder: folder.to_owned(), found_in: walk.named.clone(), way_out: walk.way.of_volumes() });
         }
         if walk.is_elsewhere {
-            self.folders.push((folder.to_owned(), target.to_owned()));
+            self.folders.push(walk.twin(folder, target));
         }
         let mut entries: Vec<_> = match std::fs::read_dir(folder).and_then(Iterator::collect::<Result<_, _>>) {
             Ok(entries) => entries,
@@ -310,10 +364,13 @@ impl Plan {
         } else if kind.is_file() && walk.removes_leftovers() && is_unfinished(&entry.file_name()) {
             self.unfinished.push((path.clone(), walk.named.clone()));
             self.passed_over.push((path, LEFT_UNFINISHED));
+        } else if kind.is_file() && walk.way == Way::Encrypt && is_journal(&entry.file_name()) {
+            self.passed_over.push((path, A_JOURNAL));
         } else if kind.is_file() && walk.way.wants(&path) && !is_unfinished(&entry.file_name()) {
             match walk.way.rename(&beside) {
                 Ok(target) => {
-                    self.items.push(Item { source: path, target, found_in: Some(walk.named.clone()), is_beside: !walk.is_elsewhere })
+                    let (found_in, goes_below) = (Some(walk.named.clone()), Some(walk.goes_below.clone()));
+                    self.items.push(Item { source: path, target, found_in, goes_below });
                 }
                 Err(_) => self.passed_over.push((path, "there is no name for its result")),
             }
@@ -327,7 +384,7 @@ impl Plan {
                 () => "not encrypted, by its name",
             };
             if kind.is_symlink() && walk.is_elsewhere {
-                self.links.push((path.clone(), beside));
+                self.links.push(walk.twin(&path, &beside));
             }
             self.passed_over.push((path, why));
         }
@@ -342,11 +399,17 @@ struct Walk {
     way: Way,
     /// Whether results go somewhere else than beside their sources.
     is_elsewhere: bool,
+    /// The folder of results that the user named, or that of the sources if they go beside them.
+    goes_below: Arc<Path>,
     /// The folder of results, if it is there already.
     output: Option<(u64, u64)>,
 }
 
 impl Walk {
+    fn twin(&self, from: &Path, to: &Path) -> Twin {
+        Twin { from: from.to_owned(), to: to.to_owned(), named: [self.named.clone(), self.goes_below.clone()] }
+    }
+
     /// Whether what is left unfinished goes: it is where results are written, or may hold what is to be encrypted.
     fn removes_leftovers(&self) -> bool {
         match self.way {
@@ -388,6 +451,16 @@ fn target_of(
     }
 }
 
+/// What opens other files is not replaced by a result.
+pub(super) fn refuse_to_replace<'a>(mut targets: impl Iterator<Item = &'a Path>, keys: &[PathBuf]) -> Result<(), Failure> {
+    let keys: HashSet<_> = keys.iter().filter_map(|path| identity(path)).collect();
+    let replaced = targets.find(|target| identity(target).is_some_and(|identity| keys.contains(&identity)));
+    replaced.map_or(Ok(()), |path| {
+        let why = "it is one of the keys given, and would be replaced by a result; nothing was done, choose another place with -o";
+        Err(Failure::new(Exit::Usage, format!("{}: {why}", path.shown())))
+    })
+}
+
 /// Where an output is that is a link: who names it means that.
 pub(super) fn led_to(output: &Path) -> PathBuf {
     let is_link = std::fs::symlink_metadata(output).is_ok_and(|there| there.is_symlink());
@@ -398,17 +471,6 @@ pub(super) fn led_to(output: &Path) -> PathBuf {
 /// What a folder is, whatever its path.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
-}
-
-fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
-    let leads_to = std::fs::read_link(from)?;
-    match std::os::unix::fs::symlink(&leads_to, to) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && std::fs::read_link(to).is_ok_and(|there| there == leads_to) => Ok(()),
-        outcome => {
-            outcome?;
-            copy_metadata_of_link(from, to)
-        }
-    }
 }
 
 /// A folder without links and dots in its path, whether it is there already or not.

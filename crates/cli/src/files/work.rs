@@ -7,6 +7,7 @@ use crate::interrupt::say_at_interrupt;
 use crate::shell::print;
 use crate::shown::Shown;
 use crate::terminal::{Style, bytes, say, thousands};
+use bywash_files::disk::{FolderJournals, Journals};
 use bywash_files::fsck::DamagedRun;
 use bywash_files::leftover::Leftover;
 use bywash_files::place::{Draft, Spot, folder_of, sync_folder_of};
@@ -80,13 +81,19 @@ impl WriteArgs {
 /// What became of a file.
 pub(super) enum Outcome {
     /// Written, or found and compared with its source; `read` is of that as it was opened, `journal` what goes when it goes.
-    Ready { result: Ready, bytes: u64, read: Box<Metadata>, journal: Option<PathBuf> },
+    Ready { result: Ready, bytes: u64, read: Box<Metadata>, journal: Option<Journal> },
     /// It was there already, from an earlier run.
     WasDone { bytes: u64 },
     /// Looked at, all of it.
     Checked { bytes: u64 },
     /// Damaged in these places; `saved` is where what is good has gone.
     Damaged { failure: Failure, bytes: u64, places: Vec<DamagedRun>, saved: Option<PathBuf> },
+}
+
+/// The journal of a source.
+pub(super) struct Journal {
+    pub(super) journals: FolderJournals,
+    pub(super) salt: [u8; 32],
 }
 
 /// A result on its way to the disk.
@@ -161,7 +168,7 @@ struct Finished<'a> {
     result: Ready,
     bytes: u64,
     read: Box<Metadata>,
-    journal: Option<PathBuf>,
+    journal: Option<Journal>,
 }
 
 impl WorkArgs {
@@ -372,7 +379,7 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
         let folder = folder_of(&item.target);
         let removed = match unsynced.get(folder) {
             Some(error) => Err(io_failure(folder, error)),
-            None if writes.remove_source => remove_read(item.source_spot(), &read).and_then(|()| remove_journal(journal.as_deref())),
+            None if writes.remove_source => remove_read(item.source_spot(), &read).and_then(|()| remove_journal(item, journal.as_ref())),
             None => Ok(()),
         };
         match removed {
@@ -441,8 +448,9 @@ fn remove_read(spot: Spot<'_>, read: &Metadata) -> Result<(), Failure> {
 }
 
 /// Removes the journal of a file that is gone.
-fn remove_journal(journal: Option<&Path>) -> Result<(), Failure> {
-    journal.map_or(Ok(()), |path| std::fs::remove_file(path).map_err(|error| io_failure(path, &error)))
+fn remove_journal(item: &Item, journal: Option<&Journal>) -> Result<(), Failure> {
+    let removed = journal.map_or(Ok(()), |Journal { journals, salt }| journals.remove(salt));
+    removed.map_err(|error| Failure::failed(format!("{}: its journal cannot be removed ({error}); remove it", item.source.shown())))
 }
 
 fn is_one_file_system(batch: &[Finished<'_>]) -> bool {

@@ -2,14 +2,17 @@
 
 use crate::header::Header;
 use crate::leftover::is_unfinished;
-use crate::place::{folder_of, open_regular, open_regular_rw};
+use crate::place::{Spot, folder_of, open_folder};
 use core::ops::Range;
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-use std::fs::{File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What a file is opened for.
@@ -193,64 +196,108 @@ pub trait Journals: Send + Sync {
 /// What the name of a journal begins with.
 pub const JOURNAL_PREFIX: &str = ".bywash-journal-";
 
+/// Bytes of a salt that a journal's name has.
+const NAMED_BYTES: usize = 16;
+/// Of the files that a journal may belong to, so many are told of: one more than one is too many.
+const OWNERS_MAX: usize = 3;
+
+/// Whether that is what journals are called.
+pub fn is_journal(name: &OsStr) -> bool {
+    let digits = name.as_bytes().strip_prefix(JOURNAL_PREFIX.as_bytes());
+    digits.is_some_and(|digits| digits.len() == 2 * NAMED_BYTES && digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')))
+}
+
 /// Journals in a folder, as `.bywash-journal-` and the first 16 bytes of the salt in hexadecimal digits.
-pub struct FolderJournals(PathBuf);
+pub struct FolderJournals {
+    path: PathBuf,
+    /// What is there now, whatever the path leads to later.
+    folder: Option<File>,
+}
 
 impl FolderJournals {
-    /// In that folder.
+    /// In whatever folder has that path when they are looked for.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(folder.into())
+        Self { path: folder.into(), folder: None }
     }
 
-    /// Beside a file; if that is a symbolic link, beside what it leads to: a file has one place for its journal, whatever path it is opened by.
-    pub fn beside(file: &Path) -> Self {
-        let is_link = std::fs::symlink_metadata(file).is_ok_and(|there| there.is_symlink());
-        let real = is_link.then(|| std::fs::canonicalize(file).ok()).flatten();
-        Self(folder_of(real.as_deref().unwrap_or(file)).to_owned())
+    /// In a folder that is open.
+    pub fn within(folder: File) -> Self {
+        Self { path: PathBuf::new(), folder: Some(folder) }
     }
 
-    /// Where the journal of a file with that salt is.
-    pub fn path(&self, salt: &[u8; 32]) -> PathBuf {
-        let digits: String = salt[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        self.0.join(format!("{JOURNAL_PREFIX}{digits}"))
+    /// Beside a file; if that was named and is a symbolic link, beside what it leads to: a file has one place for its journal, whatever path it is opened by.
+    ///
+    /// # Errors
+    /// The operating system's, if the folder cannot be opened.
+    pub fn beside<'a>(file: impl Into<Spot<'a>>) -> io::Result<Self> {
+        let spot = file.into();
+        let is_link = spot.below.is_none() && std::fs::symlink_metadata(spot.path).is_ok_and(|there| there.is_symlink());
+        let real = if is_link { std::fs::canonicalize(spot.path).ok() } else { None };
+        let path = folder_of(real.as_deref().unwrap_or(spot.path)).to_owned();
+        let folder = open_folder(&path, spot.below)?;
+        Ok(Self { path, folder: Some(folder) })
     }
+
+    /// Where one is called so: in the folder if that is open, otherwise by the path.
+    fn place(&self, name: &OsStr) -> (BorrowedFd<'_>, PathBuf) {
+        self.folder.as_ref().map_or_else(|| (CWD, self.path.join(name)), |folder| (folder.as_fd(), name.into()))
+    }
+
+    fn open(&self, name: &OsStr, flags: OFlags) -> io::Result<File> {
+        let (folder, path) = self.place(name);
+        // Without O_NONBLOCK the open of a pipe would wait for a writer.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(folder, path, flags, Mode::RUSR | Mode::WUSR)?.into())
+    }
+
+    fn open_regular(&self, name: &OsStr, flags: OFlags) -> io::Result<File> {
+        let file = self.open(name, flags)?;
+        if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+    }
+}
+
+/// What the journal of a file with that salt is called.
+fn journal_name(salt: &[u8; 32]) -> OsString {
+    let digits: String = salt[..NAMED_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{JOURNAL_PREFIX}{digits}").into()
 }
 
 impl Journals for FolderJournals {
     fn find(&self, salt: &[u8; 32]) -> io::Result<Option<Arc<dyn Disk>>> {
-        let path = self.path(salt);
+        let name = journal_name(salt);
         // On a read-only medium its bytes are all that is needed.
-        let opened = open_regular_rw(&path, false).or_else(|error| match error.kind() {
+        let opened = self.open_regular(&name, OFlags::RDWR).or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => Err(error),
-            _ => open_regular(&path, false),
+            _ => self.open_regular(&name, OFlags::RDONLY),
         });
         match opened {
-            Ok((file, _)) => Ok(Some(Arc::new(file))),
+            Ok(file) => Ok(Some(Arc::new(file))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     fn create(&self, salt: &[u8; 32]) -> io::Result<Arc<dyn Disk>> {
-        let path = self.path(salt);
-        let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path)?;
+        let file = self.open_regular(&journal_name(salt), OFlags::RDWR | OFlags::CREATE)?;
         Disk::lock(&file, Access::Write)?;
         File::set_len(&file, 0)?;
-        File::open(&self.0)?.sync_all()?;
+        self.open(OsStr::new("."), OFlags::DIRECTORY)?.sync_all()?;
         Ok(Arc::new(file))
     }
 
     fn owners(&self, salt: &[u8; 32]) -> io::Result<Vec<PathBuf>> {
         let mut owners = Vec::new();
-        for entry in std::fs::read_dir(&self.0)? {
-            let path = entry?.path();
-            let is_other =
-                path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(JOURNAL_PREFIX.as_bytes()) || is_unfinished(name));
-            let header = || Header::read(open_regular(&path, false)?.0);
+        for entry in rustix::fs::Dir::read_from(self.open(OsStr::new("."), OFlags::DIRECTORY)?)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
             // What a run that was killed has left has never been written to in place.
+            let is_other = name.as_bytes().starts_with(JOURNAL_PREFIX.as_bytes()) || is_unfinished(name);
+            let header = || Header::read(self.open_regular(name, OFlags::RDONLY)?);
             if !is_other && header().is_ok_and(|header| header.salt() == salt) {
-                owners.push(path);
+                owners.push(self.path.join(name));
+            }
+            if owners.len() == OWNERS_MAX {
+                break;
             }
         }
         owners.sort();
@@ -258,8 +305,9 @@ impl Journals for FolderJournals {
     }
 
     fn remove(&self, salt: &[u8; 32]) -> io::Result<()> {
-        match std::fs::remove_file(self.path(salt)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        let (folder, path) = self.place(&journal_name(salt));
+        match rustix::fs::unlinkat(folder, path, AtFlags::empty()) {
+            Err(error) if error != Errno::NOENT => Err(error.into()),
             _ => Ok(()),
         }
     }
@@ -272,7 +320,7 @@ mod tests {
     #[test]
     fn a_writer_is_alone_and_is_named_to_others() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(folder.path().join("file")).unwrap();
+        let open = || File::options().read(true).write(true).create(true).truncate(false).open(folder.path().join("file")).unwrap();
         let (reader, other_reader) = (open(), open());
         Disk::lock(&reader, Access::Read).unwrap();
         Disk::lock(&other_reader, Access::Read).unwrap();

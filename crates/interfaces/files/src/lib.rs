@@ -8,7 +8,7 @@
 //! let (client, folder) = (Client::new(Config::default()), tempfile::tempdir()?);
 //! let path = folder.path().join("secret");
 //! let open = || File::options().read(true).write(true).create(true).truncate(false).open(&path);
-//! let journals = Arc::new(FolderJournals::beside(&path));
+//! let journals = Arc::new(FolderJournals::beside(&path)?);
 //!
 //! // One lock may serve many files; each has keys of its own.
 //! let (keys, slots) = new_file(&[Lock::key_file(&[7; 32])])?;

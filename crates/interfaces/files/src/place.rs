@@ -46,22 +46,16 @@ impl Spot<'_> {
     /// # Errors
     /// The operating system's; `ELOOP` where a link is on the way.
     pub fn folder(&self) -> io::Result<File> {
-        let (folder, flags) = (folder_of(self.path), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC);
-        let Some((below, rest)) = self.below.and_then(|below| Some((below, folder.strip_prefix(below).ok()?))) else {
-            return Ok(rustix::fs::open(folder, flags, Mode::empty())?.into());
-        };
-        let named = rustix::fs::open(below, flags, Mode::empty())?;
-        if rest.as_os_str().is_empty() {
-            return Ok(named.into());
-        }
-        match rustix::fs::openat2(&named, rest, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS) {
-            // Kernels before 5.6: folder by folder.
-            Err(Errno::NOSYS) => {
-                let step = |folder, name| rustix::fs::openat(folder, name, flags | OFlags::NOFOLLOW, Mode::empty());
-                Ok(rest.iter().try_fold(named, step)?.into())
-            }
-            opened => Ok(opened?.into()),
-        }
+        open_folder(folder_of(self.path), self.below)
+    }
+
+    /// What has the name; a link is not followed.
+    ///
+    /// # Errors
+    /// The operating system's; `NotFound`.
+    pub fn metadata(&self) -> io::Result<Metadata> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        File::from(rustix::fs::openat(self.folder()?, self.name()?, flags, Mode::empty())?).metadata()
     }
 
     fn name(&self) -> io::Result<&OsStr> {
@@ -81,6 +75,41 @@ pub struct Draft {
 /// The folder that a file is in.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Opens a folder; `below` is as in [`Spot`].
+///
+/// # Errors
+/// The operating system's; `ELOOP` where a link is on the way, or is what has the name.
+pub fn open_folder(folder: &Path, below: Option<&Path>) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Some((below, rest)) = below.and_then(|below| Some((below, folder.strip_prefix(below).ok()?))) else {
+        return Ok(rustix::fs::open(folder, flags, Mode::empty())?.into());
+    };
+    let named = rustix::fs::open(below, flags, Mode::empty())?;
+    if rest.as_os_str().is_empty() {
+        return Ok(named.into());
+    }
+    match rustix::fs::openat2(&named, rest, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS) {
+        // Kernels before 5.6: folder by folder.
+        Err(Errno::NOSYS) => {
+            let step = |folder, name| rustix::fs::openat(folder, name, flags | OFlags::NOFOLLOW, Mode::empty());
+            Ok(rest.iter().try_fold(named, step)?.into())
+        }
+        opened => Ok(opened?.into()),
+    }
+}
+
+/// Makes a folder that only this user looks into, unless there is one; whether there was none.
+///
+/// # Errors
+/// `AlreadyExists` if something else has the name; the operating system's.
+pub fn make_folder(spot: Spot<'_>) -> io::Result<bool> {
+    match rustix::fs::mkdirat(spot.folder()?, spot.name()?, Mode::RWXU) {
+        Err(Errno::EXIST) if spot.metadata()?.is_dir() => Ok(false),
+        Err(Errno::EXIST) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "a folder is to be there, and something else is")),
+        made => Ok(made.map(|()| true)?),
+    }
 }
 
 /// Bytes that are free where a file is, for this user; none if nobody says.
@@ -246,18 +275,24 @@ pub fn copy_metadata(from: &File, metadata: &Metadata, to: &File) -> io::Result<
     Ok(rustix::fs::futimens(to, &Timestamps { last_access, last_modification })?)
 }
 
-/// Gives a symbolic link the times and, where that is permitted, the owner of another.
+/// Makes a symbolic link again elsewhere, with its times and, where that is permitted, its owner. One that is there and leads to the same stays as it is.
 ///
 /// # Errors
-/// The operating system's.
-pub fn copy_metadata_of_link(from: &Path, to: &Path) -> io::Result<()> {
-    let stat = rustix::fs::statat(CWD, from, AtFlags::SYMLINK_NOFOLLOW)?;
+/// `AlreadyExists`; the operating system's.
+pub fn copy_link(from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
+    let (source, target) = (from.folder()?, to.folder()?);
+    let leads_to = rustix::fs::readlinkat(&source, from.name()?, Vec::new())?;
+    match rustix::fs::symlinkat(&leads_to, &target, to.name()?) {
+        Err(Errno::EXIST) if rustix::fs::readlinkat(&target, to.name()?, Vec::new()).is_ok_and(|there| there == leads_to) => return Ok(()),
+        made => made?,
+    }
+    let stat = rustix::fs::statat(&source, from.name()?, AtFlags::SYMLINK_NOFOLLOW)?;
     let (owner, group) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
     // Who may not give it away keeps it.
-    let _ = rustix::fs::chownat(CWD, to, Some(owner), Some(group), AtFlags::SYMLINK_NOFOLLOW);
+    let _ = rustix::fs::chownat(&target, to.name()?, Some(owner), Some(group), AtFlags::SYMLINK_NOFOLLOW);
     let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
     let (last_access, last_modification) = (time(stat.st_atime, stat.st_atime_nsec as _), time(stat.st_mtime, stat.st_mtime_nsec as _));
-    Ok(rustix::fs::utimensat(CWD, to, &Timestamps { last_access, last_modification }, AtFlags::SYMLINK_NOFOLLOW)?)
+    Ok(rustix::fs::utimensat(&target, to.name()?, &Timestamps { last_access, last_modification }, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Attributes that may not be set here, such as security labels, are left out, as `cp -a` does.
@@ -409,6 +444,10 @@ mod tests {
         is_refused(open_regular(spot, false).err().unwrap());
         is_refused(Draft::new(spot).err().unwrap());
         is_refused(sync_folder_of(spot).err().unwrap());
+        is_refused(crate::disk::FolderJournals::beside(spot).err().unwrap());
+        is_refused(spot.metadata().err().unwrap());
+        is_refused(make_folder(spot).err().unwrap());
+        is_refused(open_folder(&tree.join("a/b"), Some(&tree)).err().unwrap());
         // Who names it may mean it.
         assert!(open_regular(&path, true).is_ok() && Draft::new(&path).is_ok());
         symlink(&elsewhere, place.path().join("link")).unwrap();

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,8 +45,6 @@ pub struct Native {
     geometry: Geometry,
     header_len: usize,
     journals: Arc<FolderJournals>,
-    /// Held open, so that the journals are in this folder, whatever is mounted over its name.
-    _journal_folder: OwnedFd,
     /// Whether an earlier run left some.
     has_journals: bool,
     /// None where nothing is written.
@@ -110,8 +108,7 @@ impl Native {
             names,
             geometry: header.geometry(),
             header_len: header.bytes().len(),
-            journals: Arc::new(FolderJournals::new(format!("/proc/self/fd/{}", journals.as_raw_fd()))),
-            _journal_folder: journals,
+            journals: Arc::new(FolderJournals::within(journals.into())),
             has_journals,
             births,
             left,

@@ -74,7 +74,7 @@ impl Volume {
         let (keys, slots) = new_file(locks)?;
         let header = Header::new(options.aead, bywash_files::geometry::CHUNK_BYTES_MIN, slots, &keys)?;
         let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&draft)?;
-        let file = Container::create(client, &header, keys, Arc::new(file), Arc::new(FolderJournals::beside(&draft)))?;
+        let file = Container::create(client, &header, keys, Arc::new(file), Arc::new(FolderJournals::beside(&draft)?))?;
         file.write_at(&volume.text, 0)?;
         file.close()?;
         let named = rustix::fs::renameat_with(CWD, &draft, CWD, folder.join(VOLUME_FILE), RenameFlags::NOREPLACE);
@@ -112,7 +112,7 @@ impl Volume {
         })?;
         let header = Header::read(&file)?;
         let keys = keyring.open(&header)?;
-        let file = Container::open(client, &header, keys, Arc::new(file), &FolderJournals::beside(&path))?;
+        let file = Container::open(client, &header, keys, Arc::new(file), &FolderJournals::beside(&path)?)?;
         let mut text = SecretBytes::zeroed(TEXT_BYTES + 1);
         let len = file.read_at(&mut text, 0)?;
         Self::parse(text[..len].into())

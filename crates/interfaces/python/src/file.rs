@@ -28,7 +28,7 @@ impl File {
             let (file, _) = if writable { open_locked(&path, true, true) } else { open_regular(&path, true) }.at(&path)?;
             let header = Header::read(&file).at(&path)?;
             let file_keys = keys.keyring().open(&header).at(&path)?;
-            let (client, journals) = (client(engine)?, FolderJournals::beside(&path));
+            let (client, journals) = (client(engine)?, FolderJournals::beside(&path).at(&path)?);
             let container = match writable {
                 true => Container::open_rw(&client, &header, file_keys, Arc::new(file), Arc::new(journals)),
                 false => Container::open(&client, &header, file_keys, Arc::new(file), &journals),

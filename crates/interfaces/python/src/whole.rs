@@ -215,7 +215,7 @@ fn open_file(unlock: impl FnOnce(&Header) -> Result<Sealer>, source: &Path, targ
     let header = Header::read(&file).at(source)?;
     let sealer = unlock(&header).at(source)?;
     Disk::lock(&file, Access::Read).at(source)?;
-    if FolderJournals::beside(source).find(header.salt()).at(source)?.is_some() {
+    if FolderJournals::beside(source).and_then(|journals| journals.find(header.salt())).at(source)?.is_some() {
         let why = "its writer was interrupted and left a journal; bywash.open(path, \"r+b\") recovers it";
         return Err(Failure::Named("Damaged", format!("{}: {why}", source.display())));
     }
