@@ -200,27 +200,48 @@ fn as_root(place: &Place, script: &str) -> Option<Output> {
     Some(output)
 }
 
+/// Whoever ends it: `umount`, a mount that was idle for long, a signal.
 #[test]
 fn what_cannot_be_stored_keeps_a_volume_mounted() {
-    let place = Place::new();
     let script = r#"set -e
 mkdir disk; mount -t tmpfs -o size=330m none disk || exit 77
 cp -a vault disk/vault
-"$BYWASH" mount --log log -k key disk/vault plain || exit 77
+BEGIN
 head -c 2000000 /dev/zero > plain/file; sync plain/file
 tr '\0' x < /dev/zero | head -c 1500000 | dd of=plain/file conv=notrunc bs=1M iflag=fullblock 2>/dev/null
 head -c 400000000 /dev/zero > disk/filler 2>/dev/null || true
-if "$BYWASH" umount plain; then echo "it is gone"; fi
+TRY
 head -c 3 plain/file; echo
 rm disk/filler
-"$BYWASH" umount plain
+END
+for wait in $(seq 100); do mountpoint -q plain || break; sleep 0.1; done
+for wait in $(seq 100); do "$BYWASH" fsck -k key disk/vault 2>/dev/null && break; sleep 0.1; done
 "$BYWASH" fsck -k key disk/vault
 "$BYWASH" mount -k key disk/vault plain
 tr -d x < plain/file | wc -c
 "$BYWASH" umount plain"#;
-    let Some(output) = as_root(&place, script) else { return };
-    assert_eq!(stdout(&output), "xxx\n500000\n", "{}", stderr(&output));
-    assert!(stderr(&output).contains("it stays mounted: make room and try again"), "{}", stderr(&output));
+    let umount = r#"if "$BYWASH" umount plain 2>log; then echo "it is gone"; fi"#;
+    let foreground = r#""$BYWASH" mount --foreground -k key disk/vault plain 2>log & pid=$!
+for wait in $(seq 100); do mountpoint -q plain && break; sleep 0.1; done; mountpoint -q plain || exit 77"#;
+    let background = |options: &str| format!(r#""$BYWASH" mount {options} -k key disk/vault plain || exit 77"#);
+    let ways = [
+        (background(""), umount, r#""$BYWASH" umount plain"#, "it stays mounted: make room and try again"),
+        (background("--idle 400ms --log log"), "sleep 2", "", "idle, and not unmounted: what was written last cannot be stored"),
+        (
+            foreground.to_owned(),
+            "kill $pid; sleep 1",
+            "\"$BYWASH\" umount plain; wait",
+            "it stays mounted: what was written last cannot be stored",
+        ),
+    ];
+    for (begin, attempt, end, says) in ways {
+        let place = Place::new();
+        let script = script.replace("BEGIN", &begin).replace("TRY", attempt).replace("END", end);
+        let Some(output) = as_root(&place, &script) else { return };
+        assert_eq!(stdout(&output), "xxx\n500000\n", "{attempt}: {}", stderr(&output));
+        let log = fs::read_to_string(place.at("log")).unwrap();
+        assert!(log.contains(says), "{attempt}: {log}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::interrupt;
 use bywash_core::SecretBytes;
 use bywash_mount::{MountOptions, Unmounter};
+use signal_hook::iterator::Signals;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixDatagram;
@@ -81,15 +82,27 @@ fn leave() -> Result<(), Failure> {
     redirected.map_err(|error| failed("cannot leave the terminal")(error.into()))
 }
 
-/// Whoever ends the process gets what it holds on the disk first.
-pub(super) fn unmount_on_signals(unmounter: Unmounter) -> Result<(), Failure> {
+/// The signals with which whoever ends the process is to get what it holds on the disk first: from now on they wait to be heard.
+pub(super) fn ending_signals() -> Result<Signals, Failure> {
     let is_ignored = interrupt::ignored();
     let ending: Vec<i32> = interrupt::ENDING.into_iter().filter(|signal| !is_ignored(*signal)).collect();
-    let mut signals = interrupt::watch(&ending)?;
+    interrupt::watch(&ending)
+}
+
+/// Unmounts when one comes. Where what was written last cannot be stored, it takes another one to give that up.
+pub(super) fn unmount_on_signals(mut signals: Signals, unmounter: Unmounter) -> Result<(), Failure> {
     let watch = move || {
+        let mut gives_up = false;
         for _ in signals.forever() {
-            if let Err(error) = unmounter.unmount() {
-                tracing::error!("cannot unmount: {error}");
+            match if gives_up { unmounter.unmount() } else { unmounter.store_and_unmount() } {
+                Ok(()) => {}
+                Err(error) if gives_up || error.kind() == io::ErrorKind::ResourceBusy => tracing::error!("cannot unmount: {error}"),
+                Err(error) => {
+                    tracing::error!(
+                        "it stays mounted: what was written last cannot be stored: {error}; make room, or signal again to lose it"
+                    );
+                    gives_up = true;
+                }
             }
         }
     };

@@ -100,8 +100,10 @@ pub(super) fn serve(
     options: &MountOptions,
     mounted: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
+    // One that comes while it is being mounted is heard then.
+    let signals = daemon::ending_signals()?;
     let mount = volume::mount_at(volume::root(volume)?, volume, secret, target, options)?;
-    daemon::unmount_on_signals(mount.unmounter())?;
+    daemon::unmount_on_signals(signals, mount.unmounter())?;
     mounted()?;
     mount.serve().map_err(|error| Failure::failed(format!("{}: {error}", target.shown())))?;
     Ok(ExitCode::SUCCESS)

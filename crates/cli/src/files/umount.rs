@@ -45,17 +45,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 /// All that is closed goes to the disk, as long as nothing is lost if it cannot.
 fn store(path: &Path) -> Result<(), Failure> {
-    // One whose process has ended, or that is another user's, cannot be asked.
-    let Ok(folder) = std::fs::File::open(path) else { return Ok(()) };
-    let sync = || rustix::fs::syncfs(&folder).and_then(|()| rustix::fs::fsync(&folder));
-    // The kernel tells once of what it could not write before, even of a file that is gone. What still cannot be stored fails again.
-    let stored = sync().or_else(|_| {
-        sync().inspect(|()| say!("bywash: note: something that was written earlier could not be stored; who closed it was told so"))
-    });
-    stored.map_err(|error| {
+    let has_lost = bywash_mount::store(path).map_err(|error| {
         let way_out = format!("it stays mounted: make room and try again; `fusermount3 -u {}` gives that up", path.shown());
         Failure::failed(format!("{}: what was written last cannot be stored ({error}); {way_out}", path.shown()))
-    })
+    })?;
+    if has_lost {
+        say!("bywash: note: something that was written earlier could not be stored; who closed it was told so");
+    }
+    Ok(())
 }
 
 fn unmount(path: &Path) -> Result<(), Failure> {

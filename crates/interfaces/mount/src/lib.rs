@@ -46,6 +46,6 @@ mod vectors;
 pub mod volume;
 
 pub use lower::open_root;
-pub use mount::{MountOptions, Mounted, Unmounter, mount, wait_until_settled};
+pub use mount::{MountOptions, Mounted, Unmounter, mount, store, wait_until_settled};
 pub use native::Native;
 pub use volume::{Options, VOLUME_FILE, Volume};

@@ -69,6 +69,17 @@ impl Unmounter {
         self.leave(UnmountFlags::empty())
     }
 
+    /// The same, once all that is closed is on the disk: where that is not to be done, it stays mounted, and nothing is lost.
+    ///
+    /// # Errors
+    /// Those of [`store`]; `ResourceBusy` if it is in use.
+    pub fn store_and_unmount(&self) -> io::Result<()> {
+        if let Some(point) = self.point.upgrade().filter(|point| point.is_on_top()) {
+            store(&point.target)?;
+        }
+        self.unmount()
+    }
+
     /// Takes it away although it is in use, and settles every file: whoever still has one open can do nothing more with it once this process ends.
     ///
     /// # Errors
@@ -88,11 +99,12 @@ impl Unmounter {
             if now != asked {
                 (asked, since) = (now, Instant::now());
             } else if since.elapsed() >= idle {
-                match self.unmount() {
+                match self.store_and_unmount() {
                     Ok(()) => return,
-                    Err(error) => tracing::debug!("idle, and not unmounted: {error}"),
+                    Err(error) if error.kind() == io::ErrorKind::ResourceBusy => tracing::debug!("idle, and not unmounted: {error}"),
+                    Err(error) => tracing::error!("idle, and not unmounted: what was written last cannot be stored: {error}; make room"),
                 }
-                since = Instant::now();
+                (asked, since) = (self.tree.nodes.asked(), Instant::now());
             }
         }
     }
@@ -168,6 +180,18 @@ impl Mounted {
         let _ = settler.join();
         served.and(ended)
     }
+}
+
+/// Returns when all that is closed in what is mounted at a path is on the disk; whether something written earlier could not be stored, of which the kernel tells once, even if it is gone.
+///
+/// # Errors
+/// The operating system's, of what cannot be stored and is not lost as long as it is mounted.
+pub fn store(mounted: &Path) -> io::Result<bool> {
+    // One whose process has ended, or that is another user's, cannot be asked.
+    let Ok(folder) = std::fs::File::open(mounted) else { return Ok(false) };
+    let sync = || rustix::fs::syncfs(&folder).and_then(|()| rustix::fs::fsync(&folder));
+    // What still cannot be stored fails again.
+    Ok(sync().map(|()| false).or_else(|_| sync().map(|()| true))?)
 }
 
 /// Returns when whoever had the volume in that folder mounted has settled all its files.

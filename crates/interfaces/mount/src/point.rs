@@ -26,7 +26,7 @@ const HELPER_FD: &str = "0";
 /// A mount, until [`leave`](Self::leave) or the end of this, which is to come after that of the connection.
 #[derive(Debug)]
 pub(crate) struct Point {
-    target: PathBuf,
+    pub(crate) target: PathBuf,
     /// Device of what is mounted there, major and minor.
     pub(crate) device: (u32, u32),
 }
@@ -51,13 +51,18 @@ impl Point {
     /// # Errors
     /// `ResourceBusy` if it is in use, or something else is mounted over it; the operating system's, or the helper's in its words.
     pub(crate) fn leave(&self, how: UnmountFlags) -> io::Result<()> {
-        if !device(&self.target).is_ok_and(|there| there == self.device) {
+        if !self.is_on_top() {
             return if self.is_mounted()? { Err(Errno::BUSY.into()) } else { Ok(()) };
         }
         match rustix::mount::unmount(&self.target, how | UnmountFlags::NOFOLLOW) {
             Err(Errno::PERM) => self.leave_by_helper(how),
             outcome => Ok(outcome?),
         }
+    }
+
+    /// Whether nothing else is mounted over it, and it is there.
+    pub(crate) fn is_on_top(&self) -> bool {
+        device(&self.target).is_ok_and(|there| there == self.device)
     }
 
     fn leave_by_helper(&self, how: UnmountFlags) -> io::Result<()> {
