@@ -1,8 +1,9 @@
 //! Signals that end a process: what is done so far is kept and shown, or what was changed is put back first.
 
 use crate::failure::Failure;
+use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::SigId;
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::{emulate_default_handler, unregister};
 use std::io::{self, Read};
@@ -81,12 +82,33 @@ pub(crate) fn ignored() -> impl Fn(i32) -> bool {
     move |signal| mask >> (signal - 1) & 1 == 1
 }
 
+/// Whether somebody is asked for something, and sees to Ctrl-Z himself.
+static IS_ASKING: AtomicBool = AtomicBool::new(false);
+
+/// Stops the process as Ctrl-Z does, and returns when it goes on. Unlike SIGSTOP, this stops nobody whom no shell could continue, and unlike SIGTSTP has no handler.
+fn stop() {
+    let _ = kill_process(getpid(), Signal::TTOU);
+}
+
+/// A signal that has had a handler keeps one: from the first question on this does what Ctrl-Z does without.
+fn stop_when_told() -> io::Result<()> {
+    static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+    if !IS_WATCHED.swap(true, Ordering::Relaxed) {
+        let mut signals = Signals::new([SIGTSTP])?;
+        let watch = move || signals.forever().filter(|_| !IS_ASKING.load(Ordering::Relaxed)).for_each(|_| stop());
+        std::thread::Builder::new().name("stopper".into()).spawn(watch)?;
+    }
+    Ok(())
+}
+
 /// Keeps the signals of [`HELD`] from ending the process until this is dropped; one that came meanwhile ends it then.
 pub(crate) struct Held {
     ids: Vec<SigId>,
     which: Arc<AtomicUsize>,
+    /// Whether it is to be stopped; whether it was, and went on.
+    stops: Arc<AtomicBool>,
     went_on: Arc<AtomicBool>,
-    /// It can be read from once one came, or the process was stopped and went on, so that it can be waited for.
+    /// It can be read from once one came, or the process is to be stopped, or was and went on, so that it can be waited for.
     came: UnixStream,
     /// Of [`ENDS`], before.
     ended: [bool; HELD.len()],
@@ -101,14 +123,20 @@ impl Held {
         let (came, tell) = UnixStream::pair()?;
         let ended = std::array::from_fn(|at| ENDS[at].swap(false, Ordering::Relaxed));
         came.set_nonblocking(true)?;
-        let mut held = Self { ids: Vec::new(), which: Arc::default(), went_on: Arc::default(), came, ended };
+        let mut held = Self { ids: Vec::new(), which: Arc::default(), stops: Arc::default(), went_on: Arc::default(), came, ended };
         let is_ignored = ignored();
         for signal in HELD.into_iter().filter(|signal| !is_ignored(*signal)) {
             held.ids.push(signal_hook::flag::register_usize(signal, held.which.clone(), signal as usize)?);
             held.ids.push(signal_hook::low_level::pipe::register(signal, tell.try_clone()?)?);
         }
         held.ids.push(signal_hook::flag::register(SIGCONT, held.went_on.clone())?);
-        held.ids.push(signal_hook::low_level::pipe::register(SIGCONT, tell)?);
+        held.ids.push(signal_hook::low_level::pipe::register(SIGCONT, tell.try_clone()?)?);
+        if !is_ignored(SIGTSTP) {
+            stop_when_told()?;
+            IS_ASKING.store(true, Ordering::Relaxed);
+            held.ids.push(signal_hook::flag::register(SIGTSTP, held.stops.clone())?);
+            held.ids.push(signal_hook::low_level::pipe::register(SIGTSTP, tell)?);
+        }
         Ok(held)
     }
 
@@ -117,11 +145,16 @@ impl Held {
         self.which.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the process was stopped since this was asked last, and goes on.
-    pub(crate) fn went_on(&self) -> bool {
+    /// Whether the process was stopped since this was asked last, and goes on. If it is to be stopped, it is here, after `before`.
+    pub(crate) fn was_stopped(&self, before: impl FnOnce()) -> bool {
         // What is told while this is read is told again.
         let _ = (&self.came).read(&mut [0; 64]);
-        self.went_on.swap(false, Ordering::Relaxed)
+        let stops = self.stops.swap(false, Ordering::Relaxed);
+        if stops {
+            before();
+            stop();
+        }
+        self.went_on.swap(false, Ordering::Relaxed) || stops
     }
 }
 
@@ -141,7 +174,11 @@ impl Drop for Held {
             }
             ends.store(ended, Ordering::Relaxed);
         }
+        IS_ASKING.store(false, Ordering::Relaxed);
         self.ids.drain(..).for_each(|id| _ = unregister(id));
+        if self.stops.swap(false, Ordering::Relaxed) {
+            stop();
+        }
         if self.came() {
             let _ = emulate_default_handler(self.which.load(Ordering::Relaxed) as i32);
         }

@@ -30,6 +30,10 @@ struct Terminal {
 
 impl Terminal {
     fn start(place: &Place, arguments: &str) -> Self {
+        Self::run(place, env!("CARGO_BIN_EXE_bywash"), arguments)
+    }
+
+    fn run(place: &Place, program: &str, arguments: &str) -> Self {
         let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&controller).unwrap();
         unlockpt(&controller).unwrap();
@@ -38,7 +42,7 @@ impl Terminal {
         let (keys, screen) = (File::from(controller), open());
         // util-linux: it becomes a session's leader with this as its terminal, and then the command.
         let mut command = Command::new("setsid");
-        command.args(["--ctty", env!("CARGO_BIN_EXE_bywash")]).args(arguments.split(' ')).current_dir(place.folder.path());
+        command.args(["--ctty", program]).args(arguments.split(' ')).current_dir(place.folder.path());
         command.env("NO_COLOR", "1").env("TERM", "xterm").env_remove("BYWASH_SOCKET");
         let child = command.stdin(open()).stdout(open()).stderr(open()).spawn().unwrap();
         let (shown, mut from) = (Arc::new(Mutex::new(String::new())), keys.try_clone().unwrap());
@@ -153,6 +157,43 @@ fn a_prompt_that_was_stopped_asks_again_and_shows_nothing() {
     terminal.types("correct horse\n");
     assert!(terminal.ends().success(), "{}", terminal.shown());
     assert!(!terminal.shown().contains("horse") && terminal.is_echoing());
+}
+
+#[test]
+fn ctrl_z_leaves_the_terminal_to_the_shell_as_it_was_and_goes_on() {
+    let place = Place::new();
+    place.write("file", b"text");
+    // It changes nothing about the terminal itself.
+    let mut terminal = Terminal::run(&place, "dash", "-i");
+    terminal.types(&format!("{} encrypt -p file\n", env!("CARGO_BIN_EXE_bywash")));
+    for times in 1..=2 {
+        terminal.awaits("Passphrase: ", times);
+        eventually("it is silent", || !terminal.is_echoing());
+        terminal.types("\u{1a}");
+        terminal.awaits("Stopped", times);
+        assert!(terminal.is_echoing(), "{}", terminal.shown());
+        terminal.types("fg\n");
+    }
+    terminal.awaits("Passphrase: ", 3);
+    eventually("it is silent", || !terminal.is_echoing());
+    terminal.types("correct horse\n");
+    terminal.awaits("The same again: ", 1);
+    terminal.types("correct horse\n");
+    eventually("it is encrypted", || place.at("file.bywash").exists());
+    // It works after questions as well.
+    File::options().write(true).open(place.at("file.bywash")).unwrap().set_len(1 << 42).unwrap();
+    terminal.types(&format!("{} fsck -j 1 -p file.bywash\n", env!("CARGO_BIN_EXE_bywash")));
+    terminal.awaits("Passphrase: ", 4);
+    eventually("it is silent", || !terminal.is_echoing());
+    terminal.types("correct horse\n");
+    terminal.awaits(" left", 2);
+    terminal.types("\u{1a}");
+    terminal.awaits("Stopped", 3);
+    terminal.types("kill %1; fg\n");
+    terminal.awaits("Terminated", 1);
+    terminal.types("exit\n");
+    assert!(!terminal.shown().contains("horse"), "{}", terminal.shown());
+    terminal.ends();
 }
 
 /// Asking must not leave the signals' handlers behind.

@@ -334,18 +334,18 @@ fn typed(mut terminal: &File, prompt: &str) -> std::io::Result<SecretBytes> {
     };
     begin()?;
     let mut line = Zeroizing::new(Vec::with_capacity(PASSPHRASE_BYTES_MAX as usize));
-    let read =
-        await_line(terminal, &held, begin).and_then(|()| BufReader::new(terminal.take(PASSPHRASE_BYTES_MAX)).read_until(b'\n', &mut line));
+    let read = await_line(terminal, &held, begin, || _ = tcsetattr(terminal, OptionalActions::Now, &before))
+        .and_then(|()| BufReader::new(terminal.take(PASSPHRASE_BYTES_MAX)).read_until(b'\n', &mut line));
     tcsetattr(terminal, OptionalActions::Now, &before)?;
     terminal.write_all(b"\n")?;
     drop(held);
     read.map(|_| SecretBytes::from(line.strip_suffix(b"\n").unwrap_or(&line)))
 }
 
-/// Returns when a line was typed; an error if a signal came. A shell to which the terminal was left meanwhile (Ctrl-Z) gives it back as shells have it: then it is begun anew.
-fn await_line(terminal: &File, held: &Held, begin: impl Fn() -> std::io::Result<()>) -> std::io::Result<()> {
+/// Returns when a line was typed; an error if a signal came. The terminal is left to a shell meanwhile (Ctrl-Z) as it was, and as shells give it back, it is begun anew.
+fn await_line(terminal: &File, held: &Held, begin: impl Fn() -> std::io::Result<()>, leave: impl Fn()) -> std::io::Result<()> {
     while !held.came() {
-        if held.went_on() {
+        if held.was_stopped(&leave) {
             begin()?;
         }
         let mut ends = [PollFd::new(terminal, PollFlags::IN), PollFd::new(held, PollFlags::IN)];
