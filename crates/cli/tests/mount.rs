@@ -80,6 +80,29 @@ fn is_in(folder: &Path, text: &[u8]) -> bool {
     })
 }
 
+/// A container in a volume, with what is made beside it meanwhile; there is no file without a name there.
+#[test]
+fn files_in_a_volume_are_encrypted_and_decrypted() {
+    for options in [&[][..], &["--plaintext-names"]] {
+        let place = Place::new();
+        fs::remove_dir_all(place.at("vault")).unwrap();
+        succeed(place.bywash(&["mount", "--init", "-k", "key", "vault"]).args(options));
+        if !place.mount() {
+            return;
+        }
+        fs::write(place.at("plain/file"), "text").unwrap();
+        succeed(&mut place.bywash(&["encrypt", "--remove-source", "-k", "key", "plain/file"]));
+        succeed(&mut place.bywash(&["rekey", "-k", "key", "--add", "--new-key-file", "other", "plain/file.bywash"]));
+        succeed(&mut place.bywash(&["decrypt", "-R", "--remove-source", "-k", "key", "plain"]));
+        assert_eq!(fs::read_to_string(place.at("plain/file")).unwrap(), "text");
+        assert_eq!(fs::read_dir(place.at("plain")).unwrap().count(), 1);
+        let refused = fs::write(place.at("plain/.bywash-folder"), "").is_err();
+        assert_eq!(refused, !options.is_empty(), "what the volume itself has is not to be had");
+        place.umount();
+        succeed(&mut place.bywash(&["fsck", "-k", "key", "vault"]));
+    }
+}
+
 #[test]
 fn an_idle_mount_goes_and_one_in_use_stays() {
     let place = Place::new();

@@ -1,14 +1,18 @@
 //! Names, targets of links and extended attributes: sealed, and as text that a lower file system takes. `VOLUME.md` specifies it.
 
+use crate::VOLUME_FILE;
 use crate::format::{FOLDER_ID_BYTES, FolderId, LongName, LowerName, damaged};
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::digest;
 use base64ct::{Base64UrlUnpadded, Encoding};
 use bywash_core::SecretBytes;
+use bywash_files::disk::is_journal;
+use bywash_files::leftover::is_unfinished;
 use bywash_files::nonce::random;
 use rustix::io::Errno;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 
 /// What the format's own entries begin with. No sealed name has a point in it.
 pub(crate) const OWN_PREFIX: &[u8] = b".bywash-";
@@ -182,6 +186,23 @@ pub(crate) fn new_folder_id() -> io::Result<FolderId> {
     let mut id = [0; FOLDER_ID_BYTES];
     random(&mut id).map_err(io::Error::other)?;
     Ok(id)
+}
+
+/// Whether a name belongs to the format where names stay as they are: what programs of ours that work within such a volume make beside their files does not.
+pub(crate) fn is_own(name: &[u8]) -> bool {
+    let is_of_file = || is_unfinished(OsStr::from_bytes(name)) || is_journal(OsStr::from_bytes(name));
+    name.starts_with(OWN_PREFIX) && !is_of_file()
+}
+
+/// What names become where they stay as they are.
+pub(crate) fn plain_name(name: &[u8]) -> io::Result<LowerName> {
+    if is_own(name) || name == VOLUME_FILE.as_bytes() {
+        return Err(Errno::PERM.into());
+    }
+    if name.len() > NAME_BYTES_MAX {
+        return Err(Errno::NAMETOOLONG.into());
+    }
+    Ok(LowerName { name: CString::new(name).map_err(|_| Errno::INVAL)?, long: None })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::format::{Content, Entry, FolderId, Format, Interrupted, Looked, LowerName, NO_IDENTITY, Rest, damaged};
 use crate::lower::{SIDE_BYTES_MAX, check_depth, read_id, read_small, write_small};
-use crate::names::{NAME_BYTES_MAX, NameKeys, OWN_PREFIX, Siv, is_sealed, new_folder_id, side_file, target_len};
+use crate::names::{NameKeys, OWN_PREFIX, Siv, is_own, is_sealed, new_folder_id, plain_name, side_file, target_len};
 use crate::volume::{OWN_FOLDER_MODE, VOLUME_FILE, Volume};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
@@ -337,17 +337,6 @@ pub(crate) fn plain(error: Error) -> io::Error {
     }
 }
 
-/// What names become where they stay as they are.
-fn plain_name(name: &[u8]) -> io::Result<LowerName> {
-    if name.starts_with(OWN_PREFIX) || name == VOLUME_FILE.as_bytes() {
-        return Err(Errno::PERM.into());
-    }
-    if name.len() > NAME_BYTES_MAX {
-        return Err(Errno::NAMETOOLONG.into());
-    }
-    Ok(LowerName { name: CString::new(name).map_err(|_| Errno::INVAL)?, long: None })
-}
-
 impl Format for Native {
     fn folder_file(&self) -> Option<&CStr> {
         self.names.is_some().then_some(FOLDER_FILE_C)
@@ -359,7 +348,8 @@ impl Format for Native {
             return Entry::Long(side_file);
         }
         match lower {
-            own if own.starts_with(OWN_PREFIX) => Entry::Hidden,
+            own if self.names.is_some() && own.starts_with(OWN_PREFIX) => Entry::Hidden,
+            own if self.names.is_none() && is_own(own) => Entry::Hidden,
             own if own == VOLUME_FILE.as_bytes() && is_in_root => Entry::Hidden,
             _ if self.names.is_none() || is_sealed(lower) => Entry::Named,
             _ => Entry::Foreign,
