@@ -141,6 +141,11 @@ pub(crate) fn thousands(number: u64) -> String {
     out
 }
 
+/// So many of something: `1 file`, `12,345 files`.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    format!("{} {what}{}", thousands(number), if number == 1 { "" } else { "s" })
+}
+
 /// Bytes in decimal units, as throughput is given: `1.2 GB`.
 pub(crate) fn bytes(number: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
@@ -164,6 +169,7 @@ mod tests {
     fn numbers_are_grouped_and_scaled() {
         assert_eq!([0, 999, 1000, 12345, 1234567].map(thousands), ["0", "999", "1,000", "12,345", "1,234,567"]);
         assert_eq!([0, 999, 1000, 999_940, 999_960, 1_230_000_000].map(bytes), ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "1.2 GB"]);
+        assert_eq!([0, 1, 1234].map(|number| counted(number, "file")), ["0 files", "1 file", "1,234 files"]);
         assert_eq!(bytes(u64::MAX), "18446.7 PB");
     }
 }

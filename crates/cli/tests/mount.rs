@@ -138,7 +138,7 @@ fn a_volume_is_mounted_written_looked_at_and_mounted_again() {
     assert_eq!(fs::read_dir(&plain).unwrap().count(), 0);
     assert!(!is_in(&place.at("vault"), b"secret"));
     let checked = succeed(&mut place.bywash(&["fsck", "-k", "key", "vault"]));
-    assert!(stderr(&checked).contains("1 files and 2 folders looked at"), "{}", stderr(&checked));
+    assert!(stderr(&checked).contains("1 file and 2 folders looked at"), "{}", stderr(&checked));
 
     assert!(place.mount());
     assert_eq!(fs::read_to_string(plain.join("secret-folder/secret-name")).unwrap(), "secret-text ".repeat(20_000));

@@ -7,7 +7,7 @@ use super::{client, failure, io_failure, volume};
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
 use crate::shown::Shown;
-use crate::terminal::{bytes, say, thousands};
+use crate::terminal::{bytes, counted, say, thousands};
 use bywash_client::Client;
 use bywash_files::container::recover;
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
@@ -115,13 +115,12 @@ fn check_volume(path: &Path, client: &Client, args: &Args) -> Result<ExitCode, F
         }
     };
     let mut progress = |looked: &bywash_mount::fsck::Checked| {
-        bar.set_message(format!("{} files, {}", thousands(looked.files), bytes(looked.bytes)));
+        bar.set_message(format!("{}, {}", counted(looked.files, "file"), bytes(looked.bytes)));
         bar.tick();
     };
     let found = bywash_mount::fsck::check(&*format, root, &mut report, &mut progress);
     bar.finish_and_clear();
     let found = found.map_err(|error| volume::damaged_or_refused(path, &error))?;
-    let (files, folders, text) = (thousands(found.files), thousands(found.folders), bytes(found.bytes));
     if args.work.json() {
         let whole = json!({
             "volume": path.to_string_lossy(),
@@ -135,7 +134,8 @@ fn check_volume(path: &Path, client: &Client, args: &Args) -> Result<ExitCode, F
         });
         print(format!("{whole:#}\n").as_bytes())?;
     } else {
-        say!("{files} files and {folders} folders looked at, {text} of text");
+        let (files, folders) = (counted(found.files, "file"), counted(found.folders, "folder"));
+        say!("{files} and {folders} looked at, {} of text", bytes(found.bytes));
     }
     let why = match (found.damaged, found.unsettled) {
         (0, 0) => return Ok(ExitCode::SUCCESS),

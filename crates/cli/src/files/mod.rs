@@ -59,14 +59,17 @@ fn failure(path: &Path, error: &Error) -> Failure {
     Failure::new(exit, format!("{}: {error}", path.shown()))
 }
 
-/// What stopped the work on a file: what its result has no room for is said of the result.
+/// What stopped the work on a file: what its result has no room for, or nobody takes, is said of the result.
 fn failure_between(source: &Path, target: &Path, error: &Error) -> Failure {
     match error {
-        Error::Io(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge) => {
-            io_failure(target, error)
-        }
+        Error::Io(error) if is_of_result(error.kind()) => io_failure(target, error),
         error => failure(source, error),
     }
+}
+
+/// Whether only what is written to fails so.
+fn is_of_result(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge | ErrorKind::BrokenPipe)
 }
 
 /// What the operating system refused, with the way out.
@@ -74,7 +77,7 @@ fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
     let (exit, way_out) = match error.kind() {
         ErrorKind::PermissionDenied => (Exit::Permission, "mend its permissions, or choose another place"),
         ErrorKind::ReadOnlyFilesystem => (Exit::Permission, "choose another place (a volume on it can be mounted with --read-only)"),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (Exit::Failed, "free some, or choose another place; nothing was removed"),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (Exit::Failed, "free some, or choose another place; its source is as it was"),
         ErrorKind::InvalidFilename => (Exit::Failed, "choose a shorter one with -o"),
         ErrorKind::AlreadyExists => (Exit::Failed, "give --force to replace it, or choose another name with -o"),
         ErrorKind::InvalidInput => (Exit::Failed, "choose another name with -o"),

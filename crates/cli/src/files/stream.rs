@@ -2,7 +2,7 @@
 
 use super::tree::{led_to, refuse_to_replace};
 use super::work::{WorkArgs, WriteArgs};
-use super::{failure, io_failure};
+use super::{failure_between, io_failure};
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use bywash_files::Error;
@@ -43,8 +43,8 @@ pub(super) fn stdin() -> std::io::Result<File> {
 
 /// Where the result of a stream goes, of several one behind the other.
 pub(super) enum Sink {
-    /// To what is open.
-    Open(File),
+    /// To what is open; what that is called.
+    Open(File, PathBuf),
     /// Under a name, once all of it is there.
     Named { path: PathBuf, replaces: bool },
 }
@@ -55,7 +55,8 @@ impl Sink {
         let Some(path) = output.filter(|output| !is_stdout(Some(output))) else {
             // Without the standard library's line buffer, which would copy and cut.
             let stdout = std::io::stdout().as_fd().try_clone_to_owned();
-            return stdout.map(|stdout| Self::Open(stdout.into())).map_err(|error| io_failure(Path::new("stdout"), &error));
+            let name = Path::new("stdout");
+            return stdout.map(|stdout| Self::Open(stdout.into(), name.into())).map_err(|error| io_failure(name, &error));
         };
         refuse_to_replace(output.into_iter(), keys)?;
         if !is_stream(output) {
@@ -66,22 +67,22 @@ impl Sink {
             let way_out = "give --force to write over what is on it";
             return Err(Failure::new(Exit::Usage, format!("{} is a disk; {way_out}", path.shown())));
         }
-        File::options().write(true).open(path).map(Self::Open).map_err(failed)
+        File::options().write(true).open(path).map(|file| Self::Open(file, path.into())).map_err(failed)
     }
 
-    /// Writes one; `source` is named in errors of what is open.
+    /// Writes one; `source` is named where it is its fault.
     pub(super) fn write(&self, source: &Path, write: impl FnOnce(&File) -> Result<u64, Error>) -> Result<u64, Failure> {
         match self {
-            Self::Open(file) => write(file).map_err(|error| failure(source, &error)),
-            Self::Named { path, replaces } => to_file(path, *replaces, write),
+            Self::Open(file, path) => write(file).map_err(|error| failure_between(source, path, &error)),
+            Self::Named { path, replaces } => to_file(source, path, *replaces, write),
         }
     }
 }
 
-fn to_file(output: &Path, replaces: bool, write: impl FnOnce(&File) -> Result<u64, Error>) -> Result<u64, Failure> {
+fn to_file(source: &Path, output: &Path, replaces: bool, write: impl FnOnce(&File) -> Result<u64, Error>) -> Result<u64, Failure> {
     let failed = |error: &std::io::Error| io_failure(output, error);
     let draft = Draft::new(output).map_err(|error| failed(&error))?;
-    let bytes = write(&draft.file).map_err(|error| failure(output, &error))?;
+    let bytes = write(&draft.file).map_err(|error| failure_between(source, output, &error))?;
     draft.file.sync_all().map_err(|error| failed(&error))?;
     draft.publish(output, replaces).map_err(|error| failed(&error))?;
     sync_folder_of(output).map_err(|error| failed(&error))?;

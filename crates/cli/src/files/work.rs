@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::interrupt::say_at_interrupt;
 use crate::shell::print;
 use crate::shown::Shown;
-use crate::terminal::{Style, bytes, say, thousands};
+use crate::terminal::{Style, bytes, counted, say, thousands};
 use bywash_files::disk::{FolderJournals, Journals};
 use bywash_files::fsck::DamagedRun;
 use bywash_files::leftover::Leftover;
@@ -140,6 +140,8 @@ struct Line {
 #[derive(Default)]
 struct Report {
     lines: Mutex<Vec<Line>>,
+    /// Whether files are given their names, or have been.
+    is_naming: AtomicBool,
 }
 
 impl Report {
@@ -227,6 +229,9 @@ impl WorkArgs {
                 // So that the bar is gone.
                 std::thread::sleep(2 * SHOWN_EVERY);
                 match of {
+                    1 if report.is_naming.load(Relaxed) => {
+                        say!("interrupted just as the file was given its name; look whether it is there")
+                    }
                     1 => say!("interrupted before the file was done"),
                     of => say!("interrupted: {} of {} files done{go_on}", thousands(report.done()), thousands(of as u64)),
                 }
@@ -281,7 +286,7 @@ impl WorkArgs {
         } else if lines.len() > 1 || not_begun > 0 || !passed_over.is_empty() {
             let done: u64 = lines.iter().map(|line| line.bytes).sum();
             let before = lines.iter().filter(|line| line.status == "done before").count();
-            let mut parts = vec![format!("{} files, {}", thousands((lines.len() - failed) as u64), bytes(done))];
+            let mut parts = vec![format!("{}, {}", counted((lines.len() - failed) as u64, "file"), bytes(done))];
             let verified = if verifies { ", and verified" } else { "" };
             parts.extend((before > 0).then(|| format!("{before} of them done before{verified}")));
             let passed_over = passed_over.len();
@@ -365,6 +370,7 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
     let (mut folders, mut named) = (BTreeMap::new(), Vec::new());
     for Finished { item, result, bytes, read, journal } in batch.drain(..) {
         let synced = if is_synced { Ok(()) } else { result.file().sync_all() };
+        report.is_naming.store(true, Relaxed);
         let status = result.status();
         match synced.and_then(|()| result.publish(&item.target, writes.replaces(), &read)) {
             Ok(()) => {
@@ -461,12 +467,16 @@ fn is_one_file_system(batch: &[Finished<'_>]) -> bool {
 
 /// A bar with the rate and the time left, until it is over.
 fn show(progress: &AtomicU64, total: u64, is_over: &AtomicBool) {
-    let template = "{wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} left";
+    let template = "{msg}{wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} left";
     // The template is a constant that indicatif accepts; a plain bar would do as well.
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(total).with_style(style);
     while !is_over.load(Relaxed) {
-        bar.set_position(progress.load(Relaxed));
+        let done = progress.load(Relaxed);
+        bar.set_position(done);
+        if total > 0 && done >= total {
+            bar.set_message("waiting for the disk ");
+        }
         std::thread::sleep(SHOWN_EVERY);
     }
     bar.finish_and_clear();

@@ -104,6 +104,18 @@ impl<'a> Whole<'a> {
         Error::Damaged(Damage { kind, ..damage })
     }
 
+    /// An error that says of a stream's last chunk what is wrong with it.
+    fn explained_end(&self, len: u64, last: Option<&[u8]>, error: Error) -> Error {
+        match (error, last) {
+            (Error::Damaged(damage), Some(stored)) if damage.chunk == self.geometry.last_chunk(len) => {
+                let mut text = Buffer::from(vec![0; stored.len() - OVERHEAD]);
+                let kind = self.sealer.explain(damage.chunk, Place::Last, stored, &mut text).unwrap_or(damage.kind);
+                Error::Damaged(Damage { kind, ..damage })
+            }
+            (error, _) => error,
+        }
+    }
+
     /// Reads a sealed file back, and compares its text with another file's; `false` if they differ.
     ///
     /// # Errors
@@ -173,7 +185,9 @@ impl<'a> Whole<'a> {
             let before = self.geometry.offset(first) - self.geometry.offset(0);
             let end = self.geometry.text_len_of_file(self.geometry.offset(0) + before + stored_len as u64)?;
             let group = Group { first, text_at: done, text_len: (end - done) as usize };
-            self.open_group(group, end + u64::from(!is_last), stored)?;
+            // A chunk that does not open is gone, and of the last one it is to be told whether others came behind it once.
+            let last = if is_last { stored.chunks(self.geometry.stored_size()).next_back().map(<[u8]>::to_vec) } else { None };
+            self.open_group(group, end + u64::from(!is_last), stored).map_err(|error| self.explained_end(end, last.as_deref(), error))?;
             for stored in stored.chunks(self.geometry.stored_size()) {
                 target.write_all(&stored[NONCE_BYTES..stored.len() - (OVERHEAD - NONCE_BYTES)])?;
             }

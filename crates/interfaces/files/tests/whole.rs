@@ -92,9 +92,16 @@ fn damage_is_named_and_differences_are_seen() {
         assert!(error.to_string().contains(&format!("offset {}", at - 77)), "{error}");
     }
     // Cut within a chunk, and between two: of the latter only the last chunk's place says so.
-    for len in [good.len() - 10, header.bytes().len() + 3 * (4096 + 40), header.bytes().len()] {
-        assert!(whole.open(&file(&good[..len]), &file(b"")).is_err());
-        assert!(whole.open_stream(&good[header.bytes().len()..len], std::io::sink()).is_err(), "{len}");
+    let from = header.bytes().len();
+    for (len, says) in [
+        (good.len() - 10, "damaged, or the file is truncated within it"),
+        (from + 3 * (4096 + 40), "truncated after it"),
+        (from, "truncated"),
+    ] {
+        for outcome in [whole.open(&file(&good[..len]), &file(b"")), whole.open_stream(&good[from..len], std::io::sink())] {
+            let error = outcome.unwrap_err().to_string();
+            assert!(error.contains(says), "{len}: {error}");
+        }
     }
     let longer = [&good[..], &[0; 100]].concat();
     assert!(whole.open(&file(&longer), &file(b"")).is_err());
