@@ -1,5 +1,7 @@
 //! The command line as a whole.
 
+use bywash_policy::mediator::Prefer;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 
 /// The exit codes, as `--help` and the manual show them.
@@ -91,6 +93,12 @@ pub(crate) enum Command {
     Completions(crate::shell::CompletionsArgs),
     /// Write the manual pages
     Man(crate::shell::ManArgs),
+}
+
+/// What the mediator is to prefer, with what each means.
+pub(crate) fn prefer() -> impl TypedValueParser<Value = Prefer> {
+    let values = Prefer::ALL.map(|prefer| PossibleValue::new(prefer.name()).help(prefer.meaning()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub fn fpgas() -> impl Iterator<Item = &'static str> {
     DEVICES.iter().map(|(name, _)| *name).filter(move |name| one_lane(name))
 }
 
-/// A GPU that nobody has to hand, and the processor beside it: [cost sheets](crate::CostSheet), modelled, with the source of every figure.
+/// A GPU that is not here, and the processor beside it: [cost sheets](crate::CostSheet) with the source of every figure, limits of which nothing was measured or, of the H100, measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct Gpu {
     /// Its name.
@@ -26,7 +26,7 @@ pub struct Gpu {
     pub processor: &'static str,
 }
 
-/// The GPUs that can be simulated: one on a SoC, one of a single-board computer, one on a card.
+/// The GPUs that can be simulated: one on a SoC, one of a single-board computer, two on cards.
 pub const GPUS: &[Gpu] = &[
     Gpu {
         name: "intel-iris-655",
@@ -42,6 +42,11 @@ pub const GPUS: &[Gpu] = &[
         name: "nvidia-h200",
         text: include_str!("../sheets/nvidia-h200.toml"),
         processor: include_str!("../sheets/nvidia-h200-cpu.toml"),
+    },
+    Gpu {
+        name: "nvidia-h100",
+        text: include_str!("../sheets/nvidia-h100.toml"),
+        processor: include_str!("../sheets/nvidia-h100-cpu.toml"),
     },
 ];
 

@@ -8,6 +8,8 @@ use core::fmt;
 pub enum Reason {
     /// Nothing else waited that could have run there.
     Only,
+    /// No other engine that is up computes it.
+    Alone,
     /// It had come first.
     Oldest,
     /// It was expected to be done soonest there.
@@ -34,7 +36,7 @@ pub enum Reason {
     Packed,
     /// It is a part of a request that was cut, so that engines compute it side by side.
     Part,
-    /// The processor is to be left free.
+    /// The processor is to be left free, and of its time it takes the least there.
     Spared,
     /// It takes the least energy there.
     Frugal,
@@ -44,8 +46,9 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Only,
+        Self::Alone,
         Self::Oldest,
         Self::Cheapest,
         Self::Holder,
@@ -68,6 +71,7 @@ impl Reason {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Only => "only",
+            Self::Alone => "alone",
             Self::Oldest => "oldest",
             Self::Cheapest => "cheapest",
             Self::Holder => "holder",
@@ -97,6 +101,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Only => "nothing else waited that could have run there",
+            Self::Alone => "no other engine that is up computes it",
             Self::Oldest => "it had come first",
             Self::Cheapest => "it was expected to be done soonest there",
             Self::Holder => "its session holds the module",
@@ -110,7 +115,7 @@ impl fmt::Display for Reason {
             Self::FailOver => "the engine that should have had it is down or failed it",
             Self::Packed => "it is small, and goes in one launch with others that waited",
             Self::Part => "it is a part of a request that engines compute side by side, which is done sooner",
-            Self::Spared => "the processor is to be left free",
+            Self::Spared => "the processor is to be left free, and of its time it takes the least there",
             Self::Frugal => "it takes the least energy there",
             Self::Relief => "the engine that is preferred has too much waiting",
         })

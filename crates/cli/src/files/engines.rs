@@ -1,5 +1,6 @@
 //! Files computed by engines that are named, as the mediator decides: a broker of the command's own has them.
 
+use crate::args::prefer;
 use crate::failure::{Exit, Failure};
 use crate::own::Own;
 use crate::run::workspace::Workspace;
@@ -15,9 +16,8 @@ pub(super) struct EngineArgs {
     /// [default: the processor, or what the broker has that runs; with --prefer cpu and gpu]
     #[arg(long, value_name = "ENGINE")]
     engine: Vec<EngineName>,
-    /// What counts where several engines could do it: latency, throughput, cpu-free or energy
-    /// [default with --engine: latency]
-    #[arg(long, value_name = "WHAT")]
+    /// What counts where several engines could do it [default with --engine: latency]
+    #[arg(long, value_name = "WHAT", value_parser = prefer())]
     prefer: Option<Prefer>,
 }
 

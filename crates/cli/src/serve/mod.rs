@@ -3,6 +3,7 @@
 mod notify;
 mod settings;
 
+use crate::args::prefer;
 use crate::failure::{Exit, Failure};
 use crate::key::open_vault;
 use crate::{broker_link, terminal};
@@ -71,9 +72,8 @@ pub(crate) struct Args {
     /// processor: packs, cuts, learns the threshold), or one of the schedulers of a single module, with its parameters after a colon; an unknown name lists them all
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
-    /// The mediator decides, for a GPU beside the processor, and this counts: latency, throughput, cpu-free or energy;
-    /// short for --policy mediator:prefer=...
-    #[arg(long, value_name = "WHAT", conflicts_with = "policy")]
+    /// The mediator decides, for a GPU beside the processor, and this counts; short for --policy mediator:prefer=...
+    #[arg(long, value_name = "WHAT", conflicts_with = "policy", value_parser = prefer())]
     prefer: Option<Prefer>,
     /// What computes: cpu, gpu (or gpu:cuda, gpu:vulkan), board:CARD for a modelled card, fpga or fpga:DEVICE for a
     /// modelled FPGA (one that comes along or the file of its sheet); again for more [default: cpu]

@@ -114,8 +114,8 @@ pub(crate) struct Args {
     /// with --cpu the file of any engine's cost sheet; with --trace a recording's calls, one after the other
     #[arg(long, value_name = "NAME", conflicts_with_all = ["engine", "preset"])]
     gpu: Option<String>,
-    /// What the mediator prefers with --gpu: latency, throughput, cpu-free or energy [default: latency]
-    #[arg(long, value_name = "WHAT", requires = "gpu")]
+    /// What the mediator prefers with --gpu [default: latency]
+    #[arg(long, value_name = "WHAT", requires = "gpu", value_parser = crate::args::prefer())]
     prefer: Option<bywash_policy::mediator::Prefer>,
     /// Print a sheet that comes along, and nothing else
     #[arg(long, value_name = "NAME", exclusive = true)]

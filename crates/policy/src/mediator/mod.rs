@@ -24,8 +24,8 @@
 //!
 //! # What counts
 //!
-//! [`Prefer`] says. Where the processor is to be left free, that is the engine which takes the least of its time, the host's part of a launch included; where energy counts, watts times
-//! time (a sheet without watts counts as one watt). The engine that is preferred for that gets a request unless it would be done more than [`SLACK_NS`] and four times its own time later there than elsewhere: then another helps out.
+//! [`Prefer`] says. Where the processor is to be left free, that is the engine which takes the least of its time, the host's part of a launch included, and shared with those that are expected
+//! while it is put off; where energy counts, watts times time (a sheet without watts counts as one watt). The engine that is preferred for that gets a request unless it would be done more than [`SLACK_NS`] and four times its own time later there than elsewhere: then another helps out.
 //!
 //! # Promises
 //!
@@ -375,7 +375,7 @@ impl Mediator {
     fn why(&self, kind: u16, chosen: Offer, engines: EngineSet, preferred: Option<EngineId>) -> Reason {
         match preferred {
             _ if self.kinds[usize::from(kind)].meant.is_some() => Reason::Part,
-            _ if engines.iter().count() == 1 => Reason::Only,
+            _ if engines.iter().count() == 1 => Reason::Alone,
             Some(engine) if engine != chosen.engine => Reason::Relief,
             Some(_) if self.setting.prefer == Prefer::CpuFree => Reason::Spared,
             Some(_) => Reason::Frugal,

@@ -93,7 +93,10 @@ impl Mediator {
         let lanes = state.lanes.of(algorithm, direction);
         let (count, mean) = match self.burst_of(now, kind, head) {
             Some(more) if launches => (lanes.min(1 + more), bytes),
-            None if launches => self.waits_with(engine, kind, lanes),
+            None if launches => {
+                let (waiting, mean) = self.waits_with(engine, kind, lanes);
+                (lanes.min(waiting + self.hoped_for(now, algorithm)), mean)
+            }
             _ => (1, bytes),
         };
         let takes = self.batch_ns(now, engine, algorithm, mean, count);

@@ -45,6 +45,11 @@ impl Wager {
         true
     }
 
+    /// Whether the next launch may be put off, or one is.
+    fn is_on(&self) -> bool {
+        self.skip == 0
+    }
+
     /// A launch of so many goes.
     fn settle(&mut self, algorithm: Algorithm, count: usize) {
         let Some((open, before)) = self.open else { return };
@@ -112,6 +117,12 @@ impl Mediator {
         let comes = until.since_ns(now) as f64 > gap;
         let worth = count < lanes && handover > MOSTLY_HANDOVER * offer.service;
         (until > now && comes && worth && self.wager.take(algorithm, count)).then_some(until)
+    }
+
+    /// How many are expected to come while a launch is put off for them, as far as that has paid lately: what it costs is shared with them.
+    pub(super) fn hoped_for(&self, now: Time, algorithm: Algorithm) -> usize {
+        let comes = self.setting.wait_ns as f64 / self.gaps[usize::from(algorithm.number())].ns(now);
+        if self.wager.is_on() { comes as usize } else { 0 }
     }
 
     /// Gives a batch to an engine: the head of a kind alone, or in company.

@@ -36,6 +36,18 @@ impl Prefer {
     }
 }
 
+impl Prefer {
+    /// What it means, in a line.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Latency => "each is done as soon as can be",
+            Self::Throughput => "all are done as soon as can be",
+            Self::CpuFree => "whoever takes the least of the processor's time, unless it is done 20 ms and 4 times its own later there",
+            Self::Energy => "whoever takes the least energy, within the same bound",
+        }
+    }
+}
+
 impl fmt::Display for Prefer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -103,9 +115,9 @@ impl FromStr for Setting {
 /// What there is, for people; a line for the policy and one for each parameter, as [`schedule::help`](crate::schedule::help).
 pub fn help() -> String {
     format!(
-        "{NAME:<14}a GPU beside the processor: small requests packed, large ones cut, the threshold learnt\n{:<14}  prefer=: {} [latency]\n{:<14}  wait=: how long a request may wait to be packed [{} ms]\n",
+        "{NAME:<14}a GPU beside the processor: small requests packed, large ones cut, the threshold learnt\n{:<14}  prefer=: what counts [latency]\n{}{:<14}  wait=: how long a request may wait to be packed, but for latency [{} ms]\n",
         "",
-        Prefer::ALL.map(Prefer::name).join(", "),
+        Prefer::ALL.map(|prefer| format!("{:<18}{prefer}: {}\n", "", prefer.meaning())).concat(),
         "",
         WAIT_NS as f64 / 1e6
     )
