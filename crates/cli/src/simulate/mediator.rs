@@ -2,14 +2,15 @@
 
 use super::Args;
 use super::recorded;
-use super::text::{seconds, short};
+use super::text::{aligned, seconds, short};
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
+use crate::terminal::thousands;
 use bywash_core::sheets::{GPUS, Gpu};
 use bywash_core::{Algorithm, CostSheet, Direction, Time};
-use bywash_policy::mediator::{Mediator, Setting};
+use bywash_policy::mediator::{Mediator, Prefer, Setting};
 use bywash_policy::{EngineInfo, EngineSet, Fifo, Lanes, Placement, Policy};
-use bywash_sim::replay::{Arrival, Outcome, Pace, run_at_pace};
+use bywash_sim::replay::{Arrival, Outcome, Pace, Work, run_at_pace};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -24,14 +25,27 @@ const MIXES: [(&str, &[u64], usize); 4] = [
     ("all sizes, 256 B to 4 MiB", &[256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20], 1000),
 ];
 
+/// Above the table of a mix.
+const HEAD: [&str; 9] = ["", "done in", "GB/s", "mean wait", "processor", "joules", "on the GPU", "launches", "cut"];
+
 /// Says what comes of it.
 pub(super) fn run(args: &Args, name: &str) -> Result<ExitCode, Failure> {
     let (processor, sheet) = sheets(args, name)?;
     let engines = engines(processor, sheet);
     let setting = Setting { prefer: args.prefer.unwrap_or_default(), ..Setting::default() };
+    if setting.prefer == Prefer::Energy
+        && let Some(without) = engines.iter().find(|engine| engine.costs.watts.is_none())
+    {
+        let why = "to prefer energy, both have to say what they take: its cost sheet has no `watts`";
+        return Err(Failure::config(format!("{}: {why}", without.costs.engine)));
+    }
     let modelled = if engines[0].costs.modelled { " (modelled)" } else { "" };
     let workers = engines[0].workers;
-    let beside = format!("{name} (modelled) and {workers} workers of a processor{modelled}; {} preferred", setting.prefer);
+    let beside = format!(
+        "{name} (modelled) and {workers} workers of a processor{modelled}; {} preferred: {}",
+        setting.prefer,
+        setting.prefer.meaning()
+    );
     let (mut text, mut results) = (String::new(), Vec::new());
     let traffic = match &args.trace {
         Some(path) => {
@@ -51,29 +65,38 @@ pub(super) fn run(args: &Args, name: &str) -> Result<ExitCode, Failure> {
                 )));
             }
             text += &format!("{ALGORITHM} on {beside}\n");
+            text += "processor: seconds of it, of all workers together, with what the GPU's launches take of it; placement: each whole, where it is done sooner\n";
             MIXES.iter().flat_map(of_mix).collect()
         }
     };
     for (what, arrivals) in traffic {
-        let _ = writeln!(text, "{what}:");
-        let mut ways = Vec::new();
-        let rows: [(&str, Box<dyn Policy>, u64); 4] = [
+        let _ = writeln!(text, "\n{what}:");
+        let (mut ways, mut rows, mut listed) = (Vec::new(), vec![HEAD.map(str::to_owned).to_vec()], Vec::new());
+        let policies: [(&str, Box<dyn Policy>, u64); 4] = [
             ("processor", Box::new(Placement::new(&engines)), 0b01),
             (if args.trace.is_some() { "engine" } else { "GPU" }, Box::new(Fifo::new(&engines)), 0b10),
             ("placement", Box::new(Placement::new(&engines)), 0b11),
             ("mediator", Box::new(Mediator::new(&engines, setting)), 0b11),
         ];
-        for (way, mut policy, set) in rows {
+        for (name, mut policy, set) in policies {
             let arrivals: Vec<Arrival> = arrivals.iter().map(|arrival| Arrival { engines: EngineSet(set), ..*arrival }).collect();
             let outcome = run_at_pace(policy.as_mut(), &engines, Pace::LISTED, &arrivals);
-            let (line, figures) = match args.trace {
-                Some(_) => recorded::row(way, &outcome, &arrivals),
-                None => row(way, &outcome, &arrivals, &engines),
-            };
-            text += &line;
-            ways.push(figures);
+            if args.trace.is_some() {
+                let (line, figures) = recorded::row(name, &outcome, &arrivals);
+                text += &line;
+                listed.push(figures);
+            } else {
+                let way = Way::of(name, &outcome, &arrivals, &engines);
+                rows.push(way.row());
+                listed.push(way.to_json());
+                ways.push(way);
+            }
         }
-        results.push(json!({ "traffic": what, "requests": arrivals.len(), "ways": ways }));
+        if let [processor, gpu, _, mediator] = &ways[..] {
+            text += &aligned(&rows, 1);
+            text += &mediator.beside(processor, gpu, setting.prefer);
+        }
+        results.push(json!({ "traffic": what, "requests": arrivals.len(), "ways": listed }));
     }
     if args.json {
         let cpu = json!({ "name": engines[0].costs.engine, "modelled": engines[0].costs.modelled, "workers": workers });
@@ -136,35 +159,80 @@ fn arrivals(engines: &[EngineInfo], sizes: &[u64], rate: f64, count: usize) -> V
     (0..count).map(one).collect()
 }
 
-/// What came of one way, in words and as figures.
-fn row(way: &str, outcome: &Outcome, arrivals: &[Arrival], engines: &[EngineInfo]) -> (String, Value) {
-    let served = || outcome.served.iter().flatten().zip(arrivals);
-    let end = served().map(|(served, _)| served.done.0).max().unwrap_or_default() as f64 / 1e9;
-    let mean = served().map(|(served, arrival)| served.done.since_ns(arrival.at) as f64).sum::<f64>() / arrivals.len() as f64 / 1e9;
-    let busy = |place: usize| outcome.work[place].busy_ns as f64 / 1e9;
-    let processor = busy(0) + outcome.work[1].host_ns / 1e9;
-    let watts = |place: usize| engines[place].costs.watts.unwrap_or(f64::NAN);
-    let joules = processor * watts(0) + busy(1) * watts(1);
-    let work = outcome.work[1];
-    let text = format!(
-        "  {way:<10} done in {:>8}, mean {:>8}; processor {:>8}, {:>6} J; GPU {} requests in {} launches; {} cut\n",
-        seconds(end),
-        seconds(mean),
-        seconds(processor),
-        short(joules),
-        work.requests,
-        work.batches,
-        outcome.cuts
-    );
-    let figures = json!({
-        "way": way,
-        "done_s": end,
-        "mean_s": mean,
-        "cpu_s": processor,
-        "joules": joules.is_finite().then_some(joules),
-        "gpu_requests": work.requests,
-        "gpu_launches": work.batches,
-        "cuts": outcome.cuts,
-    });
-    (text, figures)
+/// What came of one way to do it.
+struct Way {
+    name: &'static str,
+    bytes: u64,
+    done_s: f64,
+    mean_s: f64,
+    /// Seconds of the processor, with the host's part of launches.
+    cpu_s: f64,
+    /// Not a number where a sheet has no watts.
+    joules: f64,
+    /// Of the GPU.
+    work: Work,
+    cuts: u64,
+}
+
+impl Way {
+    fn of(name: &'static str, outcome: &Outcome, arrivals: &[Arrival], engines: &[EngineInfo]) -> Self {
+        let served = || outcome.served.iter().flatten().zip(arrivals);
+        let busy = |place: usize| outcome.work[place].busy_ns as f64 / 1e9;
+        let watts = |place: usize| engines[place].costs.watts.unwrap_or(f64::NAN);
+        let cpu_s = busy(0) + outcome.work[1].host_ns / 1e9;
+        Self {
+            name,
+            bytes: arrivals.iter().map(|arrival| arrival.bytes).sum(),
+            done_s: served().map(|(served, _)| served.done.0).max().unwrap_or_default() as f64 / 1e9,
+            mean_s: served().map(|(served, arrival)| served.done.since_ns(arrival.at) as f64).sum::<f64>() / arrivals.len() as f64 / 1e9,
+            cpu_s,
+            joules: cpu_s * watts(0) + busy(1) * watts(1),
+            work: outcome.work[1],
+            cuts: outcome.cuts,
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let joules = if self.joules.is_finite() { short(self.joules) } else { "-".into() };
+        let [on_gpu, launches, cuts] = [self.work.requests, self.work.batches, self.cuts].map(thousands);
+        let rate = short(self.bytes as f64 / self.done_s / 1e9);
+        vec![
+            format!("  {}", self.name),
+            seconds(self.done_s),
+            rate,
+            seconds(self.mean_s),
+            seconds(self.cpu_s),
+            joules,
+            on_gpu,
+            launches,
+            cuts,
+        ]
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "way": self.name,
+            "done_s": self.done_s,
+            "mean_s": self.mean_s,
+            "cpu_s": self.cpu_s,
+            "joules": self.joules.is_finite().then_some(self.joules),
+            "gpu_requests": self.work.requests,
+            "gpu_launches": self.work.batches,
+            "cuts": self.cuts,
+        })
+    }
+
+    /// How it compares with each engine alone, in what is preferred as well.
+    fn beside(&self, processor: &Self, gpu: &Self, prefer: Prefer) -> String {
+        let over_better = |figure: fn(&Self) -> f64| figure(self) / figure(processor).min(figure(gpu));
+        let preferred = match prefer {
+            Prefer::Latency | Prefer::Throughput => String::new(),
+            Prefer::CpuFree => {
+                format!("; it takes {:.2} of the processor's time that the processor alone does", self.cpu_s / processor.cpu_s)
+            }
+            Prefer::Energy => format!("; it takes {:.2} of the better one's joules", over_better(|way| way.joules)),
+        };
+        let (done, mean) = (over_better(|way| way.done_s), over_better(|way| way.mean_s));
+        format!("  the mediator is done in {done:.2} of the better engine's time, and who asks waits {mean:.2} times as long{preferred}\n")
+    }
 }

@@ -110,7 +110,7 @@ pub(crate) struct Args {
     /// Draw latency.svg, load.svg and timeline-ENGINE.svg there; waits.svg of a module
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
-    /// A GPU beside a processor instead: the mediator, and each engine alone. intel-iris-655, raspberry-pi-4, nvidia-h200, or
+    /// A GPU beside a processor instead: the mediator, and each engine alone. intel-iris-655, raspberry-pi-4, nvidia-h200, nvidia-h100 (as measured), or
     /// with --cpu the file of any engine's cost sheet; with --trace a recording's calls, one after the other
     #[arg(long, value_name = "NAME", conflicts_with_all = ["engine", "preset"])]
     gpu: Option<String>,

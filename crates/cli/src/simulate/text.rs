@@ -197,7 +197,7 @@ fn unit(key: Key) -> &'static str {
 }
 
 /// Columns; the first `left` of them flush left.
-fn aligned(rows: &[Vec<String>], left: usize) -> String {
+pub(super) fn aligned(rows: &[Vec<String>], left: usize) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
     let line = |row: &Vec<String>| {
