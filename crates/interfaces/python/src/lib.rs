@@ -8,6 +8,7 @@
 //! | `objects` | Python's file objects as streams |
 //! | `file` | containers read and written in place |
 //! | `session` | an algorithm with a key |
+//! | `numbers` | numbers within their ranges |
 //! | `engines` | which engines there are, and a client for one of them |
 //! | `simulate` | one policy on one modelled engine |
 //! | `error` | exceptions |
@@ -20,6 +21,7 @@ mod error;
 mod file;
 mod keys;
 mod memory;
+mod numbers;
 mod objects;
 mod session;
 mod simulate;

@@ -3,6 +3,7 @@
 use crate::engines::client;
 use crate::error::detached;
 use crate::keys::secret;
+use crate::numbers;
 use bywash_core::{Algorithm, Data, Direction, Key, Kind, Operation, SessionParams};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
@@ -10,6 +11,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::borrow::Cow;
 use zeroize::{Zeroize, Zeroizing};
+
+/// No algorithm has a longer tag.
+const TAG_BYTES_MAX: u64 = 16;
 
 #[pyclass(frozen, module = "bywash")]
 pub(crate) struct Session {
@@ -21,14 +25,21 @@ pub(crate) struct Session {
 impl Session {
     #[new]
     #[pyo3(signature = (algorithm, key=None, *, tag_len=None, engine=None))]
-    fn new(py: Python<'_>, algorithm: &str, key: Option<Bound<'_, PyAny>>, tag_len: Option<usize>, engine: Option<&str>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        algorithm: &str,
+        key: Option<Bound<'_, PyAny>>,
+        tag_len: Option<Bound<'_, PyAny>>,
+        engine: Option<&str>,
+    ) -> PyResult<Self> {
         let key = key.map(|key| secret(&key)).transpose()?;
+        let tag_len = tag_len.map(|given| numbers::whole("tag_len", &given, 0..=TAG_BYTES_MAX)).transpose()?;
         detached(py, || {
             let algorithm: Algorithm = algorithm.parse()?;
             let key = key.as_ref().map_or(Key::None, |key| Key::Symmetric(key[..].into()));
             let mut params = SessionParams::new(algorithm, key)?;
             if let Some(tag_len) = tag_len {
-                params = params.with_tag_len(tag_len)?;
+                params = params.with_tag_len(tag_len as usize)?;
             }
             let tag_len = params.tag_len();
             Ok(Self { session: client(engine)?.session(params)?, tag_len })

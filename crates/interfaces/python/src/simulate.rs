@@ -1,6 +1,7 @@
 //! The simulator: one policy on one modelled engine, and what it came to.
 
 use crate::error::{At, Failure, Result, detached};
+use crate::numbers;
 use bywash_core::{CostSheet, DeviceSheet};
 use bywash_policy::reload::{Circuit, Circuits};
 use bywash_sim::generate::{Reading, generate};
@@ -14,6 +15,9 @@ use pyo3::types::PyDict;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+
+/// Requests of a run at most: more than any machine holds.
+const REQUESTS_MAX: u64 = u32::MAX as u64;
 
 /// What is to be simulated, as Python names it.
 struct Question {
@@ -44,13 +48,16 @@ pub(crate) fn simulate<'py>(
     policy: String,
     engine: String,
     trace: Option<PathBuf>,
-    requests: usize,
-    train: f64,
-    seed: u64,
+    requests: &Bound<'py, PyAny>,
+    train: &Bound<'py, PyAny>,
+    seed: &Bound<'py, PyAny>,
     cpu: Option<PathBuf>,
     side_by_side: bool,
-    changes: Vec<(String, f64)>,
+    changes: Vec<(String, Bound<'py, PyAny>)>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let requests = numbers::whole("requests", requests, 1..=REQUESTS_MAX)? as usize;
+    let (train, seed) = (numbers::real("train", train)?, numbers::whole("seed", seed, 0..=u64::MAX)?);
+    let changes = changes.into_iter().map(|(key, value)| numbers::real(&key, &value).map(|value| (key, value))).collect::<PyResult<_>>()?;
     let question = Question { policy, engine, trace, requests, train, seed, cpu, side_by_side, changes };
     let answer = detached(py, || question.answer())?;
     let told = PyDict::new(py);
@@ -141,9 +148,6 @@ impl Question {
 
     fn traffic(&self, sheet: &DeviceSheet) -> Result<Traffic> {
         let Some(path) = &self.trace else {
-            if self.requests == 0 {
-                return Err(bad("there must be at least 1 request".to_owned()));
-            }
             return Ok(Traffic { lesson: None, served: generate(&self.reading(sheet), self.seed), left_out: 0 });
         };
         if !(0.0..1.0).contains(&self.train) {

@@ -4,9 +4,11 @@ use crate::engines::client;
 use crate::error::{At, Failure, Result, detached};
 use crate::keys::Keys;
 use crate::memory;
+use crate::numbers;
 use crate::objects::{Reader, Writer};
 use bywash_client::Client;
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
+use bywash_files::geometry::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN};
 use bywash_files::place::{Draft, complete, open_regular, sync_folder_of};
 use bywash_files::{Aead, FileKeys, Header, NonceSource, Sealer, Whole, new_file};
 use pyo3::buffer::PyBuffer;
@@ -19,6 +21,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use zeroize::Zeroizing;
+
+/// Threads of one file at most.
+const THREADS_MAX: u64 = u16::MAX as u64;
 
 /// Where a text comes from.
 enum Source {
@@ -49,13 +54,15 @@ pub(crate) fn encrypt(
     target: Option<&Bound<'_, PyAny>>,
     keys: &Bound<'_, Keys>,
     aead: &str,
-    chunk_size: usize,
-    threads: usize,
+    chunk_size: &Bound<'_, PyAny>,
+    threads: &Bound<'_, PyAny>,
     overwrite: bool,
     verify: bool,
     engine: Option<&str>,
 ) -> PyResult<Py<PyAny>> {
     let keys = keys.get();
+    let chunk_size = numbers::whole("chunk_size", chunk_size, CHUNK_BYTES_MIN as u64..=CHUNK_BYTES_MAX as u64)? as usize;
+    let threads = numbers::whole("threads", threads, 1..=THREADS_MAX)? as usize;
     let make = || -> Result<(Header, Sealer)> {
         let aead: Aead = aead.parse().map_err(|why| Failure::Named("BadArgument", why))?;
         let (file_keys, slots) = new_file(&keys.locks()?)?;
@@ -91,12 +98,13 @@ pub(crate) fn decrypt(
     source: &Bound<'_, PyAny>,
     target: Option<&Bound<'_, PyAny>>,
     keys: &Bound<'_, Keys>,
-    threads: usize,
+    threads: &Bound<'_, PyAny>,
     overwrite: bool,
     verify: bool,
     engine: Option<&str>,
 ) -> PyResult<Py<PyAny>> {
     let keys = keys.get();
+    let threads = numbers::whole("threads", threads, 1..=THREADS_MAX)? as usize;
     let unlock = |header: &Header| -> Result<Sealer> { Ok(sealer(&client(engine)?, header.aead(), keys.keyring().open(header)?)) };
     let Some(target) = target else {
         return in_memory(source, |sealed| {

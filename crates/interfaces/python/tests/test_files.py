@@ -117,7 +117,15 @@ def test_errors_have_classes_and_the_commands_words(command, keys, key_file, tmp
     with pytest.raises(bywash.BadArgument, match="'rot13' is none of"):
         bywash.encrypt(b"text", None, keys, aead="rot13")
     with pytest.raises(bywash.BadArgument, match="a power of two"):
-        bywash.encrypt(b"text", None, keys, chunk_size=5)
+        bywash.encrypt(b"text", None, keys, chunk_size=5000)
+    for wrong, said in [
+        (lambda: bywash.encrypt(b"text", None, keys, chunk_size=-1), "chunk_size: -1 is not from 4096 to 1048576"),
+        (lambda: bywash.encrypt(path, back, keys, threads=-1), "threads: -1 is not from 1 to 65535"),
+        (lambda: bywash.decrypt(path, back, keys, threads=1 << 70), "threads: 1180591620717411303424 is not from 1"),
+        (lambda: bywash.Session("AES-256-GCM", bytes(32), tag_len=-1), "tag_len: -1 is not from 0 to 16"),
+    ]:
+        with pytest.raises(bywash.BadArgument, match=said):
+            wrong()
     with pytest.raises(FileNotFoundError) as raised:
         bywash.decrypt(tmp_path / "nothing", back, keys)
     assert raised.value.filename == str(tmp_path / "nothing")
@@ -249,6 +257,10 @@ def test_open_reads_and_writes_anywhere(keys, tmp_path):
     assert not list(tmp_path.glob(".bywash-journal-*"))
     with pytest.raises(bywash.BadArgument, match="r\\+b"):
         bywash.open(path, "wb", keys)
+    with bywash.open(path, "r+b", keys) as file:
+        for wrong in (lambda: file.truncate(-1), lambda: file.raw.truncate(1 << 70), lambda: file.raw.seek(1 << 70)):
+            with pytest.raises(ValueError, match="not from 0 to 9223372036854775807|beyond what any file can have|negative"):
+                wrong()
 
 
 def test_a_writer_that_was_killed_leaves_old_or_new(keys, tmp_path):

@@ -38,12 +38,20 @@ def test_wrong_questions_are_told():
         ({"policy": "best"}, "no policy 'best'; there are software"),
         ({"slots": 0}, "slots: 0 makes no sense"),
         ({"spots": 1}, "'spots' cannot be swept"),
-        ({"requests": 0}, "at least 1"),
+        ({"requests": 0}, "requests: 0 is not from 1 to 4294967295"),
+        ({"requests": -1}, "requests: -1 is not from 1 to 4294967295"),
+        ({"requests": 10**30}, "requests: 1000000000000000000000000000000 is not from 1"),
+        ({"seed": -1}, "seed: -1 is not from 0 to 18446744073709551615"),
+        ({"train": 10**400}, "train: it is not from"),
+        ({"rate": 10**400}, "rate: it is not from"),
         ({"slots": 99, "requests": 10}, "1 to 10 can be tried"),
         ({"reconfiguration": 1e12, "requests": 100}, "146 years"),
     ]:
-        with pytest.raises(bywash.BadArgument, match=said):
+        with pytest.raises(ValueError, match=said) as raised:
             bywash.simulate(**wrong)
+        assert isinstance(raised.value, bywash.BadArgument)
+    with pytest.raises(TypeError, match="argument 'requests': "):
+        bywash.simulate(requests="many")
     with pytest.raises(FileNotFoundError):
         bywash.simulate(engine="no such sheet")
 

@@ -10,6 +10,10 @@ from ._native import File, Keys
 from .errors import BadArgument
 
 
+LENGTH_MAX = (1 << 63) - 1
+"""What the operating system counts to in a file."""
+
+
 class RawFile(io.RawIOBase):
     """A file without buffers; :func:`open` puts them over it."""
 
@@ -45,11 +49,15 @@ class RawFile(io.RawIOBase):
         at = offset + (len(self._file) if start is None else start)
         if at < 0:
             raise BadArgument(f"{self.name}: a position before its beginning")
+        if at > LENGTH_MAX:
+            raise BadArgument(f"{self.name}: a position beyond what any file can have")
         self._at = at
         return at
 
     def truncate(self, size: int | None = None, /) -> int:
         size = self._at if size is None else size
+        if not 0 <= size <= LENGTH_MAX:
+            raise BadArgument(f"{self.name}: size: {size} is not from 0 to {LENGTH_MAX}")
         self._file.set_len(size)
         return size
 
