@@ -9,13 +9,13 @@ use crate::objects::{Reader, Writer};
 use bywash_client::Client;
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
 use bywash_files::geometry::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN};
-use bywash_files::place::{Draft, complete, open_regular, sync_folder_of};
+use bywash_files::place::{Draft, Spot, complete, open_regular, sync_folder_of};
 use bywash_files::{Aead, FileKeys, Header, NonceSource, Sealer, Whole, new_file};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
@@ -28,14 +28,41 @@ const THREADS_MAX: u64 = u16::MAX as u64;
 /// Where a text comes from.
 enum Source {
     Memory(Zeroizing<Vec<u8>>),
-    Path(PathBuf),
+    Path(Named),
     Object(Reader),
 }
 
 /// Where it goes.
 enum Target {
-    Path(PathBuf),
+    Path(Named),
     Object(Writer),
+}
+
+/// A file's path, and the folder that was named if it was found below it: no link is followed from there on.
+struct Named {
+    path: PathBuf,
+    below: Option<PathBuf>,
+}
+
+impl Named {
+    fn spot(&self) -> Spot<'_> {
+        Spot { path: &self.path, below: self.below.as_deref() }
+    }
+
+    fn open(&self) -> Result<(File, Metadata)> {
+        open_regular(self.spot(), self.below.is_none()).at(&self.path)
+    }
+
+    /// What its writer has left is looked at by who may write.
+    fn refuse_if_interrupted(&self, header: &Header) -> Result<()> {
+        match FolderJournals::beside(self.spot()).and_then(|journals| journals.find(header.salt())).at(&self.path)? {
+            Some(_) => {
+                let why = "its writer was interrupted and left a journal; bywash.open(path, \"r+b\") recovers it";
+                Err(Failure::Named("Damaged", format!("{}: {why}", self.path.display())))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// How files are written.
@@ -47,6 +74,7 @@ struct Writing {
 }
 
 #[pyfunction]
+#[pyo3(signature = (source, target, keys, aead, chunk_size, threads, overwrite, verify, engine, source_below=None, target_below=None))]
 #[expect(clippy::too_many_arguments, reason = "the options of the function that Python's users see")]
 pub(crate) fn encrypt(
     py: Python<'_>,
@@ -59,6 +87,8 @@ pub(crate) fn encrypt(
     overwrite: bool,
     verify: bool,
     engine: Option<&str>,
+    source_below: Option<PathBuf>,
+    target_below: Option<PathBuf>,
 ) -> PyResult<Py<PyAny>> {
     let keys = keys.get();
     let chunk_size = numbers::whole("chunk_size", chunk_size, CHUNK_BYTES_MIN as u64..=CHUNK_BYTES_MAX as u64)? as usize;
@@ -76,7 +106,8 @@ pub(crate) fn encrypt(
             PyBytes::new_with(py, len, |sealed| detached(py, || memory::seal(&sealer, &header, text, sealed)))
         });
     };
-    let (source, target, writing) = (source_of(source)?, target_of(target)?, Writing { threads, overwrite, verify });
+    let (source, target) = (source_of(source, source_below)?, target_of(target, target_below)?);
+    let writing = Writing { threads, overwrite, verify };
     let bytes = detached(py, || {
         let (header, sealer) = make()?;
         match (source, target) {
@@ -92,6 +123,7 @@ pub(crate) fn encrypt(
 }
 
 #[pyfunction]
+#[pyo3(signature = (source, target, keys, threads, overwrite, verify, engine, source_below=None, target_below=None))]
 #[expect(clippy::too_many_arguments, reason = "the options of the function that Python's users see")]
 pub(crate) fn decrypt(
     py: Python<'_>,
@@ -102,6 +134,8 @@ pub(crate) fn decrypt(
     overwrite: bool,
     verify: bool,
     engine: Option<&str>,
+    source_below: Option<PathBuf>,
+    target_below: Option<PathBuf>,
 ) -> PyResult<Py<PyAny>> {
     let keys = keys.get();
     let threads = numbers::whole("threads", threads, 1..=THREADS_MAX)? as usize;
@@ -118,13 +152,26 @@ pub(crate) fn decrypt(
             PyBytes::new_with(py, len, |text| detached(py, || memory::open(&sealer, &header, sealed, text)))
         });
     };
-    let (source, target, writing) = (source_of(source)?, target_of(target)?, Writing { threads, overwrite, verify });
+    let (source, target) = (source_of(source, source_below)?, target_of(target, target_below)?);
+    let writing = Writing { threads, overwrite, verify };
     let bytes = detached(py, || match (source, target) {
         (Source::Path(source), Target::Path(target)) => open_file(unlock, &source, &target, writing),
         (source, target) => {
-            let mut source = opened(source)?;
-            let header = Header::read(&mut source)?;
-            let sealer = unlock(&header)?;
+            let (header, sealer, source) = match source {
+                Source::Path(named) => {
+                    let mut file = locked(&named)?;
+                    let header = Header::read(&mut file).at(&named.path)?;
+                    let sealer = unlock(&header).at(&named.path)?;
+                    named.refuse_if_interrupted(&header)?;
+                    (header, sealer, Box::new(file) as Box<dyn Read + Send>)
+                }
+                source => {
+                    let mut source = opened(source)?;
+                    let header = Header::read(&mut source)?;
+                    let sealer = unlock(&header)?;
+                    (header, sealer, source)
+                }
+            };
             let progress = AtomicU64::new(0);
             let whole = Whole::new(&sealer, &header, 1, &progress);
             to(target, overwrite, |target| Ok(whole.open_stream(source, target)?))
@@ -143,15 +190,15 @@ fn in_memory<'py>(source: &Bound<'py, PyAny>, work: impl FnOnce(&[u8]) -> PyResu
     if let Ok(bytes) = source.cast::<PyBytes>() {
         return Ok(work(bytes.as_bytes())?.into_any().unbind());
     }
-    let Source::Memory(copy) = source_of(source)? else {
+    let Source::Memory(copy) = source_of(source, None)? else {
         return Err(PyTypeError::new_err("a target is needed where the source is a file: give a path or a file object"));
     };
     Ok(work(&copy)?.into_any().unbind())
 }
 
-fn source_of(given: &Bound<'_, PyAny>) -> PyResult<Source> {
+fn source_of(given: &Bound<'_, PyAny>, below: Option<PathBuf>) -> PyResult<Source> {
     if let Ok(path) = given.extract::<PathBuf>() {
-        return Ok(Source::Path(path));
+        return Ok(Source::Path(Named { path, below }));
     }
     if given.hasattr("read")? {
         return Ok(Source::Object(Reader::new(given)));
@@ -161,9 +208,9 @@ fn source_of(given: &Bound<'_, PyAny>) -> PyResult<Source> {
     bytes.map(|bytes| Source::Memory(Zeroizing::new(bytes))).map_err(wrong)
 }
 
-fn target_of(given: &Bound<'_, PyAny>) -> PyResult<Target> {
+fn target_of(given: &Bound<'_, PyAny>, below: Option<PathBuf>) -> PyResult<Target> {
     if let Ok(path) = given.extract::<PathBuf>() {
-        return Ok(Target::Path(path));
+        return Ok(Target::Path(Named { path, below }));
     }
     match given.hasattr("write")? {
         true => Ok(Target::Object(Writer::new(given))),
@@ -175,12 +222,15 @@ fn opened(source: Source) -> Result<Box<dyn Read + Send>> {
     Ok(match source {
         Source::Memory(bytes) => Box::new(Cursor::new(Wiped(bytes))),
         Source::Object(reader) => Box::new(reader),
-        Source::Path(path) => {
-            let (file, _) = open_regular(&path, true).at(&path)?;
-            Disk::lock(&file, Access::Read).at(&path)?;
-            Box::new(file)
-        }
+        Source::Path(named) => Box::new(locked(&named)?),
     })
+}
+
+/// Open, and nobody writes to it meanwhile who asks for it.
+fn locked(named: &Named) -> Result<File> {
+    let (file, _) = named.open()?;
+    Disk::lock(&file, Access::Read).at(&named.path)?;
+    Ok(file)
 }
 
 struct Wiped(Zeroizing<Vec<u8>>);
@@ -195,43 +245,40 @@ impl AsRef<[u8]> for Wiped {
 fn to(target: Target, overwrite: bool, write: impl FnOnce(&mut dyn Write) -> Result<u64>) -> Result<u64> {
     match target {
         Target::Object(mut writer) => write(&mut writer),
-        Target::Path(path) => {
-            refuse_if_there(&path, overwrite)?;
-            let mut draft = Draft::new(&path).at(&path)?;
+        Target::Path(named) => {
+            refuse_if_there(&named.path, overwrite)?;
+            let mut draft = Draft::new(named.spot()).at(&named.path)?;
             let bytes = write(&mut draft.file)?;
-            publish(draft, &path, overwrite)?;
+            publish(draft, &named, overwrite)?;
             Ok(bytes)
         }
     }
 }
 
-fn seal_file(header: &Header, sealer: &Sealer, source: &Path, target: &Path, writing: Writing) -> Result<u64> {
-    refuse_if_there(target, writing.overwrite)?;
-    let (file, metadata) = open_regular(source, true).at(source)?;
+fn seal_file(header: &Header, sealer: &Sealer, source: &Named, target: &Named, writing: Writing) -> Result<u64> {
+    refuse_if_there(&target.path, writing.overwrite)?;
+    let (file, metadata) = source.open()?;
     let (progress, len) = (AtomicU64::new(0), metadata.len());
     let whole = Whole::new(sealer, header, writing.threads, &progress);
-    let draft = Draft::new(target).at(target)?;
-    whole.seal(&file, len, &draft.file).at(source)?;
-    complete(&file, &metadata, &draft.file, writing.verify, || whole.is_text_of(&draft.file, &file)).at(source)?;
+    let draft = Draft::new(target.spot()).at(&target.path)?;
+    whole.seal(&file, len, &draft.file).at(&source.path)?;
+    complete(&file, &metadata, &draft.file, writing.verify, || whole.is_text_of(&draft.file, &file)).at(&source.path)?;
     publish(draft, target, writing.overwrite)?;
     Ok(len)
 }
 
-fn open_file(unlock: impl FnOnce(&Header) -> Result<Sealer>, source: &Path, target: &Path, writing: Writing) -> Result<u64> {
-    refuse_if_there(target, writing.overwrite)?;
-    let (file, metadata) = open_regular(source, true).at(source)?;
-    let header = Header::read(&file).at(source)?;
-    let sealer = unlock(&header).at(source)?;
-    Disk::lock(&file, Access::Read).at(source)?;
-    if FolderJournals::beside(source).and_then(|journals| journals.find(header.salt())).at(source)?.is_some() {
-        let why = "its writer was interrupted and left a journal; bywash.open(path, \"r+b\") recovers it";
-        return Err(Failure::Named("Damaged", format!("{}: {why}", source.display())));
-    }
+fn open_file(unlock: impl FnOnce(&Header) -> Result<Sealer>, source: &Named, target: &Named, writing: Writing) -> Result<u64> {
+    refuse_if_there(&target.path, writing.overwrite)?;
+    let (file, metadata) = source.open()?;
+    let header = Header::read(&file).at(&source.path)?;
+    let sealer = unlock(&header).at(&source.path)?;
+    Disk::lock(&file, Access::Read).at(&source.path)?;
+    source.refuse_if_interrupted(&header)?;
     let progress = AtomicU64::new(0);
     let whole = Whole::new(&sealer, &header, writing.threads, &progress);
-    let draft = Draft::new(target).at(target)?;
-    let len = whole.open(&file, &draft.file).at(source)?;
-    complete(&file, &metadata, &draft.file, writing.verify, || whole.is_text_of(&file, &draft.file)).at(source)?;
+    let draft = Draft::new(target.spot()).at(&target.path)?;
+    let len = whole.open(&file, &draft.file).at(&source.path)?;
+    complete(&file, &metadata, &draft.file, writing.verify, || whole.is_text_of(&file, &draft.file)).at(&source.path)?;
     publish(draft, target, writing.overwrite)?;
     Ok(len)
 }
@@ -244,7 +291,8 @@ fn refuse_if_there(target: &Path, overwrite: bool) -> Result<()> {
     }
 }
 
-fn publish(draft: Draft, target: &Path, overwrite: bool) -> Result<()> {
+fn publish(draft: Draft, target: &Named, overwrite: bool) -> Result<()> {
     let sync = |file: &File| file.sync_all();
-    sync(&draft.file).and_then(|()| draft.publish(target, overwrite)).and_then(|()| sync_folder_of(target)).at(target)
+    let published = sync(&draft.file).and_then(|()| draft.publish(&target.path, overwrite));
+    published.and_then(|()| sync_folder_of(target.spot())).at(&target.path)
 }

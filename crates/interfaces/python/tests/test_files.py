@@ -277,8 +277,9 @@ def test_a_writer_that_was_killed_leaves_old_or_new(keys, tmp_path):
     bywash.encrypt(old, path, keys)
     killed = subprocess.run([sys.executable, "-c", script, path], input=new, check=False)
     assert killed.returncode == -9 and list(tmp_path.glob(".bywash-journal-*"))
-    with pytest.raises(bywash.Damaged, match='open\\(path, "r\\+b"\\) recovers it'):
-        bywash.decrypt(path, tmp_path / "back", keys)
+    for target in (tmp_path / "back", io.BytesIO()):
+        with pytest.raises(bywash.Damaged, match='open\\(path, "r\\+b"\\) recovers it'):
+            bywash.decrypt(path, target, keys)
     with bywash.open(path, "r+b", keys) as file:
         assert file.read() == new
     assert bywash.decrypt(path.read_bytes(), None, keys) == new

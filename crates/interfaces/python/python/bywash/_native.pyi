@@ -54,6 +54,8 @@ def encrypt(
     overwrite: bool,
     verify: bool,
     engine: str | None,
+    source_below: Path | None = ...,
+    target_below: Path | None = ...,
 ) -> bytes | int: ...
 def decrypt(
     source: Buffer | Path | Reader,
@@ -63,6 +65,8 @@ def decrypt(
     overwrite: bool,
     verify: bool,
     engine: str | None,
+    source_below: Path | None = ...,
+    target_below: Path | None = ...,
 ) -> bytes | int: ...
 def simulate(
     policy: str,
