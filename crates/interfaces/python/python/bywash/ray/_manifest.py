@@ -16,48 +16,71 @@ from ..errors import BadArgument
 from ._store import Object, Written
 
 VERSION = 1
+BEGIN = b'{"bywash_manifest": '
+"""What a manifest begins with. What does not is somebody's file, and stays as it is."""
 
 
 class Manifest:
     """The manifest of one job; another job's is refused, and so is a second run while one goes on."""
 
-    def __init__(self, path: str | os.PathLike[str], job: dict[str, str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], job: dict[str, Any]) -> None:
         self.path = Path(path)
         self.done: dict[str, tuple[Object, Written]] = {}
+        self.proofs: dict[str, str] | None = None
+        """Of the secrets that results are made with; none of a manifest that has not begun."""
+        self._job = {"bywash_manifest": VERSION, **job}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self.path.open("a+b")
+        # It names what may be nobody's business, and after decrypting has check sums of it.
+        self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "a+b")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._read()
         except BlockingIOError as error:
+            self._file.close()
             raise BadArgument(f"{self.path}: another run writes to it; wait for its end, or name another manifest") from error
-        self._read({"bywash_manifest": VERSION, **job})
+        except BaseException:
+            self._file.close()
+            raise
 
-    def _read(self, head: dict[str, Any]) -> None:
+    def _read(self) -> None:
         self._file.seek(0)
         text = self._file.read()
+        if not text.startswith(BEGIN[: len(text)]):
+            raise BadArgument(f"{self.path}: it is no manifest, and stays as it is; name another")
         whole, newline, cut = text.rpartition(b"\n")
-        if cut:
-            self._file.truncate(len(whole) + len(newline))
-        lines = whole.splitlines() if whole else []
-        if not lines:
-            return self._append([head])
-        found = self._parse(lines[0], 1)
-        if found != head:
-            differs = ", ".join(f"{key} is {found.get(key)!r} and not {value!r}" for key, value in head.items() if found.get(key) != value)
-            raise BadArgument(f"{self.path}: it is another job's ({differs}); name another manifest")
+        lines = whole.splitlines()
+        if lines:
+            self._begun(self._parse(lines[0], 1))
         for number, line in enumerate(lines[1:], 2):
             record = self._parse(line, number)
-            source = Object(record["name"], record["size"], record["version"])
-            self.done[source.name] = (source, Written(**record["result"]))
-        return None
+            try:
+                source, written = Object(record["name"], record["size"], record["version"]), Written(**record["result"])
+            except (KeyError, TypeError) as error:
+                raise BadArgument(f"{self.path}:{number}: it is no line of a manifest; restore it from a copy, or name another") from error
+            self.done[source.name] = (source, written)
+        if cut:
+            self._file.truncate(len(whole) + len(newline))
+
+    def _begun(self, head: dict[str, Any]) -> None:
+        proofs = head.pop("proofs", {})
+        if head != self._job:
+            names = list(dict.fromkeys([*self._job, *head]))
+            differs = ", ".join(f"{key} is {head.get(key)!r} and not {self._job.get(key)!r}" for key in names if head.get(key) != self._job.get(key))
+            raise BadArgument(f"{self.path}: it is another job's ({differs}); name another manifest")
+        self.proofs = proofs
+
+    def begin(self, proofs: dict[str, str]) -> None:
+        """From here on it is this job's."""
+        self._append([{**self._job, "proofs": proofs}])
+        self.proofs = proofs
 
     def _parse(self, line: bytes, number: int) -> dict[str, Any]:
         try:
             record = json.loads(line)
         except ValueError as error:
             raise BadArgument(f"{self.path}:{number}: {error}; restore it from a copy, or name another") from error
-        if not isinstance(record, dict) or (number > 1 and not {"name", "size", "version", "result"} <= record.keys()):
-            raise BadArgument(f"{self.path}:{number}: it is no line of a manifest; name another")
+        if not isinstance(record, dict):
+            raise BadArgument(f"{self.path}:{number}: it is no line of a manifest; restore it from a copy, or name another")
         return record
 
     def _append(self, records: list[dict[str, Any]]) -> None:

@@ -218,6 +218,8 @@ def run(job: Job, manifest_path: Any, workers: int | None, gpu_workers: int | No
     job.keys.load()
     manifest = Manifest(manifest_path, {"operation": job.operation, "source": job.source, "target": job.target})
     try:
+        if manifest.proofs is None:
+            manifest.begin({})
         left = find_left(job, manifest, report)
         if left:
             if not ray.is_initialized():
