@@ -62,8 +62,20 @@ def test_a_folder_and_the_command_reads_it(folder, tmp_path, key_file, command):
     sealed, manifest = tmp_path / "sealed", tmp_path / "manifest"
     (folder / "old.bywash").write_bytes(b"not meant")
     os.symlink("empty", folder / "link")
+    os.symlink("part-0", folder / "part-1/link")
+    (folder / "none/in it").mkdir(parents=True)
+    os.mkfifo(folder / "pipe")
+    (folder / ".bywash-unfinished-1-0").write_bytes(b"cut")
     report = bywash.ray.encrypt(folder, sealed, key_file=key_file, manifest=manifest, **quick()).check()
-    assert (report.objects, report.passed_over, report.before, report.workers_lost) == (len(NAMES), 1, 0, 0)
+    assert (report.objects, report.before, report.workers_lost) == (len(NAMES), 0, 0)
+    assert report.passed_over == {
+        "old.bywash": "encrypted already, by its name",
+        "link": "a symbolic link",
+        "part-1/link": "a symbolic link",
+        "none/in it": "an empty folder",
+        "pipe": "a device, pipe or socket",
+        ".bywash-unfinished-1-0": "left unfinished by another run",
+    }
     assert report.bytes == sum(len(text_of(name)) for name in NAMES) and report.engines == {"cpu": len(NAMES)}
     command("decrypt", "-R", "-k", key_file, "-o", tmp_path / "back", sealed)
     found = {path.relative_to(tmp_path / "back").as_posix(): path for path in (tmp_path / "back").rglob("*") if path.is_file()}
@@ -110,6 +122,8 @@ def test_objects_that_fail_do_not_stop_the_others(folder, tmp_path, key_file):
     assert not (back / "part-2/002").exists()
     with pytest.raises(bywash.ray.Incomplete, match=r"part-2/002\.bywash: .*1 of 83 objects failed"):
         report.check()
+    with pytest.raises(bywash.BadArgument, match="workers: -1 is not at least 0"):
+        bywash.ray.encrypt(folder, back, key_file=key_file, manifest=tmp_path / "manifest5", workers=-1, gpu_workers=2)
     with pytest.raises(bywash.BadArgument, match="at least one worker"):
         bywash.ray.encrypt(folder, back, key_file=key_file, manifest=tmp_path / "manifest5", workers=0, gpu_workers=0)
     with pytest.raises(FileNotFoundError):
@@ -305,7 +319,8 @@ def test_memory_of_a_worker_is_bounded(s3, tmp_path, key_file):
 
     size = 200 << 20
     obstore.put(from_url("s3://lab/memory-test/raw", **s3.options), "huge", iter([bytes(PART_BYTES)] * (size // PART_BYTES)))
-    job = Job("encrypt", "s3://lab/memory-test/raw", "s3://lab/memory-test/sealed", KeySource(key_file=key_file), s3.options, s3.options)
+    keys = KeySource(key_file=key_file)
+    job = Job("encrypt", "s3://lab/memory-test/raw", "s3://lab/memory-test/sealed", keys, s3.options, s3.options, proofs=keys.proofs())
 
     @ray.remote(num_cpus=1)
     def held():

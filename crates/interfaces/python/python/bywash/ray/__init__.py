@@ -22,11 +22,13 @@ try:
 except ImportError as error:
     raise ImportError("bywash.ray needs Ray; pip install 'bywash[ray]'") from error
 
-from ._run import Incomplete, Report, run as _start
+from ..errors import BadArgument as _BadArgument
+from ._report import Empty, Incomplete, Report
+from ._run import Limits as _Limits, run as _start
 from ._sweep import sweep
 from ._work import Job, KeySource
 
-__all__ = ["Incomplete", "KeySource", "Report", "decrypt", "encrypt", "sweep"]
+__all__ = ["Empty", "Incomplete", "KeySource", "Report", "decrypt", "encrypt", "sweep"]
 
 
 def encrypt(
@@ -45,19 +47,22 @@ def encrypt(
     gpu_workers: int | None = None,
     checksums: bool = True,
     progress: bool = True,
+    allow_empty: bool = False,
+    overwrite: bool = False,
 ) -> Report:
-    """Encrypts every object of ``source`` into ``target``, but for those that end in ``.bywash``.
+    """Encrypts every object of ``source`` into ``target``, but for those that end in ``.bywash``, links, and empty folders, which :attr:`Report.passed_over` names.
 
     Both are folders or URLs; ``source_options`` and ``target_options`` are what ``obstore.store.from_url`` takes beside the URL
     (``{"config": {"endpoint": ...}}``); credentials are best left to each worker's environment. Key and passphrase files are read by each worker on its own
     machine. ``workers`` and ``gpu_workers`` are by default as many as the cluster has processors and GPUs; a GPU that Bywash cannot use computes on its worker's
     processor. ``checksums`` has the manifest name each result's SHA-256 beside its size and version.
 
-    An object that cannot be done is in :attr:`Report.failed`, and the others are done all the same; :meth:`Report.check` raises then.
+    An object that cannot be done is in :attr:`Report.failed`, and the others are done all the same; :meth:`Report.check` raises then. Where there is nothing to do
+    and nothing was done before, :class:`Empty` is raised, unless ``allow_empty``. A first run replaces nothing at the target, unless ``overwrite``.
     """
-    keys = KeySource(tuple(_texts(recipients)), (), key_file, passphrase_file)
+    keys = KeySource(tuple(_texts(recipients)), (), _file(key_file), _file(passphrase_file))
     job = Job("encrypt", _url(source), _url(target), keys, source_options or {}, target_options or {}, aead, chunk_size, checksums)
-    return _start(job, manifest, workers, gpu_workers, progress)
+    return _start(job, manifest, _Limits(workers, gpu_workers, allow_empty, overwrite), progress)
 
 
 def decrypt(
@@ -74,28 +79,60 @@ def decrypt(
     gpu_workers: int | None = None,
     checksums: bool = True,
     progress: bool = True,
+    allow_empty: bool = False,
+    overwrite: bool = False,
 ) -> Report:
     """Decrypts every object of ``source`` that ends in ``.bywash`` into ``target``; the rest is as for :func:`encrypt`.
 
     ``identities`` are files, read by each worker on its own machine. A result is there once all of it has proved authentic.
     """
-    keys = KeySource((), tuple(os.fspath(path) for path in identities), key_file, passphrase_file)
+    found = tuple(given if given.startswith(_SECRET) else _file(given) for given in map(os.fspath, _several("identities", identities)))
+    keys = KeySource((), found, _file(key_file), _file(passphrase_file))
     job = Job("decrypt", _url(source), _url(target), keys, source_options or {}, target_options or {}, checksums=checksums)
-    return _start(job, manifest, workers, gpu_workers, progress)
+    return _start(job, manifest, _Limits(workers, gpu_workers, allow_empty, overwrite), progress)
+
+
+_SECRET = ("BYWASH-IDENTITY-", "bywash:")
+"""What is an identity itself, or in a vault, and no file."""
 
 
 def _url(given: str | os.PathLike[str]) -> str:
     text = os.fspath(given)
-    return text if "://" in text else os.path.abspath(text)
+    path = text.removeprefix("file://")
+    if path != text and not path.startswith("/"):
+        raise _BadArgument(f"{text}: it is on no machine by name; a folder's URL is file:// and its path, which begins with /")
+    return path if "://" in path else os.path.abspath(path)
+
+
+def _file(given: str | os.PathLike[str] | None) -> str | None:
+    """Wherever a worker is started."""
+    return None if given is None else os.path.abspath(given)
+
+
+def _several(name: str, given: Sequence[Any]) -> Sequence[Any]:
+    if isinstance(given, str):
+        raise _BadArgument(f"{name}: give a list of them, of one too")
+    return given
 
 
 def _texts(recipients: Sequence[str]) -> list[str]:
     """Recipients, those in files among them: they are public, so workers need no such file."""
     texts = []
-    for given in recipients:
-        if given.startswith(("bywash-", "bywash:")):
+    for given in map(os.fspath, _several("recipients", recipients)):
+        if _is_recipient(given):
             texts.append(given)
             continue
+        if given.startswith(_SECRET):
+            raise _BadArgument("one of the recipients is an identity, which is secret; give its public half")
         with open(given, encoding="utf-8") as file:
-            texts += [line.strip() for line in file if line.strip() and not line.startswith("#")]
+            lines = [(number, line.strip()) for number, line in enumerate(file, 1) if line.strip() and not line.startswith("#")]
+        # What a line is instead is not said: it may be a secret.
+        wrong = next((number for number, line in lines if not _is_recipient(line)), None)
+        if wrong or not lines:
+            raise _BadArgument(f"{given}:{wrong}: it is no recipient" if wrong else f"{given}: there is no recipient in it")
+        texts += [line for _, line in lines]
     return texts
+
+
+def _is_recipient(text: str) -> bool:
+    return text.startswith(("bywash-", "bywash:"))

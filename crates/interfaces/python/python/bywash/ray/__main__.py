@@ -8,8 +8,10 @@ import sys
 from typing import Any
 
 from ..errors import Error
-from . import decrypt, encrypt
+from . import Report, decrypt, encrypt
 from ._progress import amount
+from ._report import counted
+from ._store import said, shown
 
 
 def main() -> int:
@@ -25,6 +27,9 @@ def main() -> int:
     parser.add_argument("--workers", type=int, help="processors to use [default: all]")
     parser.add_argument("--gpu-workers", type=int, help="GPUs to use [default: all]")
     parser.add_argument("--store", type=json.loads, default={}, metavar="JSON", help='options of both stores, such as {"config": {"endpoint": "..."}}')
+    parser.add_argument("--allow-empty", action="store_true", help="a source with nothing to do in it is no error")
+    parser.add_argument("--force", action="store_true", help="a first run replaces what is at the target already")
+    parser.add_argument("-v", "--verbose", action="store_true", help="name what is passed over, and why")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     args = parser.parse_args()
     common: dict[str, Any] = {
@@ -36,20 +41,38 @@ def main() -> int:
         "workers": args.workers,
         "gpu_workers": args.gpu_workers,
         "progress": not args.quiet,
+        "allow_empty": args.allow_empty,
+        "overwrite": args.force,
     }
     try:
         if args.operation == "encrypt":
             report = encrypt(args.source, args.target, recipients=args.recipient, **common)
         else:
             report = decrypt(args.source, args.target, identities=args.identity, **common)
-    except (Error, OSError) as error:
+    except OSError as error:
+        place = f"{shown(str(error.filename))}: " if error.filename else ""
+        print(f"bywash: {place}{said(error)}", file=sys.stderr)
+        return 1
+    except Error as error:
         print(f"bywash: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("bywash: interrupted; the same again goes on with what is left", file=sys.stderr)
+        return 130
+    tell(report, args.verbose)
+    return 1 if report.failed else 0
+
+
+def tell(report: Report, verbose: bool) -> None:
+    if verbose:
+        for name, why in report.passed_over.items():
+            print(f"bywash: {shown(name)}: passed over: {why}", file=sys.stderr)
     for failure in report.failed.values():
         print(f"bywash: {failure}", file=sys.stderr)
-    told = f"{report.objects} objects, {amount(report.bytes)} in {report.seconds:.1f} s; {report.before} were done before, {len(report.failed)} failed"
-    print(f"bywash: {told}", file=sys.stderr)
-    return 1 if report.failed else 0
+    parts = [f"{report.objects} objects, {amount(report.bytes)} in {report.seconds:.1f} s", f"{report.before} were done before, {len(report.failed)} failed"]
+    parts += [f"{report.gone} that were done before are no longer at the source"] if report.gone else []
+    parts += [counted(report.passed_over) + ("" if verbose else ", -v names them")] if report.passed_over else []
+    print(f"bywash: {'; '.join(parts)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import BadArgument
 from ._store import Object, Written
 
-VERSION = 1
+VERSION = 2
 BEGIN = b'{"bywash_manifest": '
 """What a manifest begins with. What does not is somebody's file, and stays as it is."""
 

@@ -1,11 +1,11 @@
-"""The driver: which objects are left, who does them, and what to do when a worker dies."""
+"""The driver: who does what is left, and what to do when a worker dies."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
@@ -13,8 +13,10 @@ from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, RayEr
 
 from ..errors import BadArgument, Error
 from ._manifest import Manifest
+from ._plan import prepare
 from ._progress import Progress
-from ._store import Object, open_store
+from ._report import Report
+from ._store import Bucket, Folder, Object, Written, open_store, shown
 from ._work import Job, Outcome, Work
 
 BATCH_OBJECTS = 32
@@ -28,37 +30,6 @@ TRIES = 3
 
 LOST = (RayActorError, WorkerCrashedError, NodeDiedError, OutOfMemoryError)
 """What Ray says when a worker is gone, or cannot be reached."""
-
-
-class Incomplete(Error):
-    """Some objects were not done; the message begins with the first of them."""
-
-
-@dataclass
-class Report:
-    """What became of a job."""
-
-    objects: int = 0
-    """Done by this run."""
-    bytes: int = 0
-    """Their bytes, before."""
-    before: int = 0
-    """Done by earlier runs, and still so."""
-    passed_over: int = 0
-    """Not meant: encrypted already, or, when decrypting, not encrypted."""
-    failed: dict[str, str] = field(default_factory=dict)
-    """What was not done, and why."""
-    engines: Counter[str] = field(default_factory=Counter)
-    """Objects by the engine of the worker that did them."""
-    workers_lost: int = 0
-    """Workers that died and were replaced."""
-    seconds: float = 0.0
-
-    def check(self) -> Report:
-        """Itself, or :class:`Incomplete` if anything failed."""
-        if self.failed:
-            raise Incomplete(f"{next(iter(self.failed.values()))} ({len(self.failed)} of {self.objects + len(self.failed)} objects failed; run again for those)")
-        return self
 
 
 @dataclass
@@ -84,6 +55,8 @@ class Worker:
 
 
 class Driver:
+    """Hands objects to workers, and writes down what is done."""
+
     def __init__(self, job: Job, manifest: Manifest, report: Report, left: list[Object], workers: int, gpu_workers: int, shown: bool) -> None:
         self.job, self.manifest, self.report = job, manifest, report
         self.waiting = deque(_Batch(objects) for objects in batches(left))
@@ -96,6 +69,9 @@ class Driver:
         self.flying: dict[Any, tuple[Any, _Batch | None]] = {}
         """By what is waited for: the worker, and its batch; none while it is made."""
         self.stillborn = 0
+        self.target = open_store(job.target, job.target_options)
+        self.seen: set[Any] = set()
+        """Workers whose results were found where they belong."""
         kinds = [True] * min(gpu_workers, len(self.waiting)) + [False] * min(workers, len(self.waiting))
         self.wanted = len(kinds)
         for gpu in kinds:
@@ -141,6 +117,9 @@ class Driver:
 
     def done(self, worker: Any, outcomes: list[Outcome]) -> None:
         there = [(outcome.source, outcome.written) for outcome in outcomes if outcome.written]
+        if there and worker not in self.seen:
+            self.check_seen(there)
+            self.seen.add(worker)
         self.manifest.add(there)
         for outcome in outcomes:
             if outcome.error:
@@ -151,11 +130,26 @@ class Driver:
         self.report.engines[self.engines[worker]] += len(there)
         self.progress.add(len(there), size)
 
+    def check_seen(self, there: list[tuple[Object, Written]]) -> None:
+        """A folder may be another one on a worker's machine, and what is there nobody's backup."""
+        if isinstance(self.target, Bucket):
+            return
+        for source, written in there:
+            name = self.job.result_name(source.name) or ""
+            try:
+                is_there = self.target.look(name) == replace(written, sha256=None)
+            except FileNotFoundError:
+                is_there = False
+            if not is_there:
+                why = "is not there, or is another, as seen from here; mount the same folder on all machines"
+                raise Error(f"{self.job.target}: what a worker wrote as {shown(name)} {why}")
+
     def lost(self, worker: Any, batch: _Batch | None, error: RayError) -> None:
         if batch is None:
             self.stillborn += 1
             if self.stillborn >= TRIES:
-                raise Error(f"no worker can be started: {error}") from error
+                # What it said itself is in the last line; before that Ray says where.
+                raise Error(f"no worker can be started: {str(error).strip().splitlines()[-1]}") from error
         else:
             self.again(batch, error)
         # Its other batch comes here too, and it is replaced once.
@@ -178,7 +172,7 @@ class Driver:
             self.waiting.extendleft(_Batch([source], is_suspect=True) for source in reversed(batch.objects))
         else:
             name = batch.objects[0].name
-            self.report.failed[name] = f"{name}: its worker died {TRIES} times; is there too little memory? {str(error).splitlines()[0]}"
+            self.report.failed[name] = f"{shown(name)}: its worker died {TRIES} times; is there too little memory? {str(error).splitlines()[0]}"
 
 
 def batches(objects: list[Object]) -> Iterator[list[Object]]:
@@ -194,42 +188,47 @@ def batches(objects: list[Object]) -> Iterator[list[Object]]:
         yield batch
 
 
-def find_left(job: Job, manifest: Manifest, report: Report) -> list[Object]:
-    """What is to be done, by name: what no manifest knows, what has changed since, and what is not there any more."""
-    there = {found.name: found for found in open_store(job.target, job.target_options).list()} if manifest.done else {}
-    left = []
-    for source in open_store(job.source, job.source_options).list():
-        name = job.result_name(source.name)
-        if name is None:
-            report.passed_over += 1
-            continue
-        known, written = manifest.done.get(source.name, (None, None))
-        result = there.get(name)
-        if known == source and written and result and (result.size, result.version) == (written.size, written.version):
-            report.before += 1
-        else:
-            left.append(source)
-    return sorted(left, key=lambda source: source.name)
+@dataclass(frozen=True)
+class Limits:
+    """What a run may take and do."""
+
+    workers: int | None
+    gpu_workers: int | None
+    allow_empty: bool
+    overwrite: bool
+
+    def check(self) -> None:
+        for name, count in (("workers", self.workers), ("gpu_workers", self.gpu_workers)):
+            if count is not None and count < 0:
+                raise BadArgument(f"{name}: {count} is not at least 0")
+        if self.workers == 0 == self.gpu_workers:
+            raise BadArgument("there must be at least one worker")
+
+    def of_cluster(self) -> tuple[int, int]:
+        """Workers on processors, and on GPUs."""
+        resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        gpus = int(resources.get("GPU", 0)) if self.gpu_workers is None else self.gpu_workers
+        cpus = max(int(resources.get("CPU", 1)) - gpus, 0 if gpus else 1) if self.workers is None else self.workers
+        if cpus + gpus < 1:
+            raise BadArgument("there must be at least one worker")
+        return cpus, gpus
 
 
-def run(job: Job, manifest_path: Any, workers: int | None, gpu_workers: int | None, progress: bool) -> Report:
+def run(job: Job, manifest_path: Any, limits: Limits, progress: bool) -> Report:
     began = time.monotonic()
     report = Report()
-    job.keys.load()
-    manifest = Manifest(manifest_path, {"operation": job.operation, "source": job.source, "target": job.target})
+    limits.check()
+    job.check_arguments()
+    source = open_store(job.source, job.source_options)
+    if isinstance(source, Folder):
+        source.check_there()
+    manifest = Manifest(manifest_path, job.made_how())
     try:
-        if manifest.proofs is None:
-            manifest.begin({})
-        left = find_left(job, manifest, report)
+        job, left = prepare(job, manifest, report, limits.allow_empty, limits.overwrite)
         if left:
             if not ray.is_initialized():
                 ray.init()
-            resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
-            gpus = int(resources.get("GPU", 0)) if gpu_workers is None else gpu_workers
-            cpus = max(int(resources.get("CPU", 1)) - gpus, 0 if gpus else 1) if workers is None else workers
-            if cpus + gpus < 1:
-                raise BadArgument("there must be at least one worker")
-            driver = Driver(job, manifest, report, left, cpus, gpus, progress)
+            driver = Driver(job, manifest, report, left, *limits.of_cluster(), progress)
             try:
                 driver.run()
             except RayError as error:

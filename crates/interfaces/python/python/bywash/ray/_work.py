@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .. import Keys, decrypt, encrypt, engines
-from ..errors import BadArgument, Error
-from ._store import Folder, Object, Written, open_store
+from .._native import decrypt as decrypt_to
+from .._native import encrypt as encrypt_to
+from ..errors import BadArgument, Error, Unsupported, WrongKey
+from ._store import Changed, Folder, Object, Written, open_store, said, shown
 
 SUFFIX = ".bywash"
 
@@ -33,6 +36,23 @@ class KeySource:
         options: dict[str, Any] = {"recipients": self.recipients, "identities": self.identities}
         return Keys(key_file=self.key_file, passphrase_file=self.passphrase_file, **options)
 
+    def secrets(self) -> dict[str, str]:
+        """Files by what they hold."""
+        given = {"key_file": self.key_file, "passphrase_file": self.passphrase_file}
+        return {kind: path for kind, path in given.items() if path is not None}
+
+    def proofs(self) -> dict[str, str]:
+        """Of each secret that results are made with, a container of nothing: who opens it has the same. It tells no more than any result does."""
+        return {kind: b64encode(encrypt(b"", keys=Keys(**{kind: path}))).decode() for kind, path in self.secrets().items()}
+
+    def check(self, proofs: Mapping[str, str]) -> None:
+        """A file of the same name may hold something else on another machine, or another day."""
+        for kind, path in self.secrets().items():
+            try:
+                decrypt(b64decode(proofs[kind]), keys=Keys(**{kind: path}))
+            except WrongKey as error:
+                raise BadArgument(f"{path}: it is not what the other results are made with; give that, or name another manifest") from error
+
 
 @dataclass(frozen=True)
 class Job:
@@ -42,11 +62,30 @@ class Job:
     source: str
     target: str
     keys: KeySource
-    source_options: Mapping[str, Any] = field(default_factory=dict)
-    target_options: Mapping[str, Any] = field(default_factory=dict)
+    source_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    target_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     aead: str = "aes-256-gcm"
     chunk_size: int = 1 << 16
     checksums: bool = True
+    proofs: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Of the secrets that results are made with; none when decrypting."""
+
+    def check_arguments(self) -> None:
+        """What is wrong for all objects is said once, before any is looked at."""
+        keys = self.keys.load()
+        if self.operation == "encrypt":
+            try:
+                encrypt(b"", keys=keys, aead=self.aead, chunk_size=self.chunk_size)
+            except Unsupported:
+                pass  # Workers may have a processor for it, and say so if not.
+
+    def made_how(self) -> dict[str, Any]:
+        """What results of one manifest have in common."""
+        common = {"operation": self.operation, "source": self.source, "target": self.target}
+        if self.operation == "decrypt":
+            return common
+        keys = {"recipients": sorted(self.keys.recipients), "secrets": sorted(self.keys.secrets())}
+        return {**common, **keys, "aead": self.aead, "chunk_size": self.chunk_size}
 
     def result_name(self, name: str) -> str | None:
         """What the result of an object is called; nothing for one that is not meant."""
@@ -72,7 +111,12 @@ class Work:
         self.job = job
         self.source = open_store(job.source, job.source_options)
         self.target = open_store(job.target, job.target_options)
+        for store in (self.source, self.target):
+            if isinstance(store, Folder):
+                store.check_there()
         self.keys = job.keys.load()
+        if job.operation == "encrypt":
+            job.keys.check(job.proofs)
         self.engine = engine if engine and _has(engine) else None
 
     def batch(self, objects: list[Object]) -> list[Outcome]:
@@ -83,30 +127,45 @@ class Work:
         assert name is not None
         try:
             return Outcome(source, self._do(source, name))
-        except (Error, OSError, ValueError) as error:
-            return Outcome(source, None, f"{source.name}: {error}")
+        except OSError as error:
+            why = f"{said(error)}{_elsewhere(error, source.name)}"
+        except (Error, ValueError) as error:
+            why = str(error)
         except Exception as error:  # noqa: BLE001: obstore's have a base that can be named only where it is installed
-            return Outcome(source, None, f"{source.name}: {type(error).__name__}: {error}")
+            why = f"{type(error).__name__}: {error}"
+        return Outcome(source, None, shown(f"{source.name}: {why}"))
 
     def _do(self, source: Object, name: str) -> Written:
-        if isinstance(self.target, Folder):
-            path = self.target.prepare(name)
-            if isinstance(self.source, Folder):
-                self.source.check(source)
-                self._transform(self.source.path(source.name), path, {"threads": 1, "overwrite": True})
-            else:
-                with self.source.read(source) as stream:
-                    self._transform(stream, path, {"overwrite": True})
-            return self.target.written(name, self.job.checksums)
-        with self.source.read(source) as stream:
-            return self.target.write(name, lambda upload: self._transform(stream, upload, {}), self.job.checksums)
+        if not isinstance(self.source, Folder):
+            with self.source.read(source) as stream:
+                return self._put(source, stream, name, {})
+        self.source.check(source)
+        return self._put(source, self.source.path(source.name), name, {"source_below": self.source.root})
 
-    def _transform(self, source: Any, target: Any, options: dict[str, Any]) -> None:
+    def _put(self, source: Object, given: Any, name: str, options: dict[str, Any]) -> Written:
+        if not isinstance(self.target, Folder):
+            return self.target.write(name, lambda upload: self._transform(source, given, upload, options), self.job.checksums)
+        path = self.target.prepare(name, self.source.mode if isinstance(self.source, Folder) else lambda _: 0o700)
+        self._transform(source, given, path, {"target_below": self.target.root, **options})
+        return self.target.written(name, self.job.checksums)
+
+    def _transform(self, source: Object, given: Any, target: Any, options: dict[str, Any]) -> None:
+        """Returns if what was read is what was listed: an upload ends only then."""
         if self.job.operation == "encrypt":
-            encrypt(source, target, self.keys, aead=self.job.aead, chunk_size=self.job.chunk_size, engine=self.engine, **options)
+            size = encrypt_to(given, target, self.keys, self.job.aead, self.job.chunk_size, 1, True, False, self.engine, **options)
+            if size != source.size:
+                raise Changed(f"{size} bytes were read where {source.size} were listed; run again")
         else:
-            decrypt(source, target, self.keys, engine=self.engine, **options)
+            decrypt_to(given, target, self.keys, 1, True, False, self.engine, **options)
+        if isinstance(self.source, Folder):
+            self.source.check(source)
 
 
 def _has(engine: str) -> bool:
     return any(present["name"] == engine for present in engines()["present"])
+
+
+def _elsewhere(error: OSError, name: str) -> str:
+    """Which file it is about, if that is not to be seen from the object's name."""
+    path = str(error.filename or "")
+    return "" if not path or path.endswith(name) else f" ({path})"
