@@ -1,7 +1,7 @@
 //! The command line as a whole.
 
 use bywash_policy::mediator::Prefer;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 
 /// The exit codes, as `--help` and the manual show them.
@@ -95,10 +95,9 @@ pub(crate) enum Command {
     Man(crate::shell::ManArgs),
 }
 
-/// What the mediator is to prefer, with what each means.
+/// What the mediator is to prefer.
 pub(crate) fn prefer() -> impl TypedValueParser<Value = Prefer> {
-    let values = Prefer::ALL.map(|prefer| PossibleValue::new(prefer.name()).help(prefer.meaning()));
-    PossibleValuesParser::new(values).try_map(|name| name.parse())
+    PossibleValuesParser::new(Prefer::ALL.map(Prefer::name)).try_map(|name| name.parse())
 }
 
 #[cfg(test)]

@@ -370,7 +370,7 @@ fn engines_are_named_or_preferred_and_give_the_same_files() {
         assert!(!place.at("preferred").exists());
         eprintln!("skipped: files by a GPU; {}", stderr(&preferred));
     }
-    place.refused(&["encrypt", "--prefer", "luck", "plain"], 2, "there are latency, throughput, cpu-free, energy");
+    place.refused(&["encrypt", "--prefer", "luck", "plain"], 2, "possible values: latency, throughput, cpu-free, energy");
 }
 
 #[test]
@@ -404,6 +404,49 @@ fn what_is_no_file_is_written_to_and_not_replaced() {
     place.refused(&["encrypt", "file", "-f", "-o", "file"], 2, "would be replaced by its own result");
     place.refused(&["encrypt", "file", "-o", "folder/"], 2, "make it first");
     assert!(fs::read(place.at("file")).unwrap() == b"text" && !place.at("folder").exists());
+}
+
+#[test]
+fn what_changed_is_done_anew_and_nothing_else() {
+    let place = Place::new();
+    for name in ["tree/same", "tree/changed", "tree/touched", "tree/others", "tree/strange"] {
+        place.write(name, &text(100_000));
+    }
+    let run = |options: &[&str]| place.bywash(&[&["encrypt", "-R", "-o", "out", "tree"], options].concat());
+    succeed(&mut run(&[]));
+    let inode = |name: &str| fs::metadata(place.at(name)).unwrap().ino();
+    let before = ["out/same.bywash", "out/changed.bywash", "out/touched.bywash"].map(inode);
+    place.write("tree/changed", b"longer or shorter");
+    // The same length, and another time.
+    place.write("tree/touched", &[7; 100_000]);
+    place.write("tree/new", b"new");
+    refused(&mut run(&[]), 1, "its time or length is not that of this source");
+    refused(&mut run(&["--update", "--force"]), 2, "cannot be used with");
+    let done = succeed(&mut run(&["--update", "--verify"]));
+    assert!(stderr(&done).contains("6 files") && stderr(&done).contains("4 of them done before"), "{}", stderr(&done));
+    let after = ["out/same.bywash", "out/changed.bywash", "out/touched.bywash"].map(inode);
+    assert!(before[0] == after[0] && before[1] != after[1] && before[2] != after[2]);
+    succeed(&mut place.bywash(&["decrypt", "-R", "-o", "back", "out"]));
+    for name in ["same", "changed", "touched", "new"] {
+        assert!(fs::read(place.at("back").join(name)).unwrap() == fs::read(place.at("tree").join(name)).unwrap(), "{name}");
+    }
+
+    // What is none of ours stays, and what the key that is given does not open.
+    place.write("out/strange.bywash", b"mine");
+    succeed(bywash().arg("keygen").arg("--key-file").arg(place.at("other")));
+    succeed(bywash().current_dir(place.folder.path()).args([
+        "encrypt",
+        "-k",
+        "other",
+        "--force",
+        "-o",
+        "out/others.bywash",
+        "tree/others",
+    ]));
+    place.write("tree/others", b"changed");
+    let said = refused(&mut run(&["--update"]), 1, "does not open it");
+    assert!(stderr(&said).contains("strange.bywash: it is there already") && stderr(&said).contains("2 failed"), "{}", stderr(&said));
+    assert_eq!(fs::read(place.at("out/strange.bywash")).unwrap(), b"mine");
 }
 
 #[test]

@@ -8,11 +8,13 @@ use super::{client, failure, failure_between, io_failure, is_other, stream};
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use bywash_client::Client;
+use bywash_files::disk::{Access, Disk};
 use bywash_files::place::{Draft, complete, open_regular};
 use bywash_files::slot::{Slot, SlotKind};
 use bywash_files::{Aead, Error, FileKeys, Header, NonceSource, Sealer, Whole, geometry, new_file};
 use std::fs::{File, Metadata};
 use std::io::IsTerminal;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,6 +27,7 @@ Examples:
   bywash encrypt -p thesis.pdf                      thesis.pdf.bywash; the passphrase is asked for
   bywash encrypt -r bywash-x25519-... -o out.bywash report.ods
   bywash encrypt -R -k backup.key -o /mnt/backup ~/photos
+  bywash encrypt -R --update -k backup.key -o /mnt/backup ~/photos     what is new and what changed
   bywash encrypt -R -p --remove-source ~/taxes      each file is replaced when its result is verified
   tar c src | bywash encrypt -r team.recipients > src.tar.bywash
   bywash encrypt -R -p --prefer cpu-free ~/photos   by the GPU, as far as that keeps up
@@ -56,6 +59,9 @@ pub(crate) struct Args {
     chunk_size: usize,
     #[command(flatten)]
     writes: WriteArgs,
+    /// Do anew what is there of an earlier state of its source: what has another time or length
+    #[arg(short, long, conflicts_with = "force")]
+    update: bool,
     #[command(flatten)]
     engines: EngineArgs,
     #[command(flatten)]
@@ -121,6 +127,9 @@ impl Run<'_> {
     fn stream(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
         let place = if is_stdin { Path::new("stdin") } else { self.args.paths.first().map_or(Path::new("stdin"), PathBuf::as_path) };
         stream::refuse_options_of_files(&self.args.work, self.args.writes)?;
+        if self.args.update {
+            return Err(Failure::new(Exit::Usage, "--update needs files, not a stream; name them"));
+        }
         let output = self.args.output.as_deref();
         if (output.is_none() || stream::is_stdout(output)) && std::io::stdout().is_terminal() {
             return Err(Failure::new(Exit::Usage, "ciphertext does not belong on a terminal; say where to with -o or `>`"));
@@ -161,17 +170,18 @@ impl Run<'_> {
     }
 
     /// What is there under the result's name: kept if it is this source's from an earlier run, whose length and time it has, and has as many locks of the kinds that are asked for now; a key
-    /// that is here must open it.
+    /// that is here must open it. One of an earlier state of the source is replaced where that is asked for.
     fn earlier(&self, job: &Job<'_>, source: File, read: Metadata, there: &Metadata) -> Result<Outcome, Failure> {
-        use std::os::unix::fs::MetadataExt;
-        let target = &job.item.target;
+        let (target, updates) = (&job.item.target, self.args.update);
         let refused = |why: &str| Err(Failure::failed(format!("{} is there already, {why}; --force does it anew", target.shown())));
-        if !there.is_file() || (there.mtime(), there.mtime_nsec()) != (read.mtime(), read.mtime_nsec()) {
+        let has_time = (there.mtime(), there.mtime_nsec()) == (read.mtime(), read.mtime_nsec());
+        if !there.is_file() || (!has_time && !updates) {
             return Err(is_other(target));
         }
-        let (file, _) = open_regular(job.item.target_spot(), false).map_err(|error| io_failure(target, &error))?;
+        let (file, found) = open_regular(job.item.target_spot(), false).map_err(|error| io_failure(target, &error))?;
         let header = Header::read(&file).map_err(|_| is_other(target))?;
-        if there.len() != header.geometry().file_len(read.len()) {
+        let is_of_now = has_time && there.len() == header.geometry().file_len(read.len());
+        if !is_of_now && !updates {
             return Err(is_other(target));
         }
         if sorted(header.slots().iter().map(Slot::kind)) != sorted(self.made_for.locks.iter().map(|lock| Some(lock.kind()))) {
@@ -179,8 +189,10 @@ impl Run<'_> {
         }
         let bytes = read.len();
         let keys = match self.made_for.keyring.open(&header) {
-            Ok(keys) => keys,
+            Ok(keys) if is_of_now => keys,
+            Ok(_) => return self.anew(job, &source, read, file, found),
             Err(Error::NoKeyFits { .. }) if !self.made_for.keyring.is_empty() => return refused("and what is given now does not open it"),
+            Err(Error::NoKeyFits { .. }) if !is_of_now => return self.anew(job, &source, read, file, found),
             Err(Error::NoKeyFits { .. }) if self.args.writes.verifies() => {
                 return refused("and cannot be verified without a key that opens it");
             }
@@ -197,6 +209,16 @@ impl Run<'_> {
             true => Ok(Outcome::Ready { result: Ready::Kept(file), bytes, read: Box::new(read), journal: None }),
             false => refused("and is not its source's text, or damaged"),
         }
+    }
+
+    /// Seals what takes the name of a result of before, to which nobody writes meanwhile.
+    fn anew(&self, job: &Job<'_>, source: &File, read: Metadata, replaced: File, found: Metadata) -> Result<Outcome, Failure> {
+        let (item, failed) = (job.item, |error: std::io::Error| io_failure(&job.item.target, &error));
+        Disk::lock(&replaced, Access::Write).map_err(failed)?;
+        let draft = Draft::new(item.target_spot()).map_err(failed)?;
+        self.seal(job, source, &read, &draft).map_err(|error| failure_between(&item.source, &item.target, &error))?;
+        let result = Ready::Instead { draft, replaced: Arc::new(replaced), read: Box::new(found) };
+        Ok(Outcome::Ready { result, bytes: read.len(), read: Box::new(read), journal: None })
     }
 }
 

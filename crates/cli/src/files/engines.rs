@@ -16,7 +16,8 @@ pub(super) struct EngineArgs {
     /// [default: the processor, or what the broker has that runs; with --prefer cpu and gpu]
     #[arg(long, value_name = "ENGINE")]
     engine: Vec<EngineName>,
-    /// What counts where several engines could do it [default with --engine: latency]
+    /// What counts where several engines could do it: cpu-free and energy have it done by whoever takes the
+    /// least of the processor's time or of energy, at most 20 ms and 4 times its own time later [default with --engine: latency]
     #[arg(long, value_name = "WHAT", value_parser = prefer())]
     prefer: Option<Prefer>,
 }

@@ -194,7 +194,9 @@ impl Run<'_> {
             })
             .map_err(failed)?;
         let bytes = metadata.len();
-        Ok(Outcome::Ready { result: Ready::Instead { draft, source }, bytes, read: Box::new(metadata), journal: None })
+        let read = Box::new(metadata);
+        let result = Ready::Instead { draft, replaced: source, read: read.clone() };
+        Ok(Outcome::Ready { result, bytes, read, journal: None })
     }
 
     /// Whether an earlier run did it, as far as that can be told: what is new opens a slot each, and nothing is left that was to go. Recipients cannot be told from each other.

@@ -102,8 +102,8 @@ pub(super) enum Ready {
     New(Draft),
     /// There already, from an earlier run.
     Kept(File),
-    /// Without its name, which its source has: that is open and locked until then.
-    Instead { draft: Draft, source: Arc<File> },
+    /// Without its name, which another file has: that is open and locked until then, and was so when it was looked at.
+    Instead { draft: Draft, replaced: Arc<File>, read: Box<Metadata> },
 }
 
 /// What a thread knows while it works on a file.
@@ -372,7 +372,7 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
         let synced = if is_synced { Ok(()) } else { result.file().sync_all() };
         report.is_naming.store(true, Relaxed);
         let status = result.status();
-        match synced.and_then(|()| result.publish(&item.target, writes.replaces(), &read)) {
+        match synced.and_then(|()| result.publish(&item.target, writes.replaces())) {
             Ok(()) => {
                 folders.insert(folder_of(&item.target), item.target_spot());
                 named.push((item, bytes, read, journal, status));
@@ -410,11 +410,11 @@ impl Ready {
         }
     }
 
-    fn publish(self, target: &Path, replaces: bool, read: &Metadata) -> io::Result<()> {
+    fn publish(self, target: &Path, replaces: bool) -> io::Result<()> {
         match self {
             Self::New(draft) => draft.publish(target, replaces),
             Self::Kept(_) => Ok(()),
-            Self::Instead { draft, source } => draft.replace(target, &source, read),
+            Self::Instead { draft, replaced, read } => draft.replace(target, &replaced, &read),
         }
     }
 }

@@ -72,7 +72,8 @@ pub(crate) struct Args {
     /// processor: packs, cuts, learns the threshold), or one of the schedulers of a single module, with its parameters after a colon; an unknown name lists them all
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
-    /// The mediator decides, for a GPU beside the processor, and this counts; short for --policy mediator:prefer=...
+    /// The mediator decides, for a GPU beside the processor, and this counts (cpu-free and energy: whoever takes the least
+    /// of it, at most 20 ms and 4 times its own time later); short for --policy mediator:prefer=...
     #[arg(long, value_name = "WHAT", conflicts_with = "policy", value_parser = prefer())]
     prefer: Option<Prefer>,
     /// What computes: cpu, gpu (or gpu:cuda, gpu:vulkan), board:CARD for a modelled card, fpga or fpga:DEVICE for a

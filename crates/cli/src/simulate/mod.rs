@@ -114,7 +114,8 @@ pub(crate) struct Args {
     /// with --cpu the file of any engine's cost sheet; with --trace a recording's calls, one after the other
     #[arg(long, value_name = "NAME", conflicts_with_all = ["engine", "preset"])]
     gpu: Option<String>,
-    /// What the mediator prefers with --gpu [default: latency]
+    /// What the mediator prefers with --gpu: cpu-free and energy have it done by whoever takes the least of the processor's
+    /// time or of energy, at most 20 ms and 4 times its own time later [default: latency]
     #[arg(long, value_name = "WHAT", requires = "gpu", value_parser = crate::args::prefer())]
     prefer: Option<bywash_policy::mediator::Prefer>,
     /// Print a sheet that comes along, and nothing else
