@@ -2,28 +2,33 @@
 
 use super::report::Report;
 use crate::simulate::text::{percent, seconds};
+use std::cmp::Ordering;
 
-/// Deadlines missed that count as none more than the least: half a percent of them.
-const MISSED_NEAR: f64 = 0.005;
 /// How far below the best Jain's index may be.
 const FAIR_NEAR: f64 = 0.02;
 /// How much longer than the shortest a run may take.
 const TIME_NEAR: f64 = 1.03;
 
-/// Of those that miss the fewest deadlines those that share best by weight, of those the ones that are done soonest, and of those the one with the shortest longest wait; where two are
-/// as good, the one named first.
+/// Of those that miss the fewest deadlines (none, if that can be had) those that share best by weight, of those the ones that are done soonest, and of those the one with the shortest longest
+/// wait. Sharing and time count as equal where they are near; in the end the exact figures decide, so that no other is better in one and as good in all. Of equals the one named first.
 pub(super) fn best(reports: &[Report]) -> Option<&Report> {
     let mut left: Vec<&Report> = reports.iter().collect();
     let least = |left: &[&Report], figure: fn(&Report) -> f64| left.iter().map(|report| figure(report)).fold(f64::INFINITY, f64::min);
     let missed = |report: &Report| report.missed().unwrap_or(0.0);
     let fewest = least(&left, missed);
-    left.retain(|report| missed(report) <= fewest + MISSED_NEAR);
+    left.retain(|report| missed(report) <= fewest);
     let unfair = |report: &Report| -report.jain.unwrap_or(1.0);
     let fairest = least(&left, unfair);
     left.retain(|report| unfair(report) <= fairest + FAIR_NEAR);
     let soonest = least(&left, |report| report.makespan_s);
     left.retain(|report| report.makespan_s <= soonest * TIME_NEAR);
-    left.into_iter().reduce(|best, other| if other.wait_max_us() < best.wait_max_us() { other } else { best })
+    let exact = |report: &Report| [report.wait_max_us(), unfair(report), report.makespan_s];
+    left.into_iter().min_by(|a, b| exact(a).partial_cmp(&exact(b)).unwrap_or(Ordering::Equal))
+}
+
+/// Whether all deadlines are met; nothing to say where there are none.
+pub(super) fn meets_goals(report: &Report) -> Option<bool> {
+    report.missed().map(|missed| missed == 0.0)
 }
 
 /// The reasons, as a sentence.
@@ -79,12 +84,34 @@ mod tests {
         let reports = [
             report("late", 900, 1.0, 1.0, 1.0),
             report("unfair", 0, 0.3, 1.0, 1.0),
-            report("slow", 2, 1.0, 1.5, 1.0),
-            report("good", 4, 0.99, 1.2, 9.0),
+            report("slow", 0, 1.0, 1.5, 1.0),
+            report("good", 0, 0.99, 1.2, 9.0),
+            report("missing", 1, 1.0, 1.0, 1.0),
         ];
         assert_eq!(best(&reports).unwrap().scheduler, "good");
         let why = why(&reports[3], &reports);
-        assert!(why.contains("misses 0.400 % of the deadlines (late 90.0 %)") && why.contains("1.20 s (late 1.00 s)"), "{why}");
+        assert!(why.contains("misses 0 % of the deadlines (late 90.0 %)") && why.contains("1.20 s (late 1.00 s)"), "{why}");
+    }
+
+    #[test]
+    fn none_is_named_that_another_beats() {
+        let reports = [report("wfq", 1, 1.0, 20.0, 5.0), report("edf", 0, 1.0, 20.0, 5.0), report("default", 0, 1.0, 20.0, 5.0)];
+        assert_eq!(best(&reports).unwrap().scheduler, "edf");
+        let some = [(0, 1.0), (0, 0.99), (1, 1.0), (2, 0.98)]
+            .map(|(missed, jain)| [1.0, 1.02, 1.04].map(|time| [5.0, 6.0].map(|wait| (missed, jain, time, wait))));
+        let all: Vec<_> = some.into_iter().flatten().flatten().collect();
+        for (one, other) in all.iter().flat_map(|one| all.iter().map(move |other| (one, other))) {
+            let is_better = one != other && one.0 <= other.0 && one.1 >= other.1 && one.2 <= other.2 && one.3 <= other.3;
+            let [better, worse] = [("better", one), ("worse", other)].map(|(name, of)| move || report(name, of.0, of.1, of.2, of.3));
+            for reports in [[better(), worse()], [worse(), better()]].iter().filter(|_| is_better) {
+                assert_eq!(best(reports).unwrap().scheduler, "better", "{one:?} is better than {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn goals_are_met_by_those_that_miss_no_deadline() {
+        assert_eq!([0, 1].map(|missed| meets_goals(&report("one", missed, 1.0, 1.0, 1.0))), [Some(true), Some(false)]);
     }
 
     #[test]

@@ -176,13 +176,15 @@ fn parts(fates: impl Iterator<Item = (Time, Time, Time)>, traffic: &Traffic, ten
 /// One object: the module, who is promised what, and what each scheduler made of it.
 pub(super) fn as_json(module: &Module, source: &Source, reports: &[Report]) -> Value {
     let costs = &module.info.costs;
+    let advised =
+        |best: &Report| json!({ "scheduler": best.scheduler, "meets_goals": advice::meets_goals(best), "why": advice::why(best, reports) });
     json!({
         "modelled": true,
         "module": { "name": module.name, "lanes": module.info.workers, "switch_us": costs.switch_ns / 1e3 },
         "requests": source.told,
         "recorded": source.live,
         "schedulers": reports,
-        "advice": advice::best(reports).map(|best| json!({ "scheduler": best.scheduler, "why": advice::why(best, reports) })),
+        "advice": advice::best(reports).map(advised),
     })
 }
 

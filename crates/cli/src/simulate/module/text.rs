@@ -15,7 +15,11 @@ pub(super) fn all(module: &Module, source: &Source, reports: &[Report], style: S
     text += &table(source.live.iter().chain(reports));
     if let Some(best) = advice::best(reports).filter(|_| reports.len() > 1) {
         let scheduler = &best.scheduler;
-        text += &format!("  {} is the one to set: {}\n", style.good(scheduler), advice::why(best, reports));
+        let verdict = match advice::meets_goals(best) {
+            Some(false) => format!("no scheduler here meets all goals; {} comes closest", style.warn(scheduler)),
+            _ => format!("{} is the one to set", style.good(scheduler)),
+        };
+        text += &format!("  {verdict}: {}\n", advice::why(best, reports));
         text += &format!("  in broker.toml: policy = \"{scheduler}\"; for one run: bywash run --policy {scheduler} -- CMD\n");
     }
     text + "\nshare: of the module's time while several programs wanted it; due: what that is by weight; Jain: how evenly a tenant's programs had\n\
