@@ -12,7 +12,7 @@ Exit codes:
     2  the command line is wrong
     3  no broker answers
     4  something may not be read, written or connected to
-    5  a configuration file cannot be read or understood
+    5  a configuration file, a sheet or a trace cannot be read or understood
     6  `bench --fail-under`: something is slower than allowed
     7  `decrypt`, `fsck`, `mount`, `rekey`: wrong passphrase, or no key that opens a file
     8  `decrypt`, `fsck`, `mount`: a file is damaged, truncated, or not encrypted at all

@@ -5,6 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::shell::print;
 use crate::shown::lines_shown;
 use crate::stats::recent;
+use crate::texts;
 use bywash_broker::RequestStats;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -30,7 +31,7 @@ pub(crate) struct Args {
     /// The broker's socket [default: $BYWASH_SOCKET, else the system's or the session's]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// A recording to look in, instead of asking a broker
+    /// A recording to look in, instead of asking a broker; - for stdin
     #[arg(long, value_name = "FILE", conflicts_with = "socket")]
     trace: Option<PathBuf>,
     /// Print what is known of it as JSON
@@ -63,8 +64,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 /// What a recording says of the requests that its broker served.
 fn recorded(path: &Path) -> Result<Vec<RequestStats>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
-    let records = bywash_core::trace::by_arrival(&text, &path.display().to_string())?;
+    let (lines, place) = texts::trace(path)?;
+    let records = bywash_sim::log::recording(lines, &place)?;
     Ok(records.iter().filter_map(RequestStats::of).collect())
 }
 

@@ -16,7 +16,7 @@ pub(crate) enum Exit {
     NoBroker = 3,
     /// Something may not be read, written or connected to.
     Permission = 4,
-    /// A configuration file cannot be read or understood.
+    /// A configuration file, a sheet or a trace cannot be read or understood.
     Config = 5,
     /// `bench --fail-under`: something is slower than allowed.
     Slower = 6,

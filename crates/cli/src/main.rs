@@ -21,7 +21,8 @@
 //!
 //! One module per command, each with its own `Args` (clap) and a function `run(Args)`. [`openssl_conf`] reads and writes OpenSSL's
 //! configuration, [`provider`] finds the shared object, [`failure`] is the error type with the exit codes, [`terminal`] decides on colour, [`shown`] on names that a
-//! terminal would obey, [`interrupt`] is Ctrl-C in the midst of long work.
+//! terminal would obey, [`interrupt`] is Ctrl-C in the midst of long work, [`texts`] reads sheets,
+//! settings and traces.
 //!
 //! # Manners
 //!
@@ -54,6 +55,7 @@ mod shown;
 mod simulate;
 mod stats;
 mod terminal;
+mod texts;
 mod top;
 
 use args::{Cli, Command};

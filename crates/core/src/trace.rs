@@ -209,16 +209,25 @@ impl FromStr for Record {
     }
 }
 
+/// Reads a line of a recording; none if it is empty, or the header. `place` (a file name) and its number are named in errors.
+///
+/// # Errors
+/// [`Error::Config`], for one that cannot be read.
+pub fn record(line: &str, place: &str, number: u64) -> Result<Option<Record>> {
+    if line.is_empty() || is_header(line) {
+        return Ok(None);
+    }
+    let named = |error: Error| Error::Config { place: format!("{place}, line {number}"), reason: error.to_string() };
+    line.parse().map(Some).map_err(named)
+}
+
 /// Reads a recording, which is in the order in which requests ended: its requests in the order in which they arrived. `place` (a file name) is named in errors.
 ///
 /// # Errors
 /// [`Error::Config`], naming the line that cannot be read.
 pub fn by_arrival(text: &str, place: &str) -> Result<Vec<Record>> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !is_header(line));
-    let record = |(number, line): (usize, &str)| {
-        line.parse().map_err(|error: Error| Error::Config { place: format!("{place}, line {}", number + 1), reason: error.to_string() })
-    };
-    let mut records = lines.map(record).collect::<Result<Vec<Record>>>()?;
+    let records = (1..).zip(text.lines()).filter_map(|(number, line)| record(line, place, number).transpose());
+    let mut records = records.collect::<Result<Vec<Record>>>()?;
     records.sort_by_key(|record| record.arrival);
     Ok(records)
 }

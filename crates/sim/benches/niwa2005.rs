@@ -3,6 +3,7 @@
 //! `cargo bench -p bywash-sim --bench niwa2005 [-- SEEDS [LOG]]`, 24 seeds unless told; with a web server's log, policies on that too. Table 6 itself is printed by
 //! `bywash reproduce niwa2005`; here it is only timed.
 
+use bywash_core::DeviceSheet;
 use bywash_measure::statistics::quantile;
 use bywash_measure::turns::Clock;
 use bywash_policy::reload::bigram::Matrix;
@@ -106,8 +107,8 @@ fn capacity(trace: &Trace, mut serve: impl FnMut(f64) -> Report) -> f64 {
 /// The second half of a log, after Predict has learnt from the first; clients' ciphers as in the paper.
 fn on_a_log(machine: &Machine, path: &str) {
     let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let log =
-        log::read(std::io::BufReader::new(file), path, machine.circuits.len() as u8, |_| None).unwrap_or_else(|error| panic!("{error}"));
+    let sheet = DeviceSheet::shipped("niwa2005").expect("it comes along").expect("it is read");
+    let log = log::read(std::io::BufReader::new(file), path, &sheet).unwrap_or_else(|error| panic!("{error}"));
     let half = log.trace.len() / 2;
     let (first, second) = (log.trace.part(0..half), log.trace.part(half..log.trace.len()));
     let matrix = learn(machine, [&first]);

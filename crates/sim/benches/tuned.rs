@@ -4,6 +4,7 @@
 //! the best of all settings that it chooses from, each of them held to the end; the same for the worst setting, and for the default one. A web server's
 //! log is served twenty times over, and seeds deal the ciphers to its clients anew.
 
+use bywash_core::DeviceSheet;
 use bywash_measure::statistics::quantile;
 use bywash_policy::reload::saved::{Saved, Setting};
 use bywash_policy::reload::tuned::{Tuned, settings};
@@ -101,7 +102,8 @@ fn shuffled(random: &mut fastrand::Rng) -> [u8; 10] {
 
 fn read(path: &str) -> Trace {
     let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    log::read(std::io::BufReader::new(file), path, 10, |_| None).unwrap_or_else(|error| panic!("{error}")).trace
+    let sheet = DeviceSheet::shipped("niwa2005").expect("it comes along").expect("it is read");
+    log::read(std::io::BufReader::new(file), path, &sheet).unwrap_or_else(|error| panic!("{error}")).trace
 }
 
 fn dealt(trace: &Trace, seed: u64) -> Trace {

@@ -9,6 +9,7 @@
 //! | [`trace`] | requests: when, which circuit, how many bytes |
 //! | [`generate`] | the paper's generator of them |
 //! | [`log`] | requests of real machines |
+//! | [`lines`] | their lines, whatever the file is |
 //! | [`machine`] | what requests cost in software and on circuits, and what loading costs |
 //! | [`serial`] | the run itself |
 //! | [`watch`] | what is seen of a run while it lasts |
@@ -28,6 +29,7 @@
 pub mod calls;
 pub mod generate;
 mod lanes;
+pub mod lines;
 pub mod log;
 pub mod machine;
 pub mod module;

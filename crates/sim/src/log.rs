@@ -3,6 +3,7 @@
 //! | form | told by |
 //! |---|---|
 //! | Common Log Format and the combined one: `host ident user [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326 ...` | anything else |
+//! | the same with the virtual host first, as Apache's `vhost_combined`: `www.example.com:443 host ident user [...` | a line's fourth word before the time, and a port |
 //! | tab-separated with a header line that names at least `host`, `time` (seconds) and `bytes` | a tab in the first line |
 //! | what `bywash record` writes | its header line |
 //!
@@ -12,9 +13,14 @@
 //! A line that cannot be read is never dropped in silence: it is counted, and the first of them are kept with their numbers and reasons. A request that
 //! arrives before the one above it is an error of the whole log. A recording is in the order in which requests ended, and is put in that of arrival.
 
+mod foreign;
+
+pub use foreign::Foreign;
+
+use crate::lines::Lines;
 use crate::trace::{Request, Trace};
-use bywash_core::trace::{Record, is_header};
-use bywash_core::{Algorithm, Error, Result};
+use bywash_core::trace::{Record, is_header, record};
+use bywash_core::{DeviceSheet, Error, Result};
 use bywash_policy::reload::Circuit;
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -36,44 +42,56 @@ pub struct Log {
     pub trace: Trace,
     /// Different clients.
     pub clients: usize,
+    /// The client, where there is one alone.
+    pub only_client: Option<String>,
     /// Lines that could not be read.
     pub unreadable: u64,
     /// The first of them, at most [`KEPT`]: number and reason.
     pub reasons: Vec<(u64, String)>,
     /// Requests of a recording whose algorithm no circuit computes.
-    pub foreign: u64,
+    pub foreign: Foreign,
 }
 
-/// Reads a log of any of the forms above; `place` (a file name) is named in errors. `circuits` is how many there are, `computes` says which computes an algorithm.
+/// Reads a log of any of the forms above; `place` (a file name) is named in errors. The circuits are those of the sheet, by which requests are numbered.
 ///
 /// # Errors
-/// [`Error::Config`], naming file and line, for a log that cannot be read at all, is out of order, or has no request.
-pub fn read(mut lines: impl BufRead, place: &str, circuits: u8, computes: impl Fn(Algorithm) -> Option<Circuit>) -> Result<Log> {
+/// [`Error::Config`], naming file and line, for a log that cannot be read at all, is out of order, or has no request that the sheet has a circuit for.
+pub fn read(lines: impl BufRead, place: &str, sheet: &DeviceSheet) -> Result<Log> {
     let mut reader =
-        Reader { place, circuits, form: None, clients: HashMap::new(), begin: None, last: 0.0, recorded: Vec::new(), log: Log::default() };
-    let (mut line, mut number) = (Vec::new(), 0);
-    loop {
-        line.clear();
-        number += 1;
-        match lines.read_until(b'\n', &mut line) {
-            Ok(0) => break,
-            Ok(_) => reader.line(number, &String::from_utf8_lossy(&line), &computes)?,
-            Err(error) => return Err(config(format!("{place}, line {number}"), error.to_string())),
-        }
+        Reader { place, sheet, form: None, clients: HashMap::new(), begin: None, last: 0.0, recorded: Vec::new(), log: Log::default() };
+    let mut lines = Lines::new(lines, place);
+    while let Some((number, line)) = lines.next_line()? {
+        reader.line(number, &line)?;
     }
     reader.put_recorded();
     reader.log.clients = reader.clients.len();
+    reader.log.only_client = (reader.clients.len() == 1).then(|| reader.clients.into_keys().next()).flatten();
     if !reader.log.trace.is_empty() {
         return Ok(reader.log);
     }
-    let why = reader.log.reasons.first().map_or_else(
-        || if reader.form.is_some() { "a header, and nothing below it" } else { "it is empty" }.to_owned(),
-        |(number, reason)| format!("line {number}: {reason}"),
-    );
+    let first = reader.log.reasons.first().map(|(number, reason)| format!("line {number}: {reason}"));
+    if reader.log.foreign.total() > 0 {
+        let unreadable = first.map_or_else(String::new, |reason| format!("; other lines cannot be read: {reason}"));
+        return Err(config(place.to_owned(), reader.log.foreign.none_for(sheet) + &unreadable));
+    }
+    let why = first.unwrap_or_else(|| if reader.form.is_some() { "a header, and nothing below it" } else { "it is empty" }.to_owned());
     Err(config(
         place.to_owned(),
         format!("no request in it ({why}); Common Log Format, TSV with a header, or what `bywash record` writes is read"),
     ))
+}
+
+/// Reads a recording: its requests in the order in which they arrived. `place` (a file name) is named in errors.
+///
+/// # Errors
+/// [`Error::Config`], naming file and line, for one that cannot be read.
+pub fn recording(lines: impl BufRead, place: &str) -> Result<Vec<Record>> {
+    let (mut lines, mut records) = (Lines::new(lines, place), Vec::new());
+    while let Some((number, line)) = lines.next_line()? {
+        records.extend(record(&line, place, number)?);
+    }
+    records.sort_by_key(|record| record.arrival);
+    Ok(records)
 }
 
 fn config(place: String, reason: String) -> Error {
@@ -97,7 +115,7 @@ struct Entry {
 
 struct Reader<'a> {
     place: &'a str,
-    circuits: u8,
+    sheet: &'a DeviceSheet,
     form: Option<Form>,
     clients: HashMap<String, u8>,
     /// When the first request came.
@@ -109,18 +127,17 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn line(&mut self, number: u64, line: &str, computes: &impl Fn(Algorithm) -> Option<Circuit>) -> Result<()> {
-        let line = line.trim_end_matches(['\n', '\r']);
+    fn line(&mut self, number: u64, line: &str) -> Result<()> {
         if line.trim().is_empty() {
             return Ok(());
         }
         let Some(form) = self.form.take() else {
-            return self.first(number, line, computes);
+            return self.first(number, line);
         };
         let entry = match &form {
             Form::Common => self.common(line).map(Some),
             Form::Tabs(columns) => self.tabs(line, columns).map(Some),
-            Form::Recording => recorded(line, computes),
+            Form::Recording => self.recorded(line),
         };
         let is_recording = matches!(form, Form::Recording);
         self.form = Some(form);
@@ -130,10 +147,7 @@ impl Reader<'_> {
                 Ok(())
             }
             Ok(Some(entry)) => self.push(number, &entry),
-            Ok(None) => {
-                self.log.foreign += 1;
-                Ok(())
-            }
+            Ok(None) => Ok(()),
             Err(reason) => {
                 self.log.unreadable += 1;
                 if self.log.reasons.len() < KEPT {
@@ -145,14 +159,14 @@ impl Reader<'_> {
     }
 
     /// The first line says what form the rest has.
-    fn first(&mut self, number: u64, line: &str, computes: &impl Fn(Algorithm) -> Option<Circuit>) -> Result<()> {
+    fn first(&mut self, number: u64, line: &str) -> Result<()> {
         if is_header(line) {
             self.form = Some(Form::Recording);
             return Ok(());
         }
         if !line.contains('\t') {
             self.form = Some(Form::Common);
-            return self.line(number, line, computes);
+            return self.line(number, line);
         }
         let names: Vec<&str> = line.split('\t').collect();
         let column = |name: &str| {
@@ -195,7 +209,7 @@ impl Reader<'_> {
         if let Some(&circuit) = self.clients.get(host) {
             return Circuit(circuit);
         }
-        let circuit = (self.clients.len() % usize::from(self.circuits.max(1))) as u8;
+        let circuit = (self.clients.len() % self.sheet.circuits.len().max(1)) as u8;
         self.clients.insert(host.to_owned(), circuit);
         Circuit(circuit)
     }
@@ -211,8 +225,8 @@ impl Reader<'_> {
     }
 
     fn common(&mut self, line: &str) -> std::result::Result<Entry, String> {
-        let host = line.split(' ').next().filter(|host| !host.is_empty()).ok_or("no host")?;
-        let (_, rest) = line.split_once('[').ok_or("no time in brackets")?;
+        let (before, rest) = line.split_once('[').ok_or("no time in brackets")?;
+        let host = host(before).ok_or("no host")?;
         let (time, rest) = rest.split_once(']').ok_or("no time in brackets")?;
         let time = OffsetDateTime::parse(time, CLF_TIME)
             .map_err(|_| format!("time '{}' is not of the form 10/Oct/2000:13:55:36 -0700", short(time)))?;
@@ -221,6 +235,16 @@ impl Reader<'_> {
         let bytes = after.split_ascii_whitespace().nth(1).ok_or("no status and size after the request")?;
         let bytes = size(bytes)?;
         Ok(Entry { seconds: time.unix_timestamp() as f64, circuit: self.client(host), bytes })
+    }
+
+    fn recorded(&mut self, line: &str) -> std::result::Result<Option<Entry>, String> {
+        let Record { arrival, algorithm, bytes, .. } = line.parse().map_err(|error: Error| error.to_string())?;
+        let bytes = u32::try_from(bytes).map_err(|_| format!("{bytes} bytes: more than 4 GiB in one request"))?;
+        let Some(place) = self.sheet.circuits.iter().position(|mode| mode.algorithm == Some(algorithm)) else {
+            self.log.foreign.add(algorithm);
+            return Ok(None);
+        };
+        Ok(Some(Entry { seconds: arrival.0 as f64 / 1e9, circuit: Circuit(place as u8), bytes }))
     }
 }
 
@@ -234,10 +258,15 @@ fn closing(request: &str) -> Option<&str> {
     quotes.into_iter().find(is_status)
 }
 
-fn recorded(line: &str, computes: &impl Fn(Algorithm) -> Option<Circuit>) -> std::result::Result<Option<Entry>, String> {
-    let record: Record = line.parse().map_err(|error: Error| error.to_string())?;
-    let bytes = u32::try_from(record.bytes).map_err(|_| format!("{} bytes: more than 4 GiB in one request", record.bytes))?;
-    Ok(computes(record.algorithm).map(|circuit| Entry { seconds: record.arrival.0 as f64 / 1e9, circuit, bytes }))
+/// The client, of what a line has before its time: the first word, or the second where the first is a virtual host.
+fn host(before: &str) -> Option<&str> {
+    let mut words = before.trim_end().split(' ');
+    let first = words.next().filter(|host| !host.is_empty())?;
+    let is_site = |word: &str| word.rsplit_once(':').is_some_and(|(name, port)| !name.contains(':') && port.parse::<u16>().is_ok());
+    match words.next() {
+        Some(second) if is_site(first) && words.count() >= 2 => Some(second),
+        _ => Some(first),
+    }
 }
 
 /// Bytes of an answer; `-` is none.
@@ -258,7 +287,7 @@ mod tests {
     use bywash_core::trace::HEADER;
 
     fn log(text: &str) -> Result<Log> {
-        read(text.as_bytes(), "access.log", 10, |algorithm| (algorithm == Algorithm::Aes128Cbc).then_some(Circuit(3)))
+        read(text.as_bytes(), "access.log", &DeviceSheet::shipped("niwa2005").unwrap().unwrap())
     }
 
     fn requests(log: &Log) -> Vec<(f64, u8, u32)> {
@@ -276,6 +305,37 @@ mod tests {
     }
 
     #[test]
+    fn a_virtual_host_is_no_client() {
+        let rest = "[10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.1\" 200 5 \"-\" \"Browser\"";
+        let clients = |fronts: [&str; 2]| log(&fronts.map(|front| format!("{front} {rest}\n")).concat()).unwrap();
+        assert_eq!(clients(["www.example.com:443 10.0.0.1 - -", "www.example.com:443 ::1 - frank smith"]).clients, 2);
+        let one = clients(["10.0.0.1 - -", "10.0.0.1 - frank"]);
+        assert_eq!((one.clients, one.only_client.as_deref()), (1, Some("10.0.0.1")));
+        assert_eq!(clients(["::1 - frank smith", "::1 - -"]).only_client.as_deref(), Some("::1"), "an address is no host with a port");
+    }
+
+    #[test]
+    fn a_recording_of_other_algorithms_is_called_so() {
+        let line = |algorithm: &str| format!("1000,1,7,{algorithm},encrypt,64,here,1000,2000\n");
+        let said =
+            log(&format!("{HEADER}\n{}{}{}", line("AES-128-GCM"), line("AES-256-GCM"), line("AES-256-GCM"))).unwrap_err().to_string();
+        for part in ["access.log", "none of its 3 requests", "AES-256-GCM (2), AES-128-GCM (1)", "RC6-128-ECB, Camellia-128-ECB", "--sheet"]
+        {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let broken = log(&format!("{HEADER}\n{}nonsense\n", line("AES-128-GCM"))).unwrap_err().to_string();
+        assert!(broken.contains("none of its 1 requests") && broken.contains("line 3"), "{broken}");
+    }
+
+    #[test]
+    fn a_recording_is_read_in_the_order_of_arrival() {
+        let line = |arrival: u64| format!("{arrival},1,7,AES-128-CBC,encrypt,64,here,{arrival},9000\n");
+        let records = recording(format!("{HEADER}\n{}\n{}", line(2000), line(1000)).as_bytes(), "t.csv").unwrap();
+        assert_eq!(records.iter().map(|record| record.arrival.0).collect::<Vec<_>>(), [1000, 2000]);
+        assert!(recording(&b"x\n"[..], "t.csv").unwrap_err().to_string().contains("t.csv, line 1"));
+    }
+
+    #[test]
     fn tabs_with_a_header() {
         let log = log("host\tlogname\ttime\tbytes\nh1\t-\t807256800\t1713\nh2\t-\t807256804\t-\nh3\t-\n").unwrap();
         assert_eq!(requests(&log), [(0.0, 0, 1713), (4.0, 1, 0)]);
@@ -288,15 +348,15 @@ mod tests {
             "{HEADER}\n1000,1,7,AES-128-CBC,encrypt,64,here,1000,2000\n2000,1,7,AES-256-GCM,encrypt,64,here,2000,3000\nnonsense\n"
         ))
         .unwrap();
-        assert_eq!(requests(&log), [(0.0, 3, 64)]);
-        assert_eq!((log.foreign, log.unreadable, log.reasons[0].0), (1, 1, 4));
+        assert_eq!(requests(&log), [(0.0, 5, 64)]);
+        assert_eq!((log.foreign.total(), log.unreadable, log.reasons[0].0), (1, 1, 4));
     }
 
     #[test]
     fn what_ended_last_may_have_arrived_first() {
         let line = |arrival, done| format!("{arrival},1,7,AES-128-CBC,encrypt,{done},here,{arrival},{done}\n");
         let log = log(&format!("{HEADER}\n{}{}", line(2000, 2500), line(1000, 3000))).unwrap();
-        assert_eq!(requests(&log), [(0.0, 3, 3000), (1e-6, 3, 2500)]);
+        assert_eq!(requests(&log), [(0.0, 5, 3000), (1e-6, 5, 2500)]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::report::{Cell, Whole};
 use super::sites::OPENSSL;
 use super::sizes::show;
 use crate::failure::Failure;
+use crate::texts;
 use bywash_measure::statistics::{Interval, ratio};
 use std::path::Path;
 
@@ -18,7 +19,7 @@ pub(crate) fn save(path: &Path, whole: &Whole) -> Result<(), Failure> {
 
 /// Reads one that was kept, and sees that it was taken the same way.
 pub(crate) fn load(path: &Path, threads: usize, batch: usize, clock: &str) -> Result<Whole, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+    let text = texts::whole(path)?;
     let whole: Whole = serde_json::from_str(&text).map_err(|error| {
         Failure::config(format!("{}: not a baseline: {error}; `bywash bench --save-baseline FILE` writes one", path.display()))
     })?;

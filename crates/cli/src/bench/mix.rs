@@ -1,7 +1,9 @@
 //! Mixes: traffic as somebody really has it, as shares of operations with their sizes and how often a key is new.
 
+use crate::texts;
 use bywash_core::{Algorithm, Direction, OwnedOperation, Result, SessionParams};
 use serde::Deserialize;
+use std::path::Path;
 
 /// The mixes that come along, by the name they are called by.
 const MIXES: &[(&str, &str)] =
@@ -61,7 +63,7 @@ impl std::str::FromStr for Mix {
         let is_file = known.is_none() && name.ends_with(".toml");
         let text = match known {
             Some(text) => text,
-            None if is_file => std::fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?,
+            None if is_file => texts::whole(Path::new(name)).map_err(|failure| failure.message)?,
             None => {
                 let names: Vec<&str> = MIXES.iter().map(|(name, _)| *name).collect();
                 return Err(format!("no mix '{name}'; there are {}, and your own in a file that ends with .toml", names.join(", ")));

@@ -1,6 +1,7 @@
 //! The broker's settings: a TOML file, and the command line above it.
 
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
+use crate::texts;
 use bywash_manager::{EngineName, PolicyKind, ReloadName, Tenant};
 use bywash_policy::mediator::Prefer;
 use serde::Deserialize;
@@ -225,8 +226,7 @@ impl TryFrom<String> for Mode {
 impl Settings {
     /// Reads a file; errors name file, line and key.
     pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
-        let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error).exiting(Exit::Config))?;
-        Self::parse(&text, path)
+        Self::parse(&texts::whole(path)?, path)
     }
 
     /// These settings where `above` says nothing.
@@ -275,6 +275,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Exit;
 
     fn parse(text: &str) -> Result<Settings, String> {
         Settings::parse(text, Path::new("broker.toml")).map_err(|failure| failure.to_string())

@@ -2,6 +2,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::terminal::say;
+use crate::texts;
 use bywash_core::{Algorithm, CostSheet, DeviceSheet};
 use bywash_manager::calibrate::{BUDGET, default_cache, load_or_measure_with};
 use bywash_sim::Machine;
@@ -56,13 +57,10 @@ pub(crate) fn tell_apart(mut cards: Vec<Card>) -> Vec<Card> {
 
 /// What a name stands for if it is no sheet that comes along.
 fn read(name: &str) -> Result<String, Failure> {
-    std::fs::read_to_string(name).map_err(|error| {
+    texts::whole(Path::new(name)).map_err(|failure| {
         let known: Vec<&str> = bywash_core::sheets::DEVICES.iter().map(|(name, _)| *name).collect();
-        let failure = Failure::file("read", Path::new(name), &error);
-        Failure::new(
-            if failure.exit == Exit::Failed { Exit::Config } else { failure.exit },
-            format!("{}; sheets that come along: {}", failure.message, known.join(", ")),
-        )
+        let message = format!("{failure}; sheets that come along: {}", known.join(", "));
+        failure.saying(message)
     })
 }
 
@@ -70,8 +68,7 @@ fn read(name: &str) -> Result<String, Failure> {
 /// machine's sheet has it even if it is legacy.
 pub(crate) fn processor(name: &str, cards: &[Card]) -> Result<CostSheet, Failure> {
     if name != "here" {
-        let text = std::fs::read_to_string(name).map_err(|error| Failure::file("read", Path::new(name), &error))?;
-        return Ok(CostSheet::from_toml(&text, name)?);
+        return Ok(CostSheet::from_toml(&texts::whole(Path::new(name))?, name)?);
     }
     let engines = bywash_manager::probe().present;
     let engine = engines.iter().find(|engine| engine.name() == "cpu").ok_or_else(|| Failure::failed("no engine 'cpu' here"))?;

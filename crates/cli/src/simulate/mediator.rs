@@ -6,6 +6,7 @@ use super::text::{aligned, seconds, short};
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
 use crate::terminal::thousands;
+use crate::texts;
 use bywash_core::sheets::{GPUS, Gpu};
 use bywash_core::{Algorithm, CostSheet, Direction, Time};
 use bywash_policy::mediator::{Mediator, Prefer, Setting};
@@ -110,16 +111,15 @@ pub(super) fn run(args: &Args, name: &str) -> Result<ExitCode, Failure> {
 fn sheets(args: &Args, name: &str) -> Result<(CostSheet, CostSheet), Failure> {
     let named = args.cpu.as_deref().map(|file| super::cards::processor(file, &[])).transpose()?;
     let path = Path::new(name);
-    if let (true, Some(processor)) = (path.is_file(), &named) {
-        let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
-        return Ok((processor.clone(), CostSheet::from_toml(&text, name)?));
+    if let (true, Some(processor)) = (path.exists(), &named) {
+        return Ok((processor.clone(), CostSheet::from_toml(&texts::whole(path)?, name)?));
     }
     let names = || GPUS.iter().map(|gpu| gpu.name).collect::<Vec<_>>().join(", ");
-    let unknown = || match path.is_file() {
-        true => format!("{name}: the file of a cost sheet needs --cpu beside it: a sheet's file, or here"),
-        false => format!("no GPU '{name}' comes along, nor is there such a file; there are {}", names()),
+    let unknown = || match path.exists() {
+        true => Failure::new(Exit::Usage, format!("{name}: the file of a cost sheet needs --cpu beside it: a sheet's file, or here")),
+        false => Failure::config(format!("no GPU '{name}' comes along, nor is there such a file; there are {}", names())),
     };
-    let (processor, sheet) = Gpu::shipped(name).ok_or_else(|| Failure::new(Exit::Usage, unknown()))?.sheets()?;
+    let (processor, sheet) = Gpu::shipped(name).ok_or_else(unknown)?.sheets()?;
     Ok((named.unwrap_or(processor), sheet))
 }
 

@@ -74,7 +74,7 @@ pub(crate) struct Args {
     /// An experiment as a whole: engine, policies and rates, where they are not given
     #[arg(long, value_name = "NAME", value_enum, conflicts_with = "trace")]
     preset: Option<Preset>,
-    /// Requests of a log or a recording [default: the generator of niwa2005]
+    /// Requests of a log or a recording; - for stdin [default: the generator of niwa2005]
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// The share of a trace that is learnt from and not served

@@ -3,18 +3,18 @@
 use super::text::seconds;
 use crate::failure::Failure;
 use crate::terminal::thousands;
-use bywash_core::trace::by_arrival;
+use crate::texts;
 use bywash_policy::EngineInfo;
 use bywash_sim::calls::{Calls, total_ns};
+use bywash_sim::log::recording;
 use bywash_sim::replay::{Arrival, Outcome};
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// What to say of a recording, and its calls.
 pub(super) fn calls(path: &Path, engines: &[EngineInfo]) -> Result<(String, Vec<Arrival>), Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
-    let place = path.display().to_string();
-    let records = by_arrival(&text, &place)?;
+    let (lines, place) = texts::trace(path)?;
+    let records = recording(lines, &place)?;
     let Calls { arrivals, bytes, left_out, shorter } = Calls::of(&records, engines);
     if arrivals.is_empty() {
         return Err(Failure::config(format!("{place}: none of its {} requests is of an algorithm that both sheets have", records.len())));

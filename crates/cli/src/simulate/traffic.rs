@@ -2,15 +2,18 @@
 
 use super::Args;
 use crate::failure::Failure;
-use crate::terminal::thousands;
+use crate::shown::Shown;
+use crate::terminal::{say, thousands};
+use crate::texts;
 use bywash_core::DeviceSheet;
-use bywash_policy::reload::Circuit;
+use bywash_sim::Trace;
 use bywash_sim::generate::{Reading, generate};
+use bywash_sim::log::{self, Log};
 use bywash_sim::niwa2005::{LESSONS, each_lesson};
-use bywash_sim::{Trace, log};
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
+
+/// More requests of one client than this are doubted.
+const ONE_CLIENTS_MAX: usize = 1000;
 
 /// Where requests come from.
 pub(crate) enum Traffic {
@@ -36,11 +39,9 @@ impl Source {
     }
 
     fn log(path: &Path, args: &Args, like: &DeviceSheet) -> Result<Self, Failure> {
-        let file = File::open(path).map_err(|error| Failure::file("read", path, &error))?;
-        let computes =
-            |algorithm| like.circuits.iter().position(|mode| mode.algorithm == Some(algorithm)).map(|place| Circuit(place as u8));
-        let place = path.display().to_string();
-        let log = log::read(BufReader::new(file), &place, like.circuits.len() as u8, computes)?;
+        let (lines, place) = texts::trace(path)?;
+        let log = log::read(lines, &place, like)?;
+        doubts(&log, &place);
         let learnt = (log.trace.len() as f64 * args.train) as usize;
         let served = log.trace.part(learnt..log.trace.len());
         if served.is_empty() {
@@ -57,7 +58,7 @@ impl Source {
         }
         let mut told = vec![format!(
             "{}: {} requests over {}, after {} to learn from",
-            path.file_name().map_or(place.clone(), |name| name.to_string_lossy().into_owned()),
+            texts::name(path, &place),
             thousands(served.len() as u64),
             super::text::seconds(served.span()),
             thousands(learnt as u64)
@@ -66,8 +67,9 @@ impl Source {
         if log.clients > 0 {
             told.push(format!("{} clients; the n-th new one uses circuit n modulo {}", thousands(log.clients as u64), like.circuits.len()));
         }
-        if log.foreign > 0 {
-            told.push(format!("{} requests left out: no circuit of '{}' computes their algorithm", thousands(log.foreign), like.name));
+        if log.foreign.total() > 0 {
+            let (requests, algorithms) = (thousands(log.foreign.total()), &log.foreign);
+            told.push(format!("{requests} requests left out: no circuit of '{}' computes their algorithm: {algorithms}", like.name));
         }
         if log.unreadable > 0 {
             let first: Vec<String> = log.reasons.iter().map(|(line, reason)| format!("line {line}: {reason}")).collect();
@@ -107,6 +109,18 @@ impl Source {
             }
             Traffic::Generated(reading) => each_lesson(reading, new, teach),
         }
+    }
+}
+
+/// Warns of a log whose first column is hardly its clients'.
+fn doubts(log: &Log, place: &str) {
+    if let Some(client) = log.only_client.as_ref().filter(|_| log.trace.len() > ONE_CLIENTS_MAX) {
+        let requests = thousands(log.trace.len() as u64);
+        say!(
+            "bywash: {place}: all {requests} requests are of one client, {}, so that one circuit would do; if that is a proxy or the server itself, have the \
+             server log its clients first",
+            client.shown()
+        );
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::error::{At, Failure, Result, detached};
 use crate::numbers;
 use bywash_core::{CostSheet, DeviceSheet};
-use bywash_policy::reload::{Circuit, Circuits};
+use bywash_policy::reload::Circuits;
 use bywash_sim::generate::{Reading, generate};
 use bywash_sim::niwa2005::{each_lesson, five_smallest};
 use bywash_sim::optimum::least;
@@ -153,16 +153,14 @@ impl Question {
         if !(0.0..1.0).contains(&self.train) {
             return Err(bad(format!("train is a share of at least 0 and below 1, not {}", self.train)));
         }
-        let computes =
-            |algorithm| sheet.circuits.iter().position(|mode| mode.algorithm == Some(algorithm)).map(|place| Circuit(place as u8));
         let file = BufReader::new(File::open(path).at(path)?);
-        let log = log::read(file, &path.display().to_string(), sheet.circuits.len() as u8, computes)?;
+        let log = log::read(file, &path.display().to_string(), sheet)?;
         let learnt = (log.trace.len() as f64 * self.train) as usize;
         let served = log.trace.part(learnt..log.trace.len());
         if served.is_empty() {
             return Err(bad(format!("{}: {} requests, and none is left to serve", path.display(), log.trace.len())));
         }
-        Ok(Traffic { lesson: Some(log.trace.part(0..learnt)), served, left_out: log.foreign + log.unreadable })
+        Ok(Traffic { lesson: Some(log.trace.part(0..learnt)), served, left_out: log.foreign.total() + log.unreadable })
     }
 
     fn learn(&self, policy: Policy, machine: &Machine, sheet: &DeviceSheet, lesson: Option<&Trace>) -> Learnt {

@@ -2,8 +2,9 @@
 
 use super::report::Tenants;
 use super::{Module, Source};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::terminal::thousands;
+use crate::texts;
 use bywash_broker::TenantRule;
 use bywash_core::trace::Whose;
 use bywash_core::{Algorithm, Direction, Time};
@@ -85,9 +86,9 @@ mod humantime_text {
 pub(super) fn source(name: &str, module: &Module, rules: Option<&[TenantRule]>) -> Result<Source, Failure> {
     let text = match SHIPPED.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => (*text).to_owned(),
-        None => std::fs::read_to_string(name).map_err(|error| {
-            let failure = Failure::file("read", Path::new(name), &error).exiting(Exit::Config);
-            Failure { message: format!("{}; loads that come along: mixed, processes", failure.message), ..failure }
+        None => texts::whole(Path::new(name)).map_err(|failure| {
+            let message = format!("{failure}; loads that come along: mixed, processes");
+            failure.saying(message)
         })?,
     };
     let load: Load = toml::from_str(&text).map_err(|error| Failure::config(format!("{name}: {error}")))?;

@@ -12,6 +12,7 @@ use crate::failure::{Exit, Failure};
 use crate::serve;
 use crate::shell::print;
 use crate::terminal::{Style, say};
+use crate::texts;
 use bywash_broker::TenantRule;
 use bywash_core::{Algorithm, CostSheet};
 use bywash_manager::{EngineName, PolicyKind};
@@ -102,8 +103,7 @@ pub(super) fn run(args: &Args, sheet: &str, trace: Option<&Path>, form: &Form<'_
 fn module(name: &str) -> Result<Module, Failure> {
     let path = Path::new(name);
     let costs = if path.exists() {
-        let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
-        CostSheet::from_toml(&text, name)?
+        CostSheet::from_toml(&texts::whole(path)?, name)?
     } else {
         let card = EngineName::Board(name.to_owned());
         let found = bywash_manager::find(std::slice::from_ref(&card))?.present;

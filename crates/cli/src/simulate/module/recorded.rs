@@ -5,18 +5,19 @@ use super::{Module, Source};
 use crate::failure::Failure;
 use crate::simulate::text::seconds;
 use crate::terminal::thousands;
+use crate::texts;
 use bywash_broker::TenantRule;
 use bywash_core::Time;
-use bywash_core::trace::{Record, by_arrival};
+use bywash_core::trace::Record;
 use bywash_policy::Tenant;
+use bywash_sim::log::recording;
 use bywash_sim::module::{Client, Traffic};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 pub(super) fn source(path: &Path, waits: bool, module: &Module, rules: Option<&[TenantRule]>) -> Result<Source, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
-    let place = path.display().to_string();
-    let mut records = by_arrival(&text, &place)?;
+    let (lines, place) = texts::trace(path)?;
+    let mut records = recording(lines, &place)?;
     let all = records.len();
     records.retain(|record| module.computes(record.algorithm));
     let (Some(first), Some(last)) = (records.first(), records.last()) else {
@@ -39,7 +40,7 @@ pub(super) fn source(path: &Path, waits: bool, module: &Module, rules: Option<&[
     traffic.clients = clients;
     let mut told = vec![format!(
         "{}: {} requests of {} programs over {}; {}",
-        path.file_name().map_or(place.clone(), |name| name.to_string_lossy().into_owned()),
+        texts::name(path, &place),
         thousands(records.len() as u64),
         traffic.clients.len(),
         seconds(span),

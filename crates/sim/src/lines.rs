@@ -1,0 +1,110 @@
+//! Lines of a file that is anybody's: none without an end, as `/dev/zero` has it, fills the memory, and what is compressed is called so.
+
+use bywash_core::{Error, Result};
+use std::borrow::Cow;
+use std::io::{BufRead, Read};
+
+/// The longest line, in bytes.
+const BYTES_MAX: usize = 64 << 10;
+
+/// What the place of standard input is called.
+pub const STDIN: &str = "stdin";
+
+/// What compressed files have, from some byte on, and what writes their text.
+const PACKED: [(usize, &[u8], &str); 7] = [
+    (0, b"\x1f\x8b", "zcat"),
+    (0, b"\x1f\x9d", "zcat"),
+    (4, b"1AY&SY", "bzcat"),
+    (0, b"\xfd7zXZ\0", "xzcat"),
+    (0, b"\x28\xb5\x2f\xfd", "zstdcat"),
+    (0, b"\x04\x22\x4d\x18", "lz4cat"),
+    (0, b"PK\x03\x04", "unzip -p"),
+];
+
+/// The lines of a file, in their order.
+pub struct Lines<'a, R> {
+    from: R,
+    place: &'a str,
+    number: u64,
+    line: Vec<u8>,
+}
+
+impl<'a, R: BufRead> Lines<'a, R> {
+    /// Of what is read; `place` (a file name, or [`STDIN`]) is named in errors.
+    pub fn new(from: R, place: &'a str) -> Self {
+        Self { from, place, number: 0, line: Vec::new() }
+    }
+
+    /// The next one with its number, without what ends it; none at the end.
+    ///
+    /// # Errors
+    /// [`Error::Config`], naming file and line, for one that is too long or cannot be read, and for what is compressed.
+    pub fn next_line(&mut self) -> Result<Option<(u64, Cow<'_, str>)>> {
+        self.number += 1;
+        self.line.clear();
+        let read = self.from.by_ref().take(BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.line);
+        let here = || format!("{}, line {}", self.place, self.number);
+        read.map_err(|error| config(here(), error.to_string()))?;
+        if let Some(unpacks) = (self.number == 1).then(|| unpacker(&self.line)).flatten() {
+            let file = if self.place == STDIN { "FILE" } else { self.place };
+            let reason = format!("it is compressed; have it unpacked, as by: {unpacks} {file} | bywash simulate --trace -");
+            return Err(config(self.place.to_owned(), reason));
+        }
+        if self.line.len() > BYTES_MAX {
+            let reason =
+                format!("longer than {} KiB, as no line of a log or recording is; check that it is the file meant", BYTES_MAX >> 10);
+            return Err(config(here(), reason));
+        }
+        let ended = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        let text = ended.strip_suffix(b"\r").unwrap_or(ended);
+        Ok((!self.line.is_empty()).then(|| (self.number, String::from_utf8_lossy(text))))
+    }
+}
+
+/// What writes the text of a compressed file that begins like this.
+fn unpacker(head: &[u8]) -> Option<&'static str> {
+    let is_packed = |&&(from, magic, _): &&(usize, &[u8], &str)| head.get(from..).is_some_and(|head| head.starts_with(magic));
+    PACKED.iter().find(is_packed).map(|(.., unpacks)| *unpacks)
+}
+
+fn config(place: String, reason: String) -> Error {
+    Error::Config { place, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufReader, repeat};
+
+    #[test]
+    fn lines_come_with_their_numbers_and_without_their_ends() {
+        let mut lines = Lines::new(&b"one\r\n\ntwo"[..], "t");
+        for expected in [(1, "one"), (2, ""), (3, "two")] {
+            assert_eq!(lines.next_line().unwrap(), Some((expected.0, Cow::from(expected.1))));
+        }
+        assert_eq!(lines.next_line().unwrap(), None);
+        let full = "x".repeat(BYTES_MAX - 1) + "\n";
+        assert!(Lines::new(full.as_bytes(), "t").next_line().unwrap().is_some(), "the longest");
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused() {
+        let said = Lines::new(BufReader::new(repeat(0)), "/dev/zero").next_line().unwrap_err().to_string();
+        assert!(said.contains("/dev/zero, line 1") && said.contains("64 KiB"), "{said}");
+    }
+
+    #[test]
+    fn what_is_compressed_is_called_so_with_what_unpacks_it() {
+        let said = |head: &[u8], place: &str| Lines::new(head, place).next_line().unwrap_err().to_string();
+        for (head, way_out) in [
+            (&b"\x1f\x8b\x08\x00\x0a\x0a"[..], "zcat l.gz | bywash simulate --trace -"),
+            (b"BZh91AY&SY", "bzcat l.gz"),
+            (b"\xfd7zXZ\0", "xzcat"),
+            (b"\x28\xb5\x2f\xfd", "zstdcat"),
+        ] {
+            assert!(said(head, "l.gz").contains(way_out), "{}", said(head, "l.gz"));
+        }
+        assert!(said(b"\x1f\x8b", STDIN).contains("zcat FILE"));
+        assert!(Lines::new(&b"BZh - - x"[..], "t").next_line().is_ok());
+    }
+}
