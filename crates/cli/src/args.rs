@@ -111,6 +111,15 @@ mod tests {
     }
 
     #[test]
+    fn no_line_below_the_options_is_broken_by_a_terminal_of_100_columns() {
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let long = help.lines().find(|line| line.chars().count() > 100);
+            assert_eq!(long, None, "`bywash {} --help`", command.get_name());
+        }
+    }
+
+    #[test]
     fn every_command_shows_examples() {
         for command in Cli::command().get_subcommands() {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();

@@ -15,7 +15,8 @@ Examples:
   bywash cuse                      until it is ended; needs root and a kernel with CONFIG_CUSE
   bywash cuse --route queue        everything by the broker's engines
 
-Without CUSE: bywash run --devcrypto -- CMD, or bywash run --static -- CMD for a statically linked program.")]
+Without CUSE: bywash run --devcrypto -- CMD, or bywash run --static -- CMD for a statically linked
+program.")]
 pub(crate) struct Args {
     /// Who decides where operations run: the routing table (auto), or always this process (here),
     /// or always the broker's queue (queue)

@@ -24,8 +24,8 @@ Examples:
   bywash reproduce kido --part latency
   bywash reproduce kido --list
 
-Servers are started on free ports of 127.0.0.1 and ended afterwards. Without --quick munetoh and kido
-take some twenty minutes, the others one to three; all want a machine that does nothing else.
+Servers are started on free ports of 127.0.0.1 and ended afterwards. Without --quick munetoh and
+kido take some twenty minutes, the others one to three; all want a machine that does nothing else.
 Ctrl-C ends it with the parts that are done; a second one at once, and servers may be left.")]
 pub(crate) struct Args {
     /// The experiment, by its paper's key

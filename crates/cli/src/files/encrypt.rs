@@ -27,8 +27,8 @@ Examples:
   bywash encrypt -p thesis.pdf                      thesis.pdf.bywash; the passphrase is asked for
   bywash encrypt -r bywash-x25519-... -o out.bywash report.ods
   bywash encrypt -R -k backup.key -o /mnt/backup ~/photos
-  bywash encrypt -R --update -k backup.key -o /mnt/backup ~/photos     what is new and what changed
-  bywash encrypt -R -p --remove-source ~/taxes      each file is replaced when its result is verified
+  bywash encrypt -R --update -k backup.key -o /mnt/backup ~/photos   what is new or changed
+  bywash encrypt -R -p --remove-source ~/taxes      each file is replaced by a verified result
   tar c src | bywash encrypt -r team.recipients > src.tar.bywash
   bywash encrypt -R -p --prefer cpu-free ~/photos   by the GPU, as far as that keeps up
 

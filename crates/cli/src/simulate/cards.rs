@@ -1,6 +1,6 @@
 //! The engines that are compared: their sheets, and the processor beside them.
 
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::terminal::say;
 use crate::texts;
 use bywash_core::{Algorithm, CostSheet, DeviceSheet};
@@ -76,14 +76,6 @@ pub(crate) fn processor(name: &str, cards: &[Card]) -> Result<CostSheet, Failure
     let (sheet, notes) = load_or_measure_with(&computed, default_cache().as_deref(), &**engine, BUDGET);
     notes.iter().for_each(|note| say!("bywash: {note}"));
     Ok(sheet)
-}
-
-/// Prints a sheet that comes along, to be changed.
-pub(crate) fn text(name: &str) -> Result<&'static str, Failure> {
-    bywash_core::sheets::DEVICES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text).ok_or_else(|| {
-        let known: Vec<&str> = bywash_core::sheets::DEVICES.iter().map(|(name, _)| *name).collect();
-        Failure::new(Exit::Usage, format!("no sheet '{name}' comes along; there are {}", known.join(", ")))
-    })
 }
 
 #[cfg(test)]

@@ -11,16 +11,22 @@ mod outcome;
 mod plots;
 mod policies;
 mod recorded;
+#[cfg(test)]
+mod tests;
 mod text;
 mod traffic;
 
+use crate::args::prefer;
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
 use crate::terminal::{Style, bar_style, say};
+use bywash_core::sheets::DEVICES;
+use bywash_policy::mediator::Prefer;
 use bywash_sim::niwa2005::{RATES, five_smallest};
 use bywash_sim::study::{self, Key, Point, Sweep};
 use cards::Card;
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
 use outcome::Plan;
 use policies::Policy;
@@ -31,6 +37,29 @@ use traffic::Source;
 /// Requests per second where nothing says it: in the midst of the paper's table 6.
 const RATE: f64 = 750.0;
 
+/// Options that mean nothing beside a GPU.
+const BESIDE_NO_GPU: [&str; 16] = [
+    "engine",
+    "preset",
+    "train",
+    "requests",
+    "rate",
+    "policy",
+    "sweep",
+    "seeds",
+    "side_by_side",
+    "csv",
+    "svg",
+    "module",
+    "scheduler",
+    "tenants",
+    "load",
+    "as_recorded",
+];
+/// Where those that stand alone come in `--help`.
+const CIRCUITS: &str = "Engines that hold a few circuits at a time (unless --gpu or --module is given)";
+const GPU: &str = "A GPU beside the processor";
+
 /// `bywash simulate`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -38,6 +67,7 @@ Examples:
   bywash simulate --preset niwa2005 --seeds 24
                                         the paper's device, traffic and seven models
   bywash simulate --trace access.log    a web server's log: every policy, beside the best possible
+  zcat access.log.2.gz | bywash simulate --trace -
   bywash simulate --trace access.log --engine a.toml --engine b.toml --svg plots
                                         two cards side by side: which is worth its price?
   bywash simulate --trace trace.csv --engine a.toml --cpu here
@@ -52,7 +82,7 @@ Examples:
   bywash simulate --sheet niwa2005 > card.toml
                                         a sheet to start from
   bywash simulate --module ixp425 --trace trace.csv --tenants /etc/bywash/broker.toml
-                                        one module that many share: which scheduler for this traffic?
+                                        a module that many share: which scheduler for this traffic?
   bywash simulate --module ixp425-switch --load mixed --scheduler fifo --scheduler default:share=60%
 
 Engines are modelled: nothing is measured on them, their sheets say what they take. tuned, saved,
@@ -62,45 +92,20 @@ once), and each policy is shown as a distance from the optimum: the least time i
 could serve the same requests, by dynamic programming. Where that is not known, as with
 --side-by-side, it is over a time below which no schedule comes, and marked <=.
 
-A trace is a log in the Common Log Format, tab-separated with columns host, time and bytes, or a
-recording. Web logs name no ciphers, so the n-th new client uses circuit n modulo their number, of
-the first engine. The first half of a trace is learnt from (predict, static), the second served.
+A trace is a log in the Common Log Format (a virtual host with its port may stand before the
+client), tab-separated with columns host, time and bytes, or a recording. Web logs name no ciphers,
+so the n-th new client uses circuit n modulo their number, of the first engine. The first half of a
+trace is learnt from (predict, static), the second served.
 
-What can be swept: rate (requests per second), slots, area, lanes, reconfiguration (ms), overhead (ns).")]
+What can be swept: rate (requests per second), slots, area, lanes, reconfiguration (ms), overhead
+(ns).")]
 pub(crate) struct Args {
-    /// An engine's sheet: one that comes along or a file; again for more, side by side [default: niwa2005]
-    #[arg(long, value_name = "SHEET")]
-    engine: Vec<String>,
-    /// An experiment as a whole: engine, policies and rates, where they are not given
-    #[arg(long, value_name = "NAME", value_enum, conflicts_with = "trace")]
-    preset: Option<Preset>,
     /// Requests of a log or a recording; - for stdin [default: the generator of niwa2005]
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// The share of a trace that is learnt from and not served
-    #[arg(long, value_name = "SHARE", default_value_t = 0.5, requires = "trace", allow_negative_numbers = true, value_parser = share)]
-    train: f64,
-    /// Requests to generate
-    #[arg(long, value_name = "N", default_value_t = 610_000, conflicts_with = "trace", allow_negative_numbers = true, value_parser = at_least_one)]
-    requests: usize,
-    /// Requests per second: a trace is stretched to it [default: as a trace says; 750 if generated]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = above_zero)]
-    rate: Option<f64>,
-    /// Who decides what is loaded; several with commas between [default: all]
-    #[arg(long, value_name = "POLICY", value_enum, value_delimiter = ',')]
-    policy: Vec<Policy>,
-    /// Try several values: KEY=VALUE,VALUE; again for more keys, each value with each
-    #[arg(long, value_name = "KEY=VALUES")]
-    sweep: Vec<Sweep>,
-    /// Runs with different seeds; medians are shown, and 10 and 90 % quantiles
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    seeds: u64,
     /// Software times from the cost sheet of a CPU, as `bywash calibrate` writes it; `here` for this machine's
     #[arg(long, value_name = "SHEET|here")]
     cpu: Option<String>,
-    /// Software and circuits work at the same time; requests go where they are done first
-    #[arg(long)]
-    side_by_side: bool,
     /// Print results as JSON
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -110,17 +115,47 @@ pub(crate) struct Args {
     /// Draw latency.svg, load.svg and timeline-ENGINE.svg there; waits.svg of a module
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
+    /// Print a sheet that comes along, and nothing else
+    #[arg(long, value_name = "NAME", exclusive = true, value_parser = shipped())]
+    sheet: Option<&'static str>,
+    /// An engine's sheet: one that comes along or a file; again for more, side by side [default: niwa2005]
+    #[arg(long, value_name = "SHEET", help_heading = CIRCUITS)]
+    engine: Vec<String>,
+    /// An experiment as a whole: engine, policies and rates, where they are not given
+    #[arg(long, value_name = "NAME", value_enum, conflicts_with = "trace", help_heading = CIRCUITS)]
+    preset: Option<Preset>,
+    /// The share of a trace that is learnt from and not served
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, allow_negative_numbers = true, value_parser = share, help_heading = CIRCUITS)]
+    #[arg(requires = "trace", conflicts_with_all = ["preset", "requests"])]
+    train: f64,
+    /// Requests to generate
+    #[arg(long, value_name = "N", default_value_t = 610_000, conflicts_with = "trace", help_heading = CIRCUITS)]
+    #[arg(allow_negative_numbers = true, value_parser = at_least_one)]
+    requests: usize,
+    /// Requests per second: a trace is stretched to it [default: as a trace says; 750 if generated]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = above_zero, help_heading = CIRCUITS)]
+    rate: Option<f64>,
+    /// Who decides what is loaded; several with commas between [default: all]
+    #[arg(long, value_name = "POLICY", value_enum, value_delimiter = ',', help_heading = CIRCUITS)]
+    policy: Vec<Policy>,
+    /// Try several values: KEY=VALUE,VALUE; again for more keys, each value with each
+    #[arg(long, value_name = "KEY=VALUES", help_heading = CIRCUITS)]
+    sweep: Vec<Sweep>,
+    /// Runs with different seeds; medians are shown, and 10 and 90 % quantiles
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000), help_heading = CIRCUITS)]
+    seeds: u64,
+    /// Software and circuits work at the same time; requests go where they are done first
+    #[arg(long, help_heading = CIRCUITS)]
+    side_by_side: bool,
     /// A GPU beside a processor instead: the mediator, and each engine alone. intel-iris-655, raspberry-pi-4, nvidia-h200, nvidia-h100 (as measured), or
     /// with --cpu the file of any engine's cost sheet; with --trace a recording's calls, one after the other
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["engine", "preset"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = BESIDE_NO_GPU, help_heading = GPU)]
     gpu: Option<String>,
-    /// What the mediator prefers with --gpu: cpu-free and energy have it done by whoever takes the least of the processor's
-    /// time or of energy, at most 20 ms and 4 times its own time later [default: latency]
-    #[arg(long, value_name = "WHAT", requires = "gpu", value_parser = crate::args::prefer())]
-    prefer: Option<bywash_policy::mediator::Prefer>,
-    /// Print a sheet that comes along, and nothing else
-    #[arg(long, value_name = "NAME", exclusive = true)]
-    sheet: Option<String>,
+    // Where what is required conflicts with what is given, clap asks for it no more: hence the same conflicts.
+    /// What the mediator prefers: cpu-free and energy have it done by whoever takes the least of the processor's time or of
+    /// energy, at most 20 ms and 4 times its own time later [default: latency]
+    #[arg(long, value_name = "WHAT", requires = "gpu", conflicts_with_all = BESIDE_NO_GPU, value_parser = prefer(), help_heading = GPU)]
+    prefer: Option<Prefer>,
     #[command(flatten)]
     shared: module::Args,
 }
@@ -144,6 +179,12 @@ impl Preset {
             Self::Niwa2005Cores => "niwa2005-cores",
         }
     }
+}
+
+/// The sheets that come along, by their names.
+fn shipped() -> impl TypedValueParser<Value = &'static str> {
+    let text = |name: String| DEVICES.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| *text);
+    PossibleValuesParser::new(DEVICES.iter().map(|(name, _)| *name)).map(text)
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -170,8 +211,8 @@ impl Args {
 
 /// Simulates.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    if let Some(name) = &args.sheet {
-        print(cards::text(name)?.as_bytes())?;
+    if let Some(text) = args.sheet {
+        print(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(name) = &args.gpu {

@@ -25,28 +25,31 @@ use std::process::ExitCode;
 /// What is tried if nothing is said: all that decide about one module.
 const ALL: [&str; 9] = ["fifo", "exclusive", "rr", "drr", "wfq", "sjf", "edf", "anticipatory", "default"];
 
-/// The options of a module that all share.
+/// Options that mean nothing of such a module.
+const OF_NO_MODULE: [&str; 12] =
+    ["engine", "preset", "train", "requests", "rate", "policy", "sweep", "seeds", "side_by_side", "cpu", "gpu", "prefer"];
+
+/// The options of a module that all share. Where what is required conflicts with what is given, clap asks for it no more: hence the same conflicts of all.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "One module that many share")]
 #[group(skip)]
 pub(crate) struct Args {
     /// A module that all share, instead of engines with circuits: a card that comes along (such as
     /// ixp425) or the file of a cost sheet
-    #[arg(long, value_name = "SHEET")]
-    #[arg(conflicts_with_all = ["engine", "preset", "policy", "sweep", "seeds", "cpu", "side_by_side", "requests", "rate", "train"])]
+    #[arg(long, value_name = "SHEET", conflicts_with_all = OF_NO_MODULE)]
     pub(crate) module: Option<String>,
     /// Who says whose turn it is, with its parameters after a colon; again for more, side by side
     /// [default: all that decide about one module]; an unknown name lists them
-    #[arg(long, value_name = "SCHEDULER", requires = "module")]
+    #[arg(long, value_name = "SCHEDULER", requires = "module", conflicts_with_all = OF_NO_MODULE)]
     scheduler: Vec<String>,
     /// Who is promised what: the file that `bywash serve --config` reads
-    #[arg(long, value_name = "FILE", requires = "module")]
+    #[arg(long, value_name = "FILE", requires = "module", conflicts_with_all = OF_NO_MODULE)]
     tenants: Option<PathBuf>,
     /// Programs to make traffic of, instead of a recording: mixed, processes, or a file
-    #[arg(long, value_name = "LOAD", requires = "module", conflicts_with = "trace")]
+    #[arg(long, value_name = "LOAD", requires = "module", conflicts_with = "trace", conflicts_with_all = OF_NO_MODULE)]
     load: Option<String>,
     /// Recorded requests come when they came; without it a program that waited for a result waits here
-    #[arg(long, requires = "module", conflicts_with = "load")]
+    #[arg(long, requires = "module", conflicts_with = "load", conflicts_with_all = OF_NO_MODULE)]
     as_recorded: bool,
 }
 
