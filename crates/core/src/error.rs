@@ -47,7 +47,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// Caller: wrong IV length.
-    #[error("{algorithm} takes an IV of {min} to {max} bytes, not {given}")]
+    #[error("{algorithm} takes an IV of {} bytes, not {given}", range(*.min, *.max))]
     IvLength {
         /// The session's algorithm.
         algorithm: Algorithm,
@@ -187,4 +187,21 @@ pub enum Error {
         /// What is wrong and what is expected.
         reason: String,
     },
+}
+
+/// A range of numbers, in words; of one number, that number.
+fn range(min: usize, max: usize) -> String {
+    if min == max { min.to_string() } else { format!("{min} to {max}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_length_is_no_range_of_lengths() {
+        let error = |min, max| Error::IvLength { algorithm: Algorithm::Aes256Gcm, min, max, given: 13 }.to_string();
+        assert_eq!(error(12, 12), "AES-256-GCM takes an IV of 12 bytes, not 13");
+        assert_eq!(error(7, 12), "AES-256-GCM takes an IV of 7 to 12 bytes, not 13");
+    }
 }
