@@ -1,4 +1,5 @@
-//! Contenders in turn: every one in each round, so that a machine that slows down slows all of them.
+//! Contenders in turn: every one in each round, so that a machine that slows down slows all of them; each round begins with another one, so that what
+//! comes as regularly as the turns (the scheduler's slices) does not always meet the same.
 
 use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
@@ -43,7 +44,7 @@ pub enum Contender<'a, E> {
 pub type Figure<'a, E> = Box<dyn FnMut() -> Result<f64, E> + 'a>;
 
 /// How long and how often.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
     /// Rounds over all contenders.
     pub rounds: usize,
@@ -71,19 +72,20 @@ pub fn take_turns<E: Send>(
     go_on: &dyn Fn() -> bool,
 ) -> Vec<Result<Samples, E>> {
     let mut results: Vec<Result<Samples, E>> = contenders.iter().map(|_| Ok(Samples::default())).collect();
-    for _ in 0..effort.rounds {
+    let count = contenders.len();
+    for round in 0..effort.rounds {
         if !go_on() {
             break;
         }
-        for (contender, result) in contenders.iter_mut().zip(&mut results) {
-            let Ok(samples) = result else { continue };
+        for index in (0..count).map(|place| (round + place) % count) {
+            let Ok(samples) = &mut results[index] else { continue };
             between();
-            match contender.turn(effort) {
+            match contenders[index].turn(effort) {
                 Ok((ns_per_op, ops_per_s)) => {
                     samples.ns_per_op.push(ns_per_op);
                     samples.ops_per_s.push(ops_per_s);
                 }
-                Err(error) => *result = Err(error),
+                Err(error) => results[index] = Err(error),
             }
         }
     }
@@ -228,6 +230,20 @@ mod tests {
             assert_eq!((samples.ns_per_op.len(), samples.ops_per_s.len()), (3, 3));
             assert!(samples.ns_per_op.iter().all(|ns| *ns > 0.0));
         }
+    }
+
+    #[test]
+    fn each_round_begins_with_another() {
+        let seen = std::cell::RefCell::new(Vec::new());
+        let named = |name: char| -> Contender<'_, String> {
+            let seen = &seen;
+            Contender::Figure(Box::new(move || {
+                seen.borrow_mut().push(name);
+                Ok(1.0)
+            }))
+        };
+        take_turns(&mut ['a', 'b', 'c'].map(named), Effort { rounds: 4, ..EFFORT }, &mut || {}, &|| true);
+        assert_eq!(seen.into_inner().into_iter().collect::<String>(), "abcbcacababc");
     }
 
     #[test]
