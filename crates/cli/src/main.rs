@@ -54,6 +54,7 @@ mod shell;
 mod shown;
 mod simulate;
 mod stats;
+mod svg_file;
 mod terminal;
 mod texts;
 mod top;

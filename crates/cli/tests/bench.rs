@@ -17,10 +17,10 @@ fn ended(arguments: &[&str]) -> (Option<i32>, String, String) {
     (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
 }
 
-/// The baseline with every time multiplied.
-fn multiply(path: &Path, factor: f64) {
+/// The baseline with every time of a place multiplied.
+fn multiply(path: &Path, place: usize, factor: f64) {
     let mut whole: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    for rounds in whole["reports"][0]["rows"].as_array_mut().unwrap().iter_mut().map(|row| &mut row["cells"][0]["rounds_ns"]) {
+    for rounds in whole["reports"][0]["rows"].as_array_mut().unwrap().iter_mut().map(|row| &mut row["cells"][place]["rounds_ns"]) {
         for ns in rounds.as_array_mut().unwrap() {
             *ns = (ns.as_f64().unwrap() * factor).into();
         }
@@ -40,18 +40,53 @@ fn a_regression_is_an_exit_code() {
     assert!(out.contains("cycles/B") && out.contains("p99.9") && err.contains("reading the clock"), "{out}{err}");
     assert!(std::fs::read_to_string(svg).unwrap().contains("SHA-256 compute"));
     // A thousandth of the time, which no machine is fast enough for, and a thousand times as much.
-    multiply(base.as_ref(), 1e-3);
+    multiply(base.as_ref(), 0, 1e-3);
     let (code, out, err) = with(&["--baseline", base, "--fail-under", "0.95"]);
     assert_eq!(code, Some(6), "{err}");
-    assert!(out.contains("slower") && err.contains("2 figures compared with the baseline, 2 slower"), "{out}{err}");
+    assert!(out.contains("slower") && err.contains("2 figures compared with the baseline by time alone: 2 slower"), "{out}{err}");
     assert_eq!(with(&["--baseline", base]).0, Some(0), "only who asks for it gets the exit code");
-    multiply(base.as_ref(), 1e6);
+    multiply(base.as_ref(), 0, 1e6);
     let (code, _, err) = with(&["--baseline", base, "--fail-under", "0.95"]);
-    assert!(code == Some(0) && err.contains("0 slower"), "{err}");
+    assert!(code == Some(0) && err.contains(": 0 slower"), "{err}");
     let (code, _, err) = ended(&["sha-512", "--size", "64", "--rounds", "1", "--place", "here", "--baseline", base, "--fail-under", "0.9"]);
     assert!(code == Some(1) && err.contains("nothing of this run is in the baseline"), "{err}");
     let (code, _, err) = with(&["--baseline", base, "--batch", "4"]);
     assert!(code == Some(5) && err.contains("--threads 1 --batch 1"), "{err}");
+}
+
+#[test]
+fn a_rival_that_is_slower_as_well_is_no_regression() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().join("base.json");
+    let base = base.to_str().unwrap();
+    let with = |more: &[&str]| ended(&[&["sha-256", "--size", "64", "--slice", "1", "--cpu"], more].concat());
+    let (code, out, err) = with(&["--save-baseline", base, "--json"]);
+    assert_eq!(code, Some(0), "{err}");
+    let whole: serde_json::Value = serde_json::from_str(&out).unwrap();
+    if whole["openssl"].is_null() {
+        return println!("skipped: no OpenSSL here");
+    }
+    // A machine that was a thousand times as fast, and then a place that was.
+    multiply(base.as_ref(), 0, 1e-3);
+    multiply(base.as_ref(), 1, 1e-3);
+    let (code, out, err) = with(&["--baseline", base, "--fail-under", "0.01"]);
+    assert!(code == Some(0) && err.contains("by the ratio to openssl in the same rounds: 0 slower"), "{out}{err}");
+    multiply(base.as_ref(), 1, 1e3);
+    let (code, out, err) = with(&["--baseline", base, "--fail-under", "0.95"]);
+    assert!(code == Some(6) && err.contains("times as fast beside openssl as the baseline"), "{out}{err}");
+}
+
+#[test]
+fn rounds_end_with_the_time() {
+    let (code, out, err) = ended(&["ed25519-sign", "--time", "0.01", "--slice", "1", "--place", "here", "--json"]);
+    assert_eq!(code, Some(0), "{err}");
+    let whole: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let rounds = |whole: &serde_json::Value| whole["reports"][0]["rows"][0]["cells"][0]["rounds_ns"].as_array().unwrap().len();
+    assert!((3..=10).contains(&rounds(&whole)), "{out}");
+    // An operation that takes longer than all the time there is.
+    let (code, out, err) = ended(&["sha-256", "--size", "64M", "--time", "0.02", "--slice", "1", "--place", "here", "--json"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(rounds(&serde_json::from_str(&out).unwrap()), 3, "{out}");
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! A run kept to compare later ones with: what `--json` prints, in a file.
 
-use super::report::{Cell, Whole};
+use super::report::{Cell, Column, Whole};
 use super::sites::OPENSSL;
 use super::sizes::show;
+use super::verdict::{Verdict, Yardstick, verdict};
 use crate::failure::Failure;
 use crate::texts;
 use bywash_measure::statistics::{Interval, ratio};
 use std::path::Path;
 
-/// What is called slower where the user does not say: times as fast as the baseline, and the whole interval below.
+/// What is called slower where the user does not say: times as fast as the baseline.
 pub(crate) const SLOWER: f64 = 0.95;
 
 /// Keeps a run.
@@ -17,157 +18,347 @@ pub(crate) fn save(path: &Path, whole: &Whole) -> Result<(), Failure> {
     std::fs::write(path, text + "\n").map_err(|error| Failure::file("write", path, &error))
 }
 
-/// Reads one that was kept, and sees that it was taken the same way.
-pub(crate) fn load(path: &Path, threads: usize, batch: usize, clock: &str) -> Result<Whole, Failure> {
-    let text = texts::whole(path)?;
-    let whole: Whole = serde_json::from_str(&text).map_err(|error| {
-        Failure::config(format!("{}: not a baseline: {error}; `bywash bench --save-baseline FILE` writes one", path.display()))
-    })?;
-    if (whole.threads, whole.batch, whole.clock.as_str()) != (threads, batch, clock) {
-        let Whole { threads, batch, clock, .. } = &whole;
-        let way_out = format!("measure with --threads {threads} --batch {batch}{}", if clock == "cpu" { " --cpu" } else { "" });
-        return Err(Failure::config(format!("{}: taken another way; {way_out}", path.display())));
-    }
-    Ok(whole)
+/// One that was kept.
+#[derive(Debug)]
+pub(crate) struct Baseline {
+    whole: Whole,
+    /// Below so many times as fast, something is slower.
+    least: f64,
+    /// Whether the rival is the same one now.
+    same_rival: bool,
+}
+
+/// What a row is of, by which it is found in a baseline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) direction: &'a str,
+    pub(crate) bytes: usize,
+}
+
+/// How one place compares in one row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Comparison {
+    by: Yardstick,
+    /// Of all moments together.
+    against: Interval,
+    /// None as long as another moment may tell.
+    verdict: Option<Verdict>,
 }
 
 /// What came of comparing.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Compared {
-    /// Cells that were in both.
-    pub(crate) compared: usize,
+    /// Cells that were in both, and compared by their ratio to the rival.
+    pub(crate) by_rival: usize,
+    /// Those compared by their time.
+    pub(crate) by_time: usize,
     /// Cells that the baseline does not have.
     pub(crate) missing: usize,
-    /// Cells slower than allowed with confidence, in words.
+    /// Cells slower than allowed, in words.
     pub(crate) slower: Vec<String>,
+    /// Cells of which it could not be told, in words.
+    pub(crate) unclear: Vec<String>,
     /// What may make the comparison mean less.
     pub(crate) doubts: Vec<String>,
 }
 
-/// Writes into each cell how it compares with the baseline's. A cell is slower if the whole interval lies below `least`.
-pub(crate) fn compare(now: &mut Whole, before: &Whole, least: f64) -> Compared {
-    let mut compared = Compared::default();
-    if before.stopped {
-        compared.doubts.push("the baseline is of a run that was interrupted".into());
+impl Baseline {
+    /// Reads one that was kept, and sees that it was taken the same way as `now` is.
+    pub(crate) fn load(path: &Path, now: &Whole, least: f64) -> Result<Self, Failure> {
+        let text = texts::whole(path)?;
+        let whole: Whole = serde_json::from_str(&text).map_err(|error| {
+            Failure::config(format!("{}: not a baseline: {error}; `bywash bench --save-baseline FILE` writes one", path.display()))
+        })?;
+        if (whole.threads, whole.batch, &whole.clock) != (now.threads, now.batch, &now.clock) {
+            let Whole { threads, batch, clock, .. } = &whole;
+            let way_out = format!("measure with --threads {threads} --batch {batch}{}", if clock == "cpu" { " --cpu" } else { "" });
+            return Err(Failure::config(format!("{}: taken another way; {way_out}", path.display())));
+        }
+        let same_rival = whole.openssl == now.openssl;
+        Ok(Self { whole, least, same_rival })
     }
-    if now.processor != before.processor {
-        compared.doubts.push(format!("the baseline is of another processor, {}", before.processor));
+
+    /// How each place compares, from the cells of the row in each moment that it was measured in.
+    pub(crate) fn compare(
+        &self,
+        subject: Subject<'_>,
+        places: &[Column],
+        moments: &[Vec<Cell>],
+        allowance: f64,
+    ) -> Vec<Option<Comparison>> {
+        (0..places.len()).map(|place| self.compare_place(subject, places, place, moments, allowance)).collect()
     }
-    if let (Some([_, now, _]), Some([_, before, _])) = (now.noise.core_ghz, before.noise.core_ghz)
-        && (now / before - 1.0).abs() > 0.03
-    {
-        compared.doubts.push(format!("the core ran at {now:.2} GHz, and at {before:.2} GHz when the baseline was taken"));
+
+    fn compare_place(
+        &self,
+        subject: Subject<'_>,
+        places: &[Column],
+        place: usize,
+        moments: &[Vec<Cell>],
+        allowance: f64,
+    ) -> Option<Comparison> {
+        let column = &places[place];
+        let before = self.rounds(subject, &column.name)?;
+        // Times that come from a model are the same whatever slows the rival down.
+        let has_rival = self.same_rival && !column.modelled && column.name != OPENSSL;
+        let rival_before = self.rounds(subject, OPENSSL).filter(|_| has_rival);
+        let rival = places.iter().position(|column| column.name == OPENSSL);
+        let of = |cells: &[Cell]| -> Option<(Vec<f64>, Option<Vec<f64>>)> {
+            let rounds = rounds_of(cells.get(place)?)?;
+            Some((rounds.to_vec(), rival.and_then(|rival| rounds_of(cells.get(rival)?)).map(<[f64]>::to_vec)))
+        };
+        let now: Vec<_> = moments.iter().filter_map(|cells| of(cells)).collect();
+        let by_rival = rival_before.filter(|_| now.iter().all(|(_, rival)| rival.is_some()));
+        let before = speeds(before, by_rival);
+        let now: Vec<_> = now.iter().map(|(rounds, rival)| speeds(rounds, rival.as_deref().filter(|_| by_rival.is_some()))).collect();
+        let intervals: Vec<_> = now.iter().map(|speeds| ratio(speeds, &before)).collect();
+        let (by, allowance) = if by_rival.is_some() { (Yardstick::Rival, 1.0) } else { (Yardstick::Time, allowance) };
+        // That the rival was faster before says something of the machine, and nothing of us.
+        let verdict = if column.name == OPENSSL { Some(Verdict::AsFast) } else { verdict(&intervals, self.least, allowance) };
+        (!now.is_empty()).then(|| Comparison { by, against: ratio(&now.concat(), &before), verdict })
     }
-    for report in &mut now.reports {
-        for row in &mut report.rows {
-            for (place, cell) in report.places.iter().zip(&mut row.cells) {
-                let Cell::Measured(cell) = cell else { continue };
-                let Some(rounds) = rounds_of(before, &report.name, &report.direction, row.bytes, &place.name) else {
-                    compared.missing += usize::from(place.name != OPENSSL);
-                    continue;
-                };
-                let against @ Interval { low, mid, high } = ratio(rounds, &cell.rounds_ns);
-                cell.against_baseline = Some(against);
-                // That the rival was faster before says something of the machine, and nothing of us.
-                if place.name == OPENSSL {
-                    continue;
-                }
-                compared.compared += 1;
-                if high < least {
+
+    fn rounds(&self, Subject { name, direction, bytes }: Subject<'_>, place: &str) -> Option<&[f64]> {
+        let report = self.whole.reports.iter().find(|report| report.name == name && report.direction == direction)?;
+        let column = report.places.iter().position(|column| column.name == place)?;
+        let row = report.rows.iter().find(|row| row.bytes == bytes)?;
+        rounds_of(row.cells.get(column)?)
+    }
+
+    /// What came of it all.
+    pub(crate) fn summary(&self, now: &Whole) -> Compared {
+        let mut compared = Compared { doubts: self.doubts(now), ..Compared::default() };
+        for report in &now.reports {
+            for row in &report.rows {
+                for (place, cell) in report.places.iter().zip(&row.cells).filter(|(place, _)| place.name != OPENSSL) {
+                    let Some(cell) = cell.measured() else { continue };
+                    let (Some(by), Some(Interval { low, mid, high })) = (cell.compared_by, cell.against_baseline) else {
+                        compared.missing += 1;
+                        continue;
+                    };
+                    let (count, beside) = match by {
+                        Yardstick::Rival => (&mut compared.by_rival, " beside openssl"),
+                        Yardstick::Time => (&mut compared.by_time, ""),
+                    };
+                    *count += 1;
                     let size = if report.public_key { String::new() } else { format!(", {} bytes", show(row.bytes)) };
                     let what = format!("{} {}{size}, {}", report.name, report.direction, place.name);
-                    compared.slower.push(format!("{what}: {mid:.2} times as fast as the baseline ({low:.2} to {high:.2})"));
+                    let line = format!("{what}: {mid:.2} times as fast{beside} as the baseline ({low:.2} to {high:.2})");
+                    match cell.verdict {
+                        Some(Verdict::Slower) => compared.slower.push(line),
+                        Some(Verdict::Unclear) => compared.unclear.push(line),
+                        Some(Verdict::AsFast) | None => {}
+                    }
                 }
             }
         }
+        compared
     }
-    compared
+
+    fn doubts(&self, now: &Whole) -> Vec<String> {
+        let (before, mut doubts) = (&self.whole, Vec::new());
+        if before.stopped {
+            doubts.push("the baseline is of a run that was interrupted".into());
+        }
+        if now.processor != before.processor {
+            doubts.push(format!("the baseline is of another processor, {}", before.processor));
+        }
+        if let (false, Some(_), Some(rival)) = (self.same_rival, &now.openssl, &before.openssl) {
+            doubts
+                .push(format!("the baseline was measured beside another rival, {rival}, so that times are compared and not ratios to it"));
+        }
+        if let (Some([_, now, _]), Some([_, before, _])) = (now.noise.core_ghz, before.noise.core_ghz)
+            && (now / before - 1.0).abs() > 0.03
+        {
+            doubts.push(format!("the core ran at {now:.2} GHz, and at {before:.2} GHz when the baseline was taken"));
+        }
+        doubts
+    }
 }
 
-fn rounds_of<'a>(whole: &'a Whole, name: &str, direction: &str, bytes: usize, place: &str) -> Option<&'a [f64]> {
-    let report = whole.reports.iter().find(|report| report.name == name && report.direction == direction)?;
-    let column = report.places.iter().position(|column| column.name == place)?;
-    let row = report.rows.iter().find(|row| row.bytes == bytes)?;
-    row.cells.get(column)?.measured().map(|cell| cell.rounds_ns.as_slice()).filter(|rounds| !rounds.is_empty())
+/// Whether some place needs to be measured in another moment.
+pub(crate) fn is_open(comparisons: &[Option<Comparison>]) -> bool {
+    comparisons.iter().flatten().any(|comparison| comparison.verdict.is_none())
+}
+
+/// Writes into the cells how they compare; what is open still is unclear.
+pub(crate) fn note(cells: &mut [Cell], places: &[Column], comparisons: &[Option<Comparison>]) {
+    for ((cell, place), comparison) in cells.iter_mut().zip(places).zip(comparisons) {
+        let (Cell::Measured(cell), Some(Comparison { by, against, verdict })) = (cell, comparison) else { continue };
+        cell.against_baseline = Some(*against);
+        if place.name != OPENSSL {
+            cell.compared_by = Some(*by);
+            cell.verdict = Some(verdict.unwrap_or(Verdict::Unclear));
+        }
+    }
+}
+
+fn rounds_of(cell: &Cell) -> Option<&[f64]> {
+    cell.measured().map(|cell| cell.rounds_ns.as_slice()).filter(|rounds| !rounds.is_empty())
+}
+
+/// How fast each round was: how many times as fast as the rival in the same round, or operations in a nanosecond.
+fn speeds(ours: &[f64], rival: Option<&[f64]>) -> Vec<f64> {
+    match rival {
+        Some(theirs) => theirs.iter().zip(ours).map(|(theirs, ours)| theirs / ours).collect(),
+        None => ours.iter().map(|ns| 1.0 / ns).collect(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::report::{Column, Measured, Report, Row};
+    use crate::bench::report::{Measured, Report, Row};
+    use crate::bench::verdict::AGAIN;
     use bywash_measure::noise::Noise;
 
-    fn whole(ghz: f64, rounds: &[&[f64]]) -> Whole {
-        let row = |(index, rounds): (usize, &&[f64])| {
-            let cell = Cell::Measured(Box::new(Measured { rounds_ns: rounds.to_vec(), ..Measured::default() }));
-            Row { bytes: 64 << index, routed: None, cells: vec![cell] }
-        };
-        let places = vec![Column { name: "here".into(), modelled: false }];
-        let rows = rounds.iter().enumerate().map(row).collect();
-        let report = Report { name: "AES-256-GCM".into(), title: None, direction: "encrypt".into(), public_key: false, places, rows };
+    const STEADY: [f64; 7] = [100.0, 101.0, 99.0, 100.5, 100.2, 99.7, 100.1];
+    const SUBJECT: Subject<'_> = Subject { name: "AES-256-GCM", direction: "encrypt", bytes: 64 };
+
+    fn columns(names: &[&str]) -> Vec<Column> {
+        names.iter().map(|name| Column { name: (*name).into(), modelled: *name == "queue" }).collect()
+    }
+
+    fn cells(rounds: &[Vec<f64>]) -> Vec<Cell> {
+        rounds.iter().map(|rounds| Cell::Measured(Box::new(Measured { rounds_ns: rounds.clone(), ..Measured::default() }))).collect()
+    }
+
+    fn times(factor: f64) -> Vec<f64> {
+        STEADY.map(|ns| ns * factor).to_vec()
+    }
+
+    /// One row of these places.
+    fn whole(names: &[&str], cells: Vec<Cell>) -> Whole {
+        let row = Row { bytes: SUBJECT.bytes, routed: None, cells };
+        let (name, direction) = (SUBJECT.name.into(), SUBJECT.direction.into());
+        let report = Report { name, title: None, direction, public_key: false, places: columns(names), rows: vec![row] };
         Whole {
             version: "1".into(),
             processor: "some".into(),
-            openssl: None,
+            openssl: Some("OpenSSL 3".into()),
             threads: 1,
             batch: 1,
             clock: "wall".into(),
             stopped: false,
-            noise: Noise { core_ghz: Some([ghz; 3]), ..Noise::default() },
+            noise: Noise { core_ghz: Some([3.7; 3]), ..Noise::default() },
             warnings: Vec::new(),
             reports: vec![report],
         }
     }
 
-    #[test]
-    fn what_is_slower_with_confidence_is_told_and_noise_is_not() {
-        let steady = [100.0, 101.0, 99.0, 100.5, 100.2, 99.7, 100.1];
-        let wild = [60.0, 150.0, 90.0, 240.0, 100.0, 80.0, 130.0];
-        let slow: Vec<f64> = steady.iter().map(|ns| ns * 1.2).collect();
-        let before = whole(3.7, &[&steady, &steady, &steady]);
-        let mut now = whole(3.7, &[&slow, &wild, &steady]);
-        let compared = compare(&mut now, &before, 0.95);
-        assert_eq!((compared.compared, compared.slower.len(), compared.doubts.len()), (3, 1, 0));
-        assert!(compared.slower[0].contains("AES-256-GCM encrypt, 64 bytes, here: 0.83 times"), "{compared:?}");
-        let against = |row: usize| now.reports[0].rows[row].cells[0].measured().unwrap().against_baseline.unwrap();
-        assert!((against(0).mid - 1.0 / 1.2).abs() < 0.01 && against(1).low < 1.0 && against(1).high > 1.0);
-        assert!(compare(&mut now, &before, 0.8).slower.is_empty(), "20 % slower were allowed");
+    fn baseline(names: &[&str], rounds: &[Vec<f64>]) -> Baseline {
+        Baseline { whole: whole(names, cells(rounds)), least: 0.95, same_rival: true }
+    }
+
+    /// As many moments as there may be, all alike.
+    fn moments(rounds: &[Vec<f64>]) -> Vec<Vec<Cell>> {
+        (0..=AGAIN).map(|_| cells(rounds)).collect()
     }
 
     #[test]
-    fn a_rival_that_was_faster_fails_nobody() {
-        let before = whole(3.7, &[&[100.0, 101.0, 99.0, 100.5, 100.2, 99.7, 100.1]]);
-        let mut now = whole(3.7, &[&[150.0, 151.0, 149.0, 150.5, 150.2, 149.7, 150.1]]);
-        assert_eq!(compare(&mut now, &before, 0.95).slower.len(), 1);
-        let of_rival = |mut whole: Whole| {
-            whole.reports[0].places[0].name = OPENSSL.into();
-            whole
+    fn a_machine_that_slows_the_rival_down_as_well_fails_nobody() {
+        let names = ["here", "openssl"];
+        let before = baseline(&names, &[times(1.0), times(4.0)]);
+        let compare = |rounds: &[Vec<f64>]| before.compare(SUBJECT, &columns(&names), &moments(rounds), 1.0)[0].unwrap();
+        let Comparison { by, against, verdict } = compare(&[times(1.8), times(7.2)]);
+        assert_eq!((by, verdict), (Yardstick::Rival, Some(Verdict::AsFast)));
+        assert!((against.mid - 1.0).abs() < 0.01, "{against:?}");
+        let Comparison { against, verdict, .. } = compare(&[times(1.3), times(4.0)]);
+        assert_eq!(verdict, Some(Verdict::Slower), "{against:?}");
+        assert_eq!(
+            compare(&[times(1.0), times(3.0)]).verdict,
+            Some(Verdict::Slower),
+            "a rival that is faster counts, as the same machine's"
+        );
+    }
+
+    #[test]
+    fn without_the_same_rival_in_both_times_are_compared() {
+        let (alone, both) = (["here"], ["here", "openssl"]);
+        let by = |before: &Baseline, names: &[&str], rounds: &[Vec<f64>]| {
+            let Comparison { by, verdict, .. } = before.compare(SUBJECT, &columns(names), &moments(rounds), 1.0)[0].unwrap();
+            (by, verdict)
         };
-        let (before, mut now) = (of_rival(before), of_rival(now));
-        assert_eq!(compare(&mut now, &before, 0.95), Compared::default());
-        assert!(now.reports[0].rows[0].cells[0].measured().unwrap().against_baseline.is_some(), "it is shown all the same");
+        let slower = (Yardstick::Time, Some(Verdict::Slower));
+        let before = baseline(&both, &[times(1.0), times(4.0)]);
+        assert_eq!(by(&before, &alone, &[times(1.3)]), slower);
+        assert_eq!(by(&baseline(&alone, &[times(1.0)]), &both, &[times(1.3), times(5.2)]), slower);
+        assert_eq!(by(&Baseline { same_rival: false, ..before }, &both, &[times(1.3), times(5.2)]), slower);
+        let modelled = baseline(&["queue", "openssl"], &[times(1.0), times(4.0)]);
+        assert_eq!(by(&modelled, &["queue", "openssl"], &[times(1.0), times(2.0)]), (Yardstick::Time, Some(Verdict::AsFast)));
     }
 
     #[test]
-    fn another_machine_or_frequency_is_said() {
-        let mut now = whole(3.7, &[&[1.0]]);
-        let mut before = whole(3.0, &[]);
-        before.processor = "other".into();
-        let compared = compare(&mut now, &before, 0.95);
-        assert_eq!((compared.compared, compared.doubts.len()), (0, 2));
-        assert!(compared.doubts[1].contains("3.70 GHz, and at 3.00 GHz"), "{compared:?}");
+    fn what_others_can_cost_is_allowed_for_times_alone() {
+        let names = ["here", "openssl"];
+        let before = baseline(&names, &[times(1.0), times(4.0)]);
+        let verdict =
+            |names: &[&str], rounds: &[Vec<f64>]| before.compare(SUBJECT, &columns(names), &moments(rounds), 3.0)[0].unwrap().verdict;
+        assert_eq!(verdict(&["here"], &[times(2.0)]), Some(Verdict::Unclear));
+        assert_eq!(verdict(&["here"], &[times(4.0)]), Some(Verdict::Slower));
+        assert_eq!(verdict(&names, &[times(2.0), times(4.0)]), Some(Verdict::Slower));
+    }
+
+    #[test]
+    fn what_seems_slower_is_open_until_it_is_measured_again() {
+        let before = baseline(&["here"], &[times(1.0)]);
+        let places = columns(&["here"]);
+        let mut moments = vec![cells(&[times(1.3)])];
+        assert!(is_open(&before.compare(SUBJECT, &places, &moments, 1.0)));
+        moments.extend([cells(&[times(1.0)]), cells(&[times(1.0)])]);
+        let settled = before.compare(SUBJECT, &places, &moments, 1.0);
+        assert!(!is_open(&settled) && settled[0].unwrap().verdict == Some(Verdict::AsFast));
+        assert!(before.compare(Subject { bytes: 65, ..SUBJECT }, &places, &moments, 1.0)[0].is_none(), "not in the baseline");
+    }
+
+    #[test]
+    fn what_came_of_it_is_counted_and_told() {
+        let names = ["here", "openssl"];
+        let before = baseline(&names, &[times(1.0), times(4.0)]);
+        let mut now = cells(&[times(1.3), times(4.0)]);
+        let comparisons = before.compare(SUBJECT, &columns(&names), &moments(&[times(1.3), times(4.0)]), 1.0);
+        note(&mut now, &columns(&names), &comparisons);
+        let compared = before.summary(&whole(&names, now));
+        assert_eq!((compared.by_rival, compared.by_time, compared.missing, compared.unclear.len()), (1, 0, 0, 0));
+        assert!(
+            compared.slower[0].starts_with("AES-256-GCM encrypt, 64 bytes, here: 0.77 times as fast beside openssl as the"),
+            "{compared:?}"
+        );
+        let mut open = cells(&[times(1.3), times(4.0)]);
+        note(&mut open, &columns(&names), &before.compare(SUBJECT, &columns(&names), &[cells(&[times(1.3), times(4.0)])], 1.0));
+        let open = whole(&names, open);
+        assert_eq!(before.summary(&open).unclear.len(), 1, "an interrupted run");
+        let rival = open.reports[0].rows[0].cells[1].measured().unwrap();
+        assert!(rival.against_baseline.is_some() && rival.verdict.is_none(), "it is shown, and not judged");
+        assert_eq!(before.summary(&whole(&["lanes"], cells(&[times(1.0)]))).missing, 1);
+    }
+
+    #[test]
+    fn another_machine_frequency_or_rival_is_said() {
+        let mut before = baseline(&[], &[]);
+        before.whole.processor = "other".into();
+        before.whole.noise.core_ghz = Some([3.0; 3]);
+        before.whole.openssl = Some("OpenSSL 1".into());
+        before.same_rival = false;
+        let doubts = before.summary(&whole(&[], Vec::new())).doubts;
+        assert!(doubts.len() == 3 && doubts[1].contains("OpenSSL 1") && doubts[2].contains("3.70 GHz, and at 3.00 GHz"), "{doubts:?}");
     }
 
     #[test]
     fn what_was_kept_is_read_back_and_strangers_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("base.json");
-        save(&path, &whole(3.7, &[&[1.0, 2.0]])).unwrap();
-        let back = load(&path, 1, 1, "wall").unwrap();
-        assert_eq!(back.reports[0].rows[0].cells[0].measured().unwrap().rounds_ns, [1.0, 2.0]);
-        assert!(load(&path, 2, 1, "wall").unwrap_err().to_string().contains("--threads 1 --batch 1"));
+        let mut now = whole(&["here"], cells(&[vec![1.0, 2.0]]));
+        save(&path, &now).unwrap();
+        let back = Baseline::load(&path, &now, SLOWER).unwrap();
+        assert_eq!((back.rounds(SUBJECT, "here"), back.same_rival), (Some(&[1.0, 2.0][..]), true));
+        now.openssl = None;
+        assert!(!Baseline::load(&path, &now, SLOWER).unwrap().same_rival);
+        now.threads = 2;
+        assert!(Baseline::load(&path, &now, SLOWER).unwrap_err().to_string().contains("--threads 1 --batch 1"));
         std::fs::write(&path, "[]").unwrap();
-        assert!(load(&path, 1, 1, "wall").unwrap_err().to_string().contains("--save-baseline"));
-        assert!(load(&folder.path().join("none"), 1, 1, "wall").is_err());
+        assert!(Baseline::load(&path, &now, SLOWER).unwrap_err().to_string().contains("--save-baseline"));
+        assert!(Baseline::load(&folder.path().join("none"), &now, SLOWER).is_err());
     }
 }

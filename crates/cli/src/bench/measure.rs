@@ -2,6 +2,8 @@
 
 use super::job::Job;
 use super::mix::{Mix, Step};
+use super::pace::{Pace, Plan};
+use super::progress::Progress;
 use super::report::{Cell, Latency, Measured};
 use super::sites::{OPENSSL, Run, Site};
 use crate::interrupt::Interrupt;
@@ -9,19 +11,21 @@ use bywash_core::{Algorithm, Direction, Error, Result};
 use bywash_manager::limit;
 use bywash_measure::noise::Watch;
 use bywash_measure::statistics::{median, median_interval, paired_ratio, quantile};
-use bywash_measure::turns::{Call, Clock, Contender, Effort, Samples, latencies, take_turns};
+use bywash_measure::turns::{Call, Clock, Contender, Samples, latencies, take_turns};
 use std::slice::from_mut;
 use std::time::Duration;
 
 /// How everything is measured.
+#[derive(Clone, Copy)]
 pub(crate) struct Setting<'a> {
     pub(crate) threads: usize,
     pub(crate) batch: usize,
-    pub(crate) effort: Effort,
+    pub(crate) plan: Plan,
     /// Whether each operation is timed by itself as well.
     pub(crate) latency: bool,
     /// Set when the user has had enough.
     pub(crate) interrupt: &'a Interrupt,
+    pub(crate) progress: &'a Progress,
 }
 
 /// What an entry's cells are of.
@@ -124,11 +128,15 @@ fn cells(
             Err(error) => cells[place] = Cell::Failed { error: error.to_string() },
         }
     }
-    let go_on = || !setting.interrupt.came();
     let limit = || subject.algorithm.and_then(|algorithm| limit::bytes_per_ns(algorithm, subject.direction, || Clock::Cpu.now()));
     let mut ghz = Vec::new();
     let before = limit();
-    let results = take_turns(&mut contenders, setting.effort, &mut || ghz.extend(watch.probe()), &go_on);
+    let pace = Pace::begin(setting.plan, contenders.len());
+    let mut between = || {
+        setting.progress.round(pace.done());
+        ghz.extend(watch.probe());
+    };
+    let results = take_turns(&mut contenders, setting.plan.effort, &mut between, &|| !setting.interrupt.came() && pace.goes_on());
     // What interrupts the loop makes it too low, never too high.
     let at_most = [before, limit()].into_iter().flatten().reduce(f64::max);
     let ghz = (!ghz.is_empty()).then(|| quantile(&ghz, 0.9));
@@ -144,8 +152,8 @@ fn cells(
                 let mut cell = figures(site, subject, &samples, (ghz, at_most));
                 let rival = theirs.as_ref().filter(|_| site.name() != OPENSSL);
                 cell.against_openssl = rival.map(|theirs| paired_ratio(theirs, &samples.ns_per_op));
-                if setting.latency && go_on() {
-                    cell.latency_ns = percentiles(contender, single, setting.effort);
+                if setting.latency && !setting.interrupt.came() {
+                    cell.latency_ns = percentiles(contender, single, setting);
                 }
                 Cell::Measured(Box::new(cell))
             }
@@ -172,19 +180,20 @@ fn figures(site: &dyn Site, subject: &Subject, samples: &Samples, (ghz, at_most)
         share_of_limit: bytes.zip(at_most).map(|(bytes, at_most)| bytes / interval.mid / at_most),
         against_openssl: None,
         against_baseline: None,
+        compared_by: None,
+        verdict: None,
         latency_ns: None,
         rounds_ns: samples.ns_per_op.clone(),
     }
 }
 
 /// As long as all rounds together, a tenth of a second at least.
-fn percentiles(contender: Contender<'_, Error>, singly: Option<Vec<Call<'_, Error>>>, effort: Effort) -> Option<Latency> {
+fn percentiles(contender: Contender<'_, Error>, singly: Option<Vec<Call<'_, Error>>>, setting: &Setting<'_>) -> Option<Latency> {
     let mut threads = match (singly, contender) {
         (Some(threads), _) | (None, Contender::Calls { threads, .. }) => threads,
         (None, Contender::Figure(_)) => return None,
     };
-    let time = (effort.slice * u32::try_from(effort.rounds).unwrap_or(u32::MAX)).clamp(Duration::from_millis(100), Duration::from_secs(60));
-    let seen = latencies(&mut threads, time).ok()?;
+    let seen = latencies(&mut threads, setting.plan.whole().clamp(Duration::from_millis(100), Duration::from_secs(60))).ok()?;
     let at = |q| seen.value_at_quantile(q);
     Some(Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: seen.max(), calls: seen.len() })
 }

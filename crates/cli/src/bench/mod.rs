@@ -7,23 +7,29 @@ mod job;
 mod measure;
 mod mix;
 mod openssl;
+mod pace;
+mod progress;
 mod report;
 mod sites;
 mod sizes;
 mod table;
+mod verdict;
 
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::shell::print;
+use crate::svg_file::svg_file;
 use crate::terminal::{Style, say};
+use baseline::{Baseline, Compared, Subject};
 use bywash_core::{Algorithm, Direction};
 use bywash_manager::EngineName;
-use bywash_measure::noise::Watch;
-use bywash_measure::turns::{Clock, Effort, clock_ns};
-use indicatif::{ProgressBar, ProgressStyle};
+use bywash_measure::noise::{Noise, Watch};
+use bywash_measure::turns::{Clock, clock_ns};
 use job::{Job, directions};
 use measure::{INTERRUPTED, Setting};
 use mix::Mix;
+use pace::Plan;
+use progress::Progress;
 use report::{Cell, Column, Report, Row, Whole, direction_name};
 use sites::{PlaceName, Site, Sites, Wanted};
 use sizes::Sizes;
@@ -32,6 +38,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use table::Headline;
+use verdict::{AGAIN, APART};
 
 /// `bywash bench`
 #[derive(Debug, clap::Args)]
@@ -64,7 +71,15 @@ of what the AES unit does if nothing else is done, for AES modes whose blocks do
 other. These, and ratios, are the first place's. Latencies include one reading of the clock.
 
 Mixes: `tls`, `files` and `dds` say in their files where sizes and shares come from; your own is a
-file of the same form. A baseline is what --json prints. Ctrl-C prints what was measured so far.")]
+file of the same form. Ctrl-C prints what was measured so far.
+
+A baseline is what --json prints; --save-baseline spreads its rounds over most of a second at each
+size. Both it and --baseline divide rounds: five times as many of a fifth of --slice, in the same
+time, are less at the scheduler's mercy. What is compared is the ratio to openssl in the same
+rounds, where both runs have it (--against openssl or --cpu), else the time. What seems slower is
+measured again in up to three later moments; it is called slower where most of them say so with
+confidence, and unclear where they contradict each other, or where a busy machine explains a time
+that was compared without a rival.")]
 pub(crate) struct Args {
     /// Algorithms, families or parts of names; case, spaces and dashes do not matter
     #[arg(required_unless_present_any = ["all", "mix"], value_name = "ALG")]
@@ -91,7 +106,7 @@ pub(crate) struct Args {
     /// Rounds over all places
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
-    /// Seconds of one place at one size, in rounds of --slice each
+    /// Seconds of one place at one size, in rounds of --slice each; three rounds at least
     #[arg(long, value_name = "SECONDS", conflicts_with = "rounds", allow_negative_numbers = true, value_parser = seconds)]
     time: Option<Duration>,
     /// Milliseconds of one place in one round
@@ -122,11 +137,12 @@ pub(crate) struct Args {
     /// Compare with a run that was kept
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Exit with 6 if anything is, with confidence, less than so many times as fast as the baseline
+    /// Exit with 6 if anything is, with confidence and in most moments, less than so many times as
+    /// fast as the baseline
     #[arg(long, value_name = "RATIO", requires = "baseline", value_parser = at_most_ten)]
     fail_under: Option<f64>,
     /// Draw throughput against size
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = svg_file())]
     svg: Option<PathBuf>,
     /// Print as JSON
     #[arg(long, conflicts_with = "csv")]
@@ -164,18 +180,7 @@ fn at_most_ten(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let algorithms = if args.all { Algorithm::CURRENT.to_vec() } else { choose::all_of(&args.algorithms)? };
     let clock = if args.cpu { "cpu" } else { "wall" };
-    let before = args.baseline.as_deref().map(|path| baseline::load(path, args.threads.into(), args.batch.into(), clock)).transpose()?;
     let openssl = args.against.is_some() || args.cpu;
-    let wanted = Wanted { cpu: args.cpu, places: &args.place, engines: &args.engine, socket: args.socket.as_deref(), openssl };
-    let sites = Sites::find(&wanted)?;
-    let algorithms = having_places(&sites, algorithms, args)?;
-    if args.svg.is_some() && algorithms.iter().all(|algorithm| algorithm.is_public_key()) {
-        return Err(export::nothing_to_draw());
-    }
-    [&args.svg, &args.save_baseline].into_iter().flatten().try_for_each(|path| check_folder(path))?;
-    let interrupt = Interrupt::catch()?;
-    let mut bench =
-        Bench { args, sites: &sites, setting: setting(args, &interrupt), watch: Watch::begin(), progress: progress(&algorithms, args) };
     let mut whole = Whole {
         version: env!("CARGO_PKG_VERSION").into(),
         processor: bywash_manager::calibrate::processor(),
@@ -184,31 +189,39 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         batch: args.batch.into(),
         clock: clock.into(),
         stopped: false,
-        noise: bench.watch.end(),
+        noise: Noise::default(),
         warnings: Vec::new(),
         reports: Vec::new(),
     };
-    let mut compared = baseline::Compared::default();
-    for report in bench.subjects(&algorithms) {
-        let report = report(&mut bench)?;
+    let least = args.fail_under.unwrap_or(baseline::SLOWER);
+    let before = args.baseline.as_deref().map(|path| Baseline::load(path, &whole, least)).transpose()?;
+    let wanted = Wanted { cpu: args.cpu, places: &args.place, engines: &args.engine, socket: args.socket.as_deref(), openssl };
+    let sites = Sites::find(&wanted)?;
+    let algorithms = having_places(&sites, algorithms, args)?;
+    if args.svg.is_some() && algorithms.iter().all(|algorithm| algorithm.is_public_key()) {
+        return Err(export::nothing_to_draw());
+    }
+    [&args.svg, &args.save_baseline].into_iter().flatten().try_for_each(|path| check_folder(path))?;
+    let interrupt = Interrupt::catch()?;
+    let progress = progress(&algorithms, args);
+    let mut bench =
+        Bench { args, sites: &sites, setting: setting(args, &interrupt, &progress), watch: Watch::begin(), baseline: before.as_ref() };
+    for task in bench.tasks(&algorithms) {
+        let report = task(&mut bench)?;
         if report.rows.is_empty() {
             break;
         }
+        if !(args.json || args.csv) {
+            progress.suspend(|| print((table::as_text(&report, &bench.headline()) + "\n").as_bytes()))?;
+        }
         whole.reports.push(report);
-        if let Some(before) = &before {
-            whole.noise = bench.watch.end();
-            compared = baseline::compare(&mut whole, before, args.fail_under.unwrap_or(baseline::SLOWER));
-        }
-        if let (false, Some(report)) = (args.json || args.csv, whole.reports.last()) {
-            bench.progress.suspend(|| print((table::as_text(report, &bench.headline()) + "\n").as_bytes()))?;
-        }
     }
     whole.stopped = interrupt.came();
     whole.noise = bench.watch.end();
     whole.warnings = whole.noise.warnings();
-    bench.progress.finish_and_clear();
+    progress.end();
     hand_over(args, &whole)?;
-    Ok(verdict(args, &whole, &compared))
+    Ok(verdict(args, &whole, before.as_ref()))
 }
 
 /// The algorithms that run in one of the places at least; the others are named.
@@ -240,16 +253,17 @@ fn check_folder(path: &Path) -> Result<(), Failure> {
     }
 }
 
-fn setting<'a>(args: &Args, interrupt: &'a Interrupt) -> Setting<'a> {
-    let slice = Duration::from_millis(args.slice);
-    let rounds = args.time.map_or(args.rounds.into(), |time| (time.as_secs_f64() / slice.as_secs_f64()).round().max(1.0) as usize);
+fn setting<'a>(args: &Args, interrupt: &'a Interrupt, progress: &'a Progress) -> Setting<'a> {
     let clock = if args.cpu { Clock::Cpu } else { Clock::Wall };
+    let plan = Plan::new(args.rounds.into(), Duration::from_millis(args.slice), args.time, clock);
+    let is_compared = args.baseline.is_some() || args.save_baseline.is_some();
     Setting {
         threads: args.threads.into(),
         batch: args.batch.into(),
-        effort: Effort { rounds, slice, clock },
+        plan: Plan { spread: args.save_baseline.is_some(), ..if is_compared { plan.finer() } else { plan } },
         latency: args.latency,
         interrupt,
+        progress,
     }
 }
 
@@ -274,7 +288,7 @@ fn hand_over(args: &Args, whole: &Whole) -> Result<(), Failure> {
 }
 
 /// What is to be said beside the figures, and the exit code.
-fn verdict(args: &Args, whole: &Whole, compared: &baseline::Compared) -> ExitCode {
+fn verdict(args: &Args, whole: &Whole, before: Option<&Baseline>) -> ExitCode {
     let say = |text: &str| say!("bywash: {text}");
     if args.latency {
         say(&format!("reading the clock is in each latency; it takes {:.0} ns", clock_ns()));
@@ -283,12 +297,9 @@ fn verdict(args: &Args, whole: &Whole, compared: &baseline::Compared) -> ExitCod
         say("this machine is noisy; trust ratios of one run, not absolutes:");
         whole.warnings.iter().for_each(|warning| say!("  {warning}"));
     }
-    if args.baseline.is_some() {
-        compared.doubts.iter().for_each(|doubt| say(doubt));
-        let plural = if compared.compared == 1 { "" } else { "s" };
-        let missing = if compared.missing > 0 { format!("; {} not in it", compared.missing) } else { String::new() };
-        say(&format!("{} figure{plural} compared with the baseline, {} slower{missing}", compared.compared, compared.slower.len()));
-        compared.slower.iter().for_each(|line| say!("  {line}"));
+    let compared = before.map(|before| before.summary(whole)).unwrap_or_default();
+    if before.is_some() {
+        tell(&compared);
     }
     if whole.stopped {
         say("interrupted; what was measured until then is above");
@@ -299,12 +310,35 @@ fn verdict(args: &Args, whole: &Whole, compared: &baseline::Compared) -> ExitCod
         say(&format!("{bare} row{} without a figure, for the reason below the table", if bare == 1 { "" } else { "s" }));
         return ExitCode::from(Exit::Failed as u8);
     }
-    if args.fail_under.is_some() && compared.compared == 0 {
+    if args.fail_under.is_some() && compared.by_rival + compared.by_time == 0 {
         say("nothing of this run is in the baseline; compare the same algorithms, sizes and places");
         return ExitCode::from(Exit::Failed as u8);
     }
     let failed = args.fail_under.is_some() && !compared.slower.is_empty();
     if failed { ExitCode::from(Exit::Slower as u8) } else { ExitCode::SUCCESS }
+}
+
+/// How the run compares with the baseline.
+fn tell(compared: &Compared) {
+    let Compared { by_rival, by_time, missing, slower, unclear, doubts } = compared;
+    doubts.iter().for_each(|doubt| say!("bywash: {doubt}"));
+    let how = match (by_rival, by_time) {
+        (0, 0) => String::new(),
+        (0, _) => " by time alone".into(),
+        (_, 0) => " by the ratio to openssl in the same rounds".into(),
+        _ => format!(", {by_rival} by the ratio to openssl in the same rounds, {by_time} by time alone"),
+    };
+    let plural = if by_rival + by_time == 1 { "" } else { "s" };
+    let missing = if *missing > 0 { format!("; {missing} not in it") } else { String::new() };
+    say!("bywash: {} figure{plural} compared with the baseline{how}: {} slower{missing}", by_rival + by_time, slower.len());
+    slower.iter().for_each(|line| say!("  {line}"));
+    if !unclear.is_empty() {
+        say!(
+            "bywash: this machine is too noisy to tell of {}; measure beside a rival (--against openssl, --cpu), longer, or with less beside it:",
+            unclear.len()
+        );
+        unclear.iter().for_each(|line| say!("  {line}"));
+    }
 }
 
 /// One run.
@@ -313,19 +347,22 @@ struct Bench<'a> {
     sites: &'a Sites,
     setting: Setting<'a>,
     watch: Watch,
-    progress: ProgressBar,
+    baseline: Option<&'a Baseline>,
 }
 
+/// Measures a row in another moment.
+type Again<'a> = &'a dyn Fn(&Setting<'_>, &mut Watch) -> Result<Vec<Cell>, Failure>;
+
 /// Measures one report.
-type Subject<'s> = Box<dyn FnOnce(&mut Bench<'_>) -> Result<Report, Failure> + 's>;
+type Task<'s> = Box<dyn FnOnce(&mut Bench<'_>) -> Result<Report, Failure> + 's>;
 
 impl Bench<'_> {
-    fn subjects<'s>(&self, algorithms: &[Algorithm]) -> Vec<Subject<'s>> {
+    fn tasks<'s>(&self, algorithms: &[Algorithm]) -> Vec<Task<'s>> {
         let ways = self.args.direction;
-        let mut all: Vec<Subject<'s>> = Vec::new();
+        let mut all: Vec<Task<'s>> = Vec::new();
         for &algorithm in algorithms {
             for direction in ways.of(algorithm) {
-                all.push(Box::new(move |bench| Ok(bench.algorithm(algorithm, direction))));
+                all.push(Box::new(move |bench| bench.algorithm(algorithm, direction)));
             }
         }
         for mix in self.args.mix.clone() {
@@ -335,49 +372,75 @@ impl Bench<'_> {
     }
 
     fn headline(&self) -> Headline {
-        let Setting { threads, batch, effort, .. } = self.setting;
-        let least = self.args.fail_under.unwrap_or(baseline::SLOWER);
-        Headline { threads, batch, rounds: effort.rounds, cpu: self.args.cpu, least, style: Style::of_stdout() }
+        let Setting { threads, batch, .. } = self.setting;
+        Headline { threads, batch, cpu: self.args.cpu, style: Style::of_stdout() }
     }
 
-    fn algorithm(&mut self, algorithm: Algorithm, direction: Direction) -> Report {
+    fn algorithm(&mut self, algorithm: Algorithm, direction: Direction) -> Result<Report, Failure> {
         let sites = self.sites.offering(algorithm);
         let mut rows = Vec::new();
         for &bytes in sizes_of(algorithm, self.args) {
-            let row = self.row(&sites, algorithm, direction, bytes);
-            self.progress.inc(1);
+            let row = self.row(&sites, algorithm, direction, bytes)?;
+            self.setting.progress.step();
             let is_there = rows.iter().any(|there: &Row| there.bytes == row.bytes);
             if !is_there && !row.cells.iter().all(is_interrupted) {
                 rows.push(row);
             }
         }
-        Report {
+        Ok(Report {
             name: algorithm.name().into(),
             title: None,
             direction: direction_name(direction).into(),
             public_key: algorithm.is_public_key(),
             places: columns(&sites),
             rows,
-        }
+        })
     }
 
-    fn row(&mut self, sites: &[&dyn Site], algorithm: Algorithm, direction: Direction, bytes: usize) -> Row {
-        self.progress.set_message(format!("{algorithm} {}", sizes::show(bytes)));
+    fn row(&mut self, sites: &[&dyn Site], algorithm: Algorithm, direction: Direction, bytes: usize) -> Result<Row, Failure> {
+        self.setting.progress.row(format!("{algorithm} {}", sizes::show(bytes)));
         let job = Job::new(algorithm, direction, bytes);
         // Modes of whole blocks take a size that they can have.
         let bytes = job.as_ref().ok().filter(|_| !algorithm.is_public_key()).map_or(bytes, |job| job.operation.input.len());
         let cells = match job {
-            Ok(job) => measure::of_job(sites, &job, &self.setting, &mut self.watch),
+            Ok(job) => {
+                let first = measure::of_job(sites, &job, &self.setting, &mut self.watch);
+                let subject = Subject { name: algorithm.name(), direction: direction_name(direction), bytes };
+                self.compared(subject, sites, first, &|setting, watch| Ok(measure::of_job(sites, &job, setting, watch)))?
+            }
             Err(error) => sites.iter().map(|_| Cell::Failed { error: error.to_string() }).collect(),
         };
-        Row { bytes, routed: Some(self.sites.routed(algorithm, bytes).to_owned()), cells }
+        Ok(Row { bytes, routed: Some(self.sites.routed(algorithm, bytes).to_owned()), cells })
+    }
+
+    /// The cells of a row with how they compare with the baseline, for which what seems slower is measured again.
+    fn compared(&mut self, subject: Subject<'_>, sites: &[&dyn Site], first: Vec<Cell>, again: Again<'_>) -> Result<Vec<Cell>, Failure> {
+        let Some(baseline) = self.baseline else { return Ok(first) };
+        let (plan, places) = (Plan { spread: false, ..self.setting.plan }, columns(sites));
+        let setting = Setting { latency: false, plan, ..self.setting };
+        let mut moments = vec![first];
+        let comparisons = loop {
+            let allowance = verdict::allowance(&self.watch.end(), self.args.cpu);
+            let comparisons = baseline.compare(subject, &places, &moments, allowance);
+            if !baseline::is_open(&comparisons) || moments.len() > AGAIN || setting.interrupt.came() {
+                break comparisons;
+            }
+            std::thread::sleep(APART);
+            moments.push(again(&setting, &mut self.watch)?);
+        };
+        let mut first = moments.swap_remove(0);
+        baseline::note(&mut first, &places, &comparisons);
+        Ok(first)
     }
 
     fn mix(&mut self, mix: &Mix) -> Result<Report, Failure> {
-        self.progress.set_message(format!("mix {}", mix.name));
+        self.setting.progress.row(format!("mix {}", mix.name));
         let sites = self.sites.one_by_one();
-        let (bytes, cells) = measure::of_mix(&sites, mix, &self.setting, &mut self.watch)?;
-        self.progress.inc(1);
+        let (bytes, first) = measure::of_mix(&sites, mix, &self.setting, &mut self.watch)?;
+        let subject = Subject { name: &mix.name, direction: "mix", bytes };
+        let again = |setting: &Setting<'_>, watch: &mut Watch| Ok(measure::of_mix(&sites, mix, setting, watch)?.1);
+        let cells = self.compared(subject, &sites, first, &again)?;
+        self.setting.progress.step();
         let rows = if cells.iter().all(is_interrupted) { Vec::new() } else { vec![Row { bytes, routed: None, cells }] };
         let (name, title) = (mix.name.clone(), Some(mix.title.clone()));
         Ok(Report { name, title, direction: "mix".into(), public_key: false, places: columns(&sites), rows })
@@ -408,12 +471,7 @@ fn sizes_of(algorithm: Algorithm, args: &Args) -> &[usize] {
     if algorithm.is_public_key() { &[0] } else { &args.size.0 }
 }
 
-/// To stderr, and only if that is a terminal.
-fn progress(algorithms: &[Algorithm], args: &Args) -> ProgressBar {
+fn progress(algorithms: &[Algorithm], args: &Args) -> Progress {
     let rows = |&algorithm: &Algorithm| args.direction.of(algorithm).count() * sizes_of(algorithm, args).len();
-    let bar = ProgressBar::new((algorithms.iter().map(rows).sum::<usize>() + args.mix.len()) as u64);
-    // The template is a constant that indicatif accepts; a plain bar would do as well.
-    let template = "{bar:30} {pos}/{len} {elapsed} (left {eta}) {msg}";
-    bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
+    Progress::new(algorithms.iter().map(rows).sum::<usize>() + args.mix.len())
 }

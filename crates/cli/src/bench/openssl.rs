@@ -44,11 +44,13 @@ fn test(algorithm: Algorithm) -> Option<Test> {
 pub(crate) struct OpenSsl {
     /// Looked for once: a machine without it has a column without figures, which says why.
     pub(crate) version: Result<String>,
+    /// Whether processor time is counted.
+    cpu: bool,
 }
 
 impl OpenSsl {
-    pub(crate) fn find() -> Self {
-        Self { version: libcrypto::version() }
+    pub(crate) fn find(cpu: bool) -> Self {
+        Self { version: libcrypto::version(), cpu }
     }
 }
 
@@ -84,19 +86,27 @@ impl Site for OpenSsl {
 
     fn figure(&self, algorithm: Algorithm) -> Option<Box<dyn FnMut() -> Result<f64>>> {
         let test = test(algorithm)?;
-        Some(Box::new(move || test.measure()))
+        let cpu = self.cpu;
+        Some(Box::new(move || test.measure(cpu)))
     }
 }
 
 impl Test {
-    /// Nanoseconds of an operation.
-    fn measure(&self) -> Result<f64> {
+    /// Nanoseconds of an operation, by the clock that everything else is measured by.
+    fn measure(&self, cpu: bool) -> Result<f64> {
+        let arguments = self.arguments(cpu);
         // Without the user's configuration: a provider named there, Bywash's own among them, would be measured instead.
-        let run = Command::new("openssl").args(["speed", "-mr", "-seconds", "1", self.name]).env("OPENSSL_CONF", "/dev/null").output();
+        let run = Command::new("openssl").args(arguments).env("OPENSSL_CONF", "/dev/null").output();
         match run {
             Ok(output) => self.read(&String::from_utf8_lossy(&output.stdout)),
             Err(error) => Err(failed(format!("cannot run `openssl speed`: {error}"))),
         }
+    }
+
+    /// It counts processor time unless it is told otherwise.
+    fn arguments(&self, cpu: bool) -> Vec<&'static str> {
+        let elapsed = (!cpu).then_some("-elapsed");
+        ["speed", "-mr", "-seconds", "1"].into_iter().chain(elapsed).chain([self.name]).collect()
     }
 
     fn read(&self, text: &str) -> Result<f64> {
@@ -133,8 +143,15 @@ mod tests {
     }
 
     #[test]
+    fn the_rival_is_timed_by_the_same_clock() {
+        let arguments = |cpu| test(Algorithm::X25519).unwrap().arguments(cpu).join(" ");
+        assert_eq!(arguments(true), "speed -mr -seconds 1 ecdhx25519");
+        assert_eq!(arguments(false), "speed -mr -seconds 1 -elapsed ecdhx25519");
+    }
+
+    #[test]
     fn openssl_gives_the_same_bytes_at_every_size() {
-        let rival = OpenSsl::find();
+        let rival = OpenSsl::find(false);
         if let Err(error) = &rival.version {
             return println!("skipped: {error}");
         }

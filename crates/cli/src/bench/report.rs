@@ -1,6 +1,7 @@
 //! What was measured: the one structure from which tables, JSON, CSV and plots are made, and which a baseline is read back from.
 
 use super::sites::OPENSSL;
+use super::verdict::{Verdict, Yardstick};
 use bywash_core::Direction;
 use bywash_measure::noise::Noise;
 use bywash_measure::statistics::Interval;
@@ -91,8 +92,12 @@ pub(crate) struct Measured {
     pub(crate) share_of_limit: Option<f64>,
     /// How many times as fast as OpenSSL, each round against the same round.
     pub(crate) against_openssl: Option<Interval>,
-    /// How many times as fast as the baseline.
+    /// How many times as fast as the baseline, in all moments together.
     pub(crate) against_baseline: Option<Interval>,
+    /// What of it was compared.
+    pub(crate) compared_by: Option<Yardstick>,
+    /// Whether it is slower than allowed.
+    pub(crate) verdict: Option<Verdict>,
     /// Of operations timed one by one, in nanoseconds.
     pub(crate) latency_ns: Option<Latency>,
     /// Each round's nanoseconds of an operation.

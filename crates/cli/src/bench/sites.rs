@@ -139,7 +139,7 @@ impl Sites {
             sites.find_broker(wanted.socket, named)?;
         }
         if wanted.openssl {
-            sites.all.push(Box::new(OpenSsl::find()));
+            sites.all.push(Box::new(OpenSsl::find(wanted.cpu)));
         }
         Ok(sites)
     }

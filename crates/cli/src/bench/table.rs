@@ -2,6 +2,7 @@
 
 use super::report::{Cell, Latency, Report, Row};
 use super::sizes::show;
+use super::verdict::Verdict;
 use crate::terminal::Style;
 use bywash_measure::statistics::Interval;
 use std::fmt::Write;
@@ -10,11 +11,8 @@ use std::fmt::Write;
 pub(crate) struct Headline {
     pub(crate) threads: usize,
     pub(crate) batch: usize,
-    pub(crate) rounds: usize,
     /// Whether the calling thread's processor time was counted.
     pub(crate) cpu: bool,
-    /// Below which ratio to the baseline a figure is marked as slower.
-    pub(crate) least: f64,
     pub(crate) style: Style,
 }
 
@@ -23,7 +21,7 @@ pub(crate) fn as_text(report: &Report, head: &Headline) -> String {
     let mut text = headline(report, head);
     let mut grid = vec![header(report)];
     grid.extend(report.rows.iter().map(|row| line(report, row, head)));
-    align(&grid, &mut text);
+    align(&grid, report.places.len(), &mut text);
     latencies(report, &mut text);
     if head.cpu {
         ratios(report, &mut text);
@@ -43,10 +41,20 @@ fn headline(report: &Report, head: &Headline) -> String {
     let batch = if head.batch > 1 { format!(", {} at once", head.batch) } else { String::new() };
     let clock = if head.cpu { "; processor time" } else { "" };
     let routed = if report.rows.iter().any(|row| row.routed.is_some()) && !head.cpu { "; * where the router sends it" } else { "" };
-    let (threads, rounds) = (plural(head.threads, "thread"), plural(head.rounds, "round"));
-    let line = format!("{}{way}, {threads}{batch}, median of {rounds}{clock}{routed}", report.name);
+    let threads = plural(head.threads, "thread");
+    let line = format!("{}{way}, {threads}{batch}, median of {}{clock}{routed}", report.name, rounds(report));
     let title = report.title.as_ref().map(|title| format!("{title}\n")).unwrap_or_default();
     format!("{}\n{title}", head.style.bold(&line))
+}
+
+/// How many rounds there were; where they are bounded by time, not as many at each size.
+fn rounds(report: &Report) -> String {
+    let counts = || report.rows.iter().flat_map(|row| &row.cells).filter_map(Cell::measured).map(|cell| cell.rounds_ns.len());
+    match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
+        (1, 1) => "1 round".into(),
+        (few, many) if few == many => format!("{many} rounds"),
+        (few, many) => format!("{few} to {many} rounds"),
+    }
 }
 
 /// Whether any cell has such a figure: columns without one are left out.
@@ -58,13 +66,14 @@ fn header(report: &Report) -> Vec<String> {
     let mut cells = vec![if report.public_key { String::new() } else { "bytes".into() }];
     let name = |modelled, name: &str| if modelled { format!("{name} (modelled)") } else { name.to_owned() };
     cells.extend(report.places.iter().map(|place| name(place.modelled, &place.name) + " "));
+    let first = report.places.first().map_or("", |place| &place.name);
     let more = [
-        (any(report, |cell| cell.cycles_per_byte), "cycles/B"),
-        (any(report, |cell| cell.share_of_limit), "limit"),
-        (any(report, |cell| cell.against_openssl), "times openssl"),
-        (any(report, |cell| cell.against_baseline), "times baseline"),
+        (any(report, |cell| cell.cycles_per_byte), "cycles/B".to_owned()),
+        (any(report, |cell| cell.share_of_limit), "limit".to_owned()),
+        (any(report, |cell| cell.against_openssl), format!("{first}: times openssl")),
+        (any(report, |cell| cell.against_baseline), format!("{first}: times baseline")),
     ];
-    cells.extend(more.iter().filter(|(shown, _)| *shown).map(|(_, name)| (*name).to_owned()));
+    cells.extend(more.into_iter().filter(|(shown, _)| *shown).map(|(_, name)| name));
     cells
 }
 
@@ -87,8 +96,12 @@ fn line(report: &Report, row: &Row, head: &Headline) -> Vec<String> {
         first.and_then(|cell| cell.share_of_limit).map(|share| format!("{:.0} %", 100.0 * share)),
     );
     push(any(report, |cell| cell.against_openssl), first.and_then(|cell| cell.against_openssl).map(ratio));
-    let slower = |against: Interval| format!("{}{}", ratio(against), if against.high < head.least { " slower" } else { "" });
-    push(any(report, |cell| cell.against_baseline), first.and_then(|cell| cell.against_baseline).map(slower));
+    let mark = match first.and_then(|cell| cell.verdict) {
+        Some(Verdict::Slower) => " slower",
+        Some(Verdict::Unclear) => " unclear",
+        Some(Verdict::AsFast) | None => "",
+    };
+    push(any(report, |cell| cell.against_baseline), first.and_then(|cell| cell.against_baseline).map(|against| ratio(against) + mark));
     cells
 }
 
@@ -96,13 +109,19 @@ fn ratio(Interval { low, mid, high }: Interval) -> String {
     format!("{mid:.2} ({low:.2}-{high:.2})")
 }
 
-/// Columns to the right, two spaces between.
-fn align(grid: &[Vec<String>], text: &mut String) {
+/// Columns to the right, two spaces between. So many, behind the first, are of several figures; what heads one stands over the first of them: at the right it would be nearer
+/// to the next column's.
+fn align(grid: &[Vec<String>], several: usize, text: &mut String) {
     let columns = grid.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| grid.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
-    for line in grid {
-        let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
+    for (number, line) in grid.iter().enumerate() {
+        let is_left = |column| number == 0 && (1..=several).contains(&column);
+        let aligned = |(column, (cell, &width)): (usize, (&String, &usize))| match is_left(column) {
+            true => format!("{cell:<width$}"),
+            false => format!("{cell:>width$}"),
+        };
+        let cells: Vec<String> = line.iter().zip(&widths).enumerate().map(aligned).collect();
         text.push_str(cells.join("  ").trim_end());
         text.push('\n');
     }
@@ -141,7 +160,7 @@ fn latencies(report: &Report, text: &mut String) {
             grid.push(line);
         }
     }
-    align(&grid, text);
+    align(&grid, 0, text);
 }
 
 /// Each pair of columns, the faster first, at the last size.
@@ -162,15 +181,18 @@ fn crossovers(report: &Report, text: &mut String) {
         report.places.iter().enumerate().skip(1).filter(|(_, column)| ["queue", "broker"].contains(&column.name.as_str()))
     {
         let interval = |cell: &Cell| cell.measured().map(|measured| measured.ns_interval);
+        let intervals = |row: &Row| interval(&row.cells[index]).zip(interval(&row.cells[0]));
+        let compared: Vec<&Row> = report.rows.iter().filter(|row| intervals(row).is_some()).collect();
         // What may be noise is no crossover.
-        let wins = |row: &Row| interval(&row.cells[index]).zip(interval(&row.cells[0])).is_some_and(|([_, there], [here, _])| there < here);
+        let wins = |row: &Row| intervals(row).is_some_and(|([_, there], [here, _])| there < here);
         let size = |row: &Row| if report.public_key { String::new() } else { format!(" from {} bytes on", show(row.bytes)) };
-        let measured = crossover(&report.rows, wins);
-        let routed = crossover(&report.rows, |row| row.routed.as_ref() == Some(&column.name));
+        let measured = crossover(&compared, wins);
+        let routed = crossover(&report.rows.iter().collect::<Vec<_>>(), |row| row.routed.as_ref() == Some(&column.name));
         let first = &report.places[0].name;
         let _ = match measured {
             Some(row) => write!(text, "crossover: {} is faster than {first}{}", column.name, size(row)),
-            None => write!(text, "crossover: none, {} is not faster than {first} at the largest size", column.name),
+            None if compared.is_empty() => write!(text, "crossover: unknown, {first} and {} were not both measured", column.name),
+            None => write!(text, "crossover: none, {} is not faster than {first} at the largest size measured", column.name),
         };
         let _ = match routed {
             Some(row) => writeln!(text, "; routed there{}", size(row)),
@@ -180,9 +202,9 @@ fn crossovers(report: &Report, text: &mut String) {
 }
 
 /// The row from which on the condition holds to the end.
-fn crossover(rows: &[Row], holds: impl Fn(&Row) -> bool) -> Option<&Row> {
+fn crossover<'a>(rows: &[&'a Row], holds: impl Fn(&Row) -> bool) -> Option<&'a Row> {
     let tail = rows.iter().rev().take_while(|row| holds(row)).count();
-    rows.get(rows.len() - tail)
+    rows.get(rows.len() - tail).copied()
 }
 
 fn errors(report: &Report, text: &mut String) {
@@ -222,7 +244,7 @@ pub(crate) mod tests {
     }
 
     fn text(report: &Report, cpu: bool) -> String {
-        as_text(report, &Headline { threads: 1, batch: 1, rounds: 3, cpu, least: 0.95, style: Style::of_stdout() })
+        as_text(report, &Headline { threads: 1, batch: 1, cpu, style: Style::of_stdout() })
     }
 
     #[test]
@@ -254,6 +276,35 @@ pub(crate) mod tests {
         report.rows[0].cells[1] = Cell::Failed { error: "no such algorithm".into() };
         let text = text(&report, false);
         assert!(text.contains("queue: no such algorithm"), "{text}");
+        assert!(text.contains("crossover: unknown, here and queue were not both measured; never routed there"), "{text}");
+    }
+
+    #[test]
+    fn a_crossover_is_among_what_was_measured() {
+        let mut report = report(&[(64, 10.0, 20.0, "here"), (128, 10.0, 5.0, "here"), (256, 10.0, 5.0, "here")]);
+        report.rows[2].cells[1] = Cell::Failed { error: "no room".into() };
+        let text = text(&report, false);
+        assert!(text.contains("crossover: queue is faster than here from 128 bytes on"), "{text}");
+    }
+
+    #[test]
+    fn a_place_is_named_over_its_own_figures() {
+        let text = text(&report(&[(64, 10.0, 100.0, "here")]), false);
+        let (header, line) = (text.lines().nth(1).unwrap(), text.lines().nth(2).unwrap());
+        let begins = header.find("queue").unwrap();
+        assert!(line[begins..].starts_with("100 ns"), "{text}");
+    }
+
+    #[test]
+    fn the_rounds_there_were_are_told() {
+        let mut report = report(&[(64, 10.0, 5.0, "here"), (128, 10.0, 5.0, "here")]);
+        assert!(text(&report, false).contains("median of 1 round;"));
+        for cell in &mut report.rows[1].cells {
+            if let Cell::Measured(cell) = cell {
+                cell.rounds_ns = vec![1.0; 12];
+            }
+        }
+        assert!(text(&report, false).contains("median of 1 to 12 rounds;"));
     }
 
     #[test]
@@ -264,10 +315,22 @@ pub(crate) mod tests {
             cell.share_of_limit = Some(0.97);
             cell.against_openssl = Some(Interval { low: 2.4, mid: 2.5, high: 2.6 });
             cell.against_baseline = Some(Interval { low: 0.8, mid: 0.85, high: 0.9 });
+            cell.verdict = Some(Verdict::Slower);
             cell.latency_ns = Some(Latency { p50: 10, p90: 20, p99: 30_000, p999: 40_000, max: 50_000_000, calls: 1000 });
         }
         let text = text(&report, false);
-        for part in ["0.62", "97 %", "2.50 (2.40-2.60)", "0.85 (0.80-0.90) slower", "p99.9", "30.0 us", "50.0 ms", "1,000"] {
+        for part in [
+            "here: times openssl",
+            "here: times baseline",
+            "0.62",
+            "97 %",
+            "2.50 (2.40-2.60)",
+            "0.85 (0.80-0.90) slower",
+            "p99.9",
+            "30.0 us",
+            "50.0 ms",
+            "1,000",
+        ] {
             assert!(text.contains(part), "{part} in {text}");
         }
     }

@@ -6,6 +6,7 @@ mod show;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::shell::print;
+use crate::svg_file::svg_file;
 use crate::terminal::{Style, Told};
 use bywash_core::{Algorithm, CostSheet, Engine};
 use bywash_manager::calibrate::{BUDGET, Thorough, default_cache, keep, kept, load_or_measure_with, measure_full, sheet_path};
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MS", default_value_t = 8, requires = "full", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     time: u64,
     /// Draw points and fitted lines
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = svg_file())]
     svg: Option<PathBuf>,
     /// Folder for the cost sheets [default: $XDG_CACHE_HOME/bywash, else ~/.cache/bywash]
     #[arg(long, value_name = "DIR")]
