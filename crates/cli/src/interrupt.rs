@@ -85,9 +85,29 @@ pub(crate) fn ignored() -> impl Fn(i32) -> bool {
 /// Whether somebody is asked for something, and sees to Ctrl-Z himself.
 static IS_ASKING: AtomicBool = AtomicBool::new(false);
 
-/// Stops the process as Ctrl-Z does, and returns when it goes on. Unlike SIGSTOP, this stops nobody whom no shell could continue, and unlike SIGTSTP has no handler.
+/// Stops the process as Ctrl-Z does, and returns when it goes on. SIGTSTP has a handler, and what stops by another of the terminal's signals `sudo` continues at once.
 fn stop() {
-    let _ = kill_process(getpid(), Signal::TTOU);
+    if !is_orphaned() {
+        let _ = kill_process(getpid(), Signal::STOP);
+    }
+}
+
+/// Whether there is no shell that could continue this process's group; the system does not stop those either (POSIX.1-2024, 2.4.3).
+fn is_orphaned() -> bool {
+    // proc_pid_stat(5): behind the name, which may have anything in it, state, parent, group, session.
+    let of = |process: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let mut numbers = stat.rsplit_once(')')?.1.split_whitespace().skip(1).map_while(|number| number.parse::<u32>().ok());
+        Some((numbers.next()?, numbers.next()?, numbers.next()?))
+    };
+    let Some((mut parent, group, session)) = of("self") else { return true };
+    while let Some((next, its_group, its_session)) = of(&parent.to_string()) {
+        if its_group != group {
+            return its_session != session;
+        }
+        parent = next;
+    }
+    true
 }
 
 /// A signal that has had a handler keeps one: from the first question on this does what Ctrl-Z does without.

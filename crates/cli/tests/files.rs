@@ -431,6 +431,31 @@ fn what_changed_is_done_anew_and_nothing_else() {
         assert!(fs::read(place.at("back").join(name)).unwrap() == fs::read(place.at("tree").join(name)).unwrap(), "{name}");
     }
 
+    // A link that leads elsewhere now is exchanged, too.
+    symlink("one", place.at("tree/link")).unwrap();
+    succeed(&mut run(&["--update"]));
+    fs::remove_file(place.at("tree/link")).unwrap();
+    symlink("two", place.at("tree/link")).unwrap();
+    refused(&mut run(&[]), 1, "out/link");
+    succeed(&mut run(&["--update"]));
+    assert_eq!(fs::read_link(place.at("out/link")).unwrap(), Path::new("two"));
+
+    // What was written to itself stays, and so does what has a journal.
+    let now = std::time::SystemTime::now();
+    let dated = |name: &str, seconds: u64| {
+        let at = now + std::time::Duration::from_secs(seconds);
+        fs::File::options().write(true).open(place.at(name)).unwrap().set_modified(at).unwrap();
+    };
+    dated("out/same.bywash", 100);
+    refused(&mut run(&["--update"]), 1, "was written to after its source");
+    dated("tree/same", 200);
+    let salt = *Header::read(fs::File::open(place.at("out/same.bywash")).unwrap()).unwrap().salt();
+    let digits: String = salt[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    let journal = place.write(&format!("out/.bywash-journal-{digits}"), b"");
+    refused(&mut run(&["--update"]), 1, "left a journal");
+    fs::remove_file(journal).unwrap();
+    succeed(&mut run(&["--update"]));
+
     // What is none of ours stays, and what the key that is given does not open.
     place.write("out/strange.bywash", b"mine");
     succeed(bywash().arg("keygen").arg("--key-file").arg(place.at("other")));

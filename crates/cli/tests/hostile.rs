@@ -4,10 +4,13 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
+use std::process::Command;
 use support::place::Place;
 use support::{stderr, stdout, succeed};
+
+const NOBODY: u32 = 65534;
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().mode() & 0o7777
@@ -70,6 +73,34 @@ fn a_folder_of_results_that_became_a_link_is_not_followed() {
     assert_eq!(fs::read(place.at("real/back/s/t/file")).unwrap(), b"text");
 }
 
+/// What is in it can be opened by who knows its name, and the journal beside it be looked for.
+#[test]
+fn a_folder_that_may_be_gone_through_and_not_read_will_do() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: only root becomes another user");
+    }
+    let place = Place::new();
+    place.write("folder/file", b"text");
+    succeed(&mut place.bywash(&["encrypt", "folder/file"]));
+    chown(place.at("key"), Some(NOBODY), Some(NOBODY)).unwrap();
+    for (path, mode) in [("", 0o755), ("folder", 0o711)] {
+        fs::set_permissions(place.at(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let nobody = format!("--reuid={NOBODY}");
+    let as_nobody = |arguments: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args([&nobody, "--clear-groups", env!("CARGO_BIN_EXE_bywash")]).args(arguments).args(["-k", "key"]);
+        command.current_dir(place.folder.path()).env("BYWASH_SOCKET", "none").output().unwrap()
+    };
+    let checked = as_nobody(&["fsck", "folder/file.bywash"]);
+    if stderr(&checked).contains("failed to execute") {
+        return eprintln!("skipped: the program is where nobody else may look");
+    }
+    assert!(checked.status.success(), "{}", stderr(&checked));
+    let opened = as_nobody(&["decrypt", "-o", "-", "folder/file.bywash"]);
+    assert_eq!(stdout(&opened), "text", "{}", stderr(&opened));
+}
+
 #[test]
 fn a_key_is_never_replaced_by_what_it_opens() {
     let place = Place::new();
@@ -86,6 +117,33 @@ fn a_key_is_never_replaced_by_what_it_opens() {
     }
     place.refused(&["decrypt", "--force", "key.bywash"], 2, "one of the keys");
     place.refused(&["decrypt", "-R", "--force", "."], 2, "one of the keys");
+    // Nor by what is saved of a damaged file, and nothing was made before.
+    place.write("sub/deep/file", b"text");
+    succeed(&mut place.bywash(&["encrypt", "-R", "sub"]));
+    fs::copy(place.at("key"), place.at("file.salvaged")).unwrap();
+    support::place::flip(&place.at("file.bywash"), 200);
+    fs::create_dir(place.at("both")).unwrap();
+    fs::rename(place.at("file.bywash"), place.at("both/file.bywash")).unwrap();
+    fs::rename(place.at("sub"), place.at("both/sub")).unwrap();
+    succeed(&mut place.bywash(&["decrypt", "-R", "-o", "made", "both/sub"]));
+    fs::rename(place.at("file.salvaged"), place.at("made/file.salvaged")).unwrap();
+    let mut salvage = support::bywash();
+    salvage.current_dir(place.folder.path()).args([
+        "decrypt",
+        "--salvage",
+        "--force",
+        "-R",
+        "-k",
+        "made/file.salvaged",
+        "-o",
+        "made",
+        "both",
+    ]);
+    support::refused(&mut salvage, 2, "one of the keys");
+    assert!(!place.at("made/sub").exists(), "nothing was done");
+    assert_eq!(fs::read(place.at("made/file.salvaged")).unwrap(), key);
+    // Nor does a result take a name that a journal would have.
+    place.refused(&["encrypt", "-o", ".bywash-journal-0123456789abcdef0123456789abcdef", "names/key"], 1, "journals of others");
     support::refused(
         place.bywash(&["encrypt", "--force", "-o", "key"]).stdin(fs::File::open(place.at("file")).unwrap()),
         2,

@@ -232,7 +232,7 @@ for wait in $(seq 100); do mountpoint -q plain && break; sleep 0.1; done; mountp
         (background("--idle 400ms --log log"), "sleep 2", "", "idle, and not unmounted: what was written last cannot be stored"),
         (
             foreground.to_owned(),
-            "kill $pid; sleep 1",
+            "kill $pid; kill -HUP $pid; sleep 2",
             "\"$BYWASH\" umount plain; wait",
             "it stays mounted: what was written last cannot be stored",
         ),

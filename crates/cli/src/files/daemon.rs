@@ -9,15 +9,19 @@ use bywash_mount::{MountOptions, Unmounter};
 use signal_hook::iterator::Signals;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// What the process in the background says once it has mounted.
 const MOUNTED: &[u8] = b"mounted";
 /// More than a volume's key has, in bytes.
 const SECRET_BYTES_MAX: u64 = 1024;
+/// How long after it was said that something cannot be stored another signal gives it up.
+const GIVES_UP: Range<Duration> = Duration::from_secs(1)..Duration::from_secs(60);
 /// Errors of a daemon, as syslog(3) numbers them.
 const PRIORITY: u32 = 3 << 3 | 3;
 
@@ -89,20 +93,32 @@ pub(super) fn ending_signals() -> Result<Signals, Failure> {
     interrupt::watch(&ending)
 }
 
-/// Unmounts when one comes. Where what was written last cannot be stored, it takes another one to give that up.
+/// Unmounts when one comes. Where what was written last cannot be stored, it takes another one to give that up: one that comes a while after that was said, and not one of those that `timeout`,
+/// service managers and closing terminals send together.
 pub(super) fn unmount_on_signals(mut signals: Signals, unmounter: Unmounter) -> Result<(), Failure> {
     let watch = move || {
-        let mut gives_up = false;
+        let mut refused: Option<Instant> = None;
         for _ in signals.forever() {
-            match if gives_up { unmounter.unmount() } else { unmounter.store_and_unmount() } {
-                Ok(()) => {}
-                Err(error) if gives_up || error.kind() == io::ErrorKind::ResourceBusy => tracing::error!("cannot unmount: {error}"),
-                Err(error) => {
-                    tracing::error!(
-                        "it stays mounted: what was written last cannot be stored: {error}; make room, or signal again to lose it"
-                    );
-                    gives_up = true;
+            let after = refused.map(|at| at.elapsed());
+            if after.is_some_and(|after| after < GIVES_UP.start) {
+                continue;
+            }
+            let outcome = match unmounter.store_and_unmount() {
+                Err(error) if error.kind() != io::ErrorKind::ResourceBusy && after.is_some_and(|after| GIVES_UP.contains(&after)) => {
+                    tracing::error!("what was written last is given up: {error}");
+                    unmounter.unmount()
                 }
+                Err(error) if error.kind() != io::ErrorKind::ResourceBusy => {
+                    tracing::error!(
+                        "it stays mounted: what was written last cannot be stored: {error}; make room, or signal again within a minute to lose it"
+                    );
+                    refused = Some(Instant::now());
+                    Ok(())
+                }
+                outcome => outcome,
+            };
+            if let Err(error) = outcome {
+                tracing::error!("cannot unmount: {error}");
             }
         }
     };

@@ -87,9 +87,13 @@ impl Run<'_> {
         if is_stdin || stream::is_stream(args.output.as_deref()) {
             return self.stream(is_stdin);
         }
-        let plan = Plan::new(&args.paths, Way::Decrypt, args.recursive, args.output.as_deref())?;
+        let mut plan = Plan::new(&args.paths, Way::Decrypt, args.recursive, args.output.as_deref())?;
         if args.writes.replaces() {
-            refuse_to_replace(plan.items.iter().map(|item| &*item.target), &args.keys.secret_files())?;
+            let targets = plan
+                .items
+                .iter()
+                .flat_map(|item| [item.target.clone(), salvaged(&item.target)].into_iter().take(1 + usize::from(args.salvage)));
+            refuse_to_replace(targets, &args.keys.secret_files())?;
         }
         if args.salvage {
             let targets: HashSet<_> = plan.items.iter().map(|item| &item.target).collect();
@@ -99,6 +103,7 @@ impl Run<'_> {
                 return Err(Failure::new(Exit::Usage, format!("{source}: {}: {why}", saved.shown())));
             }
         }
+        plan.make_folders_and_links(args.writes.replaces())?;
         args.work.run(&plan, Some(args.writes), |job| self.file(job))
     }
 

@@ -8,7 +8,7 @@ use super::{client, failure, failure_between, io_failure, is_other, stream};
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use bywash_client::Client;
-use bywash_files::disk::{Access, Disk};
+use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
 use bywash_files::place::{Draft, complete, open_regular};
 use bywash_files::slot::{Slot, SlotKind};
 use bywash_files::{Aead, Error, FileKeys, Header, NonceSource, Sealer, Whole, geometry, new_file};
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     chunk_size: usize,
     #[command(flatten)]
     writes: WriteArgs,
-    /// Do anew what is there of an earlier state of its source: what has another time or length
+    /// Do anew what is there of an earlier state of its source: what is older, or has another length
     #[arg(short, long, conflicts_with = "force")]
     update: bool,
     #[command(flatten)]
@@ -109,8 +109,9 @@ impl Run<'_> {
             plan.spare(&keys, &self.made_for.recipients)?;
         }
         if args.writes.replaces() {
-            refuse_to_replace(plan.items.iter().map(|item| &*item.target), &keys)?;
+            refuse_to_replace(plan.items.iter().map(|item| item.target.clone()), &keys)?;
         }
+        plan.make_folders_and_links(args.update || args.writes.replaces())?;
         args.work.run(&plan, Some(args.writes), |job| self.file(job))
     }
 
@@ -184,15 +185,18 @@ impl Run<'_> {
         if !is_of_now && !updates {
             return Err(is_other(target));
         }
+        if !is_of_now && there.modified().ok() > read.modified().ok() {
+            return refused("and was written to after its source");
+        }
         if sorted(header.slots().iter().map(Slot::kind)) != sorted(self.made_for.locks.iter().map(|lock| Some(lock.kind()))) {
             return refused("for others, or opens in other ways");
         }
         let bytes = read.len();
         let keys = match self.made_for.keyring.open(&header) {
             Ok(keys) if is_of_now => keys,
-            Ok(_) => return self.anew(job, &source, read, file, found),
+            Ok(_) => return self.anew(job, &source, read, file, found, header.salt()),
             Err(Error::NoKeyFits { .. }) if !self.made_for.keyring.is_empty() => return refused("and what is given now does not open it"),
-            Err(Error::NoKeyFits { .. }) if !is_of_now => return self.anew(job, &source, read, file, found),
+            Err(Error::NoKeyFits { .. }) if !is_of_now => return self.anew(job, &source, read, file, found, header.salt()),
             Err(Error::NoKeyFits { .. }) if self.args.writes.verifies() => {
                 return refused("and cannot be verified without a key that opens it");
             }
@@ -212,9 +216,21 @@ impl Run<'_> {
     }
 
     /// Seals what takes the name of a result of before, to which nobody writes meanwhile.
-    fn anew(&self, job: &Job<'_>, source: &File, read: Metadata, replaced: File, found: Metadata) -> Result<Outcome, Failure> {
+    fn anew(
+        &self,
+        job: &Job<'_>,
+        source: &File,
+        read: Metadata,
+        replaced: File,
+        found: Metadata,
+        salt: &[u8; 32],
+    ) -> Result<Outcome, Failure> {
         let (item, failed) = (job.item, |error: std::io::Error| io_failure(&job.item.target, &error));
         Disk::lock(&replaced, Access::Write).map_err(failed)?;
+        if FolderJournals::beside(item.target_spot()).and_then(|journals| journals.find(salt)).map_err(failed)?.is_some() {
+            let why = "its writer was interrupted and left a journal; run `bywash fsck --recover` first";
+            return Err(Failure::failed(format!("{}: {why}", item.target.shown())));
+        }
         let draft = Draft::new(item.target_spot()).map_err(failed)?;
         self.seal(job, source, &read, &draft).map_err(|error| failure_between(&item.source, &item.target, &error))?;
         let result = Ready::Instead { draft, replaced: Arc::new(replaced), read: Box::new(found) };

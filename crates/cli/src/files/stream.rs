@@ -58,7 +58,7 @@ impl Sink {
             let name = Path::new("stdout");
             return stdout.map(|stdout| Self::Open(stdout.into(), name.into())).map_err(|error| io_failure(name, &error));
         };
-        refuse_to_replace(output.into_iter(), keys)?;
+        refuse_to_replace(output.map(Path::to_owned).into_iter(), keys)?;
         if !is_stream(output) {
             return Ok(Self::Named { path: led_to(path), replaces });
         }

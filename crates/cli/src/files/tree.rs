@@ -201,7 +201,6 @@ impl Plan {
             Way::Check => plan.drop_doubles(),
             Way::Encrypt | Way::Decrypt => plan.refuse_same_targets()?,
         }
-        plan.make_folders_and_links().map_err(|(path, error)| io_failure(&path, &error))?;
         Ok(plan)
     }
 
@@ -263,7 +262,11 @@ impl Plan {
         Ok(())
     }
 
-    fn make_folders_and_links(&mut self) -> Result<(), (PathBuf, io::Error)> {
+    /// Makes folders for results, and links again; a link that is there and leads elsewhere is replaced or not.
+    ///
+    /// # Errors
+    /// If a folder that was named cannot be made.
+    pub(super) fn make_folders_and_links(&mut self, replaces: bool) -> Result<(), Failure> {
         let mut made_in = None;
         for folder in &self.folders {
             if *folder.to != *folder.named[1] {
@@ -276,19 +279,19 @@ impl Plan {
             } else {
                 // What is in it is nobody's business before it is there; what its source's mode is it gets at the end, since that may forbid to write.
                 let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder.to);
-                made.map_err(|error| (folder.to.clone(), error))?;
+                made.map_err(|error| io_failure(&folder.to, &error))?;
                 made_in = Some(folder);
             }
         }
         for link in &self.links {
-            if let Err(error) = copy_link(link.source_spot(), link.target_spot()) {
+            if let Err(error) = copy_link(link.source_spot(), link.target_spot(), replaces) {
                 self.obstacles.push((link.to.clone(), error));
             }
         }
         // A file that is there for good needs its folders to be. One call for all of them, as for batches of files.
         let Some(folder) = made_in else { return Ok(()) };
         let synced = open_folder(&folder.to, Some(&folder.named[1])).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
-        synced.map_err(|error| (folder.to.clone(), error))
+        synced.map_err(|error| io_failure(&folder.to, &error))
     }
 
     /// Gives the folders of results what their sources have, owner, mode, times and extended attributes, inner ones first.
@@ -316,7 +319,8 @@ impl Plan {
 
     /// Removes what runs that were killed have left where this one writes, and where it was met; not what is named.
     pub(super) fn remove_leftovers(&self) -> Vec<Leftover> {
-        let named: HashSet<_> = self.items.iter().filter(|item| item.is_named()).filter_map(|item| identity(&item.source)).collect();
+        let mut named: HashSet<_> = self.items.iter().filter(|item| item.is_named()).filter_map(|item| identity(&item.source)).collect();
+        self.items.iter().for_each(|item| named.extend(volume::others_drafts(&item.target)));
         let found = self.unfinished.iter().map(|(path, named)| Spot { path, below: Some(named) });
         let mut seen = HashSet::new();
         let folders = found.chain(self.items.iter().map(Item::target_spot)).filter(|spot| seen.insert(folder_of(spot.path)));
@@ -452,7 +456,7 @@ fn target_of(
 }
 
 /// What opens other files is not replaced by a result.
-pub(super) fn refuse_to_replace<'a>(mut targets: impl Iterator<Item = &'a Path>, keys: &[PathBuf]) -> Result<(), Failure> {
+pub(super) fn refuse_to_replace(mut targets: impl Iterator<Item = PathBuf>, keys: &[PathBuf]) -> Result<(), Failure> {
     let keys: HashSet<_> = keys.iter().filter_map(|path| identity(path)).collect();
     let replaced = targets.find(|target| identity(target).is_some_and(|identity| keys.contains(&identity)));
     replaced.map_or(Ok(()), |path| {

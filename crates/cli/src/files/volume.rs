@@ -7,9 +7,9 @@ use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use bywash_client::Client;
 use bywash_core::SecretBytes;
-use bywash_files::Keyring;
-use bywash_files::leftover::{Leftover, is_unfinished};
+use bywash_files::leftover::{Identity, Leftover, is_unfinished};
 use bywash_files::place::{Draft, copy_metadata, folder_of, open_locked, open_regular, sync_folder_of};
+use bywash_files::{Header, Keyring};
 use bywash_mount::format::Format;
 use bywash_mount::gocryptfs::{self, Config, Gocryptfs, config::CONFIG_BYTES_MAX};
 use bywash_mount::native::{FOLDER_FILE, JOURNALS};
@@ -63,6 +63,18 @@ pub(super) fn is_part(name: &OsStr) -> bool {
 /// Whether a folder is one within a volume.
 pub(super) fn is_folder_of_one(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == JOURNALS) || folder.join(GOCRYPTFS_FOLDER).is_file() || folder.join(FOLDER_FILE).is_file()
+}
+
+/// Beside a volume's file, what is called like a file that was left unfinished and is none of its own: names in a volume may be plain, and somebody at work on a file in it.
+pub(super) fn others_drafts(path: &Path) -> Vec<Identity> {
+    let salt = |path: &Path| open_regular(path, false).ok().and_then(|(file, found)| Some((*Header::read(file).ok()?.salt(), found)));
+    let (true, Ok(entries)) = (path.file_name().is_some_and(|name| name == VOLUME_FILE), folder_of(path).read_dir()) else {
+        return Vec::new();
+    };
+    let own = salt(path).map(|(salt, _)| salt);
+    let unfinished = entries.flatten().filter(|entry| is_unfinished(&entry.file_name()));
+    let others = unfinished.filter(|entry| own.is_none() || salt(&entry.path()).map(|(salt, _)| salt) != own);
+    others.filter_map(|entry| entry.metadata().ok()).map(|found| (found.dev(), found.ino())).collect()
 }
 
 /// What is said of a folder with a volume's key, but not its identity, and with more in it than files of ours.

@@ -2,7 +2,7 @@
 
 use crate::header::Header;
 use crate::leftover::is_unfinished;
-use crate::place::{Spot, folder_of, open_folder};
+use crate::place::{Spot, folder_of, reach_folder};
 use core::ops::Range;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -234,7 +234,7 @@ impl FolderJournals {
         let is_link = spot.below.is_none() && std::fs::symlink_metadata(spot.path).is_ok_and(|there| there.is_symlink());
         let real = if is_link { std::fs::canonicalize(spot.path).ok() } else { None };
         let path = folder_of(real.as_deref().unwrap_or(spot.path)).to_owned();
-        let folder = open_folder(&path, spot.below)?;
+        let folder = reach_folder(&path, spot.below)?;
         Ok(Self { path, folder: Some(folder) })
     }
 

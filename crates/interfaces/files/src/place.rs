@@ -1,6 +1,6 @@
 //! How a file comes to be there: whole, on the disk, with its source's metadata, or not at all.
 
-use crate::disk::{Access, Disk};
+use crate::disk::{Access, Disk, is_journal};
 use crate::error::Error;
 use crate::leftover::{UNFINISHED, is_unfinished};
 use rustix::fs::{
@@ -82,17 +82,26 @@ pub fn folder_of(path: &Path) -> &Path {
 /// # Errors
 /// The operating system's; `ELOOP` where a link is on the way, or is what has the name.
 pub fn open_folder(folder: &Path, below: Option<&Path>) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open_folder_as(folder, below, OFlags::RDONLY)
+}
+
+/// The same for who may go through the folder and not read it: what is in it is found by its name.
+pub(crate) fn reach_folder(folder: &Path, below: Option<&Path>) -> io::Result<File> {
+    open_folder_as(folder, below, OFlags::PATH)
+}
+
+fn open_folder_as(folder: &Path, below: Option<&Path>, access: OFlags) -> io::Result<File> {
+    let flags = access | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Some((below, rest)) = below.and_then(|below| Some((below, folder.strip_prefix(below).ok()?))) else {
         return Ok(rustix::fs::open(folder, flags, Mode::empty())?.into());
     };
-    let named = rustix::fs::open(below, flags, Mode::empty())?;
     if rest.as_os_str().is_empty() {
-        return Ok(named.into());
+        return Ok(rustix::fs::open(below, flags, Mode::empty())?.into());
     }
+    let named = rustix::fs::open(below, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     match rustix::fs::openat2(&named, rest, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS) {
-        // Kernels before 5.6: folder by folder.
-        Err(Errno::NOSYS) => {
+        // Kernels before 5.6, and containers that do not know the call: folder by folder.
+        Err(Errno::NOSYS | Errno::PERM) => {
             let step = |folder, name| rustix::fs::openat(folder, name, flags | OFlags::NOFOLLOW, Mode::empty());
             Ok(rest.iter().try_fold(named, step)?.into())
         }
@@ -103,11 +112,11 @@ pub fn open_folder(folder: &Path, below: Option<&Path>) -> io::Result<File> {
 /// Makes a folder that only this user looks into, unless there is one; whether there was none.
 ///
 /// # Errors
-/// `AlreadyExists` if something else has the name; the operating system's.
+/// `NotADirectory` if something else has the name; the operating system's.
 pub fn make_folder(spot: Spot<'_>) -> io::Result<bool> {
     match rustix::fs::mkdirat(spot.folder()?, spot.name()?, Mode::RWXU) {
         Err(Errno::EXIST) if spot.metadata()?.is_dir() => Ok(false),
-        Err(Errno::EXIST) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "a folder is to be there, and something else is")),
+        Err(Errno::EXIST) => Err(io::Error::new(io::ErrorKind::NotADirectory, "a folder is to be there, and something else is")),
         made => Ok(made.map(|()| true)?),
     }
 }
@@ -181,8 +190,11 @@ impl Draft {
     /// # Errors
     /// `AlreadyExists`; `InvalidInput` if what was there is to be replaced and is no regular file, or for a name that only unfinished files have; the operating system's.
     pub fn publish(self, target: &Path, replaces: bool) -> io::Result<()> {
-        match target.file_name().is_some_and(is_unfinished) {
-            true => Err(io::Error::new(io::ErrorKind::InvalidInput, "that is what unfinished files are called, which are removed")),
+        match target.file_name().is_some_and(|name| is_unfinished(name) || is_journal(name)) {
+            true => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "that is what files are called that are unfinished, or the journals of others",
+            )),
             false => self.give_name(target, replaces),
         }
     }
@@ -275,15 +287,24 @@ pub fn copy_metadata(from: &File, metadata: &Metadata, to: &File) -> io::Result<
     Ok(rustix::fs::futimens(to, &Timestamps { last_access, last_modification })?)
 }
 
-/// Makes a symbolic link again elsewhere, with its times and, where that is permitted, its owner. One that is there and leads to the same stays as it is.
+/// Makes a symbolic link again elsewhere, with its times and, where that is permitted, its owner. One that is there and leads to the same stays as it is; one that leads elsewhere is replaced if
+/// that is wanted.
 ///
 /// # Errors
 /// `AlreadyExists`; the operating system's.
-pub fn copy_link(from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
+pub fn copy_link(from: Spot<'_>, to: Spot<'_>, replaces: bool) -> io::Result<()> {
     let (source, target) = (from.folder()?, to.folder()?);
     let leads_to = rustix::fs::readlinkat(&source, from.name()?, Vec::new())?;
     match rustix::fs::symlinkat(&leads_to, &target, to.name()?) {
-        Err(Errno::EXIST) if rustix::fs::readlinkat(&target, to.name()?, Vec::new()).is_ok_and(|there| there == leads_to) => return Ok(()),
+        Err(Errno::EXIST) => match rustix::fs::readlinkat(&target, to.name()?, Vec::new()) {
+            Ok(there) if there == leads_to => return Ok(()),
+            Ok(_) if replaces => {
+                let (_, new) = with_new_name(|name| rustix::fs::symlinkat(&leads_to, &target, name))?;
+                rustix::fs::renameat(&target, &new, &target, to.name()?)
+                    .inspect_err(|_| _ = rustix::fs::unlinkat(&target, &new, AtFlags::empty()))?;
+            }
+            _ => return Err(Errno::EXIST.into()),
+        },
         made => made?,
     }
     let stat = rustix::fs::statat(&source, from.name()?, AtFlags::SYMLINK_NOFOLLOW)?;

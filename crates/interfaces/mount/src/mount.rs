@@ -92,7 +92,7 @@ impl Unmounter {
 
     /// Takes it away once it was idle for that long, and returns when it is not there any more.
     fn unmount_when_idle(&self, idle: Duration) {
-        let (mut asked, mut since) = (self.tree.nodes.asked(), Instant::now());
+        let (mut asked, mut since, mut said) = (self.tree.nodes.asked(), Instant::now(), None);
         while self.point.strong_count() > 0 {
             std::thread::sleep((idle / 4).clamp(IDLE_LOOK_MIN, IDLE_LOOK_MAX));
             let now = self.tree.nodes.asked();
@@ -102,7 +102,13 @@ impl Unmounter {
                 match self.store_and_unmount() {
                     Ok(()) => return,
                     Err(error) if error.kind() == io::ErrorKind::ResourceBusy => tracing::debug!("idle, and not unmounted: {error}"),
-                    Err(error) => tracing::error!("idle, and not unmounted: what was written last cannot be stored: {error}; make room"),
+                    Err(error) => {
+                        let why = Some(error.to_string());
+                        if said != why {
+                            tracing::error!("idle, and not unmounted: what was written last cannot be stored: {error}; make room");
+                        }
+                        said = why;
+                    }
                 }
                 (asked, since) = (self.tree.nodes.asked(), Instant::now());
             }

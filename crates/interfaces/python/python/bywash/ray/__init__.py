@@ -98,6 +98,8 @@ _SECRET = ("BYWASH-IDENTITY-", "bywash:")
 
 def _url(given: str | os.PathLike[str]) -> str:
     text = os.fspath(given)
+    if not text:
+        raise _BadArgument("a source or target is empty; name a folder or a URL")
     path = text.removeprefix("file://")
     if path != text and not path.startswith("/"):
         raise _BadArgument(f"{text}: it is on no machine by name; a folder's URL is file:// and its path, which begins with /")
