@@ -190,12 +190,11 @@ impl Draft {
     /// # Errors
     /// `AlreadyExists`; `InvalidInput` if what was there is to be replaced and is no regular file, or for a name that only unfinished files have; the operating system's.
     pub fn publish(self, target: &Path, replaces: bool) -> io::Result<()> {
-        match target.file_name().is_some_and(|name| is_unfinished(name) || is_journal(name)) {
-            true => Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "that is what files are called that are unfinished, or the journals of others",
-            )),
-            false => self.give_name(target, replaces),
+        let refused = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        match target.file_name() {
+            Some(name) if is_unfinished(name) => refused("that is what unfinished files are called, which are removed"),
+            Some(name) if is_journal(name) => refused("that is what the journals of others are called"),
+            _ => self.give_name(target, replaces),
         }
     }
 
