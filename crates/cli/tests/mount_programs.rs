@@ -217,7 +217,7 @@ TRY
 head -c 3 plain/file; echo
 rm disk/filler
 END
-for wait in $(seq 100); do mountpoint -q plain || break; sleep 0.1; done
+for wait in $(seq 200); do mountpoint -q plain || break; sleep 0.1; done
 for wait in $(seq 100); do "$BYWASH" fsck -k key disk/vault 2>/dev/null && break; sleep 0.1; done
 "$BYWASH" fsck -k key disk/vault
 "$BYWASH" mount -k key disk/vault plain
@@ -229,7 +229,8 @@ for wait in $(seq 100); do mountpoint -q plain && break; sleep 0.1; done; mountp
     let background = |options: &str| format!(r#""$BYWASH" mount {options} -k key disk/vault plain || exit 77"#);
     let ways = [
         (background(""), umount, r#""$BYWASH" umount plain"#, "it stays mounted: make room and try again"),
-        (background("--idle 400ms --log log"), "sleep 2", "", "idle, and not unmounted: what was written last cannot be stored"),
+        // Whenever nothing was asked for so long all is stored, in use or not: the disk is full before that.
+        (background("--idle 6s --log log"), "sleep 9", "", "idle, and not unmounted: what was written last cannot be stored"),
         (
             foreground.to_owned(),
             "kill $pid; kill -HUP $pid; sleep 2",

@@ -40,9 +40,9 @@ impl Terminal {
         let name = ptsname(&controller, Vec::new()).unwrap();
         let open = || File::options().read(true).write(true).open(OsStr::from_bytes(name.to_bytes())).unwrap();
         let (keys, screen) = (File::from(controller), open());
-        // util-linux: it becomes a session's leader with this as its terminal, and then the command.
+        // util-linux: it becomes a session's leader with this as its terminal, and then the command, with no signal ignored, as tests under nohup have it.
         let mut command = Command::new("setsid");
-        command.args(["--ctty", program]).args(arguments.split(' ')).current_dir(place.folder.path());
+        command.args(["--ctty", "env", "--default-signal", program]).args(arguments.split(' ')).current_dir(place.folder.path());
         command.env("NO_COLOR", "1").env("TERM", "xterm").env_remove("BYWASH_SOCKET");
         let child = command.stdin(open()).stdout(open()).stderr(open()).spawn().unwrap();
         let (shown, mut from) = (Arc::new(Mutex::new(String::new())), keys.try_clone().unwrap());
