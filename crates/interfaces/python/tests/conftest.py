@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+import bywash
+
 ROOT = Path(__file__).resolve().parents[4]
 
 # Nobody else's Ray commands the tests', and no token is left in the user's home. Ray reads this when it is imported.
@@ -36,6 +38,14 @@ def command():
         return done.stderr.decode() if fails else done.stdout
 
     return run
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    """The path of a key file."""
+    path = tmp_path / "key"
+    bywash.generate_key_file(path)
+    return str(path)
 
 
 def free_ports(count):

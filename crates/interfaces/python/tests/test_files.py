@@ -24,13 +24,6 @@ def keys():
     return bywash.Keys(key=bytes(range(32)))
 
 
-@pytest.fixture
-def key_file(tmp_path):
-    path = tmp_path / "key"
-    bywash.generate_key_file(path)
-    return path
-
-
 def text_of(length):
     return random.Random(length).randbytes(length)
 
@@ -69,7 +62,7 @@ def test_a_file_keeps_its_mode_and_time(keys, tmp_path):
 def test_the_command_opens_what_python_made_and_the_other_way_round(aead, command, key_file, tmp_path):
     identity = tmp_path / "me.identity"
     recipient = bywash.generate_identity(identity, hybrid=True)
-    assert stat.S_IMODE(identity.stat().st_mode) == 0o600 and stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(identity.stat().st_mode) == 0o600 and stat.S_IMODE(os.stat(key_file).st_mode) == 0o600
     (tmp_path / "passphrase").write_text("sesame\n")
     (tmp_path / "passphrase").chmod(0o600)
     plain, text = tmp_path / "plain", text_of(200_000)

@@ -34,13 +34,6 @@ def text_of(name):
 
 
 @pytest.fixture
-def key_file(tmp_path):
-    path = tmp_path / "key"
-    bywash.generate_key_file(path)
-    return str(path)
-
-
-@pytest.fixture
 def folder(tmp_path):
     root = tmp_path / "plain"
     for name in NAMES:

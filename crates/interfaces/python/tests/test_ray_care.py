@@ -22,13 +22,6 @@ pytestmark = pytest.mark.usefixtures("cluster")
 
 
 @pytest.fixture
-def key_file(tmp_path):
-    path = tmp_path / "key"
-    bywash.generate_key_file(path)
-    return str(path)
-
-
-@pytest.fixture
 def plain(tmp_path):
     root = tmp_path / "plain"
     (root / "a/b").mkdir(parents=True)
