@@ -18,10 +18,17 @@ pub(crate) fn open(algorithm: Algorithm, key: &[u8]) -> Result<Box<dyn Keyed>> {
     Ok(KeyedAead::boxed(algorithm, Ccm(key)))
 }
 
+/// Of a longer text the first block would not have the whole length, nor the last ones counters of their own (SP 800-38C appendix A.1): as the kernel does, it refuses one.
+fn check_len(nonce: &[u8], len: usize) -> Result<()> {
+    let counted = BLOCK.saturating_sub(1 + nonce.len());
+    if counted < 8 && len as u64 >> (8 * counted) > 0 { Err(failed("a text of that length with a nonce of that length")) } else { Ok(()) }
+}
+
 impl Aead for Ccm {
     type Pieces = NoPieces;
 
     fn seal(&self, iv: &[u8], aad: &[u8], mut data: Data<'_>, tag: &mut [u8]) -> Result<()> {
+        check_len(iv, data.input_len())?;
         let (mask, counter) = self.counters(iv);
         let mut run = || {
             let mac = self.mac(iv, aad, data.input(), tag.len())?;
@@ -34,6 +41,7 @@ impl Aead for Ccm {
     }
 
     fn open(&self, iv: &[u8], aad: &[u8], mut data: Data<'_>, tag: &[u8]) -> Result<()> {
+        check_len(iv, data.input_len())?;
         let (mask, counter) = self.counters(iv);
         let mut run = || {
             self.0.ctr(&mut Counter::at(counter), data.reborrow())?;
@@ -129,5 +137,18 @@ impl Drop for Mac<'_> {
     fn drop(&mut self) {
         wipe(&mut self.buffer);
         wipe(&mut self.chain);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_as_long_as_its_nonce_leaves_bytes_for() {
+        for (nonce, most) in [(13, (1 << 16) - 1), (12, (1 << 24) - 1), (11, (1 << 32) - 1)] {
+            assert!(check_len(&[0; 13][..nonce], most).is_ok() && check_len(&[0; 13][..nonce], most + 1).is_err(), "{nonce}");
+        }
+        assert!(check_len(&[0; 7], usize::MAX).is_ok());
     }
 }
