@@ -25,6 +25,8 @@ pub struct Watch {
     ticks: Option<Ticks>,
     load: Option<f64>,
     ghz: Vec<f64>,
+    /// What else was running at each probe.
+    running: Vec<f64>,
 }
 
 /// What a [`Watch`] saw. Shares are of the time of all processors.
@@ -34,6 +36,9 @@ pub struct Noise {
     pub processors: usize,
     /// Processes that wanted to run in the minute before, as the kernel counts them.
     pub load: Option<f64>,
+    /// Others that ran or wanted to, on average, between measurements.
+    #[serde(default)]
+    pub running: Option<f64>,
     /// Taken by other processes.
     pub foreign: Option<f64>,
     /// Given by the hypervisor to other guests.
@@ -54,11 +59,12 @@ struct Ticks {
 impl Watch {
     /// Begins to look.
     pub fn begin() -> Self {
-        Self { begun: Instant::now(), own_s: own_s(), ticks: ticks(), load: load(), ghz: Vec::new() }
+        Self { begun: Instant::now(), own_s: own_s(), ticks: ticks(), load: load(), ghz: Vec::new(), running: Vec::new() }
     }
 
     /// Runs the calibration chain once, between two measurements, and gives the cycles in a nanosecond that it shows.
     pub fn probe(&mut self) -> Option<f64> {
+        self.running.extend(running());
         let ghz = core_ghz();
         self.ghz.extend(ghz);
         ghz
@@ -74,6 +80,7 @@ impl Watch {
         Noise {
             processors,
             load: self.load,
+            running: (!self.running.is_empty()).then(|| self.running.iter().sum::<f64>() / self.running.len() as f64),
             foreign: share(|ticks| ticks.busy).map(|busy| (busy - own).max(0.0)),
             steal: share(|ticks| ticks.steal),
             core_ghz: (!self.ghz.is_empty()).then(|| [at(0.0), at(0.5), at(1.0)]),
@@ -85,6 +92,21 @@ impl Watch {
 impl Noise {
     /// What makes the figures doubtful, a line each; nothing on a quiet machine.
     pub fn warnings(&self) -> Vec<String> {
+        let mut lines = self.disturbances();
+        lines.extend(
+            self.load
+                .filter(|load| *load > LOAD_MAX * self.processors as f64)
+                .map(|load| format!("{load:.1} processes wanted to run in the minute before, on {} processors", self.processors)),
+        );
+        lines
+    }
+
+    /// Whether anything was seen that made times longer while they were measured; what ran before does not.
+    pub fn is_disturbed(&self) -> bool {
+        !self.disturbances().is_empty()
+    }
+
+    fn disturbances(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut warn = |value: Option<f64>, most: f64, text: &dyn Fn(f64) -> String| {
             lines.extend(value.filter(|value| *value > most).map(text));
@@ -98,8 +120,8 @@ impl Noise {
         });
         warn(self.foreign, FOREIGN_MAX, &|share| format!("other processes took {:.0} % of the processors' time meanwhile", 100.0 * share));
         warn(self.steal, STEAL_MAX, &|share| format!("the hypervisor gave {:.1} % of the time to other guests", 100.0 * share));
-        warn(self.load, LOAD_MAX * self.processors as f64, &|load| {
-            format!("{load:.1} processes wanted to run in the minute before, on {} processors", self.processors)
+        warn(self.running, LOAD_MAX * self.processors as f64, &|running| {
+            format!("{running:.1} other processes ran or wanted to meanwhile, on {} processors", self.processors)
         });
         lines
     }
@@ -119,6 +141,13 @@ fn own_s() -> f64 {
 
 fn load() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+}
+
+/// Threads of all processes that run or want to, but for the one that asks (proc(5), `/proc/loadavg`).
+fn running() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    let running: f64 = text.split(' ').nth(3)?.split('/').next()?.parse().ok()?;
+    Some((running - 1.0).max(0.0))
 }
 
 fn ticks() -> Option<Ticks> {
@@ -143,16 +172,25 @@ mod tests {
         let quiet = Noise {
             processors: 2,
             load: Some(0.3),
+            running: Some(0.2),
             foreign: Some(0.01),
             steal: Some(0.0),
             core_ghz: Some([3.6, 3.7, 3.7]),
             spread: Some(0.01),
         };
         assert!(quiet.warnings().is_empty() && Noise::default().warnings().is_empty());
-        let noisy = Noise { load: Some(4.0), foreign: Some(0.5), steal: Some(0.03), spread: Some(0.2), ..quiet };
+        assert!(!quiet.is_disturbed());
+        let after_a_build = Noise { load: Some(4.0), ..quiet.clone() };
+        assert!(after_a_build.warnings().len() == 1 && !after_a_build.is_disturbed(), "what ran before does not disturb");
+        let noisy = Noise { load: Some(4.0), running: Some(2.5), foreign: Some(0.5), steal: Some(0.03), spread: Some(0.2), ..quiet };
         let text = noisy.warnings().join("\n");
-        assert!(["50 %", "3.0 %", "4.0 processes", "20 % longer", "3.60 to 3.70 GHz"].iter().all(|part| text.contains(part)), "{text}");
-        assert_eq!(noisy.warnings().len(), 4);
+        assert!(
+            ["50 %", "3.0 %", "4.0 processes", "2.5 other processes", "20 % longer", "3.60 to 3.70 GHz"]
+                .iter()
+                .all(|part| text.contains(part)),
+            "{text}"
+        );
+        assert!(noisy.warnings().len() == 5 && noisy.is_disturbed());
     }
 
     #[test]
@@ -165,10 +203,14 @@ mod tests {
     #[test]
     fn a_watch_sees_what_its_probes_show() {
         let mut watch = Watch::begin();
-        assert_eq!(watch.end().core_ghz, None);
+        assert_eq!((watch.end().core_ghz, watch.end().running), (None, None));
         watch.ghz.extend([3.0, 4.0, 4.0, 4.0, 4.0]);
         let noise = watch.end();
         assert_eq!(noise.core_ghz, Some([3.0, 4.0, 4.0]));
+        watch.running.extend([0.0, 3.0]);
+        assert_eq!(watch.end().running, Some(1.5));
+        watch.probe();
+        assert_eq!(watch.running.len(), 3, "the kernel says what runs");
         assert!((noise.spread.unwrap() - (4.0 / 3.4 - 1.0)).abs() < 1e-9, "{noise:?}");
     }
 }

@@ -10,7 +10,7 @@
 //!    long as the first, all places in turn.
 //! 3. *Decision.* The later moments decide alone, since the first was singled out for being slow. It is slower if in most of them the whole
 //!    interval lies below the limit, as fast if in most of them the middle reaches it, and [unclear](Verdict::Unclear) otherwise.
-//! 4. *Allowance.* Times without a rival, on a machine that is seen to be busy, are slower only below the limit divided by [what others can
+//! 4. *Allowance.* Times without a rival, on a machine that is seen to be busy meanwhile, are slower only below the limit divided by [what others can
 //!    cost](allowance).
 //!
 //! The baseline is one side of every comparison, so that a moment it was unlucky in would be held against all later runs: a run that is to be kept
@@ -68,13 +68,13 @@ pub(crate) fn verdict(moments: &[Interval], least: f64, allowance: f64) -> Optio
     }
 }
 
-/// How many times as long a time may have taken because of others, where the machine is seen to be busy: twice for what shares the core and its
-/// caches; and, unless processor time is counted, as many times again as there are processes that may stand in line with ours.
+/// How many times as long a time may have taken because of others, where the machine was seen to be busy meanwhile: twice for what shares the core and its
+/// caches; and, unless processor time is counted, as many times again as there were processes that stood in line with ours.
 pub(crate) fn allowance(noise: &Noise, processor_time: bool) -> f64 {
-    if noise.warnings().is_empty() {
+    if !noise.is_disturbed() {
         return 1.0;
     }
-    let in_line = if processor_time { 0.0 } else { noise.load.unwrap_or(noise.processors as f64) };
+    let in_line = if processor_time { 0.0 } else { noise.running.unwrap_or(noise.processors as f64) };
     2.0 * (1.0 + in_line)
 }
 
@@ -125,9 +125,10 @@ mod tests {
     fn what_others_can_cost_is_allowed_for() {
         assert_eq!(verdict(&moments(&[0.5; 4]), 0.95, 3.0), Some(Unclear));
         assert_eq!(verdict(&moments(&[0.2; 3]), 0.95, 3.0), Some(Slower));
-        let quiet = Noise { processors: 2, load: Some(0.1), ..Noise::default() };
-        let busy = Noise { processors: 2, load: Some(1.5), ..Noise::default() };
+        // What ran in the minute before, as a build does, made nothing slower.
+        let quiet = Noise { processors: 2, load: Some(8.0), running: Some(0.1), ..Noise::default() };
+        let busy = Noise { processors: 2, running: Some(1.5), ..Noise::default() };
         assert_eq!([allowance(&quiet, false), allowance(&busy, false), allowance(&busy, true)], [1.0, 5.0, 2.0]);
-        assert_eq!(allowance(&Noise { load: None, foreign: Some(0.5), ..busy }, false), 6.0);
+        assert_eq!(allowance(&Noise { running: None, foreign: Some(0.5), ..busy }, false), 6.0);
     }
 }
