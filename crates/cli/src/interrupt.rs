@@ -67,11 +67,23 @@ pub(crate) fn take_over(signals: &[i32]) {
     HELD.iter().zip(&*ENDS).filter(|(signal, _)| signals.contains(signal)).for_each(|(_, ends)| ends.store(false, Ordering::Relaxed));
 }
 
+/// What is said where signals cannot be heard.
+pub(crate) fn unwatched(error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n"))
+}
+
 /// Takes these over, to be waited for.
 pub(crate) fn watch(signals: &[i32]) -> Result<Signals, Failure> {
-    let watched = Signals::new(signals).map_err(|error| Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n")))?;
+    let watched = Signals::new(signals).map_err(|error| unwatched(&error))?;
     take_over(signals);
     Ok(watched)
+}
+
+/// The same of [`ENDING`], but for those that this process was started with ignored: whoever is ended by one gets what he holds on the disk first.
+pub(crate) fn watch_ending() -> Result<Signals, Failure> {
+    let is_ignored = ignored();
+    let ending: Vec<i32> = ENDING.into_iter().filter(|signal| !is_ignored(*signal)).collect();
+    watch(&ending)
 }
 
 /// Tells of a signal whether this process was started with it ignored, as by nohup or in a shell's background; of none if the system does not say.

@@ -86,13 +86,6 @@ fn leave() -> Result<(), Failure> {
     redirected.map_err(|error| failed("cannot leave the terminal")(error.into()))
 }
 
-/// The signals with which whoever ends the process is to get what it holds on the disk first: from now on they wait to be heard.
-pub(super) fn ending_signals() -> Result<Signals, Failure> {
-    let is_ignored = interrupt::ignored();
-    let ending: Vec<i32> = interrupt::ENDING.into_iter().filter(|signal| !is_ignored(*signal)).collect();
-    interrupt::watch(&ending)
-}
-
 /// Unmounts when one comes. Where what was written last cannot be stored, it takes another one to give that up: one that comes a while after that was said, and not one of those that `timeout`,
 /// service managers and closing terminals send together.
 pub(super) fn unmount_on_signals(mut signals: Signals, unmounter: Unmounter) -> Result<(), Failure> {
@@ -103,30 +96,25 @@ pub(super) fn unmount_on_signals(mut signals: Signals, unmounter: Unmounter) -> 
             if after.is_some_and(|after| after < GIVES_UP.start) {
                 continue;
             }
-            let outcome = match unmounter.store_and_unmount() {
-                Err(error) if error.kind() != io::ErrorKind::ResourceBusy && after.is_some_and(|after| GIVES_UP.contains(&after)) => {
+            let unmounted = match unmounter.store_and_unmount() {
+                Err(error) if error.kind() != io::ErrorKind::ResourceBusy => {
+                    if !after.is_some_and(|after| GIVES_UP.contains(&after)) {
+                        let way_out = "make room, or signal again within a minute to lose it";
+                        tracing::error!("it stays mounted: what was written last cannot be stored: {error}; {way_out}");
+                        refused = Some(Instant::now());
+                        continue;
+                    }
                     tracing::error!("what was written last is given up: {error}");
                     unmounter.unmount()
                 }
-                Err(error) if error.kind() != io::ErrorKind::ResourceBusy => {
-                    tracing::error!(
-                        "it stays mounted: what was written last cannot be stored: {error}; make room, or signal again within a minute to lose it"
-                    );
-                    refused = Some(Instant::now());
-                    Ok(())
-                }
                 outcome => outcome,
             };
-            if let Err(error) = outcome {
+            if let Err(error) = unmounted {
                 tracing::error!("cannot unmount: {error}");
             }
         }
     };
-    std::thread::Builder::new()
-        .name("bywash-signals".into())
-        .spawn(watch)
-        .map(drop)
-        .map_err(|error| Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n")))
+    std::thread::Builder::new().name("bywash-signals".into()).spawn(watch).map(drop).map_err(|error| interrupt::unwatched(&error))
 }
 
 /// Messages of a mount in the foreground.

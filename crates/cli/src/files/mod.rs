@@ -9,6 +9,7 @@
 //! | [`work`] | many files at once, progress, the report |
 //! | [`volume`], [`daemon`], [`private`] | a volume mounted: from here, from a process of its own, for one program alone |
 //! | [`hooked`] | a volume for one program alone, without a mount |
+//! | [`stored`] | what such a program wrote last, where there is no room for it |
 //! | [`encrypt`], [`decrypt`], [`info`], [`rekey`], [`fsck`], [`keygen`], [`mount`], [`umount`] | the commands |
 
 mod daemon;
@@ -23,6 +24,7 @@ mod keys;
 pub(crate) mod mount;
 pub(crate) mod private;
 pub(crate) mod rekey;
+pub(crate) mod stored;
 mod stream;
 mod tree;
 pub(crate) mod umount;
@@ -34,7 +36,10 @@ pub(crate) use keys::KeyArgs;
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use bywash_client::Client;
-use bywash_files::Error;
+use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
+use bywash_files::place::Spot;
+use bywash_files::{Error, Header};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -80,6 +85,7 @@ fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (Exit::Failed, "free some, or choose another place; its source is as it was"),
         ErrorKind::InvalidFilename => (Exit::Failed, "choose a shorter one with -o"),
         ErrorKind::AlreadyExists => (Exit::Failed, "give --force to replace it, or choose another name with -o"),
+        ErrorKind::NotADirectory => (Exit::Failed, "choose another place, or remove what is there"),
         ErrorKind::InvalidInput => (Exit::Failed, "choose another name with -o"),
         ErrorKind::ResourceBusy => (Exit::Failed, "try again when it is closed"),
         ErrorKind::BrokenPipe => (Exit::Failed, "whoever read it went away"),
@@ -99,6 +105,25 @@ fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
         _ => false,
     };
     Failure { is_for_all, ..failure }
+}
+
+/// Keeps writers away from a file, and then, so that none makes it in between, looks for the journal of one that was interrupted.
+fn lock_and_look(file: &File, spot: Spot<'_>, header: &Header) -> Result<Option<FolderJournals>, Error> {
+    Disk::lock(file, Access::Read)?;
+    let journals = FolderJournals::beside(spot)?;
+    Ok(journals.find(header.salt())?.map(|_| journals))
+}
+
+/// A file of which what its bytes say is not all.
+fn left_a_journal(path: &Path) -> Failure {
+    let why = "its writer was interrupted and left a journal; run `bywash fsck --recover` first";
+    Failure::new(Exit::Damaged, format!("{}: {why}", path.shown()))
+}
+
+/// What is there where a result is to be, and is not replaced by one.
+fn is_no_file(target: &Path) -> Failure {
+    let why = "it is there already and no regular file, which no result replaces; choose another name with -o";
+    Failure::failed(format!("{}: {why}", target.shown()))
 }
 
 /// A result that is there already, and is not what this run would make.

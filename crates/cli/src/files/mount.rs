@@ -3,6 +3,7 @@
 use super::keys::VolumeArgs;
 use super::{client, daemon, failure, io_failure, volume};
 use crate::failure::{Exit, Failure};
+use crate::interrupt;
 use crate::shown::Shown;
 use crate::terminal::say;
 use bywash_core::SecretBytes;
@@ -101,7 +102,7 @@ pub(super) fn serve(
     mounted: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
     // One that comes while it is being mounted is heard then.
-    let signals = daemon::ending_signals()?;
+    let signals = interrupt::watch_ending()?;
     let mount = volume::mount_at(volume::root(volume)?, volume, secret, target, options)?;
     daemon::unmount_on_signals(signals, mount.unmounter())?;
     mounted()?;

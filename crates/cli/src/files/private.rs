@@ -1,7 +1,7 @@
 //! `bywash run --files`: a volume that one program sees, and what it starts, in the place of its ciphertext.
 
 use super::keys::KeyArgs;
-use super::{daemon, volume};
+use super::{daemon, stored, volume};
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use crate::terminal::say;
@@ -38,21 +38,25 @@ pub(crate) fn enter(folder: &Path, keys: &KeyArgs) -> Result<Private, Failure> {
 
 impl Private {
     /// Unmounts it, after the program has ended; all is then on the disk.
-    pub(crate) fn leave(self) {
-        let folder = self.folder.shown();
-        let failed = |error: std::io::Error| say!("bywash: --files {folder}: {error}; `bywash fsck` says whether all is well");
+    ///
+    /// # Errors
+    /// [`Exit::Failed`] if something that was written is lost.
+    pub(crate) fn leave(self) -> Result<(), Failure> {
+        let lost = |error: std::io::Error| stored::lost(&self.folder, &error);
         // We stand in it too, perhaps.
         let _ = std::env::set_current_dir("/");
+        stored::store(&self.folder, || self.unmounter.store());
         match self.unmounter.unmount() {
             Ok(()) => match self.thread.join() {
-                Ok(served) => served.unwrap_or_else(failed),
-                Err(_) => say!("bywash: --files {folder}: a thread ended early; `bywash fsck` says whether all is well"),
+                Ok(served) => served.map_err(lost),
+                Err(_) => Err(lost(std::io::Error::other("a thread ended early"))),
             },
             Err(error) if error.kind() == ErrorKind::ResourceBusy => {
+                let folder = self.folder.shown();
                 say!("bywash: note: programs that the command left behind still used {folder}; they cannot any more");
-                self.unmounter.detach().unwrap_or_else(failed);
+                self.unmounter.detach().map_err(lost)
             }
-            Err(error) => failed(error),
+            Err(error) => Err(lost(error)),
         }
     }
 }

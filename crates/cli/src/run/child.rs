@@ -26,8 +26,7 @@ pub(crate) fn run_with(command: &mut Command, started: impl FnOnce(bool) -> Resu
     // must reach the child ignored, which catching it would undo: so that is caught afterwards.
     let is_ignored = interrupt::ignored();
     let (late, early): (Vec<i32>, Vec<i32>) = FORWARDED.iter().partition(|&&signal| is_ignored(signal));
-    let unwatched = |error| Failure::new(Exit::RunFailed, format!("cannot watch for signals: {error}; see ulimit -n"));
-    let mut signals = SignalsInfo::<WithOrigin>::new(early).map_err(unwatched)?;
+    let mut signals = SignalsInfo::<WithOrigin>::new(early).map_err(|error| interrupt::unwatched(&error).exiting(Exit::RunFailed))?;
     interrupt::take_over(&FORWARDED);
     let handle = signals.handle();
 

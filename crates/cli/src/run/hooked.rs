@@ -4,11 +4,12 @@ use super::supervised::wait;
 use super::{Plan, child};
 use crate::failure::{Exit, Failure};
 use crate::files::hooked::Opened;
+use crate::files::stored;
 use crate::terminal::say;
 use bywash_hook::{Error, Hook, Tell};
 use std::process::Command;
 
-/// Runs the command to its end, and on until the last of its processes has ended; all that they wrote is on the disk then.
+/// Runs the command to its end, and on until the last of its processes has ended; all that they wrote is on the disk then, or it is an error.
 pub(super) fn run(command: &mut Command, plan: &Plan, opened: Opened) -> Result<u8, Failure> {
     let before = |error: Error| Failure::new(Exit::RunFailed, error.to_string());
     let hook = Hook::prepare(command).map_err(before)?;
@@ -23,10 +24,8 @@ pub(super) fn run(command: &mut Command, plan: &Plan, opened: Opened) -> Result<
         hook.why().map_or(Ok(()), |error| Err(before(error)))
     });
     let waited = hooked.as_ref().map_or(Ok(()), |hooked| wait(|at_most| hooked.wait_for(at_most), plan.quiet));
+    stored::store(&opened.folder, || volume.store());
     let ended = hooked.map_or_else(|| volume.end(), bywash_hook::Hooked::finish);
-    if let Err(error) = ended {
-        say!("bywash: --files {}: {error}; `bywash fsck` says whether all is well", opened.folder.display());
-    }
-    waited?;
-    status
+    let ended = ended.map_err(|error| stored::lost(&opened.folder, &error));
+    waited.and(ended).and(status)
 }

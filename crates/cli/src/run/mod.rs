@@ -15,6 +15,7 @@ pub(crate) mod workspace;
 use crate::doctor;
 use crate::failure::{Exit, Failure};
 use crate::files::hooked::{FilesBy, Opened, open};
+use crate::files::private::{self, Private};
 use crate::openssl_conf::{ProviderEntry, generate, user_conf};
 use crate::provider;
 use crate::serve::Policy;
@@ -198,7 +199,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // First of all: there must be no thread yet.
     let by = |how: FilesBy| files.as_deref().filter(|_| *files_by == how);
     let before = |failure: Failure| Failure { exit: Exit::RunFailed, ..failure };
-    let private = by(FilesBy::Mount).map(|files| crate::files::private::enter(files, keys)).transpose().map_err(before)?;
+    let entered = by(FilesBy::Mount).map(|files| private::enter(files, keys)).transpose().map_err(before)?;
     let opened = by(FilesBy::Hook).map(|files| open(files, keys)).transpose().map_err(before)?;
     let plan = Plan {
         route: *route,
@@ -220,10 +221,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         command: command.clone(),
     };
     let outcome = execute_on(&plan, opened);
-    if let Some(private) = private {
-        private.leave();
+    let left = entered.map_or(Ok(()), Private::leave);
+    match (outcome, left) {
+        (Err(failure), Err(lost)) => {
+            say!("bywash: {lost}");
+            Err(failure)
+        }
+        (outcome, left) => left.and(outcome),
     }
-    outcome
 }
 
 /// Runs a program as planned; gives its status.

@@ -2,6 +2,7 @@
 
 use super::{Plan, child};
 use crate::failure::{Exit, Failure};
+use crate::interrupt;
 use crate::run::host::Host;
 use crate::terminal::say;
 use bywash_client::Clients;
@@ -45,8 +46,7 @@ pub(super) fn wait(wait_for: impl Fn(Duration) -> bool, quiet: bool) -> Result<(
     }
     let told = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&told))
-            .map_err(|error| Failure::new(Exit::RunFailed, format!("cannot watch for signals: {error}; see ulimit -n")))?;
+        signal_hook::flag::register(signal, Arc::clone(&told)).map_err(|error| interrupt::unwatched(&error).exiting(Exit::RunFailed))?;
     }
     if !quiet {
         say!(

@@ -154,6 +154,14 @@ impl Direct {
         self.device
     }
 
+    /// Returns when all that is closed is on the disk; nothing is lost where that cannot be.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn store(&self) -> io::Result<()> {
+        self.sync_folder(ROOT_INO)
+    }
+
     /// Everything goes to the disk. Nothing may be open any more.
     ///
     /// # Errors

@@ -74,10 +74,16 @@ impl Unmounter {
     /// # Errors
     /// Those of [`store`]; `ResourceBusy` if it is in use.
     pub fn store_and_unmount(&self) -> io::Result<()> {
-        if let Some(point) = self.point.upgrade().filter(|point| point.is_on_top()) {
-            store(&point.target)?;
-        }
+        self.store()?;
         self.unmount()
+    }
+
+    /// Returns when all that is closed is on the disk; nothing is lost where that cannot be.
+    ///
+    /// # Errors
+    /// Those of [`store`].
+    pub fn store(&self) -> io::Result<()> {
+        self.point.upgrade().filter(|point| point.is_on_top()).map_or(Ok(()), |point| store(&point.target).map(drop))
     }
 
     /// Takes it away although it is in use, and settles every file: whoever still has one open can do nothing more with it once this process ends.
@@ -101,7 +107,11 @@ impl Unmounter {
             } else if since.elapsed() >= idle {
                 match self.store_and_unmount() {
                     Ok(()) => return,
-                    Err(error) if error.kind() == io::ErrorKind::ResourceBusy => tracing::debug!("idle, and not unmounted: {error}"),
+                    Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                        tracing::debug!("idle, and not unmounted: {error}");
+                        // All is stored: what cannot be next time is told again.
+                        said = None;
+                    }
                     Err(error) => {
                         let why = Some(error.to_string());
                         if said != why {
