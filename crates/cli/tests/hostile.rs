@@ -101,6 +101,52 @@ fn a_folder_that_may_be_gone_through_and_not_read_will_do() {
     assert_eq!(stdout(&opened), "text", "{}", stderr(&opened));
 }
 
+/// Where results are, what is called so would pass for a journal, or be in the way of one.
+#[test]
+fn no_link_or_folder_becomes_a_journal() {
+    let journal = ".bywash-journal-0123456789abcdef0123456789abcdef";
+    let place = Place::new();
+    place.write("theirs/file", b"text");
+    symlink("file", place.at("theirs").join(journal)).unwrap();
+    place.write("theirs/inner/.bywash-unfinished-1-2/file", b"text");
+    let said = place.refused(&["encrypt", "-R", "-o", "ours", "theirs"], 1, "so rename it");
+    for name in [journal, "inner/.bywash-unfinished-1-2"] {
+        assert!(stderr(&said).contains(&format!("theirs/{name}: ")), "{}", stderr(&said));
+        assert!(place.at("ours").join(name).symlink_metadata().is_err());
+    }
+    assert!(place.at("ours/file.bywash").exists() && place.at("ours/inner").is_dir(), "the others are done");
+    // Beside their sources results put nothing there that was not.
+    succeed(&mut place.bywash(&["encrypt", "-R", "theirs"]));
+    assert!(place.at("theirs/inner/.bywash-unfinished-1-2/file.bywash").exists());
+}
+
+#[test]
+fn a_link_to_a_key_is_not_led_elsewhere() {
+    let place = Place::new();
+    fs::create_dir_all(place.at("ours")).unwrap();
+    fs::create_dir_all(place.at("theirs")).unwrap();
+    symlink("../key", place.at("ours/key")).unwrap();
+    symlink("evil", place.at("theirs/key")).unwrap();
+    for option in ["--update", "--force"] {
+        let mut run = support::bywash();
+        run.current_dir(place.folder.path()).args(["encrypt", option, "-R", "-k", "ours/key", "-o", "ours", "theirs"]);
+        support::refused(&mut run, 2, "one of the keys");
+    }
+    assert_eq!(fs::read_link(place.at("ours/key")).unwrap(), Path::new("../key"));
+}
+
+#[test]
+fn what_is_in_the_way_of_a_folder_is_not_to_be_forced() {
+    let place = Place::new();
+    place.write("tree/file", b"text");
+    place.write("out", b"mine");
+    let said = place.refused(&["encrypt", "-R", "-o", "out", "tree"], 1, "a folder is to be there, and something else is");
+    assert!(!stderr(&said).contains("--force"), "{}", stderr(&said));
+    fs::create_dir_all(place.at("folder/file.bywash")).unwrap();
+    let said = place.refused(&["encrypt", "-R", "-o", "folder", "tree"], 1, "no regular file, which no result replaces");
+    assert!(!stderr(&said).contains("--force"), "{}", stderr(&said));
+}
+
 #[test]
 fn a_key_is_never_replaced_by_what_it_opens() {
     let place = Place::new();

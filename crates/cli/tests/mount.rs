@@ -98,13 +98,15 @@ fn files_in_a_volume_are_encrypted_and_decrypted() {
         assert_eq!(fs::read_dir(place.at("plain")).unwrap().count(), 1);
         // Another key for the volume leaves alone what is written in it, and takes what another run left of its own.
         fs::write(place.at("plain/.bywash-unfinished-1-2"), "being written").unwrap();
-        fs::copy(place.at("vault/bywash.volume"), place.at("vault/.bywash-unfinished-3-4")).unwrap();
+        fs::copy(place.at("vault/bywash.volume"), place.at("vault/.bywash-unfinished-key-3-4")).unwrap();
         succeed(&mut place.bywash(&["rekey", "-k", "key", "--add", "--new-key-file", "other", "vault"]));
         assert_eq!(fs::read_to_string(place.at("plain/.bywash-unfinished-1-2")).unwrap(), "being written");
-        assert!(!place.at("vault/.bywash-unfinished-3-4").exists());
+        assert!(!place.at("vault/.bywash-unfinished-key-3-4").exists());
         fs::remove_file(place.at("plain/.bywash-unfinished-1-2")).unwrap();
-        let refused = fs::write(place.at("plain/.bywash-folder"), "").is_err();
-        assert_eq!(refused, !options.is_empty(), "what the volume itself has is not to be had");
+        for own in ["plain/.bywash-folder", "plain/.bywash-unfinished-key-5-6"] {
+            let refused = fs::write(place.at(own), "").is_err();
+            assert_eq!(refused, !options.is_empty(), "{own}: what the volume itself has is not to be had");
+        }
         place.umount();
         succeed(&mut place.bywash(&["fsck", "-k", "key", "vault"]));
     }

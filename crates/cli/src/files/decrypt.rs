@@ -5,13 +5,12 @@ use super::fsck::how_much;
 use super::keys::KeyArgs;
 use super::tree::{Plan, Way, check_paths, refuse_to_replace};
 use super::work::{Job, Journal, Outcome, Ready, WorkArgs, WriteArgs};
-use super::{client, failure, failure_between, io_failure, is_other, stream};
+use super::{client, failure, failure_between, io_failure, is_no_file, is_other, left_a_journal, lock_and_look, stream};
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use crate::terminal::{bytes, say};
 use bywash_client::Client;
-use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
-use bywash_files::place::{Draft, Spot, complete, copy_metadata, open_regular, sync_folder_of};
+use bywash_files::place::{Draft, Replaces, Spot, complete, copy_metadata, open_regular, sync_folder_of};
 use bywash_files::{Container, Error, Header, Keyring, NonceSource, Sealer, Whole, fsck};
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
@@ -89,10 +88,8 @@ impl Run<'_> {
         }
         let mut plan = Plan::new(&args.paths, Way::Decrypt, args.recursive, args.output.as_deref())?;
         if args.writes.replaces() {
-            let targets = plan
-                .items
-                .iter()
-                .flat_map(|item| [item.target.clone(), salvaged(&item.target)].into_iter().take(1 + usize::from(args.salvage)));
+            let targets = plan.items.iter().filter(|_| args.salvage).map(|item| salvaged(&item.target));
+            let targets = targets.chain(plan.targets().map(Path::to_owned));
             refuse_to_replace(targets, &args.keys.secret_files())?;
         }
         if args.salvage {
@@ -103,7 +100,7 @@ impl Run<'_> {
                 return Err(Failure::new(Exit::Usage, format!("{source}: {}: {why}", saved.shown())));
             }
         }
-        plan.make_folders_and_links(args.writes.replaces())?;
+        plan.make_folders_and_links(if args.writes.replaces() { Replaces::All } else { Replaces::Nothing })?;
         args.work.run(&plan, Some(args.writes), |job| self.file(job))
     }
 
@@ -157,8 +154,7 @@ impl Run<'_> {
         let (source, metadata) = open_regular(item.source_spot(), item.is_named()).map_err(|error| io_failure(path, &error))?;
         let header = Header::read(&source).map_err(failed)?;
         if lock_and_look(&source, item.source_spot(), &header).map_err(failed)?.is_some() {
-            let why = "its writer was interrupted and left a journal; run `bywash fsck --recover` first";
-            return Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.shown())));
+            return Err(left_a_journal(path));
         }
         let keys = self.keyring.open(&header).map_err(failed)?;
         let spot = Spot { path: &saved, ..item.target_spot() };
@@ -203,7 +199,10 @@ impl Run<'_> {
         let failed = |error: &Error| failure(&item.source, error);
         // Who has no key for it is told so, whatever is there.
         let keys = self.keyring.open(header).map_err(|error| failed(&error))?;
-        if !there.is_file() || !is_of(header, &read, there) {
+        if !there.is_file() {
+            return Err(is_no_file(&item.target));
+        }
+        if !is_of(header, &read, there) {
             return Err(is_other(&item.target));
         }
         if !self.args.writes.verifies() {
@@ -252,13 +251,6 @@ impl Run<'_> {
         complete(&source, metadata, &draft.file, verifies, is_same)?;
         Ok((len, None))
     }
-}
-
-/// Keeps writers away from a file, and then, so that none makes it in between, looks for the journal of one that was interrupted.
-fn lock_and_look(source: &File, spot: Spot<'_>, header: &Header) -> Result<Option<FolderJournals>, Error> {
-    Disk::lock(source, Access::Read)?;
-    let journals = FolderJournals::beside(spot)?;
-    Ok(journals.find(header.salt())?.map(|_| journals))
 }
 
 /// Whether an error is the source's, so that other parts of it may be good.

@@ -4,12 +4,12 @@ use super::engines::EngineArgs;
 use super::keys::{LockArgs, Locks};
 use super::tree::{Plan, Way, check_paths, refuse_to_replace};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
-use super::{client, failure, failure_between, io_failure, is_other, stream};
+use super::{client, failure, failure_between, io_failure, is_no_file, is_other, left_a_journal, lock_and_look, stream};
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use bywash_client::Client;
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
-use bywash_files::place::{Draft, complete, open_regular};
+use bywash_files::place::{Draft, Replaces, complete, open_regular};
 use bywash_files::slot::{Slot, SlotKind};
 use bywash_files::{Aead, Error, FileKeys, Header, NonceSource, Sealer, Whole, geometry, new_file};
 use std::fs::{File, Metadata};
@@ -108,10 +108,15 @@ impl Run<'_> {
         if args.writes.removes() {
             plan.spare(&keys, &self.made_for.recipients)?;
         }
-        if args.writes.replaces() {
-            refuse_to_replace(plan.items.iter().map(|item| item.target.clone()), &keys)?;
+        let replaces = match args.writes.replaces() {
+            true => Replaces::All,
+            false if args.update => Replaces::Older,
+            false => Replaces::Nothing,
+        };
+        if replaces != Replaces::Nothing {
+            refuse_to_replace(plan.targets(), &keys)?;
         }
-        plan.make_folders_and_links(args.update || args.writes.replaces())?;
+        plan.make_folders_and_links(replaces)?;
         args.work.run(&plan, Some(args.writes), |job| self.file(job))
     }
 
@@ -176,7 +181,10 @@ impl Run<'_> {
         let (target, updates) = (&job.item.target, self.args.update);
         let refused = |why: &str| Err(Failure::failed(format!("{} is there already, {why}; --force does it anew", target.shown())));
         let has_time = (there.mtime(), there.mtime_nsec()) == (read.mtime(), read.mtime_nsec());
-        if !there.is_file() || (!has_time && !updates) {
+        if !there.is_file() {
+            return Err(is_no_file(target));
+        }
+        if !has_time && !updates {
             return Err(is_other(target));
         }
         let (file, found) = open_regular(job.item.target_spot(), false).map_err(|error| io_failure(target, &error))?;
@@ -207,6 +215,9 @@ impl Run<'_> {
         if !self.args.writes.verifies() {
             return Ok(Outcome::WasDone { bytes });
         }
+        if lock_and_look(&file, job.item.target_spot(), &header).map_err(|error| failure(target, &error))?.is_some() {
+            return Err(left_a_journal(target));
+        }
         let sealer = self.sealer(header.aead(), keys);
         let is_same = Whole::new(&sealer, &header, job.threads(bytes), job.progress).is_text_of(&file, &source);
         match is_same.map_err(|error| failure(target, &error))? {
@@ -228,8 +239,7 @@ impl Run<'_> {
         let (item, failed) = (job.item, |error: std::io::Error| io_failure(&job.item.target, &error));
         Disk::lock(&replaced, Access::Write).map_err(failed)?;
         if FolderJournals::beside(item.target_spot()).and_then(|journals| journals.find(salt)).map_err(failed)?.is_some() {
-            let why = "its writer was interrupted and left a journal; run `bywash fsck --recover` first";
-            return Err(Failure::failed(format!("{}: {why}", item.target.shown())));
+            return Err(left_a_journal(&item.target));
         }
         let draft = Draft::new(item.target_spot()).map_err(failed)?;
         self.seal(job, source, &read, &draft).map_err(|error| failure_between(&item.source, &item.target, &error))?;

@@ -10,7 +10,7 @@ use crate::shown::Shown;
 use bywash_files::Recipient;
 use bywash_files::disk::is_journal;
 use bywash_files::leftover::{Leftover, is_unfinished};
-use bywash_files::place::{Spot, copy_link, copy_metadata, folder_of, make_folder, open_folder};
+use bywash_files::place::{Replaces, Spot, copy_link, copy_metadata, folder_of, make_folder, not_a_folder, open_folder};
 use bywash_mount::VOLUME_FILE;
 use bywash_mount::volume::is_volume;
 use std::collections::{HashMap, HashSet};
@@ -105,10 +105,13 @@ pub(super) struct Plan {
     obstacles: Vec<(PathBuf, io::Error)>,
     /// Folders of sources and of results, outer ones first.
     folders: Vec<Twin>,
+    /// Links and folders that are not made again, for where results are only unfinished files and journals are called so.
+    misnamed: Vec<PathBuf>,
     /// Those of results that were there and were named: they stay as they are.
     kept: Vec<PathBuf>,
-    /// Links to be made again.
+    /// Links to be made again, and how many were.
     links: Vec<Twin>,
+    links_made: usize,
     /// What runs have left unfinished where this one removes that, each with the folder that the user named.
     unfinished: Vec<(PathBuf, Arc<Path>)>,
     /// Folders with the key of a volume and not its identity, in which there is more than files of ours.
@@ -231,8 +234,12 @@ impl Plan {
             (met.folder.clone(), Failure::failed(format!("{}: {why}; {}", met.folder.shown(), met.way_out)))
         });
         let suspects = self.suspects.iter().map(|folder| (folder.clone(), volume::suspect(folder)));
+        let misnamed = self.misnamed.iter().map(|path| {
+            let why = "only unfinished files and journals of ours are called so where results are; it was left out with what is in it, so rename it";
+            (path.clone(), Failure::failed(format!("{}: {why}", path.shown())))
+        });
         let obstacles = self.obstacles.iter().map(|(path, error)| (path.clone(), io_failure(path, error)));
-        volumes.chain(suspects).chain(obstacles)
+        volumes.chain(suspects).chain(misnamed).chain(obstacles)
     }
 
     /// What was named twice is looked at once.
@@ -266,7 +273,7 @@ impl Plan {
     ///
     /// # Errors
     /// If a folder that was named cannot be made.
-    pub(super) fn make_folders_and_links(&mut self, replaces: bool) -> Result<(), Failure> {
+    pub(super) fn make_folders_and_links(&mut self, replaces: Replaces) -> Result<(), Failure> {
         let mut made_in = None;
         for folder in &self.folders {
             if *folder.to != *folder.named[1] {
@@ -279,19 +286,28 @@ impl Plan {
             } else {
                 // What is in it is nobody's business before it is there; what its source's mode is it gets at the end, since that may forbid to write.
                 let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder.to);
-                made.map_err(|error| io_failure(&folder.to, &error))?;
+                made.map_err(|error| match error.kind() {
+                    io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => io_failure(&folder.to, &not_a_folder()),
+                    _ => io_failure(&folder.to, &error),
+                })?;
                 made_in = Some(folder);
             }
         }
         for link in &self.links {
-            if let Err(error) = copy_link(link.source_spot(), link.target_spot(), replaces) {
-                self.obstacles.push((link.to.clone(), error));
+            match copy_link(link.source_spot(), link.target_spot(), replaces) {
+                Ok(()) => self.links_made += 1,
+                Err(error) => self.obstacles.push((link.to.clone(), error)),
             }
         }
         // A file that is there for good needs its folders to be. One call for all of them, as for batches of files.
         let Some(folder) = made_in else { return Ok(()) };
         let synced = open_folder(&folder.to, Some(&folder.named[1])).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
         synced.map_err(|error| io_failure(&folder.to, &error))
+    }
+
+    /// Where something of this plan is put: what is there may be replaced.
+    pub(super) fn targets(&self) -> impl Iterator<Item = &Path> {
+        self.items.iter().map(|item| &*item.target).chain(self.links.iter().map(|link| &*link.to))
     }
 
     /// Gives the folders of results what their sources have, owner, mode, times and extended attributes, inner ones first.
@@ -319,13 +335,18 @@ impl Plan {
 
     /// Removes what runs that were killed have left where this one writes, and where it was met; not what is named.
     pub(super) fn remove_leftovers(&self) -> Vec<Leftover> {
-        let mut named: HashSet<_> = self.items.iter().filter(|item| item.is_named()).filter_map(|item| identity(&item.source)).collect();
-        self.items.iter().for_each(|item| named.extend(volume::others_drafts(&item.target)));
+        let named: HashSet<_> = self.items.iter().filter(|item| item.is_named()).filter_map(|item| identity(&item.source)).collect();
         let found = self.unfinished.iter().map(|(path, named)| Spot { path, below: Some(named) });
         let mut seen = HashSet::new();
-        let folders = found.chain(self.items.iter().map(Item::target_spot)).filter(|spot| seen.insert(folder_of(spot.path)));
+        let folders =
+            found.chain(self.items.iter().map(Item::target_spot)).filter(|spot| seen.insert((folder_of(spot.path), spot.is_of_key())));
         // What keeps a folder from being read keeps its files from being written, and is said there.
         folders.filter_map(|spot| Leftover::remove_all(spot, &named).ok()).flatten().collect()
+    }
+
+    /// How many links are there again, beside files.
+    pub(super) fn links_made(&self) -> usize {
+        self.links_made
     }
 
     /// What was passed over, but for what this run has removed.
@@ -360,7 +381,10 @@ impl Plan {
     fn entry(&mut self, entry: &DirEntry, target: &Path, walk: &Walk) -> io::Result<()> {
         let (path, kind) = (entry.path(), entry.file_type()?);
         let beside = target.join(entry.file_name());
-        if kind.is_dir() {
+        let is_made_again = walk.is_elsewhere && (kind.is_dir() || kind.is_symlink());
+        if is_made_again && (is_unfinished(&entry.file_name()) || is_journal(&entry.file_name())) {
+            self.misnamed.push(path);
+        } else if kind.is_dir() {
             // What is being written is not read again.
             if walk.output.is_none() || identity(&path) != walk.output {
                 self.folder(&path, &beside, walk);
@@ -378,18 +402,16 @@ impl Plan {
                 }
                 Err(_) => self.passed_over.push((path, "there is no name for its result")),
             }
+        } else if kind.is_symlink() && walk.is_elsewhere {
+            self.links.push(walk.twin(&path, &beside));
         } else {
             let why = match () {
-                () if kind.is_symlink() && walk.is_elsewhere => "a symbolic link, made again",
                 () if kind.is_symlink() => "a symbolic link",
                 () if !kind.is_file() => "a device, pipe or socket",
                 () if is_unfinished(&entry.file_name()) => LEFT_UNFINISHED,
                 () if walk.way == Way::Encrypt => "encrypted already, by its name",
                 () => "not encrypted, by its name",
             };
-            if kind.is_symlink() && walk.is_elsewhere {
-                self.links.push(walk.twin(&path, &beside));
-            }
             self.passed_over.push((path, why));
         }
         Ok(())
@@ -456,12 +478,12 @@ fn target_of(
 }
 
 /// What opens other files is not replaced by a result.
-pub(super) fn refuse_to_replace(mut targets: impl Iterator<Item = PathBuf>, keys: &[PathBuf]) -> Result<(), Failure> {
+pub(super) fn refuse_to_replace<T: AsRef<Path>>(mut targets: impl Iterator<Item = T>, keys: &[PathBuf]) -> Result<(), Failure> {
     let keys: HashSet<_> = keys.iter().filter_map(|path| identity(path)).collect();
-    let replaced = targets.find(|target| identity(target).is_some_and(|identity| keys.contains(&identity)));
+    let replaced = targets.find(|target| identity(target.as_ref()).is_some_and(|identity| keys.contains(&identity)));
     replaced.map_or(Ok(()), |path| {
         let why = "it is one of the keys given, and would be replaced by a result; nothing was done, choose another place with -o";
-        Err(Failure::new(Exit::Usage, format!("{}: {why}", path.shown())))
+        Err(Failure::new(Exit::Usage, format!("{}: {why}", path.as_ref().shown())))
     })
 }
 

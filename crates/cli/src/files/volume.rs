@@ -7,14 +7,14 @@ use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use bywash_client::Client;
 use bywash_core::SecretBytes;
-use bywash_files::leftover::{Identity, Leftover, is_unfinished};
-use bywash_files::place::{Draft, copy_metadata, folder_of, open_locked, open_regular, sync_folder_of};
-use bywash_files::{Header, Keyring};
+use bywash_files::Keyring;
+use bywash_files::leftover::{GOCRYPTFS_FILE, Leftover, is_key_file, is_unfinished};
+use bywash_files::place::{Draft, copy_metadata, open_locked, open_regular, sync_folder_of};
 use bywash_mount::format::Format;
 use bywash_mount::gocryptfs::{self, Config, Gocryptfs, config::CONFIG_BYTES_MAX};
 use bywash_mount::native::{FOLDER_FILE, JOURNALS};
 use bywash_mount::volume::{is_volume, is_whole_volume};
-use bywash_mount::{MountOptions, Mounted, Native, VOLUME_FILE, Volume, mount};
+use bywash_mount::{MountOptions, Mounted, Native, Volume, mount};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -24,8 +24,6 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What makes a folder a volume of gocryptfs.
-const GOCRYPTFS: &str = "gocryptfs.conf";
 /// The identity of a folder in one.
 const GOCRYPTFS_FOLDER: &str = "gocryptfs.diriv";
 
@@ -41,7 +39,7 @@ pub(super) fn secret(folder: &Path, keys: &KeyArgs) -> Result<SecretBytes, Failu
 
 /// Whether a folder is a volume of gocryptfs.
 pub(super) fn is_gocryptfs(folder: &Path) -> bool {
-    !is_volume(folder) && folder.join(GOCRYPTFS).is_file()
+    !is_volume(folder) && folder.join(GOCRYPTFS_FILE).is_file()
 }
 
 /// Whether a folder is a volume, and not one that a copy of the file with a volume's key was put into. A volume of gocryptfs in which names are sealed has its root's identity as well.
@@ -57,24 +55,12 @@ pub(super) fn has_key(folder: &Path) -> bool {
 
 /// Whether a file is that, or one that such files are left as.
 pub(super) fn is_part(name: &OsStr) -> bool {
-    name == GOCRYPTFS || name == VOLUME_FILE || is_unfinished(name)
+    is_key_file(name) || is_unfinished(name)
 }
 
 /// Whether a folder is one within a volume.
 pub(super) fn is_folder_of_one(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == JOURNALS) || folder.join(GOCRYPTFS_FOLDER).is_file() || folder.join(FOLDER_FILE).is_file()
-}
-
-/// Beside a volume's file, what is called like a file that was left unfinished and is none of its own: names in a volume may be plain, and somebody at work on a file in it.
-pub(super) fn others_drafts(path: &Path) -> Vec<Identity> {
-    let salt = |path: &Path| open_regular(path, false).ok().and_then(|(file, found)| Some((*Header::read(file).ok()?.salt(), found)));
-    let (true, Ok(entries)) = (path.file_name().is_some_and(|name| name == VOLUME_FILE), folder_of(path).read_dir()) else {
-        return Vec::new();
-    };
-    let own = salt(path).map(|(salt, _)| salt);
-    let unfinished = entries.flatten().filter(|entry| is_unfinished(&entry.file_name()));
-    let others = unfinished.filter(|entry| own.is_none() || salt(&entry.path()).map(|(salt, _)| salt) != own);
-    others.filter_map(|entry| entry.metadata().ok()).map(|found| (found.dev(), found.ino())).collect()
 }
 
 /// What is said of a folder with a volume's key, but not its identity, and with more in it than files of ours.
@@ -104,7 +90,7 @@ pub(super) fn config(folder: &Path) -> Result<Config, Failure> {
 /// Gives a volume of gocryptfs another passphrase; the file that has it. Nothing but this file has the volume's key, so what takes its place is tried first, and replaces nothing but what was
 /// read.
 pub(super) fn exchange_passphrase(folder: &Path, old: &[u8], new: &[u8], client: &Client) -> Result<PathBuf, Failure> {
-    let path = folder.join(GOCRYPTFS);
+    let path = folder.join(GOCRYPTFS_FILE);
     let failed = |error: io::Error| io_failure(&path, &error);
     let draft = Draft::new(&path).map_err(failed)?;
     if path.is_symlink() {
@@ -133,11 +119,8 @@ pub(super) fn exchange_passphrase(folder: &Path, old: &[u8], new: &[u8], client:
     Ok(path)
 }
 
-/// Removes what a run that was killed has left beside gocryptfs' key: copies that other passphrases open. Where names are plain it may be somebody's who is at work in a mount.
+/// Removes what a run that was killed has left beside gocryptfs' key: copies that other passphrases open.
 pub(super) fn remove_leftovers(config: &Path) -> Result<(), Failure> {
-    if self::config(folder_of(config))?.has_plain_names() {
-        return Ok(());
-    }
     let left = Leftover::remove_all(config, &HashSet::new()).map_err(|error| io_failure(config, &error))?;
     told(left).pop().map_or(Ok(()), |(_, failure)| Err(failure))
 }
@@ -149,7 +132,7 @@ pub(super) fn several_names(path: &Path) -> Failure {
 }
 
 fn read_config(folder: &Path) -> Result<(PathBuf, Vec<u8>), Failure> {
-    let path = folder.join(GOCRYPTFS);
+    let path = folder.join(GOCRYPTFS_FILE);
     let read = open_regular(&path, true).and_then(|(file, _)| contents(&file));
     read.map(|bytes| (path.clone(), bytes)).map_err(|error| io_failure(&path, &error))
 }

@@ -269,6 +269,7 @@ impl WorkArgs {
             let files: Vec<_> = lines.iter().map(Line::to_json).collect();
             let whole = json!({
                 "files": files,
+                "links": plan.links_made(),
                 "passed_over": passed_over.len(),
                 "passed_over_files": passed_over.iter().map(|(path, why)| json!({ "path": path.to_string_lossy(), "why": why })).collect::<Vec<_>>(),
                 "failed": failed,
@@ -283,13 +284,14 @@ impl WorkArgs {
             let kept =
                 format!("{} was there already{verified} and is kept (--force does it anew, with the keys given now)", target.shown());
             say!("{kept}");
-        } else if lines.len() > 1 || not_begun > 0 || !passed_over.is_empty() {
+        } else if lines.len() > 1 || not_begun > 0 || !passed_over.is_empty() || plan.links_made() > 0 {
             let done: u64 = lines.iter().map(|line| line.bytes).sum();
             let before = lines.iter().filter(|line| line.status == "done before").count();
             let mut parts = vec![format!("{}, {}", counted((lines.len() - failed) as u64, "file"), bytes(done))];
             let verified = if verifies { ", and verified" } else { "" };
             parts.extend((before > 0).then(|| format!("{before} of them done before{verified}")));
-            let passed_over = passed_over.len();
+            let (links, passed_over) = (plan.links_made(), passed_over.len());
+            parts.extend((links > 0).then(|| format!("{} kept as such", counted(links as u64, "link"))));
             let names = if self.verbose { "" } else { "; -v names them" };
             parts.extend((passed_over > 0).then(|| format!("{passed_over} passed over (links, devices, other names{names})")));
             parts.extend((failed > 0).then(|| format!("{failed} failed")));

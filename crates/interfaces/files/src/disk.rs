@@ -273,7 +273,7 @@ impl Journals for FolderJournals {
         match opened {
             Ok(file) => Ok(Some(Arc::new(file))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => Err(io::Error::new(error.kind(), format!("its journal, {}: {error}", self.path.join(name).display()))),
         }
     }
 

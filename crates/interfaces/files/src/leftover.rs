@@ -14,6 +14,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What unfinished files are called where they must have a name, with the numbers of the process and of the file behind it.
 pub(crate) const UNFINISHED: &str = ".bywash-unfinished-";
+/// The same of a [file with a volume's key](is_key_file). In a volume whose names stay as they are no program can call a file so, while it may well be at work on one that is unfinished.
+pub(crate) const UNFINISHED_KEY: &str = ".bywash-unfinished-key-";
+/// The file in a volume's folder that makes it one, and has its key.
+pub const VOLUME_FILE: &str = "bywash.volume";
+/// The same of gocryptfs.
+pub const GOCRYPTFS_FILE: &str = "gocryptfs.conf";
 /// Where locks may not be seen by all who are at work, what nobody has written to for so long is nobody's.
 const FORGOTTEN: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -30,7 +36,7 @@ pub struct Leftover {
 }
 
 impl Leftover {
-    /// Removes those in the folder of `spot` that are this user's, all of them if that is root, but for those to be spared. On file systems that others may use from elsewhere without seeing our
+    /// Removes those in the folder of `spot` that are this user's, all of them if that is root, but for those to be spared: of files with a volume's key if that is one, or of all others. On file systems that others may use from elsewhere without seeing our
     /// locks, only what nobody has written to for a day is.
     ///
     /// # Errors
@@ -38,10 +44,12 @@ impl Leftover {
     pub fn remove_all<'a>(spot: impl Into<Spot<'a>>, spared: &HashSet<Identity>) -> io::Result<Vec<Self>> {
         let spot = spot.into();
         let (folder, mut found) = (spot.folder()?, Vec::new());
+        let is_of_key = spot.is_of_key();
         for entry in rustix::fs::Dir::read_from(&folder)? {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if is_unfinished(name)
+                && is_unfinished_key(name) == is_of_key
                 && let Some(removed) = remove_if_left(&folder, name, spared).transpose()
             {
                 found.push(Self { path: folder_of(spot.path).join(name), removed });
@@ -51,9 +59,24 @@ impl Leftover {
     }
 }
 
+/// Whether that is what a file with a volume's key is called.
+pub fn is_key_file(name: &OsStr) -> bool {
+    name == VOLUME_FILE || name == GOCRYPTFS_FILE
+}
+
 /// Whether that is what unfinished files are called.
 pub fn is_unfinished(name: &OsStr) -> bool {
-    let numbers = name.as_bytes().strip_prefix(UNFINISHED.as_bytes());
+    ends_in_numbers(name, UNFINISHED) || is_unfinished_key(name)
+}
+
+/// Whether that is what unfinished ones with a volume's key are called.
+pub fn is_unfinished_key(name: &OsStr) -> bool {
+    ends_in_numbers(name, UNFINISHED_KEY)
+}
+
+/// Whether a name is a prefix and two numbers.
+fn ends_in_numbers(name: &OsStr, prefix: &str) -> bool {
+    let numbers = name.as_bytes().strip_prefix(prefix.as_bytes());
     let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
     numbers
         .and_then(|numbers| std::str::from_utf8(numbers).ok()?.split_once('-'))
@@ -135,8 +158,25 @@ mod tests {
             (".bywash-unfinished-1-2-3", false),
             (".bywash-unfinished-thesis.pdf", false),
             ("bywash-unfinished-1-0", false),
+            (".bywash-unfinished-key-1-0", true),
+            (".bywash-unfinished-key-1", false),
         ] {
             assert_eq!(is_unfinished(OsStr::new(name)), is, "{name}");
+            assert_eq!(is_unfinished_key(OsStr::new(name)), is && name.contains("key"), "{name}");
         }
+    }
+
+    #[test]
+    fn what_is_left_of_a_volumes_key_is_told_from_what_is_left_of_files() {
+        let place = tempfile::tempdir().unwrap();
+        let left = [".bywash-unfinished-1-0", ".bywash-unfinished-key-1-0"].map(|name| place.path().join(name));
+        let removed = |target: &str| {
+            left.iter().for_each(|path| std::fs::write(path, "").unwrap());
+            let all = Leftover::remove_all(&place.path().join(target), &HashSet::new()).unwrap();
+            all.into_iter().map(|left| left.path).collect::<Vec<_>>()
+        };
+        assert_eq!(removed("thesis.pdf.bywash"), left[..1]);
+        assert_eq!(removed(VOLUME_FILE), left[1..]);
+        assert_eq!(removed(GOCRYPTFS_FILE), left[1..]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::disk::{Access, Disk, is_journal};
 use crate::error::Error;
-use crate::leftover::{UNFINISHED, is_unfinished};
+use crate::leftover::{UNFINISHED, UNFINISHED_KEY, is_key_file, is_unfinished, is_unfinished_key};
 use rustix::fs::{
     Advice, AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, fadvise,
 };
@@ -58,6 +58,11 @@ impl Spot<'_> {
         File::from(rustix::fs::openat(self.folder()?, self.name()?, flags, Mode::empty())?).metadata()
     }
 
+    /// Whether it is a file with a volume's key, or an unfinished one.
+    pub fn is_of_key(&self) -> bool {
+        self.path.file_name().is_some_and(|name| is_key_file(name) || is_unfinished_key(name))
+    }
+
     fn name(&self) -> io::Result<&OsStr> {
         self.path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "its path does not end in a name"))
     }
@@ -70,6 +75,8 @@ pub struct Draft {
     folder: File,
     /// The name it has meanwhile; most file systems need none.
     name: Option<String>,
+    /// What such names begin with.
+    prefix: &'static str,
 }
 
 /// The folder that a file is in.
@@ -116,9 +123,14 @@ fn open_folder_as(folder: &Path, below: Option<&Path>, access: OFlags) -> io::Re
 pub fn make_folder(spot: Spot<'_>) -> io::Result<bool> {
     match rustix::fs::mkdirat(spot.folder()?, spot.name()?, Mode::RWXU) {
         Err(Errno::EXIST) if spot.metadata()?.is_dir() => Ok(false),
-        Err(Errno::EXIST) => Err(io::Error::new(io::ErrorKind::NotADirectory, "a folder is to be there, and something else is")),
+        Err(Errno::EXIST) => Err(not_a_folder()),
         made => Ok(made.map(|()| true)?),
     }
+}
+
+/// The error of a place where a folder is to be.
+pub fn not_a_folder() -> io::Error {
+    io::Error::new(io::ErrorKind::NotADirectory, "a folder is to be there, and something else is")
 }
 
 /// Bytes that are free where a file is, for this user; none if nobody says.
@@ -142,23 +154,24 @@ impl Draft {
     /// # Errors
     /// The operating system's.
     pub fn new<'a>(target: impl Into<Spot<'a>>) -> io::Result<Self> {
-        let folder = target.into().folder()?;
+        let target = target.into();
+        let (folder, prefix) = (target.folder()?, if target.is_of_key() { UNFINISHED_KEY } else { UNFINISHED });
         let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
         match rustix::fs::openat(&folder, ".", flags | OFlags::TMPFILE, mode) {
             Ok(file) => {
                 let file = File::from(file);
                 Disk::lock(&file, Access::Read)?;
-                Ok(Self { file, folder, name: None })
+                Ok(Self { file, folder, name: None, prefix })
             }
             // Some file systems have no such files.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
                 let make = |name: &str| rustix::fs::openat(&folder, name, flags | OFlags::CREATE | OFlags::EXCL, mode);
                 for _ in 0..LOCK_ATTEMPTS {
-                    let (file, name) = with_new_name(make)?;
+                    let (file, name) = with_new_name(prefix, make)?;
                     let file = File::from(file);
                     // Whoever clears up may have come in between.
                     if Disk::lock(&file, Access::Read).is_ok() && file.metadata()?.nlink() > 0 {
-                        return Ok(Self { file, folder, name: Some(name) });
+                        return Ok(Self { file, folder, name: Some(name), prefix });
                     }
                 }
                 Err(io::Error::new(io::ErrorKind::ResourceBusy, "somebody removes what is made there"))
@@ -207,7 +220,7 @@ impl Draft {
             let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
             let link = |name: &OsStr| rustix::fs::linkat(CWD, &own, &self.folder, name, AtFlags::SYMLINK_FOLLOW);
             match link(&target) {
-                Err(Errno::EXIST) if replaces => self.name = Some(with_new_name(|name| link(name.as_ref()))?.1),
+                Err(Errno::EXIST) if replaces => self.name = Some(with_new_name(self.prefix, |name| link(name.as_ref()))?.1),
                 outcome => return Ok(outcome?),
             }
         }
@@ -247,10 +260,10 @@ impl Drop for Draft {
 }
 
 /// Makes something under a name that nothing has. One may be left from a process that was killed and had this one's number.
-fn with_new_name<T>(make: impl Fn(&str) -> Result<T, Errno>) -> Result<(T, String), Errno> {
+fn with_new_name<T>(prefix: &str, make: impl Fn(&str) -> Result<T, Errno>) -> Result<(T, String), Errno> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     loop {
-        let name = format!("{UNFINISHED}{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
+        let name = format!("{prefix}{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
         match make(&name) {
             Err(Errno::EXIST) => {}
             made => return Ok((made?, name)),
@@ -286,33 +299,74 @@ pub fn copy_metadata(from: &File, metadata: &Metadata, to: &File) -> io::Result<
     Ok(rustix::fs::futimens(to, &Timestamps { last_access, last_modification })?)
 }
 
+/// What is replaced that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaces {
+    /// Nothing.
+    Nothing,
+    /// What was written last before that which takes its place was.
+    Older,
+    /// Whatever it is.
+    All,
+}
+
 /// Makes a symbolic link again elsewhere, with its times and, where that is permitted, its owner. One that is there and leads to the same stays as it is; one that leads elsewhere is replaced if
-/// that is wanted.
+/// that is wanted, and nothing else is.
 ///
 /// # Errors
 /// `AlreadyExists`; the operating system's.
-pub fn copy_link(from: Spot<'_>, to: Spot<'_>, replaces: bool) -> io::Result<()> {
+pub fn copy_link(from: Spot<'_>, to: Spot<'_>, replaces: Replaces) -> io::Result<()> {
     let (source, target) = (from.folder()?, to.folder()?);
     let leads_to = rustix::fs::readlinkat(&source, from.name()?, Vec::new())?;
+    let stat = rustix::fs::statat(&source, from.name()?, AtFlags::SYMLINK_NOFOLLOW)?;
     match rustix::fs::symlinkat(&leads_to, &target, to.name()?) {
         Err(Errno::EXIST) => match rustix::fs::readlinkat(&target, to.name()?, Vec::new()) {
             Ok(there) if there == leads_to => return Ok(()),
-            Ok(_) if replaces => {
-                let (_, new) = with_new_name(|name| rustix::fs::symlinkat(&leads_to, &target, name))?;
-                rustix::fs::renameat(&target, &new, &target, to.name()?)
-                    .inspect_err(|_| _ = rustix::fs::unlinkat(&target, &new, AtFlags::empty()))?;
+            Ok(_) => {
+                let there = rustix::fs::statat(&target, to.name()?, AtFlags::SYMLINK_NOFOLLOW)?;
+                let is_older = (there.st_mtime, there.st_mtime_nsec) < (stat.st_mtime, stat.st_mtime_nsec);
+                match replaces {
+                    Replaces::Nothing => return Err(Errno::EXIST.into()),
+                    Replaces::Older if !is_older => {
+                        let why = "a link that leads elsewhere is there already, and was made after its source";
+                        return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+                    }
+                    Replaces::Older | Replaces::All => exchange_link(&target, to.name()?, &leads_to)?,
+                }
             }
-            _ => return Err(Errno::EXIST.into()),
+            Err(_) => {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "something else than a link is there, and is not replaced by one"));
+            }
         },
         made => made?,
     }
-    let stat = rustix::fs::statat(&source, from.name()?, AtFlags::SYMLINK_NOFOLLOW)?;
     let (owner, group) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
     // Who may not give it away keeps it.
     let _ = rustix::fs::chownat(&target, to.name()?, Some(owner), Some(group), AtFlags::SYMLINK_NOFOLLOW);
     let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
     let (last_access, last_modification) = (time(stat.st_atime, stat.st_atime_nsec as _), time(stat.st_mtime, stat.st_mtime_nsec as _));
     Ok(rustix::fs::utimensat(&target, to.name()?, &Timestamps { last_access, last_modification }, AtFlags::SYMLINK_NOFOLLOW)?)
+}
+
+/// Puts a new link in the place of another. What was put there meanwhile and is none comes back.
+fn exchange_link(folder: &File, name: &OsStr, leads_to: &CStr) -> io::Result<()> {
+    let (_, new) = with_new_name(UNFINISHED, |name| rustix::fs::symlinkat(leads_to, folder, name))?;
+    let exchange = || rustix::fs::renameat_with(folder, &new, folder, name, RenameFlags::EXCHANGE);
+    let exchanged = match exchange() {
+        // NFS, 9p and others do not know the flag.
+        Err(Errno::INVAL | Errno::NOSYS) => return Ok(rustix::fs::renameat(folder, &new, folder, name)?),
+        exchanged => exchanged,
+    };
+    let replaced = exchanged.and_then(|()| rustix::fs::statat(folder, &new, AtFlags::SYMLINK_NOFOLLOW));
+    let is_link = replaced.map(|there| FileType::from_raw_mode(there.st_mode) == FileType::Symlink);
+    if is_link == Ok(false) {
+        exchange()?;
+    }
+    rustix::fs::unlinkat(folder, &new, AtFlags::empty())?;
+    match is_link? {
+        true => Ok(()),
+        false => Err(io::Error::other("somebody put something else there meanwhile, and that stays")),
+    }
 }
 
 /// Attributes that may not be set here, such as security labels, are left out, as `cp -a` does.

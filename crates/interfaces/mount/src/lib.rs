@@ -45,7 +45,8 @@ mod tree;
 mod vectors;
 pub mod volume;
 
+pub use bywash_files::leftover::VOLUME_FILE;
 pub use lower::open_root;
 pub use mount::{MountOptions, Mounted, Unmounter, mount, store, wait_until_settled};
 pub use native::Native;
-pub use volume::{Options, VOLUME_FILE, Volume};
+pub use volume::{Options, Volume};

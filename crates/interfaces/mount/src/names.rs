@@ -7,7 +7,7 @@ use aws_lc_rs::digest;
 use base64ct::{Base64UrlUnpadded, Encoding};
 use bywash_core::SecretBytes;
 use bywash_files::disk::is_journal;
-use bywash_files::leftover::is_unfinished;
+use bywash_files::leftover::{is_unfinished, is_unfinished_key};
 use bywash_files::nonce::random;
 use rustix::io::Errno;
 use std::ffi::{CStr, CString, OsStr};
@@ -190,7 +190,8 @@ pub(crate) fn new_folder_id() -> io::Result<FolderId> {
 
 /// Whether a name belongs to the format where names stay as they are: what programs of ours that work within such a volume make beside their files does not.
 pub(crate) fn is_own(name: &[u8]) -> bool {
-    let is_of_file = || is_unfinished(OsStr::from_bytes(name)) || is_journal(OsStr::from_bytes(name));
+    let called = OsStr::from_bytes(name);
+    let is_of_file = || (is_unfinished(called) && !is_unfinished_key(called)) || is_journal(called);
     name.starts_with(OWN_PREFIX) && !is_of_file()
 }
 

@@ -1,9 +1,10 @@
 //! Bywash's own volume format (`VOLUME.md`): each file an encrypted file of `bywash-files`, each name sealed with its folder's identity.
 
+use crate::VOLUME_FILE;
 use crate::format::{Content, Entry, FolderId, Format, Interrupted, Looked, LowerName, NO_IDENTITY, Rest, damaged};
 use crate::lower::{SIDE_BYTES_MAX, check_depth, read_id, read_small, write_small};
 use crate::names::{NameKeys, OWN_PREFIX, Siv, is_own, is_sealed, new_folder_id, plain_name, side_file, target_len};
-use crate::volume::{OWN_FOLDER_MODE, VOLUME_FILE, Volume};
+use crate::volume::{OWN_FOLDER_MODE, Volume};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::births::{self, Births, Fate};

@@ -5,6 +5,7 @@ use crate::native::{FOLDER_FILE, JOURNALS, plain};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::disk::FolderJournals;
+use bywash_files::leftover::VOLUME_FILE;
 use bywash_files::place::open_regular;
 use bywash_files::{Aead, Container, Error, Header, KEY_BYTES, Keyring, Lock, Result, derive, new_file};
 use rustix::fs::{AtFlags, CWD, Mode, RenameFlags};
@@ -14,8 +15,6 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The file in a volume's folder that makes it one.
-pub const VOLUME_FILE: &str = "bywash.volume";
 /// First bytes of the volume file's text.
 const MAGIC: [u8; 8] = *b"BYWASHVL";
 /// The version that is written, and the only one that is read.
