@@ -32,6 +32,13 @@ impl Folder {
         self.world.open(name)
     }
 
+    /// Makes a byte another one.
+    fn flip(&self, name: &str, offset: u64) {
+        let (disk, mut byte) = (self.disk(name), [0]);
+        assert_eq!(disk.read_at(&mut byte, offset).unwrap(), 1);
+        disk.write_at(&[!byte[0]], offset).unwrap();
+    }
+
     fn make(&self) -> Result<(Header, FileKeys)> {
         let (keys, slots) = self.births.new_file(&self.locks)?;
         Ok((Header::new(Aead::Aes256Gcm, CHUNK, slots, &keys)?, keys))
@@ -249,7 +256,7 @@ fn what_no_birth_leaves_is_damage() {
     }
     // A header that is another's is not one that never came.
     folder.disk("b").write_at(b"\x89BYWASH\n\x02", 0).unwrap();
-    folder.disk("c").write_at(&[1], 100).unwrap();
+    folder.flip("c", 100);
     let look = |name| {
         let open = |header: &Header| folder.keyring.open(header);
         folder.births.recover(&folder.client, &folder.disk(name), &folder.world.journals(), open, || folder.make())
@@ -260,7 +267,7 @@ fn what_no_birth_leaves_is_damage() {
     // What is settled is not touched, whatever is wrong with it.
     folder.births.begin().unwrap();
     folder.births.settle().unwrap();
-    folder.disk("a").write_at(&[1], 5000).unwrap();
+    folder.flip("a", 5000);
     assert!(matches!(look("a"), Ok(Fate::Settled)));
     assert!(folder.text("a").is_err());
 }
