@@ -88,10 +88,13 @@ pub(crate) fn watch_ending() -> Result<Signals, Failure> {
 
 /// Tells of a signal whether this process was started with it ignored, as by nohup or in a shell's background; of none if the system does not say.
 pub(crate) fn ignored() -> impl Fn(i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
-    let mask = u64::from_str_radix(mask.trim(), 16).unwrap_or(0);
-    move |signal| mask >> (signal - 1) & 1 == 1
+    // Looked at once: who takes one over for a while does not give it back.
+    static MASK: LazyLock<u64> = LazyLock::new(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
+        u64::from_str_radix(mask.trim(), 16).unwrap_or(0)
+    });
+    |signal| *MASK >> (signal - 1) & 1 == 1
 }
 
 /// Whether somebody is asked for something, and sees to Ctrl-Z himself.

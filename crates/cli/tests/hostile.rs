@@ -133,6 +133,12 @@ fn a_link_to_a_key_is_not_led_elsewhere() {
         support::refused(&mut run, 2, "one of the keys");
     }
     assert_eq!(fs::read_link(place.at("ours/key")).unwrap(), Path::new("../key"));
+    // One that leads there already is nobody's trouble.
+    fs::remove_file(place.at("theirs/key")).unwrap();
+    symlink("../key", place.at("theirs/key")).unwrap();
+    for option in ["--update", "--force"] {
+        succeed(&mut place.bywash(&["encrypt", option, "-R", "-o", "ours", "theirs"]));
+    }
 }
 
 #[test]

@@ -107,6 +107,12 @@ fn files_in_a_volume_are_encrypted_and_decrypted() {
             let refused = fs::write(place.at(own), "").is_err();
             assert_eq!(refused, !options.is_empty(), "{own}: what the volume itself has is not to be had");
         }
+        // What is called like a volume's key is a file like others there.
+        fs::create_dir(place.at("plain/sub")).unwrap();
+        fs::write(place.at("plain/sub/gocryptfs.conf"), "text").unwrap();
+        succeed(&mut place.bywash(&["encrypt", "--remove-source", "-k", "key", "plain/sub/gocryptfs.conf"]));
+        succeed(&mut place.bywash(&["decrypt", "-k", "key", "plain/sub/gocryptfs.conf.bywash"]));
+        assert_eq!(fs::read_to_string(place.at("plain/sub/gocryptfs.conf")).unwrap(), "text");
         place.umount();
         succeed(&mut place.bywash(&["fsck", "-k", "key", "vault"]));
     }

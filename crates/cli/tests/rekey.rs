@@ -203,7 +203,9 @@ fn a_volume_of_gocryptfs_gets_another_passphrase() {
         shell.run("fsck --passphrase-file new vault");
         // A run that was killed before it could say so is run again, and what it left of itself opens the volume no more.
         let left = ["vault/.bywash-unfinished-key-1-0", "vault/.bywash-unfinished-1-0"].map(|name| place.at(name));
-        left.iter().for_each(|path| drop(fs::copy(place.at("vault/gocryptfs.conf"), path).unwrap()));
+        for path in &left {
+            fs::copy(place.at("vault/gocryptfs.conf"), path).unwrap();
+        }
         shell.run("rekey --passphrase-file passphrase --new-passphrase-file new vault");
         // Where names are plain, what is called as others are may be a program's that is at work in a mount.
         assert_eq!(left.each_ref().map(|path| path.exists()), [false, true]);

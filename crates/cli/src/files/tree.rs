@@ -305,9 +305,12 @@ impl Plan {
         synced.map_err(|error| io_failure(&folder.to, &error))
     }
 
-    /// Where something of this plan is put: what is there may be replaced.
+    /// Where something of this plan is put: what is there may be replaced, but for links that lead to the same already.
     pub(super) fn targets(&self) -> impl Iterator<Item = &Path> {
-        self.items.iter().map(|item| &*item.target).chain(self.links.iter().map(|link| &*link.to))
+        let stays =
+            |link: &Twin| std::fs::read_link(&link.to).is_ok_and(|there| std::fs::read_link(&link.from).is_ok_and(|to| to == there));
+        let links = self.links.iter().filter(move |link| !stays(link));
+        self.items.iter().map(|item| &*item.target).chain(links.map(|link| &*link.to))
     }
 
     /// Gives the folders of results what their sources have, owner, mode, times and extended attributes, inner ones first.

@@ -24,8 +24,8 @@ pub(super) fn run(command: &mut Command, plan: &Plan, opened: Opened) -> Result<
         hook.why().map_or(Ok(()), |error| Err(before(error)))
     });
     let waited = hooked.as_ref().map_or(Ok(()), |hooked| wait(|at_most| hooked.wait_for(at_most), plan.quiet));
-    stored::store(&opened.folder, || volume.store());
+    stored::store(&opened.folder, || volume.store().map(|()| false));
     let ended = hooked.map_or_else(|| volume.end(), bywash_hook::Hooked::finish);
     let ended = ended.map_err(|error| stored::lost(&opened.folder, &error));
-    waited.and(ended).and(status)
+    stored::worse(waited.and(status), ended)
 }

@@ -16,6 +16,7 @@ use crate::doctor;
 use crate::failure::{Exit, Failure};
 use crate::files::hooked::{FilesBy, Opened, open};
 use crate::files::private::{self, Private};
+use crate::files::stored;
 use crate::openssl_conf::{ProviderEntry, generate, user_conf};
 use crate::provider;
 use crate::serve::Policy;
@@ -221,14 +222,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         command: command.clone(),
     };
     let outcome = execute_on(&plan, opened);
-    let left = entered.map_or(Ok(()), Private::leave);
-    match (outcome, left) {
-        (Err(failure), Err(lost)) => {
-            say!("bywash: {lost}");
-            Err(failure)
-        }
-        (outcome, left) => left.and(outcome),
-    }
+    stored::worse(outcome, entered.map_or(Ok(()), Private::leave))
 }
 
 /// Runs a program as planned; gives its status.

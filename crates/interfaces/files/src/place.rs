@@ -15,6 +15,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+/// What a link is called, with numbers behind it, while it is exchanged for another.
+const EXCHANGED: &str = ".bywash-exchanged-";
 /// How often a file is opened that is replaced before it is locked.
 const LOCK_ATTEMPTS: usize = 10;
 
@@ -155,7 +157,7 @@ impl Draft {
     /// The operating system's.
     pub fn new<'a>(target: impl Into<Spot<'a>>) -> io::Result<Self> {
         let target = target.into();
-        let (folder, prefix) = (target.folder()?, if target.is_of_key() { UNFINISHED_KEY } else { UNFINISHED });
+        let (folder, mut prefix) = (target.folder()?, if target.is_of_key() { UNFINISHED_KEY } else { UNFINISHED });
         let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
         match rustix::fs::openat(&folder, ".", flags | OFlags::TMPFILE, mode) {
             Ok(file) => {
@@ -167,7 +169,14 @@ impl Draft {
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
                 let make = |name: &str| rustix::fs::openat(&folder, name, flags | OFlags::CREATE | OFlags::EXCL, mode);
                 for _ in 0..LOCK_ATTEMPTS {
-                    let (file, name) = with_new_name(prefix, make)?;
+                    let (file, name) = match with_new_name(prefix, make) {
+                        // Within a volume nothing else is called as the volume's own key is.
+                        Err(Errno::PERM) if prefix == UNFINISHED_KEY => {
+                            prefix = UNFINISHED;
+                            with_new_name(prefix, make)?
+                        }
+                        made => made?,
+                    };
                     let file = File::from(file);
                     // Whoever clears up may have come in between.
                     if Disk::lock(&file, Access::Read).is_ok() && file.metadata()?.nlink() > 0 {
@@ -340,9 +349,12 @@ pub fn copy_link(from: Spot<'_>, to: Spot<'_>, replaces: Replaces) -> io::Result
         },
         made => made?,
     }
-    let (owner, group) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
-    // Who may not give it away keeps it.
-    let _ = rustix::fs::chownat(&target, to.name()?, Some(owner), Some(group), AtFlags::SYMLINK_NOFOLLOW);
+    // By what is there now, which must be a link: whoever owns the folder may put a file's other name there.
+    let made = rustix::fs::openat(&target, to.name()?, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    if FileType::from_raw_mode(rustix::fs::fstat(&made)?.st_mode) == FileType::Symlink {
+        // Who may not give it away keeps it.
+        let _ = rustix::fs::chownat(&made, "", Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)), AtFlags::EMPTY_PATH);
+    }
     let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
     let (last_access, last_modification) = (time(stat.st_atime, stat.st_atime_nsec as _), time(stat.st_mtime, stat.st_mtime_nsec as _));
     Ok(rustix::fs::utimensat(&target, to.name()?, &Timestamps { last_access, last_modification }, AtFlags::SYMLINK_NOFOLLOW)?)
@@ -350,22 +362,37 @@ pub fn copy_link(from: Spot<'_>, to: Spot<'_>, replaces: Replaces) -> io::Result
 
 /// Puts a new link in the place of another. What was put there meanwhile and is none comes back.
 fn exchange_link(folder: &File, name: &OsStr, leads_to: &CStr) -> io::Result<()> {
-    let (_, new) = with_new_name(UNFINISHED, |name| rustix::fs::symlinkat(leads_to, folder, name))?;
-    let exchange = || rustix::fs::renameat_with(folder, &new, folder, name, RenameFlags::EXCHANGE);
-    let exchanged = match exchange() {
-        // NFS, 9p and others do not know the flag.
-        Err(Errno::INVAL | Errno::NOSYS) => return Ok(rustix::fs::renameat(folder, &new, folder, name)?),
-        exchanged => exchanged,
+    // Not what unfinished files are called: what has that name is removed by whoever clears up.
+    let (_, other) = with_new_name(EXCHANGED, |other| rustix::fs::symlinkat(leads_to, folder, other))?;
+    let remove = || rustix::fs::unlinkat(folder, &other, AtFlags::empty());
+    let is_link = |name: &OsStr| match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(there) => Ok(FileType::from_raw_mode(there.st_mode) == FileType::Symlink),
+        Err(error) => Err(io::Error::from(error)),
     };
-    let replaced = exchanged.and_then(|()| rustix::fs::statat(folder, &new, AtFlags::SYMLINK_NOFOLLOW));
-    let is_link = replaced.map(|there| FileType::from_raw_mode(there.st_mode) == FileType::Symlink);
-    if is_link == Ok(false) {
-        exchange()?;
+    let rename = |from: &OsStr, to: &OsStr, flags| rustix::fs::renameat_with(folder, from, folder, to, flags);
+    let replaced_meanwhile = |at: &str| io::Error::other(format!("somebody put something else there meanwhile, and that stays{at}"));
+    match rename(other.as_ref(), name, RenameFlags::EXCHANGE) {
+        // NFS, 9p and others do not know the flag.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            let renamed = match is_link(name) {
+                Ok(false) => Err(replaced_meanwhile("")),
+                _ => rustix::fs::renameat(folder, &other, folder, name).map_err(io::Error::from),
+            };
+            return renamed.inspect_err(|_| _ = remove());
+        }
+        Err(error) => {
+            let _ = remove();
+            return Err(error.into());
+        }
+        Ok(()) => {}
     }
-    rustix::fs::unlinkat(folder, &new, AtFlags::empty())?;
-    match is_link? {
-        true => Ok(()),
-        false => Err(io::Error::other("somebody put something else there meanwhile, and that stays")),
+    if is_link(other.as_ref())? {
+        return Ok(remove()?);
+    }
+    let returned = rename(other.as_ref(), name, RenameFlags::EXCHANGE).and_then(|()| remove());
+    match returned.or_else(|_| rename(other.as_ref(), name, RenameFlags::NOREPLACE)) {
+        Ok(()) => Err(replaced_meanwhile("")),
+        Err(_) => Err(replaced_meanwhile(&format!(", as {other}"))),
     }
 }
 

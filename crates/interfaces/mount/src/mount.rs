@@ -78,12 +78,12 @@ impl Unmounter {
         self.unmount()
     }
 
-    /// Returns when all that is closed is on the disk; nothing is lost where that cannot be.
+    /// Returns when all that is closed is on the disk, as [`store`] does; nothing is lost where that cannot be.
     ///
     /// # Errors
     /// Those of [`store`].
-    pub fn store(&self) -> io::Result<()> {
-        self.point.upgrade().filter(|point| point.is_on_top()).map_or(Ok(()), |point| store(&point.target).map(drop))
+    pub fn store(&self) -> io::Result<bool> {
+        self.point.upgrade().filter(|point| point.is_on_top()).map_or(Ok(false), |point| store(&point.target))
     }
 
     /// Takes it away although it is in use, and settles every file: whoever still has one open can do nothing more with it once this process ends.
