@@ -116,7 +116,7 @@ fn on_a_log(machine: &Machine, path: &str) {
         "\n{path}: {} requests of {} clients, {} lines unreadable; time of service of the second half / Fix-All",
         log.trace.len(),
         log.clients,
-        log.unreadable
+        log.missing.unreadable
     );
     let all = Model::FixAll.run(machine, &second, 0.0, &matrix, 0).busy_ns() as f64;
     for model in Model::ALL {

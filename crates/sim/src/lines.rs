@@ -7,6 +7,12 @@ use std::io::{BufRead, Read};
 /// The longest line, in bytes.
 const BYTES_MAX: usize = 64 << 10;
 
+/// The most lines of a log. A busy server writes as many in weeks, and `yes` in a minute.
+pub const LINES_MAX: u64 = 1 << 26;
+
+/// The most requests of a recording, which are kept until they are in order: some 3 GiB of them.
+pub const RECORDS_MAX: u64 = 1 << 24;
+
 /// What the place of standard input is called.
 pub const STDIN: &str = "stdin";
 
@@ -26,19 +32,26 @@ pub struct Lines<'a, R> {
     from: R,
     place: &'a str,
     number: u64,
+    most: u64,
     line: Vec<u8>,
+}
+
+/// What to do where a file has too many lines.
+pub(crate) fn part(place: &str, most: u64) -> String {
+    let file = if place == STDIN { "FILE" } else { place };
+    format!("give it a part, as by: head -n {most} {file} | bywash simulate --trace -")
 }
 
 impl<'a, R: BufRead> Lines<'a, R> {
     /// Of what is read; `place` (a file name, or [`STDIN`]) is named in errors.
     pub fn new(from: R, place: &'a str) -> Self {
-        Self { from, place, number: 0, line: Vec::new() }
+        Self { from, place, number: 0, most: LINES_MAX, line: Vec::new() }
     }
 
     /// The next one with its number, without what ends it; none at the end.
     ///
     /// # Errors
-    /// [`Error::Config`], naming file and line, for one that is too long or cannot be read, and for what is compressed.
+    /// [`Error::Config`], naming file and line, for one that is too long or cannot be read, for one more than [`LINES_MAX`], and for what is compressed.
     pub fn next_line(&mut self) -> Result<Option<(u64, Cow<'_, str>)>> {
         self.number += 1;
         self.line.clear();
@@ -54,6 +67,9 @@ impl<'a, R: BufRead> Lines<'a, R> {
             let reason =
                 format!("longer than {} KiB, as no line of a log or recording is; check that it is the file meant", BYTES_MAX >> 10);
             return Err(config(here(), reason));
+        }
+        if self.number > self.most && !self.line.is_empty() {
+            return Err(config(here(), format!("more than {} lines; {}", self.most, part(self.place, self.most))));
         }
         let ended = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
         let text = ended.strip_suffix(b"\r").unwrap_or(ended);
@@ -91,6 +107,15 @@ mod tests {
     fn a_line_without_an_end_is_refused() {
         let said = Lines::new(BufReader::new(repeat(0)), "/dev/zero").next_line().unwrap_err().to_string();
         assert!(said.contains("/dev/zero, line 1") && said.contains("64 KiB"), "{said}");
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_refused() {
+        let mut lines = Lines { most: 2, ..Lines::new(&b"a\nb\nc\n"[..], STDIN) };
+        assert!(lines.next_line().unwrap().is_some() && lines.next_line().unwrap().is_some());
+        let said = lines.next_line().unwrap_err().to_string();
+        assert!(said.contains("stdin, line 3: more than 2 lines") && said.contains("head -n 2 FILE |"), "{said}");
+        assert_eq!(Lines { most: 1, ..Lines::new(&b"a\n"[..], STDIN) }.next_line().unwrap().map(|(number, _)| number), Some(1));
     }
 
     #[test]

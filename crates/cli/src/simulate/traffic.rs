@@ -8,7 +8,7 @@ use crate::texts;
 use bywash_core::DeviceSheet;
 use bywash_sim::Trace;
 use bywash_sim::generate::{Reading, generate};
-use bywash_sim::log::{self, Log};
+use bywash_sim::log::{self, Log, Missing};
 use bywash_sim::niwa2005::{LESSONS, each_lesson};
 use std::path::Path;
 
@@ -71,11 +71,7 @@ impl Source {
             let (requests, algorithms) = (thousands(log.foreign.total()), &log.foreign);
             told.push(format!("{requests} requests left out: no circuit of '{}' computes their algorithm: {algorithms}", like.name));
         }
-        if log.unreadable > 0 {
-            let first: Vec<String> = log.reasons.iter().map(|(line, reason)| format!("line {line}: {reason}")).collect();
-            let cut = if log.unreadable > first.len() as u64 { format!("the first {}: ", first.len()) } else { String::new() };
-            told.push(format!("lines that cannot be read: {}; {cut}{}", thousands(log.unreadable), first.join("; ")));
-        }
+        told.extend(missing(&log.missing));
         if args.seeds > 1 {
             told.push("a trace is the same for every seed: only nopredict, which loads at random, differs".to_owned());
         }
@@ -110,6 +106,14 @@ impl Source {
             Traffic::Generated(reading) => each_lesson(reading, new, teach),
         }
     }
+}
+
+/// What a log has no request for, though something was asked.
+pub(super) fn missing(missing: &Missing) -> Option<String> {
+    let Missing { unreadable, reasons } = missing;
+    let first: Vec<String> = reasons.iter().map(|(line, reason)| format!("line {line}: {reason}")).collect();
+    let cut = if *unreadable > first.len() as u64 { format!("the first {}: ", first.len()) } else { String::new() };
+    (*unreadable > 0).then(|| format!("lines that cannot be read: {}; {cut}{}", thousands(*unreadable), first.join("; ")))
 }
 
 /// Warns of a log whose first column is hardly its clients'.

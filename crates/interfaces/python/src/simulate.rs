@@ -160,7 +160,7 @@ impl Question {
         if served.is_empty() {
             return Err(bad(format!("{}: {} requests, and none is left to serve", path.display(), log.trace.len())));
         }
-        Ok(Traffic { lesson: Some(log.trace.part(0..learnt)), served, left_out: log.foreign.total() + log.unreadable })
+        Ok(Traffic { lesson: Some(log.trace.part(0..learnt)), served, left_out: log.foreign.total() + log.missing.unreadable })
     }
 
     fn learn(&self, policy: Policy, machine: &Machine, sheet: &DeviceSheet, lesson: Option<&Trace>) -> Learnt {
