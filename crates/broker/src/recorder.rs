@@ -2,7 +2,7 @@
 //!
 //! A recording never holds a request up: lines go through a bounded queue to a thread of its own, and what does not fit is counted.
 
-use bywash_core::trace::{HEADER, Record, Served, Whose};
+use bywash_core::trace::{HEADER, Record, Served, Whose, lost_line};
 use bywash_core::{Error, Result, Time};
 use bywash_manager::Observation;
 use bywash_protocol::TraceEntry;
@@ -68,9 +68,11 @@ impl Recorder {
         let (sender, lines) = sync_channel(QUEUE_MAX);
         let (ended, end) = sync_channel(1);
         let thread = std::thread::Builder::new().name("bywash-record".into()).stack_size(crate::client::STACK_BYTES);
-        let body = move || drop(ended.send(write_all(BufWriter::new(into), &lines, &*drain)));
+        let dropped = Arc::<AtomicU64>::default();
+        let lost = dropped.clone();
+        let body = move || drop(ended.send(write_all(BufWriter::new(into), &lines, &*drain, &lost)));
         thread.spawn(body).map_err(|error| Error::Unavailable { what: format!("cannot start the recorder's thread: {error}") })?;
-        *running = Some(Running { owner, sender, end, dropped: Arc::default(), zero, zero_ns: bywash_protocol::monotonic_ns() });
+        *running = Some(Running { owner, sender, end, dropped, zero, zero_ns: bywash_protocol::monotonic_ns() });
         self.active.store(true, Relaxed);
         Ok(())
     }
@@ -119,6 +121,7 @@ impl Recorder {
                     reason: seen.reason.map_or("", |reason| reason.word()).to_owned(),
                 }),
                 whose: Some(whose.clone()),
+                calls: 1,
             });
         });
     }
@@ -139,6 +142,7 @@ impl Recorder {
                 done: since(entry.done_ns),
                 served: None,
                 whose: Some(whose.clone()),
+                calls: entry.calls,
             });
         });
     }
@@ -157,8 +161,13 @@ impl Recorder {
     }
 }
 
-/// The recorder's thread: ends when the recording does, or when writing fails.
-fn write_all(mut into: BufWriter<Box<dyn Write + Send>>, lines: &Receiver<Record>, drain: &dyn Fn()) -> std::io::Result<u64> {
+/// The recorder's thread: ends when the recording does, or when writing fails. The last line says how many requests were lost, if any were.
+fn write_all(
+    mut into: BufWriter<Box<dyn Write + Send>>,
+    lines: &Receiver<Record>,
+    drain: &dyn Fn(),
+    lost: &AtomicU64,
+) -> std::io::Result<u64> {
     writeln!(into, "{HEADER}")?;
     let mut written = 0;
     let mut drained = std::time::Instant::now();
@@ -170,6 +179,10 @@ fn write_all(mut into: BufWriter<Box<dyn Write + Send>>, lines: &Receiver<Record
             }
             Err(RecvTimeoutError::Timeout) => into.flush()?,
             Err(RecvTimeoutError::Disconnected) => {
+                let lost = lost.load(Relaxed);
+                if lost > 0 {
+                    writeln!(into, "{}", lost_line(lost))?;
+                }
                 into.flush()?;
                 return Ok(written);
             }
@@ -177,6 +190,44 @@ fn write_all(mut into: BufWriter<Box<dyn Write + Send>>, lines: &Receiver<Record
         if drained.elapsed() >= DRAIN_EVERY {
             drain();
             drained = std::time::Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bywash_core::{Algorithm, Direction};
+
+    /// What is written, to be looked at.
+    #[derive(Clone, Default)]
+    struct Text(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Text {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_recording_ends_with_what_it_lost_if_it_lost_any() {
+        for lost in [0, 12] {
+            let (recorder, text) = (Recorder::default(), Text::default());
+            recorder.start(0, Time::ZERO, Box::new(text.clone()), Box::new(|| ())).unwrap();
+            let (direction, algorithm) = (Direction::Compute, Algorithm::Sha256);
+            let entry = TraceEntry { arrival_ns: 1, start_ns: 1, done_ns: 2, bytes: 9, session: 1, algorithm, direction, calls: 3 };
+            recorder.note_claimed(7, &Arc::default(), entry);
+            recorder.note_lost(lost);
+            assert_eq!(recorder.stop(0).unwrap(), RecordingEnd { written: 1, dropped: lost });
+            let text = String::from_utf8(text.0.lock().unwrap().clone()).unwrap();
+            let lines: Vec<&str> = text.lines().collect();
+            assert_eq!(lines.last().copied().and_then(bywash_core::trace::lost), (lost > 0).then_some(lost), "{text}");
+            let record: Record = lines[1].parse().unwrap();
+            assert_eq!((lines[0], record.bytes, record.calls, lines.len()), (HEADER, 9, 3, 2 + usize::from(lost > 0)));
         }
     }
 }

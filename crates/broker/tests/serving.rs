@@ -196,6 +196,7 @@ fn a_recording_has_what_was_served_and_what_was_done_in_place() {
         session: 4,
         algorithm: Algorithm::Sha256,
         direction: Direction::Compute,
+        calls: 2,
     };
     client.ring.as_ref().unwrap().region().trace(entry);
     let end = observer.ask(&ClientMessage::StopRecording { request: 2 }).unwrap();
@@ -208,8 +209,8 @@ fn a_recording_has_what_was_served_and_what_was_done_in_place() {
     assert_eq!(lines.next(), Some(bywash_core::trace::HEADER));
     let mut records: Vec<bywash_core::trace::Record> = lines.map(|line| line.parse().unwrap()).collect();
     records.sort_by_key(|record| record.bytes);
-    let seen: Vec<_> = records.iter().map(|record| (record.engine.as_str(), record.bytes, record.client)).collect();
-    assert_eq!(seen, [("here", 11, client.number), ("cpu", 32, client.number)]);
+    let seen: Vec<_> = records.iter().map(|record| (record.engine.as_str(), record.bytes, record.calls, record.client)).collect();
+    assert_eq!(seen, [("here", 11, 2, client.number), ("cpu", 32, 1, client.number)]);
     assert!(records.iter().all(|record| record.arrival.0 < 10_000_000_000 && record.done >= record.start));
 }
 

@@ -28,9 +28,10 @@ Examples:
 
 The trace is CSV, one request a line: arrival, client, session, algorithm, direction, size, engine,
 start, end; of what the broker served its number (for `bywash explain NUMBER --trace FILE`), when it
-was dispatched and why, its deadline; the program, its pid, user and groups. Never keys, data or
-addresses. A message that its program passes in pieces, as `openssl enc` does a file, is one line
-with all its bytes. `bywash simulate` takes it.")]
+was dispatched and why, its deadline; the program, its pid, user and groups; in how many calls the
+program passed it. Never keys, data or addresses. A message that comes in pieces, as `openssl enc`
+passes a file, is one line with all its bytes. A last line says how many requests were lost, if any
+were. `bywash simulate` takes it.")]
 pub(crate) struct Args {
     /// The file to write; one that is there is kept as FILE.old
     #[arg(long, short, value_name = "FILE")]

@@ -4,7 +4,7 @@
 mod support;
 
 use bywash_broker::Stats;
-use bywash_core::trace::{HEADER, Record};
+use bywash_core::trace::{HEADER, Record, by_arrival};
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -174,9 +174,8 @@ fn a_record_of_a_command_is_a_well_formed_trace() {
     assert!(stderr(&output).contains("requests recorded in"), "{}", stderr(&output));
     succeed(bywash().args(["record", "--output"]).arg(&trace).arg("--").args(speed));
     let text = fs::read_to_string(&trace).unwrap();
-    let mut lines = text.lines();
-    assert_eq!(lines.next(), Some(HEADER));
-    let records: Vec<Record> = lines.map(|line| line.parse().unwrap_or_else(|error| panic!("{error}"))).collect();
+    assert_eq!(text.lines().next(), Some(HEADER));
+    let records: Vec<Record> = by_arrival(&text, "trace.csv").unwrap_or_else(|error| panic!("{error}"));
     assert!(records.iter().any(|record| record.algorithm.name() == "AES-256-GCM" && record.bytes == 16384), "{} records", records.len());
     assert!(records.iter().all(|record| record.start <= record.done));
 }

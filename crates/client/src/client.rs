@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::crowd::{self, Crowd};
+use crate::extent::Extent;
 use crate::session::Session;
 use crate::upstream::Upstream;
 use bywash_core::{
@@ -98,9 +99,19 @@ impl Client {
 
     /// Leaves a message in the trace that was done in place without a session and ends now. `number` is its key's, from [`Client::number`]; its bytes are those of
     /// [`Operation::work_len`](bywash_core::Operation::work_len).
-    pub fn trace(&self, began: Began, number: u32, algorithm: Algorithm, direction: Direction, bytes: u64) {
+    pub fn trace(&self, began: Began, number: u32, algorithm: Algorithm, direction: Direction, extent: Extent) {
         let (Began(arrival_ns), done_ns) = (began, monotonic_ns());
-        self.0.upstream.trace(TraceEntry { arrival_ns, start_ns: arrival_ns, done_ns, bytes, session: number, algorithm, direction });
+        let (bytes, calls) = (extent.bytes(), extent.calls());
+        self.0.upstream.trace(TraceEntry {
+            arrival_ns,
+            start_ns: arrival_ns,
+            done_ns,
+            bytes,
+            session: number,
+            algorithm,
+            direction,
+            calls,
+        });
     }
 
     /// A number for a key without a session, that no session of this client has.

@@ -1,6 +1,7 @@
 //! Messages hashed in pieces, which are counted and leave a trace while the broker records.
 
 use crate::client::Began;
+use crate::extent::Extent;
 use crate::session::Session;
 use bywash_core::{Direction, Hashing, Result};
 
@@ -12,24 +13,24 @@ pub(crate) struct Counted {
     began: Option<Began>,
     /// Whether a piece of the message has come.
     begun: bool,
-    bytes: u64,
+    extent: Extent,
 }
 
 impl Counted {
     pub(crate) fn new(session: Session, inner: Box<dyn Hashing>) -> Self {
-        Self { session, inner, began: None, begun: false, bytes: 0 }
+        Self { session, inner, began: None, begun: false, extent: Extent::NONE }
     }
 
     fn begin(&mut self) {
-        (self.began, self.begun, self.bytes) = (None, false, 0);
+        (self.began, self.begun, self.extent) = (None, false, Extent::NONE);
     }
 
     fn count(&self) {
-        let Self { session, began, bytes, .. } = self;
-        let (algorithm, bytes) = (session.params().algorithm(), *bytes);
-        session.client().count(algorithm, 1, bytes);
+        let Self { session, began, extent, .. } = self;
+        let algorithm = session.params().algorithm();
+        session.client().count(algorithm, 1, extent.bytes());
         if let Some(began) = *began {
-            session.client().trace(began, session.number(), algorithm, Direction::Compute, bytes);
+            session.client().trace(began, session.number(), algorithm, Direction::Compute, *extent);
         }
     }
 }
@@ -40,7 +41,7 @@ impl Hashing for Counted {
             self.began = self.session.client().begin();
         }
         self.begun = true;
-        self.bytes += data.len() as u64;
+        self.extent.add(data.len());
         self.inner.update(data)
     }
 
@@ -57,7 +58,7 @@ impl Hashing for Counted {
     }
 
     fn duplicate(&self) -> Result<Box<dyn Hashing>> {
-        let Self { session, inner, began, begun, bytes } = self;
-        Ok(Box::new(Self { session: session.clone(), inner: inner.duplicate()?, began: *began, begun: *begun, bytes: *bytes }))
+        let Self { session, inner, began, begun, extent } = self;
+        Ok(Box::new(Self { session: session.clone(), inner: inner.duplicate()?, began: *began, begun: *begun, extent: *extent }))
     }
 }

@@ -208,6 +208,7 @@ impl Session {
                 session,
                 algorithm,
                 direction,
+                calls: 1,
             });
         }
         Ok(written)
@@ -224,7 +225,8 @@ impl Session {
         upstream.count(algorithm, 1, bytes);
         if upstream.is_recording() {
             let session = self.0.number;
-            upstream.trace(TraceEntry { arrival_ns: start_ns, start_ns, done_ns: monotonic_ns(), bytes, session, algorithm, direction });
+            let (done_ns, calls) = (monotonic_ns(), 1);
+            upstream.trace(TraceEntry { arrival_ns: start_ns, start_ns, done_ns, bytes, session, algorithm, direction, calls });
         }
     }
 

@@ -1,6 +1,7 @@
 //! Streams that leave a trace while the broker records.
 
 use crate::client::{Began, Client};
+use crate::extent::Extent;
 use crate::session::Session;
 use bywash_core::{Data, Direction, Result, Stream};
 
@@ -41,31 +42,31 @@ pub(crate) struct Traced {
     direction: Direction,
     /// When the message began, if somebody records.
     began: Option<Began>,
-    bytes: u64,
-    aad_bytes: u64,
+    text: Extent,
+    aad: Extent,
     looks: Looks,
 }
 
 impl Traced {
     pub(crate) fn new(session: Session, inner: Box<dyn Stream>, direction: Direction) -> Self {
-        let mut stream = Self { session, inner, direction, began: None, bytes: 0, aad_bytes: 0, looks: Looks::new() };
+        let mut stream = Self { session, inner, direction, began: None, text: Extent::NONE, aad: Extent::NONE, looks: Looks::new() };
         stream.begin();
         stream
     }
 
     fn begin(&mut self) {
-        (self.bytes, self.aad_bytes) = (0, 0);
+        (self.text, self.aad) = (Extent::NONE, Extent::NONE);
         self.began = self.looks.begin(self.session.client());
     }
 
     fn end(&mut self) {
         // As `Operation::work_len` has it: a message without text is its associated data (GMAC).
-        let bytes = if self.bytes > 0 { self.bytes } else { self.aad_bytes };
+        let extent = if self.text.bytes() > 0 { self.text } else { self.aad };
         if let Some(began) = self.began.take()
-            && bytes > 0
+            && extent.bytes() > 0
         {
             let session = &self.session;
-            session.client().trace(began, session.number(), session.params().algorithm(), self.direction, bytes);
+            session.client().trace(began, session.number(), session.params().algorithm(), self.direction, extent);
         }
     }
 }
@@ -78,12 +79,12 @@ impl Stream for Traced {
     }
 
     fn aad(&mut self, aad: &[u8]) -> Result<()> {
-        self.aad_bytes += aad.len() as u64;
+        self.aad.add(aad.len());
         self.inner.aad(aad)
     }
 
     fn update(&mut self, data: Data<'_>) -> Result<()> {
-        self.bytes += data.input_len() as u64;
+        self.text.add(data.input_len());
         self.inner.update(data)
     }
 
@@ -103,8 +104,8 @@ impl Stream for Traced {
             inner: self.inner.duplicate()?,
             direction: self.direction,
             began: None,
-            bytes: 0,
-            aad_bytes: 0,
+            text: Extent::NONE,
+            aad: Extent::NONE,
             looks: Looks::new(),
         }))
     }

@@ -6,7 +6,7 @@ mod broker;
 mod until;
 
 use broker::{ToyBroker, serve_if_asked, spawn};
-use bywash_client::{Client, Config, Readiness, Route, Session, Stats};
+use bywash_client::{Client, Config, Extent, Readiness, Route, Session, Stats};
 use bywash_core::{Algorithm, Data, Direction, Error, Key, Operation, OwnedOperation, Place, SecretBytes, SessionParams};
 use bywash_protocol::Geometry;
 use std::os::fd::AsFd;
@@ -202,15 +202,21 @@ fn work_in_place_is_traced_while_the_broker_records() {
     stream.finish().unwrap();
     drop(stream);
     let began = client.begin().unwrap();
-    client.trace(began, client.number(), Algorithm::Aes128Gcm, Direction::Decrypt, 5);
+    client.trace(began, client.number(), Algorithm::Aes128Gcm, Direction::Decrypt, Extent::whole(5));
     broker.board.set_recording(false);
     assert!(client.begin().is_none());
     sample.check(&session);
     let mut seen = Vec::new();
-    assert_eq!(ring.region().drain_trace(&mut cursor, |entry| seen.push((entry.direction, entry.bytes))), 0);
+    assert_eq!(ring.region().drain_trace(&mut cursor, |entry| seen.push((entry.direction, entry.bytes, entry.calls))), 0);
     assert_eq!(
         seen,
-        [(Direction::Encrypt, 64), (Direction::Decrypt, 64), (Direction::Encrypt, 64), (Direction::Encrypt, 6), (Direction::Decrypt, 5)]
+        [
+            (Direction::Encrypt, 64, 1),
+            (Direction::Decrypt, 64, 1),
+            (Direction::Encrypt, 64, 2),
+            (Direction::Encrypt, 6, 1),
+            (Direction::Decrypt, 5, 1)
+        ]
     );
 }
 

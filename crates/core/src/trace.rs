@@ -3,13 +3,15 @@
 //! The text form is CSV with a header line, one request a line in the order in which they ended, times in nanoseconds since the recording began:
 //!
 //! ```csv
-//! arrival_ns,client,session,algorithm,direction,bytes,engine,start_ns,done_ns,request,dispatched_ns,deadline_ns,switched,failed,reason,pid,uid,gids,program
-//! 1200,1,7,AES-256-GCM,encrypt,16384,ixp425,1900,2310,42,1800,,0,0,oldest,4711,1000,1000+48,nginx
-//! 1300,1,7,AES-256-GCM,encrypt,16384,here,1300,2310,,,,,,,4711,1000,1000+48,nginx
+//! arrival_ns,client,session,algorithm,direction,bytes,engine,start_ns,done_ns,request,dispatched_ns,deadline_ns,switched,failed,reason,pid,uid,gids,program,calls
+//! 1200,1,7,AES-256-GCM,encrypt,16384,ixp425,1900,2310,42,1800,,0,0,oldest,4711,1000,1000+48,nginx,1
+//! 1300,1,7,AES-256-GCM,encrypt,16384,here,1300,2310,,,,,,,4711,1000,1000+48,nginx,4
+//! # lost: 12
 //! ```
 //!
-//! The fields from `request` to `reason` are those of a request that a broker served, and empty for one that its program computed in place. Recordings of before these fields end with
-//! `done_ns`, and are read as ever.
+//! The fields from `request` to `reason` are those of a request that a broker served, and empty for one that its program computed in place; `calls` says in how many calls its program passed
+//! the bytes. A last line that begins with `#` says how many requests are missing because the recorder did not keep up; without it none is. Recordings of before `calls` end with
+//! `program`, still older ones with `done_ns`, and are read as ever.
 
 use crate::algorithm::Algorithm;
 use crate::error::{Error, Result};
@@ -21,14 +23,28 @@ use std::sync::Arc;
 
 /// The header line of a trace file.
 pub const HEADER: &str = "arrival_ns,client,session,algorithm,direction,bytes,engine,start_ns,done_ns,\
-request,dispatched_ns,deadline_ns,switched,failed,reason,pid,uid,gids,program";
+request,dispatched_ns,deadline_ns,switched,failed,reason,pid,uid,gids,program,calls";
 
-/// What the header line of every trace file begins with, and of older ones is all of it.
-const HEADER_OF_OLD: &str = "arrival_ns,client,session,algorithm,direction,bytes,engine,start_ns,done_ns";
+/// How many fields the lines of a trace file have: today's, those of before `calls`, and those of before what a broker knows.
+const FIELDS: [usize; 3] = [20, 19, 9];
+
+/// What the line begins with that says how many requests a recording lost.
+const LOST: &str = "# lost: ";
 
 /// Whether a line is the header of a trace file, of today's or an older one.
 pub fn is_header(line: &str) -> bool {
-    line == HEADER || line == HEADER_OF_OLD
+    let all = HEADER.split(',');
+    FIELDS.iter().any(|&count| all.clone().take(count).eq(line.split(',')))
+}
+
+/// The line at the end of a recording that lost so many requests.
+pub fn lost_line(lost: u64) -> String {
+    format!("{LOST}{lost}")
+}
+
+/// How many requests were lost, if a line is the one that says it.
+pub fn lost(line: &str) -> Option<u64> {
+    line.strip_prefix(LOST)?.parse().ok()
 }
 
 /// One request as recorded.
@@ -56,6 +72,8 @@ pub struct Record {
     pub served: Option<Served>,
     /// Whose it is, if that was recorded.
     pub whose: Option<Arc<Whose>>,
+    /// In how many calls of its program the bytes came, at least 1. One that a broker served came in one.
+    pub calls: u32,
 }
 
 /// What a broker knows of a request that it served.
@@ -95,7 +113,7 @@ impl fmt::Display for Record {
             Direction::Decrypt => "decrypt",
             Direction::Compute => "compute",
         };
-        let Self { arrival, client, session, algorithm, bytes, engine, start, done, served, whose, .. } = self;
+        let Self { arrival, client, session, algorithm, bytes, engine, start, done, served, whose, calls, .. } = self;
         write!(f, "{},{client},{session},{algorithm},{direction},{bytes},{engine},{},{},", arrival.0, start.0, done.0)?;
         match served {
             Some(Served { request, dispatched, deadline, switched, failed, reason }) => {
@@ -106,9 +124,10 @@ impl fmt::Display for Record {
             None => f.write_str(",,,,,,")?,
         }
         match whose {
-            Some(whose) => whose.fmt(f),
-            None => f.write_str(",,,"),
+            Some(whose) => whose.fmt(f)?,
+            None => f.write_str(",,,")?,
         }
+        write!(f, ",{calls}")
     }
 }
 
@@ -172,6 +191,10 @@ impl<'a> Fields<'a> {
         })
     }
 
+    fn calls(&self) -> Result<u32> {
+        self.number(19, "calls").and_then(|calls| if calls > 0 { Ok(calls) } else { Err(self.bad("calls is 0")) })
+    }
+
     fn whose(&self) -> Result<Arc<Whose>> {
         let gid = |text: &str| text.parse().map_err(|_| self.bad("gids are not numbers with + between them"));
         let gids = self.fields[17].split('+').filter(|text| !text.is_empty()).map(gid).collect::<Result<_>>()?;
@@ -185,8 +208,8 @@ impl FromStr for Record {
 
     fn from_str(line: &str) -> Result<Self> {
         let fields = Fields { line, fields: line.split(',').collect() };
-        if !matches!(fields.fields.len(), 9 | 19) {
-            return Err(fields.bad("19 fields expected, or the 9 of older recordings"));
+        if !FIELDS.contains(&fields.fields.len()) {
+            return Err(fields.bad("20 fields expected, or the 19 or 9 of older recordings"));
         }
         Ok(Self {
             arrival: fields.time(0, "arrival_ns")?,
@@ -205,16 +228,17 @@ impl FromStr for Record {
             done: fields.time(8, "done_ns")?,
             served: fields.of(9..15, || fields.served())?,
             whose: fields.of(15..19, || fields.whose())?,
+            calls: fields.of(19..20, || fields.calls())?.unwrap_or(1),
         })
     }
 }
 
-/// Reads a line of a recording; none if it is empty, or the header. `place` (a file name) and its number are named in errors.
+/// Reads a line of a recording; none if it is empty, the header, or what says how many were [lost]. `place` (a file name) and its number are named in errors.
 ///
 /// # Errors
 /// [`Error::Config`], for one that cannot be read.
 pub fn record(line: &str, place: &str, number: u64) -> Result<Option<Record>> {
-    if line.is_empty() || is_header(line) {
+    if line.is_empty() || is_header(line) || lost(line).is_some() {
         return Ok(None);
     }
     let named = |error: Error| Error::Config { place: format!("{place}, line {number}"), reason: error.to_string() };
@@ -237,8 +261,8 @@ mod tests {
     use super::*;
 
     const OLD: &str = "1200,1,7,AES-256-GCM,encrypt,16384,here,1200,2310";
-    const SERVED: &str = "1200,1,7,AES-256-GCM,encrypt,16384,ixp425,1900,2310,42,1800,,0,1,oldest,4711,1000,1000+48,nginx";
-    const HERE: &str = "1300,1,7,AES-256-GCM,encrypt,16384,here,1300,2310,,,,,,,4711,1000,,nginx";
+    const SERVED: &str = "1200,1,7,AES-256-GCM,encrypt,16384,ixp425,1900,2310,42,1800,,0,1,oldest,4711,1000,1000+48,nginx,1";
+    const HERE: &str = "1300,1,7,AES-256-GCM,encrypt,16384,here,1300,2310,,,,,,,4711,1000,,nginx,4";
 
     #[test]
     fn a_recording_is_read_in_the_order_of_arrival() {
@@ -260,9 +284,21 @@ mod tests {
 
     #[test]
     fn older_recordings_are_read() {
-        let records = by_arrival(&format!("{HEADER_OF_OLD}\n{OLD}\n"), "old.csv").unwrap();
-        assert_eq!((records.len(), &records[0].served, &records[0].whose), (1, &None, &None));
-        assert!(HEADER.starts_with(HEADER_OF_OLD) && is_header(HEADER_OF_OLD));
+        let header = |fields: usize| HEADER.split(',').take(fields).collect::<Vec<_>>().join(",");
+        let records = by_arrival(&format!("{}\n{OLD}\n", header(9)), "old.csv").unwrap();
+        assert_eq!((records.len(), &records[0].served, &records[0].whose, records[0].calls), (1, &None, &None, 1));
+        let before_calls = HERE.strip_suffix(",4").unwrap();
+        let records = by_arrival(&format!("{}\n{before_calls}\n", header(19)), "old.csv").unwrap();
+        assert_eq!((records.len(), records[0].calls, records[0].whose.is_some()), (1, 1, true));
+        assert!(FIELDS.iter().all(|&fields| is_header(&header(fields))) && !is_header(&header(10)));
+    }
+
+    #[test]
+    fn a_recording_says_what_it_lost() {
+        let text = format!("{HEADER}\n{HERE}\n{}\n", lost_line(12));
+        assert_eq!(text.lines().find_map(lost), Some(12));
+        assert_eq!(by_arrival(&text, "t.csv").unwrap().len(), 1);
+        assert!(by_arrival(&format!("{HEADER}\n# lost: many\n"), "t.csv").is_err());
     }
 
     #[test]
@@ -273,7 +309,7 @@ mod tests {
         assert_eq!(read.whose.unwrap().program, "a??b?c");
         for (program, written) in [("=cmd()", "?cmd()"), ("a\u{202e}b", "a?b"), ("größe", "größe"), ("", "")] {
             record.whose = Some(Arc::new(Whose { program: program.into(), ..Whose::default() }));
-            assert!(record.to_string().ends_with(&format!(",{written}")), "{record}");
+            assert!(record.to_string().ends_with(&format!(",{written},1")), "{record}");
         }
     }
 
@@ -281,7 +317,8 @@ mod tests {
     fn bad_lines_say_what_is_wrong() {
         let error = |line: &str| line.parse::<Record>().unwrap_err().to_string();
         assert!(error(&OLD.replace("1200,1,", "x,1,")).contains("arrival_ns"));
-        assert!(error("1,2").contains("19 fields"));
+        assert!(error("1,2").contains("20 fields"));
+        assert!(error(&HERE.replace(",4", ",0")).contains("calls is 0"));
         assert!(error(&SERVED.replace(",0,1,oldest", ",0,2,oldest")).contains("failed is neither"));
         assert!(error(&SERVED.replace("1000+48", "1000+x")).contains("gids"));
         assert!(error(&SERVED.replace(",42,", ",,")).contains("request"));

@@ -5,7 +5,7 @@ use crate::descriptor::Corrupt;
 /// First word of a region, so that a wrong descriptor is noticed.
 pub const MAGIC: u32 = 0x4259_5752;
 /// Version of the layout.
-pub const LAYOUT_VERSION: u32 = 3;
+pub const LAYOUT_VERSION: u32 = 4;
 /// Bytes of a slot: a state line and a descriptor line.
 pub const SLOT_BYTES: usize = 128;
 /// Room for algorithms in the usage counters.

@@ -22,18 +22,21 @@ pub struct TraceEntry {
     pub algorithm: Algorithm,
     /// Which way.
     pub direction: Direction,
+    /// In how many calls of its program the bytes came.
+    pub calls: u32,
 }
 
 impl TraceEntry {
-    fn to_words(self) -> [u64; 5] {
+    fn to_words(self) -> [u64; 6] {
         let what = u64::from(self.session) << 32 | u64::from(self.algorithm.number()) << 16 | self.direction as u64;
-        [self.arrival_ns, self.start_ns, self.done_ns, self.bytes, what]
+        [self.arrival_ns, self.start_ns, self.done_ns, self.bytes, what, u64::from(self.calls)]
     }
 
-    fn from_words([arrival_ns, start_ns, done_ns, bytes, what]: [u64; 5]) -> Option<Self> {
+    fn from_words([arrival_ns, start_ns, done_ns, bytes, what, calls]: [u64; 6]) -> Option<Self> {
         let algorithm = Algorithm::from_number((what >> 16) as u16)?;
         let direction = Direction::from_number(u8::try_from(what & 0xffff).ok()?)?;
-        Some(Self { arrival_ns, start_ns, done_ns, bytes, session: (what >> 32) as u32, algorithm, direction })
+        let calls = u32::try_from(calls).ok()?.max(1);
+        Some(Self { arrival_ns, start_ns, done_ns, bytes, session: (what >> 32) as u32, algorithm, direction, calls })
     }
 }
 
@@ -112,6 +115,7 @@ mod tests {
             session: 9,
             algorithm: Algorithm::Aes256Gcm,
             direction: Direction::Decrypt,
+            calls: 3,
         }
     }
 

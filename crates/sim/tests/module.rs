@@ -44,6 +44,7 @@ fn recorded(traffic: &Traffic, outcome: &Outcome) -> Vec<Record> {
         done: fate.done,
         served: None,
         whose: None,
+        calls: 1,
     };
     let mut records: Vec<Record> = traffic.requests.iter().zip(&outcome.fates).map(record).collect();
     records.sort_by_key(|record| record.arrival);

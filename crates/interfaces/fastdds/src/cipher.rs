@@ -5,6 +5,7 @@ use crate::kept::{self, Cipher, Trial};
 use crate::real::{self, raise};
 use crate::slab::{SLOTS, Slab};
 use crate::tally;
+use bywash_client::Extent;
 use bywash_core::secret::{constant_time_eq, wipe};
 use bywash_core::{Data, Direction};
 use core::cell::UnsafeCell;
@@ -30,7 +31,7 @@ pub(crate) struct Context {
     state: State,
     direction: Direction,
     /// Bytes of text; of associated data until text comes.
-    bytes: u64,
+    extent: Extent,
     /// Whether text has come, after which there is no more associated data.
     has_text: bool,
     tag: [u8; TAG],
@@ -61,8 +62,15 @@ unsafe impl Send for Context {}
 type Pointer = *const c_uchar;
 
 impl Context {
-    const EMPTY: Self =
-        Self { state: State::New, direction: Direction::Encrypt, bytes: 0, has_text: false, tag: [0; TAG], tag_len: 0, trial: None };
+    const EMPTY: Self = Self {
+        state: State::New,
+        direction: Direction::Encrypt,
+        extent: Extent::NONE,
+        has_text: false,
+        tag: [0; TAG],
+        tag_len: 0,
+        trial: None,
+    };
 
     /// A new one; libcrypto's own if no handle is left.
     pub(crate) fn make(plain: bool) -> *mut c_void {
@@ -80,12 +88,12 @@ impl Context {
 
     /// Ends it; its handle is free afterwards.
     pub(crate) fn end(&mut self) {
-        let (direction, bytes) = (self.direction, self.bytes);
+        let (direction, extent) = (self.direction, self.extent);
         wipe(&mut self.tag);
         self.trial = None;
-        (self.direction, self.bytes, self.has_text, self.tag_len) = (Direction::Encrypt, 0, false, 0);
+        (self.direction, self.extent, self.has_text, self.tag_len) = (Direction::Encrypt, Extent::NONE, false, 0);
         match core::mem::replace(&mut self.state, State::New) {
-            State::Ready { cipher, .. } | State::Busy(cipher) | State::Ended(cipher) => kept::keep(cipher, direction, bytes),
+            State::Ready { cipher, .. } | State::Busy(cipher) | State::Ended(cipher) => kept::keep(cipher, direction, extent),
             // SAFETY: made by `materialise`, and nobody else's.
             State::Real(context) => unsafe { (real::get().0.EVP_CIPHER_CTX_free)(context) },
             State::New | State::Failed => {}
@@ -228,7 +236,7 @@ impl Context {
             return 0;
         }
         if !self.has_text && !out.is_null() && len > 0 {
-            (self.has_text, self.bytes) = (true, 0);
+            (self.has_text, self.extent) = (true, Extent::NONE);
         }
         let count = len as usize;
         // SAFETY: the caller's buffers, of which the output has at least the input's length.
@@ -239,13 +247,13 @@ impl Context {
             }
         };
         if done.is_err() {
-            kept::keep(cipher, self.direction, self.bytes);
-            self.bytes = 0;
+            kept::keep(cipher, self.direction, self.extent);
+            self.extent = Extent::NONE;
             raise(UPDATE_ERROR);
             return 0;
         }
         if !out.is_null() || !self.has_text {
-            self.bytes += count as u64;
+            self.extent.add(count);
         }
         self.state = State::Busy(cipher);
         // SAFETY: not null.
@@ -300,12 +308,12 @@ impl Context {
         };
         if good {
             cipher.is_proved = true;
-            cipher.trace(self.direction, self.bytes);
+            cipher.trace(self.direction, self.extent);
             self.state = State::Ended(cipher);
             return 1;
         }
-        kept::keep(cipher, self.direction, self.bytes);
-        self.bytes = 0;
+        kept::keep(cipher, self.direction, self.extent);
+        self.extent = Extent::NONE;
         0
     }
 

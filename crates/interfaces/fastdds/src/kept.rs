@@ -8,7 +8,7 @@
 
 use crate::counts::{From, Of, count};
 use crate::table::{Hashed, Table};
-use bywash_client::{Began, Looks};
+use bywash_client::{Began, Extent, Looks};
 use bywash_core::secret::{constant_time_eq, wipe};
 use bywash_core::{Algorithm, Direction, Solo};
 use bywash_dds::{client, hmac_sha256};
@@ -47,11 +47,11 @@ pub(crate) struct Cipher {
 impl Cipher {
     /// The message has ended: it is in the trace of a broker that records.
     #[inline]
-    pub(crate) fn trace(&mut self, direction: Direction, bytes: u64) {
+    pub(crate) fn trace(&mut self, direction: Direction, extent: Extent) {
         if let Some(began) = self.began.take()
-            && bytes > 0
+            && extent.bytes() > 0
         {
-            client().trace(began, self.number, self.algorithm, direction, bytes);
+            client().trace(began, self.number, self.algorithm, direction, extent);
         }
     }
 }
@@ -188,12 +188,12 @@ pub(crate) fn cipher(key: &[u8]) -> Option<Cipher> {
 }
 
 /// Keeps a cipher for the next message under its key, if it has proved itself; what is longest unused goes.
-pub(crate) fn keep(mut cipher: Cipher, direction: Direction, bytes: u64) {
-    cipher.trace(direction, bytes);
+pub(crate) fn keep(mut cipher: Cipher, direction: Direction, extent: Extent) {
+    cipher.trace(direction, extent);
     // A thread that is ending keeps nothing.
     let _ = KEPT.try_with(|kept| {
         if let Ok(mut kept) = kept.try_borrow_mut() {
-            kept.count(cipher.algorithm, bytes);
+            kept.count(cipher.algorithm, extent.bytes());
             if cipher.is_proved {
                 kept.ciphers.put(cipher, client().keeps_most());
             }
