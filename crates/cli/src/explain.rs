@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// What a recording says of the requests that its broker served.
 fn recorded(path: &Path) -> Result<Vec<RequestStats>, Failure> {
     let (lines, place) = texts::trace(path)?;
-    let records = bywash_sim::log::recording(lines, &place)?;
+    let records = bywash_sim::log::recording(lines, &place)?.records;
     Ok(records.iter().filter_map(RequestStats::of).collect())
 }
 

@@ -10,12 +10,12 @@
 //! | [`generate`] | the paper's generator of them |
 //! | [`log`] | requests of real machines |
 //! | [`lines`] | their lines, whatever the file is |
+//! | [`asked`] | requests at a time or after the result of another, and which a recording's are |
 //! | [`machine`] | what requests cost in software and on circuits, and what loading costs |
 //! | [`serial`] | the run itself |
 //! | [`watch`] | what is seen of a run while it lasts |
 //! | [`parallel`] | the run of a machine whose software and engine work side by side |
 //! | [`replay`] | a whole machine: any policy over any engines, to hold a recording of a live run against |
-//! | [`calls`] | a recording's calls one after the other, for `replay`: where an engine would pay |
 //! | [`shared`] | one module that many programs want at once: any policy, and what becomes of each program |
 //! | [`module`] | one module and recorded requests, or such as a recording might have: any policy, and what each tenant has of it |
 //! | [`study`] | the policies by name, what is tried, and what came of it |
@@ -26,7 +26,7 @@
 //! A run depends on its inputs and seeds alone: no clock, no order of hashing, no function of the platform's mathematical library.
 #![forbid(unsafe_code)]
 
-pub mod calls;
+pub mod asked;
 pub mod generate;
 mod lanes;
 pub mod lines;

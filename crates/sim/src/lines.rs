@@ -10,7 +10,7 @@ const BYTES_MAX: usize = 64 << 10;
 /// The most lines of a log. A busy server writes as many in weeks, and `yes` in a minute.
 pub const LINES_MAX: u64 = 1 << 26;
 
-/// The most requests of a recording, which are kept until they are in order: some 3 GiB of them.
+/// The most requests of a recording, which are kept until they are in order, and of whatever log where each is kept with all that is known of it: some 3 GiB of them.
 pub const RECORDS_MAX: u64 = 1 << 24;
 
 /// What the place of standard input is called.
@@ -36,10 +36,11 @@ pub struct Lines<'a, R> {
     line: Vec<u8>,
 }
 
-/// What to do where a file has too many lines.
-pub(crate) fn part(place: &str, most: u64) -> String {
+/// Of what there is too much, the first that is too many being on this line.
+pub(crate) fn too_many(what: &str, most: u64, place: &str, number: u64) -> Error {
     let file = if place == STDIN { "FILE" } else { place };
-    format!("give it a part, as by: head -n {most} {file} | bywash simulate --trace -")
+    let way_out = format!("give it a part, as by: head -n {most} {file} | bywash simulate --trace -");
+    config(format!("{place}, line {number}"), format!("more than {most} {what}; {way_out}"))
 }
 
 impl<'a, R: BufRead> Lines<'a, R> {
@@ -69,7 +70,7 @@ impl<'a, R: BufRead> Lines<'a, R> {
             return Err(config(here(), reason));
         }
         if self.number > self.most && !self.line.is_empty() {
-            return Err(config(here(), format!("more than {} lines; {}", self.most, part(self.place, self.most))));
+            return Err(too_many("lines", self.most, self.place, self.number));
         }
         let ended = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
         let text = ended.strip_suffix(b"\r").unwrap_or(ended);

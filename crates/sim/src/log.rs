@@ -7,8 +7,8 @@
 //! | tab-separated with a header line that names at least `host`, `time` (seconds) and `bytes` | a tab in the first line |
 //! | what `bywash record` writes | its header line |
 //!
-//! A web log does not say which cipher a client uses, so the n-th new client gets circuit n modulo their number, as niwa2005 has it (s6). Recordings name
-//! their algorithms, and the caller says which circuit computes each.
+//! A web log does not say which cipher a client uses, so for [`read`] the n-th new client gets circuit n modulo their number, as niwa2005 has it (s6). Recordings name
+//! their algorithms, and the sheet says which circuit computes each. [`requests`] has operations, as engines with cost sheets compute them.
 //!
 //! A line that cannot be read is never dropped in silence: it is counted, and the first of them are kept with their numbers and reasons. A request that
 //! arrives before the one above it is an error of the whole log. A recording is in the order in which requests ended, and is put in that of arrival.
@@ -18,9 +18,9 @@ mod form;
 
 pub use foreign::Foreign;
 
-use crate::lines::{Lines, RECORDS_MAX, part};
+use crate::lines::{Lines, RECORDS_MAX, too_many};
 use crate::trace::{Request, Trace};
-use bywash_core::trace::{Record, record};
+use bywash_core::trace::{Record, lost, record};
 use bywash_core::{DeviceSheet, Error, Result};
 use bywash_policy::reload::Circuit;
 use form::{Reader, Said};
@@ -51,6 +51,8 @@ pub struct Missing {
     pub unreadable: u64,
     /// The first of them, at most [`KEPT`]: number and reason.
     pub reasons: Vec<(u64, String)>,
+    /// Requests that a recording lost, by its own word.
+    pub lost: u64,
 }
 
 impl Missing {
@@ -126,21 +128,56 @@ fn no_request(first: Option<String>, empty: &str) -> String {
     format!("no request in it ({why}); Common Log Format, TSV with a header, or what `bywash record` writes is read")
 }
 
-/// Reads a recording: its requests in the order in which they arrived. `place` (a file name) is named in errors.
+/// Requests of a log, each with all that is known of it.
+#[derive(Clone, Debug, Default)]
+pub struct Requests {
+    /// In the order in which they arrived.
+    pub records: Vec<Record>,
+    /// Different clients of a web server's log; none if it is a recording.
+    pub clients: Option<usize>,
+    /// What the log lacks.
+    pub missing: Missing,
+}
+
+/// Reads a log of any form as operations. Of a web server's an answer is a message of AES-128-GCM, which browsers ask for first, in a call for each record of TLS; when a client had it is not
+/// known. `place` (a file name) is named in errors.
+///
+/// # Errors
+/// [`Error::Config`], naming file and line, for a log that cannot be read at all, is out of order or too long, or has no request.
+pub fn requests(lines: impl BufRead, place: &str) -> Result<Requests> {
+    let (mut lines, mut reader, mut records) = (Lines::new(lines, place), Reader::new(place), Vec::new());
+    while let Some((number, said)) = reader.next_said(&mut lines)? {
+        records.push(match said {
+            Said::Record(record) => record,
+            Said::Answer(answer) => answer.encrypted(),
+        });
+        if records.len() as u64 > RECORDS_MAX {
+            return Err(too_many("requests", RECORDS_MAX, place, number));
+        }
+    }
+    let missing = std::mem::take(&mut reader.missing);
+    if records.is_empty() {
+        return Err(config(place.to_owned(), no_request(missing.first(), reader.nothing())));
+    }
+    records.sort_by_key(|record| record.arrival);
+    Ok(Requests { records, clients: (!reader.clients.is_empty()).then_some(reader.clients.len()), missing })
+}
+
+/// Reads a recording, of which every line has to be understood. `place` (a file name) is named in errors.
 ///
 /// # Errors
 /// [`Error::Config`], naming file and line, for one that cannot be read or is too long.
-pub fn recording(lines: impl BufRead, place: &str) -> Result<Vec<Record>> {
-    let (mut lines, mut records) = (Lines::new(lines, place), Vec::new());
+pub fn recording(lines: impl BufRead, place: &str) -> Result<Requests> {
+    let (mut lines, mut records, mut missing) = (Lines::new(lines, place), Vec::new(), Missing::default());
     while let Some((number, line)) = lines.next_line()? {
         records.extend(record(&line, place, number)?);
+        missing.lost = missing.lost.saturating_add(lost(&line).unwrap_or(0));
         if records.len() as u64 > RECORDS_MAX {
-            let reason = format!("more than {RECORDS_MAX} requests in a recording; {}", part(place, RECORDS_MAX));
-            return Err(config(format!("{place}, line {number}"), reason));
+            return Err(too_many("requests", RECORDS_MAX, place, number));
         }
     }
     records.sort_by_key(|record| record.arrival);
-    Ok(records)
+    Ok(Requests { records, clients: None, missing })
 }
 
 fn config(place: String, reason: String) -> Error {
@@ -150,13 +187,14 @@ fn config(place: String, reason: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bywash_core::Algorithm;
     use bywash_core::trace::HEADER;
 
     fn log(text: &str) -> Result<Log> {
         read(text.as_bytes(), "access.log", &DeviceSheet::shipped("niwa2005").unwrap().unwrap())
     }
 
-    fn requests(log: &Log) -> Vec<(f64, u8, u32)> {
+    fn served(log: &Log) -> Vec<(f64, u8, u32)> {
         log.trace.iter().map(|request| (request.arrival, request.circuit.0, request.bytes)).collect()
     }
 
@@ -166,7 +204,7 @@ mod tests {
              b.example - - [10/Oct/2000:20:55:37 +0000] \"GET /\"quoted\" HTTP/1.0\" 304 -\n\n\
              a.example - - [10/Oct/2000:13:55:40 -0700] \"\" 400 12 \"-\" \"Browser 1.0\"\n")
         .unwrap();
-        assert_eq!(requests(&log), [(0.0, 0, 2326), (1.0, 1, 0), (4.0, 0, 12)]);
+        assert_eq!(served(&log), [(0.0, 0, 2326), (1.0, 1, 0), (4.0, 0, 12)]);
         assert_eq!((log.clients, log.missing.unreadable), (2, 0));
     }
 
@@ -196,15 +234,33 @@ mod tests {
     #[test]
     fn a_recording_is_read_in_the_order_of_arrival() {
         let line = |arrival: u64| format!("{arrival},1,7,AES-128-CBC,encrypt,64,here,{arrival},9000\n");
-        let records = recording(format!("{HEADER}\n{}\n{}", line(2000), line(1000)).as_bytes(), "t.csv").unwrap();
+        let text = format!("{HEADER}\n{}\n{}# lost: 3\n", line(2000), line(1000));
+        let Requests { records, missing, .. } = recording(text.as_bytes(), "t.csv").unwrap();
+        assert_eq!((missing.lost, log(&text).unwrap().missing), (3, missing));
         assert_eq!(records.iter().map(|record| record.arrival.0).collect::<Vec<_>>(), [1000, 2000]);
         assert!(recording(&b"x\n"[..], "t.csv").unwrap_err().to_string().contains("t.csv, line 1"));
     }
 
     #[test]
+    fn every_form_has_requests() {
+        let web = "a - - [10/Oct/2000:13:55:36 -0700] \"GET /\" 200 40000\nx\nb - - [10/Oct/2000:13:55:38 -0700] \"GET /\" 304 -\n";
+        let found = requests(web.as_bytes(), "access.log").unwrap();
+        let of = |record: &Record| (record.arrival.0, record.client, record.algorithm, record.bytes, record.calls);
+        let all: Vec<_> = found.records.iter().map(of).collect();
+        assert_eq!(all, [(0, 0, Algorithm::Aes128Gcm, 40_000, 3), (2_000_000_000, 1, Algorithm::Aes128Gcm, 0, 1)]);
+        assert_eq!((found.clients, found.missing.unreadable), (Some(2), 1));
+        let line = |arrival: u64| format!("{arrival},1,7,SHA-256,compute,64,here,{arrival},9000\n");
+        let text = format!("{HEADER}\n{}nonsense\n{}# lost: 2\n{HEADER}\n", line(2000), line(1000));
+        let found = requests(text.as_bytes(), "t.csv").unwrap();
+        assert_eq!(found.records.iter().map(|record| record.arrival.0).collect::<Vec<_>>(), [1000, 2000]);
+        assert_eq!((found.clients, found.missing.unreadable, found.missing.lost), (None, 1, 2));
+        assert!(requests(HEADER.as_bytes(), "t.csv").unwrap_err().to_string().contains("t.csv: no request in it (a header"));
+    }
+
+    #[test]
     fn tabs_with_a_header() {
         let log = log("host\tlogname\ttime\tbytes\nh1\t-\t807256800\t1713\nh2\t-\t807256804\t-\nh3\t-\n").unwrap();
-        assert_eq!(requests(&log), [(0.0, 0, 1713), (4.0, 1, 0)]);
+        assert_eq!(served(&log), [(0.0, 0, 1713), (4.0, 1, 0)]);
         assert_eq!(log.missing.reasons, [(4, "2 columns only".to_owned())]);
     }
 
@@ -214,7 +270,7 @@ mod tests {
             "{HEADER}\n1000,1,7,AES-128-CBC,encrypt,64,here,1000,2000\n2000,1,7,AES-256-GCM,encrypt,64,here,2000,3000\nnonsense\n"
         ))
         .unwrap();
-        assert_eq!(requests(&log), [(0.0, 5, 64)]);
+        assert_eq!(served(&log), [(0.0, 5, 64)]);
         assert_eq!((log.foreign.total(), log.missing.unreadable, log.missing.reasons[0].0), (1, 1, 4));
     }
 
@@ -222,7 +278,7 @@ mod tests {
     fn what_ended_last_may_have_arrived_first() {
         let line = |arrival, done| format!("{arrival},1,7,AES-128-CBC,encrypt,{done},here,{arrival},{done}\n");
         let log = log(&format!("{HEADER}\n{}{}", line(2000, 2500), line(1000, 3000))).unwrap();
-        assert_eq!(requests(&log), [(0.0, 5, 3000), (1e-6, 5, 2500)]);
+        assert_eq!(served(&log), [(0.0, 5, 3000), (1e-6, 5, 2500)]);
     }
 
     #[test]

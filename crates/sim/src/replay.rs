@@ -7,10 +7,13 @@
 //! A processor that others use too, or any engine that is slower than its sheet for a while, has a [`Pace`], of which the policy is told nothing. A request that the policy
 //! [cuts](Policy::cut) is served as its parts, and done when they are.
 //!
+//! Who waits for a result [asks again after it](When::After), whenever that is there.
+//!
 //! The policy is told of clients and sessions: they come with their first request, and go when their last one has ended.
 
+use crate::asked::{Asked, Followers, When};
 use crate::presence::{Owner, Presence};
-use bywash_core::{Algorithm, Direction, Time};
+use bywash_core::{Algorithm, Time};
 use bywash_policy::estimate::Estimate;
 use bywash_policy::reconfigure::Fabric;
 use bywash_policy::reload::Circuits;
@@ -21,26 +24,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// A request as it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When; arrivals are in order.
-    pub at: Time,
-    /// What is asked.
-    pub algorithm: Algorithm,
-    /// Which way.
-    pub direction: Direction,
-    /// Bytes of input.
-    pub bytes: u64,
+    /// What is asked, and when; of those with times of their own that come at the same time the first goes first.
+    pub asked: Asked,
     /// The engines that can do it.
     pub engines: EngineSet,
-    /// Whose it is.
-    pub client: u32,
-    /// The client's session.
-    pub session: u32,
-}
-
-impl Arrival {
-    fn owner(&self) -> Owner {
-        (self.client, self.session)
-    }
 }
 
 /// What the machine takes beside its engine's own time, once per batch.
@@ -55,6 +42,8 @@ pub struct Handover {
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
+    /// When it was asked for.
+    pub arrived: Time,
     /// Where it ran.
     pub engine: EngineId,
     /// When it began there.
@@ -66,7 +55,7 @@ pub struct Served {
 /// What a run came to.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Of each request, in the order of arrival; `None` for one that the policy left waiting for ever.
+    /// Of each request, in their order; `None` for one that the policy left waiting for ever, or that comes after such a one.
     pub served: Vec<Option<Served>>,
     /// How often circuits were loaded.
     pub loads: u64,
@@ -125,6 +114,11 @@ struct Machine<'a> {
     presence: Presence,
     engines: &'a [EngineInfo],
     arrivals: &'a [Arrival],
+    /// Those whose time is known, with their places.
+    arriving: BinaryHeap<Reverse<(Time, usize)>>,
+    followers: Followers,
+    /// When each came.
+    arrived: Vec<Time>,
     handovers: Vec<Cycle<'a>>,
     pace: Pace<'a>,
     /// Of which arrival each request of the policy is, by its number: all of it, or a part.
@@ -138,7 +132,7 @@ struct Machine<'a> {
     to_come: BinaryHeap<Reverse<(Time, u64, Happening)>>,
     happenings: u64,
     outcome: Outcome,
-    waiting: BTreeMap<RequestId, Arrival>,
+    waiting: BTreeMap<RequestId, Asked>,
 }
 
 /// Whose keys the idle workers of an engine hold, and what it costs to turn to another's.
@@ -170,11 +164,11 @@ impl Cycle<'_> {
     }
 }
 
-/// Serves these requests, in order of arrival, on these engines, of which one may be a reconfigurable device that holds nothing at the start. `handovers` has what
+/// Serves these requests on these engines, of which one may be a reconfigurable device that holds nothing at the start. `handovers` has what
 /// was measured of each engine, one for each of its batches in their order, and is gone through again and again; no sample, or no list, is no time.
 ///
 /// # Panics
-/// If the policy dispatches what does not wait, or decides without end.
+/// If the policy dispatches what does not wait, or decides without end; if a request comes after one behind it.
 pub fn run(
     policy: &mut dyn Policy,
     engines: &[EngineInfo],
@@ -212,7 +206,10 @@ fn serve(
         arrivals_of: Vec::new(),
         cuts: BTreeMap::new(),
         arrivals,
-        presence: Presence::of(arrivals.iter().map(Arrival::owner)),
+        arriving: arrivals.iter().enumerate().filter_map(|(place, arrival)| at(arrival).map(|at| Reverse((at, place)))).collect(),
+        followers: Followers::of(arrivals.iter().map(|arrival| arrival.asked.when)),
+        arrived: vec![Time::ZERO; arrivals.len()],
+        presence: Presence::of(arrivals.iter().map(|arrival| arrival.asked.owner())),
         handovers: (0..engines.len()).map(|engine| Cycle(measured(engine).iter().cycle())).collect(),
         device,
         loaded: Circuits::NONE,
@@ -224,45 +221,55 @@ fn serve(
         waiting: BTreeMap::new(),
     };
     machine.settle();
-    for (number, &arrival) in arrivals.iter().enumerate() {
-        machine.run_until(arrival.at);
-        machine.arrive(number, arrival);
+    while machine.go_on() {
         machine.settle();
     }
-    machine.run_until(Time(u64::MAX));
     machine.outcome
 }
 
+/// When it arrives, if that is known before the run.
+fn at(arrival: &Arrival) -> Option<Time> {
+    match arrival.asked.when {
+        When::At(at) => Some(at),
+        When::After { .. } => None,
+    }
+}
+
 impl Machine<'_> {
-    /// Lets everything happen that comes before `end`, or at it.
-    fn run_until(&mut self, end: Time) {
-        loop {
-            let next = self.to_come.peek().map(|Reverse((at, ..))| *at);
-            match (next, self.wake) {
-                (Some(at), wake) if at <= end && wake.is_none_or(|wake| at <= wake) => {
-                    self.now = at;
-                    let happening = self.to_come.pop().map(|Reverse((.., happening))| happening);
-                    happening.into_iter().for_each(|happening| self.happen(happening));
-                }
-                (_, Some(wake)) if wake <= end => self.now = self.now.max(wake),
-                _ => break,
+    /// Lets happen what comes next, or has the policy look again at the time that it asked for; false if nothing is to come. Of the same moment what happens on engines comes first, a
+    /// request last.
+    fn go_on(&mut self) -> bool {
+        let arrival = self.arriving.peek().map(|Reverse((at, _))| *at);
+        let happening = self.to_come.peek().map(|Reverse((at, ..))| *at);
+        let is_first = |at: Time, others: &[Option<Time>]| others.iter().flatten().all(|&other| at <= other);
+        match (happening, self.wake, arrival) {
+            (Some(at), wake, arrival) if is_first(at, &[wake, arrival]) => {
+                self.now = at;
+                let happening = self.to_come.pop().map(|Reverse((.., happening))| happening);
+                happening.into_iter().for_each(|happening| self.happen(happening));
             }
-            self.settle();
+            (_, Some(wake), arrival) if is_first(wake, &[arrival]) => self.now = self.now.max(wake),
+            (_, _, Some(at)) => {
+                self.now = at;
+                let place = self.arriving.pop().map(|Reverse((_, place))| place);
+                place.into_iter().for_each(|place| self.arrive(place));
+            }
+            (_, _, None) => return false,
         }
-        if end < Time(u64::MAX) {
-            self.now = end;
-        }
+        true
     }
 
-    fn arrive(&mut self, place: usize, arrival: Arrival) {
-        let Arrival { algorithm, direction, bytes, engines, client, session, .. } = arrival;
-        self.presence.arrives(arrival.owner(), self.now, self.policy);
+    fn arrive(&mut self, place: usize) {
+        let arrival = self.arrivals[place];
+        let Arrival { asked: Asked { algorithm, direction, bytes, client, session, .. }, engines } = arrival;
+        self.arrived[place] = self.now;
+        self.presence.arrives(arrival.asked.owner(), self.now, self.policy);
         let id = self.next_id();
         let request = Request { id, client, session, algorithm, direction, bytes, engines, deadline: None };
         let mut parts = Vec::new();
         self.policy.cut(self.now, &request, &mut parts);
         if parts.is_empty() {
-            self.enter(place, arrival);
+            self.enter(place, arrival.asked);
             return self.policy.event(self.now, Event::Arrived(request));
         }
         assert_eq!(parts.iter().map(|(_, bytes)| bytes).sum::<u64>(), bytes, "parts that are not the whole");
@@ -270,7 +277,7 @@ impl Machine<'_> {
         self.cuts.insert(place, parts.len());
         for (engine, bytes) in parts {
             let id = self.next_id();
-            self.enter(place, Arrival { bytes, ..arrival });
+            self.enter(place, Asked { bytes, ..arrival.asked });
             self.policy.event(self.now, Event::PartArrived(Request { id, bytes, ..request }, engine));
         }
     }
@@ -279,17 +286,17 @@ impl Machine<'_> {
         RequestId(self.arrivals_of.len() as u64)
     }
 
-    fn enter(&mut self, place: usize, arrival: Arrival) {
-        self.waiting.insert(self.next_id(), arrival);
+    fn enter(&mut self, place: usize, asked: Asked) {
+        self.waiting.insert(self.next_id(), asked);
         self.arrivals_of.push(place);
     }
 
     /// A request of the policy has ended; the arrival that it is of, if that has.
     fn end(&mut self, id: RequestId, engine: EngineId, start: Time) {
         let arrival = self.arrivals_of[id.0 as usize];
-        let served = &mut self.outcome.served[arrival];
-        let before = served.unwrap_or(Served { engine, start, done: Time::ZERO });
-        *served = Some(Served { engine, start: before.start.min(start), done: before.done.max(self.now) });
+        let (served, arrived) = (&mut self.outcome.served[arrival], self.arrived[arrival]);
+        let before = served.unwrap_or(Served { arrived, engine, start, done: Time::ZERO });
+        *served = Some(Served { arrived, engine, start: before.start.min(start), done: before.done.max(self.now) });
         if let Some(left) = self.cuts.get_mut(&arrival) {
             *left -= 1;
             if *left > 0 {
@@ -297,7 +304,12 @@ impl Machine<'_> {
             }
             self.cuts.remove(&arrival);
         }
-        self.presence.ends(self.arrivals[arrival].owner(), self.now, self.policy);
+        self.presence.ends(self.arrivals[arrival].asked.owner(), self.now, self.policy);
+        for follower in self.followers.after(arrival as u32) {
+            if let When::After { think_ns, .. } = self.arrivals[follower as usize].asked.when {
+                self.arriving.push(Reverse((self.now + think_ns, follower as usize)));
+            }
+        }
     }
 
     fn happen(&mut self, happening: Happening) {
@@ -326,11 +338,11 @@ impl Machine<'_> {
             let mut batch = Vec::new();
             match self.policy.decide(self.now, &mut batch) {
                 Decision::Dispatch(engine) => {
-                    let requests: Vec<Arrival> = batch.iter().map(|id| self.waiting.remove(id).expect("a request that waits")).collect();
+                    let requests: Vec<Asked> = batch.iter().map(|id| self.waiting.remove(id).expect("a request that waits")).collect();
                     let (count, bytes) = (requests.len(), requests.iter().map(|request| request.bytes).sum::<u64>());
                     let ns = self.batch_ns(engine, requests[0].algorithm, bytes, count);
                     let Handover { reach_ns, return_ns } = self.handovers[usize::from(engine.0)].next();
-                    let switches_ns = self.keys[usize::from(engine.0)].take(requests.iter().map(Arrival::owner));
+                    let switches_ns = self.keys[usize::from(engine.0)].take(requests.iter().map(Asked::owner));
                     let (start, held) = (self.now + reach_ns, requests[count - 1].owner());
                     self.put(start + switches_ns + ns as u64 + return_ns, Happening::Finished(engine, start, batch, held));
                 }

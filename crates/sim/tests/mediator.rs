@@ -4,6 +4,7 @@ use bywash_core::sheets::{GPUS, Gpu};
 use bywash_core::{Algorithm, Direction, Time};
 use bywash_policy::mediator::{Mediator, Prefer, Setting};
 use bywash_policy::{EngineId, EngineInfo, EngineSet, Fifo, Lanes, Placement, Policy};
+use bywash_sim::asked::{Asked, When};
 use bywash_sim::replay::{Arrival, Outcome, Pace, run_at_pace};
 use std::cell::Cell;
 
@@ -74,25 +75,23 @@ fn arrivals(engines: &[EngineInfo], sizes: &[u64], rate: f64, slower: f64, reque
         at += -gap * random.unit().ln();
         let bytes = sizes[(random.next() >> 33) as usize % sizes.len()];
         let session = number as u32 % 50;
-        Arrival {
-            at: Time(at as u64),
-            algorithm: ALGORITHM,
-            direction: Direction::Encrypt,
-            bytes,
-            engines: BOTH,
-            client: session / 5,
-            session,
-        }
+        let (when, client, direction) = (When::At(Time(at as u64)), session / 5, Direction::Encrypt);
+        Arrival { asked: Asked { when, algorithm: ALGORITHM, direction, bytes, client, session }, engines: BOTH }
     };
     (0..requests).map(each).collect()
 }
 
 /// Seconds until all was done, and the mean from a request's arrival to its end.
-fn figures(outcome: &Outcome, arrivals: &[Arrival]) -> (f64, f64) {
+fn figures(outcome: &Outcome) -> (f64, f64) {
     let served = || outcome.served.iter().map(|served| served.expect("served"));
     let last = served().map(|served| served.done.0).max().unwrap_or_default();
-    let mean = served().zip(arrivals).map(|(served, arrival)| served.done.since_ns(arrival.at) as f64).sum::<f64>() / arrivals.len() as f64;
-    ((last - arrivals[0].at.0) as f64 / 1e9, mean / 1e9)
+    let first = served().map(|served| served.arrived.0).min().unwrap_or_default();
+    let waited: f64 = served().map(|served| served.done.since_ns(served.arrived) as f64).sum();
+    ((last - first) as f64 / 1e9, waited / outcome.served.len() as f64 / 1e9)
+}
+
+fn at(ns: u64, arrival: Arrival) -> Arrival {
+    Arrival { asked: Asked { when: When::At(Time(ns)), ..arrival.asked }, ..arrival }
 }
 
 fn only(arrivals: &[Arrival], set: u64) -> Vec<Arrival> {
@@ -103,13 +102,13 @@ fn only(arrivals: &[Arrival], set: u64) -> Vec<Arrival> {
 fn cell(engines: &[EngineInfo], prefer: Prefer, pace: Pace<'_>, arrivals: &[Arrival]) -> ((f64, f64), Outcome) {
     let alone = |set: u64| {
         let arrivals = only(arrivals, set);
-        let run = |policy: &mut dyn Policy| figures(&run_at_pace(policy, engines, pace, &arrivals), &arrivals);
+        let run = |policy: &mut dyn Policy| figures(&run_at_pace(policy, engines, pace, &arrivals));
         let (fifo, placement) = (run(&mut Fifo::new(engines)), run(&mut Placement::new(engines)));
         (fifo.0.min(placement.0), fifo.1.min(placement.1))
     };
     let (cpu, gpu) = (alone(0b01), alone(0b10));
     let outcome = run_at_pace(&mut Mediator::new(engines, Setting { prefer, ..Setting::default() }), engines, pace, arrivals);
-    let own = figures(&outcome, arrivals);
+    let own = figures(&outcome);
     ((own.0 / cpu.0.min(gpu.0), own.1 / cpu.1.min(gpu.1)), outcome)
 }
 
@@ -155,7 +154,7 @@ fn a_thread_that_others_keep_from_running_is_not_taken_for_a_slow_processor() {
             let arrivals = arrivals(&engines, &[bytes], 0.0, 1.0, 2000);
             let mean = |pace: Pace<'_>| {
                 let outcome = run_at_pace(&mut Mediator::new(&engines, Setting::default()), &engines, pace, &arrivals);
-                (figures(&outcome, &arrivals).1, outcome)
+                (figures(&outcome).1, outcome)
             };
             let (begun, kept) = (Cell::new(0), Cell::new(0));
             let kept_ns = |engine: EngineId, _: Time| {
@@ -186,7 +185,7 @@ fn small_files_packed_are_five_times_as_fast_as_one_by_one() {
         let arrivals = only(&arrivals(&engines, &[4 << 10], 0.0, 1.0, 2000), 0b10);
         let end = |engines: &[EngineInfo]| {
             let outcome = run_at_pace(&mut Mediator::new(engines, Setting::default()), engines, Pace::LISTED, &arrivals);
-            (figures(&outcome, &arrivals).0, outcome.work[1].batches)
+            (figures(&outcome).0, outcome.work[1].batches)
         };
         let (packed, launches) = end(&engines);
         engines[1].lanes = Lanes::same(1);
@@ -235,12 +234,11 @@ fn nobody_waits_for_company_longer_than_was_said() {
     for prefer in Prefer::ALL {
         let setting = Setting { prefer, wait_ns: 300_000 };
         // One every 50 us, so that company can be hoped for.
-        let some: Vec<Arrival> =
-            (0..200).map(|n| Arrival { at: Time(n * 50_000), ..only(&arrivals(&engines, &[4 << 10], 0.0, 1.0, 1), 0b10)[0] }).collect();
+        let some: Vec<Arrival> = (0..200).map(|n| at(n * 50_000, only(&arrivals(&engines, &[4 << 10], 0.0, 1.0, 1), 0b10)[0])).collect();
         let outcome = run_at_pace(&mut Mediator::new(&engines, setting), &engines, Pace::LISTED, &some);
         let service = 22_300 + 200 * 502;
-        for (served, arrival) in outcome.served.iter().zip(&some) {
-            let waited = served.unwrap().start.since_ns(arrival.at);
+        for served in outcome.served.iter().flatten() {
+            let waited = served.start.since_ns(served.arrived);
             assert!(waited <= 300_000 + service, "{prefer}: {waited} ns");
         }
         let launches = outcome.work[1].batches;

@@ -3,7 +3,8 @@
 use bywash_core::trace::Record;
 use bywash_core::{Algorithm, CostCurve, CostSheet, Direction, Time};
 use bywash_policy::{EngineInfo, Lanes, Tenant, by_name};
-use bywash_sim::module::{Asked, Client, Outcome, Traffic, When, run};
+use bywash_sim::asked::{self, Asked, When};
+use bywash_sim::module::{Client, Outcome, Traffic, run};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -51,6 +52,11 @@ fn recorded(traffic: &Traffic, outcome: &Outcome) -> Vec<Record> {
     records
 }
 
+/// The same requests again.
+fn repeated(records: &[Record], waits: bool) -> Vec<Asked> {
+    asked::recorded(records, "recorded", waits, |record| record.client).expect("few calls").requests
+}
+
 #[test]
 fn two_programs_by_hand() {
     let mut traffic = Traffic::default();
@@ -75,7 +81,7 @@ fn a_recording_repeats_itself() {
     for name in ["fifo", "rr", "wfq", "exclusive", "default"] {
         let module = module(30 * US, 20 * US);
         let first = outcome(name, &module, &traffic);
-        let again = Traffic { clients: traffic.clients.clone(), ..Traffic::of(&recorded(&traffic, &first), true, |record| record.client) };
+        let again = Traffic { clients: traffic.clients.clone(), requests: repeated(&recorded(&traffic, &first), true) };
         let second = outcome(name, &module, &again);
         let sorted = |outcome: &Outcome| {
             let mut fates: Vec<_> = outcome.fates.iter().map(|fate| (fate.arrived, fate.begun, fate.done)).collect();
@@ -88,8 +94,7 @@ fn a_recording_repeats_itself() {
         if name == "fifo" {
             let fast = self::module(3 * US, 2 * US);
             assert!(outcome(name, &fast, &again).makespan_ns * 2 < first.makespan_ns, "who waits for results asks sooner");
-            let as_recorded = Traffic::of(&recorded(&traffic, &first), false, |record| record.client);
-            let as_recorded = Traffic { clients: traffic.clients.clone(), ..as_recorded };
+            let as_recorded = Traffic { clients: traffic.clients.clone(), requests: repeated(&recorded(&traffic, &first), false) };
             assert!(outcome(name, &fast, &as_recorded).makespan_ns * 2 > first.makespan_ns, "and who does not, does not");
         }
     }

@@ -5,18 +5,21 @@ use super::recorded;
 use super::text::{aligned, seconds, short};
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
-use crate::terminal::thousands;
+use crate::terminal::{bytes, thousands};
 use crate::texts;
 use bywash_core::sheets::{GPUS, Gpu};
 use bywash_core::{Algorithm, CostSheet, Direction, Time};
 use bywash_policy::mediator::{Mediator, Prefer, Setting};
 use bywash_policy::{EngineInfo, EngineSet, Fifo, Lanes, Placement, Policy};
+use bywash_sim::asked::{Asked, When};
 use bywash_sim::replay::{Arrival, Outcome, Pace, Work, run_at_pace};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+/// What the processor alone is called.
+const PROCESSOR: &str = "processor";
 const ALGORITHM: Algorithm = Algorithm::Aes128Ctr;
 /// Sizes of files, each as often, and how many.
 const MIXES: [(&str, &[u64], usize); 4] = [
@@ -26,13 +29,17 @@ const MIXES: [(&str, &[u64], usize); 4] = [
     ("all sizes, 256 B to 4 MiB", &[256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20], 1000),
 ];
 
-/// Above the table of a mix.
-const HEAD: [&str; 9] = ["", "done in", "GB/s", "mean wait", "processor", "joules", "on the GPU", "launches", "cut"];
+/// Requests, and what is said of them: first what they are.
+pub(super) struct Traffic {
+    pub(super) told: Vec<String>,
+    /// Each with the engines that can do it.
+    pub(super) arrivals: Vec<Arrival>,
+}
 
 /// Says what comes of it.
 pub(super) fn run(args: &Args, name: &str) -> Result<ExitCode, Failure> {
-    let (processor, sheet) = sheets(args, name)?;
-    let engines = engines(processor, sheet);
+    let Beside { processor, sheet, kind } = sheets(args, name)?;
+    let mut engines = engines(processor, sheet);
     let setting = Setting { prefer: args.prefer.unwrap_or_default(), ..Setting::default() };
     if setting.prefer == Prefer::Energy
         && let Some(without) = engines.iter().find(|engine| engine.costs.watts.is_none())
@@ -40,79 +47,94 @@ pub(super) fn run(args: &Args, name: &str) -> Result<ExitCode, Failure> {
         let why = "to prefer energy, both have to say what they take: its cost sheet has no `watts`";
         return Err(Failure::config(format!("{}: {why}", without.costs.engine)));
     }
-    let modelled = if engines[0].costs.modelled { " (modelled)" } else { "" };
-    let workers = engines[0].workers;
-    let beside = format!(
-        "{name} (modelled) and {workers} workers of a processor{modelled}; {} preferred: {}",
-        setting.prefer,
-        setting.prefer.meaning()
-    );
-    let (mut text, mut results) = (String::new(), Vec::new());
     let traffic = match &args.trace {
-        Some(path) => {
-            let (told, arrivals) = recorded::calls(path, &engines)?;
-            text += &format!("{beside}\n");
-            vec![(told, arrivals)]
-        }
-        None => {
-            let of_mix = |&(mix, sizes, count): &(&str, &[u64], usize)| {
-                let paces = [(0.3, "at a third of what the better engine can do"), (0.0, "all at once")];
-                paces.map(|(rate, pace)| (format!("{mix}, {pace}"), arrivals(&engines, sizes, rate, count)))
-            };
-            if let Some(without) = engines.iter().find(|engine| engine.costs.curve(ALGORITHM).is_none()) {
-                let name = &without.costs.engine;
-                return Err(Failure::config(format!(
-                    "{ALGORITHM} is not on the cost sheet of '{name}'; --trace FILE has requests of its own"
-                )));
-            }
-            text += &format!("{ALGORITHM} on {beside}\n");
-            text += "processor: seconds of it, of all workers together, with what the GPU's launches take of it; placement: each whole, where it is done sooner\n";
-            MIXES.iter().flat_map(of_mix).collect()
-        }
+        Some(path) => vec![recorded::traffic(path, &mut engines, args.as_recorded)?],
+        None => generated(&engines)?,
     };
-    for (what, arrivals) in traffic {
-        let _ = writeln!(text, "\n{what}:");
-        let (mut ways, mut rows, mut listed) = (Vec::new(), vec![HEAD.map(str::to_owned).to_vec()], Vec::new());
-        let policies: [(&str, Box<dyn Policy>, u64); 4] = [
-            ("processor", Box::new(Placement::new(&engines)), 0b01),
-            (if args.trace.is_some() { "engine" } else { "GPU" }, Box::new(Fifo::new(&engines)), 0b10),
-            ("placement", Box::new(Placement::new(&engines)), 0b11),
-            ("mediator", Box::new(Mediator::new(&engines, setting)), 0b11),
-        ];
-        for (name, mut policy, set) in policies {
-            let arrivals: Vec<Arrival> = arrivals.iter().map(|arrival| Arrival { engines: EngineSet(set), ..*arrival }).collect();
-            let outcome = run_at_pace(policy.as_mut(), &engines, Pace::LISTED, &arrivals);
-            if args.trace.is_some() {
-                let (line, figures) = recorded::row(name, &outcome, &arrivals);
-                text += &line;
-                listed.push(figures);
-            } else {
-                let way = Way::of(name, &outcome, &arrivals, &engines);
-                rows.push(way.row());
-                listed.push(way.to_json());
-                ways.push(way);
-            }
-        }
-        if let [processor, gpu, _, mediator] = &ways[..] {
-            text += &aligned(&rows, 1);
-            text += &mediator.beside(processor, gpu, setting.prefer);
-        }
-        results.push(json!({ "traffic": what, "requests": arrivals.len(), "ways": listed }));
-    }
-    if args.json {
-        let cpu = json!({ "name": engines[0].costs.engine, "modelled": engines[0].costs.modelled, "workers": workers });
-        text = format!("{:#}\n", json!({ "engine": { "name": name, "modelled": true }, "cpu": cpu, "results": results }));
-    }
+    let results: Vec<(&Traffic, Vec<Way>)> =
+        traffic.iter().map(|traffic| (traffic, ways(&traffic.arrivals, &engines, setting, kind))).collect();
+    let text = if args.json {
+        let cpu = json!({ "name": engines[0].costs.engine, "modelled": engines[0].costs.modelled, "workers": engines[0].workers });
+        let of = |(traffic, ways): &(&Traffic, Vec<Way>)| {
+            let ways: Vec<Value> = ways.iter().map(Way::to_json).collect();
+            json!({ "traffic": traffic.told.join("; "), "requests": traffic.arrivals.len(), "ways": ways })
+        };
+        let results: Vec<Value> = results.iter().map(of).collect();
+        format!("{:#}\n", json!({ "engine": { "name": name, "modelled": true }, "cpu": cpu, "results": results }))
+    } else {
+        let what = if args.trace.is_some() { String::new() } else { format!("{ALGORITHM} on ") };
+        let modelled = if engines[0].costs.modelled { " (modelled)" } else { "" };
+        let (workers, prefer) = (engines[0].workers, setting.prefer);
+        let mut text =
+            format!("{what}{name} (modelled) and {workers} workers of a processor{modelled}; {prefer} preferred: {}\n", prefer.meaning());
+        let _ = writeln!(
+            text,
+            "processor: seconds of it, of all workers together, with what the {kind}'s launches take of it; placement: each whole, where it is done sooner"
+        );
+        results.iter().for_each(|(traffic, ways)| text += &table(&traffic.told, ways, kind, prefer));
+        text
+    };
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Each mix, few at a time and all at once.
+fn generated(engines: &[EngineInfo]) -> Result<Vec<Traffic>, Failure> {
+    if let Some(without) = engines.iter().find(|engine| engine.costs.curve(ALGORITHM).is_none()) {
+        let name = &without.costs.engine;
+        return Err(Failure::config(format!("{ALGORITHM} is not on the cost sheet of '{name}'; --trace FILE has requests of its own")));
+    }
+    let of_mix = |&(mix, sizes, count): &(&str, &[u64], usize)| {
+        let paces = [(0.3, "at a third of what the better engine can do"), (0.0, "all at once")];
+        paces.map(|(rate, pace)| Traffic { told: vec![format!("{mix}, {pace}")], arrivals: arrivals(engines, sizes, rate, count) })
+    };
+    Ok(MIXES.iter().flat_map(of_mix).collect())
+}
+
+/// The requests as each way serves them: each engine alone, where it can do all of them, and both together.
+fn ways(arrivals: &[Arrival], engines: &[EngineInfo], setting: Setting, kind: &'static str) -> Vec<Way> {
+    let policies: [(&str, Box<dyn Policy>, u64); 4] = [
+        (PROCESSOR, Box::new(Placement::new(engines)), 0b01),
+        (kind, Box::new(Fifo::new(engines)), 0b10),
+        ("placement", Box::new(Placement::new(engines)), 0b11),
+        ("mediator", Box::new(Mediator::new(engines, setting)), 0b11),
+    ];
+    let serve = |(name, mut policy, set): (&'static str, Box<dyn Policy>, u64)| {
+        let within = |arrival: &Arrival| Arrival { engines: EngineSet(arrival.engines.0 & set), ..*arrival };
+        let arrivals: Vec<Arrival> = arrivals.iter().map(within).collect();
+        let can = arrivals.iter().all(|arrival| arrival.engines != EngineSet(0));
+        can.then(|| Way::of(name, &run_at_pace(policy.as_mut(), engines, Pace::LISTED, &arrivals), &arrivals, engines))
+    };
+    policies.into_iter().filter_map(serve).collect()
+}
+
+/// What was said of the requests, and a row for each way.
+fn table(told: &[String], ways: &[Way], kind: &str, prefer: Prefer) -> String {
+    let head = ["", "done in", "GB/s", "mean wait", "processor", "joules"].map(str::to_owned).into_iter();
+    let head = head.chain([format!("on the {kind}"), "launches".to_owned(), "cut".to_owned()]).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(ways.iter().map(Way::row)).collect();
+    let mut text = format!("\n{}:\n", told[0]);
+    told[1..].iter().for_each(|line| text += &format!("  {line}\n"));
+    text += &aligned(&rows, 1);
+    let (alone, both) = ways.split_at(ways.len() - 2);
+    text + &both[1].beside(alone, prefer)
+}
+
+/// What is simulated.
+struct Beside {
+    processor: CostSheet,
+    sheet: CostSheet,
+    /// What the one beside the processor is called.
+    kind: &'static str,
+}
+
 /// The processor's sheet and the engine's: of a GPU that comes along, or of a file and of `--cpu`.
-fn sheets(args: &Args, name: &str) -> Result<(CostSheet, CostSheet), Failure> {
+fn sheets(args: &Args, name: &str) -> Result<Beside, Failure> {
     let named = args.cpu.as_deref().map(|file| super::cards::processor(file, &[])).transpose()?;
     let path = Path::new(name);
     if let (true, Some(processor)) = (path.exists(), &named) {
-        return Ok((processor.clone(), CostSheet::from_toml(&texts::whole(path)?, name)?));
+        let sheet = CostSheet::from_toml(&texts::whole(path)?, name)?;
+        return Ok(Beside { processor: processor.clone(), sheet, kind: "engine" });
     }
     let names = || GPUS.iter().map(|gpu| gpu.name).collect::<Vec<_>>().join(", ");
     let unknown = || match path.exists() {
@@ -120,7 +142,7 @@ fn sheets(args: &Args, name: &str) -> Result<(CostSheet, CostSheet), Failure> {
         false => Failure::config(format!("no GPU '{name}' comes along, nor is there such a file; there are {}", names())),
     };
     let (processor, sheet) = Gpu::shipped(name).ok_or_else(unknown)?.sheets()?;
-    Ok((named.unwrap_or(processor), sheet))
+    Ok(Beside { processor: named.unwrap_or(processor), sheet, kind: "GPU" })
 }
 
 fn engines(processor: CostSheet, sheet: CostSheet) -> Vec<EngineInfo> {
@@ -146,15 +168,8 @@ fn arrivals(engines: &[EngineInfo], sizes: &[u64], rate: f64, count: usize) -> V
     let one = |number: usize| {
         at += -gap * ((draw() + 1) as f64 / (1u64 << 53) as f64).ln();
         let (direction, bytes) = (Direction::Encrypt, sizes[draw() as usize % sizes.len()]);
-        Arrival {
-            at: Time(at as u64),
-            algorithm: ALGORITHM,
-            direction,
-            bytes,
-            engines: EngineSet(0),
-            client: 0,
-            session: number as u32 % 32,
-        }
+        let (when, session) = (When::At(Time(at as u64)), number as u32 % 32);
+        Arrival { asked: Asked { when, algorithm: ALGORITHM, direction, bytes, client: 0, session }, engines: EngineSet(0b11) }
     };
     (0..count).map(one).collect()
 }
@@ -176,15 +191,15 @@ struct Way {
 
 impl Way {
     fn of(name: &'static str, outcome: &Outcome, arrivals: &[Arrival], engines: &[EngineInfo]) -> Self {
-        let served = || outcome.served.iter().flatten().zip(arrivals);
+        let served = || outcome.served.iter().flatten();
         let busy = |place: usize| outcome.work[place].busy_ns as f64 / 1e9;
         let watts = |place: usize| engines[place].costs.watts.unwrap_or(f64::NAN);
         let cpu_s = busy(0) + outcome.work[1].host_ns / 1e9;
         Self {
             name,
-            bytes: arrivals.iter().map(|arrival| arrival.bytes).sum(),
-            done_s: served().map(|(served, _)| served.done.0).max().unwrap_or_default() as f64 / 1e9,
-            mean_s: served().map(|(served, arrival)| served.done.since_ns(arrival.at) as f64).sum::<f64>() / arrivals.len() as f64 / 1e9,
+            bytes: arrivals.iter().map(|arrival| arrival.asked.bytes).fold(0, u64::saturating_add),
+            done_s: served().map(|served| served.done.0).max().unwrap_or_default() as f64 / 1e9,
+            mean_s: served().map(|served| served.done.since_ns(served.arrived) as f64).sum::<f64>() / arrivals.len() as f64 / 1e9,
             cpu_s,
             joules: cpu_s * watts(0) + busy(1) * watts(1),
             work: outcome.work[1],
@@ -194,7 +209,8 @@ impl Way {
 
     fn row(&self) -> Vec<String> {
         let joules = if self.joules.is_finite() { short(self.joules) } else { "-".into() };
-        let [on_gpu, launches, cuts] = [self.work.requests, self.work.batches, self.cuts].map(thousands);
+        let [launches, cuts] = [self.work.batches, self.cuts].map(thousands);
+        let there = format!("{} ({})", thousands(self.work.requests), bytes(self.work.bytes));
         let rate = short(self.bytes as f64 / self.done_s / 1e9);
         vec![
             format!("  {}", self.name),
@@ -203,7 +219,7 @@ impl Way {
             seconds(self.mean_s),
             seconds(self.cpu_s),
             joules,
-            on_gpu,
+            there,
             launches,
             cuts,
         ]
@@ -217,22 +233,30 @@ impl Way {
             "cpu_s": self.cpu_s,
             "joules": self.joules.is_finite().then_some(self.joules),
             "gpu_requests": self.work.requests,
+            "gpu_bytes": self.work.bytes,
             "gpu_launches": self.work.batches,
             "cuts": self.cuts,
         })
     }
 
-    /// How it compares with each engine alone, in what is preferred as well.
-    fn beside(&self, processor: &Self, gpu: &Self, prefer: Prefer) -> String {
-        let over_better = |figure: fn(&Self) -> f64| figure(self) / figure(processor).min(figure(gpu));
-        let preferred = match prefer {
-            Prefer::Latency | Prefer::Throughput => String::new(),
-            Prefer::CpuFree => {
+    /// How it compares with each engine that can do it alone, in what is preferred as well.
+    fn beside(&self, alone: &[Self], prefer: Prefer) -> String {
+        let least = |figure: fn(&Self) -> f64| alone.iter().map(figure).fold(f64::INFINITY, f64::min);
+        let over_better = |figure: fn(&Self) -> f64| figure(self) / least(figure);
+        let whose = match alone {
+            [] => return String::new(),
+            [one] => one.name,
+            _ => "better engine",
+        };
+        let processor = alone.iter().find(|way| way.name == PROCESSOR);
+        let preferred = match (prefer, processor) {
+            (Prefer::CpuFree, Some(processor)) => {
                 format!("; it takes {:.2} of the processor's time that the processor alone does", self.cpu_s / processor.cpu_s)
             }
-            Prefer::Energy => format!("; it takes {:.2} of the better one's joules", over_better(|way| way.joules)),
+            (Prefer::Energy, _) => format!("; it takes {:.2} of the {whose}'s joules", over_better(|way| way.joules)),
+            _ => String::new(),
         };
         let (done, mean) = (over_better(|way| way.done_s), over_better(|way| way.mean_s));
-        format!("  the mediator is done in {done:.2} of the better engine's time, and who asks waits {mean:.2} times as long{preferred}\n")
+        format!("  the mediator is done in {done:.2} of the {whose}'s time, and who asks waits {mean:.2} times as long{preferred}\n")
     }
 }

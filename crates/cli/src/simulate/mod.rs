@@ -38,7 +38,7 @@ use traffic::Source;
 const RATE: f64 = 750.0;
 
 /// Options that mean nothing beside a GPU.
-const BESIDE_NO_GPU: [&str; 16] = [
+const BESIDE_NO_GPU: [&str; 15] = [
     "engine",
     "preset",
     "train",
@@ -54,14 +54,16 @@ const BESIDE_NO_GPU: [&str; 16] = [
     "scheduler",
     "tenants",
     "load",
-    "as_recorded",
 ];
+/// Options of engines with circuits: of those requests come when they came, but for `--rate`.
+const OF_CIRCUITS: [&str; 9] = ["engine", "preset", "train", "requests", "rate", "policy", "sweep", "seeds", "side_by_side"];
 /// Where those that stand alone come in `--help`.
 const CIRCUITS: &str = "Engines that hold a few circuits at a time (unless --gpu or --module is given)";
 const GPU: &str = "A GPU beside the processor";
 
 /// `bywash simulate`
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("beside").args(["gpu", "module"]))]
 #[command(after_help = "\
 Examples:
   bywash simulate --preset niwa2005 --seeds 24
@@ -77,6 +79,8 @@ Examples:
   bywash simulate --sweep rate=100,1000,10000 --sweep slots=1,2,4 --policy tuned,software --csv
   bywash simulate --gpu raspberry-pi-4 --prefer cpu-free
                                         a GPU beside the processor: what the mediator makes of both
+  bywash simulate --gpu nvidia-h200 --trace trace.csv
+                                        the same of a recording; a web server's log is taken as well
   bywash simulate --gpu fpga.toml --cpu here --trace dds.csv
                                         a program's calls: where would that engine pay?
   bywash simulate --sheet niwa2005 > card.toml
@@ -95,7 +99,8 @@ could serve the same requests, by dynamic programming. Where that is not known, 
 A trace is a log in the Common Log Format (a virtual host with its port may stand before the
 client), tab-separated with columns host, time and bytes, or a recording. Web logs name no ciphers,
 so the n-th new client uses circuit n modulo their number, of the first engine. The first half of a
-trace is learnt from (predict, static), the second served.
+trace is learnt from (predict, static), the second served. With --gpu an answer of a web server is
+AES-128-GCM, in a call for each record of TLS.
 
 What can be swept: rate (requests per second), slots, area, lanes, reconfiguration (ms), overhead
 (ns).")]
@@ -103,6 +108,10 @@ pub(crate) struct Args {
     /// Requests of a log or a recording; - for stdin [default: the generator of niwa2005]
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// With --gpu or --module: recorded requests come when they came; without it a program that waited for a result
+    /// waits here
+    #[arg(long, requires_all = ["trace", "beside"], conflicts_with_all = OF_CIRCUITS)]
+    as_recorded: bool,
     /// Software times from the cost sheet of a CPU, as `bywash calibrate` writes it; `here` for this machine's
     #[arg(long, value_name = "SHEET|here")]
     cpu: Option<String>,
@@ -148,7 +157,7 @@ pub(crate) struct Args {
     #[arg(long, help_heading = CIRCUITS)]
     side_by_side: bool,
     /// A GPU beside a processor instead: the mediator, and each engine alone. intel-iris-655, raspberry-pi-4, nvidia-h200, nvidia-h100 (as measured), or
-    /// with --cpu the file of any engine's cost sheet; with --trace a recording's calls, one after the other
+    /// with --cpu the file of any engine's cost sheet; with --trace the requests of a log or a recording
     #[arg(long, value_name = "NAME", conflicts_with_all = BESIDE_NO_GPU, help_heading = GPU)]
     gpu: Option<String>,
     // Where what is required conflicts with what is given, clap asks for it no more: hence the same conflicts.
@@ -220,7 +229,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     if let Some(sheet) = &args.shared.module {
         let form = module::Form { json: args.json, csv: args.csv, svg: args.svg.as_deref() };
-        return module::run(&args.shared, sheet, args.trace.as_deref(), &form);
+        let trace = args.trace.as_deref().map(|path| module::Recording { path, waits: !args.as_recorded });
+        return module::run(&args.shared, sheet, trace.as_ref(), &form);
     }
     let default = [args.preset.map_or("niwa2005", Preset::engine).to_owned()];
     let names = if args.engine.is_empty() { &default[..] } else { &args.engine };

@@ -29,7 +29,7 @@ const OPTIONS: [(&[&str], &[&str]); 22] = [
     (&["--scheduler", "fifo"], &["module"]),
     (&["--tenants", "broker.toml"], &["module"]),
     (&["--load", "mixed"], &["module"]),
-    (&["--as-recorded"], &["module"]),
+    (&["--as-recorded", "--trace", "t.csv"], &["gpu", "module"]),
     (&["--sheet", "niwa2005"], &["circuits"]),
 ];
 

@@ -63,7 +63,8 @@ impl Source {
             super::text::seconds(served.span()),
             thousands(learnt as u64)
         )];
-        told.extend(coarse(&served));
+        let whole = served.iter().all(|request| request.arrival.fract() == 0.0);
+        told.extend(coarse(served.len(), served.span(), whole));
         if log.clients > 0 {
             told.push(format!("{} clients; the n-th new one uses circuit n modulo {}", thousands(log.clients as u64), like.circuits.len()));
         }
@@ -108,12 +109,14 @@ impl Source {
     }
 }
 
-/// What a log has no request for, though something was asked.
-pub(super) fn missing(missing: &Missing) -> Option<String> {
-    let Missing { unreadable, reasons } = missing;
+/// What a log has no request for, though something was asked; nothing to say of a whole one.
+pub(super) fn missing(missing: &Missing) -> Vec<String> {
+    let Missing { unreadable, reasons, lost } = missing;
     let first: Vec<String> = reasons.iter().map(|(line, reason)| format!("line {line}: {reason}")).collect();
     let cut = if *unreadable > first.len() as u64 { format!("the first {}: ", first.len()) } else { String::new() };
-    (*unreadable > 0).then(|| format!("lines that cannot be read: {}; {cut}{}", thousands(*unreadable), first.join("; ")))
+    let lost = (*lost > 0).then(|| format!("{} requests were lost while it was recorded", thousands(*lost)));
+    let unreadable = (*unreadable > 0).then(|| format!("lines that cannot be read: {}; {cut}{}", thousands(*unreadable), first.join("; ")));
+    lost.into_iter().chain(unreadable).collect()
 }
 
 /// Warns of a log whose first column is hardly its clients'.
@@ -128,13 +131,13 @@ fn doubts(log: &Log, place: &str) {
     }
 }
 
-/// What times in whole seconds, as servers log them, do to the figures.
-fn coarse(served: &Trace) -> Option<String> {
-    if served.len() < 2 || served.iter().any(|request| request.arrival.fract() != 0.0) {
+/// What times in whole seconds, as servers log them, do to the figures of so many requests over so many seconds.
+pub(super) fn coarse(requests: usize, span: f64, whole: bool) -> Option<String> {
+    if requests < 2 || !whole {
         return None;
     }
     let so_far = "its times are whole seconds: what came within one is taken to arrive at once, and waits longer than it really did";
     // The first and the last second are each part of one, so that the span is known to a second more or less.
-    let share = 100.0 / served.span().max(1.0);
+    let share = 100.0 / span.max(1.0);
     Some(if share < 2.0 { so_far.to_owned() } else { format!("{so_far}; rates are known to some {share:.0} %") })
 }

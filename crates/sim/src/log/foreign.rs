@@ -1,6 +1,7 @@
-//! Requests of a recording that an engine has no circuit for.
+//! Requests of a recording that an engine has no circuit for, or no cost.
 
 use bywash_core::sheets::DEVICES;
+use bywash_core::trace::Record;
 use bywash_core::{Algorithm, DeviceSheet};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,6 +12,18 @@ use std::fmt;
 pub struct Foreign(BTreeMap<Algorithm, u64>);
 
 impl Foreign {
+    /// Those of these requests whose algorithm is so.
+    pub fn of(records: &[Record], is_foreign: impl Fn(Algorithm) -> bool) -> Self {
+        let mut foreign = Self::default();
+        records.iter().filter(|record| is_foreign(record.algorithm)).for_each(|record| foreign.add(record.algorithm));
+        foreign
+    }
+
+    /// Their algorithms.
+    pub fn algorithms(&self) -> impl Iterator<Item = Algorithm> {
+        self.0.keys().copied()
+    }
+
     /// One more.
     pub(super) fn add(&mut self, algorithm: Algorithm) {
         *self.0.entry(algorithm).or_default() += 1;

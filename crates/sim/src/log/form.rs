@@ -1,9 +1,9 @@
 //! One line after another, in whatever form the first says that they have.
 
 use super::Missing;
-use crate::lines::{Lines, RECORDS_MAX, part};
-use bywash_core::trace::{Record, is_header};
-use bywash_core::{Error, Result};
+use crate::lines::{Lines, RECORDS_MAX, too_many};
+use bywash_core::trace::{Record, is_header, lost};
+use bywash_core::{Algorithm, Direction, Error, Result, Time};
 use std::collections::HashMap;
 use std::io::BufRead;
 use time::OffsetDateTime;
@@ -29,6 +29,30 @@ pub(super) struct Answer {
     /// The client, by its number in the order in which they appear.
     pub(super) client: u32,
     pub(super) bytes: u32,
+}
+
+/// The most text in a record of TLS (RFC 8446 s5.1), and so in a call of its cipher.
+const TLS_RECORD: u64 = 16 << 10;
+
+impl Answer {
+    /// As a server encrypts it.
+    pub(super) fn encrypted(&self) -> Record {
+        let at = Time((self.arrival * 1e9) as u64);
+        Record {
+            arrival: at,
+            client: self.client,
+            session: 0,
+            algorithm: Algorithm::Aes128Gcm,
+            direction: Direction::Encrypt,
+            bytes: self.bytes.into(),
+            engine: String::new(),
+            start: at,
+            done: at,
+            served: None,
+            whose: None,
+            calls: u64::from(self.bytes).div_ceil(TLS_RECORD).max(1) as u32,
+        }
+    }
 }
 
 /// How lines are to be read.
@@ -130,12 +154,19 @@ impl<'a> Reader<'a> {
     }
 
     fn record(&mut self, number: u64, line: &str) -> Result<Option<Said>> {
+        if is_header(line) {
+            // Recordings one after the other.
+            return Ok(None);
+        }
+        if let Some(lost) = lost(line) {
+            self.missing.lost = self.missing.lost.saturating_add(lost);
+            return Ok(None);
+        }
         match line.parse::<Record>() {
             Ok(record) => {
                 self.records += 1;
                 if self.records > self.records_max {
-                    let reason = format!("more than {} requests in a recording; {}", self.records_max, part(self.place, self.records_max));
-                    return Err(config(format!("{}, line {number}", self.place), reason));
+                    return Err(too_many("requests", self.records_max, self.place, number));
                 }
                 Ok(Some(Said::Record(record)))
             }

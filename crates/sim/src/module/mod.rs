@@ -1,8 +1,6 @@
 //! One module and traffic that was recorded, or made up in the same form: any [`Policy`], the very object that a broker asks, and what each tenant had of the module.
 //!
-//! [`shared`](crate::shared) has programs and the machine on which they run. Here requests are what is known: who asked for what, and when. A recording
-//! says of a program that waits for its results only when it asked *then*; were the module faster, or another before it in the line, it would have asked at another time. So a request comes either
-//! at a [time of its own](When::At) or some time [after another's end](When::After), and [`Traffic::of`] says of each recorded one which it was.
+//! [`shared`](crate::shared) has programs and the machine on which they run. Here requests are what is known: who [asked](crate::asked) for what, and when.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -13,8 +11,9 @@ pub mod shares;
 pub mod traffic;
 
 pub use shares::Share;
-pub use traffic::{Asked, Client, Traffic, When};
+pub use traffic::{Client, Traffic};
 
+use crate::asked::{Asked, Followers, When};
 use crate::presence::Presence;
 use bywash_core::Time;
 use bywash_policy::{Decision, EngineId, EngineInfo, EngineSet, Estimate, Event, Policy, Request, RequestId};
@@ -73,8 +72,7 @@ struct Run<'a> {
     takes: Estimate,
     switch_ns: u64,
     presence: Presence,
-    /// Of each request, those that come after its end.
-    followers: Vec<Vec<u32>>,
+    followers: Followers,
     /// The session that each idle worker holds.
     idle: Vec<Option<(u32, u32)>>,
     now: Time,
@@ -90,15 +88,10 @@ struct Run<'a> {
 /// If the policy leaves a request waiting for ever, or a request comes after one behind it.
 pub fn run(policy: &mut dyn Policy, module: &EngineInfo, traffic: &Traffic) -> Outcome {
     let count = traffic.requests.len();
-    let mut followers = vec![Vec::new(); count];
     let mut to_come = BinaryHeap::new();
     for (number, asked) in (0u32..).zip(&traffic.requests) {
-        match asked.when {
-            When::At(at) => to_come.push(Reverse((at, Happening::Arrives(number)))),
-            When::After { request, .. } => {
-                assert!(request < number, "request {number} comes after {request}, which is behind it");
-                followers[request as usize].push(number);
-            }
+        if let When::At(at) = asked.when {
+            to_come.push(Reverse((at, Happening::Arrives(number))));
         }
     }
     let mut run = Run {
@@ -107,7 +100,7 @@ pub fn run(policy: &mut dyn Policy, module: &EngineInfo, traffic: &Traffic) -> O
         takes: Estimate::of(module),
         switch_ns: module.costs.switch_ns as u64,
         presence: Presence::of(traffic.requests.iter().map(Asked::owner)).with(traffic.clients.iter().map(|client| client.tenant)),
-        followers,
+        followers: Followers::of(traffic.requests.iter().map(|asked| asked.when)),
         idle: vec![None; module.workers.max(1)],
         now: Time::ZERO,
         wake: None,
@@ -163,7 +156,7 @@ impl Run<'_> {
             let number = id.0 as usize;
             self.outcome.fates[number].done = self.now;
             self.shares.has(self.traffic.requests[number].client);
-            for follower in std::mem::take(&mut self.followers[number]) {
+            for follower in self.followers.after(number as u32) {
                 let When::After { think_ns, .. } = self.traffic.requests[follower as usize].when else { continue };
                 self.to_come.push(Reverse((self.now + think_ns, Happening::Arrives(follower))));
             }

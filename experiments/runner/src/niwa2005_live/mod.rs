@@ -15,6 +15,7 @@ use bywash_core::trace::Record;
 use bywash_manager::ReloadName;
 use bywash_policy::reconfigure::Fabric;
 use bywash_policy::{EngineId, EngineInfo, EngineSet, Lanes};
+use bywash_sim::asked::{Asked, When};
 use bywash_sim::replay::{self, Arrival};
 use drive::{Machine, Run};
 use loads::{LOADS, Load};
@@ -128,14 +129,9 @@ fn simulate(machine: &Machine, rehearsal: &Run, reload: &ReloadName, records: &[
     let all = EngineSet::default().with(DEVICE).with(SOFTWARE);
     let arrivals: Vec<Arrival> = records
         .iter()
-        .map(|r| Arrival {
-            at: r.arrival,
-            algorithm: r.algorithm,
-            direction: r.direction,
-            bytes: r.bytes,
-            engines: all,
-            client: r.client,
-            session: r.session,
+        .map(|r| {
+            let (when, client, session) = (When::At(r.arrival), r.client, r.session);
+            Arrival { asked: Asked { when, algorithm: r.algorithm, direction: r.direction, bytes: r.bytes, client, session }, engines: all }
         })
         .collect();
     let mut policy = reload.policy(&engines, DEVICE, &machine.device)?;

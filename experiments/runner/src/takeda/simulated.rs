@@ -6,6 +6,7 @@ use bywash_core::sheets::{GPUS, Gpu};
 use bywash_core::{Algorithm, Direction, Time};
 use bywash_policy::mediator::{Mediator, Setting};
 use bywash_policy::{EngineId, EngineInfo, EngineSet, Fifo, Lanes, Policy};
+use bywash_sim::asked::{Asked, When};
 use bywash_sim::replay::{Arrival, Pace, run_at_pace};
 use serde::Serialize;
 
@@ -43,8 +44,8 @@ fn engines(gpu: &Gpu) -> Result<Vec<EngineInfo>> {
 }
 
 fn arrival(at: u64, bytes: usize, engines: u64) -> Arrival {
-    let (direction, engines) = (Direction::Encrypt, EngineSet(engines));
-    Arrival { at: Time(at), algorithm: ALGORITHM, direction, bytes: bytes as u64, engines, client: 0, session: 0 }
+    let (when, direction, bytes) = (When::At(Time(at)), Direction::Encrypt, bytes as u64);
+    Arrival { asked: Asked { when, algorithm: ALGORITHM, direction, bytes, client: 0, session: 0 }, engines: EngineSet(engines) }
 }
 
 /// Files in 3 s if all are there at once.
@@ -82,8 +83,8 @@ fn one_by_one(policy: &mut dyn Policy, engines: &[EngineInfo], set: u64, load: f
     let arrivals: Vec<Arrival> = (0..100).map(|n| arrival(n * 2_000_000_000, LARGEST, set)).collect();
     let times = |engine: EngineId, _: Time| if engine == EngineId(0) { load } else { 1.0 };
     let outcome = run_at_pace(policy, engines, Pace::times(&times), &arrivals);
-    let last = outcome.served.last().copied().flatten().zip(arrivals.last());
-    last.map_or(0.0, |(served, arrival)| SECONDS * 1e9 / served.done.since_ns(arrival.at).max(1) as f64)
+    let last = outcome.served.last().copied().flatten();
+    last.map_or(0.0, |served| SECONDS * 1e9 / served.done.since_ns(served.arrived).max(1) as f64)
 }
 
 /// Experiment 2.

@@ -48,9 +48,12 @@ pub(crate) struct Args {
     /// Programs to make traffic of, instead of a recording: mixed, processes, or a file
     #[arg(long, value_name = "LOAD", requires = "module", conflicts_with = "trace", conflicts_with_all = OF_NO_MODULE)]
     load: Option<String>,
-    /// Recorded requests come when they came; without it a program that waited for a result waits here
-    #[arg(long, requires = "module", conflicts_with = "load", conflicts_with_all = OF_NO_MODULE)]
-    as_recorded: bool,
+}
+
+/// What was recorded, and whether who waited for a result waits for it.
+pub(super) struct Recording<'a> {
+    pub(super) path: &'a Path,
+    pub(super) waits: bool,
 }
 
 /// Where results go, as `bywash simulate` was asked.
@@ -76,7 +79,7 @@ struct Source {
 }
 
 /// Simulates.
-pub(super) fn run(args: &Args, sheet: &str, trace: Option<&Path>, form: &Form<'_>) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args, sheet: &str, trace: Option<&Recording<'_>>, form: &Form<'_>) -> Result<ExitCode, Failure> {
     let module = module(sheet)?;
     let schedulers = schedulers(args, &module)?;
     let rules = args.tenants.as_deref().map(serve::tenant_rules).transpose()?;
@@ -152,9 +155,9 @@ fn schedulers(args: &Args, module: &Module) -> Result<Vec<String>, Failure> {
     Ok(args.scheduler.clone())
 }
 
-fn source(args: &Args, trace: Option<&Path>, module: &Module, rules: Option<&[TenantRule]>) -> Result<Source, Failure> {
+fn source(args: &Args, trace: Option<&Recording<'_>>, module: &Module, rules: Option<&[TenantRule]>) -> Result<Source, Failure> {
     match (trace, &args.load) {
-        (Some(path), _) => recorded::source(path, !args.as_recorded, module, rules),
+        (Some(recording), _) => recorded::source(recording, module, rules),
         (None, Some(name)) => load::source(name, module, rules),
         (None, None) => {
             let reason = "--module needs requests: --trace FILE for what `bywash record` has recorded, or --load mixed|processes|FILE";

@@ -1,23 +1,25 @@
 //! The requests of a recording, and whose they are.
 
 use super::report::{Report, Served, Tenants};
-use super::{Module, Source};
+use super::{Module, Recording, Source};
 use crate::failure::Failure;
 use crate::simulate::text::seconds;
+use crate::simulate::traffic;
 use crate::terminal::thousands;
 use crate::texts;
 use bywash_broker::TenantRule;
 use bywash_core::Time;
 use bywash_core::trace::Record;
 use bywash_policy::Tenant;
-use bywash_sim::log::recording;
+use bywash_sim::asked;
+use bywash_sim::log::{self, Requests};
 use bywash_sim::module::{Client, Traffic};
 use std::collections::BTreeMap;
-use std::path::Path;
 
-pub(super) fn source(path: &Path, waits: bool, module: &Module, rules: Option<&[TenantRule]>) -> Result<Source, Failure> {
+pub(super) fn source(recording: &Recording<'_>, module: &Module, rules: Option<&[TenantRule]>) -> Result<Source, Failure> {
+    let Recording { path, waits } = *recording;
     let (lines, place) = texts::trace(path)?;
-    let mut records = recording(lines, &place)?;
+    let Requests { mut records, missing, .. } = log::recording(lines, &place)?;
     let all = records.len();
     records.retain(|record| module.computes(record.algorithm));
     let (Some(first), Some(last)) = (records.first(), records.last()) else {
@@ -30,14 +32,14 @@ pub(super) fn source(path: &Path, waits: bool, module: &Module, rules: Option<&[
     let mut tenants = Tenants::of(rules);
     let mut clients: Vec<Client> = Vec::new();
     let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
-    let mut traffic = Traffic::of(&records, waits, |record| {
+    let asked = asked::recorded(&records, &place, waits, |record| {
         *numbers.entry(record.client).or_insert_with(|| {
             let (group, tenant) = tenants.find(record.whose.as_deref(), Tenant::default());
             clients.push(Client { tenant, group });
             (clients.len() - 1) as u32
         })
-    });
-    traffic.clients = clients;
+    })?;
+    let traffic = Traffic { clients, requests: asked.requests };
     let mut told = vec![format!(
         "{}: {} requests of {} programs over {}; {}",
         texts::name(path, &place),
@@ -53,6 +55,7 @@ pub(super) fn source(path: &Path, waits: bool, module: &Module, rules: Option<&[
             module.name
         ));
     }
+    told.extend(traffic::missing(&missing));
     if records.iter().all(|record| record.whose.is_none()) {
         told.push("recorded by an older release: whose requests they are is not known, and no tenant's rule can speak of them".to_owned());
     }
@@ -62,7 +65,8 @@ pub(super) fn source(path: &Path, waits: bool, module: &Module, rules: Option<&[
 
 /// What the recording says, if it is of this very module.
 fn live(records: &[Record], module: &Module, traffic: &Traffic, tenants: &Tenants) -> Option<Report> {
-    let begin = records.first()?.arrival;
+    // What a program passed in several calls was not served by a module: there would be a request for each.
+    let begin = records.first().filter(|_| records.len() == traffic.requests.len())?.arrival;
     let since = |time: Time| Time(time.since_ns(begin));
     let served = |record: &Record| {
         let known = record.served.as_ref().filter(|_| record.engine == module.name)?;
