@@ -35,7 +35,9 @@ pub(super) fn traffic(path: &Path, engines: &mut [EngineInfo], as_recorded: bool
         Some(clients) => {
             format!("{}; an answer is AES-128-GCM, in a call for each record of TLS, 16 KiB", counted(clients as u64, "client"))
         }
-        None if waits => format!("{} for which a program waited for a result wait for it here (--as-recorded: not)", thousands(waiting)),
+        None if waiting > 0 => {
+            format!("{} come after a result that their program waited for (--as-recorded: when they came)", thousands(waiting))
+        }
         None => "they come when they came".to_owned(),
     });
     if clients.is_some() {
@@ -154,7 +156,7 @@ mod tests {
         let told = told.join("\n");
         for part in [
             "3 requests with 63.7 kB over 300 ns",
-            "2 for which a program waited",
+            "2 come after a result that their program waited for",
             "1 request left out, which is on neither sheet: ECDSA-P256 sign (1)",
             "2 keys as if of 128 bits on the sheet of 'fpga', which has no longer keys: AES-256-GCM (2)",
         ] {
