@@ -27,7 +27,7 @@
 //! | 4096 | 32768 | usage counters: 8 stripes of 128 algorithms of (operations, bytes, batches, operations in them) | client |
 //! | 36864 | 4 S, to a page | submission ring: slot number + 1, or 0 | client sets, broker clears |
 //! | then | 128 S, to a page | slot table: a state line, and a line of 16 descriptor words | below |
-//! | then | 4096 + 64 per cell | trace ring: its tail, then cells of a sequence number and five words | client |
+//! | then | 4096 + 64 per cell | trace ring: its tail, then cells of a sequence number and six words | client |
 //! | then | A | arena: text, IVs, tags | both |
 //!
 //! The slot's state word goes round: FREE, CLAIMED (client fills the descriptor), SUBMITTED (client, release), RUNNING (broker,

@@ -12,6 +12,9 @@ use std::collections::HashMap;
 /// The most requests that recorded ones come to, calls of a message counted each: some 2 GiB of them.
 pub const PIECES_MAX: u64 = 1 << 24;
 
+/// The most bytes that they have together: 64 PiB, which take years of any engine. Sums of bytes and of times stay within 64 bits.
+pub const BYTES_MAX: u64 = 1 << 56;
+
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
@@ -64,7 +67,7 @@ pub struct Recorded {
 /// it as it came after that; otherwise, and where there was no such end, when it came. Its second call comes when the first is done, and so on. `place` (a file name) is named in errors.
 ///
 /// # Errors
-/// [`Error::Config`] for more than [`PIECES_MAX`] calls.
+/// [`Error::Config`] for more than [`PIECES_MAX`] calls, or more than [`BYTES_MAX`] bytes.
 pub fn recorded(records: &[Record], place: &str, waits: bool, client: impl FnMut(&Record) -> u32) -> Result<Recorded> {
     check(records, place)?;
     let begin = records.first().map_or(Time::ZERO, |record| record.arrival);
@@ -102,10 +105,15 @@ fn calls(record: &Record) -> u64 {
 
 fn check(records: &[Record], place: &str) -> Result<()> {
     let all = records.iter().map(calls).fold(0, u64::saturating_add);
-    if all <= PIECES_MAX {
-        return Ok(());
-    }
-    let reason = format!("{all} calls in {} requests, of which {PIECES_MAX} can be replayed; give it a part of them", records.len());
+    let bytes = records.iter().map(|record| record.bytes).fold(0, u64::saturating_add);
+    let (count, way_out) = (records.len(), "give it a part of them");
+    let reason = match (all > PIECES_MAX, bytes > BYTES_MAX) {
+        (true, _) => format!("{all} calls in {count} requests, of which {PIECES_MAX} can be replayed; {way_out}"),
+        (_, true) => {
+            format!("{bytes} bytes in {count} requests, of which {BYTES_MAX} can be replayed; {way_out}, or look whether they are real")
+        }
+        _ => return Ok(()),
+    };
     Err(Error::Config { place: place.to_owned(), reason })
 }
 
@@ -200,6 +208,9 @@ mod tests {
         let endless = records(&[(1, 0, 1, u64::MAX, u32::MAX)]);
         let said = recorded(&endless, "t.csv", true, |record| record.client).unwrap_err().to_string();
         assert!(said.contains("t.csv") && said.contains("4294967295 calls in 1 requests, of which 16777216"), "{said}");
+        let endless = records(&[(1, 0, 1, u64::MAX, 1), (1, 0, 1, u64::MAX, 1)]);
+        let said = recorded(&endless, "t.csv", true, |record| record.client).unwrap_err().to_string();
+        assert!(said.contains("18446744073709551615 bytes in 2 requests"), "{said}");
     }
 
     #[test]

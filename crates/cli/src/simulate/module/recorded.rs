@@ -55,6 +55,10 @@ pub(super) fn source(recording: &Recording<'_>, module: &Module, rules: Option<&
             module.name
         ));
     }
+    if asked.in_calls > 0 {
+        let (messages, calls) = (thousands(asked.in_calls), thousands(traffic.requests.len() as u64));
+        told.push(format!("{messages} came in several calls, one after the other: {calls} calls in all, which are requests below"));
+    }
     told.extend(traffic::missing(&missing));
     if records.iter().all(|record| record.whose.is_none()) {
         told.push("recorded by an older release: whose requests they are is not known, and no tenant's rule can speak of them".to_owned());
