@@ -1,13 +1,21 @@
 //! Text from files and command lines.
 
-use bywash_core::trace::Record;
+use bywash_core::trace::{Record, lost, lost_line};
 use bywash_core::{Algorithm, CostSheet};
 
-/// A line of a trace file: what is read and written comes back the same.
+/// A line of a trace file: what is read and written comes back the same, and a line is a request, a remark or wrong.
 pub fn trace_line(bytes: &[u8]) {
     let line = String::from_utf8_lossy(bytes);
     if let Ok(record) = line.parse::<Record>() {
-        assert_eq!(record.to_string().parse::<Record>().expect("its own text"), record);
+        let written = record.to_string();
+        let again = written.parse::<Record>().expect("its own text");
+        assert_eq!(again.to_string(), written);
+        assert!(lost(&line).is_none());
+        // A program may call itself what is not written as it stands.
+        assert_eq!(Record { whose: None, ..again }, Record { whose: None, ..record });
+    }
+    if let Some(count) = lost(&line) {
+        assert_eq!(lost(&lost_line(count)), Some(count));
     }
 }
 
@@ -38,7 +46,14 @@ pub fn algorithm_name(bytes: &[u8]) {
 }
 
 pub(crate) fn trace_seeds() -> Vec<Vec<u8>> {
-    vec![b"1200,1,7,AES-256-GCM,encrypt,16384,here,1200,2310".to_vec(), b"1,2,3,X25519,compute,0,cpu,4,5".to_vec()]
+    let lines = [
+        "1200,1,7,AES-256-GCM,encrypt,16384,here,1200,2310",
+        "1,2,3,X25519,compute,0,cpu,4,5",
+        "1200,1,7,AES-256-GCM,encrypt,16384,ixp425,1900,2310,42,1800,,0,0,oldest,4711,1000,1000+48,nginx,1",
+        "1300,1,7,AES-256-GCM,encrypt,16384,here,1300,2310,,,,,,,4711,1000,,nginx,4",
+        "# lost: 12",
+    ];
+    lines.map(|line| line.as_bytes().to_vec()).to_vec()
 }
 
 pub(crate) fn sheet_seeds() -> Vec<Vec<u8>> {
