@@ -153,7 +153,7 @@ pub(crate) fn told(path: &Path, written: u64, dropped: u64) -> String {
     } else {
         format!(", {} lost because the recorder did not keep up", crate::terminal::thousands(dropped))
     };
-    format!("{} requests recorded in {}{lost}", crate::terminal::thousands(written), path.display())
+    format!("{} recorded in {}{lost}", crate::terminal::counted(written, "request"), path.display())
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -207,6 +207,6 @@ mod tests {
     #[test]
     fn losses_are_told() {
         assert_eq!(told(Path::new("t.csv"), 1000, 0), "1,000 requests recorded in t.csv");
-        assert!(told(Path::new("t.csv"), 1, 2).contains("2 lost"));
+        assert_eq!(told(Path::new("t.csv"), 1, 2), "1 request recorded in t.csv, 2 lost because the recorder did not keep up");
     }
 }

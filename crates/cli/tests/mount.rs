@@ -107,6 +107,14 @@ fn files_in_a_volume_are_encrypted_and_decrypted() {
             let refused = fs::write(place.at(own), "").is_err();
             assert_eq!(refused, !options.is_empty(), "{own}: what the volume itself has is not to be had");
         }
+        // A link there is exchanged as elsewhere.
+        fs::create_dir(place.at("links")).unwrap();
+        for leads_to in ["one", "two"] {
+            let _ = fs::remove_file(place.at("links/link"));
+            std::os::unix::fs::symlink(leads_to, place.at("links/link")).unwrap();
+            succeed(&mut place.bywash(&["encrypt", "-R", "--update", "-k", "key", "-o", "plain/backup", "links"]));
+            assert_eq!(fs::read_link(place.at("plain/backup/link")).unwrap(), Path::new(leads_to));
+        }
         // What is called like a volume's key is a file like others there.
         fs::create_dir(place.at("plain/sub")).unwrap();
         fs::write(place.at("plain/sub/gocryptfs.conf"), "text").unwrap();

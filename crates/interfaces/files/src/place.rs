@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What a link is called, with numbers behind it, while it is exchanged for another.
-const EXCHANGED: &str = ".bywash-exchanged-";
+const EXCHANGED: &str = ".exchanged-by-bywash-";
 /// How often a file is opened that is replaced before it is locked.
 const LOCK_ATTEMPTS: usize = 10;
 
@@ -362,7 +362,7 @@ pub fn copy_link(from: Spot<'_>, to: Spot<'_>, replaces: Replaces) -> io::Result
 
 /// Puts a new link in the place of another. What was put there meanwhile and is none comes back.
 fn exchange_link(folder: &File, name: &OsStr, leads_to: &CStr) -> io::Result<()> {
-    // Not what unfinished files are called: what has that name is removed by whoever clears up.
+    // Not what unfinished files are called: what has that name is removed by whoever clears up. Nor what only volumes may call theirs.
     let (_, other) = with_new_name(EXCHANGED, |other| rustix::fs::symlinkat(leads_to, folder, other))?;
     let remove = || rustix::fs::unlinkat(folder, &other, AtFlags::empty());
     let is_link = |name: &OsStr| match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
