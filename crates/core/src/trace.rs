@@ -37,6 +37,11 @@ pub fn is_header(line: &str) -> bool {
     FIELDS.iter().any(|&count| all.clone().take(count).eq(line.split(',')))
 }
 
+/// Whether a line is the header of a trace file of before `calls`: in how many calls its messages came is not known.
+pub fn lacks_calls(line: &str) -> bool {
+    is_header(line) && line != HEADER
+}
+
 /// The line at the end of a recording that lost so many requests.
 pub fn lost_line(lost: u64) -> String {
     format!("{LOST}{lost}")
@@ -291,6 +296,7 @@ mod tests {
         let records = by_arrival(&format!("{}\n{before_calls}\n", header(19)), "old.csv").unwrap();
         assert_eq!((records.len(), records[0].calls, records[0].whose.is_some()), (1, 1, true));
         assert!(FIELDS.iter().all(|&fields| is_header(&header(fields))) && !is_header(&header(10)));
+        assert_eq!([20, 19, 9, 10].map(|fields| lacks_calls(&header(fields))), [false, true, true, false]);
     }
 
     #[test]

@@ -65,8 +65,10 @@ impl<'a, R: BufRead> Lines<'a, R> {
             return Err(config(self.place.to_owned(), reason));
         }
         if self.line.len() > BYTES_MAX {
-            let reason =
-                format!("longer than {} KiB, as no line of a log or recording is; check that it is the file meant", BYTES_MAX >> 10);
+            let reason = format!(
+                "longer than {} KiB, as no line of a log or recording is; check that it is the file meant, or cut its lines, as by: cut -b -65000",
+                BYTES_MAX >> 10
+            );
             return Err(config(here(), reason));
         }
         if self.number > self.most && !self.line.is_empty() {

@@ -20,7 +20,7 @@ pub use foreign::Foreign;
 
 use crate::lines::{Lines, RECORDS_MAX, too_many};
 use crate::trace::{Request, Trace};
-use bywash_core::trace::{Record, lost, record};
+use bywash_core::trace::{Record, lacks_calls, lost, record};
 use bywash_core::{DeviceSheet, Error, Result};
 use bywash_policy::reload::Circuit;
 use form::{Reader, Said};
@@ -53,6 +53,8 @@ pub struct Missing {
     pub reasons: Vec<(u64, String)>,
     /// Requests that a recording lost, by its own word.
     pub lost: u64,
+    /// Whether it does not say in how many calls a message came: it is of before that was recorded.
+    pub calls: bool,
 }
 
 impl Missing {
@@ -97,7 +99,8 @@ pub fn read(lines: impl BufRead, place: &str, sheet: &DeviceSheet) -> Result<Log
         }
     }
     put_in_order(&mut log.trace, recorded);
-    log.missing = std::mem::take(&mut reader.missing);
+    // Circuits are loaded for requests, in however many calls they come.
+    log.missing = Missing { calls: false, ..std::mem::take(&mut reader.missing) };
     if log.trace.is_empty() {
         return Err(config(place.to_owned(), nothing_for(sheet, &log, reader.nothing())));
     }
@@ -170,8 +173,13 @@ pub fn requests(lines: impl BufRead, place: &str) -> Result<Requests> {
 pub fn recording(lines: impl BufRead, place: &str) -> Result<Requests> {
     let (mut lines, mut records, mut missing) = (Lines::new(lines, place), Vec::new(), Missing::default());
     while let Some((number, line)) = lines.next_line()? {
-        records.extend(record(&line, place, number)?);
+        let no_recording = |error: Error| match number {
+            1 => config(place.to_owned(), "no recording, whose first line names its columns; `bywash record` writes them".to_owned()),
+            _ => error,
+        };
+        records.extend(record(&line, place, number).map_err(no_recording)?);
         missing.lost = missing.lost.saturating_add(lost(&line).unwrap_or(0));
+        missing.calls |= lacks_calls(&line);
         if records.len() as u64 > RECORDS_MAX {
             return Err(too_many("requests", RECORDS_MAX, place, number));
         }
@@ -238,7 +246,14 @@ mod tests {
         let Requests { records, missing, .. } = recording(text.as_bytes(), "t.csv").unwrap();
         assert_eq!((missing.lost, log(&text).unwrap().missing), (3, missing));
         assert_eq!(records.iter().map(|record| record.arrival.0).collect::<Vec<_>>(), [1000, 2000]);
-        assert!(recording(&b"x\n"[..], "t.csv").unwrap_err().to_string().contains("t.csv, line 1"));
+        let said = |text: &str| recording(text.as_bytes(), "t.csv").unwrap_err().to_string();
+        assert!(said("x\n").contains("t.csv: no recording"), "{}", said("x\n"));
+        assert!(said(&format!("{HEADER}\nx\n")).contains("t.csv, line 2"));
+        // Without its header, and of a release that knew nothing of calls.
+        assert_eq!(requests(line(1000).as_bytes(), "t.csv").unwrap().clients, None);
+        let old = HEADER.split(',').take(9).collect::<Vec<_>>().join(",");
+        let of_old = requests(format!("{old}\n1000,1,7,AES-128-CBC,encrypt,64,here,1000,9000\n").as_bytes(), "t.csv").unwrap();
+        assert!(of_old.missing.calls && !requests(text.as_bytes(), "t.csv").unwrap().missing.calls);
     }
 
     #[test]

@@ -218,6 +218,21 @@ fn spent(prefer: Prefer, engines: &[EngineInfo], arrivals: &[Arrival]) -> (f64, 
     (seconds(0) + host, seconds(0) * watts(0) + seconds(1) * watts(1) + host * watts(0))
 }
 
+/// What waits is of many sizes: a small one is not taken for as long as what goes with it, nor for as cheap.
+#[test]
+fn a_processor_that_is_to_be_free_is_not_kept_busier_by_launches() {
+    let sizes = [256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
+    for gpu in GPUS {
+        let engines = engines(gpu);
+        let arrivals = arrivals(&engines, &sizes, 0.0, 1.0, 1000);
+        let free = spent(Prefer::CpuFree, &engines, &arrivals).0;
+        let outcome = run_at_pace(&mut Placement::new(&engines), &engines, Pace::LISTED, &only(&arrivals, 0b01));
+        let alone = outcome.work[0].busy_ns as f64 / 1e9;
+        println!("{}: processor {free:.4} s kept free, {alone:.4} alone", gpu.name);
+        assert!(free <= 1.02 * alone, "{}: {free} {alone}", gpu.name);
+    }
+}
+
 #[test]
 fn what_is_preferred_is_had() {
     for gpu in GPUS {

@@ -32,7 +32,9 @@ const MIXES: [(&str, &[u64], usize); 4] = [
 /// Requests, and what is said of them: first what they are.
 pub(super) struct Traffic {
     pub(super) told: Vec<String>,
-    /// Each with the engines that can do it.
+    /// How many they are, those that come in several calls counted once.
+    pub(super) requests: usize,
+    /// Their calls, each with the engines that can do it.
     pub(super) arrivals: Vec<Arrival>,
 }
 
@@ -44,7 +46,7 @@ pub(super) fn run(args: &Args, name: &str) -> Result<ExitCode, Failure> {
     if setting.prefer == Prefer::Energy
         && let Some(without) = engines.iter().find(|engine| engine.costs.watts.is_none())
     {
-        let why = "to prefer energy, both have to say what they take: its cost sheet has no `watts`";
+        let why = "to prefer energy, both have to say what they take: its cost sheet has no `watts`; a copy of it with a line `watts = 10.0`, or what it takes, at its top does";
         return Err(Failure::config(format!("{}: {why}", without.costs.engine)));
     }
     let traffic = match &args.trace {
@@ -57,10 +59,13 @@ pub(super) fn run(args: &Args, name: &str) -> Result<ExitCode, Failure> {
         let cpu = json!({ "name": engines[0].costs.engine, "modelled": engines[0].costs.modelled, "workers": engines[0].workers });
         let of = |(traffic, ways): &(&Traffic, Vec<Way>)| {
             let ways: Vec<Value> = ways.iter().map(Way::to_json).collect();
-            json!({ "traffic": traffic.told.join("; "), "requests": traffic.arrivals.len(), "ways": ways })
+            json!({ "traffic": traffic.told, "requests": traffic.requests, "calls": traffic.arrivals.len(), "ways": ways })
         };
         let results: Vec<Value> = results.iter().map(of).collect();
-        format!("{:#}\n", json!({ "engine": { "name": name, "modelled": true }, "cpu": cpu, "results": results }))
+        format!(
+            "{:#}\n",
+            json!({ "engine": { "name": name, "modelled": true }, "cpu": cpu, "prefer": setting.prefer.name(), "results": results })
+        )
     } else {
         let what = if args.trace.is_some() { String::new() } else { format!("{ALGORITHM} on ") };
         let modelled = if engines[0].costs.modelled { " (modelled)" } else { "" };
@@ -86,7 +91,11 @@ fn generated(engines: &[EngineInfo]) -> Result<Vec<Traffic>, Failure> {
     }
     let of_mix = |&(mix, sizes, count): &(&str, &[u64], usize)| {
         let paces = [(0.3, "at a third of what the better engine can do"), (0.0, "all at once")];
-        paces.map(|(rate, pace)| Traffic { told: vec![format!("{mix}, {pace}")], arrivals: arrivals(engines, sizes, rate, count) })
+        paces.map(|(rate, pace)| Traffic {
+            told: vec![format!("{mix}, {pace}")],
+            requests: count,
+            arrivals: arrivals(engines, sizes, rate, count),
+        })
     };
     Ok(MIXES.iter().flat_map(of_mix).collect())
 }
@@ -116,6 +125,9 @@ fn table(told: &[String], ways: &[Way], kind: &str, prefer: Prefer) -> String {
     let mut text = format!("\n{}:\n", told[0]);
     told[1..].iter().for_each(|line| text += &format!("  {line}\n"));
     text += &aligned(&rows, 1);
+    for name in [PROCESSOR, kind].into_iter().filter(|name| ways.iter().all(|way| way.name != *name)) {
+        text += &format!("  the {name} alone is not shown, for it cannot do all of them\n");
+    }
     let (alone, both) = ways.split_at(ways.len() - 2);
     text + &both[1].beside(alone, prefer)
 }

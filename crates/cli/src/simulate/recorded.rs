@@ -45,13 +45,14 @@ pub(super) fn traffic(path: &Path, engines: &mut [EngineInfo], as_recorded: bool
     }
     if in_calls > 0 {
         told.push(format!(
-            "{} came in several calls, one after the other: {} calls in all",
+            "{} came in several calls, one after the other: {} calls in all, which are requests below",
             thousands(in_calls),
             thousands(requests.len() as u64)
         ));
     }
     if neither.total() > 0 {
-        told.push(format!("{} left out, which is on neither sheet: {neither}", counted(neither.total(), "request")));
+        let way_out = if engines[0].costs.modelled { "; --cpu here goes by what this processor does" } else { "" };
+        told.push(format!("{} left out, on neither sheet: {neither}{way_out}", counted(neither.total(), "request")));
     }
     for (place, engine) in engines.iter().enumerate() {
         let alone = EngineSet::default().with(EngineId(place as u8));
@@ -63,7 +64,7 @@ pub(super) fn traffic(path: &Path, engines: &mut [EngineInfo], as_recorded: bool
     told.extend(shortened);
     told.extend(missing(&lacks));
     let arrival = |asked: asked::Asked| Arrival { asked, engines: able(asked.algorithm, engines) };
-    Ok(Traffic { told, arrivals: requests.into_iter().map(arrival).collect() })
+    Ok(Traffic { told, requests: records.len(), arrivals: requests.into_iter().map(arrival).collect() })
 }
 
 /// The engines that have it on their sheets.
@@ -151,13 +152,13 @@ mod tests {
 
     #[test]
     fn what_no_sheet_has_is_left_out_and_said_and_so_are_shorter_keys() {
-        let (_, Traffic { told, arrivals }) = replayed(0.0, false);
+        let (_, Traffic { told, arrivals, .. }) = replayed(0.0, false);
         assert!(arrivals.len() == 3 && arrivals.iter().all(|arrival| arrival.engines == EngineSet(0b11)), "{arrivals:?}");
         let told = told.join("\n");
         for part in [
             "3 requests with 63.7 kB over 300 ns",
             "2 come after a result that their program waited for",
-            "1 request left out, which is on neither sheet: ECDSA-P256 sign (1)",
+            "1 request left out, on neither sheet: ECDSA-P256 sign (1)",
             "2 keys as if of 128 bits on the sheet of 'fpga', which has no longer keys: AES-256-GCM (2)",
         ] {
             assert!(told.contains(part), "{part}: {told}");

@@ -3,7 +3,7 @@
 use super::Args;
 use crate::failure::Failure;
 use crate::shown::Shown;
-use crate::terminal::{say, thousands};
+use crate::terminal::{counted, say, thousands};
 use crate::texts;
 use bywash_core::DeviceSheet;
 use bywash_sim::Trace;
@@ -57,16 +57,16 @@ impl Source {
             return Err(Failure::config(format!("{place}: {reason}")));
         }
         let mut told = vec![format!(
-            "{}: {} requests over {}, after {} to learn from",
+            "{}: {} over {}, after {} to learn from",
             texts::name(path, &place),
-            thousands(served.len() as u64),
+            counted(served.len() as u64, "request"),
             super::text::seconds(served.span()),
             thousands(learnt as u64)
         )];
         let whole = served.iter().all(|request| request.arrival.fract() == 0.0);
         told.extend(coarse(served.len(), served.span(), whole));
         if log.clients > 0 {
-            told.push(format!("{} clients; the n-th new one uses circuit n modulo {}", thousands(log.clients as u64), like.circuits.len()));
+            told.push(format!("{}; the n-th new one uses circuit n modulo {}", counted(log.clients as u64, "client"), like.circuits.len()));
         }
         if log.foreign.total() > 0 {
             let (requests, algorithms) = (thousands(log.foreign.total()), &log.foreign);
@@ -111,12 +111,14 @@ impl Source {
 
 /// What a log has no request for, though something was asked; nothing to say of a whole one.
 pub(super) fn missing(missing: &Missing) -> Vec<String> {
-    let Missing { unreadable, reasons, lost } = missing;
+    let Missing { unreadable, reasons, lost, calls } = missing;
     let first: Vec<String> = reasons.iter().map(|(line, reason)| format!("line {line}: {reason}")).collect();
     let cut = if *unreadable > first.len() as u64 { format!("the first {}: ", first.len()) } else { String::new() };
     let lost = (*lost > 0).then(|| format!("{} requests were lost while it was recorded", thousands(*lost)));
     let unreadable = (*unreadable > 0).then(|| format!("lines that cannot be read: {}; {cut}{}", thousands(*unreadable), first.join("; ")));
-    lost.into_iter().chain(unreadable).collect()
+    let calls =
+        calls.then(|| "recorded by an older release: in how many calls a message came is not known, and each is taken for one".to_owned());
+    calls.into_iter().chain(lost).chain(unreadable).collect()
 }
 
 /// Warns of a log whose first column is hardly its clients'.

@@ -91,16 +91,14 @@ impl Mediator {
         let state = self.engine(engine);
         let launches = self.launches(engine, algorithm, direction);
         let lanes = state.lanes.of(algorithm, direction);
-        let (count, mean) = match self.burst_of(now, kind, head) {
-            Some(more) if launches => (lanes.min(1 + more), bytes),
-            None if launches => {
-                let (waiting, mean) = self.waits_with(engine, kind, lanes);
-                (lanes.min(waiting + self.hoped_for(now, algorithm)), mean)
-            }
-            _ => (1, bytes),
+        // Its bytes are its own to pay for, and a part of what a launch costs whatever goes with it.
+        let count = match self.burst_of(now, kind, head) {
+            Some(more) if launches => lanes.min(1 + more),
+            None if launches => lanes.min(self.waits_with(engine, kind, lanes).0 + self.hoped_for(now, algorithm)),
+            _ => 1,
         };
-        let takes = self.batch_ns(now, engine, algorithm, mean, count);
-        let processor = if state.is_processor { takes } else { state.host_ns + state.host_ns_per_byte * (mean * count as u64) as f64 };
+        let takes = self.batch_ns(now, engine, algorithm, bytes, count);
+        let processor = if state.is_processor { takes } else { state.host_ns + state.host_ns_per_byte * (bytes * count as u64) as f64 };
         let other = if state.is_processor { 0.0 } else { takes };
         let price = match self.setting.prefer {
             Prefer::CpuFree => processor,

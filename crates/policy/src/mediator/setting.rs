@@ -42,8 +42,10 @@ impl Prefer {
         match self {
             Self::Latency => "each is done as soon as can be",
             Self::Throughput => "all are done as soon as can be",
-            Self::CpuFree => "whoever takes the least of the processor's time, unless it is done 20 ms and 4 times its own later there",
-            Self::Energy => "whoever takes the least energy, within the same bound",
+            Self::CpuFree => {
+                "whoever takes the least of the processor's time, unless that is done more than 20 ms and 4 times its own time later"
+            }
+            Self::Energy => "whoever takes the least energy, unless that is done more than 20 ms and 4 times its own time later",
         }
     }
 }

@@ -41,7 +41,10 @@ impl Foreign {
         let shipped = DEVICES.iter().filter_map(|(name, _)| Some((*name, DeviceSheet::shipped(name)?.ok()?)));
         let others: Vec<&str> = shipped.filter(|(_, sheet)| self.is_partly_of(sheet)).map(|(name, _)| name).collect();
         let way_out = match others[..] {
-            [] => format!("no sheet that comes along has one; write your own, starting with `bywash simulate --sheet {}`", DEVICES[0].0),
+            [] => format!(
+                "no sheet that comes along has one; write your own, starting with `bywash simulate --sheet {}`, or see them beside a GPU: --gpu",
+                DEVICES[0].0
+            ),
             _ => format!(
                 "of the sheets that come along {} has some of them; `bywash simulate --sheet {}` prints one to start from",
                 others.join(", "),

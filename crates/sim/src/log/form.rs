@@ -2,7 +2,7 @@
 
 use super::Missing;
 use crate::lines::{Lines, RECORDS_MAX, too_many};
-use bywash_core::trace::{Record, is_header, lost};
+use bywash_core::trace::{Record, is_header, lacks_calls, lost};
 use bywash_core::{Algorithm, Direction, Error, Result, Time};
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -122,7 +122,13 @@ impl<'a> Reader<'a> {
     fn first(&mut self, number: u64, line: &str) -> Result<Option<Said>> {
         if is_header(line) {
             self.form = Some(Form::Recording);
+            self.missing.calls = lacks_calls(line);
             return Ok(None);
+        }
+        // Part of a recording, without its header.
+        if line.parse::<Record>().is_ok() {
+            self.form = Some(Form::Recording);
+            return self.said(Form::Recording, number, line);
         }
         if !line.contains('\t') {
             self.form = Some(Form::Common);

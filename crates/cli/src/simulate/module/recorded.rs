@@ -5,14 +5,14 @@ use super::{Module, Recording, Source};
 use crate::failure::Failure;
 use crate::simulate::text::seconds;
 use crate::simulate::traffic;
-use crate::terminal::thousands;
+use crate::terminal::{counted, thousands};
 use crate::texts;
 use bywash_broker::TenantRule;
 use bywash_core::Time;
 use bywash_core::trace::Record;
 use bywash_policy::Tenant;
 use bywash_sim::asked;
-use bywash_sim::log::{self, Requests};
+use bywash_sim::log::{self, Foreign, Requests};
 use bywash_sim::module::{Client, Traffic};
 use std::collections::BTreeMap;
 
@@ -21,10 +21,11 @@ pub(super) fn source(recording: &Recording<'_>, module: &Module, rules: Option<&
     let (lines, place) = texts::trace(path)?;
     let Requests { mut records, missing, .. } = log::recording(lines, &place)?;
     let all = records.len();
+    let others = Foreign::of(&records, |algorithm| !module.computes(algorithm));
     records.retain(|record| module.computes(record.algorithm));
     let (Some(first), Some(last)) = (records.first(), records.last()) else {
         return Err(Failure::config(format!(
-            "{place}: none of its {all} requests is one that '{}' computes; see `bywash engines`",
+            "{place}: none of its {all} requests is one that '{}' computes: they ask for {others}; `bywash engines` lists what it does",
             module.name
         )));
     };
@@ -41,19 +42,15 @@ pub(super) fn source(recording: &Recording<'_>, module: &Module, rules: Option<&
     })?;
     let traffic = Traffic { clients, requests: asked.requests };
     let mut told = vec![format!(
-        "{}: {} requests of {} programs over {}; {}",
+        "{}: {} of {} over {}; {}",
         texts::name(path, &place),
-        thousands(records.len() as u64),
-        traffic.clients.len(),
+        counted(records.len() as u64, "request"),
+        counted(traffic.clients.len() as u64, "program"),
         seconds(span),
         if waits { "who waited for a result waits here (--as-recorded: not)" } else { "they come when they came" }
     )];
-    if all > records.len() {
-        told.push(format!(
-            "{} requests left out: '{}' does not compute their algorithm",
-            thousands((all - records.len()) as u64),
-            module.name
-        ));
+    if others.total() > 0 {
+        told.push(format!("{} left out, which '{}' does not compute: {others}", counted(others.total(), "request"), module.name));
     }
     if asked.in_calls > 0 {
         let (messages, calls) = (thousands(asked.in_calls), thousands(traffic.requests.len() as u64));
