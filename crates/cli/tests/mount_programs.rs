@@ -260,7 +260,7 @@ cp -a vault disk/vault; trap '' HUP
     tr "\\0" y < /dev/zero | head -c 1500000 | dd of=disk/vault/file conv=notrunc bs=1M iflag=fullblock
     head -c 400000000 /dev/zero > disk/filler
     exit 7' 2>log & pid=$!
-for wait in $(seq 300); do grep -q 'make room\|fuse\|user namespace' log && break; sleep 0.1; done
+for wait in $(seq 1200); do grep -q 'make room\|fuse\|user namespace' log && break; sleep 0.1; done
 grep -q 'fuse\|user namespace' log && { cat log >&2; exit 77; }
 grep -q 'make room' log || { cat log >&2; exit 1; }
 END
