@@ -88,8 +88,13 @@ fn a_callback_that_waits_for_another_request_is_not_waited_for() {
             // Others decide meanwhile.
             scope.spawn(|| {
                 while !stop.load(SeqCst) {
-                    hand_over(&manager, session, &Arc::default(), &Arc::default());
+                    let (ended, failed) = (Arc::default(), Arc::default());
+                    let handed = hand_over(&manager, session, &ended, &failed).len();
                     assert!(manager.snapshot().threads > 0);
+                    // What nobody waits for would become more and more.
+                    while ended.load(SeqCst) < handed {
+                        thread::yield_now();
+                    }
                 }
             });
             for _ in 0..200 {
