@@ -10,6 +10,7 @@ use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use crate::terminal::{bytes, say};
 use bywash_client::Client;
+use bywash_files::disk::Access;
 use bywash_files::place::{Draft, Replaces, Spot, complete, copy_metadata, open_regular, sync_folder_of};
 use bywash_files::{Container, Error, Header, Keyring, NonceSource, Sealer, Whole, fsck};
 use std::collections::HashSet;
@@ -116,7 +117,7 @@ impl Run<'_> {
             let mut source = opened.map_err(|error| io_failure(place, &error))?;
             let opened = Header::read(&mut source).and_then(|header| Ok((self.keyring.open(&header)?, header)));
             let (keys, header) = opened.map_err(|error| failure(place, &error))?;
-            if !is_stdin && lock_and_look(&source, place.into(), &header).map_err(|error| failure(place, &error))?.is_some() {
+            if !is_stdin && lock_and_look(&source, Access::Read, place.into(), &header).map_err(|error| failure(place, &error))?.is_some() {
                 let why = "its writer was interrupted and left a journal; run `bywash fsck --recover`, or decrypt it to a file";
                 return Err(Failure::new(Exit::Damaged, format!("{}: {why}", place.shown())));
             }
@@ -153,7 +154,7 @@ impl Run<'_> {
         let failed = |error: Error| failure_between(path, &saved, &error);
         let (source, metadata) = open_regular(item.source_spot(), item.is_named()).map_err(|error| io_failure(path, &error))?;
         let header = Header::read(&source).map_err(failed)?;
-        if lock_and_look(&source, item.source_spot(), &header).map_err(failed)?.is_some() {
+        if lock_and_look(&source, Access::Read, item.source_spot(), &header).map_err(failed)?.is_some() {
             return Err(left_a_journal(path));
         }
         let keys = self.keyring.open(&header).map_err(failed)?;
@@ -209,7 +210,7 @@ impl Run<'_> {
             return Ok(Outcome::WasDone { bytes });
         }
         let (file, _) = open_regular(item.target_spot(), false).map_err(|error| io_failure(&item.target, &error))?;
-        if lock_and_look(&source, item.source_spot(), header).map_err(|error| failed(&error))?.is_some() {
+        if lock_and_look(&source, Access::Read, item.source_spot(), header).map_err(|error| failed(&error))?.is_some() {
             // What that holds counts, and lengths say nothing.
             return Err(is_other(&item.target));
         }
@@ -234,7 +235,7 @@ impl Run<'_> {
         draft: &Draft,
     ) -> Result<(u64, Option<Journal>), Error> {
         let keys = self.keyring.open(header)?;
-        let journals = lock_and_look(&source, job.item.source_spot(), header)?;
+        let journals = lock_and_look(&source, Access::Read, job.item.source_spot(), header)?;
         let source = Arc::new(source);
         let (threads, ignored) = (job.threads(metadata.len()), AtomicU64::new(0));
         let verifies = self.args.writes.verifies();

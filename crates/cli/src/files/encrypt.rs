@@ -8,7 +8,7 @@ use super::{client, failure, failure_between, io_failure, is_no_file, is_other, 
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use bywash_client::Client;
-use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
+use bywash_files::disk::Access;
 use bywash_files::place::{Draft, Replaces, complete, open_regular};
 use bywash_files::slot::{Slot, SlotKind};
 use bywash_files::{Aead, Error, FileKeys, Header, NonceSource, Sealer, Whole, geometry, new_file};
@@ -202,9 +202,9 @@ impl Run<'_> {
         let bytes = read.len();
         let keys = match self.made_for.keyring.open(&header) {
             Ok(keys) if is_of_now => keys,
-            Ok(_) => return self.anew(job, &source, read, file, found, header.salt()),
+            Ok(_) => return self.anew(job, &source, read, file, found, &header),
             Err(Error::NoKeyFits { .. }) if !self.made_for.keyring.is_empty() => return refused("and what is given now does not open it"),
-            Err(Error::NoKeyFits { .. }) if !is_of_now => return self.anew(job, &source, read, file, found, header.salt()),
+            Err(Error::NoKeyFits { .. }) if !is_of_now => return self.anew(job, &source, read, file, found, &header),
             Err(Error::NoKeyFits { .. }) if self.args.writes.verifies() => {
                 return refused("and cannot be verified without a key that opens it");
             }
@@ -215,7 +215,7 @@ impl Run<'_> {
         if !self.args.writes.verifies() {
             return Ok(Outcome::WasDone { bytes });
         }
-        if lock_and_look(&file, job.item.target_spot(), &header).map_err(|error| failure(target, &error))?.is_some() {
+        if lock_and_look(&file, Access::Read, job.item.target_spot(), &header).map_err(|error| failure(target, &error))?.is_some() {
             return Err(left_a_journal(target));
         }
         let sealer = self.sealer(header.aead(), keys);
@@ -234,11 +234,10 @@ impl Run<'_> {
         read: Metadata,
         replaced: File,
         found: Metadata,
-        salt: &[u8; 32],
+        header: &Header,
     ) -> Result<Outcome, Failure> {
         let (item, failed) = (job.item, |error: std::io::Error| io_failure(&job.item.target, &error));
-        Disk::lock(&replaced, Access::Write).map_err(failed)?;
-        if FolderJournals::beside(item.target_spot()).and_then(|journals| journals.find(salt)).map_err(failed)?.is_some() {
+        if lock_and_look(&replaced, Access::Write, item.target_spot(), header).map_err(|error| failure(&item.target, &error))?.is_some() {
             return Err(left_a_journal(&item.target));
         }
         let draft = Draft::new(item.target_spot()).map_err(failed)?;

@@ -107,9 +107,9 @@ fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
     Failure { is_for_all, ..failure }
 }
 
-/// Keeps writers away from a file, and then, so that none makes it in between, looks for the journal of one that was interrupted.
-fn lock_and_look(file: &File, spot: Spot<'_>, header: &Header) -> Result<Option<FolderJournals>, Error> {
-    Disk::lock(file, Access::Read)?;
+/// Keeps writers away from a file, or all others from who writes to it, and then, so that none makes it in between, looks for the journal of one that was interrupted.
+fn lock_and_look(file: &File, access: Access, spot: Spot<'_>, header: &Header) -> Result<Option<FolderJournals>, Error> {
+    Disk::lock(file, access)?;
     let journals = FolderJournals::beside(spot)?;
     Ok(journals.find(header.salt())?.map(|_| journals))
 }
