@@ -150,13 +150,11 @@ pub struct Requests {
 pub fn requests(lines: impl BufRead, place: &str) -> Result<Requests> {
     let (mut lines, mut reader, mut records) = (Lines::new(lines, place), Reader::new(place), Vec::new());
     while let Some((number, said)) = reader.next_said(&mut lines)? {
-        records.push(match said {
+        let record = match said {
             Said::Record(record) => record,
             Said::Answer(answer) => answer.encrypted(),
-        });
-        if records.len() as u64 > RECORDS_MAX {
-            return Err(too_many("requests", RECORDS_MAX, place, number));
-        }
+        };
+        keep(&mut records, record, place, number)?;
     }
     let missing = std::mem::take(&mut reader.missing);
     if records.is_empty() {
@@ -164,6 +162,15 @@ pub fn requests(lines: impl BufRead, place: &str) -> Result<Requests> {
     }
     records.sort_by_key(|record| record.arrival);
     Ok(Requests { records, clients: (!reader.clients.is_empty()).then_some(reader.clients.len()), missing })
+}
+
+/// One more of those that are kept until they are in order, unless it is one too many.
+fn keep(records: &mut Vec<Record>, record: Record, place: &str, number: u64) -> Result<()> {
+    if records.len() as u64 >= RECORDS_MAX {
+        return Err(too_many("requests", RECORDS_MAX, place, number));
+    }
+    records.push(record);
+    Ok(())
 }
 
 /// Reads a recording, of which every line has to be understood. `place` (a file name) is named in errors.
@@ -177,12 +184,11 @@ pub fn recording(lines: impl BufRead, place: &str) -> Result<Requests> {
             1 => config(place.to_owned(), "no recording, whose first line names its columns; `bywash record` writes them".to_owned()),
             _ => error,
         };
-        records.extend(record(&line, place, number).map_err(no_recording)?);
+        if let Some(record) = record(&line, place, number).map_err(no_recording)? {
+            keep(&mut records, record, place, number)?;
+        }
         missing.lost = missing.lost.saturating_add(lost(&line).unwrap_or(0));
         missing.calls |= lacks_calls(&line);
-        if records.len() as u64 > RECORDS_MAX {
-            return Err(too_many("requests", RECORDS_MAX, place, number));
-        }
     }
     records.sort_by_key(|record| record.arrival);
     Ok(Requests { records, clients: None, missing })

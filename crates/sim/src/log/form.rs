@@ -120,15 +120,10 @@ impl<'a> Reader<'a> {
 
     /// The first line says what form the rest has.
     fn first(&mut self, number: u64, line: &str) -> Result<Option<Said>> {
-        if is_header(line) {
+        // Or part of a recording, without its header.
+        if is_header(line) || line.parse::<Record>().is_ok() {
             self.form = Some(Form::Recording);
-            self.missing.calls = lacks_calls(line);
-            return Ok(None);
-        }
-        // Part of a recording, without its header.
-        if line.parse::<Record>().is_ok() {
-            self.form = Some(Form::Recording);
-            return self.said(Form::Recording, number, line);
+            return self.record(number, line);
         }
         if !line.contains('\t') {
             self.form = Some(Form::Common);
@@ -161,7 +156,8 @@ impl<'a> Reader<'a> {
 
     fn record(&mut self, number: u64, line: &str) -> Result<Option<Said>> {
         if is_header(line) {
-            // Recordings one after the other.
+            // There may be recordings one after the other.
+            self.missing.calls |= lacks_calls(line);
             return Ok(None);
         }
         if let Some(lost) = lost(line) {
