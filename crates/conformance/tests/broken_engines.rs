@@ -73,7 +73,7 @@ impl Engine for Broken {
     fn capabilities(&self) -> &[Algorithm] {
         match self.0 {
             Fault::Partial => &[Algorithm::Aes128Ctr, Algorithm::Aes256Gcm, Algorithm::Sha256],
-            // Without wide registers the CPU engine lacks AEGIS.
+            // On processors that are not x86-64 the CPU engine lacks legacy ciphers.
             _ => CAPABLE.get_or_init(|| CpuEngine::new().capabilities().to_vec()),
         }
     }

@@ -50,8 +50,7 @@ pub(crate) struct Args {
     recursive: bool,
     #[command(flatten)]
     locks: LockArgs,
-    /// aes-256-gcm, aes-256-gcm-siv, chacha20-poly1305, or where the processor has AVX-512 and VAES
-    /// aegis-256 and aegis-128l
+    /// aes-256-gcm, aes-256-gcm-siv, chacha20-poly1305, aegis-256 or aegis-128l
     #[arg(long, default_value_t = Aead::default())]
     aead: Aead,
     /// Bytes sealed together: a power of two from 4K to 1M

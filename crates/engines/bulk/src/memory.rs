@@ -2,7 +2,7 @@
 
 pub(crate) use crate::checks::are_equal;
 pub(crate) use crate::text::{BLOCK, Text, beyond};
-pub(crate) use crate::wipe::{wipe, wipe_as};
+pub(crate) use crate::wipe::wipe;
 use core::arch::x86_64::*;
 
 /// Bytes in a register.
@@ -292,6 +292,14 @@ pub(crate) fn bytes(bytes: &[u8], at: usize) -> __m512i {
     let rest = &bytes[at..];
     // SAFETY: the mask names bytes of `rest` alone.
     unsafe { _mm512_maskz_loadu_epi8(mask64(rest.len()), rest.as_ptr().cast()) }
+}
+
+/// Writes the first bytes of a register, as many as there is room for, at most 64.
+#[inline]
+#[target_feature(enable = "avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq")]
+pub(crate) fn set_bytes(bytes: &mut [u8], register: __m512i) {
+    // SAFETY: the mask names bytes of `bytes` alone.
+    unsafe { _mm512_mask_storeu_epi8(bytes.as_mut_ptr().cast(), mask64(bytes.len()), register) }
 }
 
 /// At most 16 bytes, zeros behind them.

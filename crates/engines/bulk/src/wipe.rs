@@ -2,12 +2,7 @@
 
 /// Overwrites key material in a way that the compiler does not leave out, a register's width at a time.
 pub(crate) fn wipe<T: Copy + Default>(places: &mut [T]) {
-    wipe_as(places, T::default());
-}
-
-/// The same for what has no default, such as registers.
-pub(crate) fn wipe_as<T: Copy>(places: &mut [T], empty: T) {
-    places.fill(empty);
+    places.fill(T::default());
     // SAFETY: no instruction at all; but the compiler has to assume that it reads what lies there.
     unsafe { core::arch::asm!("/* {} */", in(reg) places.as_ptr(), options(nostack, preserves_flags, readonly)) };
 }

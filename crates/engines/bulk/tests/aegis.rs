@@ -1,17 +1,37 @@
-//! AEGIS against a second implementation. Published vectors come through the CPU engine's conformance suite.
+//! AEGIS on every path against a second implementation. Published vectors come through the CPU engine's conformance suite.
 
 mod support;
 
 use bywash_bulk::{Error, Text};
 use fastrand::Rng;
-use support::{Guarded, aead, random_bytes, supported};
+use support::{Guarded, aead, random_bytes};
 
-/// The tests of one cipher: its module, the second implementation's type, the length of a key, and bytes of text in a step.
+/// The tests of one cipher on a path: its module, the second implementation's type, the length of a key, and bytes of text in a step.
 macro_rules! tests {
-    ($module:ident, $second:ty, $long:ty, $key:literal, $rate:literal) => {
-        mod $module {
+    ($name:ident, $path:ident, $module:ident, $second:ty, $long:ty, $key:literal, $rate:literal) => {
+        mod $name {
             use super::*;
-            use bywash_bulk::aegis::$module::{Key, Message};
+            use bywash_bulk::aegis::Path;
+            use bywash_bulk::aegis::$module::{self, Message};
+
+            /// Whether to go on; says so if not.
+            fn supported() -> bool {
+                let path = Path::$path;
+                if !path.is_supported() {
+                    eprintln!("skipped: this processor has not what {path:?} needs");
+                }
+                path.is_supported()
+            }
+
+            /// Where the keys of the tests come from.
+            struct Key;
+
+            impl Key {
+                #[allow(clippy::new_ret_no_self, reason = "a key of the path")]
+                fn new(key: &[u8; $key]) -> $module::Key {
+                    $module::Key::on(Path::$path, key)
+                }
+            }
 
             aead!($key, $key, |key, nonce, aad: &[u8], text: &[u8]| <$second>::new(key, nonce).encrypt(text, aad));
 
@@ -135,6 +155,19 @@ macro_rules! tests {
     };
 }
 
-tests!(aegis128l, aegis::aegis128l::Aegis128L<16>, aegis::aegis128l::Aegis128L<32>, 16, 32);
-tests!(aegis128x4, aegis::aegis128x4::Aegis128X4<16>, aegis::aegis128x4::Aegis128X4<32>, 16, 128);
-tests!(aegis256, aegis::aegis256::Aegis256<16>, aegis::aegis256::Aegis256<32>, 32, 16);
+macro_rules! paths {
+    ($($path:ident: $first:ident, $wide:ident, $second:ident;)*) => {
+        $(
+            tests!($first, $path, aegis128l, aegis::aegis128l::Aegis128L<16>, aegis::aegis128l::Aegis128L<32>, 16, 32);
+            tests!($wide, $path, aegis128x4, aegis::aegis128x4::Aegis128X4<16>, aegis::aegis128x4::Aegis128X4<32>, 16, 128);
+            tests!($second, $path, aegis256, aegis::aegis256::Aegis256<16>, aegis::aegis256::Aegis256<32>, 32, 16);
+        )*
+    };
+}
+
+paths! {
+    Avx512: aegis128l_avx512, aegis128x4_avx512, aegis256_avx512;
+    Vaes256: aegis128l_vaes256, aegis128x4_vaes256, aegis256_vaes256;
+    AesNi: aegis128l_aes_ni, aegis128x4_aes_ni, aegis256_aes_ni;
+    Portable: aegis128l_portable, aegis128x4_portable, aegis256_portable;
+}

@@ -1,7 +1,7 @@
 //! What one core does: one-shot operations and streams side by side, by size.
 //!
 //! `cargo bench -p bywash-engine-cpu -- [ALGORITHM...]` prints nanoseconds of one operation and GB/s, as the engine computes and as the
-//! library alone does; for AES without a tag also as the engine would on processors without 512-bit registers, where some of it is the library's.
+//! library alone does (of AEGIS, which it has not, what needs no instructions); for AES and AEGIS also as the engine would on processors without 512-bit registers, where some of it is the library's.
 //! There the library would do without them as well: `OPENSSL_ia32cap=~0:~0xc0030000` has it believe that there are none, and `~0:~0x600c0030000` that
 //! there is no VAES either. All contenders of a size take turns within each round, so that whatever else the machine does hits them alike; the time is
 //! the thread's CPU time; the figure is the median round.
@@ -132,7 +132,7 @@ fn open_ns(algorithm: Algorithm) -> f64 {
 fn bench(algorithm: Algorithm) {
     let Some(keyed) = keyed(CpuEngine::new(), algorithm) else { return println!("{algorithm}: only ciphers and AEADs are measured here") };
     let library = self::keyed(CpuEngine::without_lanes(), algorithm);
-    let has_paths = algorithm.name().starts_with("AES-");
+    let has_paths = ["AES-", "AEGIS-"].iter().any(|family| algorithm.name().starts_with(family));
     let paths: Vec<_> = Path::ALL.into_iter().filter(|path| has_paths && path.is_supported()).collect();
     let narrow: Vec<_> = paths.into_iter().map(|path| (path, self::keyed(CpuEngine::on_path(path), algorithm))).collect();
     let mut contenders = contenders("engine", &*keyed, algorithm);

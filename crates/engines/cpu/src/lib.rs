@@ -1,6 +1,6 @@
-//! The CPU engine: every algorithm of Bywash on the processor that the caller runs on, by AWS-LC; AES in all its modes, AEGIS and
+//! The CPU engine: every algorithm of Bywash on the processor that the caller runs on, by AWS-LC; AES in all its modes and
 //! ChaCha20-Poly1305 by the kernels of `bywash-bulk`, where the processor has VAES and, for the last, IFMA on 512-bit registers; GCM also where
-//! it has AES-NI only, and AES without a tag where it has VAES on 256-bit registers; public-key operations that come together eight at a time, by the kernels
+//! it has AES-NI only, and AES without a tag where it has VAES on 256-bit registers; AEGIS by that crate everywhere; public-key operations that come together eight at a time, by the kernels
 //! of `bywash-ifma`, where it has AVX-512 IFMA; and legacy ciphers, for whoever opens a session of one by name, by `bywash-legacy`.
 //!
 //! AWS-LC is linked in statically with all its symbols prefixed, so it lives in one process with the OpenSSL of an unmodified program.
@@ -26,8 +26,8 @@
 //! | P-256, P-384 | `EC_KEY` | the library allocates points |
 //! | X25519, Ed25519 | 32 and 64 bytes | nothing |
 //!
-//! AEGIS has no library here and is not among the capabilities where there are no kernels. CCM and GCM-SIV have no streams: they need all of a message
-//! before its first byte is enciphered.
+//! AEGIS has no library here: without AES instructions it is computed by [`bywash_bulk::aegis`] all the same, a fiftieth as fast. CCM and GCM-SIV have no streams: they
+//! need all of a message before its first byte is enciphered.
 //!
 //! Streams ([`bywash_core::Stream`]) own their state; beginning another message under the same key neither allocates nor expands the
 //! key again (except the library's GCM with an IV longer than 16 bytes).
@@ -64,6 +64,7 @@
 #![deny(unsafe_code)]
 
 mod aead;
+mod aegis;
 mod ccm;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "what it takes is for kernels"))]
 mod chains;
@@ -74,6 +75,7 @@ mod feedback;
 #[allow(unsafe_code)] // The one door to the library; see its docs.
 mod ffi;
 mod hash;
+mod kernel_aead;
 #[cfg_attr(not(target_arch = "x86_64"), path = "kernels/none.rs")]
 mod kernels;
 #[cfg_attr(not(target_arch = "x86_64"), path = "lanes/none.rs")]
@@ -103,6 +105,7 @@ pub struct CpuEngine {
     lanes: bool,
     kernels: bool,
     narrow: Option<Path>,
+    aegis: aegis::Path,
     legacy: bool,
 }
 
@@ -110,7 +113,7 @@ impl CpuEngine {
     /// With lanes for public-key operations if the processor has AVX-512 IFMA, and with the AES kernels if it has VAES on 512-bit registers.
     pub fn new() -> Self {
         let (lanes, kernels) = (lanes::is_supported(), kernels::is_supported());
-        Self { lanes, kernels, narrow: kernels::narrow::best(), legacy: legacy::IS_HERE }
+        Self { lanes, kernels, narrow: kernels::narrow::best(), aegis: aegis::Path::best(), legacy: legacy::IS_HERE }
     }
 
     /// [`Self::without_lanes`] but for the AES kernels of a path, as on a processor that has nothing wider. For comparison and tests.
@@ -118,12 +121,13 @@ impl CpuEngine {
     /// # Panics
     /// When a session is opened, if the processor does not have the path.
     pub fn on_path(path: Path) -> Self {
-        Self { narrow: Some(path), ..Self::without_lanes() }
+        Self { narrow: Some(path), aegis: path.into(), ..Self::without_lanes() }
     }
 
-    /// Without kernels, whatever the processor has: the library computes everything, one by one. Legacy ciphers, of which it has Blowfish alone, are missing.
+    /// Without kernels, whatever the processor has: the library computes everything, one by one, but AEGIS, of which it has nothing, which is computed without AES
+    /// instructions. Legacy ciphers, of which it has Blowfish alone, are missing.
     pub fn without_lanes() -> Self {
-        Self { lanes: false, kernels: false, narrow: None, legacy: false }
+        Self { lanes: false, kernels: false, narrow: None, aegis: aegis::Path::Portable, legacy: false }
     }
 
     /// The path of an algorithm for which there is no wider kernel.
@@ -163,17 +167,14 @@ impl Engine for CpuEngine {
     }
 
     fn capabilities(&self) -> &[Algorithm] {
-        static FOUND: [[OnceBox<Vec<Algorithm>>; 2]; 2] = [const { [const { OnceBox::new() }; 2] }; 2];
-        match (self.kernels, self.legacy) {
-            (true, true) => Algorithm::ALL,
-            _ => FOUND[usize::from(self.kernels)][usize::from(self.legacy)].get_or_init(|| {
-                let has = |algorithm: Algorithm| {
-                    (self.legacy || feedback::has(algorithm) || !algorithm.is_legacy_cipher())
-                        && (self.kernels || !needs_kernels(algorithm))
-                };
-                Box::new(Algorithm::ALL.iter().copied().filter(|&algorithm| has(algorithm)).collect())
-            }),
+        static WITHOUT_LEGACY: OnceBox<Vec<Algorithm>> = OnceBox::new();
+        if self.legacy {
+            return Algorithm::ALL;
         }
+        WITHOUT_LEGACY.get_or_init(|| {
+            let has = |algorithm: Algorithm| feedback::has(algorithm) || !algorithm.is_legacy_cipher();
+            Box::new(Algorithm::ALL.iter().copied().filter(|&algorithm| has(algorithm)).collect())
+        })
     }
 
     fn workers(&self) -> usize {
@@ -241,12 +242,10 @@ impl Engine for CpuEngine {
             (_, Key::Symmetric(key)) if feedback::has(algorithm) => feedback::open(algorithm, key),
             (_, Key::Symmetric(key)) if algorithm.is_legacy_cipher() && self.legacy => legacy::open(algorithm, key),
             _ if algorithm.is_legacy_cipher() => Err(Error::Unsupported { engine: NAME.to_owned(), algorithm }),
+            (_, Key::Symmetric(key)) if aegis::has(algorithm) => aegis::open(self.aegis, algorithm, key, params.tag_len()),
             (_, Key::Symmetric(key)) if self.kernels && kernels::has(algorithm) => kernels::open(algorithm, key, params.tag_len()),
             (_, Key::Symmetric(key)) if let Some(path) = self.narrow_path(algorithm) => {
                 kernels::narrow::open(path, algorithm, key, params.tag_len())
-            }
-            (Kind::Aead { .. }, Key::Symmetric(_)) if needs_kernels(algorithm) => {
-                Err(Error::Unsupported { algorithm, engine: NAME.to_owned() })
             }
             (Kind::Aead { .. }, Key::Symmetric(key)) if algorithm.is_ccm() => ccm::open(algorithm, key),
             (Kind::Aead { .. }, Key::Symmetric(key)) => aead::open(algorithm, key, params.tag_len()),
@@ -266,11 +265,6 @@ impl Engine for CpuEngine {
 /// Runs a task by its session's own way.
 fn alone(task: &mut Task<'_>) {
     task.outcome = task.keyed.run(&mut task.operation);
-}
-
-/// Whether there is no library for an algorithm: who wants AEGIS wants its speed, which needs AES instructions.
-fn needs_kernels(algorithm: Algorithm) -> bool {
-    matches!(algorithm, Algorithm::Aegis128L | Algorithm::Aegis128X4 | Algorithm::Aegis256)
 }
 
 /// The CPU features that the library's faces depend on, where present.

@@ -15,9 +15,9 @@ pub enum Aead {
     Aes256GcmSiv = 2,
     /// ChaCha20-Poly1305 (RFC 8439), for processors without AES instructions.
     ChaCha20Poly1305 = 3,
-    /// AEGIS-256 (draft-irtf-cfrg-aegis-aead), where the processor has VAES on 512-bit registers.
+    /// AEGIS-256 (draft-irtf-cfrg-aegis-aead), on every processor, and the fastest where there are AES instructions.
     Aegis256 = 4,
-    /// AEGIS-128L (the same draft), likewise; a 128-bit key.
+    /// AEGIS-128L (the same draft); a 128-bit key.
     Aegis128L = 5,
 }
 

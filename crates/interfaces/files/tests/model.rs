@@ -142,19 +142,14 @@ fn four_chunks(aead: Aead) -> (Setting, Vec<u8>) {
 }
 
 #[test]
-fn every_aead_that_is_here_reads_what_it_wrote() {
+fn every_aead_reads_what_it_wrote() {
     for aead in Aead::ALL {
         let setting = Setting::new(aead);
         let container = setting.create(1 << 20);
-        match container.write_at(&text(20_000), 0).and_then(|()| container.close()) {
-            Err(error @ Error::AbsentAead { .. }) => eprintln!("skipped: {error}"),
-            outcome => {
-                outcome.unwrap();
-                let mut read = vec![0; 20_000];
-                assert_eq!(setting.open().unwrap().read_at(&mut read, 0).unwrap(), 20_000);
-                assert!(read == text(20_000), "{aead}");
-            }
-        }
+        container.write_at(&text(20_000), 0).and_then(|()| container.close()).unwrap();
+        let mut read = vec![0; 20_000];
+        assert_eq!(setting.open().unwrap().read_at(&mut read, 0).unwrap(), 20_000);
+        assert!(read == text(20_000), "{aead}");
     }
 }
 

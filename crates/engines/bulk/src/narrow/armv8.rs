@@ -79,6 +79,12 @@ impl Registers for Neon {
     }
 
     #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        // SAFETY: the processor has NEON.
+        Self(unsafe { vandq_u8(self.0, other.0) })
+    }
+
+    #[inline(always)]
     fn encrypt(self, key: Self) -> Self {
         aes!(self.0, "aese {s:v}.16b, {z:v}.16b", "aesmc {s:v}.16b, {s:v}.16b").xor(key)
     }

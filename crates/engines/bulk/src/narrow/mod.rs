@@ -10,7 +10,7 @@
 //! through the same pipes (Zen 4, 2 busy cores, in place, 2026-11-22). CBC encryption is a chain, which wider registers do not shorten, and so not here.
 //!
 //! `engines/cpu` calls both for GCM, VAES-256 for the other modes, and AES-NI besides for AES-128-XTS, for which AWS-LC has no code; in the others AES-NI is 0.7 to 1.1
-//! times as fast as AWS-LC from 1 KiB up, and there to test this text with. No engine calls Armv8: qemu tests it, and no such processor was there to measure.
+//! times as fast as AWS-LC from 1 KiB up, and there to test this text with. Armv8 is called for AEGIS alone: qemu tests it, and no such processor was there to measure.
 //!
 //! Eight registers go through the cipher at a time, in CTR twelve, which hides the latency of a round, and what is left at the end goes through in fewer. Where the
 //! 512-bit kernels run, they are faster; these are for the others. Constant time and wiping are as the crate says.
@@ -20,7 +20,7 @@ mod armv8;
 pub mod gcm;
 mod ghash;
 mod modes;
-mod registers;
+pub(crate) mod registers;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -71,16 +71,22 @@ impl Path {
         }
     }
 
+    /// Whether this processor has what the path needs: no other has any.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    pub fn is_supported(self) -> bool {
+        false
+    }
+
     /// Whether this processor has what the path needs.
     #[cfg(target_arch = "aarch64")]
     pub fn is_supported(self) -> bool {
         self == Self::Armv8 && std::arch::is_aarch64_feature_detected!("aes")
     }
 
-    /// Does the work in the path's registers. All work needs a key, which exists only where [`schedule::expand`] found them.
-    fn run<T: Work>(self, work: T) {
+    /// Does the work in the path's registers. All work needs a key, which exists only where the processor has them.
+    pub(crate) fn run<T: Work>(self, work: T) {
         #[allow(unsafe_code)]
-        // SAFETY: the processor has the features, as `expand` has asserted.
+        // SAFETY: the processor has the features, as `schedule::expand` and `aegis::Key::on` have asserted.
         unsafe {
             match self {
                 #[cfg(target_arch = "x86_64")]

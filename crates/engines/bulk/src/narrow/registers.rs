@@ -13,7 +13,7 @@ pub(super) const FOLD: u64 = 0xC200_0000_0000_0000;
 /// Blocks side by side.
 ///
 /// Every method must end up inside the `#[target_feature]` function that called it, hence `inline(always)` throughout.
-pub(super) trait Registers: Copy {
+pub(crate) trait Registers: Copy {
     /// A register of one block.
     type One: Registers<One = Self::One>;
     /// Blocks in a register, at most two.
@@ -28,6 +28,7 @@ pub(super) trait Registers: Copy {
     /// The same block everywhere.
     fn splat(block: &[u8; BLOCK]) -> Self;
     fn xor(self, other: Self) -> Self;
+    fn and(self, other: Self) -> Self;
     /// A round as FIPS 197 s5.1 has it, the key last.
     fn encrypt(self, key: Self) -> Self;
     /// The last round.
@@ -73,6 +74,6 @@ pub(super) trait Registers: Copy {
 }
 
 /// What is done in a path's registers.
-pub(super) trait Work {
+pub(crate) trait Work {
     fn run<V: Registers>(self);
 }

@@ -82,6 +82,12 @@ impl Registers for Xmm {
     }
 
     #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        // SAFETY: every x86-64 has it.
+        Self(unsafe { _mm_and_si128(self.0, other.0) })
+    }
+
+    #[inline(always)]
     fn encrypt(self, key: Self) -> Self {
         // SAFETY: the processor has AES-NI.
         Self(unsafe { _mm_aesenc_si128(self.0, key.0) })
@@ -243,6 +249,12 @@ impl Registers for Ymm {
     fn xor(self, other: Self) -> Self {
         // SAFETY: the processor has AVX2.
         Self(unsafe { _mm256_xor_si256(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        // SAFETY: the processor has AVX2.
+        Self(unsafe { _mm256_and_si256(self.0, other.0) })
     }
 
     #[inline(always)]

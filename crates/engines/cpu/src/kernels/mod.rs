@@ -1,4 +1,4 @@
-//! AES, ChaCha20-Poly1305 and AEGIS by the kernels of `bywash-bulk`, which are as fast as the library at every size or faster, and most so where messages are short.
+//! AES and ChaCha20-Poly1305 by the kernels of `bywash-bulk`, which are as fast as the library at every size or faster, and most so where messages are short.
 
 mod aead;
 mod chains;
@@ -10,9 +10,9 @@ mod solo_aead;
 pub(crate) use chains::{chains, encrypt_together};
 pub(crate) use solo::make as solo;
 
+use crate::kernel_aead::text;
 use crate::wrong;
-use bywash_bulk::Text;
-use bywash_core::{Algorithm, Data, Keyed, Result, SecretBytes};
+use bywash_core::{Algorithm, Keyed, Result, SecretBytes};
 
 /// Whether the kernels can run here.
 pub(crate) fn is_supported() -> bool {
@@ -44,14 +44,4 @@ fn opening(algorithm: Algorithm) -> Option<Opening> {
         A::Aes128Xts | A::Aes256Xts => |algorithm, key, _| modes::open_xts(algorithm, key),
         _ => return aead::opening(algorithm),
     })
-}
-
-/// The buffers as the kernels take them; `None` if the output is shorter than the input.
-#[inline(always)]
-fn text(data: Data<'_>) -> Option<Text<'_>> {
-    match data {
-        Data::InPlace(buffer) => Some(Text::in_place(buffer)),
-        Data::Copy { input, output } if output.len() >= input.len() => Some(Text::apart(input, output)),
-        Data::Copy { .. } => None,
-    }
 }

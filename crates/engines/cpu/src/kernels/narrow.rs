@@ -3,9 +3,10 @@
 
 use super::solo::{Pieces, Room};
 use super::solo_aead::Aead;
-use super::{aead, text};
+use super::text;
 use crate::failed;
 use crate::ffi::Refused;
+use crate::kernel_aead::boxed;
 use crate::modes::{self, KeyedMode, Mode, block_of};
 use crate::xts::{KeyedXts, Unit};
 pub use bywash_bulk::narrow::Path;
@@ -34,7 +35,7 @@ pub(crate) fn has(path: Path, algorithm: Algorithm) -> bool {
 pub(crate) fn open(path: Path, algorithm: Algorithm, bytes: &[u8], tag_len: usize) -> Result<Box<dyn Keyed>> {
     use Algorithm as A;
     if matches!(algorithm, A::Aes128Gcm | A::Aes192Gcm | A::Aes256Gcm) {
-        return Ok(aead::boxed(algorithm, gcm::Key::new(path, bytes).map_err(|_| failed("the key"))?, tag_len));
+        return Ok(boxed(algorithm, gcm::Key::new(path, bytes).map_err(|_| failed("the key"))?, tag_len));
     }
     if algorithm.is_xts() {
         return Ok(KeyedXts::boxed(algorithm, XtsKey::new(path, bytes).map_err(|_| failed("the key"))?));

@@ -49,6 +49,12 @@ pub(crate) mod narrow {
         }
     }
 
+    impl From<Path> for crate::aegis::Path {
+        fn from(path: Path) -> Self {
+            match path {}
+        }
+    }
+
     pub(crate) fn best() -> Option<Path> {
         None
     }

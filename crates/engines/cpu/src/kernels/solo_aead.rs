@@ -1,9 +1,9 @@
 //! AEADs for one caller.
 
-use super::aead::Streaming;
 use super::solo::{Expanded, Room, like, too_early};
 use super::text;
 use crate::aead::{check_iv, check_room};
+use crate::kernel_aead::Streaming;
 use crate::{failed, wrong};
 use bywash_bulk::{chacha20_poly1305, gcm, narrow};
 use bywash_core::{Algorithm, Data, Direction, Error, Operation, Result, Solo};
