@@ -12,7 +12,7 @@ use crate::container::{self, Container};
 use crate::disk::{Disk, Journals};
 use crate::error::{DamageKind, Error, Result};
 use crate::fsck;
-use crate::header::{Header, PREFIX_BYTES};
+use crate::header::{Header, PREFIX_BYTES, SALT};
 use crate::kdf::{FileKeys, KEY_BYTES, mac, mac_is};
 use crate::lock::{Lock, new_file_with};
 use crate::nonce::random;
@@ -87,6 +87,11 @@ impl Births {
     /// Whether a crash left epochs of which files may be incomplete.
     pub fn is_unsettled(&self) -> bool {
         !self.lock().epochs.is_empty()
+    }
+
+    /// Whether another epoch may begin: there is room for it on the list.
+    pub fn has_room(&self) -> bool {
+        self.lock().epochs.len() < EPOCHS_MAX
     }
 
     /// Whether epochs before the latest are not over: nobody came to say so.
@@ -171,8 +176,11 @@ impl Births {
                     (false, false) => Ok(Fate::Whole),
                 }
             }
-            Err(error) if !is_missing(disk)? && !matches!(error, Error::Truncated { .. }) => Err(error),
-            Err(_) => Ok(Fate::Emptied),
+            Err(error) => match (start(disk)?, error) {
+                (Start::Zeros, _) | (Start::Short, Error::Truncated { .. }) => Ok(Fate::Emptied),
+                (Start::Salt(salt), Error::Truncated { .. }) if self.is_of_unsettled(&salt) => Ok(Fate::Emptied),
+                (_, error) => Err(error),
+            },
         }
     }
 
@@ -231,11 +239,26 @@ pub fn clear(disk: &dyn Disk) -> io::Result<()> {
     disk.sync()
 }
 
-/// Whether a header never reached the disk: it is shorter than a sector, which is there or not.
-fn is_missing(disk: &dyn Disk) -> io::Result<bool> {
+/// What is there of a header, as far as its salt.
+enum Start {
+    /// Nothing but zeros, if anything: it never reached the disk. It is shorter than a sector, which is there or not.
+    Zeros,
+    /// Too little to know whose it was.
+    Short,
+    /// The salt.
+    Salt([u8; KEY_BYTES]),
+}
+
+fn start(disk: &dyn Disk) -> io::Result<Start> {
     let mut bytes = [0; PREFIX_BYTES];
-    disk.read_at(&mut bytes, 0)?;
-    Ok(bytes == [0; PREFIX_BYTES])
+    let got = disk.read_at(&mut bytes, 0)?;
+    let mut salt = [0; KEY_BYTES];
+    salt.copy_from_slice(&bytes[SALT]);
+    Ok(match bytes == [0; PREFIX_BYTES] {
+        true => Start::Zeros,
+        false if got < PREFIX_BYTES => Start::Short,
+        false => Start::Salt(salt),
+    })
 }
 
 fn parse(sector: &[u8], key: &[u8]) -> Option<(u64, Vec<Epoch>)> {

@@ -11,13 +11,13 @@ pub enum Error {
     #[error("not a file encrypted by bywash (its first bytes are others); check that it is the file meant")]
     NotEncrypted,
     /// A later version of the format.
-    #[error("format version {version} is unknown here (this is version {known}); read it with a newer bywash", known = crate::header::VERSION)]
+    #[error("format version {version} is unknown here (this is version {known}); read it with a newer bywash, or if none wrote it restore it from a copy", known = crate::header::VERSION)]
     UnknownVersion {
         /// As the header has it.
         version: u16,
     },
     /// An AEAD without a number in this version's table.
-    #[error("AEAD number {number} is unknown here; read it with a newer bywash")]
+    #[error("AEAD number {number} is unknown here; read it with a newer bywash, or if none wrote it restore it from a copy")]
     UnknownAead {
         /// As the header has it.
         number: u16,

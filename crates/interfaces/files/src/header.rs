@@ -15,6 +15,8 @@ pub const MAGIC: [u8; 8] = *b"\x89BYWASH\n";
 pub const VERSION: u16 = 1;
 /// Bytes before the slots.
 pub const PREFIX_BYTES: usize = 52;
+/// Where in it the salt is.
+pub const SALT: core::ops::Range<usize> = 20..52;
 /// Check sum and MAC after the slots.
 const TAIL_BYTES: usize = CHECK_BYTES + KEY_BYTES;
 const CHECK_BYTES: usize = 8;
@@ -125,7 +127,7 @@ impl Header {
             return Err(Error::DamagedHeader { what: "flags are set that this version does not have" });
         }
         let mut salt = [0; KEY_BYTES];
-        salt.copy_from_slice(&bytes[20..PREFIX_BYTES]);
+        salt.copy_from_slice(&bytes[SALT]);
         let slots = read_slots(&checked[PREFIX_BYTES..], bytes[13])?;
         Ok(Self { aead, chunk_size, salt, slots, bytes: bytes.to_vec() })
     }

@@ -97,6 +97,7 @@ pub(crate) fn write(disk: &dyn Disk, keys: &FileKeys, number: u64, len: u64, bat
 /// [`Error::DamagedHeader`] if there is something in it and no record counts: what it was to keep may be in no other place, so nobody may go on without it.
 pub(crate) fn read(disk: &dyn Disk, keys: &FileKeys, geometry: &Geometry) -> Result<Option<Recovered>> {
     let mut latest: Option<Recovered> = None;
+    let disk_len = disk.len()?;
     for offset in RECORDS_AT {
         let mut record = [0; RECORD_BYTES];
         if disk.read_at(&mut record, offset)? < RECORD_BYTES || !is_valid(&record, keys) {
@@ -107,8 +108,11 @@ pub(crate) fn read(disk: &dyn Disk, keys: &FileKeys, geometry: &Geometry) -> Res
             continue;
         }
         // More was never written; room for it is only made for a record whose MAC is right.
-        let mut bytes = vec![0; usize::try_from(size.min(disk.len()?)).unwrap_or(0)];
-        let is_whole = disk.read_at(&mut bytes, start)? as u64 == size;
+        if size > 0 && start.checked_add(size).is_none_or(|end| end > disk_len) {
+            continue;
+        }
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+        let is_whole = size == 0 || disk.read_at(&mut bytes, start)? as u64 == size;
         if is_whole && mac_is(&keys.journal, &[b"chunks", &bytes], &record[40..40 + KEY_BYTES]) {
             let chunks =
                 split(&bytes, len, geometry).ok_or(Error::DamagedHeader { what: "its journal is authentic and contradicts itself" })?;

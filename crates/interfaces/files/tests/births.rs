@@ -264,12 +264,20 @@ fn what_no_birth_leaves_is_damage() {
     assert!(matches!(look("a"), Ok(Fate::Whole)));
     assert!(matches!(look("b"), Err(Error::UnknownVersion { .. })));
     assert!(matches!(look("c"), Err(Error::DamagedHeader { .. })));
-    // What is settled is not touched, whatever is wrong with it.
+    // What is settled is not touched, whatever is wrong with it, as long as it can be told.
     folder.births.begin().unwrap();
     folder.births.settle().unwrap();
     folder.flip("a", 5000);
     assert!(matches!(look("a"), Ok(Fate::Settled)));
     assert!(folder.text("a").is_err());
+    for len in [130, 100, 52] {
+        folder.disk("a").set_len(len).unwrap();
+        assert!(matches!(look("a"), Err(Error::Truncated { .. })), "cut to {len} bytes");
+        assert_eq!(folder.disk("a").len().unwrap(), len);
+    }
+    folder.disk("a").set_len(51).unwrap();
+    assert!(matches!(look("a"), Ok(Fate::Emptied)));
+    assert_eq!(folder.text("a").unwrap(), b"");
 }
 
 #[test]

@@ -3,19 +3,14 @@
 use crate::node::{Node, own_path};
 use crate::open::{OMIT, timespec};
 use crate::tree::Tree;
+use crate::xattr;
 use fuser::{FileAttr, TimeOrNow};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
-use std::ffi::CStr;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::SystemTime;
-
-/// Longest value or list of extended attributes, in bytes.
-const ATTRIBUTE_BYTES_MAX: usize = 1 << 16;
-/// Most values are no longer.
-const ATTRIBUTE_BYTES_FEW: usize = 256;
 
 /// What is to change.
 #[derive(Debug, Default)]
@@ -129,32 +124,15 @@ impl Tree {
     pub(crate) fn attribute(&self, ino: u64, name: &[u8]) -> io::Result<Vec<u8>> {
         let lower = self.format.seal_attribute_name(name).map_err(|_| Errno::NODATA)?;
         let node = self.nodes.get(ino)?;
-        let value = self.by_path(&node, |path| {
-            // The kernel asks every file that is written to for one, which hardly any has.
-            let mut short = [0; ATTRIBUTE_BYTES_FEW];
-            match rustix::fs::getxattr(path, &lower, &mut short) {
-                Err(Errno::RANGE) => {}
-                outcome => return Ok(short[..outcome?].to_vec()),
-            }
-            let mut value = vec![0; ATTRIBUTE_BYTES_MAX];
-            let len = rustix::fs::getxattr(path, &lower, &mut value[..])?;
-            value.truncate(len);
-            Ok(value)
-        })?;
+        let value = xattr::value(node.handle(&*self.format, &self.unsynced)?.as_fd(), &lower)?;
         self.format.open_attribute(&lower, &value)
     }
 
     /// The names, each with a zero after it.
     pub(crate) fn attribute_names(&self, ino: u64) -> io::Result<Vec<u8>> {
         let node = self.nodes.get(ino)?;
-        let lower = self.by_path(&node, |path| {
-            let mut names = vec![0; ATTRIBUTE_BYTES_MAX];
-            let len = rustix::fs::listxattr(path, &mut names[..])?;
-            names.truncate(len);
-            Ok(names)
-        })?;
         let mut names = Vec::new();
-        for name in lower.split_inclusive(|byte| *byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok()) {
+        for name in xattr::names(node.handle(&*self.format, &self.unsynced)?.as_fd())? {
             if let Some(name) = self.format.open_attribute_name(name.to_bytes()) {
                 names.extend_from_slice(&name);
                 names.push(0);

@@ -68,7 +68,7 @@ pub trait Format: Send + Sync + 'static {
     /// The lower name for a name: always the same for the same name in the same folder.
     ///
     /// # Errors
-    /// `ENAMETOOLONG`; `EPERM` for a name that the format keeps for itself.
+    /// `ENAMETOOLONG`; `EPERM` for a name that the format keeps for itself everywhere ([`classify`](Self::classify) says which else).
     fn seal_name(&self, folder: &FolderId, name: &[u8]) -> io::Result<LowerName>;
 
     /// The name that is sealed in a lower name or in a side file's content.
@@ -126,6 +126,11 @@ pub trait Format: Send + Sync + 'static {
     fn recover(&self, root: BorrowedFd<'_>) -> io::Result<()> {
         let _ = root;
         Ok(())
+    }
+
+    /// What is wrong with files of the format's own that are not needed for reading.
+    fn damage(&self) -> Option<&str> {
+        None
     }
 
     /// Whether the last who wrote to the volume was interrupted, and nobody has [recovered](Self::recover) it.

@@ -2,11 +2,13 @@
 
 use crate::format::{Entry, Format, Interrupted};
 use crate::lower::{Folder, check_depth, read_folder};
+use crate::xattr;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat};
+use rustix::io::Errno;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -58,6 +60,10 @@ pub fn check(
 ) -> io::Result<Checked> {
     let root = Folder::root(root, format)?;
     let mut check = Check { format, checked: Checked::default(), report, progress };
+    if let Some(what) = format.damage() {
+        check.damaged(Path::new("."), what);
+    }
+    check.attributes(root.fd(), Path::new("."))?;
     check.folder(&root, Path::new(""), 0)?;
     Ok(check.checked)
 }
@@ -114,7 +120,10 @@ impl Check<'_> {
         let stat = rustix::fs::statat(folder.fd(), lower, AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => match Folder::existing(folder.fd(), lower, self.format) {
-                Ok(folder) => self.folder(&folder, path, depth + 1),
+                Ok(folder) => {
+                    self.attributes(folder.fd(), path)?;
+                    self.folder(&folder, path, depth + 1)
+                }
                 Err(error) if error.kind() == io::ErrorKind::InvalidData && self.format.is_interrupted() => {
                     self.unsettled(path, Interrupted::Name);
                     Ok(())
@@ -130,10 +139,28 @@ impl Check<'_> {
         }
     }
 
+    /// Extended attributes of an entry that is open.
+    fn attributes(&mut self, entry: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+        let names = match xattr::names(entry) {
+            Err(Errno::OPNOTSUPP) => return Ok(()),
+            names => names?,
+        };
+        for lower in &names {
+            let Some(name) = self.format.open_attribute_name(lower.to_bytes()) else { continue };
+            // It may go meanwhile.
+            let Ok(value) = xattr::value(entry, lower) else { continue };
+            if let Err(error) = self.format.open_attribute(lower, &value) {
+                self.damaged(path, format!("its extended attribute {}: {error}", String::from_utf8_lossy(&name)));
+            }
+        }
+        Ok(())
+    }
+
     fn file(&mut self, folder: &Folder, lower: &CStr, path: &Path) -> io::Result<()> {
         self.checked.files += 1;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(openat(folder.fd(), lower, flags, Mode::empty())?);
+        self.attributes(file.as_fd(), path)?;
         let looked = self.format.look_at(Arc::new(file))?;
         self.checked.bytes += looked.good_bytes;
         (self.progress)(&self.checked);

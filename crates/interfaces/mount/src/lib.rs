@@ -10,7 +10,7 @@
 //! | `tree`, `entries`, `change`, `rights` | what they mean: files, names, attributes; what a write takes from a mode |
 //! | `node`, `open`, `settle` | what the kernel knows; what is open; what is closed and not yet on the disk |
 //! | [`fsck`] | all of a volume looked at |
-//! | `lower` | the lower folders, by descriptor |
+//! | `lower`, `xattr` | the lower folders and attributes, by descriptor |
 //! | [`private`] | mounts that only one program sees |
 //! | [`format`](mod@format) | what a volume format has to say |
 //! | [`native`], [`volume`], `names` | Bywash's own |
@@ -29,6 +29,8 @@ mod entries;
 pub mod format;
 pub mod fsck;
 pub mod gocryptfs;
+#[cfg(test)]
+mod left_behind;
 mod lower;
 pub mod mount;
 mod names;
@@ -44,6 +46,7 @@ mod tree;
 #[cfg(test)]
 mod vectors;
 pub mod volume;
+mod xattr;
 
 pub use bywash_files::leftover::VOLUME_FILE;
 pub use lower::open_root;

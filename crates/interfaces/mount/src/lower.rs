@@ -102,9 +102,13 @@ impl Folder {
         self.fd.as_fd()
     }
 
-    /// The lower name for a name in it.
+    /// The lower name for a name in it. `EPERM` for one that the format keeps for itself here.
     pub(crate) fn seal(&self, format: &dyn Format, name: &[u8]) -> io::Result<LowerName> {
-        format.seal_name(&self.id, name)
+        let lower = format.seal_name(&self.id, name)?;
+        match format.classify(&lower.name, self.is_root) {
+            Entry::Hidden => Err(Errno::PERM.into()),
+            _ => Ok(lower),
+        }
     }
 
     /// The name of an entry; none if nobody is to see it.

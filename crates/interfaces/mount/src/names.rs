@@ -1,6 +1,5 @@
 //! Names, targets of links and extended attributes: sealed, and as text that a lower file system takes. `VOLUME.md` specifies it.
 
-use crate::VOLUME_FILE;
 use crate::format::{FOLDER_ID_BYTES, FolderId, LongName, LowerName, damaged};
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::digest;
@@ -197,9 +196,6 @@ pub(crate) fn is_own(name: &[u8]) -> bool {
 
 /// What names become where they stay as they are.
 pub(crate) fn plain_name(name: &[u8]) -> io::Result<LowerName> {
-    if is_own(name) || name == VOLUME_FILE.as_bytes() {
-        return Err(Errno::PERM.into());
-    }
     if name.len() > NAME_BYTES_MAX {
         return Err(Errno::NAMETOOLONG.into());
     }

@@ -9,7 +9,8 @@ use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::births::{self, Births, Fate};
 use bywash_files::disk::{Access, Disk, FolderJournals, JOURNAL_PREFIX, Journals};
-use bywash_files::{Aead, Container, Error, Geometry, Header, Keyring, Lock, NonceSource, fsck, new_file};
+use bywash_files::header::SALT;
+use bywash_files::{Aead, Container, Error, FileKeys, Geometry, Header, Keyring, Lock, NonceSource, fsck, new_file};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
@@ -26,8 +27,6 @@ pub const JOURNALS: &str = ".bywash-journals";
 const FOLDER_FILE_C: &CStr = c".bywash-folder";
 /// Damaged chunks of one file after which no more are looked for; whoever writes the medium may make a file long that takes no room, of nothing else.
 const DAMAGES_MAX: u64 = 1 << 17;
-/// Where a file's salt is in its header.
-const SALT: core::ops::Range<usize> = 20..52;
 /// How much of a lower name goes into the name of what lost its own.
 const RECOVERED_DIGITS: usize = 16;
 /// The list of epochs in which files may be incomplete, beside the journals.
@@ -52,6 +51,8 @@ pub struct Native {
     births: Option<Births>,
     /// The list that the last writer left, where nothing is written; its lock keeps writers away.
     left: Option<Births>,
+    /// What is wrong with that list.
+    damage: Option<String>,
     /// What became of the epoch in which files are born.
     epoch: Mutex<EpochState>,
     /// Of all files: each has keys of its own.
@@ -96,10 +97,17 @@ impl Native {
         }
         let (journals, has_journals) = open_journals(root, is_read_only)?;
         let births_key = key_bytes(&volume.key("births")?)?;
-        let (births, left) = match is_read_only {
-            true => (None, read_births(journals.as_fd(), &births_key)?),
-            false => (Some(open_births(journals.as_fd(), &births_key)?), None),
-        };
+        let (mut births, mut left, mut damage) = (None, None, None);
+        match (open_births(journals.as_fd(), &births_key, is_read_only), is_read_only) {
+            (Ok(list), true) => left = list,
+            (Ok(list), false) => births = list,
+            // Files that nobody interrupted are read without it.
+            (Err(error), true) if error.kind() == io::ErrorKind::InvalidData => {
+                tracing::warn!("{error}");
+                damage = Some(error.to_string());
+            }
+            (Err(error), _) => return Err(error),
+        }
         Ok(Self {
             client: client.clone(),
             aead: volume.aead(),
@@ -113,13 +121,14 @@ impl Native {
             has_journals,
             births,
             left,
+            damage,
             epoch: Mutex::new(EpochState::None),
             nonces: Arc::new(NonceSource::new()),
         })
     }
 
     /// Keys and header of a file.
-    fn header(&self, file: &File) -> bywash_files::Result<(Header, bywash_files::FileKeys)> {
+    fn header(&self, file: &File) -> bywash_files::Result<(Header, FileKeys)> {
         let mut bytes = vec![0; self.header_len];
         let len = file.read_at(&mut bytes, 0)?;
         let header = Header::parse(&bytes[..len])?;
@@ -131,7 +140,7 @@ impl Native {
     }
 
     /// Keys and header of a file that is to be born.
-    fn new_header(&self) -> bywash_files::Result<(Header, bywash_files::FileKeys)> {
+    fn new_header(&self) -> bywash_files::Result<(Header, FileKeys)> {
         let births = self.births.as_ref().ok_or(Error::ReadOnly)?;
         self.use_epoch(births)?;
         let (keys, slots) = births.new_file(std::slice::from_ref(&self.lock))?;
@@ -203,6 +212,23 @@ impl Native {
         let births = self.births.as_ref().or(self.left.as_ref());
         let open = |header: &Header| self.keyring.open(header);
         births.is_some_and(|births| matches!(births.fate(&self.client, file, open), Ok(Fate::Emptied)))
+    }
+
+    /// A file as the next mount makes it, by a journal that a crash left.
+    fn look_through_journal(&self, header: &Header, keys: FileKeys, file: Arc<File>) -> io::Result<Looked> {
+        let text = Container::open(&self.client, header, keys, Arc::new(Unlocked(file)), &*self.journals).map_err(plain)?;
+        let mut looked = Looked { interrupted: Some(Interrupted::Change), ..Looked::default() };
+        let mut chunk = vec![0; self.chunk_size];
+        for at in (0..text.len()).step_by(self.chunk_size) {
+            match text.read_at(&mut chunk, at) {
+                Ok(read) => looked.good_bytes += read as u64,
+                Err(error) => looked.damages.push(error.to_string()),
+            }
+            if looked.damages.len() as u64 >= DAMAGES_MAX {
+                break;
+            }
+        }
+        Ok(looked)
     }
 
     /// After a crash a folder may be there without its identity, and a long name without its side file: both are synced before anything in or under them is promised to anybody. What was
@@ -304,28 +330,33 @@ fn open_journals(root: BorrowedFd<'_>, is_read_only: bool) -> io::Result<(OwnedF
     Ok((folder, has_journals))
 }
 
-/// The list of epochs in which files may be incomplete.
-fn open_births(journals: BorrowedFd<'_>, key: &[u8; 32]) -> io::Result<Births> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(openat(journals, BIRTHS_FILE, flags, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?);
-    rustix::fs::fsync(journals)?;
-    // Whoever writes to a volume is alone.
-    Disk::lock(&file, Access::Write)?;
-    Births::open(Arc::new(file), key).map_err(plain)
-}
-
-/// The same for who only reads: he keeps writers away, and is kept away by them.
-fn read_births(journals: BorrowedFd<'_>, key: &[u8; 32]) -> io::Result<Option<Births>> {
-    match openat(journals, BIRTHS_FILE, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, rustix::fs::Mode::empty()) {
-        Ok(file) => {
-            let file = File::from(file);
-            Disk::lock(&file, Access::Read)?;
-            Births::open(Arc::new(file), key).map(Some).map_err(plain)
-        }
-        // Nobody ever wrote to it.
-        Err(Errno::NOENT) => Ok(None),
-        Err(error) => Err(error.into()),
+/// The list of epochs in which files may be incomplete; for who only reads, none if nobody ever wrote to the volume. Its lock keeps writers away from readers, and from each other.
+fn open_births(journals: BorrowedFd<'_>, key: &[u8; 32], is_read_only: bool) -> io::Result<Option<Births>> {
+    let (access, flags) = match is_read_only {
+        true => (Access::Read, OFlags::RDONLY),
+        false => (Access::Write, OFlags::RDWR | OFlags::CREATE),
+    };
+    // Without O_NONBLOCK the open of a pipe would wait.
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match openat(journals, BIRTHS_FILE, flags, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR) {
+        Err(Errno::NOENT) if is_read_only => return Ok(None),
+        opened => File::from(opened?),
+    };
+    let damaged = |what: &str| {
+        let way_out = "move it away, and what a crash left unfinished is told of as damage instead of being made good";
+        damaged(format!("{JOURNALS}/{BIRTHS_FILE}, the list of new files, {what}; {way_out}"))
+    };
+    if !FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode).is_file() {
+        return Err(damaged("is no file"));
     }
+    if !is_read_only {
+        rustix::fs::fsync(journals)?;
+    }
+    Disk::lock(&file, access)?;
+    Births::open(Arc::new(file), key).map(Some).map_err(|error| match error {
+        Error::DamagedHeader { .. } => damaged("is damaged"),
+        error => plain(error),
+    })
 }
 
 /// An error of `bywash-files` as the file system's: what has a number keeps it.
@@ -408,16 +439,24 @@ impl Format for Native {
         let is_unsettled = self.births.as_ref().is_some_and(Births::is_unsettled);
         let Some(births) = self.births.as_ref().filter(|_| is_unsettled || self.has_journals) else { return Ok(()) };
         tracing::info!("the volume was not unmounted: looking at its files");
-        // What has to be emptied is born in an epoch of its own.
-        let failed = self.recover_folder(root, 0)?;
-        rustix::fs::syncfs(root)?;
+        let set_epoch = |state| *self.epoch.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        // What has to be emptied is born again in the latest epoch of the list, which stays on it until all of this is synced: there may be no room for another.
+        set_epoch(if is_unsettled { EpochState::Used } else { EpochState::None });
+        let recovered = self.recover_folder(root, 0).and_then(|failed| {
+            rustix::fs::syncfs(root)?;
+            Ok(failed)
+        });
+        set_epoch(EpochState::None);
+        let failed = recovered?;
         if failed > 0 {
-            // They are looked at again by the next mount.
-            tracing::error!("{failed} files cannot be recovered");
-            return Ok(());
+            tracing::error!("{failed} files cannot be recovered; what is wrong with them is damage from now on");
         }
-        *self.epoch.lock().unwrap_or_else(PoisonError::into_inner) = EpochState::None;
-        births.end().map_err(plain)
+        // They are looked at again if this mount is interrupted in its first minute, which needs another epoch.
+        if failed > 0 && births.has_room() { Ok(()) } else { births.end().map_err(plain) }
+    }
+
+    fn damage(&self) -> Option<&str> {
+        self.damage.as_deref()
     }
 
     fn is_interrupted(&self) -> bool {
@@ -463,7 +502,7 @@ impl Format for Native {
             Err(error) => return Err(plain(error)),
         };
         if self.journals.find(header.salt())?.is_some() {
-            return Ok(Looked { interrupted: Some(Interrupted::Change), ..Looked::default() });
+            return self.look_through_journal(&header, keys, file);
         }
         let (checked, runs) = fsck::damaged_runs(&self.client, &header, keys, &*file, DAMAGES_MAX, &AtomicU64::new(0)).map_err(plain)?;
         let mut damages: Vec<_> = runs.iter().map(ToString::to_string).collect();
