@@ -202,11 +202,19 @@ fn a_folder_that_cannot_be_written_is_no_failure() {
     assert!(notes.iter().any(|note| note.contains("not kept in /dev/null/x")), "{notes:?}");
 }
 
-/// A device that computes in launches: so long for each, and so long for each operation in it.
+/// A device that computes in launches: so long for each, and so long for each operation in it. For some of the launch, and for each operation, it keeps the processor busy.
 struct Launching(CpuEngine);
 
 const LAUNCH: Duration = Duration::from_micros(400);
 const EACH: Duration = Duration::from_micros(40);
+const BUSY: Duration = Duration::from_micros(100);
+const BUSY_EACH: Duration = Duration::from_micros(20);
+
+/// Processor time of this thread.
+fn busy() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
 
 impl Engine for Launching {
     fn name(&self) -> &str {
@@ -228,11 +236,13 @@ impl Engine for Launching {
         self.0.open(params)
     }
     fn run(&self, batch: &mut [Task<'_>]) {
-        let end = Instant::now() + LAUNCH + EACH * batch.len() as u32;
+        let (begun, count) = (Instant::now(), batch.len() as u32);
+        let enough = busy() + BUSY + BUSY_EACH * count;
         self.0.run(batch);
-        while Instant::now() < end {
+        while busy() < enough {
             std::hint::spin_loop();
         }
+        std::thread::sleep((LAUNCH + EACH * count).saturating_sub(begun.elapsed()));
     }
 }
 
@@ -246,6 +256,10 @@ fn launches_are_measured_as_a_hand_over_and_what_each_adds() {
     for sheet in [quick, full] {
         assert_eq!(sheet.lanes, 2, "one for each worker");
         assert!(sheet.handover_ns >= (LAUNCH + EACH).as_nanos() as f64, "{sheet:?}");
+        // Eight operations of 128 KiB fill a launch.
+        let (host, per_byte) = ((BUSY + BUSY_EACH).as_nanos() as f64, 7.0 * BUSY_EACH.as_nanos() as f64 / f64::from(1 << 20));
+        assert!((host..=sheet.handover_ns).contains(&sheet.host_ns), "{sheet:?}");
+        assert!(sheet.host_ns_per_byte > per_byte / 2.0, "{sheet:?}");
         let estimate = Estimate::new(sheet, 2);
         let [one, many] = [1, 100].map(|count| estimate.batch_ns(Algorithm::Aes128Ctr, 16, count));
         assert!(many > one + 50.0 * EACH.as_nanos() as f64, "{one} {many}");

@@ -24,6 +24,13 @@ pub(super) fn as_text(sheet: &CostSheet, path: Option<&Path>, style: Style) -> S
         text.push('\n');
     }
     fits(sheet, &mut text);
+    if sheet.host_ns > 0.0 || sheet.host_ns_per_byte > 0.0 {
+        let (launch, host, per_byte) = (sheet.handover_ns, sheet.host_ns, sheet.host_ns_per_byte);
+        let _ = writeln!(
+            text,
+            "a launch takes {launch:.0} ns, of which {host:.0} ns are this processor's, and {per_byte:.3} ns of it for each byte"
+        );
+    }
     if let Some(ns) = sheet.reach_broker_ns {
         let _ = writeln!(text, "a broker is reached from another process, and the way back done, in {ns:.0} ns");
     }

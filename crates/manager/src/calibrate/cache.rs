@@ -104,7 +104,7 @@ fn header(engine: &dyn Engine) -> String {
         line(engine.name()),
         line(&engine.describe()),
         line(&processor()),
-        if launches { "# in launches: what one takes, and what each operation takes beside\n" } else { "" }
+        if launches { "# in launches: what one takes, also of this processor, and what each operation takes beside\n" } else { "" }
     )
 }
 

@@ -38,6 +38,7 @@ pub fn measure_full(engine: &dyn Engine, algorithms: &[Algorithm], earlier: Opti
     }
     let mut sheet = earlier.filter(|_| !go_on()).unwrap_or_else(|| super::head(engine, algorithms));
     super::put(&mut sheet, curves);
+    super::host::put(&mut sheet, engine, algorithms);
     sheet
 }
 

@@ -1,7 +1,8 @@
 //! Calibration: what operations cost on an engine of this machine, measured once and kept as a TOML cost sheet.
 //!
 //! Public-key operations that an engine has lanes for are measured alone and as one full batch. Of a device that computes others in launches it is measured what a launch of
-//! one small text takes, which is its hand-over, and what texts of each size take beyond that in a launch of several.
+//! one small text takes, which is its hand-over, how much of that and of each byte is the [host's processor's](host) time, and what texts of each size take beyond that in a
+//! launch of several.
 //!
 //! [`measure`] is quick: five sizes within a budget, which a program can pay when it starts. [`measure_full`] takes its time: two sizes for each octave
 //! to beyond the caches, with lines [fitted](fit) through them, and batches of every number.
@@ -13,6 +14,7 @@
 mod cache;
 mod fit;
 mod full;
+mod host;
 mod samples;
 
 pub use cache::{default_cache, keep, kept, load_or_measure, load_or_measure_with, processor, sheet_path};
@@ -66,6 +68,7 @@ fn measure_onto(sheet: &mut CostSheet, engine: &dyn Engine, algorithms: &[Algori
         }
     }
     put(sheet, curves);
+    host::put(sheet, engine, algorithms);
 }
 
 /// Puts curves on a sheet, each with the hand-over that it was measured beside, if it was: the shortest is the sheet's, unless it has one, and what others took beyond that is theirs.
