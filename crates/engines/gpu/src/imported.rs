@@ -130,3 +130,36 @@ fn texts_of_imported_memory_on_cudas_twin() {
         Err(reason) => eprintln!("skipped: {reason}"),
     }
 }
+
+/// Two devices import one region, and work on it at once: each on a half, and then on the other's.
+#[test]
+fn a_region_is_imported_by_two_devices() {
+    const LEN: usize = 200_000;
+    let open = || vulkan::Vulkan::open(None, STREAM);
+    let (one, other) = match (open(), open()) {
+        (Ok(one), Ok(other)) if one.device.imports() => (one, other),
+        (Ok(found), _) => return eprintln!("skipped: {} has no VK_EXT_external_memory_host", found.device.describe()),
+        (Err(reason), _) => return eprintln!("skipped: {reason}"),
+    };
+    let engines = [one, other].map(|found| GpuEngine::new("gpu-vulkan", Box::new(found.device)));
+    let key: Vec<u8> = (0..32).collect();
+    let params = SessionParams::new(Algorithm::Aes256Ctr, Key::Symmetric(key[..].into())).unwrap();
+    let run = |engine: &GpuEngine, direction, text: &mut [u8]| {
+        let keyed = engine.open(&params).unwrap();
+        let mut case = Case { keyed: &*keyed, iv: vec![7; 16], aad: b"", tag: Vec::new() };
+        case.run(direction, Data::InPlace(text)).unwrap();
+    };
+    let mut sealed = text(LEN);
+    run(&engines[0], Direction::Encrypt, &mut sealed);
+    let mut memory = HostMemory::zeroed(2 * LEN);
+    for half in memory.chunks_mut(LEN) {
+        half.copy_from_slice(&text(LEN));
+    }
+    for (direction, first) in [(Direction::Encrypt, 0), (Direction::Decrypt, 1)] {
+        let halves = memory.chunks_mut(LEN).zip([&engines[first], &engines[1 - first]]);
+        std::thread::scope(|scope| halves.for_each(|(half, engine)| _ = scope.spawn(move || run(engine, direction, half))));
+        let wanted = if direction == Direction::Encrypt { &sealed } else { &text(LEN) };
+        assert!(memory.chunks(LEN).all(|half| half == &wanted[..]), "{direction:?}");
+    }
+    assert!(engines.iter().all(|engine| engine.0.knows(&memory)), "each has imported it");
+}
