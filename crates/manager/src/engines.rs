@@ -69,6 +69,8 @@ impl FromStr for EngineName {
             None if name == "cpu" => Ok(Self::Cpu),
             None if name == "gpu" => Ok(Self::Gpu(None)),
             Some(("gpu", backend)) if backend.parse::<Backend>().is_ok() => Ok(Self::Gpu(backend.parse().ok())),
+            // As the engine itself is called.
+            None if let Some(Ok(backend)) = name.strip_prefix("gpu-").map(str::parse) => Ok(Self::Gpu(Some(backend))),
             None if name == "fpga" => Ok(Self::Fpga(FPGA.to_owned())),
             Some(("fpga", device)) if !device.is_empty() => Ok(Self::Fpga(device.to_owned())),
             Some(("board", card)) if !card.is_empty() => Ok(Self::Board(card.to_owned())),

@@ -494,6 +494,7 @@ fn open_as(spot: Spot<'_>, follows: bool, access: OFlags) -> io::Result<(File, M
     let metadata = file.metadata()?;
     match metadata.is_file() {
         true => Ok((file, metadata)),
+        false if metadata.is_dir() => Err(rustix::io::Errno::ISDIR.into()),
         false => Err(io::Error::other("it is not a regular file")),
     }
 }

@@ -30,7 +30,18 @@ pub struct Whole<'a> {
     threads: usize,
     /// Bytes of text done, for who shows progress.
     progress: &'a AtomicU64,
+    /// Asked between groups, by the thread that called.
+    watch: Option<&'a Watch<'a>>,
 }
+
+/// What is asked whether to go on; an error ends the work.
+type Watch<'a> = dyn Fn() -> Result<()> + Sync + 'a;
+
+/// Reads a group, and says how many bytes it got.
+type ReadGroup<'a> = dyn Fn(&mut dyn Read, &mut Buffer) -> Result<usize> + Sync + 'a;
+
+/// Is given each group with the number of its first chunk, what [`ReadGroup`] returned, and whether nothing follows.
+type WorkOnGroup<'a> = dyn FnMut(u64, usize, bool, &mut [u8]) -> Result<()> + 'a;
 
 /// The chunks of one group, and where its text begins.
 #[derive(Clone, Copy)]
@@ -43,7 +54,12 @@ struct Group {
 impl<'a> Whole<'a> {
     /// By at most so many threads. `progress` counts bytes of text as they are done.
     pub fn new(sealer: &'a Sealer, header: &'a Header, threads: usize, progress: &'a AtomicU64) -> Self {
-        Self { sealer, header, geometry: header.geometry(), threads: threads.max(1), progress }
+        Self { sealer, header, geometry: header.geometry(), threads: threads.max(1), progress, watch: None }
+    }
+
+    /// Has this asked before each group whether to go on, by the thread that calls; what it returns as an error ends the work, and is its error.
+    pub fn watched(self, watch: &'a Watch<'a>) -> Self {
+        Self { watch: Some(watch), ..self }
     }
 
     /// Seals `len` bytes of one file into another, which is empty.
@@ -144,7 +160,19 @@ impl<'a> Whole<'a> {
     ///
     /// # Errors
     /// An engine's; the operating system's.
-    pub fn seal_stream(&self, source: impl Read + Send, mut target: impl Write) -> Result<u64> {
+    pub fn seal_stream(&self, source: impl Read + Send, target: impl Write) -> Result<u64> {
+        self.seal_groups(target, |read, work| self.pipeline(source, read, work))
+    }
+
+    /// The same by the calling thread alone, for sources that are bound to it.
+    ///
+    /// # Errors
+    /// As [`seal_stream`](Self::seal_stream).
+    pub fn seal_stream_in_turn(&self, source: impl Read, target: impl Write) -> Result<u64> {
+        self.seal_groups(target, |read, work| self.in_turn(source, read, work))
+    }
+
+    fn seal_groups(&self, mut target: impl Write, run: impl FnOnce(&ReadGroup<'_>, &mut WorkOnGroup<'_>) -> Result<()>) -> Result<u64> {
         target.write_all(self.header.bytes())?;
         let (chunk, mut done) = (self.geometry.chunk_size(), 0);
         // Text is read with room for nonces and tags left between.
@@ -159,7 +187,7 @@ impl<'a> Whole<'a> {
             }
             Ok(text_len)
         };
-        self.pipeline(source, read, |first, text_len, is_last, stored| {
+        run(&read, &mut |first, text_len, is_last, stored| {
             let group = Group { first, text_at: done, text_len };
             let stored = &mut stored[..self.stored_len(group)];
             // A length that ends with this group, or goes on beyond it, says which chunk is the last.
@@ -177,10 +205,22 @@ impl<'a> Whole<'a> {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_stream(&self, source: impl Read + Send, mut target: impl Write) -> Result<u64> {
+    pub fn open_stream(&self, source: impl Read + Send, target: impl Write) -> Result<u64> {
+        self.open_groups(target, |read, work| self.pipeline(source, read, work))
+    }
+
+    /// The same by the calling thread alone, for sources that are bound to it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_stream_in_turn(&self, source: impl Read, target: impl Write) -> Result<u64> {
+        self.open_groups(target, |read, work| self.in_turn(source, read, work))
+    }
+
+    fn open_groups(&self, mut target: impl Write, run: impl FnOnce(&ReadGroup<'_>, &mut WorkOnGroup<'_>) -> Result<()>) -> Result<u64> {
         let mut done = 0;
         let read = |source: &mut dyn Read, buffer: &mut Buffer| read_up_to(source, buffer);
-        self.pipeline(source, read, |first, stored_len, is_last, stored| {
+        run(&read, &mut |first, stored_len, is_last, stored| {
             let stored = &mut stored[..stored_len];
             let before = self.geometry.offset(first) - self.geometry.offset(0);
             let end = self.geometry.text_len_of_file(self.geometry.offset(0) + before + stored_len as u64)?;
@@ -199,15 +239,27 @@ impl<'a> Whole<'a> {
         Ok(done)
     }
 
-    /// Reads groups in a thread of its own, and hands them over with the number of their first chunk, what `read` returned, and whether nothing follows.
-    fn pipeline(
-        &self,
-        source: impl Read + Send,
-        read: impl Fn(&mut dyn Read, &mut Buffer) -> Result<usize> + Send,
-        mut work: impl FnMut(u64, usize, bool, &mut [u8]) -> Result<()>,
-    ) -> Result<()> {
-        let per_group = self.chunks_per_group();
-        let room = per_group as usize * self.geometry.stored_size();
+    /// Reads a group and works on the one before, which is the last if there is nothing in this.
+    fn in_turn(&self, source: impl Read, read: &ReadGroup<'_>, work: &mut WorkOnGroup<'_>) -> Result<()> {
+        let room = || Buffer::from(vec![0; self.group_room()]);
+        let mut source = Ending { source, is_over: false };
+        let (mut buffer, mut other, mut first) = (room(), room(), 0);
+        let mut got = read(&mut source, &mut buffer)?;
+        loop {
+            let next = if got == 0 { 0 } else { read(&mut source, &mut other)? };
+            work(first, got, next == 0, &mut buffer)?;
+            if next == 0 {
+                return Ok(());
+            }
+            first += self.chunks_per_group();
+            got = next;
+            core::mem::swap(&mut buffer, &mut other);
+        }
+    }
+
+    /// Reads groups in a thread of its own, and works on them in this.
+    fn pipeline(&self, source: impl Read + Send, read: &ReadGroup<'_>, work: &mut WorkOnGroup<'_>) -> Result<()> {
+        let (per_group, room) = (self.chunks_per_group(), self.group_room());
         let mut source = Ending { source, is_over: false };
         std::thread::scope(|scope| {
             let (send, received) = sync_channel::<Result<(Buffer, usize)>>(GROUPS_AHEAD);
@@ -243,6 +295,11 @@ impl<'a> Whole<'a> {
         (GROUP_BYTES / self.geometry.chunk_size()).max(1) as u64
     }
 
+    /// Bytes of a group's chunks with all overhead.
+    fn group_room(&self) -> usize {
+        self.chunks_per_group() as usize * self.geometry.stored_size()
+    }
+
     fn group_text(&self) -> u64 {
         self.chunks_per_group() * self.geometry.chunk_size() as u64
     }
@@ -262,13 +319,14 @@ impl<'a> Whole<'a> {
     fn each_group(&self, len: u64, work: impl Fn(Group, &mut [u8]) -> Result<()> + Sync) -> Result<()> {
         let groups = len.div_ceil(self.group_text()).max(1);
         let (next, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-        let run = || {
+        let run = |watch: Option<&Watch<'_>>| {
             let mut buffer = Buffer::default();
             loop {
                 let number = next.fetch_add(1, Relaxed);
                 if number >= groups || is_over.load(Relaxed) {
                     return Ok(());
                 }
+                watch.map_or(Ok(()), |watch| watch()).inspect_err(|_| is_over.store(true, Relaxed))?;
                 let group = self.group(number, len);
                 buffer.resize(self.stored_len(group), 0);
                 work(group, &mut buffer).inspect_err(|_| is_over.store(true, Relaxed))?;
@@ -277,8 +335,8 @@ impl<'a> Whole<'a> {
         };
         let threads = self.threads.min(usize::try_from(groups).unwrap_or(usize::MAX));
         std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
-            let outcome = run();
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(|| run(None))).collect();
+            let outcome = run(self.watch);
             let joined = others.into_iter().map(|other| other.join().unwrap_or_else(|_| Err(ended())));
             // All are waited for before the first error is told.
             joined.fold(outcome, |first, other| first.and(other))

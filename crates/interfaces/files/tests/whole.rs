@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 struct Setting {
     client: Client,
@@ -52,7 +52,10 @@ fn every_length_by_every_way() {
             let mut streamed = Vec::new();
             assert_eq!(whole.seal_stream(&text[..], &mut streamed).unwrap(), len as u64);
             assert_eq!(progress.into_inner(), 2 * len as u64);
-            for sealed in [sealed, file(&streamed)] {
+            let progress = AtomicU64::new(0);
+            let mut in_turn = Vec::new();
+            assert_eq!(Whole::new(&sealer, &header, 3, &progress).seal_stream_in_turn(&text[..], &mut in_turn).unwrap(), len as u64);
+            for sealed in [sealed, file(&streamed), file(&in_turn)] {
                 let progress = AtomicU64::new(0);
                 let (whole, opened) = (Whole::new(&sealer, &header, 2, &progress), file(b""));
                 assert_eq!(whole.open(&sealed, &opened).unwrap(), len as u64);
@@ -60,6 +63,9 @@ fn every_length_by_every_way() {
                 let (stored, mut out) = (bytes(&sealed), Vec::new());
                 assert_eq!(whole.open_stream(&stored[header.bytes().len()..], &mut out).unwrap(), len as u64);
                 assert!(out == text, "{len} bytes in chunks of {chunk}, as a stream");
+                out.clear();
+                assert_eq!(whole.open_stream_in_turn(&stored[header.bytes().len()..], &mut out).unwrap(), len as u64);
+                assert!(out == text, "{len} bytes in chunks of {chunk}, as a stream in turn");
                 assert!(whole.is_text_of(&sealed, &source).unwrap());
                 let again = FileKeys::new(keys.file_key().clone(), *header.salt()).unwrap();
                 let place = FolderJournals::new("/nowhere");
@@ -70,6 +76,25 @@ fn every_length_by_every_way() {
             }
         }
     }
+}
+
+#[test]
+fn who_watches_ends_it_between_groups() {
+    let Setting { header, sealer, .. } = setting(4096);
+    let (progress, asked, caller) = (AtomicU64::new(0), AtomicU64::new(0), std::thread::current().id());
+    let watch = || {
+        assert_eq!(std::thread::current().id(), caller, "asked by the thread that called");
+        match asked.fetch_add(1, Ordering::Relaxed) {
+            0 => Ok(()),
+            _ => Err(Error::Io(io::Error::other("enough"))),
+        }
+    };
+    let whole = Whole::new(&sealer, &header, 2, &progress).watched(&watch);
+    let (source, sealed) = (file(&vec![7; 64 << 20]), file(b""));
+    let error = whole.seal(&source, 64 << 20, &sealed).unwrap_err();
+    assert!(error.to_string().contains("enough"), "{error}");
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+    assert!(progress.load(Ordering::Relaxed) < 64 << 20);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use bywash_manager::EngineName;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 /// What can compute here, and what is missing and why.
 #[pyfunction]
@@ -47,20 +47,23 @@ fn describe<'py>(py: Python<'py>, engine: &dyn Engine) -> PyResult<Bound<'py, Py
 
 /// This process's client for an engine: as the environment says if none is named, else that engine and no other. Devices stay open.
 pub(crate) fn client(engine: Option<&str>) -> Result<Client> {
-    static CLIENTS: Mutex<BTreeMap<Option<String>, Client>> = Mutex::new(BTreeMap::new());
-    let clients = || CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let name = engine.map(str::to_owned);
-    if let Some(client) = clients().get(&name) {
+    // No lock is held while one is made, for that takes long and a process that forks meanwhile would hold it for ever; none at all for the one that every call needs.
+    static USUAL: OnceLock<Client> = OnceLock::new();
+    static NAMED: RwLock<BTreeMap<String, Client>> = RwLock::new(BTreeMap::new());
+    let Some(name) = engine else {
+        return Ok(match USUAL.get() {
+            Some(client) => client.clone(),
+            None => {
+                let client = Client::new(Config::from_env()?);
+                USUAL.get_or_init(|| client).clone()
+            }
+        });
+    };
+    if let Some(client) = NAMED.read().unwrap_or_else(PoisonError::into_inner).get(name) {
         return Ok(client.clone());
     }
-    // Made with no lock held, for that takes long and a process that forks meanwhile would hold it for ever.
-    let client = match engine {
-        None => Client::new(Config::from_env()?),
-        Some(name) => {
-            let engines = bywash_manager::find(&[name.parse::<EngineName>()?])?;
-            let config = Config { route: Route::Here, ..Config::default() };
-            Client::with_engine(config, engines.present[0].clone())
-        }
-    };
-    Ok(clients().entry(name).or_insert(client).clone())
+    let engines = bywash_manager::find(&[name.parse::<EngineName>()?])?;
+    let config = Config { route: Route::Here, ..Config::default() };
+    let client = Client::with_engine(config, engines.present[0].clone());
+    Ok(NAMED.write().unwrap_or_else(PoisonError::into_inner).entry(name.to_owned()).or_insert(client).clone())
 }

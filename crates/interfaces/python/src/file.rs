@@ -1,8 +1,9 @@
 //! Containers read and written in place.
 
+use crate::bytes::bytes_with;
 use crate::engines::client;
 use crate::error::{At, Failure, Result, detached};
-use crate::keys::{Keys, secret};
+use crate::keys::{Keys, bytes_of};
 use bywash_files::disk::FolderJournals;
 use bywash_files::place::{open_locked, open_regular};
 use bywash_files::{Container, Header};
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[pyclass(frozen, module = "bywash._native")]
 pub(crate) struct File {
     path: PathBuf,
+    chunk_size: usize,
     /// None once it is closed.
     container: Mutex<Option<Arc<Container>>>,
 }
@@ -34,7 +36,7 @@ impl File {
                 false => Container::open(&client, &header, file_keys, Arc::new(file), &journals),
             };
             let container = Mutex::new(Some(Arc::new(container.at(&path)?)));
-            Ok(Self { path, container })
+            Ok(Self { path, chunk_size: header.geometry().chunk_size(), container })
         })
     }
 
@@ -42,13 +44,19 @@ impl File {
         detached(py, || self.get().map(|container| container.len() as usize))
     }
 
+    /// Bytes that are sealed together.
+    #[getter]
+    fn chunk_size(&self) -> usize {
+        self.chunk_size
+    }
+
     /// At most `size` bytes from `offset` on; fewer at the end only.
     fn read_at<'py>(&self, py: Python<'py>, size: usize, offset: u64) -> PyResult<Bound<'py, PyBytes>> {
         let container = self.get().map_err(|failure| failure.into_exception(py))?;
         let size = container.len().saturating_sub(offset).min(size as u64) as usize;
         let mut got = 0;
-        let read = PyBytes::new_with(py, size, |into| {
-            got = detached(py, || container.read_at(into, offset).at(&self.path))?;
+        let read = bytes_with(py, size, |into| {
+            got = container.read_at(into, offset).at(&self.path)?;
             Ok(())
         })?;
         // Somebody cut the file meanwhile.
@@ -56,7 +64,7 @@ impl File {
     }
 
     fn write_at(&self, py: Python<'_>, data: &Bound<'_, PyAny>, offset: u64) -> PyResult<usize> {
-        let data = secret(data)?;
+        let data = bytes_of(data)?;
         detached(py, || self.get()?.write_at(&data, offset).at(&self.path))?;
         Ok(data.len())
     }

@@ -7,12 +7,12 @@ use bywash_core::{KeyReference, SecretBytes};
 use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient, nonce};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
-use std::fs::File;
+use pyo3::types::{PyBytes, PyMemoryView, PyString};
+use std::fs::{File, Metadata};
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use zeroize::Zeroizing;
 
 /// Longest file of keys that is read, in bytes.
@@ -30,7 +30,9 @@ pub(crate) struct Keys {
     identities: usize,
     keyring: Keyring,
     /// Made when a file is first encrypted: that costs time, once for all files.
-    locks: Mutex<Option<Arc<Vec<Lock>>>>,
+    locks: OnceLock<Arc<Vec<Lock>>>,
+    /// Device and number of the files that it was read from.
+    files: Vec<(u64, u64)>,
 }
 
 #[pymethods]
@@ -49,7 +51,7 @@ impl Keys {
         let given = Given {
             passphrase: passphrase.map(|given| secret(&given)).transpose()?,
             passphrase_file,
-            key: key.map(|given| secret(&given)).transpose()?,
+            key: key.map(|given| bytes_of(&given)).transpose()?,
             key_file,
             recipients: recipients.iter().map(|given| Source::of(RECIPIENT, given)).collect::<PyResult<_>>()?,
             identities: identities.iter().map(|given| Source::of(IDENTITY, given)).collect::<PyResult<_>>()?,
@@ -82,8 +84,7 @@ impl Keys {
 
     /// What files are made with.
     pub(crate) fn locks(&self) -> Result<Arc<Vec<Lock>>> {
-        let made = || self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(locks) = &*made() {
+        if let Some(locks) = self.locks.get() {
             return Ok(locks.clone());
         }
         // Made with no lock held, for that takes long and a process that forks meanwhile would hold it for ever.
@@ -94,7 +95,15 @@ impl Keys {
         if locks.is_empty() {
             return Err(bad("nobody could open it: give a passphrase, a key, a key file or a recipient"));
         }
-        Ok(made().get_or_insert(Arc::new(locks)).clone())
+        let locks = Arc::new(locks);
+        // Another thread's are as good.
+        let _ = self.locks.set(locks.clone());
+        Ok(locks)
+    }
+
+    /// Whether a file is one that this was read from.
+    pub(crate) fn is_file_of(&self, metadata: &Metadata) -> bool {
+        self.files.contains(&(metadata.dev(), metadata.ino()))
     }
 }
 
@@ -127,6 +136,13 @@ impl Source {
 
 impl Given {
     fn read(self) -> Result<Keys> {
+        let listed = self.recipients.iter().chain(&self.identities).filter_map(|source| match source {
+            Source::File(path) => Some(path),
+            Source::Text(_) => None,
+        });
+        let named = self.passphrase_file.iter().chain(&self.key_file).chain(listed);
+        // What cannot be looked at cannot be read either, which is said below.
+        let files = named.filter_map(|path| std::fs::metadata(path).ok()).map(|metadata| (metadata.dev(), metadata.ino())).collect();
         let passphrase = match (self.passphrase, self.passphrase_file) {
             (Some(_), Some(_)) => return Err(bad("give passphrase or passphrase_file, not both")),
             (Some(given), None) => Some(SecretBytes::from(&given[..])),
@@ -147,7 +163,7 @@ impl Given {
         let count = identities.iter().map(Vec::len).sum();
         identities.into_iter().flatten().for_each(|identity| keyring.add_identity(identity));
         let recipients = recipients.into_iter().flatten().collect();
-        Ok(Keys { passphrase, keys, recipients, identities: count, keyring, locks: Mutex::default() })
+        Ok(Keys { passphrase, keys, recipients, identities: count, keyring, locks: OnceLock::new(), files })
     }
 }
 
@@ -185,12 +201,22 @@ fn bad(message: &str) -> Failure {
     Failure::Named("BadArgument", message.to_owned())
 }
 
-/// A secret as it is given: text, or whatever holds bytes. Python keeps its own copy as long as it likes.
-pub(crate) fn secret(given: &Bound<'_, PyAny>) -> PyResult<Zeroizing<Vec<u8>>> {
-    if let Ok(text) = given.cast::<PyString>() {
-        return Ok(Zeroizing::new(text.to_cow()?.as_bytes().to_vec()));
+/// A passphrase as it is given: text, or whatever holds bytes. Python keeps its own copy as long as it likes.
+fn secret(given: &Bound<'_, PyAny>) -> PyResult<Zeroizing<Vec<u8>>> {
+    match given.cast::<PyString>() {
+        Ok(text) => Ok(Zeroizing::new(text.to_cow()?.as_bytes().to_vec())),
+        Err(_) => bytes_of(given),
     }
-    PyBuffer::<u8>::get(given)?.to_vec(given.py()).map(Zeroizing::new)
+}
+
+/// A copy of what holds bytes.
+pub(crate) fn bytes_of(given: &Bound<'_, PyAny>) -> PyResult<Zeroizing<Vec<u8>>> {
+    if let Ok(buffer) = PyBuffer::<u8>::get(given) {
+        return buffer.to_vec(given.py()).map(Zeroizing::new);
+    }
+    // Of another type than unsigned bytes, as ctypes and Arrow have them.
+    let copy = PyMemoryView::from(given)?.call_method0("tobytes")?.cast_into::<PyBytes>()?;
+    Ok(Zeroizing::new(copy.as_bytes().to_vec()))
 }
 
 fn checked(bytes: &[u8], what: &str) -> Result<Zeroizing<[u8; KEY_BYTES]>> {

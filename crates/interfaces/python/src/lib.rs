@@ -9,13 +9,16 @@
 //! | `file` | containers read and written in place |
 //! | `session` | an algorithm with a key |
 //! | `numbers` | numbers within their ranges |
+//! | `bytes` | bytes that are filled while Python is let go of |
 //! | `engines` | which engines there are, and a client for one of them |
 //! | `simulate` | one policy on one modelled engine |
 //! | `error` | exceptions |
 //!
-//! Python is let go of while anything is computed. No panic goes through: it becomes a `bywash.InternalError`. There is no `unsafe` here but what PyO3's
-//! macros write.
+//! Python is let go of while anything is computed. No panic goes through: it becomes a `bywash.InternalError`. There is no `unsafe` here but in `bytes` and
+//! what PyO3's macros write.
+#![deny(unsafe_code)]
 
+mod bytes;
 mod engines;
 mod error;
 mod file;

@@ -1,6 +1,6 @@
 //! Python's file objects as streams. Python is held for as long as one call into the object takes.
 
-use pyo3::buffer::PyBuffer;
+use crate::keys::bytes_of;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::io::{self, ErrorKind, Read, Write};
@@ -33,7 +33,7 @@ impl Read for Reader {
             if let Ok(bytes) = read.cast::<PyBytes>() {
                 return taken(buffer, bytes.as_bytes());
             }
-            taken(buffer, &PyBuffer::<u8>::get(&read)?.to_vec(py)?)
+            taken(buffer, &bytes_of(&read)?)
         })
     }
 }
@@ -51,7 +51,12 @@ impl Write for Writer {
             py.check_signals()?;
             let written = self.0.bind(py).call_method1("write", (PyBytes::new(py, buffer),))?;
             if !written.is_none() {
-                return Ok(written.extract::<usize>()?.min(buffer.len()));
+                let count = written.extract::<usize>()?;
+                return if count <= buffer.len() {
+                    Ok(count)
+                } else {
+                    Err(io::Error::other("the target says that it took more than it was given"))
+                };
             }
             // Of a raw file it means that nothing was written; objects that only have such a method mean nothing by it.
             let raw = py.import("io")?.getattr("RawIOBase")?;

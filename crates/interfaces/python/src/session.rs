@@ -1,16 +1,16 @@
 //! An algorithm with a key.
 
+use crate::bytes::bytes_with;
 use crate::engines::client;
 use crate::error::detached;
-use crate::keys::secret;
+use crate::keys::bytes_of;
 use crate::numbers;
 use bywash_core::{Algorithm, Data, Direction, Key, Kind, Operation, SessionParams};
-use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::borrow::Cow;
-use zeroize::{Zeroize, Zeroizing};
+use std::ops::Deref;
+use zeroize::Zeroizing;
 
 /// No algorithm has a longer tag.
 const TAG_BYTES_MAX: u64 = 16;
@@ -32,7 +32,7 @@ impl Session {
         tag_len: Option<Bound<'_, PyAny>>,
         engine: Option<&str>,
     ) -> PyResult<Self> {
-        let key = key.map(|key| secret(&key)).transpose()?;
+        let key = key.map(|key| bytes_of(&key)).transpose()?;
         let tag_len = tag_len.map(|given| numbers::whole("tag_len", &given, 0..=TAG_BYTES_MAX)).transpose()?;
         detached(py, || {
             let algorithm: Algorithm = algorithm.parse()?;
@@ -64,12 +64,10 @@ impl Session {
         nonce: Option<&Bound<'py, PyAny>>,
         aad: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let (nonce, aad) = (optional(nonce)?, optional(aad)?);
-        let input = Input::of(data)?;
-        PyBytes::new_with(py, input.len() + self.tag_len, |output| {
-            let (text, tag) = output.split_at_mut(input.len());
-            input.copy_to(py, text)?;
-            detached(py, || self.run(Direction::Encrypt, &nonce, &aad, Data::InPlace(text), tag))
+        let (nonce, aad, input) = (optional(nonce)?, optional(aad)?, Input::of(data)?);
+        bytes_with(py, input.len() + self.tag_len, |output| {
+            let (output, tag) = output.split_at_mut(input.len());
+            self.run(Direction::Encrypt, &nonce, &aad, Data::Copy { input: &input, output }, tag)
         })
     }
 
@@ -83,29 +81,26 @@ impl Session {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let (nonce, aad) = (optional(nonce)?, optional(aad)?);
         let sealed = Input::of(data)?;
-        let sealed = sealed.held(py)?;
         let Some((input, tag)) = sealed.len().checked_sub(self.tag_len).map(|len| sealed.split_at(len)) else {
             return Err(crate::error::exception(py, "AuthenticationFailed", "authentication failed".to_owned()));
         };
         let mut tag = tag.to_vec();
-        PyBytes::new_with(py, input.len(), |output| {
-            let outcome = detached(py, || self.run(Direction::Decrypt, &nonce, &aad, Data::Copy { input, output }, &mut tag));
+        bytes_with(py, input.len(), |output| {
+            let outcome = self.run(Direction::Decrypt, &nonce, &aad, Data::Copy { input, output: &mut *output }, &mut tag);
             outcome.inspect_err(|_| output.fill(0))
         })
     }
 
     fn compute<'py>(&self, py: Python<'py>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let input = Input::of(data)?;
-        let input = input.wiped(py)?;
         let algorithm = self.session.params().algorithm();
         let len = match algorithm.kind() {
-            Kind::Digest { .. } | Kind::Mac { .. } => algorithm.output_len(input.0.len()),
-            // The engine's own words, for what runs in two directions.
-            _ => input.0.len(),
+            Kind::Digest { .. } | Kind::Mac { .. } => algorithm.output_len(input.len()),
+            _ => {
+                return Err(crate::error::exception(py, "BadArgument", format!("{algorithm} does not compute: call encrypt or decrypt")));
+            }
         };
-        PyBytes::new_with(py, len, |output| {
-            detached(py, || self.run(Direction::Compute, &[], &[], Data::Copy { input: &input.0, output }, &mut []))
-        })
+        bytes_with(py, len, |output| self.run(Direction::Compute, &[], &[], Data::Copy { input: &input, output }, &mut []))
     }
 
     fn __repr__(&self) -> String {
@@ -124,8 +119,8 @@ impl Session {
 enum Input<'a> {
     /// Nobody writes to bytes.
     Bytes(&'a [u8]),
-    /// Copied before Python is let go of: its owner may write to it from another thread.
-    Buffer(PyBuffer<u8>),
+    /// Copied before Python is let go of: its owner may write to it from another thread. Wiped when it is dropped.
+    Copy(Zeroizing<Vec<u8>>),
 }
 
 impl<'a> Input<'a> {
@@ -133,50 +128,22 @@ impl<'a> Input<'a> {
         if let Ok(bytes) = data.cast::<PyBytes>() {
             return Ok(Self::Bytes(bytes.as_bytes()));
         }
-        let wrong = |_| PyTypeError::new_err("data is bytes, or whatever has a buffer of them in one piece");
-        PyBuffer::get(data).map(Self::Buffer).map_err(wrong)
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Bytes(bytes) => bytes.len(),
-            Self::Buffer(buffer) => buffer.len_bytes(),
-        }
-    }
-
-    fn copy_to(&self, py: Python<'_>, to: &mut [u8]) -> PyResult<()> {
-        match self {
-            Self::Bytes(bytes) => to.copy_from_slice(bytes),
-            Self::Buffer(buffer) => buffer.copy_to_slice(py, to)?,
-        }
-        Ok(())
-    }
-
-    /// Of what is no secret.
-    fn held(&self, py: Python<'_>) -> PyResult<Cow<'a, [u8]>> {
-        match self {
-            Self::Bytes(bytes) => Ok(Cow::Borrowed(bytes)),
-            Self::Buffer(buffer) => buffer.to_vec(py).map(Cow::Owned),
-        }
-    }
-
-    /// A copy is wiped afterwards.
-    fn wiped(&self, py: Python<'_>) -> PyResult<Wiped<'a>> {
-        self.held(py).map(Wiped)
+        let wrong = |_| PyTypeError::new_err("data is bytes, or whatever has a buffer of them");
+        bytes_of(data).map(Self::Copy).map_err(wrong)
     }
 }
 
-/// What is overwritten when it is dropped, if it is our own.
-struct Wiped<'a>(Cow<'a, [u8]>);
+impl Deref for Input<'_> {
+    type Target = [u8];
 
-impl Drop for Wiped<'_> {
-    fn drop(&mut self) {
-        if let Cow::Owned(copy) = &mut self.0 {
-            copy.zeroize();
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Copy(bytes) => bytes,
         }
     }
 }
 
 fn optional(data: Option<&Bound<'_, PyAny>>) -> PyResult<Zeroizing<Vec<u8>>> {
-    data.map_or_else(|| Ok(Zeroizing::default()), |data| Ok(Zeroizing::new(Input::of(data)?.held(data.py())?.into_owned())))
+    data.map_or_else(|| Ok(Zeroizing::default()), |data| Ok(Zeroizing::new(Input::of(data)?.to_vec())))
 }

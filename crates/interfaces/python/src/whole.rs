@@ -1,8 +1,12 @@
 //! `encrypt` and `decrypt`: from bytes, a file or a file object to bytes, a file or a file object.
+//!
+//! File objects are called by the thread that called us, as Python's own functions do: one may be bound to it, and Ctrl-C ends a call into it. From file to
+//! file that thread looks for Ctrl-C between groups of chunks.
 
+use crate::bytes::bytes_with;
 use crate::engines::client;
 use crate::error::{At, Failure, Result, detached};
-use crate::keys::Keys;
+use crate::keys::{Keys, bytes_of};
 use crate::memory;
 use crate::numbers;
 use crate::objects::{Reader, Writer};
@@ -11,19 +15,22 @@ use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
 use bywash_files::geometry::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN};
 use bywash_files::place::{Draft, Spot, complete, open_regular, sync_folder_of};
 use bywash_files::{Aead, FileKeys, Header, NonceSource, Sealer, Whole, new_file};
-use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::fs::{File, Metadata};
 use std::io::{self, Cursor, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
 /// Threads of one file at most.
 const THREADS_MAX: u64 = u16::MAX as u64;
+/// How often Ctrl-C is looked for: to hold Python takes its time while others have it.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Where a text comes from.
 enum Source {
@@ -45,6 +52,14 @@ struct Named {
 }
 
 impl Named {
+    fn new(path: PathBuf, below: Option<PathBuf>) -> PyResult<Self> {
+        // As Python's own functions say it.
+        match path.as_os_str().as_bytes().contains(&0) {
+            true => Err(PyValueError::new_err("embedded null byte")),
+            false => Ok(Self { path, below }),
+        }
+    }
+
     fn spot(&self) -> Spot<'_> {
         Spot { path: &self.path, below: self.below.as_deref() }
     }
@@ -67,10 +82,12 @@ impl Named {
 
 /// How files are written.
 #[derive(Clone, Copy)]
-struct Writing {
+struct Writing<'a> {
     threads: usize,
     overwrite: bool,
     verify: bool,
+    /// Whose files are not replaced.
+    keys: &'a Keys,
 }
 
 #[pyfunction]
@@ -103,11 +120,11 @@ pub(crate) fn encrypt(
         return in_memory(source, |text| {
             let (header, sealer) = detached(py, make)?;
             let len = memory::sealed_len(&header, text).map_err(|failure| failure.into_exception(py))?;
-            PyBytes::new_with(py, len, |sealed| detached(py, || memory::seal(&sealer, &header, text, sealed)))
+            bytes_with(py, len, |sealed| memory::seal(&sealer, &header, text, sealed))
         });
     };
     let (source, target) = (source_of(source, source_below)?, target_of(target, target_below)?);
-    let writing = Writing { threads, overwrite, verify };
+    let writing = Writing { threads, overwrite, verify, keys };
     let bytes = detached(py, || {
         let (header, sealer) = make()?;
         match (source, target) {
@@ -115,7 +132,12 @@ pub(crate) fn encrypt(
             (source, target) => {
                 let progress = AtomicU64::new(0);
                 let whole = Whole::new(&sealer, &header, 1, &progress);
-                to(target, overwrite, |target| Ok(whole.seal_stream(opened(source)?, target)?))
+                to(target, writing, |target| {
+                    Ok(match opened(source)? {
+                        Opened::Ours(source) => whole.seal_stream(source, target)?,
+                        Opened::Pythons(source) => whole.seal_stream_in_turn(source, target)?,
+                    })
+                })
             }
         }
     })?;
@@ -149,11 +171,11 @@ pub(crate) fn decrypt(
                 Ok((header, sealer, len))
             };
             let (header, sealer, len) = detached(py, made)?;
-            PyBytes::new_with(py, len, |text| detached(py, || memory::open(&sealer, &header, sealed, text)))
+            bytes_with(py, len, |text| memory::open(&sealer, &header, sealed, text))
         });
     };
     let (source, target) = (source_of(source, source_below)?, target_of(target, target_below)?);
-    let writing = Writing { threads, overwrite, verify };
+    let writing = Writing { threads, overwrite, verify, keys };
     let bytes = detached(py, || match (source, target) {
         (Source::Path(source), Target::Path(target)) => open_file(unlock, &source, &target, writing),
         (source, target) => {
@@ -163,26 +185,37 @@ pub(crate) fn decrypt(
                     let header = Header::read(&mut file).at(&named.path)?;
                     let sealer = unlock(&header).at(&named.path)?;
                     named.refuse_if_interrupted(&header)?;
-                    (header, sealer, Box::new(file) as Box<dyn Read + Send>)
+                    (header, sealer, Opened::Ours(Box::new(file)))
                 }
                 source => {
                     let mut source = opened(source)?;
-                    let header = Header::read(&mut source)?;
+                    let header = match &mut source {
+                        Opened::Ours(source) => Header::read(source),
+                        Opened::Pythons(source) => Header::read(source),
+                    }?;
                     let sealer = unlock(&header)?;
                     (header, sealer, source)
                 }
             };
             let progress = AtomicU64::new(0);
             let whole = Whole::new(&sealer, &header, 1, &progress);
-            to(target, overwrite, |target| Ok(whole.open_stream(source, target)?))
+            to(target, writing, |target| {
+                Ok(match source {
+                    Opened::Ours(source) => whole.open_stream(source, target)?,
+                    Opened::Pythons(source) => whole.open_stream_in_turn(source, target)?,
+                })
+            })
         }
     })?;
     Ok(bytes.into_pyobject(py)?.into_any().unbind())
 }
 
 fn sealer(client: &Client, aead: Aead, keys: FileKeys) -> Sealer {
-    static NONCES: OnceLock<Arc<NonceSource>> = OnceLock::new();
-    Sealer::new(client, aead, keys, NONCES.get_or_init(|| Arc::new(NonceSource::new())).clone())
+    // Of each thread: a lock that all share would be held for ever in a child of fork if another thread held it just then.
+    thread_local! {
+        static NONCES: Arc<NonceSource> = Arc::new(NonceSource::new());
+    }
+    Sealer::new(client, aead, keys, NONCES.with(Arc::clone))
 }
 
 /// Something from bytes to bytes. Those of `bytes` never change and are used where they are; others are copied, since other threads may write to them.
@@ -198,19 +231,18 @@ fn in_memory<'py>(source: &Bound<'py, PyAny>, work: impl FnOnce(&[u8]) -> PyResu
 
 fn source_of(given: &Bound<'_, PyAny>, below: Option<PathBuf>) -> PyResult<Source> {
     if let Ok(path) = given.extract::<PathBuf>() {
-        return Ok(Source::Path(Named { path, below }));
+        return Ok(Source::Path(Named::new(path, below)?));
     }
     if given.hasattr("read")? {
         return Ok(Source::Object(Reader::new(given)));
     }
-    let bytes = PyBuffer::<u8>::get(given).and_then(|buffer| buffer.to_vec(given.py()));
     let wrong = |_| PyTypeError::new_err("a source is bytes (or whatever has a buffer of them), a path, or an object with read()");
-    bytes.map(|bytes| Source::Memory(Zeroizing::new(bytes))).map_err(wrong)
+    bytes_of(given).map(Source::Memory).map_err(wrong)
 }
 
 fn target_of(given: &Bound<'_, PyAny>, below: Option<PathBuf>) -> PyResult<Target> {
     if let Ok(path) = given.extract::<PathBuf>() {
-        return Ok(Target::Path(Named { path, below }));
+        return Ok(Target::Path(Named::new(path, below)?));
     }
     match given.hasattr("write")? {
         true => Ok(Target::Object(Writer::new(given))),
@@ -218,11 +250,19 @@ fn target_of(given: &Bound<'_, PyAny>, below: Option<PathBuf>) -> PyResult<Targe
     }
 }
 
-fn opened(source: Source) -> Result<Box<dyn Read + Send>> {
+/// A source that is open.
+enum Opened {
+    /// Read by a thread of its own.
+    Ours(Box<dyn Read + Send>),
+    /// Read by the thread that called.
+    Pythons(Reader),
+}
+
+fn opened(source: Source) -> Result<Opened> {
     Ok(match source {
-        Source::Memory(bytes) => Box::new(Cursor::new(Wiped(bytes))),
-        Source::Object(reader) => Box::new(reader),
-        Source::Path(named) => Box::new(locked(&named)?),
+        Source::Memory(bytes) => Opened::Ours(Box::new(Cursor::new(Wiped(bytes)))),
+        Source::Object(reader) => Opened::Pythons(reader),
+        Source::Path(named) => Opened::Ours(Box::new(locked(&named)?)),
     })
 }
 
@@ -242,57 +282,96 @@ impl AsRef<[u8]> for Wiped {
 }
 
 /// Writes a stream to an object, or under a name once all of it is there.
-fn to(target: Target, overwrite: bool, write: impl FnOnce(&mut dyn Write) -> Result<u64>) -> Result<u64> {
+fn to(target: Target, writing: Writing<'_>, write: impl FnOnce(&mut dyn Write) -> Result<u64>) -> Result<u64> {
     match target {
         Target::Object(mut writer) => write(&mut writer),
         Target::Path(named) => {
-            refuse_if_there(&named.path, overwrite)?;
+            refuse_if_there(&named.path, writing)?;
             let mut draft = Draft::new(named.spot()).at(&named.path)?;
-            let bytes = write(&mut draft.file)?;
-            publish(draft, &named, overwrite)?;
+            let bytes = write(&mut draft.file).map_err(|failure| match failure {
+                Failure::Files(error) if is_of_target(&error) => Failure::At(named.path.clone(), error),
+                other => other,
+            })?;
+            publish(draft, &named, writing)?;
             Ok(bytes)
         }
     }
 }
 
-fn seal_file(header: &Header, sealer: &Sealer, source: &Named, target: &Named, writing: Writing) -> Result<u64> {
-    refuse_if_there(&target.path, writing.overwrite)?;
+/// Whether an error is one of writing, where something is read from one file and written to another.
+fn is_of_target(error: &bywash_files::Error) -> bool {
+    use io::ErrorKind as Kind;
+    let kind = if let bywash_files::Error::Io(error) = error { error.kind() } else { return false };
+    matches!(kind, Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge | Kind::ReadOnlyFilesystem)
+}
+
+/// The file that an error is of.
+fn blamed<'a>(error: &bywash_files::Error, source: &'a Named, target: &'a Named) -> &'a Path {
+    if is_of_target(error) { &target.path } else { &source.path }
+}
+
+/// Whether nobody pressed Ctrl-C, asked now and then.
+fn watch() -> impl Fn() -> bywash_files::Result<()> + Sync {
+    let last = Mutex::new(Instant::now());
+    move || {
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.elapsed() < LOOK {
+            return Ok(());
+        }
+        *last = Instant::now();
+        Python::attach(|py| py.check_signals()).map_err(|error| io::Error::other(error).into())
+    }
+}
+
+fn seal_file(header: &Header, sealer: &Sealer, source: &Named, target: &Named, writing: Writing<'_>) -> Result<u64> {
+    refuse_if_there(&target.path, writing)?;
     let (file, metadata) = source.open()?;
-    let (progress, len) = (AtomicU64::new(0), metadata.len());
-    let whole = Whole::new(sealer, header, writing.threads, &progress);
+    let (progress, len, watch) = (AtomicU64::new(0), metadata.len(), watch());
+    let whole = Whole::new(sealer, header, writing.threads, &progress).watched(&watch);
     let draft = Draft::new(target.spot()).at(&target.path)?;
-    whole.seal(&file, len, &draft.file).at(&source.path)?;
-    complete(&file, &metadata, &draft.file, writing.verify, || whole.is_text_of(&draft.file, &file)).at(&source.path)?;
-    publish(draft, target, writing.overwrite)?;
+    let sealed = whole.seal(&file, len, &draft.file);
+    let sealed = sealed.and_then(|()| complete(&file, &metadata, &draft.file, writing.verify, || whole.is_text_of(&draft.file, &file)));
+    sealed.map_err(|error| Failure::At(blamed(&error, source, target).to_owned(), error))?;
+    publish(draft, target, writing)?;
     Ok(len)
 }
 
-fn open_file(unlock: impl FnOnce(&Header) -> Result<Sealer>, source: &Named, target: &Named, writing: Writing) -> Result<u64> {
-    refuse_if_there(&target.path, writing.overwrite)?;
+fn open_file(unlock: impl FnOnce(&Header) -> Result<Sealer>, source: &Named, target: &Named, writing: Writing<'_>) -> Result<u64> {
+    refuse_if_there(&target.path, writing)?;
     let (file, metadata) = source.open()?;
     let header = Header::read(&file).at(&source.path)?;
     let sealer = unlock(&header).at(&source.path)?;
     Disk::lock(&file, Access::Read).at(&source.path)?;
     source.refuse_if_interrupted(&header)?;
-    let progress = AtomicU64::new(0);
-    let whole = Whole::new(&sealer, &header, writing.threads, &progress);
+    let (progress, watch) = (AtomicU64::new(0), watch());
+    let whole = Whole::new(&sealer, &header, writing.threads, &progress).watched(&watch);
     let draft = Draft::new(target.spot()).at(&target.path)?;
-    let len = whole.open(&file, &draft.file).at(&source.path)?;
-    complete(&file, &metadata, &draft.file, writing.verify, || whole.is_text_of(&file, &draft.file)).at(&source.path)?;
-    publish(draft, target, writing.overwrite)?;
+    let opened = whole.open(&file, &draft.file);
+    let opened = opened
+        .and_then(|len| complete(&file, &metadata, &draft.file, writing.verify, || whole.is_text_of(&file, &draft.file)).map(|()| len));
+    let len = opened.map_err(|error| Failure::At(blamed(&error, source, target).to_owned(), error))?;
+    publish(draft, target, writing)?;
     Ok(len)
 }
 
-/// Before any work is done; what comes there meanwhile is not replaced either.
-fn refuse_if_there(target: &Path, overwrite: bool) -> Result<()> {
-    match overwrite || std::fs::symlink_metadata(target).is_err() {
-        true => Ok(()),
-        false => Err(io::Error::from(rustix::io::Errno::EXIST)).at(target),
+/// Before any work is done; what comes there meanwhile is not replaced either. A file of the keys that were given never is: without it nothing opens any more.
+fn refuse_if_there(target: &Path, writing: Writing<'_>) -> Result<()> {
+    let Ok(metadata) = std::fs::symlink_metadata(target) else { return Ok(()) };
+    if !writing.overwrite {
+        return Err(io::Error::from(rustix::io::Errno::EXIST)).at(target);
+    }
+    match writing.keys.is_file_of(&metadata) {
+        true => Err(Failure::Named(
+            "BadArgument",
+            format!("{}: it holds one of the keys given, and is not replaced; choose another target", target.display()),
+        )),
+        false => Ok(()),
     }
 }
 
-fn publish(draft: Draft, target: &Named, overwrite: bool) -> Result<()> {
+fn publish(draft: Draft, target: &Named, writing: Writing<'_>) -> Result<()> {
+    refuse_if_there(&target.path, writing)?;
     let sync = |file: &File| file.sync_all();
-    let published = sync(&draft.file).and_then(|()| draft.publish(&target.path, overwrite));
+    let published = sync(&draft.file).and_then(|()| draft.publish(&target.path, writing.overwrite));
     published.and_then(|()| sync_folder_of(target.spot())).at(&target.path)
 }

@@ -38,7 +38,7 @@ from .errors import (
 )
 
 if _TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Buffer, Unpack
 
 __all__ = [
     "AuthenticationFailed",
@@ -65,8 +65,6 @@ __all__ = [
     "simulate",
 ]
 
-Buffer: TypeAlias = "bytes | bytearray | memoryview"
-"""Bytes, or whatever has a buffer of them in one piece: numpy arrays of ``uint8`` too."""
 Path: TypeAlias = "str | _os.PathLike[str]"
 Key: TypeAlias = "str | _os.PathLike[str]"
 """A recipient or identity itself, a file with one a line, or ``bywash:NAME``, a P-256 key in the broker's vault."""
@@ -122,7 +120,8 @@ def encrypt(
     permitted, owner are kept; ``verify`` reads the result back and compares. What is there already is replaced with ``overwrite`` alone.
 
     Keys are a :class:`Keys`, or its arguments here. Each of them alone opens the file. ``aead`` is one of aes-256-gcm, aes-256-gcm-siv,
-    chacha20-poly1305, aegis-256 and aegis-128l; ``chunk_size`` a power of two from 4 KiB to 1 MiB; ``engine`` names one of :func:`engines`.
+    chacha20-poly1305, aegis-256 and aegis-128l; ``chunk_size`` a power of two from 4 KiB to 1 MiB; ``engine`` names one of :func:`engines`. Files of
+    the keys are never replaced. ``read()`` and ``write()`` are called by the thread that called this; Ctrl-C ends it.
 
     >>> import tempfile, os
     >>> folder = tempfile.mkdtemp()
@@ -153,7 +152,7 @@ def decrypt(
     """Decrypts what :func:`encrypt` or ``bywash encrypt`` made; the arguments are as there.
 
     A path or bytes are there whole and authentic, or not at all. To an object with ``write()`` goes only what proved authentic, but of a damaged or
-    truncated file the text before the damage has been written when :class:`Damaged` is raised.
+    truncated file text before the damage, in steps of some 512 KiB, has been written when :class:`Damaged` is raised.
 
     >>> try: decrypt(encrypt(b"text", passphrase="sesame"), passphrase="Sesame")
     ... except WrongPassphrase as error: print(error)

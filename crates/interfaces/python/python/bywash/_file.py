@@ -19,9 +19,14 @@ class RawFile(io.RawIOBase):
 
     def __init__(self, path: str | os.PathLike[str], writable: bool, keys: Keys, engine: str | None) -> None:
         self.name = path
+        self.mode = "rb+" if writable else "rb"
         self._file = File(path, writable, keys, engine)
         self._writable = writable
         self._at = 0
+
+    @property
+    def chunk_size(self) -> int:
+        return self._file.chunk_size
 
     def readable(self) -> bool:
         return True
@@ -39,14 +44,22 @@ class RawFile(io.RawIOBase):
         self._at += len(data)
         return len(data)
 
+    def readall(self) -> bytes:
+        data = self._file.read_at(max(len(self._file) - self._at, 0), self._at)
+        self._at += len(data)
+        return data
+
     def write(self, data: Any, /) -> int:
         written = self._file.write_at(data, self._at)
         self._at += written
         return written
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: None}[whence]
-        at = offset + (len(self._file) if start is None else start)
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+        if whence not in (io.SEEK_SET, io.SEEK_CUR, io.SEEK_END):
+            raise ValueError(f"invalid whence ({whence}, should be 0, 1 or 2)")
+        at = offset + (0, self._at, len(self._file))[whence]
         if at < 0:
             raise BadArgument(f"{self.name}: a position before its beginning")
         if at > LENGTH_MAX:
@@ -74,7 +87,7 @@ class RawFile(io.RawIOBase):
 @overload
 def open(path: str | os.PathLike[str], mode: Literal["rb"] = "rb", keys: Keys | None = None, *, engine: str | None = ..., **options: Any) -> io.BufferedReader: ...
 @overload
-def open(path: str | os.PathLike[str], mode: Literal["r+b"], keys: Keys | None = None, *, engine: str | None = ..., **options: Any) -> io.BufferedRandom: ...
+def open(path: str | os.PathLike[str], mode: Literal["r+b", "rb+"], keys: Keys | None = None, *, engine: str | None = ..., **options: Any) -> io.BufferedRandom: ...
 def open(path: Any, mode: str = "rb", keys: Keys | None = None, *, engine: str | None = None, **options: Any) -> Any:
     """Opens an encrypted file to be read (``"rb"``) or read and written (``"r+b"``) anywhere, like a file; seeking costs nothing.
 
@@ -90,13 +103,12 @@ def open(path: Any, mode: str = "rb", keys: Keys | None = None, *, engine: str |
     >>> with bywash.open(path, passphrase="sesame") as file: file.read()
     b'attack at dusk'
     """
-    if mode not in ("rb", "r+b"):
+    if mode not in ("rb", "r+b", "rb+"):
         raise BadArgument(f"mode is \"rb\" or \"r+b\", not {mode!r}; encrypt makes new files")
     if keys is None:
         keys = Keys(**options)
     elif options:
         raise BadArgument("give a Keys or its arguments, not both")
-    raw = RawFile(path, mode == "r+b", keys, engine)
+    raw = RawFile(path, mode != "rb", keys, engine)
     # A chunk at a time, so that a small read does not open the same chunk twice.
-    size = 1 << 16
-    return io.BufferedRandom(raw, size) if mode == "r+b" else io.BufferedReader(raw, size)
+    return io.BufferedReader(raw, raw.chunk_size) if mode == "rb" else io.BufferedRandom(raw, raw.chunk_size)
