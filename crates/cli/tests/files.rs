@@ -189,6 +189,7 @@ fn a_file_whose_writer_was_interrupted_is_opened_as_its_journal_says() {
     for path in ["file.bywash", "links/link.bywash"] {
         place.refused(&["fsck", path], 8, "journal");
         place.refused(&["decrypt", "-o", "-", path], 8, "journal");
+        assert!(stdout(&succeed(&mut place.bywash(&["info", path]))).contains("its writer was interrupted"));
     }
     succeed(&mut place.bywash(&["decrypt", "links/link.bywash", "-o", "back"]));
     assert!(fs::read(place.at("back")).unwrap() == new);
@@ -250,7 +251,7 @@ fn what_is_wrong_is_said_with_its_exit_code() {
 
     let long = "n".repeat(250);
     place.write(&long, b"x");
-    place.refused(&["encrypt", &long], 1, "choose a shorter one with -o");
+    place.refused(&["encrypt", &long], 1, "choose a shorter one for this file alone with -o");
     succeed(&mut place.bywash(&["encrypt", &long, "-o", "short.bywash"]));
     symlink("circle", place.at("circle")).unwrap();
     place.refused(&["encrypt", "circle"], 1, "lead in a circle");

@@ -171,6 +171,7 @@ fn a_volume_gets_another_passphrase() {
     for key in ["--passphrase-file new", "-k key"] {
         shell.run(&format!("fsck {key} vault"));
     }
+    assert!(stdout(&shell.run("info vault/bywash.volume")).contains("the key of the volume in its folder"));
     let words = stdout(&shell.run("info -k key vault"));
     assert!(words.contains("slot 2  a key file: opened by what was given") && words.contains("aes-256-gcm, 16 KiB together"), "{words}");
 }

@@ -9,7 +9,7 @@ use crate::shown::Shown;
 use crate::terminal::{Style, bytes, say, thousands};
 use bywash_client::Client;
 use bywash_core::SecretBytes;
-use bywash_files::disk::FolderJournals;
+use bywash_files::disk::{FolderJournals, Journals};
 use bywash_files::header::VERSION;
 use bywash_files::place::open_regular;
 use bywash_files::slot::{Slot, SlotKind};
@@ -62,6 +62,8 @@ struct Told {
     chunks: Option<u64>,
     /// Why there is no length of the text.
     truncated: Option<String>,
+    /// Whether its writer left a journal, by which the text may be another.
+    interrupted: bool,
     slots: Vec<ToldSlot>,
     /// The slots that the keys given open.
     opened_slots: Vec<usize>,
@@ -135,19 +137,21 @@ impl Run<'_> {
             Ok(text) => (Some(text), None),
             Err(error) => (None, Some(error.to_string())),
         };
+        let journals = FolderJournals::beside(item.source_spot()).map_err(|error| io_failure(path, &error))?;
+        let journal = journals.find(header.salt()).map_err(|error| io_failure(path, &error))?;
         let mut told = Told {
             cipher: Some(header.aead().name()),
             chunk_bytes: Some(geometry.chunk_size()),
             text_bytes: text,
             chunks: text.map(|text| geometry.last_chunk(text) + 1),
             truncated,
-            ..of_header(path, "file", &header)
+            interrupted: journal.is_some(),
+            ..of_header(path, if path.file_name().is_some_and(|name| name == VOLUME_FILE) { "key" } else { "file" }, &header)
         };
         let proved = self.open(&header).and_then(|opened| {
             let Some((keys, slots)) = opened else { return Ok(()) };
             told.opened_slots = slots;
             // Only the last chunk says that the length is right.
-            let journals = FolderJournals::beside(item.source_spot())?;
             Container::open(self.client, &header, keys, Arc::new(file), &journals).map(drop)
         });
         Ok((told, proved.err().map(|error| failure(path, &error))))
@@ -226,6 +230,7 @@ impl Told {
         let what = match self.kind {
             "file" => "encrypted file",
             "volume" => "volume",
+            "key" => "encrypted file, the key of the volume in its folder",
             _ => "volume of gocryptfs",
         };
         let by = self.made_by.as_ref().map_or_else(String::new, |name| format!(", made by {}", name.shown()));
@@ -241,6 +246,9 @@ impl Told {
             line("text", format!("{} bytes ({}) in {} chunks", thousands(len), bytes(len), thousands(chunks)));
         }
         self.truncated.iter().for_each(|why| line("text", why.clone()));
+        if self.interrupted {
+            line("journal", "there is one: its writer was interrupted, and the text may be another; `bywash fsck --recover`".into());
+        }
         for slot in &self.slots {
             let cost = slot.cost.as_ref().map_or_else(String::new, |cost| format!(" ({cost})"));
             let opened = if self.opened_slots.contains(&slot.number) { ": opened by what was given" } else { "" };

@@ -83,7 +83,9 @@ fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
         ErrorKind::PermissionDenied => (Exit::Permission, "mend its permissions, or choose another place"),
         ErrorKind::ReadOnlyFilesystem => (Exit::Permission, "choose another place (a volume on it can be mounted with --read-only)"),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (Exit::Failed, "free some, or choose another place; its source is as it was"),
-        ErrorKind::InvalidFilename => (Exit::Failed, "choose a shorter one with -o"),
+        ErrorKind::InvalidFilename => {
+            (Exit::Failed, "with .bywash it has at most 255 bytes: rename it, or choose a shorter one for this file alone with -o")
+        }
         ErrorKind::AlreadyExists => (Exit::Failed, "give --force to replace it, or choose another name with -o"),
         ErrorKind::NotADirectory => (Exit::Failed, "choose another place, or remove what is there"),
         ErrorKind::InvalidInput => (Exit::Failed, "choose another name with -o"),

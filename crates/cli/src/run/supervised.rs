@@ -7,10 +7,7 @@ use crate::run::host::Host;
 use crate::terminal::say;
 use bywash_client::Clients;
 use bywash_cryptodev_supervisor::{Error, Explain, Supervision};
-use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long after the program's end its other processes may take until they are spoken of.
@@ -39,22 +36,19 @@ pub(super) fn run(command: &mut Command, plan: &Plan, host: &Host) -> Result<u8,
     Ok(status)
 }
 
-/// Waits for the processes that a program leaves behind, which cannot do without this one.
+/// Waits for the processes that a program leaves behind, which cannot do without this one; a signal ends that, but one that this process was started with ignored, as by nohup.
 pub(super) fn wait(wait_for: impl Fn(Duration) -> bool, quiet: bool) -> Result<(), Failure> {
     if wait_for(PATIENCE) {
         return Ok(());
     }
-    let told = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&told)).map_err(|error| interrupt::unwatched(&error).exiting(Exit::RunFailed))?;
-    }
+    let mut signals = interrupt::watch_ending().map_err(|failure| failure.exiting(Exit::RunFailed))?;
     if !quiet {
         say!(
             "bywash: the program has ended, but processes that it started have not; they need this one to open files, so it stays with them"
         );
     }
     while !wait_for(LOOK) {
-        if told.load(Ordering::Relaxed) {
+        if signals.pending().next().is_some() {
             if !quiet {
                 say!("bywash: told to end; processes that go on cannot open files any more (ENOSYS)");
             }
