@@ -138,14 +138,15 @@ impl Run<'_> {
             Err(error) => (None, Some(error.to_string())),
         };
         let journals = FolderJournals::beside(item.source_spot()).map_err(|error| io_failure(path, &error))?;
-        let journal = journals.find(header.salt()).map_err(|error| io_failure(path, &error))?;
+        // One that cannot be read, as another user's, is one.
+        let is_interrupted = journals.find(header.salt()).map_or(true, |journal| journal.is_some());
         let mut told = Told {
             cipher: Some(header.aead().name()),
             chunk_bytes: Some(geometry.chunk_size()),
             text_bytes: text,
             chunks: text.map(|text| geometry.last_chunk(text) + 1),
             truncated,
-            interrupted: journal.is_some(),
+            interrupted: is_interrupted,
             ..of_header(path, if path.file_name().is_some_and(|name| name == VOLUME_FILE) { "key" } else { "file" }, &header)
         };
         let proved = self.open(&header).and_then(|opened| {

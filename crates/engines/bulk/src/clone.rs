@@ -2,8 +2,8 @@
 
 /// `Clone` for what holds secrets: `clone_from` copies straight from one place to the other, and `clone` does so into an empty one, so that nothing is left on the stack.
 macro_rules! clone_in_place {
-    ($type:ty, |$to:ident, $of:ident| $empty:expr, $copy:block) => {
-        impl Clone for $type {
+    ($type:ty, $($parameter:ident,)? |$to:ident, $of:ident| $empty:expr, $copy:block) => {
+        impl$(<$parameter>)? Clone for $type {
             fn clone(&self) -> Self {
                 let $of = self;
                 let _ = $of;

@@ -184,11 +184,11 @@ impl Births {
         }
     }
 
-    /// Looks at a file after a crash and makes it empty if its birth was interrupted; `open` finds a file's keys, `make` says what a new one is made with. All that this does is on the
+    /// Looks at a file after a crash and makes it empty if its birth was interrupted, which that of a file with a journal was not; `open` finds a file's keys, `make` says what a new one is made with. All that this does is on the
     /// disk when it returns, but for what makes a whole file whole: sync everything before epochs are settled.
     ///
     /// # Errors
-    /// Those of `make` and of [`fate`](Self::fate).
+    /// Those of `make` and of [`fate`](Self::fate); `InvalidData` for damage of a file that had been complete.
     pub fn recover(
         &self,
         client: &Client,
@@ -197,12 +197,16 @@ impl Births {
         open: impl Fn(&Header) -> Result<FileKeys>,
         make: impl FnOnce() -> Result<(Header, FileKeys)>,
     ) -> Result<Fate> {
+        let mut was_complete = false;
         if let Ok(header) = Header::read(Reader { disk: &**disk, at: 0 })
             && self.is_of_unsettled(header.salt())
         {
-            container::recover(&header, &open(&header)?, &**disk, &**journals)?;
+            was_complete = container::recover(&header, &open(&header)?, &**disk, &**journals)?;
         }
         let fate = self.fate(client, &**disk, open)?;
+        if fate == Fate::Emptied && was_complete {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it was complete once, by its journal, and is damaged since").into());
+        }
         if fate == Fate::Emptied {
             clear(&**disk)?;
             let (header, keys) = make()?;

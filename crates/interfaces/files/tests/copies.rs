@@ -52,7 +52,7 @@ impl Setting {
 
     fn recover(&self, name: &str, folder: &Path) -> Result<()> {
         let disk = OpenOptions::new().read(true).write(true).open(folder.join(name)).unwrap();
-        container::recover(&self.header, &self.keys(), &disk, &FolderJournals::new(folder))
+        container::recover(&self.header, &self.keys(), &disk, &FolderJournals::new(folder)).map(drop)
     }
 
     /// Writes so that there is a journal.

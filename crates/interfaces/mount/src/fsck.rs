@@ -63,7 +63,7 @@ pub fn check(
     if let Some(what) = format.damage() {
         check.damaged(Path::new("."), what);
     }
-    check.attributes(root.fd(), Path::new("."))?;
+    check.attributes(root.fd(), Path::new("."));
     check.folder(&root, Path::new(""), 0)?;
     Ok(check.checked)
 }
@@ -121,7 +121,7 @@ impl Check<'_> {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => match Folder::existing(folder.fd(), lower, self.format) {
                 Ok(folder) => {
-                    self.attributes(folder.fd(), path)?;
+                    self.attributes(folder.fd(), path);
                     self.folder(&folder, path, depth + 1)
                 }
                 Err(error) if error.kind() == io::ErrorKind::InvalidData && self.format.is_interrupted() => {
@@ -140,27 +140,30 @@ impl Check<'_> {
     }
 
     /// Extended attributes of an entry that is open.
-    fn attributes(&mut self, entry: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+    fn attributes(&mut self, entry: BorrowedFd<'_>, path: &Path) {
         let names = match xattr::names(entry) {
-            Err(Errno::OPNOTSUPP) => return Ok(()),
-            names => names?,
+            Err(Errno::OPNOTSUPP) => return,
+            Err(error) => return self.damaged(path, format!("its extended attributes cannot be listed: {error}")),
+            Ok(names) => names,
         };
         for lower in &names {
             let Some(name) = self.format.open_attribute_name(lower.to_bytes()) else { continue };
-            // It may go meanwhile.
-            let Ok(value) = xattr::value(entry, lower) else { continue };
-            if let Err(error) = self.format.open_attribute(lower, &value) {
+            let value = match xattr::value(entry, lower) {
+                // It went meanwhile.
+                Err(Errno::NODATA) => continue,
+                value => value.map_err(io::Error::from),
+            };
+            if let Err(error) = value.and_then(|value| self.format.open_attribute(lower, &value)) {
                 self.damaged(path, format!("its extended attribute {}: {error}", String::from_utf8_lossy(&name)));
             }
         }
-        Ok(())
     }
 
     fn file(&mut self, folder: &Folder, lower: &CStr, path: &Path) -> io::Result<()> {
         self.checked.files += 1;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(openat(folder.fd(), lower, flags, Mode::empty())?);
-        self.attributes(file.as_fd(), path)?;
+        self.attributes(file.as_fd(), path);
         let looked = self.format.look_at(Arc::new(file))?;
         self.checked.bytes += looked.good_bytes;
         (self.progress)(&self.checked);

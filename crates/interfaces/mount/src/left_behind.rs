@@ -144,7 +144,11 @@ fn a_list_of_epochs_that_is_damaged_is_named_and_keeps_nobody_from_reading() {
         rustix::fs::mknodat(CWD, &births, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     };
     let write_garbage = || fs::write(&births, [7; 5000]).unwrap();
-    for (spoil, what) in [(&write_garbage as &dyn Fn(), "is damaged"), (&make_pipe, "is no file")] {
+    let make_link = || {
+        fs::remove_file(&births).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &births).unwrap();
+    };
+    for (spoil, what) in [(&write_garbage as &dyn Fn(), "is damaged"), (&make_pipe, "is no file"), (&make_link, "is no file")] {
         spoil();
         let error = left.native(false).err().unwrap().to_string();
         assert!(error.contains(".bywash-journals/births") && error.contains(what) && error.contains("move it away"), "{error}");
@@ -211,7 +215,7 @@ fn names_are_kept_for_the_format_where_it_has_them() {
     let root = Folder::root(open_root(left.folder.path()).unwrap(), &native).unwrap();
     let inner = Folder::existing(root.fd(), c"inner", &native).unwrap();
     let refused = |folder: &Folder, name: &str| folder.seal(&native, name.as_bytes()).is_err();
-    assert!(refused(&root, VOLUME_FILE) && refused(&root, JOURNALS) && refused(&inner, FOLDER_FILE));
+    assert!(refused(&root, VOLUME_FILE) && refused(&root, JOURNALS) && refused(&inner, FOLDER_FILE) && refused(&inner, ".bywash-long-x"));
     assert!(!refused(&inner, VOLUME_FILE), "a volume may be in a volume");
     assert_eq!(inner.name_of(&native, c"bywash.volume").unwrap().unwrap(), VOLUME_FILE.as_bytes());
 }

@@ -28,6 +28,8 @@ pub const JOURNALS: &str = ".bywash-journals";
 const FOLDER_FILE_C: &CStr = c".bywash-folder";
 /// Damaged chunks of one file after which no more are looked for; whoever writes the medium may make a file long that takes no room, of nothing else.
 const DAMAGES_MAX: u64 = 1 << 17;
+/// Damaged chunks of a file with a journal that are told of one by one.
+const SAID_MAX: usize = 100;
 /// The list of epochs in which files may be incomplete, beside the journals.
 const BIRTHS_FILE: &str = "births";
 
@@ -179,16 +181,15 @@ impl Native {
     fn look_through_journal(&self, header: &Header, keys: FileKeys, file: Arc<File>) -> io::Result<Looked> {
         let text = Container::open(&self.client, header, keys, Arc::new(Unlocked(file)), &*self.journals).map_err(plain)?;
         let mut looked = Looked { interrupted: Some(Interrupted::Change), ..Looked::default() };
-        let mut chunk = vec![0; self.chunk_size];
+        let (mut chunk, mut unsaid) = (vec![0; self.chunk_size], 0);
         for at in (0..text.len()).step_by(self.chunk_size) {
             match text.read_at(&mut chunk, at) {
                 Ok(read) => looked.good_bytes += read as u64,
-                Err(error) => looked.damages.push(error.to_string()),
-            }
-            if looked.damages.len() as u64 >= DAMAGES_MAX {
-                break;
+                Err(error) if looked.damages.len() < SAID_MAX => looked.damages.push(error.to_string()),
+                Err(_) => unsaid += 1,
             }
         }
+        looked.damages.extend((unsaid > 0).then(|| format!("{unsaid} further chunks are damaged")));
         Ok(looked)
     }
 }
@@ -217,13 +218,15 @@ fn open_births(journals: BorrowedFd<'_>, key: &[u8; 32], is_read_only: bool) -> 
     };
     // Without O_NONBLOCK the open of a pipe would wait.
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match openat(journals, BIRTHS_FILE, flags, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR) {
-        Err(Errno::NOENT) if is_read_only => return Ok(None),
-        opened => File::from(opened?),
-    };
     let damaged = |what: &str| {
         let way_out = "move it away, and what a crash left unfinished is told of as damage instead of being made good";
         damaged(format!("{JOURNALS}/{BIRTHS_FILE}, the list of new files, {what}; {way_out}"))
+    };
+    let file = match openat(journals, BIRTHS_FILE, flags, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR) {
+        Err(Errno::NOENT) if is_read_only => return Ok(None),
+        // A link, a socket, a folder.
+        Err(Errno::LOOP | Errno::NXIO | Errno::ISDIR) => return Err(damaged("is no file")),
+        opened => File::from(opened?),
     };
     if !FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode).is_file() {
         return Err(damaged("is no file"));
@@ -255,7 +258,7 @@ impl Format for Native {
 
     fn classify(&self, lower: &CStr, is_in_root: bool) -> Entry {
         let lower = lower.to_bytes();
-        if let Some(side_file) = side_file(lower) {
+        if let Some(side_file) = side_file(lower).filter(|_| self.names.is_some()) {
             return Entry::Long(side_file);
         }
         match lower {
@@ -380,7 +383,7 @@ impl Format for Native {
             }
             Err(error) => return Err(plain(error)),
         };
-        if self.journals.find(header.salt())?.is_some() {
+        if bywash_files::container::is_changed_by_journal(&header, &keys, &*self.journals).map_err(plain)? {
             return self.look_through_journal(&header, keys, file);
         }
         let (checked, runs) = fsck::damaged_runs(&self.client, &header, keys, &*file, DAMAGES_MAX, &AtomicU64::new(0)).map_err(plain)?;

@@ -31,8 +31,8 @@ pub(crate) struct Keys {
     keyring: Keyring,
     /// Made when a file is first encrypted: that costs time, once for all files.
     locks: OnceLock<Arc<Vec<Lock>>>,
-    /// Device and number of the files that it was read from.
-    files: Vec<(u64, u64)>,
+    /// The files that it was read from.
+    files: Vec<PathBuf>,
 }
 
 #[pymethods]
@@ -103,7 +103,9 @@ impl Keys {
 
     /// Whether a file is one that this was read from.
     pub(crate) fn is_file_of(&self, metadata: &Metadata) -> bool {
-        self.files.contains(&(metadata.dev(), metadata.ino()))
+        // Looked at anew: what has the name now is the user's key, and a number is given to another file once a file is gone.
+        let now = self.files.iter().filter_map(|path| std::fs::metadata(path).ok());
+        now.into_iter().any(|file| (file.dev(), file.ino()) == (metadata.dev(), metadata.ino()))
     }
 }
 
@@ -141,8 +143,8 @@ impl Given {
             Source::Text(_) => None,
         });
         let named = self.passphrase_file.iter().chain(&self.key_file).chain(listed);
-        // What cannot be looked at cannot be read either, which is said below.
-        let files = named.filter_map(|path| std::fs::metadata(path).ok()).map(|metadata| (metadata.dev(), metadata.ino())).collect();
+        // Whatever folder the process works in later.
+        let files = named.filter_map(|path| std::path::absolute(path).ok()).collect();
         let passphrase = match (self.passphrase, self.passphrase_file) {
             (Some(_), Some(_)) => return Err(bad("give passphrase or passphrase_file, not both")),
             (Some(given), None) => Some(SecretBytes::from(&given[..])),

@@ -105,7 +105,15 @@ def test_no_file_of_a_key_is_replaced(tmp_path):
         with pytest.raises(bywash.BadArgument, match="one of the keys given"):
             call()
     assert {path: path.read_bytes() for path in kept} == kept
-    assert bywash.decrypt(sealed, passphrase, key_file=key, overwrite=True) == 4, "another's may be"
+    keys = bywash.Keys(key_file=key)
+    (tmp_path / "restored").write_bytes(key.read_bytes())
+    os.replace(tmp_path / "restored", key)
+    with pytest.raises(bywash.BadArgument, match="one of the keys given"):
+        bywash.encrypt(b"text", key, keys, overwrite=True)
+    key.unlink()
+    assert bywash.encrypt(b"text", key, keys, overwrite=True) == 4, "it is gone"
+    bywash.decrypt(key, tmp_path / "text", keys)
+    assert bywash.decrypt(sealed, passphrase, identities=[identity], overwrite=True) == 4, "another's may be"
 
 
 @pytest.mark.parametrize("chunk_size", [4096, 1 << 20])

@@ -6,6 +6,7 @@ use super::lanes::{Lanes, WIDEST};
 use super::path::Work;
 use super::state::{STATE_MAX, State};
 use crate::checks::are_equal;
+use crate::clone::clone_in_place;
 use crate::text::{BLOCK, Text};
 use crate::{Error, wipe};
 use core::marker::PhantomData;
@@ -61,8 +62,11 @@ impl<K: Kind> Key<K> {
     /// Decrypts. If the tag is not the message's, [`Error::Authentication`], and zeros where the text would be.
     pub fn open(&self, nonce: &K::Bytes, aad: &[u8], mut text: Text<'_>, tag: &[u8]) -> Result<(), Error> {
         check(&text, tag)?;
-        let full = self.whole::<false>(nonce, aad, &mut text, tag.len() > BLOCK);
-        if are_equal(&full[..tag.len()], tag) {
+        let mut full = self.whole::<false>(nonce, aad, &mut text, tag.len() > BLOCK);
+        let is_equal = are_equal(&full[..tag.len()], tag);
+        // Of a forgery it is what the forger wants to know.
+        wipe(&mut full);
+        if is_equal {
             return Ok(());
         }
         text.wipe();
@@ -79,10 +83,8 @@ impl<K: Kind> Key<K> {
 /// One message: associated data in any pieces, then text in any pieces, then the tag.
 ///
 /// A message that is decrypted in pieces gives away text before its tag is known. Whoever compares the tag does so in constant time.
-#[derive(Clone)]
 pub struct Message<K>(Box<Progress>, PhantomData<K>);
 
-#[derive(Clone)]
 #[repr(align(64))]
 struct Progress {
     path: Path,
@@ -98,14 +100,7 @@ struct Progress {
 impl<K: Kind> Message<K> {
     /// Begins a message.
     pub fn new(key: &Key<K>, nonce: &K::Bytes) -> Self {
-        let mut progress = Box::new(Progress {
-            path: key.path,
-            state: [0; STATE_MAX],
-            part: [0; RATE_MAX],
-            stream: [0; RATE_MAX],
-            aad_len: 0,
-            text_len: 0,
-        });
+        let mut progress = Progress::empty(key.path);
         progress.begin(key, nonce);
         Self(progress, PhantomData)
     }
@@ -157,8 +152,21 @@ impl<K: Kind> Message<K> {
     }
 }
 
+clone_in_place!(Message<K>, K, |to, of| Self(Progress::empty(of.0.path), PhantomData), {
+    (to.0.path, to.0.aad_len, to.0.text_len) = (of.0.path, of.0.aad_len, of.0.text_len);
+    to.0.state.copy_from_slice(&of.0.state);
+    to.0.part.copy_from_slice(&of.0.part);
+    to.0.stream.copy_from_slice(&of.0.stream);
+});
+
 impl Progress {
+    fn empty(path: Path) -> Box<Self> {
+        Box::new(Self { path, state: [0; STATE_MAX], part: [0; RATE_MAX], stream: [0; RATE_MAX], aad_len: 0, text_len: 0 })
+    }
+
     fn begin<K: Kind>(&mut self, key: &Key<K>, nonce: &K::Bytes) {
+        wipe(&mut self.part);
+        wipe(&mut self.stream);
         (self.path, self.aad_len, self.text_len) = (key.path, 0, 0);
         self.path.run::<K>(Begin::<K> { key: &key.bytes, nonce, state: &mut self.state });
     }
