@@ -154,3 +154,38 @@ def cluster():
                 process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+@pytest.fixture
+def plain(tmp_path):
+    root = tmp_path / "plain"
+    (root / "a/b").mkdir(parents=True)
+    for name in ("one", "a/two", "a/b/three"):
+        (root / name).write_text(name)
+    return root
+
+
+@pytest.fixture
+def seal(plain, tmp_path, key_file):
+    """Encrypts `plain` into `sealed`; what is given is changed."""
+
+    def start(**changes):
+        given = {"source": plain, "target": tmp_path / "sealed", "key_file": key_file, "manifest": tmp_path / "manifest", "workers": 1, "progress": False}
+        import bywash.ray
+
+        return bywash.ray.encrypt(**{**given, **changes})
+
+    return start
+
+
+@pytest.fixture
+def of_command(cluster):
+    """`python -m bywash.ray` on that cluster, as a function of its arguments: its exit code and what it says."""
+
+    def run(*arguments):
+        environment = {**os.environ, "RAY_ADDRESS": cluster.get_runtime_context().gcs_address}
+        command = [sys.executable, "-m", "bywash.ray", *map(str, arguments)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        return done.returncode, done.stderr
+
+    return run

@@ -3,8 +3,6 @@
 import io
 import os
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,38 +19,12 @@ from bywash.ray._work import Job, KeySource, Work
 pytestmark = pytest.mark.usefixtures("cluster")
 
 
-@pytest.fixture
-def plain(tmp_path):
-    root = tmp_path / "plain"
-    (root / "a/b").mkdir(parents=True)
-    for name in ("one", "a/two", "a/b/three"):
-        (root / name).write_text(name)
-    return root
-
-
-@pytest.fixture
-def seal(plain, tmp_path, key_file):
-    """Encrypts `plain` into `sealed`; what is given is changed."""
-
-    def start(**changes):
-        given = {"source": plain, "target": tmp_path / "sealed", "key_file": key_file, "manifest": tmp_path / "manifest", "workers": 1, "progress": False}
-        return bywash.ray.encrypt(**{**given, **changes})
-
-    return start
-
-
 def job_of(plain, target, key_file):
     keys = KeySource(key_file=key_file)
     return Job("encrypt", str(plain), str(target), keys, proofs=keys.proofs())
 
 
-def of_command(*arguments):
-    environment = {**os.environ, "RAY_ADDRESS": ray.get_runtime_context().gcs_address}
-    done = subprocess.run([sys.executable, "-m", "bywash.ray", *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=120, check=False)
-    return done.returncode, done.stderr
-
-
-def test_a_source_that_is_not_there_is_no_empty_one(seal, plain, tmp_path, key_file):
+def test_a_source_that_is_not_there_is_no_empty_one(seal, plain, tmp_path, key_file, of_command):
     with pytest.raises(FileNotFoundError, match="no such folder; is the disk or share that it is on mounted"):
         seal(source=tmp_path / "nope")
     with pytest.raises(NotADirectoryError, match="name the folder that it is in"):
@@ -92,7 +64,7 @@ def test_a_target_that_is_gone_is_not_made_again_elsewhere(seal, tmp_path):
     assert seal(overwrite=True).check().objects == 3
 
 
-def test_what_is_passed_over_is_counted_and_named(plain, tmp_path, key_file):
+def test_what_is_passed_over_is_counted_and_named(plain, tmp_path, key_file, of_command):
     os.symlink("one", plain / "link")
     os.symlink("a", plain / "to a folder")
     (plain / "none").mkdir()

@@ -60,9 +60,9 @@ def encrypt(
     An object that cannot be done is in :attr:`Report.failed`, and the others are done all the same; :meth:`Report.check` raises then. Where there is nothing to do
     and nothing was done before, :class:`Empty` is raised, unless ``allow_empty``. A first run replaces nothing at the target, unless ``overwrite``.
     """
-    keys = KeySource(tuple(_texts(recipients)), (), _file(key_file), _file(passphrase_file))
+    keys = KeySource(tuple(_texts(recipients)), (), _file("key_file", key_file), _file("passphrase_file", passphrase_file))
     job = Job("encrypt", _url(source), _url(target), keys, source_options or {}, target_options or {}, aead, chunk_size, checksums)
-    return _start(job, manifest, _Limits(workers, gpu_workers, allow_empty, overwrite), progress)
+    return _start(job, _path("manifest", manifest), _Limits(workers, gpu_workers, allow_empty, overwrite), progress)
 
 
 def decrypt(
@@ -86,18 +86,29 @@ def decrypt(
 
     ``identities`` are files, read by each worker on its own machine. A result is there once all of it has proved authentic.
     """
-    found = tuple(given if given.startswith(_SECRET) else _file(given) for given in map(os.fspath, _several("identities", identities)))
-    keys = KeySource((), found, _file(key_file), _file(passphrase_file))
+    given = [_path("identities", one) for one in _several("identities", identities)]
+    found = tuple(one if one.startswith(_SECRET) else os.path.abspath(one) for one in given)
+    keys = KeySource((), found, _file("key_file", key_file), _file("passphrase_file", passphrase_file))
     job = Job("decrypt", _url(source), _url(target), keys, source_options or {}, target_options or {}, checksums=checksums)
-    return _start(job, manifest, _Limits(workers, gpu_workers, allow_empty, overwrite), progress)
+    return _start(job, _path("manifest", manifest), _Limits(workers, gpu_workers, allow_empty, overwrite), progress)
 
 
 _SECRET = ("BYWASH-IDENTITY-", "bywash:")
 """What is an identity itself, or in a vault, and no file."""
 
 
+def _path(name: str, given: str | os.PathLike[str]) -> str:
+    try:
+        text = os.fspath(given)
+    except TypeError as error:
+        raise _BadArgument(f"{name}: {given!r} is no path") from error
+    if not isinstance(text, str):
+        raise _BadArgument(f"{name}: {text!r} is bytes; give text (os.fsdecode makes it)")
+    return text
+
+
 def _url(given: str | os.PathLike[str]) -> str:
-    text = os.fspath(given)
+    text = _path("source or target", given)
     if not text:
         raise _BadArgument("a source or target is empty; name a folder or a URL")
     path = text.removeprefix("file://")
@@ -106,13 +117,13 @@ def _url(given: str | os.PathLike[str]) -> str:
     return path if "://" in path else os.path.abspath(path)
 
 
-def _file(given: str | os.PathLike[str] | None) -> str | None:
+def _file(name: str, given: str | os.PathLike[str] | None) -> str | None:
     """Wherever a worker is started."""
-    return None if given is None else os.path.abspath(given)
+    return None if given is None else os.path.abspath(_path(name, given))
 
 
 def _several(name: str, given: Sequence[Any]) -> Sequence[Any]:
-    if isinstance(given, str):
+    if isinstance(given, (str, bytes, os.PathLike)):
         raise _BadArgument(f"{name}: give a list of them, of one too")
     return given
 
@@ -120,7 +131,7 @@ def _several(name: str, given: Sequence[Any]) -> Sequence[Any]:
 def _texts(recipients: Sequence[str]) -> list[str]:
     """Recipients, those in files among them: they are public, so workers need no such file."""
     texts = []
-    for given in map(os.fspath, _several("recipients", recipients)):
+    for given in (_path("recipients", one) for one in _several("recipients", recipients)):
         if _is_recipient(given):
             texts.append(given)
             continue

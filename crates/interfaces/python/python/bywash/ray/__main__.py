@@ -26,7 +26,7 @@ def main() -> int:
     parser.add_argument("--passphrase-file", help="a passphrase in its first line, on every worker's machine")
     parser.add_argument("--workers", type=int, help="processors to use [default: all]")
     parser.add_argument("--gpu-workers", type=int, help="GPUs to use [default: all]")
-    parser.add_argument("--store", type=json.loads, default={}, metavar="JSON", help='options of both stores, such as {"config": {"endpoint": "..."}}')
+    parser.add_argument("--store", type=options, default={}, metavar="JSON", help='options of both stores, such as {"config": {"endpoint": "..."}}')
     parser.add_argument("--allow-empty", action="store_true", help="a source with nothing to do in it is no error")
     parser.add_argument("--force", action="store_true", help="a first run replaces what is at the target already")
     parser.add_argument("-v", "--verbose", action="store_true", help="name what is passed over, and why")
@@ -61,6 +61,17 @@ def main() -> int:
         return 130
     tell(report, args.verbose)
     return 1 if report.failed else 0
+
+
+def options(text: str) -> dict[str, Any]:
+    """Of stores."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"it is no JSON ({error}); names are in double quotes there: '{{\"config\": {{\"endpoint\": \"...\"}}}}'") from error
+    if not isinstance(found, dict):
+        raise argparse.ArgumentTypeError("it is no JSON object; begin it with {")
+    return found
 
 
 def tell(report: Report, verbose: bool) -> None:

@@ -199,6 +199,8 @@ class Limits:
 
     def check(self) -> None:
         for name, count in (("workers", self.workers), ("gpu_workers", self.gpu_workers)):
+            if count is not None and not isinstance(count, int):
+                raise BadArgument(f"{name}: {count!r} is no whole number")
             if count is not None and count < 0:
                 raise BadArgument(f"{name}: {count} is not at least 0")
         if self.workers == 0 == self.gpu_workers:

@@ -70,9 +70,9 @@ def open_store(url: str, options: Mapping[str, Any]) -> Folder | Bucket:
 
 
 def checked(name: str) -> str:
-    """A name that stays where it is put."""
+    """A name that stays where it is put. Who refuses one says which."""
     if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
-        raise BadArgument(f"{name!r} cannot be a file's name in a folder; rename the object")
+        raise BadArgument("that cannot be a file's name in a folder; rename the object")
     return name
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 import ray
@@ -31,7 +33,9 @@ def sweep(values: Mapping[str, Iterable[Any]], **common: Any) -> list[dict[str, 
     both = values.keys() & common.keys()
     if both:
         raise BadArgument(f"{sorted(both)[0]}: it is swept, and given once for all; leave one of both out")
-    lists = {name: list(all_values) for name, all_values in values.items()}
+    lists = {name: _several(name, all_values) for name, all_values in values.items()}
+    for name, given in [*lists.items(), *((name, [value]) for name, value in common.items())]:
+        _check(name, given)
     questions = [{**common, **dict(zip(lists, point, strict=True))} for point in itertools.product(*lists.values())]
     if not ray.is_initialized():
         ray.init()
@@ -45,6 +49,20 @@ def sweep(values: Mapping[str, Iterable[Any]], **common: Any) -> list[dict[str, 
     while flying:
         _land(flying, runs)
     return runs
+
+
+def _several(name: str, given: Any) -> list[Any]:
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise BadArgument(f"{name}: {given!r} is one value; give a list of them, of one too, or name it beside what is swept")
+    return list(given)
+
+
+def _check(name: str, given: list[Any]) -> None:
+    """Names that :func:`bywash.simulate` does not have are numbers that it can change, or mistakes."""
+    known = [one for one, what in inspect.signature(simulate).parameters.items() if what.kind is not what.VAR_KEYWORD]
+    wrong = next((value for value in given if not isinstance(value, Real)), None)
+    if name not in known and wrong is not None:
+        raise BadArgument(f"{name}: it is none of {', '.join(known)}, and of what else can be swept (rate, slots, ...) all are numbers, which {wrong!r} is not")
 
 
 def _land(flying: dict[Any, int], runs: list[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from ..errors import BadArgument, Error, Unsupported, WrongKey
 from ._store import Changed, Folder, Object, Written, open_store, said, shown
 
 SUFFIX = ".bywash"
+NAME_BYTES = 255
+"""Of one name in a folder, on the file systems of Linux."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ class Work:
         try:
             return Outcome(source, self._do(source, name))
         except OSError as error:
-            why = f"{said(error)}{_elsewhere(error, source.name)}"
+            why = _why_not(error, source.name, name)
         except (Error, ValueError) as error:
             why = str(error)
         except Exception as error:  # noqa: BLE001: obstore's have a base that can be named only where it is installed
@@ -163,6 +166,14 @@ class Work:
 
 def _has(engine: str) -> bool:
     return any(present["name"] == engine for present in engines()["present"])
+
+
+def _why_not(error: OSError, name: str, result: str) -> str:
+    """What the system refused."""
+    if error.errno == errno.ENAMETOOLONG:
+        longest = max(len(part.encode(errors="surrogateescape")) for part in result.split("/"))
+        return f"{said(error)}: its result's would have {longest} bytes, and a name in a folder has {NAME_BYTES} at most; rename it"
+    return f"{said(error)}{_elsewhere(error, name)}"
 
 
 def _elsewhere(error: OSError, name: str) -> str:
