@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadArgument
-from ._store import Object, Written
+from ._store import Object, Written, said
 
 VERSION = 2
 BEGIN = b'{"bywash_manifest": '
@@ -30,17 +30,33 @@ class Manifest:
         """Of the secrets that results are made with; none of a manifest that has not begun."""
         self._job = {"bywash_manifest": VERSION, **job}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # It names what may be nobody's business, and after decrypting has check sums of it.
-        self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "a+b")
+        self._is_new = False
+        # It names what may be nobody's business, and after decrypting has check sums of it. Unbuffered: what could not be written is not tried again at its end.
+        self._file = open(self.path, "a+b", buffering=0, opener=self._opener)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock()
             self._read()
-        except BlockingIOError as error:
-            self._file.close()
-            raise BadArgument(f"{self.path}: another run writes to it; wait for its end, or name another manifest") from error
         except BaseException:
             self._file.close()
             raise
+
+    def _opener(self, path: str, flags: int) -> int:
+        try:
+            made = os.open(path, flags | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return os.open(path, flags, 0o600)
+        self._is_new = True
+        return made
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # One that was refused took its empty manifest away in between.
+            is_there = os.path.samestat(os.fstat(self._file.fileno()), os.stat(self.path))
+        except (BlockingIOError, FileNotFoundError):
+            is_there = False
+        if not is_there:
+            raise BadArgument(f"{self.path}: another run writes to it; wait for its end, or name another manifest")
 
     def _read(self) -> None:
         self._file.seek(0)
@@ -54,12 +70,15 @@ class Manifest:
         for number, line in enumerate(lines[1:], 2):
             record = self._parse(line, number)
             try:
-                source, written = Object(record["name"], record["size"], record["version"]), Written(**record["result"])
+                self._take(record)
             except (KeyError, TypeError) as error:
                 raise BadArgument(f"{self.path}:{number}: it is no line of a manifest; restore it from a copy, or name another") from error
-            self.done[source.name] = (source, written)
         if cut:
             self._file.truncate(len(whole) + len(newline))
+
+    def _take(self, record: dict[str, Any]) -> None:
+        source = Object(record["name"], record["size"], record["version"])
+        self.done[source.name] = (source, Written(**record["result"]))
 
     def _begun(self, head: dict[str, Any]) -> None:
         proofs = head.pop("proofs", {})
@@ -84,9 +103,14 @@ class Manifest:
         return record
 
     def _append(self, records: list[dict[str, Any]]) -> None:
-        self._file.write(b"".join(json.dumps(record).encode() + b"\n" for record in records))
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        text = memoryview(b"".join(json.dumps(record).encode() + b"\n" for record in records))
+        try:
+            while text:
+                text = text[self._file.write(text) :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            why = f"{said(error)}; what is done cannot be written down here: mend that and run again, which goes on with what is left"
+            raise OSError(error.errno, why, str(self.path)) from error
 
     def add(self, done: list[tuple[Object, Written]]) -> None:
         """Returns when it survives a power cut."""
@@ -94,4 +118,7 @@ class Manifest:
         self.done.update((source.name, (source, written)) for source, written in done)
 
     def close(self) -> None:
+        """Of a run that was refused nothing stays."""
+        if self._is_new and os.fstat(self._file.fileno()).st_size == 0:
+            self.path.unlink(missing_ok=True)
         self._file.close()
