@@ -18,8 +18,9 @@ obstore = pytest.importorskip("obstore", reason="no obstore: pip install 'bywash
 
 import bywash
 import bywash.ray
+from bywash.ray._bucket import PART_BYTES
+from bywash.ray._objects import Object
 from bywash.ray._run import BATCH_OBJECTS, batches
-from bywash.ray._store import PART_BYTES, Object
 from bywash.ray._work import Job, KeySource
 
 pytestmark = pytest.mark.usefixtures("cluster")

@@ -11,7 +11,7 @@ pytest.importorskip("ray", reason="no Ray: pip install 'bywash[ray]'")
 import bywash
 import bywash.ray
 from bywash.ray.__main__ import options
-from bywash.ray._store import Object
+from bywash.ray._objects import Object
 from bywash.ray._work import Job, KeySource, Work
 
 pytestmark = pytest.mark.usefixtures("cluster")

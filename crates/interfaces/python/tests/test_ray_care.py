@@ -13,7 +13,9 @@ ray = pytest.importorskip("ray", reason="no Ray: pip install 'bywash[ray]'")
 import bywash
 import bywash.ray
 from bywash.ray import _run, _work
-from bywash.ray._store import Folder, Object, Written, _Stream, shown
+from bywash.ray._bucket import _Stream
+from bywash.ray._objects import Object, Written, shown
+from bywash.ray._store import Folder
 from bywash.ray._work import Job, KeySource, Work
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -176,7 +178,7 @@ def test_what_is_written_to_while_it_is_read_is_not_uploaded(plain, tmp_path, ke
     class Store:
         ended = []
 
-        def write(self, name, write, checksum):
+        def write(self, name, write, checksum, may_replace):
             write(io.BytesIO())
             self.ended.append(name)
             return Written(1, "", None)

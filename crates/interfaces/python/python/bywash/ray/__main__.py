@@ -9,9 +9,9 @@ from typing import Any
 
 from ..errors import Error
 from . import Report, decrypt, encrypt
+from ._objects import said, shown
 from ._progress import amount
 from ._report import counted
-from ._store import said, shown
 
 
 def main() -> int:

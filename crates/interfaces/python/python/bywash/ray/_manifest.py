@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadArgument
-from ._store import Object, Written, said
+from ._objects import Object, Written, said
 
 VERSION = 2
 BEGIN = b'{"bywash_manifest": '

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import BadArgument, Error
+from ._bucket import Bucket
 from ._manifest import Manifest
+from ._objects import Object, PassedOver, Unread, shown
 from ._report import Empty, Report, counted
-from ._store import Bucket, Folder, Object, PassedOver, Unread, open_store, shown
+from ._store import Folder, open_store
 from ._work import Job
 
 

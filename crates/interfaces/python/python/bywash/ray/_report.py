@@ -30,7 +30,7 @@ class Report:
     gone: int = 0
     """Done by earlier runs, and no longer at the source."""
     passed_over: dict[str, str] = field(default_factory=dict)
-    """What is at the source and not meant, and why: links, empty folders, other names."""
+    """What is at the source and not meant, and why: links, empty folders and what stands for them, other names."""
     failed: dict[str, str] = field(default_factory=dict)
     """What was not done, and why."""
     engines: Counter[str] = field(default_factory=Counter)

@@ -12,11 +12,13 @@ import ray
 from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, RayError, WorkerCrashedError
 
 from ..errors import BadArgument, Error
+from ._bucket import Bucket
 from ._manifest import Manifest
+from ._objects import Object, Written, shown
 from ._plan import prepare
 from ._progress import Progress
 from ._report import Report
-from ._store import Bucket, Folder, Object, Written, open_store, shown
+from ._store import Folder, open_store
 from ._work import Job, Outcome, Work
 
 BATCH_OBJECTS = 32

@@ -12,56 +12,12 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadArgument, Error
-
-PART_BYTES = 8 << 20
-"""Of an upload, and what is asked for at a time of a download. Smaller objects go in one request."""
-PARTS_AHEAD = 4
-"""Parts of one upload on their way: with a worker's other buffers some 64 MiB."""
-
-
-@dataclass(frozen=True, slots=True)
-class Object:
-    """What a listing says."""
-
-    name: str
-    size: int
-    version: str
-    """An entity tag, or the time of a file: it changes when the object does."""
-
-
-@dataclass(frozen=True, slots=True)
-class PassedOver:
-    """What is there and never meant."""
-
-    name: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """What could not be looked at."""
-
-    name: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A result that is there."""
-
-    size: int
-    version: str
-    sha256: str | None
-
-
-class Changed(Error):
-    """An object is not the one that was listed any more."""
+from ..errors import BadArgument
+from ._bucket import Bucket
+from ._objects import Changed, Object, PassedOver, Unread, Written, said
 
 
 def open_store(url: str, options: Mapping[str, Any]) -> Folder | Bucket:
@@ -74,16 +30,6 @@ def checked(name: str) -> str:
     if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
         raise BadArgument("that cannot be a file's name in a folder; rename the object")
     return name
-
-
-def shown(text: str) -> str:
-    """What has names in it, for a terminal or a log, which they neither command nor break into lines."""
-    return text if text.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
-
-
-def said(error: OSError) -> str:
-    """The system's words without its number; the name is said by whoever knows it."""
-    return error.strerror or str(error)
 
 
 NOT_MEANT = {
@@ -211,111 +157,3 @@ def _listed(name: str, there: os.stat_result) -> Object | PassedOver:
         return PassedOver(name, "a device, pipe or socket")
     ours = next((why for called, why in NOT_MEANT.items() if called.fullmatch(name.rpartition("/")[2])), None)
     return PassedOver(name, ours) if ours else Object(name, there.st_size, str(there.st_mtime_ns))
-
-
-class Bucket:
-    """A bucket, or what is under a prefix in it."""
-
-    def __init__(self, url: str, options: Mapping[str, Any]) -> None:
-        try:
-            import obstore
-            from obstore.store import from_url
-        except ImportError as error:
-            raise BadArgument(f"{url} needs obstore; pip install 'bywash[ray]'") from error
-        self._obstore, self._url = obstore, url
-        with self._told():
-            self._store = from_url(url, **options)
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Obstore's errors are of classes of its own."""
-        try:
-            yield
-        except Exception as error:
-            raise Error(f"{self._url}: {type(error).__name__}: {error}") from error
-
-    def list(self, but: Folder | None = None) -> Iterator[Object | PassedOver]:
-        with self._told():
-            for page in self._obstore.list(self._store, chunk_size=1000):
-                for meta in page:
-                    if meta["path"].endswith("/"):
-                        yield PassedOver(meta["path"], "what stands for a folder")
-                    else:
-                        yield Object(meta["path"], meta["size"], meta["e_tag"] or str(meta["last_modified"]))
-
-    def read(self, listed: Object) -> _Stream:
-        """A stream of the object that was listed; :class:`Changed` if it is another now."""
-        got = self._obstore.get(self._store, listed.name)
-        if (got.meta["e_tag"] or str(got.meta["last_modified"])) != listed.version:
-            raise Changed("somebody replaced it since it was listed; run again")
-        return _Stream(iter(got.stream(min_chunk_size=1 << 20)), got.meta["size"])
-
-    def write(self, name: str, write: Callable[[Any], object], checksum: bool) -> Written:
-        """Calls `write` with something that has ``write()``; the result is under its name once that has returned."""
-        upload = _Upload(self._obstore, self._store, name, checksum)
-        # If this raises, the upload never ends, and nobody sees it; the store's rule for incomplete uploads removes it.
-        write(upload)
-        return upload.finish()
-
-
-class _Stream:
-    """A stream of buffers as a file object. What ends early is not taken for the whole."""
-
-    def __init__(self, buffers: Iterator[Any], size: int) -> None:
-        self._buffers, self._size, self._got = buffers, size, 0
-        self._rest = memoryview(b"")
-
-    def read(self, size: int) -> bytes:
-        while not self._rest:
-            buffer = next(self._buffers, None)
-            if buffer is None:
-                if self._got != self._size:
-                    raise Error(f"the store gave {self._got} bytes of {self._size}; run again")
-                return b""
-            self._rest = memoryview(buffer)
-            self._got += len(self._rest)
-        taken, self._rest = self._rest[:size], self._rest[size:]
-        return bytes(taken)
-
-    def __enter__(self) -> _Stream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._rest = memoryview(b"")
-
-
-class _Upload:
-    """Keeps what is written until it is a part, then uploads; what never was one goes in one request."""
-
-    def __init__(self, obstore: Any, store: Any, name: str, checksum: bool) -> None:
-        self._obstore, self._store, self._name = obstore, store, name
-        self._digest = hashlib.sha256() if checksum else None
-        self._kept = bytearray()
-        self._parts: Any = None
-        self._size = 0
-
-    def write(self, data: bytes) -> int:
-        if self._digest:
-            self._digest.update(data)
-        self._size += len(data)
-        if self._parts is None and len(self._kept) + len(data) <= PART_BYTES:
-            self._kept += data
-            return len(data)
-        if self._parts is None:
-            self._parts = self._obstore.open_writer(self._store, self._name, buffer_size=PART_BYTES, max_concurrency=PARTS_AHEAD)
-            self._parts.write(self._kept)
-            self._kept = bytearray()
-        self._parts.write(data)
-        return len(data)
-
-    def finish(self) -> Written:
-        if self._parts is None:
-            put = self._obstore.put(self._store, self._name, bytes(self._kept), use_multipart=False)
-        else:
-            self._parts.close()
-            put = None
-        # The store's own word for what is there now.
-        meta = self._obstore.head(self._store, self._name)
-        if meta["size"] != self._size or (put and put["e_tag"] and put["e_tag"] != meta["e_tag"]):
-            raise Changed(f"the store has {meta['size']} bytes where {self._size} were written; is another run writing there?")
-        return Written(self._size, meta["e_tag"] or str(meta["last_modified"]), self._digest.hexdigest() if self._digest else None)

@@ -12,7 +12,8 @@ from .. import Keys, decrypt, encrypt, engines
 from .._native import decrypt as decrypt_to
 from .._native import encrypt as encrypt_to
 from ..errors import BadArgument, Error, Unsupported, WrongKey
-from ._store import Changed, Folder, Object, Written, open_store, said, shown
+from ._objects import Changed, Object, Written, said, shown
+from ._store import Folder, open_store
 
 SUFFIX = ".bywash"
 NAME_BYTES = 255
@@ -147,7 +148,7 @@ class Work:
 
     def _put(self, source: Object, given: Any, name: str, options: dict[str, Any]) -> Written:
         if not isinstance(self.target, Folder):
-            return self.target.write(name, lambda upload: self._transform(source, given, upload, options), self.job.checksums)
+            return self.target.write(name, lambda upload: self._transform(source, given, upload, options), self.job.checksums, True)
         path = self.target.prepare(name, self.source.mode if isinstance(self.source, Folder) else lambda _: 0o700)
         self._transform(source, given, path, {"target_below": self.target.root, **options})
         return self.target.written(name, self.job.checksums)

@@ -1,0 +1,199 @@
+"""What a bucket may hold and a store may answer, and real servers that are convenient for tests do not: placeholders, odd keys, refusals, conditions, silence."""
+
+import hashlib
+import threading
+import urllib.parse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from xml.sax.saxutils import escape
+
+import pytest
+
+ray = pytest.importorskip("ray", reason="no Ray: pip install 'bywash[ray]'")
+obstore = pytest.importorskip("obstore", reason="no obstore: pip install 'bywash[ray]'")
+
+import bywash
+import bywash.ray
+from bywash.ray._bucket import PART_BYTES, Bucket
+from bywash.ray._faults import Taken
+from bywash.ray._objects import Object, PassedOver
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """S3's, as far as one bucket's objects go, without looking at signatures."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, body=b"", **headers):
+        self.send_response(status)
+        for name, value in {"content-length": str(len(body)), **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def refuse(self, status, code):
+        self.answer(status, f"<?xml version='1.0'?>\n<Error><Code>{code}</Code><Message>It is\nso</Message></Error>".encode())
+
+    def key(self):
+        """In the bucket, if it is the one that there is; its objects may be asked for."""
+        _, bucket, *rest = urllib.parse.unquote(self.path.partition("?")[0]).split("/", 2)
+        if self.server.refusal:
+            return self.refuse(*self.server.refusal)
+        return ("".join(rest), bucket) if bucket == "lab" else self.refuse(404, "NoSuchBucket")
+
+    def do_GET(self):
+        if (key := self.key()) is None:
+            return None
+        if not key[0]:
+            return self.listing()
+        if (data := self.server.objects.get(key[0])) is None:
+            return self.refuse(404, "NoSuchKey")
+        return self.answer(200, data, etag=tag(data), last_modified="Sun, 01 Nov 2026 00:00:00 GMT")
+
+    do_HEAD = do_GET
+
+    def do_PUT(self):
+        data = self.rfile.read(int(self.headers["content-length"]))
+        if (key := self.key()) is None:
+            return None
+        if self.headers["if-none-match"] and self.server.has_no_conditions:
+            return self.refuse(501, "NotImplemented")
+        if self.headers["if-none-match"] and key[0] in self.server.objects:
+            return self.refuse(412, "PreconditionFailed")
+        self.server.objects[key[0]] = data
+        return self.answer(200, etag=tag(data))
+
+    def listing(self):
+        prefix = urllib.parse.parse_qs(self.path.partition("?")[2]).get("prefix", [""])[0]
+        found = {key: data for key, data in sorted(self.server.objects.items()) if key.startswith(prefix)}
+        dates = "<LastModified>2026-11-01T00:00:00.000Z</LastModified>"
+        entries = [f"<Contents><Key>{escape(key)}</Key>{dates}<ETag>{escape(tag(data))}</ETag><Size>{len(data)}</Size></Contents>" for key, data in found.items()]
+        self.answer(200, f"<ListBucketResult><IsTruncated>false</IsTruncated>{''.join(entries)}</ListBucketResult>".encode())
+
+
+def tag(data):
+    return f'"{hashlib.md5(data).hexdigest()}"'
+
+
+class Store(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), _Answers)
+        self.objects, self.refusal, self.has_no_conditions = {}, None, False
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def options(self):
+        config = {"endpoint": f"http://127.0.0.1:{self.server_port}", "access_key_id": "a", "secret_access_key": "b", "region": "us-east-1"}
+        return {"config": config, "client_options": {"allow_http": True}, "retry_config": {"max_retries": 0}}
+
+
+@pytest.fixture
+def store():
+    server = Store()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_what_stands_for_a_folder_is_passed_over(store, tmp_path, key_file, cluster):
+    objects = {"raw/": b"", "raw/dir/": b"", "raw/dir/x": b"x", "raw/none/": b"", "raw/empty": b"", "raw/both/": b"", "raw/both": b"is a file too"}
+    store.objects.update(objects)
+    given = {"source_options": store.options, "key_file": key_file, "workers": 1, "progress": False}
+    for expected in ((3, 0), (0, 3)):
+        report = bywash.ray.encrypt("s3://lab/raw", tmp_path / "sealed", manifest=tmp_path / "manifest", **given).check()
+        assert (report.objects, report.before) == expected
+        assert report.passed_over == {name: "what stands for a folder" for name in ("/", "dir/", "none/")}
+    for name, text in {"dir/x": b"x", "empty": b"", "both": b"is a file too"}.items():
+        assert bywash.decrypt((tmp_path / "sealed" / f"{name}.bywash").read_bytes(), key_file=key_file) == text
+
+
+def test_an_empty_object_that_was_filled_since_is_no_folder(store):
+    store.objects["raw/now"] = b"full"
+    bucket = Bucket("s3://lab/raw", store.options)
+    listed = {"path": "now", "size": 0, "e_tag": tag(b""), "last_modified": ""}
+    assert bucket._look_at_empty(listed) == Object("now", 4, tag(b"full"))
+    assert bucket._look_at_empty({**listed, "path": "gone"}) == PassedOver("gone/", "what stands for a folder")
+
+
+@pytest.mark.parametrize("key", ["raw/a//b", "raw/../b", "raw/./b", "raw/a\tb"])
+def test_a_key_that_obstore_does_not_take_is_named_with_the_way_out(key, store):
+    store.objects.update({"raw/good": b"1", key: b"2"})
+    with pytest.raises(bywash.Error) as raised:
+        list(Bucket("s3://lab/raw", store.options).list())
+    told = str(raised.value)
+    assert told.startswith(f"s3://lab/raw: it has an object whose key, {ascii(key)}, obstore does not take") and told.isprintable()
+    assert "rename or remove it, or name a folder of the bucket that it is not in" in told
+    store.objects["raw/other/x"] = b"3"
+    assert [found.name for found in Bucket("s3://lab/raw/other", store.options).list()] == ["x"], "which is a way out"
+
+
+def test_errors_of_stores_are_one_line_with_the_way_out(store):
+    def said(url="s3://lab/raw", **changes):
+        with pytest.raises(bywash.Error) as raised:
+            list(Bucket(url, {**store.options, **changes}).list())
+        assert str(raised.value).isprintable(), "more than a line"
+        return str(raised.value)
+
+    assert said("s3://nope/raw") == "s3://nope/raw: there is no such bucket; check its name, the endpoint and the region, or make it"
+    assert "has no option 'endpont'" in said(config={"endpont": "x"})
+    assert "no such value as it takes" in said(config=3)
+    assert said("foo://lab").startswith("foo://lab: it is no store's URL; name a folder, or a URL such as s3://")
+    assert 'allowed with {"client_options": {"allow_http": true}}' in said(client_options={})
+    nobody = {**store.options["config"], "endpoint": "http://127.0.0.1:9"}
+    assert "no good answer from 127.0.0.1:9 (Connection refused); is it running" in said(config=nobody)
+    store.refusal = (403, "AccessDenied")
+    assert "the store refuses it (AccessDenied: It is so); check the credentials" in said()
+    store.refusal = (400, "Novelty")
+    assert said() == "s3://lab/raw: Novelty: It is so"
+
+
+def test_nothing_is_replaced_that_somebody_else_put_there(store):
+    bucket = Bucket("s3://lab/sealed", store.options)
+    for has_no_conditions in (False, True):
+        store.has_no_conditions = has_no_conditions
+        store.objects.clear()
+        put = lambda text, may_replace: bucket.write("one", lambda upload: upload.write(text), True, may_replace)
+        assert put(b"first", False).size == 5
+        with pytest.raises(Taken, match=r"its result's name is taken .* --force"):
+            put(b"other", False)
+        with pytest.raises(Taken):
+            put(bytes(PART_BYTES + 1), False)
+        assert store.objects == {"sealed/one": b"first"}
+        assert put(b"other", True).size == 5 and store.objects == {"sealed/one": b"other"}
+
+
+def test_a_put_that_is_sent_again_finds_its_own(store):
+    """Its answer was lost; the bytes are the same, and nobody else's: each result is encrypted with a salt of its own."""
+    bucket = Bucket("s3://lab/sealed", store.options)
+    store.objects["sealed/one"] = b"mine"
+    assert bucket.write("one", lambda upload: upload.write(b"mine"), False, False).version == tag(b"mine")
+
+
+def test_a_put_without_an_answer_is_sent_again(store, monkeypatch):
+    """Obstore does so for puts without a condition alone."""
+    bucket = Bucket("s3://lab/sealed", {**store.options, "retry_config": {"max_retries": 3}})
+    really, sent = bucket._obstore.put, []
+
+    class Silent:
+        exceptions, get = bucket._obstore.exceptions, bucket._obstore.get
+
+        @staticmethod
+        def put(*given, **more):
+            sent.append(more["mode"])
+            if len(sent) == 3:
+                return really(*given, **more)
+            if len(sent) == 2:
+                really(*given, **more)
+            raise obstore.exceptions.GenericError("Error performing PUT http://there/x in 30s - HTTP error: error sending request\n\nDebug source:\nTimedOut")
+
+    monkeypatch.setattr(bucket, "_obstore", Silent)
+    assert bucket.put("one", b"text", False)["e_tag"] == tag(b"text") and sent == ["create"] * 3
+    sent[:] = [None] * 9
+    with pytest.raises(bywash.Error, match=r"s3://lab/sealed: no good answer from there \(TimedOut\)"):
+        bucket.put("two", b"text", False)
+    assert len(sent) == 13
