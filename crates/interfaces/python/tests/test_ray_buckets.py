@@ -1,6 +1,7 @@
 """What a bucket may hold and a store may answer, and real servers that are convenient for tests do not: placeholders, odd keys, refusals, conditions, silence."""
 
 import hashlib
+import os
 import threading
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -197,3 +198,32 @@ def test_a_put_without_an_answer_is_sent_again(store, monkeypatch):
     with pytest.raises(bywash.Error, match=r"s3://lab/sealed: no good answer from there \(TimedOut\)"):
         bucket.put("two", b"text", False)
     assert len(sent) == 13
+
+
+def test_two_first_runs_in_one_bucket_replace_nothing_of_each_other(s3, tmp_path, key_file, cluster, monkeypatch):
+    """The other put its results there after this one had looked: one in a request, one in parts."""
+    from bywash.ray import _run
+
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    (plain / "small").write_bytes(b"small")
+    (plain / "large").write_bytes(os.urandom(PART_BYTES + 1))
+    (plain / "free").write_bytes(b"free")
+    other = Bucket("s3://lab/two-runs", s3.options)
+
+    def prepare(*given):
+        done = really(*given)
+        for name in ("small.bywash", "large.bywash"):
+            other.put(name, b"the other's", True)
+        return done
+
+    really = _run.prepare
+    monkeypatch.setattr(_run, "prepare", prepare)
+    given = {"key_file": key_file, "manifest": tmp_path / "manifest", "target_options": s3.options, "workers": 1, "progress": False}
+    for _ in range(2):
+        report = bywash.ray.encrypt(plain, "s3://lab/two-runs", **given)
+        assert sorted(report.failed) == ["large", "small"] and report.objects + report.before == 1
+        assert "small: its result's name is taken at the target" in report.failed["small"]
+        assert bytes(obstore.get(other._store, "large.bywash").bytes()) == b"the other's"
+    monkeypatch.undo()
+    assert bywash.ray.encrypt(plain, "s3://lab/two-runs", overwrite=True, **given).check().objects == 2

@@ -107,7 +107,7 @@ def test_a_file_that_is_no_manifest_stays_as_it_is(seal, plain, tmp_path, key_fi
     assert seal().check().objects == 3
     text = (tmp_path / "manifest").read_text()
     (tmp_path / "manifest").write_text(text.replace('"sha256"', '"sha1"'))
-    with pytest.raises(bywash.BadArgument, match="manifest:2: it is no line of a manifest"):
+    with pytest.raises(bywash.BadArgument, match="manifest:3: it is no line of a manifest"):
         seal()
     report = seal(manifest=plain / "manifest", target=tmp_path / "other")
     assert report.objects == 3 and report.passed_over == {"manifest": "the manifest of this run"}
@@ -154,8 +154,8 @@ def test_a_worker_whose_machine_has_another_folder_is_found_out(seal, tmp_path, 
         def ready(self):
             return "cpu"
 
-        def batch(self, objects):
-            return super().batch(objects)
+        def batch(self, objects, ours):
+            return super().batch(objects, ours)
 
     monkeypatch.setattr(_run, "Worker", ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(Lost))
     with pytest.raises(bywash.Error, match=r"what a worker wrote as a/b/three\.bywash is not there.*mount the same folder on all machines"):

@@ -23,12 +23,13 @@ except ImportError as error:
     raise ImportError("bywash.ray needs Ray; pip install 'bywash[ray]'") from error
 
 from ..errors import BadArgument as _BadArgument
+from ._faults import Fault
 from ._report import Empty, Incomplete, Report
 from ._run import Limits as _Limits, run as _start
 from ._sweep import sweep
 from ._work import Job, KeySource
 
-__all__ = ["Empty", "Incomplete", "KeySource", "Report", "decrypt", "encrypt", "sweep"]
+__all__ = ["Empty", "Fault", "Incomplete", "KeySource", "Report", "decrypt", "encrypt", "sweep"]
 
 
 def encrypt(
@@ -58,7 +59,8 @@ def encrypt(
     processor. ``checksums`` has the manifest name each result's SHA-256 beside its size and version.
 
     An object that cannot be done is in :attr:`Report.failed`, and the others are done all the same; :meth:`Report.check` raises then. Where there is nothing to do
-    and nothing was done before, :class:`Empty` is raised, unless ``allow_empty``. A first run replaces nothing at the target, unless ``overwrite``.
+    and nothing was done before, :class:`Empty` is raised, unless ``allow_empty``. Nothing at the target is replaced that the manifest does not know, unless
+    ``overwrite``. A target that is full or read-only ends the run (``OSError``).
     """
     keys = KeySource(tuple(_texts(recipients)), (), _file("key_file", key_file), _file("passphrase_file", passphrase_file))
     job = Job("encrypt", _url(source), _url(target), keys, source_options or {}, target_options or {}, aead, chunk_size, checksums)
@@ -84,7 +86,8 @@ def decrypt(
 ) -> Report:
     """Decrypts every object of ``source`` that ends in ``.bywash`` into ``target``; the rest is as for :func:`encrypt`.
 
-    ``identities`` are files, read by each worker on its own machine. A result is there once all of it has proved authentic.
+    ``identities`` are files, read by each worker on its own machine. A result is there once all of it has proved authentic. Where none of the first objects,
+    taken from all over the source, can be opened with what was given, the run ends (:class:`bywash.NoKeyFits`).
     """
     given = [_path("identities", one) for one in _several("identities", identities)]
     found = tuple(one if one.startswith(_SECRET) else os.path.abspath(one) for one in given)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import Error
 from . import Report, decrypt, encrypt
+from ._faults import exit_code
 from ._objects import said, shown
 from ._progress import amount
 from ._report import counted
@@ -29,7 +30,7 @@ def main() -> int:
     parser.add_argument("--store", type=options, default={}, metavar="JSON", help='options of both stores, such as {"config": {"endpoint": "..."}}')
     parser.add_argument("--allow-empty", action="store_true", help="a source with nothing to do in it is no error")
     parser.add_argument("--force", action="store_true", help="a first run replaces what is at the target already")
-    parser.add_argument("-v", "--verbose", action="store_true", help="name what is passed over, and why")
+    parser.add_argument("-v", "--verbose", action="store_true", help="name what is passed over, and why, and all that failed")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     args = parser.parse_args()
     common: dict[str, Any] = {
@@ -52,15 +53,15 @@ def main() -> int:
     except OSError as error:
         place = f"{shown(str(error.filename))}: " if error.filename else ""
         print(f"bywash: {place}{said(error)}", file=sys.stderr)
-        return 1
+        return exit_code(error)
     except Error as error:
         print(f"bywash: {error}", file=sys.stderr)
-        return 1
+        return exit_code(error)
     except KeyboardInterrupt:
         print("bywash: interrupted; the same again goes on with what is left", file=sys.stderr)
         return 130
     tell(report, args.verbose)
-    return 1 if report.failed else 0
+    return report.exit_code
 
 
 def options(text: str) -> dict[str, Any]:
@@ -78,9 +79,10 @@ def tell(report: Report, verbose: bool) -> None:
     if verbose:
         for name, why in report.passed_over.items():
             print(f"bywash: {shown(name)}: passed over: {why}", file=sys.stderr)
-    for failure in report.failed.values():
+    for failure in report.lines(all_of_them=verbose):
         print(f"bywash: {failure}", file=sys.stderr)
     parts = [f"{report.objects} objects, {amount(report.bytes)} in {report.seconds:.1f} s", f"{report.before} were done before, {len(report.failed)} failed"]
+    parts += [f"workers that died: {report.workers_lost}"] if report.workers_lost else []
     parts += [f"{report.gone} that were done before are no longer at the source"] if report.gone else []
     parts += [counted(report.passed_over) + ("" if verbose else ", -v names them")] if report.passed_over else []
     print(f"bywash: {'; '.join(parts)}", file=sys.stderr)

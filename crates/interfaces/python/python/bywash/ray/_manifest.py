@@ -1,6 +1,7 @@
 """What is done: one line of JSON for each object, written by the driver alone, after the result is there.
 
-A line that a crash cut is ignored, and its object is done again: the same name, so that nothing is there twice.
+A line that a crash cut is ignored, and its object is done again: the same name, so that nothing is there twice. Before a batch goes to a worker its names are
+written down too: what is found under them later is this job's, unless a line says that it was taken, and under other names it is somebody else's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from ..errors import BadArgument
 from ._objects import Object, Written, said
 
-VERSION = 2
+VERSION = 3
 BEGIN = b'{"bywash_manifest": '
 """What a manifest begins with. What does not is somebody's file, and stays as it is."""
 
@@ -26,6 +27,8 @@ class Manifest:
     def __init__(self, path: str | os.PathLike[str], job: dict[str, Any]) -> None:
         self.path = Path(path)
         self.done: dict[str, tuple[Object, Written]] = {}
+        self.begun: set[str] = set()
+        """Objects that a worker had, whose results may be there."""
         self.proofs: dict[str, str] | None = None
         """Of the secrets that results are made with; none of a manifest that has not begun."""
         self._job = {"bywash_manifest": VERSION, **job}
@@ -77,8 +80,13 @@ class Manifest:
             self._file.truncate(len(whole) + len(newline))
 
     def _take(self, record: dict[str, Any]) -> None:
-        source = Object(record["name"], record["size"], record["version"])
-        self.done[source.name] = (source, Written(**record["result"]))
+        if "begun" in record:
+            self.begun.update(record["begun"])
+        elif "not_ours" in record:
+            self.begun.difference_update(record["not_ours"])
+        else:
+            source = Object(record["name"], record["size"], record["version"])
+            self.done[source.name] = (source, Written(**record["result"]))
 
     def _begun(self, head: dict[str, Any]) -> None:
         proofs = head.pop("proofs", {})
@@ -111,6 +119,22 @@ class Manifest:
         except OSError as error:
             why = f"{said(error)}; what is done cannot be written down here: mend that and run again, which goes on with what is left"
             raise OSError(error.errno, why, str(self.path)) from error
+
+    def is_ours(self, name: str) -> bool:
+        """Whether what is at the target as the result of an object is this job's, as far as it is anybody's."""
+        return name in self.done or name in self.begun
+
+    def intend(self, names: list[str]) -> None:
+        """A worker gets these, of which none is ours yet: from here on they are."""
+        if names:
+            self._append([{"begun": names}])
+            self.begun.update(names)
+
+    def withdraw(self, names: list[str]) -> None:
+        """Of these there is nothing of ours, whoever's else there is."""
+        if names:
+            self._append([{"not_ours": names}])
+            self.begun.difference_update(names)
 
     def add(self, done: list[tuple[Object, Written]]) -> None:
         """Returns when it survives a power cut."""

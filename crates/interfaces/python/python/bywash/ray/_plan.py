@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..errors import BadArgument, Error
 from ._bucket import Bucket
+from ._faults import Fault
 from ._manifest import Manifest
 from ._objects import Object, PassedOver, Unread, shown
 from ._report import Empty, Report, counted
@@ -23,7 +24,7 @@ def find_meant(job: Job, report: Report, manifest: Path) -> dict[str, Object]:
     meant = {}
     for found in source.list(target if isinstance(target, Folder) else None):
         if isinstance(found, Unread):
-            report.failed[found.name] = f"{shown(found.name)}: it could not be looked at: {found.why}"
+            report.fail(found.name, f"{shown(found.name)}: it could not be looked at: {found.why}", Fault.PERMISSION)
         elif isinstance(found, PassedOver):
             report.passed_over[found.name] = found.why
         elif found.name == own:
@@ -79,6 +80,7 @@ def prepare(job: Job, manifest: Manifest, report: Report, allow_empty: bool, ove
     if manifest.done and not overwrite and not any(job.result_name(name) in there for name in manifest.done):
         why = f"none of the {len(manifest.done):,} results that {manifest.path} knows of is there; is it the right one, and mounted?"
         raise Error(f"{job.target}: {why} --force (overwrite) makes all of them again")
+    left = find_left(meant, there, manifest, report)
     if manifest.proofs is None:
         strangers = sorted(meant.keys() & there.keys())
         if strangers and not overwrite:
@@ -88,4 +90,5 @@ def prepare(job: Job, manifest: Manifest, report: Report, allow_empty: bool, ove
     elif job.operation == "encrypt":
         job.keys.check(manifest.proofs)
     make_target(job)
-    return replace(job, proofs=manifest.proofs), find_left(meant, there, manifest, report)
+    assert manifest.proofs is not None, "it has begun"
+    return replace(job, proofs=manifest.proofs), left

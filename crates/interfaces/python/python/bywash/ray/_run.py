@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -11,8 +12,9 @@ from typing import Any
 import ray
 from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, RayError, WorkerCrashedError
 
-from ..errors import BadArgument, Error
+from ..errors import BadArgument, Error, NoKeyFits
 from ._bucket import Bucket
+from ._faults import Fault
 from ._manifest import Manifest
 from ._objects import Object, Written, shown
 from ._plan import prepare
@@ -26,9 +28,14 @@ BATCH_BYTES = 64 << 20
 """What a worker is handed at a time: enough that a call's millisecond does not count, little enough to be done again."""
 IN_FLIGHT = 2
 """Batches at a worker: it never waits for the driver, and what a batch holds is names alone."""
+SAMPLE = 32
+"""Objects from all over the source that are decrypted first: if nothing opens any of them, nothing is taken to open the others."""
+SAMPLE_BATCH = 4
+"""Of them, so that few are tried in vain: each passphrase costs a second."""
 TRIES = 3
 """Of a batch whose worker dies; then each of its objects, as often."""
-
+NOTHING_THERE = (Fault.TAKEN, Fault.KEY, Fault.DAMAGE)
+"""What fails so has written nothing."""
 
 LOST = (RayActorError, WorkerCrashedError, NodeDiedError, OutOfMemoryError)
 """What Ray says when a worker is gone, or cannot be reached."""
@@ -52,17 +59,18 @@ class Worker:
     def ready(self) -> str:
         return self._work.engine or "cpu"
 
-    def batch(self, objects: list[Object]) -> list[Outcome]:
-        return self._work.batch(objects)
+    def batch(self, objects: list[Object], ours: frozenset[str]) -> list[Outcome]:
+        return self._work.batch(objects, ours)
 
 
 class Driver:
     """Hands objects to workers, and writes down what is done."""
 
-    def __init__(self, job: Job, manifest: Manifest, report: Report, left: list[Object], workers: int, gpu_workers: int, shown: bool) -> None:
-        self.job, self.manifest, self.report = job, manifest, report
-        self.waiting = deque(_Batch(objects) for objects in batches(left))
+    def __init__(self, job: Job, manifest: Manifest, report: Report, left: list[Object], limits: Limits, shown: bool) -> None:
+        self.job, self.manifest, self.report, self.overwrite = job, manifest, report, limits.overwrite
+        self.waiting = deque(_Batch(objects) for objects in in_order(job, left))
         self.progress = Progress(len(left), sum(source.size for source in left), shown)
+        workers, gpu_workers = limits.of_cluster()
         self.engines: dict[Any, str] = {}
         """Of the workers that are ready."""
         self.workers: list[Any] = []
@@ -71,6 +79,8 @@ class Driver:
         self.flying: dict[Any, tuple[Any, _Batch | None]] = {}
         """By what is waited for: the worker, and its batch; none while it is made."""
         self.stillborn = 0
+        self.tried = self.unopened = 0
+        """Objects, and those of them that nothing opened."""
         self.target = open_store(job.target, job.target_options)
         self.seen: set[Any] = set()
         """Workers whose results were found where they belong."""
@@ -115,7 +125,11 @@ class Driver:
             if len(there) >= IN_FLIGHT or there and (self.waiting[0].is_suspect or any(batch.is_suspect for batch in there)):
                 return
             batch = self.waiting.popleft()
-            self.flying[worker.batch.remote(batch.objects)] = (worker, batch)
+            names = [source.name for source in batch.objects]
+            # Before this batch: one that a worker died with may have left results, which are ours.
+            ours = frozenset(name for name in names if self.overwrite or self.manifest.is_ours(name))
+            self.manifest.intend([name for name in names if name not in ours])
+            self.flying[worker.batch.remote(batch.objects, ours)] = (worker, batch)
 
     def done(self, worker: Any, outcomes: list[Outcome]) -> None:
         there = [(outcome.source, outcome.written) for outcome in outcomes if outcome.written]
@@ -125,12 +139,28 @@ class Driver:
         self.manifest.add(there)
         for outcome in outcomes:
             if outcome.error:
-                self.report.failed[outcome.source.name] = outcome.error
+                self.report.fail(outcome.source.name, outcome.error, outcome.fault)
+        self.manifest.withdraw([outcome.source.name for outcome in outcomes if outcome.fault in NOTHING_THERE])
         size = sum(source.size for source, _ in there)
         self.report.objects += len(there)
         self.report.bytes += size
         self.report.engines[self.engines[worker]] += len(there)
         self.progress.add(len(there), size)
+        self.stop_if_all_would_fail(outcomes)
+
+    def stop_if_all_would_fail(self, outcomes: list[Outcome]) -> None:
+        """For want of room, or of a key."""
+        for outcome in outcomes:
+            if outcome.fault is Fault.TARGET:
+                number = outcome.errno or 0
+                raise OSError(number, f"{os.strerror(number)}; free some or mend it and run again, which goes on with what is left", self.job.target)
+        self.tried += len(outcomes)
+        self.unopened += sum(outcome.fault is Fault.KEY for outcome in outcomes)
+        are_all = self.unopened == self.tried >= SAMPLE and not self.report.before
+        if are_all and self.waiting:
+            why = f"none of {self.tried} objects, taken from all over it, could be opened, and the others were not tried"
+            way_out = "give their keys, or name the folder or prefix of those that you have keys for"
+            raise NoKeyFits(f"{shown(self.job.source)}: {why}; {way_out} ({outcomes[0].error})")
 
     def check_seen(self, there: list[tuple[Object, Written]]) -> None:
         """A folder may be another one on a worker's machine, and what is there nobody's backup."""
@@ -174,7 +204,19 @@ class Driver:
             self.waiting.extendleft(_Batch([source], is_suspect=True) for source in reversed(batch.objects))
         else:
             name = batch.objects[0].name
-            self.report.failed[name] = f"{shown(name)}: its worker died {TRIES} times; is there too little memory? {str(error).splitlines()[0]}"
+            self.report.fail(name, f"{shown(name)}: its worker died {TRIES} times; is there too little memory? {str(error).splitlines()[0]}")
+
+
+def in_order(job: Job, left: list[Object]) -> Iterator[list[Object]]:
+    """Batches; when decrypting, first small ones from all over, for keys that open nothing are to be found out soon, and those that open something too."""
+    if job.operation == "encrypt" or len(left) <= SAMPLE:
+        yield from batches(left)
+        return
+    first = {number * len(left) // SAMPLE for number in range(SAMPLE)}
+    sample = [left[number] for number in sorted(first)]
+    for start in range(0, SAMPLE, SAMPLE_BATCH):
+        yield from batches(sample[start : start + SAMPLE_BATCH])
+    yield from batches([source for number, source in enumerate(left) if number not in first])
 
 
 def batches(objects: list[Object]) -> Iterator[list[Object]]:
@@ -218,6 +260,16 @@ class Limits:
         return cpus, gpus
 
 
+def work_on(job: Job, manifest: Manifest, report: Report, left: list[Object], limits: Limits, progress: bool) -> None:
+    if not ray.is_initialized():
+        ray.init()
+    driver = Driver(job, manifest, report, left, limits, progress)
+    try:
+        driver.run()
+    except RayError as error:
+        raise Error(f"Ray: {error}") from error
+
+
 def run(job: Job, manifest_path: Any, limits: Limits, progress: bool) -> Report:
     began = time.monotonic()
     report = Report()
@@ -230,13 +282,7 @@ def run(job: Job, manifest_path: Any, limits: Limits, progress: bool) -> Report:
     try:
         job, left = prepare(job, manifest, report, limits.allow_empty, limits.overwrite)
         if left:
-            if not ray.is_initialized():
-                ray.init()
-            driver = Driver(job, manifest, report, left, *limits.of_cluster(), progress)
-            try:
-                driver.run()
-            except RayError as error:
-                raise Error(f"Ray: {error}") from error
+            work_on(job, manifest, report, left, limits, progress)
     finally:
         manifest.close()
     report.seconds = time.monotonic() - began

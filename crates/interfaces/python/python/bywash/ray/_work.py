@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from .. import Keys, decrypt, encrypt, engines
 from .._native import decrypt as decrypt_to
 from .._native import encrypt as encrypt_to
 from ..errors import BadArgument, Error, Unsupported, WrongKey
+from ._faults import NO_ROOM, Fault, Taken, fault_of
 from ._objects import Changed, Object, Written, said, shown
 from ._store import Folder, open_store
 
@@ -82,6 +83,8 @@ class Job:
                 encrypt(b"", keys=keys, aead=self.aead, chunk_size=self.chunk_size)
             except Unsupported:
                 pass  # Workers may have a processor for it, and say so if not.
+        elif not (self.keys.identities or self.keys.secrets()):
+            raise BadArgument("nothing could be opened: give identities (-i), a key file (-k) or a passphrase file (--passphrase-file)")
 
     def made_how(self) -> dict[str, Any]:
         """What results of one manifest have in common."""
@@ -106,6 +109,9 @@ class Outcome:
     source: Object
     written: Written | None
     error: str | None = None
+    fault: Fault = Fault.OBJECT
+    errno: int | None = None
+    """The system's, if it was the system that refused."""
 
 
 class Work:
@@ -123,44 +129,54 @@ class Work:
             job.keys.check(job.proofs)
         self.engine = engine if engine and _has(engine) else None
 
-    def batch(self, objects: list[Object]) -> list[Outcome]:
-        return [self._one(source) for source in objects]
+    def batch(self, objects: list[Object], ours: Set[str] = frozenset()) -> list[Outcome]:
+        """The results of objects that are named in `ours` replace what is there; the others' do not."""
+        return [self._one(source, source.name in ours) for source in objects]
 
-    def _one(self, source: Object) -> Outcome:
+    def _one(self, source: Object, may_replace: bool) -> Outcome:
         name = self.job.result_name(source.name)
         assert name is not None
         try:
-            return Outcome(source, self._do(source, name))
-        except OSError as error:
-            why = _why_not(error, source.name, name)
-        except (Error, ValueError) as error:
-            why = str(error)
-        except Exception as error:  # noqa: BLE001: obstore's have a base that can be named only where it is installed
-            why = f"{type(error).__name__}: {error}"
-        return Outcome(source, None, shown(f"{source.name}: {why}"))
+            return Outcome(source, self._do(source, name, may_replace))
+        except Exception as error:  # Whatever it is, it is this object's, and stops no other.
+            fault = fault_of(error, self.target.root if isinstance(self.target, Folder) else None)
+            number = error.errno if isinstance(error, OSError) else None
+            return Outcome(source, None, shown(f"{source.name}: {self._why(error, source.name, name)}"), fault, number)
 
-    def _do(self, source: Object, name: str) -> Written:
+    def _why(self, error: Exception, name: str, result: str) -> str:
+        """Without the object's name, which is said before it."""
+        if isinstance(error, OSError):
+            return _why_not(error, name, result, self.job.target)
+        if not isinstance(error, (Error, ValueError)):
+            return f"{type(error).__name__}: {error}"
+        path = str(self.source.root / name) if isinstance(self.source, Folder) else ""
+        return str(error).removeprefix(f"{path}: ").removeprefix(f"{shown(path)}: ")
+
+    def _do(self, source: Object, name: str, may_replace: bool) -> Written:
         if not isinstance(self.source, Folder):
             with self.source.read(source) as stream:
-                return self._put(source, stream, name, {})
+                return self._put(source, stream, name, may_replace, {})
         self.source.check(source)
-        return self._put(source, self.source.path(source.name), name, {"source_below": self.source.root})
+        return self._put(source, self.source.path(source.name), name, may_replace, {"source_below": self.source.root})
 
-    def _put(self, source: Object, given: Any, name: str, options: dict[str, Any]) -> Written:
+    def _put(self, source: Object, given: Any, name: str, may_replace: bool, options: dict[str, Any]) -> Written:
         if not isinstance(self.target, Folder):
-            return self.target.write(name, lambda upload: self._transform(source, given, upload, options), self.job.checksums, True)
+            return self.target.write(name, lambda upload: self._transform(source, given, upload, True, options), self.job.checksums, may_replace)
         path = self.target.prepare(name, self.source.mode if isinstance(self.source, Folder) else lambda _: 0o700)
-        self._transform(source, given, path, {"target_below": self.target.root, **options})
+        try:
+            self._transform(source, given, path, may_replace, {"target_below": self.target.root, **options})
+        except FileExistsError as error:
+            raise Taken() from error
         return self.target.written(name, self.job.checksums)
 
-    def _transform(self, source: Object, given: Any, target: Any, options: dict[str, Any]) -> None:
+    def _transform(self, source: Object, given: Any, target: Any, overwrite: bool, options: dict[str, Any]) -> None:
         """Returns if what was read is what was listed: an upload ends only then."""
         if self.job.operation == "encrypt":
-            size = encrypt_to(given, target, self.keys, self.job.aead, self.job.chunk_size, 1, True, False, self.engine, **options)
+            size = encrypt_to(given, target, self.keys, self.job.aead, self.job.chunk_size, 1, overwrite, False, self.engine, **options)
             if size != source.size:
                 raise Changed(f"{size} bytes were read where {source.size} were listed; run again")
         else:
-            decrypt_to(given, target, self.keys, 1, True, False, self.engine, **options)
+            decrypt_to(given, target, self.keys, 1, overwrite, False, self.engine, **options)
         if isinstance(self.source, Folder):
             self.source.check(source)
 
@@ -169,8 +185,10 @@ def _has(engine: str) -> bool:
     return any(present["name"] == engine for present in engines()["present"])
 
 
-def _why_not(error: OSError, name: str, result: str) -> str:
-    """What the system refused."""
+def _why_not(error: OSError, name: str, result: str, target: str) -> str:
+    """What the system refused. What there is no room for is the target's, whichever name came with it."""
+    if error.errno in NO_ROOM:
+        return f"{said(error)} ({target})"
     if error.errno == errno.ENAMETOOLONG:
         longest = max(len(part.encode(errors="surrogateescape")) for part in result.split("/"))
         return f"{said(error)}: its result's would have {longest} bytes, and a name in a folder has {NAME_BYTES} at most; rename it"
