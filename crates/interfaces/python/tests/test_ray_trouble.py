@@ -209,3 +209,37 @@ def test_a_manifest_that_was_taken_away_meanwhile_is_not_written_to(tmp_path, mo
     with pytest.raises(bywash.BadArgument, match="another run writes to it"):
         manifest._lock()
     manifest.close()
+
+
+def test_no_result_replaces_what_keys_are_read_from(seal, tmp_path, key_file):
+    """Nor the manifest; by whatever name they are given."""
+    sealed, target = tmp_path / "in", tmp_path / "t3"
+    sealed.mkdir()
+    target.mkdir()
+    bywash.encrypt(b"a result", sealed / "id.bywash", key_file=key_file)
+    os.rename(key_file, target / "id")
+    secret = (target / "id").read_bytes()
+    (tmp_path / "link").symlink_to(target / "id")
+    os.link(target / "id", tmp_path / "hard link")
+    for given in (target / "id", tmp_path / "link", tmp_path / "hard link"):
+        with pytest.raises(bywash.BadArgument, match="t3/id: it is .*, which this run reads, and is not replaced by a result; name another target"):
+            bywash.ray.decrypt(sealed, target, key_file=given, manifest=tmp_path / "m", overwrite=True, progress=False)
+    assert (target / "id").read_bytes() == secret and not (tmp_path / "m").exists()
+    os.rename(target / "id", key_file)
+    (target / "id").symlink_to(key_file)
+    report = bywash.ray.decrypt(sealed, target, key_file=target / "id", manifest=tmp_path / "m", overwrite=True, workers=1, progress=False)
+    assert "which this run reads" in report.failed["id.bywash"] and (target / "id").is_symlink()
+    (target / "id").unlink()
+    with pytest.raises(bywash.BadArgument, match="which this run reads"):
+        bywash.ray.decrypt(sealed, target, key_file=key_file, manifest=target / "id", overwrite=True, progress=False)
+
+
+def test_a_worker_keeps_the_files_of_its_own_machine(tmp_path, key_file, plain):
+    recipient = bywash.generate_identity(tmp_path / "identity")
+    (tmp_path / "sealed").mkdir()
+    (tmp_path / "sealed/one.bywash").write_text(recipient)
+    keys = KeySource((recipient,), (), key_file, None, (str(tmp_path / "sealed/one.bywash"),))
+    work = Work(Job("encrypt", str(plain), str(tmp_path / "sealed"), keys, proofs=keys.proofs()), None)
+    outcomes = {outcome.source.name: outcome for outcome in work.batch(list(work.source.list()), frozenset({"one", "a/two", "a/b/three"}))}
+    assert "which this run reads" in outcomes["one"].error and outcomes["a/two"].written
+    assert (tmp_path / "sealed/one.bywash").read_text() == recipient

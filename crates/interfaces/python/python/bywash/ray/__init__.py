@@ -27,7 +27,7 @@ from ._faults import Fault
 from ._report import Empty, Incomplete, Report
 from ._run import Limits as _Limits, run as _start
 from ._sweep import sweep
-from ._work import Job, KeySource
+from ._work import VAULT as _VAULT, Job, KeySource
 
 __all__ = ["Empty", "Fault", "Incomplete", "KeySource", "Report", "decrypt", "encrypt", "sweep"]
 
@@ -60,9 +60,10 @@ def encrypt(
 
     An object that cannot be done is in :attr:`Report.failed`, and the others are done all the same; :meth:`Report.check` raises then. Where there is nothing to do
     and nothing was done before, :class:`Empty` is raised, unless ``allow_empty``. Nothing at the target is replaced that the manifest does not know, unless
-    ``overwrite``. A target that is full or read-only ends the run (``OSError``).
+    ``overwrite``, and no file that keys are read from, nor the manifest, in any case. A target that is full or read-only ends the run (``OSError``).
     """
-    keys = KeySource(tuple(_texts(recipients)), (), _file("key_file", key_file), _file("passphrase_file", passphrase_file))
+    texts, files = _texts(recipients)
+    keys = KeySource(tuple(texts), (), _file("key_file", key_file), _file("passphrase_file", passphrase_file), tuple(files))
     job = Job("encrypt", _url(source), _url(target), keys, source_options or {}, target_options or {}, aead, chunk_size, checksums)
     return _start(job, _path("manifest", manifest), _Limits(workers, gpu_workers, allow_empty, overwrite), progress)
 
@@ -96,7 +97,7 @@ def decrypt(
     return _start(job, _path("manifest", manifest), _Limits(workers, gpu_workers, allow_empty, overwrite), progress)
 
 
-_SECRET = ("BYWASH-IDENTITY-", "bywash:")
+_SECRET = ("BYWASH-IDENTITY-", _VAULT)
 """What is an identity itself, or in a vault, and no file."""
 
 
@@ -131,15 +132,16 @@ def _several(name: str, given: Sequence[Any]) -> Sequence[Any]:
     return given
 
 
-def _texts(recipients: Sequence[str]) -> list[str]:
-    """Recipients, those in files among them: they are public, so workers need no such file."""
-    texts = []
+def _texts(recipients: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Recipients, those in files among them, and these files: recipients are public, so workers need none."""
+    texts, files = [], []
     for given in (_path("recipients", one) for one in _several("recipients", recipients)):
         if _is_recipient(given):
             texts.append(given)
             continue
         if given.startswith(_SECRET):
             raise _BadArgument("one of the recipients is an identity, which is secret; give its public half")
+        files.append(os.path.abspath(given))
         with open(given, encoding="utf-8") as file:
             lines = [(number, line.strip()) for number, line in enumerate(file, 1) if line.strip() and not line.startswith("#")]
         # What a line is instead is not said: it may be a secret.
@@ -147,7 +149,7 @@ def _texts(recipients: Sequence[str]) -> list[str]:
         if wrong or not lines:
             raise _BadArgument(f"{given}:{wrong}: it is no recipient" if wrong else f"{given}: there is no recipient in it")
         texts += [line for _, line in lines]
-    return texts
+    return texts, files
 
 
 def _is_recipient(text: str) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..errors import BadArgument, Error
 from ._bucket import Bucket
 from ._faults import Fault
+from ._kept import Kept
 from ._manifest import Manifest
 from ._objects import Object, PassedOver, Unread, shown
 from ._report import Empty, Report, counted
@@ -63,6 +64,16 @@ def find_there(job: Job) -> dict[str, Object]:
     return {found.name: found for found in target.list() if isinstance(found, Object)}
 
 
+def check_kept(job: Job, there: Mapping[str, Object], left: list[Object]) -> None:
+    """What keys are read from, and the manifest, are no results, nor replaced by any. Workers look again, for links and on their machines."""
+    target = open_store(job.target, job.target_options)
+    if isinstance(target, Folder):
+        kept = Kept([*job.keys.files(), *job.kept])
+        for name in map(job.result_name, (source.name for source in left)):
+            if name and name in there:
+                kept.check(target.path(name))
+
+
 def make_target(job: Job) -> None:
     source, target = open_store(job.source, job.source_options), open_store(job.target, job.target_options)
     if isinstance(target, Folder):
@@ -81,6 +92,8 @@ def prepare(job: Job, manifest: Manifest, report: Report, allow_empty: bool, ove
         why = f"none of the {len(manifest.done):,} results that {manifest.path} knows of is there; is it the right one, and mounted?"
         raise Error(f"{job.target}: {why} --force (overwrite) makes all of them again")
     left = find_left(meant, there, manifest, report)
+    job = replace(job, kept=(str(manifest.path.absolute()),))
+    check_kept(job, there, left)
     if manifest.proofs is None:
         strangers = sorted(meant.keys() & there.keys())
         if strangers and not overwrite:

@@ -13,10 +13,13 @@ from .._native import decrypt as decrypt_to
 from .._native import encrypt as encrypt_to
 from ..errors import BadArgument, Error, Unsupported, WrongKey
 from ._faults import NO_ROOM, Fault, Taken, fault_of
+from ._kept import Kept
 from ._objects import Changed, Object, Written, said, shown
 from ._store import Folder, open_store
 
 SUFFIX = ".bywash"
+VAULT = "bywash:"
+"""What an identity begins with that is in a broker's vault, and no file."""
 NAME_BYTES = 255
 """Of one name in a folder, on the file systems of Linux."""
 
@@ -32,6 +35,8 @@ class KeySource:
     identities: tuple[str, ...] = ()
     key_file: str | None = None
     passphrase_file: str | None = None
+    recipient_files: tuple[str, ...] = ()
+    """Where recipients are from. They are read no more, and not replaced either."""
 
     def __post_init__(self) -> None:
         if any(identity.startswith("BYWASH-IDENTITY-") for identity in self.identities):
@@ -45,6 +50,11 @@ class KeySource:
         """Files by what they hold."""
         given = {"key_file": self.key_file, "passphrase_file": self.passphrase_file}
         return {kind: path for kind, path in given.items() if path is not None}
+
+    def files(self) -> list[str]:
+        """All of them, which no result replaces."""
+        identities = [identity for identity in self.identities if not identity.startswith(VAULT)]
+        return [*self.secrets().values(), *identities, *self.recipient_files]
 
     def proofs(self) -> dict[str, str]:
         """Of each secret that results are made with, a container of nothing: who opens it has the same. It tells no more than any result does."""
@@ -74,6 +84,8 @@ class Job:
     checksums: bool = True
     proofs: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Of the secrets that results are made with; none when decrypting."""
+    kept: tuple[str, ...] = ()
+    """Files that no result replaces, beside those that keys are read from."""
 
     def check_arguments(self) -> None:
         """What is wrong for all objects is said once, before any is looked at."""
@@ -127,6 +139,7 @@ class Work:
         self.keys = job.keys.load()
         if job.operation == "encrypt":
             job.keys.check(job.proofs)
+        self.kept = Kept([*job.keys.files(), *job.kept])
         self.engine = engine if engine and _has(engine) else None
 
     def batch(self, objects: list[Object], ours: Set[str] = frozenset()) -> list[Outcome]:
@@ -163,6 +176,7 @@ class Work:
         if not isinstance(self.target, Folder):
             return self.target.write(name, lambda upload: self._transform(source, given, upload, True, options), self.job.checksums, may_replace)
         path = self.target.prepare(name, self.source.mode if isinstance(self.source, Folder) else lambda _: 0o700)
+        self.kept.check(path)
         try:
             self._transform(source, given, path, may_replace, {"target_below": self.target.root, **options})
         except FileExistsError as error:
