@@ -3,6 +3,7 @@
 import hashlib
 import os
 import threading
+import time
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from xml.sax.saxutils import escape
@@ -14,9 +15,11 @@ obstore = pytest.importorskip("obstore", reason="no obstore: pip install 'bywash
 
 import bywash
 import bywash.ray
+from bywash.ray import _watch
 from bywash.ray._bucket import PART_BYTES, Bucket
 from bywash.ray._faults import Taken
 from bywash.ray._objects import Object, PassedOver
+from bywash.ray._watch import watched
 
 
 class _Answers(BaseHTTPRequestHandler):
@@ -198,6 +201,33 @@ def test_a_put_without_an_answer_is_sent_again(store, monkeypatch):
     with pytest.raises(bywash.Error, match=r"s3://lab/sealed: no good answer from there \(TimedOut\)"):
         bucket.put("two", b"text", False)
     assert len(sent) == 13
+
+
+def test_a_store_that_does_not_answer_is_told_of_and_when_it_does_again(store, monkeypatch):
+    monkeypatch.setattr(_watch, "EVERY_S", 0.05)
+    told = []
+    bucket = Bucket("s3://lab/raw", store.options)
+
+    def wait_for(count):
+        deadline = time.monotonic() + 20
+        while len(told) < count and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    with watched([bucket], told.append):
+        time.sleep(0.3)
+        assert told == []
+        store.refusal = (403, "AccessDenied")
+        time.sleep(0.3)
+        assert told == [], "a refusal is an answer"
+        store.refusal = (503, "SlowDown")
+        wait_for(1)
+        time.sleep(0.3)
+        store.refusal = None
+        wait_for(2)
+    first, second = told
+    assert first.startswith("s3://lab/raw: no good answer from 127.0.0.1") and "503" in first and "is retried, for 3 minutes" in first
+    assert second == "s3://lab/raw: it answers again"
+    assert not [thread for thread in threading.enumerate() if thread.name == "bywash-watch"]
 
 
 def test_two_first_runs_in_one_bucket_replace_nothing_of_each_other(s3, tmp_path, key_file, cluster, monkeypatch):

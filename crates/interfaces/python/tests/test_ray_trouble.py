@@ -9,10 +9,11 @@ ray = pytest.importorskip("ray", reason="no Ray: pip install 'bywash[ray]'")
 
 import bywash
 import bywash.ray
-from bywash.ray import _faults, _run
+from bywash.ray import _faults, _run, _waiting
 from bywash.ray.__main__ import tell
 from bywash.ray._manifest import Manifest
 from bywash.ray._report import Report
+from bywash.ray._waiting import Waiting
 from bywash.ray._work import Job, KeySource, Work
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -209,6 +210,47 @@ def test_a_manifest_that_was_taken_away_meanwhile_is_not_written_to(tmp_path, mo
     with pytest.raises(bywash.BadArgument, match="another run writes to it"):
         manifest._lock()
     manifest.close()
+
+
+def test_waiting_for_a_worker_is_told_of(seal, monkeypatch, capsys):
+    """All processors are another program's for a while."""
+
+    @ray.remote(num_cpus=2)
+    class Other:
+        def here(self):
+            return True
+
+    other = Other.remote()
+    ray.get(other.here.remote())
+    really = Waiting.look
+
+    def look(self):
+        really(self)
+        ray.kill(other)
+
+    monkeypatch.setattr(Waiting, "look", look)
+    monkeypatch.setattr(_waiting, "FIRST_S", 0.5)
+    assert seal(progress=True, gpu_workers=0).check().objects == 3
+    told = capsys.readouterr().err
+    assert "there is no worker yet: 1 asked for, each with 1 CPU; Ray's cluster has 2 CPU (0 free); waiting until there is room" in told
+
+
+def test_a_cluster_that_can_never_have_a_worker_is_an_error(monkeypatch):
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"memory": 1.0})
+    monkeypatch.setattr(ray, "available_resources", dict)
+    told = []
+    waiting = Waiting(3, False, told.append)
+    waiting.look()
+    assert "3 asked for, each with 1 CPU; Ray's cluster has 0 CPU (0 free), on which none can start; waiting 295 s more in case it grows" in told[0]
+    waiting.started()
+    waiting.look()
+    assert told[0] == told[1], "it begins anew where a worker was there in between"
+    monkeypatch.setattr(_waiting, "NEVER_S", 0)
+    with pytest.raises(bywash.Error, match="on which none can start; start Ray with a CPU, or name another cluster in RAY_ADDRESS"):
+        waiting.look()
+    with pytest.raises(bywash.Error, match="with a GPU"):
+        monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 4.0})
+        Waiting(1, True, told.append).look()
 
 
 def test_no_result_replaces_what_keys_are_read_from(seal, tmp_path, key_file):

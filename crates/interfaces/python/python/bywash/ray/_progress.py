@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 
 def amount(bytes: float) -> str:
@@ -12,6 +13,17 @@ def amount(bytes: float) -> str:
             return f"{bytes:.0f} {unit}" if unit == "B" else f"{bytes:.1f} {unit}"
         bytes /= 1024
     return f"{bytes:.1f} TiB"
+
+
+def teller(shown: bool) -> Callable[[str], None]:
+    """Says something that is worth a line, if anything is to be said."""
+
+    def say(text: str) -> None:
+        if shown:
+            start = "\r" if sys.stderr.isatty() else ""
+            print(f"{start}{f'bywash: {text}':<100}".rstrip(), file=sys.stderr, flush=True)
+
+    return say
 
 
 class Progress:

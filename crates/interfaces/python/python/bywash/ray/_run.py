@@ -18,9 +18,11 @@ from ._faults import Fault
 from ._manifest import Manifest
 from ._objects import Object, Written, shown
 from ._plan import prepare
-from ._progress import Progress
+from ._progress import Progress, teller
 from ._report import Report
 from ._store import Folder, open_store
+from ._waiting import Waiting
+from ._watch import watched
 from ._work import Job, Outcome, Work
 
 BATCH_OBJECTS = 32
@@ -86,6 +88,7 @@ class Driver:
         """Workers whose results were found where they belong."""
         kinds = [True] * min(gpu_workers, len(self.waiting)) + [False] * min(workers, len(self.waiting))
         self.wanted = len(kinds)
+        self.starting = Waiting(len(kinds), all(kinds), teller(shown))
         for gpu in kinds:
             self.hire(gpu)
 
@@ -107,7 +110,10 @@ class Driver:
         self.progress.end()
 
     def step(self) -> None:
-        (ref, *_), _ = ray.wait(list(self.flying), num_returns=1)
+        ready, _ = ray.wait(list(self.flying), num_returns=1, timeout=None if self.engines else self.starting.seconds)
+        if not ready:
+            return self.starting.look()
+        (ref,) = ready
         worker, batch = self.flying.pop(ref)
         try:
             got = ray.get(ref)
@@ -115,6 +121,7 @@ class Driver:
             return self.lost(worker, batch, error)
         if batch is None:
             self.engines[worker], self.stillborn = got, 0
+            self.starting.started()
         else:
             self.done(worker, got)
         return self.feed(worker)
@@ -280,9 +287,10 @@ def run(job: Job, manifest_path: Any, limits: Limits, progress: bool) -> Report:
         source.check_there()
     manifest = Manifest(manifest_path, job.made_how())
     try:
-        job, left = prepare(job, manifest, report, limits.allow_empty, limits.overwrite)
-        if left:
-            work_on(job, manifest, report, left, limits, progress)
+        with watched([source, open_store(job.target, job.target_options)], teller(progress)):
+            job, left = prepare(job, manifest, report, limits.allow_empty, limits.overwrite)
+            if left:
+                work_on(job, manifest, report, left, limits, progress)
     finally:
         manifest.close()
     report.seconds = time.monotonic() - began
