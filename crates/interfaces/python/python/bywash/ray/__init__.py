@@ -6,7 +6,7 @@
 Resident workers, one for each processor and one for each GPU that Ray knows, take objects from a folder that all of them see or from a store (S3-compatible,
 Google's, Azure's), and put the results, under the same names and ``.bywash``, into another. A result is there whole, or not seen at all. What is done is in
 the manifest, a file of the driver's; when worker, driver or machine die, the same call goes on with what is left. Only names wait in queues, and a worker
-has some 64 MiB of an object under way, however large that is.
+has at most some 100 MiB of an object under way, however large that is.
 
 Needs ``pip install 'bywash[ray]'``. On the command line: ``python -m bywash.ray --help``.
 """

@@ -18,7 +18,7 @@ from ._obstore import in_a_line, is_no_answer
 PART_BYTES = 8 << 20
 """Of an upload, and what is asked for at a time of a download. Smaller objects go in one request."""
 PARTS_AHEAD = 4
-"""Parts of one upload on their way. With the copies that obstore and a worker's other buffers have, an object costs some 100 MiB (94 to 99 were measured)."""
+"""Parts of one upload on their way. With all buffers, an object that goes into a bucket costs a worker at most some 100 MiB (39 to 99 were measured)."""
 LOOKS_AT_ONCE = 16
 """At empty objects, each a request of its own."""
 RETRIES = 10
