@@ -17,8 +17,10 @@ use core::ops::Range;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+mod recovery;
 mod stream;
 mod text;
+pub use recovery::{is_changed_by_journal, recover};
 use text::Text;
 
 /// Bytes of text gathered before a batch is written, where nothing else is asked for.
@@ -72,38 +74,6 @@ impl State {
             poison: None,
         }
     }
-}
-
-/// After a crash: what the journal holds goes into the file as it is, what was appended without a record goes out of it, and the journal is removed.
-/// Done as often as it is interrupted. Whether there was a record to go by, which there is only of a file that was once complete on the disk.
-///
-/// # Errors
-/// `ResourceBusy` if somebody has the file open (see [`Disk::lock`], as for all that opens containers). The operating system's; [`Error::DamagedHeader`] for a journal that contradicts itself.
-pub fn recover(header: &Header, keys: &FileKeys, disk: &dyn Disk, journals: &dyn Journals) -> Result<bool> {
-    disk.lock(Access::Write)?;
-    let Some(journal) = journal::of(header, journals, Access::Write)? else { return Ok(false) };
-    let geometry = header.geometry();
-    let recovered = journal::read(&*journal, keys, &geometry)?;
-    if let Some(recovered) = &recovered {
-        // What was read may be in memory alone, if its writer died and the machine did not: it must outlive the chunks that are overwritten now.
-        journal.sync()?;
-        for (chunk, stored) in &recovered.chunks {
-            disk.write_at(stored, geometry.offset(*chunk))?;
-        }
-        disk.set_len(geometry.file_len(recovered.len))?;
-        disk.sync()?;
-    }
-    journals.remove(header.salt())?;
-    Ok(recovered.is_some())
-}
-
-/// Whether a journal that a crash left says what a file is to be: one that does not was never used.
-///
-/// # Errors
-/// As [`recover`]; nothing is changed.
-pub fn is_changed_by_journal(header: &Header, keys: &FileKeys, journals: &dyn Journals) -> Result<bool> {
-    let Some(journal) = journal::of(header, journals, Access::Read)? else { return Ok(false) };
-    Ok(journal::read(&*journal, keys, &header.geometry())?.is_some())
 }
 
 impl Container {
