@@ -1,7 +1,7 @@
 //! Calibration: what operations cost on an engine of this machine, measured once and kept as a TOML cost sheet.
 //!
 //! Public-key operations that an engine has lanes for are measured alone and as one full batch. Of a device that computes others in launches it is measured what a launch of
-//! one small text takes, which is its hand-over, how much of that and of each byte is the [host's processor's](host) time, and what texts of each size take beyond that in a
+//! one small text takes, which is its hand-over, how much of that and of each byte is the host's processor's time, and what texts of each size take beyond that in a
 //! launch of several.
 //!
 //! [`measure`] is quick: five sizes within a budget, which a program can pay when it starts. [`measure_full`] takes its time: two sizes for each octave

@@ -1,7 +1,7 @@
 //! What a crash left of a file that was written in place.
 
 use crate::disk::{Access, Disk, Journals};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::header::Header;
 use crate::journal;
 use crate::kdf::FileKeys;
@@ -10,7 +10,7 @@ use crate::kdf::FileKeys;
 /// Done as often as it is interrupted. Whether there was a record to go by, which there is only of a file that was once complete on the disk.
 ///
 /// # Errors
-/// `ResourceBusy` if somebody has the file open (see [`Disk::lock`], as for all that opens containers). The operating system's; [`Error::DamagedHeader`] for a journal that contradicts itself.
+/// `ResourceBusy` if somebody has the file open (see [`Disk::lock`], as for all that opens containers). The operating system's; [`DamagedHeader`](crate::Error::DamagedHeader) for a journal that contradicts itself.
 pub fn recover(header: &Header, keys: &FileKeys, disk: &dyn Disk, journals: &dyn Journals) -> Result<bool> {
     disk.lock(Access::Write)?;
     let Some(journal) = journal::of(header, journals, Access::Write)? else { return Ok(false) };
