@@ -42,12 +42,12 @@ impl Tree {
     /// The kernel is told of an entry.
     pub(crate) fn enter(&self, stat: &Stat, parent: &Arc<Node>, lower: std::ffi::CString) -> io::Result<FileAttr> {
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        let was_known_file = is_file && self.nodes.known(self.nodes.number(stat.st_dev, stat.st_ino)).is_some();
+        let is_known = || self.nodes.known(self.nodes.number(stat.st_dev, stat.st_ino)).is_some();
+        // Whoever stores it, or cuts it, may do so while it is looked at: then it is looked at again, without him.
+        let is_in_use = is_file && (is_known() || self.format.text_len(stat.st_size as u64).is_err());
         let node = self.nodes.enter(stat, parent, lower);
-        let file = if node.kind == FileType::RegularFile { node.opened().file.clone() } else { None };
-        // Whoever stored it just now, so that it is not open any more, did so after it was looked at.
-        let anew = if was_known_file && file.is_none() { node.stat(&*self.format, &self.unsynced).ok() } else { None };
-        self.described(&node, anew.as_ref().unwrap_or(stat), file).inspect_err(|_| self.nodes.forget(node.ino, 1))
+        let attr = if is_in_use { self.attributes(&node) } else { self.described(&node, stat, node.opened().file.clone()) };
+        attr.inspect_err(|_| self.nodes.forget(node.ino, 1))
     }
 
     /// A new regular file; opened as often as `count` says.

@@ -9,6 +9,7 @@
 //! | [`direct`] | the same without a mount, for who answers system calls himself |
 //! | `tree`, `entries`, `change`, `rights` | what they mean: files, names, attributes; what a write takes from a mode |
 //! | `node`, `open`, `settle` | what the kernel knows; what is open; what is closed and not yet on the disk |
+//! | `told` | what the log was told, so that it is not told again |
 //! | [`fsck`] | all of a volume looked at |
 //! | `lower`, `xattr` | the lower folders and attributes, by descriptor |
 //! | [`private`] | mounts that only one program sees |
@@ -42,6 +43,7 @@ pub mod private;
 mod rights;
 mod serve;
 mod settle;
+mod told;
 mod tree;
 #[cfg(test)]
 mod vectors;

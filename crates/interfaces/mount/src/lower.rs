@@ -89,9 +89,10 @@ impl Folder {
             Some(id) => id,
             None if own_files(fd.as_fd(), format)?.is_some() => heal(fd.as_fd())?,
             None => {
-                let what =
-                    "a folder has no identity any more, so that the names in it cannot be read; restore its .bywash-folder from a copy";
-                return Err(damaged(what));
+                let way_out = "restore its .bywash-folder from a copy";
+                return Err(damaged(format!(
+                    "the folder {lower:?} has no identity any more, so that the names in it cannot be read; {way_out}"
+                )));
             }
         };
         Ok(Self { fd, id, is_root: false })

@@ -6,6 +6,7 @@
 use crate::format::Format;
 use crate::lower::{Folder, Unsynced};
 use crate::open::OpenFile;
+use crate::told::Told;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 use std::collections::{HashMap, VecDeque};
@@ -37,6 +38,9 @@ pub(crate) struct Opened {
     pub(crate) file: Option<Arc<OpenFile>>,
     /// Whether it waits to be settled.
     pub(crate) is_queued: bool,
+    /// What the log was told: that it cannot be stored, and what of it is lost.
+    pub(crate) told: Told,
+    pub(crate) lost: Told,
 }
 
 /// A file, folder, link or whatever of the file system.
@@ -98,9 +102,10 @@ impl Node {
         locked(&self.opened)
     }
 
-    /// Whether nothing of it is open; not if somebody is about to change that.
-    fn is_closed(&self) -> bool {
-        self.opened.try_lock().is_ok_and(|opened| opened.file.is_none() && opened.count == 0)
+    /// Whether nothing of it is open that anybody may ask for again; not if somebody is about to change that.
+    fn is_done(&self) -> bool {
+        let is_done = |opened: &Opened| opened.count == 0 && opened.file.as_ref().is_none_or(|file| file.is_gone());
+        self.opened.try_lock().is_ok_and(|opened| is_done(&opened))
     }
 
     pub(crate) fn place(&self) -> MutexGuard<'_, Place> {
@@ -255,19 +260,20 @@ impl Nodes {
         self.table.read().unwrap_or_else(PoisonError::into_inner).get(&ino).map_or(0, |(_, lookups)| *lookups)
     }
 
-    /// The kernel forgets so many of the times it was told.
+    /// The kernel forgets so many of the times it was told. Who held what is open of a node meanwhile says it again, with none: the room of one without a name is given back by nobody else.
     pub(crate) fn forget(&self, ino: u64, count: u64) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some((node, lookups)) = table.get_mut(&ino) {
-            *lookups = lookups.saturating_sub(count);
-            // What is open waits to be settled, and must be found by who opens it again.
-            if *lookups == 0 && node.is_closed() {
-                let removed = table.remove(&ino);
-                // The last of a parent may go with it, which closes descriptors: not under the lock.
-                drop(table);
-                drop(removed);
-            }
+        let Some((node, lookups)) = table.get_mut(&ino) else { return };
+        *lookups = lookups.saturating_sub(count);
+        // What is open waits to be settled, and must be found by who opens it again.
+        if *lookups > 0 || !node.is_done() {
+            return;
         }
+        let removed = table.remove(&ino);
+        // The last of a parent may go with it, which closes descriptors: not under the lock.
+        drop(table);
+        let gone = removed.and_then(|(node, _)| node.opened().file.take());
+        gone.iter().for_each(|file| file.discard());
     }
 
     /// All of them.

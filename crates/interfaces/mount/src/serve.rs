@@ -3,6 +3,7 @@
 use crate::attr::kind;
 use crate::change::Change;
 use crate::rights::keeps_rights;
+use crate::told;
 use crate::tree::{Caller, Tree};
 use bywash_core::SecretVec;
 use fuser::{
@@ -46,19 +47,20 @@ fn believed(attr: &FileAttr) -> &'static Duration {
     if changes { &Duration::ZERO } else { &BELIEVED }
 }
 
-fn number(error: &io::Error) -> Errno {
-    number_or_log(error, format_args!("{error}"))
-}
-
-/// The same of a file, whose number the log then has: its name is nobody's business there.
+/// The number of an error that a file met. One without goes to the log.
 fn number_of(ino: INodeNo, error: &io::Error) -> Errno {
-    number_or_log(error, format_args!("file {ino} (find -inum {ino}): {error}", ino = ino.0))
+    number_or_log(error, || told::file(ino.0))
 }
 
-fn number_or_log(error: &io::Error, words: std::fmt::Arguments<'_>) -> Errno {
+/// The same of an entry of a folder.
+fn number_in(folder: INodeNo, error: &io::Error) -> Errno {
+    number_or_log(error, || told::folder(folder.0))
+}
+
+fn number_or_log(error: &io::Error, place: impl FnOnce() -> String) -> Errno {
     error.raw_os_error().map_or_else(
         || {
-            tracing::error!("{words}");
+            tracing::error!("{}: {error}", place());
             Errno::EIO
         },
         Errno::from_i32,
@@ -77,26 +79,33 @@ fn caller(request: &Request) -> Caller {
     Caller { uid: request.uid(), gid: request.gid() }
 }
 
-fn entry(reply: ReplyEntry, outcome: io::Result<FileAttr>) {
+fn entry(reply: ReplyEntry, folder: INodeNo, outcome: io::Result<FileAttr>) {
     match outcome {
         Ok(attr) => reply.entry(believed(&attr), &attr, FIRST),
-        Err(error) => reply.error(number(&error)),
+        Err(error) => reply.error(number_in(folder, &error)),
     }
 }
 
-fn empty(reply: ReplyEmpty, outcome: io::Result<()>) {
+fn empty(reply: ReplyEmpty, ino: INodeNo, outcome: io::Result<()>) {
     match outcome {
         Ok(()) => reply.ok(),
-        Err(error) => reply.error(number(&error)),
+        Err(error) => reply.error(number_of(ino, &error)),
     }
 }
 
-fn listed(reply: ReplyXattr, size: u32, outcome: io::Result<Vec<u8>>) {
+fn empty_in(reply: ReplyEmpty, folder: INodeNo, outcome: io::Result<()>) {
+    match outcome {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(number_in(folder, &error)),
+    }
+}
+
+fn listed(reply: ReplyXattr, size: u32, ino: INodeNo, outcome: io::Result<Vec<u8>>) {
     match outcome {
         Ok(bytes) if size == 0 => reply.size(bytes.len() as u32),
         Ok(bytes) if bytes.len() > size as usize => reply.error(Errno::ERANGE),
         Ok(bytes) => reply.data(&bytes),
-        Err(error) => reply.error(number(&error)),
+        Err(error) => reply.error(number_of(ino, &error)),
     }
 }
 
@@ -156,7 +165,7 @@ impl Filesystem for Served {
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         match self.0.look_up(parent.0, name.as_bytes()) {
             Err(error) if error.raw_os_error() == Some(Errno::ENOENT.code()) => reply.entry(&ABSENCE_BELIEVED, &absent(), FIRST),
-            outcome => entry(reply, outcome),
+            outcome => entry(reply, parent, outcome),
         }
     }
 
@@ -167,7 +176,7 @@ impl Filesystem for Served {
     fn getattr(&self, _request: &Request, ino: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
         match self.0.nodes.get(ino.0).and_then(|node| self.0.attributes(&node)) {
             Ok(attr) => reply.attr(believed(&attr), &attr),
-            Err(error) => reply.error(number(&error)),
+            Err(error) => reply.error(number_of(ino, &error)),
         }
     }
 
@@ -192,35 +201,35 @@ impl Filesystem for Served {
         let keeps_rights = size.is_none() || self.keeps_rights(request, ino);
         match self.0.change(ino.0, &Change { mode, uid, gid, size, accessed, modified, keeps_rights }) {
             Ok(attr) => reply.attr(believed(&attr), &attr),
-            Err(error) => reply.error(number(&error)),
+            Err(error) => reply.error(number_of(ino, &error)),
         }
     }
 
     fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
         match self.0.read_link(ino.0) {
             Ok(target) => reply.data(&target),
-            Err(error) => reply.error(number(&error)),
+            Err(error) => reply.error(number_of(ino, &error)),
         }
     }
 
     fn mknod(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, rdev: u32, reply: ReplyEntry) {
-        entry(reply, self.0.make_node(caller(request), parent.0, name.as_bytes(), mode, rdev));
+        entry(reply, parent, self.0.make_node(caller(request), parent.0, name.as_bytes(), mode, rdev));
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, reply: ReplyEntry) {
-        entry(reply, self.0.make_folder(caller(request), parent.0, name.as_bytes(), mode));
+        entry(reply, parent, self.0.make_folder(caller(request), parent.0, name.as_bytes(), mode));
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.0.unlink(parent.0, name.as_bytes()));
+        empty_in(reply, parent, self.0.unlink(parent.0, name.as_bytes()));
     }
 
     fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.0.remove_folder(parent.0, name.as_bytes()));
+        empty_in(reply, parent, self.0.remove_folder(parent.0, name.as_bytes()));
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        entry(reply, self.0.make_link(caller(request), parent.0, name.as_bytes(), target.as_os_str().as_bytes()));
+        entry(reply, parent, self.0.make_link(caller(request), parent.0, name.as_bytes(), target.as_os_str().as_bytes()));
     }
 
     fn rename(
@@ -238,11 +247,11 @@ impl Filesystem for Served {
         if !known.contains(flags) {
             return reply.error(Errno::EINVAL);
         }
-        empty(reply, self.0.rename((parent.0, name.as_bytes()), (new_parent.0, new_name.as_bytes()), flags));
+        empty_in(reply, parent, self.0.rename((parent.0, name.as_bytes()), (new_parent.0, new_name.as_bytes()), flags));
     }
 
     fn link(&self, _request: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        entry(reply, self.0.link(ino.0, parent.0, name.as_bytes()));
+        entry(reply, parent, self.0.link(ino.0, parent.0, name.as_bytes()));
     }
 
     fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
@@ -258,7 +267,7 @@ impl Filesystem for Served {
     fn create(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, _flags: i32, reply: ReplyCreate) {
         match self.0.create(caller(request), parent.0, name.as_bytes(), mode, 1) {
             Ok(attr) => reply.created(believed(&attr), &attr, FIRST, WRITER, FopenFlags::FOPEN_KEEP_CACHE),
-            Err(error) => reply.error(number(&error)),
+            Err(error) => reply.error(number_in(parent, &error)),
         }
     }
 
@@ -299,7 +308,10 @@ impl Filesystem for Served {
         });
         match written {
             Ok(()) => reply.written(data.len() as u32),
-            Err(error) => reply.error(number_of(ino, &error)),
+            Err(error) => {
+                self.0.lose(ino.0, &error);
+                reply.error(error.raw_os_error().map_or(Errno::EIO, Errno::from_i32));
+            }
         }
     }
 
@@ -308,15 +320,15 @@ impl Filesystem for Served {
         if handle == READER {
             return reply.ok();
         }
-        empty(reply, self.0.nodes.get(ino.0).and_then(|node| self.0.flush(&node)));
+        empty(reply, ino, self.0.nodes.get(ino.0).and_then(|node| self.0.flush(&node)));
     }
 
     fn release(&self, _: &Request, ino: INodeNo, _: FileHandle, _: OpenFlags, _: Option<LockOwner>, _: bool, reply: ReplyEmpty) {
-        empty(reply, self.0.nodes.get(ino.0).map(|node| self.0.release(&node)));
+        empty(reply, ino, self.0.nodes.get(ino.0).map(|node| self.0.release(&node)));
     }
 
     fn fsync(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, _is_data_only: bool, reply: ReplyEmpty) {
-        empty(reply, self.0.nodes.get(ino.0).and_then(|node| self.0.sync(&node)));
+        empty(reply, ino, self.0.nodes.get(ino.0).and_then(|node| self.0.sync(&node)));
     }
 
     fn opendir(&self, _request: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
@@ -327,7 +339,7 @@ impl Filesystem for Served {
         let listing = self.0.nodes.get(ino.0).and_then(|node| self.0.listing(&node, handle.0, offset));
         let listing = match listing {
             Ok(listing) => listing,
-            Err(error) => return reply.error(number(&error)),
+            Err(error) => return reply.error(number_in(ino, &error)),
         };
         for at in offset..2 + listing.len() as u64 {
             let is_full = match at {
@@ -350,7 +362,7 @@ impl Filesystem for Served {
             self.0.nodes.get(ino.0).and_then(|node| Ok((self.0.listing(&node, handle.0, offset)?, self.0.attributes(&node)?, node)));
         let (listing, own, node) = match listing {
             Ok(listing) => listing,
-            Err(error) => return reply.error(number(&error)),
+            Err(error) => return reply.error(number_in(ino, &error)),
         };
         for at in offset..2 + listing.len() as u64 {
             let is_full = match at {
@@ -385,10 +397,10 @@ impl Filesystem for Served {
     }
 
     fn fsyncdir(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, _is_data_only: bool, reply: ReplyEmpty) {
-        empty(reply, self.0.nodes.get(ino.0).and_then(|node| self.0.sync_folder(&node)));
+        empty_in(reply, ino, self.0.nodes.get(ino.0).and_then(|node| self.0.sync_folder(&node)));
     }
 
-    fn statfs(&self, _request: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+    fn statfs(&self, _request: &Request, ino: INodeNo, reply: ReplyStatfs) {
         match self.0.statistics() {
             Ok(lower) => {
                 reply.statfs(
@@ -402,24 +414,24 @@ impl Filesystem for Served {
                     lower.f_frsize as u32,
                 );
             }
-            Err(error) => reply.error(number(&error)),
+            Err(error) => reply.error(number_of(ino, &error)),
         }
     }
 
     fn setxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, value: &[u8], flags: i32, _position: u32, reply: ReplyEmpty) {
-        empty(reply, self.0.set_attribute(ino.0, name.as_bytes(), value, flags));
+        empty(reply, ino, self.0.set_attribute(ino.0, name.as_bytes(), value, flags));
     }
 
     fn getxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        listed(reply, size, self.0.attribute(ino.0, name.as_bytes()));
+        listed(reply, size, ino, self.0.attribute(ino.0, name.as_bytes()));
     }
 
     fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        listed(reply, size, self.0.attribute_names(ino.0));
+        listed(reply, size, ino, self.0.attribute_names(ino.0));
     }
 
     fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.0.remove_attribute(ino.0, name.as_bytes()));
+        empty(reply, ino, self.0.remove_attribute(ino.0, name.as_bytes()));
     }
 
     fn fallocate(&self, request: &Request, ino: INodeNo, _handle: FileHandle, offset: u64, length: u64, mode: i32, reply: ReplyEmpty) {
@@ -433,7 +445,7 @@ impl Filesystem for Served {
                 file.allocate(offset, end, FallocateFlags::from_bits_retain(mode as u32))
             })
         });
-        empty(reply, done);
+        empty(reply, ino, done);
     }
 
     fn ioctl(&self, _: &Request, _: INodeNo, _: FileHandle, _: IoctlFlags, _: u32, _: &[u8], _: u32, reply: ReplyIoctl) {

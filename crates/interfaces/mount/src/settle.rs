@@ -2,7 +2,7 @@
 
 use crate::node::Node;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// How long a closed file waits, for the case that it is opened again.
@@ -12,17 +12,20 @@ const WAITING_MAX: usize = 128;
 
 /// What is to be done.
 pub(crate) enum Due {
-    /// A file is to be settled.
-    File(Arc<Node>),
+    /// A file is to be settled, if it is still there.
+    File(Weak<Node>),
     /// New files are to be synced.
     Turn,
 }
 
+/// A file, and until when it waits. One whose last name goes meanwhile is dropped, which gives its room back: it is not kept here.
+type Waiting = (Instant, Weak<Node>);
+
 #[derive(Default)]
 struct Queue {
-    waiting: VecDeque<(Instant, Arc<Node>)>,
+    waiting: VecDeque<Waiting>,
     /// Those that could not be settled.
-    failed: VecDeque<(Instant, Arc<Node>)>,
+    failed: VecDeque<Waiting>,
     turn: Option<Instant>,
     is_ended: bool,
 }
@@ -41,17 +44,17 @@ impl Settler {
     }
 
     /// A closed file is to be settled.
-    pub(crate) fn add(&self, node: Arc<Node>) {
+    pub(crate) fn add(&self, node: &Arc<Node>) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.waiting.push_back((Instant::now() + WAIT, node));
+        queue.waiting.push_back((Instant::now() + WAIT, Arc::downgrade(node)));
         drop(queue);
         self.changed.notify_one();
     }
 
     /// One that could not be is tried again, however many there are: not sooner.
-    pub(crate) fn add_failed(&self, node: Arc<Node>) {
+    pub(crate) fn add_failed(&self, node: &Arc<Node>) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.failed.push_back((Instant::now() + WAIT, node));
+        queue.failed.push_back((Instant::now() + WAIT, Arc::downgrade(node)));
     }
 
     /// Whether no more should wait.

@@ -6,6 +6,7 @@ use crate::lower::{Folder, Listed, Unsynced};
 use crate::node::{Kept, Node, Nodes, Opened, ROOT};
 use crate::open::{Dating, OpenFile};
 use crate::settle::{Due, Settler};
+use crate::told::{self, Told};
 use bywash_files::disk::Access;
 use fuser::FileAttr;
 use rustix::fs::{FileType, Gid, Mode, OFlags, Stat, Uid};
@@ -38,6 +39,14 @@ fn umask() -> io::Result<u32> {
     umask.ok_or_else(|| io::Error::other("/proc/self/status does not say the umask"))
 }
 
+fn not_stored(node: &Node) -> String {
+    format!("{}: what was written to it last cannot be stored", told::file(node.ino))
+}
+
+fn stored(node: &Node) -> String {
+    format!("{}: what was written to it is stored now", told::file(node.ino))
+}
+
 /// A mounted volume.
 pub(crate) struct Tree {
     pub(crate) format: Arc<dyn Format>,
@@ -56,6 +65,8 @@ pub(crate) struct Tree {
     is_root: bool,
     /// Whether the kernel writes behind, and dates what it writes.
     kernel_dates: AtomicBool,
+    /// What the log was told of new files that cannot be synced.
+    told: Mutex<Told>,
 }
 
 impl Tree {
@@ -73,6 +84,7 @@ impl Tree {
             umask: umask()?,
             is_root: rustix::process::geteuid().is_root(),
             kernel_dates: AtomicBool::new(false),
+            told: Mutex::default(),
         })
     }
 
@@ -91,11 +103,17 @@ impl Tree {
 
     /// What the kernel is told of a node.
     pub(crate) fn attributes(&self, node: &Arc<Node>) -> io::Result<FileAttr> {
-        let file = if node.kind == FileType::RegularFile { node.opened().file.clone() } else { None };
-        let stat = match &file {
+        if node.kind != FileType::RegularFile {
+            return self.described(node, &node.stat(&*self.format, &self.unsynced)?, None);
+        }
+        // Nobody cuts it meanwhile: what is cut is made anew, and for a moment there is nothing of it.
+        let opened = node.opened();
+        let stat = match &opened.file {
             Some(file) => rustix::fs::fstat(file.lower())?,
             None => node.stat(&*self.format, &self.unsynced)?,
         };
+        let file = opened.file.clone();
+        drop(opened);
         self.described(node, &stat, file)
     }
 
@@ -113,7 +131,7 @@ impl Tree {
     /// Length of a text that is not open. Of a damaged file it is 0: it must be possible to look at it, and to remove it. [`open`](Self::open) refuses it, for the kernel asks nobody for a text without bytes.
     fn text_len(&self, node: &Arc<Node>, stat: &Stat) -> u64 {
         self.format.text_len(stat.st_size as u64).unwrap_or_else(|error| {
-            tracing::warn!("file {}: {error}", node.ino);
+            tracing::warn!("{}: {error}", told::file(node.ino));
             0
         })
     }
@@ -235,48 +253,43 @@ impl Tree {
         if opened.count == 0
             && let Err(error) = self.closed(node, &mut opened)
         {
-            tracing::error!("file {}: what was written to it last cannot be stored: {error}", node.ino);
+            opened.told.error(not_stored(node), &error);
+        }
+        drop(opened);
+        // The kernel may have forgotten it meanwhile.
+        self.nodes.forget(node.ino, 0);
+    }
+
+    /// Something that a program wrote cannot be taken, which it hears of later, or not at all if it does not ask.
+    pub(crate) fn lose(&self, ino: u64, error: &io::Error) {
+        if let Some(node) = self.nodes.known(ino) {
+            let what = "something that was written to it is lost, as whoever syncs or closes it is told";
+            node.opened().lost.error(format!("{}: {what}", told::file(ino)), error);
         }
     }
 
-    /// A name of a node went. If it was the last, and nobody has it open, its room is given back at once.
+    /// A name of a node went. If it was the last, and nobody can open it any more, its room is given back at once; else when the kernel forgets it, which is as soon as nobody can.
     pub(crate) fn let_go(&self, node: &Node) {
-        let mut opened = node.opened();
-        if opened.count == 0
-            && let Some(file) = opened.file.take_if(|file| file.is_gone())
-        {
-            Self::give_back(node, &file);
-        }
-    }
-
-    /// The room of a text that has no name any more and that nobody has open.
-    fn give_back(node: &Node, file: &OpenFile) {
-        if file.is_dirty() {
-            file.discard();
-        }
-        // The kernel, and the queue of those to settle, may keep the node for a while. One that was synced must not be cut: a power cut may bring its name back.
-        if file.is_newborn()
-            && let Err(error) = file.lower().set_len(0)
-        {
-            tracing::debug!("file {}: {error}", node.ino);
-        }
+        self.nodes.forget(node.ino, 0);
     }
 
     /// Nobody has it open any more: it is done with, or waits to be settled.
     pub(crate) fn closed(&self, node: &Arc<Node>, opened: &mut Opened) -> io::Result<()> {
-        // The kernel says that a program has closed a file some time after that: its name may have gone before.
-        if let Some(file) = opened.file.take_if(|file| file.is_gone()) {
-            Self::give_back(node, &file);
+        let Some(file) = &opened.file else { return Ok(()) };
+        // Who found it before its name went may open it yet; when nobody can, it is forgotten as it is.
+        if file.is_gone() {
             return Ok(());
         }
-        let Some(file) = &opened.file else { return Ok(()) };
         let rest = if file.is_dirty() { file.write_out() } else { Ok(Rest::Nothing) };
         match rest {
-            Ok(Rest::Nothing) => opened.file = None,
+            Ok(Rest::Nothing) => {
+                opened.file = None;
+                opened.told.end(|| stored(node));
+            }
             Ok(Rest::Settle) | Err(_) if opened.is_queued => {}
             Ok(Rest::Settle) | Err(_) => {
                 opened.is_queued = true;
-                self.settler.add(node.clone());
+                self.settler.add(node);
             }
         }
         rest.map(|_| ())
@@ -286,15 +299,21 @@ impl Tree {
     pub(crate) fn settle_closed(&self) {
         while let Some(due) = self.settler.next() {
             let Due::File(node) = due else {
-                self.turn().unwrap_or_else(|error| tracing::error!("new files cannot be synced: {error}"));
+                let turned = self.turn();
+                let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+                match turned {
+                    Ok(()) => told.end(|| "new files are synced again".into()),
+                    Err(error) => told.error("new files cannot be synced, which is tried again each minute", &error),
+                }
                 continue;
             };
+            let Some(node) = node.upgrade() else { continue };
             let mut opened = node.opened();
             opened.is_queued = false;
             // One that is open again comes back when it is closed.
             if opened.count == 0 && self.settle(&node, &mut opened).is_err() {
                 opened.is_queued = true;
-                self.settler.add_failed(node.clone());
+                self.settler.add_failed(&node);
             }
             drop(opened);
             // The kernel may have forgotten it meanwhile.
@@ -302,19 +321,16 @@ impl Tree {
         }
     }
 
-    /// A closed text goes to the disk. If it cannot it is kept, and the log says why.
+    /// A closed text goes to the disk. If it cannot it is kept, and the log says why. One without a name is nobody's but who found it before that went.
     fn settle(&self, node: &Node, opened: &mut Opened) -> io::Result<()> {
-        let Some(file) = &opened.file else { return Ok(()) };
-        if file.is_dirty() && file.is_gone() {
-            file.discard();
-        } else if file.is_dirty() {
+        let Some(file) = opened.file.as_ref().filter(|file| !file.is_gone()) else { return Ok(()) };
+        if file.is_dirty() {
             // The one failing is no reason not to try the other.
             let synced = self.unsynced.sync();
-            file.settle().and(synced).inspect_err(|error| {
-                tracing::error!("file {}: what was written to it last cannot be stored: {error}", node.ino);
-            })?;
+            file.settle().and(synced).inspect_err(|error| opened.told.error(not_stored(node), error))?;
         }
         opened.file = None;
+        opened.told.end(|| stored(node));
         Ok(())
     }
 
@@ -322,7 +338,10 @@ impl Tree {
     fn settle_all(&self) -> io::Result<()> {
         let settle = |node: &Arc<Node>| {
             let mut opened = node.opened();
-            if opened.count == 0 { self.settle(node, &mut opened) } else { Ok(()) }
+            let settled = if opened.count == 0 { self.settle(node, &mut opened) } else { Ok(()) };
+            drop(opened);
+            self.nodes.forget(node.ino, 0);
+            settled
         };
         self.nodes.all().iter().map(settle).fold(Ok(()), Result::and)
     }
@@ -342,6 +361,8 @@ impl Tree {
                 // One that cannot be must not keep the others from it; the next turn tries again.
                 synced = synced.and(file.sync());
             }
+            drop(opened);
+            self.nodes.forget(node.ino, 0);
         }
         self.sync_lower()?;
         synced?;
@@ -366,7 +387,14 @@ impl Tree {
         self.settler.end();
         let mut turning = self.turning.write().unwrap_or_else(PoisonError::into_inner);
         let was_ended = core::mem::replace(&mut *turning, true);
-        let lost = self.nodes.all().iter().filter(|node| self.settle(node, &mut node.opened()).is_err()).count();
+        let settle = |node: &Arc<Node>| {
+            let mut opened = node.opened();
+            if let Some(gone) = opened.file.take_if(|file| file.is_gone()) {
+                gone.discard();
+            }
+            self.settle(node, &mut opened)
+        };
+        let lost = self.nodes.all().iter().filter(|node| settle(node).is_err()).count();
         if lost > 0 {
             return Err(io::Error::other(format!("what was written last to {lost} files cannot be stored; the log says why")));
         }

@@ -139,6 +139,7 @@ impl Fixture {
     }
 
     /// Unmounts it; then everything is on the disk.
+    #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn unmount(&mut self) {
         if let Some((unmounter, thread)) = self.served.take() {
             patiently(|| unmounter.unmount()).unwrap();
@@ -197,7 +198,7 @@ fn patiently<T>(mut attempt: impl FnMut() -> std::io::Result<T>) -> std::io::Res
 }
 
 /// The format of the volume in a folder.
-fn format(lower: &Path, root: &std::os::fd::OwnedFd, is_read_only: bool) -> std::io::Result<Arc<dyn Format>> {
+pub(crate) fn format(lower: &Path, root: &std::os::fd::OwnedFd, is_read_only: bool) -> std::io::Result<Arc<dyn Format>> {
     if let Ok(config) = std::fs::read(lower.join("gocryptfs.conf")) {
         let config = GocryptfsConfig::parse(&config).unwrap();
         return Ok(Arc::new(Gocryptfs::unlock(&config, PASSPHRASE.as_bytes(), &client()).unwrap()));
