@@ -448,7 +448,8 @@ impl Tree {
         }
     }
 
-    /// Whether zeros up to `end` can be stored: a file system that is full of them only fails in the end would be full for all others meanwhile.
+    /// Whether zeros up to `end` can be stored: a file system that is full of them only fails in the end would be full for all others meanwhile. What is lacking is room, whatever the length: that a file
+    /// could never be so long only the lower file system knows, and the kernel makes an input/output error of that.
     pub(crate) fn check_room(&self, file: &OpenFile, end: u64) -> io::Result<()> {
         let more = end.saturating_sub(file.len());
         if more < ZEROS_UNASKED_BYTES || self.format.has_holes() {
@@ -458,9 +459,6 @@ impl Tree {
         // Not every file system in user space says it.
         if lower.f_blocks == 0 {
             return Ok(());
-        }
-        if end / lower.f_frsize.max(1) > lower.f_blocks {
-            return Err(Errno::FBIG.into());
         }
         if more / lower.f_frsize.max(1) >= lower.f_bavail { Err(Errno::NOSPC.into()) } else { Ok(()) }
     }
