@@ -206,8 +206,11 @@ pub fn store(mounted: &Path) -> io::Result<bool> {
     // One whose process has ended, or that is another user's, cannot be asked.
     let Ok(folder) = std::fs::File::open(mounted) else { return Ok(false) };
     let sync = || rustix::fs::syncfs(&folder).and_then(|()| rustix::fs::fsync(&folder));
+    let Err(error) = sync() else { return Ok(false) };
     // What still cannot be stored fails again.
-    Ok(sync().map(|()| false).or_else(|_| sync().map(|()| true))?)
+    sync()?;
+    // The kernel, when it dates what a program renames, counts it as a failed write that the program was killed meanwhile (fuse_flush_time_update).
+    Ok(error != Errno::INTR)
 }
 
 /// Returns when whoever had the volume in that folder mounted has settled all its files.

@@ -86,3 +86,41 @@ fn programs_close_files_while_it_is_unmounted_and_it_ends_well() {
         assert!(fixture.mount(false));
     }
 }
+
+/// Writes files, and renames them over others, until it is killed.
+#[test]
+#[ignore = "it is started by another test here"]
+fn writer() {
+    let Some(folder) = std::env::var_os("BYWASH_WRITER_FOLDER") else { return };
+    let [new, old] = ["new", "old"].map(|name| Path::new(&folder).join(format!("{name}-{}", std::process::id())));
+    loop {
+        fs::write(&new, [7; 5000]).unwrap();
+        fs::rename(&new, &old).unwrap();
+    }
+}
+
+/// The kernel counts what a program was killed over as something that was not written (see [`bywash_mount::store`]).
+#[test]
+fn nothing_is_said_to_be_lost_because_a_writer_was_killed() {
+    let Some(fixture) = Fixture::new(&Options::default()) else { return };
+    for _ in 0..20 {
+        let start = |_| {
+            let mut writer = std::process::Command::new(std::env::current_exe().unwrap());
+            writer.args(["--exact", "writer", "--ignored"]).env("BYWASH_WRITER_FOLDER", fixture.upper());
+            writer.stdout(std::process::Stdio::null()).spawn().unwrap()
+        };
+        let mut writers: Vec<_> = (0..3).map(start).collect();
+        let has_begun = |writer: &std::process::Child| fixture.upper().join(format!("old-{}", writer.id())).exists();
+        while !writers.iter().all(has_begun) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        writers.iter_mut().for_each(|writer| writer.kill().unwrap());
+        for mut writer in writers {
+            writer.wait().unwrap();
+        }
+        assert!(!bywash_mount::store(&fixture.upper()).unwrap());
+        for entry in fs::read_dir(fixture.upper()).unwrap() {
+            fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+    }
+}
