@@ -4,10 +4,13 @@
 mod support;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use support::{bywash, eventually, refused, stderr, stdout, succeed};
+use std::sync::mpsc;
+use std::time::Duration;
+use support::{Running, bywash, eventually, refused, stderr, stdout, succeed};
 
 /// A folder with a key file and a volume `vault`, and an empty folder `plain`.
 struct Place {
@@ -47,6 +50,38 @@ impl Place {
     fn umount(&self) {
         succeed(&mut self.bywash(&["umount", "plain"]));
     }
+
+    fn is_mounted(&self) -> bool {
+        fs::read_to_string("/proc/self/mounts").unwrap().contains(self.at("plain").to_str().unwrap())
+    }
+
+    /// Mounts it in a process in the foreground; none where that cannot be.
+    fn serve(&self) -> Option<Running> {
+        let mut serving = Running::start(&mut self.bywash(&["mount", "--foreground", "-k", "key", "vault", "plain"]));
+        for _ in 0..100 {
+            if self.is_mounted() {
+                return Some(serving);
+            } else if serving.0.try_wait().unwrap().is_some() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        eprintln!("skipped: nothing can be mounted here");
+        None
+    }
+}
+
+/// The lines that a process says on stderr.
+fn lines(process: &mut Running) -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    let stderr = process.0.stderr.take().unwrap();
+    std::thread::spawn(move || BufReader::new(stderr).lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    lines
+}
+
+/// The next of them; whoever says nothing fails the test.
+fn next(lines: &mpsc::Receiver<String>) -> String {
+    lines.recv_timeout(Duration::from_secs(60)).expect("it says nothing")
 }
 
 impl Drop for Place {
@@ -134,8 +169,8 @@ fn an_idle_mount_goes_and_one_in_use_stays() {
     }
     let file = place.at("plain/file");
     let mut open = fs::File::create(&file).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(1500));
-    std::io::Write::write_all(&mut open, b"text").unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    open.write_all(b"text").unwrap();
     assert!(file.exists(), "somebody has a file of it open");
     drop(open);
     eventually("it is unmounted", || !file.exists());
@@ -213,23 +248,11 @@ fn what_cannot_be_mounted_is_said_with_the_way_out() {
 #[test]
 fn a_mount_that_was_killed_is_mounted_again() {
     let place = Place::new();
-    let arguments = ["mount", "--foreground", "-k", "key", "vault", "plain"];
-    let mut killed = support::Running::start(&mut place.bywash(&arguments));
+    let Some(mut killed) = place.serve() else { return };
     let plain = place.at("plain");
-    let is_mounted = || fs::read_to_string("/proc/self/mounts").unwrap().contains(plain.to_str().unwrap());
-    for _ in 0..100 {
-        if is_mounted() || killed.0.try_wait().unwrap().is_some() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    if !is_mounted() {
-        eprintln!("skipped: nothing can be mounted here");
-        return;
-    }
     fs::write(plain.join("closed"), "whole").unwrap();
     let synced = fs::File::create(plain.join("synced")).unwrap();
-    std::io::Write::write_all(&mut &synced, b"synced").unwrap();
+    (&synced).write_all(b"synced").unwrap();
     synced.sync_all().unwrap();
     killed.0.kill().unwrap();
     killed.0.wait().unwrap();
@@ -241,6 +264,63 @@ fn a_mount_that_was_killed_is_mounted_again() {
     assert_eq!(fs::read_to_string(plain.join("synced")).unwrap(), "synced");
     place.umount();
     succeed(&mut place.bywash(&["fsck", "-k", "key", "vault"]));
+}
+
+#[test]
+fn a_signal_says_that_it_is_in_use_and_another_leaves_it_to_who_uses_it() {
+    let place = Place::new();
+    let Some(mut serving) = place.serve() else { return };
+    let said = lines(&mut serving);
+    let mut file = fs::File::options().read(true).write(true).create_new(true).open(place.at("plain/file")).unwrap();
+    file.write_all(b"one ").unwrap();
+    serving.signal("TERM");
+    let why = next(&said);
+    assert!(why.contains("it is in use") && why.contains(&format!("`fuser -vm {}`", place.at("plain").display())), "{why}");
+    assert!(place.is_mounted());
+    // One that comes at once does not count.
+    eventually("it is not there any more", || {
+        serving.signal("TERM");
+        !place.is_mounted()
+    });
+    file.write_all(b"two").unwrap();
+    file.sync_all().unwrap();
+    assert!(serving.0.try_wait().unwrap().is_none(), "somebody has a file of it open");
+    drop(file);
+    assert!(serving.wait().success());
+    assert!(place.mount());
+    assert_eq!(fs::read_to_string(place.at("plain/file")).unwrap(), "one two");
+}
+
+#[test]
+fn who_unmounts_hears_why_it_takes_long() {
+    let place = Place::new();
+    if !place.mount() {
+        return;
+    }
+    let (plain, other) = (place.at("plain"), place.at("other place"));
+    fs::create_dir(&other).unwrap();
+    let bound = Command::new("mount").arg("--bind").args([&plain, &other]).output();
+    if !bound.is_ok_and(|bound| bound.status.success()) {
+        return eprintln!("skipped: only root mounts a folder elsewhere too");
+    }
+    let unmount = || {
+        let mut unmounting = Running::start(&mut place.bywash(&["umount", "plain"]));
+        let said = next(&lines(&mut unmounting));
+        assert!(!place.is_mounted() && unmounting.0.try_wait().unwrap().is_none());
+        (unmounting, said)
+    };
+    let (mut unmounting, said) = unmount();
+    assert!(said.contains("mounted at ") && said.contains(other.to_str().unwrap()), "{said}");
+    succeed(Command::new("umount").arg(&other));
+    assert!(unmounting.wait().success());
+
+    assert!(place.mount());
+    let mut apart = Running::start(Command::new("unshare").args(["--mount", "sh", "-c", "echo >&2; exec sleep 1000"]));
+    next(&lines(&mut apart));
+    let (mut unmounting, said) = unmount();
+    assert!(said.contains(&format!("process {} (sleep) ", apart.0.id())) && said.contains("nsenter -t "), "{said}");
+    drop(apart);
+    assert!(unmounting.wait().success());
 }
 
 #[test]

@@ -4,6 +4,8 @@
 use super::mount;
 use crate::failure::{Exit, Failure};
 use crate::interrupt;
+use crate::shown::Shown;
+use crate::terminal::say;
 use bywash_core::SecretBytes;
 use bywash_mount::{MountOptions, Unmounter};
 use signal_hook::iterator::Signals;
@@ -57,6 +59,9 @@ pub(super) fn start(
         stdout.read_to_end(&mut said).map_err(failed("cannot be heard"))?;
     }
     if said == MOUNTED {
+        if log.is_none() && syslog().is_err() {
+            say!("bywash: note: there is no syslog here, so nobody hears of what goes wrong later; `bywash mount --log FILE` keeps it");
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let status = child.wait().map_err(failed("cannot be waited for"))?;
@@ -86,9 +91,10 @@ fn leave() -> Result<(), Failure> {
     redirected.map_err(|error| failed("cannot leave the terminal")(error.into()))
 }
 
-/// Unmounts when one comes. Where what was written last cannot be stored, it takes another one to give that up: one that comes a while after that was said, and not one of those that `timeout`,
-/// service managers and closing terminals send together.
-pub(super) fn unmount_on_signals(mut signals: Signals, unmounter: Unmounter) -> Result<(), Failure> {
+/// Unmounts when one comes. Where what was written last cannot be stored, or somebody uses it, it takes another one to give that up: one that comes a while after that was said, and not one of those
+/// that `timeout`, service managers and closing terminals send together.
+pub(super) fn unmount_on_signals(mut signals: Signals, unmounter: Unmounter, target: &Path) -> Result<(), Failure> {
+    let target = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
     let watch = move || {
         let mut refused: Option<Instant> = None;
         for _ in signals.forever() {
@@ -96,25 +102,40 @@ pub(super) fn unmount_on_signals(mut signals: Signals, unmounter: Unmounter) -> 
             if after.is_some_and(|after| after < GIVES_UP.start) {
                 continue;
             }
-            let unmounted = match unmounter.store_and_unmount() {
-                Err(error) if error.kind() != io::ErrorKind::ResourceBusy => {
-                    if !after.is_some_and(|after| GIVES_UP.contains(&after)) {
-                        let way_out = "make room, or signal again within a minute to lose it";
-                        tracing::error!("it stays mounted: what was written last cannot be stored: {error}; {way_out}");
-                        refused = Some(Instant::now());
-                        continue;
-                    }
-                    tracing::error!("what was written last is given up: {error}");
-                    unmounter.unmount()
+            refused = match unmount(&unmounter, &target, after.is_some_and(|after| GIVES_UP.contains(&after))) {
+                Ok(()) => None,
+                Err(why) => {
+                    tracing::error!("{}: it stays mounted: {why}", target.shown());
+                    Some(Instant::now())
                 }
-                outcome => outcome,
             };
-            if let Err(error) = unmounted {
-                tracing::error!("cannot unmount: {error}");
-            }
         }
     };
     std::thread::Builder::new().name("bywash-signals".into()).spawn(watch).map(drop).map_err(|error| interrupt::unwatched(&error))
+}
+
+/// Unmounts, whatever is lost and whoever uses it if that is given up; why not, and the way out.
+fn unmount(unmounter: &Unmounter, target: &Path, gives_up: bool) -> Result<(), String> {
+    let target = target.shown();
+    match unmounter.store() {
+        Err(error) if !gives_up => {
+            let way_out = "make room, or signal again within a minute to lose it";
+            return Err(format!("what was written last cannot be stored: {error}; {way_out}"));
+        }
+        Err(error) => tracing::error!("{target}: what was written last is given up: {error}"),
+        Ok(_) => {}
+    }
+    match unmounter.unmount() {
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy && gives_up => {
+            tracing::warn!("{target}: it is not there any more, and still served to who uses it; this ends with the last of them");
+            unmounter.unmount_lazily().map_err(|error| error.to_string())
+        }
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            let way_out = "signal again within a minute to take it away from all others";
+            Err(format!("it is in use; `fuser -vm {target}` says by whom; {way_out}"))
+        }
+        unmounted => unmounted.map_err(|error| error.to_string()),
+    }
 }
 
 /// Messages of a mount in the foreground.
@@ -136,6 +157,13 @@ fn log_to(file: Option<&Path>) -> Result<(), Failure> {
     initialised.map_err(|error| Failure::failed(error.to_string()))
 }
 
+/// The way to the system's log, if there is one.
+fn syslog() -> io::Result<UnixDatagram> {
+    let socket = UnixDatagram::unbound()?;
+    socket.connect("/dev/log")?;
+    Ok(socket)
+}
+
 /// The system's log, if there is one.
 struct Syslog;
 
@@ -144,7 +172,7 @@ impl Write for Syslog {
         let text = String::from_utf8_lossy(line);
         let message = format!("<{PRIORITY}>bywash[{}]: {}", std::process::id(), text.trim_end());
         // Without a log nobody hears it; the program that met the error has its number.
-        let _ = UnixDatagram::unbound().and_then(|socket| socket.send_to(message.as_bytes(), "/dev/log"));
+        let _ = syslog().and_then(|socket| socket.send(message.as_bytes()));
         Ok(line.len())
     }
 

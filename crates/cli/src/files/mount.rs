@@ -104,7 +104,7 @@ pub(super) fn serve(
     // One that comes while it is being mounted is heard then.
     let signals = interrupt::watch_ending()?;
     let mount = volume::mount_at(volume::root(volume)?, volume, secret, target, options)?;
-    daemon::unmount_on_signals(signals, mount.unmounter())?;
+    daemon::unmount_on_signals(signals, mount.unmounter(), target)?;
     mounted()?;
     mount.serve().map_err(|error| Failure::failed(format!("{}: {error}", target.shown())))?;
     Ok(ExitCode::SUCCESS)

@@ -4,6 +4,7 @@ use super::io_failure;
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use crate::terminal::say;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ Examples:
   bywash umount ~/plain
 
 It returns when all that was written is on the disk, and leaves mounted what cannot be stored there.
+It waits for whoever holds it elsewhere, by a bind mount or in a mount namespace, and says so.
 `fusermount3 -u FOLDER` unmounts without waiting for that.")]
 pub(crate) struct Args {
     /// Where the volume is mounted
@@ -38,9 +40,39 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Err(Failure::failed(format!("{}: no volume is mounted there; `findmnt -t fuse.bywash` lists what is", target.shown())));
     };
     store(&path)?;
+    let device = device(&path);
     unmount(&path)?;
-    bywash_mount::wait_until_settled(&volume);
+    bywash_mount::wait_until_settled(&volume, || {
+        let why = device.and_then(still_held).unwrap_or_else(|| "what was written to it is still being stored".into());
+        say!("bywash: note: {}: it is not there any more, but {why}; this waits for that, and may be ended meanwhile", path.shown());
+    });
     Ok(ExitCode::SUCCESS)
+}
+
+/// The number of what is mounted at a path, as the table of mounts has it. The file system itself is not asked: nobody may be serving it.
+fn device(path: &Path) -> Option<String> {
+    let place = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::empty()).ok()?;
+    Some(format!("{}:{}", place.stx_dev_major, place.stx_dev_minor))
+}
+
+/// Where else a file system is mounted, and what ends that: here, or where another process sees it; none if it is nowhere.
+fn still_held(device: String) -> Option<String> {
+    if let Some(place) = place_in("self", &device) {
+        return Some(format!("mounted at {0} too; `umount {0}` ends that", place.shown()));
+    }
+    let processes = std::fs::read_dir("/proc").ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut holders = processes.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let (process, place) = holders.find_map(|process| Some((process.clone(), place_in(&process, &device)?)))?;
+    let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    let way_out = format!("`nsenter -t {process} -m umount {}`, or the end of all in that namespace, ends that", place.shown());
+    Some(format!("process {process} ({}) sees it in a mount namespace of its own; {way_out}", name.trim().shown()))
+}
+
+/// Where a process sees a file system mounted, if it does.
+fn place_in(process: &str, device: &str) -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string(format!("/proc/{process}/mountinfo")).ok()?;
+    let mut fields = mounts.lines().map(|line| line.split(' ')).find(|fields| fields.clone().nth(2) == Some(device))?;
+    fields.nth(4).map(unescaped)
 }
 
 /// All that is closed goes to the disk, as long as nothing is lost if it cannot.

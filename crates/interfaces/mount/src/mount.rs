@@ -28,6 +28,8 @@ const DIRTY_SHARE: u64 = 64;
 /// How often it is looked whether a mount is idle, at most and at least.
 const IDLE_LOOK_MIN: Duration = Duration::from_millis(20);
 const IDLE_LOOK_MAX: Duration = Duration::from_secs(10);
+/// How long nobody asks why it takes so long.
+const MOMENT: Duration = Duration::from_secs(1);
 pub(crate) const TURN: Duration = Duration::from_secs(60);
 
 /// How a volume is mounted.
@@ -84,6 +86,14 @@ impl Unmounter {
     /// Those of [`store`].
     pub fn store(&self) -> io::Result<bool> {
         self.point.upgrade().filter(|point| point.is_on_top()).map_or(Ok(false), |point| store(&point.target))
+    }
+
+    /// Takes it away although it is in use: nobody finds it any more, and whoever has a file of it open, or stands in it, goes on with that. Serving it ends with the last of them.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn unmount_lazily(&self) -> io::Result<()> {
+        self.leave(UnmountFlags::DETACH)
     }
 
     /// Takes it away although it is in use, and settles every file: whoever still has one open can do nothing more with it once this process ends.
@@ -213,11 +223,18 @@ pub fn store(mounted: &Path) -> io::Result<bool> {
     Ok(error != Errno::INTR)
 }
 
-/// Returns when whoever had the volume in that folder mounted has settled all its files.
-pub fn wait_until_settled(volume: &Path) {
-    if let Ok(folder) = std::fs::File::open(volume) {
-        // What cannot be locked is not waited for.
-        let _ = rustix::fs::flock(&folder, FlockOperation::LockShared);
+/// Returns when whoever had the volume in that folder mounted has settled all its files; if that takes longer than a moment, `waits` is called in between.
+pub fn wait_until_settled(volume: &Path, waits: impl FnOnce()) {
+    let Ok(folder) = std::fs::File::open(volume) else { return };
+    let begun = Instant::now();
+    while rustix::fs::flock(&folder, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK) {
+        if begun.elapsed() >= MOMENT {
+            waits();
+            // What cannot be locked is not waited for.
+            let _ = rustix::fs::flock(&folder, FlockOperation::LockShared);
+            return;
+        }
+        std::thread::sleep(MOMENT / 100);
     }
 }
 
