@@ -357,7 +357,8 @@ impl Tree {
         for node in self.nodes.all() {
             // Clean ones too: a new file that was finished and is open may be written on. Nobody cuts it to nothing meanwhile.
             let opened = node.opened();
-            if let Some(file) = &opened.file {
+            // One without a name is nobody's after a power cut.
+            if let Some(file) = opened.file.as_ref().filter(|file| !file.is_gone()) {
                 // One that cannot be must not keep the others from it; the next turn tries again.
                 synced = synced.and(file.sync());
             }
