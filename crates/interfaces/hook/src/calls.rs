@@ -16,9 +16,11 @@ impl Server {
     pub(crate) fn file_call(&self, call: &Notification, memory: &Memory<'_>, file: &File) -> Outcome<i64> {
         let [_, second, third, fourth, ..] = call.arguments;
         match call.call {
+            // What was opened with O_PATH may be looked at.
+            other if matches!(file.what, What::Link(_)) && !is_look(other) => Err(Errno::BADF.into()),
             libc::SYS_lseek => match &file.what {
-                What::Text(text) => self.seek(text, second as i64, third as i32),
                 What::Folder(folder) => seek_folder(folder, second as i64, third as i32),
+                _ => self.seek(file.as_text()?, second as i64, third as i32),
             },
             libc::SYS_fstat => {
                 memory.write(second, &stat(&file.status(&self.volume)?, self.volume.device()))?;
@@ -30,8 +32,8 @@ impl Server {
             }
             libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_syncfs | libc::SYS_sync_file_range => {
                 match &file.what {
-                    What::Text(text) => text.open.sync()?,
                     What::Folder(folder) => self.volume.sync_folder(folder.ino())?,
+                    _ => file.as_text()?.open.sync()?,
                 }
                 Ok(0)
             }
@@ -53,8 +55,8 @@ impl Server {
             libc::SYS_fgetxattr | libc::SYS_flistxattr | libc::SYS_fremovexattr => Err(Errno::OPNOTSUPP.into()),
             libc::SYS_fsetxattr => no_attribute(memory, second),
             libc::SYS_fchdir => match &file.what {
-                What::Text(_) => Err(Errno::NOTDIR.into()),
                 What::Folder(folder) => self.enter(call, &folder.way),
+                _ => Err(Errno::NOTDIR.into()),
             },
             libc::SYS_execveat => refused(Errno::ACCESS, "programs in a volume cannot be started"),
             _ => refused(Errno::OPNOTSUPP, "this call is not known"),
@@ -127,6 +129,10 @@ impl Server {
         reading.at = at;
         Ok(bytes.len() as i64)
     }
+}
+
+fn is_look(call: i64) -> bool {
+    matches!(call, libc::SYS_fstat | libc::SYS_fstatfs | libc::SYS_fchdir)
 }
 
 /// Attributes of the kernel's own, access control lists for one, are not kept, as by file systems without them; programs look. Those of a user would be lost.

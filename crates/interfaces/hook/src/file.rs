@@ -1,12 +1,12 @@
 //! What a descriptor of ours stands for.
 
-use bywash_mount::direct::{Direct, Listing, OpenText, Status};
+use bywash_mount::direct::{Direct, Held, Listing, OpenText, Status};
 use rustix::io::Errno;
 use std::io;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// An open file description: a regular file and an offset in it, or a folder.
+/// An open file description: a regular file and an offset in it, a folder, or a symbolic link that is named and not followed.
 pub(crate) struct File {
     pub(crate) what: What,
     /// How it was opened: access mode and `O_APPEND`.
@@ -18,6 +18,7 @@ pub(crate) struct File {
 pub(crate) enum What {
     Text(Text),
     Folder(Folder),
+    Link(Held),
 }
 
 /// A regular file that is open. Dropped when the last descriptor of the program is closed.
@@ -50,11 +51,17 @@ impl File {
         Self { what: What::Folder(Folder { way, reading: Mutex::default() }), flags: kept(flags), shown }
     }
 
+    /// A symbolic link that was opened with `O_PATH`: it is looked at, and nothing else.
+    pub(crate) fn link(held: Held, flags: i32, shown: String) -> Self {
+        Self { what: What::Link(held), flags: kept(flags), shown }
+    }
+
     /// It as a regular file.
     pub(crate) fn as_text(&self) -> Result<&Text, Errno> {
         match &self.what {
             What::Text(text) => Ok(text),
             What::Folder(_) => Err(Errno::ISDIR),
+            What::Link(_) => Err(Errno::BADF),
         }
     }
 
@@ -62,6 +69,7 @@ impl File {
         match &self.what {
             What::Text(text) => text.open.ino(),
             What::Folder(folder) => folder.ino(),
+            What::Link(held) => held.status.ino,
         }
     }
 
@@ -102,7 +110,7 @@ impl File {
 }
 
 fn kept(flags: i32) -> AtomicI32 {
-    AtomicI32::new(flags & (libc::O_ACCMODE | libc::O_APPEND | libc::O_NONBLOCK | libc::O_DIRECTORY | libc::O_LARGEFILE))
+    AtomicI32::new(flags & (libc::O_ACCMODE | libc::O_APPEND | libc::O_NONBLOCK | libc::O_DIRECTORY | libc::O_LARGEFILE | libc::O_PATH))
 }
 
 impl Text {

@@ -4,7 +4,7 @@ use crate::file::File;
 use crate::memory::Memory;
 use crate::place::{Inside, Place};
 use crate::refuse::{Outcome, refused};
-use crate::server::{Server, Shown};
+use crate::server::{Entry, Server, Shown};
 use bywash_stopped::listener::{Notification, Verdict};
 use bywash_stopped::thread::status;
 use rustix::io::Errno;
@@ -73,6 +73,10 @@ impl Server {
                     let held = self.volume.look_up(inside.parent(), inside.name.as_deref().unwrap_or_default())?;
                     let open = self.volume.open(held, writes, has(libc::O_TRUNC))?;
                     return Ok(File::text(open, flags, shown.to_owned()));
+                }
+                Ok(entry) if entry.status.is_link() && has(libc::O_DIRECTORY) => return Err(Errno::NOTDIR.into()),
+                Ok(Entry { held: Some(held), .. }) if held.status.is_link() && has(libc::O_PATH | libc::O_NOFOLLOW) => {
+                    return Ok(File::link(held, flags, shown.to_owned()));
                 }
                 Ok(entry) if entry.status.is_link() => return Err(Errno::LOOP.into()),
                 Ok(_) => return refused(Errno::NXIO, "pipes, sockets and devices in a volume"),

@@ -34,6 +34,7 @@ enum Ask {
     Refuse(Errno, &'static str),
     /// There are no extended attributes, as on file systems without them.
     NoAttributes,
+    ListAttributes,
     SetAttribute(u64),
 }
 
@@ -49,7 +50,8 @@ impl Server {
             libc::SYS_statx => (a as i32, b, nofollow(c), c as i32 & libc::AT_EMPTY_PATH != 0, Ask::Statx(e)),
             libc::SYS_faccessat => (a as i32, b, true, false, Ask::Access(c as u32)),
             libc::SYS_faccessat2 => (a as i32, b, nofollow(d), d as i32 & libc::AT_EMPTY_PATH != 0, Ask::Access(c as u32)),
-            libc::SYS_readlinkat => (a as i32, b, false, false, Ask::ReadLink(c, d)),
+            // With an empty path, of the link that a descriptor names.
+            libc::SYS_readlinkat => (a as i32, b, false, true, Ask::ReadLink(c, d)),
             libc::SYS_unlinkat if c as i32 & libc::AT_REMOVEDIR != 0 => (a as i32, b, false, false, Ask::RemoveFolder),
             libc::SYS_unlinkat => (a as i32, b, false, false, Ask::Unlink),
             libc::SYS_mkdirat => (a as i32, b, false, false, Ask::MakeFolder(c as u32)),
@@ -66,8 +68,9 @@ impl Server {
                 let may_be_empty = e as i32 & libc::AT_EMPTY_PATH != 0;
                 (a as i32, b, true, may_be_empty, Ask::Refuse(Errno::ACCESS, "programs in a volume cannot be started"))
             }
+            libc::SYS_llistxattr => (HERE, a, false, false, Ask::ListAttributes),
             libc::SYS_getxattr | libc::SYS_listxattr | libc::SYS_removexattr => (HERE, a, true, false, Ask::NoAttributes),
-            libc::SYS_lgetxattr | libc::SYS_llistxattr | libc::SYS_lremovexattr => (HERE, a, false, false, Ask::NoAttributes),
+            libc::SYS_lgetxattr | libc::SYS_lremovexattr => (HERE, a, false, false, Ask::NoAttributes),
             libc::SYS_setxattr => (HERE, a, true, false, Ask::SetAttribute(b)),
             libc::SYS_lsetxattr => (HERE, a, false, false, Ask::SetAttribute(b)),
             libc::SYS_inotify_add_watch => (HERE, b, true, false, Ask::Refuse(Errno::NOSYS, "being told of changes")),
@@ -206,7 +209,9 @@ impl Server {
             Ask::Truncate(length) => self.volume.set_len(status.ino, u64::try_from(length).map_err(|_| Errno::INVAL)?)?,
             Ask::Room(address) => memory.write(address, &statfs(&self.volume.statistics()?))?,
             Ask::SetAttribute(name) => return no_attribute(memory, name),
-            Ask::NoAttributes => return Err(Errno::OPNOTSUPP.into()),
+            // No file system lets one have those of users; programs that copy links with what they have look.
+            Ask::ListAttributes if status.is_link() => {}
+            Ask::ListAttributes | Ask::NoAttributes => return Err(Errno::OPNOTSUPP.into()),
             Ask::Refuse(errno, why) => return refused(errno, why),
             // These need a name, which a descriptor does not give.
             _ => return Err(Errno::NOENT.into()),

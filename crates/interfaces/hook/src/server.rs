@@ -231,7 +231,7 @@ impl Server {
                 None => walker.start(&format!("fd/{at}")),
                 Some(file) => match &file.value.what {
                     crate::file::What::Folder(folder) => Ok(Start::Inside(folder.way.clone())),
-                    crate::file::What::Text(_) => Err(Errno::NOTDIR.into()),
+                    crate::file::What::Text(_) | crate::file::What::Link(_) => Err(Errno::NOTDIR.into()),
                 },
             }
         };
@@ -255,13 +255,13 @@ impl Server {
     /// What is at a place; the volume's own folder and those that paths end at have no name.
     pub(crate) fn entry(&self, inside: &Inside) -> Outcome<Entry> {
         match &inside.name {
-            None => Ok(Entry { ino: inside.parent(), status: self.volume.status(inside.parent())?, _held: None }),
+            None => Ok(Entry { ino: inside.parent(), status: self.volume.status(inside.parent())?, held: None }),
             Some(name) => {
                 let held = self.volume.look_up(inside.parent(), name)?;
                 if inside.is_folder && !held.status.is_folder() {
                     return Err(Errno::NOTDIR.into());
                 }
-                Ok(Entry { ino: held.status.ino, status: held.status, _held: Some(held) })
+                Ok(Entry { ino: held.status.ino, status: held.status, held: Some(held) })
             }
         }
     }
@@ -271,7 +271,8 @@ impl Server {
 pub(crate) struct Entry {
     pub(crate) ino: u64,
     pub(crate) status: bywash_mount::direct::Status,
-    _held: Option<Held>,
+    /// None of a folder that a path ended at.
+    pub(crate) held: Option<Held>,
 }
 
 impl Failure {

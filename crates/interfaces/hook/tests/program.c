@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +112,16 @@ int main(int count, char **arguments) {
     int entries = 0;
     for (struct dirent *entry; (entry = readdir(listing));) entries++;
     IS(entries == 3 && closedir(listing) == 0);
+    /* A link is looked at through a descriptor that names it, as tar does. */
+    IS(symlink("../leads there", in(folder, "folder/link")) == 0);
+    fd = open(path, O_PATH | O_NOFOLLOW);
+    IS(fd >= 0 && fstat(fd, &status) == 0 && S_ISLNK(status.st_mode) && status.st_size == 14);
+    IS(readlinkat(fd, "", line, sizeof line) == 14 && memcmp(line, "../leads there", 14) == 0);
+    IS(fstatat(fd, "", &status, AT_EMPTY_PATH) == 0 && S_ISLNK(status.st_mode));
+    IS(read(fd, line, 1) == -1 && errno == EBADF);
+    IS(close(fd) == 0 && llistxattr(path, line, sizeof line) == 0);
+    IS(open(path, O_RDONLY | O_NOFOLLOW) == -1 && errno == ELOOP);
+    IS(open(path, O_PATH | O_NOFOLLOW | O_DIRECTORY) == -1 && errno == ENOTDIR && unlink(path) == 0);
     IS(unlink(in(folder, "folder/below")) == 0 && rmdir(in(folder, "folder")) == 0);
 
     /* Many, one after the other and at once. */

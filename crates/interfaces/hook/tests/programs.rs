@@ -41,6 +41,11 @@ fn programs_of_the_shell_read_and_write_and_the_disk_holds_ciphertext() {
         rm -r $DIR/other
         sed -i s/more/less/ $DIR/second
         tail -n 1 $DIR/second
+        tar -C $DIR -cf $OUT/archive link folder
+        mkdir $DIR/unpacked
+        tar -C $DIR/unpacked -xf $OUT/archive
+        test \"$(readlink $DIR/unpacked/link)\" = folder/moved
+        cmp $DIR/folder/moved $DIR/unpacked/link
         truncate -s 5 $DIR/second
         cat $DIR/second; echo
         cd $DIR && cat sorted | wc -l",
