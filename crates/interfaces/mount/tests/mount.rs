@@ -1,6 +1,7 @@
 //! What programs see of a mounted volume.
 
 mod common;
+mod log;
 
 use bywash_files::geometry::OVERHEAD;
 use bywash_mount::Options;
@@ -8,6 +9,7 @@ use common::Fixture;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
 
 #[test]
 fn files_folders_and_links_come_back_after_a_remount() {
@@ -121,7 +123,7 @@ fn times_outlive_a_mount(fixture: Option<Fixture>) {
     fs::write(upper.join("anew"), b"text").unwrap();
     pause();
     fs::write(upper.join("anew"), b"text").unwrap();
-    let times = |upper: &std::path::Path| {
+    let times = |upper: &Path| {
         let time = |entry: fs::DirEntry| (entry.file_name(), entry.metadata().unwrap().modified().unwrap());
         let mut times: Vec<_> = fs::read_dir(upper).unwrap().map(|entry| time(entry.unwrap())).collect();
         times.sort();
@@ -177,4 +179,34 @@ fn a_file_that_was_cut_off_does_not_read_as_an_empty_one() {
     assert!(fixture.mount(false));
     assert_eq!(fs::read(fixture.upper().join("file")).unwrap(), vec![b'a'; 3 * 4096]);
     fs::remove_file(fixture.upper().join("file")).unwrap();
+}
+
+#[test]
+fn what_is_not_authentic_is_named_in_the_log() {
+    log::keep();
+    let Some(mut fixture) = Fixture::new(&Options::default()) else { return };
+    let [link, folder] = ["link", "folder"].map(|name| fixture.upper().join(name));
+    symlink("target", &link).unwrap();
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("file"), "text").unwrap();
+    fixture.unmount();
+    let mut lower_folder = None;
+    for entry in fs::read_dir(fixture.lower()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_symlink() {
+            fs::remove_file(&path).unwrap();
+            symlink("elsewhere", &path).unwrap();
+        } else if path.join(".bywash-folder").exists() {
+            fs::remove_file(path.join(".bywash-folder")).unwrap();
+            lower_folder = path.file_name().map(|name| name.to_str().unwrap().to_owned());
+        }
+    }
+    assert!(fixture.mount(false));
+    fs::read_link(&link).unwrap_err();
+    fs::read_dir(&folder).and_then(Iterator::collect::<Result<Vec<_>, _>>).unwrap_err();
+    let of = |path: &Path| format!("(find -inum {})", fs::symlink_metadata(path).unwrap().ino());
+    let said = |words: &str| log::lines(words).pop().unwrap_or_default();
+    assert!(said("target is not authentic").contains(&of(&link)), "{:?}", log::lines(""));
+    let of_folder = said("has no identity any more");
+    assert!(of_folder.contains(&of(&folder)) && of_folder.contains(&lower_folder.unwrap()), "{of_folder}");
 }
