@@ -1,8 +1,8 @@
 //! Attributes changed: mode, owner, times, length; extended attributes.
 
-use crate::node::{Node, own_path};
+use crate::node::{Node, ROOT, own_path};
 use crate::open::{OMIT, timespec};
-use crate::tree::Tree;
+use crate::tree::{LOST, Tree};
 use crate::xattr;
 use fuser::{FileAttr, TimeOrNow};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
@@ -122,6 +122,9 @@ impl Tree {
     }
 
     pub(crate) fn attribute(&self, ino: u64, name: &[u8]) -> io::Result<Vec<u8>> {
+        if ino == ROOT && name == LOST.to_bytes() {
+            return Ok(self.answer_lost());
+        }
         let lower = self.format.seal_attribute_name(name).map_err(|_| Errno::NODATA)?;
         let node = self.nodes.get(ino)?;
         let value = xattr::value(node.handle(&*self.format, &self.unsynced)?.as_fd(), &lower)?;

@@ -3,7 +3,7 @@
 use crate::format::Format;
 use crate::point::Point;
 use crate::serve::Served;
-use crate::tree::Tree;
+use crate::tree::{HAS_LOST, LOST, Tree};
 use fuser::{Config, Session, SessionACL};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
@@ -208,7 +208,7 @@ impl Mounted {
     }
 }
 
-/// Returns when all that is closed in what is mounted at a path is on the disk; whether something written earlier could not be stored, of which the kernel tells once, even if it is gone.
+/// Returns when all that is closed in what is mounted at a path is on the disk; whether something written earlier could not be stored, which is told once, even if it is gone.
 ///
 /// # Errors
 /// The operating system's, of what cannot be stored and is not lost as long as it is mounted.
@@ -216,11 +216,11 @@ pub fn store(mounted: &Path) -> io::Result<bool> {
     // One whose process has ended, or that is another user's, cannot be asked.
     let Ok(folder) = std::fs::File::open(mounted) else { return Ok(false) };
     let sync = || rustix::fs::syncfs(&folder).and_then(|()| rustix::fs::fsync(&folder));
-    let Err(error) = sync() else { return Ok(false) };
-    // What still cannot be stored fails again.
-    sync()?;
-    // The kernel, when it dates what a program renames, counts it as a failed write that the program was killed meanwhile (fuse_flush_time_update).
-    Ok(error != Errno::INTR)
+    // What still cannot be stored fails again. The kernel tells of earlier failures once, but also of what is none: that a program was killed when what it had renamed was to be dated
+    // (fuse_flush_time_update), by this or that number. So who serves it is asked.
+    sync().or_else(|_| sync())?;
+    let mut answer = [0];
+    Ok(rustix::fs::fgetxattr(&folder, LOST, &mut answer) == Ok(1) && answer == *HAS_LOST)
 }
 
 /// Returns when whoever had the volume in that folder mounted has settled all its files; if that takes longer than a moment, `waits` is called in between.

@@ -25,6 +25,11 @@ const ROOM_BYTES: u64 = 256 << 20;
 /// For so many zeros, in bytes, the lower file system is not asked whether there is room.
 const ZEROS_UNASKED_BYTES: u64 = 16 << 20;
 
+/// An attribute that the root has for who is about to unmount, and that nobody else sees: whether something is lost since that was asked last.
+pub(crate) const LOST: &std::ffi::CStr = c"bywash.lost";
+/// Its value if so.
+pub(crate) const HAS_LOST: &[u8; 1] = b"1";
+
 /// Who asks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
@@ -67,6 +72,8 @@ pub(crate) struct Tree {
     kernel_dates: AtomicBool,
     /// What the log was told of new files that cannot be synced.
     told: Mutex<Told>,
+    /// Whether something that a program wrote could not be taken, and nobody was told who unmounts.
+    has_lost: AtomicBool,
 }
 
 impl Tree {
@@ -85,6 +92,7 @@ impl Tree {
             is_root: rustix::process::geteuid().is_root(),
             kernel_dates: AtomicBool::new(false),
             told: Mutex::default(),
+            has_lost: AtomicBool::new(false),
         })
     }
 
@@ -262,10 +270,16 @@ impl Tree {
 
     /// Something that a program wrote cannot be taken, which it hears of later, or not at all if it does not ask.
     pub(crate) fn lose(&self, ino: u64, error: &io::Error) {
+        self.has_lost.store(true, Relaxed);
         if let Some(node) = self.nodes.known(ino) {
             let what = "something that was written to it is lost, as whoever syncs or closes it is told";
             node.opened().lost.error(format!("{}: {what}", told::file(ino)), error);
         }
+    }
+
+    /// The value of [`LOST`].
+    pub(crate) fn answer_lost(&self) -> Vec<u8> {
+        if self.has_lost.swap(false, Relaxed) { HAS_LOST.to_vec() } else { b"0".to_vec() }
     }
 
     /// A name of a node went. If it was the last, and nobody can open it any more, its room is given back at once; else when the kernel forgets it, which is as soon as nobody can.

@@ -90,6 +90,10 @@ fn what_finds_no_room_is_told_so_whoever_asks_and_how() {
     assert_eq!(fallocate(&file, FallocateFlags::empty(), 0, TOO_MANY_BYTES), Err(Errno::NOSPC));
     assert_eq!(ftruncate(&file, TOO_MANY_BYTES), Err(Errno::NOSPC));
     assert_eq!(file.metadata().unwrap().len(), 0);
+    drop(file);
+    // Who unmounts is told too, once.
+    assert!(store(&small.at("")).unwrap());
+    assert!(!store(&small.at("")).unwrap());
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn writer() {
     }
 }
 
-/// The kernel counts what a program was killed over as something that was not written (see [`bywash_mount::store`]).
+/// The kernel counts what a program was killed over as something that was not written.
 #[test]
 fn nothing_is_said_to_be_lost_because_a_writer_was_killed() {
     let Some(fixture) = Fixture::new(&Options::default()) else { return };
