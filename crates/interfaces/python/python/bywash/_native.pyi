@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-from . import Buffer, Key, Path, Reader, Writer
+from typing_extensions import Buffer
+
+from . import Key, Path, Reader, Writer
 
 __version__: str
 

@@ -6,7 +6,7 @@ import errno
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from .. import Keys, decrypt, encrypt, engines
 from .._native import decrypt as decrypt_to
@@ -58,15 +58,20 @@ class KeySource:
 
     def proofs(self) -> dict[str, str]:
         """Of each secret that results are made with, a container of nothing: who opens it has the same. It tells no more than any result does."""
-        return {kind: b64encode(encrypt(b"", keys=Keys(**{kind: path}))).decode() for kind, path in self.secrets().items()}
+        return {kind: b64encode(encrypt(b"", keys=_alone(kind, path))).decode() for kind, path in self.secrets().items()}
 
     def check(self, proofs: Mapping[str, str]) -> None:
         """A file of the same name may hold something else on another machine, or another day."""
         for kind, path in self.secrets().items():
             try:
-                decrypt(b64decode(proofs[kind]), keys=Keys(**{kind: path}))
+                decrypt(b64decode(proofs[kind]), keys=_alone(kind, path))
             except WrongKey as error:
                 raise BadArgument(f"{path}: it is not what the other results are made with; give that, or name another manifest") from error
+
+
+def _alone(kind: str, path: str) -> Keys:
+    options: dict[str, Any] = {kind: path}
+    return Keys(**options)
 
 
 @dataclass(frozen=True)
@@ -186,7 +191,8 @@ class Work:
     def _transform(self, source: Object, given: Any, target: Any, overwrite: bool, options: dict[str, Any]) -> None:
         """Returns if what was read is what was listed: an upload ends only then."""
         if self.job.operation == "encrypt":
-            size = encrypt_to(given, target, self.keys, self.job.aead, self.job.chunk_size, 1, overwrite, False, self.engine, **options)
+            sealed = encrypt_to(given, target, self.keys, self.job.aead, self.job.chunk_size, 1, overwrite, False, self.engine, **options)
+            size = cast(int, sealed)
             if size != source.size:
                 raise Changed(f"{size} bytes were read where {source.size} were listed; run again")
         else:
