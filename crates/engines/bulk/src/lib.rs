@@ -57,6 +57,8 @@ pub mod gcm;
 pub mod gcm_siv;
 #[cfg(target_arch = "x86_64")]
 mod ghash;
+#[cfg(test)]
+mod hex;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)] // One loop of one instruction.
 pub mod limit;

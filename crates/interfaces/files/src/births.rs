@@ -148,6 +148,14 @@ impl Births {
         self.lock().epochs.iter().any(|epoch| salt.ends_with(epoch))
     }
 
+    /// Whether a file, as far as its salt is there to be read, is of an epoch that is not settled.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn may_be_incomplete(&self, disk: &dyn Disk) -> io::Result<bool> {
+        Ok(matches!(start(disk)?, Start::Salt(salt) if self.is_of_unsettled(&salt)))
+    }
+
     /// What [`recover`](Self::recover) makes of a file that has no journal; nothing is changed.
     ///
     /// # Errors
@@ -204,10 +212,10 @@ impl Births {
             was_complete = container::recover(&header, &open(&header)?, &**disk, &**journals)?;
         }
         let fate = self.fate(client, &**disk, open)?;
-        if fate == Fate::Emptied && was_complete {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "it was complete once, by its journal, and is damaged since").into());
-        }
         if fate == Fate::Emptied {
+            if was_complete {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "it was complete once, by its journal, and is damaged since").into());
+            }
             clear(&**disk)?;
             let (header, keys) = make()?;
             Container::create(client, &header, keys, disk.clone(), journals.clone())?.close()?;

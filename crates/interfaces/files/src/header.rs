@@ -16,7 +16,7 @@ pub const VERSION: u16 = 1;
 /// Bytes before the slots.
 pub const PREFIX_BYTES: usize = 52;
 /// Where in it the salt is.
-pub const SALT: core::ops::Range<usize> = 20..52;
+pub(crate) const SALT: core::ops::Range<usize> = 20..52;
 /// Check sum and MAC after the slots.
 const TAIL_BYTES: usize = CHECK_BYTES + KEY_BYTES;
 const CHECK_BYTES: usize = 8;

@@ -10,7 +10,6 @@ use bywash_client::Client;
 use bywash_core::SecretBytes;
 use bywash_files::births::{self, Births, Fate};
 use bywash_files::disk::{Access, Disk, FolderJournals, JOURNAL_PREFIX, Journals};
-use bywash_files::header::SALT;
 use bywash_files::{Aead, Container, Error, FileKeys, Geometry, Header, Keyring, Lock, NonceSource, fsck, new_file};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, mkdirat, openat, statat};
 use rustix::io::Errno;
@@ -159,12 +158,8 @@ impl Native {
 
     /// Empties a file that is to be born again: with a sync, unless it is itself of those that may become empty in a power cut.
     fn clear(&self, file: &File) -> bywash_files::Result<()> {
-        let mut head = [0; SALT.end];
-        let mut salt = [0; 32];
-        let got = Disk::read_at(file, &mut head, 0)?;
-        salt.copy_from_slice(&head[SALT]);
         match &self.births {
-            Some(births) if got == head.len() && births.is_of_unsettled(&salt) => Disk::set_len(file, 0)?,
+            Some(births) if births.may_be_incomplete(file)? => Disk::set_len(file, 0)?,
             _ => births::clear(file)?,
         }
         Ok(())

@@ -1,11 +1,8 @@
 //! Published vectors, and every path against the portable one. `tests/aegis.rs` compares with a second implementation.
 
 use super::*;
+use crate::hex::bytes;
 use crate::{Error, Text};
-
-fn bytes(hex: &str) -> Vec<u8> {
-    hex.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
-}
 
 fn paths() -> Vec<Path> {
     let (has, lacks): (Vec<_>, Vec<_>) = Path::ALL.into_iter().partition(|path| path.is_supported());

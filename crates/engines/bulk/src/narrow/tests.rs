@@ -1,10 +1,7 @@
 //! Published vectors, in every path that this processor has. `tests/narrow.rs` compares with a second implementation.
 
 use super::*;
-
-fn bytes(hex: &str) -> Vec<u8> {
-    hex.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
-}
+use crate::hex::bytes;
 
 fn paths() -> Vec<Path> {
     let (has, lacks): (Vec<_>, Vec<_>) = Path::ALL.into_iter().partition(|path| path.is_supported());
