@@ -36,6 +36,14 @@ impl Dated {
     fn now(time: Timespec) -> Self {
         Self { time, at: Instant::now() }
     }
+
+    fn by_own_clock() -> Self {
+        Self::now(timespec(SystemTime::now()))
+    }
+
+    fn is_young(&self) -> bool {
+        self.at.elapsed() < YOUNG
+    }
 }
 
 /// What comes later than this was hardly written then, or lay in memory for long: better a time that is too new than one that hides a change.
@@ -57,14 +65,17 @@ pub(crate) struct OpenFile {
 struct Times {
     /// When the text was last changed, or when somebody says that it was.
     modified: Option<Dated>,
+    /// What the lower file says already, if that is young: the kernel has it too.
+    given: Option<Dated>,
     /// How many are giving the lower file its text just now, which makes it say that it changed now.
     stores: u32,
 }
 
 impl OpenFile {
     pub(crate) fn new(content: Arc<dyn Content>, file: Arc<File>, writes: bool, is_new: bool, dating: Dating) -> Arc<Self> {
-        let modified = is_new.then(|| Dated::now(birth_time(&file, dating)));
-        let times = Mutex::new(Times { modified, stores: 0 });
+        let lower = (dating == Dating::Kernel && writes).then(|| lower_time(&file)).flatten().map(Dated::now);
+        let modified = is_new.then(|| lower.unwrap_or_else(Dated::by_own_clock));
+        let times = Mutex::new(Times { modified, given: lower, stores: 0 });
         Arc::new(Self { content, file, writes, dating, is_dirty: AtomicBool::new(is_new), times })
     }
 
@@ -132,10 +143,8 @@ impl OpenFile {
 
     fn changing(&self) {
         let mut times = self.times();
-        let is_dated = self.dating == Dating::Kernel && times.modified.is_some_and(|dated| dated.at.elapsed() < YOUNG);
-        if !is_dated {
-            times.modified = Some(Dated::now(timespec(SystemTime::now())));
-        }
+        let said = times.modified.or(times.given).filter(|dated| self.dating == Dating::Kernel && dated.is_young());
+        times.modified = Some(said.unwrap_or_else(Dated::by_own_clock));
         self.is_dirty.store(true, SeqCst);
     }
 
@@ -148,7 +157,8 @@ impl OpenFile {
     pub(crate) fn set_modified(&self, time: Timespec) -> bool {
         let mut times = self.times();
         let is_later = self.is_dirty() || times.stores > 0;
-        times.modified = is_later.then(|| Dated::now(time));
+        let said = Some(Dated::now(time));
+        (times.modified, times.given) = if is_later { (said, None) } else { (None, said) };
         is_later
     }
 
@@ -225,23 +235,22 @@ impl Drop for Storing<'_> {
         }
         if times.stores == 0
             && !self.file.is_dirty()
-            && let Some(Dated { time: last_modification, .. }) = times.modified.take()
-            && let Err(error) = futimens(&*self.file.file, &Timestamps { last_access: OMIT, last_modification })
+            && let Some(dated) = times.modified.take()
         {
-            tracing::debug!("the time of a file cannot be set: {error}");
+            times.given = Some(dated);
+            let given = Timestamps { last_access: OMIT, last_modification: dated.time };
+            futimens(&*self.file.file, &given).unwrap_or_else(|error| tracing::debug!("the time of a file cannot be set: {error}"));
         }
     }
 }
 
-/// When a file was born: by the kernel's clock, as the lower file has it, unless that has another clock, or long steps.
-fn birth_time(file: &File, dating: Dating) -> Timespec {
-    let now = timespec(SystemTime::now());
-    if dating == Dating::Own {
-        return now;
-    }
+/// When a lower file that was just born, or changed, was: by the kernel's clock, unless the lower file system has another clock, or long steps. None of what is older.
+fn lower_time(file: &File) -> Option<Timespec> {
     let nanos = |time: Timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
-    let lower = fstat(file).map(|stat| Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ });
-    lower.ok().filter(|&lower| (nanos(now) - nanos(lower)).abs() < MOMENT_NS).unwrap_or(now)
+    let stat = fstat(file).ok()?;
+    let lower = Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ };
+    let now = timespec(SystemTime::now());
+    ((nanos(now) - nanos(lower)).abs() < MOMENT_NS).then_some(lower)
 }
 
 /// A time as the system has it.
@@ -324,10 +333,14 @@ mod tests {
     const SAID: Timespec = Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };
 
     /// What the lower file says after a text was written to it while something else was done.
-    fn dated(store: impl Fn(&OpenFile) -> io::Result<()> + Sync, meanwhile: impl FnOnce(&OpenFile)) -> (Arc<OpenFile>, i64) {
+    fn dated(
+        dating: Dating,
+        store: impl Fn(&OpenFile) -> io::Result<()> + Sync,
+        meanwhile: impl FnOnce(&OpenFile),
+    ) -> (Arc<OpenFile>, Timespec) {
         let file = Arc::new(tempfile::tempfile().unwrap());
         let slow = Slow::new(&file, false);
-        let open = OpenFile::new(slow.clone(), file.clone(), true, false, Dating::Own);
+        let open = OpenFile::new(slow.clone(), file.clone(), true, false, dating);
         open.write_at(b"text", 0).unwrap();
         std::thread::scope(|scope| {
             let storing = scope.spawn(|| store(&open));
@@ -336,19 +349,19 @@ mod tests {
             slow.may_end.wait();
             storing.join().unwrap().unwrap();
         });
-        let said = file.metadata().unwrap().mtime();
-        (open, said)
+        let said = file.metadata().unwrap();
+        (open, Timespec { tv_sec: said.mtime(), tv_nsec: said.mtime_nsec() as _ })
     }
 
     #[test]
     fn a_time_that_is_said_while_the_text_is_stored_stays() {
         let stores: [fn(&OpenFile) -> io::Result<()>; 2] = [|open| open.write_out().map(drop), OpenFile::settle];
         for store in stores {
-            let (open, said) = dated(store, |open| {
+            let (open, said) = dated(Dating::Own, store, |open| {
                 assert!(open.set_modified(SAID), "the lower file was given the time before the text");
                 assert_eq!(open.modified(), Some(SAID));
             });
-            assert_eq!(said, SAID.tv_sec);
+            assert_eq!(said, SAID);
             assert_eq!(open.modified(), None);
             assert!(!open.set_modified(SAID), "the lower file has it all");
         }
@@ -356,9 +369,20 @@ mod tests {
 
     #[test]
     fn a_text_that_is_changed_while_it_is_stored_keeps_its_time() {
-        let (open, _) = dated(|open| open.write_out().map(drop), |open| open.write_at(b"more", 4).unwrap());
+        let (open, _) = dated(Dating::Own, |open| open.write_out().map(drop), |open| open.write_at(b"more", 4).unwrap());
         assert!(open.is_dirty());
         assert!(open.modified().is_some(), "what is stored next would look changed at that time");
+    }
+
+    /// A process that another one starts closes what it inherits, between two writes; of the second the kernel says nothing if its clock has not moved on.
+    #[test]
+    fn what_the_kernel_writes_soon_after_a_descriptor_was_closed_has_the_time_that_the_lower_file_says() {
+        let (open, said) = dated(Dating::Kernel, |open| open.write_out().map(drop), |_| ());
+        open.write_at(b"more", 4).unwrap();
+        assert_eq!(open.modified(), Some(said));
+        assert!(open.set_modified(SAID));
+        open.write_at(b"more", 8).unwrap();
+        assert_eq!(open.modified(), Some(SAID), "the kernel says when it was changed, before or after it writes");
     }
 
     #[test]

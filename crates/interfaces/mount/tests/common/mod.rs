@@ -205,7 +205,10 @@ pub(crate) fn format(lower: &Path, root: &std::os::fd::OwnedFd, is_read_only: bo
     }
     let mut keyring = Keyring::new();
     keyring.add_key_file(&KEY);
-    let volume = Volume::open(&client(), lower, &keyring).unwrap();
+    let volume = Volume::open(&client(), lower, &keyring).map_err(|error| match error {
+        bywash_files::Error::Io(error) => error,
+        error => panic!("{}: {error}", lower.display()),
+    })?;
     Ok(Arc::new(Native::new(&client(), &volume, root.as_fd(), is_read_only)?))
 }
 
